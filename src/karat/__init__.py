@@ -1,0 +1,1 @@
+"""Karat tells people what an encoder or a predictor is worth."""

@@ -1,0 +1,73 @@
+"""What can go wrong, and how it is said: what was wrong, where, and what to do next.
+
+::
+
+    KaratError                a mistake a person can mend
+    ├── DefinitionError       in a name, a YAML file or an option: found before anything runs
+    ├── DataError             in a table, a text file, a vector file or a download
+    ├── ContractError         a model, head, metric or corruption broke its promise
+    ├── MissingExtra          an optional library is not installed
+    └── Declined              a model cannot take a task: shown as not applicable, never a failure
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class KaratError(Exception):
+    """A mistake a person can mend; printed as one message, never as a traceback."""
+
+
+class DefinitionError(KaratError):
+    """A name, an option or a YAML file is wrong. Holds one message per mistake."""
+
+    def __init__(self, *messages: str) -> None:
+        self.messages = messages
+        super().__init__("\n".join(messages))
+
+
+class DataError(KaratError):
+    """A data set cannot be used as it is."""
+
+
+class ContractError(KaratError):
+    """A model, head, metric or corruption broke the promise of its kind."""
+
+
+class MissingExtra(KaratError):
+    """An optional library is needed and not installed."""
+
+    def __init__(self, library: str, extra: str) -> None:
+        super().__init__(f'{library} is not installed: pip install "karat[{extra}]"')
+
+
+class Declined(KaratError):
+    """A model cannot take a task. The message is the reason shown to people."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ``' Did you mean "x"?'`` for the nearest known name, or nothing.
+
+    >>> did_you_mean("onehott", ["onehot", "random"])
+    ' Did you mean "onehot"?'
+    >>> did_you_mean("zzz", ["onehot"])
+    ''
+    """
+    known = list(known)
+    lowered = {item.lower(): item for item in known}
+    near = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
+    return f' Did you mean "{lowered[near[0]]}"?' if near else ""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> DefinitionError:
+    """Return the error for a name nobody knows, with the nearest one and where to look.
+
+    >>> print(unknown("model", "onehott", ["onehot"]))
+    there is no model "onehott". Did you mean "onehot"?   (karat list models)
+    """
+    plural = kind + "s"
+    return DefinitionError(
+        f'there is no {kind} "{name}".{did_you_mean(name, known)}   (karat list {plural})'
+    )

@@ -1,0 +1,158 @@
+"""Names for parts: one Registry class, its instances, and the decorators that fill them.
+
+A part is found by its name, by ``"package.module:Name"``, or through a Python entry point of the
+group ``karat.<kind>s`` (``karat.models``, ``karat.metrics``, …). Nothing is imported before it is
+asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+from karat.errors import DefinitionError, unknown
+
+T = TypeVar("T")
+
+
+class Registry:
+    """A table from names to parts of one kind.
+
+    A value may be a ``"package.module:Name"`` string; it is imported on first use.
+
+    >>> heads = Registry("head")
+    >>> _ = heads.register("zero", "math:floor")
+    >>> heads.get("zero")(1.5)
+    1
+    >>> heads.get("zeroo")
+    Traceback (most recent call last):
+    ...
+    karat.errors.DefinitionError: there is no head "zeroo". Did you mean "zero"?   (karat list heads)
+    """
+
+    def __init__(self, kind: str, modules: Iterable[str] = ()) -> None:
+        self.kind = kind
+        self._modules = list(modules)
+        self._parts: dict[str, Any] = {}
+        self._origins: dict[str, str] = {}
+        self._entry_points_read = False
+
+    def register(self, name: str, part: T) -> T:
+        """Add a part under a new name and return it; a taken name is an error."""
+        origin = _origin(part)
+        if name in self._parts and self._origins[name] != origin:
+            raise DefinitionError(
+                f'there is already a {self.kind} "{name}" (from {self._origins[name]}); '
+                f"give yours another name."
+            )
+        self._parts[name] = part
+        self._origins[name] = origin
+        return part
+
+    def get(self, name: str) -> Any:
+        """Return the part of this name; a miss names the nearest one."""
+        if ":" in name:
+            return load_object(name)
+        self._load_builtin()
+        if name not in self._parts:
+            self._load_entry_points()
+        if name not in self._parts:
+            raise unknown(self.kind, name, self._parts)
+        part = self._parts[name]
+        return load_object(part) if isinstance(part, str) else part
+
+    def origin(self, name: str) -> str:
+        """Return where a part was defined: a module path or an entry point."""
+        return self._origins[name]
+
+    def __contains__(self, name: str) -> bool:
+        self._load_builtin()
+        if name not in self._parts:
+            self._load_entry_points()
+        return name in self._parts
+
+    def __iter__(self) -> Iterator[str]:
+        self._load_builtin()
+        self._load_entry_points()
+        return iter(sorted(self._parts))
+
+    def _load_builtin(self) -> None:
+        while self._modules:
+            importlib.import_module(self._modules.pop())
+
+    def _load_entry_points(self) -> None:
+        if self._entry_points_read:
+            return
+        self._entry_points_read = True
+        from importlib.metadata import entry_points
+
+        for point in entry_points(group=f"karat.{self.kind}s"):
+            self.register(point.name, point.value)
+
+
+def _origin(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    part = getattr(part, "compute", part)
+    return (
+        f"{getattr(part, '__module__', '?')}:{getattr(part, '__qualname__', type(part).__name__)}"
+    )
+
+
+def load_object(path: str) -> Any:
+    """Import ``"package.module:Name"`` and return what it names.
+
+    >>> load_object("math:pi") > 3
+    True
+    """
+    module_name, _, attribute = path.partition(":")
+    try:
+        found = importlib.import_module(module_name)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise DefinitionError(
+            f'cannot load "{path}": {error}. Write it as "package.module:Name", '
+            f"with the package installed or in the current folder."
+        ) from error
+    return found
+
+
+models = Registry("model")
+datasets = Registry("dataset")
+metrics = Registry(
+    "metric",
+    [
+        "karat.metrics.labels",
+        "karat.metrics.numbers",
+        "karat.metrics.clusters",
+        "karat.metrics.rankings",
+    ],
+)
+corruptions = Registry("corruption", ["karat.corruptions.table", "karat.corruptions.text"])
+heads = Registry("head", ["karat.heads.linear", "karat.heads.classic", "karat.heads.transductive"])
+splitters = Registry("splitter", ["karat.splits"])
+composers = Registry("composer", ["karat.compose"])
+probes = Registry(
+    "probe", ["karat.probes.trained", "karat.probes.similarity", "karat.probes.analogy"]
+)
+readers = Registry("reader", ["karat.data.tables", "karat.data.texts", "karat.data.gold"])
+
+
+def _decorator(registry: Registry) -> Callable[[str], Callable[[T], T]]:
+    def named(name: str) -> Callable[[T], T]:
+        return lambda part: registry.register(name, part)
+
+    named.__doc__ = f"Register a {registry.kind} under a name."
+    return named
+
+
+encoder = predictor = _decorator(models)
+dataset = _decorator(datasets)
+corruption = _decorator(corruptions)
+head = _decorator(heads)
+splitter = _decorator(splitters)
+composer = _decorator(composers)
+probe = _decorator(probes)
+reader = _decorator(readers)
