@@ -194,7 +194,12 @@ class Dataset:
         return self._mentions[field]  # type: ignore[attr-defined, no-any-return]
 
     def mentioned(self) -> np.ndarray:
-        """Return the positions of all items the questions mention, each once, ascending."""
+        """Return the positions of all items the questions mention, each once, ascending.
+
+        Where the answer is an item, any item may be the answer, so all are mentioned.
+        """
+        if self.kind == "items":
+            return np.arange(len(self.items))
         rows = [self.mentions(name).rows for name in self.questions.columns]
         return np.unique(np.concatenate(rows)) if rows else np.array([], dtype=np.intp)
 
@@ -306,6 +311,8 @@ def _mentions(data: Dataset, name: str) -> Bags:
     if cells.map(lambda cell: isinstance(cell, Mapping)).any():
         ids = [key for bag in cells for key in bag]
         sizes = [len(bag) for bag in cells]
+        if 0 in sizes:
+            raise DataError(f'{data.name}: question {sizes.index(0)} has an empty bag in "{name}".')
         weights = np.array([weight for bag in cells for weight in bag.values()], dtype=float)
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
     else:

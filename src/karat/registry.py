@@ -8,10 +8,11 @@ asked for.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from karat.errors import DefinitionError, unknown
+from karat.errors import DefinitionError, did_you_mean, unknown
 
 T = TypeVar("T")
 
@@ -25,10 +26,10 @@ class Registry:
     >>> _ = heads.register("zero", "math:floor")
     >>> heads.get("zero")(1.5)
     1
-    >>> heads.get("zeroo")
+    >>> heads.get("zeroo")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    karat.errors.DefinitionError: there is no head "zeroo". Did you mean "zero"?   (karat list heads)
+    karat.errors.DefinitionError: there is no head "zeroo". Did you mean "zero"?   (karat ...
     """
 
     def __init__(self, kind: str, modules: Iterable[str] = ()) -> None:
@@ -117,6 +118,42 @@ def load_object(path: str) -> Any:
             f"with the package installed or in the current folder."
         ) from error
     return found
+
+
+def accepts(part: Callable[..., Any]) -> tuple[set[str], bool]:
+    """Return the parameter names a callable takes, and whether it takes any name at all.
+
+    >>> accepts(lambda a, b=1: 0) == ({"a", "b"}, False)
+    True
+    """
+    parameters = inspect.signature(part).parameters.values()
+    named = {p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
+    return named, any(p.kind == p.VAR_KEYWORD for p in parameters)
+
+
+def build(
+    what: str, part: Callable[..., T], params: Mapping[str, Any], offers: Mapping[str, Any]
+) -> T:
+    """Call a part with the user's parameters and with those offers that it has a place for.
+
+    An unknown parameter is a mistake of the definition, with the nearest name.
+
+    >>> build('head "knn"', lambda k, seed: (k, seed), {"k": 3}, {"seed": 1, "kind": "classes"})
+    (3, 1)
+    """
+    named, any_name = accepts(part)
+    wrong = [name for name in params if name not in named and not any_name]
+    if wrong:
+        hint = did_you_mean(wrong[0], named)
+        has = ", ".join(sorted(named - set(offers))) or "none"
+        raise DefinitionError(f'{what} has no parameter "{wrong[0]}".{hint} It has: {has}.')
+    offered = {name: value for name, value in offers.items() if name in named}
+    try:
+        return part(**{**offered, **params})
+    except TypeError as error:
+        if "argument" not in str(error):
+            raise
+        raise DefinitionError(f"{what}: {error}") from error
 
 
 models = Registry("model")

@@ -1,0 +1,96 @@
+"""Vectors on disk, found by what they are made of, never by a name.
+
+The key is a hash of the model's identity (code, parameters, versions, files) and of the items, so
+other data or other parameters can never return old vectors. Entries are written into a folder of
+their own and renamed into place: writers at the same time cannot harm each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def cache_folder() -> Path:
+    """Return the folder for everything kept between runs: ``$KARAT_CACHE`` or the platform's."""
+    if chosen := os.environ.get("KARAT_CACHE"):
+        return Path(chosen)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "karat"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", str(Path.home()))) / "karat"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "karat"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One kept matrix: where it lies, what it is of, and its size on disk."""
+
+    folder: Path
+    about: Mapping[str, Any]
+    bytes: int
+
+
+class VectorCache:
+    """A folder of memory-mapped matrices, each with the ids or facts kept beside it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root / "vectors"
+
+    @staticmethod
+    def key(*parts: str) -> str:
+        """Return the key of a matrix from everything it depends on."""
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+    def folder(self, key: str) -> Path:
+        """Return where the entry of a key lies, whether it exists or not."""
+        return self.root / key[:2] / key
+
+    def get(self, key: str) -> np.ndarray | None:
+        """Return the matrix of a key, memory-mapped, or nothing; a damaged entry is removed."""
+        folder = self.folder(key)
+        try:
+            json.loads((folder / "about.json").read_text())
+            return np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
+        except FileNotFoundError:
+            return None
+        except (ValueError, OSError, EOFError):
+            shutil.rmtree(folder, ignore_errors=True)
+            return None
+
+    def put(self, key: str, matrix: np.ndarray, about: Mapping[str, Any]) -> Path:
+        """Keep a matrix and return its folder; if another writer was first, theirs stays."""
+        folder = self.folder(key)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
+        try:
+            np.save(draft / "vectors.npy", matrix, allow_pickle=False)
+            (draft / "about.json").write_text(json.dumps(dict(about), indent=1))
+            os.rename(draft, folder)
+        except OSError:
+            shutil.rmtree(draft, ignore_errors=True)
+            if self.get(key) is None:
+                raise
+        return folder
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield what is kept, in the order of the keys."""
+        for path in sorted(self.root.glob("??/*/about.json")):
+            size = sum(file.stat().st_size for file in path.parent.iterdir())
+            yield Entry(path.parent, json.loads(path.read_text()), size)
+
+    def clear(self) -> int:
+        """Remove all vectors and return how many bytes that freed."""
+        freed = sum(entry.bytes for entry in self.entries())
+        shutil.rmtree(self.root, ignore_errors=True)
+        return freed

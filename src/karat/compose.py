@@ -1,0 +1,44 @@
+"""How the vectors of a question's fields become the one vector a head sees."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from karat.errors import DefinitionError
+from karat.registry import composer
+
+
+@composer("single")
+def single(*fields: np.ndarray) -> np.ndarray:
+    """Return the vector of the only field."""
+    if len(fields) != 1:
+        raise DefinitionError(
+            f"compose: single takes one field, the questions have {len(fields)}; "
+            f"say compose: interaction (pairs) or concat."
+        )
+    return fields[0]
+
+
+@composer("interaction")
+def interaction(*fields: np.ndarray) -> np.ndarray:
+    """Return (a, b, |a − b|, a · b), as sentence-pair tasks do.
+
+    >>> interaction(np.array([[1.0, 2.0]]), np.array([[3.0, 5.0]])).tolist()
+    [[1.0, 2.0, 3.0, 5.0, 2.0, 3.0, 3.0, 10.0]]
+    """
+    if len(fields) != 2:
+        raise DefinitionError(
+            f"compose: interaction takes two fields, the questions have {len(fields)}."
+        )
+    a, b = fields
+    return np.hstack([a, b, np.abs(a - b), a * b])
+
+
+@composer("concat")
+def concat(*fields: np.ndarray) -> np.ndarray:
+    """Return all fields side by side.
+
+    >>> concat(np.array([[1.0]]), np.array([[2.0]]), np.array([[3.0]])).tolist()
+    [[1.0, 2.0, 3.0]]
+    """
+    return np.hstack(fields)

@@ -1,0 +1,1 @@
+"""Corruptions: what happens to test data in the world, in doses. ``(X, y, severity, rng)``."""

@@ -1,0 +1,34 @@
+"""Corruptions of tables: cells that go missing, instruments that shake."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from karat.registry import corruption
+
+Corrupted = tuple[pd.DataFrame, pd.Series | None]
+
+
+@corruption("missingness_mcar")
+def missingness_mcar(
+    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
+) -> Corrupted:
+    """Empty each cell with a probability of ``severity``, whatever stands in it."""
+    gone = rng.random(X.shape) < severity
+    return X.mask(pd.DataFrame(gone, index=X.index, columns=X.columns)), y
+
+
+@corruption("noise_gaussian")
+def noise_gaussian(
+    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
+) -> Corrupted:
+    """Add noise of ``severity`` standard deviations to every number."""
+    noisy = X.copy()
+    for column in X.columns:
+        draws = rng.standard_normal(len(X))
+        if pd.api.types.is_numeric_dtype(X[column]) and not pd.api.types.is_bool_dtype(X[column]):
+            values = X[column].astype(float)
+            spread = values.std(ddof=0)
+            noisy[column] = values + severity * (spread if spread > 0 else 0.0) * draws
+    return noisy, y

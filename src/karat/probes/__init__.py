@@ -1,0 +1,1 @@
+"""Probes turn vectors into answers: a trained head, a similarity, an analogy. Three in all."""

@@ -1,0 +1,29 @@
+"""What a probe promises: fit on train questions, answer test questions, and own what it cannot."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from karat.dataset import Dataset
+from karat.predictions import Predictions
+from karat.vectors import Vectors
+
+
+class Probe(Protocol):
+    """Turns vectors into answers. Questions it cannot answer never reach ``fit`` or ``answer``."""
+
+    notes: list[str]
+
+    def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
+        """Return which questions can be answered with these vectors."""
+
+    def fit(self, train: Dataset, vectors: Vectors) -> None:
+        """Learn from the train questions; their truth may be hidden."""
+
+    def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
+        """Return one answer per question."""
+
+    def unanswered(self, test: Dataset) -> Predictions:
+        """Return the answers that penalise: what stands for questions that cannot be answered."""

@@ -1,0 +1,121 @@
+"""The trained probe: a head on composed vectors, standardised unless told otherwise."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from karat.dataset import Dataset
+from karat.errors import DefinitionError
+from karat.heads.answers import ask, baseline
+from karat.predictions import Predictions
+from karat.registry import build, composers, heads, probe
+from karat.vectors import Vectors
+
+#: the head that is taken where the task names none
+HEADS = {"classes": "logistic", "numbers": "ridge"}
+
+
+@probe("trained")
+class Trained:
+    """Fit a head on the train questions' vectors and ask it about the test questions.
+
+    ``scale: standard`` gives every dimension mean 0 and variance 1 over the train questions;
+    ``scale: plain`` leaves the vectors as they are.
+    """
+
+    def __init__(
+        self,
+        head: str | Mapping[str, Any] | None = None,
+        compose: str | None = None,
+        scale: str = "standard",
+        random_state: int | None = None,
+    ) -> None:
+        if scale not in ("standard", "plain"):
+            raise DefinitionError(f'probe: scale is "standard" or "plain", not "{scale}".')
+        self.head = head
+        self.compose = compose
+        self.scale = scale
+        self.random_state = random_state
+        self.notes: list[str] = []
+
+    def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
+        """Return which questions mention known items in every field."""
+        return vectors.answerable(data)
+
+    def fit(self, train: Dataset, vectors: Vectors) -> None:
+        """Scale the train vectors and fit the head; a clusterer waits for the test questions."""
+        self.head_ = self._make_head(train)
+        self.truth_ = train.truth
+        X = self._scaled(self._compose(train, vectors), fit=True)
+        if train.truth is None:
+            return
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self.head_.fit(X, train.truth)
+        for warning in caught:
+            if "Convergence" in warning.category.__name__:
+                steps = np.max(getattr(self.head_, "n_iter_", 0))
+                self.notes.append(f"the head did not converge in {steps} iterations")
+            else:
+                warnings.warn_explicit(
+                    warning.message, warning.category, warning.filename, warning.lineno
+                )
+
+    def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
+        """Ask the head; without truth to learn from it must group the test questions itself."""
+        X = self._scaled(self._compose(test, vectors), fit=False)
+        if self.truth_ is None:
+            return Predictions(
+                predictions=self._clusters(X),
+                truth=test.truth,
+                answers="clusters",
+                truths=test.kind,
+            )
+        return ask(self.head_, X, test, type(self.head_).__name__)
+
+    def unanswered(self, test: Dataset) -> Predictions:
+        """Return the answer given without looking; in a clustering, a cluster of one's own."""
+        if self.truth_ is None:
+            own = -1 - np.arange(len(test))
+            return Predictions(
+                predictions=own, truth=test.truth, answers="clusters", truths=test.kind
+            )
+        return baseline(self.truth_, test)
+
+    def _make_head(self, train: Dataset) -> Any:
+        chosen = self.head or HEADS.get(train.kind, "logistic")
+        chosen = {"use": chosen} if isinstance(chosen, str) else dict(chosen)
+        name = chosen.pop("use", None)
+        if name is None:
+            raise DefinitionError("probe: a head with parameters needs `use: <name of the head>`.")
+        offers = {
+            "kind": train.kind,
+            "random_state": self.random_state,
+            "n_clusters": len(train.classes),
+        }
+        return build(f'head "{name}"', heads.get(name), chosen, offers)
+
+    def _compose(self, data: Dataset, vectors: Vectors) -> np.ndarray:
+        name = self.compose or {1: "single", 2: "interaction"}.get(len(data.fields), "concat")
+        return np.asarray(composers.get(name)(*(vectors.of(data, f) for f in data.fields)))
+
+    def _scaled(self, X: np.ndarray, *, fit: bool) -> np.ndarray:
+        if self.scale == "plain":
+            return X
+        from sklearn.preprocessing import StandardScaler
+
+        if fit:
+            self.scaler_ = StandardScaler().fit(X)
+        return np.asarray(self.scaler_.transform(X))
+
+    def _clusters(self, X: np.ndarray) -> np.ndarray:
+        if not hasattr(self.head_, "fit_predict"):
+            raise DefinitionError(
+                f"split: all hides the truth, and {type(self.head_).__name__} needs it to learn; "
+                f"use a clustering head (kmeans) or another split."
+            )
+        return np.asarray(self.head_.fit_predict(X))

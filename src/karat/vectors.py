@@ -1,0 +1,157 @@
+"""Vectors: fit an encoder, embed items, and know which items it does not know.
+
+A row of NaN means "I do not know this item". Everything about missing entities, coverage and the
+questions that can be answered follows from that one rule. A partly-NaN row is a broken contract.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from karat.dataset import Dataset
+from karat.errors import ContractError
+
+#: a sparse matrix is made dense below this many bytes
+DENSE_LIMIT = 4 * 2**30
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The vectors of some items: row i of the matrix belongs to the item at ``rows[i]``.
+
+    ``vocabulary`` is the encoder's own whole stock of ids and vectors, where it has one.
+    """
+
+    matrix: np.ndarray
+    rows: np.ndarray
+    vocabulary: tuple[pd.Index, np.ndarray] | None = None
+
+    def at(self, positions: np.ndarray) -> np.ndarray:
+        """Return the vectors of items by their position in the data set; a miss is an error."""
+        found = np.searchsorted(self.rows, positions)
+        lost = (found >= len(self.rows)) | (
+            self.rows[np.minimum(found, len(self.rows) - 1)] != positions
+        )
+        if lost.any():
+            raise KeyError(f"no vector was computed for the item at {positions[lost][0]}.")
+        return np.asarray(self.matrix[found])
+
+    def known(self, positions: np.ndarray) -> np.ndarray:
+        """Return which of these items the encoder knows."""
+        return ~np.isnan(self.at(positions)[:, 0])
+
+    def of(self, data: Dataset, field: str) -> np.ndarray:
+        """Return one vector per question: the item's, or a bag's weighted mean of known items."""
+        bags = data.mentions(field)
+        values = self.at(bags.rows)
+        if len(bags.rows) == len(data):
+            return values
+        weights = np.where(np.isnan(values[:, 0]), 0.0, bags.weights)
+        sums = np.add.reduceat(np.nan_to_num(values) * weights[:, None], bags.offsets[:-1], axis=0)
+        totals = np.add.reduceat(weights, bags.offsets[:-1])[:, None]
+        with np.errstate(invalid="ignore"):
+            return sums / np.where(totals > 0, totals, np.nan)
+
+    def answerable(self, data: Dataset) -> np.ndarray:
+        """Return which questions mention, in every field, an item the encoder knows."""
+        able = np.ones(len(data), dtype=bool)
+        for name in data.fields:
+            bags = data.mentions(name)
+            known = self.known(bags.rows)
+            able &= np.logical_or.reduceat(known, bags.offsets[:-1])
+        return able
+
+
+def check_vectors(values: Any, items: int, name: str) -> np.ndarray:
+    """Return an encoder's output as a matrix of floats, or say which promise it broke.
+
+    >>> check_vectors([[1, 2], [3, 4]], 2, "mine").dtype
+    dtype('float32')
+    """
+    if hasattr(values, "toarray"):
+        size = values.shape[0] * values.shape[1] * values.dtype.itemsize
+        if size > DENSE_LIMIT:
+            raise ContractError(
+                f"{name} returned a sparse matrix of {values.shape[0]} × {values.shape[1]}, "
+                f"{size / 2**30:.1f} GB when dense; lower its number of dimensions."
+            )
+        values = values.toarray()
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    try:
+        matrix = np.asarray(values)
+        if matrix.dtype not in (np.float32, np.float64):
+            matrix = matrix.astype(np.float32)
+    except (TypeError, ValueError) as error:
+        raise ContractError(f"{name} must return numbers, one row per item: {error}.") from error
+    if matrix.ndim != 2:
+        raise ContractError(
+            f"{name} must return a matrix, one row per item; it returned {matrix.ndim} dimensions."
+        )
+    if matrix.shape[0] != items:
+        raise ContractError(f"{name} returned {matrix.shape[0]} rows for {items} items.")
+    if matrix.shape[1] == 0:
+        raise ContractError(f"{name} returned vectors without a single dimension.")
+    _check_finite(matrix, name)
+    return np.ascontiguousarray(matrix)
+
+
+def _check_finite(matrix: np.ndarray, name: str) -> None:
+    finite = np.isfinite(matrix)
+    if finite.all():
+        return
+    if np.isinf(matrix).any():
+        row = int(np.flatnonzero(np.isinf(matrix).any(axis=1))[0])
+        raise ContractError(f"{name} returned an infinite number (row {row}).")
+    empty = (~finite).sum(axis=1)
+    partly = (empty > 0) & (empty < matrix.shape[1])
+    if partly.any():
+        row = int(np.flatnonzero(partly)[0])
+        raise ContractError(
+            f"{name} returned NaN in part of a row (row {row}: {empty[row]} of "
+            f"{matrix.shape[1]}); a whole row of NaN means that it does not know the item."
+        )
+
+
+def fit_embed(encoder: Any, train: Dataset, name: str) -> Vectors:
+    """Fit an encoder on the items the train questions mention, and embed those items.
+
+    The truth is passed on where each item is asked about exactly once and it is not hidden.
+    """
+    rows = train.mentioned()
+    items = train.items.iloc[rows]
+    y = _truth_of_items(train, rows)
+    if hasattr(encoder, "fit_transform"):
+        values = encoder.fit_transform(items) if y is None else encoder.fit_transform(items, y)
+    elif hasattr(encoder, "fit"):
+        encoder.fit(items) if y is None else encoder.fit(items, y)
+        values = encoder.transform(items)
+    else:
+        values = encoder.transform(items)
+    return Vectors(check_vectors(values, len(rows), f"{name}.transform"), rows)
+
+
+def embed(encoder: Any, data: Dataset, name: str, width: int | None = None) -> Vectors:
+    """Embed the items a data set's questions mention with a fitted encoder."""
+    rows = data.mentioned()
+    values = encoder.transform(data.items.iloc[rows])
+    matrix = check_vectors(values, len(rows), f"{name}.transform")
+    if width is not None and matrix.shape[1] != width:
+        raise ContractError(
+            f"{name}.transform returned {matrix.shape[1]} dimensions for the test items "
+            f"and {width} for the train items."
+        )
+    return Vectors(matrix, rows)
+
+
+def _truth_of_items(train: Dataset, rows: np.ndarray) -> np.ndarray | None:
+    if train.truth is None or len(train.fields) != 1 or train.kind == "items":
+        return None
+    asked = train.mentions(train.fields[0]).rows
+    if len(asked) != len(rows) or len(asked) != len(train):
+        return None
+    return np.asarray(train.truth)[np.argsort(asked)]
