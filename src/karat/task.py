@@ -55,7 +55,7 @@ class Task:
         if not isinstance(self.dataset, Dataset | str):
             raise DefinitionError(
                 f'task "{self.name}": dataset is a Dataset or a name, not '
-                f"{type(self.dataset).__name__}; karat.Dataset.from_table(frame, target=…) makes one."
+                f"{type(self.dataset).__name__}; make one with karat.Dataset.from_table."
             )
         if isinstance(self.metrics, str):
             object.__setattr__(self, "metrics", (self.metrics,))

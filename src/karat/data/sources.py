@@ -1,0 +1,163 @@
+"""Where a file can be had: a local folder, an installed package, a package index, an address."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from karat.errors import DataError, DefinitionError, did_you_mean
+
+KEYS = {
+    "folder": ({"folder"}, {"sha256"}),
+    "package": ({"package", "member"}, {"sha256"}),
+    "index": ({"index", "file", "sha256"}, {"member"}),
+    "url": ({"url", "sha256"}, {"member"}),
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """One place a file can be had from.
+
+    ``place`` is a path below KARAT_DATA, the name of a package or project, or an address. ``file``
+    is the archive (or plain file) as it is downloaded and ``member`` what is wanted of it; a
+    member that ends with ``/`` is a whole folder. ``sha256`` is that of the downloaded file, or
+    of the local file where the definition gives one.
+    """
+
+    kind: str
+    place: str
+    file: str = ""
+    member: str = ""
+    sha256: str = ""
+
+    @property
+    def remote(self) -> bool:
+        """Whether it must be downloaded."""
+        return self.kind in ("index", "url")
+
+    def __str__(self) -> str:
+        if self.kind == "folder":
+            return f"folder {self.place}"
+        start = {
+            "package": f"package {self.place}",
+            "index": f"package index, {self.file}",
+            "url": without_password(self.place),
+        }[self.kind]
+        return f"{start}, {self.member}" if self.member else start
+
+
+def parse_source(given: Mapping[str, Any]) -> Source:
+    """Return the source a definition describes; what is wrong with it is a DefinitionError.
+
+    >>> print(parse_source({"package": "palmerpenguins", "member": "data/penguins.csv"}))
+    package palmerpenguins, data/penguins.csv
+    """
+    kinds = [kind for kind in KEYS if kind in given]
+    if len(kinds) != 1:
+        raise DefinitionError(
+            f"the source {dict(given)} needs exactly one of the keys {', '.join(KEYS)}."
+        )
+    kind = kinds[0]
+    needed, optional = KEYS[kind]
+    for key in given:
+        if key not in needed | optional:
+            hint = did_you_mean(str(key), needed | optional)
+            raise DefinitionError(f'a {kind} source has no key "{key}".{hint}')
+    for key in sorted(needed - set(given)):
+        raise DefinitionError(f'the {kind} source "{given[kind]}" needs the key "{key}".')
+    values = {key: str(value) for key, value in given.items() if value is not None}
+    source = Source(
+        kind=kind,
+        place=values[kind],
+        file=values.get("file") or (_file_name(values["url"]) if kind == "url" else ""),
+        member=values.get("member", ""),
+        sha256=values.get("sha256", "").lower(),
+    )
+    _check(source)
+    return source
+
+
+def _check(source: Source) -> None:
+    if source.sha256 and not re.fullmatch("[0-9a-f]{64}", source.sha256):
+        raise DefinitionError(f"{source}: sha256 must be 64 hexadecimal digits.")
+    if source.file and (not is_safe(source.file) or "/" in source.file):
+        raise DefinitionError(f'{source}: "{source.file}" is not a plain file name.')
+    inner = source.place if source.kind == "folder" else source.member
+    if inner and not is_safe(inner):
+        raise DefinitionError(f'{source}: "{inner}" must be a path inside, without "..".')
+
+
+def is_safe(path: str) -> bool:
+    """Return whether a path with forward slashes stays below the folder it is put in.
+
+    >>> is_safe("data/penguins.csv"), is_safe("../secret"), is_safe("/etc/hosts"), is_safe("C:x")
+    (True, False, False, False)
+    """
+    parts = PurePosixPath(path).parts
+    outside = path.startswith("/") or ".." in parts or "\\" in path or "\0" in path
+    return bool(parts) and not outside and not re.match("[A-Za-z]:", path)
+
+
+def without_password(address: str) -> str:
+    """Return an address as it may be shown: without the name and password some carry.
+
+    >>> without_password("https://me:secret@host.example/simple")
+    'https://host.example/simple'
+    """
+    parts = urlsplit(address)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def _file_name(address: str) -> str:
+    name = PurePosixPath(unquote(urlsplit(address).path)).name
+    return name if is_safe(name) else "data"
+
+
+def find_in_folders(source: Source) -> Path:
+    """Return a folder source's path below the first KARAT_DATA folder that has it."""
+    given = os.environ.get("KARAT_DATA", "")
+    folders = [Path(folder).expanduser() for folder in given.split(os.pathsep) if folder]
+    if not folders:
+        raise DataError("KARAT_DATA is not set")
+    for folder in folders:
+        path = folder / source.place
+        if path.exists():
+            return _same(path, source)
+    raise DataError(f"not in {', '.join(map(str, folders))}")
+
+
+def find_in_package(source: Source) -> Path:
+    """Return a package source's path inside the installed package, which is never imported."""
+    # Only the top name is looked up: find_spec would import the parents of a dotted one.
+    top, *below = source.place.split(".")
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or not spec.submodule_search_locations:
+        raise DataError("not installed")
+    for location in spec.submodule_search_locations:
+        path = Path(location, *below) / source.member
+        if path.exists():
+            return _same(path, source)
+    raise DataError("installed, but this version has no such file")
+
+
+def _same(path: Path, source: Source) -> Path:
+    if source.sha256 and path.is_file() and sha256_of(path) != source.sha256:
+        raise DataError(f"{path} is another version: its sha256 is not {source.sha256[:16]}…")
+    return path
+
+
+def sha256_of(path: Path) -> str:
+    """Return the sha256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

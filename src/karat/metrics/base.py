@@ -1,0 +1,236 @@
+"""Metric: a named number about Predictions, which way is better, and what it needs to exist.
+
+What is known about one metric stands in one place, its decorator. A family with a cut-off is
+registered as ``"hits@k"``, takes ``(predictions, k)`` and is asked for as ``"hits@10"``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from karat import registry
+from karat.errors import DefinitionError, KaratError, did_you_mean, unknown
+from karat.predictions import Predictions, as_text
+
+Function = TypeVar("Function", bound=Callable[..., float])
+
+
+class Undefined(KaratError):
+    """A metric has no value for these predictions. The message is the reason shown to people."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric and all that is known about it.
+
+    Attributes
+    ----------
+    compute
+        From Predictions to the value; may raise ``Undefined``. A family also takes ``k``.
+    range
+        The lowest and the highest possible value, infinite where there is no bound.
+    needs
+        What the Predictions must offer, names from ``NEEDS``.
+    about
+        What it is, in one line.
+    """
+
+    name: str
+    compute: Callable[..., float]
+    higher_is_better: bool
+    range: tuple[float, float]
+    needs: tuple[str, ...]
+    about: str
+
+
+def metric(
+    name: str,
+    *,
+    higher_is_better: bool = True,
+    range: tuple[float, float] = (0.0, 1.0),
+    needs: tuple[str, ...] = (),
+) -> Callable[[Function], Function]:
+    """Register a function as a metric under a name; the function itself stays as it is.
+
+    >>> @metric("doctest_error", higher_is_better=False, needs=("classes",))
+    ... def doctest_error(predictions):
+    ...     '''Share of wrong answers.'''
+    ...     return (predictions.predictions != predictions.truth).mean()
+    >>> get_metric("doctest_error").about
+    'Share of wrong answers.'
+    """
+    for need in needs:
+        if need not in NEEDS:
+            raise DefinitionError(
+                f'metric "{name}" needs "{need}", which is none of {", ".join(NEEDS)}.'
+                + did_you_mean(need, NEEDS)
+            )
+
+    def add(compute: Function) -> Function:
+        about = (inspect.getdoc(compute) or "").partition("\n")[0]
+        part = Metric(name, compute, higher_is_better, range, tuple(needs), about)
+        registry.metrics.register(name, part)
+        return compute
+
+    return add
+
+
+def get_metric(name: str) -> Metric:
+    """Return the metric of this name; ``"ndcg@10"`` is the family ``"ndcg@k"`` with k = 10.
+
+    >>> get_metric("hits@3").name
+    'hits@3'
+    >>> get_metric("hits@0")
+    Traceback (most recent call last):
+    ...
+    karat.errors.DefinitionError: metric "hits@0": k must be 1, 2, 3, …, as in "hits@10".
+    """
+    stem, at, cut = name.partition("@")
+    if not (at or f"{name}@k" in registry.metrics) or name in set(registry.metrics) - _families():
+        return _plain_metric(name)
+    if f"{stem}@k" not in registry.metrics:
+        known = [*registry.metrics, *(f"{family[:-1]}{cut}" for family in _families())]
+        raise unknown("metric", name, known)
+    if not re.fullmatch("[1-9][0-9]*", cut):
+        raise DefinitionError(f'metric "{name}": k must be 1, 2, 3, …, as in "{stem}@10".')
+    family = _plain_metric(f"{stem}@k")
+    return replace(family, name=name, compute=partial(family.compute, k=int(cut)))
+
+
+def _families() -> set[str]:
+    return {name for name in registry.metrics if name.endswith("@k")}
+
+
+def _plain_metric(name: str) -> Metric:
+    part = registry.metrics.get(name)
+    if not isinstance(part, Metric):
+        # a path or an entry point names the function; importing it has registered the metric
+        origin = f"{getattr(part, '__module__', '?')}:{getattr(part, '__qualname__', '?')}"
+        names = [known for known in registry.metrics if registry.metrics.origin(known) == origin]
+        part = registry.metrics.get(names[0]) if names else part
+    if not isinstance(part, Metric):
+        raise DefinitionError(f'"{name}" is not a metric; write @karat.metric(...) above it.')
+    return part
+
+
+def score(name: str, predictions: Predictions) -> tuple[float | None, str]:
+    """Return the value and an empty reason, or nothing and the reason. Never raises.
+
+    >>> score("rmse", Predictions(predictions=[1, 2], truth=[1, 4]))
+    (1.4142135623730951, '')
+    >>> score("acc", Predictions(predictions=[1, 2], truth=[1, 4]))[1]
+    'Scoring acc: it needs class labels as truth and as answers; here truth: numbers, answers: numbers.'
+    """
+    try:
+        return _value(get_metric(name), predictions), ""
+    except KaratError as error:
+        reason = str(error)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+    return None, f"Scoring {name}: {' '.join(reason.split())}"
+
+
+def _value(part: Metric, predictions: Predictions) -> float:
+    if not len(predictions):
+        raise Undefined("there are no rows to score.")
+    for need in part.needs:
+        what, met = NEEDS[need]
+        if not met(predictions):
+            raise Undefined(f"it needs {what}; here {_offered(predictions)}.")
+    _check_numbers(part, predictions)
+    # a division by zero shows in the value, and is reported below
+    with np.errstate(all="ignore"):
+        value = float(part.compute(predictions))
+    if not math.isfinite(value):
+        raise Undefined(f"the value is {value}.")
+    return value
+
+
+def _check_numbers(part: Metric, predictions: Predictions) -> None:
+    if not {"numbers", "scores", "clusters", "probabilities"} & set(part.needs):
+        return
+    arrays = {"answers": predictions.predictions, "true values": predictions.truth}
+    if "probabilities" in part.needs and predictions.probabilities is not None:
+        arrays["rows of probabilities"] = predictions.probabilities.sum(axis=1)
+    for what, values in arrays.items():
+        empty = int(np.isnan(values).sum()) if values.dtype.kind == "f" else 0
+        if empty:
+            raise Undefined(f"{empty} of {len(values)} {what} are not a number (NaN).")
+
+
+def class_names(predictions: Predictions) -> tuple[str, ...]:
+    """Return all class labels: the known ones in their order, then any other label met.
+
+    A truth of the numbers 0 and 1 counts as two classes.
+
+    >>> class_names(Predictions(["b", "a"], ["b", "b"], answers="classes", truths="classes"))
+    ('a', 'b')
+    """
+    if predictions.truths == "numbers" and np.isin(predictions.truth, (0, 1)).all():
+        return ("0", "1")
+    if predictions.truths != "classes":
+        return ()
+    seen = set(predictions.truth.tolist())
+    if predictions.answers == "classes":
+        seen.update(predictions.predictions.tolist())
+    return (*predictions.classes, *sorted(seen - set(predictions.classes)))
+
+
+def _offered(predictions: Predictions) -> str:
+    names = class_names(predictions) if predictions.truths == "classes" else ()
+    count = f" ({len(names)})" if names else ""
+    return f"truth: {predictions.truths}{count}, answers: {predictions.answers}"
+
+
+def _is_binary(predictions: Predictions) -> bool:
+    return len(class_names(predictions)) == 2
+
+
+def _has_probabilities(predictions: Predictions) -> bool:
+    if predictions.probabilities is not None:
+        return predictions.truths == "classes"
+    return predictions.answers == "numbers" and _is_binary(predictions)
+
+
+#: what a metric may need of Predictions: how it is said to people, and whether it is there
+NEEDS: dict[str, tuple[str, Callable[[Predictions], Any]]] = {
+    "classes": (
+        "class labels as truth and as answers",
+        lambda p: p.truths == "classes" and p.answers == "classes",
+    ),
+    "binary": ("exactly two classes", _is_binary),
+    "probabilities": (
+        "class probabilities (or, with two classes, numeric scores)",
+        _has_probabilities,
+    ),
+    "numbers": (
+        "numbers as truth and as answers",
+        lambda p: p.truths == "numbers" and p.answers == "numbers",
+    ),
+    "scores": ("numbers as answers", lambda p: p.answers == "numbers"),
+    "clusters": (
+        "classes as truth and clusters as answers",
+        lambda p: p.truths == "classes" and p.answers == "clusters",
+    ),
+    "group": ("the group of each question", lambda p: p.group is not None),
+    "rank": ("the rank of the true item", lambda p: p.rank is not None),
+}
+
+
+def group_codes(predictions: Predictions) -> np.ndarray:
+    """Return the group of each row as 0, 1, …; without groups all rows are one.
+
+    >>> group_codes(Predictions([1, 2, 3], [1, 2, 3], group=np.array([7, 5, 7]))).tolist()
+    [1, 0, 1]
+    """
+    if predictions.group is None:
+        return np.zeros(len(predictions), dtype=np.intp)
+    return np.unique(as_text(predictions.group), return_inverse=True)[1]
