@@ -11,7 +11,7 @@ import copy
 import hashlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -249,16 +249,21 @@ class Dataset:
         return part
 
     def sample(self, rows: int, rng: np.random.Generator) -> Dataset:
-        """Return at most this many questions, drawn by the generator, whole groups at a time."""
+        """Return at most this many questions, drawn by the generator, whole groups at a time.
+
+        Items that no question mentions any more are left away.
+        """
         if rows >= len(self):
             return self
         if self.group is None:
-            return self.take(np.sort(rng.choice(len(self), size=rows, replace=False)))
-        codes = pd.factorize(self.group)[0]
-        order = rng.permutation(codes.max() + 1)
-        sizes = np.bincount(codes)[order]
-        kept = order[: max(1, int(np.searchsorted(np.cumsum(sizes), rows, side="right")))]
-        return self.take(np.flatnonzero(np.isin(codes, kept)))
+            kept = self.take(np.sort(rng.choice(len(self), size=rows, replace=False)))
+        else:
+            codes = pd.factorize(self.group)[0]
+            order = rng.permutation(codes.max() + 1)
+            sizes = np.bincount(codes)[order]
+            whole = order[: max(1, int(np.searchsorted(np.cumsum(sizes), rows, side="right")))]
+            kept = self.take(np.flatnonzero(np.isin(codes, whole)))
+        return replace(kept, items=kept.items.iloc[kept.mentioned()])
 
 
 # -- fingerprints ---------------------------------------------------------------------------
@@ -341,7 +346,8 @@ def _check_column(table: pd.DataFrame, column: str, name: str) -> None:
         columns = [str(c) for c in table.columns]
         raise DataError(
             f'{name}: "{column}" is not a column.{did_you_mean(str(column), columns)} '
-            f"It has: {', '.join(columns[:20])}{' …' if len(columns) > 20 else ''}"
+            f"It has: {', '.join(columns[:20])}{' …' if len(columns) > 20 else ''}",
+            value=str(column),
         )
 
 

@@ -5,6 +5,7 @@
     KaratError                a mistake a person can mend
     ├── DefinitionError       in a name, a YAML file or an option: found before anything runs
     ├── DataError             in a table, a text file, a vector file or a download
+    │   └── Unavailable       the data cannot be had from here (offline): declines a task
     ├── ContractError         a model, head, metric or corruption broke its promise
     ├── MissingExtra          an optional library is not installed
     └── Declined              a model cannot take a task: shown as not applicable, never a failure
@@ -29,7 +30,15 @@ class DefinitionError(KaratError):
 
 
 class DataError(KaratError):
-    """A data set cannot be used as it is."""
+    """A data set cannot be used as it is. ``value`` is the setting at fault, where one is."""
+
+    def __init__(self, message: str, value: str | None = None) -> None:
+        self.value = value
+        super().__init__(message)
+
+
+class Unavailable(DataError):
+    """Data cannot be had from here: no source of it can be reached."""
 
 
 class ContractError(KaratError):

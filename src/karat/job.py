@@ -192,12 +192,8 @@ def _metadata(job: Job, task: Task, test: Dataset, answers: Answers) -> str:
 
 def _folds(job: Job, shelf: Shelf, task: Task, data: Dataset) -> list[Fold]:
     # all folds of a task come from one call; the shelf keeps them for the process's other jobs
-    key = f"folds-{job.task}-{job.seed}"
-    try:
-        return shelf.get(key)  # type: ignore[no-any-return]
-    except FileNotFoundError:
-        shelf.put(key, split(data, task.split, job.seed))  # type: ignore[arg-type]
-        return shelf.get(key)  # type: ignore[no-any-return]
+    how: Any = task.split
+    return shelf.remember(f"folds-{job.task}-{job.seed}", lambda: split(data, how, job.seed))
 
 
 def _solver(job: Job, model: Model, task: Task) -> Direct | Probed:

@@ -63,6 +63,14 @@ class Registry:
         part = self._parts[name]
         return load_object(part) if isinstance(part, str) else part
 
+    def own(self) -> dict[str, Any]:
+        """Return the parts that users registered, not we."""
+        return {
+            name: part
+            for name, part in self._parts.items()
+            if not self._origins[name].startswith("karat.")
+        }
+
     def origin(self, name: str) -> str:
         """Return where a part was defined: a module path or an entry point."""
         return self._origins[name]
@@ -175,6 +183,21 @@ probes = Registry(
     "probe", ["karat.probes.trained", "karat.probes.similarity", "karat.probes.analogy"]
 )
 readers = Registry("reader", ["karat.data.tables", "karat.data.texts", "karat.data.gold"])
+
+
+ALL = (models, datasets, metrics, corruptions, heads, splitters, composers, probes, readers)
+
+
+def users_parts() -> dict[str, dict[str, Any]]:
+    """Return all parts that users registered, by kind: what a worker process must be told."""
+    return {parts.kind: parts.own() for parts in ALL}
+
+
+def adopt(given: Mapping[str, Mapping[str, Any]]) -> None:
+    """Register parts that another process passed on."""
+    for parts in ALL:
+        for name, part in given.get(parts.kind, {}).items():
+            parts.register(name, part)
 
 
 def _decorator(registry: Registry) -> Callable[[str], Callable[[T], T]]:

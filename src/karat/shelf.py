@@ -7,10 +7,13 @@ belongs to one run of one user and is removed afterwards.
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import cloudpickle
+
+T = TypeVar("T")
 
 
 class Shelf:
@@ -31,6 +34,12 @@ class Shelf:
             with self._file(key).open("rb") as file:
                 self._things[key] = pickle.load(file)
         return self._things[key]
+
+    def remember(self, key: str, make: Callable[[], T]) -> T:
+        """Return the thing of a key, made once per process."""
+        if key not in self._things:
+            self._things[key] = make()
+        return self._things[key]  # type: ignore[no-any-return]
 
     def save(self) -> None:
         """Write everything into the folder, for other processes; code of scripts goes along."""

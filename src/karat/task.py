@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ class Task:
     Attributes
     ----------
     dataset
-        A Dataset, or the name of a defined one.
+        A Dataset, the name of a defined one, or a function that loads it when it is needed.
     probe
         ``"trained"``, ``"similarity"``, ``"analogy"`` or a mapping ``{"use": …}`` with parameters.
     split
@@ -39,7 +39,7 @@ class Task:
     """
 
     name: str
-    dataset: Dataset | str
+    dataset: Dataset | str | Callable[[], Dataset]
     probe: Mapping[str, Any] | str = "trained"
     split: Mapping[str, Any] | str = "kfold"
     metrics: Sequence[str] = ()
@@ -52,7 +52,7 @@ class Task:
     def __post_init__(self) -> None:
         if not str(self.name).strip():
             raise DefinitionError("a task needs a name.")
-        if not isinstance(self.dataset, Dataset | str):
+        if not isinstance(self.dataset, Dataset | str) and not callable(self.dataset):
             raise DefinitionError(
                 f'task "{self.name}": dataset is a Dataset or a name, not '
                 f"{type(self.dataset).__name__}; make one with karat.Dataset.from_table."

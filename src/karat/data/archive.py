@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import stat
 import tarfile
 import zipfile
@@ -17,7 +18,16 @@ from karat.errors import DataError, did_you_mean
 
 LIMIT = 2 * 1024**3
 CHUNK = 1 << 18
-BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError)
+# What the four libraries below raise for a broken or encrypted archive.
+BROKEN = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    OSError,
+    RuntimeError,
+)
 
 
 @dataclass(frozen=True)

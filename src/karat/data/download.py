@@ -27,7 +27,7 @@ def cache_folder() -> Path:
     """Return where fetched files are kept: KARAT_CACHE, or the user's cache folder."""
     given = os.environ.get("KARAT_CACHE")
     if given:
-        return Path(given).expanduser()
+        return Path(given).expanduser().absolute()
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
     elif sys.platform == "darwin":
@@ -115,8 +115,8 @@ def bring(source: Source, about: Mapping[str, str]) -> Path:
                 _download(source, archive)
             _unpack(source, archive, about)
         else:
-            _write_about(place.parent, source, about)
             _download(source, place)
+            _write_about(place.parent, source, about)
     except OSError as error:
         raise DataError(
             f"cannot write to the cache folder {cache_folder()} ({error.strerror or error}); "
@@ -126,7 +126,7 @@ def bring(source: Source, about: Mapping[str, str]) -> Path:
 
 
 def _archive(source: Source) -> Path:
-    return cache_folder() / "data" / source.sha256[:16] / source.file
+    return cache_folder() / "data" / source.sha256[:16] / _not_about(source.file)
 
 
 def _place(source: Source) -> Path:
@@ -134,9 +134,13 @@ def _place(source: Source) -> Path:
     archive = _archive(source)
     if not source.member:
         return archive
-    last = PurePosixPath(source.member).name
+    last = _not_about(PurePosixPath(source.member).name)
     key = hashlib.sha256(source.member.encode()).hexdigest()[:8]
     return archive.parent / f"{last}-{key}" / last
+
+
+def _not_about(name: str) -> str:
+    return "data.json" if name == "about.json" else name
 
 
 def _download(source: Source, target: Path) -> None:

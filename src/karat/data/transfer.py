@@ -82,11 +82,17 @@ def patiently(action: Callable[[], T], what: str) -> T:
         except requests.RequestException as error:
             if not _may_pass(error) or turn + 1 == PATIENCE.tries:
                 raise DataError(f"{what}: {_reason(error)}") from error
+        except OSError as error:
+            # A certificate file that is not there; real trouble with files has a number.
+            if error.errno is not None:
+                raise
+            raise DataError(f"{what}: {error}") from error
         time.sleep(PATIENCE.pause * 2**turn)
     raise AssertionError("Patience.tries is at least 1")
 
 
 def _stream(http: requests.Session, address: str, scratch: Path) -> str:
+    """Write what an address holds to a scratch file and return its sha256."""
     digest = hashlib.sha256()
     wait = (PATIENCE.connect, PATIENCE.read)
     with http.get(address, stream=True, timeout=wait) as response, scratch.open("wb") as file:
@@ -97,7 +103,8 @@ def _stream(http: requests.Session, address: str, scratch: Path) -> str:
             digest.update(chunk)
             written += file.write(chunk)
             if written > PATIENCE.bytes:
-                raise DataError(f"{address}: more than {PATIENCE.bytes} bytes, which is the limit")
+                limit = f"more than {PATIENCE.bytes} bytes, which is the limit"
+                raise DataError(f"{without_password(address)}: {limit}")
         plain = "Content-Encoding" not in response.headers
         if plain and announced.isdigit() and written != int(announced):
             raise _ShortBody(f"{written} of {announced} bytes came")

@@ -22,10 +22,10 @@ def expand(section: str, name: str, node: Node) -> tuple[list[tuple[str, Node]],
     An entry without ``for_each`` stands for itself, and its braces are left alone.
 
     >>> from karat.definitions.strict_yaml import SourceFile, read_yaml
-    >>> text = b'{for_each: {n: [16, 32]}, max_rows: "{n}", title: "{n} rows"}'
+    >>> text = b'{for_each: {n: [16, 32]}, max_rows: "{n}"}'
     >>> entries, _ = expand("tasks", "few-{n}", read_yaml(text, SourceFile("my.yaml"))[0])
     >>> [(name, node.plain()) for name, node in entries]
-    [('few-16', {'max_rows': 16, 'title': '16 rows'}), ('few-32', {'max_rows': 32, 'title': '32 rows'})]
+    [('few-16', {'max_rows': 16}), ('few-32', {'max_rows': 32})]
     """
     if "for_each" not in node.value:
         return [(name, node)], []
@@ -91,7 +91,7 @@ class _Filling:
             return node
         whole = _PLACEHOLDER.fullmatch(node.value)
         if whole and whole[1] in row:
-            return replace(row[whole[1]], key_line=node.key_line)
+            return row[whole[1]]
         text = self.text(node.value, row, node=node, path=path)
         return replace(node, value=text, text=text)
 
@@ -129,8 +129,8 @@ class _Filling:
                 self._mistake(node, path, f'put the placeholder in quotes: "{{{key}}}".')
 
     def _mistake(self, node: Node, path: tuple[Key, ...], text: str) -> None:
-        in_key = not path
-        self.mistakes.append(mistake_at(node, (*self._path, *path), text, key=in_key))
+        mistake = mistake_at(node, (*self._path, *path), text, key=True)
+        self.mistakes.append(replace(mistake, root=True))
 
 
 def _what(node: Node) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -85,6 +85,8 @@ class Node:
 class Mistake:
     """One mistake: its file, its line (0 for the file as a whole), its key path, and what to do.
 
+    What else is wrong at the place of a ``root`` mistake follows from it and is not told.
+
     >>> print(Mistake("my.yaml", 14, ("tasks", "churn", "metrcs"), "unknown key."))
     my.yaml:14: tasks.churn.metrcs: unknown key.
     """
@@ -93,15 +95,29 @@ class Mistake:
     line: int
     path: tuple[Key, ...]
     text: str
+    root: bool = False
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file
         return ": ".join(part for part in (place, written(self.path), self.text) if part)
 
     @property
-    def same(self) -> tuple[Any, ...]:
-        """What two reports of one written mistake share, though two entries inherit it."""
-        return (self.file, self.line, self.path[2:], self.text)
+    def place(self) -> tuple[Any, ...]:
+        """Where it was written: the same for all entries that inherit it."""
+        return (self.file, self.line, self.path[2:])
+
+
+def told(mistakes: Iterable[Mistake], files: Sequence[str] = ()) -> list[str]:
+    """Return the messages, each mistake once, in the order of the files and their lines."""
+    mistakes = list(mistakes)
+    roots = {mistake.place for mistake in mistakes if mistake.root}
+    once: dict[Any, Mistake] = {}
+    for mistake in mistakes:
+        if mistake.root or mistake.place not in roots:
+            once.setdefault((mistake.place, mistake.text), mistake)
+    order = {file: i for i, file in enumerate(files)}
+    ordered = sorted(once.values(), key=lambda m: (order.get(m.file, len(order)), m.line))
+    return [str(mistake) for mistake in ordered]
 
 
 def mistake_at(node: Node, path: Sequence[Key], text: str, *, key: bool = False) -> Mistake:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Gt, MinLen
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Discriminator,
+    Field,
+    SerializerFunctionWrapHandler,
     StringConstraints,
     Tag,
+    model_serializer,
 )
 from pydantic_core import PydanticCustomError
 
@@ -52,23 +54,23 @@ def _or(default: type) -> BeforeValidator:
     return BeforeValidator(lambda value: default() if value is None else value)
 
 
-Name = Annotated[str, MinLen(1)]
+Name = Annotated[str, Field(min_length=1)]
 Use = Annotated[Name, AfterValidator(_use)]
 Texts = Annotated[list[Name], AfterValidator(_once), _or(list)]
 Options = Annotated[dict[str, Any], _or(dict)]
-Count = Annotated[int, Gt(0)]
-Severity = Annotated[float, Ge(0)]
+Count = Annotated[int, Field(gt=0)]
+Severity = Annotated[float, Field(ge=0)]
 Checksum = Annotated[str, StringConstraints(pattern="^[0-9a-fA-F]{64}$")]
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
 
 class _Part(BaseModel):
     """A probe, a splitter or a loader: what to use, and its own options."""
 
-    model_config = ConfigDict(extra="allow", strict=True)
+    model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
     use: Use
 
 
@@ -110,6 +112,10 @@ class Source(_Strict):
     sha256: Checksum | None = None
     member: Name | None = None
 
+    @model_serializer(mode="wrap")
+    def _given(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in dump(self).items() if value is not None}
+
 
 class Dataset(_Strict):
     """A data set: where its data are, how to read them, what is asked, and its licence."""
@@ -125,14 +131,14 @@ class Dataset(_Strict):
         ]
         | None
     ) = None
-    sources: Annotated[list[Source], MinLen(1)] | None = None
+    sources: Annotated[list[Source], Field(min_length=1)] | None = None
     load: Part | None = None
     reader: Name = "table"
     target: str | None = None
     kind: Literal["classes", "numbers", "items"] | None = None
     group: str | None = None
     drop: Texts = []
-    fields: Texts = []  # type: ignore[assignment]  # shadows a deprecated attribute of pydantic
+    fields: Texts = []
     modality: Literal["table", "text", "entity"] = "table"
     part: str | None = None
     options: Options = {}
@@ -154,9 +160,9 @@ class Task(_Strict):
             custom_error_message="must be the name of a dataset or a mapping",
         ),
     ]
-    probe: Part
-    split: Part
-    metrics: Annotated[list[Name], MinLen(1), AfterValidator(_once)]
+    probe: Part | None = None
+    split: Part | None = None
+    metrics: Annotated[list[Name], Field(min_length=1), AfterValidator(_once)]
     missing: Literal["ignore", "penalise"] = "ignore"
     corruptions: Annotated[dict[str, list[Severity]], _or(dict)] = {}
     kind: str | None = None
@@ -168,7 +174,7 @@ class Task(_Strict):
 class Suite(_Strict):
     """A suite: tasks that are run together, and the models people usually run on them."""
 
-    tasks: Annotated[list[Name], MinLen(1), AfterValidator(_once)]
+    tasks: Annotated[list[Name], Field(min_length=1), AfterValidator(_once)]
     models: Texts = []
     title: str | None = None
     description: str | None = None
@@ -193,9 +199,9 @@ NESTED: dict[str, type[BaseModel]] = {"dataset": Dataset, "path": Paths, "source
 """The record found under a key, for the nearest valid key of a mistyped one."""
 
 SOURCE_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "folder": ((), ()),
-    "package": (("member",), ()),
-    "index": (("file", "sha256", "member"), ()),
+    "folder": ((), ("sha256",)),
+    "package": (("member",), ("sha256",)),
+    "index": (("file", "sha256"), ("member",)),
     "url": (("sha256",), ("member",)),
 }
 """Per kind of source, the keys that must and the keys that may stand beside it."""

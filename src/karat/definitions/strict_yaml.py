@@ -46,14 +46,14 @@ class _Refused(Exception):
 
 
 def read_yaml(content: bytes, file: SourceFile) -> tuple[Node | None, list[Mistake]]:
-    """Return the file's one document as a node, or nothing, and all mistakes found.
+    r"""Return the file's one document as a node, or nothing, and all mistakes found.
 
     An empty file gives nothing and no mistake.
 
     >>> node, mistakes = read_yaml(b"country: no", SourceFile("my.yaml"))
     >>> node.plain(), mistakes
     ({'country': 'no'}, [])
-    >>> print(read_yaml(b"a: 1\\na: 2", SourceFile("my.yaml"))[1][0])
+    >>> print(read_yaml(b"a: 1\na: 2", SourceFile("my.yaml"))[1][0])
     my.yaml:2: a: stands twice, first in line 1.
     """
     try:
@@ -107,13 +107,13 @@ class _Tree:
             if isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    line = event.start_mark.line + 1
+                    line = _line(event)
                     raise _Refused(line, "a second document; one file holds one, without a ---.")
                 root = self._node(next(self._events), ())
         return None if root is not None and root.value is None else root
 
     def _node(self, event: Any, path: tuple[Key, ...], key_line: int = 0) -> Node:
-        line = event.start_mark.line + 1
+        line = _line(event)
         if isinstance(event, yaml.AliasEvent):
             return replace(self._alias(event, line), key_line=key_line or line)
         if len(path) > DEEPEST:
@@ -158,7 +158,7 @@ class _Tree:
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             key = self._node(event, (*path, "?"))
             name = self._key(key, path)
-            node = self._node(next(self._events), (*path, name), event.start_mark.line + 1)
+            node = self._node(next(self._events), (*path, name), _line(event))
             if name in nodes:
                 text = f"stands twice, first in line {nodes[name].key_line}."
                 self.mistakes.append(mistake_at(node, (*path, name), text, key=True))
@@ -176,7 +176,11 @@ class _Tree:
             text = f"the key {key.text or 'null'} is not text; put it in quotes."
             self.mistakes.append(mistake_at(key, path, text))
             return key.text
-        return key.value  # type: ignore[no-any-return]
+        return key.value
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
 
 
 def _explained(error: yaml.YAMLError, text: str) -> tuple[int, tuple[Key, ...], str]:

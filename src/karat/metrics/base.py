@@ -18,7 +18,7 @@ import numpy as np
 
 from karat import registry
 from karat.errors import DefinitionError, KaratError, did_you_mean, unknown
-from karat.predictions import Predictions, as_text
+from karat.predictions import Predictions
 
 Function = TypeVar("Function", bound=Callable[..., float])
 
@@ -60,19 +60,15 @@ def metric(
 ) -> Callable[[Function], Function]:
     """Register a function as a metric under a name; the function itself stays as it is.
 
-    >>> @metric("doctest_error", higher_is_better=False, needs=("classes",))
-    ... def doctest_error(predictions):
-    ...     '''Share of wrong answers.'''
-    ...     return (predictions.predictions != predictions.truth).mean()
-    >>> get_metric("doctest_error").about
-    'Share of wrong answers.'
+    >>> metric("error", higher_is_better=False, needs=("clases",))
+    Traceback (most recent call last):
+    ...
+    karat.errors.DefinitionError: metric "error" cannot need "clases". Did you mean "classes"?
     """
     for need in needs:
         if need not in NEEDS:
-            raise DefinitionError(
-                f'metric "{name}" needs "{need}", which is none of {", ".join(NEEDS)}.'
-                + did_you_mean(need, NEEDS)
-            )
+            hint = did_you_mean(need, NEEDS) or f" It may need: {', '.join(NEEDS)}."
+            raise DefinitionError(f'metric "{name}" cannot need "{need}".{hint}')
 
     def add(compute: Function) -> Function:
         about = (inspect.getdoc(compute) or "").partition("\n")[0]
@@ -93,20 +89,21 @@ def get_metric(name: str) -> Metric:
     ...
     karat.errors.DefinitionError: metric "hits@0": k must be 1, 2, 3, …, as in "hits@10".
     """
-    stem, at, cut = name.partition("@")
-    if not (at or f"{name}@k" in registry.metrics) or name in set(registry.metrics) - _families():
+    stem, _, cut = name.partition("@")
+    family = f"{stem}@k"
+    if ":" in name or (name in registry.metrics and name != family):
         return _plain_metric(name)
-    if f"{stem}@k" not in registry.metrics:
-        known = [*registry.metrics, *(f"{family[:-1]}{cut}" for family in _families())]
-        raise unknown("metric", name, known)
+    if family not in registry.metrics:
+        raise unknown("metric", name, _askable_names(cut))
     if not re.fullmatch("[1-9][0-9]*", cut):
         raise DefinitionError(f'metric "{name}": k must be 1, 2, 3, …, as in "{stem}@10".')
-    family = _plain_metric(f"{stem}@k")
-    return replace(family, name=name, compute=partial(family.compute, k=int(cut)))
+    part = _plain_metric(family)
+    return replace(part, name=name, compute=partial(part.compute, k=int(cut)))
 
 
-def _families() -> set[str]:
-    return {name for name in registry.metrics if name.endswith("@k")}
+def _askable_names(cut: str) -> list[str]:
+    k = cut if cut.isdecimal() else "10"
+    return [name[:-1] + k if name.endswith("@k") else name for name in registry.metrics]
 
 
 def _plain_metric(name: str) -> Metric:
@@ -115,7 +112,8 @@ def _plain_metric(name: str) -> Metric:
         # a path or an entry point names the function; importing it has registered the metric
         origin = f"{getattr(part, '__module__', '?')}:{getattr(part, '__qualname__', '?')}"
         names = [known for known in registry.metrics if registry.metrics.origin(known) == origin]
-        part = registry.metrics.get(names[0]) if names else part
+        found = map(registry.metrics.get, names)
+        part = next((other for other in found if isinstance(other, Metric)), part)
     if not isinstance(part, Metric):
         raise DefinitionError(f'"{name}" is not a metric; write @karat.metric(...) above it.')
     return part
@@ -126,8 +124,9 @@ def score(name: str, predictions: Predictions) -> tuple[float | None, str]:
 
     >>> score("rmse", Predictions(predictions=[1, 2], truth=[1, 4]))
     (1.4142135623730951, '')
-    >>> score("acc", Predictions(predictions=[1, 2], truth=[1, 4]))[1]
-    'Scoring acc: it needs class labels as truth and as answers; here truth: numbers, answers: numbers.'
+    >>> value, reason = score("acc", Predictions(predictions=[1, 2], truth=[1, 4]))
+    >>> reason.partition(";")[0]
+    'Scoring acc: it needs class labels as truth and answers'
     """
     try:
         return _value(get_metric(name), predictions), ""
@@ -203,7 +202,7 @@ def _has_probabilities(predictions: Predictions) -> bool:
 #: what a metric may need of Predictions: how it is said to people, and whether it is there
 NEEDS: dict[str, tuple[str, Callable[[Predictions], Any]]] = {
     "classes": (
-        "class labels as truth and as answers",
+        "class labels as truth and answers",
         lambda p: p.truths == "classes" and p.answers == "classes",
     ),
     "binary": ("exactly two classes", _is_binary),
@@ -212,7 +211,7 @@ NEEDS: dict[str, tuple[str, Callable[[Predictions], Any]]] = {
         _has_probabilities,
     ),
     "numbers": (
-        "numbers as truth and as answers",
+        "numbers as truth and answers",
         lambda p: p.truths == "numbers" and p.answers == "numbers",
     ),
     "scores": ("numbers as answers", lambda p: p.answers == "numbers"),
@@ -223,14 +222,3 @@ NEEDS: dict[str, tuple[str, Callable[[Predictions], Any]]] = {
     "group": ("the group of each question", lambda p: p.group is not None),
     "rank": ("the rank of the true item", lambda p: p.rank is not None),
 }
-
-
-def group_codes(predictions: Predictions) -> np.ndarray:
-    """Return the group of each row as 0, 1, …; without groups all rows are one.
-
-    >>> group_codes(Predictions([1, 2, 3], [1, 2, 3], group=np.array([7, 5, 7]))).tolist()
-    [1, 0, 1]
-    """
-    if predictions.group is None:
-        return np.zeros(len(predictions), dtype=np.intp)
-    return np.unique(as_text(predictions.group), return_inverse=True)[1]

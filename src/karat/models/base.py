@@ -46,6 +46,8 @@ class Model:
         ``"encoder"`` or ``"predictor"``.
     takes
         The modalities it can read, or nothing when it did not say.
+    unavailable
+        Why it cannot run here (a library or file is missing), or nothing.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Model:
     takes: tuple[str, ...] | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     version: str = ""
+    unavailable: str = ""
 
     @property
     def stateless(self) -> bool:

@@ -97,9 +97,10 @@ def _read_text(path: Path) -> tuple[list[str], np.ndarray]:
     rows: list[np.ndarray] = []
     try:
         with opened(path, "rt", encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
+            for number, text in enumerate(lines, 1):
+                line = text.strip()
                 cells = line.split("\t") if "\t" in line else line.split()
-                if not line.strip() or (number == 1 and _is_header(cells)):
+                if not line or (number == 1 and _is_header(cells)):
                     continue
                 ids.append(cells[0].strip().strip("<>"))
                 rows.append(_numbers(cells[1:], path, number))

@@ -34,7 +34,10 @@ class Analogy:
                 f"{data.name} has {len(data.fields)} fields and {data.kind}."
             )
         ids, _ = self._candidates(data, vectors)
-        return vectors.answerable(data) & (ids.get_indexer(pd.Index(data.truth)) >= 0)
+        able = vectors.answerable(data)
+        if data.truth is None:
+            return able
+        return able & (ids.get_indexer(pd.Index(data.truth)) >= 0)
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
         """Learn nothing."""

@@ -1,0 +1,113 @@
+"""The entries of all files: sections checked, ``for_each`` spelt out, every name once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from karat.definitions.for_each import expand
+from karat.definitions.places import Mistake, Node, SourceFile, described, mistake_at
+from karat.definitions.strict_yaml import read_yaml
+from karat.errors import did_you_mean
+
+SECTIONS = ("models", "tasks", "suites", "datasets", "constraints")
+
+_NAME = re.compile(r"(?![-. ])[^/\\:{}\x00-\x1f]+(?<! )")
+
+
+def singular(section: str) -> str:
+    """Return what one entry of a section is called.
+
+    >>> singular("tasks")
+    'task'
+    """
+    return section.removesuffix("s")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One definition as it is written, before anything is inherited."""
+
+    section: str
+    name: str
+    node: Node
+
+    @property
+    def abstract(self) -> bool:
+        """Whether it is only there to be extended."""
+        node = self.node.child("abstract")
+        return node is not None and node.value is True
+
+
+@dataclass
+class Entries:
+    """All entries by section and name; ``lost`` if a mistake hides entries that may be meant."""
+
+    found: dict[tuple[str, str], Entry] = field(default_factory=dict)
+    mistakes: list[Mistake] = field(default_factory=list)
+    lost: bool = False
+
+    def add_file(self, file: SourceFile, content: bytes) -> None:
+        """Add what a file defines."""
+        root, mistakes = read_yaml(content, file)
+        self.mistakes += mistakes
+        if root is None:
+            self.lost |= bool(mistakes)
+        elif not isinstance(root.value, dict):
+            text = f"must be a mapping with the sections {_listed(SECTIONS)}, not {_what(root)}."
+            self._lose(mistake_at(root, (), text))
+        else:
+            for section, node in root.value.items():
+                self._add_section(str(section), node)
+
+    def _add_section(self, section: str, node: Node) -> None:
+        if section not in SECTIONS:
+            near = did_you_mean(section, SECTIONS) or f" There are: {_listed(SECTIONS)}."
+            self._lose(mistake_at(node, (section,), f"unknown section.{near}", key=True))
+        elif isinstance(node.value, dict):
+            for name, entry in node.value.items():
+                self._add_written(section, name, entry)
+        elif node.value is not None:
+            text = f"must be a mapping of names to definitions, not {_what(node)}."
+            self._lose(mistake_at(node, (section,), text, key=True))
+
+    def _add_written(self, section: str, name: str | int, node: Node) -> None:
+        if not isinstance(name, str):
+            text = "a name must be text; put it in quotes."
+            self._lose(mistake_at(node, (section, str(name)), text, key=True))
+        elif not isinstance(node.value, dict):
+            text = f"must be a mapping, not {_what(node)}."
+            self._lose(mistake_at(node, (section, name), text, key=True))
+        else:
+            made, mistakes = expand(section, name, node)
+            self.mistakes += mistakes
+            self.lost |= any(mistake.path[2:3] in ((), ("for_each",)) for mistake in mistakes)
+            for made_name, made_node in made:
+                self._add(Entry(section, made_name, made_node))
+
+    def _add(self, entry: Entry) -> None:
+        path = (entry.section, entry.name)
+        first = self.found.setdefault(path, entry)
+        if not _NAME.fullmatch(entry.name):
+            text = 'a name has no "/", "\\", ":" or braces in it and no "." or "-" in front.'
+            self.mistakes.append(mistake_at(entry.node, path, text, key=True))
+        if first is not entry:
+            text = (
+                f'there is already a {singular(entry.section)} "{entry.name}" '
+                f"({first.node.file.label}:{first.node.key_line}). "
+                f"Give this one another name; to build on that one, extends: {entry.name}."
+            )
+            self.mistakes.append(mistake_at(entry.node, path, text, key=True))
+
+    def _lose(self, mistake: Mistake) -> None:
+        self.mistakes.append(mistake)
+        self.lost = True
+
+
+def _what(node: Node) -> str:
+    return described(node.value, node.text)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,181 @@
+"""Definitions: every file read, checked and merged, and all mistakes said at once."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from karat import registry
+from karat.definitions.checks import Problem, check
+from karat.definitions.entries import SECTIONS, Entries, Entry, singular
+from karat.definitions.extends import Inheritance, Resolved
+from karat.definitions.files import builtin_files, installed_files, user_files
+from karat.definitions.merge import NOT_INHERITED
+from karat.definitions.places import Key, Mistake, Node, mistake_at, told
+from karat.definitions.show import show
+from karat.errors import DefinitionError, did_you_mean, unknown
+
+_REGISTRIES = {"models": registry.models, "datasets": registry.datasets}
+
+
+class Definitions:
+    """What is defined in YAML: models, tasks, suites, datasets and constraints, by name.
+
+    The user's entries are checked when they are loaded, those that come with the library or an
+    installed package when they are asked for.
+    """
+
+    def __init__(self, entries: Entries) -> None:
+        self._entries = entries
+        self._inheritance = Inheritance(entries)
+        self._checked: dict[tuple[str, str], tuple[dict[str, Any], list[Mistake]]] = {}
+
+    @classmethod
+    def load(cls, files: Sequence[Path | str] = ()) -> Definitions:
+        """Return all definitions; raise a DefinitionError with every mistake of every file.
+
+        ``files`` are YAML files, or folders of them. They add entries and override none.
+
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     file = Path(folder, "my.yaml")
+        ...     _ = file.write_text("constraints: {brief: {folds: 3}}")
+        ...     Definitions.load([file]).get("constraints", "brief")
+        {'folds': 3, 'max_rows': None, 'description': None}
+        """
+        entries = Entries()
+        labels = []
+        for found, mistakes in (builtin_files(), installed_files(), user_files(files)):
+            entries.mistakes += mistakes
+            entries.lost |= bool(mistakes)
+            for file, content in found:
+                labels.append(file.label)
+                entries.add_file(file, content)
+        definitions = cls(entries)
+        given = [entry for entry in entries.found.values() if not entry.node.file.supplied]
+        mistakes = [*entries.mistakes, *definitions._mistakes(given)]
+        _raise(mistakes, labels)
+        return definitions
+
+    def validate_all(self) -> None:
+        """Check every entry, those that come with the library too; raise all mistakes at once."""
+        _raise(self._mistakes(self._entries.found.values()))
+
+    def names(self, section: str, *, abstract: bool = False) -> list[str]:
+        """Return the sorted names of a section; those only there to be extended on request."""
+        _check_section(section)
+        entries = (entry for entry in self._entries.found.values() if entry.section == section)
+        return sorted(entry.name for entry in entries if abstract or not entry.abstract)
+
+    def names_everywhere(self, name: str) -> list[str]:
+        """Return the sections in which a name is defined."""
+        return [section for section in SECTIONS if (section, name) in self._entries.found]
+
+    def get(self, section: str, name: str) -> dict[str, Any]:
+        """Return a definition with all it inherits and all defaults, as a new dictionary.
+
+        One that is abstract comes as far as it is written, with ``abstract`` and no defaults.
+        """
+        entry = self._entry(section, name)
+        values, mistakes = self._check(entry)
+        _raise(mistakes)
+        return copy.deepcopy({**values, "abstract": True} if entry.abstract else values)
+
+    def folder(self, section: str, name: str, *keys: Key) -> Path | None:
+        """Return the folder of the file an entry stands in, for relative paths in it.
+
+        With keys, the folder of the file that value was written in: a child may inherit a path.
+        """
+        entry = self._entry(section, name)
+        node = self._resolved(entry).node if keys else entry.node
+        return node.nearest(keys)[0].file.folder
+
+    def origins(self, section: str, name: str) -> dict[tuple[Key, ...], str]:
+        """Return where each value was written, ``file.yaml:12`` by key path."""
+        node = self._resolved(self._entry(section, name)).node
+        leaves = _without(node, *NOT_INHERITED).leaves()
+        return {path: leaf.place for path, leaf in leaves if path}
+
+    def show(self, section: str, name: str) -> str:
+        """Return a resolved definition as YAML text with the origin of every line."""
+        entry = self._entry(section, name)
+        values = {} if entry.abstract else self.get(section, name)
+        node = _without(self._resolved(entry).node, "extends")
+        fixed = {k: v for k, v in values.items() if k not in node.value and v not in (None, [], {})}
+        return show(node, fixed)
+
+    def _entry(self, section: str, name: str) -> Entry:
+        _check_section(section)
+        if (section, name) not in self._entries.found:
+            raise unknown(singular(section), name, self.names(section))
+        return self._entries.found[section, name]
+
+    def _resolved(self, entry: Entry) -> Resolved:
+        return self._inheritance.resolve(entry.section, entry.name)
+
+    # -- checking ---------------------------------------------------------------------------
+
+    def _check(self, entry: Entry) -> tuple[dict[str, Any], list[Mistake]]:
+        key = (entry.section, entry.name)
+        if key not in self._checked:
+            resolved = self._resolved(entry)
+            complete = resolved.sound and not entry.abstract
+            values, problems = check(entry.section, resolved.node, complete=complete)
+            problems += self._unknown_names(entry, resolved.node)
+            mistakes = list(resolved.mistakes)
+            for problem in problems:
+                node, _ = resolved.node.nearest(problem.path)
+                mistakes.append(mistake_at(node, (*key, *problem.path), problem.text, key=True))
+            self._checked[key] = values, mistakes
+        return self._checked[key]
+
+    def _mistakes(self, entries: Iterable[Entry]) -> list[Mistake]:
+        """Return all mistakes, parents first: what is inherited is told where it was written."""
+        ordered = sorted(entries, key=lambda entry: self._resolved(entry).depth)
+        return [mistake for entry in ordered for mistake in self._check(entry)[1]]
+
+    def _unknown_names(self, entry: Entry, node: Node) -> Iterator[Problem]:
+        """Yield the names of other entries that nobody has defined or registered."""
+        if self._entries.lost:
+            return
+        for section, path, name in _references(entry.section, node):
+            known = _REGISTRIES.get(section, ())
+            found = self._entries.found.get((section, name))
+            if found is not None and found.abstract:
+                text = f'the {singular(section)} "{name}" is abstract: extend it, and name that.'
+                yield Problem(path, text)
+            elif found is None and name not in known:
+                names = {*self.names(section), *known}
+                yield Problem(path, unknown(singular(section), name, names).messages[0])
+
+
+def _references(section: str, node: Node) -> Iterator[tuple[str, tuple[Key, ...], str]]:
+    """Yield section, key path and name of every other entry that one names."""
+    if section == "tasks":
+        dataset = node.child("dataset")
+        if dataset is not None and isinstance(dataset.value, str):
+            yield "datasets", ("dataset",), dataset.value
+    for named in ("tasks", "models") if section == "suites" else ():
+        listed = node.child(named)
+        for i, name in enumerate(listed.value if listed and isinstance(listed.value, list) else []):
+            is_path = named == "models" and any(mark in str(name.value) for mark in ":/.")
+            if isinstance(name.value, str) and not is_path:
+                yield named, (named, i), name.value
+
+
+def _without(node: Node, *keys: str) -> Node:
+    return node.renewed({key: child for key, child in node.value.items() if key not in keys})
+
+
+def _check_section(section: str) -> None:
+    if section not in SECTIONS:
+        near = did_you_mean(section, SECTIONS)
+        raise DefinitionError(f'there is no section "{section}".{near}')
+
+
+def _raise(mistakes: Iterable[Mistake], files: Sequence[str] = ()) -> None:
+    messages = told(mistakes, files)
+    if messages:
+        raise DefinitionError(*messages)

@@ -1,0 +1,147 @@
+"""Metrics of clusters beside true classes; how clusters are numbered does not matter.
+
+Only the pairs (class, cluster) that occur are kept, so thousands of clusters cost no memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from karat.metrics.base import Undefined, metric
+from karat.predictions import Predictions
+
+
+@metric("homogeneity", needs=("clusters",))
+def homogeneity(predictions: Predictions) -> float:
+    """How far each cluster holds one class only; 1 when there is but one class."""
+    return _overlaps(predictions).homogeneity()
+
+
+@metric("completeness", needs=("clusters",))
+def completeness(predictions: Predictions) -> float:
+    """How far each class lies in one cluster only; 1 when there is but one cluster."""
+    return _overlaps(predictions).turned().homogeneity()
+
+
+@metric("v_measure", needs=("clusters",))
+def v_measure(predictions: Predictions) -> float:
+    """Harmonic mean of homogeneity and completeness; 0 when both are."""
+    overlaps = _overlaps(predictions)
+    pure, whole = overlaps.homogeneity(), overlaps.turned().homogeneity()
+    return 2 * pure * whole / (pure + whole) if pure + whole else 0.0
+
+
+@metric("nmi", needs=("clusters",))
+def nmi(predictions: Predictions) -> float:
+    """Mutual information over the arithmetic mean of the entropies: equal to the V-measure."""
+    return v_measure(predictions)
+
+
+@metric("ari", range=(-0.5, 1.0), needs=("clusters",))
+def ari(predictions: Predictions) -> float:
+    """Rand index adjusted for chance: 0 for random clusters, 1 for the classes themselves."""
+    overlaps = _overlaps(predictions)
+    if overlaps.same():
+        return 1.0
+    both, classes, clusters = overlaps.pairs()
+    rows = len(predictions)
+    expected = classes * clusters / (rows * (rows - 1) // 2)
+    return (both - expected) / ((classes + clusters) / 2 - expected)
+
+
+@metric("ami", range=(-np.inf, 1.0), needs=("clusters",))
+def ami(predictions: Predictions) -> float:
+    """Mutual information adjusted for chance, over the arithmetic mean of the entropies."""
+    from sklearn.metrics import adjusted_mutual_info_score
+
+    overlaps = _overlaps(predictions)
+    if overlaps.same():
+        return 1.0
+    return float(min(adjusted_mutual_info_score(overlaps.truth, overlaps.answers), 1.0))
+
+
+@metric("fowlkes_mallows", needs=("clusters",))
+def fowlkes_mallows(predictions: Predictions) -> float:
+    """Geometric mean of precision and recall over pairs of rows put together.
+
+    0 when no two rows share a cluster; without meaning when no two share a class.
+    """
+    both, classes, clusters = _overlaps(predictions).pairs()
+    if not classes:
+        raise Undefined("no two rows share a class.")
+    return both / float(np.sqrt(float(classes) * float(clusters))) if clusters else 0.0
+
+
+@metric("clustering_accuracy", needs=("clusters",))
+def clustering_accuracy(predictions: Predictions) -> float:
+    """Share of rows right under the best one-to-one matching of clusters to classes.
+
+    Classes or clusters left without a partner count as wrong.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    overlaps = _overlaps(predictions)
+    classes, clusters = len(overlaps.class_sizes), len(overlaps.cluster_sizes)
+    # each class may also stay alone, at the price of no row: a full matching always exists, and
+    # one is added to all weights because a weight of zero would mean that there is no edge
+    alone = np.arange(classes)
+    weights = np.concatenate([overlaps.sizes + 1, np.ones(classes)])
+    rows = np.concatenate([overlaps.classes, alone])
+    columns = np.concatenate([overlaps.clusters, clusters + alone])
+    graph = coo_array((weights, (rows, columns)), shape=(classes, clusters + classes)).tocsr()
+    best = graph[min_weight_full_bipartite_matching(graph, maximize=True)]
+    return float((best.sum() - classes) / len(predictions))
+
+
+@dataclass(frozen=True)
+class _Overlaps:
+    """The pairs (class, cluster) that share rows, and how many; the rows' own codes."""
+
+    truth: np.ndarray
+    answers: np.ndarray
+    classes: np.ndarray
+    clusters: np.ndarray
+    sizes: np.ndarray
+
+    @property
+    def class_sizes(self) -> np.ndarray:
+        return np.bincount(self.truth)
+
+    @property
+    def cluster_sizes(self) -> np.ndarray:
+        return np.bincount(self.answers)
+
+    def turned(self) -> _Overlaps:
+        """Return them with classes and clusters exchanged."""
+        return _Overlaps(self.answers, self.truth, self.clusters, self.classes, self.sizes)
+
+    def same(self) -> bool:
+        """Return whether the clusters are the classes."""
+        return len(self.sizes) == len(self.class_sizes) == len(self.cluster_sizes)
+
+    def pairs(self) -> tuple[int, int, int]:
+        """Return how many pairs of rows share class and cluster, the class, the cluster."""
+        return _pairs(self.sizes), _pairs(self.class_sizes), _pairs(self.cluster_sizes)
+
+    def homogeneity(self) -> float:
+        """Return 1 - H(class | cluster) / H(class): exactly 1 for pure clusters."""
+        class_sizes = self.class_sizes
+        if len(class_sizes) == 1:
+            return 1.0
+        left = -self.sizes @ np.log(self.sizes / self.cluster_sizes[self.clusters])
+        whole = -class_sizes @ np.log(class_sizes / len(self.truth))
+        return float(min(max(1.0 - left / whole, 0.0), 1.0))
+
+
+def _overlaps(predictions: Predictions) -> _Overlaps:
+    truth = np.unique(predictions.truth, return_inverse=True)[1]
+    clusters, answers = np.unique(predictions.predictions, return_inverse=True)
+    pairs, sizes = np.unique(truth * len(clusters) + answers, return_counts=True)
+    return _Overlaps(truth, answers, *np.divmod(pairs, len(clusters)), sizes)
+
+
+def _pairs(sizes: np.ndarray) -> int:
+    return int((sizes * (sizes - 1) // 2).sum())

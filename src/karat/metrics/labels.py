@@ -1,0 +1,310 @@
+"""Metrics of class labels and class probabilities.
+
+Labels are compared as the text they are, never changed. With two classes the *second* in label
+order is the positive one; its probability is the second column. A class that is absent from the
+test fold adds nothing to an average, and a value it leaves without meaning is ``Undefined``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from karat.metrics.base import Undefined, class_names, metric
+from karat.predictions import Predictions
+
+# -- from labels ----------------------------------------------------------------------------
+
+
+@metric("acc", needs=("classes",))
+def acc(predictions: Predictions) -> float:
+    """Accuracy: share of rows with the right label."""
+    return float(np.mean(predictions.predictions == predictions.truth))
+
+
+@metric("balacc", needs=("classes",))
+def balacc(predictions: Predictions) -> float:
+    """Balanced accuracy: mean, over the classes of the truth, of the share found."""
+    return float(np.nanmean(_count(predictions).recall()))
+
+
+@metric("mean_pce", higher_is_better=False, needs=("classes",))
+def mean_pce(predictions: Predictions) -> float:
+    """Mean, over the classes of the truth, of the share of rows with a wrong label."""
+    return 1.0 - balacc(predictions)
+
+
+@metric("max_pce", higher_is_better=False, needs=("classes",))
+def max_pce(predictions: Predictions) -> float:
+    """Share of rows with a wrong label in the worst class of the truth."""
+    return float(1.0 - np.nanmin(_count(predictions).recall()))
+
+
+@metric("precision", needs=("classes",))
+def precision(predictions: Predictions) -> float:
+    """Share of right ones among the rows answered with a class; macro average beyond two classes.
+
+    A class of the truth that is never answered counts 0.
+    """
+    counts = _count(predictions)
+    return counts.summary(counts.precision())
+
+
+@metric("recall", needs=("classes",))
+def recall(predictions: Predictions) -> float:
+    """Share found of the rows of a class; macro average, over the truth's, beyond two classes."""
+    counts = _count(predictions)
+    return counts.summary(counts.recall())
+
+
+@metric("f1", needs=("classes",))
+def f1(predictions: Predictions) -> float:
+    """Harmonic mean of precision and recall; macro average beyond two classes."""
+    return _f_score(predictions, beta=1.0)
+
+
+@metric("f05", needs=("classes",))
+def f05(predictions: Predictions) -> float:
+    """F score that weighs precision twice as much as recall; macro average beyond two classes."""
+    return _f_score(predictions, beta=0.5)
+
+
+@metric("f2", needs=("classes",))
+def f2(predictions: Predictions) -> float:
+    """F score that weighs recall twice as much as precision; macro average beyond two classes."""
+    return _f_score(predictions, beta=2.0)
+
+
+@metric("f1_macro", needs=("classes",))
+def f1_macro(predictions: Predictions) -> float:
+    """Mean F1 of all classes that are true or answered in some row."""
+    return float(np.nanmean(_count(predictions).f_score(1.0)))
+
+
+@metric("f1_weighted", needs=("classes",))
+def f1_weighted(predictions: Predictions) -> float:
+    """Mean F1 of all classes, each weighed by its number of rows in the truth."""
+    counts = _count(predictions)
+    return float(np.nansum(counts.f_score(1.0) * counts.actual) / counts.actual.sum())
+
+
+@metric("f1_micro", needs=("classes",))
+def f1_micro(predictions: Predictions) -> float:
+    """F1 of all classes' decisions pooled: with one label per row this is the accuracy."""
+    return acc(predictions)
+
+
+@metric("mcc", range=(-1.0, 1.0), needs=("classes",))
+def mcc(predictions: Predictions) -> float:
+    """Matthews correlation of answers and truth, for any number of classes.
+
+    Constant answers give 0; a truth of one class has no correlation.
+    """
+    counts = _count(predictions)
+    _check_two_classes(counts.actual)
+    rows = int(counts.actual.sum())
+    spreads = [float(rows**2 - side @ side) for side in (counts.actual, counts.answered)]
+    if not spreads[1]:
+        return 0.0
+    together = float(rows * counts.hits.sum() - counts.actual @ counts.answered)
+    return _clipped(together / np.sqrt(spreads[0] * spreads[1]), -1.0)
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """Per class: how often it was answered rightly, answered at all, and true."""
+
+    names: tuple[str, ...]
+    hits: np.ndarray
+    answered: np.ndarray
+    actual: np.ndarray
+
+    def precision(self) -> np.ndarray:
+        """Return one value per class, NaN for a class neither answered nor true."""
+        seen = self.answered + self.actual > 0
+        return np.where(seen, self.hits / np.maximum(self.answered, 1), np.nan)
+
+    def recall(self) -> np.ndarray:
+        """Return one value per class, NaN for a class that is never true."""
+        return np.where(self.actual > 0, self.hits / np.maximum(self.actual, 1), np.nan)
+
+    def f_score(self, beta: float) -> np.ndarray:
+        """Return one value per class, NaN for a class neither answered nor true."""
+        bottom = beta**2 * self.actual + self.answered
+        top = (1 + beta**2) * self.hits
+        return np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1), np.nan)
+
+    def summary(self, values: np.ndarray) -> float:
+        """Return the value of the second of two classes, else the mean of those there are."""
+        if len(self.names) == 1:
+            raise Undefined(f'only one class is known, "{self.names[0]}".')
+        if len(self.names) > 2:
+            return float(np.nanmean(values))
+        if np.isnan(values[1]):
+            raise Undefined(f'the positive class "{self.names[1]}" is not in the truth.')
+        return float(values[1])
+
+
+def _count(predictions: Predictions) -> _Counts:
+    names = class_names(predictions)
+    code = {name: i for i, name in enumerate(names)}
+    truth = np.array([code[label] for label in predictions.truth.tolist()])
+    answers = np.array([code[label] for label in predictions.predictions.tolist()])
+    size = len(names)
+    return _Counts(
+        names,
+        hits=np.bincount(truth[truth == answers], minlength=size),
+        answered=np.bincount(answers, minlength=size),
+        actual=np.bincount(truth, minlength=size),
+    )
+
+
+def _f_score(predictions: Predictions, beta: float) -> float:
+    counts = _count(predictions)
+    return counts.summary(counts.f_score(beta))
+
+
+# -- from probabilities and scores ----------------------------------------------------------
+
+
+@metric("auc", needs=("binary", "probabilities"))
+def auc(predictions: Predictions) -> float:
+    """Area under the ROC curve of the second class's probability, or of numeric scores."""
+    truth = _true_codes(predictions)
+    return _area(truth == 1, _scores(predictions)[:, 1])
+
+
+@metric("auc_ovr", needs=("probabilities",))
+def auc_ovr(predictions: Predictions) -> float:
+    """Mean ROC area of each class against the rest, weighed by the class's rows in the truth."""
+    truth, scores = _true_codes(predictions), _scores(predictions)
+    there, rows = np.unique(truth, return_counts=True)
+    areas = [_area(truth == label, scores[:, label]) for label in there]
+    return _clipped(float(np.average(areas, weights=rows)))
+
+
+@metric("auc_ovo", needs=("probabilities",))
+def auc_ovo(predictions: Predictions) -> float:
+    """Mean ROC area of all pairs of classes, weighed by the pair's rows in the truth.
+
+    The area of a pair is the mean of both directions. Pairs without rows of both are left out.
+    """
+    truth, scores = _true_codes(predictions), _scores(predictions)
+    rows = np.bincount(truth, minlength=scores.shape[1])
+    _check_two_classes(rows)
+    areas, weights = [], []
+    for a, b in combinations(np.flatnonzero(rows), 2):
+        pair = (truth == a) | (truth == b)
+        sides = [_area(truth[pair] == label, scores[pair, label]) for label in (a, b)]
+        areas.append(sum(sides) / 2)
+        weights.append(rows[a] + rows[b])
+    return _clipped(float(np.average(areas, weights=weights)))
+
+
+@metric("auc_micro", needs=("probabilities",))
+def auc_micro(predictions: Predictions) -> float:
+    """ROC area of all (row, class) decisions pooled; with two classes the same as auc.
+
+    Two classes are one decision per row, as when scikit-learn binarises labels: pooling both
+    columns would ask for calibration too, and differ. Beyond two, absent classes are pooled as
+    well: giving them probability is a mistake.
+    """
+    truth, scores = _true_codes(predictions), _scores(predictions)
+    if scores.shape[1] == 2:
+        return auc(predictions)
+    return _area((truth[:, None] == np.arange(scores.shape[1])).ravel(), scores.ravel())
+
+
+@metric("pr_auc", needs=("binary", "probabilities"))
+def pr_auc(predictions: Predictions) -> float:
+    """Average precision of the second class: mean precision at each of its rows, best first.
+
+    Rows with equal scores are retrieved together.
+    """
+    positive, scores = _true_codes(predictions) == 1, _scores(predictions)[:, 1]
+    _check_two_classes(np.bincount(positive, minlength=2))
+    _, level = np.unique(-scores, return_inverse=True)
+    gained = np.bincount(level, weights=positive)
+    at = np.cumsum(gained) / np.cumsum(np.bincount(level))
+    return _clipped(float(gained @ at / positive.sum()))
+
+
+@metric("logloss", higher_is_better=False, range=(0.0, np.inf), needs=("probabilities",))
+def logloss(predictions: Predictions) -> float:
+    """Mean negative logarithm of the probability given to the true class.
+
+    Probabilities are clipped by the machine epsilon, as scikit-learn does.
+    """
+    chances = _chances(predictions)
+    given = chances[np.arange(len(predictions)), _true_codes(predictions)]
+    epsilon = np.finfo(float).eps
+    return float(-np.mean(np.log(np.clip(given, epsilon, 1 - epsilon))))
+
+
+@metric("brier", higher_is_better=False, range=(0.0, 2.0), needs=("probabilities",))
+def brier(predictions: Predictions) -> float:
+    """Mean squared error of the probabilities.
+
+    With two classes of the second one's probability (at most 1); beyond, the mean over rows of
+    the sum over all classes (at most 2).
+    """
+    chances, truth = _chances(predictions), _true_codes(predictions)
+    errors = (chances - (truth[:, None] == np.arange(chances.shape[1]))) ** 2
+    return float(np.mean(errors[:, 1] if chances.shape[1] == 2 else errors.sum(axis=1)))
+
+
+def _true_codes(predictions: Predictions) -> np.ndarray:
+    """Return the column of each row's true class."""
+    names = class_names(predictions)
+    if not names:
+        raise Undefined("the truth is neither class labels nor the numbers 0 and 1.")
+    if predictions.truths == "numbers":
+        return predictions.truth.astype(np.intp)
+    code = {name: i for i, name in enumerate(names)}
+    codes = np.array([code[label] for label in predictions.truth.tolist()])
+    columns = len(names) if predictions.probabilities is None else len(predictions.classes)
+    if (codes >= columns).any():
+        raise Undefined(f'the class "{names[codes.max()]}" of the truth has no probabilities.')
+    return codes
+
+
+def _scores(predictions: Predictions) -> np.ndarray:
+    """Return one column per class; a numeric answer speaks for the second of two classes."""
+    if predictions.probabilities is not None:
+        return np.asarray(predictions.probabilities, dtype=float)
+    return np.column_stack([-predictions.predictions, predictions.predictions])
+
+
+def _chances(predictions: Predictions) -> np.ndarray:
+    """Return the probabilities, checked to be some."""
+    if predictions.probabilities is None:
+        raise Undefined("scores are no probabilities; the model gives no class probabilities.")
+    chances = np.asarray(predictions.probabilities, dtype=float)
+    if (chances < 0).any() or (chances > 1).any():
+        raise Undefined("some probabilities are below 0 or above 1.")
+    wrong = int((np.abs(chances.sum(axis=1) - 1) > 1e-3).sum())
+    if wrong:
+        raise Undefined(f"the probabilities of {wrong} of {len(chances)} rows do not sum to 1.")
+    return chances
+
+
+def _area(positive: np.ndarray, scores: np.ndarray) -> float:
+    """Return the chance that a positive row scores above a negative one, ties counting half."""
+    _check_two_classes(np.bincount(positive, minlength=2))
+    values, level = np.unique(scores, return_inverse=True)
+    ups = np.bincount(level[positive], minlength=len(values))
+    downs = np.bincount(level[~positive], minlength=len(values))
+    below = np.cumsum(downs) - downs / 2
+    return float(ups @ below / (ups.sum() * downs.sum()))
+
+
+def _check_two_classes(rows: np.ndarray) -> None:
+    if np.count_nonzero(rows) < 2:
+        raise Undefined("there is only one class in the truth.")
+
+
+def _clipped(value: float, lowest: float = 0.0) -> float:
+    # sums of rounded numbers may pass the bound by the last bit
+    return float(min(max(value, lowest), 1.0))

@@ -1,0 +1,204 @@
+"""Metrics of order: scores beside relevance, ranks of true items, correlations.
+
+A numeric answer is a score, higher is better. The truth is a relevance (relevant above 0) or one of
+two classes (the second is relevant). Every group is one list and the value is the plain mean over
+lists; without groups all rows are one list. A list with nothing relevant is left out. Among equal
+scores the least relevant comes first, so that constant scores earn nothing by luck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from karat.metrics.base import Undefined, class_names, metric
+from karat.predictions import Predictions, as_text
+
+# -- lists of scored items ------------------------------------------------------------------
+
+
+@metric("map", needs=("scores",))
+def mean_average_precision(predictions: Predictions) -> float:
+    """Mean over lists of the mean precision at each relevant item, best score first."""
+    lists = _lists(predictions)
+    found = np.where(lists.relevant, lists.found() / lists.place, 0.0)
+    return lists.mean(lists.sum(found) / np.maximum(lists.sum(lists.relevant), 1))
+
+
+@metric("ndcg@k", needs=("scores",))
+def ndcg(predictions: Predictions, k: int) -> float:
+    """Discounted gain of the first k items over the best possible, mean over lists.
+
+    The gain is the relevance itself and equal scores share their places evenly, as in
+    scikit-learn; unlike there, a list without gain is left out and not counted as 0.
+    """
+    lists = _lists(predictions)
+    if (lists.gain < 0).any():
+        raise Undefined("some relevances in the truth are negative.")
+    discount = np.where(lists.place <= k, 1 / np.log2(lists.place + 1), 0.0)
+    level = np.cumsum(_changes(lists.group) | _changes(lists.score)) - 1
+    shared = np.bincount(level, weights=lists.gain) / np.bincount(level)
+    ideal = lists.gain[np.lexsort((-lists.gain, lists.group))]
+    best = lists.sum(ideal * discount)
+    return lists.mean(lists.sum(shared[level] * discount) / np.where(best > 0, best, 1))
+
+
+@metric("recall@k", needs=("scores",))
+def recall_at(predictions: Predictions, k: int) -> float:
+    """Share of a list's relevant items among its first k, mean over lists."""
+    lists = _lists(predictions)
+    first = lists.sum(lists.relevant & (lists.place <= k))
+    return lists.mean(first / np.maximum(lists.sum(lists.relevant), 1))
+
+
+# -- ranks of true items --------------------------------------------------------------------
+
+
+@metric("hits@k", needs=("rank",))
+def hits(predictions: Predictions, k: int) -> float:
+    """Share of questions whose true item ranks among the first k; an infinite rank is a miss."""
+    return float(np.mean(_ranks(predictions) <= k))
+
+
+@metric("mrr")
+def mrr(predictions: Predictions) -> float:
+    """Mean of 1 / rank of the true item, or, without ranks, of each list's first relevant item."""
+    if predictions.rank is not None:
+        return float(np.mean(1 / _ranks(predictions)))
+    lists = _lists(predictions)
+    first = lists.relevant & (lists.found() == 1)
+    return lists.mean(lists.sum(first / lists.place))
+
+
+def _ranks(predictions: Predictions) -> np.ndarray:
+    ranks = np.asarray(predictions.rank, dtype=float)
+    if not (ranks >= 1).all():
+        raise Undefined("some ranks are below 1 or not a number; the best rank is 1.")
+    return ranks
+
+
+# -- correlations ---------------------------------------------------------------------------
+
+
+@metric("kendall", range=(-1.0, 1.0), needs=("numbers",))
+def kendall(predictions: Predictions) -> float:
+    """Kendall's tau-b of answers and truth, mean over groups.
+
+    A group with a constant truth is left out, one with constant answers counts 0; with nothing
+    else there is no value. The same holds for Spearman's and Pearson's correlation.
+    """
+    from scipy.stats import kendalltau
+
+    return _correlation(predictions, lambda a, b: kendalltau(a, b).statistic)
+
+
+@metric("spearman", range=(-1.0, 1.0), needs=("numbers",))
+def spearman(predictions: Predictions) -> float:
+    """Spearman's rank correlation of answers and truth, mean over groups."""
+    return _correlation(predictions, lambda a, b: _pearson(_mean_ranks(a), _mean_ranks(b)))
+
+
+@metric("pearson", range=(-1.0, 1.0), needs=("numbers",))
+def pearson(predictions: Predictions) -> float:
+    """Pearson's linear correlation of answers and truth, mean over groups."""
+    return _correlation(predictions, _pearson)
+
+
+def _correlation(
+    predictions: Predictions, measure: Callable[[np.ndarray, np.ndarray], float]
+) -> float:
+    values: list[float | None] = []
+    for rows in _groups(predictions):
+        answers, truth = predictions.predictions[rows], predictions.truth[rows]
+        if truth.min() < truth.max():
+            values.append(measure(answers, truth) if answers.min() < answers.max() else None)
+    if not values:
+        raise Undefined("the truth is constant.")
+    if not any(value is not None for value in values):
+        raise Undefined("the answers are constant.")
+    return float(np.mean([value or 0.0 for value in values]))
+
+
+def _pearson(a: np.ndarray, b: np.ndarray) -> float:
+    # scaled first, so that no square of a large or a tiny number is lost
+    a, b = a - a.mean(), b - b.mean()
+    a, b = a / np.abs(a).max(), b / np.abs(b).max()
+    return float(np.clip(a @ b / np.sqrt((a @ a) * (b @ b)), -1.0, 1.0))
+
+
+def _mean_ranks(values: np.ndarray) -> np.ndarray:
+    _, level, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[level]
+
+
+# -- lists and groups -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """The items of all lists, list by list, each from its best score to its worst."""
+
+    group: np.ndarray
+    score: np.ndarray
+    gain: np.ndarray
+    place: np.ndarray
+
+    @property
+    def relevant(self) -> np.ndarray:
+        return self.gain > 0
+
+    def found(self) -> np.ndarray:
+        """Return for each item how many relevant ones its list has shown, itself included."""
+        total = np.cumsum(self.relevant)
+        before = total - self.relevant
+        return total - before[np.arange(len(total)) - self.place + 1]
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        """Return the sum of each list."""
+        return np.bincount(self.group, weights=values)
+
+    def mean(self, values: np.ndarray) -> float:
+        """Return the mean of one value per list, over the lists with something relevant."""
+        kept = self.sum(self.relevant) > 0
+        if not kept.any():
+            raise Undefined("there is nothing relevant in the truth.")
+        return float(min(np.mean(values[kept]), 1.0))
+
+
+def _lists(predictions: Predictions) -> _Lists:
+    if predictions.answers != "numbers" or np.isnan(predictions.predictions).any():
+        raise Undefined("it needs a numeric score for each row, or the rank of the true item.")
+    gain, group = _gain(predictions), _group_codes(predictions)
+    order = np.lexsort((gain, -predictions.predictions, group))
+    group = group[order]
+    sizes = np.bincount(group)
+    place = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + 1
+    return _Lists(group, predictions.predictions[order], gain[order], place)
+
+
+def _gain(predictions: Predictions) -> np.ndarray:
+    if predictions.truths == "numbers":
+        return predictions.truth
+    names = class_names(predictions)
+    if len(names) != 2:
+        raise Undefined("relevance is a number, or the second of exactly two classes.")
+    return (predictions.truth == names[1]).astype(float)
+
+
+def _changes(values: np.ndarray) -> np.ndarray:
+    """Return where a value differs from the one before; the first does."""
+    return np.concatenate([[True], values[1:] != values[:-1]])
+
+
+def _group_codes(predictions: Predictions) -> np.ndarray:
+    if predictions.group is None:
+        return np.zeros(len(predictions), dtype=np.intp)
+    return np.unique(as_text(predictions.group), return_inverse=True)[1]
+
+
+def _groups(predictions: Predictions) -> list[np.ndarray]:
+    """Return the rows of each group."""
+    codes = _group_codes(predictions)
+    return np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])

@@ -1,0 +1,135 @@
+"""Progress: what runs now, what is done, failed and left, shown live, as lines, or not at all."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+
+class Progress:
+    """Hears of every event of a run and shows nothing; others show them."""
+
+    def started(self, title: str, jobs: int) -> None:
+        """Hear that a run of so many jobs begins."""
+
+    def embedding(self, model: str, dataset: str, items: int) -> None:
+        """Hear that items are being embedded."""
+
+    def embedded(self, model: str, dataset: str, seconds: float) -> None:
+        """Hear that items have been embedded."""
+
+    def finished(self, record: Mapping[str, Any], folder: str) -> None:
+        """Hear of a finished job."""
+
+    def ended(self) -> None:
+        """Hear that the run is over, whether finished or stopped."""
+
+
+class Lines(Progress):
+    """One line per event, for logs and pipes; failures only, unless verbose."""
+
+    def __init__(self, verbose: bool = False) -> None:
+        self.verbose = verbose
+        self.jobs = self.done = 0
+
+    def started(self, title: str, jobs: int) -> None:
+        """Print the title."""
+        self.jobs = jobs
+        self._say(title)
+
+    def embedded(self, model: str, dataset: str, seconds: float) -> None:
+        """Print what was embedded."""
+        self._say(f"embedded {dataset} with {model} in {seconds:.1f} s")
+
+    def finished(self, record: Mapping[str, Any], folder: str) -> None:
+        """Print a failure, and every job when verbose."""
+        self.done += 1
+        if record["status"] == "failed":
+            self._say(failure(record, folder))
+        elif self.verbose:
+            self._say(f"{self.done} of {self.jobs}  {job_line(record)}")
+
+    def _say(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+
+class Live(Progress):
+    """A live display on a terminal: a bar, the job that finished last, failures above it."""
+
+    def __init__(self, verbose: bool = False) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bars
+
+        self.verbose = verbose
+        self.failed = 0
+        self.console = Console(stderr=True, highlight=False)
+        self.bars = Bars(
+            TextColumn("  {task.fields[what]:<10}"),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed:.0f} of {task.total:.0f}{task.fields[failed]}"),
+            TimeRemainingColumn(compact=True),
+            console=self.console,
+            transient=True,
+        )
+
+    def started(self, title: str, jobs: int) -> None:
+        """Print the title and begin the bar."""
+        self.console.print(title, markup=False)
+        self.bars.start()
+        self.bar = self.bars.add_task("", total=jobs, what="running", failed="")
+
+    def embedding(self, model: str, dataset: str, items: int) -> None:
+        """Show what is being embedded."""
+        self.begun = self.bars.add_task(
+            f"{model}  {dataset}  {items:,} items", total=None, what="embedding", failed=""
+        )
+        self.bars.update(self.begun, total=items)
+
+    def embedded(self, model: str, dataset: str, seconds: float) -> None:
+        """Take the line away again."""
+        self.bars.remove_task(self.begun)
+
+    def finished(self, record: Mapping[str, Any], folder: str) -> None:
+        """Advance the bar; print a failure above it."""
+        if record["status"] == "failed":
+            self.failed += 1
+            self.console.print(failure(record, folder), markup=False)
+        elif self.verbose:
+            self.console.print(job_line(record), markup=False)
+        self.bars.update(
+            self.bar,
+            advance=1,
+            description=f"{record['model']}  {record['task']}  fold {record['fold']}",
+            failed=f"   {self.failed} failed" if self.failed else "",
+        )
+
+    def ended(self) -> None:
+        """Take the display away."""
+        self.bars.stop()
+
+
+def failure(record: Mapping[str, Any], folder: str) -> str:
+    """Return a failed job as one line, with the place of its log."""
+    where = f"{record['model']} · {record['task']} · fold {record['fold']}"
+    return f"  ✗ {where}   {record['info']}   (log: {folder})"
+
+
+def job_line(record: Mapping[str, Any]) -> str:
+    """Return a finished job as one line."""
+    scores = record["views"][0]["scores"] if record["views"] else {}
+    value = scores.get(record["metric"])
+    shown = "–" if value is None else f"{value:.4g}"
+    return (
+        f"{record['model']} · {record['task']} · fold {record['fold']}   "
+        f"{record['metric']} {shown}   {record['seconds']:.2f} s   {record['status']}"
+    )
+
+
+def choose(quiet: bool = False, verbose: bool = False) -> Progress:
+    """Return the display that fits: none when quiet, live on a terminal, lines elsewhere."""
+    if quiet:
+        return Progress()
+    return Live(verbose) if sys.stderr.isatty() else Lines(verbose)

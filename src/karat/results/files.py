@@ -1,0 +1,39 @@
+"""Files that are never seen half-written, under names that never leave their folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from pathlib import Path
+
+_PLAIN = re.compile(r"[A-Za-z0-9_@+=,-][A-Za-z0-9_@+=,.-]{0,79}")
+
+
+def safe_name(name: str) -> str:
+    """Return a name that is one plain path component, and another one for another name.
+
+    >>> safe_name("penguins"), safe_name("noise@0.1")
+    ('penguins', 'noise@0.1')
+    >>> safe_name("../etc"), safe_name("a b"), safe_name("a/b")
+    ('_etc-db306e33', 'a_b-806c5cd3', 'a_b-07f4401c')
+    """
+    if _PLAIN.fullmatch(name) and ".." not in name and not name.endswith("."):
+        return name
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name)[:60]
+    return f"{plain}-{zlib.crc32(name.encode()):08x}"
+
+
+def write_atomic(path: Path, text: str, *, durable: bool = False) -> None:
+    """Write a file so that readers see the old text or the new one and never a part.
+
+    ``durable`` waits until the text has reached the disk.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with draft.open("w", encoding="utf-8", newline="") as file:
+        file.write(text)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+    os.replace(draft, path)

@@ -1,0 +1,126 @@
+"""Layouts: the records of a run as the tables people know.
+
+``results.csv`` follows the AutoML Benchmark: its columns in its order, then the metrics
+alphabetically, then our own. ``scores.csv`` is the tidy table: one row per number.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+RESULTS = (
+    "id",
+    "task",
+    "framework",
+    "constraint",
+    "fold",
+    "result",
+    "metric",
+    "mode",
+    "version",
+    "params",
+    "tag",
+    "utc",
+    "duration",
+    "models",
+    "seed",
+    "info",
+)
+OWN = (
+    "status",
+    "repeat",
+    "corruption",
+    "severity",
+    "coverage",
+    "dimensions",
+    "train_questions",
+    "questions",
+    "load_seconds",
+    "fit_seconds",
+    "predict_seconds",
+    "score_seconds",
+    "seconds",
+    "cpu_seconds",
+    "peak_memory_mb",
+    "notes",
+)
+SCORES = (
+    "task",
+    "model",
+    "repeat",
+    "fold",
+    "corruption",
+    "severity",
+    "epoch",
+    "metric",
+    "value",
+)
+#: epoch of a final score; the scores along the way have the epochs 1, 2, …
+FINAL = -1
+
+
+def scores_table(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return the tidy table: one row per score, empty values where a metric had none."""
+    rows: list[tuple[Any, ...]] = []
+    for record in records:
+        job = (record["task"], record["model"], record["repeat"], record["fold"])
+        for step in record["history"]:
+            rows.append((*job, "", 0.0, step["epoch"], step["metric"], step["value"]))
+        for view in record["views"]:
+            seen = (view["corruption"], view["severity"], FINAL)
+            rows += [(*job, *seen, name, value) for name, value in view["scores"].items()]
+    table = pd.DataFrame(rows, columns=list(SCORES))
+    return table.astype({"value": float, "severity": float})
+
+
+def results_table(about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return one row per job and view; a failed or declined job is a row with its message."""
+    datasets = {task["name"]: task["dataset"] for task in about["tasks"]}
+    rows = []
+    for record in records:
+        fixed = _fixed(about, record, datasets.get(record["task"], ""))
+        views = record["views"] or [{"corruption": "", "severity": 0.0, "scores": {}}]
+        rows += [{**fixed, **_of_view(record, view)} for view in views]
+    metrics = sorted({name for r in records for v in r["views"] for name in v["scores"]})
+    columns = [*RESULTS, *metrics, *OWN]
+    table = pd.DataFrame(rows, columns=columns)
+    whole = ["fold", "seed", "repeat", "dimensions", "train_questions", "questions"]
+    return table.astype({name: "Int64" for name in whole})
+
+
+def _fixed(about: Mapping[str, Any], record: Mapping[str, Any], dataset: str) -> dict[str, Any]:
+    own = {name: record.get(name) for name in OWN}
+    return {
+        **own,
+        "id": dataset,
+        "task": record["task"],
+        "framework": record["model"],
+        "constraint": about["constraint"],
+        "fold": record["fold"],
+        "metric": record["metric"],
+        "mode": about["mode"],
+        "version": about["version"],
+        "params": json.dumps(about["params"]) if about["params"] else "",
+        "tag": f"karat-{about['karat']}",
+        "utc": record["utc"],
+        "duration": record.get("fit_seconds"),
+        "seed": record["seed"],
+        "notes": "; ".join(record["notes"]),
+    }
+
+
+def _of_view(record: Mapping[str, Any], view: Mapping[str, Any]) -> dict[str, Any]:
+    reasons = [f"{name}: {why}" for name, why in view.get("reasons", {}).items()]
+    messages = [record["info"], view.get("info", ""), *reasons]
+    return {
+        **view["scores"],
+        "result": view["scores"].get(record["metric"]),
+        "corruption": view["corruption"],
+        "severity": view["severity"],
+        "coverage": view.get("coverage"),
+        "info": "; ".join(message for message in messages if message),
+    }

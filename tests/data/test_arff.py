@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from karat.data.arff import parse_arff
+from karat.errors import DataError
+
+TEXT = r"""% a comment
+@RELATION 'some thing'
+
+@attribute 'sepal length' NUMERIC
+@attribute "it's" integer
+@attribute size {small, 'very large', "it's"}
+@attribute note string
+@ATTRIBUTE day DATE "yyyy-MM-dd"
+@attribute plain{a,b}
+@data
+5.1, 3 ,small,'say \'hi\', please',2020-01-01,a
+% another
+?,?,?,?,?,?
+-1e3,0,'very large','?',"2020-02-02",b
+1,2,"it's",don't,,a
+"""
+
+
+def test_everything_people_write():
+    frame = parse_arff(TEXT, "t.arff")
+    assert list(frame.columns) == ["sepal length", "it's", "size", "note", "day", "plain"]
+    np.testing.assert_equal(frame["sepal length"].to_numpy(), [5.1, np.nan, -1000.0, 1.0])
+    np.testing.assert_equal(frame["it's"].to_numpy(), [3.0, np.nan, 0.0, 2.0])
+    assert frame["size"].tolist() == ["small", None, "very large", "it's"]
+    assert frame["note"].tolist() == ["say 'hi', please", None, "?", "don't"]
+    assert frame["day"].tolist() == ["2020-01-01", None, "2020-02-02", None]
+    assert frame["plain"].tolist() == ["a", None, "b", "a"]
+
+
+def test_windows_line_ends():
+    frame = parse_arff("@relation r\r\n@attribute a {x,y}\r\n@data\r\nx\r\ny\r\n", "t.arff")
+    assert frame["a"].tolist() == ["x", "y"]
+
+
+HEAD = "@relation r\n@attribute a real\n@attribute b {x, y}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (HEAD + "@data\n1,x\n1\n", r"t.arff, line 6: 1 cells for 2 attributes"),
+        (HEAD + "@data\n{0 1, 1 x}\n", r"line 5: sparse ARFF .* is not supported"),
+        (HEAD + "@data\none,x\n", r'line 5: "one" in "a" is no number'),
+        (HEAD + "@data\n1,z\n", r'line 5: "z" is not one of the labels of "b"'),
+        (HEAD + "@data\n", "no rows after @data"),
+        (HEAD, "has no @data"),
+        (HEAD + "1,x\n", r'line 4: "1,x" is not ARFF'),
+        (HEAD + "@attribute a real\n@data\n", r'line 4: "a" stands twice'),
+        (HEAD + "@attribute c relational\n", 'the type "relational" of "c" is not supported'),
+        (HEAD + "@attribute c\n", "line 4: an attribute needs a name and a type"),
+        (HEAD + "@attribute c {x, y\n", "lack the closing brace"),
+        ("@relation r\n@data\n1\n", "line 2: @data before any @attribute"),
+    ],
+)
+def test_a_broken_file_names_the_line(text, said):
+    with pytest.raises(DataError, match=said):
+        parse_arff(text, "t.arff")

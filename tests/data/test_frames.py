@@ -1,0 +1,256 @@
+from __future__ import annotations
+
+import gzip
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from karat.data.frames import read_frame, read_parts
+from karat.data.load import DataSpec
+from karat.errors import DataError, DefinitionError, MissingExtra
+
+SPEC = DataSpec("toy")
+
+
+def write(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def rows(frame: pd.DataFrame) -> list[list[object]]:
+    """Return the cells, a missing one as None."""
+    return [[None if pd.isna(cell) else cell for cell in row] for row in frame.to_numpy(object)]
+
+
+def spec(**options: object) -> DataSpec:
+    return DataSpec("toy", options=options)
+
+
+# -- CSV ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.csv", "a,b\n1,x\n2,\n"),
+        ("t.tsv", "a\tb\n1\tx\n2\t\n"),
+        ("t.tab", "a\tb\n1\tx\n2\tNA\n"),
+        ("t.csv.gz", gzip.compress(b"a,b\n1,x\n2,\n")),
+        ("T.CSV", "\ufeffa,b\r\n1,x\r\n2,\r\n"),
+    ],
+)
+def test_the_ending_says_how_cells_are_separated(tmp_path, name, content):
+    frame = read_frame(write(tmp_path, name, content), SPEC)
+    assert list(frame.columns) == ["a", "b"]
+    assert rows(frame) == [[1, "x"], [2, None]]
+
+
+@pytest.mark.parametrize(
+    ("options", "content"),
+    [
+        ({"separator": ";"}, "a;b\n1;x\n"),
+        ({"separator": r"\s+"}, "a   b\n1 x\n"),
+        ({"separator": "::"}, "a::b\n1::x\n"),
+        ({"separator": ",", "names": ["a", "b"]}, "1,x\n"),
+        ({"separator": ",", "names": ["a", "b"], "header": True}, "A,B\n1,x\n"),
+        ({"separator": ",", "rows_from": 3}, "made by\nsomeone\na,b\n1,x\n"),
+        ({"separator": ",", "encoding": "utf-16"}, "a,b\n1,x\n".encode("utf-16")),
+        ({"separator": ",", "strip": True}, "a, b\n1, x \n"),
+    ],
+)
+def test_the_options_of_separated_files(tmp_path, options, content):
+    frame = read_frame(write(tmp_path, "t.data", content), spec(**options))
+    assert frame.to_dict("list") == {"a": [1], "b": ["x"]}
+
+
+def test_declared_marks_are_missing(tmp_path):
+    path = write(tmp_path, "t.csv", "a,b\n ?,x\n1, ?\n")
+    assert rows(read_frame(path, spec(missing=["?"], strip=True))) == [[None, "x"], [1, None]]
+
+
+def test_quotes_can_be_plain_letters(tmp_path):
+    path = write(tmp_path, "t.tsv", 'a\tb\n"one\ttwo"\n')
+    assert rows(read_frame(path, spec(quoting="none"))) == [['"one', 'two"']]
+
+
+def test_stripping_leaves_what_is_no_text(tmp_path):
+    path = write(tmp_path, "t.csv", "a,b\nTrue,1\n,2\n")
+    assert rows(read_frame(path, spec(strip=True))) == [[True, 1], [None, 2]]
+
+
+def test_text_columns_keep_their_cells(tmp_path):
+    path = write(tmp_path, "t.csv", "a,b\nNA,NA\n007,007\n,\n")
+    assert rows(read_frame(path, SPEC, ["a"])) == [["NA", None], ["007", 7], [None, None]]
+
+
+def test_more_names_than_cells_are_missing_cells(tmp_path):
+    path = write(tmp_path, "t.csv", "1,x\n2,y,more\n")
+    frame = read_frame(path, spec(names=["a", "b", "c"]))
+    assert rows(frame) == [[1, "x", None], [2, "y", "more"]]
+
+
+# -- the answers ----------------------------------------------------------------------------
+
+LABELS = "x,y\n1,NA\n2,None\n3,null\n4,nan\n5,yes\n"
+
+
+@pytest.mark.parametrize("kind", ["classes", None])
+def test_labels_that_look_missing_survive(tmp_path, kind):
+    frame = read_frame(write(tmp_path, "t.csv", LABELS), DataSpec("toy", target="y", kind=kind))
+    assert frame["y"].tolist() == ["NA", "None", "null", "nan", "yes"]
+
+
+def test_labels_that_look_like_numbers_stay_as_written(tmp_path):
+    path = write(tmp_path, "t.csv", "x,y\n1,01\n2,1\n")
+    frame = read_frame(path, DataSpec("toy", target="y", kind="classes"))
+    assert frame["y"].tolist() == ["01", "1"]
+
+
+def test_an_empty_or_declared_label_is_missing(tmp_path):
+    path = write(tmp_path, "t.csv", "x,y\n1,a\n2,\n3,?\n4,  \n")
+    given = DataSpec("toy", target="y", kind="classes", options={"missing": ["?"]})
+    assert read_frame(path, given)["y"].isna().tolist() == [False, True, True, True]
+
+
+def test_undeclared_answers_are_numbers_when_all_are(tmp_path):
+    given = DataSpec("toy", target="y")
+    whole = read_frame(write(tmp_path, "a.csv", "x,y\n1,1\n2,20\n"), given)["y"]
+    assert whole.tolist() == [1, 20] and whole.dtype.kind == "i"
+    gaps = read_frame(write(tmp_path, "b.csv", "x,y\n1,1.5\n2,NA\n"), given)["y"]
+    assert gaps.iloc[0] == 1.5 and pd.isna(gaps.iloc[1])
+    mixed = read_frame(write(tmp_path, "c.csv", "x,y\n1,1\n2,one\n"), given)["y"]
+    assert mixed.tolist() == ["1", "one"]
+
+
+def test_declared_numbers_are_numbers(tmp_path):
+    given = DataSpec("toy", target="y", kind="numbers")
+    assert read_frame(write(tmp_path, "a.csv", "x,y\n1,2.5\n"), given)["y"].tolist() == [2.5]
+    with pytest.raises(DataError, match=r'should be numbers and holds "cheap" \(row 1\)'):
+        read_frame(write(tmp_path, "b.csv", "x,y\n1,2.5\n2,cheap\n"), given)
+
+
+# -- broken files ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("t.csv", "", "t.csv is empty"),
+        ("t.csv", " \n\n", "t.csv is empty"),
+        ("t.csv", "a,b\n", "has a header and no rows"),
+        ("t.csv", "a,b\n1,2\n3,4,5\n", r"t.csv, line 3: Expected 2 fields, saw 3\.$"),
+        ("t.csv", "a,b\n1,2,3\n4,5,6\n", "more cells than its header"),
+        ("t.csv", 'a,b\n1,"x\n2,y\n', "t.csv: EOF inside string"),
+        ("t.csv", "a,b,a\n1,2,3\n", 'the column "a" stands twice'),
+        ("t.csv", "a,b\n1,x\n2,é\n".encode("latin-1"), "t.csv, line 3: byte 0xe9 is not UTF-8"),
+        ("t.csv", b"\x89PNG\r\n\0\0\0\rIHDR", "t.csv is not a text file"),
+        ("t.csv.gz", b"no gzip at all", "t.csv.gz cannot be read"),
+        ("t.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99)[:-9], "t.csv.gz cannot be read"),
+        ("t.xlsx", "a", 'ending ".xlsx" is not known'),
+        ("t.cvs", "a", 'Did you mean ".csv"'),
+        ("t", "a", 'or give the option "separator"'),
+        ("t.parquet", "a,b\n", "cannot be read as parquet"),
+        ("t.feather", "a,b\n", "cannot be read as feather"),
+        ("t.json", '[{"a": 1},\n{"a": }]', "t.json, line 2: Expecting value"),
+        ("t.json", '{"a": 1}', "neither a list of rows"),
+        ("t.json", '{"a": [1], "b": [1, 2]}', "must be of the same length"),
+        ("t.jsonl", '{"a": 1}\n\n{"a": \n', "t.jsonl, line 3: Expecting value"),
+        ("t.jsonl", "[1]\n", "neither a list of rows"),
+        ("t.arff", "", "t.arff is empty"),
+    ],
+)
+def test_a_broken_file_is_one_clear_message(tmp_path, name, content, said):
+    with pytest.raises(DataError, match=said):
+        read_frame(write(tmp_path, name, content), SPEC)
+
+
+def test_a_folder_is_no_file(tmp_path):
+    (tmp_path / "t.csv").mkdir()
+    with pytest.raises(DataError, match="is a folder"):
+        read_frame(tmp_path / "t.csv", SPEC)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"header": False}, 'needs the option "names"'),
+        ({"quoting": "all"}, "can only be none"),
+        ({"encoding": "klingon"}, 'no encoding "klingon"'),
+    ],
+)
+def test_wrong_options_are_refused(tmp_path, options, said):
+    with pytest.raises(DefinitionError, match=said):
+        read_frame(write(tmp_path, "t.csv", "a\n1\n"), spec(**options))
+
+
+# -- the other formats ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_arrow_files(tmp_path, suffix):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": [1, 2], "b": ["NA", None]})
+    path = tmp_path / f"t.{suffix}"
+    getattr(frame, f"to_{suffix}")(path)
+    assert rows(read_frame(path, SPEC)) == [[1, "NA"], [2, None]]
+
+
+def test_without_pyarrow_the_pip_line_is_said(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtra, match=r'pip install "karat\[tables\]"'):
+        read_frame(write(tmp_path, "t.parquet", b""), SPEC)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.json", '[{"a": 1, "b": "NA"}, {"a": 2}]'),
+        ("t.json", '{"a": [1, 2], "b": ["NA", null]}'),
+        ("t.jsonl", '{"a": 1, "b": "NA"}\n{"a": 2, "b": null}\n'),
+        ("t.ndjson.gz", gzip.compress(b'{"a": 1, "b": "NA"}\n{"a": 2, "b": null}')),
+    ],
+)
+def test_json_files(tmp_path, name, content):
+    assert rows(read_frame(write(tmp_path, name, content), SPEC)) == [[1, "NA"], [2, None]]
+
+
+def test_a_json_line_may_hold_a_line_separator(tmp_path):
+    path = write(tmp_path, "t.jsonl", '{"a": "x\u2028y"}\n')
+    assert rows(read_frame(path, SPEC)) == [["x\u2028y"]]
+
+
+def test_arff_files(tmp_path):
+    content = gzip.compress(b"@relation r\n@attribute a real\n@attribute b {x}\n@data\n1,x\n2,?\n")
+    path = write(tmp_path, "t.arff.gz", content)
+    assert rows(read_frame(path, SPEC)) == [[1.0, "x"], [2.0, None]]
+
+
+# -- parts ----------------------------------------------------------------------------------
+
+
+def parts(folder: Path, train: str, test: str, given: DataSpec = SPEC):
+    files = {"train": write(folder, "a.csv", train), "test": write(folder, "b.csv", test)}
+    return read_parts(files, given, lambda path: read_frame(path, given))
+
+
+def test_train_and_test_stand_below_each_other(tmp_path):
+    frame, found = parts(tmp_path, "a,b\n1,x\n", "b,a\ny,2\n")
+    assert rows(frame) == [[1, "x", "train"], [2, "y", "test"]]
+    assert found.part == "part"
+
+
+def test_the_part_column_can_be_named(tmp_path):
+    frame, found = parts(tmp_path, "part\n1\n", "part\n2\n", DataSpec("toy", part="side"))
+    assert list(frame.columns) == ["part", "side"] and found.part == "side"
+
+
+def test_parts_that_do_not_fit_are_refused(tmp_path):
+    with pytest.raises(DataError, match='b.csv has no column "b"'):
+        parts(tmp_path, "a,b\n1,x\n", "a\n2\n")
+    with pytest.raises(DataError, match='a.csv has no column "b"'):
+        parts(tmp_path, "a\n1\n", "a,b\n2,x\n")
+    with pytest.raises(DataError, match='column "part" already'):
+        parts(tmp_path, "part\n1\n", "part\n2\n")

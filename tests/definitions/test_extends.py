@@ -1,0 +1,141 @@
+TASKS = """
+tasks:
+  kind: {abstract: true, probe: trained, split: {use: kfold, folds: 5}, metrics: [auc]}
+"""
+
+
+def test_values_are_inherited_and_merged(load):
+    text = TASKS + "  churn: {extends: kind, dataset: {path: x.csv}, split: {folds: 3}}\n"
+    churn = load(text).get("tasks", "churn")
+    assert churn["split"] == {"use": "kfold", "folds": 3}
+    assert churn["probe"] == {"use": "trained"}
+    assert churn["metrics"] == ["auc"]
+
+
+def test_a_parent_may_stand_in_another_file_and_further_down(load):
+    definitions = load(
+        a="constraints: {c: {extends: b, folds: 1}}",
+        b="constraints: {b: {extends: z, max_rows: 2}, z: {description: far}}",
+    )
+    assert definitions.get("constraints", "c") == {
+        "folds": 1,
+        "max_rows": 2,
+        "description": "far",
+    }
+
+
+def test_later_parents_win_over_earlier_ones_and_the_child_over_all(load):
+    text = """
+constraints:
+  a: {folds: 1, max_rows: 1, description: a}
+  b: {max_rows: 2, description: b}
+  c: {extends: [a, b], description: c}
+  d: {extends: [b, a]}
+"""
+    definitions = load(text)
+    assert definitions.get("constraints", "c") == {"folds": 1, "max_rows": 2, "description": "c"}
+    assert definitions.get("constraints", "d")["max_rows"] == 1
+
+
+def test_abstract_is_not_inherited(load):
+    text = TASKS + "  churn: {extends: kind, dataset: {path: x.csv}}\n"
+    definitions = load(text)
+    assert definitions.names("tasks") == ["churn"]
+    assert definitions.names("tasks", abstract=True) == ["churn", "kind"]
+
+
+def test_another_split_replaces_the_parents(load):
+    text = TASKS + "  churn: {extends: kind, dataset: {path: x.csv}, split: {use: all}}\n"
+    assert load(text).get("tasks", "churn")["split"] == {"use": "all"}
+
+
+def test_null_clears_what_is_inherited(load):
+    text = """
+tasks:
+  a: {dataset: {path: x.csv}, metrics: [acc], corruptions: {noise: [0.1]}, max_rows: 3}
+  b: {extends: a, corruptions: ~, max_rows: ~}
+"""
+    b = load(text).get("tasks", "b")
+    assert (b["corruptions"], b["max_rows"]) == ({}, None)
+
+
+def test_a_missing_parent(mistakes):
+    text = TASKS + "  churn:\n    extends: knd\n    metrcs: [acc]\n"
+    assert mistakes(text) == [
+        'my.yaml:5: tasks.churn.extends: there is no task "knd". Did you mean "kind"?   '
+        "(karat list tasks)",
+        'my.yaml:6: tasks.churn.metrcs: unknown key. Did you mean "metrics"?',
+    ]
+
+
+def test_a_parent_is_of_the_same_section(mistakes):
+    text = "constraints: {a: {folds: 1}}\nsuites:\n  b: {extends: a}\n"
+    assert mistakes(text) == [
+        'my.yaml:3: suites.b.extends: there is no suite "a".   (karat list suites)'
+    ]
+
+
+def test_a_circle_is_named_whole_and_once(mistakes):
+    text = """
+constraints:
+  far: {extends: a}
+  a: {extends: b}
+  b: {extends: [c]}
+  c: {extends: a, fold: 1}
+"""
+    assert mistakes(text) == [
+        "my.yaml:6: constraints.c.extends: goes in a circle: a -> b -> c -> a.",
+        'my.yaml:6: constraints.c.fold: unknown key. Did you mean "folds"?',
+    ]
+
+
+def test_a_circle_of_one(mistakes):
+    assert mistakes("constraints: {a: {extends: a}}") == [
+        "my.yaml:1: constraints.a.extends: goes in a circle: a -> a."
+    ]
+
+
+def test_two_ways_to_one_parent_are_no_circle(load):
+    text = "constraints: {a: {folds: 1}, b: {extends: a}, c: {extends: a}, d: {extends: [b, c]}}"
+    assert load(text).get("constraints", "d")["folds"] == 1
+
+
+def test_extends_and_abstract_have_a_type(mistakes):
+    text = """
+constraints:
+  a: {extends: 3}
+  b: {extends: []}
+  c: {extends: [a, ~]}
+  d: {abstract: yes}
+"""
+    assert mistakes(text) == [
+        "my.yaml:3: constraints.a.extends: must be a name or a list of names, not the number 3.",
+        "my.yaml:4: constraints.b.extends: must be a name or a list of names, not an empty list.",
+        "my.yaml:5: constraints.c.extends: must be a name or a list of names, not nothing.",
+        'my.yaml:6: constraints.d.abstract: must be true or false, not the text "yes".',
+    ]
+
+
+def test_an_inherited_mistake_is_told_once(mistakes):
+    text = """
+constraints:
+  child: {extends: parent}
+  parent:
+    fold: 3
+  other: {extends: parent}
+"""
+    assert mistakes(text) == [
+        'my.yaml:5: constraints.parent.fold: unknown key. Did you mean "folds"?'
+    ]
+
+
+def chain(numbers):
+    entries = [f"  c{i}: {{extends: c{i - 1}}}\n" if i else "  c0: {folds: 7}\n" for i in numbers]
+    return "constraints:\n" + "".join(entries)
+
+
+def test_long_chains(load, mistakes):
+    assert load(chain(range(100))).get("constraints", "c99")["folds"] == 7
+    assert load(chain(reversed(range(100)))).get("constraints", "c99")["folds"] == 7
+    for numbers in (range(3000), reversed(range(3000))):
+        assert "more than 100 steps of extends." in mistakes(chain(numbers))[0]
