@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,17 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-
-def cache_folder() -> Path:
-    """Return the folder for everything kept between runs: ``$KARAT_CACHE`` or the platform's."""
-    if chosen := os.environ.get("KARAT_CACHE"):
-        return Path(chosen)
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "karat"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", str(Path.home()))) / "karat"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "karat"
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ from karat import registry
 from karat.data.load import fetch_file, load_dataset
 from karat.dataset import Dataset
 from karat.definitions.loader import Definitions
-from karat.errors import DataError, DefinitionError, Unavailable, unknown
+from karat.errors import DataError, DefinitionError, KaratError, Unavailable, unknown
 from karat.models.adapters import adapt, is_vector_file
 from karat.models.base import Model
 from karat.task import Suite, Task
@@ -46,7 +47,7 @@ class DatasetLoader:
         for path, place in self.origins.items():
             value: Any = self.definition
             for step in path:
-                value = value[step] if isinstance(value, Mapping | list) else None
+                value = value.get(step) if isinstance(value, Mapping) else None
             if error.value is not None and value == error.value:
                 return f"{place}: "
         return f"{next(iter(self.origins.values()))}: " if self.origins else ""
@@ -55,13 +56,17 @@ class DatasetLoader:
 class Catalogue:
     """Everything that has a name: built-in, of the user's YAML files, and registered by code."""
 
-    def __init__(self, files: Sequence[str | Path] = ()) -> None:
-        self._files = [Path(file) for file in files]
+    def __init__(self, files: Sequence[str | Path] | str | Path = ()) -> None:
+        given = [files] if isinstance(files, str | Path) else files
+        self._files = [Path(file) for file in given]
 
     @cached_property
     def definitions(self) -> Definitions:
-        """The checked definitions of all YAML files."""
-        return Definitions.load(self._files)
+        """The checked definitions of all YAML files; Python files register their parts first."""
+        for file in self._files:
+            if file.suffix == ".py":
+                _import_file(file)
+        return Definitions.load([file for file in self._files if file.suffix != ".py"])
 
     # -- models -----------------------------------------------------------------------------
 
@@ -72,7 +77,8 @@ class Catalogue:
         else:
             several = isinstance(wanted, list | tuple | set)
             pairs = [(None, thing) for thing in (wanted if several else [wanted])]
-        found, messages = [], []
+        found: list[Model] = []
+        messages: list[str] = []
         for name, thing in pairs:
             try:
                 found.append(self.model(thing, name))
@@ -130,7 +136,7 @@ class Catalogue:
             if isinstance(value, str) and value.startswith(DATA_PREFIX):
                 key = value.removeprefix(DATA_PREFIX)
                 definition = self.definitions.get("datasets", key)
-                folder = self.definitions.folder("datasets", key)
+                folder = self.definitions.folder("datasets", key, "path")
                 try:
                     params[name] = str(fetch_file(key, definition, folder))
                 except Unavailable as error:
@@ -166,7 +172,7 @@ class Catalogue:
         """Return something to call that loads a data set by its name."""
         if name in self.definitions.names("datasets", abstract=True):
             origins = self.definitions.origins("datasets", name)
-            folder = self.definitions.folder("datasets", name)
+            folder = self.definitions.folder("datasets", name, "path")
             return DatasetLoader(name, self.definitions.get("datasets", name), folder, origins)
         if name in registry.datasets:
             return registry.datasets.get(name)
@@ -180,7 +186,27 @@ class Catalogue:
             for path, place in self.definitions.origins("tasks", task).items()
             if path[0] == "dataset"
         }
-        return DatasetLoader(task, dataset, self.definitions.folder("tasks", task), origins)
+        folder = self.definitions.folder("tasks", task, "dataset", "path")
+        return DatasetLoader(task, dataset, folder, origins)
+
+
+def _import_file(file: Path) -> None:
+    """Run a Python file whose decorators register parts; workers get its classes by value."""
+    import cloudpickle
+
+    name = f"karat_define_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None or not file.is_file():
+        raise DefinitionError(f"there is no Python file {file}.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        spec.loader.exec_module(module)
+    except KaratError:
+        raise
+    except Exception as error:
+        raise DefinitionError(f"{file}: {type(error).__name__}: {error}") from error
 
 
 def _installed(module: str) -> bool:

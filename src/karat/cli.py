@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,8 @@ import click
 from karat import __version__
 from karat.errors import DefinitionError, KaratError
 
-KINDS = ("models", "tasks", "suites", "datasets", "metrics", "corruptions", "constraints")
-PARTS = ("heads", "splitters", "composers", "probes", "readers")
+DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
+PARTS = ("metrics", "corruptions", "heads", "splitters", "composers", "probes", "readers")
 
 
 def main() -> None:
@@ -22,7 +24,8 @@ def main() -> None:
         sys.path.insert(0, os.getcwd())  # "my_module:MyEncoder" of the current folder can be found
     try:
         sys.exit(karat.main(prog_name="karat", standalone_mode=False) or 0)
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        click.echo("stopped.", err=True)
         sys.exit(130)
     except click.ClickException as error:
         error.show()
@@ -36,11 +39,12 @@ def main() -> None:
         _complain([str(error)])
         sys.exit(2)
     except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the reader has gone; say no more
+        # the reader of our output has gone: say no more, not even at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
 
 
-def _complain(messages: Any) -> None:
+def _complain(messages: Sequence[str]) -> None:
     for message in messages:
         click.echo(click.style("error: ", fg="red", bold=True) + message, err=True)
 
@@ -51,11 +55,21 @@ def karat() -> None:
     """Tell what an encoder or a predictor is worth.
 
     \b
-    karat run quickstart                     several models on real data, a board in a minute
-    karat run quickstart -m my_module:MyEncoder -m onehot
-    karat list models                        what there is
-    karat leaderboard results                what earlier runs are worth together
+    karat run quickstart                      several models on real data, a board in a minute
+    karat run quickstart -m onehot -m my_module:MyEncoder
+    karat list models                         what there is
+    karat check my_module:MyEncoder           is this a model Karat can evaluate?
+    karat leaderboard results                 what all runs below a folder are worth together
     """
+
+
+def _options(*options: Any) -> Any:
+    def add(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
 
 
 _define = click.option(
@@ -63,99 +77,149 @@ _define = click.option(
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A YAML file, or a folder of them, with definitions of your own. Repeatable.",
+    help="YAML with definitions of your own (or a folder of it), or Python that registers parts. "
+    "Repeatable.",
+)
+_what_to_run = _options(
+    click.argument("suite"),
+    click.option(
+        "-m",
+        "--model",
+        "models",
+        multiple=True,
+        metavar="MODEL",
+        help="A name, a vector file, or package.module:Name. Repeatable; without it the suite's "
+        "own models.",
+    ),
+    click.option(
+        "-c",
+        "--constraint",
+        default="default",
+        show_default=True,
+        metavar="NAME",
+        help="Limits of the run: karat list constraints.",
+    ),
+    click.option(
+        "-t",
+        "--task",
+        "only",
+        multiple=True,
+        metavar="TASK",
+        help="Only these tasks of the suite; * stands for anything. Repeatable.",
+    ),
+    click.option(
+        "-f",
+        "--fold",
+        "folds",
+        multiple=True,
+        type=int,
+        metavar="N",
+        help="Only these folds, counted from 0. Repeatable.",
+    ),
+    click.option("--seed", default=42, show_default=True, help="Models get seed + fold."),
+    click.option("--max-rows", type=int, metavar="N", help="At most so many rows of a data set."),
+    _define,
+)
+_machine = _options(
+    click.option("--csv", "shape", flag_value="csv", help="Print the board as CSV."),
+    click.option("--json", "shape", flag_value="json", help="Print the board as JSON."),
 )
 
 
-def _run_options(command: Any) -> Any:
-    options = [
-        click.argument("suite"),
-        click.option("-m", "--model", "models", multiple=True, metavar="MODEL",
-                     help="A name, a vector file, or package.module:Name. Repeatable; without it "
-                     "the suite's own models."),
-        click.option("-c", "--constraint", default="default", show_default=True,
-                     help="Limits of the run: karat list constraints."),
-        click.option("-t", "--task", "only", multiple=True, metavar="TASK",
-                     help="Only these tasks of the suite; * stands for anything. Repeatable."),
-        click.option("-f", "--fold", "folds", multiple=True, type=int, metavar="N",
-                     help="Only these folds, counted from 0. Repeatable."),
-        click.option("--seed", default=42, show_default=True, help="Models get seed + fold."),
-        click.option("--max-rows", type=int, metavar="N", help="At most so many rows a data set."),
-        _define,
-    ]  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
 @karat.command()
-@_run_options
+@_what_to_run
 @click.option("-w", "--workers", type=int, metavar="N", help="Worker processes.  [default: cores]")
-@click.option("-o", "--output", default="results", show_default=True, metavar="DIR",
-              help="Where the run folders go.")  # fmt: skip
-@click.option("--no-cache", is_flag=True, help="Neither use nor keep vectors of earlier runs.")
-@click.option("--resume", is_flag=True,
-              help="Complete unfinished runs of the same models and suite found in DIR.")  # fmt: skip
+@click.option(
+    "-o",
+    "--output",
+    default="results",
+    show_default=True,
+    metavar="DIR",
+    help="Where the run folders go.",
+)
+@click.option("--no-cache", is_flag=True, help="Neither use nor keep vectors of other runs.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Complete unfinished runs of the same models and suite found in DIR.",
+)
 @click.option("--retry-failed", is_flag=True, help="With --resume: run failed jobs again.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the board.")
 @click.option("-v", "--verbose", is_flag=True, help="A line for every job.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print the board as CSV.")
-@click.option("--json", "as_json", is_flag=True, help="Print the board as JSON.")
+@_machine
 @click.pass_context
-def run(context: click.Context, suite: str, models: tuple[str, ...], **given: Any) -> int:
+def run(context: click.Context, /, suite: str, **given: Any) -> int:
     """Run models on the tasks of SUITE, write a run folder for each, and print the board.
 
     \b
     Examples:
       karat run quickstart
-      karat run quickstart -m onehot -m skrub -t "penguins" -t "adult"
+      karat run quickstart -m onehot -m skrub -t penguins -t adult
       karat run my-suite --define my.yaml -m vectors.txt --workers 2
 
     Exit code: 0 all went well, 1 some jobs failed, 2 a mistake in what was asked.
     """
-    from karat.evaluate import Stopped, cores, find_suite, make_options, run_suite
+    from karat.evaluate import plan_suite, run_suite
+    from karat.execute import cores
     from karat.progress import choose
+    from karat.report.runs import show_runs
+    from karat.session import Stopped
 
-    shape = "json" if given.pop("as_json") else "csv" if given.pop("as_csv") else "board"
-    given.pop("as_csv", None)
+    shape = given.pop("shape")
     progress = choose(given.pop("quiet"), given.pop("verbose"))
-    catalogue, chosen = _catalogue_and_suite(given.pop("define"), suite)
     given["cache"] = not given.pop("no_cache")
-    given["folds"] = list(given["folds"]) or None
     given["workers"] = cores() if given["workers"] is None else given["workers"]
-    wanted = list(models) or list(chosen.models)
-    options = make_options(given)
-    found = _together(lambda: catalogue.models(wanted), lambda: find_suite(catalogue, chosen))
+    models, chosen, catalogue, options = _asked(suite, given)
     try:
-        runs = run_suite(found, chosen, catalogue, options, progress)
+        plan = plan_suite(models, chosen, catalogue, options)
+        runs = run_suite(plan, chosen, options, progress)
     except Stopped as stopped:
-        again = " ".join(["karat", *sys.argv[1:], *([] if options.resume else ["--resume"])])
-        click.echo(f"\n{stopped} {again} finishes the rest.", err=True)
+        again = shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
+        click.echo(f"{stopped} {again} finishes the rest.", err=True)
         context.exit(130)
-    return _show_runs(runs, shape)
+    return show_runs(runs, shape)
 
 
-def _catalogue_and_suite(define: Any, suite: str) -> Any:
+@karat.command()
+@_what_to_run
+def plan(suite: str, **given: Any) -> None:
+    """Show what karat run would do: jobs by model and task, and who declines what and why.
+
+    \b
+    Example:
+      karat plan quickstart -m onehot -m tfidf
+    """
+    from karat.evaluate import plan_suite
+    from karat.report.runs import show_plan
+
+    models, chosen, catalogue, options = _asked(suite, given)
+    show_plan(plan_suite(models, chosen, catalogue, options))
+
+
+def _asked(suite: str, given: dict[str, Any]) -> Any:
     from karat.catalogue import Catalogue
+    from karat.evaluate import find_both, make_options
 
-    catalogue = Catalogue(define)
-    return catalogue, suite
+    catalogue = Catalogue(given.pop("define"))
+    models, chosen = find_both(catalogue, list(given.pop("models")) or None, suite)
+    given["folds"] = list(given["folds"]) or None
+    return models, chosen, catalogue, make_options(given)
 
 
 @karat.command("list")
-@click.argument("kind", required=False, type=click.Choice([*KINDS, *PARTS]))
+@click.argument("kind", required=False, type=click.Choice([*DEFINED, *PARTS]), metavar="[KIND]")
 @_define
 def list_(kind: str | None, define: tuple[Path, ...]) -> None:
-    """List what there is: models, tasks, suites, datasets, metrics, corruptions, constraints.
+    """List models, tasks, suites, datasets, constraints, metrics, corruptions, or other parts.
 
     \b
     Examples:
-      karat list                 a count of everything
+      karat list                 what kinds there are, and how many of each
       karat list models
     """
-    from karat.report.catalogue import list_kind, list_kinds
+    from karat.report.names import list_kind, list_kinds
 
-    list_kind(kind, define) if kind else list_kinds([*KINDS, *PARTS], define)
+    list_kind(kind, define) if kind else list_kinds([*DEFINED, *PARTS], define)
 
 
 @karat.command()
@@ -168,6 +232,56 @@ def show(name: str, define: tuple[Path, ...]) -> None:
     Example:
       karat show penguins
     """
-    from karat.report.catalogue import show_name
+    from karat.report.names import show_name
 
     show_name(name, define)
+
+
+@karat.command()
+@click.argument("model")
+@_define
+def check(model: str, define: tuple[Path, ...]) -> int:
+    """Tell whether MODEL is one Karat can evaluate, which promise it breaks, and how to mend it.
+
+    \b
+    Examples:
+      karat check onehot
+      karat check my_module:MyEncoder
+      karat check vectors.txt
+    """
+    from karat.catalogue import Catalogue
+    from karat.checks import check_model
+    from karat.report.names import show_checks
+
+    return show_checks(check_model(Catalogue(define).model(model)), model)
+
+
+@karat.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+@_machine
+def leaderboard(runs: tuple[Path, ...], shape: str | None) -> None:
+    """Rank the models of run folders; a folder of run folders stands for all of them.
+
+    \b
+    Examples:
+      karat leaderboard results
+      karat leaderboard results/onehot.* results/skrub.* --csv
+    """
+    from karat.report.runs import show_board
+
+    show_board(list(runs), shape)
+
+
+@karat.command()
+@click.option("--clear", is_flag=True, help="Remove all vectors that are kept.")
+def cache(clear: bool) -> None:
+    """Show the vectors that are kept between runs, or remove them.
+
+    \b
+    Examples:
+      karat cache
+      karat cache --clear
+    """
+    from karat.report.names import show_cache
+
+    show_cache(clear)

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from karat.errors import DataError, did_you_mean
+from karat.fingerprints import fingerprint
 
 KINDS = ("classes", "numbers", "items")
 MODALITIES = ("table", "text", "entity")
@@ -191,7 +192,7 @@ class Dataset:
 
     def mentions(self, field: str) -> Bags:
         """Return the positions of the items that a field's questions mention."""
-        return self._mentions[field]  # type: ignore[attr-defined, no-any-return]
+        return self._mentions[field]  # type: ignore[attr-defined]
 
     def mentioned(self) -> np.ndarray:
         """Return the positions of all items the questions mention, each once, ascending.
@@ -264,21 +265,6 @@ class Dataset:
             whole = order[: max(1, int(np.searchsorted(np.cumsum(sizes), rows, side="right")))]
             kept = self.take(np.flatnonzero(np.isin(codes, whole)))
         return replace(kept, items=kept.items.iloc[kept.mentioned()])
-
-
-# -- fingerprints ---------------------------------------------------------------------------
-
-
-def fingerprint(values: pd.DataFrame | pd.Series) -> str:
-    """Return a hash of a frame's values, types, column names and index."""
-    frame = values.to_frame("value") if isinstance(values, pd.Series) else values
-    digest = hashlib.sha256(repr([(str(c), str(t)) for c, t in frame.dtypes.items()]).encode())
-    for column in [frame.index.to_series(), *(frame.iloc[:, i] for i in range(frame.shape[1]))]:
-        digest.update(pd.util.hash_pandas_object(column, index=False).to_numpy().tobytes())
-        if column.dtype == object:
-            types = column.map(lambda value: type(value).__name__)
-            digest.update(pd.util.hash_pandas_object(types, index=False).to_numpy().tobytes())
-    return digest.hexdigest()
 
 
 def _plain(cell: Any) -> Any:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -61,7 +61,7 @@ def one_thread() -> Iterator[None]:
 
 def execute(
     jobs: Sequence[Any], work: str, shelf: Shelf, workers: int = 1
-) -> Iterator[tuple[Any, Any]]:
+) -> Generator[tuple[Any, Any]]:
     """Yield (job, what ``work(job, shelf)`` returned) as the jobs finish, in any order.
 
     ``work`` is a ``"package.module:name"``. A worker that dies yields a WorkerDied in its place.

@@ -77,7 +77,8 @@ def make_plan(
 
     ``folds`` picks folds by number, ``max_folds`` and ``max_rows`` are the constraint's limits.
     """
-    planned, messages = [], []
+    planned: list[PlannedTask] = []
+    messages: list[str] = []
     for task in tasks:
         try:
             planned.append(_plan_task(task, seed, folds, (max_folds, max_rows)))
@@ -146,9 +147,7 @@ def _load(task: Task) -> Dataset:
     if isinstance(task.dataset, Dataset):
         return task.dataset
     if isinstance(task.dataset, str):
-        from karat.catalogue import Catalogue
-
-        return _load(dataclasses.replace(task, dataset=Catalogue().dataset(task.dataset)))
+        raise DefinitionError(f'task "{task.name}": the data set "{task.dataset}" is only a name.')
     data = task.dataset()
     if not isinstance(data, Dataset):
         raise DataError(

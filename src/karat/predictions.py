@@ -76,7 +76,7 @@ class Predictions:
 
     def take(self, rows: np.ndarray) -> Predictions:
         """Return some of the rows."""
-        cut = {
+        cut: dict[str, Any] = {
             name: None if getattr(self, name) is None else getattr(self, name)[rows]
             for name in ("predictions", "truth", "probabilities", *_EXTRAS)
         }
@@ -87,7 +87,7 @@ class Predictions:
         place = np.empty(len(mine), dtype=np.intp)
         place[np.flatnonzero(mine)] = np.arange(len(self))
         place[np.flatnonzero(~mine)] = len(self) + np.arange(len(other))
-        both = {
+        both: dict[str, Any] = {
             name: None
             if getattr(self, name) is None
             else np.concatenate([getattr(self, name), getattr(other, name)])[place]

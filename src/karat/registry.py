@@ -42,6 +42,8 @@ class Registry:
     def register(self, name: str, part: T) -> T:
         """Add a part under a new name and return it; a taken name is an error."""
         origin = _origin(part)
+        if not origin.startswith("karat."):
+            self._load_builtin()  # so that a user's part meets ours now, not at a later look-up
         if name in self._parts and self._origins[name] != origin:
             raise DefinitionError(
                 f'there is already a {self.kind} "{name}" (from {self._origins[name]}); '
@@ -88,7 +90,8 @@ class Registry:
 
     def _load_builtin(self) -> None:
         while self._modules:
-            importlib.import_module(self._modules.pop())
+            importlib.import_module(self._modules[-1])
+            self._modules.pop()
 
     def _load_entry_points(self) -> None:
         if self._entry_points_read:

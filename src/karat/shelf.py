@@ -39,7 +39,7 @@ class Shelf:
         """Return the thing of a key, made once per process."""
         if key not in self._things:
             self._things[key] = make()
-        return self._things[key]  # type: ignore[no-any-return]
+        return self._things[key]
 
     def save(self) -> None:
         """Write everything into the folder, for other processes; code of scripts goes along."""

@@ -15,7 +15,7 @@ KINDS = {
 
 
 def sklearn_table(
-    name: str, loader: str, target: str = "target", kind: str | None = None
+    name: str, loader: str, *, target: str = "target", kind: str | None = None
 ) -> Dataset:
     """Return one of scikit-learn's bundled tables; classes are called by their names.
 

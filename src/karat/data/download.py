@@ -149,7 +149,7 @@ def _download(source: Source, target: Path) -> None:
 
     settings = pip_settings()
     address = find_address(source, settings) if source.kind == "index" else source.place
-    download(address, target, source.sha256, settings.certificate)
+    download(address, target, source.sha256, certificate=settings.certificate)
 
 
 def _unpack(source: Source, archive: Path, about: Mapping[str, str]) -> None:

@@ -52,7 +52,7 @@ def read_frame(path: Path, spec: DataSpec, texts: Sequence[str] = ()) -> pd.Data
     if path.is_dir():
         raise DataError(f"{path} is a folder, not a file.")
     if "separator" in spec.options or suffix in SEPARATORS:
-        frame = _read_delimited(path, spec, suffix, texts)
+        frame = _read_delimited(path, spec, texts)
     elif suffix in (".parquet", ".feather"):
         frame = _read_arrow(path, suffix)
     elif suffix == ".arff":
@@ -164,9 +164,9 @@ def _text(path: Path, spec: DataSpec) -> str:
 # -- CSV ------------------------------------------------------------------------------------
 
 
-def _read_delimited(path: Path, spec: DataSpec, suffix: str, texts: Sequence[str]) -> pd.DataFrame:
+def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.DataFrame:
     text = _text(path, spec)
-    arguments = _csv_arguments(spec, suffix)
+    arguments = _csv_arguments(spec, _suffix(path))
     with _complaints(path):
         if arguments["header"] is not None:
             _check_header(text, arguments, path)

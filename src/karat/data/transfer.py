@@ -39,7 +39,7 @@ class _ShortBody(requests.RequestException):
     """The connection ended before the announced length."""
 
 
-def download(address: str, target: Path, sha256: str, certificate: str | None = None) -> None:
+def download(address: str, target: Path, sha256: str, *, certificate: str | None = None) -> None:
     """Write what an address holds to a file, which exists only once it is whole and right."""
     what = without_password(address)
     target.parent.mkdir(parents=True, exist_ok=True)

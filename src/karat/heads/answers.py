@@ -26,12 +26,14 @@ def ask(estimator: Any, X: Any, test: Dataset, name: str) -> Predictions:
         )
     if test.kind != "classes":
         return Predictions(
-            predictions=_finite(answers, f"{name}.predict"), truth=test.truth, group=test.group
+            predictions=_finite(answers, f"{name}.predict"),
+            truth=np.asarray(test.truth),
+            group=test.group,
         )
     classes = tuple(as_text(np.array(test.classes, dtype=object)).tolist())
     return Predictions(
         predictions=as_text(answers),
-        truth=test.truth,
+        truth=np.asarray(test.truth),
         answers="classes",
         truths="classes",
         classes=classes,
@@ -44,13 +46,13 @@ def baseline(truth: np.ndarray, test: Dataset) -> Predictions:
     """Return what one would answer without looking: the train shares of classes, or the mean."""
     if test.kind != "classes":
         values = np.full(len(test), float(np.mean(truth)))
-        return Predictions(predictions=values, truth=test.truth, group=test.group)
+        return Predictions(predictions=values, truth=np.asarray(test.truth), group=test.group)
     classes = tuple(str(label) for label in test.classes)
     seen = as_text(truth)
     shares = np.array([np.mean(seen == label) for label in classes])
     return Predictions(
         predictions=np.full(len(test), classes[int(np.argmax(shares))], dtype=object),
-        truth=test.truth,
+        truth=np.asarray(test.truth),
         answers="classes",
         truths="classes",
         classes=classes,

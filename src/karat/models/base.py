@@ -72,7 +72,7 @@ class Model:
     def fresh(self, seed: int, kind: str) -> Any:
         """Return an unfitted copy; its parameters ``random_state`` and ``kind`` are filled in."""
         offers = {"random_state": seed % (2**31 - 1), "kind": kind}
-        params = getattr(self.prototype, "get_params", dict)()
+        params: dict[str, Any] = getattr(self.prototype, "get_params", dict)()
         filled = {
             name: offers[name.rpartition("__")[2]]
             for name in params

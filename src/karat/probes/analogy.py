@@ -47,7 +47,7 @@ class Analogy:
         ids, matrix = self._candidates(test, vectors)
         matrix = _unit(matrix)
         places = [ids.get_indexer(pd.Index(test.questions[name])) for name in test.fields]
-        truth = ids.get_indexer(pd.Index(test.truth))
+        truth = ids.get_indexer(pd.Index(np.asarray(test.truth)))
         best = np.empty(len(test), dtype=np.intp)
         rank = np.empty(len(test))
         step = max(1, BLOCK // len(ids))
@@ -79,7 +79,7 @@ class Analogy:
     ) -> Predictions:
         return Predictions(
             predictions=answers,
-            truth=test.truth,
+            truth=np.asarray(test.truth),
             answers="items",
             truths="items",
             rank=rank,

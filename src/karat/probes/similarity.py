@@ -86,7 +86,7 @@ class Similarity:
     def _predictions(self, test: Dataset, scores: np.ndarray) -> Predictions:
         return Predictions(
             predictions=scores,
-            truth=test.truth,
+            truth=np.asarray(test.truth),
             truths=test.kind,
             classes=tuple(str(label) for label in test.classes),
             group=test.group,

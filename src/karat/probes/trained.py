@@ -71,7 +71,7 @@ class Trained:
         if self.truth_ is None:
             return Predictions(
                 predictions=self._clusters(X),
-                truth=test.truth,
+                truth=np.asarray(test.truth),
                 answers="clusters",
                 truths=test.kind,
             )
@@ -82,7 +82,7 @@ class Trained:
         if self.truth_ is None:
             own = -1 - np.arange(len(test))
             return Predictions(
-                predictions=own, truth=test.truth, answers="clusters", truths=test.kind
+                predictions=own, truth=np.asarray(test.truth), answers="clusters", truths=test.kind
             )
         return baseline(self.truth_, test)
 

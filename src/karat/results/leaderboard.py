@@ -51,7 +51,8 @@ def _gather(runs: Any) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, str]]:
         missing = [name for name in SCORES if name not in runs.columns]
         if missing:
             raise DataError(f"a table of scores needs the columns {', '.join(missing)}.")
-        first = runs.drop_duplicates("task").set_index("task")["metric"].to_dict()
+        firsts = runs.drop_duplicates("task")
+        first = dict(zip(firsts["task"], firsts["metric"], strict=True))
         jobs = pd.DataFrame(columns=["model", "task", "fold", "status", "seconds", "memory"])
         return runs, jobs, first
     several = [runs] if isinstance(runs, Run | str | Path) else list(runs)

@@ -1,0 +1,132 @@
+"""Names on a terminal: what there is, where it is defined, whether it keeps its promises."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from karat import registry
+from karat.cache import VectorCache
+from karat.catalogue import Catalogue
+from karat.errors import unknown
+from karat.folders import cache_folder
+from karat.metrics.base import Metric
+
+_REGISTRIES = {f"{parts.kind}s": parts for parts in registry.ALL}
+_DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
+
+
+def list_kinds(kinds: Sequence[str], define: Sequence[Path]) -> None:
+    """Print every kind of thing that has names, and how many there are."""
+    catalogue = Catalogue(define)
+    table = Table(box=None, show_header=False)
+    for kind in kinds:
+        names = _names(catalogue, kind)
+        some = ", ".join(names[:6]) + (" …" if len(names) > 6 else "")
+        table.add_row(f"karat list {kind}", str(len(names)), Text(some, style="dim"))
+    _console().print(table)
+
+
+def list_kind(kind: str, define: Sequence[Path]) -> None:
+    """Print the names of one kind with a line about each."""
+    catalogue = Catalogue(define)
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for name in _names(catalogue, kind):
+        about, more = _about(catalogue, kind, name)
+        table.add_row(Text(name, style="bold"), Text(about), Text(more, style="dim"))
+    _console().print(table)
+
+
+def show_name(name: str, define: Sequence[Path]) -> None:
+    """Print all definitions of a name with the origin of every value."""
+    catalogue = Catalogue(define)
+    console = _console()
+    sections = catalogue.definitions.names_everywhere(name)
+    for section in sections:
+        text = catalogue.definitions.show(section, name)
+        console.print(Text(f"{section}:", style="bold"))
+        console.print(Text(text.rstrip("\n")), soft_wrap=True)
+    registered = [kind for kind, parts in _REGISTRIES.items() if name in parts]
+    for kind in registered:
+        parts = _REGISTRIES[kind]
+        console.print(Text(f"{kind}: {name}", style="bold"), f"  ({parts.origin(name)})")
+        console.print(_document(parts.get(name)), markup=False)
+    if not sections and not registered:
+        everything = {n for kind in (*_DEFINED, *_REGISTRIES) for n in _names(catalogue, kind)}
+        message = unknown("name", name, everything).messages[0]
+        raise type(unknown("name", name, ()))(message.replace("karat list names", "karat list"))
+
+
+def show_checks(checks: Sequence[Any], model: str) -> int:
+    """Print which promises a model keeps; return the exit code."""
+    console = _console()
+    for each in checks:
+        mark = Text("  ✓ ", style="green") if each.kept else Text("  ✗ ", style="red")
+        console.print(mark + Text(each.promise))
+        if not each.kept:
+            console.print(Text(f"      {each.why}"), Text(f"\n      {each.cure}", style="dim"))
+    broken = sum(not each.kept for each in checks)
+    verdict = "can be evaluated" if not broken else "cannot be evaluated as it is"
+    console.print(f"\n{model} {verdict}: {len(checks) - broken} of {len(checks)} promises kept.")
+    return 2 if broken else 0
+
+
+def show_cache(clear: bool) -> None:
+    """Print the vectors that are kept between runs, or remove them."""
+    cache = VectorCache(cache_folder())
+    if clear:
+        print(f"{cache.clear() / 2**20:.1f} MB of vectors removed from {cache.root}")
+        return
+    entries = list(cache.entries())
+    table = Table(box=None, header_style="bold")
+    for name in ("model", "data set", "rows × dimensions", "MB"):
+        table.add_column(name, justify="left" if name in ("model", "data set") else "right")
+    for entry in entries:
+        shape = " × ".join(f"{n:,}" for n in entry.about["shape"])
+        about = entry.about
+        size = f"{entry.bytes / 2**20:.1f}"
+        table.add_row(Text(about["model"]), Text(about["dataset"]), shape, size)
+    console = _console()
+    if entries:
+        console.print(table)
+    total = sum(entry.bytes for entry in entries) / 2**20
+    console.print(f"{len(entries)} entries, {total:.1f} MB in {cache.root}", soft_wrap=True)
+
+
+def _names(catalogue: Catalogue, kind: str) -> list[str]:
+    defined = catalogue.definitions.names(kind) if kind in _DEFINED else []
+    return sorted({*defined, *_REGISTRIES.get(kind, ())})
+
+
+def _about(catalogue: Catalogue, kind: str, name: str) -> tuple[str, str]:
+    if kind in _DEFINED and name in catalogue.definitions.names(kind):
+        given = catalogue.definitions.get(kind, name)
+        about = given.get("title") or given.get("description") or ""
+        more = {
+            "models": given.get("extra") and f"pip install karat[{given['extra']}]",
+            "tasks": f"{given.get('kind') or ''} · {', '.join(given.get('metrics') or [])}",
+            "suites": f"{len(given.get('tasks') or [])} tasks",
+            "datasets": given.get("licence"),
+        }.get(kind)
+        return about, more or ""
+    part = _REGISTRIES[kind].get(name)
+    if isinstance(part, Metric):
+        better = "higher is better" if part.higher_is_better else "lower is better"
+        return part.about, better
+    return _document(part).partition("\n")[0], ""
+
+
+def _document(part: Any) -> str:
+    return inspect.getdoc(getattr(part, "compute", part)) or ""
+
+
+def _console() -> Console:
+    # a pipe has no width of its own: lines stay whole for grep
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 160)

@@ -1,0 +1,81 @@
+"""Finished runs and plans on a terminal: the board, where the folders are, what to do next."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from karat.plan import Plan
+from karat.report.terminal import print_board
+from karat.results.leaderboard import leaderboard
+from karat.results.run import Run
+
+
+def show_runs(runs: Sequence[Run], shape: str | None) -> int:
+    """Print the board of finished runs and where they are; return the exit code."""
+    board = leaderboard(list(runs))
+    show_frame(board, shape)
+    if shape is None:
+        console = Console(highlight=False, stderr=True)
+        console.print(f"\n runs    {_place(runs)}", markup=False, soft_wrap=True)
+        console.print(f" next    {_next(runs)}", markup=False, soft_wrap=True)
+    return 1 if int(board["failed"].fillna(0).sum()) else 0
+
+
+def show_board(paths: Sequence[str | Path], shape: str | None) -> None:
+    """Print the board of run folders."""
+    show_frame(leaderboard(list(paths)), shape)
+
+
+def show_frame(board: pd.DataFrame, shape: str | None) -> None:
+    """Print a board for people, or as CSV or JSON for machines."""
+    if shape == "csv":
+        sys.stdout.write(board.to_csv())
+    elif shape == "json":
+        sys.stdout.write(board.reset_index().to_json(orient="records", indent=1) + "\n")
+    else:
+        print_board(board)
+
+
+def show_plan(plan: Plan) -> None:
+    """Print the jobs by model and task, then every decline with its reason."""
+    console = Console(highlight=False)
+    table = Table(box=None, header_style="bold")
+    for name in ("model", "task", "folds"):
+        table.add_column(name, no_wrap=True)
+    for model in plan.models:
+        for planned in plan.tasks:
+            folds = [f for m, p, f in plan.jobs if m is model and p is planned]
+            if folds:
+                table.add_row(Text(model.name), Text(planned.task.name), str(len(folds)))
+    console.print(table)
+    jobs = len(plan.jobs)
+    console.print(f"\n {jobs} jobs, {len(plan.declined)} declined", markup=False)
+    for decline in plan.declined:
+        console.print(f"   {decline.model} · {decline.task}: {decline.reason}", markup=False)
+
+
+def _place(runs: Sequence[Run]) -> str:
+    if len(runs) == 1:
+        return _relative(runs[0].folder)
+    stamps = {run.about["stamp"] for run in runs}
+    folder = _relative(runs[0].folder.parent)
+    if len(stamps) == 1:
+        return f"{folder}/*.{stamps.pop()}   {len(runs)} folders"
+    return f"{folder}   {len(runs)} folders"
+
+
+def _next(runs: Sequence[Run]) -> str:
+    return f"karat leaderboard {_relative(runs[0].folder.parent)}   all runs of this folder"
+
+
+def _relative(path: Path) -> str:
+    near = os.path.relpath(path)
+    return str(path) if near.startswith("..") else near

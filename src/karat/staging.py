@@ -1,0 +1,76 @@
+"""Staging: the vectors of encoders that learn nothing, made once before the jobs run."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from karat.cache import VectorCache
+from karat.dataset import Dataset
+from karat.execute import one_thread
+from karat.fingerprints import fingerprint
+from karat.folders import cache_folder
+from karat.job import Job
+from karat.models.base import Model
+from karat.models.identity import identity
+from karat.progress import Progress
+from karat.shelf import Shelf
+from karat.vectors import check_vectors
+
+
+class Stage:
+    """Embeds each data set at most once per encoder, in this process, which may own a GPU."""
+
+    def __init__(self, shelf: Shelf, progress: Progress, keep: bool, scratch: Path) -> None:
+        self.shelf = shelf
+        self.progress = progress
+        self.cache = VectorCache(cache_folder() if keep else scratch)
+        self._made: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def embedded(self, job: Job) -> Job:
+        """Return the job with the place of its vectors, or with why they could not be made."""
+        model: Model = self.shelf.get(job.model)
+        if not model.stateless:
+            return job
+        pair = (job.model, job.dataset)
+        if pair not in self._made:
+            with one_thread():
+                self._made[pair] = self._embed(model, self.shelf.get(job.dataset), job.seed)
+        return dataclasses.replace(job, **self._made[pair])
+
+    def _embed(self, model: Model, data: Dataset, seed: int) -> dict[str, Any]:
+        self.progress.embedding(model.name, data.name, len(data.items))
+        begun = time.perf_counter()
+        try:
+            encoder = model.fresh(seed, data.kind)
+            # a model that cannot be told apart from its changed self is not kept between runs
+            who = identity(dataclasses.replace(model, prototype=encoder)) or os.urandom(16).hex()
+            places = {"vectors": self._vectors(encoder, who, model, data)}
+            if data.kind == "items" and hasattr(encoder, "vocabulary"):
+                places["vocabulary"] = self._vocabulary(encoder, who)
+            return places
+        except (Exception, SystemExit):
+            return {"broken": traceback.format_exc()}
+        finally:
+            self.progress.embedded(model.name, data.name, time.perf_counter() - begun)
+
+    def _vectors(self, encoder: Any, who: str, model: Model, data: Dataset) -> str:
+        key = VectorCache.key("vectors", who, fingerprint(data.items))
+        if self.cache.get(key) is None:
+            values = encoder.transform(data.items)
+            matrix = check_vectors(values, len(data.items), f"{model.name}.transform")
+            about = {"model": model.name, "dataset": data.name, "shape": list(matrix.shape)}
+            self.cache.put(key, matrix, about)
+        return str(self.cache.folder(key))
+
+    def _vocabulary(self, encoder: Any, who: str) -> str:
+        key = VectorCache.key("vocabulary", who)
+        if self.cache.get(key) is None:
+            ids, matrix = encoder.vocabulary()
+            about = {"model": type(encoder).__name__, "dataset": "", "shape": list(matrix.shape)}
+            self.cache.put(key, matrix, {**about, "ids": [str(i) for i in ids]})
+        return str(self.cache.folder(key))
