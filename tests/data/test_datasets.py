@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from karat.data.download import cache_folder, offline
+from karat.data.download import offline
 from karat.data.index import find_address, pip_settings
 from karat.data.load import fetch_file, load_dataset
 from karat.data.sources import parse_source
 from karat.dataset import Dataset
 from karat.definitions.loader import Definitions
 from karat.errors import DataError
+from karat.folders import cache_folder
 
 # rows, items, answers: number of classes, or the kind
 SHAPES = {
@@ -90,7 +91,7 @@ def test_bundled_tables_need_no_network(definitions, monkeypatch, name):
 # -- the files beside the repository --------------------------------------------------------
 
 
-def test_the_gold_standards_of_geval(definitions, shared: Path):
+def test_the_data_sets_of_geval(definitions, shared: Path):
     names = [n for n in SHAPES if is_of_geval(definitions.get("datasets", n))]
     assert len(names) == 19
     for name in names:

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from karat.data import download as module
-from karat.data.download import Unavailable, cache_folder, fetch, fetch_first, offline
-from karat.errors import DataError
+from karat.data.download import fetch, fetch_first, offline
+from karat.errors import DataError, Unavailable
+from karat.folders import cache_folder
 
 CONTENT = b"a,b\n1,2\n"
 ABOUT = {"licence": "CC0-1.0", "citation": "Me (2020)", "homepage": "https://h.example"}
@@ -82,7 +83,7 @@ def test_the_cache_folder_of_each_platform(monkeypatch, platform, setting, expec
         monkeypatch.delenv(name, raising=False)
     for name, value in setting.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(module.sys, "platform", platform)
+    monkeypatch.setattr(sys, "platform", platform)
     assert cache_folder() == Path(expected).expanduser()
 
 

@@ -110,3 +110,13 @@ def test_folders_that_cannot_be_read(news, tmp_path):
     (news / "tech" / "003.txt").write_text(" \n")
     with pytest.raises(DataError, match="003.txt is empty"):
         read_folders(news, DataSpec("news"))
+
+
+def test_folders_can_keep_the_first_line_only(tmp_path):
+    for topic, text in {"sport": "\n Cup final \nlong text", "tech": "New chip\n\nmore"}.items():
+        (tmp_path / topic).mkdir()
+        (tmp_path / topic / "1.txt").write_text(text)
+    spec = DataSpec(name="heads", options={"first_line": True}, modality="text")
+    data = read_folders(tmp_path, spec)
+    assert data.items.tolist() == ["Cup final", "New chip"]
+    assert data.truth.tolist() == ["sport", "tech"]

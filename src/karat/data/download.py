@@ -7,7 +7,6 @@ import json
 import os
 import secrets
 import shutil
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,25 +15,8 @@ from typing import Any
 
 from karat.data.archive import extract
 from karat.data.sources import Source, find_in_folders, find_in_package, parse_source, sha256_of
-from karat.errors import DataError
-
-
-class Unavailable(DataError):
-    """A file could be had from none of its sources; the message says why, for each."""
-
-
-def cache_folder() -> Path:
-    """Return where fetched files are kept: KARAT_CACHE, or the user's cache folder."""
-    given = os.environ.get("KARAT_CACHE")
-    if given:
-        return Path(given).expanduser().absolute()
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        base = "~/Library/Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "karat"
+from karat.errors import DataError, Unavailable
+from karat.folders import cache_folder
 
 
 def offline() -> bool:

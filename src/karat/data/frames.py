@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from io import StringIO
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -142,9 +142,12 @@ def read_bytes(path: Path) -> bytes:
 
 
 def _text(path: Path, spec: DataSpec) -> str:
+    return _decoded(read_bytes(path), path, spec)
+
+
+def _decoded(content: bytes, path: Path, spec: DataSpec) -> str:
     """Return the text of a file; empty, binary and wrongly encoded ones are refused."""
     encoding = spec.options.get("encoding")
-    content = read_bytes(path)
     if not content.strip():
         raise DataError(f"{path} is empty.")
     if b"\0" in content[:8192] and not encoding:
@@ -165,12 +168,13 @@ def _text(path: Path, spec: DataSpec) -> str:
 
 
 def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.DataFrame:
-    text = _text(path, spec)
+    content = read_bytes(path)
+    _decoded(content, path, spec)
     arguments = _csv_arguments(spec, _suffix(path))
     with _complaints(path):
         if arguments["header"] is not None:
-            _check_header(text, arguments, path)
-        frame = pd.read_csv(StringIO(text), index_col=False, **arguments)
+            _check_header(content, arguments, path)
+        frame = pd.read_csv(BytesIO(content), index_col=False, **arguments)
     if not len(frame):
         raise DataError(f"{path} has a header and no rows.")
     if spec.options.get("strip"):
@@ -182,7 +186,7 @@ def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.Data
     if as_written:
         # pandas has one notion of "missing" for a whole file, so these are read apart.
         plain = {**arguments, "na_values": None, "na_filter": False, "dtype": str}
-        raw = pd.read_csv(StringIO(text), usecols=as_written, index_col=False, **plain)
+        raw = pd.read_csv(BytesIO(content), usecols=as_written, index_col=False, **plain)
         frame = frame.assign(**{column: _as_written(raw[column], spec) for column in as_written})
     if spec.kind is None and spec.target in frame.columns:
         frame = frame.assign(**{str(spec.target): _settled(frame[spec.target])})
@@ -201,6 +205,7 @@ def _csv_arguments(spec: DataSpec, suffix: str) -> dict[str, Any]:
     plain = len(separator) == 1 or separator == r"\s+"
     return {
         "sep": separator,
+        "encoding": options.get("encoding") or "utf-8-sig",
         "header": 0 if header else None,
         "names": names,
         "quoting": csv.QUOTE_NONE if options.get("quoting") else csv.QUOTE_MINIMAL,
@@ -221,15 +226,17 @@ def _as_written(column: pd.Series, spec: DataSpec) -> pd.Series:
     """Return the cells as they are written; empty ones and declared marks are None."""
     missing = {"", *map(str, spec.options.get("missing") or ())}
     strip = bool(spec.options.get("strip"))
-    cells = (cell.strip() if strip else cell for cell in column)
+    cells = (cell.strip() if strip else cell for cell in column.tolist())
     kept = [None if cell.strip() in missing else cell for cell in cells]
     return pd.Series(kept, index=column.index, dtype=object)
 
 
-def _check_header(text: str, arguments: dict[str, Any], path: Path) -> None:
+def _check_header(content: bytes, arguments: dict[str, Any], path: Path) -> None:
     """Refuse a column that stands twice: pandas would rename it without a word."""
     given = {**arguments, "header": None, "names": None, "na_values": None}
-    first = pd.read_csv(StringIO(text), nrows=1, dtype=str, keep_default_na=False, **given).iloc[0]
+    first = pd.read_csv(BytesIO(content), nrows=1, dtype=str, keep_default_na=False, **given).iloc[
+        0
+    ]
     twice = first[first.duplicated() & (first != "")]
     if len(twice):
         raise DataError(f'{path}: the column "{twice.iloc[0]}" stands twice; rename one.')

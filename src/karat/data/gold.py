@@ -1,4 +1,4 @@
-"""Readers of the gold standards of knowledge graphs: analogies, relatedness, labelled entities."""
+"""Readers of knowledge-graph data: analogies, relatedness, and entities with an answer each."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def _call(name: str, load: str | Mapping[str, Any], about: Mapping[str, str]) ->
     if "use" not in params:
         raise DefinitionError(f'{name}: "load" needs use: "package.module:function".')
     use = params.pop("use")
-    data = _check_result(registry.load_object(use)(name=name, **params), name, use)
+    data = _check_result(registry.datasets.get(use)(name=name, **params), name, use)
     return replace(data, about={**data.about, **about})
 
 

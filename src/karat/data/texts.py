@@ -34,14 +34,19 @@ def _as_text(column: pd.Series) -> pd.Series:
 
 @reader("folders")
 def read_folders(files: Files, spec: DataSpec) -> Dataset:
-    """Return one text per file; the name of the sub-folder it lies in is its class."""
-    spec.check_options("glob")
+    """Return one text per file; the name of the sub-folder it lies in is its class.
+
+    The option ``first_line`` keeps only the first line of each file, such as a headline.
+    """
+    spec.check_options("glob", "first_line")
     pattern = str(spec.options.get("glob", "*"))
     text = spec.fields[0] if spec.fields else "text"
     target = spec.target or "class"
     frame, spec = read_parts(
         files, spec, lambda path: pd.DataFrame(_texts(path, pattern), columns=[text, target])
     )
+    if spec.options.get("first_line"):
+        frame[text] = [str(cell).strip().partition("\n")[0].strip() for cell in frame[text]]
     return ask(frame, replace(spec, fields=(text,), target=target, kind="classes"), None)
 
 
