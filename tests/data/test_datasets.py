@@ -31,6 +31,7 @@ SHAPES = {
     "seattle_weather": (1461, 1461, 5),
     "stsb": (1379, 2552, "numbers"),
     "bbc_news": (2225, 2127, 5),
+    "bbc_headlines": (2225, 2096, 5),
     "cities": (212, 212, 3),
     "aaup": (960, 933, 3),
     "forbes": (1585, 1585, 3),

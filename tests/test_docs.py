@@ -1,0 +1,70 @@
+"""The docs are true: their code runs, their links lead somewhere, their commands parse."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from karat.cli import karat
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.name)
+def test_python_of_a_page_runs(page, tmp_path):
+    script = tmp_path / "page.py"
+    script.write_text("\n\n".join(blocks(page, "python")))
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.name)
+def test_example_runs_and_keeps_its_asserts(example, tmp_path):
+    done = subprocess.run(
+        [sys.executable, example], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip(), "an example shows something"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def commands() -> list[str]:
+    found = []
+    for page in PAGES:
+        for block in blocks(page, "console"):
+            found += [line.partition(" #")[0].strip() for line in block.splitlines()]
+    return sorted({line for line in found if line.startswith("karat ")})
+
+
+@pytest.mark.parametrize("line", commands())
+def test_commands_of_the_docs_parse(line):
+    verb, *rest = shlex.split(line)[1:]
+    command = karat.get_command(click.Context(karat), verb)
+    assert command is not None, verb
+    command.make_context(verb, rest)
+
+
+def test_every_verb_has_an_example_in_its_help():
+    for verb in karat.list_commands(click.Context(karat)):
+        help_text = karat.get_command(click.Context(karat), verb).help
+        assert f"karat {verb}" in help_text, verb
