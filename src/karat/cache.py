@@ -13,6 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,22 +39,19 @@ class VectorCache:
     @staticmethod
     def key(*parts: str) -> str:
         """Return the key of a matrix from everything it depends on."""
-        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def folder(self, key: str) -> Path:
         """Return where the entry of a key lies, whether it exists or not."""
         return self.root / key[:2] / key
 
     def get(self, key: str) -> np.ndarray | None:
-        """Return the matrix of a key, memory-mapped, or nothing; a damaged entry is removed."""
+        """Return the matrix of a key, memory-mapped, or nothing; a damaged entry counts as none."""
         folder = self.folder(key)
         try:
             json.loads((folder / "about.json").read_text())
             return np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
-        except FileNotFoundError:
-            return None
         except (ValueError, OSError, EOFError):
-            shutil.rmtree(folder, ignore_errors=True)
             return None
 
     def put(self, key: str, matrix: np.ndarray, about: Mapping[str, Any]) -> Path:
@@ -64,21 +62,46 @@ class VectorCache:
         try:
             np.save(draft / "vectors.npy", matrix, allow_pickle=False)
             (draft / "about.json").write_text(json.dumps(dict(about), indent=1))
-            os.rename(draft, folder)
-        except OSError:
+            self._place(draft, key)
+        finally:
             shutil.rmtree(draft, ignore_errors=True)
-            if self.get(key) is None:
-                raise
         return folder
 
+    def _place(self, draft: Path, key: str) -> None:
+        folder = self.folder(key)
+        for last in (False, True):
+            try:
+                os.rename(draft, folder)
+                return
+            except OSError:
+                if self.get(key) is not None:
+                    return
+                if last:
+                    raise
+                # what is left of a damaged entry stands in the way
+                shutil.rmtree(folder, ignore_errors=True)
+
     def entries(self) -> Iterator[Entry]:
-        """Yield what is kept, in the order of the keys."""
-        for path in sorted(self.root.glob("??/*/about.json")):
-            size = sum(file.stat().st_size for file in path.parent.iterdir())
-            yield Entry(path.parent, json.loads(path.read_text()), size)
+        """Yield what is kept, in the order of the keys; drafts of others at work are left out."""
+        for folder in sorted(self.root.glob("??/*")):
+            if folder.name.startswith("."):
+                continue
+            try:
+                about = json.loads((folder / "about.json").read_text())
+                yield Entry(folder, about, _bytes_in(folder))
+            except (OSError, ValueError):
+                continue  # half removed or cut short: as good as not there
 
     def clear(self) -> int:
         """Remove all vectors and return how many bytes that freed."""
-        freed = sum(entry.bytes for entry in self.entries())
+        before = _bytes_in(self.root)
         shutil.rmtree(self.root, ignore_errors=True)
-        return freed
+        return before - _bytes_in(self.root)
+
+
+def _bytes_in(folder: Path) -> int:
+    size = 0
+    for file in folder.rglob("*"):
+        with suppress(OSError):  # another process may remove it meanwhile
+            size += file.stat().st_size if file.is_file() else 0
+    return size

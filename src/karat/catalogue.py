@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib.util
+import inspect
+import re
 import sys
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +19,7 @@ from karat import registry
 from karat.data.load import fetch_file, load_dataset
 from karat.dataset import Dataset
 from karat.definitions.loader import Definitions
+from karat.definitions.places import written
 from karat.errors import DataError, DefinitionError, KaratError, Unavailable, unknown
 from karat.models.adapters import adapt, is_vector_file
 from karat.models.base import Model
@@ -26,11 +31,15 @@ DATA_PREFIX = "data:"
 
 @dataclass(frozen=True)
 class DatasetLoader:
-    """Loads a defined data set when it is called; mistakes in it are said with file and line."""
+    """Loads a defined data set when it is called; mistakes in it are said with file and line.
+
+    ``path`` is where the definition stands, ``origins`` where each of its values was written.
+    """
 
     name: str
     definition: Mapping[str, Any]
     folder: Path | None
+    path: tuple[str, ...]
     origins: Mapping[tuple[str | int, ...], str]
 
     def __call__(self) -> Dataset:
@@ -40,17 +49,28 @@ class DatasetLoader:
         except Unavailable:
             raise
         except DataError as error:
-            raise DataError(self._place(error) + str(error), error.value) from error
+            raise DataError(self._told(str(error), error.value), error.value) from error
+        except DefinitionError as error:
+            raise DefinitionError(*(self._told(m, None) for m in error.messages)) from error
 
-    def _place(self, error: DataError) -> str:
+    def _told(self, message: str, value: str | None) -> str:
         # name the line of the setting at fault, or else the line where the definition begins
+        message = message.removeprefix(f"{self.name}: ")
+        quoted = [value] if value is not None else re.findall('"([^"]+)"', message)[:1]
         for path, place in self.origins.items():
-            value: Any = self.definition
-            for step in path:
+            if self._setting(path) in quoted:
+                return f"{place}: {written((*self.path, *path))}: {message}"
+        begin = next(iter(self.origins.values()), "")
+        return ": ".join(part for part in (begin, written(self.path), message) if part)
+
+    def _setting(self, path: tuple[str | int, ...]) -> Any:
+        value: Any = self.definition
+        for step in path:
+            if isinstance(value, list) and isinstance(step, int) and step < len(value):
+                value = value[step]
+            else:
                 value = value.get(step) if isinstance(value, Mapping) else None
-            if error.value is not None and value == error.value:
-                return f"{place}: "
-        return f"{next(iter(self.origins.values()))}: " if self.origins else ""
+        return value
 
 
 class Catalogue:
@@ -84,6 +104,8 @@ class Catalogue:
                 found.append(self.model(thing, name))
             except DefinitionError as error:
                 messages += error.messages
+            except KaratError as error:
+                messages.append(str(error))
         messages += _twice("model", [model.name for model in found])
         if messages:
             raise DefinitionError(*dict.fromkeys(messages))
@@ -91,16 +113,14 @@ class Catalogue:
 
     def model(self, thing: Any, name: str | None = None) -> Model:
         """Return a model from a name, a vector file, a ``"package.module:Name"`` or an object."""
-        if isinstance(thing, Path):
-            return adapt(thing, name)
         if not isinstance(thing, str):
             return adapt(thing, name)
         if thing in self.definitions.names("models", abstract=True):
             return self._defined(thing, name)
         if thing in registry.models:
             return adapt(registry.models.get(thing), name or thing)
-        if is_vector_file(thing) or Path(thing).is_file():
-            if not Path(thing).is_file():
+        if is_vector_file(thing) or _is_file(thing):
+            if not _is_file(thing):
                 raise DefinitionError(f"there is no vector file {thing}.")
             return adapt(Path(thing), name)
         if ":" in thing:
@@ -113,20 +133,23 @@ class Catalogue:
             raise DefinitionError(
                 f'the model "{key}" is only a pattern: extend it in a YAML file (--define).'
             )
-        part = registry.models.get(definition["use"])
         params, missing = self._params(definition.get("params") or {})
-        made = registry.build(f'model "{key}"', part, params, {})
-        model = adapt(made, name or key, definition.get("role"))
         lacking = [m for m in definition.get("requires") or [] if not _installed(m)]
         if lacking:
             extra = definition.get("extra")
             cure = f'pip install "karat[{extra}]"' if extra else f"pip install {lacking[0]}"
             missing = f"{lacking[0]} is not installed: {cure}"
+        role = definition.get("role")
+        if missing:  # its class may need what is missing, so it is not touched
+            model = Model(name or key, None, role or "encoder")
+        else:
+            made = _made(f'model "{key}"', registry.models.get(definition["use"]), params)
+            model = adapt(made, name or key, role)
         return dataclasses.replace(
             model,
             takes=tuple(definition["takes"]) if definition.get("takes") else model.takes,
             version=definition.get("version") or model.version,
-            params={k: v for k, v in (definition.get("params") or {}).items()},
+            params=dict(definition.get("params") or {}),
             unavailable=missing,
         )
 
@@ -150,7 +173,8 @@ class Catalogue:
         if name not in self.definitions.names("suites"):
             if name in self.definitions.names("tasks"):
                 return Suite(name, (self.task(name),))
-            raise unknown("suite", name, self.definitions.names("suites"))
+            known = [*self.definitions.names("suites"), *self.definitions.names("tasks")]
+            raise unknown("suite", name, known)
         definition = self.definitions.get("suites", name)
         return Suite(
             name,
@@ -173,7 +197,8 @@ class Catalogue:
         if name in self.definitions.names("datasets", abstract=True):
             origins = self.definitions.origins("datasets", name)
             folder = self.definitions.folder("datasets", name, "path")
-            return DatasetLoader(name, self.definitions.get("datasets", name), folder, origins)
+            definition = self.definitions.get("datasets", name)
+            return DatasetLoader(name, definition, folder, ("datasets", name), origins)
         if name in registry.datasets:
             return registry.datasets.get(name)
         raise unknown("dataset", name, [*self.definitions.names("datasets"), *registry.datasets])
@@ -187,14 +212,16 @@ class Catalogue:
             if path[0] == "dataset"
         }
         folder = self.definitions.folder("tasks", task, "dataset", "path")
-        return DatasetLoader(task, dataset, folder, origins)
+        return DatasetLoader(task, dataset, folder, ("tasks", task, "dataset"), origins)
 
 
 def _import_file(file: Path) -> None:
     """Run a Python file whose decorators register parts; workers get its classes by value."""
     import cloudpickle
 
-    name = f"karat_define_{file.stem}"
+    # two files of one name in two folders are two modules, the same file is always the same one
+    place = zlib.crc32(str(file.absolute()).encode())
+    name = f"karat_define_{file.stem}_{place:08x}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None or not file.is_file():
         raise DefinitionError(f"there is no Python file {file}.")
@@ -205,12 +232,35 @@ def _import_file(file: Path) -> None:
         spec.loader.exec_module(module)
     except KaratError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise DefinitionError(f"{file}: {type(error).__name__}: {error}") from error
 
 
+def _made(what: str, part: Any, params: Mapping[str, Any]) -> Any:
+    """Return the model that ``use`` means: an instance, or a function of the items as it is."""
+    if not callable(part):
+        if params:
+            raise DefinitionError(f"{what}: an object takes no params; name its class in use.")
+        return part
+    if inspect.isfunction(part):
+        needed = [p for p in inspect.signature(part).parameters.values() if p.default is p.empty]
+        if any(p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in params for p in needed):
+            return functools.partial(part, **params)
+    return registry.build(what, part, params, {})
+
+
 def _installed(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):  # its parent is not there
+        return False
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # too long for a path, or a null byte in it
+        return False
 
 
 def _twice(kind: str, names: list[str]) -> list[str]:

@@ -1,16 +1,15 @@
-"""Checks: does a stranger's model, metric or corruption keep its promises, and if not, what to do?
+"""Checks: which promises a stranger's model, metric or corruption breaks, and what to do about it.
 
 A part is tried on small data of our own. What cannot be tried because an earlier promise is broken
-is left out, never counted as kept. A part that does not say what it takes is tried on everything,
-and what it can do is reported.
+is left out, never counted as kept.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any
@@ -22,18 +21,17 @@ import pandas as pd
 from karat import registry
 from karat.corruptions.view import View, see
 from karat.dataset import MODALITIES, Dataset
-from karat.errors import KaratError, MissingExtra
+from karat.errors import MissingExtra
 from karat.execute import one_thread
 from karat.fingerprints import fingerprint
 from karat.metrics.base import NEEDS, Metric, get_metric, score
-from karat.models.base import Model
-from karat.predictions import Predictions
+from karat.models.base import Model, tags_of
+from karat.predictions import Predictions, as_text
 
 SEED = 42
 #: how far a vector may move when other rows stand beside its item
 TOLERANCE = 1e-5
-#: the cut-off a family such as "hits@k" is tried with
-CUT = 10
+_TYPES = {"classifier": "classes", "regressor": "numbers"}
 _PLURAL = {"table": "tables", "text": "texts", "entity": "entities"}
 
 
@@ -48,12 +46,14 @@ class Check:
 
 
 def check_model(model: Model, modality: str | None = None) -> list[Check]:
-    """Return which promises of an encoder or a predictor are kept, on each modality it takes.
+    """Return which promises an encoder or a predictor keeps, on each modality it takes.
+
+    Where it does not say what it takes, it is tried on everything and what works is reported.
 
     >>> from karat.models.adapters import adapt
     >>> checks = check_model(adapt(lambda texts: [[len(t)] for t in texts[1:]]), "text")
     >>> [check.why for check in checks if not check.kept]
-    ['it returned 149 rows for 150 items.']
+    ['149 rows for 150 items.']
     """
     if model.unavailable:
         why, lacking, extra = model.unavailable.partition(": pip install ")
@@ -61,66 +61,47 @@ def check_model(model: Model, modality: str | None = None) -> list[Check]:
         return [Check("can run here", False, why, cure)]
     takes = (modality,) if modality else model.takes
     kinds = ("classes",) if model.role == "encoder" else _kinds(model.prototype)
-    # what is declared must work, each for itself; of what is not, something must
-    groups = product(
-        [[each] for each in takes] if takes else [list(MODALITIES)],
-        [[each] for each in kinds] if kinds else [["classes", "numbers"]],
-    )
     checks: list[Check] = []
-    for modalities, answers in groups:
+    for modalities, answers in product(
+        [[each] for each in takes] if takes else [MODALITIES],
+        [[each] for each in kinds] if kinds else [("classes", "numbers")],
+    ):
         trials = {}
         for taken, kind in product(modalities, answers):
             where = f"on {_PLURAL[taken]}" + (f", {kind}" if model.role == "predictor" else "")
-            trials[where] = partial(_model, model=model, modality=taken, kind=kind)
-        checks += _some(trials)
+            trials[where] = partial(_try_model, model, _sample(taken, kind))
+        checks += _report(trials, lambda trial: trial.ended)
     return checks
 
 
 def check_metric(name: str) -> list[Check]:
-    """Return which promises a metric keeps; a family such as "hits@k" is tried with k = 10.
+    """Return which promises a metric keeps, on all predictions that meet its needs.
 
-    >>> all(check.kept for check in check_metric("acc"))
-    True
+    One without needs must keep them on one kind of predictions. ``"hits@k"`` is tried as hits@10.
     """
-    metric = get_metric(f"{name[:-1]}{CUT}" if name.endswith("@k") else name)
+    metric = get_metric(f"{name[:-1]}10" if name.endswith("@k") else name)
     trials = {
-        f"on {what}": partial(_metric, metric=metric, perfect=perfect, other=other)
-        for what, (perfect, other) in _answers().items()
-        if _applies(metric, perfect)
+        f"on {what}": partial(_try_metric, metric, pair[0], pair[1])
+        for what, pair in _graded().items()
+        if all(NEEDS[need][1](pair[0]) for need in metric.needs)
     }
     if not trials:
-        why = f"no predictions give it a value; it needs: {', '.join(metric.needs) or 'nothing'}."
-        return [Check("has a value", False, why, "Mend its needs, or when it is Undefined.")]
-    if not metric.needs:
-        return _some(trials, wholly=True)
-    return [check for where, steps in trials.items() for check in _try(where, steps)[0]]
+        why = f"nothing meets all its needs: {', '.join(metric.needs)}."
+        return [Check("can be met", False, why, "Take a need away.")]
+    return _report(trials, lambda trial: metric.needs or all(c.kept for c in trial.checks))
 
 
 def check_corruption(name: str) -> list[Check]:
-    """Return which promises a corruption keeps, on tables or texts or both.
-
-    >>> check_corruption("typos")[0].promise
-    'on texts: returns X and y as they came'
-    """
-    corrupt = registry.corruptions.get(name)
-    taken = ("table", "text")
-    return _some(
-        {
-            f"on {_PLURAL[each]}": partial(_corruption, name=name, corrupt=corrupt, modality=each)
-            for each in taken
-        }
-    )
-
-
-# -- trying ---------------------------------------------------------------------------------
+    """Return which promises a corruption keeps, on tables or texts or both."""
+    trials = {
+        f"on {_PLURAL[taken]}": partial(_try_corruption, name, _sample(taken, "classes"))
+        for taken in ("table", "text")
+    }
+    return _report(trials, lambda trial: trial.ended)
 
 
 class _Broken(Exception):
-    """A promise is broken; the message is why."""
-
-
-class _Stop(Exception):
-    """A promise is broken without which nothing else can be tried."""
+    """A promise is broken; the message says why."""
 
 
 def _need(kept: object, why: str) -> None:
@@ -134,6 +115,7 @@ class _Trial:
     def __init__(self, where: str) -> None:
         self.where = where
         self.checks: list[Check] = []
+        self.ended = self.changed = self.drew = False
 
     @contextmanager
     def promise(self, text: str, cure: str, *, fatal: bool = False) -> Iterator[None]:
@@ -143,88 +125,272 @@ class _Trial:
             yield
         except _Broken as broken:
             why = str(broken)
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # sys.exit, and the panics of libraries written in Rust
             why = f"{type(error).__name__}: {error}"
-            if isinstance(error, MissingExtra):
-                cure = str(error).partition(": ")[2]
+            cure = str(error).partition(": ")[2] if isinstance(error, MissingExtra) else cure
         self.checks.append(Check(f"{self.where}: {text}", not why, why, cure if why else ""))
         if why and fatal:
-            raise _Stop
+            raise _Broken
 
     @contextmanager
     def watched(self, *given: Any) -> Iterator[None]:
         """Note whether the data given or numpy's global generator are changed inside."""
-        marks = [fingerprint(pd.Series(x) if isinstance(x, np.ndarray) else x) for x in given]
-        before = np.random.get_state()
+        marks, state = [_mark(each) for each in given], np.random.get_state()
         yield
-        after = [fingerprint(pd.Series(x) if isinstance(x, np.ndarray) else x) for x in given]
-        self.changed = marks != after
-        self.drew = repr(before) != repr(np.random.get_state())
-        np.random.set_state(before)
+        self.changed = marks != [_mark(each) for each in given]
+        self.drew = repr(state) != repr(np.random.get_state())
+        np.random.set_state(state)
 
-    def left_alone(self) -> None:
-        """Check what was noted."""
-        with self.promise("leaves what it is given as it is", "Change a copy: items.copy()."):
-            _need(not self.changed, "the data are others after it ran.")
-        with self.promise(
-            "leaves numpy's global generator alone",
-            "Draw from np.random.default_rng(self.random_state), or from the rng you are given.",
-        ):
-            _need(not self.drew, "np.random has another state after it ran.")
+    def check_watched(self) -> None:
+        with self.promise("leaves what it is given as it is", "Change a copy of it."):
+            _need(not self.changed, "it was changed in place.")
+        with self.promise("leaves np.random alone", "Draw from np.random.default_rng(seed)."):
+            _need(not self.drew, "its state has moved on.")
 
 
-Steps = Callable[[_Trial], None]
+def _report(
+    trials: Mapping[str, Callable[[_Trial], None]], good: Callable[[_Trial], object]
+) -> list[Check]:
+    """Return the checks of all good trials, or else of the one that went furthest."""
+    tried = [_Trial(where) for where in trials]
+    with one_thread(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for trial, steps in zip(tried, trials.values(), strict=True):
+            with suppress(_Broken):
+                steps(trial)
+                trial.ended = True
+    furthest = max(tried, key=lambda trial: sum(check.kept for check in trial.checks))
+    return [check for trial in filter(good, tried) for check in trial.checks] or furthest.checks
 
 
-def _try(where: str, steps: Steps) -> tuple[list[Check], bool]:
-    """Return the checks of a trial, and whether it came to its end."""
-    trial = _Trial(where)
-    try:
-        with one_thread(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            steps(trial)
-    except _Stop:
-        return trial.checks, False
-    return trial.checks, True
+def _mark(given: Any) -> str:
+    return str(given.tolist()) if isinstance(given, np.ndarray) else fingerprint(given)
 
 
-def _some(trials: dict[str, Steps], *, wholly: bool = False) -> list[Check]:
-    """Return the checks of the trials that succeeded, or else of the one that went furthest.
+def _same(first: Sequence[np.ndarray], second: Sequence[np.ndarray], close: float = 0.0) -> None:
+    for a, b in zip(first, second, strict=True):
+        _need(a.shape == b.shape, f"the shapes are {a.shape} and {b.shape}.")
+        floats = a.dtype.kind == b.dtype.kind == "f"
+        equal = np.isclose(a, b, close, close, equal_nan=True) if floats else a == b
+        _need(equal.all(), f"{np.sum(~equal)} of {equal.size} values differ.")
 
-    To succeed is to come to the end or, ``wholly``, to keep every promise.
-    """
-    tried = [_try(where, steps) for where, steps in trials.items()]
-    good = [c for c, ended in tried if (all(x.kept for x in c) if wholly else ended)]
-    furthest = max((c for c, _ in tried), key=lambda checks: sum(x.kept for x in checks))
-    return [check for checks in good or [furthest] for check in checks]
+
+def _sample(modality: str, kind: str) -> Dataset:
+    """Return questions about 200 items, odd ones among them."""
+    rng, i = np.random.default_rng(7), np.arange(200)
+    weight = rng.normal(50.0, 10.0, 200)
+    words = [a + b for a in ("so", "mi", "ka", "re", "tu") for b in ("lar", "nde", "pi", "mo")]
+    texts = [" ".join(rng.choice(words, size=3 + n % 5)) + f" w{n % 150}" for n in i]
+    colour = rng.choice(["red", "green", "blue"], size=200).astype(object)
+    colour[0], colour[5::11] = "violet", None  # row 0 tests: a value never seen in training
+    columns = {
+        "count": i % 9,
+        "weight": np.where(i % 7 == 3, np.nan, weight),
+        "colour": colour,
+        "size": pd.Categorical(rng.choice(["S", "M", "L"], size=200)),
+        "bought": pd.Timestamp("2024-01-30") + pd.to_timedelta(i * 11, unit="D"),
+        "fresh": i % 2 == 0,
+        "name": texts,
+    }
+    texts[:6] = ["", " ", "?!", "Größe 数 🙂", "a\tb\nc", "long " * 300]
+    items = {
+        "table": pd.DataFrame(columns),
+        "text": pd.Series(texts, dtype=object),
+        "entity": pd.Series(texts, index=[f"http://example.org/entity/Q{n}" for n in i]),
+    }[modality]
+    truth = weight + i % 9 if kind == "numbers" else np.where(weight > 50, "high", "low")
+    return Dataset("sample", items, pd.DataFrame({"item": items.index}), truth, kind, modality)
+
+
+def _kinds(prototype: Any) -> list[str]:
+    """Return the kinds of truth a predictor says it answers; none if it does not say."""
+    if hasattr(prototype, "declines"):
+        return [kind for kind in ("classes", "numbers") if not prototype.declines(kind)]
+    says = getattr(tags_of(prototype), "estimator_type", None)
+    return [kind for name, kind in _TYPES.items() if name == says]
+
+
+def _try_model(model: Model, data: Dataset, trial: _Trial) -> None:
+    act, judge = (_embed, _try_vectors) if model.role == "encoder" else (_predict, _try_answers)
+    if data.modality == "entity" and hasattr(model.prototype, "vocabulary"):
+        with trial.promise("lists its ids", "Return (ids, matrix), each id once.", fatal=True):
+            data = _known(model.prototype)
+    items, truth, held = data.items, np.asarray(data.truth), np.arange(len(data)) % 4 == 0
+    given = items[~held], truth[~held], items[held]
+    with trial.promise("can be copied unfitted", "Only store things in __init__.", fatal=True):
+        model.fresh(SEED, data.kind)
+    with trial.promise("runs", 'Mend it, or say what it reads: takes = ("text",).', fatal=True):
+        with trial.watched(*given):
+            fitted, first = act(model, data.kind, *given)
+    judge(trial, fitted, first, *given)
+    with trial.promise("gives the same for the same seed", "Draw from random_state alone."):
+        other = slice(-len(given[1]), None)  # what a copy learns here must not reach the next one
+        act(model, data.kind, items[other], truth[other], given[2])
+        _same(first, act(model, data.kind, *given)[1])
+    with trial.promise("can be sent to a worker", "Let __getstate__ leave out what cannot."):
+        _same(first, act(cloudpickle.loads(cloudpickle.dumps(model)), data.kind, *given)[1])
+    told = tags_of(model.prototype)
+    supervised = told is not None and told.target_tags.required
+    if model.role == "encoder" and not model.stateless and not supervised:
+        with trial.promise("can do without the truth", "Let y=None in fit: some tasks hide it."):
+            _embed(model, data.kind, given[0], None, given[2])
+    trial.check_watched()
+
+
+def _known(prototype: Any) -> Dataset:
+    ids, matrix = prototype.vocabulary()
+    _need(len(set(ids)) == len(matrix), f"{len(set(ids))} ids for {len(matrix)} vectors.")
+    items = pd.Series("known", index=[*ids[:199], "an entity that nobody knows"])
+    truth, asked = np.resize(["high", "low"], len(items)), pd.DataFrame({"item": items.index})
+    return Dataset("sample", items, asked, truth, "classes", "entity")
 
 
 def _array(values: Any) -> np.ndarray:
-    """Return what a model gave (sparse, a tensor, lists) as an array."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu()
+    values = values.detach().cpu() if hasattr(values, "detach") else values
     return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
 
 
-def _same(a: Sequence[Any], b: Sequence[Any], tolerance: float = 0.0) -> None:
-    for x, y in zip(map(_array, a), map(_array, b), strict=True):
-        _need(x.shape == y.shape, f"the shapes are {x.shape} and {y.shape}.")
-        if x.dtype.kind == y.dtype.kind == "f":
-            equal = np.isclose(x, y, rtol=tolerance, atol=tolerance, equal_nan=True)
+def _embed(model: Model, kind: str, X: Any, y: Any, test: Any) -> tuple[Any, list[np.ndarray]]:
+    encoder = model.fresh(SEED, kind)
+    if model.stateless:
+        vectors = encoder.transform(X)
+    elif hasattr(encoder, "fit_transform"):
+        vectors = encoder.fit_transform(X) if y is None else encoder.fit_transform(X, y)
+    else:
+        encoder.fit(X) if y is None else encoder.fit(X, y)
+        vectors = encoder.transform(X)
+    return encoder, [_array(vectors), _array(encoder.transform(test))]
+
+
+def _try_vectors(
+    trial: _Trial, fitted: Any, found: list[np.ndarray], X: Any, y: np.ndarray, test: Any
+) -> None:
+    with trial.promise("gives a matrix of finite numbers", "Return a 2-D array.", fatal=True):
+        vectors = [values.astype(float) for values in found]
+        shapes = [values.shape for values in vectors]
+        _need(all(len(shape) == 2 and shape[1] for shape in shapes), f"the shapes are {shapes}.")
+        _need(not any(np.isinf(values).any() for values in vectors), "some are infinite.")
+    with trial.promise("gives one row per item", "Return them in the order given.", fatal=True):
+        for values, part in zip(vectors, (X, test), strict=True):
+            _need(len(values) == len(part), f"{len(values)} rows for {len(part)} items.")
+    with trial.promise("gives NaN in whole rows only", "Fill NaN; a whole row means unknown."):
+        shares = np.concatenate([np.isnan(values).mean(axis=1) for values in vectors])
+        _need(np.isin(shares, (0, 1)).all(), f"{np.sum(shares % 1 > 0)} rows are NaN in part.")
+    with trial.promise("gives train and test items the same dimensions", "Fix them in fit."):
+        (_, ours), (_, theirs) = (values.shape for values in vectors)
+        _need(ours == theirs, f"{ours} for train items, {theirs} for test items.")
+    with trial.promise("vectors do not depend on other rows", "Learn in fit, not in transform."):
+        for rows in (slice(None, None, -2), slice(0, 1)):
+            alone = _array(fitted.transform(test.iloc[rows])).astype(float)
+            _same([vectors[1][rows]], [alone], TOLERANCE)
+
+
+def _predict(model: Model, kind: str, X: Any, y: Any, test: Any) -> tuple[Any, list[np.ndarray]]:
+    predictor = model.fresh(SEED, kind)
+    predictor.fit(X, y)
+    chances = kind == "classes" and hasattr(predictor, "predict_proba")
+    methods = [predictor.predict, *([predictor.predict_proba] if chances else [])]
+    return predictor, [_array(method(test)) for method in methods]
+
+
+def _try_answers(
+    trial: _Trial, fitted: Any, found: list[np.ndarray], X: Any, y: np.ndarray, test: Any
+) -> None:
+    rows, labels = len(test), as_text(y)
+    with trial.promise("gives one answer per row", "Return a 1-D array.", fatal=True):
+        _need(found[0].size == rows == len(found[0]), f"{found[0].shape} for {rows} rows.")
+    with trial.promise("answers with labels it was taught, or finite numbers", "Mend predict."):
+        if y.dtype.kind == "f":
+            _need(np.isfinite(found[0].astype(float)).all(), "some are NaN or infinite.")
         else:
-            equal = np.asarray(x == y)
-        _need(equal.all(), f"{int((~equal).sum())} of {equal.size} values differ.")
+            strange = sorted(set(as_text(found[0].ravel())) - set(labels))
+            _need(not strange, f"{strange[:3]} are none of them.")
+    for chances in found[1:]:
+        with trial.promise("gives a probability per class of classes_", "Set classes_ in fit."):
+            classes = as_text(getattr(fitted, "classes_", np.unique(labels)))
+            _need(set(classes) <= set(labels), f"{list(classes)} are not all labels.")
+            _need(chances.shape == (rows, len(classes)), f"the shape is {chances.shape}.")
+        with trial.promise("gives probabilities that sum to 1", "Divide each row by its sum."):
+            _need(np.allclose(chances.sum(axis=1), 1, atol=1e-3), f"{chances.sum(axis=1)[:3]}")
+            _need(chances.min() >= 0, "some are negative.")
+    with trial.promise("answers a single row", "Do not rely on other rows in predict."):
+        _need(len(fitted.predict(test.iloc[:1])) == 1, "there is not one answer.")
 
 
-@dataclass(frozen=True)
-class _Sample:
-    """Items and their truth: every fourth one tests, the others train."""
+def _graded() -> dict[str, list[Predictions]]:
+    """Return perfect answers and careless ones, by what they are about."""
+    rng, pairs = np.random.default_rng(3), {}
+    for names in (("no", "yes"), ("a", "b", "c")):
+        codes = np.arange(60) % len(names)
+        both = np.array([codes, rng.permutation(codes)])
+        given = zip(np.array(names)[both], np.eye(len(names))[both], strict=True)
+        about = partial(Predictions, truth=np.array(names)[codes], truths="classes", classes=names)
+        pairs[f"{len(names)} classes"] = [
+            about(labels, answers="classes", probabilities=chances) for labels, chances in given
+        ]
+        clusters = [about(each, answers="clusters") for each in both]
+        pairs[f"clusters of {len(names)} classes"] = clusters
+    truth = rng.uniform(1, 9, 10)
+    pairs["numbers"] = [Predictions(truth, truth), Predictions(rng.permutation(truth), truth)]
+    chosen, lists = np.tile(np.arange(20) % 7 == 3, 3), np.repeat(["x", "y", "z"], 20)
+    about = partial(Predictions, truth=chosen * 2.0, group=lists)
+    pairs["ranked lists"] = [about(chosen * 2.0), about(rng.random(60))]
+    about = partial(Predictions, truth=lists, answers="items", truths="items")
+    pairs["ranks"] = [about(lists, rank=np.ones(60)), about(lists[::-1], rank=np.arange(60) + 1)]
+    return pairs
 
-    items: Any
-    truth: np.ndarray
 
-    def __post_init__(self) -> None:
-        held = np.arange(len(self.items)) % 4 == 0
-        self.__dict__.update(
-            train=self.items[~held], test=self.items[held], y=self.truth[~held].copy()
-        )
+def _try_metric(metric: Metric, perfect: Predictions, other: Predictions, trial: _Trial) -> None:
+    (low, high), sign = metric.range, 1 if metric.higher_is_better else -1
+    with trial.promise("has a value", "Say what it needs: needs=(...).", fatal=True):
+        with trial.watched(perfect.predictions, perfect.truth):
+            best, value = (float(metric.compute(each)) for each in (perfect, other))
+    with trial.promise("stays in its range", "Declare its range=(low, high)."):
+        _need(low <= min(best, value) and max(best, value) <= high, f"{best:g} and {value:g}.")
+    with trial.promise("is best for perfect answers", "Mend it or its range."):
+        end = high if sign > 0 else low
+        _need(np.isclose(best, end) or np.isinf(end), f"it is {best:g}, not {end:g}.")
+    with trial.promise("says which way is better", "Set higher_is_better the other way."):
+        _need(sign * best >= sign * value, f"perfect answers: {best:g}, others: {value:g}.")
+    with trial.promise("does not depend on the order of rows", "Align by value, not position."):
+        turned = metric.compute(other.take(np.random.default_rng(1).permutation(len(other))))
+        _need(np.isclose(turned, value), f"{value:g}, in another order {turned:g}.")
+    with trial.promise("never stops a run", "Raise karat's Undefined with a reason."):
+        for rows in ([], [0], [0, 1]):
+            found, why = score(metric.name, other.take(np.array(rows, dtype=int)))
+            _need((found is None) == bool(why), f"{found} and {why!r} for {len(rows)} rows.")
+    trial.check_watched()
+
+
+def _try_corruption(name: str, data: Dataset, trial: _Trial) -> None:
+    corrupt, X, y = registry.corruptions.get(name), data.items, pd.Series(data.truth)
+    with trial.promise("returns X and y as they came", "Return (X, y), X of its type.", fatal=True):
+        with trial.watched(X, y):
+            seen = {s: corrupt(X, y, s, np.random.default_rng(5)) for s in (0.0, 0.1, 0.4)}
+        _need(all(type(items) is type(X) for items, _ in seen.values()), "X is of another type.")
+    with trial.promise("keeps an answer per row", "Drop rows of X and y alike.", fatal=True):
+        for items, truth in seen.values():
+            _need(len(items) == len(truth) > 0, f"{len(items)} rows and {len(truth)} answers.")
+    none, low, high = (_cells(items) for items, _ in seen.values())
+    with trial.promise("changes nothing at severity 0", "Return X and y for severity 0."):
+        _same([_cells(X), y.to_numpy()], [none, np.asarray(seen[0.0][1])])
+        _need(see(data, View(name, 0.0), SEED, 0) is data, "the view is another.")
+    with trial.promise("changes what it is for", "Make severity count."):
+        _need(high.shape != none.shape or (high != none).any(), "nothing changes at severity 0.4.")
+    if none.shape == low.shape == high.shape:
+        with trial.promise("changes more and more", "Draw the same for every severity."):
+            lost = (low != none) & (high == none)
+            _need(not lost.any(), f"{lost.sum()} cells changed at 0.1 are not at 0.4.")
+    with trial.promise("gives the same for the same generator", "Draw from rng alone."):
+        one, two = (see(data, View(name, 0.4), SEED, 0) for _ in range(2))
+        _same([_cells(one.items), as_text(one.truth)], [_cells(two.items), as_text(two.truth)])
+    with trial.promise("can do without y", "Pass a y of None through: some tasks have none."):
+        _need(corrupt(X, None, 0.4, np.random.default_rng(5))[1] is None, "y is no longer None.")
+    trial.check_watched()
+
+
+def _cells(items: Any) -> np.ndarray:
+    """Return the cells as objects; an empty one is None, which equals itself."""
+    return np.asarray(items.astype(object).where(items.notna(), None), dtype=object)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,28 +17,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from karat.bags import Bags, find, flat, holds_bags
+from karat.columns import (
+    answers,
+    check_names,
+    check_table,
+    find_classes,
+    infer_kind,
+    need_columns,
+)
+from karat.draws import draw
 from karat.errors import DataError, did_you_mean
 from karat.fingerprints import fingerprint
 
 KINDS = ("classes", "numbers", "items")
 MODALITIES = ("table", "text", "entity")
-
-
-@dataclass(frozen=True)
-class Bags:
-    """The items a field's questions mention: question i owns ``rows[offsets[i]:offsets[i+1]]``."""
-
-    rows: np.ndarray
-    offsets: np.ndarray
-    weights: np.ndarray
-
-    def take(self, questions: np.ndarray) -> Bags:
-        """Return the bags of some questions, in the order asked."""
-        sizes = (self.offsets[1:] - self.offsets[:-1])[questions]
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        starts = np.repeat(self.offsets[:-1][questions] - offsets[:-1], sizes)
-        cells = np.arange(offsets[-1]) + starts
-        return Bags(self.rows[cells], offsets, self.weights[cells])
+PARTS = ("train", "test")
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +70,17 @@ class Dataset:
 
     def __post_init__(self) -> None:
         _check(self)
-        mentions = {name: _mentions(self, name) for name in self.questions.columns}
+        for name in ("truth", "group", "part"):
+            object.__setattr__(self, name, _checked_values(self, name))
+        where = f'{self.name}: the field "'
+        mentions = {
+            name: find(self.questions[name], self.items.index, f'{where}{name}"')
+            for name in self.questions.columns
+        }
         object.__setattr__(self, "_mentions", mentions)
-        if self.kind == "classes" and not self.classes and self.truth is not None:
-            object.__setattr__(self, "classes", _classes(self.name, self.truth))
+        if self.kind == "classes" and self.truth is not None:
+            object.__setattr__(self, "classes", self.classes or find_classes(self.name, self.truth))
+        _check_truth(self)
 
     # -- making one -------------------------------------------------------------------------
 
@@ -103,11 +103,10 @@ class Dataset:
         >>> Dataset.from_table(table, target="churn", name="churn")
         <Dataset churn: 2 questions about 2 table items, 2 classes>
         """
-        table = _check_table(table, name).reset_index(drop=True)
-        named = [target, *(column for column in (group, part) if column), *drop]
-        for column in named:
-            _check_column(table, column, name)
-        truth = _check_target(table[target], name, target)
+        table = check_table(table, name)
+        drop = [drop] if isinstance(drop, str) else drop
+        need_columns(table, [target, *(c for c in (group, part) if c), *drop], name)
+        truth = answers(table[target], kind, f'{name}: the target "{target}"', str(target))
         items = table.drop(columns=[target, *([part] if part else []), *drop])
         if not items.shape[1]:
             raise DataError(f'{name}: there is no column besides the target "{target}".')
@@ -116,7 +115,7 @@ class Dataset:
             items=items,
             questions=pd.DataFrame({"row": table.index}),
             truth=truth,
-            kind=kind or _infer_kind(truth, name),
+            kind=kind or infer_kind(truth, name),
             modality="table",
             group=table[group].to_numpy() if group else None,
             part=table[part].to_numpy() if part else None,
@@ -146,20 +145,21 @@ class Dataset:
         >>> Dataset.from_columns(frame, ["a", "b"], "score", name="pairs", kind="numbers")
         <Dataset pairs: 2 questions about 4 text items, numbers>
         """
-        frame = _check_table(frame, name).reset_index(drop=True)
-        for column in (*fields, target, *(c for c in (group, part) if c)):
-            _check_column(frame, column, name)
-        truth = _check_target(frame[target], name, target)
-        kind = kind or _infer_kind(truth, name)
-        cells = [frame[column].to_numpy() for column in fields]
-        things = _unique([*cells, truth] if kind == "items" else cells, name, list(fields))
+        frame = check_table(frame, name)
+        fields = [fields] if isinstance(fields, str) else list(fields)
+        _check_fields(fields, name)
+        need_columns(frame, [*fields, target, *(c for c in (group, part) if c)], name)
+        truth = answers(frame[target], kind, f'{name}: the target "{target}"', str(target))
+        kind = kind or infer_kind(truth, name)
+        cells = [flat(frame[column], f'{name}: the column "{column}"') for column in fields]
+        things, codes = _numbered([c.ids for c in cells] + ([truth] if kind == "items" else []))
         if modality == "text":
-            items = pd.Series(list(things), dtype=object)
-            position = {thing: i for i, thing in enumerate(things)}
-            truth = np.array([position[t] for t in truth]) if kind == "items" else truth
-            asked = {c: [position[t] for t in frame[c]] for c in fields}
+            items = pd.Series(things, dtype=object)
+            asked = {c: cells[i].renamed(codes[i]) for i, c in enumerate(fields)}
+            truth = codes[-1] if kind == "items" else truth
         else:
-            items = pd.Series([label(t) for t in things] if label else things, index=things)
+            ids = pd.Index(things, tupleize_cols=False)
+            items = pd.Series([label(t) for t in things] if label else things, index=ids)
             asked = {c: frame[c].to_numpy() for c in fields}
         return cls(
             name=name,
@@ -201,8 +201,10 @@ class Dataset:
         """
         if self.kind == "items":
             return np.arange(len(self.items))
-        rows = [self.mentions(name).rows for name in self.questions.columns]
-        return np.unique(np.concatenate(rows)) if rows else np.array([], dtype=np.intp)
+        asked = np.zeros(len(self.items), dtype=bool)
+        for name in self.fields:
+            asked[self.mentions(name).rows] = True
+        return np.flatnonzero(asked)
 
     def frame(self) -> pd.DataFrame | pd.Series:
         """Return the items in the order of the questions; only for questions of one plain field."""
@@ -215,10 +217,17 @@ class Dataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of everything a score depends on: items, questions, truth, group, part."""
-        digest = hashlib.sha256(f"{self.kind} {self.modality} {self.classes!r}".encode())
+        """A hash of everything a score depends on: name, items, questions, truth, group, part."""
+        facts = (self.name, self.kind, self.modality, self.classes, self.fields)
+        digest = hashlib.sha256(repr(facts).encode())
         digest.update(fingerprint(self.items).encode())
-        digest.update(fingerprint(self.questions.astype(object).map(_plain)).encode())
+        for name in self.fields:
+            cells = self.questions[name].reset_index(drop=True)
+            if holds_bags(cells):
+                bags = flat(cells, name)
+                digest.update(bags.weights.tobytes() + bags.sizes.tobytes())
+                cells = pd.Series(bags.ids)
+            digest.update(fingerprint(cells).encode())
         for values in (self.truth, self.group, self.part):
             digest.update(b"-" if values is None else fingerprint(pd.Series(values)).encode())
         return digest.hexdigest()
@@ -250,25 +259,26 @@ class Dataset:
         return part
 
     def sample(self, rows: int, rng: np.random.Generator) -> Dataset:
-        """Return at most this many questions, drawn by the generator, whole groups at a time.
+        """Return at most this many questions, drawn by the generator, classes in their shares.
 
-        Items that no question mentions any more are left away.
+        Groups stay whole, and one is kept even where it has more rows. Items that no question
+        mentions any more are left away.
         """
+        if rows < 1:
+            raise DataError(f"{self.name}: cannot keep {rows} rows; one is the least.")
         if rows >= len(self):
             return self
-        if self.group is None:
-            kept = self.take(np.sort(rng.choice(len(self), size=rows, replace=False)))
-        else:
-            codes = pd.factorize(self.group)[0]
-            order = rng.permutation(codes.max() + 1)
-            sizes = np.bincount(codes)[order]
-            whole = order[: max(1, int(np.searchsorted(np.cumsum(sizes), rows, side="right")))]
-            kept = self.take(np.flatnonzero(np.isin(codes, whole)))
+        classes = self.truth if self.kind == "classes" else None
+        kept = self.take(draw(len(self), rows, rng, classes, self.group))
         return replace(kept, items=kept.items.iloc[kept.mentioned()])
 
 
-def _plain(cell: Any) -> Any:
-    return repr(sorted(cell.items())) if isinstance(cell, Mapping) else cell
+def _numbered(columns: list[np.ndarray]) -> tuple[list[Any], list[np.ndarray]]:
+    """Return the different things in some columns, and each column as numbers of things."""
+    together = np.concatenate([np.asarray(column, dtype=object) for column in columns])
+    codes, things = pd.factorize(together)
+    ends = np.cumsum([len(column) for column in columns])[:-1]
+    return things.tolist(), np.split(codes, ends)
 
 
 # -- checks ---------------------------------------------------------------------------------
@@ -284,106 +294,57 @@ def _check(data: Dataset) -> None:
                 f'{data.name}: {what} "{value}" is none of {", ".join(allowed)}.'
                 + did_you_mean(str(value), allowed)
             )
+    wanted = pd.DataFrame if data.modality == "table" else pd.Series
+    if not isinstance(data.items, wanted):
+        raise DataError(
+            f"{data.name}: the items of the modality {data.modality} are a {wanted.__name__}, "
+            f"not a {type(data.items).__name__}."
+        )
+    if isinstance(data.items, pd.DataFrame):
+        check_names(data.items.columns, data.name)
     if not len(data.questions):
         raise DataError(f"{data.name} is empty: it has no questions.")
+    _check_fields(list(data.questions.columns), data.name)
     if not data.items.index.is_unique:
         twice = data.items.index[data.items.index.duplicated()][0]
         raise DataError(f'{data.name}: the item id "{twice}" stands twice; each item once.')
-    for what in ("truth", "group", "part"):
-        values = getattr(data, what)
-        if values is not None and len(values) != len(data.questions):
-            raise DataError(
-                f"{data.name}: {len(values)} values of {what} for {len(data.questions)} questions."
-            )
 
 
-def _mentions(data: Dataset, name: str) -> Bags:
-    cells = data.questions[name]
-    if cells.map(lambda cell: isinstance(cell, Mapping)).any():
-        ids = [key for bag in cells for key in bag]
-        sizes = [len(bag) for bag in cells]
-        if 0 in sizes:
-            raise DataError(f'{data.name}: question {sizes.index(0)} has an empty bag in "{name}".')
-        weights = np.array([weight for bag in cells for weight in bag.values()], dtype=float)
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
-    else:
-        ids, offsets = cells.to_numpy(), np.arange(len(cells) + 1)
-        weights = np.ones(len(cells))
-    rows = data.items.index.get_indexer(pd.Index(ids))
-    if (rows < 0).any():
-        lost = ids[int(np.flatnonzero(rows < 0)[0])]
-        raise DataError(f'{data.name}: a question asks about "{lost}", which is not an item.')
-    return Bags(rows, offsets, weights)
+def _check_fields(fields: list[Any], name: str) -> None:
+    if not fields:
+        raise DataError(f"{name}: the questions have no field; name the columns they ask about.")
+    for field_name in fields:
+        if fields.count(field_name) > 1:
+            raise DataError(f'{name}: the field "{field_name}" stands twice; each field once.')
 
 
-def _check_table(table: Any, name: str) -> pd.DataFrame:
-    if not isinstance(table, pd.DataFrame):
-        raise DataError(f"{name}: expected a data frame, got {type(table).__name__}.")
-    if table.empty:
-        raise DataError(f"{name} is empty: {table.shape[0]} rows, {table.shape[1]} columns.")
-    twice = table.columns[table.columns.duplicated()]
-    if len(twice):
-        raise DataError(f'{name}: the column "{twice[0]}" stands twice; rename or drop one.')
-    return table
-
-
-def _check_column(table: pd.DataFrame, column: str, name: str) -> None:
-    if column not in table.columns:
-        columns = [str(c) for c in table.columns]
+def _checked_values(data: Dataset, what: str) -> np.ndarray | None:
+    values = getattr(data, what)
+    if values is None:
+        return None
+    if len(values) != len(data.questions):
         raise DataError(
-            f'{name}: "{column}" is not a column.{did_you_mean(str(column), columns)} '
-            f"It has: {', '.join(columns[:20])}{' …' if len(columns) > 20 else ''}",
-            value=str(column),
+            f"{data.name}: {len(values)} values of {what} for {len(data.questions)} questions."
         )
+    column = pd.Series(values).reset_index(drop=True)
+    if what == "truth":
+        return np.asarray(answers(column, data.kind, f"{data.name}: the truth"))
+    empty = column.isna().to_numpy()
+    if empty.any():
+        first = int(np.flatnonzero(empty)[0])
+        raise DataError(f"{data.name}: the {what} of question {first} is missing; fill it.")
+    strange = [] if what == "group" else sorted(set(map(str, column)) - set(PARTS))
+    if strange:
+        raise DataError(f'{data.name}: part is "train" or "test", not "{strange[0]}".')
+    return column.to_numpy()
 
 
-def _check_target(column: pd.Series, name: str, target: str) -> np.ndarray:
-    empty = int(column.isna().sum())
-    if empty:
-        first = int(np.flatnonzero(column.isna())[0])
-        raise DataError(
-            f'{name}: the target "{target}" is missing in {empty} of {len(column)} rows '
-            f"(first: row {first}); drop or fill them."
-        )
-    values = column.to_numpy()
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise DataError(f'{name}: the target "{target}" holds infinite values.')
-    return values
-
-
-def _infer_kind(truth: np.ndarray, name: str) -> str:
-    if truth.dtype.kind not in "iuf":
-        return "classes"
-    whole = truth.dtype.kind in "iu" or bool((truth == np.round(truth)).all())
-    if not whole:
-        return "numbers"
-    distinct = len(np.unique(truth))
-    kind = "classes" if distinct <= max(2, min(20, len(truth) // 10)) else "numbers"
-    warnings.warn(
-        f'{name}: the target is whole numbers, {distinct} distinct; taken as "{kind}". '
-        f'Say kind="classes" or kind="numbers" to be sure.',
-        stacklevel=4,
-    )
-    return kind
-
-
-def _classes(name: str, truth: np.ndarray) -> tuple[Any, ...]:
-    labels = list(dict.fromkeys(truth.tolist()))
-    if len({str(label) for label in labels}) < len(labels):
-        raise DataError(f"{name}: two class labels print alike: {sorted(map(str, labels))}.")
-    if len(labels) < 2:
-        raise DataError(f'{name}: there is only one class, "{labels[0]}"; at least two are needed.')
-    return tuple(sorted(labels, key=str))
-
-
-def _unique(columns: list[np.ndarray], name: str, fields: list[str]) -> list[Any]:
-    things: dict[Any, None] = {}
-    for column, label in zip(columns, [*fields, "target"], strict=False):
-        empty = pd.isna(column)
-        if empty.any():
-            raise DataError(
-                f'{name}: the column "{label}" is missing in {int(empty.sum())} rows '
-                f"(first: row {int(np.flatnonzero(empty)[0])})."
-            )
-        things.update(dict.fromkeys(column.tolist()))
-    return list(things)
+def _check_truth(data: Dataset) -> None:
+    if data.truth is None or data.kind == "numbers":
+        return
+    known = data.items.index if data.kind == "items" else pd.Index(data.classes)
+    lost = known.get_indexer(pd.Index(data.truth, tupleize_cols=False)) < 0
+    if lost.any():
+        label = data.truth[int(np.argmax(lost))]
+        what = "item" if data.kind == "items" else "of its classes"
+        raise DataError(f'{data.name}: the truth "{label}" is no {what}.')

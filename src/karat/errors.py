@@ -49,7 +49,13 @@ class MissingExtra(KaratError):
     """An optional library is needed and not installed."""
 
     def __init__(self, library: str, extra: str) -> None:
+        self.library = library
+        self.extra = extra
         super().__init__(f'{library} is not installed: pip install "karat[{extra}]"')
+
+    def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:
+        # an exception is otherwise remade from its message alone, in another process
+        return type(self), (self.library, self.extra)
 
 
 class Declined(KaratError):
@@ -64,9 +70,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("zzz", ["onehot"])
     ''
     """
-    known = list(known)
-    lowered = {item.lower(): item for item in known}
-    near = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
+    lowered = {str(item).lower(): item for item in known}
+    near = difflib.get_close_matches(str(name).lower(), lowered, n=1, cutoff=0.6)
     return f' Did you mean "{lowered[near[0]]}"?' if near else ""
 
 

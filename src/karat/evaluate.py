@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 from karat.catalogue import Catalogue
+from karat.dataset import Dataset
 from karat.errors import DefinitionError
 from karat.execute import one_thread
 from karat.models.base import Model
 from karat.plan import Plan, make_plan, pick_tasks
 from karat.progress import Progress
 from karat.registry import build
+from karat.results.layouts import OWN, RESULTS
 from karat.results.run import Run
 from karat.session import Options, Session
 from karat.task import Suite, Task
@@ -60,17 +63,28 @@ def suite(name: str, define: Sequence[str | Path] | str | Path = ()) -> Suite:
 def make_options(given: Mapping[str, Any]) -> Options:
     """Return checked options; a wrong name or value is said before anything runs."""
     given = {**given, "output": Path(given.get("output", Options.output))}
+    if isinstance(given.get("only"), str):
+        given["only"] = [given["only"]]
+    if isinstance(given.get("folds"), int):
+        given["folds"] = [given["folds"]]
     options = build("evaluate", Options, given, {})
-    messages = []
-    if options.workers < 1:
-        messages.append(f"workers must be 1 or more, not {options.workers}.")
-    if options.max_rows is not None and options.max_rows < 2:
-        messages.append(f"max_rows must be 2 or more, not {options.max_rows}.")
-    if not 0 <= options.seed < 2**31:
-        messages.append(f"seed must lie between 0 and {2**31 - 1}, not {options.seed}.")
+    messages = [
+        *_whole("workers", options.workers, least=1),
+        *_whole("seed", options.seed, least=0),
+        *(_whole("max_rows", options.max_rows, least=2) if options.max_rows is not None else []),
+    ]
+    for fold in options.folds or ():
+        messages += _whole("folds", fold, least=0)
     if messages:
         raise DefinitionError(*messages)
     return options
+
+
+def _whole(name: str, value: Any, least: int) -> list[str]:
+    most = 2**31 - 1
+    if isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) <= most:
+        return []
+    return [f"{name} must be a whole number from {least} to {most}, not {value!r}."]
 
 
 def find_both(catalogue: Catalogue, models: Any, tasks: Tasks) -> tuple[list[Model], Suite]:
@@ -102,13 +116,23 @@ def find_suite(catalogue: Catalogue, tasks: Tasks) -> Suite:
         return catalogue.suite(tasks)
     if isinstance(tasks, Suite):
         return tasks
-    listed = [tasks] if isinstance(tasks, Task) else list(tasks)
+    listed: list[Any] = [tasks] if isinstance(tasks, Task | Dataset) else list(tasks)
+    found: list[Task] = []
+    messages = [] if listed else ["no task was given."]
     for task in listed:
-        if not isinstance(task, Task | str):
-            raise DefinitionError(f"a task is a karat.Task or a name, not {type(task).__name__}.")
-    if not listed:
-        raise DefinitionError("no task was given.")
-    return Suite("custom", tuple(catalogue.task(t) if isinstance(t, str) else t for t in listed))
+        try:
+            found.append(catalogue.task(task) if isinstance(task, str) else _checked(task))
+        except DefinitionError as error:
+            messages += error.messages
+    if messages:
+        raise DefinitionError(*messages)
+    return Suite("custom", tuple(found))
+
+
+def _checked(task: Any) -> Task:
+    if not isinstance(task, Task):
+        raise DefinitionError(f"a task is a karat.Task or a name, not {type(task).__name__}.")
+    return task
 
 
 def plan_suite(
@@ -124,6 +148,7 @@ def plan_suite(
         else t
         for t in tasks
     ]
+    _check_columns(named)
     with one_thread():
         return make_plan(
             models,
@@ -132,6 +157,18 @@ def plan_suite(
             folds=options.folds,
             max_folds=limits.get("folds"),
             max_rows=min(rows, default=None),
+        )
+
+
+def _check_columns(tasks: Iterable[Task]) -> None:
+    """Refuse metrics called like a column that results.csv has for something else."""
+    taken = {name for task in tasks for name in task.metrics if name in (*RESULTS, *OWN)}
+    if taken:
+        raise DefinitionError(
+            *(
+                f'a metric cannot be called "{name}": results.csv has such a column; rename it.'
+                for name in sorted(taken)
+            )
         )
 
 

@@ -15,10 +15,13 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
+import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from karat.errors import DefinitionError
 from karat.registry import adopt, load_object, users_parts
 from karat.shelf import Shelf
 
@@ -30,11 +33,20 @@ _THREADS = (
     "NUMEXPR_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
+#: of what a dead worker said, so many characters are kept
+LOG_LENGTH = 20_000
+#: seconds a worker that has stopped answering gets to end by itself
+PATIENCE = 5
 _START = "from karat.execute import serve; serve()"
 
 
 class WorkerDied(Exception):
-    """A worker process ended in the middle of a job."""
+    """A job could not be run to its end in a worker: the cause, and what the worker said."""
+
+    def __init__(self, cause: str, said: str) -> None:
+        self.cause = cause
+        self.said = said
+        super().__init__(cause, said)
 
 
 def cores() -> int:
@@ -73,7 +85,12 @@ def execute(
                 yield job, function(job, shelf)
         return
     shelf.put("parts", users_parts())
-    shelf.save()
+    try:
+        shelf.save()
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        raise DefinitionError(
+            f"a part of your own cannot be sent to worker processes ({error}); use one worker."
+        ) from error
     yield from _in_workers(jobs, work, shelf, min(workers, len(jobs)))
 
 
@@ -103,6 +120,7 @@ class Worker:
         self.folder = folder
         self.process: subprocess.Popen[bytes] | None = None
         self.stopped = False
+        self._lock = threading.Lock()
 
     def drain(
         self, waiting: queue.SimpleQueue[Any], done: queue.SimpleQueue[tuple[Any, Any]]
@@ -127,40 +145,61 @@ class Worker:
             pickle.dump(job, process.stdin)
             process.stdin.flush()
             return pickle.load(process.stdout)
-        except (OSError, EOFError, pickle.UnpicklingError):
-            code = process.wait()
+        except Exception as error:
             self.process = None
+            code = _ended(process)
             self.errors.seek(0)
-            said = self.errors.read().decode(errors="replace")[-4000:]
-            raise WorkerDied(_cause(code), said) from None
+            said = self.errors.read().decode(errors="replace")[-LOG_LENGTH:]
+            if isinstance(error, OSError | EOFError):
+                raise WorkerDied(_cause(code, said), said) from None
+            raise WorkerDied(f"the worker's answer cannot be read: {error}", said) from None
 
     def stop(self) -> None:
         """End the process, whatever it is doing."""
-        self.stopped = True
-        if self.process is not None and self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+        with self._lock:
+            self.stopped = True
+            process = self.process
+        if process is not None and process.poll() is None:
+            process.kill()
+            process.wait()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        self.errors: IO[bytes] = tempfile.TemporaryFile()
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", _START],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.errors,
-            env={**os.environ, **{name: "1" for name in _THREADS}},
-        )
-        assert self.process.stdin is not None
-        pickle.dump((sys.path, self.work, str(self.folder)), self.process.stdin)
-        return self.process
+        with self._lock:  # who stops us meanwhile must meet either no process or this one
+            if self.stopped:
+                raise WorkerDied("the run was stopped", "")
+            self.errors: IO[bytes] = tempfile.TemporaryFile()
+            self.process = process = subprocess.Popen(
+                [sys.executable, "-c", _START],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self.errors,
+                env={**os.environ, **{name: "1" for name in _THREADS}},
+            )
+        assert process.stdin is not None
+        with contextlib.suppress(OSError):  # if it is dead already, who asks will find out
+            pickle.dump((sys.path, self.work, str(self.folder)), process.stdin)
+        return process
 
 
-def _cause(code: int) -> str:
-    if code < 0:
-        with contextlib.suppress(ValueError):
-            return f"the worker was ended by {signal.Signals(-code).name}"
-        return f"the worker was ended by signal {-code}"
-    return f"the worker ended with exit code {code}"
+def _ended(process: subprocess.Popen[bytes]) -> int:
+    try:
+        return process.wait(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+def _cause(code: int, said: str) -> str:
+    if code >= 0:
+        lines = said.strip().splitlines()
+        last = f": {lines[-1]}" if code == 1 and "Traceback" in said else ""
+        return f"the worker ended with exit code {code}{last}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    hint = "; often that means: out of memory" if name == "SIGKILL" else ""
+    return f"the worker was ended by {name}{hint}"
 
 
 def serve() -> None:
@@ -169,6 +208,7 @@ def serve() -> None:
 
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    threading.Thread(target=_follow, args=(os.getppid(),), daemon=True).start()
     jobs, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     # what a model prints or reads must not meet the pipes
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -183,5 +223,19 @@ def serve() -> None:
                 job = pickle.load(jobs)
             except EOFError:
                 return
-            pickle.dump(function(job, shelf), answers)
+            pickle.dump(_answer(function, job, shelf), answers)
             answers.flush()
+
+
+def _answer(function: Callable[[Any, Shelf], Any], job: Any, shelf: Shelf) -> Any:
+    try:
+        return function(job, shelf)
+    except Exception as error:  # a model whose code this process cannot find, a full disk
+        return WorkerDied(f"{type(error).__name__}: {error}", traceback.format_exc())
+
+
+def _follow(parent: int) -> None:
+    """End this process when its parent is gone, even if that was killed without a word."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)

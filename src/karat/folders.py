@@ -17,4 +17,4 @@ def cache_folder() -> Path:
         base = "~/Library/Caches"
     else:
         base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "karat"
+    return Path(base).expanduser().absolute() / "karat"

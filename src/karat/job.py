@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import math
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ import pandas as pd
 
 from karat.corruptions.view import CLEAN, View, see, views
 from karat.dataset import Dataset
-from karat.errors import Declined, KaratError
+from karat.errors import Declined, KaratError, MissingExtra
 from karat.measure import Meter
 from karat.metrics.base import score
 from karat.models.base import Model
@@ -32,6 +33,33 @@ from karat.vectors import Vectors
 
 #: a message in a table is cut to this length; the whole text stands in the job's log
 INFO_LENGTH = 200
+
+
+@dataclass(frozen=True)
+class Broken:
+    """What an error makes of a job: its status, the line tables show, and the whole log."""
+
+    status: str
+    info: str
+    log: str
+
+    @classmethod
+    def by(cls, error: BaseException) -> Broken:
+        """Return what this error means: a decline has a reason, everything else is a failure."""
+        if isinstance(error, Declined | MissingExtra):
+            return cls("declined", _short(str(error)), "")
+        if isinstance(error, BrokenEmbedding):
+            return error.broken
+        log = "".join(traceback.format_exception(error))
+        return cls("failed", _short(f"{type(error).__name__}: {error}"), log)
+
+
+class BrokenEmbedding(KaratError):
+    """The vectors of a model could not be made before the jobs ran."""
+
+    def __init__(self, broken: Broken) -> None:
+        self.broken = broken
+        super().__init__(broken.info)
 
 
 @dataclass(frozen=True)
@@ -51,12 +79,12 @@ class Job:
     folder: str
     vectors: str | None = None
     vocabulary: str | None = None
-    broken: str | None = None
+    broken: Broken | None = None
 
     @property
     def model_seed(self) -> int:
-        """The seed the model gets: the run's plus the fold."""
-        return self.seed + self.fold
+        """The seed the model gets: the run's plus the fold, kept within 32 bits."""
+        return (self.seed + self.fold) % (2**31 - 1)
 
 
 @dataclass(frozen=True)
@@ -69,125 +97,139 @@ class Outcome:
 
 def run(job: Job, shelf: Shelf) -> Outcome:
     """Run a job and return its outcome; whatever goes wrong becomes a record with a message."""
-    model: Model = shelf.get(job.model)
-    task: Task = shelf.get(job.task)
-    meter = Meter()
-    log = io.StringIO()
-    record: dict[str, Any] = {
-        "spec": job.spec,
-        "model": model.name,
+    attempt = _Attempt(job, shelf)
+    record, log = attempt.record, io.StringIO()
+    try:
+        with _captured(log):
+            attempt.evaluate()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # sys.exit, and the panics of libraries written in Rust
+        broken = Broken.by(error)
+        record.update(status=broken.status, info=broken.info)
+        log.write(broken.log)
+    record.update(attempt.meter.costs(), utc=_now())
+    if log.getvalue():
+        attempt.files["log.txt"] = log.getvalue()
+    return Outcome(record, attempt.files)
+
+
+def new_record(spec: str, model: str, task: Task) -> dict[str, Any]:
+    """Return the record of a job that has no scores yet."""
+    return {
+        "spec": spec,
+        "model": model,
         "task": task.name,
         "kind": task.kind,
-        "fold": job.fold,
-        "repeat": 0,
-        "seed": job.model_seed,
+        "fold": None,
+        "repeat": None,
+        "seed": None,
         "metric": task.metrics[0],
         "status": "ok",
         "info": "",
         "views": [],
         "notes": [],
         "history": [],
+        "utc": _now(),
     }
-    files: dict[str, str] = {}
-    try:
-        with _captured(log):
-            _evaluate(job, shelf, meter, record, files)
-    except Declined as reason:
-        record.update(status="declined", info=_short(str(reason)))
-    except (Exception, SystemExit) as error:
-        record.update(status="failed", info=describe(error))
-        log.write(job.broken or traceback.format_exc())
-    record.update(meter.costs(), utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S"))
-    if log.getvalue():
-        files["log.txt"] = log.getvalue()
-    return Outcome(record, files)
 
 
-def describe(error: BaseException) -> str:
-    """Return an error as a table shows it: its class and message on one line, cut to length."""
-    if isinstance(error, BrokenEmbedding):
-        return _short(str(error))
-    return _short(f"{type(error).__name__}: {error}")
+class _Attempt:
+    """A job under way: what it has found out so far stays, whatever happens next."""
 
+    def __init__(self, job: Job, shelf: Shelf) -> None:
+        self.job = job
+        self.shelf = shelf
+        self.model: Model = shelf.get(job.model)
+        self.task: Task = shelf.get(job.task)
+        self.meter = Meter()
+        self.files: dict[str, str] = {}
+        self.record = new_record(job.spec, self.model.name, self.task)
+        self.record.update(fold=job.fold, repeat=0, seed=job.model_seed)
 
-class BrokenEmbedding(KaratError):
-    """The vectors of a model could not be made before the jobs ran."""
+    def evaluate(self) -> None:
+        """Fit once, then ask through every view; a view that fails leaves the others."""
+        job, record = self.job, self.record
+        with self.meter.phase("load"):
+            data: Dataset = self.shelf.get(job.dataset)
+            fold = _folds(job, self.shelf, self.task, data)[job.fold]
+            train, test = data.take(fold.train), data.take(fold.test)
+            record.update(repeat=fold.repeat, train_questions=len(train), questions=len(test))
+            if np.isin(fold.train, fold.test).any():
+                train = train.blind()
+            solver = _solver(job, self.model, self.task)
+        with self.meter.phase("fit"):
+            solver.fit(train)
+        record.update(dimensions=solver.dimensions)
+        for view in views(self.task.corruptions):
+            seen = self._see(solver, test, view)
+            record["views"].append(seen)
+            if seen["status"] == "failed":
+                record.update(status="failed", info=_short(f"{view.name}: {seen['info']}"))
+        record.update(notes=list(map(str, solver.notes)), history=_steps(solver.history()))
 
-
-def _evaluate(
-    job: Job, shelf: Shelf, meter: Meter, record: dict[str, Any], files: dict[str, str]
-) -> None:
-    model, task = shelf.get(job.model), shelf.get(job.task)
-    with meter.phase("load"):
-        data: Dataset = shelf.get(job.dataset)
-        fold = _folds(job, shelf, task, data)[job.fold]
-        train, test = data.take(fold.train), data.take(fold.test)
-        if len(np.intersect1d(fold.train, fold.test, assume_unique=True)):
-            train = train.blind()
-        solver = _solver(job, model, task)
-    record.update(repeat=fold.repeat, train_questions=len(train), questions=len(test))
-    with meter.phase("fit"):
-        solver.fit(train)
-    for view in views(task.corruptions):
-        record["views"].append(_view(job, task, solver, test, view, meter, files))
-    record.update(notes=solver.notes, history=solver.history(), dimensions=solver.dimensions)
-
-
-def _view(
-    job: Job,
-    task: Task,
-    solver: Direct | Probed,
-    test: Dataset,
-    view: View,
-    meter: Meter,
-    files: dict[str, str],
-) -> dict[str, Any]:
-    seen: dict[str, Any] = {"corruption": view.corruption, "severity": view.severity}
-    try:
-        with meter.phase("predict"):
-            answers = solver.answer(see(test, view, job.seed, job.fold))
-    except Exception as error:
-        if view == CLEAN:
+    def _see(self, solver: Direct | Probed, test: Dataset, view: View) -> dict[str, Any]:
+        seen = {"corruption": view.corruption, "severity": view.severity}
+        try:
+            with self.meter.phase("predict"):
+                answers = solver.answer(see(test, view, self.job.seed, self.job.fold))
+        except KeyboardInterrupt:
             raise
-        traceback.print_exc()
-        return {**seen, "coverage": None, "scores": {}, "reasons": {}, "info": describe(error)}
-    with meter.phase("score"):
-        graded = {name: score(name, answers.predictions) for name in task.metrics}
-    where = "" if view == CLEAN else f"{view.name}/"
-    files[f"{where}predictions.csv"] = answers.predictions.to_csv()
-    files[f"{where}metadata.json"] = _metadata(job, task, test, answers)
-    if answers.missing:
-        files[f"{where}missing.txt"] = "\n".join(answers.missing) + "\n"
-    return {
-        **seen,
-        "coverage": answers.coverage,
-        "scores": {name: value for name, (value, _) in graded.items()},
-        "reasons": {name: reason for name, (_, reason) in graded.items() if reason},
-        "info": "",
-    }
+        except BaseException as error:
+            if view == CLEAN:
+                raise
+            broken = Broken.by(error)
+            print(f"{view.name}: {broken.log or broken.info}")
+            nothing: dict[str, Any] = {"coverage": None, "scores": {}, "reasons": {}}
+            return {**seen, **nothing, "status": broken.status, "info": broken.info}
+        with self.meter.phase("score"):
+            graded = {name: score(name, answers.predictions) for name in self.task.metrics}
+        self._keep(answers, test, "" if view == CLEAN else f"{view.name}/")
+        return {
+            **seen,
+            "coverage": answers.coverage,
+            "scores": {name: value for name, (value, _) in graded.items()},
+            "reasons": {name: reason for name, (_, reason) in graded.items() if reason},
+            "status": "ok",
+            "info": "",
+        }
 
+    def _keep(self, answers: Answers, test: Dataset, where: str) -> None:
+        self.files[f"{where}predictions.csv"] = answers.predictions.to_csv()
+        self.files[f"{where}metadata.json"] = self._metadata(answers, test)
+        if answers.missing:
+            self.files[f"{where}missing.txt"] = "\n".join(answers.missing) + "\n"
 
-def _metadata(job: Job, task: Task, test: Dataset, answers: Answers) -> str:
-    predictions = answers.predictions
-    kinds = {1: "", 2: "binary"}.get(len(test.classes), "multiclass")
-    return json.dumps(
-        {
-            "task": task.name,
+    def _metadata(self, answers: Answers, test: Dataset) -> str:
+        predictions = answers.predictions
+        classes = test.kind == "classes"
+        many = "binary" if len(test.classes) == 2 else "multiclass"
+        facts = {
+            "framework": self.model.name,
+            "task": self.task.name,
             "dataset": test.name,
-            "type": "classification" if test.kind == "classes" else "regression",
-            "type_": kinds if test.kind == "classes" else "regression",
-            "fold": job.fold,
-            "seed": job.model_seed,
-            "metric": task.metrics[0],
-            "metrics": list(task.metrics),
+            "type": "classification" if classes else "regression",
+            "type_": many if classes else "regression",
+            "fold": self.job.fold,
+            "seed": self.job.model_seed,
+            "metric": self.task.metrics[0],
+            "metrics": list(self.task.metrics),
             "answers": predictions.answers,
             "truths": predictions.truths,
             "classes": list(predictions.classes),
             "coverage": answers.coverage,
-        },
-        indent=1,
-        ensure_ascii=False,
-    )
+        }
+        return json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _steps(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the scores per epoch in plain numbers; a score that is none is empty."""
+    steps = []
+    for step in history:
+        value = float(step["value"])
+        kept = value if math.isfinite(value) else None
+        steps.append({"epoch": int(step["epoch"]), "metric": str(step["metric"]), "value": kept})
+    return steps
 
 
 def _folds(job: Job, shelf: Shelf, task: Task, data: Dataset) -> list[Fold]:
@@ -197,13 +239,13 @@ def _folds(job: Job, shelf: Shelf, task: Task, data: Dataset) -> list[Fold]:
 
 
 def _solver(job: Job, model: Model, task: Task) -> Direct | Probed:
+    if job.broken is not None:
+        raise BrokenEmbedding(job.broken)
     if model.role == "predictor":
         return Direct(model, job.model_seed)
-    if job.broken is not None:
-        raise BrokenEmbedding(job.broken.strip().splitlines()[-1])
     used = dict(task.probe)  # type: ignore[arg-type]
     name = used.pop("use")
-    offers = {"random_state": job.model_seed % (2**31 - 1)}
+    offers = {"random_state": job.model_seed}
     probe: Probe = build(f'probe "{name}"', probes.get(name), used, offers)
     if job.vectors is None:
         return Probed(model, probe, task.missing, job.model_seed)
@@ -234,6 +276,10 @@ def _captured(log: io.StringIO) -> Iterator[None]:
             f"{category.__name__}: {message}\n"
         )
         yield
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def _short(text: str) -> str:

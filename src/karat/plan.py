@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import difflib
 import hashlib
 import json
+import os
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +16,18 @@ import numpy as np
 
 from karat import registry
 from karat.dataset import Dataset
-from karat.errors import DataError, DefinitionError, Unavailable
+from karat.errors import (
+    DataError,
+    DefinitionError,
+    KaratError,
+    MissingExtra,
+    Unavailable,
+    did_you_mean,
+)
 from karat.metrics.base import get_metric
 from karat.models.base import Model
-from karat.models.identity import identity
-from karat.splits import split
+from karat.models.identity import identity, identity_of
+from karat.splits import Fold, split
 from karat.task import Task
 
 _PLURAL = {"table": "tables", "text": "texts", "entity": "entities"}
@@ -35,13 +43,19 @@ _METRICS = {
 
 @dataclass(frozen=True)
 class PlannedTask:
-    """A task with its data at hand: metrics chosen, rows limited, folds counted."""
+    """A task with its data at hand: metrics chosen, rows limited, folds counted.
+
+    ``repeats`` holds the repeat of every fold, those that are not run too; ``code`` is a hash of
+    the users' own parts that the task is made of.
+    """
 
     task: Task
     data: Dataset | None
     folds: tuple[int, ...] = ()
+    repeats: tuple[int, ...] = ()
     blind: bool = False
     unavailable: str = ""
+    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,13 +69,17 @@ class Decline:
 
 @dataclass(frozen=True)
 class Plan:
-    """What will run: (model, planned task, fold) in order, and what will not."""
+    """What will run: (model, planned task, fold) in order, and what will not.
+
+    ``identities`` tells who each model is; nothing where that cannot be told.
+    """
 
     models: tuple[Model, ...]
     tasks: tuple[PlannedTask, ...]
     jobs: tuple[tuple[Model, PlannedTask, int], ...]
     declined: tuple[Decline, ...]
     seed: int
+    identities: Mapping[str, str | None]
 
 
 def make_plan(
@@ -78,17 +96,16 @@ def make_plan(
     ``folds`` picks folds by number, ``max_folds`` and ``max_rows`` are the constraint's limits.
     """
     planned: list[PlannedTask] = []
-    messages: list[str] = []
+    identities: dict[str, str | None] = {}
+    mistakes = _Mistakes()
     for task in tasks:
-        try:
+        with mistakes.noted(f'task "{task.name}"'):
             planned.append(_plan_task(task, seed, folds, (max_folds, max_rows)))
-        except DefinitionError as error:
-            messages += error.messages
-        except DataError as error:
-            messages.append(str(error))
-    messages += _check_names([p.task.name for p in planned])
-    if messages:
-        raise DefinitionError(*messages)
+    for model in models:
+        with mistakes.noted(f'model "{model.name}"'):
+            identities[model.name] = None if model.unavailable else identity(model)
+    mistakes.messages += _check_names([p.task.name for p in planned])
+    mistakes.tell()
     jobs, declined = [], []
     for model in models:
         for each in planned:
@@ -97,24 +114,55 @@ def make_plan(
                 declined.append(Decline(model.name, each.task.name, reason))
             else:
                 jobs += [(model, each, fold) for fold in each.folds]
-    return Plan(tuple(models), tuple(planned), tuple(jobs), tuple(declined), seed)
+    return Plan(tuple(models), tuple(planned), tuple(jobs), tuple(declined), seed, identities)
 
 
 def job_spec(plan: Plan, model: Model, planned: PlannedTask, fold: int) -> str:
-    """Return a hash of all that a job's scores depend on."""
+    """Return a hash of all that a job's scores depend on.
+
+    A model that cannot be told from its changed self has another hash each time.
+    """
     from karat import __version__
 
-    task = planned.task
+    task, data = planned.task, planned.data
     facts = {
-        "model": identity(model) or [model.name, repr(sorted(model.params.items()))],
+        "model": plan.identities[model.name] or os.urandom(16).hex(),
         "task": [task.probe, task.split, task.metrics, task.missing, task.corruptions],
-        "data": planned.data.fingerprint if planned.data is not None else "",
+        "code": planned.code,
+        "data": [data.name, data.fingerprint] if data is not None else [],
         "fold": fold,
         "seed": plan.seed,
         "karat": __version__,
     }
     text = json.dumps(facts, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+class _Mistakes:
+    """Collects what is wrong with tasks and models, to be told all at once."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+        self.first: Exception | None = None
+
+    @contextlib.contextmanager
+    def noted(self, where: str) -> Iterator[None]:
+        """Keep what is raised inside; what users' own code raises is told with its place."""
+        try:
+            yield
+        except Exception as error:
+            self.first = self.first or error
+            if isinstance(error, DefinitionError):
+                self.messages += error.messages
+            elif isinstance(error, KaratError):
+                self.messages.append(str(error))
+            else:
+                self.messages.append(f"{where}: {type(error).__name__}: {error}")
+
+    def tell(self) -> None:
+        """Raise one error with every mistake, if there is any."""
+        if self.messages:
+            raise DefinitionError(*dict.fromkeys(self.messages)) from self.first
 
 
 # -- tasks ----------------------------------------------------------------------------------
@@ -124,9 +172,10 @@ def _plan_task(
     task: Task, seed: int, folds: Sequence[int] | None, limits: tuple[int | None, int | None]
 ) -> PlannedTask:
     max_folds, max_rows = limits
+    _check_parts(task)
     try:
         data = _load(task)
-    except Unavailable as error:
+    except (Unavailable, MissingExtra) as error:
         metrics = task.metrics or ("?",)
         return PlannedTask(dataclasses.replace(task, metrics=metrics), None, unavailable=str(error))
     rows = min((n for n in (task.max_rows, max_rows) if n is not None), default=None)
@@ -134,13 +183,22 @@ def _plan_task(
         # drawn by the data set's name, so that all tasks on it see the same rows
         rng = np.random.default_rng([seed, zlib.crc32(f"rows {data.name}".encode())])
         data = data.sample(rows, rng)
-    _check_parts(task)
-    how: Any = task.split
-    cut = split(data, how, seed)
-    blind = any(len(np.intersect1d(fold.train, fold.test)) for fold in cut)
+    _check_head(task, data)
+    cut = _cut(task, data, seed)
+    blind = any(np.isin(fold.train, fold.test).any() for fold in cut)
     task = dataclasses.replace(task, metrics=task.metrics or _usual_metrics(task, data, blind))
     chosen = range(len(cut))[:max_folds] if folds is None else _chosen(task, folds, len(cut))
-    return PlannedTask(task, data, tuple(chosen), blind)
+    repeats = tuple(fold.repeat for fold in cut)
+    return PlannedTask(task, data, tuple(chosen), repeats, blind, code=_code_of_parts(task))
+
+
+def _cut(task: Task, data: Dataset, seed: int) -> list[Fold]:
+    how: Any = task.split
+    try:
+        return split(data, how, seed)
+    except DefinitionError as error:
+        told = [f'task "{task.name}": {message}' for message in error.messages]
+        raise DefinitionError(*told) from error
 
 
 def _load(task: Task) -> Dataset:
@@ -168,27 +226,59 @@ def _chosen(task: Task, folds: Sequence[int], count: int) -> list[int]:
 
 def _check_parts(task: Task) -> None:
     messages: list[str] = []
-    probe: Any = task.probe
-    wanted = [(registry.probes, probe["use"])]
-    wanted += [(registry.corruptions, name) for name in task.corruptions]
-    head = probe.get("head")
-    head = head.get("use") if isinstance(head, dict) else head
-    wanted += [(registry.heads, head)] if head else []
-    wanted += [(registry.composers, probe["compose"])] if probe.get("compose") else []
-    for parts, name in wanted:
+    for parts, name in _named_parts(task):
         try:
-            parts.get(name)
-        except DefinitionError as error:
-            messages += [f'task "{task.name}": {message}' for message in error.messages]
-    for name in task.metrics:
-        try:
-            get_metric(name)
+            get_metric(name) if parts is registry.metrics else parts.get(name)
         except DefinitionError as error:
             messages += [f'task "{task.name}": {message}' for message in error.messages]
     if messages:
         raise DefinitionError(*messages)
+    probe: Any = task.probe
     used = {name: value for name, value in probe.items() if name != "use"}
     registry.build(f'task "{task.name}": probe', registry.probes.get(probe["use"]), used, {})
+
+
+def _named_parts(task: Task) -> Iterator[tuple[registry.Registry, str]]:
+    """Yield every registered part a task names, with the registry it is to be found in."""
+    probe: Any = task.probe
+    how: Any = task.split
+    yield registry.probes, probe["use"]
+    yield registry.splitters, how["use"]
+    head, compose = probe.get("head"), probe.get("compose")
+    head = head.get("use") if isinstance(head, Mapping) else head
+    for parts, name in ((registry.heads, head), (registry.composers, compose)):
+        if name:
+            yield parts, str(name)
+    for name in task.corruptions:
+        yield registry.corruptions, name
+    for name in task.metrics:
+        yield registry.metrics, name
+
+
+def _check_head(task: Task, data: Dataset) -> None:
+    """Make the head once, so that a mistyped parameter stops before any job and not in each."""
+    probe: Any = task.probe
+    head = probe.get("head")
+    if not isinstance(head, Mapping):
+        return
+    if not isinstance(head.get("use"), str):
+        raise DefinitionError(f'task "{task.name}": a head with parameters needs use: <its name>.')
+    params = {name: value for name, value in head.items() if name != "use"}
+    offers = {"kind": data.kind, "random_state": 0, "n_clusters": max(len(data.classes), 2)}
+    what = f'task "{task.name}": head "{head["use"]}"'
+    registry.build(what, registry.heads.get(head["use"]), params, offers)
+
+
+def _code_of_parts(task: Task) -> str:
+    """Return a hash of the users' own parts in a task: a changed metric is another metric."""
+    own = registry.users_parts()
+    codes = []
+    for parts, name in _named_parts(task):
+        if name in own[parts.kind] or ":" in name:
+            part = parts.get(name)
+            code = identity_of(getattr(part, "compute", part)) or os.urandom(16).hex()
+            codes.append(f"{name} {code}")
+    return " ".join(codes)
 
 
 def _usual_metrics(task: Task, data: Dataset, blind: bool) -> tuple[str, ...]:
@@ -213,16 +303,20 @@ def pick_tasks(tasks: Iterable[Task], wanted: Sequence[str]) -> list[Task]:
     """Return the tasks of these names; ``*`` in a name stands for anything."""
     from fnmatch import fnmatchcase
 
+    def fits(name: str, pattern: str) -> bool:
+        return name == pattern or fnmatchcase(name, pattern)
+
     tasks = list(tasks)
     names = [task.name for task in tasks]
-    for pattern in wanted:
-        if not any(fnmatchcase(name, pattern) for name in names):
-            near = difflib.get_close_matches(pattern, names, n=1)
-            hint = f' Did you mean "{near[0]}"?' if near else ""
-            raise DefinitionError(
-                f'the suite has no task "{pattern}".{hint} It has: {", ".join(names)}'
-            )
-    return [task for task in tasks if any(fnmatchcase(task.name, p) for p in wanted)]
+    lost = [
+        f'the suite has no task "{pattern}".{did_you_mean(pattern, names)} '
+        f"It has: {', '.join(names)}"
+        for pattern in wanted
+        if not any(fits(name, pattern) for name in names)
+    ]
+    if lost:
+        raise DefinitionError(*lost)
+    return [task for task in tasks if any(fits(task.name, pattern) for pattern in wanted)]
 
 
 # -- declining ------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from karat.errors import ContractError, DataError
 ANSWERS = ("classes", "numbers", "items", "clusters")
 TRUTHS = ("classes", "numbers", "items")
 _EXTRAS = ("group", "rank", "candidates", "question")
+_TEXT = ("classes", "items")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,22 +55,34 @@ class Predictions:
     question: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        text = {"classes", "items"}
-        for name, what in (("predictions", self.answers), ("truth", self.truths)):
-            values = np.asarray(getattr(self, name))
-            values = as_text(values) if what in text else values.astype(float)
+        for name, what, known in (
+            ("predictions", self.answers, ANSWERS),
+            ("truth", self.truths, TRUTHS),
+        ):
+            if what not in known:
+                raise ContractError(f'{name} are one of {", ".join(known)}, not "{what}".')
+            values = getattr(self, name)
+            values = as_text(values) if what in _TEXT else _floats(values, name)
             object.__setattr__(self, name, values)
         if len(self.predictions) != len(self.truth):
             raise ContractError(
                 f"{len(self.predictions)} answers were given to {len(self.truth)} questions; "
                 f"one answer per question is needed."
             )
-        if self.probabilities is not None:
-            shape = (len(self.truth), len(self.classes))
-            if self.probabilities.shape != shape:
-                raise ContractError(
-                    f"probabilities have the shape {self.probabilities.shape}, not {shape}."
-                )
+        object.__setattr__(self, "classes", tuple(map(str, self.classes)))
+        self._check_extras()
+
+    def _check_extras(self) -> None:
+        shapes: dict[str, tuple[int, ...]] = {name: (len(self.truth),) for name in _EXTRAS}
+        for name, shape in {"probabilities": (len(self), len(self.classes)), **shapes}.items():
+            values = getattr(self, name)
+            if values is None:
+                continue
+            values = as_text(values) if name == "group" else _floats(values, name, len(shape))
+            values = values.astype(np.intp) if name in ("candidates", "question") else values
+            if values.shape != shape:
+                raise ContractError(f"{name} have the shape {values.shape}, not {shape}.")
+            object.__setattr__(self, name, values)
 
     def __len__(self) -> int:
         return len(self.truth)
@@ -87,12 +100,12 @@ class Predictions:
         place = np.empty(len(mine), dtype=np.intp)
         place[np.flatnonzero(mine)] = np.arange(len(self))
         place[np.flatnonzero(~mine)] = len(self) + np.arange(len(other))
-        both: dict[str, Any] = {
-            name: None
-            if getattr(self, name) is None
-            else np.concatenate([getattr(self, name), getattr(other, name)])[place]
-            for name in ("predictions", "truth", "probabilities", *_EXTRAS)
-        }
+        both: dict[str, Any] = {}
+        for name in ("predictions", "truth", "probabilities", *_EXTRAS):
+            pair = [getattr(self, name), getattr(other, name)]
+            if sum(values is None for values in pair) == 1:
+                raise ContractError(f"{name} are given for some of the questions only.")
+            both[name] = None if pair[0] is None else np.concatenate(pair)[place]
         return Predictions(answers=self.answers, truths=self.truths, classes=self.classes, **both)
 
     # -- the file ---------------------------------------------------------------------------
@@ -100,43 +113,35 @@ class Predictions:
     def to_csv(self) -> str:
         """Return the text of ``predictions.csv``: classes, predictions, truth, then our extras."""
         extras = [name for name in _EXTRAS if getattr(self, name) is not None]
-        columns: list[Sequence[Any]] = []
+        columns: list[list[str]] = []
         if self.probabilities is not None:
             columns += [_cells(column) for column in self.probabilities.T]
         columns += [_cells(self.predictions), _cells(self.truth)]
         columns += [_cells(getattr(self, name)) for name in extras]
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
         classes = self.classes if self.probabilities is not None else ()
-        writer.writerow([*classes, "predictions", "truth", *extras])
-        writer.writerows(zip(*columns, strict=True))
-        return out.getvalue()
+        header = [*map(_quoted, classes), "predictions", "truth", *extras]
+        lines = map(",".join, zip(*columns, strict=True))
+        return "\n".join([",".join(header), *lines, ""])
 
     @classmethod
     def from_csv(
         cls, text: str, *, answers: str, truths: str, classes: Sequence[str] = ()
     ) -> Predictions:
         """Read ``predictions.csv`` back; what the columns mean comes from the job's metadata."""
-        rows = list(csv.reader(io.StringIO(text)))
-        if not rows:
-            raise DataError("the predictions file is empty.")
-        header, body = rows[0], rows[1:]
+        header, *body = _rows(text)
         at = _truth_column(header)
-        columns = [np.array([row[i] for row in body], dtype=object) for i in range(len(header))]
+        columns = [np.array(cells, dtype=object) for cells in zip(*body, strict=True)]
+        columns = columns or [np.array([], dtype=object) for _ in header]
         chances = columns[: at - 1]
         extras = dict(zip(header[at + 1 :], columns[at + 1 :], strict=True))
-        text_valued = {"classes", "items"}
         return cls(
-            predictions=columns[at - 1] if answers in text_valued else _numbers(columns[at - 1]),
-            truth=columns[at] if truths in text_valued else _numbers(columns[at]),
+            predictions=columns[at - 1],
+            truth=columns[at],
             answers=answers,
             truths=truths,
             classes=tuple(header[: at - 1]) if chances else tuple(classes),
-            probabilities=np.column_stack([_numbers(c) for c in chances]) if chances else None,
-            group=extras.get("group"),
-            rank=_numbers(extras["rank"]) if "rank" in extras else None,
-            candidates=_numbers(extras["candidates"]) if "candidates" in extras else None,
-            question=_numbers(extras["question"]).astype(int) if "question" in extras else None,
+            probabilities=np.column_stack(chances) if chances else None,
+            **{name: extras.get(name) for name in _EXTRAS},
         )
 
 
@@ -146,16 +151,51 @@ def as_text(labels: Any) -> np.ndarray:
     >>> as_text(np.array([True, False])).tolist()
     ['True', 'False']
     """
-    return np.array([str(label) for label in np.asarray(labels).tolist()], dtype=object)
+    # a list goes label by label: numpy would make one type of all and cut zeros off their ends
+    if np.ndim(labels) != 1:
+        raise ContractError(f"labels have {np.ndim(labels)} dimensions; there must be one.")
+    values = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    return np.array([str(label) for label in values], dtype=object)
 
 
-def _cells(values: np.ndarray) -> list[Any]:
+def _floats(values: Any, what: str, dimensions: int = 1) -> np.ndarray:
+    try:
+        numbers = np.asarray(values).astype(float)
+    except (TypeError, ValueError) as error:
+        raise ContractError(f"{what} must be numbers: {error}.") from error
+    if numbers.ndim != dimensions:
+        raise ContractError(f"{what} have {numbers.ndim} dimensions, not {dimensions}.")
+    return numbers
+
+
+def _cells(values: np.ndarray) -> list[str]:
+    if values.dtype == object:
+        return [_quoted(text) for text in values.tolist()]
     # repr of a float is the shortest text that reads back to the same bits
-    return [repr(v) if isinstance(v, float) else v for v in values.tolist()]
+    return [repr(number) for number in values.tolist()]
 
 
-def _numbers(texts: np.ndarray) -> np.ndarray:
-    return np.array([float(text) for text in texts], dtype=float)
+def _quoted(text: str) -> str:
+    # the csv module leaves a lone carriage return bare, which no reader takes back
+    if any(mark in text for mark in ',"\r\n'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def _rows(text: str) -> list[list[str]]:
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except csv.Error as error:
+        raise DataError(f"the predictions file is damaged: {error}.") from error
+    if not rows:
+        raise DataError("the predictions file is empty.")
+    for number, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            raise DataError(
+                f"the predictions file is damaged: row {number} has {len(row)} cells, "
+                f"the header has {len(rows[0])}."
+            )
+    return rows
 
 
 def _truth_column(header: list[str]) -> int:

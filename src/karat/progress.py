@@ -64,29 +64,34 @@ class Live(Progress):
 
         self.verbose = verbose
         self.failed = 0
-        self.console = Console(stderr=True, highlight=False)
+        # the stream as it is now: what jobs print goes to their logs, and this must not
+        self.console = Console(file=sys.stderr, highlight=False)
         self.bars = Bars(
             TextColumn("  {task.fields[what]:<10}"),
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
-            TextColumn("{task.completed:.0f} of {task.total:.0f}{task.fields[failed]}"),
+            TextColumn("{task.fields[count]}"),
             TimeRemainingColumn(compact=True),
             console=self.console,
             transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
 
     def started(self, title: str, jobs: int) -> None:
         """Print the title and begin the bar."""
         self.console.print(title, markup=False)
         self.bars.start()
-        self.bar = self.bars.add_task("", total=jobs, what="running", failed="")
+        self.jobs = jobs
+        self.done = 0
+        self.bar = self.bars.add_task("", total=jobs, what="running", count=f"0 of {jobs}")
 
     def embedding(self, model: str, dataset: str, items: int) -> None:
         """Show what is being embedded."""
+        # how far an encoder has come is its own secret: the bar pulses
         self.begun = self.bars.add_task(
-            f"{model}  {dataset}  {items:,} items", total=None, what="embedding", failed=""
+            f"{model}  {dataset}", total=None, what="embedding", count=f"{items:,} items"
         )
-        self.bars.update(self.begun, total=items)
 
     def embedded(self, model: str, dataset: str, seconds: float) -> None:
         """Take the line away again."""
@@ -99,11 +104,13 @@ class Live(Progress):
             self.console.print(failure(record, folder), markup=False)
         elif self.verbose:
             self.console.print(job_line(record), markup=False)
+        self.done += 1
+        failed = f"   {self.failed} failed" if self.failed else ""
         self.bars.update(
             self.bar,
             advance=1,
             description=f"{record['model']}  {record['task']}  fold {record['fold']}",
-            failed=f"   {self.failed} failed" if self.failed else "",
+            count=f"{self.done} of {self.jobs}{failed}",
         )
 
     def ended(self) -> None:
@@ -122,9 +129,10 @@ def job_line(record: Mapping[str, Any]) -> str:
     scores = record["views"][0]["scores"] if record["views"] else {}
     value = scores.get(record["metric"])
     shown = "–" if value is None else f"{value:.4g}"
+    seconds = f"{record['seconds']:.2f} s" if "seconds" in record else "–"
     return (
         f"{record['model']} · {record['task']} · fold {record['fold']}   "
-        f"{record['metric']} {shown}   {record['seconds']:.2f} s   {record['status']}"
+        f"{record['metric']} {shown}   {seconds}   {record['status']}"
     )
 
 

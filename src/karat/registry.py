@@ -7,12 +7,13 @@ asked for.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from karat.errors import DefinitionError, did_you_mean, unknown
+from karat.errors import DefinitionError, KaratError, did_you_mean, unknown
 
 T = TypeVar("T")
 
@@ -41,13 +42,18 @@ class Registry:
 
     def register(self, name: str, part: T) -> T:
         """Add a part under a new name and return it; a taken name is an error."""
+        if not isinstance(name, str) or not name.strip() or ":" in name:
+            raise DefinitionError(
+                f'a {self.kind} needs a name, a text without ":", to be registered under; '
+                f"{name!r} is none."
+            )
         origin = _origin(part)
         if not origin.startswith("karat."):
             self._load_builtin()  # so that a user's part meets ours now, not at a later look-up
         if name in self._parts and self._origins[name] != origin:
             raise DefinitionError(
                 f'there is already a {self.kind} "{name}" (from {self._origins[name]}); '
-                f"give yours another name."
+                f"give yours (from {origin}) another name."
             )
         self._parts[name] = part
         self._origins[name] = origin
@@ -89,24 +95,28 @@ class Registry:
         return iter(sorted(self._parts))
 
     def _load_builtin(self) -> None:
-        while self._modules:
-            importlib.import_module(self._modules[-1])
-            self._modules.pop()
+        for module in tuple(self._modules):
+            importlib.import_module(module)
+            if module in self._modules:  # importing it may have asked for a part itself
+                self._modules.remove(module)
 
     def _load_entry_points(self) -> None:
         if self._entry_points_read:
             return
-        self._entry_points_read = True
         from importlib.metadata import entry_points
 
+        self._load_builtin()
         for point in entry_points(group=f"karat.{self.kind}s"):
             self.register(point.name, point.value)
+        self._entry_points_read = True  # last: a name taken twice is said each time
 
 
 def _origin(part: Any) -> str:
     if isinstance(part, str):
         return part
     part = getattr(part, "compute", part)
+    while isinstance(part, functools.partial):
+        part = part.func
     return (
         f"{getattr(part, '__module__', '?')}:{getattr(part, '__qualname__', type(part).__name__)}"
     )
@@ -123,9 +133,12 @@ def load_object(path: str) -> Any:
         found = importlib.import_module(module_name)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
+    except KaratError:
+        raise
+    except Exception as error:  # a module of one's own may raise anything when it is imported
+        said = f"{type(error).__name__}: {error}"
         raise DefinitionError(
-            f'cannot load "{path}": {error}. Write it as "package.module:Name", '
+            f'cannot load "{path}": {said}. Write it as "package.module:Name", '
             f"with the package installed or in the current folder."
         ) from error
     return found
@@ -137,7 +150,10 @@ def accepts(part: Callable[..., Any]) -> tuple[set[str], bool]:
     >>> accepts(lambda a, b=1: 0) == ({"a", "b"}, False)
     True
     """
-    parameters = inspect.signature(part).parameters.values()
+    try:
+        parameters = inspect.signature(part).parameters.values()
+    except ValueError:  # some functions written in C have no signature
+        return set(), True
     named = {p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
     return named, any(p.kind == p.VAR_KEYWORD for p in parameters)
 
@@ -147,7 +163,8 @@ def build(
 ) -> T:
     """Call a part with the user's parameters and with those offers that it has a place for.
 
-    An unknown parameter is a mistake of the definition, with the nearest name.
+    An unknown or missing parameter is a mistake of the definition; what the part itself raises
+    is not.
 
     >>> build('head "knn"', lambda k, seed: (k, seed), {"k": 3}, {"seed": 1, "kind": "classes"})
     (3, 1)
@@ -158,13 +175,13 @@ def build(
         hint = did_you_mean(wrong[0], named)
         has = ", ".join(sorted(named - set(offers))) or "none"
         raise DefinitionError(f'{what} has no parameter "{wrong[0]}".{hint} It has: {has}.')
-    offered = {name: value for name, value in offers.items() if name in named}
-    try:
-        return part(**{**offered, **params})
-    except TypeError as error:
-        if "argument" not in str(error):
-            raise
-        raise DefinitionError(f"{what}: {error}") from error
+    given = {**{name: value for name, value in offers.items() if name in named}, **params}
+    if named:
+        try:
+            inspect.signature(part).bind(**given)
+        except TypeError as error:
+            raise DefinitionError(f"{what}: {error}.") from error
+    return part(**given)
 
 
 models = Registry("model")

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import platform
 import tempfile
+import zlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from karat import __version__
-from karat.errors import DefinitionError, KaratError
+from karat.errors import ContractError, DefinitionError, KaratError
 from karat.execute import WorkerDied, cores, execute
-from karat.job import Job, run
+from karat.job import Job, new_record, run
+from karat.metrics.base import get_metric
 from karat.models.base import Model
 from karat.plan import Plan, PlannedTask, job_spec
 from karat.progress import Progress
-from karat.results.files import safe_name
 from karat.results.run import Run, unfinished
 from karat.shelf import Shelf
 from karat.staging import Stage
@@ -34,7 +38,8 @@ class Stopped(KaratError):
 
     def __init__(self, done: int, jobs: int, runs: list[Run]) -> None:
         self.runs = runs
-        super().__init__(f"stopped: {done} of {jobs} jobs are kept.")
+        super().__init__(f"stopped: {done} of {jobs} jobs are kept; resume finishes the rest.")
+        self.kept = f"{done} of {jobs} jobs are kept"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +65,16 @@ def work(job: Job, shelf: Shelf) -> dict[str, Any]:
     return outcome.record
 
 
+class Unsendable:
+    """Stands in worker processes for a model that cannot be sent there."""
+
+    def fit(self, *_: Any) -> Any:
+        """Say why nothing can be done here."""
+        raise ContractError("it cannot be sent to worker processes (pickled); use one worker.")
+
+    transform = predict = fit
+
+
 class Session:
     """One call of evaluate: the shelf, the run folders and the jobs that are left to do."""
 
@@ -74,7 +89,7 @@ class Session:
     def run(self) -> list[Run]:
         """Carry the plan out and return the runs, or raise Stopped with what is kept."""
         runs = self._open_runs()
-        with tempfile.TemporaryDirectory(prefix="karat-") as scratch:
+        with tempfile.TemporaryDirectory(prefix="karat-", ignore_cleanup_errors=True) as scratch:
             self.shelf = Shelf(Path(scratch) / "shelf")
             self.stage = Stage(self.shelf, self.progress, self.options.cache, Path(scratch))
             try:
@@ -91,15 +106,21 @@ class Session:
         self.progress.started(self._title(len(jobs)), len(jobs))
         try:
             ready = [self.stage.embedded(job) for job in jobs]
+            self._hold_back()
             answers = execute(ready, "karat.session:work", self.shelf, self.workers)
             with contextlib.closing(answers) as finished:
                 for job, answer in finished:
                     record = self._record(job, answer)
                     done += 1
-                    log = Path("logs", safe_name(record["task"]), f"{job.fold}.txt")
-                    self.progress.finished(record, str(Path(job.folder) / log))
+                    self.progress.finished(record, str(Run(Path(job.folder)).log(record)))
         except KeyboardInterrupt:
             raise Stopped(done, len(self.plan.jobs), list(runs.values())) from None
+
+    def _hold_back(self) -> None:
+        # who has no identity cannot be pickled; its vectors, if it has any, are made by now
+        for i, model in enumerate(self.plan.models):
+            if self.workers > 1 and self.plan.identities[model.name] is None:
+                self.shelf.put(f"model-{i}", dataclasses.replace(model, prototype=Unsendable()))
 
     def _title(self, left: int) -> str:
         plan = self.plan
@@ -133,10 +154,21 @@ class Session:
         run = unfinished(self.options.output, about, SAME) if self.options.resume else None
         if run is None:
             run = Run.create(self.options.output, about)
+        else:
+            run.replan(about["tasks"], lambda record: self._still_valid(model, record))
         for decline in self.plan.declined:
             if decline.model == model.name:
-                run.write(self._without_scores(decline.task, model, decline.reason), {})
+                run.write(self._declined(decline.task, model, decline.reason), {})
         return run
+
+    def _still_valid(self, model: Model, record: Mapping[str, Any]) -> bool:
+        """Return whether an earlier record is what the same job would give today."""
+        planned = next((p for p in self.plan.tasks if p.task.name == record["task"]), None)
+        if planned is None:
+            return True  # the task is not run this time: nothing is known against its record
+        if record["fold"] is None:
+            return False  # a decline of old: this plan says anew who declines
+        return bool(record["spec"] == job_spec(self.plan, model, planned, record["fold"]))
 
     def _about(self, model: Model) -> dict[str, Any]:
         return {
@@ -157,24 +189,10 @@ class Session:
             "tasks": [_task_about(planned) for planned in self.plan.tasks],
         }
 
-    def _without_scores(self, task: str, model: Model, reason: str) -> dict[str, Any]:
+    def _declined(self, task: str, model: Model, reason: str) -> dict[str, Any]:
         planned = next(p for p in self.plan.tasks if p.task.name == task)
-        return {
-            "spec": "",
-            "model": model.name,
-            "task": task,
-            "kind": planned.task.kind,
-            "fold": None,
-            "repeat": None,
-            "seed": None,
-            "metric": planned.task.metrics[0],
-            "status": "declined",
-            "info": reason,
-            "views": [],
-            "notes": [],
-            "history": [],
-            "utc": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
-        }
+        record = new_record("", model.name, planned.task)
+        return {**record, "status": "declined", "info": " ".join(reason.split())}
 
     # -- jobs -------------------------------------------------------------------------------
 
@@ -206,7 +224,9 @@ class Session:
             if planned.data is not None:
                 data = planned.data
                 task = dataclasses.replace(planned.task, dataset=data.name)
-                data_key = self.shelf.put(f"data-{data.fingerprint[:32]}", data)
+                # equal data under another name has other folds, so the name is part of the key
+                name = zlib.crc32(data.name.encode())
+                data_key = self.shelf.put(f"data-{data.fingerprint[:32]}-{name:08x}", data)
                 keys["task", task.name] = (self.shelf.put(f"task-{i}", task), data_key)
         return keys
 
@@ -216,10 +236,16 @@ class Session:
         if not isinstance(answer, WorkerDied):
             raise answer
         task: Task = self.shelf.get(job.task)
-        cause, said = answer.args
-        record = self._without_scores(task.name, self.shelf.get(job.model), cause)
-        record.update(status="failed", spec=job.spec, fold=job.fold, seed=job.model_seed, repeat=0)
-        Run(Path(job.folder)).write(record, {"log.txt": said})
+        repeats = next(p.repeats for p in self.plan.tasks if p.task.name == task.name)
+        record = new_record(job.spec, self.shelf.get(job.model).name, task)
+        record.update(
+            fold=job.fold,
+            repeat=repeats[job.fold],
+            seed=job.model_seed,
+            status="failed",
+            info=answer.cause,
+        )
+        Run(Path(job.folder)).write(record, {"log.txt": answer.said} if answer.said else {})
         return record
 
 
@@ -229,11 +255,14 @@ def _task_about(planned: PlannedTask) -> dict[str, Any]:
         "name": task.name,
         "kind": task.kind,
         "metrics": list(task.metrics),
+        "higher_is_better": {
+            name: get_metric(name).higher_is_better for name in task.metrics if name != "?"
+        },
         "folds": list(planned.folds),
         "dataset": data.name if data is not None else getattr(task.dataset, "name", ""),
         "fingerprint": data.fingerprint if data is not None else "",
         "modality": data.modality if data is not None else "",
-        "about": dict(data.about) if data is not None else {},
+        "about": _plain(data.about) if data is not None else {},
     }
 
 
@@ -243,9 +272,16 @@ def _versions() -> dict[str, str]:
     return {name: version(name) for name in ("numpy", "pandas", "scikit-learn", "scipy")}
 
 
-def _plain(params: Mapping[str, Any]) -> dict[str, Any]:
-    plain = (str, int, float, bool, list, dict, type(None))
-    return {k: v if isinstance(v, plain) else repr(v) for k, v in params.items()}
+def _plain(value: Any) -> Any:
+    """Return a value as JSON can hold it and gives it back; the rest becomes its text."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)
 
 
 def _count(number: int, noun: str) -> str:

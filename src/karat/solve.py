@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from karat.dataset import Dataset
-from karat.errors import ContractError, Declined
+from karat.errors import Declined
 from karat.heads.answers import ask
 from karat.models.base import Model
 from karat.predictions import Predictions
@@ -115,9 +115,6 @@ class Probed:
                 return self.vectors_
         encoder = self.encoder_ if self.ready is None else self.model.fresh(self.seed, test.kind)
         vectors = embed(encoder, test, self.model.name, self.dimensions)
-        if vectors.matrix.dtype != self.vectors_.matrix.dtype:
-            raise ContractError(
-                f"{self.model.name}.transform returned {vectors.matrix.dtype} for the test items "
-                f"and {self.vectors_.matrix.dtype} for the train items."
-            )
-        return replace(vectors, vocabulary=self.vectors_.vocabulary)
+        # whole numbers in one fold and fractions in the other are still the same encoder's
+        matrix = vectors.matrix.astype(self.vectors_.matrix.dtype, copy=False)
+        return replace(vectors, matrix=matrix, vocabulary=self.vectors_.vocabulary)

@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 
 from karat.dataset import Dataset
-from karat.errors import DataError, DefinitionError
+from karat.draws import draw
+from karat.errors import ContractError, DataError, DefinitionError
 from karat.registry import build, splitter, splitters
 
 
@@ -32,19 +33,46 @@ class Fold:
 def split(data: Dataset, how: Mapping[str, Any], seed: int) -> list[Fold]:
     """Return the folds of a data set under a split definition such as ``{"use": "kfold"}``.
 
-    The same seed and data set name give the same folds, whoever asks.
+    The same seed and data set name give the same folds, whoever asks. The rows of a fold's two
+    sides are different ones, or, with nothing held out, the same ones.
     """
+    if seed < 0:
+        raise DefinitionError(f"the seed is a whole number of 0 or more, not {seed}.")
     params = {name: value for name, value in how.items() if name != "use"}
     rng = np.random.default_rng([seed, zlib.crc32(f"split {data.name}".encode())])
     part = splitters.get(how["use"])
-    folds = list(build(f'split "{how["use"]}"', part, params, {"data": data, "rng": rng}))
-    for fold in folds:
-        if not len(fold.train) or not len(fold.test):
-            raise DataError(
-                f"{data.name}: the split leaves {len(fold.train)} questions to train on and "
-                f"{len(fold.test)} to test; use fewer folds or more rows."
-            )
+    made = build(f'split "{how["use"]}"', part, params, {"data": data, "rng": rng})
+    folds = [_checked(data, fold) for fold in made]
+    if not folds:
+        raise DataError(f'{data.name}: the split "{how["use"]}" makes no folds.')
     return folds
+
+
+def _checked(data: Dataset, fold: Any) -> Fold:
+    try:
+        fold = fold if isinstance(fold, Fold) else Fold(*fold)
+    except TypeError as error:
+        raise ContractError(f"a splitter yields a Fold or (train, test): {error}.") from error
+    sides = [np.asarray(side) for side in (fold.train, fold.test)]
+    named = []
+    for side in sides:
+        if not len(side):
+            raise DataError(
+                f"{data.name}: the split leaves {len(sides[0])} questions to train on and "
+                f"{len(sides[1])} to test; use fewer folds or more rows."
+            )
+        if side.dtype.kind not in "iu":
+            raise DataError(f"{data.name}: a split names rows by whole numbers, not {side[0]!r}.")
+        if side.min() < 0 or side.max() >= len(data):
+            raise DataError(f"{data.name} has rows 0 to {len(data) - 1}; the split names others.")
+        named.append(np.zeros(len(data), dtype=bool))
+        named[-1][side] = True
+        if named[-1].sum() < len(side):
+            raise DataError(f"{data.name}: the split names a row twice on one side.")
+    both = named[0] & named[1]
+    if both.any() and not (named[0] == named[1]).all():
+        raise DataError(f"{data.name}: the split both trains on and tests row {np.argmax(both)}.")
+    return Fold(sides[0].astype(np.intp), sides[1].astype(np.intp), fold.repeat)
 
 
 @splitter("all")
@@ -67,8 +95,8 @@ def kfold(
 
     ``balanced`` first draws as many questions of each class as the rarest has, anew each repeat.
     """
-    if folds < 2 or repeats < 1:
-        raise DefinitionError(f"kfold needs 2 folds and 1 repeat or more, not {folds}, {repeats}.")
+    _check_whole("kfold: folds", folds, 2)
+    _check_whole("kfold: repeats", repeats, 1)
     for repeat, seed in enumerate(_seeds(rng, repeats)):
         rows = _balanced(data, np.random.default_rng(seed)) if balanced else np.arange(len(data))
         part = data.take(rows)
@@ -85,14 +113,22 @@ def holdout(
     repeats: int = 1,
     stratified: bool | None = None,
 ) -> Iterator[Fold]:
-    """Hold a share of the questions out, or train on a fixed number of rows and test the rest."""
-    if not 0 < test < 1:
-        raise DefinitionError(f"holdout: test is a share between 0 and 1, not {test}.")
+    """Hold a share of the questions out, or train on a fixed number of rows and test the rest.
+
+    The train side has every class, where that can be; groups stay whole, so that with them it may
+    have fewer rows than asked for.
+    """
+    if not isinstance(test, int | float) or not 0 < test < 1:
+        raise DefinitionError(f"holdout: test is a share between 0 and 1, not {test!r}.")
+    _check_whole("holdout: repeats", repeats, 1)
+    if train_rows is not None:
+        _check_whole("holdout: train_rows", train_rows, 1)
     wanted = train_rows if train_rows is not None else round(len(data) * (1 - test))
     if not 0 < wanted < len(data):
         raise DataError(f"{data.name}: cannot train on {wanted} of {len(data)} questions.")
     for repeat, seed in enumerate(_seeds(rng, repeats)):
-        train = _draw(data, wanted, stratified, np.random.default_rng(seed))
+        classes = data.truth if _by_class(data, stratified) else None
+        train = draw(len(data), wanted, np.random.default_rng(seed), classes, data.group)
         yield Fold(train, np.setdiff1d(np.arange(len(data)), train), repeat)
 
 
@@ -100,14 +136,22 @@ def holdout(
 def fixed(
     data: Dataset,
     test: Sequence[int] | None = None,
-    folds: Sequence[Mapping[str, Sequence[int]]] | None = None,
+    train: Sequence[int] | None = None,
+    folds: Sequence[Mapping[str, Any]] | None = None,
 ) -> Iterator[Fold]:
-    """Use the parts that came with the data, the given test rows, or lists of train and test."""
+    """Use the parts that came with the data, the given rows, or a list of folds of such rows.
+
+    Where only the test rows are given, all others teach.
+    """
     if folds is not None:
-        for fold in folds:
-            yield _given(data, fold["test"], fold.get("train"))
+        for number, fold in enumerate(folds):
+            strange = [name for name in fold if name not in ("train", "test", "repeat")]
+            if strange or "test" not in fold:
+                what = f'"{strange[0]}"' if strange else 'nothing under "test"'
+                raise DefinitionError(f"fixed: fold {number} has {what}; say train and test rows.")
+            yield _given(data, fold["test"], fold.get("train"), fold.get("repeat", 0))
     elif test is not None:
-        yield _given(data, test, None)
+        yield _given(data, test, train)
     elif data.part is None:
         raise DataError(
             f"{data.name} does not come split: give the split its test rows, "
@@ -117,13 +161,26 @@ def fixed(
         yield Fold(np.flatnonzero(data.part == "train"), np.flatnonzero(data.part == "test"))
 
 
-def _given(data: Dataset, test: Iterable[int], train: Iterable[int] | None) -> Fold:
-    rows = np.asarray(list(test), dtype=int)
-    rest = np.setdiff1d(np.arange(len(data)), rows) if train is None else np.asarray(list(train))
-    for side in (rows, rest):
-        if len(side) and (side.min() < 0 or side.max() >= len(data)):
-            raise DataError(f"{data.name} has rows 0 to {len(data) - 1}; the split names others.")
-    return Fold(rest.astype(int), rows)
+def _given(
+    data: Dataset, test: Iterable[int], train: Iterable[int] | None, repeat: int = 0
+) -> Fold:
+    rows = np.array(list(test))
+    rest = np.setdiff1d(np.arange(len(data)), rows) if train is None else np.array(list(train))
+    return Fold(rest, rows, repeat)
+
+
+def _check_whole(what: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise DefinitionError(f"{what} is a whole number of {least} or more, not {value!r}.")
+
+
+def _by_class(data: Dataset, stratified: bool | None) -> bool:
+    if stratified and data.kind != "classes":
+        raise DefinitionError(
+            f"{data.name}: only classes can be stratified, not {data.kind}; "
+            f"leave stratified out or say false."
+        )
+    return data.kind == "classes" if stratified is None else bool(stratified)
 
 
 def _seeds(rng: np.random.Generator, repeats: int) -> list[int]:
@@ -145,10 +202,10 @@ def _balanced(data: Dataset, rng: np.random.Generator) -> np.ndarray:
 
 def _cut(
     data: Dataset, folds: int, stratified: bool | None, seed: int
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+) -> list[tuple[np.ndarray, np.ndarray]]:
     from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
-    by_class = data.kind == "classes" if stratified is None else stratified
+    by_class = _by_class(data, stratified)
     units = len(data) if data.group is None else len(pd.unique(data.group))
     if units < folds:
         what = "questions" if data.group is None else "groups"
@@ -167,29 +224,5 @@ def _cut(
     with warnings.catch_warnings():
         # a class rarer than the number of folds is the data's way, not a mistake
         warnings.simplefilter("ignore", UserWarning)
-        yield from cutter.split(np.zeros(len(data)), codes, groups)
-
-
-def _draw(
-    data: Dataset, wanted: int, stratified: bool | None, rng: np.random.Generator
-) -> np.ndarray:
-    if data.group is not None:
-        codes = pd.factorize(data.group)[0]
-        order = rng.permutation(codes.max() + 1)
-        sizes = np.cumsum(np.bincount(codes)[order])
-        count = max(1, int(np.searchsorted(sizes, wanted, side="right")))
-        return np.flatnonzero(np.isin(codes, order[: min(count, len(order) - 1)]))
-    by_class = data.kind == "classes" if stratified is None else stratified
-    shuffled = rng.permutation(len(data))
-    if not by_class or wanted < len(data.classes):
-        return np.sort(shuffled[:wanted])
-    # interleave the classes in proportion: each question's place is its share of its class
-    codes = pd.factorize(data.truth)[0][shuffled]
-    counts = np.bincount(codes)
-    place = np.empty(len(data))
-    for code, count in enumerate(counts):
-        place[codes == code] = (np.arange(count) + 0.5) / count
-    first = np.zeros(len(data), dtype=bool)
-    first[np.unique(codes, return_index=True)[1]] = True
-    order = np.lexsort((place, ~first))
-    return np.sort(shuffled[order[:wanted]])
+        cuts = list(cutter.split(np.zeros(len(data)), codes, groups))
+    return cuts

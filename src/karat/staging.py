@@ -5,18 +5,20 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from karat.cache import VectorCache
 from karat.dataset import Dataset
 from karat.execute import one_thread
 from karat.fingerprints import fingerprint
 from karat.folders import cache_folder
-from karat.job import Job
+from karat.job import Broken, Job
 from karat.models.base import Model
-from karat.models.identity import identity
+from karat.models.identity import identity_of
 from karat.progress import Progress
 from karat.shelf import Shelf
 from karat.vectors import check_vectors
@@ -28,13 +30,14 @@ class Stage:
     def __init__(self, shelf: Shelf, progress: Progress, keep: bool, scratch: Path) -> None:
         self.shelf = shelf
         self.progress = progress
-        self.cache = VectorCache(cache_folder() if keep else scratch)
+        self.spare = VectorCache(scratch)
+        self.cache = VectorCache(cache_folder()) if keep else self.spare
         self._made: dict[tuple[str, str], dict[str, Any]] = {}
 
     def embedded(self, job: Job) -> Job:
         """Return the job with the place of its vectors, or with why they could not be made."""
         model: Model = self.shelf.get(job.model)
-        if not model.stateless:
+        if job.broken is not None or not model.stateless:
             return job
         pair = (job.model, job.dataset)
         if pair not in self._made:
@@ -48,29 +51,42 @@ class Stage:
         try:
             encoder = model.fresh(seed, data.kind)
             # a model that cannot be told apart from its changed self is not kept between runs
-            who = identity(dataclasses.replace(model, prototype=encoder)) or os.urandom(16).hex()
+            who = identity_of(encoder) or os.urandom(16).hex()
             places = {"vectors": self._vectors(encoder, who, model, data)}
             if data.kind == "items" and hasattr(encoder, "vocabulary"):
-                places["vocabulary"] = self._vocabulary(encoder, who)
+                places["vocabulary"] = self._vocabulary(encoder, who, model)
             return places
-        except (Exception, SystemExit):
-            return {"broken": traceback.format_exc()}
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            return {"broken": Broken.by(error)}
         finally:
             self.progress.embedded(model.name, data.name, time.perf_counter() - begun)
 
     def _vectors(self, encoder: Any, who: str, model: Model, data: Dataset) -> str:
         key = VectorCache.key("vectors", who, fingerprint(data.items))
-        if self.cache.get(key) is None:
-            values = encoder.transform(data.items)
-            matrix = check_vectors(values, len(data.items), f"{model.name}.transform")
-            about = {"model": model.name, "dataset": data.name, "shape": list(matrix.shape)}
-            self.cache.put(key, matrix, about)
-        return str(self.cache.folder(key))
+        if self.cache.get(key) is not None:
+            return str(self.cache.folder(key))
+        values = encoder.transform(data.items)
+        matrix = check_vectors(values, len(data.items), f"{model.name}.transform")
+        about = {"model": model.name, "dataset": data.name, "shape": list(matrix.shape)}
+        return self._keep(key, matrix, about)
 
-    def _vocabulary(self, encoder: Any, who: str) -> str:
+    def _vocabulary(self, encoder: Any, who: str, model: Model) -> str:
         key = VectorCache.key("vocabulary", who)
-        if self.cache.get(key) is None:
-            ids, matrix = encoder.vocabulary()
-            about = {"model": type(encoder).__name__, "dataset": "", "shape": list(matrix.shape)}
-            self.cache.put(key, matrix, {**about, "ids": [str(i) for i in ids]})
-        return str(self.cache.folder(key))
+        if self.cache.get(key) is not None:
+            return str(self.cache.folder(key))
+        ids, values = encoder.vocabulary()
+        matrix = check_vectors(values, len(ids), f"{model.name}.vocabulary")
+        about = {"model": model.name, "dataset": "", "shape": list(matrix.shape)}
+        whole = [i if isinstance(i, int) else str(i) for i in np.asarray(ids, dtype=object)]
+        return self._keep(key, matrix, {**about, "ids": whole})
+
+    def _keep(self, key: str, matrix: np.ndarray, about: Mapping[str, Any]) -> str:
+        try:
+            return str(self.cache.put(key, matrix, about))
+        except OSError:
+            if self.cache is self.spare:
+                raise
+            # the cache cannot be written: the vectors live as long as the run
+            return str(self.spare.put(key, matrix, about))

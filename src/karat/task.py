@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any
 
 from karat.dataset import Dataset
@@ -50,16 +52,13 @@ class Task:
     description: str = ""
 
     def __post_init__(self) -> None:
-        if not str(self.name).strip():
-            raise DefinitionError("a task needs a name.")
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise DefinitionError(f"a task needs a name, a text; {self.name!r} is none.")
         if not isinstance(self.dataset, Dataset | str) and not callable(self.dataset):
             raise DefinitionError(
                 f'task "{self.name}": dataset is a Dataset or a name, not '
                 f"{type(self.dataset).__name__}; make one with karat.Dataset.from_table."
             )
-        if isinstance(self.metrics, str):
-            object.__setattr__(self, "metrics", (self.metrics,))
-        object.__setattr__(self, "metrics", tuple(self.metrics))
         for name in ("probe", "split"):
             object.__setattr__(
                 self, name, _used(f'task "{self.name}": {name}', getattr(self, name))
@@ -69,16 +68,42 @@ class Task:
                 f'task "{self.name}": missing is "ignore" or "penalise", not "{self.missing}".'
                 + did_you_mean(self.missing, MISSING)
             )
-        self._check_corruptions()
+        rows = self.max_rows
+        if rows is not None and (not isinstance(rows, Integral) or rows is True or rows < 1):
+            raise DefinitionError(
+                f'task "{self.name}": max_rows is a whole number of 1 or more, not {rows!r}.'
+            )
+        object.__setattr__(self, "metrics", self._checked_metrics())
+        object.__setattr__(self, "corruptions", self._checked_corruptions())
 
-    def _check_corruptions(self) -> None:
+    def _checked_metrics(self) -> tuple[str, ...]:
+        given: Any = (self.metrics,) if isinstance(self.metrics, str) else self.metrics
+        if isinstance(given, Mapping) or not isinstance(given, Iterable):
+            raise DefinitionError(f'task "{self.name}": metrics is a list of names, not {given!r}.')
+        metrics = tuple(dict.fromkeys(given))
+        for metric in metrics:
+            if not isinstance(metric, str):
+                raise DefinitionError(
+                    f'task "{self.name}": {metric!r} is not the name of a metric.'
+                )
+        return metrics
+
+    def _checked_corruptions(self) -> dict[str, tuple[float, ...]]:
+        where = f'task "{self.name}": corruptions'
+        if not isinstance(self.corruptions, Mapping):
+            raise DefinitionError(f"{where}: write {{name: [severities]}}.")
         chosen = {}
-        for name, severities in dict(self.corruptions).items():
-            values = [severities] if isinstance(severities, int | float) else list(severities)
-            if any(value < 0 for value in values):
-                raise DefinitionError(f'task "{self.name}": {name}: a severity is 0 or more.')
-            chosen[name] = tuple(float(value) for value in values)
-        object.__setattr__(self, "corruptions", chosen)
+        for name, given in self.corruptions.items():
+            several = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
+            values: list[Any] = list(given) if several else [given]
+            for value in values:
+                number = isinstance(value, Real) and not isinstance(value, bool)
+                if not number or not 0 <= value < math.inf:
+                    raise DefinitionError(
+                        f"{where}: {name}: a severity is a number of 0 or more, not {value!r}."
+                    )
+            chosen[name] = tuple(dict.fromkeys(float(value) for value in values))
+        return chosen
 
 
 def _used(where: str, value: Any) -> dict[str, Any]:
@@ -97,6 +122,16 @@ class Suite:
     tasks: tuple[Task, ...]
     models: tuple[str, ...] = ()
     description: str = ""
+
+    def __post_init__(self) -> None:
+        for task in self.tasks:
+            if not isinstance(task, Task):
+                raise DefinitionError(
+                    f'suite "{self.name}": {task!r} is not a karat.Task; '
+                    f"karat.suite(NAME) finds tasks by their names."
+                )
+        object.__setattr__(self, "tasks", tuple(self.tasks))
+        object.__setattr__(self, "models", tuple(self.models))
 
     def __iter__(self) -> Iterator[Task]:
         return iter(self.tasks)

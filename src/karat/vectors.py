@@ -23,7 +23,8 @@ DENSE_LIMIT = 4 * 2**30
 class Vectors:
     """The vectors of some items: row i of the matrix belongs to the item at ``rows[i]``.
 
-    ``vocabulary`` is the encoder's own whole stock of ids and vectors, where it has one.
+    The rows ascend. ``vocabulary`` is the encoder's own whole stock of ids and vectors, where it
+    has one.
     """
 
     matrix: np.ndarray
@@ -32,17 +33,19 @@ class Vectors:
 
     def at(self, positions: np.ndarray) -> np.ndarray:
         """Return the vectors of items by their position in the data set; a miss is an error."""
-        found = np.searchsorted(self.rows, positions)
-        lost = (found >= len(self.rows)) | (
-            self.rows[np.minimum(found, len(self.rows) - 1)] != positions
-        )
-        if lost.any():
-            raise KeyError(f"no vector was computed for the item at {positions[lost][0]}.")
-        return np.asarray(self.matrix[found])
+        return np.asarray(self.matrix[self._places(positions)])
 
     def known(self, positions: np.ndarray) -> np.ndarray:
         """Return which of these items the encoder knows."""
-        return ~np.isnan(self.at(positions)[:, 0])
+        return ~np.isnan(self.matrix[self._places(positions), 0])
+
+    def _places(self, positions: np.ndarray) -> np.ndarray:
+        places = np.searchsorted(self.rows, positions)
+        # one past the end is a miss as well; -1 would be numpy's last row
+        lost = np.append(self.rows, -1)[places] != positions
+        if lost.any():
+            raise KeyError(f"no vector was computed for the item at {positions[lost][0]}.")
+        return places
 
     def of(self, data: Dataset, field: str) -> np.ndarray:
         """Return one vector per question: the item's, or a bag's weighted mean of known items."""
@@ -72,18 +75,8 @@ def check_vectors(values: Any, items: int, name: str) -> np.ndarray:
     >>> check_vectors([[1, 2], [3, 4]], 2, "mine").dtype
     dtype('float32')
     """
-    if hasattr(values, "toarray"):
-        size = values.shape[0] * values.shape[1] * values.dtype.itemsize
-        if size > DENSE_LIMIT:
-            raise ContractError(
-                f"{name} returned a sparse matrix of {values.shape[0]} × {values.shape[1]}, "
-                f"{size / 2**30:.1f} GB when dense; lower its number of dimensions."
-            )
-        values = values.toarray()
-    if hasattr(values, "detach"):
-        values = values.detach().cpu().numpy()
     try:
-        matrix = np.asarray(values)
+        matrix = _array(values, name)
         if matrix.dtype not in (np.float32, np.float64):
             matrix = matrix.astype(np.float32)
     except (TypeError, ValueError) as error:
@@ -98,6 +91,29 @@ def check_vectors(values: Any, items: int, name: str) -> np.ndarray:
         raise ContractError(f"{name} returned vectors without a single dimension.")
     _check_finite(matrix, name)
     return np.ascontiguousarray(matrix)
+
+
+def _array(values: Any, name: str) -> np.ndarray:
+    """Return a dense array of what may be sparse, masked, a tensor, a frame or nested lists."""
+    if hasattr(values, "toarray"):
+        size = int(np.prod(values.shape)) * values.dtype.itemsize
+        if size > DENSE_LIMIT:
+            raise ContractError(
+                f"{name} returned a sparse matrix of {' × '.join(map(str, values.shape))}, "
+                f"{size / 2**30:.1f} GB when dense; lower its number of dimensions."
+            )
+        values = values.toarray()
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+        # numpy has no bfloat16
+        values = (values.float() if "bfloat16" in str(values.dtype) else values).numpy()
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(float), np.nan)
+    array = np.asarray(values)
+    written = array.dtype == object and any(isinstance(cell, str) for cell in array.flat)
+    if array.dtype.kind in "USmMcV" or written:
+        raise TypeError(f"they are {'text' if written else array.dtype}")
+    return array
 
 
 def _check_finite(matrix: np.ndarray, name: str) -> None:
@@ -120,7 +136,8 @@ def _check_finite(matrix: np.ndarray, name: str) -> None:
 def fit_embed(encoder: Any, train: Dataset, name: str) -> Vectors:
     """Fit an encoder on the items the train questions mention, and embed those items.
 
-    The truth is passed on where each item is asked about exactly once and it is not hidden.
+    The truth is passed on where it is not hidden and each item has one; an item of two questions
+    with unlike answers has none.
     """
     rows = train.mentioned()
     items = train.items.iloc[rows]
@@ -152,6 +169,10 @@ def _truth_of_items(train: Dataset, rows: np.ndarray) -> np.ndarray | None:
     if train.truth is None or len(train.fields) != 1 or train.kind == "items":
         return None
     asked = train.mentions(train.fields[0]).rows
-    if len(asked) != len(rows) or len(asked) != len(train):
+    if len(asked) != len(train):
         return None
-    return np.asarray(train.truth)[np.argsort(asked)]
+    truth = np.empty(len(train.items), dtype=train.truth.dtype)
+    truth[asked] = train.truth
+    if not (truth[asked] == train.truth).all():
+        return None
+    return truth[rows]

@@ -10,6 +10,9 @@ from karat.dataset import Dataset
 from karat.errors import ContractError
 from karat.predictions import Predictions, as_text
 
+#: how far from 1 the sum of a row of probabilities may be
+TOLERANCE = 1e-3
+
 
 def ask(estimator: Any, X: Any, test: Dataset, name: str) -> Predictions:
     """Return what a fitted estimator answers to the test questions, checked and aligned.
@@ -30,14 +33,14 @@ def ask(estimator: Any, X: Any, test: Dataset, name: str) -> Predictions:
             truth=np.asarray(test.truth),
             group=test.group,
         )
-    classes = tuple(as_text(np.array(test.classes, dtype=object)).tolist())
+    labels = _labels(answers, test, f"{name}.predict returned")
     return Predictions(
-        predictions=as_text(answers),
+        predictions=labels,
         truth=np.asarray(test.truth),
         answers="classes",
         truths="classes",
-        classes=classes,
-        probabilities=_probabilities(estimator, X, as_text(answers), classes),
+        classes=tuple(as_text(test.classes)),
+        probabilities=_probabilities(estimator, X, labels, test),
         group=test.group,
     )
 
@@ -47,7 +50,7 @@ def baseline(truth: np.ndarray, test: Dataset) -> Predictions:
     if test.kind != "classes":
         values = np.full(len(test), float(np.mean(truth)))
         return Predictions(predictions=values, truth=np.asarray(test.truth), group=test.group)
-    classes = tuple(str(label) for label in test.classes)
+    classes = tuple(as_text(test.classes))
     seen = as_text(truth)
     shares = np.array([np.mean(seen == label) for label in classes])
     return Predictions(
@@ -61,29 +64,42 @@ def baseline(truth: np.ndarray, test: Dataset) -> Predictions:
     )
 
 
-def _probabilities(
-    estimator: Any, X: Any, answers: np.ndarray, classes: tuple[str, ...]
-) -> np.ndarray:
-    full = np.zeros((len(answers), len(classes)))
-    column = {label: i for i, label in enumerate(classes)}
+def _labels(values: np.ndarray, test: Dataset, what: str) -> np.ndarray:
+    """Return labels as the data set writes them; ``1.0`` stands for the class ``1``."""
+    texts = as_text(test.classes)
+    written = {**dict(zip(test.classes, texts, strict=True)), **{text: text for text in texts}}
+    names: dict[Any, str] = {}
+    for value in dict.fromkeys(values.tolist()):
+        name = written.get(str(value), written.get(value))
+        if name is None:
+            known = ", ".join(texts[:10])
+            raise ContractError(f'{what} "{value}", which is none of the classes {known}.')
+        names[value] = name
+    return np.array([names[value] for value in values.tolist()], dtype=object)
+
+
+def _probabilities(estimator: Any, X: Any, answers: np.ndarray, test: Dataset) -> np.ndarray:
+    full = np.zeros((len(test), len(test.classes)))
+    column = {label: i for i, label in enumerate(as_text(test.classes))}
     if not hasattr(estimator, "predict_proba"):
-        strange = [label for label in answers if label not in column]
-        if strange:
-            raise ContractError(
-                f'predict returned "{strange[0]}", which is none of the classes '
-                f"{', '.join(classes[:10])}."
-            )
-        full[np.arange(len(answers)), [column[label] for label in answers]] = 1.0
+        full[np.arange(len(test)), [column[label] for label in answers]] = 1.0
         return full
-    given = np.asarray(estimator.predict_proba(X), dtype=float)
-    labels = as_text(np.asarray(getattr(estimator, "classes_", classes)))
-    if given.shape != (len(answers), len(labels)):
+    given = _finite(np.asarray(estimator.predict_proba(X)), "predict_proba")
+    classes = np.asarray(getattr(estimator, "classes_", as_text(test.classes)))
+    if given.shape != (len(test), len(classes)):
         raise ContractError(
-            f"predict_proba returned the shape {given.shape} for {len(answers)} questions "
-            f"and {len(labels)} classes."
+            f"predict_proba returned the shape {given.shape} for {len(test)} questions "
+            f"and {len(classes)} classes."
         )
-    full[:, [column[label] for label in labels]] = given
-    return _finite(full, "predict_proba")
+    sums = given.sum(axis=1)
+    if given.min() < -TOLERANCE or np.abs(sums - 1).max() > TOLERANCE:
+        row = int(np.argmax(np.maximum(np.abs(sums - 1), -given.min(axis=1))))
+        raise ContractError(
+            f"predict_proba returned {given[row].tolist()} (row {row}); probabilities are 0 or "
+            f"more and sum to 1."
+        )
+    full[:, [column[label] for label in _labels(classes, test, "classes_ holds")]] = given
+    return full
 
 
 def _finite(values: np.ndarray, what: str) -> np.ndarray:

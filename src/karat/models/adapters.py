@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.errors import ContractError
-from karat.models.base import Model, StatelessEncoder
+from karat.dataset import MODALITIES
+from karat.errors import ContractError, KaratError, did_you_mean
+from karat.models.base import Model, StatelessEncoder, tags_of
 from karat.models.vector_file import SUFFIXES, KnownVectors, VectorFile
 
 
@@ -74,32 +75,30 @@ def is_vector_file(text: str) -> bool:
     >>> is_vector_file("rdf2vec.txt"), is_vector_file("onehot")
     (True, False)
     """
-    lowered = text.lower()
-    return any(
-        lowered.endswith(ending) for suffix in SUFFIXES for ending in (suffix, suffix + ".gz")
-    )
+    lowered = text.lower().removesuffix(".gz")
+    return lowered.endswith(SUFFIXES)
 
 
 def _instance(cls: type) -> Any:
     try:
         return cls()
-    except TypeError as error:
+    except KaratError:
+        raise
+    except Exception as error:
         raise ContractError(
-            f"{cls.__name__} cannot be made without arguments ({error}); pass an instance."
+            f"{cls.__name__} cannot be made without arguments ({type(error).__name__}: {error}); "
+            f"pass an instance."
         ) from error
 
 
 def _wrapped(thing: Any) -> Any:
+    # tables of vectors come first: a data frame, too, has a method called transform
+    if (known := _known_vectors(thing)) is not None:
+        return known
     if hasattr(thing, "transform") or (hasattr(thing, "predict") and hasattr(thing, "fit")):
         return thing
-    if hasattr(thing, "encode") and callable(thing.encode):
+    if callable(getattr(thing, "encode", None)):
         return EncodeEncoder(thing)
-    if hasattr(thing, "key_to_index") and hasattr(thing, "vectors"):
-        return KnownVectors(list(thing.key_to_index), np.asarray(thing.vectors))
-    if isinstance(thing, Mapping) and thing:
-        return KnownVectors(list(thing), np.array([np.asarray(v) for v in thing.values()]))
-    if isinstance(thing, pd.DataFrame):
-        return KnownVectors(list(thing.index), thing.to_numpy())
     if callable(thing):
         return FunctionEncoder(thing)
     raise ContractError(
@@ -108,34 +107,58 @@ def _wrapped(thing: Any) -> Any:
     )
 
 
-def _role(prototype: Any) -> str:
-    from sklearn.base import is_classifier, is_regressor
+def _known_vectors(thing: Any) -> KnownVectors | None:
+    if isinstance(thing, pd.DataFrame):
+        return KnownVectors(list(thing.index), thing.to_numpy())
+    if isinstance(thing, Mapping):
+        rows = [np.asarray(vector) for vector in thing.values()]
+        shapes = {row.shape for row in rows}
+        if len(shapes) != 1 or rows[0].ndim != 1:
+            found = ", ".join(sorted(str(shape) for shape in shapes)) or "none"
+            raise ContractError(
+                f"a mapping of vectors needs vectors of one length; found the shapes: {found}."
+            )
+        return KnownVectors(list(thing), np.stack(rows))
+    if hasattr(thing, "key_to_index") and hasattr(thing, "vectors"):
+        # the order of the keys is not promised to be that of the rows
+        ids, rows = list(thing.key_to_index), list(thing.key_to_index.values())
+        return KnownVectors(ids, np.asarray(thing.vectors)[rows])
+    return None
 
-    if hasattr(prototype, "__sklearn_tags__") and (
-        is_classifier(prototype) or is_regressor(prototype)
-    ):
+
+def _role(prototype: Any) -> str:
+    if getattr(tags_of(prototype), "estimator_type", None) in ("classifier", "regressor"):
         return "predictor"
     return "encoder" if hasattr(prototype, "transform") else "predictor"
 
 
 def _name(thing: Any) -> str:
     if isinstance(thing, VectorFile):
-        return Path(thing.path).name.split(".")[0]
+        return Path(thing.path).name.split(".")[0] or Path(thing.path).name
     name = getattr(thing, "__name__", None) or getattr(thing, "name", None)
     return name if isinstance(name, str) and name != "<lambda>" else type(thing).__name__
 
 
 def _takes(prototype: Any) -> tuple[str, ...] | None:
     takes = getattr(prototype, "takes", None)
-    return None if takes is None else tuple([takes] if isinstance(takes, str) else takes)
+    if takes is None:
+        return None
+    found = tuple([takes] if isinstance(takes, str) else takes)
+    for modality in found:
+        if modality not in MODALITIES:
+            raise ContractError(
+                f'{type(prototype).__name__} takes "{modality}", which is none of '
+                f"{', '.join(MODALITIES)}.{did_you_mean(str(modality), MODALITIES)}"
+            )
+    return found
 
 
 def _params(prototype: Any) -> dict[str, Any]:
     if not hasattr(prototype, "get_params"):
         return {}
-    plain = (str, int, float, bool, type(None))
+    plain = (str, int, float, bool)
     own = prototype.get_params(deep=False)
-    return {k: v for k, v in own.items() if isinstance(v, plain) and v is not None}
+    return {name: value for name, value in own.items() if isinstance(value, plain)}
 
 
 def _version(thing: Any) -> str:
@@ -144,5 +167,5 @@ def _version(thing: Any) -> str:
     root = type(thing).__module__.partition(".")[0]
     try:
         return metadata.version({"sklearn": "scikit-learn"}.get(root, root))
-    except metadata.PackageNotFoundError:
+    except (metadata.PackageNotFoundError, ValueError):
         return ""

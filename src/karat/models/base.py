@@ -65,28 +65,52 @@ class Model:
             return False
         if not hasattr(self.prototype, "fit"):
             return True
-        if not hasattr(self.prototype, "__sklearn_tags__"):
-            return False
-        return not self.prototype.__sklearn_tags__().requires_fit
+        told = tags_of(self.prototype)
+        return told is not None and not told.requires_fit
 
     def fresh(self, seed: int, kind: str) -> Any:
-        """Return an unfitted copy; its parameters ``random_state`` and ``kind`` are filled in."""
-        offers = {"random_state": seed % (2**31 - 1), "kind": kind}
-        params: dict[str, Any] = getattr(self.prototype, "get_params", dict)()
-        filled = {
-            name: offers[name.rpartition("__")[2]]
-            for name in params
-            if name.rpartition("__")[2] == "random_state" or name == "kind"
-        }
+        """Return an unfitted copy with its ``random_state`` set, those of its parts too.
+
+        A parameter ``kind`` that was left open is told what the truth is.
+        """
+        filled = self._filled(seed % (2**31 - 1), kind)
         if self.stateless and not filled:
             return self.prototype
         made = _copy(self.prototype)
-        return made.set_params(**filled) if filled else made
+        if hasattr(made, "set_params"):
+            return made.set_params(**filled)
+        for name, value in filled.items():
+            setattr(made, name, value)
+        return made
+
+    def _filled(self, seed: int, kind: str) -> dict[str, Any]:
+        if hasattr(self.prototype, "get_params"):
+            params = self.prototype.get_params()
+        else:
+            params = getattr(self.prototype, "__dict__", {})
+        seeds = {name: seed for name in params if name.rpartition("__")[2] == "random_state"}
+        open_kind = "kind" in params and params["kind"] is None
+        return {**seeds, "kind": kind} if open_kind else seeds
+
+
+def tags_of(thing: Any) -> Any | None:
+    """Return what an object tells about itself in scikit-learn's way, or nothing.
+
+    >>> tags_of(StatelessEncoder()).requires_fit
+    False
+    """
+    try:
+        return thing.__sklearn_tags__()
+    except Exception:  # a mixin without BaseEstimator has the method and fails inside it
+        return None
 
 
 def _copy(prototype: Any) -> Any:
-    if hasattr(prototype, "get_params") and not isinstance(prototype, type):
-        from sklearn.base import clone
+    from sklearn.base import clone
 
+    if not hasattr(prototype, "get_params"):
+        return copy.deepcopy(prototype)
+    try:
         return clone(prototype)
-    return copy.deepcopy(prototype)
+    except (RuntimeError, TypeError):  # its __init__ changes what it is given
+        return copy.deepcopy(prototype)

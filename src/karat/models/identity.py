@@ -7,15 +7,21 @@ vectors of one are never taken for those of the other.
 from __future__ import annotations
 
 import hashlib
+import io
 import sys
-from functools import cache
+from collections.abc import Iterable
+from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import cloudpickle
 
+from karat.errors import KaratError
 from karat.models.base import Model
+
+_BY_VALUE = ("__main__", "__mp_main__")
 
 
 def identity(model: Model) -> str | None:
@@ -23,78 +29,174 @@ def identity(model: Model) -> str | None:
 
     Unequal hashes may belong to equal models (a cache miss); the reverse cannot happen.
     """
+    return identity_of(model.prototype)
+
+
+def identity_of(thing: Any) -> str | None:
+    """Return a hash of an object or function with its code, or nothing if it cannot be pickled.
+
+    >>> identity_of(sorted) == identity_of(sorted) != identity_of(sum)
+    True
+    """
+    own = callable(getattr(thing, "fingerprint", None)) and not isinstance(thing, type)
+    described = _Description()
+    try:
+        # an object that tells its own content is not pickled, only its class is
+        described.dump(type(thing) if own else thing)
+        described.digest.update(str(thing.fingerprint()).encode() if own else b"")
+    except KaratError:
+        raise
+    except Exception:  # what cannot be pickled has no identity: nothing is kept for it
+        return None
+    for part in [*_code(described.modules), *map(_file, _values(thing))]:
+        described.digest.update(part.encode() + b"\0")
+    return described.digest.hexdigest()
+
+
+class _Description(cloudpickle.Pickler):
+    """Pickles into a hash, the same tomorrow as today, and notes all modules that take part."""
+
+    def __init__(self) -> None:
+        self.digest = hashlib.sha256()
+        self.modules: set[str] = set()
+        super().__init__(_Sink(self.digest), protocol=4)
+
+    def reducer_override(self, thing: Any) -> Any:
+        if isinstance(thing, CodeType):
+            return str, (_instructions(thing),)
+        if isinstance(thing, ModuleType):
+            self.modules.add(thing.__name__)
+        if isinstance(thing, type):
+            self.modules |= {base.__module__ for base in thing.__mro__}
+        elif isinstance(thing, FunctionType):
+            self.modules.add(thing.__module__ or "")
+        reduced = super().reducer_override(thing)
+        if isinstance(thing, type) and isinstance(reduced, tuple):
+            # cloudpickle gives the classes of a script a random number, anew in every process
+            return reduced[0], tuple(map(_unnumbered, reduced[1])), *reduced[2:]
+        return reduced
+
+
+class _Sink(io.RawIOBase):
+    def __init__(self, digest: Any) -> None:
+        self.digest = digest
+
+    def write(self, data: Any) -> int:
+        self.digest.update(data)
+        return memoryview(data).nbytes
+
+
+def _unnumbered(argument: Any) -> Any:
+    hexadecimal = isinstance(argument, str) and set(argument) <= set("0123456789abcdef")
+    return "" if hexadecimal and len(argument) == 32 else argument
+
+
+def _instructions(code: CodeType) -> str:
+    """Return what a function does, whatever order its sets have in this process."""
+    constants = [
+        _instructions(constant)
+        if isinstance(constant, CodeType)
+        else repr(sorted(map(repr, constant)))
+        if isinstance(constant, frozenset)
+        else repr(constant)
+        for constant in code.co_consts
+    ]
+    return repr((code.co_code, code.co_names, code.co_varnames, code.co_freevars, constants))
+
+
+# -- code -----------------------------------------------------------------------------------
+
+
+def _code(names: Iterable[str]) -> list[str]:
+    """Return the versions of installed packages and the source of one's own modules, sorted."""
+    waiting, seen, parts = set(names), set[str](), set[str]()
+    while waiting:
+        name = waiting.pop()
+        seen.add(name)
+        root = name.partition(".")[0]
+        module = sys.modules.get(name)
+        if module is None or root in sys.stdlib_module_names or name in _BY_VALUE:
+            continue
+        file = Path(getattr(module, "__file__", None) or "site-packages")
+        if {"site-packages", "dist-packages"} & set(file.parts):
+            parts.add(f"{root} {_version(root)}")
+            continue
+        stamps = [(f, f.stat().st_mtime_ns, f.stat().st_size) for f in _sources(root, file)]
+        parts.add(f"{root} {_hash_files(tuple(stamps))}")
+        if root != "karat":
+            # memory and file may differ: a module may have been edited after it was imported
+            parts.add(f"{name} {_loaded(module)}")
+            waiting |= _mentioned(module) - seen
+    return sorted(parts)
+
+
+def _sources(root: str, file: Path) -> list[Path]:
+    """Return the files of the package a module belongs to, or the module's own."""
+    first = Path(getattr(sys.modules.get(root), "__file__", None) or file)
+    return sorted(first.parent.rglob("*.py")) if first.name == "__init__.py" else [file]
+
+
+@lru_cache(maxsize=256)
+def _hash_files(files: tuple[tuple[Path, int, int], ...]) -> str:
     digest = hashlib.sha256()
-    for part in _parts(model.prototype):
-        if part is None:
-            return None
-        digest.update(part.encode() + b"\0")
+    for file, _, _ in files:
+        digest.update(file.read_bytes())
     return digest.hexdigest()
 
 
-def _parts(prototype: Any) -> list[str | None]:
-    modules = {type(prototype).__module__}
-    values = _values(prototype)
-    modules |= {type(v).__module__ for v in values.values()}
-    modules |= {getattr(v, "__module__", None) or "builtins" for v in values.values()}
-    return [
-        f"{type(prototype).__module__}:{type(prototype).__qualname__}",
-        prototype.fingerprint() if hasattr(prototype, "fingerprint") else _content(prototype),
-        *(_code(module) for module in sorted(modules)),
-        *(_file(value) for value in values.values()),
-    ]
+def _mentioned(module: ModuleType) -> set[str]:
+    values = list(vars(module).values())
+    named = {value.__name__ for value in values if isinstance(value, ModuleType)}
+    made = {getattr(value, "__module__", None) for value in values}
+    return named | {name for name in made if isinstance(name, str)}
 
 
-def _values(prototype: Any) -> dict[str, Any]:
-    if hasattr(prototype, "get_params"):
-        return dict(prototype.get_params(deep=True))
-    return dict(getattr(prototype, "__dict__", {}))
-
-
-def _content(prototype: Any) -> str | None:
-    try:
-        return hashlib.sha256(cloudpickle.dumps(prototype)).hexdigest()
-    except Exception:  # an object that cannot be pickled has no identity: nothing is kept for it
-        return None
-
-
-@cache
-def _code(module: str) -> str:
-    """Return the version of an installed module, or a hash of the source code of one's own."""
-    root = module.partition(".")[0]
-    if root in sys.stdlib_module_names or root == "__main__":
-        return module
-    found = sys.modules.get(root)
-    file = getattr(found, "__file__", None)
-    if file is None:
-        return module
-    path = Path(file)
-    if "site-packages" in path.parts or "dist-packages" in path.parts:
-        return f"{root} {_version(root)}"
-    sources = sorted(path.parent.rglob("*.py")) if path.name == "__init__.py" else [path]
+def _loaded(module: ModuleType) -> str:
     digest = hashlib.sha256()
-    for source in sources:
-        digest.update(source.read_bytes())
-    return f"{root} {digest.hexdigest()}"
+    for value in vars(module).values():
+        if getattr(value, "__module__", None) != module.__name__:
+            continue
+        for part in vars(value).values() if isinstance(value, type) else [value]:
+            code = getattr(getattr(part, "__func__", part), "__code__", None)
+            if isinstance(code, CodeType):
+                digest.update(_instructions(code).encode())
+    return digest.hexdigest()
 
 
+@lru_cache(maxsize=256)
 def _version(root: str) -> str:
-    names = metadata.packages_distributions().get(root, [root])
     try:
+        return metadata.version({"sklearn": "scikit-learn"}.get(root, root))
+    except (metadata.PackageNotFoundError, ValueError):  # it goes by another name there
+        names = _distributions().get(root, [])
         return " ".join(f"{name} {metadata.version(name)}" for name in sorted(set(names)))
-    except metadata.PackageNotFoundError:
-        return "?"
+
+
+@lru_cache(maxsize=1)
+def _distributions() -> dict[str, list[str]]:
+    return dict(metadata.packages_distributions())
+
+
+# -- files ----------------------------------------------------------------------------------
+
+
+def _values(thing: Any) -> Iterable[Any]:
+    if hasattr(thing, "get_params") and not isinstance(thing, type):
+        return dict(thing.get_params(deep=True)).values()
+    return dict(getattr(thing, "__dict__", {})).values()
 
 
 def _file(value: Any) -> str:
     """Return what tells a file or folder named by a parameter from its earlier self."""
-    if not isinstance(value, str | Path) or len(str(value)) > 4096:
+    if not isinstance(value, str | Path) or not 0 < len(str(value)) <= 4096:
         return ""
     try:
         path = Path(value)
         if path.is_file():
             with path.open("rb") as file:
                 return hashlib.file_digest(file, "sha256").hexdigest()
-        if path.is_dir():
+        # a bare word that happens to be a folder's name is no path
+        if path.is_dir() and (isinstance(value, Path) or len(path.parts) > 1):
             stats = [(str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in path.rglob("*")]
             return repr(sorted(stats))
     except (OSError, ValueError):

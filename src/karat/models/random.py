@@ -22,7 +22,8 @@ class RandomEncoder(StatelessEncoder):
 
     def transform(self, items: Any) -> np.ndarray:
         """Return one standard normal row per item."""
-        ids = items.index if hasattr(items, "index") else pd.RangeIndex(len(items))
+        framed = isinstance(items, pd.Series | pd.DataFrame)  # a list, too, has an "index"
+        ids = items.index if framed else pd.RangeIndex(len(items))
         keys = pd.util.hash_array(np.asarray(ids.astype(str), dtype=object)).astype(np.uint64)
         with np.errstate(over="ignore"):
             keys = _mix(keys + np.uint64(self.random_state or 0) * np.uint64(0x9E3779B97F4A7C15))

@@ -69,8 +69,9 @@ class SkrubTable(TransformerMixin, BaseEstimator):
 
     takes = ("table",)
 
-    def __init__(self, cardinality_threshold: int = 40) -> None:
+    def __init__(self, cardinality_threshold: int = 40, random_state: int | None = None) -> None:
         self.cardinality_threshold = cardinality_threshold
+        self.random_state = random_state
 
     def fit(self, items: pd.DataFrame, y: Any = None) -> SkrubTable:
         """Learn how each column is encoded."""
@@ -80,10 +81,13 @@ class SkrubTable(TransformerMixin, BaseEstimator):
     def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
         """Learn how each column is encoded, and encode these rows."""
         try:
-            from skrub import TableVectorizer
+            from skrub import StringEncoder, TableVectorizer
         except ImportError as error:
             raise MissingExtra("skrub", "tables") from error
-        self.vectorizer_ = TableVectorizer(cardinality_threshold=self.cardinality_threshold)
+        self.vectorizer_ = TableVectorizer(
+            cardinality_threshold=self.cardinality_threshold,
+            high_cardinality=StringEncoder(random_state=self.random_state),
+        )
         return self._numbers(self.vectorizer_.fit_transform(items, y))
 
     def transform(self, items: pd.DataFrame) -> np.ndarray:

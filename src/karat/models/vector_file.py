@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import hashlib
+import itertools
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +17,7 @@ import pandas as pd
 from karat.errors import DataError
 from karat.models.base import StatelessEncoder
 
+Line = tuple[int, list[str]]
 SUFFIXES = (".txt", ".vec", ".tsv", ".csv", ".npz")
 
 
@@ -24,11 +30,12 @@ class KnownVectors(StatelessEncoder):
         self.ids = ids
         self.vectors = vectors
 
-    def transform(self, items: pd.Series) -> np.ndarray:
+    def transform(self, items: Any) -> np.ndarray:
         """Return the vectors of the items by their ids, NaN where there is none."""
         ids, vectors = self.vocabulary()
-        found = ids.get_indexer(items.index)
-        rows = np.asarray(vectors[np.maximum(found, 0)], dtype=vectors.dtype)
+        framed = isinstance(items, pd.Series | pd.DataFrame)
+        found = ids.get_indexer(items.index if framed else pd.Index(list(items)))
+        rows = np.array(vectors[np.maximum(found, 0)])
         rows[found < 0] = np.nan
         return rows
 
@@ -40,8 +47,9 @@ class KnownVectors(StatelessEncoder):
 class VectorFile(StatelessEncoder):
     """An encoder that reads a vector file: one entity and its numbers per line, or an ``.npz``.
 
-    Text files are split at white space or tabs and may begin with a word2vec header; angle brackets
-    around an IRI are left away. An ``.npz`` holds the arrays ``ids`` and ``vectors``.
+    Lines are split at blanks, or the id ends at the first tab; ``.csv`` at commas. A word2vec
+    header and the angle brackets around an IRI are left away, ``.gz`` is unpacked. An ``.npz``
+    holds the arrays ``ids`` and ``vectors``.
     """
 
     takes = ("entity",)
@@ -49,7 +57,7 @@ class VectorFile(StatelessEncoder):
     def __init__(self, path: str) -> None:
         self.path = path
 
-    def transform(self, items: pd.Series) -> np.ndarray:
+    def transform(self, items: Any) -> np.ndarray:
         """Return the vectors of the items by their ids, NaN where the file has none."""
         return self._known().transform(items)
 
@@ -59,8 +67,9 @@ class VectorFile(StatelessEncoder):
 
     def fingerprint(self) -> str:
         """Return a hash of the file's bytes: another file of the same name is another model."""
-        with _existing(self.path).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        path = _existing(self.path)
+        with path.open("rb") as file:
+            return f"{hashlib.file_digest(file, 'sha256').hexdigest()} {_plain_suffix(path)}"
 
     def _known(self) -> KnownVectors:
         if not hasattr(self, "known_"):
@@ -72,7 +81,7 @@ class VectorFile(StatelessEncoder):
 
 
 def _existing(path: str) -> Path:
-    file = Path(path)
+    file = Path(path).expanduser()
     if not file.is_file():
         raise DataError(f"there is no vector file {path}.")
     return file
@@ -80,44 +89,82 @@ def _existing(path: str) -> Path:
 
 def read_vectors(path: Path) -> tuple[list[str], np.ndarray]:
     """Return the ids and the float32 vectors of a file, or say which line is wrong."""
-    if path.suffix == ".npz":
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                return [str(i) for i in arrays["ids"]], arrays["vectors"].astype(np.float32)
-        except (KeyError, ValueError, OSError) as error:
-            raise DataError(f'{path}: not an .npz with "ids" and "vectors": {error}.') from error
-    return _read_text(path)
+    try:
+        read = _read_arrays if path.suffix.lower() == ".npz" else _read_text
+        ids, vectors = read(path)
+    except (UnicodeDecodeError, OSError, EOFError, csv.Error) as error:
+        raise DataError(f"{path} cannot be read: {error}.") from error
+    _checked(pd.Index(ids), vectors, str(path))
+    return ids, vectors
+
+
+def _read_arrays(path: Path) -> tuple[list[str], np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return [str(i) for i in arrays["ids"]], arrays["vectors"].astype(np.float32)
+    except (KeyError, ValueError, OSError, TypeError, zipfile.BadZipFile) as error:
+        raise DataError(f'{path}: not an .npz with "ids" and "vectors": {error}.') from error
 
 
 def _read_text(path: Path) -> tuple[list[str], np.ndarray]:
-    import gzip
-
-    opened = gzip.open if path.suffix == ".gz" else open
-    ids: list[str] = []
+    ids: dict[str, int] = {}
     rows: list[np.ndarray] = []
-    try:
-        with opened(path, "rt", encoding="utf-8") as lines:
-            for number, text in enumerate(lines, 1):
-                line = text.strip()
-                cells = line.split("\t") if "\t" in line else line.split()
-                if not line or (number == 1 and _is_header(cells)):
-                    continue
-                ids.append(cells[0].strip().strip("<>"))
-                rows.append(_numbers(cells[1:], path, number))
-                if len(rows[-1]) != len(rows[0]):
-                    raise DataError(
-                        f"{path}, line {number}: {len(rows[-1])} numbers, "
-                        f"the lines before have {len(rows[0])}."
-                    )
-    except (UnicodeDecodeError, OSError, EOFError) as error:
-        raise DataError(f"{path} cannot be read as text: {error}.") from error
+    for number, cells in _without_header((line for line in _lines(path) if any(line[1])), path):
+        name, values = _unbracketed(cells[0]), _numbers(cells[1:], path, number)
+        if ids.setdefault(name, number) != number:
+            raise DataError(f'{path}, line {number}: "{name}" stands already in line {ids[name]}.')
+        if rows and len(values) != len(rows[0]):
+            raise DataError(
+                f"{path}, line {number}: {len(values)} numbers, "
+                f"the lines before have {len(rows[0])}."
+            )
+        rows.append(values)
     if not rows:
         raise DataError(f"{path} holds no vectors.")
-    return ids, np.vstack(rows)
+    return list(ids), np.vstack(rows)
 
 
-def _is_header(cells: list[str]) -> bool:
-    return len(cells) == 2 and all(cell.strip().isdigit() for cell in cells)
+def _lines(path: Path) -> Iterator[Line]:
+    opened = gzip.open if path.suffix.lower() == ".gz" else open
+    commas = _plain_suffix(path) == ".csv"
+    with opened(path, "rt", encoding="utf-8-sig", newline="" if commas else None) as lines:
+        if commas:
+            yield from enumerate(csv.reader(lines), 1)
+            return
+        for number, text in enumerate(lines, 1):
+            # only blanks and tabs part cells: rarer white space may belong to a word
+            name, tab, rest = text.strip(" \t\r\n").partition("\t")
+            cells = (rest if tab else name).replace("\t", " ").split(" ")
+            yield number, [*([name] if tab else []), *filter(None, cells)]
+
+
+def _without_header(lines: Iterator[Line], path: Path) -> Iterator[Line]:
+    begin = list(itertools.islice(lines, 2))
+    first = begin[0][1] if begin else []
+    counts = len(first) == 2 and all(cell.strip().isdigit() for cell in first)
+    # "6 200" is word2vec's header unless the vectors themselves have one dimension
+    word2vec = counts and not (len(begin) == 2 and len(begin[1][1]) == 2)
+    # a table may begin with the names of its columns
+    named = len(first) > 1 and not any(map(_is_number, first[1:]))
+    table = named and _plain_suffix(path) == ".csv"
+    return itertools.chain(begin[1:] if word2vec or table else begin, lines)
+
+
+def _plain_suffix(path: Path) -> str:
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _unbracketed(name: str) -> str:
+    name = name.strip()
+    return name[1:-1] if name.startswith("<") and name.endswith(">") else name
 
 
 def _numbers(cells: list[str], path: Path, number: int) -> np.ndarray:
@@ -132,10 +179,13 @@ def _numbers(cells: list[str], path: Path, number: int) -> np.ndarray:
 
 
 def _checked(ids: pd.Index, vectors: np.ndarray, what: str) -> tuple[pd.Index, np.ndarray]:
-    if vectors.ndim != 2 or len(ids) != len(vectors):
+    if vectors.ndim != 2 or len(ids) != len(vectors) or not vectors.size:
         raise DataError(f"{what}: {len(ids)} ids and an array of the shape {vectors.shape}.")
     if not ids.is_unique:
         raise DataError(f'{what}: "{ids[ids.duplicated()][0]}" stands twice.')
     if vectors.dtype not in (np.float32, np.float64):
-        vectors = vectors.astype(np.float32)
+        try:
+            vectors = vectors.astype(np.float32)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{what}: the vectors must be numbers: {error}.") from error
     return ids, vectors

@@ -18,8 +18,8 @@ BLOCK = 65_536
 
 def cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the cosine of the angle between rows; 0 where a vector is zero."""
-    lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
-    return np.divide(dot(a, b), lengths, out=np.zeros(len(a)), where=lengths > 0)
+    lengths = np.sqrt(dot(a, a)) * np.sqrt(dot(b, b))
+    return np.clip(np.divide(dot(a, b), lengths, out=np.zeros(len(a)), where=lengths > 0), -1, 1)
 
 
 def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -60,6 +60,10 @@ class Similarity:
 
     def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
         """Return which questions mention known items in every field."""
+        if len(data.fields) != 2:
+            raise DefinitionError(
+                f"probe: similarity compares two fields, {data.name} has {len(data.fields)}."
+            )
         return vectors.answerable(data)
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
@@ -67,10 +71,6 @@ class Similarity:
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the similarity of each question's two items."""
-        if len(test.fields) != 2:
-            raise DefinitionError(
-                f"probe: similarity compares two fields, {test.name} has {len(test.fields)}."
-            )
         scores = np.empty(len(test))
         for start in range(0, len(test), BLOCK):
             part = test.take(np.arange(start, min(start + BLOCK, len(test))))
@@ -81,7 +81,9 @@ class Similarity:
 
     def unanswered(self, test: Dataset) -> Predictions:
         """Return a similarity below all others: items nobody knows stand at the tail."""
-        return self._predictions(test, np.full(len(test), getattr(self, "lowest_", 0.0) - 1.0))
+        lowest = getattr(self, "lowest_", 0.0)
+        below = min(lowest - 1.0, np.nextafter(lowest, -np.inf))
+        return self._predictions(test, np.full(len(test), below))
 
     def _predictions(self, test: Dataset, scores: np.ndarray) -> Predictions:
         return Predictions(

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from karat.dataset import Dataset
-from karat.errors import DefinitionError
+from karat.errors import ContractError, DefinitionError
 from karat.heads.answers import ask, baseline
 from karat.predictions import Predictions
 from karat.registry import build, composers, heads, probe
 from karat.vectors import Vectors
 
-#: the head that is taken where the task names none
+#: the head that is taken where the task names none; where the truth is hidden it is k-means
 HEADS = {"classes": "logistic", "numbers": "ridge"}
 
 
@@ -44,6 +44,11 @@ class Trained:
 
     def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
         """Return which questions mention known items in every field."""
+        if data.kind == "items":
+            raise DefinitionError(
+                f"probe: trained answers with classes or numbers, and the answers of {data.name} "
+                f"are items; say probe: analogy."
+            )
         return vectors.answerable(data)
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
@@ -53,17 +58,23 @@ class Trained:
         X = self._scaled(self._compose(train, vectors), fit=True)
         if train.truth is None:
             return
+        if _groups_only(self.head_):
+            raise DefinitionError(
+                f"probe: {type(self.head_).__name__} makes clusters and learns no answers; "
+                f"say split: all, or take another head."
+            )
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self.head_.fit(X, train.truth)
         for warning in caught:
-            if "Convergence" in warning.category.__name__:
-                steps = np.max(getattr(self.head_, "n_iter_", 0))
-                self.notes.append(f"the head did not converge in {steps} iterations")
-            else:
+            if "Convergence" not in warning.category.__name__:
                 warnings.warn_explicit(
                     warning.message, warning.category, warning.filename, warning.lineno
                 )
+            elif not self.notes:
+                steps = np.max(getattr(self.head_, "n_iter_", 0))
+                after = f" in {steps} iterations" if steps else ""
+                self.notes.append(f"the head did not converge{after}")
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Ask the head; without truth to learn from it must group the test questions itself."""
@@ -87,7 +98,7 @@ class Trained:
         return baseline(self.truth_, test)
 
     def _make_head(self, train: Dataset) -> Any:
-        chosen = self.head or HEADS.get(train.kind, "logistic")
+        chosen = self.head or ("kmeans" if train.truth is None else HEADS[train.kind])
         chosen = {"use": chosen} if isinstance(chosen, str) else dict(chosen)
         name = chosen.pop("use", None)
         if name is None:
@@ -101,7 +112,13 @@ class Trained:
 
     def _compose(self, data: Dataset, vectors: Vectors) -> np.ndarray:
         name = self.compose or {1: "single", 2: "interaction"}.get(len(data.fields), "concat")
-        return np.asarray(composers.get(name)(*(vectors.of(data, f) for f in data.fields)))
+        composed = np.asarray(composers.get(name)(*(vectors.of(data, f) for f in data.fields)))
+        if composed.ndim != 2 or len(composed) != len(data):
+            raise ContractError(
+                f"compose: {name} returned the shape {composed.shape} for {len(data)} questions; "
+                f"one row per question is needed."
+            )
+        return composed
 
     def _scaled(self, X: np.ndarray, *, fit: bool) -> np.ndarray:
         if self.scale == "plain":
@@ -118,4 +135,19 @@ class Trained:
                 f"split: all hides the truth, and {type(self.head_).__name__} needs it to learn; "
                 f"use a clustering head (kmeans) or another split."
             )
-        return np.asarray(self.head_.fit_predict(X))
+        clusters = np.asarray(self.head_.fit_predict(X))
+        if clusters.shape != (len(X),) or clusters.dtype.kind not in "iu":
+            raise ContractError(
+                f"{type(self.head_).__name__}.fit_predict must return one whole number per "
+                f"question; it returned {clusters.dtype} of the shape {clusters.shape}."
+            )
+        # what a head calls noise (-1) is in no cluster: each such question is one of its own
+        alone = clusters < 0
+        clusters = clusters.astype(np.intp)
+        clusters[alone] = clusters.max(initial=-1) + 1 + np.arange(alone.sum())
+        return clusters
+
+
+def _groups_only(head: Any) -> bool:
+    tags = getattr(head, "__sklearn_tags__", None)
+    return tags is not None and tags().estimator_type == "clusterer"

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from karat import registry
 from karat.cache import VectorCache
 from karat.catalogue import Catalogue
-from karat.errors import unknown
+from karat.errors import DefinitionError, unknown
 from karat.folders import cache_folder
 from karat.metrics.base import Metric
+from karat.report.terminal import plain_console
 
 _REGISTRIES = {f"{parts.kind}s": parts for parts in registry.ALL}
 _DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
@@ -31,7 +30,7 @@ def list_kinds(kinds: Sequence[str], define: Sequence[Path]) -> None:
         names = _names(catalogue, kind)
         some = ", ".join(names[:6]) + (" …" if len(names) > 6 else "")
         table.add_row(f"karat list {kind}", str(len(names)), Text(some, style="dim"))
-    _console().print(table)
+    plain_console().print(table)
 
 
 def list_kind(kind: str, define: Sequence[Path]) -> None:
@@ -41,13 +40,13 @@ def list_kind(kind: str, define: Sequence[Path]) -> None:
     for name in _names(catalogue, kind):
         about, more = _about(catalogue, kind, name)
         table.add_row(Text(name, style="bold"), Text(about), Text(more, style="dim"))
-    _console().print(table)
+    plain_console().print(table)
 
 
 def show_name(name: str, define: Sequence[Path]) -> None:
     """Print all definitions of a name with the origin of every value."""
     catalogue = Catalogue(define)
-    console = _console()
+    console = plain_console()
     sections = catalogue.definitions.names_everywhere(name)
     for section in sections:
         text = catalogue.definitions.show(section, name)
@@ -56,17 +55,17 @@ def show_name(name: str, define: Sequence[Path]) -> None:
     registered = [kind for kind, parts in _REGISTRIES.items() if name in parts]
     for kind in registered:
         parts = _REGISTRIES[kind]
-        console.print(Text(f"{kind}: {name}", style="bold"), f"  ({parts.origin(name)})")
+        console.print(Text(f"{kind}: {name}", style="bold"), Text(f"  ({parts.origin(name)})"))
         console.print(_document(parts.get(name)), markup=False)
     if not sections and not registered:
         everything = {n for kind in (*_DEFINED, *_REGISTRIES) for n in _names(catalogue, kind)}
         message = unknown("name", name, everything).messages[0]
-        raise type(unknown("name", name, ()))(message.replace("karat list names", "karat list"))
+        raise DefinitionError(message.replace("karat list names", "karat list"))
 
 
 def show_checks(checks: Sequence[Any], model: str) -> int:
     """Print which promises a model keeps; return the exit code."""
-    console = _console()
+    console = plain_console()
     for each in checks:
         mark = Text("  ✓ ", style="green") if each.kept else Text("  ✗ ", style="red")
         console.print(mark + Text(each.promise))
@@ -74,7 +73,8 @@ def show_checks(checks: Sequence[Any], model: str) -> int:
             console.print(Text(f"      {each.why}"), Text(f"\n      {each.cure}", style="dim"))
     broken = sum(not each.kept for each in checks)
     verdict = "can be evaluated" if not broken else "cannot be evaluated as it is"
-    console.print(f"\n{model} {verdict}: {len(checks) - broken} of {len(checks)} promises kept.")
+    verdict = f"\n{model} {verdict}: {len(checks) - broken} of {len(checks)} promises kept."
+    console.print(verdict, markup=False, soft_wrap=True)
     return 2 if broken else 0
 
 
@@ -93,11 +93,13 @@ def show_cache(clear: bool) -> None:
         about = entry.about
         size = f"{entry.bytes / 2**20:.1f}"
         table.add_row(Text(about["model"]), Text(about["dataset"]), shape, size)
-    console = _console()
+    console = plain_console()
     if entries:
         console.print(table)
     total = sum(entry.bytes for entry in entries) / 2**20
-    console.print(f"{len(entries)} entries, {total:.1f} MB in {cache.root}", soft_wrap=True)
+    noun = "entry" if len(entries) == 1 else "entries"
+    line = f"{len(entries)} {noun}, {total:.1f} MB in {cache.root}"
+    console.print(line, markup=False, soft_wrap=True)
 
 
 def _names(catalogue: Catalogue, kind: str) -> list[str]:
@@ -125,8 +127,3 @@ def _about(catalogue: Catalogue, kind: str, name: str) -> tuple[str, str]:
 
 def _document(part: Any) -> str:
     return inspect.getdoc(getattr(part, "compute", part)) or ""
-
-
-def _console() -> Console:
-    # a pipe has no width of its own: lines stay whole for grep
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 160)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
+import shlex
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,16 +17,16 @@ from rich.table import Table
 from rich.text import Text
 
 from karat.plan import Plan
-from karat.report.terminal import print_board
+from karat.report.terminal import plain_console, print_board
 from karat.results.leaderboard import leaderboard
 from karat.results.run import Run
 
 
-def show_runs(runs: Sequence[Run], shape: str | None) -> int:
+def show_runs(runs: Sequence[Run], shape: str | None, *, quiet: bool = False) -> int:
     """Print the board of finished runs and where they are; return the exit code."""
     board = leaderboard(list(runs))
     show_frame(board, shape)
-    if shape is None:
+    if shape is None and not quiet:
         console = Console(highlight=False, stderr=True)
         console.print(f"\n runs    {_place(runs)}", markup=False, soft_wrap=True)
         console.print(f" next    {_next(runs)}", markup=False, soft_wrap=True)
@@ -39,27 +43,33 @@ def show_frame(board: pd.DataFrame, shape: str | None) -> None:
     if shape == "csv":
         sys.stdout.write(board.to_csv())
     elif shape == "json":
-        sys.stdout.write(board.reset_index().to_json(orient="records", indent=1) + "\n")
+        rows = board.reset_index().to_dict(orient="records")
+        plain = [{str(k): _empty(v) for k, v in row.items()} for row in rows]
+        sys.stdout.write(json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     else:
         print_board(board)
 
 
 def show_plan(plan: Plan) -> None:
     """Print the jobs by model and task, then every decline with its reason."""
-    console = Console(highlight=False)
+    console = plain_console()
+    folds = Counter((model.name, planned.task.name) for model, planned, _ in plan.jobs)
     table = Table(box=None, header_style="bold")
     for name in ("model", "task", "folds"):
         table.add_column(name, no_wrap=True)
-    for model in plan.models:
-        for planned in plan.tasks:
-            folds = [f for m, p, f in plan.jobs if m is model and p is planned]
-            if folds:
-                table.add_row(Text(model.name), Text(planned.task.name), str(len(folds)))
-    console.print(table)
-    jobs = len(plan.jobs)
-    console.print(f"\n {jobs} jobs, {len(plan.declined)} declined", markup=False)
+    for (model, task), count in folds.items():
+        table.add_row(Text(model), Text(task), str(count))
+    if folds:
+        console.print(table)
+    jobs = "1 job" if len(plan.jobs) == 1 else f"{len(plan.jobs)} jobs"
+    console.print(f"\n {jobs}, {len(plan.declined)} declined", markup=False)
     for decline in plan.declined:
-        console.print(f"   {decline.model} · {decline.task}: {decline.reason}", markup=False)
+        line = f"   {decline.model} · {decline.task}: {decline.reason}"
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _empty(value: object) -> object:
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _place(runs: Sequence[Run]) -> str:
@@ -73,7 +83,8 @@ def _place(runs: Sequence[Run]) -> str:
 
 
 def _next(runs: Sequence[Run]) -> str:
-    return f"karat leaderboard {_relative(runs[0].folder.parent)}   all runs of this folder"
+    folder = shlex.quote(_relative(runs[0].folder.parent))
+    return f"karat leaderboard {folder}   all runs of this folder"
 
 
 def _relative(path: Path) -> str:

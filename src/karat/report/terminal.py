@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -15,23 +18,39 @@ from karat.metrics.base import get_metric
 
 #: a column of a task is at most this wide; longer names are cut
 TASK_WIDTH = 16
-#: what the columns beside the tasks take on a screen
-FIXED_WIDTH = 64
+#: a model's name is never cut below this
+NAME_WIDTH = 8
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A heading of one or two lines, a cell per model, and on which side they stand."""
+
+    heading: str
+    cells: Sequence[Text]
+    right: bool = True
+
+    @property
+    def width(self) -> int:
+        """How many columns of the screen it takes, with the gap beside it."""
+        texts = [*self.heading.split("\n"), *(cell.plain for cell in self.cells)]
+        return max(map(cell_len, texts)) + 2
 
 
 def board_text(board: pd.DataFrame, width: int) -> Group:
     """Return the board for a screen of this width; many tasks go on into further tables."""
-    tasks = board.attrs["tasks"]
-    room = max(1, (width - FIXED_WIDTH - _name_width(board)) // 12)
-    if len(tasks) <= room:
-        parts: list[RenderableType] = [_table(board, tasks, ranks=True)]
-    else:
-        parts = [_table(board, [], ranks=True)]
-        per_table = max(1, (width - _name_width(board) - 2) // 12)
-        for start in range(0, len(tasks), per_table):
-            parts += [Text(), _table(board, tasks[start : start + per_table], ranks=False)]
-    parts += [Text(), *(Text(line, style="dim") for line in notes(board))]
-    return Group(*parts)
+    ranks, costs = _rank_columns(board), _cost_columns(board)
+    tasks = [_task_column(board, task) for task in board.attrs["tasks"]]
+    room = width - sum(column.width for column in (*ranks, *costs)) - 2
+    names = [_cut(str(name), max(NAME_WIDTH, room)) for name in board.index]
+    model = _Column("model", [Text(name) for name in names], right=False)
+    groups = [[*ranks, *tasks, *costs]]
+    if sum(column.width for column in (model, *groups[0])) > width:
+        groups = [[*ranks, *costs], *_fitting(tasks, width - model.width)]
+    parts: list[RenderableType] = []
+    for group in groups:
+        parts += [_table([model, *group]), Text()]
+    return Group(*parts, *(Text(line, style="dim") for line in notes(board)))
 
 
 def notes(board: pd.DataFrame) -> Iterator[str]:
@@ -46,41 +65,14 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
         yield f" {failed} {jobs} failed: each counts as the worst score of its fold."
 
 
-def _table(board: pd.DataFrame, tasks: list[str], *, ranks: bool) -> Table:
-    table = Table(box=None, pad_edge=True, header_style="bold", collapse_padding=True)
-    table.add_column("model", no_wrap=True, overflow="ellipsis", min_width=6)
-    if ranks:
-        table.add_column("rank", justify="right")
-        table.add_column("95 %", justify="right", no_wrap=True)
-        table.add_column("tie", no_wrap=True)
-    for task in tasks:
-        table.add_column(
-            Text(f"{_cut(task)}\n{metric_label(board.attrs['metrics'][task])}", style="bold"),
-            justify="right",
-        )
-    if ranks:
-        for name in ("failed", "n/a", "time", "memory"):
-            table.add_column(name, justify="right", no_wrap=True)
-    best = {task: _best(board, task) for task in tasks}
-    for model, row in board.iterrows():
-        cells: list[Any] = [Text(str(model))]
-        if ranks:
-            cells += [_number(row["rank"], "{:.1f}"), _interval(row), str(row["tie"])]
-        cells += [_score(row[task], best[task]) for task in tasks]
-        if ranks:
-            cells += [_count(row["failed"]), _count(row["declined"])]
-            cells += [_seconds(row["seconds"]), _memory(row["memory_mb"])]
-        table.add_row(*cells)
-    return table
-
-
-def metric_label(name: str) -> str:
+def metric_label(name: str, higher_is_better: bool | None = None) -> str:
     """Return a metric with the arrow of its direction.
 
     >>> metric_label("rmse")
     'rmse ↓'
     """
-    return f"{name} {'↑' if get_metric(name).higher_is_better else '↓'}"
+    up = get_metric(name).higher_is_better if higher_is_better is None else higher_is_better
+    return f"{name} {'↑' if up else '↓'}"
 
 
 def print_board(board: pd.DataFrame, console: Console | None = None) -> None:
@@ -89,17 +81,72 @@ def print_board(board: pd.DataFrame, console: Console | None = None) -> None:
     console.print(board_text(board, console.width))
 
 
-def _name_width(board: pd.DataFrame) -> int:
-    return max([6, *(len(str(name)) for name in board.index)])
+def plain_console() -> Console:
+    """Return a console for lists; a pipe has no width of its own, lines stay whole for grep."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
 
 
-def _cut(name: str) -> str:
-    return name if len(name) <= TASK_WIDTH else name[: TASK_WIDTH - 1] + "…"
+def _table(columns: Sequence[_Column]) -> Table:
+    table = Table(box=None, header_style="bold", padding=(0, 1))
+    for column in columns:
+        side: Any = "right" if column.right else "left"
+        table.add_column(Text(column.heading, style="bold"), justify=side, no_wrap=True)
+    for cells in zip(*(column.cells for column in columns), strict=True):
+        table.add_row(*cells)
+    return table
 
 
-def _best(board: pd.DataFrame, task: str) -> float:
-    higher = get_metric(board.attrs["metrics"][task]).higher_is_better
-    return float(board[task].max() if higher else board[task].min())
+def _fitting(columns: Iterable[_Column], width: int) -> list[list[_Column]]:
+    groups: list[list[_Column]] = []
+    left = 0
+    for column in columns:
+        if not groups or column.width > left:
+            groups.append([])
+            left = width
+        groups[-1].append(column)
+        left -= column.width
+    return groups
+
+
+def _rank_columns(board: pd.DataFrame) -> list[_Column]:
+    low_high = zip(board["rank_low"], board["rank_high"], strict=True)
+    intervals = [f"{_fixed(low)} – {_fixed(high)}" for low, high in low_high]
+    letters = sorted({letter for ties in board["tie"] for letter in ties})
+    ties = [str(ties) for ties in board["tie"]]
+    if len(letters) < TASK_WIDTH // 2:  # each letter below itself
+        ties = [" ".join(x if x in ties else " " for x in letters) for ties in ties]
+    return [
+        _Column("rank", _texts(map(_fixed, board["rank"]))),
+        _Column("95 %", _texts("–" if "–" == i[0] else i for i in intervals)),
+        _Column("tie", _texts(ties), right=False),
+    ]
+
+
+def _task_column(board: pd.DataFrame, task: str) -> _Column:
+    up = board.attrs["higher_is_better"][task]
+    best = board[task].max() if up else board[task].min()
+    label = metric_label(board.attrs["metrics"][task], up)
+    cells = [_score(value, float(best)) for value in board[task]]
+    return _Column(f"{_cut(task, TASK_WIDTH)}\n{_cut(label, TASK_WIDTH)}", cells)
+
+
+def _cost_columns(board: pd.DataFrame) -> list[_Column]:
+    return [
+        _Column("failed", _texts(map(_count, board["failed"]))),
+        _Column("n/a", _texts(map(_count, board["declined"]))),
+        _Column("time", _texts(map(_seconds, board["seconds"]))),
+        _Column("memory", _texts(map(_memory, board["memory_mb"]))),
+    ]
+
+
+def _texts(values: Iterable[str]) -> list[Text]:
+    return [Text(value) for value in values]
+
+
+def _cut(name: str, width: int) -> str:
+    text = Text(" ".join(name.split()))
+    text.truncate(width, overflow="ellipsis")
+    return text.plain
 
 
 def _score(value: float, best: float) -> Text:
@@ -109,14 +156,8 @@ def _score(value: float, best: float) -> Text:
     return Text(shown, style="bold" if value == best else "")
 
 
-def _number(value: float, pattern: str) -> str:
-    return "–" if math.isnan(value) else pattern.format(value)
-
-
-def _interval(row: Any) -> str:
-    if math.isnan(row["rank_low"]):
-        return "–"
-    return f"{row['rank_low']:.1f} – {row['rank_high']:.1f}"
+def _fixed(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.1f}"
 
 
 def _count(value: float) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
-import zlib
 from pathlib import Path
 
-_PLAIN = re.compile(r"[A-Za-z0-9_@+=,-][A-Za-z0-9_@+=,.-]{0,79}")
+_PLAIN = re.compile(r"[A-Za-z0-9_@+=,-][A-Za-z0-9_@+=,.-]{0,59}")
+#: how a made name ends; a plain name that ends so could be taken for one
+_MADE = re.compile(r"-[0-9a-f]{12}$")
 
 
 def safe_name(name: str) -> str:
@@ -15,13 +17,14 @@ def safe_name(name: str) -> str:
 
     >>> safe_name("penguins"), safe_name("noise@0.1")
     ('penguins', 'noise@0.1')
-    >>> safe_name("../etc"), safe_name("a b"), safe_name("a/b")
-    ('_etc-db306e33', 'a_b-806c5cd3', 'a_b-07f4401c')
+    >>> safe_name("../etc"), safe_name("a b")
+    ('_etc-f7f9121fdb53', 'a_b-c8687a08aa5d')
     """
-    if _PLAIN.fullmatch(name) and ".." not in name and not name.endswith("."):
+    if _PLAIN.fullmatch(name) and not _MADE.search(name) and not name.endswith("."):
         return name
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name)[:60]
-    return f"{plain}-{zlib.crc32(name.encode()):08x}"
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name)[:40]
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{plain}-{digest[:12]}"
 
 
 def write_atomic(path: Path, text: str, *, durable: bool = False) -> None:

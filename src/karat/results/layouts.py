@@ -85,7 +85,8 @@ def results_table(about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
         fixed = _fixed(about, record, datasets.get(record["task"], ""))
         views = record["views"] or [{"corruption": "", "severity": 0.0, "scores": {}}]
         rows += [{**fixed, **_of_view(record, view)} for view in views]
-    metrics = sorted({name for r in records for v in r["views"] for name in v["scores"]})
+    planned = {name for task in about["tasks"] for name in task["metrics"] if name != "?"}
+    metrics = sorted(planned | {name for r in records for v in r["views"] for name in v["scores"]})
     columns = [*RESULTS, *metrics, *OWN]
     table = pd.DataFrame(rows, columns=columns)
     whole = ["fold", "seed", "repeat", "dimensions", "train_questions", "questions"]
@@ -114,13 +115,16 @@ def _fixed(about: Mapping[str, Any], record: Mapping[str, Any], dataset: str) ->
 
 
 def _of_view(record: Mapping[str, Any], view: Mapping[str, Any]) -> dict[str, Any]:
-    reasons = [f"{name}: {why}" for name, why in view.get("reasons", {}).items()]
-    messages = [record["info"], view.get("info", ""), *reasons]
+    # where one view failed, the others are as good as they are
+    blamed = any(each.get("info") for each in record["views"])
+    status, said = (view["status"], view["info"]) if blamed else (record["status"], record["info"])
+    reasons = view.get("reasons", {}).values()
     return {
         **view["scores"],
         "result": view["scores"].get(record["metric"]),
         "corruption": view["corruption"],
         "severity": view["severity"],
         "coverage": view.get("coverage"),
-        "info": "; ".join(message for message in messages if message),
+        "status": status,
+        "info": "; ".join(message for message in (said, *reasons) if message),
     }

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import rankdata
+from threadpoolctl import threadpool_limits
 
 #: resamples of the bootstrap, its confidence, and the seed that makes it repeatable
 RESAMPLES = 1000
@@ -13,6 +14,7 @@ CONFIDENCE = 0.95
 SEED = 0
 #: models that share fewer tasks than this cannot be told apart
 FEWEST_TASKS = 3
+_TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,9 @@ def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
     ``values[t]`` holds one row per model and one column per fold, higher is better; where a model
     that takes the task failed in a fold stands NaN, which counts as that fold's worst.
     ``takes[m, t]`` says which model takes which task; tasks taken by one model alone rank nobody.
+
+    >>> rank_models([np.array([[0.9, 0.8], [0.7, np.nan]])], np.array([[True], [True]])).mean
+    array([1., 2.])
     """
     rng = np.random.default_rng(SEED)
     contested = [t for t in range(len(values)) if takes[:, t].sum() > 1]
@@ -38,23 +43,35 @@ def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
     if not contested:
         nothing = np.full(models, np.nan)
         return Ranks(nothing, nothing, nothing, ["a"] * models)
-    exact = np.full((models, len(contested)), np.nan)
-    drawn = np.full((models, len(contested), RESAMPLES), np.nan)
-    for i, t in enumerate(contested):
-        rows = takes[:, t]
-        filled = _worst_for_failed(values[t][rows])
-        folds = filled.shape[1]
-        draws = rng.multinomial(folds, np.full(folds, 1 / folds), size=RESAMPLES)
-        exact[rows, i] = rankdata(-filled.mean(axis=1))
-        drawn[rows, i] = rankdata(-(filled @ draws.T) / folds, axis=0)
-    weights = rng.multinomial(
-        len(contested), np.full(len(contested), 1 / len(contested)), RESAMPLES
-    )
-    resampled = _weighted_mean(drawn, weights.T)
-    tail = (1 - CONFIDENCE) / 2
-    low, high = _quantiles(resampled, [tail, 1 - tail])
-    mean = np.array([_mean(row) for row in exact])
-    return Ranks(mean, low, high, _letters(mean, _tied(drawn, weights.T)))
+    there = takes[:, contested]
+    exact = np.zeros((models, len(contested)))
+    drawn = np.zeros((models, len(contested), RESAMPLES))
+    with threadpool_limits(1):  # the products are small: more threads only cost
+        for i, t in enumerate(contested):
+            filled = _worst_for_failed(values[t][takes[:, t]])
+            exact[there[:, i], i] = rankdata(-filled.mean(axis=1))
+            drawn[there[:, i], i] = _ranked(_weights(rng, filled.shape[1]) @ filled.T).T
+    weights = _weights(rng, len(contested)).T
+    low, high = _quantiles(_weighted_mean(drawn, there, weights))
+    mean = _divided(exact.sum(axis=1), there.sum(axis=1))
+    return Ranks(mean, low, high, _letters(mean, _tied(drawn, there, weights)))
+
+
+def _weights(rng: np.random.Generator, count: int) -> np.ndarray:
+    """Return how often each of so many things is drawn in each resample, with replacement."""
+    drawn = rng.integers(count, size=(RESAMPLES, count))
+    places = drawn + count * np.arange(RESAMPLES)[:, None]
+    return np.bincount(places.ravel(), minlength=RESAMPLES * count).reshape(-1, count).astype(float)
+
+
+def _ranked(scores: np.ndarray) -> np.ndarray:
+    """Return the ranks within each row, the highest score first; equal scores share their mean."""
+    order = np.argsort(-scores, axis=1)
+    if (np.diff(np.take_along_axis(scores, order, axis=1), axis=1) == 0).any():
+        return rankdata(-scores, axis=1)
+    ranks = np.empty(scores.shape)
+    np.put_along_axis(ranks, order, np.arange(1.0, scores.shape[1] + 1)[None, :], axis=1)
+    return ranks
 
 
 def _worst_for_failed(values: np.ndarray) -> np.ndarray:
@@ -63,24 +80,33 @@ def _worst_for_failed(values: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(values), worst - 1e-12 - np.abs(worst) * 1e-9, values)
 
 
-def _weighted_mean(drawn: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    there = ~np.isnan(drawn)
-    total = (np.where(there, drawn, 0.0) * weights).sum(axis=1)
-    count = (there * weights).sum(axis=1)
+def _weighted_mean(drawn: np.ndarray, there: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the mean over the tasks a model has (0 elsewhere), by the weights (task, resample)."""
+    return _divided(np.einsum("mtr,tr->mr", drawn, weights), there.astype(float) @ weights)
+
+
+def _divided(total: np.ndarray, count: np.ndarray) -> np.ndarray:
     return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
 
 
-def _tied(drawn: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    models = len(drawn)
-    tied = np.eye(models, dtype=bool)
-    for a in range(models):
-        difference = drawn[a + 1 :] - drawn[a]
-        shared = (~np.isnan(difference[:, :, 0])).sum(axis=1)
-        low, high = _quantiles(
-            _weighted_mean(difference, weights), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
-        )
-        same = (shared < FEWEST_TASKS) | ~((low > 0) | (high < 0))
-        tied[a, a + 1 :] = tied[a + 1 :, a] = same
+def _tied(drawn: np.ndarray, there: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return which two models cannot be told apart on the tasks they share."""
+    tied = np.eye(len(drawn), dtype=bool)
+    # models that have the same tasks are treated alike, so there are few patterns to go through
+    patterns, pattern_of = np.unique(there, axis=0, return_inverse=True)
+    groups = [np.flatnonzero(pattern_of.ravel() == p) for p in range(len(patterns))]
+    for p, ours in enumerate(groups):
+        for q, theirs in enumerate(groups[: p + 1]):
+            shared = patterns[p] & patterns[q]
+            if shared.sum() < FEWEST_TASKS:
+                tied[np.ix_(ours, theirs)] = tied[np.ix_(theirs, ours)] = True
+                continue
+            counted = weights * shared[:, None]
+            mine = _weighted_mean(drawn[ours], there[ours], counted)
+            other = mine if q == p else _weighted_mean(drawn[theirs], there[theirs], counted)
+            for a, row in zip(ours, mine, strict=True):
+                low, high = _quantiles(other - row)
+                tied[a, theirs] = tied[theirs, a] = ~((low > 0) | (high < 0))
     return tied
 
 
@@ -105,14 +131,13 @@ def _letter(i: int) -> str:
     return chr(ord("a") + i) if i < 26 else f"[{i + 1}]"
 
 
-def _quantiles(values: np.ndarray, at: list[float]) -> np.ndarray:
+def _quantiles(values: np.ndarray) -> np.ndarray:
+    """Return the lower and upper bound of each row, over the resamples that have a value."""
     known = ~np.isnan(values)
-    result = np.full((len(at), len(values)), np.nan)
+    if known.all():
+        return np.asarray(np.quantile(values, _TAILS, axis=1))
+    result = np.full((2, len(values)), np.nan)
     for i, row in enumerate(values):
         if known[i].any():
-            result[:, i] = np.quantile(row[known[i]], at)
+            result[:, i] = np.quantile(row[known[i]], _TAILS)
     return result
-
-
-def _mean(row: np.ndarray) -> float:
-    return float(np.mean(row[~np.isnan(row)])) if (~np.isnan(row)).any() else float("nan")

@@ -12,8 +12,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,9 @@ from karat.results.files import safe_name, write_atomic
 from karat.results.layouts import results_table, scores_table
 
 SCHEMA = 1
+#: what makes a file a record
+NEEDED = {"spec", "model", "task", "fold", "repeat", "seed", "metric", "status", "info"}
+NEEDED |= {"views", "notes", "history", "utc"}
 
 
 class Run:
@@ -43,8 +48,8 @@ class Run:
         """Make the folder of a new run and write down what is planned."""
         names = [safe_name(str(about[key])) for key in ("model", "suite", "constraint", "mode")]
         stem = ".".join([*names, about["stamp"]])
-        for attempt in range(1000):
-            folder = output / (f"{stem}-{attempt + 1}" if attempt else stem)
+        for attempt in itertools.count(1):
+            folder = output / (f"{stem}-{attempt}" if attempt > 1 else stem)
             try:
                 folder.mkdir(parents=True)
                 break
@@ -54,18 +59,46 @@ class Run:
         write_atomic(folder / "run.json", _json({"schema": SCHEMA, **about}), durable=True)
         return cls(folder)
 
+    def replan(
+        self,
+        tasks: Sequence[Mapping[str, Any]],
+        valid: Callable[[Mapping[str, Any]], bool],
+    ) -> None:
+        """Take the tasks of a new plan over; records that are no longer valid are removed."""
+        for record in self.records():
+            if not valid(record):
+                shutil.rmtree(self._predictions(record), ignore_errors=True)
+                self.log(record).unlink(missing_ok=True)
+                self._record(record).unlink()
+        merged = {task["name"]: dict(task) for task in self.about["tasks"]}
+        for task in tasks:
+            earlier = merged.get(task["name"], {}).get("folds", [])
+            merged[task["name"]] = {**task, "folds": sorted({*earlier, *task["folds"]})}
+        about = {**self.about, "tasks": list(merged.values())}
+        if about != self.about:
+            write_atomic(self.folder / "run.json", _json(about), durable=True)
+            self.__dict__["about"] = about
+
     def write(self, record: Mapping[str, Any], files: Mapping[str, str]) -> None:
         """Keep a finished job: first its files, then the record that says it is done."""
-        fold = "declined" if record["fold"] is None else str(record["fold"])
-        task = safe_name(record["task"])
+        if "log.txt" not in files:
+            self.log(record).unlink(missing_ok=True)  # that of an earlier attempt
         for name, text in files.items():
-            if name == "log.txt":
-                path = self.folder / "logs" / task / f"{fold}.txt"
-            else:
-                parts = [safe_name(part) for part in name.split("/")]
-                path = self.folder.joinpath("predictions", task, fold, *parts)
-            write_atomic(path, text)
-        write_atomic(self.folder / "jobs" / f"{task}.{fold}.json", _json(record), durable=True)
+            view, _, file = name.rpartition("/")
+            within = [safe_name(view), file] if view else [file]
+            path = self._predictions(record).joinpath(*within)
+            write_atomic(self.log(record) if name == "log.txt" else path, text)
+        write_atomic(self._record(record), _json(record), durable=True)
+
+    def log(self, record: Mapping[str, Any]) -> Path:
+        """Return where a job's log stands, if it left one."""
+        return self.folder / "logs" / safe_name(record["task"]) / f"{_fold(record)}.txt"
+
+    def _predictions(self, record: Mapping[str, Any]) -> Path:
+        return self.folder / "predictions" / safe_name(record["task"]) / _fold(record)
+
+    def _record(self, record: Mapping[str, Any]) -> Path:
+        return self.folder / "jobs" / f"{safe_name(record['task'])}.{_fold(record)}.json"
 
     def finish(self) -> None:
         """Rebuild the tables from the records."""
@@ -107,10 +140,13 @@ class Run:
         found = []
         for path in (self.folder / "jobs").glob("*.json"):
             try:
-                found.append(json.loads(path.read_text(encoding="utf-8")))
+                record = json.loads(path.read_text(encoding="utf-8"))
             except ValueError:
                 continue  # a machine that lost power may leave an empty record: the job is not done
-        return sorted(found, key=lambda r: (order.get(r["task"], len(order)), r["fold"] or 0))
+            if isinstance(record, dict) and record.keys() >= NEEDED:
+                found.append(record)
+        last = len(order)
+        return sorted(found, key=lambda r: (order.get(r["task"], last), r["task"], r["fold"] or 0))
 
     def scores(self) -> pd.DataFrame:
         """Return the tidy table of all scores, one row per number."""
@@ -127,7 +163,13 @@ class Run:
             if table.stat().st_mtime_ns < jobs.stat().st_mtime_ns:
                 return None
             types = {"task": str, "model": str, "corruption": str, "metric": str}
-            return pd.read_csv(table, dtype=types, keep_default_na=False, na_values={"value": [""]})
+            return pd.read_csv(
+                table,
+                dtype=types,
+                keep_default_na=False,
+                na_values={"value": [""]},
+                float_precision="round_trip",
+            )
         except OSError:
             return None
 
@@ -141,7 +183,8 @@ def open_runs(paths: Iterable[str | Path]) -> list[Run]:
             continue
         inside = sorted(p.parent for p in path.glob("*/run.json"))
         if not inside:
-            what = "holds no run folder" if path.is_dir() else "does not exist"
+            missing = "is no folder" if path.exists() else "does not exist"
+            what = "holds no run folder" if path.is_dir() else missing
             raise DataError(f"{path} {what}; karat run makes one.")
         runs += [Run.open(folder) for folder in inside]
     return runs
@@ -159,6 +202,10 @@ def unfinished(output: Path, about: Mapping[str, Any], keys: Sequence[str]) -> R
         except DataError:
             continue
     return None
+
+
+def _fold(record: Mapping[str, Any]) -> str:
+    return "declined" if record["fold"] is None else str(record["fold"])
 
 
 def _json(value: Mapping[str, Any]) -> str:

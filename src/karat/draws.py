@@ -1,0 +1,69 @@
+"""Draws of rows: classes in their shares and each at least once, groups whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+
+def draw(
+    size: int,
+    wanted: int,
+    rng: np.random.Generator,
+    classes: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return the positions of at most ``wanted`` of ``size`` rows, ascending.
+
+    With classes, each keeps its share and has one row or more, where that can be. Groups are taken
+    whole; without them the number is exact. Only where no group is small enough, the smallest one
+    is more than was wanted.
+
+    >>> draw(6, 2, np.random.default_rng(0), classes=np.array(list("aaaaab"))).tolist()[1]
+    5
+    """
+    codes = None if classes is None else pd.factorize(classes)[0]
+    if groups is not None:
+        return _whole_groups(pd.factorize(groups)[0], wanted, codes, rng)
+    shuffled = rng.permutation(size)
+    if codes is None or wanted <= codes.max():
+        return np.sort(shuffled[:wanted])
+    codes = codes[shuffled]
+    counts = np.bincount(codes)
+    turn = np.empty(size, dtype=np.intp)
+    turn[np.argsort(codes, kind="stable")] = np.arange(size) - np.repeat(
+        np.cumsum(counts) - counts, counts
+    )
+    # the classes interleave in proportion: a row's place is its share of its class
+    place = (turn + 0.5) / counts[codes]
+    return np.sort(shuffled[np.lexsort((place, turn > 0))[:wanted]])
+
+
+def _whole_groups(
+    groups: np.ndarray, wanted: int, codes: np.ndarray | None, rng: np.random.Generator
+) -> np.ndarray:
+    sizes = np.bincount(groups)
+    order = rng.permutation(len(sizes))
+    if codes is not None:
+        order = _classes_first(order, groups, codes)
+    fitting = int(np.searchsorted(np.cumsum(sizes[order]), wanted, side="right"))
+    kept = list(order[:fitting])
+    left = wanted - int(sizes[kept].sum())
+    for group in order[fitting:]:
+        if left < sizes.min():
+            break
+        if sizes[group] <= left:
+            kept.append(group)
+            left -= int(sizes[group])
+    if not kept:
+        kept = [order[np.argmin(sizes[order])]]
+    return np.flatnonzero(np.isin(groups, kept))
+
+
+def _classes_first(order: np.ndarray, groups: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return the groups with those in front that are the first to show a class."""
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    shows = np.full(codes.max() + 1, len(order))
+    np.minimum.at(shows, codes, place[groups])
+    return order[np.argsort(~np.isin(np.arange(len(order)), shows), kind="stable")]

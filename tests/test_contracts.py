@@ -1,0 +1,410 @@
+"""Whatever is registered keeps the promises of its kind; nobody has to ask for these tests."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from karat import registry
+from karat.catalogue import Catalogue
+from karat.checks import check_corruption, check_metric, check_model
+from karat.data.load import DataSpec
+from karat.dataset import Dataset
+from karat.definitions.loader import Definitions
+from karat.errors import DefinitionError, KaratError, Unavailable
+from karat.metrics.base import get_metric, score
+from karat.predictions import Predictions
+from karat.probes.trained import Trained
+from karat.splits import split
+from karat.vectors import Vectors
+
+DEFINITIONS = Definitions.load()
+
+
+def builtin(parts: registry.Registry) -> list[str]:
+    """Return the names of our own parts, whatever other tests have registered by now."""
+    return [name for name in parts if parts.origin(name).startswith("karat.")]
+
+
+def broken(checks):
+    return [f"{c.promise} ({c.why})" for c in checks if not c.kept]
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch):
+    monkeypatch.setenv("KARAT_OFFLINE", "1")
+
+
+# -- models, metrics, corruptions: as strangers' are checked --------------------------------
+
+MODELS = [*DEFINITIONS.names("models"), *builtin(registry.models)]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_model(name):
+    model = Catalogue().model(name)
+    if model.unavailable:
+        pytest.skip(model.unavailable.splitlines()[0])
+    checks = check_model(model)
+    assert checks
+    assert broken(checks) == []
+
+
+@pytest.mark.parametrize("name", builtin(registry.metrics))
+def test_metric(name):
+    assert broken(check_metric(name)) == []
+
+
+@pytest.mark.parametrize("name", builtin(registry.corruptions))
+def test_corruption(name):
+    assert broken(check_corruption(name)) == []
+
+
+# -- data to answer questions about ---------------------------------------------------------
+
+ROWS = 48
+
+
+def vectors() -> Vectors:
+    """Return two clouds, far apart: the even items lie here, the odd ones there."""
+    rng = np.random.default_rng(1)
+    side = np.where(np.arange(ROWS) % 2 == 0, -4.0, 4.0)
+    return Vectors(side[:, None] + rng.normal(size=(ROWS, 5)), np.arange(ROWS))
+
+
+def singles(kind: str) -> Dataset:
+    """Return one question per item: on which side it lies, or how far out."""
+    items = pd.Series([f"text {i}" for i in range(ROWS)])
+    numbers = vectors().matrix @ np.arange(1.0, 6.0)
+    truth = np.where(np.arange(ROWS) % 2 == 0, "here", "there") if kind == "classes" else numbers
+    return Dataset("singles", items, pd.DataFrame({"item": items.index}), truth, kind, "text")
+
+
+def pairs() -> Dataset:
+    """Return questions about two items each: how near are they?"""
+    items = pd.Series([f"text {i}" for i in range(ROWS)])
+    asked = pd.DataFrame({"a": np.arange(ROWS), "b": (np.arange(ROWS) * 7 + 3) % ROWS})
+    return Dataset("pairs", items, asked, np.arange(ROWS) / ROWS, "numbers", "text")
+
+
+def analogies() -> Dataset:
+    """Return questions about three items each, answered by a fourth."""
+    ids = [f"e{i}" for i in range(ROWS)]
+    asked = pd.DataFrame({field: np.roll(ids, -place) for place, field in enumerate("abc")})
+    return Dataset(
+        "analogies", pd.Series(ids, index=ids), asked, np.roll(ids, -3), "items", "entity"
+    )
+
+
+# -- heads ----------------------------------------------------------------------------------
+
+#: what a head may be for: the data, whether the truth is hidden, and the score it then reaches
+USES = {
+    "classes": (singles("classes"), False, "acc", 0.95),
+    "numbers": (singles("numbers"), False, "r2", 0.8),
+    "clusters": (singles("classes"), True, "v_measure", 0.9),
+}
+
+
+def headed(name: str, use: str) -> Predictions:
+    data, blind, _, _ = USES[use]
+    probe = Trained(head=name, random_state=5)
+    rows = np.arange(ROWS)
+    test = data if blind else data.take(rows[rows % 4 < 2])
+    probe.fit(data.blind() if blind else data.take(rows[rows % 4 >= 2]), vectors())
+    return probe.answer(test, vectors())
+
+
+def works(name: str) -> Iterator[str]:
+    for use in USES:
+        try:
+            headed(name, use)
+        except KaratError:  # it says that this is not what it is for
+            continue
+        yield use
+
+
+@pytest.mark.parametrize("name", builtin(registry.heads))
+def test_head(name):
+    uses = list(works(name))
+    assert uses, "it answers nothing"
+    for use in uses:
+        answers = headed(name, use)
+        value, reason = score(USES[use][2], answers)
+        assert value is not None and value >= USES[use][3], reason or value
+        assert answers.to_csv() == headed(name, use).to_csv()
+
+
+# -- splitters ------------------------------------------------------------------------------
+
+
+def split_data(grouped: bool) -> Dataset:
+    row = np.arange(ROWS)
+    group = row // 6
+    return Dataset(
+        "split",
+        pd.DataFrame({"x": row}),
+        pd.DataFrame({"row": row}),
+        np.where(row % 3 == 0, "rare", "common"),
+        "classes",
+        "table",
+        group=group if grouped else None,
+        part=np.where(group == 2, "test", "train"),
+    )
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("name", builtin(registry.splitters))
+def test_splitter(name, grouped):
+    data = split_data(grouped)
+    folds = split(data, {"use": name}, 7)
+    assert folds
+    tested: dict[int, list[int]] = {}
+    for fold in folds:
+        train, test = set(fold.train.tolist()), set(fold.test.tolist())
+        assert train and test and train | test <= set(range(ROWS))
+        assert len(train) == len(fold.train) and len(test) == len(fold.test)
+        assert train == test or not train & test
+        if grouped and train != test:
+            assert not {i // 6 for i in train} & {i // 6 for i in test}
+        tested.setdefault(fold.repeat, []).extend(fold.test.tolist())
+    assert all(len(rows) == len(set(rows)) for rows in tested.values())
+    again = split(split_data(grouped), {"use": name}, 7)
+    assert [(f.train.tolist(), f.test.tolist(), f.repeat) for f in folds] == [
+        (f.train.tolist(), f.test.tolist(), f.repeat) for f in again
+    ]
+
+
+# -- composers ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", builtin(registry.composers))
+def test_composer(name):
+    compose = registry.composers.get(name)
+    rng = np.random.default_rng(2)
+    taken = []
+    for count in (1, 2, 3):
+        fields = [rng.normal(size=(6, 4)) for _ in range(count)]
+        before = [field.copy() for field in fields]
+        try:
+            whole = compose(*fields)
+        except DefinitionError:  # it says that it takes another number of fields
+            continue
+        taken.append(count)
+        assert whole.shape[0] == 6 and whole.ndim == 2
+        assert np.array_equal(compose(*(field[[4, 1]] for field in fields)), whole[[4, 1]])
+        assert all(np.array_equal(a, b) for a, b in zip(fields, before, strict=True))
+    assert taken, "it takes neither one nor two nor three fields"
+
+
+# -- probes ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", builtin(registry.probes))
+def test_probe(name):
+    answered = 0
+    for data in (singles("classes"), singles("numbers"), pairs(), analogies()):
+        probe = registry.build("probe", registry.probes.get(name), {}, {"random_state": 3})
+        known, mark = vectors(), data.fingerprint
+        try:
+            able = probe.answerable(data, known)
+        except DefinitionError:  # it says that these are not its questions
+            continue
+        assert able.dtype == bool and able.all()
+        probe.fit(data, known)
+        answers, lost = probe.answer(data, known), probe.unanswered(data)
+        for given in (answers, lost):
+            assert len(given) == len(data)
+            assert given.truth.tolist() == answers.truth.tolist()
+        assert (
+            len(answers.take(np.arange(3)).merged(lost.take(np.arange(2)), np.arange(5) < 3)) == 5
+        )
+        assert answers.to_csv() == probe.answer(data, known).to_csv()
+        assert isinstance(probe.notes, list)
+        assert data.fingerprint == mark and np.array_equal(known.matrix, vectors().matrix)
+        answered += 1
+    assert answered, "it answers no kind of question"
+
+
+@pytest.mark.parametrize("name", builtin(registry.probes))
+def test_probe_knows_what_it_does_not_know(name):
+    for data in (singles("classes"), pairs(), analogies()):
+        probe = registry.build("probe", registry.probes.get(name), {}, {})
+        known = vectors()
+        known.matrix[5] = np.nan
+        try:
+            able = probe.answerable(data, known)
+        except DefinitionError:
+            continue
+        asked = np.any([data.mentions(field).rows == 5 for field in data.fields], axis=0)
+        if data.kind == "items":
+            asked |= np.asarray(data.truth) == "e5"
+        assert able.tolist() == (~asked).tolist()
+
+
+# -- readers --------------------------------------------------------------------------------
+
+FILES = {
+    "table.csv": "place,weight,label\nParis,1.5,yes\nRome,2.5,no\nBonn,0.5,yes\n",
+    "table.tsv": "place\tweight\tlabel\nParis\t1.5\tyes\nRome\t2.5\tno\n",
+    "analogies.txt": "Athens Baghdad Greece Iraq\nOslo Rome Norway Italy\n",
+    "related.txt": "Paris\n\tFrance\n\tSeine\nRome\n\tItaly\n\tTiber\n",
+    "empty.csv": "",
+    "noise.bin": "\x00\x01\x02",
+    "texts/good/1.txt": "fine",
+    "texts/bad/1.txt": "poor",
+}
+SPECS = {
+    "table": {"target": "label", "kind": "classes"},
+    "texts": {"target": "label", "kind": "classes", "fields": ("place",), "modality": "text"},
+    "entities": {"target": "label", "kind": "classes", "options": {"key": "place"}},
+    "none": {},
+}
+
+
+@pytest.fixture
+def files(tmp_path) -> list[Path]:
+    for name, text in FILES.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return [*sorted(tmp_path.iterdir()), tmp_path / "missing.csv"]
+
+
+@pytest.mark.parametrize("name", builtin(registry.readers))
+def test_reader(name, files):
+    """It returns a data set, or says what is wrong in an error of ours, whatever it is given."""
+    read = registry.readers.get(name)
+    found = []
+    for path in files:
+        for about in SPECS.values():
+            try:
+                data = read(path, DataSpec(name="sample", **about))
+            except KaratError as error:
+                assert str(error)
+            else:
+                assert (
+                    isinstance(data, Dataset) and data.name == "sample" and data.truth is not None
+                )
+                found.append(path.name)
+    assert found, "it reads none of the files"
+    assert not {"empty.csv", "noise.bin", "missing.csv"} & set(found)
+
+
+@pytest.mark.parametrize("name", builtin(registry.readers))
+def test_reader_refuses_an_option_it_does_not_know(name, files):
+    for path in files:
+        with pytest.raises(KaratError, match="no option"):
+            spec = DataSpec(name="sample", options={"zzz": 1}, target="label", fields=("place",))
+            registry.readers.get(name)(path, spec)
+
+
+# -- data sets ------------------------------------------------------------------------------
+
+#: those that need no file; tests/data/test_datasets.py has the others
+DATASETS = [
+    *(name for name in DEFINITIONS.names("datasets") if DEFINITIONS.get("datasets", name)["load"]),
+    *builtin(registry.datasets),
+]
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_dataset(name):
+    load = Catalogue().dataset(name)
+    try:
+        data = load()
+    except Unavailable as error:
+        pytest.skip(str(error).splitlines()[0])
+    assert isinstance(data, Dataset) and len(data) > 1
+    assert data.fingerprint == load().fingerprint
+
+
+# -- all kinds ------------------------------------------------------------------------------
+
+CONTRACTS = {
+    "model": test_model,
+    "dataset": test_dataset,
+    "metric": test_metric,
+    "corruption": test_corruption,
+    "head": test_head,
+    "splitter": test_splitter,
+    "composer": test_composer,
+    "probe": test_probe,
+    "reader": test_reader,
+}
+
+
+@pytest.mark.parametrize("parts", registry.ALL, ids=lambda parts: parts.kind)
+def test_every_part_of_every_kind_has_a_contract_test(parts):
+    assert parts.kind in CONTRACTS, f"write a contract test for every {parts.kind}"
+    asked = [m.args[1] for m in CONTRACTS[parts.kind].pytestmark if m.args[:1] == ("name",)]
+    assert len(asked) == 1
+    assert set(builtin(parts)) <= set(asked[0])
+
+
+@pytest.mark.parametrize("parts", registry.ALL, ids=lambda parts: parts.kind)
+def test_every_part_says_what_it_is(parts):
+    for name in builtin(parts):
+        part = parts.get(name)
+        text = inspect.getdoc(getattr(part, "compute", part)) or ""
+        first = text.partition("\n")[0]
+        assert first.endswith((".", "?", ":")) and len(first) > 10, (
+            f"{parts.kind} {name}: {first!r}"
+        )
+
+
+# -- definitions ----------------------------------------------------------------------------
+
+
+def test_all_definitions_are_right():
+    DEFINITIONS.validate_all()
+
+
+@pytest.mark.parametrize("name", DEFINITIONS.names("datasets"))
+def test_dataset_definition(name):
+    definition = DEFINITIONS.get("datasets", name)
+    assert definition["title"] and definition["licence"]
+    assert definition["citation"] or definition["homepage"]
+    for source in definition["sources"] or ():
+        assert "sha256" in source or not {"index", "url"} & set(source), source
+    if not definition["load"]:
+        assert definition["reader"] in registry.readers
+
+
+@pytest.mark.parametrize("name", DEFINITIONS.names("models"))
+def test_model_definition(name):
+    definition = DEFINITIONS.get("models", name)
+    assert definition["description"]
+    assert not definition["requires"] or definition["extra"]
+
+
+@pytest.mark.parametrize("name", DEFINITIONS.names("tasks"))
+def test_task_definition(name):
+    definition = DEFINITIONS.get("tasks", name)
+    assert definition["metrics"]
+    for metric in definition["metrics"]:
+        get_metric(metric)
+    probe, how = definition["probe"], definition["split"]
+    assert probe["use"] in registry.probes and how["use"] in registry.splitters
+    head = probe.get("head")
+    head = head["use"] if isinstance(head, dict) else head
+    assert head is None or head in registry.heads
+    assert probe.get("compose") is None or probe["compose"] in registry.composers
+    assert set(definition["corruptions"]) <= set(registry.corruptions)
+    if isinstance(definition["dataset"], str):
+        assert definition["dataset"] in DEFINITIONS.names("datasets")
+    assert Catalogue().task(name).name == name
+
+
+@pytest.mark.parametrize("name", DEFINITIONS.names("suites"))
+def test_suite_definition(name):
+    definition = DEFINITIONS.get("suites", name)
+    assert definition["description"]
+    assert set(definition["tasks"]) <= set(DEFINITIONS.names("tasks"))
+    assert set(definition["models"]) <= {*DEFINITIONS.names("models"), *registry.models}
+    assert [task.name for task in Catalogue().suite(name)] == definition["tasks"]

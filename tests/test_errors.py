@@ -1,0 +1,85 @@
+"""Errors: one tree, messages that name the next step, and a way across processes."""
+
+import pickle
+
+import pytest
+
+from karat import errors
+from karat.errors import (
+    ContractError,
+    DataError,
+    Declined,
+    DefinitionError,
+    KaratError,
+    MissingExtra,
+    Unavailable,
+    did_you_mean,
+    unknown,
+)
+
+
+def test_everything_a_person_can_mend_is_a_karat_error():
+    kinds = [getattr(errors, name) for name in dir(errors)]
+    found = {k for k in kinds if isinstance(k, type) and issubclass(k, Exception)}
+    assert found == {
+        KaratError,
+        DefinitionError,
+        DataError,
+        Unavailable,
+        ContractError,
+        MissingExtra,
+        Declined,
+    }
+    assert all(issubclass(kind, KaratError) for kind in found)
+    assert issubclass(Unavailable, DataError)
+
+
+def test_a_definition_error_holds_one_message_per_mistake():
+    error = DefinitionError("first.", "second.")
+    assert error.messages == ("first.", "second.")
+    assert str(error) == "first.\nsecond."
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DefinitionError("first.", "second."),
+        DataError("bad.", value="column"),
+        MissingExtra("skrub", "tables"),
+        ContractError("broken."),
+        Declined("no."),
+    ],
+)
+def test_an_error_survives_the_way_to_another_process(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+    assert vars(again) == vars(error)
+
+
+def test_a_missing_extra_names_the_pip_line():
+    assert str(MissingExtra("skrub", "tables")) == (
+        'skrub is not installed: pip install "karat[tables]"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "hint"),
+    [
+        ("onehott", ["onehot", "random"], ' Did you mean "onehot"?'),
+        ("ONEHOT", ["onehot"], ' Did you mean "onehot"?'),
+        ("penalize", ("ignore", "penalise"), ' Did you mean "penalise"?'),
+        ("zzz", ["onehot"], ""),
+        ("anything", [], ""),
+        (None, ["zebra"], ""),
+        ("col1", ["Col1", 2], ' Did you mean "Col1"?'),
+    ],
+)
+def test_the_nearest_name_is_offered(name, known, hint):
+    assert did_you_mean(name, known) == hint
+
+
+def test_an_unknown_name_says_where_to_look():
+    assert str(unknown("suite", "quikstart", ["quickstart"])) == (
+        'there is no suite "quikstart". Did you mean "quickstart"?   (karat list suites)'
+    )
