@@ -207,7 +207,7 @@ def test_a_lookup_miss_raises():
     questions = pd.DataFrame({"one": ["w", "v"], "two": ["x", "y"]})
     with pytest.raises(DataError, match='the field "one": question 1 asks about "v"'):
         entities(questions=questions, truth=[1.0, 2.0])
-    with pytest.raises(DataError, match='the truth "q" is no item'):
+    with pytest.raises(DataError, match='the truth "q" is not an item'):
         entities(truth=np.array(["w", "q", "x"]), kind="items")
 
 
@@ -223,7 +223,10 @@ def test_a_lookup_miss_raises():
         ({"items": pd.Series([1, 2], index=["w", "w"])}, 'the item id "w" stands twice'),
         ({"items": pd.DataFrame({"a": [1]})}, "are a Series, not a DataFrame"),
         ({"questions": pd.DataFrame({"one": []}), "truth": None}, "it has no questions"),
-        ({"kind": "classes", "truth": list("aab"), "classes": ("a", "c")}, 'truth "b" is no of'),
+        (
+            {"kind": "classes", "truth": list("aab"), "classes": ("a", "c")},
+            'truth "b" is none of its classes',
+        ),
     ],
 )
 def test_a_data_set_is_checked_when_it_is_made(given, said):

@@ -53,7 +53,11 @@ def test_groups_are_whole_and_no_more_than_wanted(groups, data):
     if wanted >= sizes.min():
         assert len(rows) <= wanted
         # no group that was left out would have fitted as well
-        left = [n for g, n in zip(*np.unique(groups, return_counts=True)) if g in set(outside)]
+        left = [
+            n
+            for g, n in zip(*np.unique(groups, return_counts=True), strict=True)
+            if g in set(outside)
+        ]
         assert all(n > wanted - len(rows) for n in left)
     else:
         assert len(rows) == sizes.min()

@@ -48,6 +48,8 @@ DIFFERENT = {
     "other arrays": pd.Series([LONG, np.where(LONG == 2500, 0, LONG)]),
     "lists": pd.Series([[1], [2]]),
     "tuples": pd.Series([(1,), (2,)]),
+    "half a letter": pd.Series(["\ud83d", "x"], dtype=object),
+    "another half": pd.Series(["\ud83e", "x"], dtype=object),
     "empty": pd.Series([], dtype=float),
 }
 

@@ -33,7 +33,7 @@ _PUBLIC = {
     "splitter": "karat.registry",
     "suite": "karat.evaluate",
 }
-__all__ = sorted(["__version__", *_PUBLIC])  # noqa: PLE0605
+__all__ = sorted(["__version__", *_PUBLIC])
 
 if TYPE_CHECKING:
     from karat.dataset import Dataset as Dataset

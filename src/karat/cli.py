@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,8 +22,7 @@ PARTS = ("metrics", "corruptions", "heads", "splitters", "composers", "probes", 
 
 def main() -> None:
     """Run the command line; a mistake is one message on standard error and exit code 2."""
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # "my_module:MyEncoder" of the current folder can be found
+    _prepare()
     try:
         sys.exit(karat.main(prog_name="karat", standalone_mode=False) or 0)
     except (click.exceptions.Abort, KeyboardInterrupt):
@@ -35,13 +36,24 @@ def main() -> None:
         if len(error.messages) > 1:
             click.echo(f"{len(error.messages)} mistakes, nothing was run.", err=True)
         sys.exit(2)
-    except KaratError as error:
-        _complain([str(error)])
-        sys.exit(2)
     except BrokenPipeError:
         # the reader of our output has gone: say no more, not even at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except (KaratError, OSError) as error:
+        _complain([str(error)])
+        sys.exit(2)
+
+
+def _prepare() -> None:
+    if os.getcwd() not in sys.path:
+        # "my_module:MyEncoder" of the current folder can be found, and hides nothing installed
+        sys.path.append(os.getcwd())
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that has no "✗" shows "?"
+    # who ends us politely gets what Ctrl-C gets: the finished jobs are kept
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def _complain(messages: Sequence[str]) -> None:
@@ -165,8 +177,8 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     from karat.report.runs import show_runs
     from karat.session import Stopped
 
-    shape = given.pop("shape")
-    progress = choose(given.pop("quiet"), given.pop("verbose"))
+    shape, quiet = given.pop("shape"), given.pop("quiet")
+    progress = choose(quiet, given.pop("verbose"))
     given["cache"] = not given.pop("no_cache")
     given["workers"] = cores() if given["workers"] is None else given["workers"]
     models, chosen, catalogue, options = _asked(suite, given)
@@ -175,9 +187,9 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
         runs = run_suite(plan, chosen, options, progress)
     except Stopped as stopped:
         again = shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
-        click.echo(f"{stopped} {again} finishes the rest.", err=True)
+        click.echo(f"stopped: {stopped.kept}; {again} finishes the rest.", err=True)
         context.exit(130)
-    return show_runs(runs, shape)
+    return show_runs(runs, shape, quiet=quiet)
 
 
 @karat.command()

@@ -346,5 +346,5 @@ def _check_truth(data: Dataset) -> None:
     lost = known.get_indexer(pd.Index(data.truth, tupleize_cols=False)) < 0
     if lost.any():
         label = data.truth[int(np.argmax(lost))]
-        what = "item" if data.kind == "items" else "of its classes"
-        raise DataError(f'{data.name}: the truth "{label}" is no {what}.')
+        what = "not an item" if data.kind == "items" else "none of its classes"
+        raise DataError(f'{data.name}: the truth "{label}" is {what}.')

@@ -116,7 +116,8 @@ def find_suite(catalogue: Catalogue, tasks: Tasks) -> Suite:
         return catalogue.suite(tasks)
     if isinstance(tasks, Suite):
         return tasks
-    listed: list[Any] = [tasks] if isinstance(tasks, Task | Dataset) else list(tasks)
+    several = isinstance(tasks, Iterable) and not isinstance(tasks, Task | Dataset)
+    listed: list[Any] = list(tasks) if several else [tasks]  # type: ignore[arg-type]
     found: list[Task] = []
     messages = [] if listed else ["no task was given."]
     for task in listed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,8 @@ def _content(column: pd.Series) -> bytes:
     types = {type(cell) for cell in cells}
     named = repr(sorted(f"{kind.__module__}.{kind.__qualname__}" for kind in types)).encode()
     if types == {str}:
-        return named + _hashes(column)
+        with suppress(UnicodeEncodeError):  # half a surrogate pair cannot be hashed as it is
+            return named + _hashes(column)
     # 1 and "1" hash alike in a column of mixed values, so the type of each cell counts
     written = [f"{type(cell).__qualname__} {_written(cell)}" for cell in cells]
     return named + _hashes(pd.Series(written, dtype=object))

@@ -20,9 +20,15 @@ def typos(
         return _slipped(X, severity, rng), y
     changed = X.copy()
     for column in X.columns:
-        if X[column].dtype == object or pd.api.types.is_string_dtype(X[column]):
+        if _is_text(X[column]):
             changed[column] = _slipped(X[column], severity, rng)
     return changed, y
+
+
+def _is_text(column: pd.Series) -> bool:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return False
+    return column.dtype == object or pd.api.types.is_string_dtype(column)
 
 
 def _slipped(texts: pd.Series, severity: float, rng: np.random.Generator) -> pd.Series:

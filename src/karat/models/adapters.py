@@ -95,7 +95,8 @@ def _wrapped(thing: Any) -> Any:
     # tables of vectors come first: a data frame, too, has a method called transform
     if (known := _known_vectors(thing)) is not None:
         return known
-    if hasattr(thing, "transform") or (hasattr(thing, "predict") and hasattr(thing, "fit")):
+    encodes = hasattr(thing, "transform") and not isinstance(thing, pd.Series)
+    if encodes or (hasattr(thing, "predict") and hasattr(thing, "fit")):
         return thing
     if callable(getattr(thing, "encode", None)):
         return EncodeEncoder(thing)

@@ -117,22 +117,25 @@ def _code(names: Iterable[str]) -> list[str]:
         module = sys.modules.get(name)
         if module is None or root in sys.stdlib_module_names or name in _BY_VALUE:
             continue
-        file = Path(getattr(module, "__file__", None) or "site-packages")
-        if {"site-packages", "dist-packages"} & set(file.parts):
+        file = Path(getattr(module, "__file__", None) or "")
+        # of Karat itself, only the models are hashed: the command line makes no vectors
+        ours = root == "karat" and not name.startswith("karat.models")
+        if ours or {"site-packages", "dist-packages"} & set(file.parts):
             parts.add(f"{root} {_version(root)}")
             continue
-        stamps = [(f, f.stat().st_mtime_ns, f.stat().st_size) for f in _sources(root, file)]
-        parts.add(f"{root} {_hash_files(tuple(stamps))}")
-        if root != "karat":
-            # memory and file may differ: a module may have been edited after it was imported
-            parts.add(f"{name} {_loaded(module)}")
-            waiting |= _mentioned(module) - seen
+        files = [f for f in _sources(root, file) if f.is_file()]
+        stamps = tuple((f, f.stat().st_mtime_ns, f.stat().st_size) for f in files)
+        # memory and file may differ: a module may have been edited after it was imported
+        parts |= {f"{root} {_hash_files(stamps)}", f"{name} {_loaded(module)}"}
+        waiting |= _mentioned(module) - seen
     return sorted(parts)
 
 
 def _sources(root: str, file: Path) -> list[Path]:
     """Return the files of the package a module belongs to, or the module's own."""
     first = Path(getattr(sys.modules.get(root), "__file__", None) or file)
+    if root == "karat":
+        first = file.with_name("__init__.py")
     return sorted(first.parent.rglob("*.py")) if first.name == "__init__.py" else [file]
 
 

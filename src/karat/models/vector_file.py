@@ -163,7 +163,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _unbracketed(name: str) -> str:
-    name = name.strip()
+    name = name.strip(" \t")
     return name[1:-1] if name.startswith("<") and name.endswith(">") else name
 
 

@@ -162,14 +162,11 @@ class Run:
         try:
             if table.stat().st_mtime_ns < jobs.stat().st_mtime_ns:
                 return None
-            types = {"task": str, "model": str, "corruption": str, "metric": str}
-            return pd.read_csv(
-                table,
-                dtype=types,
-                keep_default_na=False,
-                na_values={"value": [""]},
-                float_precision="round_trip",
-            )
+            names = ("task", "model", "corruption", "metric", "value")
+            found = pd.read_csv(table, dtype=dict.fromkeys(names, str), keep_default_na=False)
+            # Python reads a number to the very bits that were written; pandas may not
+            values = [float(text) if text else float("nan") for text in found["value"]]
+            return found.assign(value=values)
         except OSError:
             return None
 

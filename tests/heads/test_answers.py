@@ -1,0 +1,133 @@
+"""Asking estimators: labels and probabilities aligned with all classes, promises checked."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.svm import SVC
+
+from karat.dataset import Dataset
+from karat.errors import ContractError
+from karat.heads.answers import ask, baseline
+
+
+def classes(labels, group=None):
+    table = pd.DataFrame({"x": np.arange(float(len(labels))), "y": pd.Series(labels)})
+    extra = {} if group is None else {"g": group}
+    return Dataset.from_table(
+        table.assign(**extra), "y", kind="classes", group="g" if group is not None else None
+    )
+
+
+def numbers(values):
+    table = pd.DataFrame({"x": np.arange(float(len(values))), "y": values})
+    return Dataset.from_table(table, "y", kind="numbers")
+
+
+class Says:
+    """An estimator that answers what it is told to."""
+
+    def __init__(self, labels, probabilities=None, classes=None):
+        self.labels = labels
+        if probabilities is not None:
+            self.predict_proba = lambda X: probabilities
+        if classes is not None:
+            self.classes_ = np.array(classes)
+
+    def predict(self, X):
+        return self.labels
+
+
+ABC = classes(list("abca"), group=list("gghh"))
+
+
+def test_probabilities_stand_under_all_classes_when_train_lacks_one():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 2))
+    model = LogisticRegression().fit(X, np.array(["c", "a"] * 10))
+    found = ask(model, X[:4], ABC, "logistic")
+    assert found.classes == ("a", "b", "c")
+    np.testing.assert_array_equal(found.probabilities[:, [0, 2]], model.predict_proba(X[:4]))
+    assert (found.probabilities[:, 1] == 0).all()
+    assert found.predictions.tolist() == model.predict(X[:4]).tolist()
+    assert found.truth.tolist() == list("abca")
+    assert found.group.tolist() == list("gghh")
+
+
+def test_the_order_of_the_estimators_classes_does_not_matter():
+    says = Says(list("aabc"), np.array([[0.2, 0.5, 0.3]] * 4), ["c", "a", "b"])
+    assert ask(says, None, ABC, "m").probabilities.tolist() == [[0.5, 0.3, 0.2]] * 4
+
+
+@pytest.mark.parametrize("model", [RidgeClassifier(), SVC()])
+def test_without_probabilities_the_label_has_probability_one(model):
+    X = np.array([[0.0], [1.0], [2.0], [0.1]])
+    model.fit(X, list("abca"))
+    found = ask(model, X, ABC, "m")
+    column = {"a": 0, "b": 1, "c": 2}
+    expected = np.eye(3)[[column[label] for label in found.predictions]]
+    np.testing.assert_array_equal(found.probabilities, expected)
+
+
+@pytest.mark.parametrize(
+    ("labels", "said", "texts"),
+    [
+        ([0, 1, 1], np.array([1.0, 0.0, 1.0]), ["1", "0", "1"]),
+        ([0.0, 1.0, 1.0], np.array([1, 0, 1]), ["1.0", "0.0", "1.0"]),
+        ([False, True, True], np.array([1, 0, 1]), ["True", "False", "True"]),
+        (["0", "1", "1"], np.array([1, 0, 1]), ["1", "0", "1"]),
+        (["NA", "n a", "NA"], np.array([["n a"], ["NA"], ["NA"]]), ["n a", "NA", "NA"]),
+        ([0, 1, 1], pd.Series([1, 0, 1]), ["1", "0", "1"]),
+    ],
+)
+def test_labels_are_written_as_the_data_set_writes_them(labels, said, texts):
+    found = ask(Says(said), None, classes(labels), "m")
+    assert found.predictions.tolist() == texts
+    assert set(texts) == set(found.classes)
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (Says(["a"] * 3), r"m.predict returned the shape \(3,\) for 4 questions"),
+        (Says(np.eye(4)), r"m.predict returned the shape \(4, 4\)"),
+        (Says(list("abcd")), 'm.predict returned "d", which is none of the classes a, b, c'),
+        (Says(np.array([0.0, 1, 2, np.nan])), 'm.predict returned "0.0"'),
+        (
+            Says(list("abca"), np.ones((4, 2)) / 2, list("ad")),
+            'classes_ holds "d", which is none of the classes',
+        ),
+        (Says(list("abca"), np.ones((4, 2)) / 2), r"shape \(4, 2\) for 4 questions and 3 classes"),
+        (Says(list("abca"), np.ones(4)), r"predict_proba returned the shape \(4,\)"),
+        (Says(list("abca"), np.full((4, 3), np.nan)), "predict_proba returned NaN or infinity 12"),
+        (Says(list("abca"), np.full((4, 3), "x")), "predict_proba must return numbers"),
+        (Says(list("abca"), np.ones((4, 3))), r"returned \[1.0, 1.0, 1.0\] \(row 0\); prob"),
+        (Says(list("abca"), np.array([[1, 1, -1]] * 4)), "are 0 or more and sum to 1"),
+    ],
+)
+def test_a_broken_promise_is_named(model, said):
+    with pytest.raises(ContractError, match=said):
+        ask(model, None, ABC, "m")
+
+
+def test_numbers_are_checked_too():
+    data = numbers([1.5, 2.5])
+    found = ask(Says(np.array([[1], [2]])), None, data, "m")
+    assert (found.predictions.tolist(), found.truth.tolist()) == ([1, 2], [1.5, 2.5])
+    assert (found.answers, found.truths, found.probabilities) == ("numbers", "numbers", None)
+    for wrong, said in (
+        ([1.0, np.nan], "m.predict returned NaN or infinity 1 times"),
+        ([1.0, np.inf], "NaN or infinity"),
+        (["a", "b"], "m.predict must return numbers"),
+    ):
+        with pytest.raises(ContractError, match=said):
+            ask(Says(wrong), None, data, "m")
+
+
+def test_the_answer_without_looking_is_the_share_or_the_mean_of_train():
+    found = baseline(np.array(list("ccca")), ABC)
+    assert found.predictions.tolist() == ["c"] * 4
+    assert found.probabilities.tolist() == [[0.25, 0, 0.75]] * 4
+    assert found.truth.tolist() == list("abca")
+    assert found.group.tolist() == list("gghh")
+    assert baseline(np.array([1, 2, 6]), numbers([1.5, 2.5])).predictions.tolist() == [3, 3]

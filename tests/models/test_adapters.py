@@ -1,0 +1,234 @@
+"""What people have becomes a Model, or they are told why not."""
+
+import functools
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import BaseEstimator
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+
+from karat.errors import ContractError
+from karat.models.adapters import adapt, is_vector_file
+from karat.models.base import Model
+from karat.models.vector_file import VectorFile
+
+ENTITIES = pd.Series(["Rome", "Oslo", "Ur"], index=["rome", "oslo", "ur"])
+TWO = np.array([[1.0, 2.0], [3.0, 4.0]])
+
+
+def looked_up(thing):
+    model = adapt(thing)
+    assert (model.role, model.takes, model.stateless) == ("encoder", ("entity",), True)
+    return model.prototype.transform(ENTITIES)
+
+
+class Gensim:
+    """As gensim's KeyedVectors, with the keys in another order than the rows."""
+
+    key_to_index = {"oslo": 1, "rome": 0}
+    vectors = TWO
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        {"rome": [1, 2], "oslo": [3, 4]},
+        {"rome": np.array([1.0, 2.0]), "oslo": np.array([3.0, 4.0])},
+        pd.DataFrame(TWO, index=["rome", "oslo"]),
+        pd.DataFrame([[3.0, 4.0], [1.0, 2.0]], index=["oslo", "rome"]),
+        Gensim(),
+    ],
+    ids=["dict of lists", "dict of arrays", "frame", "frame in another order", "gensim"],
+)
+def test_tables_of_vectors_are_looked_up_by_id(thing):
+    np.testing.assert_array_equal(looked_up(thing), [[1, 2], [3, 4], [np.nan, np.nan]])
+
+
+@pytest.mark.parametrize(
+    "thing, said",
+    [
+        ({"a": [1, 2], "b": [1]}, r"\(1,\), \(2,\)"),
+        ({}, "found the shapes: none"),
+        ({"a": 1.0, "b": 2.0}, r"found the shapes: \(\)"),
+    ],
+)
+def test_vectors_of_several_lengths_are_refused(thing, said):
+    with pytest.raises(ContractError, match=said):
+        adapt(thing)
+
+
+class Sentences:
+    """As a SentenceTransformer."""
+
+    def encode(self, sentences):
+        assert isinstance(sentences, list)
+        return np.array([[len(s), s.count("a")] for s in sentences])
+
+
+def test_an_object_with_encode_is_a_sentence_encoder():
+    model = adapt(Sentences())
+    assert (model.name, model.role, model.takes) == ("Sentences", "encoder", ("text", "entity"))
+    assert model.stateless
+    assert model.prototype.transform(pd.Series(["aab", 7])).tolist() == [[3, 2], [1, 0]]
+
+
+def lengths(items):
+    return [[len(str(item))] for item in items]
+
+
+def test_a_function_is_an_encoder_of_anything():
+    model = adapt(lengths)
+    assert (model.name, model.role, model.takes, model.stateless) == (
+        "lengths",
+        "encoder",
+        None,
+        True,
+    )
+    assert model.prototype.transform(["abc"]) == [[3]]
+
+
+class Own(BaseEstimator):
+    takes = "text"
+
+    def __init__(self, size=3, path=Path("x"), empty=None):
+        self.size = size
+        self.path = path
+        self.empty = empty
+
+    def fit(self, items, y=None):
+        return self
+
+    def transform(self, items):
+        return np.zeros((len(items), self.size))
+
+
+def test_a_class_is_made_and_an_instance_kept():
+    assert adapt(Own).prototype.size == 3
+    own = Own(5)
+    model = adapt(own)
+    assert model.prototype is own
+    assert (model.name, model.takes, model.params) == ("Own", ("text",), {"size": 5})
+
+
+def test_the_given_name_and_role_win():
+    both = LinearDiscriminantAnalysis()
+    assert adapt(both).role == "predictor"
+    named = adapt(both, "lda", "encoder")
+    assert (named.name, named.role) == ("lda", "encoder")
+
+
+def test_a_model_stays_what_it_is():
+    model = Model("m", Own(), "encoder")
+    assert adapt(model) is model
+
+
+@pytest.mark.parametrize(
+    "thing, role",
+    [
+        (make_pipeline(TfidfVectorizer(), LogisticRegression()), "predictor"),
+        (make_pipeline(TfidfVectorizer()), "encoder"),
+        (Ridge(), "predictor"),
+        (Ridge, "predictor"),
+        (PCA(), "encoder"),
+        (KMeans(), "encoder"),
+    ],
+)
+def test_the_role_of_scikit_learn_objects(thing, role):
+    assert adapt(thing).role == role
+
+
+def test_a_predictor_needs_no_base_class():
+    class Zero:
+        def fit(self, X, y):
+            return self
+
+        def predict(self, X):
+            return np.zeros(len(X))
+
+    assert adapt(Zero).role == "predictor"
+
+
+def test_a_path_is_a_vector_file(tmp_path):
+    file = tmp_path / "rdf2vec.v1.txt"
+    file.write_text("rome 1 2\noslo 3 4\n")
+    for given in (file, str(file)):
+        model = adapt(given)
+        assert model.name == "rdf2vec"
+        assert isinstance(model.prototype, VectorFile)
+    np.testing.assert_array_equal(looked_up(file), [[1, 2], [3, 4], [np.nan, np.nan]])
+
+
+@pytest.mark.parametrize(
+    "name, is_one",
+    [
+        ("a.txt", True),
+        ("A.TXT", True),
+        ("a.vec.gz", True),
+        ("a.npz", True),
+        ("onehot", False),
+        ("a.txt.zip", False),
+        ("txt", False),
+    ],
+)
+def test_what_looks_like_a_vector_file(name, is_one):
+    assert is_vector_file(name) is is_one
+
+
+class Picky:
+    def __init__(self, size):
+        self.size = size
+
+    def transform(self, items):
+        return items
+
+
+class Explodes:
+    def __init__(self):
+        raise RuntimeError("no licence")
+
+    def transform(self, items):
+        return items
+
+
+@pytest.mark.parametrize(
+    "thing, said",
+    [
+        (Picky, "Picky cannot be made without arguments .*size.*; pass an instance"),
+        (Explodes, "RuntimeError: no licence"),
+        (5, "int is not a model"),
+        (pd.Series([1.0]), "Series is not a model"),
+    ],
+)
+def test_what_is_no_model_is_told(thing, said):
+    with pytest.raises(ContractError, match=said):
+        adapt(thing)
+
+
+def test_a_modality_nobody_has_is_refused():
+    class Odd:
+        takes = ("texts",)
+
+        def transform(self, items):
+            return items
+
+    with pytest.raises(ContractError, match='takes "texts".*Did you mean "text"'):
+        adapt(Odd())
+
+
+def test_names_of_things_without_one():
+    assert adapt(lambda items: items).name == "function"
+    assert adapt(functools.partial(lengths)).name == "partial"
+    assert adapt({"a": [1.0]}).name == "dict"
+
+
+def test_the_version_is_that_of_the_package():
+    assert adapt(Ridge()).version == sklearn.__version__
+    assert adapt(lengths).version == ""

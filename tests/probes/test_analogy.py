@@ -1,0 +1,218 @@
+"""Analogies in the plane, where the answer can be drawn on paper."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from karat.dataset import Dataset
+from karat.errors import DefinitionError
+from karat.metrics import score
+from karat.probes import analogy
+from karat.probes.analogy import Analogy
+from karat.vectors import Vectors
+
+#: b − a + c = (−2, 1); the cosines to it are d 1, e 0.949, c 0.894, b 0.447, f −0.316, a −0.894
+PLANE = {
+    "a": [1.0, 0.0],
+    "b": [0.0, 1.0],
+    "c": [-1.0, 0.0],
+    "d": [-2.0, 1.0],
+    "e": [-1.0, 1.0],
+    "f": [1.0, 1.0],
+}
+
+
+def questions(rows, items="abcdef", **given):
+    frame = pd.DataFrame([list(row) for row in rows], columns=["a", "b", "c", "answer"])
+    truth = frame.pop("answer").to_numpy()
+    series = pd.Series(list(items), index=list(items))
+    made = {"truth": truth, "kind": "items", "modality": "entity", **given}
+    return Dataset("toy", series, frame, **made)
+
+
+def vectors(plane=PLANE, vocabulary=None, dtype=np.float32):
+    matrix = np.array(list(plane.values()), dtype=dtype)
+    stock = None
+    if vocabulary is not None:
+        stock = (pd.Index(list(vocabulary)), np.array(list(vocabulary.values()), dtype=dtype))
+    return Vectors(matrix, np.arange(len(matrix)), stock)
+
+
+def test_the_nearest_item_is_the_answer_and_a_b_c_are_left_out():
+    found = Analogy().answer(questions(["abcd", "abce", "abcf"]), vectors())
+    assert found.predictions.tolist() == ["d", "d", "d"]
+    assert found.rank.tolist() == [1, 2, 3]  # with a, b, c among them f would be fifth
+    assert found.candidates.tolist() == [3, 3, 3]
+    assert found.truth.tolist() == ["d", "e", "f"]
+    assert score("hits@1", found)[0] == pytest.approx(1 / 3)
+    assert score("mrr", found)[0] == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
+
+
+def test_the_length_of_a_vector_does_not_matter():
+    lengths = dict(zip(PLANE, [9, 0.1, 7, 5, 0.01, 3], strict=True))
+    scaled = {name: np.array(vector) * lengths[name] for name, vector in PLANE.items()}
+    found = Analogy().answer(questions(["abcd", "abce", "abcf"]), vectors(scaled))
+    assert found.rank.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("row", ["bafc", "cadb", "deaf"])
+def test_each_question_leaves_out_its_own(row):
+    unit = {name: np.array(v) / np.linalg.norm(v) for name, v in PLANE.items()}
+    target = unit[row[1]] - unit[row[0]] + unit[row[2]]
+    order = sorted(set("abcdef") - set(row[:3]), key=lambda name: -unit[name] @ target)
+    found = Analogy().answer(questions(["abcd", row, "abcf"]), vectors())
+    assert found.predictions[1] == order[0]
+    assert found.rank[1] == order.index(row[3]) + 1
+
+
+@pytest.mark.parametrize("row", ["abca", "abcb", "abcc"])
+def test_an_answer_that_is_left_out_cannot_be_found(row):
+    found = Analogy().answer(questions([row]), vectors())
+    assert found.rank.tolist() == [np.inf]
+    assert score("hits@10", found) == (0.0, "")
+
+
+def test_a_question_may_name_an_item_twice():
+    found = Analogy().answer(questions(["aacd", "abad"]), vectors())
+    assert found.candidates.tolist() == [4, 4]
+
+
+def test_equal_vectors_rank_as_the_worst_of_them():
+    plane = {**PLANE, "g": PLANE["d"], "h": PLANE["d"]}
+    found = Analogy().answer(questions(["abcd", "abce"], "abcdefgh"), vectors(plane))
+    assert found.rank.tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("dimensions", [1, 3, 64, 300])
+@pytest.mark.parametrize("count", [7, 100, 1003])
+def test_a_constant_encoder_is_always_last(dimensions, count):
+    # the products of equal vectors differ in their last bits, so that a plain ≥ is luck
+    rng = np.random.default_rng(dimensions)
+    one = rng.standard_normal(dimensions).astype(np.float32)
+    names = [f"n{i}" for i in range(count)]
+    rows = [rng.choice(count, 4, replace=False) for _ in range(20)]
+    frame = pd.DataFrame([[names[i] for i in row] for row in rows], columns=list("abcd"))
+    truth = frame.pop("d").to_numpy()
+    data = Dataset("toy", pd.Series(names, index=names), frame, truth, "items", "entity")
+    found = Analogy().answer(data, Vectors(np.tile(one, (count, 1)), np.arange(count)))
+    assert found.rank.tolist() == [count - 3] * 20
+
+
+def test_the_whole_vocabulary_are_candidates():
+    more = {**PLANE, "x": [-2.0, 0.9], "y": [-2.0, 1.1], "z": [5.0, 0.0]}
+    few = Analogy().answer(questions(["abcd", "abce"]), vectors())
+    found = Analogy().answer(questions(["abcd", "abce"]), vectors(vocabulary=more))
+    assert few.rank.tolist() == [1, 2]
+    assert found.rank.tolist() == [1, 4]  # x and y are nearer than e
+    assert found.candidates.tolist() == [6, 6]
+
+
+def test_a_vocabulary_of_text_serves_ids_of_any_type():
+    data = Dataset(
+        "toy",
+        pd.Series(list("abcdef"), index=range(6)),
+        pd.DataFrame({"a": [0], "b": [1], "c": [2]}),
+        np.array([3]),
+        "items",
+        "entity",
+    )
+    stock = {str(i): v for i, v in enumerate(PLANE.values())}
+    probe, known = Analogy(), vectors(vocabulary=stock)
+    assert probe.answerable(data, known).tolist() == [True]
+    assert probe.answer(data, known).predictions.tolist() == ["3"]
+
+
+def test_unknown_words_of_a_vocabulary_are_no_candidates():
+    stock = {**PLANE, "x": [np.nan, np.nan]}
+    found = Analogy().answer(questions(["abcd"]), vectors(vocabulary=stock))
+    assert found.predictions.tolist() == ["d"]
+    assert found.candidates.tolist() == [3]
+
+
+def test_only_questions_with_four_known_items_can_be_answered():
+    plane = {**PLANE, "e": [np.nan, np.nan]}
+    data = questions(["abcd", "abce", "ebcd", "aecd", "abed"])
+    for known in (vectors(plane), vectors(plane, {k: v for k, v in PLANE.items() if k != "e"})):
+        assert Analogy().answerable(data, known).tolist() == [True, False, False, False, False]
+    blind = questions(["abce"]).blind()
+    assert Analogy().answerable(blind, vectors(plane)).tolist() == [True]
+
+
+def test_a_miss_raises_and_is_never_the_last_row():
+    stock = {k: v for k, v in PLANE.items() if k != "c"}
+    with pytest.raises(KeyError, match="c is no candidate"):
+        Analogy().answer(questions(["abcd"]), vectors(vocabulary=stock))
+    plane = {**PLANE, "f": [np.nan, np.nan]}
+    with pytest.raises(KeyError, match="f is no candidate"):
+        Analogy().answer(questions(["abcf"]), vectors(plane))
+
+
+def test_missing_answers_are_ignored_or_misses():
+    plane = {**PLANE, "e": [np.nan, np.nan]}
+    data, probe, known = questions(["abcd", "abce"]), Analogy(), vectors(plane)
+    able = probe.answerable(data, known)
+    ignored = probe.answer(data.take(np.flatnonzero(able)), known)
+    assert score("hits@1", ignored) == (1.0, "")
+    penalised = ignored.merged(probe.unanswered(data.take(np.flatnonzero(~able))), able)
+    assert score("hits@1", penalised) == (0.5, "")
+    assert score("mrr", penalised) == (0.5, "")
+    assert penalised.predictions.tolist() == ["d", ""]
+    assert penalised.candidates.tolist() == [2, 2]
+
+
+def test_blocks_do_not_change_the_ranks(monkeypatch):
+    rng = np.random.default_rng(0)
+    names = [f"n{i}" for i in range(60)]
+    frame = pd.DataFrame(rng.choice(names, (200, 4)), columns=list("abcd"))
+    truth = frame.pop("d").to_numpy()
+    data = Dataset("toy", pd.Series(names, index=names), frame, truth, "items", "entity")
+    known = Vectors(rng.standard_normal((60, 5)), np.arange(60))
+    whole = Analogy().answer(data, known)
+    monkeypatch.setattr(analogy, "BLOCK", 130)
+    blocks = Analogy().answer(data, known)
+    assert blocks.rank.tolist() == whole.rank.tolist()
+    assert blocks.predictions.tolist() == whole.predictions.tolist()
+
+
+def test_candidates_are_made_once_and_anew_for_other_vectors():
+    probe, one, two = Analogy(), vectors(), vectors({**PLANE, "d": [1.0, 0.5]})
+    data = questions(["abcd"])
+    assert probe.answer(data, one).rank.tolist() == [1]
+    assert probe.answer(data, two).rank.tolist() == [3]
+    assert probe.answer(data, one).rank.tolist() == [1]
+    stock = probe._candidates(data, one)[1]
+    assert probe._candidates(data.take(np.array([0])), one)[1] is stock
+
+
+def test_the_given_vectors_are_left_as_they_are():
+    known = vectors(dtype=np.float64)
+    before = known.matrix.copy()
+    Analogy().answer(questions(["abcd"]), known)
+    np.testing.assert_array_equal(known.matrix, before)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        questions(["abcd"], truth=np.array([1.0]), kind="numbers"),
+        Dataset(
+            "two",
+            pd.Series(list("ab"), index=list("ab")),
+            pd.DataFrame({"a": ["a"], "b": ["b"]}),
+            np.array(["a"]),
+            "items",
+            "entity",
+        ),
+        Dataset(
+            "bags",
+            pd.Series(list("ab"), index=list("ab")),
+            pd.DataFrame({"a": ["a"], "b": ["b"], "c": [{"a": 1, "b": 2}]}),
+            np.array(["a"]),
+            "items",
+            "entity",
+        ),
+    ],
+)
+def test_other_questions_are_refused(data):
+    with pytest.raises(DefinitionError, match="analogy takes questions of three fields"):
+        Analogy().answerable(data, vectors())

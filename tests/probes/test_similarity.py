@@ -1,0 +1,144 @@
+"""Similarities beside scikit-learn's and scipy's, and what becomes of unknown items."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial import distance
+from sklearn.metrics.pairwise import paired_cosine_distances
+
+from karat.dataset import Dataset
+from karat.errors import DefinitionError
+from karat.metrics import score
+from karat.probes import similarity
+from karat.probes.similarity import MEASURES, Similarity
+from karat.vectors import Vectors
+
+NAN = np.nan
+
+
+def pairs(one, two, truth, kind="numbers", **given):
+    items = pd.Series(list("wxyz"), index=list("wxyz"))
+    questions = pd.DataFrame({"one": list(one), "two": list(two)})
+    return Dataset("pairs", items, questions, np.array(truth), kind, "entity", **given)
+
+
+def vectors(matrix):
+    return Vectors(np.array(matrix, dtype=np.float32), np.arange(len(matrix)))
+
+
+def draw(dtype, seed=0, shape=(200, 17)):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal(shape).astype(dtype), rng.standard_normal(shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_measures_agree_with_scikit_learn_and_scipy(dtype):
+    a, b = draw(dtype)
+    theirs = 1 - paired_cosine_distances(a, b)
+    np.testing.assert_allclose(MEASURES["cosine"](a, b), theirs, atol=np.finfo(dtype).eps * 4)
+    for i in range(0, 200, 20):
+        x, y = a[i].astype(float), b[i].astype(float)
+        assert MEASURES["dot"](a, b)[i] == pytest.approx(x @ y)
+        assert MEASURES["euclidean"](a, b)[i] == pytest.approx(-distance.euclidean(x, y))
+        assert MEASURES["manhattan"](a, b)[i] == pytest.approx(-distance.cityblock(x, y))
+
+
+def test_measures_by_hand():
+    a, b = np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([[4.0, 3.0], [1.0, 2.0]])
+    assert MEASURES["cosine"](a, b).tolist() == [24 / 25, 0]  # a zero vector is near nothing
+    assert MEASURES["dot"](a, b).tolist() == [24, 0]
+    assert MEASURES["euclidean"](a, b).tolist() == [-np.sqrt(2), -np.sqrt(5)]
+    assert MEASURES["manhattan"](a, b).tolist() == [-2, -3]
+
+
+@settings(deadline=None, derandomize=True, max_examples=50)
+@given(st.integers(0, 1000), st.floats(1e-15, 1e15))
+def test_the_cosine_has_bounds_and_no_scale(seed, scale):
+    a, b = draw(np.float32, seed, (5, 3))
+    cosine = MEASURES["cosine"]
+    assert (np.abs(cosine(a, a * np.float32(scale))) <= 1).all()
+    np.testing.assert_allclose(cosine(a, a), 1, atol=1e-12)
+    scaled = (a * np.float32(scale)).astype(np.float32)
+    np.testing.assert_allclose(cosine(scaled, b), cosine(a, b), atol=1e-6)
+
+
+def test_questions_are_answered_one_by_one():
+    data = pairs("wxw", "yyx", [1.0, 2.0, 3.0], group=np.array(["g", "g", "h"]))
+    found = Similarity().answer(data, vectors([[1, 0], [0, 2], [1, 1], [5, 5]]))
+    np.testing.assert_allclose(found.predictions, [np.sqrt(0.5), np.sqrt(0.5), 0])
+    assert found.truth.tolist() == [1, 2, 3]
+    assert found.group.tolist() == ["g", "g", "h"]
+
+
+def test_blocks_do_not_change_the_numbers(monkeypatch):
+    rng = np.random.default_rng(0)
+    data = pairs(rng.choice(list("wxyz"), 50), rng.choice(list("wxyz"), 50), rng.random(50))
+    known = vectors(rng.standard_normal((4, 8)))
+    whole = Similarity("euclidean").answer(data, known).predictions
+    monkeypatch.setattr(similarity, "BLOCK", 7)
+    np.testing.assert_array_equal(Similarity("euclidean").answer(data, known).predictions, whole)
+
+
+def test_a_bag_is_compared_by_its_mean():
+    data = pairs([{"w": 1.0, "x": 3.0}], ["z"], [1.0])
+    found = Similarity("dot").answer(data, vectors([[4, 0], [0, 4], [9, 9], [1, 2]]))
+    assert found.predictions.tolist() == [1 * 1 + 3 * 2]
+
+
+def test_classes_may_be_told_by_a_similarity():
+    data = pairs("wx", "yz", ["no", "yes"], kind="classes")
+    found = Similarity().answer(data, vectors([[1, 0], [1, 0], [0, 1], [1, 0]]))
+    assert (found.truths, found.classes) == ("classes", ("no", "yes"))
+    assert score("auc", found) == (1.0, "")
+
+
+@pytest.mark.parametrize("measure", list(MEASURES))
+def test_unknown_items_stand_at_the_tail_when_they_are_penalised(measure):
+    data = pairs("wwwx", "xyzz", [1.0, 2.0, 3.0, 4.0])
+    known = vectors([[1, 0], [NAN, NAN], [1, -3], [4, 1]])
+    probe = Similarity(measure)
+    able = probe.answerable(data, known)
+    assert able.tolist() == [False, True, True, False]
+    answered = probe.answer(data.take(np.flatnonzero(able)), known)
+    lost = probe.unanswered(data.take(np.flatnonzero(~able)))
+    found = answered.merged(lost, able)
+    assert found.truth.tolist() == [1, 2, 3, 4]
+    assert found.predictions[~able].max() < found.predictions[able].min()
+    assert len(set(found.predictions[~able])) == 1
+    assert np.isfinite(found.predictions).all()
+
+
+def test_missing_items_are_ignored_or_penalised():
+    # the model has the order right, and does not know the most related item
+    data = pairs("wwz", "xyw", [3.0, 2.0, 1.0])
+    known = vectors([[1, 0], [NAN, NAN], [1, 0.1], [0, 1]])
+    probe = Similarity()
+    able = probe.answerable(data, known)
+    ignored = probe.answer(data.take(np.flatnonzero(able)), known)
+    assert score("kendall", ignored) == (1.0, "")
+    penalised = ignored.merged(probe.unanswered(data.take(np.flatnonzero(~able))), able)
+    # of the three pairs only (2, 1) is in order
+    assert score("kendall", penalised)[0] == pytest.approx((1 - 2) / 3)
+
+
+def test_a_huge_distance_still_has_something_below_it():
+    probe = Similarity("euclidean")
+    data = pairs("w", "x", [1.0])
+    probe.answer(data, vectors([[1e30, 0], [0, 0]]))
+    assert probe.unanswered(data).predictions[0] < -1e30
+
+
+def test_with_nothing_known_all_answers_are_alike():
+    data = pairs("wx", "yz", [1.0, 2.0])
+    assert len(set(Similarity().unanswered(data).predictions)) == 1
+
+
+def test_wrong_use_is_said():
+    with pytest.raises(DefinitionError, match='no similarity measure "cosin". Did you mean "cos'):
+        Similarity("cosin")
+    items = pd.Series(["a", "b"])
+    one = Dataset("one", items, pd.DataFrame({"q": [0, 1]}), np.ones(2), "numbers", "text")
+    with pytest.raises(DefinitionError, match="similarity compares two fields, one has 1"):
+        Similarity().answerable(one, vectors([[1], [2]]))

@@ -1,0 +1,346 @@
+"""The trained probe: scikit-learn's own numbers, train statistics only, and no peeking."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.cluster import DBSCAN, MiniBatchKMeans
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.preprocessing import StandardScaler
+
+from karat import registry
+from karat.dataset import Dataset
+from karat.errors import ContractError, DefinitionError
+from karat.metrics import score
+from karat.probes.trained import Trained
+from karat.vectors import Vectors
+
+NAN = np.nan
+
+
+def table(truth, kind, **given):
+    frame = pd.DataFrame({"x": np.arange(float(len(truth))), "y": truth})
+    return Dataset.from_table(frame, "y", kind=kind, name="toy", **given)
+
+
+def draw(kind, rows=60, width=4):
+    """Return a data set and vectors that have something to do with its truth."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((rows, width)) * [1, 10, 0.1, 3] + [0, 5, 0, -2]
+    signal = X @ [1, 0.2, 3, 0.1] + rng.standard_normal(rows)
+    truth = np.array(list("abc"))[np.digitize(signal, [0.5, 1.5])] if kind == "classes" else signal
+    return table(truth, kind), X
+
+
+def run(probe, data, X, train, test):
+    vectors = Vectors(np.asarray(X), np.arange(len(X)))
+    probe.fit(data.take(train), vectors)
+    return probe.answer(data.take(test), vectors)
+
+
+TRAIN, TEST = np.arange(40), np.arange(40, 60)
+
+
+# -- the numbers ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("head", "kind", "theirs"),
+    [
+        (None, "classes", LogisticRegression(max_iter=100)),
+        ("logistic", "classes", LogisticRegression(max_iter=100)),
+        ({"use": "logistic", "C": 0.01}, "classes", LogisticRegression(C=0.01)),
+        ({"use": "knn", "n_neighbors": 3}, "classes", KNeighborsClassifier(3)),
+        (None, "numbers", Ridge(1.0)),
+        ({"use": "ridge", "alpha": 10.0}, "numbers", Ridge(10.0)),
+        ("linear", "numbers", LinearRegression()),
+        ("knn", "numbers", KNeighborsRegressor(5)),
+    ],
+)
+@pytest.mark.parametrize("scale", ["standard", "plain"])
+def test_answers_are_those_of_scikit_learn(head, kind, theirs, scale):
+    data, X = draw(kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = run(Trained(head=head, scale=scale), data, X, TRAIN, TEST)
+        scaler = StandardScaler().fit(X[TRAIN])
+        scaled = scaler.transform(X) if scale == "standard" else X
+        theirs.fit(scaled[TRAIN], data.truth[TRAIN])
+    assert found.predictions.tolist() == theirs.predict(scaled[TEST]).tolist()
+    if kind == "classes":
+        np.testing.assert_array_equal(found.probabilities, theirs.predict_proba(scaled[TEST]))
+        assert found.classes == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("scale", "answer"), [("standard", 1 + 49 * 2 / 3), ("plain", 1 + 98 * 4 / 9)]
+)
+def test_scaling_uses_the_train_questions_only(scale, answer):
+    # train x 0, 4 and y 0, 2; test x 100. Standard: mean 2, deviation 2, slope 2 / (2 + 1), so
+    # 1 + 49 · 2/3. Plain: slope 4 / (8 + 1), so 1 + 98 · 4/9.
+    data = table([0.0, 2.0, 7.0], "numbers")
+    found = run(
+        Trained(head="ridge", scale=scale), data, [[0.0], [4.0], [100.0]], [0, 1], np.array([2])
+    )
+    assert found.predictions[0] == pytest.approx(answer)
+
+
+def test_a_constant_dimension_does_no_harm():
+    data = table([0.0, 2.0, 4.0], "numbers")
+    found = run(Trained("linear"), data, [[0, 7], [1, 7], [2, 7]], [0, 1], np.array([2]))
+    assert found.predictions[0] == pytest.approx(4)
+
+
+def test_probabilities_stand_under_all_classes_when_train_lacks_one():
+    data = table(list("acacb"), "classes")
+    X = [[0.0], [1.0], [0.1], [1.1], [0.5]]
+    found = run(Trained(), data, X, np.arange(4), np.array([4]))
+    assert found.classes == ("a", "b", "c")
+    assert found.probabilities[0, 1] == 0
+    assert found.probabilities.sum() == pytest.approx(1)
+    assert found.truth.tolist() == ["b"]
+
+
+def test_fields_are_composed_as_asked_or_by_their_number():
+    items = pd.Series(list("abcd"))
+    asked = pd.DataFrame({"p": [0, 1, 2], "q": [1, 2, 3], "r": [2, 3, 0]})
+    matrix = np.array([[1.0], [2.0], [4.0], [8.0]])
+
+    def width(fields, compose=None):
+        data = Dataset("toy", items, asked[fields], np.arange(3.0), "numbers", "text")
+        probe = Trained(compose=compose, scale="plain", head="linear")
+        probe.fit(data, Vectors(matrix, np.arange(4)))
+        return probe.head_.n_features_in_
+
+    assert width(["p"]) == 1
+    assert width(["p", "q"]) == 4
+    assert width(["p", "q"], "concat") == 2
+    assert width(["p", "q", "r"]) == 3
+    with pytest.raises(DefinitionError, match="compose: single takes one field"):
+        width(["p", "q"], "single")
+    with pytest.raises(DefinitionError, match='no composer "conkat". Did you mean "concat"'):
+        width(["p", "q"], "conkat")
+
+
+def test_a_composer_of_ones_own_is_checked(monkeypatch):
+    composers = registry.composers
+    composers.get("single")
+    parts = {**composers._parts, "broken": lambda *fields: fields[0][:1]}
+    monkeypatch.setattr(composers, "_parts", parts)
+    data, X = draw("numbers")
+    with pytest.raises(ContractError, match=r"compose: broken returned the shape \(1, 4\) for 40"):
+        run(Trained(compose="broken"), data, X, TRAIN, TEST)
+
+
+# -- notes and warnings ---------------------------------------------------------------------
+
+
+def test_a_head_that_does_not_converge_is_noted():
+    data, X = draw("classes")
+    probe = Trained({"use": "logistic", "max_iter": 1}, scale="plain")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the note takes the place of the warning
+        run(probe, data, X, TRAIN, TEST)
+    assert probe.notes == ["the head did not converge in 1 iterations"]
+    calm = Trained()
+    run(calm, data, X, TRAIN, TEST)
+    assert calm.notes == []
+
+
+class Warner:
+    """A head that warns of two things."""
+
+    def fit(self, X, y):
+        from sklearn.exceptions import ConvergenceWarning
+
+        for _ in range(3):
+            warnings.warn("not yet", ConvergenceWarning, stacklevel=1)
+        warnings.warn("something else", UserWarning, stacklevel=1)
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+@pytest.fixture
+def own(monkeypatch):
+    """Register heads for one test."""
+
+    def add(**parts):
+        heads = registry.heads
+        heads.get("ridge")
+        monkeypatch.setattr(heads, "_parts", {**heads._parts, **parts})
+
+    return add
+
+
+def test_one_note_for_many_warnings_and_other_warnings_pass(own):
+    own(warner=Warner)
+    data, X = draw("numbers")
+    probe = Trained("warner")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run(probe, data, X, TRAIN, TEST)
+    assert probe.notes == ["the head did not converge"]
+    assert [str(warning.message) for warning in caught] == ["something else"]
+
+
+# -- unknown items --------------------------------------------------------------------------
+
+
+def test_unknown_items_are_ignored_or_answered_without_looking():
+    data = table([0.0, 2.0, 4.0, 6.0], "numbers")
+    X = np.array([[0.0], [1.0], [2.0], [NAN]])
+    vectors, probe = Vectors(X, np.arange(4)), Trained("linear")
+    train, test = data.take(np.array([0, 1])), data.take(np.array([2, 3]))
+    probe.fit(train, vectors)
+    able = probe.answerable(test, vectors)
+    assert able.tolist() == [True, False]
+    ignored = probe.answer(test.take(np.flatnonzero(able)), vectors)
+    assert ignored.predictions.tolist() == [pytest.approx(4)]
+    penalised = ignored.merged(probe.unanswered(test.take(np.flatnonzero(~able))), able)
+    assert penalised.predictions.tolist() == [pytest.approx(4), 1.0]  # the mean of 0 and 2
+    assert score("mae", penalised)[0] == pytest.approx(5 / 2)
+
+
+def test_unknown_items_of_classes_get_the_commonest_label_and_the_shares():
+    data = table(list("aababc"), "classes")
+    X = np.array([[0.0], [0.1], [1.0], [0.2], [1.1], [NAN]])
+    vectors, probe = Vectors(X, np.arange(6)), Trained()
+    probe.fit(data.take(np.arange(4)), vectors)
+    lost = probe.unanswered(data.take(np.array([5])))
+    assert lost.predictions.tolist() == ["a"]
+    assert lost.probabilities.tolist() == [[0.75, 0.25, 0.0]]
+    both = probe.answer(data.take(np.array([4])), vectors).merged(lost, np.array([True, False]))
+    assert both.truth.tolist() == ["b", "c"]
+
+
+# -- where the truth is hidden --------------------------------------------------------------
+
+
+def blobs(unknown=()):
+    rng = np.random.default_rng(0)
+    truth = np.repeat(list("abc"), 15)
+    X = np.repeat([[0.0, 0], [30, 0], [0, 30]], 15, axis=0) + rng.standard_normal((45, 2))
+    X[list(unknown)] = NAN
+    return table(truth, "classes"), X
+
+
+def test_clusters_are_those_of_scikit_learn_and_as_many_as_classes():
+    data, X = blobs()
+    vectors, probe = Vectors(X, np.arange(45)), Trained("kmeans", random_state=5)
+    probe.fit(data.blind(), vectors)
+    found = probe.answer(data, vectors)
+    theirs = MiniBatchKMeans(3, batch_size=32, n_init=10, random_state=5)
+    expected = theirs.fit_predict(StandardScaler().fit_transform(X))
+    assert found.predictions.tolist() == expected.tolist()
+    assert (found.answers, found.truths) == ("clusters", "classes")
+    assert score("v_measure", found)[0] == pytest.approx(1)
+
+
+def test_clusters_are_the_default_where_the_truth_is_hidden():
+    data, X = blobs()
+    vectors, probe = Vectors(X, np.arange(45)), Trained()
+    probe.fit(data.blind(), vectors)
+    assert probe.answer(data, vectors).answers == "clusters"
+
+
+def test_each_unknown_item_is_a_cluster_of_its_own():
+    data, X = blobs(unknown=[0, 1, 44])
+    vectors, probe = Vectors(X, np.arange(45)), Trained("kmeans", random_state=0)
+    able = probe.answerable(data, vectors)
+    assert np.flatnonzero(~able).tolist() == [0, 1, 44]
+    probe.fit(data.blind().take(np.flatnonzero(able)), vectors)
+    ignored = probe.answer(data.take(np.flatnonzero(able)), vectors)
+    found = ignored.merged(probe.unanswered(data.take(np.flatnonzero(~able))), able)
+    sizes = np.unique(found.predictions, return_counts=True)[1]
+    assert sorted(sizes.tolist()) == [1, 1, 1, 13, 14, 15]
+    assert score("homogeneity", found)[0] == pytest.approx(1)
+    assert score("completeness", found)[0] < score("completeness", ignored)[0]
+
+
+def test_what_a_head_calls_noise_is_a_cluster_of_its_own(own):
+    own(dbscan=lambda: DBSCAN(eps=3.0, min_samples=3))
+    truth = list("aaabbbab")
+    data = table(truth, "classes")
+    X = [[0.0], [1], [2], [50], [51], [52], [100], [200]]
+    vectors, probe = Vectors(np.array(X), np.arange(8)), Trained("dbscan", scale="plain")
+    probe.fit(data.blind(), vectors)
+    found = probe.answer(data, vectors)
+    assert found.predictions.tolist() == [0, 0, 0, 1, 1, 1, 2, 3]
+    # and never the same cluster as an item that is not known
+    lost = probe.unanswered(data.take(np.array([0, 1])))
+    assert not set(lost.predictions) & set(found.predictions)
+    assert len(set(lost.predictions)) == 2
+
+
+class Clusterer:
+    def __init__(self, clusters):
+        self.clusters = clusters
+
+    def fit_predict(self, X):
+        return self.clusters
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(3, int), np.zeros(45), np.zeros((45, 1), int)])
+def test_a_clusterer_of_ones_own_is_checked(own, wrong):
+    own(clusterer=lambda: Clusterer(wrong))
+    data, X = blobs()
+    vectors, probe = Vectors(X, np.arange(45)), Trained("clusterer")
+    probe.fit(data.blind(), vectors)
+    with pytest.raises(ContractError, match="fit_predict must return one whole number per"):
+        probe.answer(data, vectors)
+
+
+# -- wrong use ------------------------------------------------------------------------------
+
+
+def test_a_head_that_needs_the_truth_cannot_work_without_it():
+    data, X = blobs()
+    vectors, probe = Vectors(X, np.arange(45)), Trained("logistic")
+    probe.fit(data.blind(), vectors)
+    with pytest.raises(DefinitionError, match="split: all hides the truth"):
+        probe.answer(data, vectors)
+
+
+def test_a_clusterer_cannot_answer_where_there_is_a_test_side():
+    # the classes 0, 1, 2 could be taken for numbers of clusters
+    data, X = blobs()
+    data = table(np.repeat([0, 1, 2], 15), "classes")
+    with pytest.raises(DefinitionError, match="makes clusters and learns no answers; say split"):
+        run(Trained("kmeans"), data, X, np.arange(30), np.arange(30, 45))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"scale": "minmax"}, 'scale is "standard" or "plain", not "minmax"'),
+    ],
+)
+def test_options_are_checked(given, said):
+    with pytest.raises(DefinitionError, match=said):
+        Trained(**given)
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        ("logistik", 'no head "logistik". Did you mean "logistic"'),
+        ({"C": 1}, "a head with parameters needs `use:"),
+        ({"use": "logistic", "c": 1}, 'head "logistic" has no parameter "c". Did you mean "C"'),
+        ("ridge", "ridge predicts numbers, not classes"),
+    ],
+)
+def test_a_wrong_head_is_said(head, said):
+    data, X = draw("classes")
+    with pytest.raises(DefinitionError, match=said):
+        run(Trained(head), data, X, TRAIN, TEST)
+
+
+def test_answers_that_are_items_belong_to_the_analogy():
+    frame = pd.DataFrame({"q": ["a", "b"], "y": ["b", "a"]})
+    data = Dataset.from_columns(frame, ["q"], "y", kind="items", modality="entity")
+    with pytest.raises(DefinitionError, match="say probe: analogy"):
+        Trained().answerable(data, Vectors(np.ones((2, 1)), np.arange(2)))

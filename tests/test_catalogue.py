@@ -1,0 +1,300 @@
+"""Names become models, tasks, suites and data sets; mistakes are told with their place."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import Ridge
+
+import karat
+from karat import registry
+from karat.catalogue import Catalogue
+from karat.dataset import Dataset
+from karat.errors import DataError, DefinitionError
+from karat.models.tables import OneHotTable
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [n for n in sys.modules if n.startswith("mine")]:
+        monkeypatch.delitem(sys.modules, name)
+    return tmp_path
+
+
+@pytest.fixture
+def defined(here):
+    """Return a catalogue with a YAML file of one's own."""
+
+    def load(text):
+        Path("my.yaml").write_text(text)
+        return Catalogue(["my.yaml"])
+
+    return load
+
+
+# -- models ---------------------------------------------------------------------------------
+
+
+def test_models_by_name_path_class_and_object(here):
+    Path("known.txt").write_text("a 1 2\n")
+    Path("mine_a.py").write_text("class Mine:\n    def transform(self, items): return items\n")
+    models = Catalogue().models(["onehot", "known.txt", "mine_a:Mine", Ridge, OneHotTable()])
+    assert [m.name for m in models] == ["onehot", "known", "Mine", "Ridge", "OneHotTable"]
+    assert [m.role for m in models] == ["encoder"] * 3 + ["predictor", "encoder"]
+
+
+def test_one_model_needs_no_list_and_a_mapping_names_them(here):
+    assert [m.name for m in Catalogue().models("onehot")] == ["onehot"]
+    assert [m.name for m in Catalogue().models(Ridge())] == ["Ridge"]
+    named = Catalogue().models({"plain": Ridge(), "strong": Ridge(9.0), "one": "onehot"})
+    assert [m.name for m in named] == ["plain", "strong", "one"]
+    assert named[1].params["alpha"] == 9.0
+
+
+def test_all_mistakes_are_told_at_once(here):
+    wanted = ["onehott", "nofile.txt", "no_module:Thing", 5, "onehot", "onehot"]
+    with pytest.raises(DefinitionError) as caught:
+        Catalogue().models(wanted)
+    first, second, third, fourth, fifth = caught.value.messages
+    assert first == 'there is no model "onehott". Did you mean "onehot"?   (karat list models)'
+    assert second == "there is no vector file nofile.txt."
+    assert 'cannot load "no_module:Thing"' in third
+    assert fourth.startswith("int is not a model")
+    assert 'two models are called "onehot"' in fifth
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b", ""])
+def test_names_that_can_be_no_file(here, name):
+    with pytest.raises(DefinitionError, match="there is no model"):
+        Catalogue().model(name)
+
+
+def test_a_registered_model_is_found(here, clean_registry):
+    @karat.encoder("mine-registered")
+    class Mine(karat.StatelessEncoder):
+        def transform(self, items):
+            return np.ones((len(items), 1))
+
+    model = Catalogue().model("mine-registered")
+    assert (model.name, type(model.prototype)) == ("mine-registered", Mine)
+
+
+def test_a_defined_model_gets_its_parameters_and_facts(defined):
+    catalogue = defined("""
+models:
+  sparse: {extends: onehot, params: {min_frequency: 0.5}, version: "7", takes: [table]}
+""")
+    model = catalogue.model("sparse")
+    assert model.prototype.min_frequency == 0.5
+    assert (model.params, model.version, model.takes) == ({"min_frequency": 0.5}, "7", ("table",))
+
+
+def test_an_unknown_parameter_is_told(defined):
+    catalogue = defined("models: {sparse: {extends: onehot, params: {min_freq: 0.5}}}")
+    with pytest.raises(DefinitionError, match='no parameter "min_freq".*Did you mean "min_freque'):
+        catalogue.model("sparse")
+
+
+def test_a_pattern_is_no_model(here):
+    with pytest.raises(DefinitionError, match='"vectors" is only a pattern'):
+        Catalogue().model("vectors")
+
+
+def test_what_is_not_installed_is_not_imported_but_declined(defined):
+    Path("mine_b.py").write_text("import surely_not_installed\n")
+    catalogue = defined("""
+models:
+  one: {use: "mine_b:Encoder", requires: [surely_not_installed]}
+  two: {use: "mine_b:Encoder", requires: [surely.not_installed], extra: tables}
+  three: {use: "mine_b:Encoder"}
+""")
+    assert catalogue.model("one").unavailable == (
+        "surely_not_installed is not installed: pip install surely_not_installed"
+    )
+    assert catalogue.model("two").unavailable == (
+        'surely.not_installed is not installed: pip install "karat[tables]"'
+    )
+    with pytest.raises(DefinitionError, match="surely_not_installed"):
+        catalogue.model("three")
+
+
+def test_use_may_name_a_class_a_factory_a_function_or_an_object(defined):
+    Path("mine_c.py").write_text(
+        "class Encoder:\n"
+        "    def __init__(self, size=1): self.size = size\n"
+        "    def transform(self, items): return [[self.size] for _ in items]\n"
+        "def factory(size=2): return Encoder(size)\n"
+        "def function(items, size=3): return [[size] for _ in items]\n"
+        "ready = Encoder(4)\n"
+    )
+    catalogue = defined("""
+models:
+  a: {use: "mine_c:Encoder"}
+  b: {use: "mine_c:factory"}
+  c: {use: "mine_c:function"}
+  d: {use: "mine_c:ready"}
+  e: {use: "mine_c:Encoder", params: {size: 5}}
+  f: {use: "mine_c:factory", params: {size: 6}}
+  g: {use: "mine_c:function", params: {size: 7}}
+  h: {use: "mine_c:ready", params: {size: 8}}
+""")
+    models = catalogue.models(list("abcdefg"))
+    assert [m.prototype.transform(["x"]) for m in models] == [[[i]] for i in range(1, 8)]
+    with pytest.raises(DefinitionError, match="an object takes no params"):
+        catalogue.model("h")
+
+
+def test_a_file_of_a_data_set_can_be_a_parameter(defined):
+    Path("v.txt").write_text("a 1 2\n")
+    catalogue = defined("""
+datasets: {mine: {path: v.txt}}
+models: {known: {extends: vectors, params: {path: "data:mine"}}}
+""")
+    model = catalogue.model("known")
+    assert model.prototype.transform(pd.Series(["A"], index=["a"])).tolist() == [[1, 2]]
+    assert model.params == {"path": "data:mine"}
+
+
+def test_a_file_that_cannot_be_had_declines_the_model(here, monkeypatch):
+    monkeypatch.setenv("KARAT_OFFLINE", "1")
+    monkeypatch.setenv("KARAT_CACHE", str(here / "empty"))
+    monkeypatch.delenv("KARAT_DATA", raising=False)
+    model = Catalogue().model("rdf2vec")
+    assert model.unavailable
+    assert model.prototype is None
+
+
+# -- Python files ---------------------------------------------------------------------------
+
+
+def test_a_python_file_registers_its_parts(here, clean_registry):
+    for folder in ("one", "two"):
+        Path(folder).mkdir()
+        Path(folder, "parts.py").write_text(
+            f"import karat\n@karat.encoder('from-{folder}')\ndef f(items): return items\n"
+        )
+    catalogue = Catalogue(["one/parts.py", "two/parts.py"])
+    assert catalogue.model("from-one").prototype.function is not None
+    assert catalogue.model("from-two").name == "from-two"
+
+
+def test_two_files_do_not_override_each_other(here, clean_registry):
+    for folder in ("one", "two"):
+        Path(folder).mkdir()
+        Path(folder, "parts.py").write_text(
+            "import karat\n@karat.encoder('twice')\ndef f(items): return items\n"
+        )
+    Catalogue(["one/parts.py"]).model("twice")
+    Catalogue(["one/parts.py"]).model("twice")  # the same file again is no clash
+    with pytest.raises(DefinitionError, match='already a model "twice"'):
+        Catalogue(["one/parts.py", "two/parts.py"]).model("twice")
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("import nothing_of_that_name", "parts.py: ModuleNotFoundError"),
+        ("def broken(:", "parts.py: SyntaxError"),
+        ("raise SystemExit(3)", "parts.py: SystemExit: 3"),
+        ("import karat\nkarat.metric('x', needs=('clases',))(len)", 'cannot need "clases"'),
+    ],
+)
+def test_a_python_file_that_fails_is_told(here, text, said):
+    Path("parts.py").write_text(text)
+    with pytest.raises(DefinitionError, match=said):
+        Catalogue(["parts.py"]).definitions.names("models")
+    with pytest.raises(DefinitionError, match="there is no Python file nowhere.py"):
+        Catalogue("nowhere.py").definitions.names("models")
+
+
+# -- tasks, suites, data sets ---------------------------------------------------------------
+
+
+def test_a_suite_has_tasks_and_models(here):
+    suite = Catalogue().suite("quickstart")
+    assert (suite.name, len(suite)) == ("quickstart", len(suite.tasks))
+    assert "onehot" in suite.models
+    assert {task.kind for task in suite} >= {"classification", "regression", "clustering"}
+
+
+def test_a_task_is_a_suite_of_one(here):
+    suite = Catalogue().suite("diabetes")
+    assert [task.name for task in suite] == ["diabetes"]
+    assert suite.tasks[0].metrics[0] == "rmse"
+    with pytest.raises(DefinitionError, match='no suite "diabetis". Did you mean "diabetes"'):
+        Catalogue().suite("diabetis")
+
+
+def test_a_pattern_is_no_task(here):
+    with pytest.raises(DefinitionError, match='"classification" is only a pattern'):
+        Catalogue().task("classification")
+
+
+def test_a_registered_data_set_can_be_named(defined, clean_registry):
+    @karat.dataset("mine-data")
+    def load():
+        return Dataset.from_table(pd.DataFrame({"x": [1, 2], "y": ["a", "b"]}), "y")
+
+    task = defined("tasks: {t: {extends: classification, dataset: mine-data}}").task("t")
+    assert len(task.dataset()) == 2
+    with pytest.raises(DefinitionError, match='no dataset "mine-dta". Did you mean "mine-data"'):
+        Catalogue().dataset("mine-dta")
+
+
+DATA = """
+tasks:
+  churn:
+    extends: classification
+    dataset:
+      path: churn.csv
+      target: {target}
+      kind: classes
+"""
+
+
+def test_a_data_set_of_a_file_is_loaded_when_it_is_asked_for(defined):
+    catalogue = defined(DATA.format(target="churn"))
+    task = catalogue.task("churn")
+    Path("churn.csv").write_text("age,churn\n1,yes\n2,no\n")
+    assert task.dataset().classes == ("no", "yes")
+
+
+def test_a_wrong_column_is_told_with_file_line_and_key(defined):
+    Path("churn.csv").write_text("id,age,churn\n1,3,x\n2,4,y\n")
+    task = defined(DATA.format(target="churned")).task("churn")
+    with pytest.raises(DataError) as caught:
+        task.dataset()
+    assert str(caught.value) == (
+        'my.yaml:7: tasks.churn.dataset.target: "churned" is not a column. '
+        'Did you mean "churn"? It has: id, age, churn'
+    )
+
+
+def test_other_mistakes_in_the_data_name_the_definition(defined):
+    Path("churn.csv").write_text("age,churn\n1,x\n2,x\n")
+    with pytest.raises(DataError, match=r"^my.yaml:\d: tasks.churn.dataset.*only one class"):
+        defined(DATA.format(target="churn")).task("churn").dataset()
+
+
+def test_a_missing_file_is_told_with_its_line(defined):
+    with pytest.raises(DataError, match=r"^my.yaml:6: tasks.churn.dataset"):
+        defined(DATA.format(target="churn")).task("churn").dataset()
+
+
+def test_the_registry_is_left_alone_by_looking(here):
+    before = list(registry.models)
+    Catalogue().models(["onehot", BaseEstimatorEncoder()])
+    assert list(registry.models) == before
+
+
+class BaseEstimatorEncoder(BaseEstimator):
+    def fit(self, items, y=None):
+        return self
+
+    def transform(self, items):
+        return items

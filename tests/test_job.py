@@ -1,0 +1,330 @@
+"""One job: its record, its files, and what becomes of whatever goes wrong."""
+
+import json
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator
+
+from karat.dataset import Dataset
+from karat.errors import Declined, MissingExtra
+from karat.job import INFO_LENGTH, Broken, Job, run
+from karat.metrics.base import score
+from karat.models.adapters import adapt
+from karat.models.tables import OneHotTable
+from karat.predictions import Predictions
+from karat.shelf import Shelf
+from karat.task import Task
+
+METADATA = ("framework", "task", "dataset", "fold", "seed", "metric", "metrics", "classes")
+
+
+@pytest.fixture
+def outcome(tmp_path):
+    """Run one fold of a task with a model."""
+
+    def go(model, task, fold=0, seed=42, **changes):
+        shelf = Shelf(tmp_path)
+        shelf.put("model", adapt(model))
+        shelf.put("task", task)
+        shelf.put("data", task.dataset)
+        return run(Job("model", "task", "data", fold, seed, "spec", "", **changes), shelf)
+
+    return go
+
+
+# -- what a job leaves ----------------------------------------------------------------------
+
+
+def test_the_record_of_a_job(outcome, two_classes):
+    record = outcome(OneHotTable(), two_classes(kind="classification"), fold=1).record
+    assert {k: record[k] for k in ("spec", "model", "task", "kind", "fold", "seed", "status")} == {
+        "spec": "spec",
+        "model": "OneHotTable",
+        "task": "halves",
+        "kind": "classification",
+        "fold": 1,
+        "seed": 43,
+        "status": "ok",
+    }
+    assert (record["metric"], record["repeat"], record["dimensions"]) == ("acc", 0, 1)
+    assert (record["train_questions"], record["questions"]) == (10, 10)
+    (view,) = record["views"]
+    assert (view["corruption"], view["severity"], view["coverage"]) == ("", 0.0, 1.0)
+    assert view["scores"]["auc"] == 1.0
+    for phase in ("load", "fit", "predict", "score"):
+        assert 0 <= record[f"{phase}_seconds"] <= record["seconds"]
+    assert record["peak_memory_mb"] > 1
+
+
+def test_scores_can_be_computed_from_the_files_alone(outcome, two_classes):
+    done = outcome(OneHotTable(), two_classes())
+    about = json.loads(done.files["metadata.json"])
+    assert set(METADATA) <= about.keys()
+    read = Predictions.from_csv(
+        done.files["predictions.csv"],
+        answers=about["answers"],
+        truths=about["truths"],
+        classes=about["classes"],
+    )
+    for name, value in done.record["views"][0]["scores"].items():
+        assert score(name, read) == (value, "")
+
+
+def test_the_folds_of_repeats_know_their_repeat(outcome, two_classes):
+    task = two_classes(split={"use": "kfold", "folds": 2, "repeats": 3})
+    assert [outcome(OneHotTable(), task, fold).record["repeat"] for fold in range(6)] == [
+        *(0, 0, 1, 1, 2, 2)
+    ]
+
+
+def test_views_have_files_of_their_own(outcome, two_classes):
+    task = two_classes(corruptions={"noise_gaussian": [0.0, 9.0]})
+    done = outcome(OneHotTable(), task)
+    assert [v["severity"] for v in done.record["views"]] == [0.0, 0.0, 9.0]
+    assert {f for f in done.files if f.endswith("predictions.csv")} == {
+        "predictions.csv",
+        "noise_gaussian@0/predictions.csv",
+        "noise_gaussian@9/predictions.csv",
+    }
+    assert done.files["noise_gaussian@0/predictions.csv"] == done.files["predictions.csv"]
+
+
+def test_items_nobody_knows_are_listed(outcome):
+    frame = pd.DataFrame({"e": list("abcd"), "y": list("xyxy")})
+    data = Dataset.from_columns(frame, ["e"], "y", modality="entity")
+    split = {"use": "fixed", "test": [2, 3]}
+    task = Task("t", data, split=split, metrics=["acc"], missing="penalise")
+    known = {"a": [0.0, 1.0], "b": [1.0, 0.0], "c": [0.0, 1.0]}
+    done = outcome(known, task)
+    assert done.files["missing.txt"] == "d\n"
+    assert done.record["views"][0]["coverage"] == 0.5
+
+
+class Learner(BaseEstimator):
+    """Leaves a history with everything that JSON cannot hold."""
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        self.history_ = [
+            {"epoch": np.int64(1), "metric": "loss", "value": np.float32(0.5)},
+            {"epoch": 2, "metric": "loss", "value": float("nan")},
+        ]
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), float(self.random_state))
+
+
+def test_the_model_gets_seed_plus_fold_and_its_history_is_kept(outcome, line):
+    for fold in (0, 1):
+        done = outcome(Learner(), line(), fold, seed=7)
+        assert done.record["seed"] == 7 + fold
+        predictions = done.files["predictions.csv"].splitlines()[1:]
+        assert {row.split(",")[0] for row in predictions} == {f"{7.0 + fold}"}
+    assert done.record["history"] == [
+        {"epoch": 1, "metric": "loss", "value": 0.5},
+        {"epoch": 2, "metric": "loss", "value": None},
+    ]
+    json.dumps(done.record, allow_nan=False)
+
+
+def test_the_split_does_not_move_with_the_fold(outcome, line):
+    truths = []
+    for fold in (0, 1):
+        rows = outcome(Learner(), line(), fold).files["predictions.csv"].splitlines()[1:]
+        truths += [float(row.split(",")[1]) for row in rows]
+    assert sorted(truths) == [2.0 * i for i in range(20)]
+
+
+# -- what goes wrong ------------------------------------------------------------------------
+
+
+class Encoder:
+    """Learns nothing but must be fitted, so that it runs inside the job."""
+
+    def fit(self, items, y=None):
+        return self
+
+
+class TooFew(Encoder):
+    def transform(self, items):
+        return np.zeros((len(items) - 1, 2))
+
+
+class PartlyEmpty(Encoder):
+    def transform(self, items):
+        made = np.zeros((len(items), 2))
+        made[0, 1] = np.nan
+        return made
+
+
+class Text(Encoder):
+    def transform(self, items):
+        return [["a", "b"] for _ in range(len(items))]
+
+
+class OtherWidth(Encoder):
+    def fit(self, items, y=None):
+        self.train_ = items.index
+        return self
+
+    def transform(self, items):
+        return np.zeros((len(items), 2 if items.index.equals(self.train_) else 3))
+
+
+class Raises(Encoder):
+    def transform(self, items):
+        raise ValueError("first line\nsecond line")
+
+
+class Exits(Encoder):
+    def transform(self, items):
+        sys.exit("that is all")
+
+
+class Panic(BaseException):
+    """As what libraries written in Rust raise."""
+
+
+class Panics(Encoder):
+    def transform(self, items):
+        raise Panic("index out of bounds")
+
+
+@pytest.mark.parametrize(
+    "model, info",
+    [
+        (TooFew, "ContractError: TooFew.transform returned 9 rows for 10 items."),
+        (PartlyEmpty, "ContractError: PartlyEmpty.transform returned NaN in part of a row"),
+        (Text, "ContractError: Text.transform must return numbers, one row per item"),
+        (OtherWidth, "ContractError: OtherWidth.transform returned 3 dimensions for the test"),
+        (Raises, "ValueError: first line second line"),
+        (Exits, "SystemExit: that is all"),
+        (Panics, "Panic: index out of bounds"),
+    ],
+)
+def test_a_broken_encoder_is_a_failed_row_with_its_traceback(outcome, two_classes, model, info):
+    done = outcome(model(), two_classes())
+    assert done.record["status"] == "failed"
+    assert done.record["info"].startswith(info)
+    assert done.record["views"] == []
+    assert "Traceback (most recent call last)" in done.files["log.txt"]
+    assert "predictions.csv" not in done.files
+
+
+def test_a_failure_keeps_repeat_and_costs(outcome, two_classes):
+    task = two_classes(split={"use": "kfold", "folds": 2, "repeats": 2})
+    record = outcome(Raises(), task, fold=3).record
+    assert (record["repeat"], record["questions"]) == (1, 10)
+    assert record["seconds"] > 0
+
+
+def test_ctrl_c_is_no_failure(outcome, two_classes):
+    class Stops(Encoder):
+        def transform(self, items):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        outcome(Stops(), two_classes())
+
+
+@pytest.mark.parametrize(
+    "error, reason",
+    [
+        (Declined("it takes no tables"), "it takes no tables"),
+        (MissingExtra("skrub", "tables"), 'skrub is not installed: pip install "karat[tables]"'),
+    ],
+)
+def test_a_decline_is_no_failure(outcome, two_classes, error, reason):
+    class Declines(Encoder):
+        def transform(self, items):
+            raise error
+
+    record = outcome(Declines(), two_classes()).record
+    assert (record["status"], record["info"]) == ("declined", reason)
+
+
+def test_a_long_message_is_cut_and_stands_whole_in_the_log(outcome, two_classes):
+    class Talks(Encoder):
+        def transform(self, items):
+            raise ValueError("word " * 100 + "end")
+
+    done = outcome(Talks(), two_classes())
+    assert len(done.record["info"]) == INFO_LENGTH
+    assert done.record["info"].endswith("…")
+    assert "word end" in done.files["log.txt"]
+
+
+class Fragile(Encoder):
+    """Cannot stand empty cells."""
+
+    def transform(self, items):
+        if items.isna().to_numpy().any():
+            sys.exit("empty cells")
+        return items.to_numpy(dtype=float)
+
+
+def test_a_view_that_fails_leaves_the_others(outcome, two_classes):
+    task = two_classes(corruptions={"missingness_mcar": [0.9], "noise_gaussian": [0.1]})
+    done = outcome(Fragile(), task)
+    assert [v["status"] for v in done.record["views"]] == ["ok", "failed", "ok"]
+    assert done.record["status"] == "failed"
+    assert done.record["info"] == "missingness_mcar@0.9: SystemExit: empty cells"
+    assert done.record["views"][1]["scores"] == {}
+    assert done.record["views"][0]["scores"]["acc"] == 1.0
+    assert "Traceback" in done.files["log.txt"]
+
+
+def test_what_a_model_prints_and_warns_goes_to_its_log(outcome, two_classes, capsys):
+    class Talks(Encoder):
+        def transform(self, items):
+            print("hello")
+            print("there", file=sys.stderr)
+            warnings.warn("mind the gap", stacklevel=1)
+            return np.zeros((len(items), 1))
+
+    done = outcome(Talks(), two_classes())
+    assert done.record["status"] == "ok"
+    for said in ("hello", "there", "UserWarning: mind the gap"):
+        assert said in done.files["log.txt"]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_metric_that_has_no_value_is_empty_with_a_reason(outcome, line):
+    record = outcome(Learner(), line(metrics=["rmse", "acc"])).record
+    (view,) = record["views"]
+    assert record["status"] == "ok"
+    assert view["scores"]["acc"] is None
+    assert view["reasons"]["acc"].startswith("Scoring acc: it needs class labels")
+
+
+def test_vectors_that_could_not_be_made_are_told_as_they_failed(outcome, two_classes):
+    try:
+        raise ValueError("no\nmemory")
+    except ValueError as error:
+        broken = Broken.by(error)
+    done = outcome(OneHotTable(), two_classes(), fold=1, broken=broken)
+    assert (done.record["status"], done.record["info"]) == ("failed", "ValueError: no memory")
+    assert done.files["log.txt"].startswith("Traceback")
+    assert done.record["questions"] == 10
+
+
+def test_the_train_side_is_blind_where_test_rows_are_train_rows(outcome, two_classes):
+    class Sees(Encoder):
+        def fit(self, items, y=None):
+            assert y is None, "it saw the truth"
+            return self
+
+        def transform(self, items):
+            return items.to_numpy(dtype=float)
+
+    task = two_classes(split="all", probe={"use": "trained", "head": "kmeans"}, metrics=["ari"])
+    record = outcome(Sees(), task).record
+    assert record["info"] == ""
+    assert record["views"][0]["scores"]["ari"] == 1.0

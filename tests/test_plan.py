@@ -1,0 +1,278 @@
+"""A plan: what will run, who declines what, and every mistake before anything runs."""
+
+import dataclasses
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+
+import karat
+from karat.dataset import Dataset
+from karat.errors import DefinitionError, MissingExtra, Unavailable
+from karat.models.adapters import adapt
+from karat.models.base import Model
+from karat.models.random import RandomEncoder
+from karat.models.tables import OneHotTable
+from karat.plan import job_spec, make_plan, pick_tasks
+from karat.task import Task
+
+ONEHOT = adapt(OneHotTable(), "onehot")
+
+
+def plan(tasks, models=(ONEHOT,), **how):
+    return make_plan(list(models), tasks, **how)
+
+
+def mistakes(*arguments, **how):
+    with pytest.raises(DefinitionError) as caught:
+        plan(*arguments, **how)
+    return list(caught.value.messages)
+
+
+def declines(model, task):
+    return [d.reason for d in plan([task], [model]).declined]
+
+
+# -- what runs ------------------------------------------------------------------------------
+
+
+def test_jobs_stand_in_the_order_of_models_tasks_and_folds(two_classes, line):
+    random = adapt(RandomEncoder(), "random")
+    found = plan([two_classes("b"), line("a")], [random, ONEHOT])
+    assert [(m.name, p.task.name, fold) for m, p, fold in found.jobs] == [
+        (model, task, fold) for model in ("random", "onehot") for task in "ba" for fold in (0, 1)
+    ]
+    assert found.declined == ()
+
+
+def test_folds_can_be_chosen_or_limited(two_classes):
+    task = two_classes(split={"use": "kfold", "folds": 5, "repeats": 2})
+    assert plan([task]).tasks[0].folds == tuple(range(10))
+    assert plan([task], folds=[3, 0, 3]).tasks[0].folds == (0, 3)
+    assert plan([task], max_folds=2).tasks[0].folds == (0, 1)
+    assert plan([task]).tasks[0].repeats == (0,) * 5 + (1,) * 5
+    (said,) = mistakes([task], folds=[1, 10])
+    assert said == 'task "halves" has the folds 0 to 9; there is no fold 10.'
+
+
+def test_rows_are_limited_by_the_lower_limit_and_alike_for_tasks_on_one_data_set(two_classes):
+    tasks = [two_classes("a"), two_classes("b", max_rows=8)]
+    first, second = plan(tasks, max_rows=10).tasks
+    assert (len(first.data), len(second.data)) == (10, 8)
+    again = plan([two_classes("c")], max_rows=10).tasks[0]
+    assert again.data.fingerprint == first.data.fingerprint
+    other = plan([two_classes("c")], max_rows=10, seed=1).tasks[0]
+    assert other.data.fingerprint != first.data.fingerprint
+
+
+@pytest.mark.parametrize(
+    "changes, metrics",
+    [
+        ({}, ("auc", "acc", "balacc", "logloss")),
+        ({"split": "all", "probe": {"use": "trained", "head": "kmeans"}}, ("v_measure", "ari")),
+    ],
+)
+def test_metrics_that_nobody_named_are_the_usual_ones(two_classes, changes, metrics):
+    found = plan([two_classes(metrics=[], **changes)]).tasks[0].task.metrics
+    assert found[: len(metrics)] == metrics
+
+
+def test_usual_metrics_of_numbers_scores_and_items(line):
+    assert plan([line(metrics=[])]).tasks[0].task.metrics == ("rmse", "mae", "r2")
+    frame = pd.DataFrame({"a": list("abc"), "b": list("bca"), "c": list("cab"), "y": [1, 2, 3.5]})
+    pairs = Dataset.from_columns(frame, ["a", "b"], "y", kind="numbers")
+    similar = plan([Task("s", pairs, probe="similarity", split="all")]).tasks[0].task
+    assert similar.metrics == ("spearman", "pearson")
+    items = Dataset.from_columns(
+        frame.assign(y=list("abc")), ["a", "b", "c"], "y", kind="items", modality="entity"
+    )
+    asked = plan([Task("q", items, probe="analogy", split="all")]).tasks[0].task
+    assert asked.metrics == ("hits@1", "hits@10", "mrr")
+
+
+# -- declines -------------------------------------------------------------------------------
+
+
+def test_a_table_encoder_declines_texts(words):
+    assert declines(ONEHOT, words()) == ["it takes tables, not texts"]
+
+
+def test_predictors_decline_what_they_cannot_answer(two_classes, line, words):
+    ridge, logistic = adapt(Ridge()), adapt(LogisticRegression())
+    assert declines(ridge, two_classes()) == ["it predicts numbers, not classes"]
+    assert declines(logistic, line()) == ["it predicts classes, not numbers"]
+    assert declines(logistic, two_classes()) == []
+    blind = two_classes(split="all", probe={"use": "trained", "head": "kmeans"})
+    assert declines(logistic, blind) == ["a predictor cannot learn where the truth is hidden"]
+    frame = pd.DataFrame({"a": list("abcd"), "b": list("bcda"), "y": list("xyxy")})
+    pairs = Dataset.from_columns(frame, ["a", "b"], "y")
+    task = Task("p", pairs, split={"use": "kfold", "folds": 2}, metrics=["acc"])
+    assert declines(logistic, task) == ["a predictor takes questions about one item each"]
+    similar = dataclasses.replace(task, probe="similarity", metrics=["auc"])
+    assert declines(logistic, similar) == ["a predictor has no vectors for the similarity probe"]
+
+
+def test_a_predictor_may_say_itself_what_it_declines(two_classes, line):
+    class Own:
+        def fit(self, X, y):
+            return self
+
+        def predict(self, X):
+            return X
+
+        def declines(self, kind):
+            return "only numbers, please" if kind == "classes" else ""
+
+    assert declines(adapt(Own()), two_classes()) == ["only numbers, please"]
+    assert declines(adapt(Own()), line()) == []
+
+
+def test_what_is_not_there_declines(two_classes):
+    missing = Model("m", None, "encoder", unavailable="torch is not installed")
+    assert declines(missing, two_classes()) == ["torch is not installed"]
+
+
+@pytest.mark.parametrize("error", [Unavailable("you are offline"), MissingExtra("pyarrow", "x")])
+def test_data_that_cannot_be_had_declines_the_task(error, two_classes):
+    def load():
+        raise error
+
+    found = plan([Task("far", load), two_classes()])
+    assert [(d.task, d.reason) for d in found.declined] == [("far", str(error))]
+    assert len(found.jobs) == 2
+
+
+# -- mistakes -------------------------------------------------------------------------------
+
+
+def test_every_mistake_of_every_task_is_told(two_classes):
+    def broken():
+        raise ValueError("no such table")
+
+    tasks = [
+        two_classes("a", metrics=["acc", "acuracy"], corruptions={"noise_gausian": [0.1]}),
+        two_classes("b", probe={"use": "trained", "head": "logistik"}),
+        two_classes("c", probe={"use": "traned"}),
+        two_classes("d", probe={"use": "trained", "compose": "singel"}),
+        two_classes("e", probe={"use": "trained", "hed": "logistic"}),
+        two_classes("f", split={"use": "kfold", "fold": 3}),
+        two_classes("g", split="kfolds"),
+        two_classes("h", probe={"use": "trained", "head": {"use": "logistic", "c": 1}}),
+        two_classes("i", probe={"use": "trained", "head": {"C": 1}}),
+        Task("j", broken),
+        Task("k", lambda: 5),
+        Task("l", "a-name"),
+        two_classes("m", split={"use": "kfold", "folds": 30}),
+        two_classes("z"),
+        two_classes("z"),
+    ]
+    found = mistakes(tasks)
+    for said, (task, *parts) in zip(
+        found,
+        [
+            ("a", "noise_gausian", "noise_gaussian"),
+            ("a", "acuracy", "karat list metrics"),
+            ("b", "logistik", "logistic"),
+            ("c", "traned", "trained"),
+            ("d", "singel", "single"),
+            ("e", "hed", "head"),
+            ("f", "fold", "folds"),
+            ("g", "kfolds", "kfold"),
+            ("h", '"c"', '"C"'),
+            ("i", "needs use"),
+            ("j", "ValueError: no such table"),
+            ("k", "returned int", "karat.Dataset"),
+            ("l", "a-name"),
+        ],
+        strict=False,
+    ):
+        assert f'"{task}"' in said
+        for part in parts:
+            assert part in said, said
+    assert found[13] == "halves: 20 questions cannot make 30 folds."
+    assert found[-1] == 'two tasks are called "z"; rename one.'
+
+
+def test_a_vector_file_that_is_not_there_stops_the_plan(two_classes, tmp_path):
+    (said,) = mistakes([two_classes()], [adapt(tmp_path / "nowhere.txt")])
+    assert "there is no vector file" in said
+
+
+def test_tasks_are_picked_by_name_or_pattern(two_classes):
+    tasks = [two_classes(name) for name in ("adult", "adult-clean", "wine[1]")]
+    names = lambda *wanted: [t.name for t in pick_tasks(tasks, wanted)]  # noqa: E731
+    assert names("adult*") == ["adult", "adult-clean"]
+    assert names("wine[1]", "adult") == ["adult", "wine[1]"]
+    with pytest.raises(DefinitionError) as caught:
+        names("adlt", "zzz")
+    assert caught.value.messages == (
+        'the suite has no task "adlt". Did you mean "adult"? It has: adult, adult-clean, wine[1]',
+        'the suite has no task "zzz". It has: adult, adult-clean, wine[1]',
+    )
+
+
+# -- what makes a job another job -----------------------------------------------------------
+
+
+def spec(task, model=ONEHOT, fold=0, seed=42):
+    found = plan([task], [model], seed=seed)
+    return job_spec(found, model, found.tasks[0], fold)
+
+
+def test_the_same_job_has_the_same_spec(two_classes):
+    assert spec(two_classes()) == spec(two_classes())
+    assert spec(two_classes("other name")) == spec(two_classes())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"metrics": ["auc", "acc"]},
+        {"split": {"use": "kfold", "folds": 3}},
+        {"probe": {"use": "trained", "scale": "plain"}},
+        {"corruptions": {"noise_gaussian": [0.5]}},
+        {"missing": "penalise"},
+        {"data": "another name, other folds"},
+    ],
+)
+def test_another_definition_is_another_job(two_classes, changes):
+    assert spec(two_classes(**changes)) != spec(two_classes())
+
+
+def test_another_model_fold_seed_or_data_is_another_job(two_classes):
+    first = spec(two_classes())
+    assert spec(two_classes(), adapt(OneHotTable(0.5), "onehot")) != first
+    assert spec(two_classes(), fold=1) != first
+    assert spec(two_classes(), seed=1) != first
+    table = pd.DataFrame({"x": [*range(19), 99], "y": ["low"] * 10 + ["high"] * 10})
+    changed = dataclasses.replace(
+        two_classes(), dataset=Dataset.from_table(table, "y", name="halves")
+    )
+    assert spec(changed) != first
+
+
+def test_another_metric_of_the_same_name_is_another_job(two_classes, clean_registry):
+    def register(value):
+        def mine(predictions):
+            return value
+
+        karat.metric("mine-alone")(mine)
+        return spec(two_classes(metrics=["mine-alone"]))
+
+    one, two = register(0.1), register(0.2)
+    assert one != two
+    assert register(0.1) == one
+
+
+def test_a_model_without_identity_is_never_the_same(two_classes):
+    class Locked:
+        def __init__(self):
+            self.lock = threading.Lock()
+
+        def transform(self, items):
+            return np.zeros((len(items), 1))
+
+    model = adapt(Locked())
+    assert spec(two_classes(), model) != spec(two_classes(), model)

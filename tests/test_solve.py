@@ -1,0 +1,162 @@
+"""Solvers: what a predictor and an encoder with a probe answer, and what they do not know."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from karat.dataset import Dataset
+from karat.errors import ContractError, Declined
+from karat.models.adapters import adapt
+from karat.probes.similarity import Similarity
+from karat.probes.trained import Trained
+from karat.solve import Direct, Probed
+from karat.vectors import Vectors
+
+FRAME = pd.DataFrame({"e": list("abcdef"), "y": ["p", "p", "p", "q", "q", "q"]})
+DATA = Dataset.from_columns(FRAME, ["e"], "y", name="six", modality="entity")
+ALL = np.arange(6)
+
+
+class Remembers:
+    """Notes what it was fitted on, and answers with the truth it saw first."""
+
+    def fit(self, X, y):
+        self.rows_, self.first_ = list(X), y[0]
+        self.history_ = [{"epoch": 1, "metric": "loss", "value": 0.5}]
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.first_, dtype=object)
+
+
+def test_a_predictor_sees_the_train_items_and_answers_the_test_items():
+    solver = Direct(adapt(Remembers()), seed=0)
+    solver.fit(DATA.take(np.array([3, 0])))
+    answers = solver.answer(DATA.take(np.array([5, 1, 2])))
+    assert solver.fitted_.rows_ == ["d", "a"]
+    assert answers.predictions.predictions.tolist() == ["q", "q", "q"]
+    assert answers.predictions.truth.tolist() == ["q", "p", "p"]
+    assert (answers.coverage, answers.missing) == (1.0, [])
+    assert solver.history() == [{"epoch": 1, "metric": "loss", "value": 0.5}]
+
+
+def test_a_predictor_declines_where_the_truth_is_hidden():
+    with pytest.raises(Declined):
+        Direct(adapt(Remembers()), 0).fit(DATA.blind())
+
+
+def probed(known, missing="ignore", probe=None):
+    vectors = {k: [float(v), 1.0] for k, v in known.items()}
+    return Probed(adapt(vectors, "known"), probe or Trained(), missing, seed=0)
+
+
+def test_unknown_items_are_left_out_and_counted():
+    solver = probed({"a": 0, "b": 0, "d": 5, "e": 5})
+    solver.fit(DATA.take(np.array([0, 1, 3, 4])))
+    answers = solver.answer(DATA.take(np.array([2, 0, 5, 4])))
+    assert answers.coverage == 0.5
+    assert answers.missing == ["c", "f"]
+    assert answers.predictions.predictions.tolist() == ["p", "q"]
+    assert answers.predictions.question.tolist() == [1, 3]
+
+
+def test_unknown_items_are_answered_without_looking_when_they_are_penalised():
+    solver = probed({"a": 0, "b": 0, "d": 5}, "penalise")
+    solver.fit(DATA.take(np.array([0, 1, 3])))
+    answers = solver.answer(DATA.take(np.array([5, 3, 2])))
+    assert answers.coverage == pytest.approx(1 / 3)
+    # two of three train questions are "p", so that is the answer without looking
+    assert answers.predictions.predictions.tolist() == ["p", "q", "p"]
+    assert answers.predictions.probabilities[0] == pytest.approx([2 / 3, 1 / 3])
+
+
+def test_who_knows_nothing_declines_or_is_penalised():
+    with pytest.raises(Declined, match="it knows none of the 6 items of six"):
+        probed({"zzz": 1}).fit(DATA)
+    for policy in ("ignore", "penalise"):
+        solver = probed({"a": 0, "d": 1}, policy)
+        solver.fit(DATA.take(np.array([0, 3])))
+        if policy == "ignore":
+            with pytest.raises(Declined, match="it knows none of the 2 items tested"):
+                solver.answer(DATA.take(np.array([1, 4])))
+        else:
+            answers = solver.answer(DATA.take(np.array([1, 4])))
+            assert answers.coverage == 0.0
+            assert len(answers.predictions) == 2
+
+
+def test_similarity_puts_unknown_pairs_last():
+    frame = pd.DataFrame({"a": ["x", "x", "x"], "b": ["x", "y", "?"], "y": [1.0, 0.5, 0.0]})
+    pairs = Dataset.from_columns(frame, ["a", "b"], "y", modality="entity", kind="numbers")
+    encoder = adapt({"x": [1.0, 0.0], "y": [0.0, 1.0]}, "known")
+    solver = Probed(encoder, Similarity(), "penalise", seed=0)
+    solver.fit(pairs.blind())
+    answers = solver.answer(pairs)
+    assert answers.predictions.predictions.tolist() == [1.0, 0.0, -1.0]
+
+
+class Width:
+    """One column per train item: a width of its own in each fold."""
+
+    def fit(self, items, y=None):
+        return self
+
+    def transform(self, items):
+        return np.ones((len(items), len(items)))
+
+
+class Types:
+    """Whole numbers where it was fitted, fractions elsewhere."""
+
+    def fit(self, items, y=None):
+        self.size_ = len(items)
+        return self
+
+    def transform(self, items):
+        rows = [[ord(str(i)), 1] for i in items]
+        return rows if len(items) == self.size_ else [[a / 1, b / 1] for a, b in rows]
+
+
+def test_another_width_in_test_breaks_the_contract():
+    solver = Probed(adapt(Width()), Trained(), "ignore", seed=0)
+    solver.fit(DATA.take(np.array([0, 3, 4])))
+    with pytest.raises(ContractError, match="2 dimensions for the test items and 3 for the train"):
+        solver.answer(DATA.take(np.array([1, 2])))
+
+
+def test_another_type_of_numbers_in_test_does_not():
+    solver = Probed(adapt(Types()), Trained(), "ignore", seed=0)
+    solver.fit(DATA.take(np.array([0, 1, 3, 4])))
+    answers = solver.answer(DATA.take(np.array([2, 5])))
+    assert answers.predictions.predictions.tolist() == ["p", "q"]
+
+
+class Counts:
+    calls = 0
+
+    def fit(self, items, y=None):
+        self.truth_ = y
+        return self
+
+    def transform(self, items):
+        type(self).calls += 1
+        return [[ord(str(item)), 1.0] for item in items]
+
+
+def test_train_vectors_are_not_made_again_where_test_is_train():
+    Counts.calls = 0
+    solver = Probed(adapt(Counts()), Trained(head="kmeans"), "ignore", seed=0)
+    solver.fit(DATA.blind())
+    solver.answer(DATA)
+    assert Counts.calls == 1
+    assert solver.encoder_.truth_ is None
+
+
+def test_ready_vectors_are_used_as_they_are():
+    ready = Vectors(np.array([[0.0], [0.0], [0.0], [9.0], [9.0], [9.0]]), ALL)
+    solver = Probed(adapt(Counts()), Trained(), "ignore", 0, ready)
+    Counts.calls = 0
+    solver.fit(DATA.take(np.array([0, 3])))
+    answers = solver.answer(DATA.take(np.array([1, 5])))
+    assert answers.predictions.predictions.tolist() == ["p", "q"]
+    assert (Counts.calls, solver.dimensions) == (0, 1)

@@ -1,0 +1,384 @@
+"""Splits: every row of a repeat is tested once, whatever is grouped, stratified or balanced."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import karat
+from karat import registry
+from karat.dataset import Dataset
+from karat.errors import ContractError, DataError, DefinitionError
+from karat.splits import Fold, split
+
+steady = settings(deadline=None, derandomize=True, max_examples=60)
+
+
+def classes(labels, group=None, part=None, name="toy"):
+    """A table of classes, with groups where asked for."""
+    table = pd.DataFrame({"x": np.arange(len(labels)), "y": np.array(labels, dtype=object)})
+    extras = {k: v for k, v in {"g": group, "p": part}.items() if v is not None}
+    return Dataset.from_table(
+        table.assign(**extras),
+        "y",
+        kind="classes",
+        name=name,
+        group="g" if group is not None else None,
+        part="p" if part is not None else None,
+    )
+
+
+def numbers(count, group=None):
+    table = pd.DataFrame({"x": np.arange(count), "y": np.arange(count) / 7})
+    if group is None:
+        return Dataset.from_table(table, "y", kind="numbers", name="toy")
+    return Dataset.from_table(table.assign(g=group), "y", kind="numbers", name="toy", group="g")
+
+
+def rows_tested(folds, repeat=0):
+    return np.sort(np.concatenate([fold.test for fold in folds if fold.repeat == repeat]))
+
+
+def same(one, other):
+    return len(one) == len(other) and all(
+        np.array_equal(a.train, b.train) and np.array_equal(a.test, b.test)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+LABELS = ["a"] * 30 + ["b"] * 20 + ["c"] * 10
+GROUPS = np.arange(60) % 15
+
+
+# -- kfold ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("grouped", "stratified", "balanced", "repeats", "folds"),
+    list(product([False, True], [None, False, True], [False, True], [1, 3], [2, 5])),
+)
+def test_the_folds_of_a_repeat_test_every_row_once(grouped, stratified, balanced, repeats, folds):
+    data = classes(LABELS, GROUPS if grouped else None)
+    how = {"use": "kfold", "folds": folds, "repeats": repeats, "balanced": balanced}
+    made = split(data, {**how, "stratified": stratified}, seed=7)
+    assert [fold.repeat for fold in made] == np.repeat(range(repeats), folds).tolist()
+    for repeat in range(repeats):
+        rows = rows_tested(made, repeat)
+        if balanced:
+            drawn = data.truth[rows]
+            assert [(drawn == label).sum() for label in "abc"] == [10, 10, 10]
+        else:
+            assert rows.tolist() == list(range(60))
+        for fold in (fold for fold in made if fold.repeat == repeat):
+            assert np.array_equal(np.sort(np.concatenate([fold.train, fold.test])), rows)
+            if grouped:
+                assert not set(data.group[fold.train]) & set(data.group[fold.test])
+
+
+@steady
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 6)), min_size=6, max_size=40),
+    st.integers(2, 4),
+    st.booleans(),
+    st.integers(0, 5),
+)
+def test_any_table_is_cut_so_or_refused(rows, folds, grouped, seed):
+    labels, groups = [r[0] for r in rows] + ["a", "b"], [r[1] for r in rows] + [0, 1]
+    data = classes(labels, groups if grouped else None)
+    try:
+        made = split(data, {"use": "kfold", "folds": folds}, seed)
+    except DataError:
+        assert (grouped and len(set(groups)) < folds) or max(
+            labels.count("a"), labels.count("b")
+        ) < folds
+        return
+    assert rows_tested(made).tolist() == list(range(len(labels)))
+    for fold in made:
+        assert not set(fold.train) & set(fold.test)
+        if grouped:
+            assert not set(data.group[fold.train]) & set(data.group[fold.test])
+
+
+def test_classes_keep_their_shares_in_every_fold():
+    for fold in split(classes(LABELS), {"use": "kfold", "folds": 5}, 0):
+        drawn = np.array(LABELS)[fold.test]
+        assert [(drawn == label).sum() for label in "abc"] == [6, 4, 2]
+
+
+def test_a_class_rarer_than_the_folds_is_no_mistake(recwarn):
+    made = split(classes(["a"] * 20 + ["b"] * 2), {"use": "kfold", "folds": 5}, 0)
+    assert rows_tested(made).tolist() == list(range(22))
+    assert not recwarn.list
+
+
+def test_undersampling_is_drawn_anew_each_repeat():
+    made = split(
+        classes(LABELS), {"use": "kfold", "folds": 2, "repeats": 4, "balanced": True}, seed=3
+    )
+    drawn = [tuple(rows_tested(made, repeat)) for repeat in range(4)]
+    assert len(set(drawn)) == 4
+    rare = set(range(50, 60))
+    assert all(rare <= set(rows) for rows in drawn)
+
+
+def test_more_repeats_leave_the_earlier_ones_as_they_were():
+    data, how = classes(LABELS, GROUPS), {"use": "kfold", "folds": 3}
+    few = split(data, {**how, "repeats": 2}, 5)
+    many = split(data, {**how, "repeats": 6}, 5)
+    assert same(few, many[: len(few)])
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"use": "kfold", "folds": 4},
+        {"use": "kfold", "folds": 3, "repeats": 2, "balanced": True},
+        {"use": "holdout", "test": 0.3},
+        {"use": "holdout", "train_rows": 16, "repeats": 3},
+    ],
+)
+def test_the_same_seed_gives_the_same_folds_whatever_happened_before(how):
+    data = classes(LABELS)
+    first = split(data, how, 11)
+    before = np.random.get_state()
+    np.random.seed(0)
+    split(classes(LABELS, name="other"), {"use": "kfold"}, 11)
+    split(data, {"use": "holdout"}, 12)
+    assert same(first, split(data, how, 11))
+    np.random.set_state(before)
+    assert not same(first, split(data, how, 12))
+    # another data set of the same size is not cut at the same places
+    assert not same(first, split(classes(LABELS, name="other"), how, 11))
+
+
+class Recorder:
+    """A predictor that writes down its seed and the rows it was asked about."""
+
+    seen = []
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def get_params(self, deep=True):
+        return {"random_state": self.random_state}
+
+    def set_params(self, random_state):
+        self.random_state = random_state
+        return self
+
+    def fit(self, X, y):
+        self.answer = y[0]
+        self.taught = set(X["x"])
+        return self
+
+    def predict(self, X):
+        Recorder.seen.append((self.random_state, self.taught, set(X["x"])))
+        return np.full(len(X), self.answer)
+
+
+def test_seed_plus_fold_reaches_the_model_and_not_the_splitter(tmp_path):
+    Recorder.seen.clear()
+    data = classes(["a", "b"] * 50)
+    task = karat.Task("toy", data, split={"use": "kfold", "folds": 5}, metrics=["acc"])
+    karat.evaluate({"recorder": Recorder()}, task, seed=100, output=tmp_path)
+    assert sorted(seed for seed, _, _ in Recorder.seen) == [100, 101, 102, 103, 104]
+    rows = [row for _, _, asked in Recorder.seen for row in asked]
+    assert sorted(rows) == list(range(100))
+    assert all(not taught & asked for _, taught, asked in Recorder.seen)
+
+
+@pytest.mark.parametrize(
+    ("data", "how", "said"),
+    [
+        (classes(LABELS), {"folds": 1}, "folds is a whole number of 2 or more, not 1"),
+        (classes(LABELS), {"folds": "five"}, "folds is a whole number of 2 or more, not 'five'"),
+        (classes(LABELS), {"folds": 2.0}, "not 2.0"),
+        (classes(LABELS), {"folds": True}, "not True"),
+        (classes(LABELS), {"repeats": 0}, "repeats is a whole number of 1 or more, not 0"),
+        (classes(LABELS), {"fold": 3}, 'has no parameter "fold". Did you mean "folds"?'),
+        (classes(LABELS), {"folds": 61}, "60 questions cannot make 61 folds"),
+        (classes(LABELS), {"folds": 31}, "no class has 31 questions"),
+        (classes(LABELS, GROUPS), {"folds": 16}, "15 groups cannot make 16 folds"),
+        (numbers(20), {"stratified": True}, "only classes can be stratified, not numbers"),
+        (numbers(20), {"balanced": True}, "only classes can be balanced, not numbers"),
+    ],
+)
+def test_a_cut_that_cannot_be_made_says_why(data, how, said):
+    with pytest.raises((DataError, DefinitionError)) as caught:
+        split(data, {"use": "kfold", **how}, 0)
+    assert said in str(caught.value)
+
+
+def test_numbers_are_cut_with_and_without_groups():
+    assert rows_tested(split(numbers(23), {"use": "kfold"}, 0)).tolist() == list(range(23))
+    data = numbers(24, np.arange(24) // 4)
+    made = split(data, {"use": "kfold", "folds": 3}, 0)
+    assert rows_tested(made).tolist() == list(range(24))
+    assert all(not set(data.group[f.train]) & set(data.group[f.test]) for f in made)
+
+
+# -- holdout --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("share", "train"), [(0.2, 48), (0.25, 45), (0.5, 30), (0.9, 6)])
+def test_a_share_is_held_out(share, train):
+    (fold,) = split(classes(LABELS), {"use": "holdout", "test": share}, 0)
+    assert len(fold.train) == train
+    assert np.array_equal(np.sort(np.concatenate([fold.train, fold.test])), np.arange(60))
+
+
+@pytest.mark.parametrize("rows", [3, 4, 16, 59])
+@pytest.mark.parametrize("seed", range(4))
+def test_train_rows_are_exact_and_show_every_class(rows, seed):
+    data = classes(["a"] * 57 + ["b"] * 2 + ["c"])
+    made = split(data, {"use": "holdout", "train_rows": rows, "repeats": 3}, seed)
+    for fold in made:
+        assert len(fold.train) == rows
+        assert set(data.truth[fold.train]) == {"a", "b", "c"}
+        assert len(fold.test) == 60 - rows
+    assert [fold.repeat for fold in made] == [0, 1, 2]
+
+
+def test_train_rows_can_be_fewer_than_the_classes():
+    (fold,) = split(classes(LABELS), {"use": "holdout", "train_rows": 2}, 0)
+    assert len(fold.train) == 2
+
+
+def test_without_stratifying_the_draw_is_plain():
+    data = classes(["a"] * 99 + ["b"])
+    how = {"use": "holdout", "train_rows": 5, "stratified": False, "repeats": 20}
+    found = [set(data.truth[fold.train]) for fold in split(data, how, 0)]
+    assert {"a"} in found
+
+
+def test_groups_are_held_out_whole():
+    data = classes(LABELS, GROUPS)
+    for fold in split(data, {"use": "holdout", "test": 0.3, "repeats": 5}, 0):
+        assert not set(data.group[fold.train]) & set(data.group[fold.test])
+        assert 38 < len(fold.train) <= 42  # groups have four rows
+        assert set(data.truth[fold.train]) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"test": 0}, "test is a share between 0 and 1, not 0"),
+        ({"test": 1.0}, "not 1.0"),
+        ({"test": "half"}, "not 'half'"),
+        ({"train_rows": 0}, "train_rows is a whole number of 1 or more, not 0"),
+        ({"train_rows": 60}, "cannot train on 60 of 60 questions"),
+        ({"test": 0.999}, "cannot train on 0 of 60"),
+        ({"repeats": "two"}, "repeats is a whole number"),
+    ],
+)
+def test_a_holdout_that_cannot_be_made_says_why(how, said):
+    with pytest.raises((DataError, DefinitionError)) as caught:
+        split(classes(LABELS), {"use": "holdout", **how}, 0)
+    assert said in str(caught.value)
+
+
+def test_one_group_cannot_be_held_out():
+    with pytest.raises(DataError, match="leaves 10 questions to train on and 0 to test"):
+        split(classes(["a", "b"] * 5, ["g"] * 10), {"use": "holdout"}, 0)
+
+
+# -- all and fixed --------------------------------------------------------------------------
+
+
+def test_all_trains_and_tests_on_everything():
+    (fold,) = split(classes(LABELS), {"use": "all"}, 0)
+    assert fold.train.tolist() == fold.test.tolist() == list(range(60))
+
+
+def test_fixed_uses_the_parts_that_came_with_the_data():
+    data = classes(list("abab"), part=["test", "train", "train", "test"])
+    (fold,) = split(data, {"use": "fixed"}, 0)
+    assert (fold.train.tolist(), fold.test.tolist()) == ([1, 2], [0, 3])
+
+
+def test_fixed_takes_rows_and_lists_of_rows():
+    data = classes(list("ababab"))
+    (fold,) = split(data, {"use": "fixed", "test": [4, 0]}, 0)
+    assert (fold.train.tolist(), fold.test.tolist()) == ([1, 2, 3, 5], [4, 0])
+    (fold,) = split(data, {"use": "fixed", "test": [4], "train": [0, 1]}, 0)
+    assert (fold.train.tolist(), fold.test.tolist()) == ([0, 1], [4])
+    lists = [{"test": [0]}, {"train": [2], "test": [1, 3], "repeat": 1}]
+    one, two = split(data, {"use": "fixed", "folds": lists}, 0)
+    assert (one.train.tolist(), one.test.tolist(), one.repeat) == ([1, 2, 3, 4, 5], [0], 0)
+    assert (two.train.tolist(), two.test.tolist(), two.repeat) == ([2], [1, 3], 1)
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({}, "does not come split"),
+        ({"test": [4]}, "has rows 0 to 3; the split names others"),
+        ({"test": [-1]}, "has rows 0 to 3"),
+        ({"test": []}, "leaves 4 questions to train on and 0 to test"),
+        ({"test": [0, 1, 2, 3]}, "leaves 0 questions to train on and 4 to test"),
+        ({"test": [0, 0]}, "names a row twice"),
+        ({"test": [0.5]}, "names rows by whole numbers, not"),
+        ({"test": ["a"]}, "names rows by whole numbers, not"),
+        ({"test": [0, 1], "train": [1, 2]}, "both trains on and tests row 1"),
+        ({"folds": [{"train": [0]}]}, 'fold 0 has nothing under "test"'),
+        ({"folds": [{"tset": [0]}]}, 'fold 0 has "tset"'),
+        ({"folds": []}, "makes no folds"),
+    ],
+)
+def test_fixed_rows_that_cannot_be_meant_say_why(how, said):
+    with pytest.raises((DataError, DefinitionError)) as caught:
+        split(classes(list("abab")), {"use": "fixed", **how}, 0)
+    assert said in str(caught.value)
+
+
+def test_a_data_set_with_only_one_part_says_so():
+    data = classes(list("abab"), part=["train"] * 4)
+    with pytest.raises(DataError, match="leaves 4 questions to train on and 0 to test"):
+        split(data, {"use": "fixed"}, 0)
+
+
+# -- splitters of one's own -----------------------------------------------------------------
+
+
+@pytest.fixture
+def own(monkeypatch):
+    """Register a splitter for one test."""
+
+    def add(part):
+        splitters = registry.splitters
+        splitters.get("kfold")
+        monkeypatch.setattr(splitters, "_parts", {**splitters._parts, "own": part})
+
+    return add
+
+
+def test_a_splitter_of_ones_own_may_yield_pairs(own):
+    own(lambda data, size=1: [(np.arange(size, len(data)), np.arange(size))])
+    (fold,) = split(classes(list("abab")), {"use": "own", "size": 3}, 0)
+    assert isinstance(fold, Fold)
+    assert (fold.train.tolist(), fold.test.tolist()) == ([3], [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("made", "error"),
+    [
+        ([3], ContractError),
+        ([(np.array([0]),)], ContractError),
+        ([(np.array([0]), np.array([9]))], DataError),
+        ([(np.array([True, False]), np.array([1]))], DataError),
+    ],
+)
+def test_a_splitter_of_ones_own_is_checked(own, made, error):
+    own(lambda data: made)
+    with pytest.raises(error):
+        split(classes(list("abab")), {"use": "own"}, 0)
+
+
+def test_an_unknown_splitter_or_seed_is_said():
+    with pytest.raises(DefinitionError, match='no splitter "kfolds". Did you mean "kfold"'):
+        split(classes(LABELS), {"use": "kfolds"}, 0)
+    with pytest.raises(DefinitionError, match="the seed is a whole number of 0 or more, not -1"):
+        split(classes(LABELS), {"use": "kfold"}, -1)

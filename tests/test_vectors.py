@@ -1,0 +1,287 @@
+"""Vectors: the NaN-row rule, bags, broken encoders, and who may see the truth."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import karat.vectors
+from karat.dataset import Dataset
+from karat.errors import ContractError
+from karat.splits import split
+from karat.vectors import Vectors, check_vectors, embed, fit_embed
+
+NAN = np.nan
+#: w and y are known, x is not; z is known
+MATRIX = np.array([[1, 2], [NAN, NAN], [5, 6], [7, 9]], dtype=np.float32)
+
+
+def bags(**given):
+    made = {
+        "name": "docs",
+        "items": pd.Series(list("WXYZ"), index=list("wxyz")),
+        "questions": pd.DataFrame(
+            {
+                "one": [{"w": 1.0, "y": 3.0}, {"w": 5.0, "x": 1.0}, {"x": 2.0}, {"z": 2.0}],
+                "two": ["z", "w", "w", "x"],
+            }
+        ),
+        "truth": np.arange(4.0),
+        "kind": "numbers",
+        "modality": "entity",
+    }
+    return Dataset(**{**made, **given})
+
+
+def table(labels, **given):
+    frame = pd.DataFrame({"x": np.arange(float(len(labels))), "y": labels})
+    return Dataset.from_table(frame, "y", kind="classes", name="toy", **given)
+
+
+# -- looking up -----------------------------------------------------------------------------
+
+
+def test_vectors_are_found_by_the_position_of_the_item():
+    vectors = Vectors(MATRIX[[0, 2]], np.array([10, 20]))
+    assert vectors.at(np.array([20, 10, 20])).tolist() == [[5, 6], [1, 2], [5, 6]]
+
+
+@pytest.mark.parametrize("position", [-1, 0, 15, 21, 99])
+def test_a_miss_raises_and_is_never_a_neighbour(position):
+    vectors = Vectors(MATRIX[[0, 2]], np.array([10, 20]))
+    for look in (vectors.at, vectors.known):
+        with pytest.raises(KeyError, match=f"no vector was computed for the item at {position}"):
+            look(np.array([10, position]))
+
+
+def test_a_row_of_nan_is_an_unknown_item():
+    vectors = Vectors(MATRIX, np.arange(4))
+    assert vectors.known(np.array([1, 0, 3])).tolist() == [False, True, True]
+
+
+def test_a_bag_is_the_weighted_mean_of_the_items_that_are_known():
+    found = Vectors(MATRIX, np.arange(4)).of(bags(), "one")
+    assert found[:2].tolist() == [[4, 5], [1, 2]]  # (1·w + 3·y) / 4, and w alone
+    assert np.isnan(found[2]).all()
+    assert found[3].tolist() == [7, 9]
+
+
+def test_a_question_can_be_answered_if_each_field_has_an_item_that_is_known():
+    vectors = Vectors(MATRIX, np.arange(4))
+    assert vectors.answerable(bags()).tolist() == [True, True, False, False]
+    assert vectors.answerable(bags().take(np.array([3, 0]))).tolist() == [False, True]
+    assert vectors.answerable(bags().take(np.array([], dtype=int))).tolist() == []
+
+
+def test_plain_fields_are_looked_up_without_means():
+    found = Vectors(MATRIX, np.arange(4)).of(bags(), "two")
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, MATRIX[[3, 0, 0, 1]])
+
+
+def test_memory_mapped_vectors_serve_as_well(tmp_path):
+    np.save(tmp_path / "v.npy", MATRIX)
+    vectors = Vectors(np.load(tmp_path / "v.npy", mmap_mode="r"), np.arange(4))
+    assert vectors.of(bags(), "one")[0].tolist() == [4, 5]
+    assert type(vectors.at(np.array([0]))) is np.ndarray
+
+
+# -- what encoders return -------------------------------------------------------------------
+
+
+class Tensor:
+    """What a torch tensor offers, without torch."""
+
+    def __init__(self, values, dtype="torch.float32"):
+        self.values, self.dtype = np.asarray(values, dtype=np.float32), dtype
+
+    def detach(self):
+        return self
+
+    def cpu(self):
+        return self
+
+    def float(self):
+        return Tensor(self.values)
+
+    def numpy(self):
+        if self.dtype == "torch.bfloat16":
+            raise TypeError("Got unsupported ScalarType BFloat16")
+        return self.values
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        ([[1, 2], [3, 4]], "float32"),
+        (np.array([[1, 2], [3, 4]]), "float32"),
+        (np.array([[1, 2], [3, 4]], dtype=np.float16), "float32"),
+        (np.array([[1, 2], [3, 4]], dtype=object), "float32"),
+        (np.array([[1, 2], [3, 4]], dtype=np.float64, order="F"), "float64"),
+        (pd.DataFrame({"a": [1, 3], "b": [2.0, 4.0]}), "float64"),
+        (pd.DataFrame({"a": [1, 3], "b": [2, 4]}, dtype="Int64"), "float32"),
+        (sparse.csr_matrix([[1.0, 2.0], [3.0, 4.0]]), "float64"),
+        (sparse.coo_array(np.array([[1, 2], [3, 4]])), "float32"),
+        (Tensor([[1, 2], [3, 4]]), "float32"),
+        (Tensor([[1, 2], [3, 4]], "torch.bfloat16"), "float32"),
+        ([np.array([1.0, 2.0]), np.array([3.0, 4.0])], "float64"),
+    ],
+)
+def test_whatever_holds_numbers_becomes_a_matrix(values, dtype):
+    matrix = check_vectors(values, 2, "mine")
+    assert matrix.tolist() == [[1, 2], [3, 4]]
+    assert matrix.dtype == dtype
+    assert matrix.flags.c_contiguous
+
+
+def test_truth_values_are_numbers():
+    assert check_vectors(np.array([[True, False]]), 1, "mine").tolist() == [[1, 0]]
+
+
+def test_whole_rows_of_nan_are_fine():
+    np.testing.assert_array_equal(check_vectors(MATRIX, 4, "mine"), MATRIX)
+    hidden = np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], mask=[[0, 0], [1, 1]])
+    np.testing.assert_array_equal(check_vectors(hidden, 2, "mine"), [[1, 2], [NAN, NAN]])
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([[1.0, NAN]], r"NaN in part of a row \(row 0: 1 of 2\); a whole row of NaN means"),
+        ([[1.0, np.inf]], r"infinite number \(row 0\)"),
+        ([[NAN, -np.inf]], "infinite number"),
+        ([[1.0], [2.0]], "returned 2 rows for 1 items"),
+        (np.empty((0, 3)), "returned 0 rows for 1 items"),
+        ([1.0], "must return a matrix, one row per item; it returned 1 dimensions"),
+        ([[[1.0]]], "returned 3 dimensions"),
+        (np.empty((1, 0)), "without a single dimension"),
+        ([["a"]], "must return numbers, one row per item"),
+        ([["1", "2"]], "must return numbers"),
+        (np.array([["1", 2]], dtype=object), "must return numbers.*text"),
+        (np.array([["2020-01-01"]], dtype="datetime64[D]"), "must return numbers"),
+        (np.array([[1 + 2j]]), "must return numbers"),
+        (None, "must return"),
+        ({"a": 1}, "must return numbers"),
+        ([[1.0], [1.0, 2.0]], "must return numbers"),
+        (pd.DataFrame({"a": ["x"]}), "must return numbers"),
+        (1e300 * np.ones((1, 1), dtype=np.longdouble), "infinite number"),
+    ],
+)
+def test_a_broken_promise_is_named(values, said):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # numpy's own word on 1e300
+        with pytest.raises(ContractError, match=said) as caught:
+            check_vectors(values, 1, "mine.transform")
+    assert str(caught.value).startswith("mine.transform")
+
+
+def test_a_sparse_matrix_too_large_to_be_dense_is_refused(monkeypatch):
+    monkeypatch.setattr(karat.vectors, "DENSE_LIMIT", 1000)
+    with pytest.raises(ContractError, match="a sparse matrix of 10 × 100, .* lower its number"):
+        check_vectors(sparse.csr_matrix((10, 100)), 10, "mine")
+
+
+# -- fitting --------------------------------------------------------------------------------
+
+
+class Spy:
+    """An encoder that writes down what it was shown."""
+
+    def __init__(self, width=1):
+        self.width = width
+        self.shown = []
+
+    def fit(self, items, y=None):
+        self.shown.append((list(items.index), None if y is None else list(y)))
+        return self
+
+    def transform(self, items):
+        return np.ones((len(items), self.width))
+
+
+class OneStep(Spy):
+    def fit_transform(self, items, y=None):
+        self.fit(items, y)
+        return np.full((len(items), 1), 2.0)
+
+
+@pytest.mark.parametrize(("encoder", "value"), [(Spy(), 1.0), (OneStep(), 2.0)])
+def test_an_encoder_is_fitted_on_the_train_items_with_their_truth(encoder, value):
+    train = table(list("abab")).take(np.array([3, 0]))
+    vectors = fit_embed(encoder, train, "spy")
+    assert encoder.shown == [([0, 3], ["a", "b"])]
+    assert vectors.rows.tolist() == [0, 3]
+    assert vectors.matrix.tolist() == [[value], [value]]
+
+
+def test_where_nothing_is_held_out_no_encoder_sees_the_truth():
+    data = table(list("abab"))
+    (fold,) = split(data, {"use": "all"}, 0)
+    assert set(fold.train) & set(fold.test)
+    for encoder in (Spy(), OneStep()):
+        fit_embed(encoder, data.take(fold.train).blind(), "spy")
+        assert encoder.shown == [([0, 1, 2, 3], None)]
+
+
+def test_a_job_with_nothing_held_out_hides_the_truth_from_a_supervised_encoder(tmp_path):
+    from sklearn.base import BaseEstimator
+
+    import karat
+
+    shown = []
+
+    class Supervised(BaseEstimator):
+        def fit(self, items, y=None):
+            shown.append(y)
+            return self
+
+        def transform(self, items):
+            return items.to_numpy(dtype=float)
+
+    task = karat.Task("toy", table(list("abab") * 5), split="all")
+    (run,) = karat.evaluate({"supervised": Supervised()}, task, output=tmp_path)
+    assert shown == [None]
+    assert run.results()["metric"].tolist() == ["v_measure"]
+    assert run.results()["info"].tolist() == [""]
+
+
+def test_an_item_of_several_questions_has_a_truth_if_they_agree():
+    frame = pd.DataFrame({"t": ["p", "q", "p"], "y": ["a", "b", "a"]})
+    spy = Spy()
+    fit_embed(spy, Dataset.from_columns(frame, ["t"], "y"), "spy")
+    assert spy.shown == [([0, 1], ["a", "b"])]
+    spy = Spy()
+    fit_embed(spy, Dataset.from_columns(frame.assign(y=list("abb")), ["t"], "y"), "spy")
+    assert spy.shown == [([0, 1], None)]
+
+
+def test_pairs_bags_and_items_have_no_truth_of_one_item():
+    frame = pd.DataFrame({"s": list("pq"), "t": list("rs"), "y": ["a", "b"]})
+    for data in (
+        Dataset.from_columns(frame, ["s", "t"], "y"),
+        Dataset.from_columns(frame, ["s"], "t", kind="items"),
+        bags(questions=bags().questions[["one"]]),
+    ):
+        spy = Spy()
+        fit_embed(spy, data, "spy")
+        assert spy.shown[0][1] is None
+
+
+def test_an_encoder_that_learns_nothing_needs_no_fit():
+    class Plain:
+        def transform(self, items):
+            return [[value] for value in items["x"]]
+
+    vectors = fit_embed(Plain(), table(list("ab")), "plain")
+    assert vectors.matrix.tolist() == [[0], [1]]
+
+
+def test_test_vectors_must_be_as_wide_as_train_vectors():
+    data = table(list("abab"))
+    assert embed(Spy(2), data, "spy", 2).matrix.shape == (4, 2)
+    with pytest.raises(
+        ContractError, match="spy.transform returned 2 dimensions for the test items and 3 for"
+    ):
+        embed(Spy(2), data, "spy", 3)
