@@ -382,3 +382,40 @@ def test_an_unknown_splitter_or_seed_is_said():
         split(classes(LABELS), {"use": "kfolds"}, 0)
     with pytest.raises(DefinitionError, match="the seed is a whole number of 0 or more, not -1"):
         split(classes(LABELS), {"use": "kfold"}, -1)
+
+
+# -- the same item asked about twice ----------------------------------------------------------
+
+
+def asked_twice(repeats: int = 2) -> Dataset:
+    texts = [f"text {i}" for i in range(30)] * repeats
+    frame = pd.DataFrame(
+        {"text": texts, "label": [("a", "b", "c")[i % 3] for i in range(30)] * repeats}
+    )
+    return Dataset.from_columns(frame, ["text"], "label", name="twice")
+
+
+@pytest.mark.parametrize("how", [{"use": "kfold", "folds": 5}, {"use": "holdout", "test": 0.3}])
+def test_an_item_never_sits_on_both_sides(how):
+    data = asked_twice()
+    items = data.mentions("text").rows
+    for fold in split(data, how, 0):
+        assert not set(items[fold.train]) & set(items[fold.test])
+        assert len(fold.train) + len(fold.test) == len(data)
+        if how["use"] == "kfold":  # 30 items of 3 classes in 5 folds: 2 of each, asked twice
+            assert np.unique(data.truth[fold.test], return_counts=True)[1].tolist() == [4, 4, 4]
+
+
+def test_grouped_false_lets_an_item_be_on_both_sides():
+    data = asked_twice()
+    items = data.mentions("text").rows
+    shared = [
+        set(items[fold.train]) & set(items[fold.test])
+        for fold in split(data, {"use": "kfold", "folds": 5, "grouped": False}, 0)
+    ]
+    assert any(shared)
+
+
+def test_grouped_without_groups_is_said():
+    with pytest.raises(DefinitionError, match="twice has no groups"):
+        split(asked_twice(1), {"use": "kfold", "grouped": True}, 0)

@@ -141,6 +141,8 @@ class Worker:
         """Send a job to the process and wait for its answer."""
         process = self.process or self._start()
         assert process.stdin is not None and process.stdout is not None
+        self.errors.seek(0)
+        self.errors.truncate()  # what it said in earlier jobs is not about this one
         try:
             pickle.dump(job, process.stdin)
             process.stdin.flush()

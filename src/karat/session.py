@@ -245,7 +245,8 @@ class Session:
             status="failed",
             info=answer.cause,
         )
-        Run(Path(job.folder)).write(record, {"log.txt": answer.said} if answer.said else {})
+        log = f"{answer.cause}\n{answer.said}"
+        Run(Path(job.folder)).write(record, {"log.txt": log})
         return record
 
 

@@ -89,10 +89,12 @@ def kfold(
     folds: int = 5,
     repeats: int = 1,
     stratified: bool | None = None,
+    grouped: bool | None = None,
     balanced: bool = False,
 ) -> Iterator[Fold]:
     """Cut into folds, each tested once per repeat; groups stay whole, classes keep their shares.
 
+    Without groups, questions about the same item stay together; ``grouped: false`` lets both go.
     ``balanced`` first draws as many questions of each class as the rarest has, anew each repeat.
     """
     _check_whole("kfold: folds", folds, 2)
@@ -100,7 +102,8 @@ def kfold(
     for repeat, seed in enumerate(_seeds(rng, repeats)):
         rows = _balanced(data, np.random.default_rng(seed)) if balanced else np.arange(len(data))
         part = data.take(rows)
-        for train, test in _cut(part, folds, stratified, seed):
+        cuts = _cut(part, folds, (_by_class(part, stratified), _groups(part, grouped)), seed)
+        for train, test in cuts:
             yield Fold(rows[train], rows[test], repeat)
 
 
@@ -112,6 +115,7 @@ def holdout(
     train_rows: int | None = None,
     repeats: int = 1,
     stratified: bool | None = None,
+    grouped: bool | None = None,
 ) -> Iterator[Fold]:
     """Hold a share of the questions out, or train on a fixed number of rows and test the rest.
 
@@ -128,7 +132,8 @@ def holdout(
         raise DataError(f"{data.name}: cannot train on {wanted} of {len(data)} questions.")
     for repeat, seed in enumerate(_seeds(rng, repeats)):
         classes = data.truth if _by_class(data, stratified) else None
-        train = draw(len(data), wanted, np.random.default_rng(seed), classes, data.group)
+        groups = _groups(data, grouped)
+        train = draw(len(data), wanted, np.random.default_rng(seed), classes, groups)
         yield Fold(train, np.setdiff1d(np.arange(len(data)), train), repeat)
 
 
@@ -183,6 +188,21 @@ def _by_class(data: Dataset, stratified: bool | None) -> bool:
     return data.kind == "classes" if stratified is None else bool(stratified)
 
 
+def _groups(data: Dataset, grouped: bool | None) -> np.ndarray | None:
+    """Return which questions must stay on one side: those of a group, or about the same item."""
+    if grouped is False:
+        return None
+    if data.group is not None:
+        return np.asarray(pd.factorize(data.group)[0])
+    if grouped:
+        raise DefinitionError(f"{data.name} has no groups; leave grouped out, or name a group.")
+    asked = data.mentions(data.fields[0]).rows
+    if len(data.fields) != 1 or len(asked) != len(data):
+        return None
+    items = np.asarray(pd.factorize(asked)[0])
+    return items if items.max() + 1 < len(items) else None
+
+
 def _seeds(rng: np.random.Generator, repeats: int) -> list[int]:
     # drawn one by one, so that more repeats leave the earlier ones as they were
     return [int(rng.integers(2**31)) for _ in range(repeats)]
@@ -201,28 +221,39 @@ def _balanced(data: Dataset, rng: np.random.Generator) -> np.ndarray:
 
 
 def _cut(
-    data: Dataset, folds: int, stratified: bool | None, seed: int
+    data: Dataset, folds: int, kept: tuple[bool, np.ndarray | None], seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
-
-    by_class = _by_class(data, stratified)
-    units = len(data) if data.group is None else len(pd.unique(data.group))
+    by_class, groups = kept
+    units = len(data) if groups is None else groups.max() + 1
     if units < folds:
-        what = "questions" if data.group is None else "groups"
+        what = "questions" if groups is None else "groups" if data.group is not None else "items"
         raise DataError(f"{data.name}: {units} {what} cannot make {folds} folds.")
-    codes = pd.factorize(data.truth)[0] if by_class else np.zeros(len(data))
+    codes = pd.factorize(data.truth)[0] if by_class else np.zeros(len(data), dtype=int)
     if by_class and np.bincount(codes).max() < folds:
         raise DataError(
             f"{data.name}: no class has {folds} questions; use fewer folds or stratified: false."
         )
-    if data.group is None:
+    if groups is None or data.group is not None:
+        return _scikit_cut(codes, groups, folds, (by_class, seed))
+    # a few items asked about twice: cut the items, each with its first answer, then their questions
+    first = np.unique(groups, return_index=True)[1]
+    cuts = _scikit_cut(codes[first], None, folds, (by_class, seed))
+    tests = [np.isin(groups, test) for _, test in cuts]
+    return [(np.flatnonzero(~test), np.flatnonzero(test)) for test in tests]
+
+
+def _scikit_cut(
+    codes: np.ndarray, groups: np.ndarray | None, folds: int, how: tuple[bool, int]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+
+    by_class, seed = how
+    if groups is None:
         cutter = (StratifiedKFold if by_class else KFold)(folds, shuffle=True, random_state=seed)
     else:
         grouped = StratifiedGroupKFold if by_class else GroupKFold
         cutter = grouped(folds, shuffle=True, random_state=seed)
-    groups = None if data.group is None else pd.factorize(data.group)[0]
     with warnings.catch_warnings():
         # a class rarer than the number of folds is the data's way, not a mistake
         warnings.simplefilter("ignore", UserWarning)
-        cuts = list(cutter.split(np.zeros(len(data)), codes, groups))
-    return cuts
+        return list(cutter.split(np.zeros(len(codes)), codes, groups))
