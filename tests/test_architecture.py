@@ -48,7 +48,13 @@ HEAVY = {
 }
 
 #: records made by a class method: their many parameters are the fields of the record
-RECORDS = {"dataset.py:Dataset.from_table", "dataset.py:Dataset.from_columns"}
+RECORDS = {
+    "dataset.py:Dataset.from_table",
+    "dataset.py:Dataset.from_columns",
+    # the parameters of a splitter are the keys of its definition
+    "splits.py:kfold",
+    "splits.py:holdout",
+}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -251,10 +251,19 @@ class Dataset:
             object.__setattr__(part, name, value)
         return part
 
+    def shares(self) -> dict[Any, float]:
+        """Return the share of each class among the questions, also where the truth is hidden."""
+        if self.truth is None:
+            return dict(self.__dict__.get("_shares", {}))
+        if self.kind != "classes":
+            return {}
+        return {label: float(np.mean(self.truth == label)) for label in self.classes}
+
     def blind(self) -> Dataset:
-        """Return it with the truth hidden; the number of classes stays known."""
+        """Return it with the truth hidden; the classes and the share of each stay known."""
         part = copy.copy(self)
         part.__dict__.pop("fingerprint", None)
+        object.__setattr__(part, "_shares", self.shares())
         object.__setattr__(part, "truth", None)
         return part
 

@@ -19,7 +19,7 @@ from karat.errors import ContractError, DataError
 #: what an answer is: a class label, a number (a value, a similarity), an item id, a cluster number
 ANSWERS = ("classes", "numbers", "items", "clusters")
 TRUTHS = ("classes", "numbers", "items")
-_EXTRAS = ("group", "rank", "candidates", "question")
+_EXTRAS = ("group", "rank", "candidates", "question", "weight")
 _TEXT = ("classes", "items")
 
 
@@ -41,6 +41,8 @@ class Predictions:
         Where the true item stood among the candidates (1 is best); ``candidates`` says of how many.
     question
         The question's position in its data set, kept when some questions were left out.
+    weight
+        How many questions a row stands for, where they are too many to list (all pairs of a table).
     """
 
     predictions: np.ndarray
@@ -53,6 +55,7 @@ class Predictions:
     rank: np.ndarray | None = None
     candidates: np.ndarray | None = None
     question: np.ndarray | None = None
+    weight: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         for name, what, known in (

@@ -196,11 +196,25 @@ metrics = Registry(
     ],
 )
 corruptions = Registry("corruption", ["karat.corruptions.table", "karat.corruptions.text"])
-heads = Registry("head", ["karat.heads.linear", "karat.heads.classic", "karat.heads.transductive"])
+heads = Registry(
+    "head",
+    [
+        "karat.heads.linear",
+        "karat.heads.classic",
+        "karat.heads.transductive",
+        "karat.heads.outliers",
+    ],
+)
 splitters = Registry("splitter", ["karat.splits"])
 composers = Registry("composer", ["karat.compose"])
 probes = Registry(
-    "probe", ["karat.probes.trained", "karat.probes.similarity", "karat.probes.analogy"]
+    "probe",
+    [
+        "karat.probes.trained",
+        "karat.probes.similarity",
+        "karat.probes.analogy",
+        "karat.probes.duplicates",
+    ],
 )
 readers = Registry("reader", ["karat.data.tables", "karat.data.texts", "karat.data.gold"])
 

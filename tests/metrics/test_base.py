@@ -20,7 +20,7 @@ LABELS = Predictions(["a", "b"], ["a", "a"], answers="classes", truths="classes"
 ALL = [
     *("acc", "balacc", "mean_pce", "max_pce", "precision", "recall", "f1", "f05", "f2"),
     *("f1_macro", "f1_weighted", "f1_micro", "mcc"),
-    *("auc", "auc_ovr", "auc_ovo", "auc_micro", "pr_auc", "logloss", "brier"),
+    *("auc", "auc_ovr", "auc_ovo", "auc_micro", "pr_auc", "f1_best", "logloss", "brier"),
     *("mse", "rmse", "mae", "msle", "rmsle", "r2"),
     *("homogeneity", "completeness", "v_measure", "nmi", "ari", "ami"),
     *("fowlkes_mallows", "clustering_accuracy"),

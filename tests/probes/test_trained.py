@@ -309,7 +309,9 @@ def test_a_clusterer_cannot_answer_where_there_is_a_test_side():
     # the classes 0, 1, 2 could be taken for numbers of clusters
     data, X = blobs()
     data = table(np.repeat([0, 1, 2], 15), "classes")
-    with pytest.raises(DefinitionError, match="makes clusters and learns no answers; say split"):
+    with pytest.raises(
+        DefinitionError, match="looks at vectors only and learns no answers; say split"
+    ):
         run(Trained("kmeans"), data, X, np.arange(30), np.arange(30, 45))
 
 

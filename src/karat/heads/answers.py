@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from karat.dataset import Dataset
-from karat.errors import ContractError
+from karat.errors import ContractError, DefinitionError
 from karat.predictions import Predictions, as_text
 
 #: how far from 1 the sum of a row of probabilities may be
@@ -45,14 +47,50 @@ def ask(estimator: Any, X: Any, test: Dataset, name: str) -> Predictions:
     )
 
 
+def flag(scores: np.ndarray, test: Dataset, shares: Mapping[Any, float]) -> Predictions:
+    """Return oddness as answers about two classes: the oddest items are of the rarer one.
+
+    As many are flagged as the rarer class's known share says; the probability of an item is its
+    place in the order of oddness, equal scores sharing theirs.
+    """
+    if test.kind != "classes" or len(test.classes) != 2:
+        raise DefinitionError(
+            f"an outlier head tells two classes apart; {test.name} has "
+            f"{len(test.classes) or test.kind}."
+        )
+    scores = _finite(np.asarray(scores), "outlier_scores")
+    classes = tuple(str(label) for label in test.classes)
+    rare = min(range(2), key=lambda code: (shares[test.classes[code]], -code))
+    count = round(shares[test.classes[rare]] * len(scores))
+    flagged = np.zeros(len(scores), dtype=bool)
+    flagged[np.argsort(-scores, kind="stable")[:count]] = True
+    order = pd.Series(scores).rank(method="average").to_numpy() / (len(scores) + 1)
+    chances = np.empty((len(scores), 2))
+    chances[:, rare], chances[:, 1 - rare] = order, 1 - order
+    return Predictions(
+        predictions=np.where(flagged, classes[rare], classes[1 - rare]).astype(object),
+        truth=np.asarray(test.truth),
+        answers="classes",
+        truths="classes",
+        classes=classes,
+        probabilities=chances,
+        group=test.group,
+    )
+
+
 def baseline(truth: np.ndarray, test: Dataset) -> Predictions:
     """Return what one would answer without looking: the train shares of classes, or the mean."""
     if test.kind != "classes":
         values = np.full(len(test), float(np.mean(truth)))
         return Predictions(predictions=values, truth=np.asarray(test.truth), group=test.group)
-    classes = tuple(as_text(test.classes))
     seen = as_text(truth)
-    shares = np.array([np.mean(seen == label) for label in classes])
+    return by_shares(test, {label: float(np.mean(seen == str(label))) for label in test.classes})
+
+
+def by_shares(test: Dataset, known: Mapping[Any, float]) -> Predictions:
+    """Return the shares of the classes as every question's probabilities."""
+    classes = tuple(as_text(test.classes))
+    shares = np.array([known[label] for label in test.classes])
     return Predictions(
         predictions=np.full(len(test), classes[int(np.argmax(shares))], dtype=object),
         truth=np.asarray(test.truth),

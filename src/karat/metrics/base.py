@@ -41,6 +41,8 @@ class Metric:
         What the Predictions must offer, names from ``NEEDS``.
     about
         What it is, in one line.
+    weighted
+        Whether it counts a row as often as the Predictions' ``weight`` says.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Metric:
     range: tuple[float, float]
     needs: tuple[str, ...]
     about: str
+    weighted: bool = False
 
 
 def metric(
@@ -57,6 +60,7 @@ def metric(
     higher_is_better: bool = True,
     range: tuple[float, float] = (0.0, 1.0),
     needs: tuple[str, ...] = (),
+    weighted: bool = False,
 ) -> Callable[[Function], Function]:
     """Register a function as a metric under a name; the function itself stays as it is.
 
@@ -72,7 +76,7 @@ def metric(
 
     def add(compute: Function) -> Function:
         about = (inspect.getdoc(compute) or "").partition("\n")[0]
-        part = Metric(name, compute, higher_is_better, range, tuple(needs), about)
+        part = Metric(name, compute, higher_is_better, range, tuple(needs), about, weighted)
         registry.metrics.register(name, part)
         return compute
 
@@ -144,6 +148,8 @@ def _value(part: Metric, predictions: Predictions) -> float:
         what, met = NEEDS[need]
         if not met(predictions):
             raise Undefined(f"it needs {what}; here {_offered(predictions)}.")
+    if predictions.weight is not None and not part.weighted:
+        raise Undefined("it cannot count rows that stand for several questions (weight).")
     _check_numbers(part, predictions)
     # a division by zero shows in the value, and is reported below
     with np.errstate(all="ignore"):

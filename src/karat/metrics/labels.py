@@ -169,11 +169,11 @@ def _f_score(predictions: Predictions, beta: float) -> float:
 # -- from probabilities and scores ----------------------------------------------------------
 
 
-@metric("auc", needs=("binary", "probabilities"))
+@metric("auc", needs=("binary", "probabilities"), weighted=True)
 def auc(predictions: Predictions) -> float:
     """Area under the ROC curve of the second class's probability, or of numeric scores."""
     truth = _true_codes(predictions)
-    return _area(truth == 1, _scores(predictions)[:, 1])
+    return _area(truth == 1, _scores(predictions)[:, 1], predictions.weight)
 
 
 @metric("auc_ovr", needs=("probabilities",))
@@ -217,18 +217,22 @@ def auc_micro(predictions: Predictions) -> float:
     return _area((truth[:, None] == np.arange(scores.shape[1])).ravel(), scores.ravel())
 
 
-@metric("pr_auc", needs=("binary", "probabilities"))
+@metric("pr_auc", needs=("binary", "probabilities"), weighted=True)
 def pr_auc(predictions: Predictions) -> float:
     """Average precision of the second class: mean precision at each of its rows, best first.
 
     Rows with equal scores are retrieved together.
     """
-    positive, scores = _true_codes(predictions) == 1, _scores(predictions)[:, 1]
-    _check_two_classes(np.bincount(positive, minlength=2))
-    _, level = np.unique(-scores, return_inverse=True)
-    gained = np.bincount(level, weights=positive)
-    at = np.cumsum(gained) / np.cumsum(np.bincount(level))
-    return _clipped(float(gained @ at / positive.sum()))
+    gained, taken = _levels(predictions)
+    at = np.cumsum(gained) / np.cumsum(taken)
+    return _clipped(float(gained @ at / gained.sum()))
+
+
+@metric("f1_best", needs=("binary", "probabilities"), weighted=True)
+def f1_best(predictions: Predictions) -> float:
+    """F1 of the second class at the threshold that suits it best: an upper bound."""
+    gained, taken = _levels(predictions)
+    return float((2 * np.cumsum(gained) / (np.cumsum(taken) + gained.sum())).max())
 
 
 @metric("logloss", higher_is_better=False, range=(0.0, np.inf), needs=("probabilities",))
@@ -290,12 +294,22 @@ def _chances(predictions: Predictions) -> np.ndarray:
     return chances
 
 
-def _area(positive: np.ndarray, scores: np.ndarray) -> float:
+def _levels(predictions: Predictions) -> tuple[np.ndarray, np.ndarray]:
+    """Return how many positive rows and how many rows each score has, from the highest score."""
+    positive, scores = _true_codes(predictions) == 1, _scores(predictions)[:, 1]
+    _check_two_classes(np.bincount(positive, minlength=2))
+    weight = np.ones(len(scores)) if predictions.weight is None else predictions.weight
+    _, level = np.unique(-scores, return_inverse=True)
+    return np.bincount(level, weights=positive * weight), np.bincount(level, weights=weight)
+
+
+def _area(positive: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = None) -> float:
     """Return the chance that a positive row scores above a negative one, ties counting half."""
     _check_two_classes(np.bincount(positive, minlength=2))
     values, level = np.unique(scores, return_inverse=True)
-    ups = np.bincount(level[positive], minlength=len(values))
-    downs = np.bincount(level[~positive], minlength=len(values))
+    weight = np.ones(len(scores)) if weight is None else weight
+    ups = np.bincount(level[positive], weight[positive], minlength=len(values))
+    downs = np.bincount(level[~positive], weight[~positive], minlength=len(values))
     below = np.cumsum(downs) - downs / 2
     return float(ups @ below / (ups.sum() * downs.sum()))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from karat.dataset import Dataset
 from karat.errors import ContractError, DefinitionError
-from karat.heads.answers import ask, baseline
+from karat.heads.answers import ask, baseline, by_shares, flag
 from karat.predictions import Predictions
 from karat.registry import build, composers, heads, probe
 from karat.vectors import Vectors
@@ -55,12 +55,13 @@ class Trained:
         """Scale the train vectors and fit the head; a clusterer waits for the test questions."""
         self.head_ = self._make_head(train)
         self.truth_ = train.truth
+        self.shares_ = train.shares()
         X = self._scaled(self._compose(train, vectors), fit=True)
         if train.truth is None:
             return
-        if _groups_only(self.head_):
+        if _groups_only(self.head_) or hasattr(self.head_, "outlier_scores"):
             raise DefinitionError(
-                f"probe: {type(self.head_).__name__} makes clusters and learns no answers; "
+                f"probe: {type(self.head_).__name__} looks at vectors only and learns no answers; "
                 f"say split: all, or take another head."
             )
         with warnings.catch_warnings(record=True) as caught:
@@ -79,6 +80,8 @@ class Trained:
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Ask the head; without truth to learn from it must group the test questions itself."""
         X = self._scaled(self._compose(test, vectors), fit=False)
+        if hasattr(self.head_, "outlier_scores"):
+            return flag(self.head_.outlier_scores(X), test, self.shares_)
         if self.truth_ is None:
             return Predictions(
                 predictions=self._clusters(X),
@@ -90,6 +93,8 @@ class Trained:
 
     def unanswered(self, test: Dataset) -> Predictions:
         """Return the answer given without looking; in a clustering, a cluster of one's own."""
+        if hasattr(self.head_, "outlier_scores"):
+            return by_shares(test, self.shares_)
         if self.truth_ is None:
             own = -1 - np.arange(len(test))
             return Predictions(
