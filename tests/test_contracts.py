@@ -101,6 +101,14 @@ def analogies() -> Dataset:
     )
 
 
+def lookups() -> Dataset:
+    """Return questions about one item each, answered by others: two answers a query."""
+    ids = [f"e{i}" for i in range(ROWS)]
+    asked = pd.DataFrame({"query": [*ids, *ids]})
+    answers = np.concatenate([np.roll(ids, -2), np.roll(ids, -4)])
+    return Dataset("lookups", pd.Series(ids, index=ids), asked, answers, "items", "entity")
+
+
 # -- heads ----------------------------------------------------------------------------------
 
 #: what a head may be for: the data, whether the truth is hidden, and the score it then reaches
@@ -232,7 +240,7 @@ def assert_all_pairs(probe, data, known) -> None:
 @pytest.mark.parametrize("name", builtin(registry.probes))
 def test_probe(name):
     answered = 0
-    for data in (singles("classes"), singles("numbers"), pairs(), analogies()):
+    for data in (singles("classes"), singles("numbers"), pairs(), analogies(), lookups()):
         probe = registry.build("probe", registry.probes.get(name), {}, {"random_state": 3})
         known, mark = vectors(), data.fingerprint
         try:
@@ -261,7 +269,7 @@ def test_probe(name):
 
 @pytest.mark.parametrize("name", builtin(registry.probes))
 def test_probe_knows_what_it_does_not_know(name):
-    for data in (singles("classes"), pairs(), analogies()):
+    for data in (singles("classes"), pairs(), analogies(), lookups()):
         probe = registry.build("probe", registry.probes.get(name), {}, {})
         known = vectors()
         known.matrix[5] = np.nan

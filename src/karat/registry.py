@@ -214,6 +214,7 @@ probes = Registry(
         "karat.probes.similarity",
         "karat.probes.analogy",
         "karat.probes.duplicates",
+        "karat.probes.nearest",
     ],
 )
 readers = Registry("reader", ["karat.data.tables", "karat.data.texts", "karat.data.gold"])

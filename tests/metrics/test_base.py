@@ -186,7 +186,7 @@ def test_score_gives_a_plain_float():
         ("rmse", LABELS, "numbers as truth and answers; here truth: classes (2), answers: classes"),
         ("logloss", LABELS, "class probabilities"),
         ("ari", LABELS, "clusters as answers"),
-        ("map", LABELS, "numbers as answers"),
+        ("map", LABELS, "a numeric score for each row, or the rank"),
         ("hits@3", NUMBERS, "the rank of the true item"),
         ("mrr", LABELS, "a numeric score for each row, or the rank"),
         ("auc", NUMBERS, "exactly two classes"),

@@ -19,21 +19,30 @@ from karat.predictions import Predictions, as_text
 # -- lists of scored items ------------------------------------------------------------------
 
 
-@metric("map", needs=("scores",))
+@metric("map")
 def mean_average_precision(predictions: Predictions) -> float:
     """Mean over lists of the mean precision at each relevant item, best score first."""
+    if predictions.rank is not None:
+        group, place, number = _answers(predictions)
+        return _mean_over(group, number / place)
     lists = _lists(predictions)
     found = np.where(lists.relevant, lists.found() / lists.place, 0.0)
     return lists.mean(lists.sum(found) / np.maximum(lists.sum(lists.relevant), 1))
 
 
-@metric("ndcg@k", needs=("scores",))
+@metric("ndcg@k")
 def ndcg(predictions: Predictions, k: int) -> float:
     """Discounted gain of the first k items over the best possible, mean over lists.
 
     The gain is the relevance itself and equal scores share their places evenly, as in
-    scikit-learn; unlike there, a list without gain is left out and not counted as 0.
+    scikit-learn; unlike there, a list without gain is left out and not counted as 0. Of ranked
+    answers each has the gain 1.
     """
+    if predictions.rank is not None:
+        group, place, number = _answers(predictions)
+        gained = np.bincount(group, np.where(place <= k, 1 / np.log2(place + 1), 0.0))
+        best = np.bincount(group, np.where(number <= k, 1 / np.log2(number + 1), 0.0))
+        return float(np.mean(gained / best))
     lists = _lists(predictions)
     if (lists.gain < 0).any():
         raise Undefined("some relevances in the truth are negative.")
@@ -45,9 +54,12 @@ def ndcg(predictions: Predictions, k: int) -> float:
     return lists.mean(lists.sum(shared[level] * discount) / np.where(best > 0, best, 1))
 
 
-@metric("recall@k", needs=("scores",))
+@metric("recall@k")
 def recall_at(predictions: Predictions, k: int) -> float:
     """Share of a list's relevant items among its first k, mean over lists."""
+    if predictions.rank is not None:
+        group, place, _ = _answers(predictions)
+        return _mean_over(group, (place <= k).astype(float))
     lists = _lists(predictions)
     first = lists.sum(lists.relevant & (lists.place <= k))
     return lists.mean(first / np.maximum(lists.sum(lists.relevant), 1))
@@ -64,12 +76,35 @@ def hits(predictions: Predictions, k: int) -> float:
 
 @metric("mrr")
 def mrr(predictions: Predictions) -> float:
-    """Mean of 1 / rank of the true item, or, without ranks, of each list's first relevant item."""
+    """Mean over lists of 1 / place of the first relevant item.
+
+    Without groups every ranked answer is a list of its own.
+    """
     if predictions.rank is not None:
-        return float(np.mean(1 / _ranks(predictions)))
+        group, place, number = _answers(predictions)
+        return _mean_over(group[number == 1], 1 / place[number == 1])
     lists = _lists(predictions)
     first = lists.relevant & (lists.found() == 1)
     return lists.mean(lists.sum(first / lists.place))
+
+
+def _answers(predictions: Predictions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return list, place, and number within the list of each ranked answer, best first.
+
+    Without groups every question is a list of its own.
+    """
+    ranks = _ranks(predictions)
+    alone = predictions.group is None
+    group = np.arange(len(ranks)) if alone else _group_codes(predictions)
+    order = np.lexsort((ranks, group))
+    group, ranks = group[order], ranks[order]
+    starts = np.flatnonzero(_changes(group))
+    number = np.arange(len(group)) - np.repeat(starts, np.diff([*starts, len(group)])) + 1
+    return group, ranks, number
+
+
+def _mean_over(group: np.ndarray, values: np.ndarray) -> float:
+    return float(np.mean(np.bincount(group, values) / np.bincount(group)))
 
 
 def _ranks(predictions: Predictions) -> np.ndarray:
