@@ -34,6 +34,8 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, cache_home: Path) -> None:
 @pytest.fixture
 def clean_registry() -> Iterator[None]:
     """What a test registers is forgotten after it."""
+    for parts in registry.ALL:
+        list(parts)  # what is ours is loaded now, so that it stays
     before = [(dict(parts._parts), dict(parts._origins)) for parts in registry.ALL]
     yield
     for parts, (known, origins) in zip(registry.ALL, before, strict=True):

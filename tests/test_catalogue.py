@@ -68,6 +68,12 @@ def test_all_mistakes_are_told_at_once(here):
     assert 'two models are called "onehot"' in fifth
 
 
+def test_python_code_is_no_vector_file(here):
+    Path("code.py").write_text("")
+    with pytest.raises(DefinitionError, match='"code:Name".*--define code.py'):
+        Catalogue().model("code.py")
+
+
 @pytest.mark.parametrize("name", ["x" * 5000, "a\0b", ""])
 def test_names_that_can_be_no_file(here, name):
     with pytest.raises(DefinitionError, match="there is no model"):

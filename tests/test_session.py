@@ -304,8 +304,10 @@ def test_a_model_that_cannot_be_sent_fails_and_the_others_run(two_classes, tmp_p
     assert (made, onehot) == ({"ok"}, {"ok"})
     assert locked == {"failed"}
     assert "cannot be sent to worker processes" in runs[0].records()[0]["info"]
-    (alone,) = karat.evaluate({"locked": Locked()}, two_classes(), output=tmp_path / "alone")
-    assert {r["status"] for r in alone.records()} == {"ok"}
+    # in this process it runs, and a single job is run here however many workers there are
+    for how in ({"workers": 1}, {"workers": 2, "folds": 0}):
+        (alone,) = karat.evaluate({"locked": Locked()}, two_classes(), output=tmp_path, **how)
+        assert {r["status"] for r in alone.records()} == {"ok"}
 
 
 # -- declining ------------------------------------------------------------------------------
@@ -359,7 +361,7 @@ def test_a_stopped_run_is_completed_to_the_same_bytes(tasks, tmp_path):
     models = {"onehot": OneHotTable(), "random": RandomEncoder(4)}
     with pytest.raises(Stopped) as caught:
         karat.evaluate(models, tasks, output=tmp_path / "cut", progress=Heard(stop_after=3))
-    assert caught.value.kept == "3 of 16 jobs are kept"
+    assert caught.value.kept == "3 of 14 jobs are kept"
     assert [len(r.records()) for r in caught.value.runs] == [3 + 1, 0]  # and one decline
     assert (caught.value.runs[0].folder / "scores" / "results.csv").is_file()
     jobs, runs = resumed(models, tasks, output=tmp_path / "cut")
@@ -381,15 +383,28 @@ def test_a_record_cut_short_is_a_job_not_done(two_classes, tmp_path):
 
 def test_what_changed_is_run_again_and_the_rest_is_not(two_classes, line, tmp_path):
     tasks = [two_classes(), line()]
-    karat.evaluate(OneHotTable(), tasks, output=tmp_path)
+    (first,) = karat.evaluate(OneHotTable(), tasks, output=tmp_path)
     changed = [two_classes(split={"use": "kfold", "folds": 4}), line()]
-    jobs, (run,) = resumed(OneHotTable(), changed, output=tmp_path)
+    jobs, (second,) = resumed(OneHotTable(), changed, output=tmp_path)
     assert [job[1:] for job in jobs] == [("halves", fold) for fold in range(4)]
-    # and back: folds that there are no more leave no trace
-    jobs, (run,) = resumed(OneHotTable(), tasks, output=tmp_path)
-    assert [job[1:] for job in jobs] == [("halves", 0), ("halves", 1)]
-    assert list(records(run)) == [("halves", 0), ("halves", 1), ("line", 0), ("line", 1)]
-    assert sorted(p.name for p in (run.folder / "predictions" / "halves").iterdir()) == ["0", "1"]
+    assert [*records(second)] == [*(("halves", f) for f in range(4)), ("line", 0), ("line", 1)]
+    # nothing that was computed is lost, and what did not change is the same to the byte
+    assert second.folder != first.folder
+    assert [*records(first)] == [("halves", 0), ("halves", 1), ("line", 0), ("line", 1)]
+    of_line = {k: v for k, v in kept([first]).items() if "line" in k[1]}
+    assert of_line.items() <= kept([second]).items()
+    # and back again: the first run is found and needs nothing
+    jobs, (third,) = resumed(OneHotTable(), tasks, output=tmp_path)
+    assert (jobs, third.folder) == ([], first.folder)
+
+
+def test_fewer_rows_do_not_cost_the_results_on_all_rows(two_classes, tmp_path):
+    (whole,) = karat.evaluate(OneHotTable(), two_classes(), output=tmp_path)
+    before = kept([whole])
+    jobs, (small,) = resumed(OneHotTable(), two_classes(), output=tmp_path, max_rows=10)
+    assert len(jobs) == 2
+    assert small.folder != whole.folder
+    assert kept([whole]) == before
 
 
 class Scaled(BaseEstimator):
@@ -408,7 +423,7 @@ def test_other_weights_are_another_model(two_classes, tmp_path):
         model = {"scaled": Scaled(np.array([weights]))}
         jobs, _ = resumed(model, two_classes(), output=tmp_path)
         assert len(jobs) == count
-    assert len(list(tmp_path.iterdir())) == 1
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_other_parameters_or_another_seed_are_another_run(two_classes, tmp_path):

@@ -119,6 +119,11 @@ class Catalogue:
             return self._defined(thing, name)
         if thing in registry.models:
             return adapt(registry.models.get(thing), name or thing)
+        if thing.endswith(".py"):
+            raise DefinitionError(
+                f'{thing} is Python code; name a class in it, "{Path(thing).stem}:Name", '
+                f"or register it there and add --define {thing}."
+            )
         if is_vector_file(thing) or _is_file(thing):
             if not _is_file(thing):
                 raise DefinitionError(f"there is no vector file {thing}.")

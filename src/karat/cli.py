@@ -27,7 +27,9 @@ def main() -> None:
         sys.exit(karat.main(prog_name="karat", standalone_mode=False) or 0)
     except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("stopped.", err=True)
-        sys.exit(130)
+        sys.stdout.flush()
+        # an import that was interrupted may leave Python a signal to die of, whatever we return
+        os._exit(130)
     except click.ClickException as error:
         error.show()
         sys.exit(2)

@@ -106,7 +106,8 @@ def find_both(catalogue: Catalogue, models: Any, tasks: Tasks) -> tuple[list[Mod
     if not found and not messages:
         messages.append(f'the suite "{chosen.name}" has no models of its own; name one with -m.')
     if messages:
-        raise DefinitionError(*messages)
+        # a mistake in a file of one's own meets both, and is told once
+        raise DefinitionError(*dict.fromkeys(messages))
     return found, chosen
 
 

@@ -78,7 +78,7 @@ def execute(
 
     ``work`` is a ``"package.module:name"``. A worker that dies yields a WorkerDied in its place.
     """
-    if workers <= 1 or len(jobs) <= 1:
+    if workers <= 1:
         function = load_object(work)
         with one_thread():
             for job in jobs:
@@ -176,6 +176,7 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=self.errors,
                 env={**os.environ, **{name: "1" for name in _THREADS}},
+                start_new_session=True,  # Ctrl-C in a terminal is the parent's to answer
             )
         assert process.stdin is not None
         with contextlib.suppress(OSError):  # if it is dead already, who asks will find out
@@ -209,7 +210,7 @@ def serve() -> None:
     import faulthandler
 
     faulthandler.enable()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow, args=(os.getppid(),), daemon=True).start()
     jobs, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     # what a model prints or reads must not meet the pipes

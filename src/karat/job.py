@@ -67,7 +67,8 @@ class Job:
     """What to run, in small plain data; models, tasks and data stand on the shelf by key.
 
     ``spec`` is a hash of all it depends on, so that a finished job can be told from a changed one.
-    ``vectors`` is the folder of vectors made beforehand, ``broken`` why they could not be made.
+    ``vectors`` is the folder of vectors made beforehand, ``embed_seconds`` how long that took when
+    they were made, ``broken`` why they could not be.
     """
 
     model: str
@@ -79,6 +80,7 @@ class Job:
     folder: str
     vectors: str | None = None
     vocabulary: str | None = None
+    embed_seconds: float | None = None
     broken: Broken | None = None
 
     @property
@@ -108,7 +110,7 @@ def run(job: Job, shelf: Shelf) -> Outcome:
         broken = Broken.by(error)
         record.update(status=broken.status, info=broken.info)
         log.write(broken.log)
-    record.update(attempt.meter.costs(), utc=_now())
+    record.update(attempt.meter.costs(), embed_seconds=job.embed_seconds, utc=_now())
     if log.getvalue():
         attempt.files["log.txt"] = log.getvalue()
     return Outcome(record, attempt.files)

@@ -23,7 +23,7 @@ from karat.metrics.base import get_metric
 from karat.models.base import Model
 from karat.plan import Plan, PlannedTask, job_spec
 from karat.progress import Progress
-from karat.results.run import Run, unfinished
+from karat.results.run import Run, earlier_runs
 from karat.shelf import Shelf
 from karat.staging import Stage
 from karat.task import Suite, Task
@@ -106,8 +106,9 @@ class Session:
         self.progress.started(self._title(len(jobs)), len(jobs))
         try:
             ready = [self.stage.embedded(job) for job in jobs]
-            self._hold_back()
-            answers = execute(ready, "karat.session:work", self.shelf, self.workers)
+            workers = self.workers if len(ready) > 1 else 1
+            self._hold_back(workers)
+            answers = execute(ready, "karat.session:work", self.shelf, workers)
             with contextlib.closing(answers) as finished:
                 for job, answer in finished:
                     record = self._record(job, answer)
@@ -116,10 +117,10 @@ class Session:
         except KeyboardInterrupt:
             raise Stopped(done, len(self.plan.jobs), list(runs.values())) from None
 
-    def _hold_back(self) -> None:
+    def _hold_back(self, workers: int) -> None:
         # who has no identity cannot be pickled; its vectors, if it has any, are made by now
         for i, model in enumerate(self.plan.models):
-            if self.workers > 1 and self.plan.identities[model.name] is None:
+            if workers > 1 and self.plan.identities[model.name] is None:
                 self.shelf.put(f"model-{i}", dataclasses.replace(model, prototype=Unsendable()))
 
     def _title(self, left: int) -> str:
@@ -151,24 +152,37 @@ class Session:
 
     def _open_run(self, model: Model) -> Run:
         about = self._about(model)
-        run = unfinished(self.options.output, about, SAME) if self.options.resume else None
-        if run is None:
-            run = Run.create(self.options.output, about)
-        else:
-            run.replan(about["tasks"], lambda record: self._still_valid(model, record))
+        opened = self._continued(model, about) if self.options.resume else None
+        opened = opened or Run.create(self.options.output, about)
         for decline in self.plan.declined:
             if decline.model == model.name:
-                run.write(self._declined(decline.task, model, decline.reason), {})
-        return run
+                opened.write(self._declined(decline.task, model, decline.reason), {})
+        return opened
 
-    def _still_valid(self, model: Model, record: Mapping[str, Any]) -> bool:
-        """Return whether an earlier record is what the same job would give today."""
+    def _continued(self, model: Model, about: Mapping[str, Any]) -> Run | None:
+        """Return the newest earlier run in which nothing has changed since, or a new one.
+
+        A new one takes along what is finished and still holds; the earlier run stays as it is.
+        """
+        earlier = list(earlier_runs(self.options.output, about, SAME))
+        for each in earlier:
+            if not any(self._is_stale(model, record) for record in each.records()):
+                each.replan(about["tasks"])
+                return each
+        if not earlier:
+            return None
+        new = Run.create(self.options.output, about)
+        for record in earlier[0].records():
+            if self._is_stale(model, record) is False:
+                new.take_over(earlier[0], record)
+        return new
+
+    def _is_stale(self, model: Model, record: Mapping[str, Any]) -> bool | None:
+        """Return whether the same job would be another one today; nothing if it is not planned."""
         planned = next((p for p in self.plan.tasks if p.task.name == record["task"]), None)
-        if planned is None:
-            return True  # the task is not run this time: nothing is known against its record
-        if record["fold"] is None:
-            return False  # a decline of old: this plan says anew who declines
-        return bool(record["spec"] == job_spec(self.plan, model, planned, record["fold"]))
+        if planned is None or record["fold"] is None:
+            return None
+        return bool(record["spec"] != job_spec(self.plan, model, planned, record["fold"]))
 
     def _about(self, model: Model) -> dict[str, Any]:
         return {

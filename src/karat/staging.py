@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import time
 from collections.abc import Mapping
@@ -52,9 +53,10 @@ class Stage:
             encoder = model.fresh(seed, data.kind)
             # a model that cannot be told apart from its changed self is not kept between runs
             who = identity_of(encoder) or os.urandom(16).hex()
-            places = {"vectors": self._vectors(encoder, who, model, data)}
-            if data.kind == "items" and hasattr(encoder, "vocabulary"):
-                places["vocabulary"] = self._vocabulary(encoder, who, model)
+            folder = self._vectors(encoder, who, model, data)
+            places: dict[str, Any] = {"vectors": str(folder), "embed_seconds": _cost(folder)}
+            if data.kind == "items" and callable(getattr(encoder, "vocabulary", None)):
+                places["vocabulary"] = str(self._vocabulary(encoder, who, model))
             return places
         except KeyboardInterrupt:
             raise
@@ -63,30 +65,37 @@ class Stage:
         finally:
             self.progress.embedded(model.name, data.name, time.perf_counter() - begun)
 
-    def _vectors(self, encoder: Any, who: str, model: Model, data: Dataset) -> str:
+    def _vectors(self, encoder: Any, who: str, model: Model, data: Dataset) -> Path:
         key = VectorCache.key("vectors", who, fingerprint(data.items))
         if self.cache.get(key) is not None:
-            return str(self.cache.folder(key))
+            return self.cache.folder(key)
+        begun = time.perf_counter()
         values = encoder.transform(data.items)
         matrix = check_vectors(values, len(data.items), f"{model.name}.transform")
         about = {"model": model.name, "dataset": data.name, "shape": list(matrix.shape)}
-        return self._keep(key, matrix, about)
+        # what they cost is told whenever they are used, also when they come from the cache
+        return self._keep(key, matrix, {**about, "seconds": time.perf_counter() - begun})
 
-    def _vocabulary(self, encoder: Any, who: str, model: Model) -> str:
+    def _vocabulary(self, encoder: Any, who: str, model: Model) -> Path:
         key = VectorCache.key("vocabulary", who)
         if self.cache.get(key) is not None:
-            return str(self.cache.folder(key))
+            return self.cache.folder(key)
         ids, values = encoder.vocabulary()
         matrix = check_vectors(values, len(ids), f"{model.name}.vocabulary")
         about = {"model": model.name, "dataset": "", "shape": list(matrix.shape)}
         whole = [i if isinstance(i, int) else str(i) for i in np.asarray(ids, dtype=object)]
         return self._keep(key, matrix, {**about, "ids": whole})
 
-    def _keep(self, key: str, matrix: np.ndarray, about: Mapping[str, Any]) -> str:
+    def _keep(self, key: str, matrix: np.ndarray, about: Mapping[str, Any]) -> Path:
         try:
-            return str(self.cache.put(key, matrix, about))
+            return self.cache.put(key, matrix, about)
         except OSError:
             if self.cache is self.spare:
                 raise
             # the cache cannot be written: the vectors live as long as the run
-            return str(self.spare.put(key, matrix, about))
+            return self.spare.put(key, matrix, about)
+
+
+def _cost(folder: Path) -> float | None:
+    seconds = json.loads((folder / "about.json").read_text()).get("seconds")
+    return None if seconds is None else float(seconds)

@@ -40,6 +40,28 @@ def test_windows_line_ends():
     assert frame["a"].tolist() == ["x", "y"]
 
 
+KEEL = """@relation abalone19
+@attribute Sex{M, F, I}
+@attribute Length real[0.075, 0.815]
+@attribute Rings integer [1, 29]
+@attribute Class {positive, negative}
+@inputs Sex, Length, Rings
+@outputs Class
+@data
+M, 0.455, 15,negative
+<null>, <null>, 7, positive
+"""
+
+
+def test_the_dialect_of_keel():
+    frame = parse_arff(KEEL, "abalone19.dat")
+    assert list(frame.columns) == ["Sex", "Length", "Rings", "Class"]
+    assert frame["Sex"].tolist() == ["M", None]
+    np.testing.assert_equal(frame["Length"].to_numpy(), [0.455, np.nan])
+    assert frame["Rings"].tolist() == [15.0, 7.0]
+    assert frame["Class"].tolist() == ["negative", "positive"]
+
+
 HEAD = "@relation r\n@attribute a real\n@attribute b {x, y}\n"
 
 
@@ -57,6 +79,8 @@ HEAD = "@relation r\n@attribute a real\n@attribute b {x, y}\n"
         (HEAD + "@attribute c relational\n", 'the type "relational" of "c" is not supported'),
         (HEAD + "@attribute c\n", "line 4: an attribute needs a name and a type"),
         (HEAD + "@attribute c {x, y\n", "lack the closing brace"),
+        (HEAD + "@intputs a\n@data\n", r'line 4: "@intputs a" is not ARFF'),
+        (HEAD + "@data\n<null>,<null>\n1,<nil>\n", 'line 6: "<nil>" is not one of the labels'),
         ("@relation r\n@data\n1\n", "line 2: @data before any @attribute"),
     ],
 )

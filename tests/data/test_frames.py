@@ -89,6 +89,20 @@ def test_text_columns_keep_their_cells(tmp_path):
     assert rows(read_frame(path, SPEC, ["a"])) == [["NA", None], ["007", 7], [None, None]]
 
 
+def test_columns_declared_as_texts_are_not_numbers(tmp_path):
+    path = write(tmp_path, "t.csv", "zip,n\n0123,0123\n,4\nNA,5\n")
+    frame = read_frame(path, spec(texts=["zip"]))
+    assert rows(frame) == [["0123", 123], [None, 4], ["NA", 5]]
+    assert frame["zip"].dtype == pd.Series(["a", None]).dtype  # as pandas itself reads texts
+    with pytest.raises(DataError, match='toy: "zap" is not a column. Did you mean "zip"'):
+        read_frame(path, spec(texts=["zap"]))
+
+
+def test_numbers_with_a_mark_of_thousands(tmp_path):
+    path = write(tmp_path, "t.csv", 'price,name\n"1,250","1,250 wines"\n80,x\n')
+    assert rows(read_frame(path, spec(thousands=","))) == [[1250, "1,250 wines"], [80, "x"]]
+
+
 def test_more_names_than_cells_are_missing_cells(tmp_path):
     path = write(tmp_path, "t.csv", "1,x\n2,y,more\n")
     frame = read_frame(path, spec(names=["a", "b", "c"]))
@@ -116,6 +130,36 @@ def test_an_empty_or_declared_label_is_missing(tmp_path):
     path = write(tmp_path, "t.csv", "x,y\n1,a\n2,\n3,?\n4,  \n")
     given = DataSpec("toy", target="y", kind="classes", options={"missing": ["?"]})
     assert read_frame(path, given)["y"].isna().tolist() == [False, True, True, True]
+
+
+def test_labels_get_other_names(tmp_path):
+    path = write(tmp_path, "t.csv", "x,y\n1,0\n2,1\n3,\n4,1\n")
+    options = {"labels": {0: "normal", "1": "anomaly"}}
+    frame = read_frame(path, DataSpec("toy", target="y", kind="classes", options=options))
+    assert rows(frame[["y"]]) == [["normal"], ["anomaly"], [None], ["anomaly"]]
+
+
+def test_labels_get_other_names_in_any_format(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"x": [1, 2], "y": [0, 1]}).to_parquet(path)
+    options = {"labels": {"0": "no", "1": "yes"}}
+    frame = read_frame(path, DataSpec("toy", target="y", kind="classes", options=options))
+    assert frame["y"].tolist() == ["no", "yes"]
+
+
+def test_a_label_without_a_new_name(tmp_path):
+    path = write(tmp_path, "t.csv", "x,y\n1,a\n2,c\n")
+    options = {"labels": {"a": "A", "b": "B"}}
+    with pytest.raises(DataError) as caught:
+        read_frame(path, DataSpec("toy", target="y", kind="classes", options=options))
+    assert str(caught.value) == (
+        f'{path}: the target "y" holds "c" (row 1), which "labels" does not name; it names a, b.'
+    )
+    for kind, labels in (("numbers", {"a": "A"}), ("classes", ["A"])):
+        given = DataSpec("toy", target="y", kind=kind, options={"labels": labels})
+        with pytest.raises(DefinitionError, match='^toy: "labels" names classes anew: {written: '):
+            read_frame(path, given)
 
 
 def test_undeclared_answers_are_numbers_when_all_are(tmp_path):
@@ -201,6 +245,25 @@ def test_arrow_files(tmp_path, suffix):
     assert rows(read_frame(path, SPEC)) == [[1, "NA"], [2, None]]
 
 
+def test_marks_of_missing_cells_in_arrow_files(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"a": [1, 2], "b": ["?", "x"]}).to_parquet(path)
+    frame = read_frame(path, spec(missing=["?"]))
+    assert rows(frame) == [[1, None], [2, "x"]]
+    assert frame["a"].dtype == "int64"
+
+
+def test_parquet_that_names_its_compression(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "t.parquet.brotli"
+    pd.DataFrame({"a": [1, 2]}).to_parquet(path, compression="brotli")
+    assert rows(read_frame(path, SPEC)) == [[1], [2]]
+    path.write_bytes(b"PAR1 cut short")
+    with pytest.raises(DataError, match="^.*t.parquet.brotli cannot be read as parquet: "):
+        read_frame(path, SPEC)
+
+
 def test_without_pyarrow_the_pip_line_is_said(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtra, match=r'pip install "karat\[tables\]"'):
@@ -223,6 +286,16 @@ def test_json_files(tmp_path, name, content):
 def test_a_json_line_may_hold_a_line_separator(tmp_path):
     path = write(tmp_path, "t.jsonl", '{"a": "x\u2028y"}\n')
     assert rows(read_frame(path, SPEC)) == [["x\u2028y"]]
+
+
+def test_files_of_keel(tmp_path):
+    text = "@relation r\n@attribute a real [0, 1]\n@inputs a\n@data\n0.5\n"
+    assert rows(read_frame(write(tmp_path, "t.dat", text), SPEC)) == [[0.5]]
+    plain = write(tmp_path, "plain.dat", "0.5, x\n")  # without a header it is separated text
+    with pytest.raises(DataError, match='plain.dat, line 1: "0.5, x" is not ARFF'):
+        read_frame(plain, SPEC)
+    frame = read_frame(plain, spec(separator=",", strip=True, names=["a", "b"]))
+    assert rows(frame) == [[0.5, "x"]]
 
 
 def test_arff_files(tmp_path):

@@ -1,4 +1,4 @@
-"""Read ARFF, the table format of Weka and OpenML: dense rows, tolerant of how people write them."""
+"""Read ARFF, the table format of Weka and OpenML, and of KEEL: dense rows, tolerant of styles."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from karat.errors import DataError
 CELL = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^,]*?))\s*(?:,|$)""")
 NAME = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s{]+))\s*(.*)$""")
 NUMBERS = ("numeric", "real", "integer")
+# KEEL's files also say which attributes are asked and which one answers; definitions do so here.
+ROLES = ("@input", "@inputs", "@output", "@outputs")
+MISSING = ("?", "", "<null>")
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def _header(lines: Iterator[tuple[int, str]], path: str) -> list[Attribute]:
             if attribute.name in attributes:
                 raise DataError(f'{path}, line {number}: "{attribute.name}" stands twice.')
             attributes[attribute.name] = attribute
-        elif word != "@relation":
+        elif word not in ("@relation", *ROLES):
             raise DataError(f'{path}, line {number}: "{line[:40]}" is not ARFF.')
     raise DataError(f"{path} has no @data: it is not an ARFF file, or it was cut short.")
 
@@ -90,7 +93,8 @@ def _attribute(text: str, where: str) -> Attribute:
             raise DataError(f'{where}: the labels of "{name}" lack the closing brace.')
         labels = _cells(kind[1:-1], where)
         return Attribute(name, "nominal", frozenset(label for label, _ in labels))
-    kind = kind.split()[0].lower()
+    # KEEL adds the range: "real [0.5, 1.5]"
+    kind = re.split(r"[\s\[]", kind)[0].lower()
     if kind not in (*NUMBERS, "string", "date"):
         raise DataError(f'{where}: the type "{kind}" of "{name}" is not supported.')
     return Attribute(name, kind)
@@ -120,7 +124,7 @@ def _word(match: re.Match[str]) -> str:
 
 def _value(cell: tuple[str, bool], attribute: Attribute, where: str) -> str | float | None:
     text, quoted = cell
-    if text in ("?", "") and not quoted:
+    if text in MISSING and not quoted:
         return np.nan if attribute.type in NUMBERS else None
     if attribute.type in NUMBERS:
         try:

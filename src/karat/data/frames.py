@@ -19,14 +19,14 @@ from typing import Any
 
 import pandas as pd
 
+from karat.columns import need_columns
 from karat.data.arff import parse_arff
 from karat.data.load import DataSpec, Files
-from karat.dataset import Dataset
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-SUFFIXES = (*SEPARATORS, ".parquet", ".feather", ".arff", ".json", ".jsonl", ".ndjson")
+SUFFIXES = (*SEPARATORS, ".parquet", ".feather", ".arff", ".dat", ".json", ".jsonl", ".ndjson")
 OPTIONS = (
     "separator",
     "encoding",
@@ -35,7 +35,10 @@ OPTIONS = (
     "quoting",
     "rows_from",
     "missing",
+    "thousands",
     "strip",
+    "texts",
+    "labels",
 )
 # What people write for "no number here"; in a column of labels these are labels.
 NO_NUMBER = ("NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "<NA>", "#N/A")
@@ -54,8 +57,8 @@ def read_frame(path: Path, spec: DataSpec, texts: Sequence[str] = ()) -> pd.Data
     if "separator" in spec.options or suffix in SEPARATORS:
         frame = _read_delimited(path, spec, texts)
     elif suffix in (".parquet", ".feather"):
-        frame = _read_arrow(path, suffix)
-    elif suffix == ".arff":
+        frame = _unmarked(_read_arrow(path, suffix), spec)
+    elif suffix in (".arff", ".dat"):
         frame = parse_arff(_text(path, spec), str(path))
     elif suffix in (".json", ".jsonl", ".ndjson"):
         frame = _read_json(_text(path, spec), path, lines=suffix != ".json")
@@ -85,48 +88,13 @@ def read_parts(
     return pd.concat(parts, ignore_index=True), replace(spec, part=column)
 
 
-def ask(frame: pd.DataFrame, spec: DataSpec, label: Callable[[str], str] | None) -> Dataset:
-    """Return the data set that asks, row by row, about the cells of the spec's fields."""
-    target = need_target(spec)
-    need_columns(frame, [*spec.fields, target], spec.name)
-    return Dataset.from_columns(
-        frame,
-        list(spec.fields),
-        target,
-        name=spec.name,
-        kind=spec.kind,
-        modality="entity" if spec.modality == "entity" else "text",
-        group=spec.group,
-        part=spec.part,
-        label=label,
-        about=spec.about,
-    )
-
-
-def need_columns(frame: pd.DataFrame, columns: Sequence[str], name: str) -> None:
-    """Refuse a table that lacks one of these columns."""
-    known = [str(column) for column in frame.columns]
-    for column in columns:
-        if column not in frame.columns:
-            raise DataError(
-                f'{name}: "{column}" is not a column.{did_you_mean(str(column), known)} '
-                f"It has: {', '.join(known[:20])}{' …' if len(known) > 20 else ''}"
-            )
-
-
-def need_target(spec: DataSpec) -> str:
-    """Return the column of the answers, which the definition must name."""
-    if not spec.target:
-        raise DefinitionError(f'{spec.name}: say which column holds the answers: "target: NAME".')
-    return spec.target
-
-
 # -- bytes and text -------------------------------------------------------------------------
 
 
 def _suffix(path: Path) -> str:
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in OPENERS:
+    # ".parquet.brotli" names the compression inside the file, which is plain Parquet outside
+    if suffixes and (suffixes[-1] in OPENERS or suffixes[-2:] == [".parquet", ".brotli"]):
         suffixes.pop()
     return suffixes[-1] if suffixes else ""
 
@@ -181,13 +149,16 @@ def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.Data
         for column in frame.select_dtypes(exclude="number").columns:
             stripped = [c.strip() if isinstance(c, str) else c for c in frame[column]]
             frame[column] = pd.Series(stripped, dtype=frame[column].dtype)
-    wanted = dict.fromkeys([*texts, *_label_columns(spec)])
+    declared = spec.options.get("texts") or ()
+    need_columns(frame, declared, spec.name)
+    wanted = dict.fromkeys([*declared, *texts, *_label_columns(spec)])
     as_written = [column for column in wanted if column in frame.columns]
     if as_written:
         # pandas has one notion of "missing" for a whole file, so these are read apart.
         plain = {**arguments, "na_values": None, "na_filter": False, "dtype": str}
         raw = pd.read_csv(BytesIO(content), usecols=as_written, index_col=False, **plain)
         frame = frame.assign(**{column: _as_written(raw[column], spec) for column in as_written})
+        frame = frame.assign(**{column: frame[column].infer_objects() for column in declared})
     if spec.kind is None and spec.target in frame.columns:
         frame = frame.assign(**{str(spec.target): _settled(frame[spec.target])})
     return frame
@@ -211,6 +182,7 @@ def _csv_arguments(spec: DataSpec, suffix: str) -> dict[str, Any]:
         "quoting": csv.QUOTE_NONE if options.get("quoting") else csv.QUOTE_MINIMAL,
         "skiprows": int(options.get("rows_from", 1)) - 1,
         "na_values": options.get("missing"),
+        "thousands": options.get("thousands"),
         "skipinitialspace": bool(options.get("strip")),
         "engine": "c" if plain else "python",
         **({"low_memory": False} if plain else {}),
@@ -276,6 +248,13 @@ def _read_arrow(path: Path, suffix: str) -> pd.DataFrame:
         raise DataError(f"{path} cannot be read as {suffix[1:]}: {said}") from error
 
 
+def _unmarked(frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
+    """Return the table with the declared marks of a missing cell ("?") taken as such."""
+    marks = [str(mark) for mark in spec.options.get("missing") or ()]
+    columns = frame.select_dtypes(exclude="number").columns if marks else ()
+    return frame.assign(**{c: frame[c].mask(frame[c].isin(marks)) for c in columns})
+
+
 def _read_json(text: str, path: Path, *, lines: bool) -> pd.DataFrame:
     rows = _json_lines(text, path) if lines else _json(text, path, 1)
     records = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
@@ -308,6 +287,8 @@ def _with_answers(frame: pd.DataFrame, spec: DataSpec, path: Path) -> pd.DataFra
     if spec.target is None or spec.target not in frame.columns:
         return frame
     answers = frame[spec.target]
+    if spec.options.get("labels"):
+        return frame.assign(**{spec.target: _relabelled(answers, spec, path)})
     if spec.kind == "numbers" and not pd.api.types.is_numeric_dtype(answers):
         numbers = pd.to_numeric(answers, errors="coerce")
         wrong = answers[numbers.isna() & answers.notna()]
@@ -318,6 +299,21 @@ def _with_answers(frame: pd.DataFrame, spec: DataSpec, path: Path) -> pd.DataFra
             )
         return frame.assign(**{spec.target: numbers})
     return frame
+
+
+def _relabelled(answers: pd.Series, spec: DataSpec, path: Path) -> pd.Series:
+    """Return the labels under the names that the option ``labels`` gives them."""
+    if spec.kind == "numbers" or not isinstance(spec.options["labels"], dict):
+        raise DefinitionError(f'{spec.name}: "labels" names classes anew: {{written: name, …}}.')
+    names = {str(label): str(name) for label, name in spec.options["labels"].items()}
+    written = answers.map(str, na_action="ignore")
+    strange = written[written.notna() & ~written.isin(list(names))]
+    if len(strange):
+        raise DataError(
+            f'{path}: the target "{spec.target}" holds "{strange.iloc[0]}" (row '
+            f'{strange.index[0]}), which "labels" does not name; it names {", ".join(names)}.'
+        )
+    return written.map(names)
 
 
 def _settled(answers: pd.Series) -> pd.Series:

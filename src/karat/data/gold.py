@@ -9,8 +9,9 @@ from urllib.parse import unquote
 
 import pandas as pd
 
-from karat.data.frames import OPTIONS, ask, read_bytes, read_frame, read_parts
+from karat.data.frames import OPTIONS, read_bytes, read_frame, read_parts
 from karat.data.load import DataSpec, Files
+from karat.data.questions import ask, one_file
 from karat.dataset import Dataset
 from karat.errors import DataError, DefinitionError
 from karat.registry import reader
@@ -48,7 +49,7 @@ def read_analogies(files: Files, spec: DataSpec) -> Dataset:
     order = list(spec.options.get("order", ("a", "c", "b", "answer")))
     if sorted(order) != sorted(WORDS):
         raise DefinitionError(f'{spec.name}: "order" must hold {", ".join(WORDS)}, each once.')
-    path = _one_file(files, spec)
+    path = one_file(files, spec)
     rows = []
     for number, line in _lines(path):
         words = line.split()
@@ -66,7 +67,7 @@ def read_relatedness(files: Files, spec: DataSpec) -> Dataset:
     The file gives an order, most related first; the truth counts down to 1.
     """
     spec.check_options()
-    path = _one_file(files, spec)
+    path = one_file(files, spec)
     groups: list[tuple[str, list[str]]] = []
     for number, line in _lines(path):
         if not line[0].isspace():
@@ -101,12 +102,6 @@ def read_entities(files: Files, spec: DataSpec) -> Dataset:
         raise DefinitionError(f'{spec.name}: say which column holds the entity: the option "key".')
     frame, spec = read_parts(files, spec, lambda path: read_frame(path, spec, [key]))
     return ask(frame, replace(spec, fields=(key,), modality="entity"), entity_label)
-
-
-def _one_file(files: Files, spec: DataSpec) -> Path:
-    if not isinstance(files, Path):
-        raise DefinitionError(f"{spec.name}: this reader takes one file, not train and test.")
-    return files
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

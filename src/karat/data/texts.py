@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from karat.data.frames import OPTIONS, ask, need_columns, read_bytes, read_frame, read_parts
+from karat.columns import need_columns
+from karat.data.frames import OPTIONS, read_bytes, read_frame, read_parts
 from karat.data.gold import entity_label
 from karat.data.load import DataSpec, Files
+from karat.data.questions import ask
 from karat.dataset import Dataset
 from karat.errors import DataError, DefinitionError
 from karat.registry import reader

@@ -150,14 +150,21 @@ def _hash_files(files: tuple[tuple[Path, int, int], ...]) -> str:
 def _mentioned(module: ModuleType) -> set[str]:
     values = list(vars(module).values())
     named = {value.__name__ for value in values if isinstance(value, ModuleType)}
-    made = {getattr(value, "__module__", None) for value in values}
-    return named | {name for name in made if isinstance(name, str)}
+    return named | set(filter(None, map(_module_of, values)))
+
+
+def _module_of(value: Any) -> str:
+    try:
+        name = value.__module__
+    except Exception:  # an object that answers questions about itself in its own way
+        return ""
+    return name if isinstance(name, str) else ""
 
 
 def _loaded(module: ModuleType) -> str:
     digest = hashlib.sha256()
     for value in vars(module).values():
-        if getattr(value, "__module__", None) != module.__name__:
+        if _module_of(value) != module.__name__:
             continue
         for part in vars(value).values() if isinstance(value, type) else [value]:
             code = getattr(getattr(part, "__func__", part), "__code__", None)

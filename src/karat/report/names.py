@@ -84,7 +84,7 @@ def show_cache(clear: bool) -> None:
     if clear:
         print(f"{cache.clear() / 2**20:.1f} MB of vectors removed from {cache.root}")
         return
-    entries = list(cache.entries())
+    entries = sorted(cache.entries(), key=lambda e: (e.about["model"], e.about["dataset"]))
     table = Table(box=None, header_style="bold")
     for name in ("model", "data set", "rows × dimensions", "MB"):
         table.add_column(name, justify="left" if name in ("model", "data set") else "right")

@@ -39,6 +39,7 @@ OWN = (
     "dimensions",
     "train_questions",
     "questions",
+    "embed_seconds",
     "load_seconds",
     "fit_seconds",
     "predict_seconds",

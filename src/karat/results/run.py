@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from typing import Any
 import pandas as pd
 
 from karat.errors import DataError
+from karat.predictions import Predictions
 from karat.results.files import safe_name, write_atomic
 from karat.results.layouts import results_table, scores_table
 
@@ -59,16 +60,11 @@ class Run:
         write_atomic(folder / "run.json", _json({"schema": SCHEMA, **about}), durable=True)
         return cls(folder)
 
-    def replan(
-        self,
-        tasks: Sequence[Mapping[str, Any]],
-        valid: Callable[[Mapping[str, Any]], bool],
-    ) -> None:
-        """Take the tasks of a new plan over; records that are no longer valid are removed."""
+    def replan(self, tasks: Sequence[Mapping[str, Any]]) -> None:
+        """Take the tasks of a new plan over; who declines them is said anew."""
+        planned = {task["name"] for task in tasks}
         for record in self.records():
-            if not valid(record):
-                shutil.rmtree(self._predictions(record), ignore_errors=True)
-                self.log(record).unlink(missing_ok=True)
+            if record["fold"] is None and record["task"] in planned:
                 self._record(record).unlink()
         merged = {task["name"]: dict(task) for task in self.about["tasks"]}
         for task in tasks:
@@ -78,6 +74,17 @@ class Run:
         if about != self.about:
             write_atomic(self.folder / "run.json", _json(about), durable=True)
             self.__dict__["about"] = about
+
+    def take_over(self, other: Run, record: Mapping[str, Any]) -> None:
+        """Copy a finished job of another run, its files first."""
+        if other._predictions(record).is_dir():
+            shutil.copytree(
+                other._predictions(record), self._predictions(record), dirs_exist_ok=True
+            )
+        if other.log(record).is_file():
+            self.log(record).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(other.log(record), self.log(record))
+        write_atomic(self._record(record), _json(record), durable=True)
 
     def write(self, record: Mapping[str, Any], files: Mapping[str, str]) -> None:
         """Keep a finished job: first its files, then the record that says it is done."""
@@ -157,6 +164,25 @@ class Run:
         """Return one row per job and view, in the layout of the AutoML Benchmark."""
         return results_table(self.about, self.records())
 
+    def predictions(self, task: str, fold: int = 0, view: str = "clean") -> Predictions:
+        """Return what was answered in a fold, as it is or seen through a view such as "typos@0.1".
+
+        Every score of the run can be computed again from it.
+        """
+        folder = self._predictions({"task": task, "fold": fold})
+        folder = folder if view == "clean" else folder / safe_name(view)
+        try:
+            facts = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
+            with (folder / "predictions.csv").open(encoding="utf-8", newline="") as file:
+                text = file.read()
+        except OSError as error:
+            raise DataError(
+                f"{self.folder} has no predictions of {task}, fold {fold}, {view}: "
+                f"{error.strerror}."
+            ) from error
+        kinds = {name: facts[name] for name in ("answers", "truths", "classes")}
+        return Predictions.from_csv(text, **kinds)
+
     def _current(self, name: str) -> pd.DataFrame | None:
         table, jobs = self.folder / "scores" / name, self.folder / "jobs"
         try:
@@ -187,18 +213,19 @@ def open_runs(paths: Iterable[str | Path]) -> list[Run]:
     return runs
 
 
-def unfinished(output: Path, about: Mapping[str, Any], keys: Sequence[str]) -> Run | None:
-    """Return the newest run below a folder that agrees with a new one in these facts."""
-    if not output.is_dir():
-        return None
-    for path in sorted(output.glob("*/run.json"), key=lambda p: p.parent.name, reverse=True):
+def earlier_runs(output: Path, about: Mapping[str, Any], keys: Sequence[str]) -> Iterator[Run]:
+    """Yield the runs below a folder that agree with a new one in these facts, newest first."""
+    found = []
+    for path in output.glob("*/run.json"):
         run = Run(path.parent)
         try:
             if all(run.about.get(key) == about[key] for key in keys):
-                return run
+                found.append((str(run.about.get("stamp")), len(path.parent.name), run))
         except DataError:
             continue
-    return None
+    # within one second, the later of two has the longer or the higher number behind its name
+    newest = sorted(found, key=lambda f: (*f[:2], f[2].folder.name), reverse=True)
+    yield from (run for _, _, run in newest)
 
 
 def _fold(record: Mapping[str, Any]) -> str:

@@ -1,0 +1,248 @@
+"""Table-row encoders people compare against: ordinal, target, hashed, min-hash, strings, PCA.
+
+Numbers and dates are imputed and scaled by all of them (see ``tables``); they differ in what they
+make of words.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from karat.errors import MissingExtra
+from karat.models.minhash import MinHashes
+from karat.models.tables import ColumnEncoder, TypedColumns, table_to_numbers
+from karat.models.truth import kind_of
+
+#: a component whose share of the largest standard deviation is below this is rounding error
+_NOTHING = 1e-6
+
+
+def ordinal_words() -> Any:
+    """Return a transformer of words: their place in the alphabet, −1 for one not seen, scaled."""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OrdinalEncoder, StandardScaler
+
+    codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    return make_pipeline(codes, StandardScaler())
+
+
+class OrdinalTable(ColumnEncoder):
+    """Number the words of each column in alphabetical order; one seen only in test is −1.
+
+    The codes are scaled like all numbers, so that a column of many words does not outweigh others.
+    """
+
+    def _columns(self, y: Any) -> TypedColumns:
+        return TypedColumns(ordinal_words())
+
+
+class TargetTable(ColumnEncoder):
+    """Replace a word by what is true of the rows it stands in: scikit-learn's TargetEncoder.
+
+    A number is the mean truth of the word, drawn towards the mean of all; several classes make one
+    dimension each. Train rows are encoded **out of fold** (by ``fit_transform``), from other rows
+    than themselves. Where the truth is hidden, or no class stands in two rows, words are ordinal.
+    """
+
+    def __init__(
+        self, folds: int = 5, kind: str | None = None, random_state: int | None = None
+    ) -> None:
+        self.folds = folds
+        self.kind = kind
+        self.random_state = random_state
+
+    def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
+        """Learn from these rows and encode them, each without its own truth."""
+        if y is not None and kind_of(y, self.kind) == "classes":
+            y = np.unique(y, return_inverse=True)[1]
+        with warnings.catch_warnings():
+            # a class of fewer rows than folds is missing in some of them, and that is fine
+            warnings.filterwarnings("ignore", message="The least populated class")
+            return super().fit_transform(items, y)
+
+    def _columns(self, y: Any) -> TypedColumns:
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        encoder = None if y is None else self._encoder(np.asarray(y))
+        if encoder is None:
+            return TypedColumns(ordinal_words())
+        return TypedColumns(make_pipeline(encoder, StandardScaler()))
+
+    def _encoder(self, y: np.ndarray) -> Any:
+        from sklearn.model_selection import KFold, StratifiedKFold
+        from sklearn.preprocessing import TargetEncoder
+
+        numbers = kind_of(y, self.kind) == "numbers"
+        counts = [len(y)] if numbers else np.bincount(y)
+        folds = min(self.folds, max(counts))
+        if folds < 2:
+            return None
+        several = "binary" if len(counts) <= 2 else "multiclass"
+        about = {"target_type": "continuous" if numbers else several}
+        default = inspect.signature(TargetEncoder).parameters.get("random_state")
+        if default is not None and default.default != "deprecated":  # scikit-learn before 1.9
+            return TargetEncoder(**about, cv=folds, random_state=self.random_state or 0)
+        split = (KFold if numbers else StratifiedKFold)(
+            folds, shuffle=True, random_state=self.random_state or 0
+        )
+        return TargetEncoder(**about, cv=split)
+
+
+class HashedTable(ColumnEncoder):
+    """Hash each "column=word" into a few dimensions; nothing is learned about words."""
+
+    def __init__(self, dimensions: int = 128) -> None:
+        self.dimensions = dimensions
+
+    def _columns(self, y: Any) -> TypedColumns:
+        return TypedColumns(HashedWords(self.dimensions))
+
+
+class HashedWords(TransformerMixin, BaseEstimator):
+    """Hash the cells of a frame of texts with scikit-learn's FeatureHasher."""
+
+    def __init__(self, dimensions: int = 128) -> None:
+        self.dimensions = dimensions
+
+    def fit(self, texts: pd.DataFrame, y: Any = None) -> HashedWords:
+        """Learn nothing."""
+        return self
+
+    def transform(self, texts: pd.DataFrame) -> np.ndarray:
+        """Return the sum of the hashes of each row's cells."""
+        from sklearn.feature_extraction import FeatureHasher
+
+        told = [[f"{name}={text}" for text in column] for name, column in texts.items()]
+        hasher = FeatureHasher(self.dimensions, input_type="string")
+        return np.asarray(hasher.transform(zip(*told, strict=True)).toarray())
+
+
+class MinHashTable(ColumnEncoder):
+    """Min-hash the letters of each word: alike words are alike in some of the dimensions.
+
+    The numbers of skrub's MinHashEncoder, scaled; ``dimensions`` of them for each column of words.
+    """
+
+    def __init__(self, dimensions: int = 30) -> None:
+        self.dimensions = dimensions
+
+    def _columns(self, y: Any) -> TypedColumns:
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        return TypedColumns(make_pipeline(MinHashes(self.dimensions), StandardScaler()))
+
+
+class StringTable(ColumnEncoder):
+    """skrub's StringEncoder on each column of words: letter n-grams, weighted, reduced by SVD."""
+
+    aligned = False
+
+    def __init__(self, dimensions: int = 30, random_state: int | None = None) -> None:
+        self.dimensions = dimensions
+        self.random_state = random_state
+
+    def _columns(self, y: Any) -> TypedColumns:
+        return TypedColumns(StringColumns(self.dimensions, self.random_state or 0))
+
+
+class StringColumns(TransformerMixin, BaseEstimator):
+    """A StringEncoder for each column of a frame of texts; one without a letter is 0."""
+
+    def __init__(self, dimensions: int = 30, random_state: int = 0) -> None:
+        self.dimensions = dimensions
+        self.random_state = random_state
+
+    def fit(self, texts: pd.DataFrame, y: Any = None) -> StringColumns:
+        """Learn the n-grams of each column."""
+        self.fit_transform(texts)
+        return self
+
+    def fit_transform(self, texts: pd.DataFrame, y: Any = None) -> np.ndarray:
+        """Learn the n-grams of each column, and encode these rows."""
+        try:
+            from skrub import StringEncoder
+        except ImportError as error:
+            raise MissingExtra("skrub", "tables") from error
+        self.encoders_ = []
+        for place in range(texts.shape[1]):
+            written = (texts.iloc[:, place].str.strip() != "").any()
+            encoder = StringEncoder(self.dimensions, random_state=self.random_state)
+            self.encoders_.append(encoder if written else None)
+        with warnings.catch_warnings():
+            # a column of few different n-grams keeps them all
+            warnings.filterwarnings("ignore", message="The matrix shape is")
+            return self._encoded(texts, "fit_transform")
+
+    def transform(self, texts: pd.DataFrame) -> np.ndarray:
+        """Return the encoded columns side by side."""
+        return self._encoded(texts, "transform")
+
+    def _encoded(self, texts: pd.DataFrame, method: str) -> np.ndarray:
+        blocks = [
+            np.zeros((len(texts), 1))
+            if encoder is None
+            else getattr(encoder, method)(texts.iloc[:, place]).to_numpy()
+            for place, encoder in enumerate(self.encoders_)
+        ]
+        return np.hstack(blocks)
+
+
+class OneHotPca(TransformerMixin, BaseEstimator):
+    """The principal components of the one-hot table, by an exact solver, with fixed signs.
+
+    Components that only hold rounding errors are left out. The largest weight of each component
+    is positive; of several as large, the first one is.
+    """
+
+    takes = ("table",)
+    aligned = False
+
+    def __init__(self, dimensions: int = 32, min_frequency: float | int | None = 0.005) -> None:
+        self.dimensions = dimensions
+        self.min_frequency = min_frequency
+
+    def fit(self, items: pd.DataFrame, y: Any = None) -> OneHotPca:
+        """Learn the one-hot table and its components."""
+        self.fit_transform(items)
+        return self
+
+    def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
+        """Learn the one-hot table and its components, and encode these rows."""
+        self.columns_ = table_to_numbers(self.min_frequency)
+        table = self.columns_.fit_transform(items)
+        self.mean_ = table.mean(axis=0)
+        self.components_ = _components(table - self.mean_, self.dimensions)
+        return np.asarray((table - self.mean_) @ self.components_.T)
+
+    def transform(self, items: pd.DataFrame) -> np.ndarray:
+        """Return one row of components per table row."""
+        return np.asarray((self.columns_.transform(items) - self.mean_) @ self.components_.T)
+
+
+def _components(centred: np.ndarray, dimensions: int) -> np.ndarray:
+    """Return the directions of largest variance, one per row, from the smaller Gram matrix."""
+    from scipy.linalg import eigh
+
+    tall = centred.shape[0] >= centred.shape[1]
+    gram = centred.T @ centred if tall else centred @ centred.T
+    first = max(0, len(gram) - dimensions)
+    squares, vectors = eigh(gram, subset_by_index=(first, len(gram) - 1))
+    lengths = np.sqrt(np.maximum(squares[::-1], 0.0))
+    kept = lengths > _NOTHING * lengths[0]
+    if not kept.any():  # all rows are the same
+        return np.zeros((1, centred.shape[1]))
+    vectors = vectors[:, ::-1][:, kept]
+    found = vectors.T if tall else (vectors / lengths[kept]).T @ centred
+    sizes = np.abs(found)
+    # a truth value makes two weights of one size: which is larger is a matter of rounding
+    largest = np.argmax(sizes >= (1 - _NOTHING) * sizes.max(axis=1, keepdims=True), axis=1)
+    signs = np.sign(found[np.arange(len(found)), largest])
+    return np.asarray(found * signs[:, None])

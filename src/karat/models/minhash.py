@@ -1,0 +1,86 @@
+"""Min-hashes of letters: texts that share n-grams share numbers, and nothing is learned.
+
+The numbers are those of skrub's MinHashEncoder (Cerda, Varoquaux 2022, Encoding High-Cardinality
+String Categorical Variables), here computed for all texts of a column at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, TransformerMixin
+
+_LIMIT = np.iinfo(np.int32).max
+
+
+def min_hashes(texts: Sequence[str], dimensions: int = 30) -> np.ndarray:
+    """Return one row per text: for each of many hashes, the smallest of the text's 2- to 4-grams.
+
+    The empty text is all zeros. Equal texts have equal rows.
+
+    >>> min_hashes(["ab", "abcd", ""], 2).tolist()
+    [[-1668975464.0, -1394811714.0], [-1872589581.0, -2131769630.0], [0.0, 0.0]]
+    """
+    # as many bytes as there are letters: skrub reads no further
+    encoded = [text.encode("utf-8", "replace")[: len(text)] for text in texts]
+    found = np.full((dimensions, len(texts)), _LIMIT, dtype=np.int32)
+    for size in (2, 3, 4):
+        buffer, windows = _windows(encoded, size)
+        for seed in range(dimensions):
+            hashes = np.correlate(buffer, _weights(size, seed))
+            lowest = np.minimum.reduceat(hashes, windows)[::2]
+            np.minimum(found[seed], lowest, out=found[seed])
+    found[:, [not text for text in encoded]] = 0
+    return np.ascontiguousarray(found.T, dtype=np.float64)
+
+
+class MinHashes(TransformerMixin, BaseEstimator):
+    """Min-hashes of each column of a frame of texts, side by side."""
+
+    def __init__(self, dimensions: int = 30) -> None:
+        self.dimensions = dimensions
+
+    def fit(self, texts: pd.DataFrame, y: Any = None) -> MinHashes:
+        """Learn nothing."""
+        return self
+
+    def transform(self, texts: pd.DataFrame) -> np.ndarray:
+        """Return the hashes of all columns; each different text is hashed once."""
+        blocks = []
+        for _, column in texts.items():
+            codes, different = pd.factorize(column.to_numpy(dtype=object))
+            blocks.append(min_hashes(list(different), self.dimensions)[codes])
+        return np.hstack(blocks)
+
+
+def _windows(encoded: list[bytes], size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return all texts in one array, and where the n-grams of each begin and end in it.
+
+    A text shorter than an n-gram stands between zeros, at every place that it has inside of one.
+    """
+    padded = []
+    for text in encoded:
+        zeros = bytes(max(0, size - len(text)))
+        padded.append(zeros + text + zeros)
+    lengths = np.array([len(text) for text in padded])
+    starts = np.cumsum(lengths) - lengths
+    # reduceat works from one bound to the next: every other stretch lies across two texts
+    bounds = np.column_stack([starts, starts + lengths - size + 1]).ravel()
+    # the last bound must lie inside, so one more n-gram follows
+    joined = b"".join(padded) + b"\0"
+    return np.frombuffer(joined, dtype=np.int8), bounds
+
+
+@lru_cache(maxsize=1024)
+def _weights(size: int, seed: int) -> np.ndarray:
+    from sklearn.utils import check_random_state
+
+    drawn: np.ndarray = check_random_state(seed).randint(
+        -_LIMIT, _LIMIT, size=size, dtype=np.dtype("int32")
+    )
+    drawn.flags.writeable = False  # it is kept
+    return drawn

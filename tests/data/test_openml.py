@@ -1,0 +1,355 @@
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import pickle
+import socket
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.datasets import _openml as theirs
+
+from karat.data import openml
+from karat.data.load import load_dataset
+from karat.data.openml import OpenMLTable, openml_suite, openml_table
+from karat.errors import DataError, DefinitionError, Unavailable
+from karat.folders import cache_folder
+
+ARFF = b"""@relation toy
+@attribute id integer
+@attribute x real
+@attribute colour {red, blue}
+@attribute grade integer
+@attribute class {yes, no}
+@data
+1,0.5,red,10,yes
+2,?,blue,20,no
+3,1.5,?,30,yes
+4,2.5,red,40,no
+"""
+#: name, type, whether it is OpenML's target, whether it is no feature
+FEATURES = [
+    ("id", "numeric", False, True),
+    ("x", "numeric", False, False),
+    ("colour", "nominal", False, False),
+    ("grade", "numeric", False, False),
+    ("class", "nominal", True, False),
+]
+API = "/api/v1/json"
+
+
+class Server:
+    """OpenML on this machine: what it knows is put in before it is asked."""
+
+    def __init__(self, stub: Any) -> None:
+        self.stub = stub
+
+    def says(self, path: str, answer: Any) -> None:
+        self.stub.put(f"{API}/{path}", self.stub.body(json.dumps(answer).encode()))
+
+    def table(self, data_id: int = 7, arff: bytes = ARFF, **changes: Any) -> None:
+        """Serve a data set: description, features, qualities and file."""
+        path = f"/data/v1/download/{data_id}/toy.arff"
+        facts = {
+            "id": str(data_id),
+            "name": "Toy-Data",
+            "version": "2",
+            "description": "made up",
+            "format": "ARFF",
+            "licence": "CC0",
+            "citation": "Nobody (2020)",
+            "status": "active",
+            "default_target_attribute": "class",
+            "md5_checksum": hashlib.md5(arff).hexdigest(),
+            "url": self.stub.put(path, self.stub.body(arff)),
+            **changes,
+        }
+        features = [
+            {
+                "index": str(i),
+                "name": name,
+                "data_type": kind,
+                "is_target": str(target).lower(),
+                "is_ignore": "false",
+                "is_row_identifier": str(ignored).lower(),
+                "number_of_missing_values": "0",
+            }
+            for i, (name, kind, target, ignored) in enumerate(FEATURES)
+        ]
+        qualities = [{"name": "NumberOfInstances", "value": "4"}]
+        self.says(f"data/{data_id}", {"data_set_description": facts})
+        self.says(f"data/features/{data_id}", {"data_features": {"feature": features}})
+        self.says(f"data/qualities/{data_id}", {"data_qualities": {"quality": qualities}})
+
+
+def point_at(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openml, "API", address)
+    monkeypatch.setattr(theirs, "_DATA_INFO", f"{address}/data/{{}}")
+    monkeypatch.setattr(theirs, "_DATA_FEATURES", f"{address}/data/features/{{}}")
+    monkeypatch.setattr(theirs, "_DATA_QUALITIES", f"{address}/data/qualities/{{}}")
+
+
+@pytest.fixture
+def server(stub, monkeypatch) -> Server:
+    point_at(stub.address + API, monkeypatch)
+    return Server(stub)
+
+
+# -- one table ------------------------------------------------------------------------------
+
+
+def test_a_table_by_its_number(server):
+    server.table()
+    data = openml_table("toy", 7)
+    assert list(data.items.columns) == ["x", "colour", "grade"]  # the row's number is no feature
+    assert data.items["x"].tolist()[::3] == [0.5, 2.5] and pd.isna(data.items["x"][1])
+    assert data.items["colour"].tolist()[:2] == ["red", "blue"] and pd.isna(data.items["colour"][2])
+    assert not isinstance(data.items["colour"].dtype, pd.CategoricalDtype)
+    assert data.truth.tolist() == ["yes", "no", "yes", "no"]
+    assert (data.name, data.kind, data.classes) == ("toy", "classes", ("no", "yes"))
+    assert data.about == {
+        "source": "OpenML, data set 7 (Toy-Data, version 2)",
+        "version": "2",
+        "md5": hashlib.md5(ARFF).hexdigest(),
+        "licence": "CC0",
+        "openml_licence": "CC0",
+        "citation": "Nobody (2020)",
+    }
+
+
+def test_a_definition_says_more(server):
+    server.table()
+    load = {
+        "use": "karat.data.openml:openml_table",
+        "data_id": 7,
+        "target": "grade",
+        "called": "toy_data",
+        "drop": ["colour"],
+    }
+    data = load_dataset("grades", {"load": load, "licence": "mine"})
+    assert data.kind == "numbers" and data.truth.tolist() == [10, 20, 30, 40]
+    assert list(data.items.columns) == ["x", "class"]
+    assert data.about["licence"] == "mine" and data.about["openml_licence"] == "CC0"
+    assert openml_table("grades", 7, target="grade", kind="classes").kind == "classes"
+
+
+def test_the_second_time_nothing_is_asked(server, monkeypatch):
+    server.table()
+    first = openml_table("toy", 7)
+    asked = len(server.stub.asked)
+    assert asked == 5  # the description twice: once before anything large is fetched
+    monkeypatch.setenv("KARAT_OFFLINE", "1")
+    assert openml_table("toy", 7).fingerprint == first.fingerprint
+    assert len(server.stub.asked) == asked
+
+
+def test_offline_nothing_is_fetched(server, monkeypatch):
+    server.table()
+    monkeypatch.setenv("KARAT_OFFLINE", "1")
+    with pytest.raises(
+        Unavailable,
+        match=r"^OpenML's data set 7 is not in the cache; unset KARAT_OFFLINE to fetch it\.$",
+    ):
+        openml_table("toy", 7)
+    with pytest.raises(Unavailable, match='^OpenML\'s suite "99" is not in the cache'):
+        openml_suite(99)
+    assert server.stub.asked == []
+
+
+# -- what goes wrong ------------------------------------------------------------------------
+
+
+def test_a_wrong_number_is_found_out_before_the_file_is_fetched(server):
+    server.table()
+    with pytest.raises(
+        DataError,
+        match=r'^iris: OpenML\'s data set 7 is called "Toy-Data", not "iris"; the number or the '
+        r"name is wrong\.$",
+    ):
+        openml_table("iris", 7, called="iris")
+    assert server.stub.asked == [f"{API}/data/7"]
+
+
+def test_no_such_data_set(server):
+    server.stub.put(f"{API}/data/8", server.stub.status(412))
+    with pytest.raises(DataError, match=r"^OpenML has no data set 8\.$") as caught:
+        openml_table("toy", 8)
+    assert not isinstance(caught.value, Unavailable)
+
+
+def test_a_server_that_cannot_be_reached(monkeypatch):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{free.getsockname()[1]}"
+    point_at(address, monkeypatch)
+    with pytest.raises(
+        Unavailable,
+        match=rf"^OpenML's data set 7 cannot be had: {address}/data/7: cannot connect; try again",
+    ):
+        openml_table("toy", 7)
+    with pytest.raises(Unavailable, match='^OpenML\'s suite "99" cannot be had'):
+        openml_suite(99)
+
+
+def test_trouble_that_passes_is_tried_again(server):
+    server.table()
+    body = server.stub.answers[f"{API}/data/7"][0]
+    server.stub.put(f"{API}/data/7", server.stub.status(503), body)
+    assert len(openml_table("toy", 7)) == 4
+
+
+def test_a_file_that_is_not_there(server):
+    server.table(url=server.stub.address + "/gone.arff")
+    with pytest.raises(
+        Unavailable, match="^toy: OpenML's data set 7 cannot be had: HTTP Error 404"
+    ):
+        openml_table("toy", 7)
+
+
+def test_a_changed_file(server):
+    server.table(md5_checksum="0" * 32)
+    with pytest.raises(
+        DataError, match="^toy: OpenML's data set 7 cannot be read: The md5 checksum of the file"
+    ) as caught:
+        openml_table("toy", 7)
+    assert not isinstance(caught.value, Unavailable)
+
+
+def test_a_sparse_table(server):
+    server.table(format="Sparse_ARFF")
+    with pytest.raises(
+        DataError, match=r"^toy: OpenML's data set 7 is sparse; only dense ones are read\.$"
+    ):
+        openml_table("toy", 7)
+
+
+@pytest.mark.parametrize("target", ["", "class,grade"])
+def test_no_single_target(server, target):
+    server.table(default_target_attribute=target)
+    with pytest.raises(
+        DefinitionError,
+        match=r"^toy: OpenML names no single target of data set 7; say which: target: NAME\.$",
+    ):
+        openml_table("toy", 7)
+
+
+def test_a_target_that_is_no_column(server):
+    server.table()
+    with pytest.raises(DataError, match='^toy: "clas" is not a column. Did you mean "class"'):
+        openml_table("toy", 7, target="clas")
+
+
+def test_a_cache_that_cannot_be_written(server, monkeypatch, tmp_path):
+    server.table()
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "file"))
+    with pytest.raises(
+        DataError, match="^toy: OpenML's data set 7 cannot be kept in .*set KARAT_C"
+    ):
+        openml_table("toy", 7)
+
+
+def damage(how: str) -> None:
+    home = cache_folder() / "openml" / "7"
+    file = next(home.rglob("*toy.arff.gz"))
+    if how == "gone":
+        file.unlink()
+    elif how == "changed":
+        file.write_bytes(gzip.compress(b"@relation other"))
+    elif how == "unmarked":
+        (home / "files.json").unlink()
+    else:
+        (home / "files.json").write_text("[1")
+
+
+@pytest.mark.parametrize("how", ["gone", "changed", "unmarked", "nonsense"])
+def test_a_damaged_cache_is_mended_online_and_refused_offline(server, monkeypatch, how):
+    server.table()
+    whole = openml_table("toy", 7).fingerprint
+    damage(how)
+    monkeypatch.setenv("KARAT_OFFLINE", "1")
+    asked = len(server.stub.asked)
+    with pytest.raises(Unavailable, match="is not in the cache"):
+        openml_table("toy", 7)
+    assert len(server.stub.asked) == asked
+    monkeypatch.delenv("KARAT_OFFLINE")
+    assert openml_table("toy", 7).fingerprint == whole
+
+
+# -- suites ---------------------------------------------------------------------------------
+
+
+def task(task_id: int, data_id: int, target: str, type_id: int = 1) -> dict[str, Any]:
+    source = {"data_set_id": str(data_id), "target_feature": target}
+    inputs = [{"name": "cost_matrix"}, {"name": "source_data", "data_set": source}]
+    return {"task": {"task_id": str(task_id), "task_type_id": str(type_id), "input": inputs}}
+
+
+def test_a_suite_is_a_list_of_loaders(server):
+    server.table()
+    server.says("study/99", {"study": {"tasks": {"task_id": ["31", "32", "33", "34"]}}})
+    server.says("task/31", task(31, 7, "class"))
+    server.says("task/32", task(32, 8, "price", 2))
+    server.says("task/33", task(33, 7, "grade", 2))
+    server.says("task/34", task(34, 9, "cluster", 5))  # a clustering: no answer per row
+    listed = [{"did": 7, "name": "toy"}]
+    server.says("data/list/data_id/7,8/status/all", {"data": {"dataset": listed}})
+    found = openml_suite(99)
+    assert found == [
+        OpenMLTable("toy-31", 31, 7, "class", "classes"),
+        OpenMLTable("openml-8", 32, 8, "price", "numbers"),
+        OpenMLTable("toy-33", 33, 7, "grade", "numbers"),
+    ]
+    data = pickle.loads(pickle.dumps(found[2]))()
+    assert data.name == "toy-33" and data.truth.tolist() == [10, 20, 30, 40]
+
+
+def test_a_suite_by_its_alias_with_one_task(server):
+    server.says("study/tiny", {"study": {"tasks": {"task_id": "31"}}})
+    server.says("task/31", task(31, 7, "class"))
+    listed = {"data": {"dataset": [{"did": 7, "name": "toy"}]}}
+    server.says("data/list/data_id/7/status/all", listed)
+    assert openml_suite("tiny") == [OpenMLTable("toy", 31, 7, "class", "classes")]
+
+
+def test_suites_that_are_none(server):
+    server.stub.put(f"{API}/study/1", server.stub.status(412))
+    with pytest.raises(DataError, match=r'^OpenML has no suite "1"\.$'):
+        openml_suite(1)
+    server.says("study/2", {"study": {}})
+    with pytest.raises(DataError, match=r'^OpenML\'s suite "2" has no tasks\.$'):
+        openml_suite(2)
+    server.says("study/3", {"study": {"tasks": {"task_id": ["31"]}}})
+    server.says("task/31", {"task": {"task_id": "31", "task_type_id": "1", "input": []}})
+    with pytest.raises(DataError, match=r"^OpenML's task 31 names no data set\.$"):
+        openml_suite(3)
+
+
+# -- real answers of OpenML, as scikit-learn keeps them for its own tests ----------------------
+
+REAL = Path(sklearn.__file__).parent / "datasets/tests/data/openml/id_40945"
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="scikit-learn came without its tests")
+def test_the_real_titanic(server):
+    def unpacked(pattern: str) -> bytes:
+        with gzip.open(next(REAL.glob(pattern))) as file:
+            return file.read()
+
+    arff = unpacked("data-v1-*.arff.gz")
+    facts = json.loads(unpacked("api-v1-jd-40945.json.gz"))
+    described = facts["data_set_description"]
+    described["url"] = server.stub.put("/titanic.arff", server.stub.body(arff))
+    described["md5_checksum"] = hashlib.md5(arff).hexdigest()
+    server.says("data/40945", facts)
+    for part, short in (("features", "jdf"), ("qualities", "jdq")):
+        answer = json.loads(unpacked(f"api-v1-{short}-40945.json.gz"))
+        server.says(f"data/{part}/40945", answer)
+    data = openml_table("titanic", 40945, called="titanic")
+    assert len(data) == 1309 and data.truth.tolist().count("1") == 500
+    assert data.items["name"][0] == "Allen, Miss. Elisabeth Walton"
+    assert data.about["source"] == "OpenML, data set 40945 (Titanic, version 1)"

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from karat.data.load import DataSpec
+from karat.data.questions import ask, ask_rows, one_file
+from karat.errors import DataError, DefinitionError
+
+FRAME = pd.DataFrame({"id": [1, 2, 3], "text": ["a", "b", "a"], "y": ["odd", "usual", "usual"]})
+
+
+def spec(**changes: object) -> DataSpec:
+    return DataSpec("toy", **{"target": "y", "kind": "classes", **changes})
+
+
+def test_classes_stand_in_the_order_of_the_option_labels():
+    assert ask_rows(FRAME, spec()).classes == ("odd", "usual")
+    labels = {"u": "usual", "v": "usual", "w": "never", "o": "odd"}
+    data = ask_rows(FRAME, spec(options={"labels": labels}))
+    assert data.classes == ("usual", "odd")
+    assert data.truth.tolist() == ["odd", "usual", "usual"]
+    asked = ask(FRAME, spec(fields=("text",), options={"labels": labels}), None)
+    assert asked.classes == ("usual", "odd")
+
+
+def test_a_column_can_be_the_group_and_no_feature():
+    data = ask_rows(FRAME, spec(group="id", drop=("id",)))
+    assert list(data.items.columns) == ["text"]
+    assert data.group.tolist() == [1, 2, 3]
+
+
+def test_fields_are_the_columns_to_keep():
+    assert list(ask_rows(FRAME, spec(fields=("id",))).items.columns) == ["id"]
+    with pytest.raises(DataError, match='toy: "texd" is not a column. Did you mean "text"'):
+        ask_rows(FRAME, spec(fields=("texd",)))
+
+
+def test_one_file():
+    assert one_file(Path("a"), spec()) == Path("a")
+    with pytest.raises(DefinitionError, match="^toy: this reader takes one file, not train and te"):
+        one_file({"train": Path("a"), "test": Path("b")}, spec())

@@ -1,0 +1,293 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from karat.data import records
+from karat.data.load import DataSpec, load_dataset
+from karat.data.records import read_duplicates, read_linkage
+from karat.errors import DataError, DefinitionError
+
+PEOPLE = """rec_id, name, house, zip
+rec-1-org, ann, 5, 0123
+rec-2-org, bob, 7,
+rec-1-dup-0, anne, 5, 0123
+rec-3-org, carl, , 0999
+rec-1-dup-1, an, 6, 0123
+"""
+PATTERN = r"rec-(\d+)-"
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    path = tmp_path / "people.csv"
+    path.write_text(PEOPLE)
+    return path
+
+
+def spec(**changes: object) -> DataSpec:
+    options = {"strip": True, "entity": PATTERN, "texts": ["zip"], **changes.pop("options", {})}
+    return DataSpec("people", **{"target": "rec_id", "options": options, **changes})
+
+
+# -- duplicates -----------------------------------------------------------------------------
+
+
+def test_rows_of_one_thing_have_one_answer(people):
+    data = read_duplicates(people, spec())
+    assert data.truth.tolist() == ["1", "2", "1", "3", "1"]
+    assert (data.kind, data.modality, data.fields) == ("classes", "table", ["row"])
+    assert data.classes == ("1", "2", "3")
+    assert data.group.tolist() == data.truth.tolist()  # so that a sample keeps duplicates together
+    assert list(data.items.columns) == ["name", "house", "zip"]  # the id is no feature
+    assert data.items["zip"].tolist()[::2] == ["0123", "0123", "0123"]
+    assert pd.isna(data.items["zip"][1])
+
+
+def test_the_column_may_hold_the_thing_itself(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("thing,x\n07,1\n7,2\n07,3\nNA,4\n")
+    data = load_dataset("t", {"path": path, "reader": "duplicates", "target": "thing"})
+    assert data.truth.tolist() == ["07", "7", "07", "NA"]
+
+
+def test_fields_and_drop_choose_the_features(people):
+    assert list(read_duplicates(people, spec(fields=("name",))).items.columns) == ["name"]
+    assert list(read_duplicates(people, spec(drop=("name", "zip"))).items.columns) == ["house"]
+
+
+def test_a_sample_keeps_duplicates_together(people):
+    data = read_duplicates(people, spec()).sample(4, np.random.default_rng(0))
+    assert data.truth.tolist().count("1") in (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "changes", "said"),
+    [
+        ("id,x\na,1\nb,2\n", {"target": "id", "entity": None}, 'no two rows have the same "id"; '),
+        ("id,x\na,1\n,2\n", {"target": "id", "entity": None}, '"id" is missing in row 1.'),
+        ("id,x\na,1\na,2\n", {"target": "ix", "entity": None}, '"ix" is not a column. Did you'),
+        (
+            "id,x\nrec-1-a,1\nrec-x-a,2\n",
+            {"target": "id"},
+            'the pattern "rec-(\\d+)-" finds nothing in "rec-x-a" (row 1).',
+        ),
+    ],
+)
+def test_a_broken_table_of_duplicates(tmp_path, text, changes, said):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    options = {"entity": changes.get("entity", PATTERN)}
+    with pytest.raises(DataError) as caught:
+        read_duplicates(path, DataSpec("t", target=changes["target"], options=options))
+    assert str(caught.value).startswith(f"{path}: {said}")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"target": None}, 'people: say which column holds the answers: "target: NAME".'),
+        ({"options": {"entity": "("}}, 'people: "entity" is not a pattern: missing ), '),
+        ({"options": {"entity": "rec"}}, 'people: the pattern "rec" needs one group, ( ).'),
+        ({"options": {"entty": "x"}}, 'people: its reader has no option "entty". Did you mean "'),
+        ({"options": {"texts": ["zap"]}}, None),
+    ],
+)
+def test_a_wrong_definition_of_duplicates(people, changes, said):
+    error = DefinitionError if said else DataError
+    with pytest.raises(error) as caught:
+        read_duplicates(people, spec(**changes))
+    assert str(caught.value).startswith(
+        said or 'people: "zap" is not a column. Did you mean "zip"?'
+    )
+
+
+def test_duplicates_come_in_one_file(people):
+    with pytest.raises(DefinitionError, match="people: this reader takes one file, not train and"):
+        read_duplicates({"train": people, "test": people}, spec())
+
+
+# -- linkage of two tables ------------------------------------------------------------------
+
+LEFT = "id,name,city,stars\n01,arnie,rome,3\n02,bel air,oslo,4\n03,cafe,bonn,5\n"
+RIGHT = (
+    "id,city,name,phone\n01,rome,arnies,1\n02,oslo,hotel bel-air,2\n9,bonn,dairy,3\nx,bonn,e,4\n"
+)
+OPTIONS = {
+    "left": "a.csv",
+    "right": "b.csv",
+    "id": "id",
+    "matches": "m.csv",
+    "keys": ["a_id", "b_id"],
+    "negatives": 2,
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    files = {"a": LEFT, "b": RIGHT, "m": "a_id,b_id\n01,01\n02,02\n"}
+    files["labelled"] = "n,a_id,b_id,gold\n0,01,01,1\n1,02,x,0\n2,01,9,0\n"
+    for name, text in files.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+    return tmp_path
+
+
+def link(folder: Path, target: str | None = None, **options: object):
+    given = {k: v for k, v in {**OPTIONS, **options}.items() if v is not None}
+    return read_linkage(folder, DataSpec("shops", target=target, options=given))
+
+
+def answers(data) -> list[tuple[str, str, str]]:
+    return list(zip(data.questions["left"], data.questions["right"], data.truth, strict=True))
+
+
+def test_both_tables_are_items_with_what_they_have_in_common(folder):
+    data = link(folder)
+    assert list(data.items.columns) == ["name", "city"]
+    assert data.items.index.tolist() == [
+        *("left:01", "left:02", "left:03"),
+        *("right:01", "right:02", "right:9", "right:x"),
+    ]
+    assert data.items.loc["right:02"].tolist() == ["hotel bel-air", "oslo"]
+    assert (data.kind, data.modality, data.fields) == ("classes", "table", ["left", "right"])
+    assert data.classes == ("no match", "match")  # the last one is what is looked for
+
+
+def test_every_match_is_asked_and_some_that_are_none(folder):
+    data = link(folder)
+    asked = answers(data)
+    assert len(asked) == len(set(asked)) == 6
+    assert [pair for *pair, truth in asked if truth == "match"] == [
+        ["left:01", "right:01"],
+        ["left:02", "right:02"],
+    ]
+    assert data.group.tolist() == ["01"] * 3 + ["02"] * 3
+    for left, right, truth in asked:
+        assert (truth == "match") == (left.partition(":")[2] == right.partition(":")[2])
+
+
+def test_the_draw_is_decided_by_the_seed_alone(folder):
+    draws = {seed: answers(link(folder, negatives=1, seed=seed)) for seed in range(8)}
+    assert all(answers(link(folder, negatives=1, seed=s)) == draw for s, draw in draws.items())
+    assert len({str(draw) for draw in draws.values()}) > 1
+    seen = {right for draw in draws.values() for _, right, truth in draw if truth != "match"}
+    assert seen == {"right:01", "right:02", "right:9", "right:x"}
+
+
+def test_there_are_no_more_others_than_rows(folder):
+    data = link(folder, negatives=10)
+    assert data.truth.tolist().count("no match") == 2 * 3
+    assert len(set(answers(data))) == 8
+
+
+def test_labelled_pairs_are_asked_as_they_are(folder):
+    data = link(folder, target="gold", matches="labelled.csv")
+    assert answers(data) == [
+        ("left:01", "right:01", "match"),
+        ("left:02", "right:x", "no match"),
+        ("left:01", "right:9", "no match"),
+    ]
+    assert link(folder, target="gold", matches="labelled.csv", match="0").truth[0] == "no match"
+
+
+def test_rows_of_one_thing_match_without_a_file_of_matches(folder):
+    options = {"matches": None, "keys": None, "entity": r"0?(\w+)", "negatives": 1}
+    data = link(folder, **options)
+    assert [pair for *pair, truth in answers(data) if truth == "match"] == [
+        ["left:01", "right:01"],
+        ["left:02", "right:02"],
+    ]
+    assert len(data) == 4
+
+
+def test_a_left_row_with_two_matches(folder):
+    (folder / "m.csv").write_text("a_id,b_id\n01,01\n01,9\n")
+    data = link(folder, negatives=1)
+    assert answers(data)[:2] == [("left:01", "right:01", "match"), ("left:01", "right:9", "match")]
+    assert {right for _, right, truth in answers(data) if truth != "match"} == {
+        "right:02",
+        "right:x",
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("m", "a_id,b_id\n01,01\n07,02\n", '{m}: "07" in "a_id" (row 1) is no id of a.csv.'),
+        ("m", "a_id,b_id\n01,zz\n", '{m}: "zz" in "b_id" (row 0) is no id of b.csv.'),
+        ("m", "a_id,c_id\n01,01\n", '{m}: "b_id" is not a column. Did you mean "c_id"?'),
+        ("m", "a_id,b_id\n01,\n", '{m}: "b_id" is missing in row 0.'),
+        ("m", "", "{m} is empty."),
+        ("a", "id,name\n01,x\n01,y\n", '{a}: the id "01" stands twice.'),
+        ("a", "id,name\n01,x\n,y\n", '{a}: "id" is missing in row 1.'),
+        ("b", "id,phone\n01,1\n02,1\n", 'shops: the tables have no column in common besides "id".'),
+    ],
+)
+def test_a_broken_folder(folder, file, text, said):
+    (folder / f"{file}.csv").write_text(text)
+    with pytest.raises(DataError) as caught:
+        link(folder)
+    places = {name: str(folder / f"{name}.csv") for name in "abm"}
+    assert str(caught.value).startswith(said.format(**places))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"left": None},
+            'shops: a folder of two tables needs the option "left" (left, right, id, ',
+        ),
+        ({"id": None}, 'shops: a folder of two tables needs the option "id" (left, right, id, '),
+        ({"matches": None}, 'shops: a folder of two tables needs the option "entity" (left, '),
+        ({"keys": ["a_id"]}, 'shops: "keys" names the two columns of ids in m.csv.'),
+        ({"keys": None}, 'shops: "keys" names the two columns of ids in m.csv.'),
+        ({"negatives": 0}, 'shops: "negatives" is a whole number of 1 or more, not 0.'),
+        ({"negatives": True}, 'shops: "negatives" is a whole number of 1 or more, not True.'),
+        ({"seed": -1}, 'shops: "seed" is a whole number of 0 or more, not -1.'),
+    ],
+)
+def test_a_wrong_definition_of_linkage(folder, options, said):
+    with pytest.raises(DefinitionError) as caught:
+        link(folder, **options)
+    assert str(caught.value).startswith(said)
+
+
+def test_what_cannot_be_asked(folder):
+    with pytest.raises(DataError, match=r'has no file "bb.csv". Did you mean "b.csv"\?$'):
+        link(folder, right="bb.csv")
+    with pytest.raises(DataError, match=r"^shops: no row of .*a.csv has a match\.$"):
+        link(folder, target="gold", matches="labelled.csv", match="yes")
+    (folder / "b.csv").write_text("id,name\n01,x\n")
+    (folder / "m.csv").write_text("a_id,b_id\n01,01\n02,01\n")
+    with pytest.raises(DataError, match=r"^shops: every pair matches; there is nothing to tell"):
+        link(folder)
+
+
+# -- linkage inside one table ---------------------------------------------------------------
+
+
+def test_pairs_of_one_table(people):
+    data = read_linkage(people, spec(options={"negatives": 1}))
+    matches = [pair for *pair, truth in answers(data) if truth == "match"]
+    assert matches == [[0, 2], [0, 4], [2, 4]]
+    others = [pair for *pair, truth in answers(data) if truth != "match"]
+    assert len(others) == 3
+    assert all(left in (0, 2) and right in (1, 3) for left, right in others)
+    assert set(data.group.tolist()) == {"1"}
+    assert list(data.items.columns) == ["name", "house", "zip"]
+
+
+def test_a_table_without_pairs(tmp_path, people, monkeypatch):
+    path = tmp_path / "t.csv"
+    path.write_text("id,x\na,1\nb,2\n")
+    with pytest.raises(DataError, match='no two rows have the same "id"; nothing matches.'):
+        read_linkage(path, DataSpec("t", target="id"))
+    with pytest.raises(DefinitionError, match='people: "right" is for a folder of two tables.'):
+        read_linkage(people, spec(options={"right": "b.csv"}))
+    monkeypatch.setattr(records, "MANY", 10)
+    with pytest.raises(DataError, match='"rec_id" makes 11 pairs of rows the same: it tells class'):
+        read_linkage(people, spec())

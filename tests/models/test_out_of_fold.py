@@ -1,0 +1,179 @@
+"""Embeddings by encoders that did not see the row's truth."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.metrics import roc_auc_score
+
+from karat.catalogue import Catalogue
+from karat.errors import ContractError, Declined, DefinitionError
+from karat.models.adapters import adapt
+from karat.models.encodings import OneHotPca
+from karat.models.forests import ForestLeaves, ForestScores
+from karat.models.identity import identity_of
+from karat.models.out_of_fold import OutOfFold
+from karat.models.tables import OneHotTable
+
+
+class Mean(TransformerMixin, BaseEstimator):
+    """The mean truth of the rows it was fitted on, for every row."""
+
+    takes = ("table",)
+
+    def __init__(self, kind=None, random_state=None):
+        self.kind = kind
+        self.random_state = random_state
+
+    def fit(self, items, y=None):
+        self.mean_ = 0.0 if y is None else np.mean(y)
+        return self
+
+    def transform(self, items):
+        return np.full((len(items), 1), self.mean_)
+
+
+class Grows(Mean):
+    """As many dimensions as rows: two fits never agree."""
+
+    def fit(self, items, y=None):
+        self.width_ = len(items)
+        return self
+
+    def transform(self, items):
+        return np.zeros((len(items), self.width_))
+
+
+ROWS = pd.DataFrame({"x": np.arange(4)})
+NOISE = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 6))).rename(columns=str)
+COINS = np.random.default_rng(1).permutation(np.array(["heads", "tails"] * 150))
+
+
+def test_each_part_is_embedded_from_the_others():
+    """With four parts of one row, each row gets the mean of the three others."""
+    y = np.array([0.0, 3.0, 6.0, 9.0])
+    encoder = OutOfFold(Mean(), folds=4, kind="numbers")
+    assert encoder.fit_transform(ROWS, y)[:, 0].tolist() == [6.0, 5.0, 4.0, 3.0]
+    assert encoder.transform(ROWS)[:, 0].tolist() == [4.5] * 4
+
+
+def test_more_folds_than_rows_are_as_many_as_rows():
+    found = OutOfFold(Mean(), folds=99, kind="numbers").fit_transform(ROWS, np.arange(4.0))
+    assert found[:, 0].tolist() == [2.0, 5 / 3, 4 / 3, 1.0]
+
+
+def test_in_sample_scores_flatter_and_held_out_ones_do_not():
+    """The labels are coins: nothing can be known, and only the in-sample forest knows it all."""
+    in_sample = ForestScores(kind="classes", random_state=0).fit_transform(NOISE, COINS)
+    held_out = OutOfFold(kind="classes", folds=3, random_state=0).fit_transform(NOISE, COINS)
+    assert roc_auc_score(COINS, in_sample[:, 1]) > 0.95
+    assert abs(roc_auc_score(COINS, held_out[:, 1]) - 0.5) < 0.1
+
+
+def test_a_head_trusts_in_sample_scores_too_much():
+    """On test rows it is surer than it may be, which costs it log loss."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import log_loss
+
+    losses = {}
+    for name in ("forest-scores", "forest-scores-in-sample"):
+        encoder = Catalogue().model(name).fresh(3, "classes")
+        train = encoder.fit_transform(NOISE[:200], COINS[:200])
+        head = LogisticRegression(C=100).fit(train, COINS[:200])
+        answers = head.predict_proba(encoder.transform(NOISE[200:]))
+        losses[name] = log_loss(COINS[200:], answers)
+    chance = np.log(2)
+    assert losses["forest-scores"] < chance + 0.1
+    assert losses["forest-scores-in-sample"] > chance + 0.2
+
+
+def test_test_rows_are_the_same_with_and_without_folds():
+    plain = ForestScores(kind="classes", random_state=5).fit(NOISE[:200], COINS[:200])
+    folded = OutOfFold(ForestScores(), kind="classes", random_state=5)
+    folded.fit_transform(NOISE[:200], COINS[:200])
+    np.testing.assert_array_equal(folded.transform(NOISE[200:]), plain.transform(NOISE[200:]))
+
+
+def test_a_class_that_a_part_never_saw_has_no_chance_there():
+    y = np.array(["a", "b"] * 10 + ["once"])
+    table = pd.DataFrame({"x": np.arange(21.0)})
+    encoder = OutOfFold(options={"trees": 5}, folds=3, kind="classes")
+    found = encoder.fit_transform(table, y)
+    assert found.shape == (21, 3)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    assert found[20, 2] == 0
+    assert encoder.transform(table)[20, 2] > 0
+
+
+def test_hidden_truth_is_not_held_out():
+    assert OutOfFold(Mean()).fit_transform(ROWS).tolist() == [[0.0]] * 4
+    with pytest.raises(Declined, match="no truth"):
+        OutOfFold(ForestScores()).fit_transform(ROWS)
+
+
+@pytest.mark.parametrize("encoder", [ForestLeaves(), OneHotPca()])
+def test_what_means_something_else_in_every_fit_is_refused(encoder):
+    with pytest.raises(ContractError, match="cannot be had out of fold"):
+        OutOfFold(encoder, kind="classes").fit_transform(NOISE, COINS)
+
+
+def test_other_widths_are_refused():
+    with pytest.raises(ContractError, match="Grows made 2 dimensions .* and 4 on all"):
+        OutOfFold(Grows(), folds=2, kind="numbers").fit_transform(ROWS, np.arange(4.0))
+
+
+@pytest.mark.parametrize("folds, rows", [(1, 4), (5, 1)])
+def test_nothing_to_hold_out_is_refused(folds, rows):
+    with pytest.raises(ContractError, match="2 folds and 2 rows or more"):
+        OutOfFold(Mean(), folds=folds).fit_transform(ROWS[:rows], np.arange(rows))
+
+
+def test_kind_seed_and_options_reach_the_encoder():
+    encoder = OutOfFold(ForestScores, {"trees": 3}, folds=2, kind="numbers", random_state=8)
+    encoder.fit_transform(NOISE, np.arange(300.0))
+    forest = encoder.encoder_.forest_
+    assert (encoder.encoder_.kind, encoder.encoder_.random_state) == ("numbers", 8)
+    assert (len(forest.estimators_), forest.random_state) == (3, 8)
+    filled = adapt(OutOfFold(Mean())).fresh(7, "numbers")
+    assert (filled.kind, filled.random_state, filled.encoder.random_state) == ("numbers", 7, 7)
+
+
+def test_it_takes_what_the_encoder_takes():
+    assert adapt(OutOfFold(OneHotTable())).takes == ("table",)
+    assert adapt(OutOfFold("karat.models.texts:TfIdf")).takes == ("text", "entity")
+
+
+def test_sparse_embeddings_of_texts():
+    texts = pd.Series(["red apple", "red pear", "red plum", "red fig"] * 5)
+    found = OutOfFold("karat.models.texts:TfIdf", {"max_features": 2}).fit_transform(
+        texts, np.array(["a", "b"] * 10)
+    )
+    assert found.shape == (20, 2)
+
+
+@pytest.mark.parametrize(
+    "made, said",
+    [
+        (lambda: OutOfFold("karat.models.forests:ForestScore"), "cannot load"),
+        (lambda: OutOfFold("forest"), "there is no model"),
+        (lambda: OutOfFold(options={"treees": 3}), 'has no parameter "treees".*"trees"'),
+        (lambda: OutOfFold(Mean(), {"kind": "classes"}), "options are for a class"),
+        (lambda: OutOfFold("sklearn.linear_model:Ridge"), "predicts; give an encoder"),
+    ],
+)
+def test_a_wrong_encoder_is_said_before_anything_is_fitted(made, said):
+    with pytest.raises((DefinitionError, ContractError), match=said):
+        adapt(made())
+
+
+def test_who_it_is_hangs_on_the_encoder_inside():
+    same = [identity_of(OutOfFold("karat.models.texts:TfIdf")) for _ in range(2)]
+    assert same[0] == same[1] is not None
+    others = {
+        identity_of(OutOfFold()),
+        identity_of(OutOfFold(options={"trees": 3})),
+        identity_of(OutOfFold(folds=3)),
+        identity_of(OutOfFold(random_state=3)),
+        identity_of(OutOfFold(Mean())),
+    }
+    assert len(others | set(same)) == 6

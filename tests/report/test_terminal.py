@@ -1,0 +1,134 @@
+"""The board as people see it, on a narrow and on a wide screen."""
+
+import io
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from karat.report.terminal import board_text, metric_label, notes, plain_console
+
+
+def board(models=("good", "bad"), tasks=("t",), metric="acc", **columns):
+    count = len(models)
+    frame = pd.DataFrame(
+        {
+            "rank": np.arange(1.0, count + 1),
+            "rank_low": 1.0,
+            "rank_high": 2.0,
+            "tie": ["a", "ab", "b"][:count],
+            **{task: np.linspace(0.9, 0.1, count) for task in tasks},
+            "failed": 0,
+            "declined": 0,
+            "seconds": 1.5,
+            "memory_mb": 512.0,
+            **columns,
+        },
+        index=pd.Index(models, name="model"),
+    )
+    frame.attrs["tasks"] = list(tasks)
+    frame.attrs["metrics"] = dict.fromkeys(tasks, metric)
+    frame.attrs["higher_is_better"] = dict.fromkeys(tasks, metric == "acc")
+    return frame
+
+
+def shown(frame, width, color=False):
+    out = io.StringIO()
+    console = Console(file=out, width=width, highlight=False, force_terminal=color)
+    console.print(board_text(frame, width))
+    return out.getvalue()
+
+
+def test_the_board_of_two_models():
+    assert shown(board(), 80).splitlines() == [
+        "                                  t                             ",
+        " model  rank       95 %  tie  acc ↑  failed  n/a   time  memory ",
+        " good    1.0  1.0 – 2.0  a    0.900       0    0  1.5 s  0.5 GB ",
+        " bad     2.0  1.0 – 2.0  a b  0.100       0    0  1.5 s  0.5 GB ",
+        "",
+        " Models that share a letter cannot be told apart on these tasks.",
+    ]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+@pytest.mark.parametrize("tasks", [1, 9, 40])
+def test_no_line_is_wider_than_the_screen_and_nothing_is_lost(width, tasks):
+    names = [f"task-number-{i}" for i in range(tasks)]
+    models = ("a-model-with-quite-a-long-name", "random")
+    lines = shown(board(models, names), width).splitlines()
+    assert max(map(len, lines)) <= width
+    text = "\n".join(lines)
+    for name in names:
+        assert text.count(name + " ") + text.count(name + "\n") >= 1
+    assert text.count("0.900") == text.count("0.100") == tasks
+
+
+def test_a_wide_screen_is_used_and_a_narrow_one_folds():
+    tasks = [f"longer-task{i}" for i in range(9)]
+    assert shown(board(tasks=tasks), 200).count("good") == 1
+    assert shown(board(tasks=tasks), 80).count("good") == 3
+
+
+def test_long_names_are_cut_and_odd_ones_shown_as_they_are():
+    text = shown(board(["x" * 300, "[red]<b>"], ["y" * 300, "[i] am"]), 80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "y" * 15 + "…" in text
+    assert "xxx…" in text
+    assert "[red]<b>" in text
+    assert "[i] am" in text
+
+
+def test_the_best_is_bold_and_colour_alone_means_nothing():
+    best = {"acc": "0.900", "rmse": "0.100"}
+    for metric, value in best.items():
+        text = shown(board(metric=metric), 80, color=True)
+        assert re.findall(r"\x1b\[1m *(0\.\d+)", text) == [value]
+        assert metric_label(metric) in text
+
+
+def test_the_arrow_tells_the_direction():
+    assert metric_label("rmse") == "rmse ↓"
+    assert metric_label("acc") == "acc ↑"
+    assert metric_label("of my own", False) == "of my own ↓"
+
+
+@pytest.mark.parametrize(
+    "value, cell",
+    [
+        (0.12345, "0.123"),
+        (54.216, "54.22"),
+        (123456.7, "1.235e+05"),
+        (-0.5, "-0.500"),
+        (0, "0.000"),
+    ],
+)
+def test_scores_are_rounded_for_the_eye(value, cell):
+    assert f" {cell} " in shown(board(t=[value, 0.5]), 80)
+
+
+def test_empty_cells_are_dashes():
+    empty = board(
+        rank=np.nan, rank_low=np.nan, rank_high=np.nan, t=np.nan, seconds=np.nan, memory_mb=np.nan
+    )
+    row = shown(empty, 80).splitlines()[2].split()
+    assert row == ["good", "–", "–", "a", "–", "0", "0", "–", "–"]
+
+
+def test_long_runs_are_told_in_minutes():
+    assert "2.5 min" in shown(board(seconds=150.0), 80)
+
+
+def test_notes_say_what_must_be_known():
+    assert len(list(notes(board()))) == 1
+    assert list(notes(board(["one"]))) == []
+    said = list(notes(board(failed=[1, 0], t=[np.nan, 0.1])))
+    assert said[1:] == [
+        " – not applicable to this model, or no score.",
+        " 1 job failed: each counts as the worst score of its fold.",
+    ]
+
+
+def test_lists_in_a_pipe_have_room():
+    assert plain_console().width == 1000

@@ -1,0 +1,150 @@
+"""Ranks, intervals and tie letters on examples that can be worked out on paper."""
+
+import numpy as np
+import pytest
+from scipy.stats import rankdata
+
+from karat.results.ranks import RESAMPLES, _letters, _ranked, _weights, rank_models
+
+NAN = np.nan
+
+
+def ranks(*tasks, takes=None):
+    values = [np.asarray(task, dtype=float) for task in tasks]
+    takes = np.ones((len(values[0]), len(values)), bool) if takes is None else np.array(takes, bool)
+    return rank_models(values, takes)
+
+
+def test_mean_rank_over_tasks_and_shared_ranks_of_equal_scores():
+    # task 1: a first, b and c share 2 and 3; task 2: c, b, a
+    found = ranks([[0.9], [0.5], [0.5]], [[0.1], [0.2], [0.3]])
+    assert found.mean.tolist() == [(1 + 3) / 2, (2.5 + 2) / 2, (2.5 + 1) / 2]
+
+
+def test_a_rank_is_that_of_the_mean_over_folds():
+    # a wins two folds of three, b has the higher mean
+    assert ranks([[0.6, 0.6, 0.0], [0.5, 0.5, 0.9]]).mean.tolist() == [2, 1]
+
+
+def test_a_failed_fold_counts_as_the_worst_of_that_fold():
+    # a: 0.9 and the worst of fold 2, 0.2: mean 0.55; b: 0.5, 0.2; c: 0.6, 0.6
+    assert ranks([[0.9, NAN], [0.5, 0.2], [0.6, 0.6]]).mean.tolist() == [2, 3, 1]
+    # who fails everywhere is last, below a model that is as bad as it gets
+    assert ranks([[NAN, NAN], [-9.0, -9.0]]).mean.tolist() == [2, 1]
+    assert ranks([[NAN], [NAN]]).mean.tolist() == [1.5, 1.5]
+
+
+def test_a_task_not_taken_does_not_count():
+    takes = [[1, 1], [1, 0], [1, 1]]
+    found = ranks([[3.0], [2.0], [1.0]], [[1.0], [NAN], [2.0]], takes=takes)
+    assert found.mean.tolist() == [(1 + 2) / 2, 2.0, (3 + 1) / 2]
+
+
+def test_a_task_of_one_model_ranks_nobody():
+    found = ranks([[3.0], [NAN]], takes=[[1], [0]])
+    assert np.isnan(found.mean).all()
+    assert found.ties == ["a", "a"]
+
+
+def test_who_always_wins_has_no_uncertainty_and_a_letter_of_its_own():
+    found = ranks(*[[[0.9, 0.8], [0.1, 0.2]] for _ in range(3)])
+    assert (found.mean.tolist(), found.low.tolist(), found.high.tolist()) == ([1, 2],) * 3
+    assert found.ties == ["a", "b"]
+
+
+def test_on_fewer_than_three_tasks_nobody_is_told_apart():
+    found = ranks(*[[[0.9], [0.1]] for _ in range(2)])
+    assert found.mean.tolist() == [1, 2]
+    assert found.ties == ["a", "a"]
+
+
+def test_who_wins_as_often_as_it_loses_is_tied():
+    found = ranks(*[[[0.9], [0.1]], [[0.1], [0.9]]] * 3)
+    assert found.mean.tolist() == [1.5, 1.5]
+    assert found.ties == ["a", "a"]
+    assert found.low[0] < 1.5 < found.high[0]
+
+
+def test_only_common_tasks_tell_two_models_apart():
+    # a beats b on three tasks, c takes two of them only
+    takes = [[1, 1, 1], [1, 1, 1], [1, 1, 0]]
+    task = [[0.9], [0.5], [0.1]]
+    found = ranks(task, task, [[0.9], [0.5], [NAN]], takes=takes)
+    assert found.mean.tolist() == [1, 2, 3]
+    assert found.ties == ["a", "b", "b"]
+
+
+def test_folds_that_disagree_widen_the_interval():
+    calm = [[0.9, 0.9, 0.9], [0.5, 0.5, 0.5]]
+    torn = [[2.0, 0.0, 0.7], [0.5, 0.5, 0.5]]
+    assert ranks(*[calm] * 4).high[0] == 1.0
+    assert ranks(*[torn] * 4).high[0] > 1.0
+
+
+def test_the_bootstrap_is_repeatable_and_touches_no_global_generator():
+    rng = np.random.default_rng(1)
+    tasks = [rng.normal(size=(4, 3)) for _ in range(5)]
+    np.random.seed(3)
+    state = np.random.get_state()[1].tolist()
+    first, second = ranks(*tasks), ranks(*tasks)
+    assert first.low.tolist() == second.low.tolist()
+    assert first.ties == second.ties
+    assert np.random.get_state()[1].tolist() == state
+    assert (first.low <= first.mean).all() and (first.mean <= first.high).all()
+
+
+def test_the_order_of_models_does_not_matter():
+    rng = np.random.default_rng(1)
+    tasks = [rng.normal(size=(4, 3)) for _ in range(5)]
+    turn = [2, 0, 3, 1]
+    first, turned = ranks(*tasks), ranks(*[task[turn] for task in tasks])
+    np.testing.assert_allclose(first.mean[turn], turned.mean)
+    np.testing.assert_allclose(first.low[turn], turned.low)
+    assert [first.ties[i] for i in turn] == turned.ties
+
+
+# -- the parts ------------------------------------------------------------------------------
+
+
+def test_weights_are_draws_with_replacement():
+    weights = _weights(np.random.default_rng(0), 5)
+    assert weights.shape == (RESAMPLES, 5)
+    assert (weights.sum(axis=1) == 5).all()
+    assert abs(weights.mean() - 1) < 1e-12
+    # the count of one of 5 things in 5 draws has the variance 5 · 1/5 · 4/5
+    assert weights.var() == pytest.approx(0.8, rel=0.05)
+
+
+def test_ranks_within_rows_are_those_of_scipy():
+    rng = np.random.default_rng(0)
+    for scores in (rng.normal(size=(50, 6)), rng.integers(0, 3, size=(50, 6)).astype(float)):
+        np.testing.assert_array_equal(_ranked(scores), rankdata(-scores, axis=1))
+
+
+def tied(models, *pairs):
+    made = np.eye(models, dtype=bool)
+    for a, b in pairs:
+        made[a, b] = made[b, a] = True
+    return made
+
+
+@pytest.mark.parametrize(
+    "mean, pairs, letters",
+    [
+        ([1, 2, 3], [], ["a", "b", "c"]),
+        ([1, 2, 3], [(0, 1), (1, 2), (0, 2)], ["a", "a", "a"]),
+        ([1, 2, 3], [(0, 1), (1, 2)], ["a", "ab", "b"]),
+        ([1, 2, 3, 4], [(0, 1), (2, 3)], ["a", "a", "b", "b"]),
+        ([3, 1, 2], [(1, 2)], ["b", "a", "a"]),
+        ([1, NAN, 2], [(0, 2), (0, 1), (2, 1)], ["a", "a", "a"]),
+        ([1, 2, 3], [(0, 2)], ["a", "b", "c"]),
+    ],
+)
+def test_letters_join_neighbours_that_do_not_differ(mean, pairs, letters):
+    assert _letters(np.array(mean, dtype=float), tied(len(mean), *pairs)) == letters
+
+
+def test_there_are_more_models_than_letters():
+    letters = _letters(np.arange(30.0), tied(30))
+    assert letters[25:28] == ["z", "[27]", "[28]"]
+    assert len(set(letters)) == 30

@@ -1,0 +1,253 @@
+"""Run folders: written job by job, readable at every moment, opened again."""
+
+import json
+import os
+import time
+
+import pandas as pd
+import pytest
+
+from karat.errors import DataError
+from karat.results.run import Run, earlier_runs, open_runs
+
+ABOUT = {
+    "model": "m",
+    "suite": "s",
+    "constraint": "c",
+    "mode": "local",
+    "stamp": "20260102T030405",
+    "version": "",
+    "params": {},
+    "karat": "0.1.0",
+    "tasks": [
+        {"name": "t", "dataset": "d", "metrics": ["acc"], "folds": [0, 1]},
+        {"name": "a", "dataset": "d", "metrics": ["acc"], "folds": [0]},
+    ],
+}
+
+
+def record(task="t", fold=0, value=0.5, **changes):
+    seen = {"corruption": "", "severity": 0.0, "scores": {"acc": value}, "coverage": 1.0}
+    return {
+        **{"spec": f"{task}{fold}", "model": "m", "task": task, "fold": fold, "repeat": 0},
+        **{"seed": 42, "metric": "acc", "status": "ok", "info": "", "notes": [], "history": []},
+        "views": [{**seen, "reasons": {}, "status": "ok", "info": ""}],
+        "utc": "2026-01-02T03:04:05",
+        **changes,
+    }
+
+
+@pytest.fixture
+def run(tmp_path):
+    return Run.create(tmp_path, ABOUT)
+
+
+def files(run):
+    return sorted(str(p.relative_to(run.folder)) for p in run.folder.rglob("*") if p.is_file())
+
+
+def test_the_folder_has_the_documented_name(run, tmp_path):
+    assert run.folder == tmp_path / "m.s.c.local.20260102T030405"
+    assert files(run) == ["run.json"]
+    assert Run.create(tmp_path, ABOUT).folder.name == "m.s.c.local.20260102T030405-2"
+    assert Run.create(tmp_path, ABOUT).folder.name == "m.s.c.local.20260102T030405-3"
+
+
+def test_the_longest_names_still_make_a_folder(tmp_path):
+    about = {**ABOUT, **{key: "x" * 60 for key in ("model", "suite", "constraint")}}
+    Run.create(tmp_path, about)
+    Run.create(tmp_path, {**about, "model": "ü" * 5000})
+    assert all(len(os.fsencode(p.name)) < 255 for p in tmp_path.iterdir())
+
+
+def test_a_job_has_its_places(run):
+    run.write(
+        record(),
+        {
+            "predictions.csv": "p",
+            "metadata.json": "{}",
+            "noise@0.1/predictions.csv": "q",
+            "../../up@1/predictions.csv": "r",
+            "log.txt": "l",
+        },
+    )
+    places = files(run)
+    assert {
+        "jobs/t.0.json",
+        "logs/t/0.txt",
+        "predictions/t/0/metadata.json",
+        "predictions/t/0/noise@0.1/predictions.csv",
+        "predictions/t/0/predictions.csv",
+        "run.json",
+    } < set(places)
+    assert len(places) == 7
+    assert run.log(record()) == run.folder / "logs" / "t" / "0.txt"
+
+
+def test_the_record_is_written_last(run, monkeypatch):
+    written = []
+    monkeypatch.setattr(
+        "karat.results.run.write_atomic", lambda path, text, **how: written.append((path.name, how))
+    )
+    run.write(record(), {"predictions.csv": "p", "log.txt": "l"})
+    assert written[-1] == ("t.0.json", {"durable": True})
+    assert len(written) == 3
+
+
+def test_an_old_log_goes_when_a_job_is_done_again(run):
+    run.write(record(status="failed"), {"log.txt": "Traceback"})
+    run.write(record(), {"predictions.csv": "p"})
+    assert not run.log(record()).exists()
+
+
+def test_records_stand_in_the_order_of_the_plan(run):
+    for task, fold in (("a", 0), ("unplanned", 0), ("t", 10), ("t", 2), ("another", 0)):
+        run.write(record(task, fold), {})
+    assert [(r["task"], r["fold"]) for r in run.records()] == [
+        *[("t", 2), ("t", 10), ("a", 0), ("another", 0), ("unplanned", 0)]
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "{", "null", "[]", '{"task": "t"}', "\x00" * 50])
+def test_a_damaged_record_is_a_job_not_done(run, text):
+    run.write(record("t", 0), {})
+    (run.folder / "jobs" / "t.1.json").write_text(text)
+    assert [r["fold"] for r in run.records()] == [0]
+    run.finish()
+    assert len(run.results()) == 1
+
+
+def test_tables_are_rebuilt_from_the_records(run):
+    run.write(record("t", 0, 0.25), {})
+    run.write(record("a", 0, 1 / 3), {})
+    run.finish()
+    scores = run.folder / "scores"
+    assert sorted(p.name for p in scores.iterdir()) == [
+        "m.benchmark_s.csv",
+        "results.csv",
+        "scores.csv",
+    ]
+    assert (scores / "m.benchmark_s.csv").read_bytes() == (scores / "results.csv").read_bytes()
+    read = pd.read_csv(scores / "results.csv")
+    assert read["result"].tolist() == pytest.approx([0.25, 1 / 3])
+    assert Run.open(run.folder).scores()["value"].tolist() == [0.25, 1 / 3]
+
+
+def test_a_table_older_than_the_records_is_not_believed(run):
+    run.write(record("t", 0, 0.25), {})
+    run.finish()
+    past = time.time() - 100
+    os.utime(run.folder / "scores" / "scores.csv", (past, past))
+    run.write(record("t", 1, 0.75), {})
+    assert Run.open(run.folder).scores()["value"].tolist() == [0.25, 0.75]
+
+
+def test_a_folder_without_tables_is_readable(run):
+    run.write(record("t", 0, 0.25), {})
+    again = Run.open(run.folder)
+    assert again.scores()["value"].tolist() == [0.25]
+    assert again.results()["result"].tolist() == [0.25]
+
+
+@pytest.mark.parametrize("value", [0.1 + 0.2, 1e-300, 2 / 3, 123456789.123456789, None])
+def test_scores_are_read_to_the_last_bit(run, value):
+    run.write(record("t", 0, value), {})
+    run.finish()
+    (read,) = Run.open(run.folder).scores()["value"]
+    assert read == value or (value is None and pd.isna(read))
+
+
+@pytest.mark.parametrize("name", ["NA", "null", "1", "True", "a,b"])
+def test_names_are_read_as_they_are(tmp_path, name):
+    about = {**ABOUT, "model": name, "tasks": [{**ABOUT["tasks"][0], "name": name}]}
+    run = Run.create(tmp_path, about)
+    run.write(record(name, model=name), {})
+    run.finish()
+    scores = Run.open(run.folder).scores()
+    assert scores[["task", "model", "corruption"]].iloc[0].tolist() == [name, name, ""]
+
+
+def test_numbers_that_are_none_never_get_into_a_record(run):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        run.write(record(value=float("nan")), {})
+    assert files(run) == ["run.json"]
+
+
+# -- opening --------------------------------------------------------------------------------
+
+
+def test_runs_and_folders_of_runs_are_opened(run, tmp_path):
+    other = Run.create(tmp_path, {**ABOUT, "model": "n"})
+    assert [r.model for r in open_runs([tmp_path])] == ["m", "n"]
+    assert [r.model for r in open_runs([other.folder, str(run.folder)])] == ["n", "m"]
+    assert repr(run) == "<Run m.s.c.local.20260102T030405>"
+
+
+def test_what_is_no_run_is_told(run, tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("")
+    for name, said in (
+        ("nowhere", "does not exist"),
+        ("empty", "holds no run folder"),
+        ("file", "is no folder"),
+    ):
+        with pytest.raises(DataError, match=f"{name} {said}; karat run makes one"):
+            open_runs([tmp_path / name])
+    with pytest.raises(DataError, match="it has no run.json"):
+        Run.open(tmp_path / "empty")
+    (run.folder / "run.json").write_text("{")
+    with pytest.raises(DataError, match="run.json cannot be read"):
+        Run.open(run.folder).model  # noqa: B018
+
+
+# -- resuming -------------------------------------------------------------------------------
+
+
+def test_earlier_runs_that_agree_come_newest_first(tmp_path):
+    for stamp, seed in (("20260101T000000", 1), ("20260103T000000", 1), ("20260104T000000", 2)):
+        Run.create(tmp_path, {**ABOUT, "stamp": stamp, "seed": seed})
+    for _ in range(11):
+        Run.create(tmp_path, {**ABOUT, "stamp": "20260102T000000", "seed": 1})
+    broken = Run.create(tmp_path, {**ABOUT, "stamp": "20260105T000000", "seed": 1})
+    (broken.folder / "run.json").write_text("{")
+    found = list(earlier_runs(tmp_path, {"model": "m", "seed": 1}, ("model", "seed")))
+    names = [run.folder.name.rpartition(".")[2] for run in found]
+    assert names[:4] == [
+        "20260103T000000",
+        "20260102T000000-11",
+        "20260102T000000-10",
+        "20260102T000000-9",
+    ]
+    assert names[-2:] == ["20260102T000000", "20260101T000000"]
+    assert list(earlier_runs(tmp_path, {"model": "m", "seed": 3}, ("model", "seed"))) == []
+    assert list(earlier_runs(tmp_path / "nowhere", {"model": "m"}, ("model",))) == []
+
+
+def test_a_new_plan_joins_the_old_one(run):
+    run.write(record("t", 0), {"predictions.csv": "p"})
+    for task in ("t", "a"):
+        run.write(record(task, None, status="declined"), {})
+    tasks = [
+        {"name": "t", "dataset": "d2", "metrics": ["acc"], "folds": [2]},
+        {"name": "new", "dataset": "d", "metrics": ["acc"], "folds": [0]},
+    ]
+    run.replan(tasks)
+    # the decline of t is said anew or no more; nothing is known about a
+    assert [(r["task"], r["fold"]) for r in run.records()] == [("t", 0), ("a", None)]
+    about = json.loads((run.folder / "run.json").read_text())
+    assert [(t["name"], t["dataset"], t["folds"]) for t in about["tasks"]] == [
+        ("t", "d2", [0, 1, 2]),
+        ("a", "d", [0]),
+        ("new", "d", [0]),
+    ]
+    assert run.about["tasks"] == about["tasks"]
+
+
+def test_a_finished_job_can_be_taken_over(run, tmp_path):
+    files_of_job = {"predictions.csv": "p", "noise@0.1/predictions.csv": "q", "log.txt": "l"}
+    run.write(record("t", 0), files_of_job)
+    run.write(record("t", 1), {"predictions.csv": "not this"})
+    other = Run.create(tmp_path, {**ABOUT, "stamp": "later"})
+    other.take_over(run, record("t", 0))
+    assert files(other) == [f for f in files(run) if "1" not in f.replace("0.1", "")]
+    assert other.records() == [record("t", 0)]

@@ -1,0 +1,145 @@
+"""What is shown while a run goes on: lines in a pipe, a live display on a terminal, or nothing."""
+
+import io
+import os
+import pty
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import karat
+from karat.models.tables import OneHotTable
+from karat.progress import Lines, Live, Progress, choose, failure, job_line
+
+RECORD = {"model": "m", "task": "t", "fold": 1, "metric": "acc", "status": "ok", "info": ""}
+RECORD |= {"views": [{"scores": {"acc": 0.75}}], "seconds": 1.234}
+FAILED = {**RECORD, "status": "failed", "info": "ValueError: no", "views": []}
+
+
+def test_a_job_is_one_line():
+    assert job_line(RECORD) == "m · t · fold 1   acc 0.75   1.23 s   ok"
+    died = {k: v for k, v in FAILED.items() if k != "seconds"}
+    assert job_line(died) == "m · t · fold 1   acc –   –   failed"
+    assert failure(FAILED, "logs/t/1.txt") == (
+        "  ✗ m · t · fold 1   ValueError: no   (log: logs/t/1.txt)"
+    )
+
+
+def tell(progress):
+    progress.started("karat runs", 2)
+    progress.embedding("m", "data", 10)
+    progress.embedded("m", "data", 0.5)
+    progress.finished(RECORD, "log")
+    progress.finished(FAILED, "log")
+    progress.ended()
+
+
+def test_lines_tell_of_failures_and_of_all_when_verbose(capsys):
+    tell(Lines())
+    out, err = capsys.readouterr()
+    assert out == ""
+    quiet = ["karat runs", "embedded data with m in 0.5 s", failure(FAILED, "log")]
+    assert err.splitlines() == quiet
+    tell(Lines(verbose=True))
+    assert capsys.readouterr().err.splitlines() == [
+        *quiet[:2],
+        f"1 of 2  {job_line(RECORD)}",
+        quiet[2],
+    ]
+
+
+def test_silence(capsys):
+    tell(Progress())
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_display_that_fits(monkeypatch):
+    assert type(choose(quiet=True)) is Progress
+    assert type(choose()) is Lines
+    assert choose(verbose=True).verbose
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert type(choose()) is Live
+
+
+def test_the_live_display_shows_every_event(monkeypatch):
+    terminal = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    tell(Live(verbose=True))
+    text = terminal.getvalue()
+    assert text.startswith("karat runs\n")
+    for said in (job_line(RECORD), "✗ m · t · fold 1   ValueError: no"):
+        assert said in text
+
+
+def test_events_come_from_a_run(two_classes, tmp_path):
+    heard = []
+
+    class Heard(Progress):
+        def started(self, title, jobs):
+            heard.append(jobs)
+            assert "suite custom · 1 model · 1 task · 2 jobs   seed 42 · 1 worker × 1 thr" in title
+
+        def finished(self, record, folder):
+            heard.append((record["fold"], folder))
+
+        def ended(self):
+            heard.append("end")
+
+    (run,) = karat.evaluate(OneHotTable(), two_classes(), output=tmp_path, progress=Heard())
+    logs = [str(run.folder / "logs" / "halves" / f"{fold}.txt") for fold in (0, 1)]
+    assert heard == [2, (0, logs[0]), (1, logs[1]), "end"]
+
+
+LIVE = """
+    import sys, time
+    import pandas as pd
+    import karat
+    from karat.progress import Live
+
+    class Slow:
+        def fit(self, items, y=None):
+            return self
+        def transform(self, items):
+            print("said by the model")
+            time.sleep(0.4)
+            return items.to_numpy(dtype=float)
+
+    table = pd.DataFrame({"x": range(20), "y": ["low"] * 10 + ["high"] * 10})
+    data = karat.Dataset.from_table(table, "y", name="halves")
+    task = karat.Task("halves", data, split={"use": "kfold", "folds": 2}, metrics=["acc"])
+    progress = Live()
+    karat.evaluate({"slow": Slow(), "random": "random"}, task, progress=progress, output="out")
+    """
+
+
+@pytest.mark.slow
+def test_the_live_display_does_not_run_into_the_logs_of_jobs(tmp_path):
+    (tmp_path / "live.py").write_text(textwrap.dedent(LIVE))
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    script = subprocess.Popen(
+        [sys.executable, "live.py"], cwd=tmp_path, stderr=follower, env=environment
+    )
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            part = os.read(leader, 4096)
+        except OSError:  # the other side is closed
+            break
+        if not part:
+            break
+        shown += part
+    assert script.wait(timeout=60) == 0
+    text = shown.decode()
+    assert "running" in text and "4 of 4" in text
+    assert "said by the model" not in text
+    logs = sorted(tmp_path.glob("out/slow*/logs/halves/*.txt"))
+    assert [log.read_text() for log in logs] == ["said by the model\n" * 2] * 2
