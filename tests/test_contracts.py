@@ -342,9 +342,15 @@ def test_reader_refuses_an_option_it_does_not_know(name, files):
 
 # -- data sets ------------------------------------------------------------------------------
 
+
+def is_bundled(name: str) -> bool:
+    load = DEFINITIONS.get("datasets", name)["load"]
+    return load is not None and load["use"].startswith("karat.data.bundled:")
+
+
 #: those that need no file; tests/data/test_datasets.py has the others
 DATASETS = [
-    *(name for name in DEFINITIONS.names("datasets") if DEFINITIONS.get("datasets", name)["load"]),
+    *(name for name in DEFINITIONS.names("datasets") if is_bundled(name)),
     *builtin(registry.datasets),
 ]
 

@@ -217,7 +217,10 @@ probes = Registry(
         "karat.probes.nearest",
     ],
 )
-readers = Registry("reader", ["karat.data.tables", "karat.data.texts", "karat.data.gold"])
+readers = Registry(
+    "reader",
+    ["karat.data.tables", "karat.data.texts", "karat.data.gold", "karat.data.records"],
+)
 
 
 ALL = (models, datasets, metrics, corruptions, heads, splitters, composers, probes, readers)

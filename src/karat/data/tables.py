@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import karat.data.records  # noqa: F401  the readers of pairs of rows come with that of rows
 from karat.data.frames import OPTIONS, read_frame, read_parts
 from karat.data.load import DataSpec, Files
 from karat.data.questions import ask_rows, need_target
