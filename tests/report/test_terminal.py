@@ -132,3 +132,16 @@ def test_notes_say_what_must_be_known():
 
 def test_lists_in_a_pipe_have_room():
     assert plain_console().width == 1000
+
+
+def test_a_rank_over_hardly_any_task_is_told():
+    made = pd.DataFrame(
+        {"t1": [0.5, 0.6], "t2": [0.5, np.nan], "t3": [0.1, np.nan], "failed": 0, "declined": 0},
+        index=["broad", "narrow"],
+    )
+    made.attrs["tasks"] = ["t1", "t2", "t3"]
+    told = [line for line in notes(made) if "fewer" in line]
+    assert told == [" Ranked on fewer than 3 tasks, so read with care: narrow."]
+    # where nobody has three tasks, nobody is named
+    made.attrs["tasks"] = ["t1", "t2"]
+    assert not [line for line in notes(made) if "fewer" in line]

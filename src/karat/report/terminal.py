@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from karat.metrics.base import get_metric
+from karat.results.ranks import FEWEST_TASKS
 
 #: a column of a task is at most this wide; longer names are cut
 TASK_WIDTH = 16
@@ -59,10 +60,22 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
         yield " Models that share a letter cannot be told apart on these tasks."
     if board[board.attrs["tasks"]].isna().to_numpy().any():
         yield " – not applicable to this model, or no score."
+    few = _ranked_on_few(board)
+    if few:
+        yield f" Ranked on fewer than {FEWEST_TASKS} tasks, so read with care: {', '.join(few)}."
     failed = int(board["failed"].fillna(0).sum())
     if failed:
         jobs = "job" if failed == 1 else "jobs"
         yield f" {failed} {jobs} failed: each counts as the worst score of its fold."
+
+
+def _ranked_on_few(board: pd.DataFrame) -> list[str]:
+    """Return the models whose rank rests on hardly any task, where others rest on more."""
+    counts = board[board.attrs["tasks"]].notna().sum(axis=1)
+    if counts.max() < FEWEST_TASKS:
+        return []
+    few = counts[(counts > 0) & (counts < FEWEST_TASKS)].index
+    return [_cut(str(name), TASK_WIDTH * 2) for name in few]
 
 
 def metric_label(name: str, higher_is_better: bool | None = None) -> str:
