@@ -13,7 +13,7 @@ from rich.terminal_theme import MONOKAI
 import karat
 from karat.report.terminal import board_text
 
-WIDTH = 170
+WIDTH = 130
 #: the letters of the reader's own machine: a picture in a README may not load any
 FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 

@@ -155,13 +155,14 @@ def _report(
     trials: Mapping[str, Callable[[_Trial], None]], good: Callable[[_Trial], object]
 ) -> list[Check]:
     """Return the checks of all good trials, or else of the one that went furthest."""
-    tried = [_Trial(where) for where in trials]
+    tried, state = [_Trial(where) for where in trials], np.random.get_state()
     with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for trial, steps in zip(tried, trials.values(), strict=True):
             with suppress(_Broken):
                 steps(trial)
                 trial.ended = True
+    np.random.set_state(state)
     furthest = max(tried, key=lambda trial: sum(check.kept for check in trial.checks))
     return [check for trial in filter(good, tried) for check in trial.checks] or furthest.checks
 

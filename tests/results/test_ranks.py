@@ -66,12 +66,12 @@ def test_who_wins_as_often_as_it_loses_is_tied():
 
 
 def test_only_common_tasks_tell_two_models_apart():
-    # a beats b on three tasks, c takes two of them only
+    # a beats b on three tasks, c takes two of them only: too few for a letter
     takes = [[1, 1, 1], [1, 1, 1], [1, 1, 0]]
     task = [[0.9], [0.5], [0.1]]
     found = ranks(task, task, [[0.9], [0.5], [NAN]], takes=takes)
     assert found.mean.tolist() == [1, 2, 3]
-    assert found.ties == ["a", "b", "b"]
+    assert found.ties == ["a", "b", ""]
 
 
 def test_folds_that_disagree_widen_the_interval():
@@ -148,3 +148,11 @@ def test_there_are_more_models_than_letters():
     letters = _letters(np.arange(30.0), tied(30))
     assert letters[25:28] == ["z", "[27]", "[28]"]
     assert len(set(letters)) == 30
+
+
+def test_a_model_on_hardly_any_task_gets_no_letter():
+    tasks = [np.array([[0.9, 0.8], [0.5, 0.4], [0.95, 0.9]])] * 4
+    takes = np.array([[True] * 4, [True] * 4, [True, False, False, False]])
+    got = rank_models(tasks, takes)
+    assert got.mean.tolist() == [1.25, 2.25, 1.0]
+    assert got.ties == ["a", "b", ""]

@@ -62,7 +62,7 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
         yield " – not applicable to this model, or no score."
     few = _ranked_on_few(board)
     if few:
-        yield f" Ranked on fewer than {FEWEST_TASKS} tasks, so read with care: {', '.join(few)}."
+        yield f" Too few tasks to compare, below {FEWEST_TASKS}: {', '.join(few)}."
     failed = int(board["failed"].fillna(0).sum())
     if failed:
         jobs = "job" if failed == 1 else "jobs"

@@ -13,7 +13,7 @@ import pandas as pd
 from karat.errors import DataError, did_you_mean
 from karat.metrics.base import get_metric
 from karat.results.layouts import FINAL, SCORES
-from karat.results.ranks import rank_models
+from karat.results.ranks import rank_models, ranked_on_few
 from karat.results.run import Run, open_runs
 
 #: the columns of a board besides the tasks; a task of such a name gets a longer one
@@ -42,7 +42,7 @@ def leaderboard(
     A score is the mean over folds of the task's first metric on clean data; ``metrics`` chooses
     another per task. Ranks know each metric's direction. A failed fold counts as the worst score of
     that fold; a declined task (not applicable) does not count. Models are ranked on the folds they
-    all have. The tasks' columns stand in ``frame.attrs["tasks"]``, their metrics in
+    all have; those that take fewer than three tasks stand last and without a letter. The tasks' columns stand in ``frame.attrs["tasks"]``, their metrics in
     ``frame.attrs["metrics"]``.
     """
     given = _of_table(runs) if isinstance(runs, pd.DataFrame) else _of_runs(_opened(runs))
@@ -58,7 +58,8 @@ def leaderboard(
     )
     cells = pd.DataFrame(means, index=models, columns=list(columns.values()))
     board = pd.concat([board, cells, _costs(given.jobs, models)], axis=1)
-    board = board.sort_values("rank", kind="stable")
+    # a rank over hardly any task does not lead a board of many
+    board = board.iloc[np.lexsort((board["rank"].fillna(np.inf), ranked_on_few(takes)))]
     board.index.name = "model"
     board.attrs["tasks"] = list(columns.values())
     board.attrs["metrics"] = {columns[task]: metric for task, metric in chosen.items()}

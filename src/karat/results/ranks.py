@@ -27,6 +27,16 @@ class Ranks:
     ties: list[str]
 
 
+def ranked_on_few(takes: np.ndarray) -> np.ndarray:
+    """Return which models take fewer tasks than can tell them apart, where others take more.
+
+    >>> ranked_on_few(np.array([[True, True, True], [True, False, False]])).tolist()
+    [False, True]
+    """
+    counts = takes.sum(axis=1)
+    return (counts < FEWEST_TASKS) & (counts.max(initial=0) >= FEWEST_TASKS)
+
+
 def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
     """Rank models on tasks; 1 is best.
 
@@ -54,7 +64,12 @@ def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
     weights = _weights(rng, len(contested)).T
     low, high = _quantiles(_weighted_mean(drawn, there, weights))
     mean = _divided(exact.sum(axis=1), there.sum(axis=1))
-    return Ranks(mean, low, high, _letters(mean, _tied(drawn, there, weights)))
+    few = ranked_on_few(takes)
+    tied = _tied(drawn, there, weights)
+    letters = np.full(models, "", dtype=object)
+    # who takes hardly any task can be told apart from nobody: no letter would say that
+    letters[~few] = _letters(mean[~few], tied[np.ix_(~few, ~few)])
+    return Ranks(mean, low, high, letters.tolist())
 
 
 def _weights(rng: np.random.Generator, count: int) -> np.ndarray:
