@@ -182,7 +182,7 @@ def test_a_decline_is_no_failure(cli, here):
     assert "not applicable" in said.out
     said = cli("plan", "with-texts", *DEFINED, "-m", "onehot", "-m", "tfidf")
     assert "2 declined" in said.out
-    assert "onehot · texts: it takes tables, not texts" in said.out
+    assert "it takes tables, not texts\n     onehot · texts\n" in said.out
     assert said.err == ""
 
 

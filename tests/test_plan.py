@@ -276,3 +276,13 @@ def test_a_model_without_identity_is_never_the_same(two_classes):
 
     model = adapt(Locked())
     assert spec(two_classes(), model) != spec(two_classes(), model)
+
+
+def test_a_metric_that_no_answer_could_satisfy_stops_the_plan(two_classes):
+    task = dataclasses.replace(two_classes(), name="odd", metrics=("rmse",))
+    with pytest.raises(
+        DefinitionError, match="the metric rmse needs numbers, and .* gives classes"
+    ):
+        make_plan([adapt(OneHotTable(), "onehot")], [task])
+    blind = dataclasses.replace(two_classes(), name="blind", split="all", metrics=("v_measure",))
+    assert make_plan([adapt(OneHotTable(), "onehot")], [blind]).jobs

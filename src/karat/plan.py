@@ -187,6 +187,7 @@ def _plan_task(
     cut = _cut(task, data, seed)
     blind = any(np.isin(fold.train, fold.test).any() for fold in cut)
     task = dataclasses.replace(task, metrics=task.metrics or _usual_metrics(task, data, blind))
+    _check_metrics(task, data, blind)
     chosen = range(len(cut))[:max_folds] if folds is None else _chosen(task, folds, len(cut))
     repeats = tuple(fold.repeat for fold in cut)
     return PlannedTask(task, data, tuple(chosen), repeats, blind, code=_code_of_parts(task))
@@ -267,6 +268,28 @@ def _check_head(task: Task, data: Dataset) -> None:
     offers = {"kind": data.kind, "random_state": 0, "n_clusters": max(len(data.classes), 2)}
     what = f'task "{task.name}": head "{head["use"]}"'
     registry.build(what, registry.heads.get(head["use"]), params, offers)
+
+
+def _check_metrics(task: Task, data: Dataset, blind: bool) -> None:
+    """Refuse a metric that no answer to these questions could ever satisfy."""
+    probe: Any = task.probe
+    offered = {
+        "trained": {"clusters", "classes"} if blind else {data.kind},
+        "similarity": {"scores", data.kind},
+        "duplicates": {"scores", "numbers"},
+        "analogy": {"rank"},
+        "nearest": {"rank"},
+    }.get(probe["use"])
+    asking = {"classes", "numbers", "clusters", "rank"}
+    messages = [
+        f'task "{task.name}": the metric {name} needs {need}, and {data.name} under the probe '
+        f"{probe['use']} gives {' or '.join(sorted(offered))}."
+        for name in task.metrics
+        for need in get_metric(name).needs
+        if offered is not None and need in asking and need not in offered
+    ]
+    if messages:
+        raise DefinitionError(*messages)
 
 
 def _code_of_parts(task: Task) -> str:

@@ -191,3 +191,11 @@ def test_whole_numbers_become_floats_that_can_be_empty():
     found = KnownVectors([1, 2], np.array([[1], [2]])).transform(pd.Series(0, index=[2, 3]))
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, [[2], [np.nan]])
+
+
+def test_brackets_count_neither_in_the_file_nor_in_the_data(tmp_path):
+    path = tmp_path / "tags.tsv"
+    path.write_text("<script>\t1\t2\n<http://a.b/c d>\t3\t4\n")
+    ids = ["<script>", "http://a.b/c d", "<http://a.b/c d>", "other"]
+    got = VectorFile(str(path)).transform(pd.Series(ids, index=ids))
+    assert got[:3].tolist() == [[1, 2], [3, 4], [3, 4]] and np.isnan(got[3]).all()

@@ -83,5 +83,6 @@ def test_a_plan_shows_jobs_and_declines(two_classes, words, capsys):
         ["model", "task", "folds"],
         ["one[hot]", "halves", "2"],
         ["2", "jobs,", "1", "declined"],
-        ["one[hot]", "·", "[w]:", "it", "takes", "tables,", "not", "texts"],
+        ["it", "takes", "tables,", "not", "texts"],
+        ["one[hot]", "·", "[w]"],
     ]

@@ -110,10 +110,27 @@ def test_scores_are_rounded_for_the_eye(value, cell):
 
 def test_empty_cells_are_dashes():
     empty = board(
-        rank=np.nan, rank_low=np.nan, rank_high=np.nan, t=np.nan, seconds=np.nan, memory_mb=np.nan
+        rank=np.nan,
+        rank_low=np.nan,
+        rank_high=np.nan,
+        t=[np.nan, 0.5],
+        seconds=np.nan,
+        memory_mb=np.nan,
     )
     row = shown(empty, 80).splitlines()[2].split()
     assert row == ["good", "–", "–", "a", "–", "0", "0", "–", "–"]
+
+
+def test_a_task_without_any_score_is_named_below_the_board():
+    text = shown(board(tasks=("t", "u"), u=np.nan), 80)
+    assert "No model has a score here (karat plan shows why): u." in text
+    assert "–  not" not in text and " u " not in text.splitlines()[0]
+
+
+def test_what_a_model_could_not_answer_is_told():
+    made = board()
+    made.attrs["coverage"] = {("good", "t"): 0.25}
+    assert " good could answer 25% of t." in list(notes(made))
 
 
 def test_long_runs_are_told_in_minutes():

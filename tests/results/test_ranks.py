@@ -43,7 +43,7 @@ def test_a_task_not_taken_does_not_count():
 def test_a_task_of_one_model_ranks_nobody():
     found = ranks([[3.0], [NAN]], takes=[[1], [0]])
     assert np.isnan(found.mean).all()
-    assert found.ties == ["a", "a"]
+    assert found.ties == ["", ""]
 
 
 def test_who_always_wins_has_no_uncertainty_and_a_letter_of_its_own():

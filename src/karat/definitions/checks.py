@@ -102,7 +102,9 @@ def _words(details: Any, got: str) -> str:
         return f"must be {_EXPECTED[kind]}, not {got}.{quote}"
     if kind == "literal_error":
         allowed = context["expected"].replace("'", '"')
-        near = did_you_mean(str(details["input"]), allowed.replace('"', "").split())
+        near = did_you_mean(
+            str(details["input"]), allowed.replace('"', "").replace(",", " ").split()
+        )
         return f"must be {allowed}, not {got}.{near}"
     if kind == "greater_than":
         return f"must be above {context['gt']}, not {got}."

@@ -59,7 +59,10 @@ class VectorFile(StatelessEncoder):
 
     def transform(self, items: Any) -> np.ndarray:
         """Return the vectors of the items by their ids, NaN where the file has none."""
-        return self._known().transform(items)
+        framed = isinstance(items, pd.Series | pd.DataFrame)
+        # a name is the same with and without brackets, in the file and in the data
+        ids = [_unbracketed(str(name)) for name in (items.index if framed else items)]
+        return self._known().transform(ids)
 
     def vocabulary(self) -> tuple[pd.Index, np.ndarray]:
         """Return all ids of the file and their vectors."""

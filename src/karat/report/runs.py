@@ -63,9 +63,18 @@ def show_plan(plan: Plan) -> None:
         console.print(table)
     jobs = "1 job" if len(plan.jobs) == 1 else f"{len(plan.jobs)} jobs"
     console.print(f"\n {jobs}, {len(plan.declined)} declined", markup=False)
+    for reason, pairs in _by_reason(plan).items():
+        console.print(f"\n   {' '.join(reason.split())}", markup=False, soft_wrap=True)
+        for model, tasks in pairs.items():
+            console.print(f"     {model} · {', '.join(tasks)}", markup=False, soft_wrap=True)
+
+
+def _by_reason(plan: Plan) -> dict[str, dict[str, list[str]]]:
+    """Return the declined tasks by reason and model: one reason is told once."""
+    reasons: dict[str, dict[str, list[str]]] = {}
     for decline in plan.declined:
-        line = f"   {decline.model} · {decline.task}: {decline.reason}"
-        console.print(line, markup=False, soft_wrap=True)
+        reasons.setdefault(decline.reason, {}).setdefault(decline.model, []).append(decline.task)
+    return reasons
 
 
 def _empty(value: object) -> object:

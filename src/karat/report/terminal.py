@@ -21,6 +21,8 @@ from karat.results.ranks import FEWEST_TASKS
 TASK_WIDTH = 16
 #: a model's name is never cut below this
 NAME_WIDTH = 8
+#: so many notes about coverage are enough
+MOST_NOTES = 6
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class _Column:
 def board_text(board: pd.DataFrame, width: int) -> Group:
     """Return the board for a screen of this width; many tasks go on into further tables."""
     ranks, costs = _rank_columns(board), _cost_columns(board)
-    tasks = [_task_column(board, task) for task in board.attrs["tasks"]]
+    tasks = [_task_column(board, task) for task in board.attrs["tasks"] if _scored(board, task)]
     room = width - sum(column.width for column in (*ranks, *costs)) - 2
     names = [_cut(str(name), max(NAME_WIDTH, room)) for name in board.index]
     model = _Column("model", [Text(name) for name in names], right=False)
@@ -56,10 +58,16 @@ def board_text(board: pd.DataFrame, width: int) -> Group:
 
 def notes(board: pd.DataFrame) -> Iterator[str]:
     """Yield what a reader must know to read the board."""
+    scored = [task for task in board.attrs["tasks"] if _scored(board, task)]
     if len(board) > 1:
         yield " Models that share a letter cannot be told apart on these tasks."
-    if board[board.attrs["tasks"]].isna().to_numpy().any():
+    if board[scored].isna().to_numpy().any():
         yield " – not applicable to this model, or no score."
+    empty = [_cut(task, TASK_WIDTH * 2) for task in board.attrs["tasks"] if task not in scored]
+    if empty:
+        yield f" No model has a score here (karat plan shows why): {', '.join(empty)}."
+    for (model, task), share in list(board.attrs.get("coverage", {}).items())[:MOST_NOTES]:
+        yield f" {_cut(str(model), TASK_WIDTH * 2)} could answer {share:.0%} of {task}."
     few = _ranked_on_few(board)
     if few:
         yield f" Too few tasks to compare, below {FEWEST_TASKS}: {', '.join(few)}."
@@ -67,6 +75,10 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     if failed:
         jobs = "job" if failed == 1 else "jobs"
         yield f" {failed} {jobs} failed: each counts as the worst score of its fold."
+
+
+def _scored(board: pd.DataFrame, task: str) -> bool:
+    return bool(board[task].notna().any())
 
 
 def _ranked_on_few(board: pd.DataFrame) -> list[str]:

@@ -19,7 +19,7 @@ from karat.results.run import Run, open_runs
 #: the columns of a board besides the tasks; a task of such a name gets a longer one
 COLUMNS = ("model", "rank", "rank_low", "rank_high", "tie")
 COSTS = ("failed", "declined", "seconds", "memory_mb")
-JOBS = ("model", "task", "repeat", "fold", "status", "seconds", "memory")
+JOBS = ("model", "task", "repeat", "fold", "status", "seconds", "memory", "coverage")
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,17 @@ def leaderboard(
     board = board.iloc[np.lexsort((board["rank"].fillna(np.inf), ranked_on_few(takes)))]
     board.index.name = "model"
     board.attrs["tasks"] = list(columns.values())
+    board.attrs["coverage"] = _coverage(given.jobs, columns)
     board.attrs["metrics"] = {columns[task]: metric for task, metric in chosen.items()}
     board.attrs["higher_is_better"] = {columns[task]: up for task, up in higher.items()}
     return board
+
+
+def _coverage(jobs: pd.DataFrame, columns: Mapping[str, str]) -> dict[tuple[str, str], float]:
+    """Return the share of questions a model could answer, where it was not all of them."""
+    told = jobs.dropna(subset=["coverage"])
+    means = told.astype({"coverage": float}).groupby(["model", "task"], sort=False)["coverage"]
+    return {(m, columns.get(t, t)): float(c) for (m, t), c in means.mean().items() if c < 1}
 
 
 # -- what is compared -----------------------------------------------------------------------
@@ -118,7 +126,8 @@ def _jobs(run: Run, name: str, label: Mapping[str, str]) -> Iterator[tuple[Any, 
             # vectors are made once per data set, and all its jobs share them
             embedded.add(data.get(record["task"]))
             seconds = (seconds or 0.0) + record["embed_seconds"]
-        yield *job, seconds, record.get("peak_memory_mb")
+        coverage = record["views"][0].get("coverage") if record["views"] else None
+        yield *job, seconds, record.get("peak_memory_mb"), coverage
 
 
 def _final(scores: pd.DataFrame) -> pd.DataFrame:

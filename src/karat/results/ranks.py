@@ -52,7 +52,7 @@ def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
     models = len(takes)
     if not contested:
         nothing = np.full(models, np.nan)
-        return Ranks(nothing, nothing, nothing, ["a"] * models)
+        return Ranks(nothing, nothing, nothing, [""] * models)
     there = takes[:, contested]
     exact = np.zeros((models, len(contested)))
     drawn = np.zeros((models, len(contested), RESAMPLES))
@@ -64,7 +64,7 @@ def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
     weights = _weights(rng, len(contested)).T
     low, high = _quantiles(_weighted_mean(drawn, there, weights))
     mean = _divided(exact.sum(axis=1), there.sum(axis=1))
-    few = ranked_on_few(takes)
+    few = ranked_on_few(takes) | np.isnan(mean)
     tied = _tied(drawn, there, weights)
     letters = np.full(models, "", dtype=object)
     # who takes hardly any task can be told apart from nobody: no letter would say that
