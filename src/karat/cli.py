@@ -171,7 +171,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
       karat run quickstart -m onehot -m skrub -t penguins -t adult
       karat run my-suite --define my.yaml -m vectors.txt --workers 2
 
-    Exit code: 0 all went well, 1 some jobs failed, 2 a mistake in what was asked.
+    Exit code: 0 all went well, 1 some jobs failed, 2 a mistake in what was asked, 130 stopped.
     """
     from karat.evaluate import plan_suite, run_suite
     from karat.execute import cores
