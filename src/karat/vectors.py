@@ -69,6 +69,16 @@ class Vectors:
         return able
 
 
+def unit_rows(matrix: np.ndarray) -> np.ndarray:
+    """Return the rows at length 1, as float32; a row of zeros stays as it is.
+
+    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
+    """
+    lengths = np.linalg.norm(np.asarray(matrix, dtype=np.float64), axis=1, keepdims=True)
+    return np.asarray(matrix / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)
+
+
 def check_vectors(values: Any, items: int, name: str) -> np.ndarray:
     """Return an encoder's output as a matrix of floats, or say which promise it broke.
 

@@ -12,7 +12,7 @@ from karat.dataset import Dataset
 from karat.errors import DefinitionError
 from karat.predictions import Predictions, as_text
 from karat.registry import probe
-from karat.vectors import Vectors
+from karat.vectors import Vectors, unit_rows
 
 #: at most this many scores are held at once
 BLOCK = 2**24
@@ -92,7 +92,7 @@ class Analogy:
             else:
                 ids, matrix = data.items.index[vectors.rows], vectors.matrix
             known = ~np.isnan(matrix[:, 0])
-            self._stock = (source, ids[known], _unit(matrix if known.all() else matrix[known]))
+            self._stock = (source, ids[known], unit_rows(matrix if known.all() else matrix[known]))
         return self._stock[1:]
 
     def _predictions(
@@ -128,8 +128,3 @@ def _places(ids: pd.Index, wanted: pd.Index) -> np.ndarray:
     if (places < 0).any():
         raise KeyError(f"{wanted[int(np.argmax(places < 0))]} is no candidate.")
     return places
-
-
-def _unit(matrix: np.ndarray) -> np.ndarray:
-    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    return np.asarray(matrix / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)

@@ -14,7 +14,7 @@ from karat.dataset import Dataset
 from karat.errors import DataError, DefinitionError
 from karat.predictions import Predictions
 from karat.registry import probe
-from karat.vectors import Vectors
+from karat.vectors import Vectors, unit_rows
 
 #: similarities are told apart to this many steps between −1 and 1
 STEPS = 2_000_000
@@ -46,7 +46,7 @@ class Duplicates:
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the counted similarities of all pairs, duplicates and others."""
-        matrix = _unit(vectors.of(test, test.fields[0]))
+        matrix = unit_rows(vectors.of(test, test.fields[0]))
         entity = np.asarray(pd.factorize(np.asarray(test.truth))[0])
         if len(np.unique(entity)) == len(entity):
             raise DataError(f"{test.name}: no two items are of one class, so none is a duplicate.")
@@ -93,8 +93,3 @@ def _predictions(same: np.ndarray, other: np.ndarray) -> Predictions:
         truth=truth[kept][order],
         weight=weight[kept][order],
     )
-
-
-def _unit(matrix: np.ndarray) -> np.ndarray:
-    lengths = np.linalg.norm(matrix.astype(np.float64), axis=1, keepdims=True)
-    return np.asarray(matrix / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)

@@ -10,7 +10,7 @@ from karat.dataset import Dataset
 from karat.errors import DefinitionError
 from karat.predictions import Predictions
 from karat.registry import probe
-from karat.vectors import Vectors
+from karat.vectors import Vectors, unit_rows
 
 #: at most this many scores are held at once
 BLOCK = 2**24
@@ -51,7 +51,7 @@ class Nearest:
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the nearest candidate of each query and the place of each answer."""
         items = np.arange(len(test.items))
-        matrix = _unit(vectors.at(items))
+        matrix = unit_rows(vectors.at(items))
         queries = test.mentions(test.fields[0]).rows
         wanted = _positions(test, np.asarray(test.truth))
         taking_part = vectors.known(items)
@@ -110,8 +110,3 @@ def _positions(data: Dataset, ids: np.ndarray) -> np.ndarray:
     if (places < 0).any():
         raise KeyError(f"{ids[int(np.argmax(places < 0))]} is no item of {data.name}.")
     return places
-
-
-def _unit(matrix: np.ndarray) -> np.ndarray:
-    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    return np.asarray(matrix / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)
