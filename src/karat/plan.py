@@ -271,7 +271,7 @@ def _check_head(task: Task, data: Dataset) -> None:
 
 
 def _check_metrics(task: Task, data: Dataset, blind: bool) -> None:
-    """Refuse a metric that no answer to these questions could ever satisfy."""
+    """Refuse a task whose result no answer could ever give; its other metrics may stay empty."""
     probe: Any = task.probe
     offered = {
         "trained": {"clusters", "classes"} if blind else {data.kind},
@@ -280,16 +280,12 @@ def _check_metrics(task: Task, data: Dataset, blind: bool) -> None:
         "analogy": {"rank"},
         "nearest": {"rank"},
     }.get(probe["use"])
-    asking = {"classes", "numbers", "clusters", "rank"}
-    messages = [
-        f'task "{task.name}": the metric {name} needs {need}, and {data.name} under the probe '
-        f"{probe['use']} gives {' or '.join(sorted(offered))}."
-        for name in task.metrics
-        for need in get_metric(name).needs
-        if offered is not None and need in asking and need not in offered
-    ]
-    if messages:
-        raise DefinitionError(*messages)
+    needed = {"classes", "numbers", "clusters", "rank"} & set(get_metric(task.metrics[0]).needs)
+    if offered is not None and needed - offered:
+        raise DefinitionError(
+            f'task "{task.name}": the metric {task.metrics[0]} needs {needed.pop()}, and '
+            f"{data.name} under the probe {probe['use']} gives {' or '.join(sorted(offered))}."
+        )
 
 
 def _code_of_parts(task: Task) -> str:
