@@ -1,1 +1,1 @@
-"""Probes turn vectors into answers: a trained head, a similarity, an analogy. Three in all."""
+"""Probes turn vectors into answers: a trained head, similarity, analogy, duplicates, nearest."""

@@ -2,7 +2,7 @@
 
 No matrix of all pairs is ever held. Similarities are counted block by block on a grid of
 millionths, and only the counts that a threshold can tell apart are kept: those at and between the
-scores of true duplicates. ROC area, average precision and best F1 come out exactly.
+scores of true duplicates. ROC area, average precision and best F1 are exact on that grid.
 """
 
 from __future__ import annotations
