@@ -1,0 +1,64 @@
+"""Rows that are lost or stand twice, and answers that are wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from karat.corruptions.kinds import from_rows, levels
+from karat.corruptions.needs import Corrupted, corrupts
+from karat.corruptions.shares import some
+
+_ITEMS = ("table", "text", "entity")
+
+
+@corrupts("rare_class_dilution", takes=_ITEMS, needs=("classes",))
+def rare_class_dilution(
+    X: Any, y: pd.Series, severity: float, rng: np.random.Generator
+) -> Corrupted:
+    """Drop this share of the rows of the rarest class.
+
+    Where classes are equally rare it is the last in the order of text: 1 of 0 and 1.
+    """
+    rare = np.flatnonzero(rarest(y))
+    kept = np.delete(np.arange(len(X)), rare[some(len(rare), severity, rng)])
+    return X.iloc[kept], y.iloc[kept]
+
+
+@corrupts("duplicate_rows", takes=("table", "text"), needs=("rows",))
+def duplicate_rows(
+    X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator
+) -> Corrupted:
+    """Let this share of the rows stand a second time, after all others."""
+    rows = np.concatenate([np.arange(len(X)), some(len(X), severity, rng)])
+    return X.iloc[rows], None if y is None else y.iloc[rows]
+
+
+@corrupts("label_noise", takes=_ITEMS, needs=("truth",))
+def label_noise(X: Any, y: pd.Series, severity: float, rng: np.random.Generator) -> Corrupted:
+    """Give this share of the rows another answer of the others', each of them as likely."""
+    codes, rows = levels(y)
+    if len(rows) < 2:
+        return X.copy(), y
+    others = (codes + rng.integers(1, len(rows), size=len(y))) % len(rows)
+    source = np.arange(len(y))
+    hit = some(len(y), severity, rng)
+    hit = hit[codes[hit] >= 0]
+    source[hit] = rows[others[hit]]
+    return X.copy(), from_rows(y, source)
+
+
+def rarest(y: pd.Series) -> np.ndarray:
+    """Return which rows are of the rarest class; none where there is but one class.
+
+    >>> rarest(pd.Series(["no", "yes", "no"])).tolist(), rarest(pd.Series([0, 1])).tolist()
+    ([False, True, False], [False, True])
+    """
+    codes, rows = levels(y)
+    if len(rows) < 2:
+        return np.zeros(len(y), dtype=bool)
+    counts = np.bincount(codes[codes >= 0])
+    fewest = np.flatnonzero(counts == counts.min())
+    return codes == max(fewest, key=lambda code: str(y.iloc[rows[code]]))

@@ -1,0 +1,207 @@
+"""Sentences and text cells that were typed or copied badly.
+
+All act on a series of texts and on the columns of text in a table; what is no text stays.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from karat.corruptions.kinds import TEXT, places, with_columns
+from karat.corruptions.needs import Corrupted, corrupts
+from karat.corruptions.shares import count
+
+#: from a text to how many places it has where something may happen
+Count = Callable[[str], int]
+#: from a text and the places where it does happen to the changed text
+Change = Callable[[str, tuple[int, ...]], str]
+_ITEMS = ("table", "text", "entity")
+_WORD = re.compile(r"\S+")
+_MARK = re.compile("[\u0300-\u036f]")
+
+
+@corrupts("typos", takes=_ITEMS, needs=("text",))
+def typos(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
+    """Swap each pair of neighbouring letters with a probability of ``severity``."""
+
+    def slipped(text: str, pairs: tuple[int, ...]) -> str:
+        letters = list(text)
+        for pair in pairs:
+            i = 2 * pair
+            letters[i], letters[i + 1] = letters[i + 1], letters[i]
+        return "".join(letters)
+
+    return _by_place(X, severity, rng, lambda text: len(text) // 2, slipped), y
+
+
+@corrupts("case", takes=_ITEMS, needs=("text",))
+def case(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
+    """Write each word in capitals with a probability of ``severity``; one in capitals in small."""
+
+    def cased(text: str) -> list[re.Match[str]]:
+        return [word for word in _WORD.finditer(text) if word[0].upper() != word[0].lower()]
+
+    def other(word: str) -> str:
+        return word.lower() if word == word.upper() else word.upper()
+
+    def turned(text: str, words: tuple[int, ...]) -> str:
+        found = cased(text)
+        return _replaced(text, [(found[i].span(), other(found[i][0])) for i in words])
+
+    return _by_place(X, severity, rng, lambda text: len(cased(text)), turned), y
+
+
+@corrupts("accents", takes=_ITEMS, needs=("text",))
+def accents(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
+    """Take the accent off each accented letter with a probability of ``severity``.
+
+    Letters with a stroke or of their own, such as ø or ß, have no accent.
+    """
+
+    def bare(letter: str) -> str:
+        return unicodedata.normalize("NFC", _MARK.sub("", unicodedata.normalize("NFD", letter)))
+
+    def accented(text: str) -> list[int]:
+        if text.isascii():
+            return []
+        return [
+            i
+            for i, letter in enumerate(text)
+            if not letter.isascii() and _MARK.search(unicodedata.normalize("NFD", letter))
+        ]
+
+    def stripped(text: str, letters: tuple[int, ...]) -> str:
+        found = [accented(text)[i] for i in letters]
+        return _replaced(text, [((i, i + 1), bare(text[i])) for i in found])
+
+    return _by_place(X, severity, rng, lambda text: len(accented(text)), stripped), y
+
+
+@corrupts("whitespace", takes=_ITEMS, needs=("text",))
+def whitespace(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
+    """Add a blank before, between and after words, each with a probability of ``severity``."""
+
+    def spaced(text: str, gaps: tuple[int, ...]) -> str:
+        ends = [0, *(word.end() for word in _WORD.finditer(text))]
+        return _replaced(text, [((ends[i], ends[i]), " ") for i in gaps])
+
+    return _by_place(X, severity, rng, lambda text: _words(text) + 1, spaced), y
+
+
+@corrupts("word_drop", takes=_ITEMS, needs=("text",))
+def word_drop(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
+    """Drop each word with a probability of ``severity``; one word of every text stays."""
+
+    def shortened(text: str, words: tuple[int, ...]) -> str:
+        starts = [*(word.start() for word in _WORD.finditer(text)), len(text)]
+        return _replaced(text, [((starts[i], starts[i + 1]), "") for i in words])
+
+    return _by_place(X, severity, rng, _words, shortened, spare=True), y
+
+
+@corrupts("word_swap", takes=_ITEMS, needs=("text",))
+def word_swap(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
+    """Swap each pair of neighbouring words with a probability of ``severity``."""
+
+    def swapped(text: str, pairs: tuple[int, ...]) -> str:
+        words = list(_WORD.finditer(text))
+        turned = [(words[2 * i], words[2 * i + 1]) for i in pairs]
+        both = [edit for a, b in turned for edit in ((a.span(), b[0]), (b.span(), a[0]))]
+        return _replaced(text, both)
+
+    return _by_place(X, severity, rng, lambda text: _words(text) // 2, swapped), y
+
+
+@corrupts("truncation", takes=_ITEMS, needs=("text",))
+def truncation(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
+    """Cut this share of its letters off the end of every text; the first one stays."""
+    left = _Memo(lambda size: max(1, size - count(size, severity)))
+
+    def cut(texts: pd.Series) -> list[Any]:
+        return [
+            text[: left[len(text)]] if isinstance(text, str) else text for text in texts.tolist()
+        ]
+
+    return _on_texts(X, cut), y
+
+
+# -- places in texts ------------------------------------------------------------------------
+
+
+def _words(text: str) -> int:
+    return len(text.split())
+
+
+def _replaced(text: str, edits: list[tuple[tuple[int, int], str]]) -> str:
+    """Return a text with other text at some places, which are in order and do not overlap."""
+    parts, done = [], 0
+    for (start, end), new in edits:
+        parts += [text[done:start], new]
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+def _on_texts(X: Any, change: Callable[[pd.Series], list[Any]]) -> Any:
+    if isinstance(X, pd.DataFrame):
+        return with_columns(X, {i: _on_texts(X.iloc[:, i], change) for i in places(X, TEXT)})
+    dtype = "category" if isinstance(X.dtype, pd.CategoricalDtype) else X.dtype
+    return pd.Series(change(X), index=X.index, dtype=dtype, name=X.name)
+
+
+def _by_place(
+    X: Any,
+    severity: float,
+    rng: np.random.Generator,
+    counted: Count,
+    change: Change,
+    spare: bool = False,
+) -> Any:
+    """Return the texts changed at places of each, drawn for all of them at once.
+
+    ``spare`` leaves the place with the highest draw of every text alone.
+    """
+    sizes_of, done = _Memo(counted), _Memo(lambda key: change(*key))
+
+    def changed(texts: pd.Series) -> list[Any]:
+        cells = texts.tolist()
+        sizes = np.array([sizes_of[c] if isinstance(c, str) else 0 for c in cells], dtype=np.intp)
+        draws = rng.random(int(sizes.sum()))
+        if spare:
+            draws[_highest(draws, sizes)] = 1.0
+        ends = np.cumsum(sizes)
+        hits = np.flatnonzero(draws < severity)
+        owners = np.searchsorted(ends, hits, side="right")
+        local = (hits - (ends - sizes)[owners]).tolist()
+        texts_hit, first = np.unique(owners, return_index=True)
+        bounds = [*first.tolist(), len(local)]
+        for k, i in enumerate(texts_hit.tolist()):
+            cells[i] = done[cells[i], tuple(local[bounds[k] : bounds[k + 1]])]
+        return cells
+
+    return _on_texts(X, changed)
+
+
+def _highest(draws: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Return which draws are the highest of their text."""
+    sizes = sizes[sizes > 0]
+    if not len(sizes):
+        return np.zeros(0, dtype=bool)
+    return draws == np.repeat(np.maximum.reduceat(draws, np.cumsum(sizes) - sizes), sizes)
+
+
+class _Memo(dict[Any, Any]):
+    """Remembers what a function gave: the same words stand in many cells."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def __missing__(self, key: Any) -> Any:
+        self[key] = self.function(key)
+        return self[key]

@@ -1,0 +1,71 @@
+"""Corruptions of vectors: fewer bits, fewer dimensions, noise, and items that are not known.
+
+X is the matrix of the test items' vectors, one row each; a row of NaN is an item the encoder does
+not know. A head that was trained learned from the vectors as they were.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from karat.corruptions.shares import count, count_up, some
+from karat.registry import corruption
+
+Blurred = tuple[np.ndarray, Any]
+
+
+@corruption("vector_int8", takes=("vectors",), range=(0.0, 1.0))
+def vector_int8(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator) -> Blurred:
+    """Round this share of the dimensions to 255 steps, from -127 to 127 of the largest number."""
+    chosen = _dimensions(X, severity, rng)
+    part = X[:, chosen]
+    step = np.nanmax(np.abs(part), axis=0, initial=0.0) / 127
+    step[step == 0] = 1.0
+    X[:, chosen] = np.rint(part / step) * step
+    return X, y
+
+
+@corruption("vector_binary", takes=("vectors",), range=(0.0, 1.0))
+def vector_binary(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator) -> Blurred:
+    """Keep of this share of the dimensions one bit, whether a number is above 0 or not.
+
+    Both bits stand for numbers of one size, the mean size of all numbers.
+    """
+    chosen = _dimensions(X, severity, rng)
+    size = np.nanmean(np.abs(X)) if np.isfinite(X).any() else 0.0
+    part = X[:, chosen]
+    X[:, chosen] = np.where(np.isnan(part), np.nan, np.where(part > 0, size, -size))
+    return X, y
+
+
+@corruption("vector_truncation", takes=("vectors",), range=(0.0, 1.0))
+def vector_truncation(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator) -> Blurred:
+    """Leave this share of the dimensions out, the last ones; the first one stays.
+
+    They are 0, which for cosines and linear heads is the same as not being there.
+    """
+    lost = min(count(X.shape[1], severity), X.shape[1] - 1)
+    part = X[:, X.shape[1] - lost :]
+    part[~np.isnan(part)] = 0.0
+    return X, y
+
+
+@corruption("vector_noise", takes=("vectors",), range=(0.0, np.inf))
+def vector_noise(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator) -> Blurred:
+    """Add Gaussian noise, of ``severity`` times each dimension's standard deviation."""
+    known = ~np.isnan(X[:, 0])
+    spread = X[known].std(axis=0) if known.any() else np.zeros(X.shape[1])
+    return X + severity * spread * rng.standard_normal(X.shape), y
+
+
+@corruption("vector_dropped", takes=("vectors",), range=(0.0, 1.0))
+def vector_dropped(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator) -> Blurred:
+    """Forget this share of the items, as if the encoder did not know them."""
+    X[some(len(X), severity, rng)] = np.nan
+    return X, y
+
+
+def _dimensions(X: np.ndarray, severity: float, rng: np.random.Generator) -> np.ndarray:
+    return rng.permutation(X.shape[1])[: count_up(X.shape[1], severity)]

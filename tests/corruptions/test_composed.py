@@ -1,0 +1,200 @@
+"""Views of several corruptions, of several draws, and of vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import karat
+from karat.corruptions.view import CLEAN, View, blur, check_view, doses, look, see, views, why_not
+from karat.dataset import Dataset
+from karat.errors import DefinitionError
+from karat.vectors import Vectors
+
+ROWS = 200
+
+
+def table(kind: str = "classes") -> Dataset:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "a": rng.normal(size=ROWS),
+            "b": rng.normal(size=ROWS),
+            "c": rng.choice(list("xyz"), ROWS),
+            "y": rng.choice(["no", "yes"], ROWS, p=[0.8, 0.2]),
+        }
+    )
+    if kind == "numbers":
+        frame["y"] = rng.normal(size=ROWS)
+    return Dataset.from_table(frame, "y", name="t", kind=kind)
+
+
+def test_doses_by_hand():
+    assert doses("typos") == [("typos", 1.0)]
+    assert doses("a+b@0.5+a") == [("a", 1.0), ("b", 0.5), ("a", 1.0)]
+    assert doses(" a@0.2 + b ") == [("a", 0.2), ("b", 1.0)]
+    assert doses("") == []
+
+
+@pytest.mark.parametrize("text", ["a+", "+a", "a@x+b", "a@-1+b", "a@inf+b", "a@+b"])
+def test_a_broken_composition_is_told(text):
+    with pytest.raises(DefinitionError, match="write a composition as"):
+        doses(text)
+
+
+def test_the_severity_scales_every_dose():
+    assert View("a@0.2+b@0.1", 0.5).parts() == [("a", 0.1), ("b", 0.05)]
+    assert View("a@0.2+b@0.1", 1.0).name == "a@0.2+b@0.1"
+    assert View("a@0.2+b@0.1", 0.5).name == "a@0.2+b@0.1@0.5"
+    assert View("a+b", 0.2, 2).name == "a+b@0.2#2"
+
+
+def test_a_composition_is_one_after_the_other():
+    data = table()
+    both = see(data, View("scaling_error+noise_gaussian", 0.4), 1, 0)
+    first = see(data, View("scaling_error", 0.4), 1, 0)
+    then = see(first, View("noise_gaussian", 0.4), 1, 0)
+    pd.testing.assert_frame_equal(both.items, then.items)
+
+
+def test_the_same_corruption_twice_draws_twice():
+    data = table()
+    once = see(data, View("missingness_mcar", 0.3), 1, 0).items.isna().to_numpy()
+    twice = see(data, View("missingness_mcar+missingness_mcar", 0.3), 1, 0).items.isna().to_numpy()
+    assert (once <= twice).all()
+    assert twice.mean() == pytest.approx(1 - 0.7**2, abs=0.05)
+
+
+def test_rows_dropped_and_cells_changed_go_together():
+    data = table()
+    seen = see(data, View("rare_class_dilution@0.5+missingness_mcar@0.1", 1.0), 1, 0)
+    rare = (data.truth == "yes").sum()
+    assert len(seen) == len(data) - rare // 2
+    assert (seen.truth == "no").sum() == (data.truth == "no").sum()
+    assert 0 < seen.items.isna().to_numpy().mean() < 0.2
+
+
+def test_draws_differ_and_the_first_is_as_ever():
+    data = table()
+    one, two, again = (
+        see(data, View("missingness_mcar", 0.3, draw), 1, 0).items.isna().to_numpy()
+        for draw in (0, 1, 1)
+    )
+    assert (one != two).any() and (two == again).all()
+    names = [view.name for view in views({"typos": [0.0, 0.5]}, draws=2)]
+    assert names == ["clean", "typos@0", "typos@0.5", "typos@0.5#1"]
+
+
+@pytest.mark.parametrize(
+    ("view", "share"),
+    [
+        (CLEAN, 0.0),
+        (View("missingness_mcar", 0.25), 0.25),
+        # two of the three columns are numbers
+        (View("noise_gaussian", 0.3), 2 / 3),
+        (View("missingness_mcar", 0.0), 0.0),
+    ],
+)
+def test_the_share_of_what_changed(view, share):
+    assert look(table(), view, 1, 0)[1] == pytest.approx(share, abs=0.005)
+
+
+def test_the_share_of_dropped_rows():
+    data = table()
+    rare = int((data.truth == "yes").sum())
+    seen, share = look(data, View("rare_class_dilution", 0.5), 1, 0)
+    assert share == pytest.approx((len(data) - len(seen)) / len(data))
+    assert len(data) - len(seen) == rare // 2
+
+
+def test_only_asked_items_count_for_a_search():
+    items = pd.Series(["aaaa", "bbbb", "cccc", "dddd"], index=list("wxyz"))
+    asked = pd.DataFrame({"q": ["w", "w"]})
+    data = Dataset("s", items, asked, np.array(["x", "y"], dtype=object), "items", "text")
+    seen, share = look(data, View("typos", 1.0), 1, 0)
+    # what is asked for stays clean, and its letters are alike: nothing can change
+    assert share == 0.0
+    mixed = Dataset("s", pd.Series(["abcd", "efgh"], index=["w", "x"]), asked.iloc[:1],
+                    np.array(["x"], dtype=object), "items", "text")  # fmt: skip
+    seen, share = look(mixed, View("typos", 1.0), 1, 0)
+    assert share == 1.0 and seen.items["x"] == "efgh" and seen.items["w"] != "abcd"
+
+
+def test_reasons_before_anything_runs():
+    numbers = table("numbers")
+    assert "classes" in why_not(View("rare_class_dilution", 0.2), numbers, "predictor")
+    assert why_not(View("noise_gaussian+rare_class_dilution", 0.2), numbers, "encoder")
+    assert why_not(View("noise_gaussian", 0.2), numbers, "encoder") == ""
+    assert "vectors" in why_not(View("vector_int8", 1.0), numbers, "predictor")
+    assert why_not(View("vector_int8", 1.0), numbers, "encoder") == ""
+    with pytest.raises(DefinitionError, match="1.5 is not in 0 to 1"):
+        check_view(View("missingness_mcar", 1.5))
+    with pytest.raises(DefinitionError, match="Did you mean"):
+        check_view(View("missingness_mcra", 0.5))
+
+
+def test_vectors_change_and_items_do_not():
+    data = table()
+    vectors = Vectors(np.random.default_rng(0).normal(size=(ROWS, 8)), np.arange(ROWS))
+    view = View("vector_binary", 1.0)
+    assert look(data, view, 1, 0) == (data, 0.0)
+    blurred = blur(vectors, view, 1, 0)
+    assert len(np.unique(np.abs(blurred.matrix).round(12))) == 1
+    assert (np.sign(blurred.matrix) == np.sign(vectors.matrix)).all()
+    assert blur(vectors, View("noise_gaussian", 0.3), 1, 0) is vectors
+
+
+def test_a_whole_run_with_draws_declines_and_affected_shares(tmp_path):
+    task = karat.Task(
+        "t",
+        table("numbers"),
+        split={"use": "holdout"},
+        metrics=["rmse"],
+        corruptions={
+            "missingness_mcar": [0.2],
+            "rare_class_dilution": [0.2],
+            "vector_int8": [1],
+            "missingness_mcar+noise_gaussian": [0.2],
+        },
+        draws=2,
+    )
+    runs = karat.evaluate(["onehot", "ridge"], task, output=tmp_path)
+    tables = {run.model: run.results() for run in runs}
+    for model, rows in tables.items():
+        status = rows.groupby("corruption")["status"].agg(set).to_dict()
+        assert status["rare_class_dilution"] == {"declined"}
+        assert status["vector_int8"] == ({"ok"} if model == "onehot" else {"declined"})
+        assert status["missingness_mcar"] == {"ok"}
+        cut = rows[rows["corruption"] == "missingness_mcar"]
+        assert sorted(cut["draw"]) == [0, 1] and cut["rmse"].nunique() == 2
+        assert cut["affected"].tolist() == pytest.approx([0.2, 0.2], abs=0.01)
+    # a declined view is no failed job
+    assert (tables["ridge"][tables["ridge"]["corruption"] == ""]["status"] == "ok").all()
+    scores = runs[0].scores()
+    assert set(scores.loc[scores["corruption"] == "missingness_mcar", "draw"]) == {0, 1}
+
+
+def test_all_models_see_the_same_corrupted_rows(tmp_path):
+    class Remember:
+        """Predict the mean, and keep the tested tables."""
+
+        seen: list = []
+
+        def fit(self, X, y):
+            self.mean_ = float(np.mean(y))
+            return self
+
+        def predict(self, X):
+            Remember.seen.append(X.copy())
+            return np.full(len(X), self.mean_)
+
+    task = karat.Task(
+        "t", table("numbers"), split="holdout", metrics=["rmse"],
+        corruptions={"missingness_mcar": [0.3]},
+    )  # fmt: skip
+    karat.evaluate({"one": Remember(), "two": Remember()}, task, output=tmp_path)
+    clean_1, dirty_1, clean_2, dirty_2 = Remember.seen
+    pd.testing.assert_frame_equal(clean_1, clean_2)
+    pd.testing.assert_frame_equal(dirty_1, dirty_2)
+    assert dirty_1.isna().to_numpy().mean() == pytest.approx(0.3, abs=0.02)

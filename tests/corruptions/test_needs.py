@@ -1,0 +1,262 @@
+"""What corruptions say of themselves, and what a plan can ask before it runs."""
+
+import functools
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import karat
+from karat.corruptions.needs import NEEDS, by_row, check_severity, corrupts, reason_not
+from karat.corruptions.numbers import outliers
+from karat.dataset import Dataset
+from karat.errors import DataError, DefinitionError
+from karat.registry import corruptions
+
+OURS = [name for name in corruptions if corruptions.origin(name).startswith("karat.")]
+MINE = [name for name in OURS if {"table", "text"} & set(corruptions.get(name).takes)]
+DOCUMENT = [
+    *("missingness_mcar", "missingness_mnar", "scaling_error", "categorical_remap"),
+    *("noise_gaussian", "noise_uniform", "rare_class_dilution"),
+]
+
+
+def table(kind="classes", **columns):
+    truth = ["a", "b", "b"] if kind == "classes" else [0.5, 1.5, 2.5]
+    return Dataset.from_table(pd.DataFrame({**columns, "y": truth}), "y", name="t", kind=kind)
+
+
+def texts(modality="text", kind="classes"):
+    frame = pd.DataFrame({"t": ["one", "two", "three"], "y": ["a", "b", "b"]})
+    return Dataset.from_columns(frame, ["t"], "y", name="t", modality=modality)
+
+
+def pairs():
+    frame = pd.DataFrame({"a": ["x", "y"], "b": ["z", "x"], "y": ["same", "other"]})
+    return Dataset.from_columns(frame, ["a", "b"], "y", name="pairs")
+
+
+def test_the_names_of_the_document_are_there():
+    assert set(DOCUMENT) <= set(OURS)
+
+
+def test_the_page_has_all_names():
+    page = Path(__file__).parents[2] / "docs" / "corruptions.md"
+    told = page.read_text(encoding="utf-8")
+    assert [name for name in OURS if f"| `{name}` |" not in told] == []
+    needs = told.partition("Needs are")[2].partition("##")[0]
+    assert [need for need in NEEDS if f"`{need}`" not in needs] == []
+
+
+@pytest.mark.parametrize("name", MINE)
+def test_each_says_what_it_takes_and_needs(name):
+    part = corruptions.get(name)
+    assert set(part.takes) <= {"table", "text", "entity"}
+    assert set(part.needs) <= set(NEEDS)
+    assert part.range[0] == 0 and part.range[1] in (1, np.inf)
+
+
+# -- severities -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MINE)
+@pytest.mark.parametrize("severity", [-0.1, np.nan, np.inf, "0.1", True, None])
+def test_a_severity_out_of_range_is_refused(name, severity, rng):
+    for ask in (
+        lambda: check_severity(name, severity),
+        lambda: corruptions.get(name)(pd.DataFrame({"x": [1]}), None, severity, rng()),
+    ):
+        with pytest.raises(DefinitionError, match=f"corruption {name}: the severity"):
+            ask()
+
+
+@pytest.mark.parametrize("name", MINE)
+def test_only_noise_goes_beyond_one(name):
+    if name.startswith("noise"):
+        check_severity(name, 9.0)
+    else:
+        check_severity(name, 1)
+        check_severity(name, np.float32(0.25))
+        with pytest.raises(DefinitionError, match="the severity 1.5 is not in 0 to 1."):
+            check_severity(name, 1.5)
+
+
+# -- reasons --------------------------------------------------------------------------------
+
+NUMBERS = {"x": [1, 2, 3], "z": [0.5, 1.5, 2.5]}
+WORDS = {"w": ["u", "v", "w"], "v": ["x", "y", "z"]}
+DAYS = {"d": pd.to_datetime(["2020-01-01"] * 3)}
+
+
+@pytest.mark.parametrize(
+    ("data", "refused"),
+    [
+        (
+            table(**NUMBERS),
+            {
+                "categorical_remap": "there is no column of categories, text or truth values",
+                "unseen_category": "there is no column of categories or text",
+                "date_shift": "there is no column of dates",
+                **dict.fromkeys(
+                    [
+                        *("typos", "case", "accents", "whitespace"),
+                        *("word_drop", "word_swap", "truncation"),
+                    ],
+                    "there is no column of text",
+                ),
+            },
+        ),
+        (
+            table("numbers", **NUMBERS, **WORDS, **DAYS),
+            {
+                "missingness_mnar": "the truth is numbers, not classes",
+                "rare_class_dilution": "the truth is numbers, not classes",
+            },
+        ),
+        (
+            table(**WORDS),
+            {
+                **dict.fromkeys(
+                    [
+                        *("noise_gaussian", "noise_uniform", "scaling_error", "outliers"),
+                        *("rounding", "sign_flip", "stuck_sensor"),
+                    ],
+                    "there is no column of numbers",
+                ),
+                "date_shift": "there is no column of dates",
+                "missingness_value": "there is no column of numbers or dates",
+                "missingness_mar": "there is no column of numbers or dates",
+            },
+        ),
+        (table(**NUMBERS, **WORDS, **DAYS), {}),
+        (
+            table(x=[1, 2, 3]),
+            {
+                "column_swap": "no two columns are of one kind",
+                "missingness_mar": "there is only one column",
+            },
+        ),
+    ],
+)
+def test_the_reason_is_told_before_and_the_same_words_after(data, refused, rng):
+    for name in MINE:
+        if len(data.items.columns) < 2 and name not in refused:
+            continue
+        assert reason_not(name, data) == refused.get(name, ""), name
+        y = pd.Series(data.truth)
+        if name in refused:
+            with pytest.raises(DefinitionError, match=f"corruption {name}: {refused[name]}[.]"):
+                corruptions.get(name)(data.items, y, 0.5, rng())
+        else:
+            corruptions.get(name)(data.items, y, 0.5, rng())
+
+
+def test_texts_and_entities():
+    tables_only = [name for name in MINE if "text" not in corruptions.get(name).takes]
+    assert {"noise_gaussian", "missingness_mcar", "date_shift"} <= set(tables_only)
+    for name in MINE:
+        told = "it takes tables, not texts" if name in tables_only else ""
+        assert reason_not(name, texts()) == told
+        told = "it takes tables, not entities" if name in tables_only else ""
+        if name == "duplicate_rows":  # an entity is looked up by its id, and each has one
+            told = "it takes tables and texts, not entities"
+        assert reason_not(name, texts("entity")) == told
+
+
+def test_where_questions_are_about_several_items_rows_stay():
+    told = "it changes rows and their answers, and not every question is about one item"
+    assert by_row(texts()) and not by_row(pairs())
+    for name in ("rare_class_dilution", "duplicate_rows", "label_noise"):
+        assert reason_not(name, pairs()) == told
+    assert reason_not("typos", pairs()) == ""
+
+
+def test_an_entity_asked_about_twice_keeps_its_row():
+    frame = pd.DataFrame({"t": ["one", "two", "one"], "y": ["a", "b", "b"]})
+    twice = Dataset.from_columns(frame, ["t"], "y", name="t", modality="entity")
+    assert by_row(texts("entity")) and not by_row(twice)
+
+
+def test_hidden_and_other_truths():
+    assert reason_not("rare_class_dilution", texts().blind()) == "the truth is not known"
+    frame = pd.DataFrame({"t": ["one", "two"], "y": ["two", "one"]})
+    items = Dataset.from_columns(frame, ["t"], "y", kind="items")
+    assert reason_not("label_noise", items) == "the truth is items, not classes or numbers"
+    assert reason_not("rare_class_dilution", items) == "the truth is items, not classes"
+    assert reason_not("duplicate_rows", items).startswith("it changes rows")
+
+
+# -- users' own -----------------------------------------------------------------------------
+
+
+def test_a_plain_function_says_nothing_and_takes_all(clean_registry):
+    @karat.corruption("mine")
+    def mine(X, y, severity, rng):
+        return X, y
+
+    assert mine.__dict__ == {} and mine(1, 2, 3, 4) == (1, 2)
+    assert reason_not("mine", pairs()) == reason_not("mine", table(**NUMBERS)) == ""
+    check_severity("mine", 17.0)
+
+
+def test_a_users_corruption_may_say_what_ours_say(clean_registry):
+    @karat.corruption("mine", takes="table", needs=["dates"], range=(0, 3))
+    def mine(X, y, severity, rng):
+        return X, y
+
+    assert (mine.takes, mine.needs, mine.range) == (("table",), ("dates",), (0, 3))
+    assert reason_not("mine", texts()) == "it takes tables, not texts"
+    assert reason_not("mine", table(**NUMBERS)) == "there is no column of dates"
+    assert reason_not("mine", table(**DAYS)) == ""
+    with pytest.raises(DefinitionError, match="the severity 4 is not in 0 to 3"):
+        check_severity("mine", 4)
+
+
+def test_ours_with_another_parameter_says_what_ours_says(clean_registry, rng):
+    near = functools.partial(outliers, far=3.0)
+    karat.corruption("near")(near)
+    assert reason_not("near", table(**WORDS)) == "there is no column of numbers"
+    found = corruptions.get("near")(pd.DataFrame({"x": [0.0, 2.0]}), None, 1.0, rng())[0]
+    assert set((found["x"] - [0.0, 2.0]).abs()) == {3.0}
+
+
+def test_a_need_nobody_knows_is_a_mistake(clean_registry):
+    karat.corruption("mine", needs=("nmbers",))(lambda X, y, severity, rng: (X, y))
+    with pytest.raises(DefinitionError, match='"mine" cannot need "nmbers". Did you mean "numb'):
+        reason_not("mine", table(**NUMBERS))
+
+
+# -- what is handed in ----------------------------------------------------------------------
+
+
+def test_arrays_and_seeds_will_do():
+    corrupt = corruptions.get("noise_gaussian")
+    matrix = np.arange(12.0).reshape(6, 2)
+    found, y = corrupt(matrix, [0, 1] * 3, 0.5, 7)
+    assert isinstance(found, pd.DataFrame) and y.tolist() == [0, 1] * 3
+    again, _ = corrupt(pd.DataFrame(matrix), None, 0.5, np.random.default_rng(7))
+    pd.testing.assert_frame_equal(found, again)
+    usual, fixed = corrupt(matrix, None, 0.5)[0], corrupt(matrix, None, 0.5, 42)[0]
+    pd.testing.assert_frame_equal(usual, fixed)
+
+
+def test_unlike_lengths_and_strange_tables_are_told(rng):
+    corrupt = corruptions.get("missingness_mcar")
+    with pytest.raises(DataError, match="3 rows in X and 2 answers in y"):
+        corrupt(pd.DataFrame({"x": [1, 2, 3]}), [0, 1], 0.5, rng())
+    with pytest.raises(DataError, match="X is a table or a series, not list"):
+        corrupt([1, 2], None, 0.5, rng())
+
+
+def test_severity_zero_asks_for_nothing(clean_registry, rng):
+    @corrupts("never", needs=("dates",))
+    def never(X, y, severity, rng):
+        """Be asked."""
+        raise AssertionError
+
+    X = pd.DataFrame({"x": [1]})
+    found, y = never(X, None, 0, rng())
+    assert found is not X and found.equals(X) and y is None
+    with pytest.raises(DefinitionError, match="corruption never: there is no column of dates"):
+        never(X, None, 0.1, rng())
