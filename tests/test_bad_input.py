@@ -257,3 +257,134 @@ def test_a_broken_encoder_is_a_failed_row_and_the_others_run(ask, tmp_path, name
             assert "Traceback" in (path / "logs" / "t" / f"{fold}.txt").read_text()
     (onehot,) = (karat.Run.open(path) for path in Path("results").glob("onehot.*"))
     assert onehot.results()["status"].tolist() == ["ok", "ok"]
+
+
+# -- searches and rankings ------------------------------------------------------------------
+
+SEARCHES = {
+    "ranking": "extends: ranking",
+    "supervised-ranking": "extends: supervised-ranking",
+    "row-search": "extends: row-search",
+    "text-search": "extends: text-search\n    ask: {conditions: [numeric], most: 0.2}",
+}
+
+
+def searching(kind: str, **dataset: str) -> str:
+    """Return the YAML of a task that ranks, about the table of these tests."""
+    given = {"path": "data.csv", "target": "y", "kind": "classes", **dataset}
+    about = ", ".join(f"{key}: {value}" for key, value in given.items() if value)
+    return f"tasks:\n  t:\n    {SEARCHES[kind]}\n    dataset: {{{about}}}\n"
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_a_search_that_is_right_runs(ask, kind):
+    model = "tfidf" if kind == "text-search" else "onehot"
+    assert ask(searching(kind), model=model)[0] == 0
+    (run,) = map(karat.Run.open, Path("results").iterdir())
+    results = run.results()
+    assert results["status"].tolist() == ["ok"] * 5
+    assert results["result"].between(0, 1).all()
+
+
+@pytest.mark.parametrize("name", ["few", "hole", "flat", "infinite"])
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_a_broken_encoder_fails_in_searches_too(ask, tmp_path, kind, name):
+    Path(tmp_path, "broken_encoder.py").write_text(
+        "import numpy as np\nclass Broken:\n    def fit(self, items, y=None): return self\n"
+        f"    def transform(self, items): return {ENCODERS[name]}\n"
+    )
+    sys.modules.pop("broken_encoder", None)
+    code, lines = ask(searching(kind), model="broken_encoder:Broken", more=["-c", "test"])
+    told = [line for line in lines if "✗" in line]
+    assert code == 1 and len(told) == 2
+    assert all(SAID[name] in line for line in told)
+    (run,) = map(karat.Run.open, Path("results").iterdir())
+    assert run.results()["status"].tolist() == ["failed", "failed"]
+
+
+def test_an_encoder_of_another_width_for_test_queries_is_told(ask, tmp_path):
+    Path(tmp_path, "broken_encoder.py").write_text(
+        "import numpy as np\nclass Broken:\n    def fit(self, items, y=None): return self\n"
+        f"    def transform(self, items): return {ENCODERS['width']}\n"
+    )
+    sys.modules.pop("broken_encoder", None)
+    for kind in ("supervised-ranking", "row-search"):
+        code, lines = ask(searching(kind), model="broken_encoder:Broken", more=["-c", "test"])
+        told = [line for line in lines if "✗" in line]
+        assert code == 1 and len(told) == 2 and all(SAID["width"] in line for line in told)
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ({"target": "yy"}, ': tasks.t.dataset.target: "yy" is not a column. Did you mean "y"?'),
+        ({"target": ""}, 'say which column holds the answers: "target: NAME".'),
+        ({"drop": "[z]"}, '"z" is not a column. It has: x, y'),
+        ({"group": "z"}, '"z" is not a column. It has: x, y'),
+        ({"part": "z"}, '"z" is not a column. It has: x, y'),
+        ({"fields": "[z]"}, '"z" is not a column. It has: x, y'),
+    ],
+    ids=["target", "no target", "drop", "group", "part", "fields"],
+)
+def test_columns_that_are_not_there(ask, kind, given, said):
+    (message,) = refused(ask(searching(kind, **given)))
+    assert said in message and message.startswith("my.yaml:")
+
+
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("ask: {use: partial-row}", 'there is no asker "partial-row". Did you mean "partial-rows"'),
+        ("ask: {keeps: 0.5}", 'ask "partial-rows" has no parameter "keeps". Did you mean "keep"?'),
+        ("ask: {keep: 0}", "ask: partial-rows: keep is above 0 and at most 1, not 0."),
+        ("ask: {queries: 0.5}", "ask: partial-rows: queries is a whole number of 1 or more, not"),
+        ("ask: 5", "tasks.t.ask: must be a name or a mapping with use"),
+        ("aks: {keep: 1}", 'my.yaml:5: tasks.t.aks: unknown key. Did you mean "ask"?'),
+        ("probe: {use: nearest, queries: inside}", 'queries is "among" or "apart", not "inside"'),
+        ("probe: {use: same-class, queries: 0}", "queries is a whole number of 1 or more, not 0"),
+        ("split: {use: all, share: 2}", "all: share is above 0 and at most 1, not 2."),
+        ("split: {use: holdout, test: 0.5, test_rows: 3}", "holdout: say test or test_rows, not b"),
+        ("metrics: [acc]", "the metric acc needs classes, and t partial-rows under the probe near"),
+        ('metrics: ["mrr@0"]', "mrr@0"),
+    ],
+)
+def test_mistakes_in_how_it_is_asked(ask, line, said):
+    (message,) = refused(ask(searching("row-search") + f"    {line}\n"))
+    assert said in message
+
+
+@pytest.mark.parametrize(
+    "kind, line, said",
+    [
+        ("ranking", "probe: {use: nearest}", "whose truth is an item; t has 1 fields and classes"),
+        ("row-search", "probe: {use: same-class}", "whose truth is a class; t partial-rows has 1"),
+    ],
+)
+def test_a_probe_for_other_questions_is_told(ask, kind, line, said):
+    code, lines = ask(searching(kind) + f"    {line}\n", more=["-c", "test"])
+    told = [line for line in lines if "✗" in line]
+    assert code == 1 and len(told) == 2 and all(said in line for line in told)
+
+
+# -- a label that only the test side has ----------------------------------------------------
+
+RARE = GOOD + "20,rare\n"
+
+
+def test_a_label_seen_only_in_test_is_wrong_in_classes_and_not_asked_for_in_rankings(ask):
+    yaml = TASK.format(target="y") + searching("supervised-ranking").replace("tasks:\n  t:", "  s:")
+    suite = yaml + "suites:\n  both: {tasks: [t, s]}\n"
+    assert ask(suite, RARE, "both")[0] == 0
+    (run,) = map(karat.Run.open, Path("results").iterdir())
+    assert run.results()["status"].tolist() == ["ok"] * 10
+    records = [record for record in run.records() if record["task"] == "s"]
+    told = [record["notes"] for record in records if record["notes"]]
+    (notes,) = told  # one fold tests the only row of its class
+    assert notes[0].startswith("1 of ") and notes[0].endswith("class to find; not asked.")
+    asked = [set(run.predictions("s", fold).group) for fold in range(5)]
+    assert "20" not in set().union(*asked) and len(set().union(*asked)) == 20
+    tested = [run.predictions("t", fold) for fold in range(5)]
+    (rare,) = [p for p in tested if "rare" in p.truth.tolist()]
+    assert rare.predictions[rare.truth == "rare"].tolist() != ["rare"]
+    assert rare.classes == ("high", "low", "rare")

@@ -14,6 +14,8 @@ from karat import registry
 from karat.catalogue import Catalogue
 from karat.dataset import Dataset
 from karat.errors import DataError, DefinitionError
+from karat.metrics.base import get_metric
+from karat.models.out_of_fold import OutOfFold
 from karat.models.tables import OneHotTable
 
 
@@ -104,6 +106,49 @@ def test_an_unknown_parameter_is_told(defined):
     catalogue = defined("models: {sparse: {extends: onehot, params: {min_freq: 0.5}}}")
     with pytest.raises(DefinitionError, match='no parameter "min_freq".*Did you mean "min_freque'):
         catalogue.model("sparse")
+
+
+def test_an_encoder_may_be_asked_for_out_of_fold(defined):
+    catalogue = defined("""
+models:
+  plain: {use: "karat.models.forests:ForestScores", params: {trees: 20}}
+  held: {extends: plain, out_of_fold: 3}
+""")
+    held = catalogue.model("held")
+    assert isinstance(held.prototype, OutOfFold) and held.prototype.folds == 3
+    assert held.params == {"trees": 20, "out_of_fold": 3} and held.takes == ("table",)
+    assert held.role == "encoder" and not held.stateless
+    # a forest knows the rows it was fitted on, and out of fold it does not
+    rng = np.random.default_rng(0)
+    table, truth = pd.DataFrame({"x": rng.normal(size=200)}), rng.choice(["a", "b"], size=200)
+    right = {}
+    for name in ("plain", "held"):
+        encoder = catalogue.model(name).fresh(0, "classes")
+        scores = np.asarray(encoder.fit_transform(table, truth))
+        right[name] = np.mean((scores[:, 1] > scores[:, 0]) == (truth == "b"))
+    assert right["plain"] > 0.9 and 0.35 < right["held"] < 0.65
+
+
+@pytest.mark.parametrize(
+    ("use", "said"),
+    [
+        ("karat.models.random:RandomEncoder", "is for encoders that learn; it learns nothing"),
+        ("sklearn.linear_model:LogisticRegression", "is for encoders that learn; it predicts"),
+        ("karat.models.encodings:OneHotPca", "needs dimensions that mean the same in every fit"),
+    ],
+)
+def test_what_cannot_be_had_out_of_fold_is_told(defined, use, said):
+    catalogue = defined(f'models: {{held: {{use: "{use}", out_of_fold: 3}}}}')
+    with pytest.raises(DefinitionError, match=f'model "held": out_of_fold {said}'):
+        catalogue.model("held")
+
+
+def test_out_of_fold_waits_for_what_is_not_installed(defined):
+    catalogue = defined("""
+models:
+  held: {use: "no_such_module:Encoder", requires: [no_such_module], out_of_fold: 3}
+""")
+    assert "no_such_module is not installed" in catalogue.model("held").unavailable
 
 
 def test_a_pattern_is_no_model(here):
@@ -234,6 +279,35 @@ def test_a_task_is_a_suite_of_one(here):
     assert suite.tasks[0].metrics[0] == "rmse"
     with pytest.raises(DefinitionError, match='no suite "diabetis". Did you mean "diabetes"'):
         Catalogue().suite("diabetis")
+
+
+def test_a_task_may_ask_otherwise(here):
+    task = Catalogue().task("wine-text-search-mixed")
+    assert task.ask == {"use": "text-queries", "queries": 200, "conditions": ["mixed"]}
+    assert task.probe == {"use": "nearest", "queries": "apart"}
+    assert Catalogue().task("diabetes").ask is None
+
+
+#: what stands in the suites of tables, links, searches and curves
+TABEB = ("tabeb", "tabeb-links", "tabeb-text-search", "tabeb-curves")
+
+
+@pytest.mark.parametrize("name", TABEB)
+def test_the_tasks_of_tables_are_split_more_than_once(here, name):
+    suite = Catalogue().suite(name)
+    for task in suite:
+        assert task.split.get("folds", 1) * task.split.get("repeats", 1) >= 5, task.name
+        assert all(get_metric(metric) for metric in task.metrics)
+        assert task.probe["use"] in registry.probes and task.split["use"] in registry.splitters
+    assert all(Catalogue().model(model) for model in suite.models)
+
+
+def test_a_learning_curve_differs_in_its_train_rows_alone(here):
+    sizes = (16, 32, 64, 128, 256, 512, 1024)
+    tasks = [Catalogue().task(f"wine-pl-{size}") for size in sizes]
+    assert [task.split["train_rows"] for task in tasks] == list(sizes)
+    others = [{**task.split, "train_rows": None} for task in tasks]
+    assert all(each == others[0] for each in others) and others[0]["test_rows"] == 1000
 
 
 def test_a_pattern_is_no_task(here):

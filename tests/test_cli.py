@@ -13,9 +13,11 @@ import textwrap
 import time
 from pathlib import Path
 
+import pandas as pd
 import psutil
 import pytest
 
+from karat import Dataset, Task, evaluate
 from karat.cli import karat as group
 from karat.results.run import Run
 
@@ -277,6 +279,102 @@ def test_boards_of_folders_globs_and_runs(cli, here):
             "onehot",
             "dummy",
         ]
+
+
+class Broken:
+    def transform(self, items):
+        raise ValueError("out of order")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Runs of three models on two tasks; one fails everywhere, none takes the texts."""
+    frame = pd.read_csv(io.StringIO(TABLE))
+    halves = Dataset.from_table(frame, target="y", name="halves")
+    texts = Dataset.from_columns(frame.astype(str), ["x"], "y", name="texts")
+    tasks = [Task(data.name, data, metrics=["acc", "logloss"]) for data in (halves, texts)]
+    models = {"onehot": "onehot", "dummy": "dummy", "broken": Broken()}
+    output = tmp_path_factory.mktemp("results")
+    evaluate(models, tasks, output=output, folds=0, cache=False)
+    return output
+
+
+def board(cli, *options):
+    said = cli("leaderboard", *options, "--format", "csv")
+    assert (said.code, said.err) == (0, "")
+    return list(csv.DictReader(io.StringIO(said.out)))
+
+
+def test_views_rules_and_orders_of_a_board(cli, results):
+    rows = board(cli, results, "--by", "task", "--normalise", "range")
+    halves = {row["model"]: row for row in rows if row["task"] == "halves"}
+    assert [halves[m]["status"] for m in ("onehot", "dummy", "broken")] == ["ok", "ok", "failed"]
+    assert [float(halves[m]["rank"]) for m in ("onehot", "dummy", "broken")] == [1, 2, 3]
+    assert [float(halves[m]["normalised"]) for m in ("onehot", "dummy", "broken")] == [1, 0, 0]
+    kinds = board(cli, results, "--by", "kind", "--sort", "model")
+    assert [row["model"] for row in kinds] == ["broken", "dummy", "onehot"] * (len(kinds) // 3)
+    ranks = {
+        row["model"]: row["rank"] for row in board(cli, results, "--missing", "baseline:dummy")
+    }
+    assert ranks["broken"] == ranks["dummy"]
+    assert board(cli, results, "--sort", "model")[0]["model"] == "broken"
+    assert float(board(cli, results, "--sort", "score")[0]["score"]) == 1
+
+
+def test_another_metric_on_the_command_line(cli, results):
+    (first, *_) = board(cli, results, "--by", "task", "--metric", "halves=logloss")
+    assert (first["model"], first["metric"]) == ("onehot", "logloss")
+
+
+@pytest.mark.parametrize("shape", ["markdown", "latex", "table"])
+def test_the_board_for_documents(cli, results, shape):
+    said = cli("leaderboard", results, "--format", shape)
+    assert (said.code, said.err) == (0, "")
+    sign = {"markdown": "| ---: |", "latex": r"\\begin{tabular}", "table": " rank "}[shape]
+    assert re.search(sign, said.out)
+    assert "failed" in said.out
+
+
+def test_a_run_prints_its_board_in_any_format(cli, here):
+    said = cli("run", "mine", *DEFINED, "-c", "one", "-w", 1, "--format", "markdown", "-q")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith("1 model by mean rank over 0 of 2 tasks, 1 is best.")
+    assert said.out.count("Seed 42.") == 1
+    said = cli("run", "mine", *DEFINED, "-c", "one", "-w", 1, "--format", "table")
+    assert " next    karat leaderboard" in said.err
+
+
+@pytest.mark.parametrize(
+    "options, first",
+    [
+        (["--format", "csv", "--json"], "["),
+        (["--json", "--format", "csv"], "m"),
+        (["--csv"], "m"),
+        (["--json"], "["),
+    ],
+)
+def test_the_last_of_several_formats_counts(cli, results, options, first):
+    assert cli("leaderboard", results, *options).out[0] == first
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (["--sort", "secnds"], 'sort: the board has no column "secnds". Did you mean "seconds"?'),
+        (["--missing", "exlude"], 'Did you mean "exclude"?'),
+        (["--missing", "baseline:dumy"], 'Did you mean "dummy"?'),
+        (["--normalise", "baseline:x"], 'normalise: the board has no model "x".'),
+        (["--metric", "halves"], '--metric is TASK=METRIC, not "halves".'),
+        (["--metric", "halves=ac"], 'Did you mean "acc"?'),
+        (["--by", "taks"], "'taks' is not one of 'task', 'kind', 'dataset'"),
+        (["--format", "html"], "'html' is not one of"),
+    ],
+)
+def test_wrong_options_of_a_board_are_exit_code_2(cli, results, options, said):
+    ended = cli("leaderboard", results, *options)
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+    assert "Traceback" not in ended.err
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,10 @@ import pandas as pd
 import pytest
 
 from karat import registry
+from karat.asks.base import ask
 from karat.catalogue import Catalogue
 from karat.checks import check_corruption, check_metric, check_model
+from karat.corruptions.view import doses
 from karat.data.load import DataSpec
 from karat.dataset import Dataset
 from karat.definitions.loader import Definitions
@@ -237,6 +239,18 @@ def assert_all_pairs(probe, data, known) -> None:
         probe.unanswered(data)
 
 
+def assert_lists(probe, data, known) -> None:
+    """Rows that stand for the answers of a query: all of its class, each at a place of its own."""
+    answers = probe.answer(data, known)
+    for query in set(answers.group):
+        places = answers.rank[answers.group == query]
+        assert len(set(places)) == len(places) and places.min() >= 1
+        assert (places <= answers.candidates[answers.group == query]).all()
+    assert answers.to_csv() == probe.answer(data, known).to_csv()
+    with pytest.raises(DefinitionError, match="missing: ignore"):
+        probe.unanswered(data)
+
+
 @pytest.mark.parametrize("name", builtin(registry.probes))
 def test_probe(name):
     answered = 0
@@ -251,6 +265,10 @@ def test_probe(name):
         probe.fit(data, known)
         if probe.answer(data, known).weight is not None:
             assert_all_pairs(probe, data, known)
+            answered += 1
+            continue
+        if not getattr(probe, "one_answer_each", True):
+            assert_lists(probe, data, known)
             answered += 1
             continue
         answers, lost = probe.answer(data, known), probe.unanswered(data)
@@ -340,6 +358,37 @@ def test_reader_refuses_an_option_it_does_not_know(name, files):
             registry.readers.get(name)(path, spec)
 
 
+# -- askers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", builtin(registry.askers))
+def test_asker(name):
+    """It makes questions that can be answered and split, the same by the same seed alone."""
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame(
+        {
+            "size": rng.normal(size=90).round(2),
+            "count": np.where(rng.random(90) < 0.1, np.nan, rng.integers(0, 60, 90)),
+            "colour": rng.choice(["red", "green", None], 90),
+            "{brace} 'quote'": rng.choice([f"{{{i}}}" for i in range(25)], 90),
+            "y": rng.random(90),
+        }
+    )
+    data = Dataset.from_table(table, "y", name="rows", kind="numbers")
+    mark = data.fingerprint
+    one, again, other = (ask(data, {"use": name}, seed) for seed in (3, 3, 4))
+    assert one.fingerprint == again.fingerprint != other.fingerprint
+    assert len(one) > 20 and one.truth is not None and one.name.startswith("rows ")
+    assert len(split(one, {"use": "kfold"}, 0)) == 5
+    vars(data).pop("fingerprint")
+    assert data.fingerprint == mark
+    texts = singles("classes")
+    try:
+        assert isinstance(ask(texts, {"use": name}, 3), Dataset)
+    except DefinitionError as error:
+        assert "takes the rows of a table" in str(error)
+
+
 # -- data sets ------------------------------------------------------------------------------
 
 
@@ -378,6 +427,7 @@ CONTRACTS = {
     "composer": test_composer,
     "probe": test_probe,
     "reader": test_reader,
+    "asker": test_asker,
 }
 
 
@@ -433,11 +483,13 @@ def test_task_definition(name):
         get_metric(metric)
     probe, how = definition["probe"], definition["split"]
     assert probe["use"] in registry.probes and how["use"] in registry.splitters
+    assert definition["ask"] is None or definition["ask"]["use"] in registry.askers
     head = probe.get("head")
     head = head["use"] if isinstance(head, dict) else head
     assert head is None or head in registry.heads
     assert probe.get("compose") is None or probe["compose"] in registry.composers
-    assert set(definition["corruptions"]) <= set(registry.corruptions)
+    parts = {part for name in definition["corruptions"] for part, _ in doses(name)}
+    assert parts <= set(registry.corruptions)
     if isinstance(definition["dataset"], str):
         assert definition["dataset"] in DEFINITIONS.names("datasets")
     assert Catalogue().task(name).name == name

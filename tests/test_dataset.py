@@ -303,6 +303,52 @@ def test_a_sample_keeps_all_candidates_of_an_answer():
     assert len(data.sample(1, np.random.default_rng(0)).items) == 4
 
 
+def lookups():
+    """Two of five items are asked about: a has the answers c and d, b has the answer c."""
+    frame = pd.DataFrame({"q": list("aab"), "y": list("cdc")})
+    data = Dataset.from_columns(frame, ["q"], "y", kind="items", modality="entity")
+    items = pd.concat([data.items, pd.Series({"e": "e"})])
+    return replace(data, items=items)
+
+
+def test_a_part_knows_whom_the_others_ask_about():
+    data = lookups()
+    names = data.items.index
+    first, last = data.take(np.array([0, 1])), data.take(np.array([2]))
+    for each in (data, first, last, first.blind(), last.take(np.array([0]))):
+        assert names[each.asked()].tolist() == ["a", "b"]
+    assert names[data.sample(1, np.random.default_rng(0)).asked()].tolist() == ["a", "b"]
+    # elsewhere the answers are no items, and a part asks about its own
+    table = Dataset.from_table(pd.DataFrame({"x": [1, 2, 3], "y": list("pqp")}), "y")
+    assert table.take(np.array([0, 2])).asked().tolist() == [0, 2]
+
+
+def test_an_encoder_may_learn_from_all_but_the_queries_of_others():
+    data = lookups()
+    names = data.items.index
+    first, last = data.take(np.array([0, 1])), data.take(np.array([2]))
+    assert set(names[data.learnable()]) == set("abcde")
+    assert set(names[first.learnable()]) == set("acde")
+    assert set(names[last.learnable()]) == set("bcde")
+    assert set(names[last.mentioned()]) == set("abcde")  # what is embedded in the end
+    # an item that is a query there and an answer here is known here
+    chain = pd.DataFrame({"q": list("ab"), "y": list("bc")})
+    linked = Dataset.from_columns(chain, ["q"], "y", kind="items", modality="entity")
+    assert set(linked.items.index[linked.take(np.array([0])).learnable()]) == set("abc")
+    assert set(linked.items.index[linked.take(np.array([1])).learnable()]) == set("bc")
+    table = Dataset.from_table(pd.DataFrame({"x": [1, 2, 3], "y": list("pqp")}), "y")
+    assert table.take(np.array([2, 0])).learnable().tolist() == [0, 2]
+
+
+def test_who_else_asks_is_part_of_the_fingerprint():
+    data = lookups()
+    part = data.take(np.array([0, 1]))
+    alone = replace(part)  # the same questions, but b is no query any more
+    assert alone.asked().tolist() != part.asked().tolist()
+    assert alone.fingerprint != part.fingerprint
+    assert data.take(np.arange(3)).fingerprint == data.fingerprint
+
+
 def test_everything_a_score_depends_on_changes_the_fingerprint():
     data = entities(group=["g", "g", "h"])
     bags = pd.DataFrame(

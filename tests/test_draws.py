@@ -76,3 +76,29 @@ def test_whole_groups_show_every_class_where_that_fits():
 def test_fewer_rows_than_classes_is_a_plain_draw(wanted):
     classes = np.array(list("abcdabcd"))
     assert len(draw(8, wanted, rng(), classes)) == wanted
+
+
+@steady
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6)), min_size=2, max_size=30),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 9),
+)
+def test_a_nested_draw_contains_every_smaller_one(rows, by_class, by_group, seed):
+    classes = np.array([c for c, _ in rows]) if by_class else None
+    groups = np.array([g for _, g in rows]) if by_group else None
+    before: set[int] = set()
+    for wanted in range(1, len(rows) + 1):
+        drawn = draw(len(rows), wanted, rng(seed), classes, groups, nested=True)
+        assert before <= set(drawn) and len(drawn) == len(set(drawn))
+        before = set(drawn)
+        if groups is None:
+            assert len(drawn) == wanted
+            if classes is not None and wanted >= len(set(classes)):
+                assert set(classes[drawn]) == set(classes)
+        else:
+            inside = set(groups[drawn])
+            assert not inside & set(np.delete(groups, drawn))
+            assert len(drawn) <= wanted or len(inside) == 1
+    assert len(before) == len(rows)

@@ -9,6 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import karat
+from karat.asks.partial_rows import partial_rows
 from karat.dataset import Dataset
 from karat.errors import DefinitionError, MissingExtra, Unavailable
 from karat.models.adapters import adapt
@@ -90,6 +91,100 @@ def test_usual_metrics_of_numbers_scores_and_items(line):
     )
     asked = plan([Task("q", items, probe="analogy", split="all")]).tasks[0].task
     assert asked.metrics == ("hits@1", "hits@10", "mrr")
+
+
+def search(name="search", **changes):
+    """Make a task whose questions are made of the rows of a table."""
+    table = pd.DataFrame({"n": np.arange(60.0), "w": [f"w{i % 20}" for i in range(60)]})
+    data = Dataset.from_table(table.assign(y=table["n"] / 7), "y", name="sixty", kind="numbers")
+    given = {
+        "ask": {"use": "partial-rows", "queries": 10},
+        "probe": {"use": "nearest", "queries": "apart"},
+        "metrics": ["map"],
+        **changes,
+    }
+    return Task(name, data, **given)
+
+
+def test_questions_made_of_rows_are_planned_in_place_of_its_own():
+    planned = plan([search(max_rows=40)]).tasks[0]
+    assert planned.data.name == "sixty partial-rows" and planned.data.kind == "items"
+    assert len(planned.data.items) == 50  # forty rows, ten queries
+    assert len(set(planned.data.group)) == 10 and len(planned.folds) == 5
+    assert planned.twins == (0, len(planned.data))
+    again, other = (plan([search(max_rows=40)], seed=seed).tasks[0].data for seed in (42, 1))
+    assert again.fingerprint == planned.data.fingerprint != other.fingerprint
+
+
+@pytest.mark.parametrize(
+    "changes, metrics",
+    [
+        ({}, ("map", "mrr@10", "ndcg@10", "recall@10")),
+        ({"ask": "text-queries"}, ("map", "mrr@10", "ndcg@10", "recall@10")),
+    ],
+)
+def test_usual_metrics_of_lists(two_classes, changes, metrics):
+    text = adapt(lambda texts: np.ones((len(texts), 1)), "ones")
+    assert plan([search(metrics=[], **changes)], [text]).tasks[0].task.metrics == metrics
+    ranking = two_classes(metrics=[], probe="same-class", split="all")
+    assert plan([ranking]).tasks[0].task.metrics == metrics
+
+
+@pytest.mark.parametrize(
+    "changes, said",
+    [
+        ({"ask": "partial-row"}, 'there is no asker "partial-row". Did you mean "partial-rows"?'),
+        ({"ask": {"use": "partial-rows", "kep": 1}}, 'ask "partial-rows" has no parameter "kep".'),
+        (
+            {"ask": {"use": "partial-rows", "keep": 2}},
+            "ask: partial-rows: keep is above 0 and at most 1, not 2.",
+        ),
+        (
+            {"ask": {"use": "text-queries", "conditions": ["numerical"]}},
+            "ask: text-queries: conditions are some of numeric, categorical, mixed, not "
+            "['numerical'].",
+        ),
+    ],
+)
+def test_a_wrong_way_to_ask_is_told_with_its_task(changes, said):
+    (message,) = mistakes([search(**changes)])
+    assert message.startswith(f'task "search": {said}')
+
+
+def test_rows_that_cannot_be_asked_about_are_told(words):
+    (said,) = mistakes([words(ask="partial-rows")])
+    assert said == (
+        'task "words": ask: partial-rows takes the rows of a table; words has text items.'
+    )
+    (said,) = mistakes([search(ask={"use": "text-queries", "conditions": "mixed"}, max_rows=1)])
+    assert said.startswith("sixty: ask: text-queries: there is nothing to ask for in mixed cond")
+
+
+@pytest.mark.parametrize("probe", ["same-class", "duplicates"])
+def test_a_probe_without_an_answer_for_each_question_cannot_penalise(two_classes, probe):
+    given = {"probe": probe, "split": "all", "metrics": ["pr_auc" if probe[0] == "d" else "map"]}
+    assert plan([two_classes(**given)]).jobs
+    (said,) = mistakes([two_classes(**given, missing="penalise")])
+    assert said == (
+        f'task "halves": the probe {probe} has no answer for each question, so that it cannot '
+        f"penalise; say missing: ignore."
+    )
+
+
+def test_twins_are_counted_in_the_folds_that_run(two_classes):
+    table = pd.DataFrame({"x": [0, 1] * 10, "y": ["p", "q"] * 10})
+    data = Dataset.from_table(table, "y", name="two")
+    task = Task("t", data, split={"use": "kfold", "folds": 5}, metrics=["acc"])
+    assert plan([task]).tasks[0].twins == (20, 20)
+    assert plan([task], max_folds=2).tasks[0].twins == (8, 8)
+    assert plan([two_classes()]).tasks[0].twins == (0, 20)
+    blind = Task("b", data, probe="same-class", split="all", metrics=["map"])
+    assert plan([blind]).tasks[0].twins == (0, 0)
+
+
+def test_lists_have_no_labels_to_be_right_about(two_classes):
+    (said,) = mistakes([two_classes(probe="same-class", split="all", metrics=["acc"])])
+    assert said.startswith('task "halves": the metric acc needs classes, and halves under the pro')
 
 
 # -- declines -------------------------------------------------------------------------------
@@ -251,6 +346,25 @@ def test_another_model_fold_seed_or_data_is_another_job(two_classes):
         two_classes(), dataset=Dataset.from_table(table, "y", name="halves")
     )
     assert spec(changed) != first
+
+
+def test_other_questions_are_another_job():
+    first = spec(search())
+    assert spec(search()) == first
+    assert spec(search(ask={"use": "partial-rows", "queries": 11})) != first
+    assert spec(search(ask={"use": "partial-rows", "queries": 10, "keep": 0.9})) != first
+
+
+def test_an_asker_of_ones_own_is_part_of_the_job(clean_registry):
+    def register(count):
+        def mine(data, rng):
+            return partial_rows(data, rng, queries=count)
+
+        karat.asker("mine-alone")(mine)
+        return plan([search(ask="mine-alone")]).tasks[0].code
+
+    one, two = register(10), register(11)
+    assert one != two and register(10) == one
 
 
 def test_another_metric_of_the_same_name_is_another_job(two_classes, clean_registry):

@@ -7,6 +7,9 @@ import pytest
 from karat.dataset import Dataset
 from karat.errors import ContractError, Declined
 from karat.models.adapters import adapt
+from karat.probes.duplicates import Duplicates
+from karat.probes.nearest import Nearest
+from karat.probes.same_class import SameClass
 from karat.probes.similarity import Similarity
 from karat.probes.trained import Trained
 from karat.solve import Direct, Probed
@@ -93,6 +96,29 @@ def test_similarity_puts_unknown_pairs_last():
     solver.fit(pairs.blind())
     answers = solver.answer(pairs)
     assert answers.predictions.predictions.tolist() == [1.0, 0.0, -1.0]
+
+
+@pytest.mark.parametrize(
+    "probe", [SameClass(queries=9, random_state=0), Duplicates()], ids=["lists", "pairs"]
+)
+def test_answers_that_are_not_one_each_have_no_question(probe):
+    # "f" is unknown; of five items there are ten pairs, and lists of two and one answers
+    known = {k: v for k, v in zip("abcde", (0.0, 1.0, 2.0, 4.0, 8.0), strict=True)}
+    solver = probed(known, probe=probe)
+    solver.fit(DATA.blind())
+    answers = solver.answer(DATA)
+    assert answers.missing == ["f"] and answers.coverage == pytest.approx(5 / 6)
+    assert answers.predictions.question is None
+
+
+def test_answers_of_a_search_keep_the_place_of_their_questions():
+    frame = pd.DataFrame({"q": list("aab"), "y": list("cdc")})
+    data = Dataset.from_columns(frame, ["q"], "y", kind="items", modality="entity")
+    solver = probed({"a": 0, "b": 1, "c": 2}, probe=Nearest())
+    solver.fit(data.blind())
+    answers = solver.answer(data)
+    assert answers.predictions.question.tolist() == [0, 2]
+    assert answers.predictions.truth.tolist() == ["c", "c"]
 
 
 class Width:

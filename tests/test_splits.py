@@ -272,6 +272,13 @@ def test_groups_are_held_out_whole():
         ({"train_rows": 60}, "cannot train on 60 of 60 questions"),
         ({"test": 0.999}, "cannot train on 0 of 60"),
         ({"repeats": "two"}, "repeats is a whole number"),
+        ({"test": True}, "not True"),
+        ({"test_rows": 0}, "test_rows is a whole number of 1 or more, not 0"),
+        ({"test_rows": 60}, "cannot train on 0 of 60 questions and test 60."),
+        ({"test_rows": 99}, "cannot train on 0 of 60 questions and test 99."),
+        ({"test_rows": 20, "train_rows": 41}, "cannot train on 41 of 60 questions and test 20."),
+        ({"test": 0.3, "train_rows": 5}, "say test or train_rows, not both"),
+        ({"test": 0.3, "test_rows": 5}, "say test or test_rows, not both"),
     ],
 )
 def test_a_holdout_that_cannot_be_made_says_why(how, said):
@@ -285,12 +292,116 @@ def test_one_group_cannot_be_held_out():
         split(classes(["a", "b"] * 5, ["g"] * 10), {"use": "holdout"}, 0)
 
 
+def test_a_number_of_rows_is_held_out_and_the_rest_trains():
+    for fold in split(classes(LABELS), {"use": "holdout", "test_rows": 12, "repeats": 3}, 0):
+        assert [(classes(LABELS).truth[fold.test] == c).sum() for c in "abc"] == [6, 4, 2]
+        assert np.array_equal(np.sort(np.concatenate([fold.train, fold.test])), np.arange(60))
+    # four rows a group: 14 rows are three groups, and all the others train
+    data = classes(LABELS, GROUPS)
+    (fold,) = split(data, {"use": "holdout", "test_rows": 14}, 0)
+    assert (len(fold.test), len(fold.train)) == (12, 48)
+
+
+def curve(data, sizes, seed, **how):
+    """The folds of a learning curve, by their number of train rows."""
+    given = {"use": "holdout", "repeats": 2, **how}
+    return [split(data, {**given, "train_rows": size}, seed) for size in sizes]
+
+
+@steady
+@given(
+    st.integers(1, 6),
+    st.one_of(st.none(), st.integers(2, 20)),
+    st.integers(1, 40),
+    st.lists(st.integers(1, 80), min_size=2, max_size=5, unique=True),
+    st.integers(0, 99),
+)
+def test_a_learning_curve_tests_the_same_rows_and_only_adds_train_rows(
+    labels, groups, test_rows, sizes, seed
+):
+    rng = np.random.default_rng(seed)
+    truth = [f"c{i}" for i in rng.integers(0, labels + 1, size=120)]
+    data = classes([*truth, "c0", "c1"], None if groups is None else rng.integers(groups, size=122))
+    found = curve(data, sorted(sizes), seed, test_rows=test_rows)
+    assert len({tuple(map(tuple, (fold.test for fold in folds))) for folds in found}) == 1
+    for repeat in (0, 1):
+        before: set[int] = set()
+        for size, folds in zip(sorted(sizes), found, strict=True):
+            fold = folds[repeat]
+            train, test = set(fold.train), set(fold.test)
+            assert before <= train and not train & test
+            before = train
+            if groups is None:
+                assert (len(train), len(test)) == (size, test_rows)
+                if size >= len(set(data.truth)):
+                    left = set(data.truth[np.setdiff1d(np.arange(122), fold.test)])
+                    assert set(data.truth[fold.train]) == left
+            else:
+                inside, outside = (set(data.group[list(side)]) for side in (train, test))
+                assert not inside & outside
+                # groups are whole: none is cut by what was left out
+                rest = set(range(122)) - train
+                assert not inside & set(data.group[list(rest)])
+                assert len(train) <= size or len(inside) == 1
+
+
+def test_the_repeats_of_a_learning_curve_differ():
+    one, two = curve(numbers(60), [10], 0, test_rows=20)[0]
+    assert set(one.test) != set(two.test) and set(one.train) != set(two.train)
+
+
+def test_one_group_cannot_be_cut_for_a_learning_curve():
+    data = classes(["a", "b"] * 5, ["g"] * 10)
+    with pytest.raises(DataError, match="leaves 0 questions to train on and 10 to test"):
+        split(data, {"use": "holdout", "test_rows": 4, "train_rows": 3}, 0)
+
+
 # -- all and fixed --------------------------------------------------------------------------
 
 
 def test_all_trains_and_tests_on_everything():
     (fold,) = split(classes(LABELS), {"use": "all"}, 0)
     assert fold.train.tolist() == fold.test.tolist() == list(range(60))
+    made = split(classes(LABELS), {"use": "all", "repeats": 3}, 0)
+    assert [fold.repeat for fold in made] == [0, 1, 2]
+    assert all(fold.train.tolist() == fold.test.tolist() == list(range(60)) for fold in made)
+
+
+def test_all_draws_a_share_anew_each_repeat():
+    data = classes(LABELS)
+    made = split(data, {"use": "all", "repeats": 4, "share": 0.8}, 0)
+    assert len({tuple(fold.test) for fold in made}) == 4
+    for fold in made:
+        assert fold.train.tolist() == fold.test.tolist()
+        assert [(data.truth[fold.test] == c).sum() for c in "abc"] == [24, 16, 8]
+    assert same(made[:2], split(data, {"use": "all", "repeats": 2, "share": 0.8}, 0))
+    assert not same(made, split(data, {"use": "all", "repeats": 4, "share": 0.8}, 1))
+
+
+def test_all_takes_whole_groups():
+    # as many classes as groups, as duplicates have them
+    things = np.repeat([f"t{i}" for i in range(20)], 3)
+    data = classes(things, things)
+    for fold in split(data, {"use": "all", "repeats": 3, "share": 0.5}, 0):
+        counts = np.unique(data.truth[fold.test], return_counts=True)[1]
+        assert counts.tolist() == [3] * 10
+
+
+def test_all_draws_at_least_one_row():
+    (fold,) = split(numbers(10), {"use": "all", "share": 0.01}, 0)
+    assert len(fold.test) == 1
+
+
+@pytest.mark.parametrize("share", [0, 1.1, -0.5, True, "half", None])
+def test_a_share_that_is_none(share):
+    with pytest.raises(DefinitionError, match="all: share is above 0 and at most 1, not"):
+        split(classes(LABELS), {"use": "all", "share": share}, 0)
+
+
+@pytest.mark.parametrize("repeats", [0, 1.5, True])
+def test_all_is_repeated_a_whole_number_of_times(repeats):
+    with pytest.raises(DefinitionError, match="all: repeats is a whole number of 1 or more"):
+        split(classes(LABELS), {"use": "all", "repeats": repeats}, 0)
 
 
 def test_fixed_uses_the_parts_that_came_with_the_data():

@@ -19,6 +19,7 @@ _PUBLIC = {
     "StatelessEncoder": "karat.models.base",
     "Suite": "karat.task",
     "Task": "karat.task",
+    "asker": "karat.registry",
     "composer": "karat.registry",
     "corruption": "karat.registry",
     "dataset": "karat.registry",
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from karat.models.base import StatelessEncoder as StatelessEncoder
     from karat.predictions import Predictions as Predictions
     from karat.progress import Progress as Progress
+    from karat.registry import asker as asker
     from karat.registry import composer as composer
     from karat.registry import corruption as corruption
     from karat.registry import dataset as dataset

@@ -149,13 +149,15 @@ class Catalogue:
             model = Model(name or key, None, role or "encoder")
         else:
             made = _made(f'model "{key}"', registry.models.get(definition["use"]), params)
+            if definition.get("out_of_fold"):
+                made = _out_of_fold(f'model "{key}"', made, definition["out_of_fold"])
             model = adapt(made, name or key, role)
         return dataclasses.replace(
             model,
             takes=tuple(definition["takes"]) if definition.get("takes") else model.takes,
             version=definition.get("version") or model.version,
-            params=dict(definition.get("params") or {}),
-            unavailable=missing,
+            params=_told_params(definition),
+            unavailable=missing or model.unavailable,
         )
 
     def _params(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
@@ -193,9 +195,27 @@ class Catalogue:
         definition = dict(self.definitions.get("tasks", name))
         if definition.get("abstract"):
             raise DefinitionError(f'the task "{name}" is only a pattern that others extend.')
-        fields = {field.name for field in dataclasses.fields(Task)}
-        given = {k: v for k, v in definition.items() if k in fields and v is not None}
-        return Task(**{**given, "name": name, "dataset": self._loader(name, definition["dataset"])})
+        return _task(name, definition, self._loader(name, definition["dataset"]))
+
+    def table_suite(self, path: str | Path, target: str, like: str | None = None) -> Suite:
+        """Return a suite of one task on a table of one's own, asked like a defined task.
+
+        ``like`` names a task or a pattern, or what stands before "-classification",
+        "-multiclass" and "-regression" in the names of three: the data choose. Without it the
+        task is plain classification or regression.
+        """
+        file = Path(path)
+        definition = {"path": str(file.absolute()), "target": target}
+        data = DatasetLoader(file.stem, definition, None, ("datasets", file.stem), {})()
+        many = "multiclass" if len(data.classes) > 2 else "classification"
+        kind = "regression" if data.kind == "numbers" else many
+        plain = {"classification": "binary-classification", "multiclass": "classification"}
+        known = self.definitions.names("tasks", abstract=True)
+        names = [like, f"{like}-{kind}"] if like else [plain.get(kind, kind)]
+        found = [name for name in names if name in known]
+        if not found:
+            raise unknown("task", str(like), known)
+        return Suite(file.stem, (_task(file.stem, self.definitions.get("tasks", found[0]), data),))
 
     def dataset(self, name: str) -> Any:
         """Return something to call that loads a data set by its name."""
@@ -218,6 +238,12 @@ class Catalogue:
         }
         folder = self.definitions.folder("tasks", task, "dataset", "path")
         return DatasetLoader(task, dataset, folder, ("tasks", task, "dataset"), origins)
+
+
+def _task(name: str, definition: Mapping[str, Any], dataset: Any) -> Task:
+    fields = {field.name for field in dataclasses.fields(Task)}
+    given = {k: v for k, v in definition.items() if k in fields and v is not None}
+    return Task(**{**given, "name": name, "dataset": dataset})
 
 
 def _import_file(file: Path) -> None:
@@ -252,6 +278,26 @@ def _made(what: str, part: Any, params: Mapping[str, Any]) -> Any:
         if any(p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in params for p in needed):
             return functools.partial(part, **params)
     return registry.build(what, part, params, {})
+
+
+def _told_params(definition: Mapping[str, Any]) -> dict[str, Any]:
+    folds = definition.get("out_of_fold")
+    return {**(definition.get("params") or {}), **({"out_of_fold": folds} if folds else {})}
+
+
+def _out_of_fold(what: str, made: Any, folds: int) -> Any:
+    """Return an encoder that embeds the train rows out of fold; refuse what cannot."""
+    from karat.models.out_of_fold import OutOfFold
+
+    model = adapt(made)
+    if model.role != "encoder" or model.stateless:
+        why = "predicts" if model.role != "encoder" else "learns nothing"
+        raise DefinitionError(f"{what}: out_of_fold is for encoders that learn; it {why}.")
+    if not getattr(model.prototype, "aligned", True):
+        raise DefinitionError(
+            f"{what}: out_of_fold needs dimensions that mean the same in every fit; leave it out."
+        )
+    return OutOfFold(model.prototype, folds=folds)
 
 
 def _installed(module: str) -> bool:

@@ -6,10 +6,6 @@ is left out, never counted as kept.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any
@@ -19,14 +15,12 @@ import numpy as np
 import pandas as pd
 
 from karat import registry
-from karat.corruptions.view import View, see
+from karat.corruptions.view import VECTORS, View, see
 from karat.dataset import MODALITIES, Dataset
-from karat.errors import MissingExtra
-from karat.execute import one_thread
-from karat.fingerprints import fingerprint
 from karat.metrics.base import NEEDS, Metric, get_metric, score
 from karat.models.base import Model, tags_of
 from karat.predictions import Predictions, as_text
+from karat.trials import Check, Trial, need, report, same
 
 SEED = 42
 #: how far a vector may move when other rows stand beside its item
@@ -34,16 +28,6 @@ TOLERANCE = 1e-5
 _MEND = 'Mend it, put a step before it that makes numbers of them, or set takes = ("text",).'
 _TYPES = {"classifier": "classes", "regressor": "numbers"}
 _PLURAL = {"table": "tables", "text": "texts", "entity": "entities"}
-
-
-@dataclass(frozen=True)
-class Check:
-    """One promise: whether it is kept and, if not, why and what to change."""
-
-    promise: str
-    kept: bool
-    why: str = ""
-    cure: str = ""
 
 
 def check_model(model: Model, modality: str | None = None) -> list[Check]:
@@ -71,7 +55,7 @@ def check_model(model: Model, modality: str | None = None) -> list[Check]:
         for taken, kind in product(modalities, answers):
             where = f"on {_PLURAL[taken]}" + (f", {kind}" if model.role == "predictor" else "")
             trials[where] = partial(_try_model, model, _sample(taken, kind))
-        checks += _report(trials, lambda trial: trial.ended)
+        checks += report(trials, lambda trial: trial.ended)
     return checks
 
 
@@ -89,101 +73,25 @@ def check_metric(name: str) -> list[Check]:
     if not trials:
         why = f"nothing meets all its needs: {', '.join(metric.needs)}."
         return [Check("can be met", False, why, "Take a need away.")]
-    return _report(trials, lambda trial: metric.needs or all(c.kept for c in trial.checks))
+    return report(trials, lambda trial: metric.needs or all(c.kept for c in trial.checks))
 
 
 def check_corruption(name: str) -> list[Check]:
-    """Return which promises a corruption keeps, on tables or texts or both."""
+    """Return which promises a corruption keeps, on tables, texts or vectors."""
+    if VECTORS in getattr(registry.corruptions.get(name), "takes", ()):
+        return report({"on vectors": partial(_try_blur, name)}, lambda trial: trial.ended)
     trials = {
         f"on {_PLURAL[taken]}": partial(_try_corruption, name, _sample(taken, "classes"))
         for taken in ("table", "text")
     }
-    return _report(trials, lambda trial: trial.ended)
-
-
-class _Broken(Exception):
-    """A promise is broken; the message says why."""
-
-
-def _need(kept: object, why: str) -> None:
-    if not kept:
-        raise _Broken(why)
-
-
-class _Trial:
-    """The promises tried on one kind of data, one after the other."""
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-        self.checks: list[Check] = []
-        self.ended = self.changed = self.drew = False
-
-    @contextmanager
-    def promise(self, text: str, cure: str, *, fatal: bool = False) -> Iterator[None]:
-        """Note whether what is done inside keeps a promise; a fatal break ends the trial."""
-        why = ""
-        try:
-            yield
-        except _Broken as broken:
-            why = str(broken)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # sys.exit, and the panics of libraries written in Rust
-            why = f"{type(error).__name__}: {error}"
-            cure = str(error).partition(": ")[2] if isinstance(error, MissingExtra) else cure
-        self.checks.append(Check(f"{self.where}: {text}", not why, why, cure if why else ""))
-        if why and fatal:
-            raise _Broken
-
-    @contextmanager
-    def watched(self, *given: Any) -> Iterator[None]:
-        """Note whether the data given or numpy's global generator are changed inside."""
-        marks, state = [_mark(each) for each in given], np.random.get_state()
-        yield
-        self.changed = marks != [_mark(each) for each in given]
-        self.drew = repr(state) != repr(np.random.get_state())
-        np.random.set_state(state)
-
-    def check_watched(self) -> None:
-        with self.promise("leaves what it is given as it is", "Change a copy of it."):
-            _need(not self.changed, "it was changed in place.")
-        with self.promise("leaves np.random alone", "Draw from np.random.default_rng(seed)."):
-            _need(not self.drew, "its state has moved on.")
-
-
-def _report(
-    trials: Mapping[str, Callable[[_Trial], None]], good: Callable[[_Trial], object]
-) -> list[Check]:
-    """Return the checks of all good trials, or else of the one that went furthest."""
-    tried, state = [_Trial(where) for where in trials], np.random.get_state()
-    with one_thread(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for trial, steps in zip(tried, trials.values(), strict=True):
-            with suppress(_Broken):
-                steps(trial)
-                trial.ended = True
-    np.random.set_state(state)
-    furthest = max(tried, key=lambda trial: sum(check.kept for check in trial.checks))
-    return [check for trial in filter(good, tried) for check in trial.checks] or furthest.checks
-
-
-def _mark(given: Any) -> str:
-    return str(given.tolist()) if isinstance(given, np.ndarray) else fingerprint(given)
-
-
-def _same(first: Sequence[np.ndarray], second: Sequence[np.ndarray], close: float = 0.0) -> None:
-    for a, b in zip(first, second, strict=True):
-        _need(a.shape == b.shape, f"the shapes are {a.shape} and {b.shape}.")
-        floats = a.dtype.kind == b.dtype.kind == "f"
-        equal = np.isclose(a, b, close, close, equal_nan=True) if floats else a == b
-        _need(equal.all(), f"{np.sum(~equal)} of {equal.size} values differ.")
+    return report(trials, lambda trial: trial.ended)
 
 
 def _sample(modality: str, kind: str) -> Dataset:
     """Return questions about 200 items, odd ones among them."""
     rng, i = np.random.default_rng(7), np.arange(200)
     weight = rng.normal(50.0, 10.0, 200)
-    words = [a + b for a in ("so", "mi", "ka", "re", "tu") for b in ("lar", "nde", "pi", "mo")]
+    words = [a + b for a in ("so", "mi", "ka", "re", "tu") for b in ("lar", "nde", "pi", "mó")]
     texts = [" ".join(rng.choice(words, size=3 + n % 5)) + f" w{n % 150}" for n in i]
     colour = rng.choice(["red", "green", "blue"], size=200).astype(object)
     colour[0], colour[5::11] = "violet", None  # row 0 tests: a value never seen in training
@@ -214,7 +122,7 @@ def _kinds(prototype: Any) -> list[str]:
     return [kind for name, kind in _TYPES.items() if name == says]
 
 
-def _try_model(model: Model, data: Dataset, trial: _Trial) -> None:
+def _try_model(model: Model, data: Dataset, trial: Trial) -> None:
     act, judge = (_embed, _try_vectors) if model.role == "encoder" else (_predict, _try_answers)
     if data.modality == "entity" and callable(getattr(model.prototype, "vocabulary", None)):
         with trial.promise("lists its ids", "Return (ids, matrix), each id once.", fatal=True):
@@ -235,21 +143,21 @@ def _try_model(model: Model, data: Dataset, trial: _Trial) -> None:
     with trial.promise("gives the same for the same seed", "Draw from random_state alone."):
         other = slice(-len(given[1]), None)  # what a copy learns here must not reach the next one
         act(model, data.kind, items[other], truth[other], given[2])
-        _same(first, act(model, data.kind, *given)[1])
+        same(first, act(model, data.kind, *given)[1])
     if not trial.checks[-1].kept:
         return  # what varies by itself cannot be compared any further
     with trial.promise("can be sent to a worker", "Let __getstate__ leave out what cannot."):
-        _same(first, act(cloudpickle.loads(cloudpickle.dumps(model)), data.kind, *given)[1])
+        same(first, act(cloudpickle.loads(cloudpickle.dumps(model)), data.kind, *given)[1])
     if act is _embed:
         with trial.promise("looks at each row alone", "Learn in fit, not in transform."):
             for rows in (slice(None, None, -2), slice(0, 1)):
                 alone = _array(fitted.transform(given[2].iloc[rows])).astype(float)
-                _same([first[1][rows].astype(float)], [alone], TOLERANCE)
+                same([first[1][rows].astype(float)], [alone], TOLERANCE)
 
 
 def _known(prototype: Any) -> Dataset:
     ids, matrix = prototype.vocabulary()
-    _need(len(set(ids)) == len(matrix), f"{len(set(ids))} ids for {len(matrix)} vectors.")
+    need(len(set(ids)) == len(matrix), f"{len(set(ids))} ids for {len(matrix)} vectors.")
     items = pd.Series("known", index=[*ids[:199], "an entity that nobody knows"])
     truth, asked = np.resize(["high", "low"], len(items)), pd.DataFrame({"item": items.index})
     return Dataset("sample", items, asked, truth, "classes", "entity")
@@ -272,22 +180,22 @@ def _embed(model: Model, kind: str, X: Any, y: Any, test: Any) -> tuple[Any, lis
 
 
 def _try_vectors(
-    trial: _Trial, fitted: Any, found: list[np.ndarray], X: Any, y: np.ndarray, test: Any
+    trial: Trial, fitted: Any, found: list[np.ndarray], X: Any, y: np.ndarray, test: Any
 ) -> None:
     with trial.promise("gives a matrix of finite numbers", "Return a 2-D array.", fatal=True):
         vectors = [values.astype(float) for values in found]
         shapes = [values.shape for values in vectors]
-        _need(all(len(shape) == 2 and shape[1] for shape in shapes), f"the shapes are {shapes}.")
-        _need(not any(np.isinf(values).any() for values in vectors), "some are infinite.")
+        need(all(len(shape) == 2 and shape[1] for shape in shapes), f"the shapes are {shapes}.")
+        need(not any(np.isinf(values).any() for values in vectors), "some are infinite.")
     with trial.promise("gives one row per item", "Return them in the order given.", fatal=True):
         for values, part in zip(vectors, (X, test), strict=True):
-            _need(len(values) == len(part), f"{len(values)} rows for {len(part)} items.")
+            need(len(values) == len(part), f"{len(values)} rows for {len(part)} items.")
     with trial.promise("gives NaN in whole rows only", "Fill NaN; a whole row means unknown."):
         shares = np.concatenate([np.isnan(values).mean(axis=1) for values in vectors])
-        _need(np.isin(shares, (0, 1)).all(), f"{np.sum(shares % 1 > 0)} rows are NaN in part.")
+        need(np.isin(shares, (0, 1)).all(), f"{np.sum(shares % 1 > 0)} rows are NaN in part.")
     with trial.promise("gives train and test items the same dimensions", "Fix them in fit."):
         (_, ours), (_, theirs) = (values.shape for values in vectors)
-        _need(ours == theirs, f"{ours} for train items, {theirs} for test items.")
+        need(ours == theirs, f"{ours} for train items, {theirs} for test items.")
 
 
 def _predict(model: Model, kind: str, X: Any, y: Any, test: Any) -> tuple[Any, list[np.ndarray]]:
@@ -299,27 +207,27 @@ def _predict(model: Model, kind: str, X: Any, y: Any, test: Any) -> tuple[Any, l
 
 
 def _try_answers(
-    trial: _Trial, fitted: Any, found: list[np.ndarray], X: Any, y: np.ndarray, test: Any
+    trial: Trial, fitted: Any, found: list[np.ndarray], X: Any, y: np.ndarray, test: Any
 ) -> None:
     rows, labels = len(test), as_text(y)
     with trial.promise("gives one answer per row", "Return a 1-D array.", fatal=True):
-        _need(found[0].size == rows == len(found[0]), f"{found[0].shape} for {rows} rows.")
+        need(found[0].size == rows == len(found[0]), f"{found[0].shape} for {rows} rows.")
     with trial.promise("answers with labels it was taught, or finite numbers", "Mend predict."):
         if y.dtype.kind == "f":
-            _need(np.isfinite(found[0].astype(float)).all(), "some are NaN or infinite.")
+            need(np.isfinite(found[0].astype(float)).all(), "some are NaN or infinite.")
         else:
             strange = sorted(set(as_text(found[0].ravel())) - set(labels))
-            _need(not strange, f"{strange[:3]} are none of them.")
+            need(not strange, f"{strange[:3]} are none of them.")
     for chances in found[1:]:
         with trial.promise("gives a probability per class of classes_", "Set classes_ in fit."):
             classes = as_text(getattr(fitted, "classes_", np.unique(labels)))
-            _need(set(classes) <= set(labels), f"{list(classes)} are not all labels.")
-            _need(chances.shape == (rows, len(classes)), f"the shape is {chances.shape}.")
+            need(set(classes) <= set(labels), f"{list(classes)} are not all labels.")
+            need(chances.shape == (rows, len(classes)), f"the shape is {chances.shape}.")
         with trial.promise("gives probabilities that sum to 1", "Divide each row by its sum."):
-            _need(np.allclose(chances.sum(axis=1), 1, atol=1e-3), f"{chances.sum(axis=1)[:3]}")
-            _need(chances.min() >= 0, "some are negative.")
+            need(np.allclose(chances.sum(axis=1), 1, atol=1e-3), f"{chances.sum(axis=1)[:3]}")
+            need(chances.min() >= 0, "some are negative.")
     with trial.promise("answers a single row", "Do not rely on other rows in predict."):
-        _need(len(fitted.predict(test.iloc[:1])) == 1, "there is not one answer.")
+        need(len(fitted.predict(test.iloc[:1])) == 1, "there is not one answer.")
 
 
 def _graded() -> dict[str, list[Predictions]]:
@@ -345,55 +253,77 @@ def _graded() -> dict[str, list[Predictions]]:
     return pairs
 
 
-def _try_metric(metric: Metric, perfect: Predictions, other: Predictions, trial: _Trial) -> None:
+def _try_metric(metric: Metric, perfect: Predictions, other: Predictions, trial: Trial) -> None:
     (low, high), sign = metric.range, 1 if metric.higher_is_better else -1
     with trial.promise("has a value", "Say what it needs: needs=(...).", fatal=True):
         with trial.watched(perfect.predictions, perfect.truth):
             best, value = (float(metric.compute(each)) for each in (perfect, other))
     with trial.promise("stays in its range", "Declare its range=(low, high)."):
-        _need(low <= min(best, value) and max(best, value) <= high, f"{best:g} and {value:g}.")
+        need(low <= min(best, value) and max(best, value) <= high, f"{best:g} and {value:g}.")
     with trial.promise("is best for perfect answers", "Mend it or its range."):
         end = high if sign > 0 else low
-        _need(np.isclose(best, end) or np.isinf(end), f"it is {best:g}, not {end:g}.")
+        need(np.isclose(best, end) or np.isinf(end), f"it is {best:g}, not {end:g}.")
     with trial.promise("says which way is better", "Set higher_is_better the other way."):
-        _need(sign * best >= sign * value, f"perfect answers: {best:g}, others: {value:g}.")
+        need(sign * best >= sign * value, f"perfect answers: {best:g}, others: {value:g}.")
     with trial.promise("does not depend on the order of rows", "Align by value, not position."):
         turned = metric.compute(other.take(np.random.default_rng(1).permutation(len(other))))
-        _need(np.isclose(turned, value), f"{value:g}, in another order {turned:g}.")
+        need(np.isclose(turned, value), f"{value:g}, in another order {turned:g}.")
     with trial.promise("never stops a run", "Raise karat's Undefined with a reason."):
         for rows in ([], [0], [0, 1]):
             found, why = score(metric.name, other.take(np.array(rows, dtype=int)))
-            _need((found is None) == bool(why), f"{found} and {why!r} for {len(rows)} rows.")
+            need((found is None) == bool(why), f"{found} and {why!r} for {len(rows)} rows.")
     trial.check_watched()
 
 
-def _try_corruption(name: str, data: Dataset, trial: _Trial) -> None:
+def _try_corruption(name: str, data: Dataset, trial: Trial) -> None:
     corrupt, X, y = registry.corruptions.get(name), data.items, pd.Series(data.truth)
     with trial.promise("returns X and y as they came", "Return (X, y), X of its type.", fatal=True):
         with trial.watched(X, y):
             seen = {s: corrupt(X, y, s, np.random.default_rng(5)) for s in (0.0, 0.1, 0.4)}
-        _need(all(type(items) is type(X) for items, _ in seen.values()), "X is of another type.")
+        need(all(type(items) is type(X) for items, _ in seen.values()), "X is of another type.")
     with trial.promise("keeps an answer per row", "Drop rows of X and y alike.", fatal=True):
         for items, truth in seen.values():
-            _need(len(items) == len(truth) > 0, f"{len(items)} rows and {len(truth)} answers.")
-    none, low, high = (_cells(items) for items, _ in seen.values())
+            need(len(items) == len(truth) > 0, f"{len(items)} rows and {len(truth)} answers.")
+    none, low, high = (_cells(*each) for each in seen.values())
     with trial.promise("changes nothing at severity 0", "Return X and y for severity 0."):
-        _same([_cells(X), y.to_numpy()], [none, np.asarray(seen[0.0][1])])
-        _need(see(data, View(name, 0.0), SEED, 0) is data, "the view is another.")
+        same([_cells(X, y)], [none])
+        need(see(data, View(name, 0.0), SEED, 0) is data, "the view is another.")
     with trial.promise("changes what it is for", "Make severity count."):
-        _need(high.shape != none.shape or (high != none).any(), "nothing changes at severity 0.4.")
+        need(high.shape != none.shape or (high != none).any(), "nothing changes at severity 0.4.")
     if none.shape == low.shape == high.shape:
         with trial.promise("changes more and more", "Draw the same for every severity."):
             lost = (low != none) & (high == none)
-            _need(not lost.any(), f"{lost.sum()} cells changed at 0.1 are not at 0.4.")
+            need(not lost.any(), f"{lost.sum()} cells changed at 0.1 are not at 0.4.")
     with trial.promise("gives the same for the same generator", "Draw from rng alone."):
         one, two = (see(data, View(name, 0.4), SEED, 0) for _ in range(2))
-        _same([_cells(one.items), as_text(one.truth)], [_cells(two.items), as_text(two.truth)])
-    with trial.promise("can do without y", "Pass a y of None through: some tasks have none."):
-        _need(corrupt(X, None, 0.4, np.random.default_rng(5))[1] is None, "y is no longer None.")
+        same([_cells(one.items, one.truth)], [_cells(two.items, two.truth)])
+    if not {"classes", "truth"} & set(getattr(corrupt, "needs", ())):
+        with trial.promise("can do without y", "Pass a y of None through: some tasks have none."):
+            need(corrupt(X, None, 0.4, np.random.default_rng(5))[1] is None, "y is not None.")
     trial.check_watched()
 
 
-def _cells(items: Any) -> np.ndarray:
-    """Return the cells as objects; an empty one is None, which equals itself."""
-    return np.asarray(items.astype(object).where(items.notna(), None), dtype=object)
+def _cells(items: Any, truth: Any) -> np.ndarray:
+    """Return cells and answers as objects; an empty one is None, which equals itself."""
+    return np.column_stack([items.astype(object).where(items.notna(), None), truth])
+
+
+def _try_blur(name: str, trial: Trial) -> None:
+    corrupt, X = registry.corruptions.get(name), np.random.default_rng(7).normal(size=(60, 8))
+    X[4] = np.nan  # an item nobody knows
+    with trial.promise("returns vectors as they came", "Return (X, y), X a matrix.", fatal=True):
+        with trial.watched():
+            low, high, again = (
+                np.asarray(corrupt(X.copy(), None, s, np.random.default_rng(5))[0])
+                for s in (0.1, 0.4, 0.4)
+            )
+        need(low.shape == high.shape == X.shape, f"the shape is {low.shape}, not {X.shape}.")
+    with trial.promise("changes what it is for", "Make severity count."):
+        need((high[5:] != X[5:]).any(), "nothing changes at severity 0.4.")
+    with trial.promise("changes more and more", "Draw the same for every severity."):
+        need(not ((low != X) & (high == X)).any(), "what changed at 0.1 is as it was at 0.4.")
+    with trial.promise("gives the same for the same generator", "Draw from rng alone."):
+        same([high], [again])
+    with trial.promise("leaves unknown items unknown", "Keep a row of NaN as it is."):
+        need(np.isnan(high[4]).all(), "a row of NaN became numbers.")
+    trial.check_watched()

@@ -53,7 +53,8 @@ def answers(column: pd.Series, kind: str | None, where: str, value: str | None =
     if empty.any():
         raise DataError(
             f"{where} is missing in {int(empty.sum())} of {len(column)} rows "
-            f"(first: row {int(np.flatnonzero(empty)[0])}); drop or fill them.",
+            f"(first: row {int(np.flatnonzero(empty)[0])}); fill them, or drop them "
+            f'("unanswered: drop" among the options).',
             value,
         )
     values = column.infer_objects().to_numpy()

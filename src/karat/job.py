@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import json
 import math
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.corruptions.view import CLEAN, View, see, views
+from karat.corruptions.view import CLEAN, View, blur, look, views, why_not
 from karat.dataset import Dataset
 from karat.errors import Declined, KaratError, MissingExtra
 from karat.measure import Meter
@@ -26,7 +27,7 @@ from karat.models.base import Model
 from karat.probes.base import Probe
 from karat.registry import build, probes
 from karat.shelf import Shelf
-from karat.solve import Answers, Direct, Probed
+from karat.solve import Answers, Direct, Keep, Probed
 from karat.splits import Fold, split
 from karat.task import Task
 from karat.vectors import Vectors
@@ -159,22 +160,24 @@ class _Attempt:
             record.update(repeat=fold.repeat, train_questions=len(train), questions=len(test))
             if np.isin(fold.train, fold.test).any():
                 train = train.blind()
-            solver = _solver(job, self.model, self.task)
+            solver = _solver(job, self.model, self.task, self._prepared)
         with self.meter.phase("fit"):
             solver.fit(train)
         record.update(dimensions=solver.dimensions)
-        for view in views(self.task.corruptions):
-            seen = self._see(solver, test, view)
+        for view in views(self.task.corruptions, self.task.draws):
+            reason = why_not(view, data, self.model.role)
+            seen = _unseen(view, "declined", reason) if reason else self._see(solver, test, view)
             record["views"].append(seen)
             if seen["status"] == "failed":
                 record.update(status="failed", info=_short(f"{view.name}: {seen['info']}"))
         record.update(notes=list(map(str, solver.notes)), history=_steps(solver.history()))
 
     def _see(self, solver: Direct | Probed, test: Dataset, view: View) -> dict[str, Any]:
-        seen = {"corruption": view.corruption, "severity": view.severity}
         try:
+            with self.meter.phase("load"):
+                shown, share = self._look(test, view)
             with self.meter.phase("predict"):
-                answers = solver.answer(see(test, view, self.job.seed, self.job.fold))
+                answers = self._answers(solver, shown, view)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
@@ -182,19 +185,41 @@ class _Attempt:
                 raise
             broken = Broken.by(error)
             print(f"{view.name}: {broken.log or broken.info}")
-            nothing: dict[str, Any] = {"coverage": None, "scores": {}, "reasons": {}}
-            return {**seen, **nothing, "status": broken.status, "info": broken.info}
+            return _unseen(view, broken.status, broken.info)
         with self.meter.phase("score"):
             graded = {name: score(name, answers.predictions) for name in self.task.metrics}
         self._keep(answers, test, "" if view == CLEAN else f"{view.name}/")
         return {
-            **seen,
+            **_unseen(view, "ok", ""),
+            "affected": share,
             "coverage": answers.coverage,
             "scores": {name: value for name, (value, _) in graded.items()},
             "reasons": {name: reason for name, (_, reason) in graded.items() if reason},
-            "status": "ok",
-            "info": "",
         }
+
+    def _look(self, test: Dataset, view: View) -> tuple[Dataset, float]:
+        """Return the test fold through a view: all models of a process see the same table."""
+        job = self.job
+        key = f"view-{job.task}-{job.seed}-{job.fold}-{view.name}"
+        if view == CLEAN:
+            return test, 0.0
+        return self.shelf.recall(key, lambda: look(test, view, job.seed, job.fold), _weight)
+
+    def _prepared(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return rows as predictors want them: those of a process that prepare alike share them."""
+        job = self.job
+        key = f"prepared-{job.task}-{job.seed}-{job.fold}-{name}"
+        return self.shelf.recall(key, make, _bytes)
+
+    def _answers(self, solver: Direct | Probed, shown: Dataset, view: View) -> Answers:
+        if isinstance(solver, Direct):
+            return solver.answer(shown, view=view.name)
+        return solver.answer(shown, self._blur(view))
+
+    def _blur(self, view: View) -> Callable[[Vectors], Vectors] | None:
+        if view == CLEAN:
+            return None
+        return lambda vectors: blur(vectors, view, self.job.seed, self.job.fold)
 
     def _keep(self, answers: Answers, test: Dataset, where: str) -> None:
         self.files[f"{where}predictions.csv"] = answers.predictions.to_csv()
@@ -224,6 +249,28 @@ class _Attempt:
         return json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False)
 
 
+def _weight(seen: tuple[Dataset, float]) -> int:
+    return int(np.sum(seen[0].items.memory_usage(deep=True)))
+
+
+def _bytes(made: Any) -> int:
+    parts = made if isinstance(made, tuple) else (made,)
+    return sum(int(getattr(part, "nbytes", 0)) for part in parts)
+
+
+def _unseen(view: View, status: str, info: str) -> dict[str, Any]:
+    """Return the record of a view that has no scores yet."""
+    return {
+        **dataclasses.asdict(view),
+        "affected": None,
+        "coverage": None,
+        "scores": {},
+        "reasons": {},
+        "status": status,
+        "info": info,
+    }
+
+
 def _steps(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the scores per epoch in plain numbers; a score that is none is empty."""
     steps = []
@@ -240,11 +287,11 @@ def _folds(job: Job, shelf: Shelf, task: Task, data: Dataset) -> list[Fold]:
     return shelf.remember(f"folds-{job.task}-{job.seed}", lambda: split(data, how, job.seed))
 
 
-def _solver(job: Job, model: Model, task: Task) -> Direct | Probed:
+def _solver(job: Job, model: Model, task: Task, keep: Keep) -> Direct | Probed:
     if job.broken is not None:
         raise BrokenEmbedding(job.broken)
     if model.role == "predictor":
-        return Direct(model, job.model_seed)
+        return Direct(model, job.model_seed, keep)
     used = dict(task.probe)  # type: ignore[arg-type]
     name = used.pop("use")
     offers = {"random_state": job.model_seed}

@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from karat import registry
+from karat.asks.base import ask
+from karat.corruptions.view import View, why_not
 from karat.dataset import Dataset
+from karat.declines import declines
 from karat.errors import (
     DataError,
     DefinitionError,
@@ -24,21 +26,19 @@ from karat.errors import (
     Unavailable,
     did_you_mean,
 )
-from karat.metrics.base import get_metric
 from karat.models.base import Model
-from karat.models.identity import identity, identity_of
+from karat.models.identity import identity
+from karat.parts import (
+    check_head,
+    check_metrics,
+    check_parts,
+    code_of_parts,
+    of_task,
+    usual_metrics,
+)
 from karat.splits import Fold, split
 from karat.task import Task
-
-_PLURAL = {"table": "tables", "text": "texts", "entity": "entities"}
-_METRICS = {
-    "binary": ("auc", "acc", "balacc", "logloss"),
-    "multiclass": ("acc", "balacc", "logloss"),
-    "numbers": ("rmse", "mae", "r2"),
-    "items": ("hits@1", "hits@10", "mrr"),
-    "clusters": ("v_measure", "ari", "ami"),
-    "scores": ("spearman", "pearson"),
-}
+from karat.twins import twins
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ class PlannedTask:
     """A task with its data at hand: metrics chosen, rows limited, folds counted.
 
     ``repeats`` holds the repeat of every fold, those that are not run too; ``code`` is a hash of
-    the users' own parts that the task is made of.
+    the users' own parts that the task is made of; ``twins`` tells how many of the tested rows
+    stand in their train part too, of how many.
     """
 
     task: Task
@@ -56,6 +57,7 @@ class PlannedTask:
     blind: bool = False
     unavailable: str = ""
     code: str = ""
+    twins: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ class Decline:
 class Plan:
     """What will run: (model, planned task, fold) in order, and what will not.
 
-    ``identities`` tells who each model is; nothing where that cannot be told.
+    ``identities`` tells who each model is; nothing where that cannot be told. ``unseen`` are the
+    corruptions a model takes a task without, and why.
     """
 
     models: tuple[Model, ...]
@@ -80,6 +83,7 @@ class Plan:
     declined: tuple[Decline, ...]
     seed: int
     identities: Mapping[str, str | None]
+    unseen: tuple[Decline, ...] = ()
 
 
 def make_plan(
@@ -107,14 +111,37 @@ def make_plan(
     mistakes.messages += _check_names([p.task.name for p in planned])
     mistakes.tell()
     jobs, declined = [], []
+    unseen: list[Decline] = []
     for model in models:
         for each in planned:
-            reason = _declines(model, each)
+            reason = _reason(model, each)
             if reason:
                 declined.append(Decline(model.name, each.task.name, reason))
             else:
                 jobs += [(model, each, fold) for fold in each.folds]
-    return Plan(tuple(models), tuple(planned), tuple(jobs), tuple(declined), seed, identities)
+                unseen += _unseen(model, each)
+    return Plan(
+        tuple(models),
+        tuple(planned),
+        tuple(jobs),
+        tuple(declined),
+        seed,
+        identities,
+        tuple(unseen),
+    )
+
+
+def _reason(model: Model, planned: PlannedTask) -> str:
+    if planned.data is None:
+        return model.unavailable or planned.unavailable
+    return declines(model, planned.task, planned.data, planned.blind)
+
+
+def _unseen(model: Model, planned: PlannedTask) -> Iterator[Decline]:
+    for corruption in planned.task.corruptions:
+        reason = why_not(View(corruption, 1.0), planned.data, model.role)  # type: ignore[arg-type]
+        if reason:
+            yield Decline(model.name, planned.task.name, reason)
 
 
 def job_spec(plan: Plan, model: Model, planned: PlannedTask, fold: int) -> str:
@@ -127,7 +154,7 @@ def job_spec(plan: Plan, model: Model, planned: PlannedTask, fold: int) -> str:
     task, data = planned.task, planned.data
     facts = {
         "model": plan.identities[model.name] or os.urandom(16).hex(),
-        "task": [task.probe, task.split, task.metrics, task.missing, task.corruptions],
+        "task": [task.probe, task.split, task.metrics, task.missing, task.corruptions, task.draws],
         "code": planned.code,
         "data": [data.name, data.fingerprint] if data is not None else [],
         "fold": fold,
@@ -172,7 +199,7 @@ def _plan_task(
     task: Task, seed: int, folds: Sequence[int] | None, limits: tuple[int | None, int | None]
 ) -> PlannedTask:
     max_folds, max_rows = limits
-    _check_parts(task)
+    check_parts(task)
     try:
         data = _load(task)
     except (Unavailable, MissingExtra) as error:
@@ -183,14 +210,26 @@ def _plan_task(
         # drawn by the data set's name, so that all tasks on it see the same rows
         rng = np.random.default_rng([seed, zlib.crc32(f"rows {data.name}".encode())])
         data = data.sample(rows, rng)
-    _check_head(task, data)
+    data = _asked(task, data, seed)
+    check_head(task, data)
     cut = _cut(task, data, seed)
     blind = any(np.isin(fold.train, fold.test).any() for fold in cut)
-    task = dataclasses.replace(task, metrics=task.metrics or _usual_metrics(task, data, blind))
-    _check_metrics(task, data, blind)
+    task = dataclasses.replace(task, metrics=task.metrics or usual_metrics(task, data, blind))
+    check_metrics(task, data, blind)
     chosen = range(len(cut))[:max_folds] if folds is None else _chosen(task, folds, len(cut))
     repeats = tuple(fold.repeat for fold in cut)
-    return PlannedTask(task, data, tuple(chosen), repeats, blind, code=_code_of_parts(task))
+    found = (0, 0) if blind else twins(data, [cut[fold] for fold in chosen])
+    return PlannedTask(
+        task, data, tuple(chosen), repeats, blind, code=code_of_parts(task), twins=found
+    )
+
+
+def _asked(task: Task, data: Dataset, seed: int) -> Dataset:
+    how: Any = task.ask
+    try:
+        return data if how is None else ask(data, how, seed)
+    except DefinitionError as error:
+        raise of_task(task, error) from error
 
 
 def _cut(task: Task, data: Dataset, seed: int) -> list[Fold]:
@@ -198,8 +237,7 @@ def _cut(task: Task, data: Dataset, seed: int) -> list[Fold]:
     try:
         return split(data, how, seed)
     except DefinitionError as error:
-        told = [f'task "{task.name}": {message}' for message in error.messages]
-        raise DefinitionError(*told) from error
+        raise of_task(task, error) from error
 
 
 def _load(task: Task) -> Dataset:
@@ -225,105 +263,21 @@ def _chosen(task: Task, folds: Sequence[int], count: int) -> list[int]:
     return sorted(set(folds))
 
 
-def _check_parts(task: Task) -> None:
-    messages: list[str] = []
-    for parts, name in _named_parts(task):
-        try:
-            get_metric(name) if parts is registry.metrics else parts.get(name)
-        except DefinitionError as error:
-            messages += [f'task "{task.name}": {message}' for message in error.messages]
-    if messages:
-        raise DefinitionError(*messages)
-    probe: Any = task.probe
-    used = {name: value for name, value in probe.items() if name != "use"}
-    registry.build(f'task "{task.name}": probe', registry.probes.get(probe["use"]), used, {})
-
-
-def _named_parts(task: Task) -> Iterator[tuple[registry.Registry, str]]:
-    """Yield every registered part a task names, with the registry it is to be found in."""
-    probe: Any = task.probe
-    how: Any = task.split
-    yield registry.probes, probe["use"]
-    yield registry.splitters, how["use"]
-    head, compose = probe.get("head"), probe.get("compose")
-    head = head.get("use") if isinstance(head, Mapping) else head
-    for parts, name in ((registry.heads, head), (registry.composers, compose)):
-        if name:
-            yield parts, str(name)
-    for name in task.corruptions:
-        yield registry.corruptions, name
-    for name in task.metrics:
-        yield registry.metrics, name
-
-
-def _check_head(task: Task, data: Dataset) -> None:
-    """Make the head once, so that a mistyped parameter stops before any job and not in each."""
-    probe: Any = task.probe
-    head = probe.get("head")
-    if not isinstance(head, Mapping):
-        return
-    if not isinstance(head.get("use"), str):
-        raise DefinitionError(f'task "{task.name}": a head with parameters needs use: <its name>.')
-    params = {name: value for name, value in head.items() if name != "use"}
-    offers = {"kind": data.kind, "random_state": 0, "n_clusters": max(len(data.classes), 2)}
-    what = f'task "{task.name}": head "{head["use"]}"'
-    registry.build(what, registry.heads.get(head["use"]), params, offers)
-
-
-def _check_metrics(task: Task, data: Dataset, blind: bool) -> None:
-    """Refuse a task whose result no answer could ever give; its other metrics may stay empty."""
-    probe: Any = task.probe
-    offered = {
-        "trained": {"clusters", "classes"} if blind else {data.kind},
-        "similarity": {"scores", data.kind},
-        "duplicates": {"scores", "numbers"},
-        "analogy": {"rank"},
-        "nearest": {"rank"},
-    }.get(probe["use"])
-    needed = {"classes", "numbers", "clusters", "rank"} & set(get_metric(task.metrics[0]).needs)
-    if offered is not None and needed - offered:
-        raise DefinitionError(
-            f'task "{task.name}": the metric {task.metrics[0]} needs {needed.pop()}, and '
-            f"{data.name} under the probe {probe['use']} gives {' or '.join(sorted(offered))}."
-        )
-
-
-def _code_of_parts(task: Task) -> str:
-    """Return a hash of the users' own parts in a task: a changed metric is another metric."""
-    own = registry.users_parts()
-    codes = []
-    for parts, name in _named_parts(task):
-        if name in own[parts.kind] or ":" in name:
-            part = parts.get(name)
-            code = identity_of(getattr(part, "compute", part)) or os.urandom(16).hex()
-            codes.append(f"{name} {code}")
-    return " ".join(codes)
-
-
-def _usual_metrics(task: Task, data: Dataset, blind: bool) -> tuple[str, ...]:
-    probe: Any = task.probe
-    if data.kind == "items":
-        return _METRICS["items"]
-    if blind and probe["use"] == "trained":
-        return _METRICS["clusters"]
-    if probe["use"] == "similarity":
-        return ("auc", "pr_auc") if data.kind == "classes" else _METRICS["scores"]
-    if data.kind == "numbers":
-        return _METRICS["numbers"]
-    return _METRICS["binary" if len(data.classes) == 2 else "multiclass"]
-
-
 def _check_names(names: list[str]) -> list[str]:
     twice = sorted({name for name in names if names.count(name) > 1})
     return [f'two tasks are called "{name}"; rename one.' for name in twice]
 
 
-def pick_tasks(tasks: Iterable[Task], wanted: Sequence[str]) -> list[Task]:
-    """Return the tasks of these names; ``*`` in a name stands for anything."""
+def pick_tasks(tasks: Iterable[Task], wanted: Sequence[str], suite: str = "") -> list[Task]:
+    """Return the tasks of these names; ``*`` in a name stands for anything.
+
+    The suite's own name before a task's may be left away: ``adult`` is ``taco-adult`` in ``taco``.
+    """
     from fnmatch import fnmatchcase
 
     def fits(name: str, pattern: str) -> bool:
-        return name == pattern or fnmatchcase(name, pattern)
+        short = name.removeprefix(f"{suite}-")
+        return pattern in (name, short) or fnmatchcase(name, pattern)
 
     tasks = list(tasks)
     names = [task.name for task in tasks]
@@ -336,45 +290,3 @@ def pick_tasks(tasks: Iterable[Task], wanted: Sequence[str]) -> list[Task]:
     if lost:
         raise DefinitionError(*lost)
     return [task for task in tasks if any(fits(task.name, pattern) for pattern in wanted)]
-
-
-# -- declining ------------------------------------------------------------------------------
-
-
-def _declines(model: Model, planned: PlannedTask) -> str:
-    if model.unavailable:
-        return model.unavailable
-    if planned.data is None:
-        return planned.unavailable
-    data = planned.data
-    if model.takes is not None and data.modality not in model.takes:
-        takes = " and ".join(_PLURAL.get(m, m) for m in model.takes)
-        return f"it takes {takes}, not {_PLURAL[data.modality]}"
-    if model.role == "predictor":
-        return _predictor_declines(model, planned, data)
-    return ""
-
-
-def _predictor_declines(model: Model, planned: PlannedTask, data: Dataset) -> str:
-    probe: Any = planned.task.probe
-    if probe["use"] != "trained" or data.kind == "items":
-        return f"a predictor has no vectors for the {probe['use']} probe"
-    if planned.blind:
-        return "a predictor cannot learn where the truth is hidden"
-    if len(data.fields) != 1 or len(data.mentions(data.fields[0]).rows) != len(data):
-        return "a predictor takes questions about one item each"
-    if hasattr(model.prototype, "declines"):
-        return str(model.prototype.declines(data.kind))
-    return _estimator_declines(model.prototype, data.kind)
-
-
-def _estimator_declines(prototype: Any, kind: str) -> str:
-    from sklearn.base import is_classifier, is_regressor
-
-    if not hasattr(prototype, "__sklearn_tags__"):
-        return ""
-    if kind == "classes" and is_regressor(prototype):
-        return "it predicts numbers, not classes"
-    if kind == "numbers" and is_classifier(prototype):
-        return "it predicts classes, not numbers"
-    return ""

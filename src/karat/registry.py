@@ -195,7 +195,18 @@ metrics = Registry(
         "karat.metrics.rankings",
     ],
 )
-corruptions = Registry("corruption", ["karat.corruptions.table", "karat.corruptions.text"])
+corruptions = Registry(
+    "corruption",
+    [
+        "karat.corruptions.missing",
+        "karat.corruptions.numbers",
+        "karat.corruptions.columns",
+        "karat.corruptions.cells",
+        "karat.corruptions.rows",
+        "karat.corruptions.texts",
+        "karat.corruptions.vectors",
+    ],
+)
 heads = Registry(
     "head",
     [
@@ -215,15 +226,24 @@ probes = Registry(
         "karat.probes.analogy",
         "karat.probes.duplicates",
         "karat.probes.nearest",
+        "karat.probes.same_class",
     ],
 )
 readers = Registry(
     "reader",
-    ["karat.data.tables", "karat.data.texts", "karat.data.gold", "karat.data.records"],
+    [
+        "karat.data.tables",
+        "karat.data.texts",
+        "karat.data.gold",
+        "karat.data.records",
+        "karat.data.taco",
+    ],
 )
 
+askers = Registry("asker", ["karat.asks.partial_rows", "karat.asks.text_queries"])
 
-ALL = (models, datasets, metrics, corruptions, heads, splitters, composers, probes, readers)
+
+ALL = (models, datasets, metrics, corruptions, heads, splitters, composers, probes, readers, askers)
 
 
 def users_parts() -> dict[str, dict[str, Any]]:
@@ -246,11 +266,39 @@ def _decorator(registry: Registry) -> Callable[[str], Callable[[T], T]]:
     return named
 
 
+def corruption(
+    name: str,
+    *,
+    takes: Iterable[str] | None = None,
+    needs: Iterable[str] | None = None,
+    range: tuple[float, float] | None = None,
+) -> Callable[[T], T]:
+    """Register a corruption under a name.
+
+    It may say what it takes (``"table"``, ``"text"``, ``"entity"`` or ``"vectors"``), what the data
+    must have (names of ``karat.corruptions.needs.NEEDS``) and from where to where its severities
+    go; then the plan can tell before anything runs. The function stays as it is, with these as its
+    attributes; a ``functools.partial`` of a corruption says what the corruption says.
+    """
+
+    def add(part: T) -> T:
+        whole: Any = part
+        while isinstance(whole, functools.partial):
+            whole = whole.func
+        for what, value in (("takes", takes), ("needs", needs), ("range", range)):
+            told: Any = getattr(whole, what, None) if value is None else value
+            if told is not None:
+                setattr(part, what, (told,) if isinstance(told, str) else tuple(told))
+        return corruptions.register(name, part)
+
+    return add
+
+
 encoder = predictor = _decorator(models)
 dataset = _decorator(datasets)
-corruption = _decorator(corruptions)
 head = _decorator(heads)
 splitter = _decorator(splitters)
 composer = _decorator(composers)
 probe = _decorator(probes)
 reader = _decorator(readers)
+asker = _decorator(askers)

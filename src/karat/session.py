@@ -277,6 +277,7 @@ def _task_about(planned: PlannedTask) -> dict[str, Any]:
         "dataset": data.name if data is not None else getattr(task.dataset, "name", ""),
         "fingerprint": data.fingerprint if data is not None else "",
         "modality": data.modality if data is not None else "",
+        "twins": list(planned.twins),
         "about": _plain(data.about) if data is not None else {},
     }
 

@@ -7,6 +7,7 @@ belongs to one run of one user and is removed afterwards.
 from __future__ import annotations
 
 import pickle
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +16,9 @@ import cloudpickle
 
 T = TypeVar("T")
 
+#: what is kept only because it may be asked for again may weigh so many bytes
+RECENT = 2**30
+
 
 class Shelf:
     """A table of shared objects that can be put on disk for worker processes."""
@@ -22,6 +26,7 @@ class Shelf:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._things: dict[str, Any] = {}
+        self._recent: OrderedDict[str, tuple[Any, int]] = OrderedDict()
 
     def put(self, key: str, thing: Any) -> str:
         """Keep a thing under a key and return the key."""
@@ -40,6 +45,19 @@ class Shelf:
         if key not in self._things:
             self._things[key] = make()
         return self._things[key]
+
+    def recall(self, key: str, make: Callable[[], T], weigh: Callable[[T], int]) -> T:
+        """Return the thing of a key, made again only where it was forgotten.
+
+        What was not asked for the longest is forgotten first, once all weigh too much.
+        """
+        if key not in self._recent:
+            thing = make()
+            self._recent[key] = (thing, weigh(thing))
+            while len(self._recent) > 1 and sum(w for _, w in self._recent.values()) > RECENT:
+                self._recent.popitem(last=False)
+        self._recent.move_to_end(key)
+        return self._recent[key][0]
 
     def save(self) -> None:
         """Write everything into the folder, for other processes; code of scripts goes along."""

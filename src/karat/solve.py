@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,9 +12,15 @@ from karat.dataset import Dataset
 from karat.errors import Declined
 from karat.heads.answers import ask
 from karat.models.base import Model
+from karat.models.identity import identity_of
 from karat.predictions import Predictions
 from karat.probes.base import Probe
 from karat.vectors import Vectors, embed, fit_embed
+
+#: makes other vectors of some, such as rougher ones
+Change = Callable[[Vectors], Vectors]
+#: returns the thing of a name, made by the second argument where nobody has made it yet
+Keep = Callable[[str, Callable[[], Any]], Any]
 
 
 @dataclass(frozen=True)
@@ -26,26 +33,56 @@ class Answers:
 
 
 class Direct:
-    """A predictor takes the raw items of questions with one field."""
+    """A predictor takes the raw items of questions with one field.
 
-    notes: list[str]
+    One that has ``parts``, a transformer and a predictor of what it makes, is fitted in two steps;
+    ``keep`` then lets all models that prepare the same items alike share what is prepared.
+    """
+
     dimensions: int | None = None
 
-    def __init__(self, model: Model, seed: int) -> None:
+    def __init__(self, model: Model, seed: int, keep: Keep | None = None) -> None:
         self.model = model
         self.seed = seed
-        self.notes = []
+        self.keep = keep
+
+    @property
+    def notes(self) -> list[str]:
+        """What the predictor wants people to know, such as that it took only some rows."""
+        return list(getattr(self.fitted_, "notes_", []))
 
     def fit(self, train: Dataset) -> None:
         """Fit a fresh copy of the predictor on the train items and their truth."""
         if train.truth is None:
             raise Declined("a predictor has nothing to learn from where the truth is hidden")
         self.fitted_ = self.model.fresh(self.seed, train.kind)
-        self.fitted_.fit(train.frame(), train.truth)
+        self.preparation_ = None
+        X: Any = train.frame()
+        if hasattr(self.fitted_, "parts"):
+            unfitted, self.fitted_ = self.fitted_.parts()
+            self.who_ = identity_of(unfitted)
+            self.preparation_, X = self._kept(
+                "train", lambda: (unfitted, unfitted.fit_transform(X, train.truth))
+            )
+        self.fitted_.fit(X, train.truth)
 
-    def answer(self, test: Dataset) -> Answers:
-        """Return what it predicts for the test items."""
-        return Answers(ask(self.fitted_, test.frame(), test, self.model.name))
+    def answer(self, test: Dataset, change: Change | None = None, view: str = "") -> Answers:
+        """Return what it predicts for the test items; it has no vectors to change.
+
+        What is prepared is kept under the name of the view, where it has one.
+        """
+        if self.preparation_ is None:
+            X: Any = test.frame()
+        else:
+            prepare = self.preparation_.transform
+            X = self._kept(view, lambda: prepare(test.frame()))
+        return Answers(ask(self.fitted_, X, test, self.model.name))
+
+    def _kept(self, name: str, make: Callable[[], Any]) -> Any:
+        # what cannot be told from its changed self is not shared
+        if self.keep is None or self.who_ is None or not name:
+            return make()
+        return self.keep(f"{self.who_}-{name}", make)
 
     def history(self) -> list[dict[str, Any]]:
         """Return the scores per epoch the predictor left, if any."""
@@ -84,9 +121,13 @@ class Probed:
             raise Declined(f"it knows none of the {len(train.mentioned())} items of {train.name}")
         self.probe.fit(train.take(np.flatnonzero(able)), self.vectors_)
 
-    def answer(self, test: Dataset) -> Answers:
-        """Answer what can be answered; leave the rest out or penalise it, as the task says."""
+    def answer(self, test: Dataset, change: Change | None = None) -> Answers:
+        """Answer what can be answered; leave the rest out or penalise it, as the task says.
+
+        ``change`` makes other vectors of those of the test items.
+        """
         vectors = self._vectors_of(test)
+        vectors = vectors if change is None else change(vectors)
         able = self.probe.answerable(test, vectors)
         rows = test.mentioned()
         missing = [str(i) for i in test.items.index[rows[~vectors.known(rows)]]]
@@ -101,7 +142,9 @@ class Probed:
             lost = self.probe.unanswered(unknown)
             predictions = lost if answered is None else answered.merged(lost, able)
         else:
-            predictions = replace(self.probe.answer(known, vectors), question=np.flatnonzero(able))
+            predictions = self.probe.answer(known, vectors)
+            if getattr(self.probe, "one_answer_each", True):
+                predictions = replace(predictions, question=np.flatnonzero(able))
         return Answers(predictions, float(able.mean()), missing)
 
     def history(self) -> list[dict[str, Any]]:

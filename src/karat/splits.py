@@ -76,10 +76,25 @@ def _checked(data: Dataset, fold: Any) -> Fold:
 
 
 @splitter("all")
-def everything(data: Dataset) -> Iterator[Fold]:
-    """Train and test on all questions; the train side never sees the truth."""
-    rows = np.arange(len(data))
-    yield Fold(rows, rows)
+def everything(
+    data: Dataset, rng: np.random.Generator, repeats: int = 1, share: float = 1.0
+) -> Iterator[Fold]:
+    """Train and test on all questions; the train side never sees the truth.
+
+    Each of the ``repeats`` has another seed for what is random in a model, and draws ``share`` of
+    the questions, classes in their shares and groups whole: how far a score hangs on the rows.
+    """
+    _check_whole("all: repeats", repeats, 1)
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+        raise DefinitionError(f"all: share is above 0 and at most 1, not {share!r}.")
+    classes = data.truth if data.kind == "classes" else None
+    for repeat, seed in enumerate(_seeds(rng, repeats)):
+        rows = np.arange(len(data))
+        if share < 1:
+            wanted = max(1, round(share * len(data)))
+            drawn = np.random.default_rng(seed)
+            rows = draw(len(data), wanted, drawn, classes, _groups(data, None))
+        yield Fold(rows, rows, repeat)
 
 
 @splitter("kfold")
@@ -111,30 +126,66 @@ def kfold(
 def holdout(
     data: Dataset,
     rng: np.random.Generator,
-    test: float = 0.2,
+    test: float | None = None,
     train_rows: int | None = None,
+    test_rows: int | None = None,
     repeats: int = 1,
     stratified: bool | None = None,
     grouped: bool | None = None,
 ) -> Iterator[Fold]:
-    """Hold a share of the questions out, or train on a fixed number of rows and test the rest.
+    """Hold a share of the questions out (0.2), or train on a number of rows and test the rest.
 
-    The train side has every class, where that can be; groups stay whole, so that with them it may
-    have fewer rows than asked for.
+    With ``test_rows`` that many are held out first, the same ones whatever ``train_rows``: more
+    rows to train on contain the fewer, as a learning curve needs. The train side has every class,
+    where that can be; groups stay whole, so that with them a side may have fewer rows than asked
+    for.
     """
-    if not isinstance(test, int | float) or not 0 < test < 1:
-        raise DefinitionError(f"holdout: test is a share between 0 and 1, not {test!r}.")
     _check_whole("holdout: repeats", repeats, 1)
-    if train_rows is not None:
-        _check_whole("holdout: train_rows", train_rows, 1)
-    wanted = train_rows if train_rows is not None else round(len(data) * (1 - test))
-    if not 0 < wanted < len(data):
-        raise DataError(f"{data.name}: cannot train on {wanted} of {len(data)} questions.")
+    for name, count in (("train_rows", train_rows), ("test_rows", test_rows)):
+        if count is not None:
+            _check_whole(f"holdout: {name}", count, 1)
+            if test is not None:
+                raise DefinitionError(f"holdout: say test or {name}, not both.")
+    wanted = _wanted(data, 0.2 if test is None else test, train_rows, test_rows)
+    classes = np.asarray(data.truth) if _by_class(data, stratified) else None
+    groups = _groups(data, grouped)
     for repeat, seed in enumerate(_seeds(rng, repeats)):
-        classes = data.truth if _by_class(data, stratified) else None
-        groups = _groups(data, grouped)
-        train = draw(len(data), wanted, np.random.default_rng(seed), classes, groups)
-        yield Fold(train, np.setdiff1d(np.arange(len(data)), train), repeat)
+        yield Fold(*_held_out(len(data), wanted, (classes, groups), seed), repeat)
+
+
+def _wanted(
+    data: Dataset, test: float, train_rows: int | None, test_rows: int | None
+) -> tuple[int, int | None]:
+    """Return how many rows to train on, and to test where that is a number of its own."""
+    if isinstance(test, bool) or not isinstance(test, int | float) or not 0 < test < 1:
+        raise DefinitionError(f"holdout: test is a share between 0 and 1, not {test!r}.")
+    left = len(data) - (test_rows or 0)
+    share = round(len(data) * (1 - test)) if test_rows is None else left
+    wanted = share if train_rows is None else train_rows
+    if not 0 < wanted < len(data) or wanted > left:
+        raise DataError(
+            f"{data.name}: cannot train on {max(wanted, 0)} of {len(data)} questions"
+            + (f" and test {test_rows}." if test_rows else ".")
+        )
+    return wanted, test_rows
+
+
+def _held_out(
+    size: int, wanted: tuple[int, int | None], kept: tuple[Any, Any], seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows to train on and those to test: the rest, or a number drawn first."""
+    train_rows, test_rows = wanted
+    drawn = np.random.default_rng(seed)
+    rows = np.arange(size)
+    if test_rows is None:
+        train = draw(size, train_rows, drawn, *kept)
+        return train, np.setdiff1d(rows, train)
+    test = draw(size, test_rows, drawn, *kept)
+    rest = np.setdiff1d(rows, test)
+    if train_rows + test_rows == size or not len(rest):  # whole groups may leave more, or nothing
+        return rest, test
+    classes, groups = (None if values is None else values[rest] for values in kept)
+    return rest[draw(len(rest), train_rows, drawn, classes, groups, nested=True)], test
 
 
 @splitter("fixed")

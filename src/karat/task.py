@@ -22,6 +22,9 @@ class Task:
     ----------
     dataset
         A Dataset, the name of a defined one, or a function that loads it when it is needed.
+    ask
+        What makes other questions of the data set's rows: ``"partial-rows"``, ``"text-queries"``
+        or a mapping ``{"use": …}`` with parameters; nothing asks the data set's own.
     probe
         ``"trained"``, ``"similarity"``, ``"analogy"`` or a mapping ``{"use": …}`` with parameters.
     split
@@ -32,7 +35,10 @@ class Task:
         What becomes of questions about items a model does not know: ``"ignore"`` leaves them out
         and records the coverage, ``"penalise"`` counts them as answered without looking.
     corruptions
-        Severities by the name of a corruption; the test fold is also seen through each.
+        Severities by the name of a corruption, or of several (``a+b``, ``a@0.2+b@0.1``); the test
+        fold is also seen through each.
+    draws
+        How often each corruption is drawn anew, so that its scores have an interval.
     kind
         The task kind it belongs to on a leaderboard, such as ``"classification"``.
 
@@ -47,9 +53,11 @@ class Task:
     metrics: Sequence[str] = ()
     missing: str = "ignore"
     corruptions: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    draws: int = 1
     kind: str = ""
     max_rows: int | None = None
     description: str = ""
+    ask: Mapping[str, Any] | str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -59,7 +67,7 @@ class Task:
                 f'task "{self.name}": dataset is a Dataset or a name, not '
                 f"{type(self.dataset).__name__}; make one with karat.Dataset.from_table."
             )
-        for name in ("probe", "split"):
+        for name in ("probe", "split", *(["ask"] if self.ask is not None else [])):
             object.__setattr__(
                 self, name, _used(f'task "{self.name}": {name}', getattr(self, name))
             )
@@ -68,11 +76,12 @@ class Task:
                 f'task "{self.name}": missing is "ignore" or "penalise", not "{self.missing}".'
                 + did_you_mean(self.missing, MISSING)
             )
-        rows = self.max_rows
-        if rows is not None and (not isinstance(rows, Integral) or rows is True or rows < 1):
-            raise DefinitionError(
-                f'task "{self.name}": max_rows is a whole number of 1 or more, not {rows!r}.'
-            )
+        for name in ("draws", *(["max_rows"] if self.max_rows is not None else [])):
+            number = getattr(self, name)
+            if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
+                raise DefinitionError(
+                    f'task "{self.name}": {name} is a whole number of 1 or more, not {number!r}.'
+                )
         object.__setattr__(self, "metrics", self._checked_metrics())
         object.__setattr__(self, "corruptions", self._checked_corruptions())
 

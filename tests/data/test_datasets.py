@@ -65,6 +65,7 @@ SHAPES = {
     "clothing_reviews": (23486, 23486, "numbers"),
     "clothing_reviews_by_entity": (23486, 23486, "numbers"),
     "clothing_recommended": (23486, 23486, 2),
+    "clothing_departments": (23472, 23472, 6),
     "adult_full": (48842, 48842, 2),
     "airbnb": (30478, 30478, "numbers"),
     "airbnb_by_entity": (30478, 30478, "numbers"),
@@ -82,11 +83,16 @@ SHAPES = {
     "kdd_intrusion": (2233, 2233, 2),
     "febrl1": (1000, 1000, 500),
     "febrl1_pairs": (5500, 1000, 2),
+    "febrl1_search": (1000, 1000, "items"),
     "febrl2": (5000, 5000, 4000),
     "febrl3": (5000, 5000, 2000),
     "febrl4": (20000, 10000, 2),
+    "febrl4_search": (5000, 10000, "items"),
     "fodors_zagats": (1232, 864, 2),
+    "fodors_zagats_search": (112, 443, "items"),
+    "restaurants": (864, 864, 752),
     "dblp_acm": (450, 3613, 2),
+    "dblp_acm_search": (149, 1962, "items"),
 }
 # columns of the tables, where that is worth knowing
 WIDTHS = {
@@ -96,6 +102,7 @@ WIDTHS = {
     "wine_dot_com": 9,
     "clothing_reviews": 8,
     "clothing_recommended": 8,
+    "clothing_departments": 6,
     "adult_full": 14,
     "airbnb": 9,
     "ames": 72,
@@ -107,7 +114,9 @@ WIDTHS = {
     "kdd_intrusion": 41,
     "febrl1": 10,
     "febrl4": 10,
+    "febrl4_search": 10,
     "fodors_zagats": 5,
+    "restaurants": 5,
     "dblp_acm": 4,
 }
 # different entities among the rows
@@ -118,6 +127,10 @@ GROUPS = {
     "wine_dot_com_by_entity": 15248,
     "clothing_reviews_by_entity": 1206,
     "airbnb_by_entity": 24421,
+    "febrl1_search": 500,
+    "febrl4_search": 5000,
+    "fodors_zagats_search": 112,
+    "dblp_acm_search": 149,
 }
 # how many rows are of the class that is looked for
 POSITIVE = {
@@ -141,7 +154,7 @@ POSITIVE = {
     "dblp_acm": ("match", 149),
 }
 # pairs of rows that are one thing
-DUPLICATES = {"febrl1": 500, "febrl2": 1934, "febrl3": 6538}
+DUPLICATES = {"febrl1": 500, "febrl2": 1934, "febrl3": 6538, "restaurants": 112}
 # only where the network allows
 SKRUB = (
     *("employee_salaries", "medical_charge", "midwest_survey", "open_payments"),
@@ -336,6 +349,27 @@ def test_the_real_restaurants(definitions, fetched):
     assert not data.questions.duplicated().any()
     again = load_dataset("fodors_zagats", definitions.get("datasets", "fodors_zagats"))
     assert again.fingerprint == data.fingerprint
+
+
+@pytest.mark.network
+def test_the_real_searches(definitions, fetched):
+    data = load_dataset("fodors_zagats_search", definitions.get("datasets", "fodors_zagats_search"))
+    assert (data.questions["query"].iloc[0], data.truth[0]) == ("left:534", "right:219")
+    sides = data.items.index.str.partition(":").get_level_values(0)
+    assert Counter(sides) == {"left": 112, "right": 331}
+    data = load_dataset("febrl1_search", definitions.get("datasets", "febrl1_search"))
+    asked = dict(zip(data.questions["query"], data.truth, strict=True))
+    assert len(asked) == 1000 and all(asked[asked[row]] == row != asked[row] for row in asked)
+
+
+@pytest.mark.network
+def test_the_real_departments(definitions, fetched):
+    data = load_dataset("clothing_departments", definitions.get("datasets", "clothing_departments"))
+    assert Counter(data.truth.tolist()) == {
+        **{"Tops": 10468, "Dresses": 6319, "Bottoms": 3799},
+        **{"Intimate": 1735, "Jackets": 1032, "Trend": 119},
+    }
+    assert not {"Division Name", "Class Name", "Clothing ID"} & set(data.items.columns)
 
 
 @pytest.mark.network

@@ -42,3 +42,35 @@ def test_one_file():
     assert one_file(Path("a"), spec()) == Path("a")
     with pytest.raises(DefinitionError, match="^toy: this reader takes one file, not train and te"):
         one_file({"train": Path("a"), "test": Path("b")}, spec())
+
+
+GAPS = pd.DataFrame({"id": [1, 2, 3, 4], "text": list("abca"), "y": ["odd", None, "usual", None]})
+
+
+@pytest.mark.parametrize("rows", [True, False])
+def test_rows_without_an_answer_can_be_dropped(rows):
+    given = spec(options={"unanswered": "drop"}, **({} if rows else {"fields": ("text",)}))
+    data = ask_rows(GAPS, given) if rows else ask(GAPS, given, None)
+    assert data.truth.tolist() == ["odd", "usual"]
+    kept = data.frame()["text"].tolist() if rows else data.frame().tolist()
+    assert kept == ["a", "c"]
+
+
+def test_they_are_refused_unless_told():
+    for options in ({}, {"unanswered": "refuse"}):
+        with pytest.raises(
+            DataError, match=r"is missing in 2 of 4 rows \(first: row 1\); fill them"
+        ):
+            ask_rows(GAPS, spec(options=options))
+    with pytest.raises(
+        DefinitionError, match='toy: "unanswered" is "refuse" or "drop", not "keep"'
+    ):
+        ask_rows(GAPS, spec(options={"unanswered": "keep"}))
+    with pytest.raises(DataError, match="toy is empty: 0 rows"):
+        ask_rows(GAPS.assign(y=None), spec(options={"unanswered": "drop"}))
+
+
+def test_groups_and_parts_stay_with_their_rows():
+    frame = GAPS.assign(g=list("pqrs"), p=["train", "test", "test", "train"])
+    data = ask_rows(frame, spec(options={"unanswered": "drop"}, group="g", part="p"))
+    assert data.group.tolist() == ["p", "r"] and data.part.tolist() == ["train", "test"]

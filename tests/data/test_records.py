@@ -291,3 +291,89 @@ def test_a_table_without_pairs(tmp_path, people, monkeypatch):
     monkeypatch.setattr(records, "MANY", 10)
     with pytest.raises(DataError, match='"rec_id" makes 11 pairs of rows the same: it tells class'):
         read_linkage(people, spec())
+
+
+# -- searches and duplicates of linked rows -------------------------------------------------
+
+
+def asked(data) -> list[tuple[object, object]]:
+    return list(zip(data.questions["query"], data.truth, strict=True))
+
+
+def test_each_left_row_with_a_match_asks_for_it_in_the_right_table(folder):
+    data = link(folder, ask="search", negatives=None)
+    assert asked(data) == [("left:01", "right:01"), ("left:02", "right:02")]
+    # the left row without a match neither asks nor is found; all right rows can be
+    assert data.items.index.tolist() == [
+        *("left:01", "left:02"),
+        *("right:01", "right:02", "right:9", "right:x"),
+    ]
+    assert (data.kind, data.modality, data.fields) == ("items", "table", ["query"])
+    assert data.group.tolist() == ["01", "02"]
+    assert list(data.items.columns) == ["name", "city"]
+
+
+def test_a_search_has_each_answer_once(folder):
+    (folder / "m.csv").write_text("a_id,b_id\n01,01\n01,9\n01,01\n02,9\n")
+    data = link(folder, ask="search", negatives=None)
+    assert asked(data) == [("left:01", "right:01"), ("left:01", "right:9"), ("left:02", "right:9")]
+
+
+def test_labelled_pairs_ask_only_where_they_match(folder):
+    given = {"ask": "search", "matches": "labelled.csv", "negatives": None}
+    data = link(folder, target="gold", **given)
+    assert asked(data) == [("left:01", "right:01")]
+    assert len(data.items) == 5
+
+
+def test_rows_of_one_table_ask_for_their_others(people):
+    data = read_linkage(people, spec(kind="items", options={"ask": "search"}))
+    # rows 0, 2 and 4 are one person; a row is never its own answer
+    assert asked(data) == [(0, 2), (0, 4), (2, 0), (2, 4), (4, 0), (4, 2)]
+    assert len(data.items) == 5 and set(data.group) == {"1"}
+
+
+def test_matches_make_one_thing_of_rows_of_two_tables(folder):
+    data = link(folder, ask="duplicates", negatives=None)
+    things = dict(zip(data.questions["row"], data.truth, strict=True))
+    assert things["left:01"] == things["right:01"] != things["left:02"] == things["right:02"]
+    assert len(data) == len(data.items) == 7 and len(set(things.values())) == 5
+    assert data.group.tolist() == data.truth.tolist() and data.kind == "classes"
+
+
+def test_what_is_joined_by_a_third_row_is_one_thing(folder):
+    (folder / "m.csv").write_text("a_id,b_id\n01,01\n01,9\n02,9\n")
+    data = link(folder, ask="duplicates", negatives=None)
+    things = dict(zip(data.questions["row"], data.truth, strict=True))
+    joined = {things[row] for row in ("left:01", "right:01", "right:9", "left:02")}
+    assert len(joined) == 1 and len(set(things.values())) == 4
+
+
+def test_duplicates_of_one_table_are_those_of_the_other_reader(people):
+    linked = read_linkage(people, spec(options={"ask": "duplicates"}))
+    plain = read_duplicates(people, spec())
+    pairs = [[a == b for a in data.truth for b in data.truth] for data in (linked, plain)]
+    assert pairs[0] == pairs[1]
+    assert linked.items.equals(plain.items)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"ask": "serch"},
+            'shops: "ask" is one of pairs, search, duplicates, not "serch". Did you',
+        ),
+        ({"ask": ["search"]}, 'shops: "ask" is one of pairs, search, duplicates, not "['),
+        ({"ask": "search"}, 'shops: "negatives" is for ask: pairs, not for search.'),
+        (
+            {"ask": "duplicates", "negatives": None, "seed": 3},
+            'shops: "seed" is for ask: pairs, not for duplicates.',
+        ),
+        ({"unanswered": "drop"}, 'shops: its reader has no option "unanswered".'),
+    ],
+)
+def test_a_wrong_way_to_ask(folder, options, said):
+    with pytest.raises(DefinitionError) as caught:
+        link(folder, **options)
+    assert str(caught.value).startswith(said)

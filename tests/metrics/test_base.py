@@ -24,7 +24,7 @@ ALL = [
     *("mse", "rmse", "mae", "msle", "rmsle", "r2"),
     *("homogeneity", "completeness", "v_measure", "nmi", "ari", "ami"),
     *("fowlkes_mallows", "clustering_accuracy"),
-    *("map", "ndcg@k", "recall@k", "hits@k", "mrr", "kendall", "spearman", "pearson"),
+    *("map", "ndcg@k", "recall@k", "hits@k", "mrr", "mrr@k", "kendall", "spearman", "pearson"),
 ]
 LOWER_IS_BETTER = {
     *("mean_pce", "max_pce", "logloss", "brier", "mse", "rmse", "mae", "msle", "rmsle"),

@@ -12,7 +12,7 @@ from karat.predictions import Predictions
 
 steady = settings(deadline=None, derandomize=True)
 
-LISTS = ["map", "ndcg@1", "ndcg@3", "recall@1", "recall@3", "mrr"]
+LISTS = ["map", "ndcg@1", "ndcg@3", "recall@1", "recall@3", "mrr", "mrr@1", "mrr@3"]
 CORRELATIONS = {
     "kendall": stats.kendalltau,
     "spearman": stats.spearmanr,
@@ -46,6 +46,8 @@ TWO_LISTS = grouped([0.9, 0.5, 0.1, 0.2, 0.8], [1, 0, 1, 1, 0], "ggghh")
     [
         ("map", ((1 + 2 / 3) / 2 + 1 / 2) / 2),
         ("mrr", (1 + 1 / 2) / 2),
+        ("mrr@1", (1 + 0) / 2),
+        ("mrr@2", (1 + 1 / 2) / 2),
         ("recall@1", (1 / 2 + 0) / 2),
         ("recall@2", (1 / 2 + 1) / 2),
         ("recall@9", 1.0),
@@ -165,6 +167,8 @@ def test_recall_and_reciprocal_rank_list_by_list(seed, k):
     p = Predictions(scores, truth, group=group)
     assert value(f"recall@{k}", p) == pytest.approx(np.mean(recalls), abs=1e-12)
     assert value("mrr", p) == pytest.approx(np.mean(firsts), abs=1e-12)
+    cut = [first if first >= 1 / k - 1e-15 else 0.0 for first in firsts]
+    assert value(f"mrr@{k}", p) == pytest.approx(np.mean(cut), abs=1e-12)
 
 
 # -- ranks ----------------------------------------------------------------------------------
@@ -176,6 +180,56 @@ def test_hits_and_reciprocal_ranks_by_hand():
     assert value("hits@2", p) == 0.5
     assert value("hits@1000000", p) == 0.75
     assert value("mrr", p) == (1 + 1 / 2 + 1 / 4) / 4
+    assert value("mrr@1", p) == 1 / 4
+    assert value("mrr@3", p) == (1 + 1 / 2) / 4
+    assert value("mrr@4", p) == value("mrr", p)
+
+
+def found_at(places):
+    """Predictions of ranked answers: the places of each list, whatever the order of rows."""
+    rows = [(name, place) for name, found in places.items() for place in found]
+    items = ["x"] * len(rows)
+    group, rank = zip(*rows, strict=True)
+    return Predictions(items, items, "items", "items", group=np.array(group), rank=np.array(rank))
+
+
+def test_ranked_answers_by_hand():
+    # list q: answers at 2, 3 and not at all; list r: one answer, first
+    p = found_at({"q": [3.0, np.inf, 2.0], "r": [1.0]})
+    assert value("map", p) == pytest.approx(((1 / 2 + 2 / 3 + 0) / 3 + 1) / 2)
+    assert value("mrr", p) == value("mrr@10", p) == (1 / 2 + 1) / 2
+    assert value("mrr@1", p) == (0 + 1) / 2
+    assert value("recall@2", p) == pytest.approx((1 / 3 + 1) / 2)
+    ideal = 1 + 1 / np.log2(3) + 1 / np.log2(4)
+    gained = 1 / np.log2(3) + 1 / np.log2(4)
+    assert value("ndcg@10", p) == pytest.approx((gained / ideal + 1) / 2)
+
+
+@steady
+@given(
+    st.dictionaries(
+        st.sampled_from("qrst"),
+        st.lists(st.integers(1, 30), min_size=1, max_size=12, unique=True),
+        min_size=1,
+    ),
+    st.integers(1, 12),
+    st.randoms(),
+)
+def test_ranked_answers_are_scikit_learns_lists(places, k, random):
+    average, gain, first = [], [], []
+    for found in places.values():
+        relevant = np.isin(np.arange(1, 31), found)
+        scores = -np.arange(30.0)
+        average.append(sk.average_precision_score(relevant, scores))
+        gain.append(sk.ndcg_score([relevant.astype(int)], [scores], k=k))
+        first.append(1 / min(found) if min(found) <= k else 0.0)
+    p = found_at(places)
+    order = list(range(len(p)))
+    random.shuffle(order)
+    for each in (p, p.take(np.array(order))):  # sorted or not
+        assert value("map", each) == pytest.approx(np.mean(average), abs=1e-12)
+        assert value(f"ndcg@{k}", each) == pytest.approx(np.mean(gain), abs=1e-12)
+        assert value(f"mrr@{k}", each) == pytest.approx(np.mean(first), abs=1e-12)
 
 
 def test_ranks_come_before_scores():
@@ -184,7 +238,7 @@ def test_ranks_come_before_scores():
 
 
 @pytest.mark.parametrize("wrong", [0, -1, np.nan])
-@pytest.mark.parametrize("name", ["hits@3", "mrr"])
+@pytest.mark.parametrize("name", ["hits@3", "mrr", "mrr@3", "map"])
 def test_a_rank_starts_at_one(name, wrong):
     found, reason = score(name, ranked([1, wrong]))
     assert found is None

@@ -39,6 +39,7 @@ OPTIONS = (
     "strip",
     "texts",
     "labels",
+    "unanswered",
 )
 # What people write for "no number here"; in a column of labels these are labels.
 NO_NUMBER = ("NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "<NA>", "#N/A")

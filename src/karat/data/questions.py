@@ -18,6 +18,7 @@ def ask(frame: pd.DataFrame, spec: DataSpec, label: Callable[[str], str] | None)
     """Return the data set that asks, row by row, about the cells of the spec's fields."""
     target = need_target(spec)
     need_columns(frame, [*spec.fields, target], spec.name)
+    frame = _answered(frame, spec)
     data = Dataset.from_columns(
         frame,
         list(spec.fields),
@@ -37,6 +38,7 @@ def ask_rows(frame: pd.DataFrame, spec: DataSpec) -> Dataset:
     """Return the data set whose items are the rows of a table, one question about each."""
     target = need_target(spec)
     need_columns(frame, [target, *spec.fields], spec.name)
+    frame = _answered(frame, spec)
     kept = {target, spec.group, spec.part, *spec.fields}
     unused = [c for c in frame.columns if c not in kept] if spec.fields else []
     data = Dataset.from_table(
@@ -64,6 +66,14 @@ def one_file(files: Files, spec: DataSpec) -> Path:
     if not isinstance(files, Path):
         raise DefinitionError(f"{spec.name}: this reader takes one file, not train and test.")
     return files
+
+
+def _answered(frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
+    """Return the rows that have an answer, if the option ``unanswered`` says to drop the others."""
+    how = spec.options.get("unanswered", "refuse")
+    if how not in ("refuse", "drop"):
+        raise DefinitionError(f'{spec.name}: "unanswered" is "refuse" or "drop", not "{how}".')
+    return frame[frame[spec.target].notna()] if how == "drop" else frame
 
 
 def _in_order(data: Dataset, spec: DataSpec) -> Dataset:

@@ -22,6 +22,8 @@ from karat.registry import reader
 #: the answers about a pair; the last one is what is looked for
 ANSWERS = ("no match", "match")
 OF_TWO = ("left", "right", "id", "matches", "keys", "match")
+#: a row without an id is no row, so none can be dropped for want of an answer
+OF_ROWS = tuple(option for option in OPTIONS if option != "unanswered")
 #: more pairs than this are rows of one class, not rows of one thing
 MANY = 5_000_000
 
@@ -34,7 +36,7 @@ def read_duplicates(files: Files, spec: DataSpec) -> Dataset:
     a pattern with one group: ``rec-(\d+)-`` in ``rec-12-dup-0``. It is not a feature, and the rows
     of one thing are one group.
     """
-    spec.check_options("entity", *OPTIONS)
+    spec.check_options("entity", *OF_ROWS)
     target = need_target(spec)
     path = one_file(files, spec)
     frame = _read(path, spec, [target])
@@ -57,10 +59,28 @@ def read_linkage(files: Files, spec: DataSpec) -> Dataset:
     Where only matches are known, other pairs are drawn: for each match ``negatives`` (10) more
     pairs of its left row, by the ``seed``. The pairs of a left row are one group. Items are the
     rows of both tables, with the columns that both have.
+
+    With ``ask: search`` there are no pairs to tell apart: each left row that has a match is a
+    query, and the answer is the row of the right table, or another row of the one table. With
+    ``ask: duplicates`` both tables are one, with a question per row: which thing is it? Rows that
+    no match joins are different things.
     """
-    spec.check_options(*OF_TWO, "entity", "negatives", "seed", *OPTIONS)
+    spec.check_options(*OF_TWO, "ask", "entity", "negatives", "seed", *OF_ROWS)
+    asks = {"pairs": _pairs, "search": _search, "duplicates": _duplicates}
+    how = str(spec.options.get("ask", "pairs"))
+    if how not in asks:
+        raise DefinitionError(
+            f'{spec.name}: "ask" is one of {", ".join(asks)}, not "{how}".{did_you_mean(how, asks)}'
+        )
+    for option in ("negatives", "seed"):
+        if how != "pairs" and spec.options.get(option) is not None:
+            raise DefinitionError(f'{spec.name}: "{option}" is for ask: pairs, not for {how}.')
     path = one_file(files, spec)
     tables = _two_tables(path, spec) if path.is_dir() else _one_table(path, spec)
+    return asks[how](tables, spec)
+
+
+def _pairs(tables: _Tables, spec: DataSpec) -> Dataset:
     pairs = tables.pairs
     if pairs["same"].all():
         pairs = _with_others(tables, spec)
@@ -76,6 +96,50 @@ def read_linkage(files: Files, spec: DataSpec) -> Dataset:
         modality="table",
         group=tables.group[pairs["left"]],
         classes=ANSWERS,
+        about=spec.about,
+    )
+
+
+def _search(tables: _Tables, spec: DataSpec) -> Dataset:
+    """Return each left row with a match as a query, and its matches as the items to be found."""
+    known = tables.taken[tables.taken["same"]] if tables.begin else tables.taken
+    known = known.drop_duplicates(["left", "right"])
+    left, right = known["left"].to_numpy(), known["right"].to_numpy() + tables.begin
+    left, right = left[left != right], right[left != right]
+    # rows of the left table that match nothing are neither asked about nor candidates
+    kept = np.arange(len(tables.items)) >= tables.begin
+    kept[left] = True
+    ids = tables.items.index
+    return Dataset(
+        name=spec.name,
+        items=tables.items[kept],
+        questions=pd.DataFrame({"query": ids[left]}),
+        truth=ids[right].to_numpy(),
+        kind="items",
+        modality="table",
+        group=tables.group[left],
+        about=spec.about,
+    )
+
+
+def _duplicates(tables: _Tables, spec: DataSpec) -> Dataset:
+    """Return one question per row, whose class is the thing: rows that matches join are one."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    matches = tables.pairs[tables.pairs["same"]]
+    ends = (matches["left"].to_numpy(), matches["right"].to_numpy() + tables.begin)
+    size = len(tables.items)
+    joined = coo_array((np.ones(len(matches)), ends), shape=(size, size))
+    things = connected_components(joined, directed=False)[1].astype(str).astype(object)
+    return Dataset(
+        name=spec.name,
+        items=tables.items,
+        questions=pd.DataFrame({"row": tables.items.index}),
+        truth=things,
+        kind="classes",
+        modality="table",
+        group=things,
         about=spec.about,
     )
 
@@ -115,7 +179,7 @@ def _one_table(path: Path, spec: DataSpec) -> _Tables:
 
 def _read(path: Path, spec: DataSpec, ids: list[str]) -> pd.DataFrame:
     """Return a table whose columns of ids are as they are written, and none of them empty."""
-    options = {name: value for name, value in spec.options.items() if name in OPTIONS}
+    options = {name: value for name, value in spec.options.items() if name in OF_ROWS}
     plain = replace(spec, target=None, kind=None, options=options)
     frame = read_frame(path, plain, ids).reset_index(drop=True)
     need_columns(frame, ids, str(path))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from karat.definitions.places import Key, Node
 
 NOT_INHERITED = ("abstract", "extends", "for_each")
-PARTS = {"tasks": ("probe", "split"), "datasets": ("load",)}
+PARTS = {"tasks": ("ask", "probe", "split"), "datasets": ("load",)}
 """Keys whose value is a part: the text ``knn`` there means ``{use: knn}``."""
 
 PLACES_OF_DATA = ("path", "sources", "load")

@@ -68,7 +68,7 @@ class _Strict(BaseModel):
 
 
 class _Part(BaseModel):
-    """A probe, a splitter or a loader: what to use, and its own options."""
+    """An asker, a probe, a splitter or a loader: what to use, and its own options."""
 
     model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
     use: Use
@@ -82,6 +82,7 @@ class Model(_Strict):
 
     use: Use
     params: Options = {}
+    out_of_fold: Annotated[int, Field(ge=2)] | None = None
     role: Literal["encoder", "predictor"] | None = None
     takes: list[Literal["table", "text", "entity"]] | None = None
     requires: Texts = []
@@ -160,11 +161,13 @@ class Task(_Strict):
             custom_error_message="must be the name of a dataset or a mapping",
         ),
     ]
+    ask: Part | None = None
     probe: Part | None = None
     split: Part | None = None
     metrics: Annotated[list[Name], Field(min_length=1), AfterValidator(_once)]
     missing: Literal["ignore", "penalise"] = "ignore"
     corruptions: Annotated[dict[str, list[Severity]], _or(dict)] = {}
+    draws: Count = 1
     kind: str | None = None
     max_rows: Count | None = None
     title: str | None = None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from karat.metrics.base import Undefined, class_names, metric
-from karat.predictions import Predictions, as_text
+from karat.predictions import Predictions
 
 # -- lists of scored items ------------------------------------------------------------------
 
@@ -80,11 +80,22 @@ def mrr(predictions: Predictions) -> float:
 
     Without groups every ranked answer is a list of its own.
     """
+    return _reciprocal(predictions, np.inf)
+
+
+@metric("mrr@k")
+def mrr_at(predictions: Predictions, k: int) -> float:
+    """Mean over lists of 1 / place of the first relevant item, 0 where it is not among k."""
+    return _reciprocal(predictions, k)
+
+
+def _reciprocal(predictions: Predictions, last: float) -> float:
     if predictions.rank is not None:
         group, place, number = _answers(predictions)
-        return _mean_over(group[number == 1], 1 / place[number == 1])
+        group, place = group[number == 1], place[number == 1]
+        return _mean_over(group, np.where(place <= last, 1 / place, 0.0))
     lists = _lists(predictions)
-    first = lists.relevant & (lists.found() == 1)
+    first = lists.relevant & (lists.found() == 1) & (lists.place <= last)
     return lists.mean(lists.sum(first / lists.place))
 
 
@@ -96,8 +107,10 @@ def _answers(predictions: Predictions) -> tuple[np.ndarray, np.ndarray, np.ndarr
     ranks = _ranks(predictions)
     alone = predictions.group is None
     group = np.arange(len(ranks)) if alone else _group_codes(predictions)
-    order = np.lexsort((ranks, group))
-    group, ranks = group[order], ranks[order]
+    later, alike = group[1:] > group[:-1], group[1:] == group[:-1]
+    if not (later | alike & (ranks[1:] >= ranks[:-1])).all():
+        order = np.lexsort((ranks, group))
+        group, ranks = group[order], ranks[order]
     starts = np.flatnonzero(_changes(group))
     number = np.arange(len(group)) - np.repeat(starts, np.diff([*starts, len(group)])) + 1
     return group, ranks, number
@@ -230,7 +243,9 @@ def _changes(values: np.ndarray) -> np.ndarray:
 def _group_codes(predictions: Predictions) -> np.ndarray:
     if predictions.group is None:
         return np.zeros(len(predictions), dtype=np.intp)
-    return np.unique(as_text(predictions.group), return_inverse=True)[1]
+    from pandas import factorize
+
+    return np.asarray(factorize(predictions.group)[0])
 
 
 def _groups(predictions: Predictions) -> list[np.ndarray]:

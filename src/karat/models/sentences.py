@@ -4,42 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 from karat.models.base import Model
 from karat.models.inner import inner_fingerprint, inner_model
-
-
-def sentences(table: pd.DataFrame) -> list[str]:
-    """Return each row in words; missing and empty cells are left out.
-
-    A cell is written the same whatever stands in its column: 31 and 31.0 are both "31", other
-    fractions have six digits, and midnight is left out of a date.
-
-    >>> sentences(pd.DataFrame({"age": [31, None], "plan": ["basic", "plus"]}))
-    ['age is 31. plan is basic.', 'plan is plus.']
-    """
-    columns = []
-    for name, column in table.items():
-        there = column.notna().to_numpy()
-        texts = [
-            _written(cell) if known else ""
-            for cell, known in zip(column.astype(object), there, strict=True)
-        ]
-        columns.append([f"{name} is {text}." if text else "" for text in texts])
-    return [" ".join(filter(None, cells)) for cells in zip(*columns, strict=True)]
-
-
-def _written(cell: Any) -> str:
-    if isinstance(cell, float | np.floating):
-        cell = float(cell)
-        whole = cell.is_integer() and abs(cell) < 1e15
-        return str(int(cell)) if whole else f"{cell:.6g}"
-    if isinstance(cell, pd.Timestamp):
-        return str(cell).removesuffix(" 00:00:00")
-    return str(cell).strip()
+from karat.wording import sentences
 
 
 class RowSentences(TransformerMixin, BaseEstimator):

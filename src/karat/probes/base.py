@@ -12,7 +12,11 @@ from karat.vectors import Vectors
 
 
 class Probe(Protocol):
-    """Turns vectors into answers. Questions it cannot answer never reach ``fit`` or ``answer``."""
+    """Turns vectors into answers. Questions it cannot answer never reach ``fit`` or ``answer``.
+
+    A probe whose answers are about pairs or lists, not one for each question, says
+    ``one_answer_each = False``.
+    """
 
     notes: list[str]
 

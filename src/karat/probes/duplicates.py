@@ -29,6 +29,8 @@ class Duplicates:
     The answer is one row per step that matters, with the number of pairs as its weight.
     """
 
+    one_answer_each = False
+
     def __init__(self) -> None:
         self.notes: list[str] = []
 

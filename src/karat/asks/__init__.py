@@ -1,0 +1,1 @@
+"""Askers: other questions about the same rows. ``(data, rng, **parameters) -> Dataset``."""

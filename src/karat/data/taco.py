@@ -1,0 +1,203 @@
+"""The five tables of the TACO benchmark in their CSV form, and synthetic stand-ins for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from karat.data.frames import OPTIONS, read_frame
+from karat.data.load import DataSpec, Files
+from karat.data.questions import ask_rows, one_file
+from karat.dataset import Dataset
+from karat.errors import DataError, DefinitionError, did_you_mean
+from karat.registry import reader
+
+#: what the two classes of a yes-or-no question are called; the last one is looked for
+ANSWERS = ("no", "yes")
+
+
+@reader("taco")
+def read_taco(files: Files, spec: DataSpec) -> Dataset:
+    """Return a table whose answer stands in one of several columns, and needs a look at it.
+
+    The options: ``targets`` are names of the answer's column, the first one that is there counts.
+    For classes ``positive`` is the text a "yes" contains; without it they stay as they are. For
+    numbers ``above`` drops the rows whose answer is not more than that, or is no number, and
+    ``log`` answers with log(1 + number). Columns of ``drop`` and the ``group`` need not all be there.
+    """
+    spec.check_options("targets", "positive", "above", "log", *OPTIONS)
+    path = one_file(files, spec)
+    frame = read_frame(path, _plain(spec))
+    target = _target(frame, spec, path)
+    frame = _numbers(frame, target, spec) if spec.kind == "numbers" else _yes(frame, target, spec)
+    group = spec.group if spec.group in frame.columns else None
+    # whose row it is says where it stays, and is no feature
+    frame = frame.assign(**{"group": frame[group]}) if group else frame
+    drop = [name for name in (*spec.drop, group) if name and name in frame.columns]
+    asked = replace(
+        spec, target=target, group="group" if group else None, drop=tuple(drop), options={}
+    )
+    data = ask_rows(frame, asked)
+    if group:
+        data = replace(data, items=data.items.drop(columns="group"))
+    if spec.kind != "numbers" and "positive" in spec.options:
+        return replace(data, classes=tuple(name for name in ANSWERS if name in data.classes))
+    return data
+
+
+def _plain(spec: DataSpec) -> DataSpec:
+    options = {name: value for name, value in spec.options.items() if name in OPTIONS}
+    return replace(spec, target=None, kind=None, options=options)
+
+
+def _target(frame: pd.DataFrame, spec: DataSpec, path: Path) -> str:
+    names = [str(name) for name in spec.options.get("targets") or [spec.target]]
+    for name in names:
+        if name in frame.columns:
+            return name
+    near = did_you_mean(names[0], [str(column) for column in frame.columns])
+    raise DataError(f"{path}: there is no column {' or '.join(map(repr, names))}.{near}")
+
+
+def _yes(frame: pd.DataFrame, target: str, spec: DataSpec) -> pd.DataFrame:
+    positive = spec.options.get("positive")
+    kept = frame[frame[target].notna()]
+    if positive is None:
+        return kept
+    texts = kept[target].map(lambda cell: f"{cell:g}" if isinstance(cell, float) else str(cell))
+    found = texts.str.contains(str(positive), regex=False)
+    if not found.any():
+        shown = ", ".join(map(str, texts.unique()[:5]))
+        raise DataError(f'{spec.name}: no "{target}" contains "{positive}"; it holds {shown}.')
+    return kept.assign(**{target: np.where(found, ANSWERS[1], ANSWERS[0])})
+
+
+def _numbers(frame: pd.DataFrame, target: str, spec: DataSpec) -> pd.DataFrame:
+    written = frame[target]
+    if not pd.api.types.is_numeric_dtype(written):
+        # thousands with commas and a dash for nothing, as in the city's own files
+        written = pd.to_numeric(written.astype(str).str.replace(",", "").str.strip(), "coerce")
+    numbers = written.astype(float)
+    kept = numbers.notna() & (numbers > float(spec.options.get("above", -np.inf)))
+    if not kept.any():
+        raise DataError(f'{spec.name}: no "{target}" is a number above the limit.')
+    numbers = numbers[kept]
+    return frame[kept].assign(**{target: np.log1p(numbers) if spec.options.get("log") else numbers})
+
+
+# -- stand-ins ------------------------------------------------------------------------------
+
+
+def synthetic(name: str, like: str, rows: int = 5000, seed: int = 0) -> Dataset:
+    """Return made-up rows with the columns of one of TACO's tables, for those who lack the file.
+
+    No number in it is real: it shows that a pipeline works, never what a model is worth. The name
+    of the data set must say "synthetic".
+    """
+    if like not in _SCHEMAS:
+        known = ", ".join(_SCHEMAS)
+        raise DefinitionError(f'{name}: there is no synthetic "{like}"; there are {known}.')
+    if "synthetic" not in name:
+        raise DefinitionError(f'{name}: the name of made-up data must say "synthetic".')
+    rng = np.random.default_rng([seed, list(_SCHEMAS).index(like)])
+    table, score = _SCHEMAS[like](rows, rng)
+    noisy = score + rng.normal(0.0, 0.7 * score.std(), rows)
+    if like == "nyc":
+        truth: np.ndarray = 12.0 + noisy
+    else:
+        truth = np.where(noisy > np.quantile(noisy, _NEGATIVE[like]), ANSWERS[1], ANSWERS[0])
+    data = Dataset.from_table(
+        table.assign(answer=truth),
+        "answer",
+        name=name,
+        kind="numbers" if like == "nyc" else "classes",
+        about={"source": "synthetic: made up by Karat, no real row"},
+    )
+    return data if like == "nyc" else replace(data, classes=ANSWERS)
+
+
+#: the share of "no" in the real tables
+_NEGATIVE = {"diabetes": 0.89, "porto": 0.96, "ieee": 0.965}
+Made = tuple[pd.DataFrame, np.ndarray]
+
+
+def _diabetes(rows: int, rng: np.random.Generator) -> Made:
+    age = rng.integers(0, 10, rows)
+    inpatient, days = rng.poisson(0.6, rows), rng.integers(1, 15, rows)
+    table = pd.DataFrame(
+        {
+            "race": rng.choice(["Caucasian", "AfricanAmerican", "Hispanic", "Other"], rows),
+            "gender": rng.choice(["Female", "Male"], rows),
+            "age": [f"[{10 * decade}-{10 * decade + 10})" for decade in age],
+            "time_in_hospital": days,
+            "num_lab_procedures": rng.integers(1, 130, rows),
+            "num_medications": rng.poisson(16, rows),
+            "number_inpatient": inpatient,
+            "diag_1": rng.choice([f"{code}" for code in range(250, 290)], rows),
+            "insulin": rng.choice(["No", "Steady", "Up", "Down"], rows),
+            "diabetesMed": rng.choice(["Yes", "No"], rows, p=[0.77, 0.23]),
+        }
+    )
+    return table, inpatient + 0.05 * days + 0.1 * age
+
+
+def _porto(rows: int, rng: np.random.Generator) -> Made:
+    numbers = rng.normal(size=(rows, 4))
+    codes = rng.integers(0, 5, size=(rows, 3))
+    flags = rng.integers(0, 2, size=(rows, 3))
+    table = pd.DataFrame(
+        {
+            **{f"ps_reg_{i:02d}": np.abs(numbers[:, i]).round(2) for i in range(2)},
+            **{f"ps_car_{i + 12}": np.abs(numbers[:, i]).round(4) for i in range(2, 4)},
+            **{f"ps_ind_{i:02d}_cat": codes[:, i].astype(str) for i in range(3)},
+            **{f"ps_ind_{i:02d}_bin": flags[:, i - 6] for i in range(6, 9)},
+        }
+    )
+    return table, np.abs(numbers[:, 0]) + 0.5 * codes[:, 1] - 0.5 * flags[:, 0]
+
+
+def _ieee(rows: int, rng: np.random.Generator) -> Made:
+    amount = rng.lognormal(4.0, 1.2, rows)
+    product = rng.integers(0, 5, rows)
+    hidden = rng.normal(size=(rows, 3))
+    table = pd.DataFrame(
+        {
+            "TransactionAmt": amount.round(2),
+            "ProductCD": np.array(list("WHCSR"))[product],
+            "card4": rng.choice(["visa", "mastercard", "discover", "american express"], rows),
+            "card6": rng.choice(["debit", "credit"], rows, p=[0.75, 0.25]),
+            "P_emaildomain": rng.choice(["gmail.com", "yahoo.com", "hotmail.com", "aol.com"], rows),
+            **{f"C{i + 1}": np.rint(np.exp(hidden[:, i])) for i in range(2)},
+            "D1": np.where(rng.random(rows) < 0.2, np.nan, np.rint(50 * np.abs(hidden[:, 2]))),
+        }
+    )
+    return table, np.log(amount) + 0.8 * (product == 2) + 0.5 * hidden[:, 0]
+
+
+def _nyc(rows: int, rng: np.random.Generator) -> Made:
+    borough, units = rng.integers(1, 6, rows), rng.poisson(1.5, rows) + 1
+    area = 10 * borough + rng.integers(9, size=rows)
+    size = rng.lognormal(7.2, 0.6, rows)
+    table = pd.DataFrame(
+        {
+            "BOROUGH": borough.astype(str),
+            "NEIGHBORHOOD": [f"AREA {number}" for number in area],
+            "BUILDING CLASS CATEGORY": rng.choice(["01 ONE FAMILY", "10 COOPS", "13 CONDOS"], rows),
+            "TOTAL UNITS": units,
+            "GROSS SQUARE FEET": np.where(rng.random(rows) < 0.3, np.nan, size.round()),
+            "YEAR BUILT": rng.integers(1890, 2018, rows),
+        }
+    )
+    return table, np.log(size) - 7.2 + 0.4 * (borough == 1) + 0.1 * units
+
+
+_SCHEMAS: dict[str, Callable[[int, np.random.Generator], Made]] = {
+    "diabetes": _diabetes,
+    "porto": _porto,
+    "ieee": _ieee,
+    "nyc": _nyc,
+}

@@ -1,0 +1,135 @@
+"""Parts of a task: whether those it names exist and fit its data, and what is usual for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from karat import registry
+from karat.corruptions.view import check_view, doses, views
+from karat.dataset import Dataset
+from karat.errors import DefinitionError
+from karat.metrics.base import get_metric
+from karat.models.identity import identity_of
+from karat.task import Task
+
+_METRICS = {
+    "binary": ("auc", "acc", "balacc", "logloss"),
+    "multiclass": ("acc", "balacc", "logloss"),
+    "numbers": ("rmse", "mae", "r2"),
+    "items": ("hits@1", "hits@10", "mrr"),
+    "lists": ("map", "mrr@10", "ndcg@10", "recall@10"),
+    "clusters": ("v_measure", "ari", "ami"),
+    "scores": ("spearman", "pearson"),
+}
+
+
+def check_parts(task: Task) -> None:
+    """Refuse a part that does not exist, and parameters or severities it does not take."""
+    messages: list[str] = []
+    for parts, name in named_parts(task):
+        try:
+            get_metric(name) if parts is registry.metrics else parts.get(name)
+        except DefinitionError as error:
+            messages += of_task(task, error).messages
+    if messages:
+        raise DefinitionError(*messages)
+    try:
+        for view in views(task.corruptions):
+            check_view(view)
+    except DefinitionError as error:
+        raise of_task(task, error) from error
+    probe: Any = task.probe
+    used = {name: value for name, value in probe.items() if name != "use"}
+    made = registry.build(f'task "{task.name}": probe', registry.probes.get(probe["use"]), used, {})
+    if task.missing == "penalise" and not getattr(made, "one_answer_each", True):
+        raise DefinitionError(
+            f'task "{task.name}": the probe {probe["use"]} has no answer for each question, so '
+            f"that it cannot penalise; say missing: ignore."
+        )
+
+
+def named_parts(task: Task) -> Iterator[tuple[registry.Registry, str]]:
+    """Yield every registered part a task names, with the registry it is to be found in."""
+    probe: Any = task.probe
+    how: Any = task.split
+    if task.ask is not None:
+        yield registry.askers, task.ask["use"]  # type: ignore[index]
+    yield registry.probes, probe["use"]
+    yield registry.splitters, how["use"]
+    head, compose = probe.get("head"), probe.get("compose")
+    head = head.get("use") if isinstance(head, Mapping) else head
+    for parts, name in ((registry.heads, head), (registry.composers, compose)):
+        if name:
+            yield parts, str(name)
+    for name in dict.fromkeys(part for each in task.corruptions for part, _ in doses(each)):
+        yield registry.corruptions, name
+    for name in task.metrics:
+        yield registry.metrics, name
+
+
+def check_head(task: Task, data: Dataset) -> None:
+    """Make the head once, so that a mistyped parameter stops before any job and not in each."""
+    probe: Any = task.probe
+    head = probe.get("head")
+    if not isinstance(head, Mapping):
+        return
+    if not isinstance(head.get("use"), str):
+        raise DefinitionError(f'task "{task.name}": a head with parameters needs use: <its name>.')
+    params = {name: value for name, value in head.items() if name != "use"}
+    offers = {"kind": data.kind, "random_state": 0, "n_clusters": max(len(data.classes), 2)}
+    what = f'task "{task.name}": head "{head["use"]}"'
+    registry.build(what, registry.heads.get(head["use"]), params, offers)
+
+
+def check_metrics(task: Task, data: Dataset, blind: bool) -> None:
+    """Refuse a task whose result no answer could ever give; its other metrics may stay empty."""
+    probe: Any = task.probe
+    offered = {
+        "trained": {"clusters", "classes"} if blind else {data.kind},
+        "similarity": {"scores", data.kind},
+        "duplicates": {"scores", "numbers"},
+        "analogy": {"rank"},
+        "nearest": {"rank"},
+        "same-class": {"rank"},
+    }.get(probe["use"])
+    needed = {"classes", "numbers", "clusters", "rank"} & set(get_metric(task.metrics[0]).needs)
+    if offered is not None and needed - offered:
+        raise DefinitionError(
+            f'task "{task.name}": the metric {task.metrics[0]} needs {needed.pop()}, and '
+            f"{data.name} under the probe {probe['use']} gives {' or '.join(sorted(offered))}."
+        )
+
+
+def usual_metrics(task: Task, data: Dataset, blind: bool) -> tuple[str, ...]:
+    """Return the metrics people use for such data."""
+    probe: Any = task.probe
+    if probe["use"] in ("nearest", "same-class"):
+        return _METRICS["lists"]
+    if data.kind == "items":
+        return _METRICS["items"]
+    if blind and probe["use"] == "trained":
+        return _METRICS["clusters"]
+    if probe["use"] == "similarity":
+        return ("auc", "pr_auc") if data.kind == "classes" else _METRICS["scores"]
+    if data.kind == "numbers":
+        return _METRICS["numbers"]
+    return _METRICS["binary" if len(data.classes) == 2 else "multiclass"]
+
+
+def code_of_parts(task: Task) -> str:
+    """Return a hash of the users' own parts in a task: a changed metric is another metric."""
+    own = registry.users_parts()
+    codes = []
+    for parts, name in named_parts(task):
+        if name in own[parts.kind] or ":" in name:
+            part = parts.get(name)
+            code = identity_of(getattr(part, "compute", part)) or os.urandom(16).hex()
+            codes.append(f"{name} {code}")
+    return " ".join(codes)
+
+
+def of_task(task: Task, error: DefinitionError) -> DefinitionError:
+    """Return the mistake with the name of the task in front."""
+    return DefinitionError(*(f'task "{task.name}": {message}' for message in error.messages))
