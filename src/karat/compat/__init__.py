@@ -1,0 +1,1 @@
+"""Drop-ins: the public interfaces of other benchmarks, on Karat's own data, probes and metrics."""

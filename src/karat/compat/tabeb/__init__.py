@@ -1,0 +1,35 @@
+"""TabEB's interface: change the imports of a script, and it runs on Karat.
+
+``from tabeb.tasks import …`` becomes ``from karat.compat.tabeb.tasks import …``, and
+``tabeb.interface`` likewise; all names can be had from here, too.
+"""
+
+from karat.compat.tabeb.interface import (
+    TabEBBaseEncoder,
+    display,
+    get_leaderboard,
+    get_model,
+)
+from karat.compat.tabeb.tasks import (
+    TabEBAnomalyDetectionTask,
+    TabEBBaseTask,
+    TabEBClassificationTask,
+    TabEBClusteringTask,
+    TabEBDeduplicationTask,
+    TabEBRankingTask,
+    TabEBRegressionTask,
+)
+
+__all__ = [
+    "TabEBAnomalyDetectionTask",
+    "TabEBBaseEncoder",
+    "TabEBBaseTask",
+    "TabEBClassificationTask",
+    "TabEBClusteringTask",
+    "TabEBDeduplicationTask",
+    "TabEBRankingTask",
+    "TabEBRegressionTask",
+    "display",
+    "get_leaderboard",
+    "get_model",
+]

@@ -1,0 +1,135 @@
+"""Which rows of a table take part and which of them teach, under either protocol."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from karat.data.tabeb import KINDS
+from karat.dataset import Dataset
+from karat.errors import DataError, DefinitionError, did_you_mean
+from karat.splits import Fold, split
+
+PROTOCOLS = ("corrected", "original")
+GROUPS = (None, "entity", "row")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How a table is cut, checked when it is made.
+
+    Attributes
+    ----------
+    protocol
+        ``"corrected"``: a drawn sample, groups whole, classes in their shares. ``"original"``: the
+        first rows, and scikit-learn's GroupShuffleSplit as TabEB calls it.
+    n_train
+        How many rows teach (under ``"original"``: groups of rows); nothing: 80 %.
+    group
+        What stays on one side: rows of one ``"entity"``, rows alike in every feature (``"row"``),
+        or nothing: rows of one entity where the metadata say ``repeated``.
+    whole_classes
+        Whether a sample takes all rows of a class or none, as duplicates need it.
+    """
+
+    protocol: str = "corrected"
+    seed: int = 42
+    max_rows: int | None = None
+    n_train: int | None = None
+    group: str | None = None
+    whole_classes: bool = False
+
+    def __post_init__(self) -> None:
+        for name, known in (("protocol", PROTOCOLS), ("group", GROUPS)):
+            value = getattr(self, name)
+            if value not in known:
+                hint = did_you_mean(str(value), [text for text in known if text])
+                raise DefinitionError(f"{name} is {_listed(known)}, not {value!r}.{hint}")
+        for name, least in (("seed", 0), ("max_rows", 2), ("n_train", 1)):
+            value = getattr(self, name)
+            whole = isinstance(value, Integral) and not isinstance(value, bool)
+            if not (whole and value >= least) and (name == "seed" or value is not None):
+                raise DefinitionError(
+                    f"{name} is a whole number of {least} or more, not {value!r}."
+                )
+
+    def taken(self, table: pd.DataFrame, metadata: Mapping[str, Any], name: str) -> Dataset:
+        """Return the rows that take part as a data set, with the groups that stay whole."""
+        entity = metadata.get("entity_name")
+        whole = self.group == "entity" or (self.group is None and bool(metadata.get("repeated")))
+        if whole and not entity:
+            raise DataError(f'{name}: its metadata have no "entity_name" to group the rows by.')
+        if "target_name" not in metadata:
+            raise DataError(f'{name}: its metadata have no "target_name".')
+        data = Dataset.from_table(
+            table,
+            metadata["target_name"],
+            name=name,
+            kind=kind_of(metadata, name),
+            group=entity if whole else None,
+        )
+        if self.group == "row":
+            data = replace(data, group=row_keys(data.items, index=False))
+        if self.whole_classes:
+            data = replace(data, group=data.truth)
+        if self.max_rows is None or self.max_rows >= len(data):
+            return data
+        if self.protocol == "original":
+            return data.take(np.arange(self.max_rows))
+        # drawn as a plan draws them: the same rows in a run of Karat's own
+        rng = np.random.default_rng([self.seed, zlib.crc32(f"rows {name}".encode())])
+        return data.sample(self.max_rows, rng)
+
+    def fold(self, data: Dataset) -> Fold:
+        """Return the rows that teach and those that test."""
+        if self.protocol == "original":
+            return self._as_tabeb(data)
+        rows = {} if self.n_train is None else {"train_rows": int(self.n_train)}
+        return split(data, {"use": "holdout", **rows}, self.seed)[0]
+
+    def _as_tabeb(self, data: Dataset) -> Fold:
+        from sklearn.model_selection import GroupShuffleSplit
+
+        groups = np.arange(len(data)) if data.group is None else pd.factorize(data.group)[0]
+        count = int(groups.max()) + 1
+        wanted = int(0.8 * len(data)) if self.n_train is None else int(self.n_train)
+        if not 0 < wanted < count:
+            raise DataError(f"{data.name}: cannot train on {wanted} of {count} groups of rows.")
+        cutter = GroupShuffleSplit(n_splits=1, test_size=count - wanted, random_state=self.seed)
+        return Fold(*next(cutter.split(np.zeros(len(data)), groups=groups)))
+
+
+def kind_of(metadata: Mapping[str, Any], name: str) -> str | None:
+    """Return what the metadata say that the truth is; nothing where they do not."""
+    task = metadata.get("task")
+    if task is None or task in KINDS:
+        return KINDS.get(str(task))
+    raise DataError(
+        f'{name}: in its metadata, "task" is regression or classification, not {task!r}.'
+        f"{did_you_mean(str(task), KINDS)}"
+    )
+
+
+def row_keys(table: Any, *, index: bool) -> np.ndarray:
+    """Return a number per row, the same for rows alike in every cell (and in their index).
+
+    >>> keys = row_keys([[1, "a"], [1, "a"], [2, "a"]], index=False)
+    >>> (keys == keys[0]).tolist()
+    [True, True, False]
+    """
+    frame = pd.DataFrame(table)
+    try:
+        keys = pd.util.hash_pandas_object(frame, index=index)
+    except TypeError:  # a cell that cannot be hashed is told by what it prints
+        keys = pd.util.hash_pandas_object(frame.map(repr), index=index)
+    return np.asarray(keys)
+
+
+def _listed(known: tuple[str | None, ...]) -> str:
+    return " or ".join(repr(value) for value in known)

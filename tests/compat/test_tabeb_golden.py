@@ -1,0 +1,208 @@
+"""TabEB's published numbers on its own tables, and its quick-start script with other imports."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from karat.compat.tabeb import (
+    TabEBBaseEncoder,
+    TabEBClassificationTask,
+    TabEBRegressionTask,
+    get_model,
+)
+
+pytest.importorskip("pyarrow")
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared"
+NAMES = ("wine_pl", "wine_vivino_price", "spotify")
+#: as TabEB had it, in its notebook: the first 500 rows, 16 of them to train on
+FAITHFUL = {"protocol": "original", "max_rows": 500, "n_train": 16, "seed": 42}
+TRAIN = [20, 71, 87, 102, 106, 121, 188, 214, 270, 330, 348, 372, 435, 458, 466, 499]
+
+SCRIPT = """
+import os
+from karat.compat.tabeb.tasks import TabEBRegressionTask, TabEBClassificationTask
+from karat.compat.tabeb.interface import get_model, get_leaderboard, display
+
+# Get the encoders
+ROOT_DIR = os.path.join(os.path.dirname(os.getcwd()), "tabeb")
+data_dir = os.path.join(ROOT_DIR, "data")
+random_encoder = get_model("random_encoder")
+carte_encoder = get_model("carte_encoder", task="regression")
+skrub_encoder = get_model("skrub_encoder")
+model_list = [random_encoder, carte_encoder, skrub_encoder]
+
+# Get the tasks
+task_regression = TabEBRegressionTask(data_dir=data_dir)
+task_classification = TabEBClassificationTask(data_dir=data_dir)
+
+# Run the tasks
+result_dir = os.path.join(ROOT_DIR, "results")
+df_regression_scores = task_regression.evaluate(model_list, save_dir=result_dir)
+df_classification_scores = task_classification.evaluate(model_list, save_dir=result_dir)
+
+print("***REGRESSION TASK")
+display(df_regression_scores)
+print("***CLASSIFICATION TASK")
+display(df_classification_scores)
+
+# Get the leaderboard
+df_leaderboard = get_leaderboard(["regression", "classification"], result_dir)
+display(df_leaderboard)
+"""
+
+
+@pytest.fixture
+def tables() -> Path:
+    """Return the folder of TabEB's own files beside the repository, or skip."""
+    folder = SHARED / "data" / "tabeb"
+    if not folder.is_dir():
+        pytest.skip("no folder shared/data beside the repository")
+    return folder
+
+
+def need_skrub() -> None:
+    skrub = pytest.importorskip("skrub")
+    if not skrub.__version__.startswith("0.11."):
+        pytest.skip(f"the numbers are those of skrub 0.11, and this is {skrub.__version__}")
+
+
+class Mean(TabEBBaseEncoder):
+    """One and the same number for every row: a linear head predicts the train mean."""
+
+    name = "mean"
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X, y=None):
+        return np.zeros((len(X), 1))
+
+
+# -- the numbers ----------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:wine_pl_metadata")
+@pytest.mark.parametrize("name", NAMES)
+def test_the_rows_that_teach(tables, name):
+    task = TabEBRegressionTask(data_dir=tables, data_name_list=[name], **FAITHFUL)
+    task.load_data()
+    X_train, X_test, y_train, _ = task.get_splits(task.data_dict[name], task.metadata[name])
+    assert sorted(X_train.index) == TRAIN and y_train.index.equals(X_train.index)
+    assert sorted([*X_train.index, *X_test.index]) == list(range(500))
+
+
+@pytest.mark.filterwarnings("ignore:wine_pl_metadata")
+def test_the_mean_predictor(tables):
+    frame = TabEBRegressionTask(data_dir=tables, **FAITHFUL).evaluate([Mean()])
+    assert round(frame.loc[0, "wine_pl"], 6) == 0.387780
+    assert round(frame.loc[0, "wine_vivino_price"], 6) == 0.916172
+
+
+@pytest.mark.filterwarnings("ignore:wine_pl_metadata")
+def test_skrub_with_the_plain_head(tables):
+    need_skrub()
+    task = TabEBRegressionTask(data_dir=tables, **FAITHFUL)
+    frame = task.evaluate([get_model("skrub_encoder")])
+    assert round(frame.loc[0, "wine_pl"], 6) == 1.888126
+    assert round(frame.loc[0, "wine_vivino_price"], 6) == 1.726245
+    assert round(frame.loc[0, "regression_average"], 6) == 1.807186
+
+
+def test_spotify_differs_by_the_metric_alone(tables):
+    """The original takes the area of hard labels; the same head's probabilities have another."""
+    need_skrub()
+
+    class HardLabels(TabEBClassificationTask):
+        def get_score(self, y_true, y_pred):
+            return roc_auc_score(y_true, y_pred.argmax(axis=1))
+
+    hard = HardLabels(data_dir=tables, **FAITHFUL).evaluate([get_model("skrub_encoder")])
+    assert round(hard.loc[0, "spotify"], 6) == 0.564957
+    ours = TabEBClassificationTask(data_dir=tables, **FAITHFUL)
+    frame = ours.evaluate([get_model("skrub_encoder")])
+    assert round(frame.loc[0, "spotify"], 6) == 0.617453
+    assert frame.attrs["notes"][0]["note"] == "the head did not converge in 100 iterations"
+
+
+@pytest.mark.filterwarnings("ignore:wine_pl_metadata")
+def test_the_corrected_head_beats_the_mean_on_the_same_number_of_rows(tables):
+    need_skrub()
+    task = TabEBRegressionTask(data_dir=tables, max_rows=500, n_train=16)
+    frame = task.evaluate([get_model("skrub_encoder"), Mean()]).set_index("encoder")
+    assert (frame.loc["skrub_encoder"] < frame.loc["mean"]).all()
+    plain = TabEBRegressionTask(data_dir=tables, **FAITHFUL)
+    faithful = plain.evaluate([get_model("skrub_encoder")]).set_index("encoder")
+    assert (frame.loc["skrub_encoder"] < faithful.loc["skrub_encoder"]).all()
+
+
+# -- the quick start ------------------------------------------------------------------------
+
+
+def test_our_script_is_the_documents():
+    document = SHARED / "seeds" / "tabeb.md"
+    if not document.is_file():
+        pytest.skip("the document is not beside the repository")
+    blocks = re.findall(r"```python\n(.*?)```", document.read_text(), re.DOTALL)
+    (theirs,) = [block for block in blocks if "get_leaderboard" in block]
+    lines = [text.strip().splitlines() for text in (theirs, SCRIPT)]
+    changed = [(a, b) for a, b in zip(*lines, strict=True) if a != b]
+    assert [a for a, _ in changed] == [line for line in lines[0] if line.startswith("from tabeb")]
+    assert all("karat.compat.tabeb." in b for _, b in changed)
+
+
+def run_script(python, folder: Path, **options) -> tuple[list[str], Path]:
+    script = folder / "quick_start.py"
+    script.write_text(SCRIPT)
+    done = python(script, cwd=folder, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines(), done.stderr
+
+
+def test_the_quick_start_runs_on_small_tables(python, tmp_path):
+    pytest.importorskip("skrub")
+    root = tmp_path / "tabeb"
+    x = np.arange(80)
+    words = pd.DataFrame({"name": [f"wine {i % 9}" for i in x], "x": x.astype(float)})
+    for name, target in (("wine_pl", x / 80), ("wine_vivino_price", x * 2.0), ("spotify", x % 2)):
+        place = root / "data" / name
+        place.mkdir(parents=True)
+        words.assign(y=target).to_parquet(place / f"{name}.parquet")
+        task = "classification" if name == "spotify" else "regression"
+        (place / f"{name}_metadata.json").write_text(
+            f'{{"name": "{name}", "task": "{task}", "target_name": "y"}}'
+        )
+    said, complaints = run_script(python, root)
+    assert said[0] == "***REGRESSION TASK"
+    assert said[1].split() == ["encoder", "wine_pl", "wine_vivino_price", "regression_average"]
+    assert said[5] == "***CLASSIFICATION TASK"
+    assert [line.split()[1] for line in said[7:10]] == [
+        *("random_encoder", "carte_encoder", "skrub_encoder")
+    ]
+    assert said[11].split()[1] == "skrub_encoder"  # the best stands first
+    assert "Traceback" not in complaints
+
+
+@pytest.mark.slow
+def test_the_quick_start_runs_on_tabebs_tables(python, tmp_path, tables):
+    pytest.importorskip("skrub")
+    root = tmp_path / "tabeb"
+    for name in NAMES:
+        (root / "data" / name).mkdir(parents=True)
+        for file in (f"{name}.parquet", f"{name}_metadata.json"):
+            shutil.copy(tables / file, root / "data" / name / file)
+    _, complaints = run_script(python, root)
+    saved = pd.read_parquet(root / "results" / "scores_regression.parquet").set_index("encoder")
+    assert saved.loc["skrub_encoder", "wine_pl"] < 0.25 < saved.loc["random_encoder", "wine_pl"]
+    saved = pd.read_parquet(root / "results" / "scores_classification.parquet")
+    scores = saved.set_index("encoder")["spotify"]
+    assert scores["skrub_encoder"] > 0.88 and abs(scores["random_encoder"] - 0.5) < 0.03
+    if np.isnan(scores["carte_encoder"]):
+        assert "carte_encoder on spotify: " in complaints
