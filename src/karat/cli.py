@@ -14,10 +14,13 @@ from typing import Any
 import click
 
 from karat import __version__
+from karat.cli_options import define, machine, what_to_run
 from karat.errors import DefinitionError, KaratError
 
 DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
-PARTS = ("metrics", "corruptions", "heads", "splitters", "composers", "probes", "readers")
+PARTS = (
+    *("metrics", "corruptions", "heads", "splitters", "composers", "probes", "readers", "askers"),
+)
 
 
 def main() -> None:
@@ -77,71 +80,8 @@ def karat() -> None:
     """
 
 
-def _options(*options: Any) -> Any:
-    def add(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
-
-
-_define = click.option(
-    "--define",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="YAML with definitions of your own (or a folder of it), or Python that registers parts. "
-    "Repeatable.",
-)
-_what_to_run = _options(
-    click.argument("suite"),
-    click.option(
-        "-m",
-        "--model",
-        "models",
-        multiple=True,
-        metavar="MODEL",
-        help="A name, a vector file, or package.module:Name. Repeatable; without it the suite's "
-        "own models.",
-    ),
-    click.option(
-        "-c",
-        "--constraint",
-        default="default",
-        show_default=True,
-        metavar="NAME",
-        help="Limits of the run: karat list constraints.",
-    ),
-    click.option(
-        "-t",
-        "--task",
-        "only",
-        multiple=True,
-        metavar="TASK",
-        help="Only these tasks of the suite; * stands for anything. Repeatable.",
-    ),
-    click.option(
-        "-f",
-        "--fold",
-        "folds",
-        multiple=True,
-        type=int,
-        metavar="N",
-        help="Only these folds, counted from 0. Repeatable.",
-    ),
-    click.option("--seed", default=42, show_default=True, help="Models get seed + fold."),
-    click.option("--max-rows", type=int, metavar="N", help="At most so many rows of a data set."),
-    _define,
-)
-_machine = _options(
-    click.option("--csv", "shape", flag_value="csv", help="Print the board as CSV."),
-    click.option("--json", "shape", flag_value="json", help="Print the board as JSON."),
-)
-
-
 @karat.command()
-@_what_to_run
+@what_to_run
 @click.option("-w", "--workers", type=int, metavar="N", help="Worker processes.  [default: cores]")
 @click.option(
     "-o",
@@ -160,7 +100,7 @@ _machine = _options(
 @click.option("--retry-failed", is_flag=True, help="With --resume: run failed jobs again.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the board.")
 @click.option("-v", "--verbose", is_flag=True, help="A line for every job.")
-@_machine
+@machine
 @click.pass_context
 def run(context: click.Context, /, suite: str, **given: Any) -> int:
     """Run models on the tasks of SUITE, write a run folder for each, and print the board.
@@ -170,6 +110,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
       karat run quickstart
       karat run quickstart -m onehot -m skrub -t penguins -t adult
       karat run my-suite --define my.yaml -m vectors.txt --workers 2
+      karat run churn.csv --target churn --like taco -m rf -m logreg
 
     Exit code: 0 all went well, 1 some jobs failed, 2 a mistake in what was asked, 130 stopped.
     """
@@ -195,7 +136,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
 
 
 @karat.command()
-@_what_to_run
+@what_to_run
 def plan(suite: str, **given: Any) -> None:
     """Show what karat run would do: jobs by model and task, and who declines what and why.
 
@@ -215,14 +156,32 @@ def _asked(suite: str, given: dict[str, Any]) -> Any:
     from karat.evaluate import find_both, make_options
 
     catalogue = Catalogue(given.pop("define"))
-    models, chosen = find_both(catalogue, list(given.pop("models")) or None, suite)
+    _look_in(given.pop("data_dir"))
+    target, like = given.pop("target"), given.pop("like")
+    if like is not None and target is None:
+        raise DefinitionError("--like needs --target: it tells how a table of your own is asked.")
+    if target is None and Path(suite).suffix and Path(suite).is_file():
+        raise DefinitionError(f"{suite} is a file: say with --target which column to answer.")
+    asked = suite if target is None else catalogue.table_suite(suite, target, like)
+    models, chosen = find_both(catalogue, list(given.pop("models")) or None, asked)
     given["folds"] = list(given["folds"]) or None
     return models, chosen, catalogue, make_options(given)
 
 
+def _look_in(folder: Path | None) -> None:
+    if folder is None:
+        return
+    if not folder.is_dir():
+        raise DefinitionError(f"--data-dir: there is no folder {folder}.")
+    given = os.environ.get("KARAT_DATA")
+    os.environ["KARAT_DATA"] = os.pathsep.join(
+        [str(folder.absolute()), *([given] if given else [])]
+    )
+
+
 @karat.command("list")
 @click.argument("kind", required=False, type=click.Choice([*DEFINED, *PARTS]), metavar="[KIND]")
-@_define
+@define
 def list_(kind: str | None, define: tuple[Path, ...]) -> None:
     """List models, tasks, suites, datasets, constraints, metrics, corruptions, or other parts.
 
@@ -238,7 +197,7 @@ def list_(kind: str | None, define: tuple[Path, ...]) -> None:
 
 @karat.command()
 @click.argument("name")
-@_define
+@define
 def show(name: str, define: tuple[Path, ...]) -> None:
     """Show the resolved definition of NAME, and which file each value came from.
 
@@ -253,7 +212,7 @@ def show(name: str, define: tuple[Path, ...]) -> None:
 
 @karat.command()
 @click.argument("model")
-@_define
+@define
 def check(model: str, define: tuple[Path, ...]) -> int:
     """Tell whether MODEL is one Karat can evaluate, which promise it breaks, and how to mend it.
 
@@ -272,18 +231,89 @@ def check(model: str, define: tuple[Path, ...]) -> int:
 
 @karat.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
-@_machine
-def leaderboard(runs: tuple[Path, ...], shape: str | None) -> None:
+@click.option("--by", type=click.Choice(["task", "kind", "dataset"]), help="Rank within each.")
+@click.option(
+    "--missing",
+    default="worst",
+    show_default=True,
+    metavar="RULE",
+    help="What a missing score counts as: worst (of its fold, for failures), exclude (only what "
+    "all models have), baseline:MODEL (that model's score).",
+)
+@click.option(
+    "--normalise",
+    metavar="SCALE",
+    help="Add scores from 0 to 1: range (0 is the worst model of a task), baseline:MODEL (0 is "
+    "that model).",
+)
+@click.option("--sort", metavar="COLUMN", help="The better first: score, seconds, a task, …")
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="TASK=METRIC",
+    help="Another metric of a task. Repeatable.",
+)
+@machine
+def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
     """Rank the models of run folders; a folder of run folders stands for all of them.
 
     \b
     Examples:
       karat leaderboard results
-      karat leaderboard results/onehot.* results/skrub.* --csv
+      karat leaderboard results --by task --sort seconds
+      karat leaderboard results --normalise range --missing baseline:dummy
+      karat leaderboard results/onehot.* results/skrub.* --format latex > board.tex
     """
-    from karat.report.runs import show_board
+    from karat.report.runs import metric_by_task, show_board
 
-    show_board(list(runs), shape)
+    show_board(list(runs), shape, **{**given, "metrics": metric_by_task(given["metrics"])})
+
+
+@karat.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+@click.option(
+    "--baseline",
+    multiple=True,
+    metavar="MODEL",
+    help="Whose errors are 1 in mCE and relative mCE. Repeatable: the first that a task has.",
+)
+@click.option("--metric", metavar="NAME", help="Another metric than the first of each task.")
+@click.option("--compositions", is_flag=True, help="Of composed corruptions, not of plain ones.")
+@click.option("--by-corruption", is_flag=True, help="A line per corruption and model.")
+@machine
+def robustness(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
+    """Tell what corruption costs: retention, area under the severity curve, worst case, mCE.
+
+    \b
+    Examples:
+      karat robustness results
+      karat robustness results --baseline logreg --baseline linreg --format markdown
+    """
+    from karat.report.runs import show_robustness
+
+    show_robustness(list(runs), shape, **given)
+
+
+@karat.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+@click.option("--as", "shape", required=True, metavar="NAME", help="taco: its metrics CSV files.")
+@click.option("-o", "--output", default="export", show_default=True, metavar="DIR")
+@click.option("--plots", type=click.Choice(["png", "svg"]), help="Curves and bars beside them.")
+def export(runs: tuple[Path, ...], shape: str, output: str, plots: str | None) -> None:
+    """Write the scores of run folders in the files of another benchmark.
+
+    \b
+    Example:
+      karat export results --as taco -o taco --plots png
+    """
+    from karat.report.plots import plot_runs
+    from karat.results.exports import export as write
+
+    for path in write(list(runs), shape, output):
+        click.echo(path)
+    for path in plot_runs(list(runs), output, shape=plots) if plots else ():
+        click.echo(path)
 
 
 @karat.command()

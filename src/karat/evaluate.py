@@ -143,7 +143,7 @@ def plan_suite(
     """Return the plan of a suite under the options and their constraint."""
     limits = catalogue.definitions.get("constraints", options.constraint)
     rows = [n for n in (limits.get("max_rows"), options.max_rows) if n is not None]
-    tasks = pick_tasks(suite, options.only) if options.only else list(suite)
+    tasks = pick_tasks(suite, options.only, suite.name) if options.only else list(suite)
     named = [
         dataclasses.replace(t, dataset=catalogue.dataset(t.dataset))
         if isinstance(t.dataset, str)

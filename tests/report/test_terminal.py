@@ -9,6 +9,9 @@ import pytest
 from rich.console import Console
 
 from karat.report.terminal import board_text, metric_label, notes, plain_console
+from karat.results.leaderboard import leaderboard
+
+COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
 
 
 def board(models=("good", "bad"), tasks=("t",), metric="acc", **columns):
@@ -162,3 +165,77 @@ def test_a_rank_over_hardly_any_task_is_told():
     # where nobody has three tasks, nobody is named
     made.attrs["tasks"] = ["t1", "t2"]
     assert not [line for line in notes(made) if "few" in line]
+
+
+# -- real boards ----------------------------------------------------------------------------
+
+
+def scores(models, tasks, **columns):
+    """Return a tidy table in which every third cell is missing and every seventh failed."""
+    rows = []
+    for t, task in enumerate(tasks):
+        for m, model in enumerate(models):
+            if (m + 2 * t) % 3 != 2:
+                value = np.nan if (m + t) % 7 == 3 else 0.1 + 0.8 * ((m * 5 + t * 3) % 11) / 11
+                rows += [(task, model, 0, fold, "", 0.0, -1, "acc", value) for fold in (0, 1)]
+    return pd.DataFrame(rows, columns=COLUMNS).assign(**columns)
+
+
+MODELS = ["a-model-with-quite-a-long-name", *(f"model-{i}" for i in range(5))]
+VIEWS = [{}, {"by": "task"}, {"by": "kind"}, {"by": "task", "normalise": "range"}]
+VIEWS += [{"normalise": "baseline:model-1"}, {"by": "kind", "normalise": "range"}]
+
+
+@pytest.mark.parametrize("options", VIEWS, ids=str)
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_every_view_fits_the_screen(width, options):
+    table = scores(MODELS, [f"a-task-with-a-number-{i}" for i in range(9)], kind="classification")
+    lines = shown(leaderboard(table, **options), width).splitlines()
+    assert max(map(len, lines)) <= width
+    text = "\n".join(lines)
+    columns = ["rank", "time"] + ["score"] * ("normalise" in options)
+    assert all(re.search(rf"\b{name}\b", text) for name in columns)
+
+
+def table_of(*rows):
+    made = [(task, model, 0, 0, "", 0.0, -1, "acc", value) for task, model, value in rows]
+    return pd.DataFrame(made, columns=COLUMNS)
+
+
+def test_missing_cells_say_why():
+    rows = table_of(("t", "a", 0.5), ("t", "b", np.nan), ("u", "b", 0.2))
+    lines = {
+        line.split()[0]: line.split() for line in shown(leaderboard(rows), 120).splitlines()[2:4]
+    }
+    # t: b failed and is second; u: b alone
+    assert lines["a"][6:8] == ["0.500", "…"]
+    assert lines["b"][6:8] == ["failed", "0.200"]
+
+
+def test_the_board_by_task():
+    rows = table_of(("t", "good", 0.9), ("t", "bad", 0.1), ("u", "bad", 0.3))
+    assert shown(leaderboard(rows, by="task"), 80).splitlines() == [
+        " model  rank  score  95 %  folds  failed  time ",
+        "",
+        " t   acc ↑",
+        " good    1.0  0.900     –      1       0     – ",
+        " bad     2.0  0.100     –      1       0     – ",
+        "",
+        " u   acc ↑",
+        " bad       –  0.300     –      1       0     – ",
+        " good      –      …     –      0       0     – ",
+        "",
+        " 95 %: t interval of the mean over folds: their spread, not who is better.",
+        " … not run: 1 cell, left out.",
+    ]
+
+
+def test_a_name_cannot_steer_the_terminal():
+    rows = table_of(("t\x1b[2J", "m\x1b]0;x\x07", 0.9), ("t\x1b[2J", "n", 0.1))
+    for by in (None, "task"):
+        assert "\x1b" not in shown(leaderboard(rows, by=by), 80)
+
+
+@pytest.mark.parametrize("value, cell", [(77.1, "77.10"), (1234.5, "1234"), (-79.0, "-79.00")])
+def test_large_scores_have_four_figures(value, cell):
+    assert f" {cell} " in shown(board(t=[value, 0.5]), 80)

@@ -8,15 +8,16 @@ import pytest
 
 import karat
 from karat.errors import DataError, DefinitionError
-from karat.results.layouts import SCORES
 from karat.results.leaderboard import leaderboard
 from karat.results.run import Run
+
+COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
 
 
 def table(*rows):
     """Return a tidy table from (task, model, fold, metric, value)."""
     made = [(task, model, 0, fold, "", 0.0, -1, m, v) for task, model, fold, m, v in rows]
-    return pd.DataFrame(made, columns=list(SCORES))
+    return pd.DataFrame(made, columns=COLUMNS)
 
 
 def scored(metric, **models):
@@ -279,6 +280,101 @@ def test_runs_in_which_nothing_could_run_make_a_board(make):
     board = leaderboard([make("a", {"t": "n/a"}, metric="?")])
     assert board.attrs["tasks"] == []
     assert board["declined"].tolist() == [1]
+
+
+def test_why_a_score_is_missing(make):
+    stopped = make("c", {"t": [0.3], "u": [0.3]})
+    (stopped.folder / "jobs" / "u.0.json").unlink()
+    stopped.finish()
+    runs = [
+        make("a", {"t": [0.5], "u": "n/a"}),
+        make("b", {"t": [None, None], "u": [0.1]}),
+        stopped,
+    ]
+    board = leaderboard(runs)
+    assert board.attrs["cells"] == {
+        "a": {"u": "declined"},
+        "b": {"t": "failed"},
+        "c": {"u": "not run"},
+    }
+    counts = board.attrs["missing"]
+    assert [counts[state] for state in ("failed", "declined", "not run")] == [1, 1, 1]
+    assert counts["cells"] == 6
+    status = leaderboard(runs, by="task")["status"].to_dict()
+    assert status["u", "a"] == "declined"
+    assert status["t", "b"] == "failed"
+    assert status["u", "c"] == "not run"
+    assert status["t", "a"] == "ok"
+
+
+def test_a_run_without_any_finished_job_is_on_the_board(make):
+    run = make("a", {"t": [0.5]})
+    empty = make("b", {"t": []})
+    board = leaderboard([run, empty])
+    assert board.index.tolist() == ["a", "b"]
+    assert board.attrs["cells"] == {"b": {"t": "not run"}}
+    assert board["failed"].tolist() == [0, 0]
+
+
+def test_who_declined_everything_gets_no_rank_from_a_baseline(make):
+    tasks = {"t": [0.5], "u": [0.4]}
+    runs = [
+        make("a", tasks),
+        make("b", {"t": [0.6], "u": "n/a"}),
+        make("x", dict.fromkeys("tu", "n/a")),
+    ]
+    board = leaderboard(runs, missing="baseline:a")
+    assert board["rank"].dropna().to_dict() == {"b": (1 + 1.5) / 2, "a": (2 + 1.5) / 2}
+    assert board.attrs["missing"]["declined"] == 3
+    assert board.attrs["missing"]["imputed"] == 1
+
+
+def test_kinds_data_sets_and_seeds_come_from_the_runs(make):
+    about = {"kind": "classification", "dataset": "shared"}
+    runs = [make("a", {"t": [0.5], "u": [0.4]}, **about), make("b", {"t": [0.6]}, **about)]
+    for run, seed in zip(runs, (7, 8), strict=True):
+        run.about["seed"] = seed
+    kinds = leaderboard(runs, by="kind")
+    assert kinds.index.tolist() == [("classification", "b"), ("classification", "a")]
+    assert kinds["tasks"].tolist() == [1, 1]
+    assert kinds.attrs["seeds"] == [7, 8]
+    assert leaderboard(runs, by="dataset").index.unique(0).tolist() == ["shared"]
+
+
+def test_views_of_runs_in_which_nothing_could_run_are_refused(make):
+    run = make("a", {"t": "n/a"}, metric="?")
+    with pytest.raises(DataError, match="no task could be run"):
+        leaderboard([run], by="task")
+
+
+def test_costs_are_those_of_the_view(make):
+    runs = [make("a", {"t": [0.5, None], "u": [0.1]}), make("b", {"t": [0.4, 0.6], "u": "n/a"})]
+    board = leaderboard(runs, by="task")
+    assert board["seconds"].to_dict() == {
+        ("t", "a"): 2.0,
+        ("t", "b"): 2.0,
+        ("u", "a"): 1.0,
+        ("u", "b"): pytest.approx(1.0),
+    }
+    assert board["failed"].to_dict() == {
+        ("t", "a"): 1,
+        ("t", "b"): 0,
+        ("u", "a"): 0,
+        ("u", "b"): 0,
+    }
+
+
+def test_names_that_are_missing_are_told():
+    rows = scored("acc", m=[(0, 0.5)], n=[(0, 0.25)])
+    rows.loc[0, "model"] = np.nan
+    with pytest.raises(DataError, match="a row without a model.*keep_default_na=False"):
+        leaderboard(rows)
+
+
+def test_what_a_board_tells_beside_its_numbers_is_not_copied_with_every_column(make):
+    board = leaderboard([make("a", {"t": [0.5], "u": "n/a"}), make("b", {"t": [0.6], "u": [0.1]})])
+    assert board["rank"].attrs["cells"] is board.attrs["cells"]
+    assert board.copy().attrs == board.attrs
 
 
 def test_the_public_name(two_classes, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from rich.table import Table
@@ -50,8 +51,8 @@ def show_name(name: str, define: Sequence[Path]) -> None:
     sections = catalogue.definitions.names_everywhere(name)
     for section in sections:
         text = catalogue.definitions.show(section, name)
-        console.print(Text(f"{section}:", style="bold"))
-        console.print(Text(text.rstrip("\n")), soft_wrap=True)
+        console.print(Text(f"{section}:\n  {name}:", style="bold"), soft_wrap=True)
+        console.print(Text(indent(text.rstrip("\n"), "    ")), soft_wrap=True)
     registered = [kind for kind, parts in _REGISTRIES.items() if name in parts]
     for kind in registered:
         parts = _REGISTRIES[kind]

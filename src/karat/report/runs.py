@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from karat.plan import Plan
+from karat.errors import DefinitionError
+from karat.plan import Decline, Plan
+from karat.report.formats import render, to_latex, to_markdown
+from karat.report.robust import robustness_table
 from karat.report.terminal import plain_console, print_board
 from karat.results.leaderboard import leaderboard
+from karat.results.robustness import robustness
 from karat.results.run import Run
 
 
@@ -26,28 +29,53 @@ def show_runs(runs: Sequence[Run], shape: str | None, *, quiet: bool = False) ->
     """Print the board of finished runs and where they are; return the exit code."""
     board = leaderboard(list(runs))
     show_frame(board, shape)
-    if shape is None and not quiet:
+    if shape in (None, "table") and not quiet:
         console = Console(highlight=False, stderr=True)
         console.print(f"\n runs    {_place(runs)}", markup=False, soft_wrap=True)
         console.print(f" next    {_next(runs)}", markup=False, soft_wrap=True)
     return 1 if int(board["failed"].fillna(0).sum()) else 0
 
 
-def show_board(paths: Sequence[str | Path], shape: str | None) -> None:
-    """Print the board of run folders."""
-    show_frame(leaderboard(list(paths)), shape)
+def show_board(paths: Sequence[str | Path], shape: str | None, **options: Any) -> None:
+    """Print the board of run folders; the options are those of ``leaderboard``."""
+    show_frame(leaderboard(list(paths), **options), shape)
 
 
 def show_frame(board: pd.DataFrame, shape: str | None) -> None:
-    """Print a board for people, or as CSV or JSON for machines."""
-    if shape == "csv":
-        sys.stdout.write(board.to_csv())
-    elif shape == "json":
-        rows = board.reset_index().to_dict(orient="records")
-        plain = [{str(k): _empty(v) for k, v in row.items()} for row in rows]
-        sys.stdout.write(json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-    else:
+    """Print a board for people, or in a format for machines and documents."""
+    if shape in (None, "table"):
         print_board(board)
+    else:
+        sys.stdout.write(render(board, str(shape)))
+
+
+def show_robustness(paths: Sequence[str | Path], shape: str | None, **options: Any) -> None:
+    """Print what corruption costs; the options are those of ``robustness``."""
+    found = robustness(list(paths), **options)
+    if shape in ("csv", "json"):
+        sys.stdout.write(render(found.set_index("task"), str(shape)))
+        return
+    table = robustness_table(found, options.get("baseline"))
+    pages = {"markdown": to_markdown, "latex": to_latex}
+    if shape in pages:
+        sys.stdout.write(pages[shape](table))
+    else:
+        print_board(table)
+
+
+def metric_by_task(given: Sequence[str]) -> dict[str, str]:
+    """Return the metrics of ``TASK=METRIC``.
+
+    >>> metric_by_task(["adult=auc"])
+    {'adult': 'auc'}
+    """
+    pairs = [text.rpartition("=") for text in given]
+    wrong = [
+        text for text, (task, _, metric) in zip(given, pairs, strict=True) if not (task and metric)
+    ]
+    if wrong:
+        raise DefinitionError(*(f'--metric is TASK=METRIC, not "{text}".' for text in wrong))
+    return {task: metric for task, _, metric in pairs}
 
 
 def show_plan(plan: Plan) -> None:
@@ -63,22 +91,34 @@ def show_plan(plan: Plan) -> None:
         console.print(table)
     jobs = "1 job" if len(plan.jobs) == 1 else f"{len(plan.jobs)} jobs"
     console.print(f"\n {jobs}, {len(plan.declined)} declined", markup=False)
-    for reason, pairs in _by_reason(plan).items():
+    _show_reasons(console, plan.declined)
+    if plan.unseen:
+        console.print(f"\n {len(plan.unseen)} corruptions left out", markup=False)
+        _show_reasons(console, plan.unseen)
+    for planned in plan.tasks:
+        twins, tested = planned.twins
+        if twins:
+            console.print(
+                f"\n {planned.task.name}: {twins} of {tested} test rows also stand in their train "
+                f"part",
+                markup=False,
+                soft_wrap=True,
+            )
+
+
+def _show_reasons(console: Console, declines: Sequence[Decline]) -> None:
+    for reason, pairs in _by_reason(declines).items():
         console.print(f"\n   {' '.join(reason.split())}", markup=False, soft_wrap=True)
         for model, tasks in pairs.items():
             console.print(f"     {model} · {', '.join(tasks)}", markup=False, soft_wrap=True)
 
 
-def _by_reason(plan: Plan) -> dict[str, dict[str, list[str]]]:
+def _by_reason(declines: Sequence[Decline]) -> dict[str, dict[str, list[str]]]:
     """Return the declined tasks by reason and model: one reason is told once."""
     reasons: dict[str, dict[str, list[str]]] = {}
-    for decline in plan.declined:
+    for decline in declines:
         reasons.setdefault(decline.reason, {}).setdefault(decline.model, []).append(decline.task)
     return reasons
-
-
-def _empty(value: object) -> object:
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _place(runs: Sequence[Run]) -> str:

@@ -35,6 +35,8 @@ OWN = (
     "repeat",
     "corruption",
     "severity",
+    "draw",
+    "affected",
     "coverage",
     "dimensions",
     "train_questions",
@@ -56,6 +58,7 @@ SCORES = (
     "fold",
     "corruption",
     "severity",
+    "draw",
     "epoch",
     "metric",
     "value",
@@ -70,9 +73,9 @@ def scores_table(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     for record in records:
         job = (record["task"], record["model"], record["repeat"], record["fold"])
         for step in record["history"]:
-            rows.append((*job, "", 0.0, step["epoch"], step["metric"], step["value"]))
+            rows.append((*job, "", 0.0, 0, step["epoch"], step["metric"], step["value"]))
         for view in record["views"]:
-            seen = (view["corruption"], view["severity"], FINAL)
+            seen = (view["corruption"], view["severity"], view.get("draw", 0), FINAL)
             rows += [(*job, *seen, name, value) for name, value in view["scores"].items()]
     table = pd.DataFrame(rows, columns=list(SCORES))
     return table.astype({"value": float, "severity": float})
@@ -125,6 +128,8 @@ def _of_view(record: Mapping[str, Any], view: Mapping[str, Any]) -> dict[str, An
         "result": view["scores"].get(record["metric"]),
         "corruption": view["corruption"],
         "severity": view["severity"],
+        "draw": view.get("draw", 0),
+        "affected": view.get("affected"),
         "coverage": view.get("coverage"),
         "status": status,
         "info": "; ".join(message for message in (said, *reasons) if message),

@@ -19,12 +19,16 @@ _TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 
 @dataclass(frozen=True)
 class Ranks:
-    """Mean rank of each model over its tasks, an interval, and the letters of its tie groups."""
+    """Mean rank of each model over its tasks, an interval, and the letters of its tie groups.
+
+    ``each`` holds the ranks themselves, models × tasks.
+    """
 
     mean: np.ndarray
     low: np.ndarray
     high: np.ndarray
     ties: list[str]
+    each: np.ndarray
 
 
 def ranked_on_few(takes: np.ndarray) -> np.ndarray:
@@ -35,6 +39,22 @@ def ranked_on_few(takes: np.ndarray) -> np.ndarray:
     """
     counts = takes.sum(axis=1)
     return (counts < FEWEST_TASKS) & (counts.max(initial=0) >= FEWEST_TASKS)
+
+
+def rank_each(values: list[np.ndarray], takes: np.ndarray) -> np.ndarray:
+    """Return models × tasks: the rank of each model's mean over folds, 1 is best.
+
+    What is given is that of ``rank_models``. Models that do not take a task have no rank on it, and
+    nobody has one on a task that is taken by one model alone.
+
+    >>> rank_each([np.array([[0.9], [0.7], [0.8]])], np.array([[True], [True], [False]])).ravel()
+    array([ 1.,  2., nan])
+    """
+    ranks = np.full(takes.shape, np.nan)
+    for t, who in enumerate(takes.T):
+        if who.sum() > 1:
+            ranks[who, t] = rankdata(-_worst_for_failed(values[t][who]).mean(axis=1))
+    return ranks
 
 
 def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
@@ -50,26 +70,25 @@ def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
     rng = np.random.default_rng(SEED)
     contested = [t for t in range(len(values)) if takes[:, t].sum() > 1]
     models = len(takes)
+    each = rank_each(values, takes)
     if not contested:
         nothing = np.full(models, np.nan)
-        return Ranks(nothing, nothing, nothing, [""] * models)
+        return Ranks(nothing, nothing, nothing, [""] * models, each)
     there = takes[:, contested]
-    exact = np.zeros((models, len(contested)))
     drawn = np.zeros((models, len(contested), RESAMPLES))
     with threadpool_limits(1):  # the products are small: more threads only cost
         for i, t in enumerate(contested):
             filled = _worst_for_failed(values[t][takes[:, t]])
-            exact[there[:, i], i] = rankdata(-filled.mean(axis=1))
             drawn[there[:, i], i] = _ranked(_weights(rng, filled.shape[1]) @ filled.T).T
     weights = _weights(rng, len(contested)).T
     low, high = _quantiles(_weighted_mean(drawn, there, weights))
-    mean = _divided(exact.sum(axis=1), there.sum(axis=1))
+    mean = _divided(np.nansum(each, axis=1), there.sum(axis=1))
     few = ranked_on_few(takes) | np.isnan(mean)
     tied = _tied(drawn, there, weights)
     letters = np.full(models, "", dtype=object)
     # who takes hardly any task can be told apart from nobody: no letter would say that
     letters[~few] = _letters(mean[~few], tied[np.ix_(~few, ~few)])
-    return Ranks(mean, low, high, letters.tolist())
+    return Ranks(mean, low, high, letters.tolist(), each)
 
 
 def _weights(rng: np.random.Generator, count: int) -> np.ndarray:
@@ -129,8 +148,8 @@ def _letters(mean: np.ndarray, tied: np.ndarray) -> list[str]:
     """Return the letters of the groups of neighbours none of which differ."""
     order = np.argsort(np.where(np.isnan(mean), np.inf, mean), kind="stable")
     groups: list[tuple[int, int]] = []
+    end = 0  # it never goes back: a group without its first model is one too
     for start in range(len(order)):
-        end = start
         while end + 1 < len(order) and tied[order[end + 1], order[start : end + 1]].all():
             end += 1
         if not groups or end > groups[-1][1]:

@@ -1,0 +1,92 @@
+"""Options that several commands of the command line share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+def options(*several: Any) -> Any:
+    """Return what adds several options to a command, in their order."""
+
+    def add(command: Any) -> Any:
+        for option in reversed(several):
+            command = option(command)
+        return command
+
+    return add
+
+
+define = click.option(
+    "--define",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="YAML with definitions of your own (or a folder of it), or Python that registers parts. "
+    "Repeatable.",
+)
+what_to_run = options(
+    click.argument("suite"),
+    click.option(
+        "-m",
+        "--model",
+        "models",
+        multiple=True,
+        metavar="MODEL",
+        help="A name, a vector file, or package.module:Name. Repeatable; without it the suite's "
+        "own models.",
+    ),
+    click.option(
+        "-c",
+        "--constraint",
+        default="default",
+        show_default=True,
+        metavar="NAME",
+        help="Limits of the run: karat list constraints.",
+    ),
+    click.option(
+        "-t",
+        "--task",
+        "only",
+        multiple=True,
+        metavar="TASK",
+        help="Only these tasks of the suite; * stands for anything. Repeatable.",
+    ),
+    click.option(
+        "-f",
+        "--fold",
+        "folds",
+        multiple=True,
+        type=int,
+        metavar="N",
+        help="Only these folds, counted from 0. Repeatable.",
+    ),
+    click.option("--seed", default=42, show_default=True, help="Models get seed + fold."),
+    click.option("--max-rows", type=int, metavar="N", help="At most so many rows of a data set."),
+    click.option(
+        "--data-dir",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="Where data files are looked for first, before KARAT_DATA.",
+    ),
+    click.option("--target", metavar="COLUMN", help="SUITE is a table file: the column to answer."),
+    click.option(
+        "--like",
+        metavar="TASK",
+        help="With --target: ask as this task or pattern does; taco asks under corruption.",
+    ),
+    define,
+)
+FORMATS = ("table", "markdown", "csv", "json", "latex")
+machine = options(
+    click.option(
+        "--format",
+        "shape",
+        type=click.Choice(FORMATS),
+        help="How to print the board.  [default: table]",
+    ),
+    click.option("--csv", "shape", flag_value="csv", help="Print the board as CSV."),
+    click.option("--json", "shape", flag_value="json", help="Print the board as JSON."),
+)

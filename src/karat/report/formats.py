@@ -1,0 +1,179 @@
+"""A board as Markdown, LaTeX, CSV or JSON; the first two show the table that a terminal shows."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
+
+import pandas as pd
+from rich.cells import cell_len
+
+from karat.errors import DefinitionError, did_you_mean
+from karat.report.tables import Cell, Table, make_table
+
+_MARKDOWN = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {sign: f"\\{sign}" for sign in "\\`*[]|~"}
+)
+#: an underscore inside a word is one; elsewhere it begins or ends an emphasis
+_EMPHASIS = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
+_LATEX = str.maketrans(
+    {sign: f"\\{sign}" for sign in "{}$&#_%"}
+    # a star or a bracket at the start of a row belongs to the end of the row before
+    | {sign: f"{{{sign}}}" for sign in "[]*"}
+    | {
+        "\\": r"\textbackslash{}",
+        "^": r"\textasciicircum{}",
+        "~": r"\textasciitilde{}",
+        "`": r"\textasciigrave{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        '"': r"{\char34}",
+        "–": r"\textendash{}",
+        "…": r"\ldots{}",
+        "·": r"\textperiodcentered{}",
+        "×": r"$\times$",
+        "↑": r"$\uparrow$",
+        "↓": r"$\downarrow$",
+        "\ufffd": "?",
+    }
+)
+
+
+def render(board: pd.DataFrame, shape: str) -> str:
+    """Return a board as "markdown", "latex", "csv" or "json".
+
+    CSV and JSON hold the numbers as they are, for machines; what is missing is empty there.
+    """
+    if shape not in FORMATS:
+        known = ", ".join(f'"{name}"' for name in FORMATS)
+        hint = did_you_mean(shape, FORMATS)
+        raise DefinitionError(f"a format is {known}, not {shape!r}.{hint}")
+    return FORMATS[shape](board)
+
+
+def to_csv(board: pd.DataFrame) -> str:
+    """Return plain numbers at full precision, which pandas reads back as they were."""
+    return str(board.to_csv(lineterminator="\n"))
+
+
+def to_json(board: pd.DataFrame) -> str:
+    """Return a list of rows."""
+    rows = board.reset_index().to_dict(orient="records")
+    plain = [{str(k): _empty(v) for k, v in row.items()} for row in rows]
+    return json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _empty(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# -- markdown -------------------------------------------------------------------------------
+
+
+def to_markdown(board: pd.DataFrame | Table) -> str:
+    """Return a caption, a table as GitHub shows it, and the notes."""
+    table = make_table(board)
+    columns = []
+    for column, cells in zip(table.all_columns, _shown(table), strict=True):
+        heading = "<br>".join(escape_markdown(part) for part in (column.name, column.label) if part)
+        texts = [heading, *(_markdown_cell(cell) for cell in cells)]
+        width = max(3, *map(cell_len, texts))
+        padded = [_padded(text, width, column.right) for text in texts]
+        rule = "-" * (width - 1) + ":" if column.right else "-" * width
+        columns.append([padded[0], rule, *padded[1:]])
+    lines = [f"| {' | '.join(row)} |" for row in zip(*columns, strict=True)]
+    texts = [escape_markdown(table.caption), "\n".join(lines)]
+    texts += [escape_markdown(" ".join(table.notes))] if table.notes else []
+    return "\n\n".join(texts) + "\n"
+
+
+def escape_markdown(text: str) -> str:
+    r"""Return a text that Markdown shows as it is, in a table too.
+
+    >>> escape_markdown("a|b <script> my_model _x_")
+    'a\\|b &lt;script&gt; my_model \\_x\\_'
+    """
+    return _EMPHASIS.sub(r"\\_", text.translate(_MARKDOWN))
+
+
+def _markdown_cell(cell: Cell) -> str:
+    text = escape_markdown(cell.text.strip())
+    return f"**{text}**" if cell.best else text
+
+
+def _padded(text: str, width: int, right: bool) -> str:
+    space = " " * (width - cell_len(text))
+    return space + text if right else text + space
+
+
+# -- latex ----------------------------------------------------------------------------------
+
+
+def to_latex(board: pd.DataFrame | Table) -> str:
+    """Return a tabular for a document that loads booktabs, with caption and notes below it."""
+    table = make_table(board)
+    columns = table.all_columns
+    heads = [[escape_latex(column.name) for column in columns]]
+    if any(column.label for column in columns):
+        heads.append([escape_latex(column.label) for column in columns])
+    body = [_latex_row([_latex_cell(c) for c in row]) for row in zip(*_shown(table), strict=True)]
+    for start in reversed(table.starts[1:]):
+        body.insert(start, r"\addlinespace")
+    sides = "".join("r" if column.right else "l" for column in columns)
+    below = escape_latex(" ".join([table.caption, *table.notes]))
+    lines = [
+        r"% \usepackage{booktabs}",
+        rf"\begin{{tabular}}{{{sides}}}",
+        r"\toprule",
+        *map(_latex_row, heads),
+        r"\midrule",
+        *body,
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\par\smallskip",
+        rf"{{\footnotesize {below}\par}}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def escape_latex(text: str) -> str:
+    r"""Return a text that LaTeX sets as it is.
+
+    >>> print(escape_latex("50 % of my_model & [rest]"))
+    50 \% of my\_model \& {[}rest{]}
+    """
+    # two hyphens are two, not a dash
+    return re.sub("-(?=-)", "-{}", text.translate(_LATEX))
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def _latex_cell(cell: Cell) -> str:
+    text = escape_latex(cell.text.strip())
+    return rf"\textbf{{{text}}}" if cell.best else text
+
+
+# -- both -----------------------------------------------------------------------------------
+
+
+def _shown(table: Table) -> list[Sequence[Cell]]:
+    """Return the cells of every column; a group is named in its first row only."""
+    first = set(table.starts)
+    groups = [
+        [cell if row in first else Cell("") for row, cell in enumerate(column.cells)]
+        for column in table.groups
+    ]
+    return [*groups, *(column.cells for column in (table.model, *table.columns))]
+
+
+FORMATS: dict[str, Callable[[pd.DataFrame], str]] = {
+    "markdown": to_markdown,
+    "csv": to_csv,
+    "json": to_json,
+    "latex": to_latex,
+}

@@ -1,0 +1,89 @@
+"""What corruption costs, as a table for every format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from karat.report.tables import Cell, Column, Table, best_of, metric_label, rounded
+
+SCORES = (
+    "corrupted: {mean}. retention: the share of the clean score that is kept. area: the mean score "
+    "from clean to the highest severity. worst: the worst view. In brackets 95 % intervals over "
+    "folds and draws."
+)
+MEANS = {
+    False: "mean over corruptions of the mean over severities",
+    True: "mean over severities",
+}
+ERRORS = (
+    "{ce}: errors summed over severities, divided by those of {baseline}; below 1 is more robust. "
+    "rel. {ce}: the same of what is lost against clean."
+)
+TITLES = {
+    "mce": "mCE",
+    "relative_mce": "rel. mCE",
+    "ce": "CE",
+    "relative_ce": "rel. CE",
+}
+
+
+def robustness_table(found: pd.DataFrame, baseline: str | Sequence[str] | None = None) -> Table:
+    """Return the table of ``karat.results.robustness``: a group per task, a row per model.
+
+    Where the corruptions were told one by one, each of a task's is a group.
+    """
+    keys = [name for name in ("task", "corruption") if name in found]
+    group = found.groupby(keys, sort=False).ngroup().to_numpy()
+    starts = np.flatnonzero(np.diff(group, prepend=-1)).tolist()
+    # of errors less is better, of the shares kept more is; of scores it depends
+    up, more = np.where(found["higher_is_better"], 1, -1), np.ones(len(found))
+    ways = {"clean": up, "corrupted": up, "retention": more, "area": up, "worst": up}
+    if baseline:
+        ways |= {name: -more for name in TITLES if name in found}
+    columns = [_column(found, name, sign, starts) for name, sign in ways.items()]
+    columns.append(replace(_texts("worst view", found["worst_view"]), part="task"))
+    pairs = zip(found["metric"], found["higher_is_better"], strict=True)
+    labels = pd.Series([metric_label(name, bool(higher)) for name, higher in pairs])
+    return Table(
+        groups=[*(_texts(name, found[name]) for name in keys), _texts("metric", labels)],
+        model=_texts("model", found["model"]),
+        columns=columns,
+        starts=starts,
+        caption="What corruption costs.",
+        notes=_notes(found, [baseline] if isinstance(baseline, str) else list(baseline or ())),
+    )
+
+
+def _notes(found: pd.DataFrame, baselines: list[str]) -> list[str]:
+    each = "corruption" in found
+    said = [SCORES.format(mean=MEANS[each])]
+    if baselines:
+        name = " or ".join(baselines)
+        said.append(ERRORS.format(ce="CE" if each else "mCE", baseline=name))
+    if not each:
+        most = found.groupby("task", sort=False)["corruptions"].transform("max")
+        for row in found[found["corruptions"] < most].itertuples():
+            said.append(
+                f"{row.model} on {row.task}: {row.corruptions} of {most[row.Index]} corruptions."
+            )
+    return said
+
+
+def _column(found: pd.DataFrame, name: str, sign: np.ndarray, starts: list[int]) -> Column:
+    best = best_of(found[name] * sign, starts)
+    cells = []
+    for value, low, high, is_best in zip(
+        found[name], found[f"{name}_low"], found[f"{name}_high"], best, strict=True
+    ):
+        spread = "" if np.isnan(low) else f" [{rounded(low)}, {rounded(high)}]"
+        cells.append(Cell(f"{rounded(value)}{spread}", bool(is_best)))
+    part = "rank" if name in ("clean", "corrupted") else "task"
+    return Column(TITLES.get(name, name), cells, part=part)
+
+
+def _texts(name: str, values: pd.Series) -> Column:
+    return Column(name, [Cell(str(value)) for value in values], right=False)

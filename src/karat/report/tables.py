@@ -1,0 +1,235 @@
+"""The table of a board: what every format shows, as text, with the best of each column marked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from karat.metrics.base import get_metric
+from karat.report.notes import SIGNS, caption, notes, plain, scored_tasks
+
+#: letters of ties stand each below itself, if there are fewer than this
+MOST_LETTERS = 8
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A text; whether it is the best of its column, or stands for something missing."""
+
+    text: str
+    best: bool = False
+    faint: bool = False
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading, a second line of it, a cell per row, and on which side they stand.
+
+    ``part`` is "rank", "task" or "cost": columns of a part stay together on a narrow screen.
+    """
+
+    name: str
+    cells: Sequence[Cell]
+    label: str = ""
+    right: bool = True
+    part: str = "rank"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns after the model's, and those that name the group a row belongs to.
+
+    ``starts`` are the rows at which a new group begins.
+    """
+
+    groups: list[Column]
+    model: Column
+    columns: list[Column]
+    starts: list[int]
+    caption: str
+    notes: list[str]
+
+    def __len__(self) -> int:
+        return len(self.model.cells)
+
+    @property
+    def all_columns(self) -> list[Column]:
+        """The columns from left to right."""
+        return [*self.groups, self.model, *self.columns]
+
+
+def make_table(board: pd.DataFrame | Table) -> Table:
+    """Return the table of a board of any view; a table is one already."""
+    if isinstance(board, Table):
+        return board
+    by = board.attrs.get("by")
+    rows = board
+    if by is not None:
+        # what nobody has, or one model alone, is named below the table
+        known = board["score" if by == "task" else "rank"].groupby(level=0, sort=False)
+        rows = board[known.transform("count") > 0]
+    group = pd.factorize(rows.index.get_level_values(0))[0] if by else np.zeros(len(rows))
+    starts = np.flatnonzero(np.diff(group, prepend=-1)).tolist()
+    model = _texts("model", rows.index.get_level_values("model"), right=False)
+    make = {None: _overall, "task": _by_task}.get(by, _by_group)
+    columns = make(rows, starts)
+    return Table(_groups(rows), model, columns, starts, caption(board), list(notes(board)))
+
+
+def metric_label(name: str, higher_is_better: bool | None = None) -> str:
+    """Return a metric with the arrow of its direction.
+
+    >>> metric_label("rmse")
+    'rmse ↓'
+    """
+    up = get_metric(name).higher_is_better if higher_is_better is None else higher_is_better
+    return f"{name} {'↑' if up else '↓'}"
+
+
+# -- the views ------------------------------------------------------------------------------
+
+
+def _groups(rows: pd.DataFrame) -> list[Column]:
+    by = rows.attrs.get("by")
+    if by is None:
+        return []
+    names = rows.index.get_level_values(0)
+    columns = [_texts(by, names, right=False)]
+    if by == "task":
+        up = rows.attrs["higher_is_better"]
+        pairs = zip(rows["metric"], names, strict=True)
+        labels = [metric_label(metric, up[task]) for metric, task in pairs]
+        columns.append(_texts("metric", labels, right=False))
+    return columns
+
+
+def _overall(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
+    tasks = [_task(rows, task) for task in scored_tasks(rows)]
+    return [*_ranks(rows, starts), *tasks, *_costs(rows)]
+
+
+def _by_group(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
+    tasks = _texts("tasks", map(_count, rows["tasks"]))
+    return [*_ranks(rows, starts), tasks, *_costs(rows)]
+
+
+def _by_task(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
+    up = np.array([rows.attrs["higher_is_better"][task] for task in rows.index.get_level_values(0)])
+    best = best_of(rows["score"] * np.where(up, 1, -1), starts)
+    scores = [
+        _score(value, is_best, SIGNS.get(state, "–"))
+        for value, is_best, state in zip(rows["score"], best, rows["status"], strict=True)
+    ]
+    columns = [
+        _numbers("rank", rows["rank"], best_of(-rows["rank"], starts), _fixed),
+        Column("score", scores),
+        _interval(rows["score_low"], rows["score_high"], rounded),
+    ]
+    if "normalised" in rows:
+        mark = best_of(rows["normalised"], starts)
+        columns.append(_numbers("normalised", rows["normalised"], mark, rounded))
+    folds = _texts("folds", map(_count, rows["folds"]))
+    costs = [each for each in _costs(rows) if each.name in ("failed", "time")]
+    return [*columns, folds, *costs]
+
+
+# -- the columns ----------------------------------------------------------------------------
+
+
+def _ranks(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
+    letters = sorted({letter for ties in rows["tie"] for letter in ties})
+    ties = [str(ties) for ties in rows["tie"]]
+    if len(letters) < MOST_LETTERS:  # each letter below itself
+        ties = [" ".join(x if x in ties else " " for x in letters) for ties in ties]
+    found = [
+        _numbers("rank", rows["rank"], best_of(-rows["rank"], starts), _fixed),
+        _interval(rows["rank_low"], rows["rank_high"], _fixed),
+        _texts("tie", ties, right=False),
+    ]
+    normalised = [name for name in ("score", "median", "wins") if name in rows]
+    return found + [_numbers(n, rows[n], best_of(rows[n], starts), rounded) for n in normalised]
+
+
+def _task(rows: pd.DataFrame, task: str) -> Column:
+    up = rows.attrs["higher_is_better"][task]
+    lost = rows.attrs.get("cells", {})
+    signs = [SIGNS.get(lost.get(model, {}).get(task, ""), "–") for model in rows.index]
+    best = best_of(rows[task] if up else -rows[task], [0])
+    cells = [_score(*each) for each in zip(rows[task], best, signs, strict=True)]
+    label = metric_label(rows.attrs["metrics"][task], up)
+    return Column(plain(task), cells, plain(label), part="task")
+
+
+def _costs(rows: pd.DataFrame) -> list[Column]:
+    shown: dict[str, tuple[str, Callable[[float], str]]] = {
+        "failed": ("failed", _count),
+        "declined": ("n/a", _count),
+        "seconds": ("time", _seconds),
+        "memory_mb": ("memory", _memory),
+    }
+    return [
+        _texts(heading, map(write, rows[name]), part="cost")
+        for name, (heading, write) in shown.items()
+        if name in rows
+    ]
+
+
+def _texts(name: str, values: Iterable[object], right: bool = True, part: str = "rank") -> Column:
+    # the letters of ties stand below themselves: their spaces are kept
+    cells = [Cell(str(v) if name == "tie" else plain(v)) for v in values]
+    return Column(name, cells, right=right, part=part)
+
+
+def _numbers(
+    name: str, values: pd.Series, best: np.ndarray, write: Callable[[float], str]
+) -> Column:
+    pairs = zip(values, best, strict=True)
+    return Column(name, [Cell(write(value), bool(is_best)) for value, is_best in pairs])
+
+
+def _interval(low: pd.Series, high: pd.Series, write: Callable[[float], str]) -> Column:
+    pairs = zip(low, high, strict=True)
+    texts = ["–" if math.isnan(a) else f"{write(a)} – {write(b)}" for a, b in pairs]
+    return Column("95 %", [Cell(text) for text in texts])
+
+
+def best_of(values: pd.Series, starts: Sequence[int]) -> np.ndarray:
+    """Return which values are the highest of the group that begins at one of these rows."""
+    numbers = values.to_numpy(dtype=float)
+    if not len(numbers):
+        return np.zeros(0, dtype=bool)
+    sizes = np.diff([*starts, len(numbers)])
+    return numbers == np.repeat(np.fmax.reduceat(numbers, starts), sizes)
+
+
+def _score(value: float, best: bool, sign: str) -> Cell:
+    return Cell(sign, faint=True) if math.isnan(value) else Cell(rounded(value), bool(best))
+
+
+def rounded(value: float) -> str:
+    """Return a score as it is shown: three digits, or four that count."""
+    if math.isnan(value):
+        return "–"
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:#.4g}".rstrip(".")
+
+
+def _fixed(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.1f}"
+
+
+def _count(value: float) -> str:
+    return "0" if math.isnan(value) else f"{value:.0f}"
+
+
+def _seconds(value: float) -> str:
+    if math.isnan(value):
+        return "–"
+    return f"{value:.1f} s" if value < 120 else f"{value / 60:.1f} min"
+
+
+def _memory(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value / 1024:.1f} GB"

@@ -1,0 +1,146 @@
+"""Exports: the scores of runs in the files that other benchmarks write."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from karat.corruptions.view import View
+from karat.errors import DataError, DefinitionError, did_you_mean
+from karat.results.files import safe_name
+from karat.results.gather import named_runs, named_scores
+from karat.results.layouts import FINAL
+from karat.results.run import Run
+
+#: the columns of TACO's metrics files, in its order
+TACO = ("dataset", "task", "corruption", "severity", "model", "metric", "value")
+CONFUSION = ("dataset", "task", "corruption", "severity", "model", "truth", "prediction", "count")
+#: what TACO calls our metrics; others keep their names
+METRICS = {"auc": "AUC", "acc": "accuracy", "rmse": "RMSE"}
+KINDS = {"classes": "classification", "numbers": "regression"}
+VIEW = ["corruption", "severity"]
+
+Tables = Iterable[tuple[str, pd.DataFrame]]
+
+
+def export(runs: Any, shape: str, folder: str | Path) -> list[Path]:
+    """Write the runs' scores as another benchmark does, and return the files.
+
+    ``"taco"`` writes ``metrics_<dataset>_<task>.csv``, the mean over folds and draws, and
+    ``confusion_<dataset>_<task>.csv``, all folds and draws counted together.
+    """
+    if shape not in SHAPES:
+        raise DefinitionError(
+            f'there is no export as "{shape}".{did_you_mean(shape, SHAPES)} '
+            f"There are: {', '.join(SHAPES)}."
+        )
+    return write_tables(SHAPES[shape](runs), folder)
+
+
+def write_tables(tables: Tables, folder: str | Path) -> list[Path]:
+    """Write tables as CSV files below a folder, and return the files."""
+    written = []
+    for name, table in tables:
+        path = Path(folder) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        table.to_csv(path, index=False, lineterminator="\n")
+        written.append(path)
+    if not written:
+        raise DataError("the runs hold no classification or regression to export.")
+    return written
+
+
+def taco_tables(runs: Any) -> Tables:
+    """Yield the names of TACO's files and the tables in them, task by task.
+
+    A task is named in a file's name where several are about one data set.
+    """
+    found = named_runs(runs)
+    known = _known(found)
+    times = Counter(known.values())
+    scores, _, _ = named_scores([run for run, _, _ in found])
+    scores = scores[scores["epoch"] == FINAL]
+    for task, (dataset, kind) in known.items():
+        part = scores[scores["task"] == task]
+        if not len(part):
+            continue
+        parts = [dataset, *([task] if times[dataset, kind] > 1 else []), kind]
+        stem = "_".join(map(safe_name, parts))
+        yield f"metrics_{stem}.csv", _metrics(part.assign(dataset=dataset, task=kind))
+        counts = list(_counts(found, task)) if kind == "classification" else []
+        if counts:
+            together = pd.concat(counts, ignore_index=True)
+            yield f"confusion_{stem}.csv", _confusion(together.assign(dataset=dataset, task=kind))
+
+
+def _known(found: Iterable[tuple[Run, str, dict[str, str]]]) -> dict[str, tuple[str, str]]:
+    """Return the data set and the kind of each task that is classification or regression."""
+    known = {}
+    for run, _, label in found:
+        for task in run.about["tasks"]:
+            kind = task["kind"] or _answered(run, task["name"])
+            if kind in KINDS.values():
+                known[label[task["name"]]] = (str(task["dataset"]), kind)
+    return known
+
+
+def _answered(run: Run, task: str) -> str:
+    """Return what a task asks for that does not say its kind."""
+    for record in run.records():
+        if record["task"] == task and record["status"] == "ok":
+            return KINDS.get(run.predictions(task, record["fold"]).answers, "")
+    return ""
+
+
+def _metrics(scores: pd.DataFrame) -> pd.DataFrame:
+    table = scores.assign(metric=scores["metric"].replace(METRICS))
+    keys = [name for name in TACO if name != "value"]
+    means = table.groupby(keys, sort=False, as_index=False)["value"].mean()
+    return _named(means)[list(TACO)]
+
+
+def _confusion(counts: pd.DataFrame) -> pd.DataFrame:
+    keys = [name for name in CONFUSION if name != "count"]
+    sums = counts.groupby(keys, sort=False, as_index=False)["count"].sum()
+    return _named(sums)[list(CONFUSION)]
+
+
+def _named(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with views as TACO writes them: ``clean`` at 0.0, ``a+b`` at 0.2+0.1."""
+    views = {pair: _view(*pair) for pair in set(zip(*(table[name] for name in VIEW), strict=True))}
+    pairs = [views[pair] for pair in zip(*(table[name] for name in VIEW), strict=True)]
+    severity = pd.Series([pair[1] for pair in pairs], index=table.index, dtype=object)
+    return table.assign(corruption=[pair[0] for pair in pairs], severity=severity)
+
+
+def _view(corruption: str, severity: float) -> tuple[str, float | str]:
+    parts = View(corruption, severity).parts() or [("clean", 0.0)]
+    # a dose times a severity may be off by the last bit
+    doses = [round(dose, 12) for _, dose in parts]
+    return "+".join(name for name, _ in parts), "+".join(map(str, doses)) if doses[1:] else doses[0]
+
+
+def _counts(found: Iterable[tuple[Run, str, dict[str, str]]], task: str) -> Iterator[pd.DataFrame]:
+    """Yield how often each class was answered for each, by model, fold and view."""
+    for run, model, label in found:
+        for record in run.records():
+            if label[record["task"]] != task:
+                continue
+            for view in record["views"]:
+                if view["status"] == "ok":
+                    counts = _counted(run, record, view)
+                    yield counts.assign(model=model, **{name: view[name] for name in VIEW})
+
+
+def _counted(run: Run, record: dict[str, Any], view: dict[str, Any]) -> pd.DataFrame:
+    name = View(view["corruption"], view["severity"], view.get("draw", 0)).name
+    answers = run.predictions(record["task"], record["fold"], name)
+    pairs = pd.DataFrame({"truth": answers.truth, "prediction": answers.predictions})
+    return pairs.value_counts(sort=False).sort_index().reset_index(name="count")
+
+
+SHAPES: dict[str, Callable[[Any], Tables]] = {"taco": taco_tables}

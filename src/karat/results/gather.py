@@ -1,0 +1,186 @@
+"""Gather: the scores and jobs of some runs, or of a table, under names that tell them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from karat.errors import DataError, did_you_mean
+from karat.metrics.base import get_metric
+from karat.results.layouts import FINAL, SCORES
+from karat.results.run import Run, open_runs
+
+JOBS = ("model", "task", "repeat", "fold", "status", "seconds", "memory", "coverage")
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Final scores on clean data, jobs, and what the runs tell of their tasks.
+
+    ``metrics`` holds the metric each task is compared by, ``kinds`` and ``datasets`` what the task
+    belongs to, ``higher_is_better`` which way a metric is better where a run told it, ``twins``
+    how many tested rows stand in their train part too, of how many.
+    """
+
+    models: list[str]
+    scores: pd.DataFrame
+    jobs: pd.DataFrame
+    metrics: dict[str, str] = field(default_factory=dict)
+    higher_is_better: dict[str, bool] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+    datasets: dict[str, str] = field(default_factory=dict)
+    seeds: list[int] = field(default_factory=list)
+    twins: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def chosen(self, wanted: Mapping[str, str]) -> dict[str, str]:
+        """Return each task's metric: the wanted ones in place of the tasks' own."""
+        for task, metric in wanted.items():
+            if task not in self.metrics:
+                hint = did_you_mean(task, self.metrics)
+                raise DataError(f'no run has a task "{task}".{hint}')
+            there = set(self.scores.loc[self.scores["task"] == task, "metric"])
+            if metric not in there:
+                hint = did_you_mean(metric, there) or f" It has: {', '.join(sorted(there))}."
+                raise DataError(f'no run has the metric "{metric}" on {task}.{hint}')
+        return {**self.metrics, **wanted}
+
+    def higher(self, metric: str) -> bool:
+        """Return whether higher is better; a run tells of metrics that are registered nowhere."""
+        told = self.higher_is_better.get(metric)
+        return get_metric(metric).higher_is_better if told is None else told
+
+
+def gather(runs: Any) -> Gathered:
+    """Return what is to be compared: a tidy table, runs, run folders or folders of those."""
+    return _of_table(runs) if isinstance(runs, pd.DataFrame) else _of_runs(opened(runs))
+
+
+def named_scores(runs: Any) -> tuple[pd.DataFrame, dict[str, str], dict[str, bool]]:
+    """Return all scores, corrupted views too, each task's first metric, and directions told.
+
+    A table without the column ``draw`` has one draw of each corruption.
+    """
+    if isinstance(runs, pd.DataFrame):
+        given = _of_table(runs)
+        table = runs.assign(draw=runs["draw"] if "draw" in runs else 0)
+        corruption = table["corruption"].astype(object)
+        return table.assign(corruption=corruption.where(corruption.notna(), "")), given.metrics, {}
+    found = named_runs(runs)
+    tables, given = [], _of_runs([run for run, _, _ in found])
+    for run, name, label in found:
+        table = run.scores()
+        tables.append(table.assign(model=name, task=table["task"].map(label)))
+    return pd.concat(tables, ignore_index=True), given.metrics, given.higher_is_better
+
+
+def named_runs(runs: Any) -> list[tuple[Run, str, dict[str, str]]]:
+    """Return runs, each with what its model and its tasks are called beside those of the others."""
+    found = opened(runs)
+    return list(zip(found, _model_names(found), _task_labels(found), strict=True))
+
+
+def _of_table(table: pd.DataFrame) -> Gathered:
+    missing = [name for name in SCORES if name not in (*table.columns, "draw")]
+    if missing:
+        raise DataError(f"a table of scores needs the columns {', '.join(missing)}.")
+    final = _final(table)
+    for name in ("task", "model", "metric"):
+        if final[name].isna().any():
+            raise DataError(
+                f"a table of scores has a row without a {name}; a name such as NA is read as one "
+                f"with pandas.read_csv(…, keep_default_na=False)."
+            )
+    firsts = final.drop_duplicates("task").set_index("task")
+    if not len(firsts):
+        raise DataError("the table holds no final score on clean data (epoch -1, no corruption).")
+    # a table may tell kinds and data sets in columns of its own
+    told = {name: firsts[name].to_dict() for name in ("kind", "dataset") if name in firsts}
+    return Gathered(
+        list(pd.unique(final["model"])),
+        final,
+        pd.DataFrame(columns=list(JOBS)),
+        metrics=firsts["metric"].to_dict(),
+        kinds=told.get("kind", {}),
+        datasets=told.get("dataset", {}),
+    )
+
+
+def opened(runs: Any) -> list[Run]:
+    """Return runs, run folders and folders of those as runs, each once."""
+    several = [runs] if isinstance(runs, Run | str | Path) else list(runs)
+    found = [r for run in several for r in ([run] if isinstance(run, Run) else open_runs([run]))]
+    if not found:
+        raise DataError("a leaderboard needs at least one run.")
+    return list({run.folder.resolve(): run for run in found}.values())
+
+
+def _of_runs(runs: list[Run]) -> Gathered:
+    names = _model_names(runs)
+    labels = _task_labels(runs)
+    scores, jobs = [], []
+    facts: dict[str, dict[str, Any]] = {"metrics": {}, "higher_is_better": {}}
+    facts |= {"kinds": {}, "datasets": {}, "twins": {}}
+    for run, name, label in zip(runs, names, labels, strict=True):
+        table = run.scores()
+        scores.append(_final(table.assign(model=name, task=table["task"].map(label))))
+        jobs += list(_jobs(run, name, label))
+        for task in run.about["tasks"]:
+            called = label[task["name"]]
+            facts["higher_is_better"].update(task.get("higher_is_better", {}))
+            facts["kinds"].setdefault(called, task.get("kind", ""))
+            facts["datasets"].setdefault(called, task.get("dataset", ""))
+            twins, tested = task.get("twins", (0, 0))
+            if twins:
+                facts["twins"].setdefault(called, (twins, tested))
+            if task["metrics"][0] != "?":
+                facts["metrics"].setdefault(called, task["metrics"][0])
+    seeds = sorted({run.about["seed"] for run in runs if "seed" in run.about})
+    table = pd.concat(scores, ignore_index=True)
+    return Gathered(names, table, pd.DataFrame(jobs, columns=list(JOBS)), seeds=seeds, **facts)
+
+
+def _jobs(run: Run, name: str, label: Mapping[str, str]) -> Iterator[tuple[Any, ...]]:
+    data = {task["name"]: task.get("fingerprint") for task in run.about["tasks"]}
+    embedded = set()
+    for record in run.records():
+        job = (name, label[record["task"]], record["repeat"], record["fold"], record["status"])
+        seconds = record.get("seconds")
+        if record.get("embed_seconds") and data.get(record["task"]) not in embedded:
+            # vectors are made once per data set, and all its jobs share them
+            embedded.add(data.get(record["task"]))
+            seconds = (seconds or 0.0) + record["embed_seconds"]
+        coverage = record["views"][0].get("coverage") if record["views"] else None
+        yield *job, seconds, record.get("peak_memory_mb"), coverage
+
+
+def _final(scores: pd.DataFrame) -> pd.DataFrame:
+    clean = scores["corruption"].isin(["", None]) | scores["corruption"].isna()
+    return scores[clean & (scores["epoch"] == FINAL)]
+
+
+def _task_labels(runs: list[Run]) -> list[dict[str, str]]:
+    """Return what each run's tasks are called; two tasks of one name on other data stay apart."""
+    seen: dict[str, dict[str, str]] = {}
+    labels = []
+    for run in runs:
+        own = {record["task"]: record["task"] for record in run.records()}
+        for task in run.about["tasks"]:
+            name, data = task["name"], task.get("fingerprint", "")
+            known = seen.setdefault(name, {})
+            new = name if not known else f"{name} [{data[:6]}]"
+            own[name] = known.setdefault(data, new) if data else name
+        labels.append(own)
+    return labels
+
+
+def _model_names(runs: list[Run]) -> list[str]:
+    # two runs of one model stand side by side under their time stamps
+    models = [run.model for run in runs]
+    return [
+        f"{model} ({run.folder.name.rpartition('.')[2]})" if models.count(model) > 1 else model
+        for run, model in zip(runs, models, strict=True)
+    ]

@@ -1,0 +1,117 @@
+"""Missing cells: the rules by which a score that is not there is dealt with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from karat.errors import DefinitionError, did_you_mean
+from karat.results.cells import DECLINED, FAILED, NOT_RUN, OK, Cells
+
+RULES = ("worst", "exclude")
+BASELINE = "baseline:"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What is ranked: ``values[t]`` models × folds, higher is better; ``takes`` who counts where.
+
+    NaN is a failed fold, which counts as the worst of that fold.
+    """
+
+    models: list[str]
+    tasks: list[str]
+    values: list[np.ndarray]
+    takes: np.ndarray
+
+    def only(self, places: Sequence[int]) -> Compared:
+        """Return these tasks alone."""
+        tasks, values = [self.tasks[t] for t in places], [self.values[t] for t in places]
+        return Compared(self.models, tasks, values, self.takes[:, list(places)])
+
+
+def find_baseline(option: str, given: str, models: Sequence[str]) -> int | None:
+    """Return the place of the model in ``"baseline:NAME"``, or nothing if it is no baseline.
+
+    >>> find_baseline("missing", "baseline:dummy", ["onehot", "dummy"])
+    1
+    """
+    if not given.startswith(BASELINE):
+        return None
+    name = given.removeprefix(BASELINE)
+    if name not in models:
+        hint = did_you_mean(name, models) or f" It has: {', '.join(models)}."
+        raise DefinitionError(f'{option}: the board has no model "{name}".{hint}')
+    return list(models).index(name)
+
+
+def check_rule(option: str, given: Any, rules: Sequence[str]) -> str:
+    """Return a rule as it was given, or tell which there are."""
+    if isinstance(given, str) and (given in rules or given.startswith(BASELINE)):
+        return given
+    named = ", ".join(f'"{rule}"' for rule in rules)
+    hint = did_you_mean(str(given), rules)
+    raise DefinitionError(f'{option} is {named} or "baseline:MODEL", not {given!r}.{hint}')
+
+
+def compare(cells: Cells, rule: str) -> Compared:
+    """Return what is ranked under a rule of RULES, or with a baseline in place of what is missing.
+
+    A model that took no task at all is compared with nobody.
+    """
+    baseline = find_baseline("missing", rule, cells.models)
+    takes = cells.takes.copy()
+    values = []
+    for t, table in enumerate(cells.folds):
+        if rule == "exclude":
+            table, takes[:, t] = _common(table, (cells.states == OK).any(axis=1))
+        else:
+            table = _of_common_folds(table, cells.tried[t], takes[:, t])
+        if baseline is not None and not np.isnan(table[baseline]).all():
+            takes[:, t] = cells.takes.any(axis=1)
+            table = np.where(np.isnan(table), table[baseline], table)
+        values.append(table)
+    return Compared(cells.models, cells.tasks, values, takes)
+
+
+def _common(table: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the folds in which all models have a score, and who is compared on them."""
+    common = ~np.isnan(table[present]).any(axis=0)
+    if common.any() and present.any():
+        return table[:, common], present
+    return table, np.zeros(len(table), dtype=bool)
+
+
+def _of_common_folds(values: np.ndarray, tried: np.ndarray, takes: np.ndarray) -> np.ndarray:
+    """Return the scores of the folds all models have, so that a stopped run is not punished."""
+    common = tried[takes].all(axis=0) if takes.any() else np.zeros(values.shape[1], dtype=bool)
+    if common.any():
+        return values[:, common]
+    counts = np.maximum((~np.isnan(values)).sum(axis=1), 1)
+    own = np.nansum(values, axis=1) / counts
+    return np.where(np.isnan(values).all(axis=1), np.nan, own)[:, None]
+
+
+def count_missing(cells: Cells, compared: Compared, rule: str) -> dict[str, Any]:
+    """Return the rule, how many cells are missing and why, and how many tasks are compared.
+
+    Tasks of which nobody has a score are not counted. ``imputed`` are the missing cells that count
+    as the baseline's, ``partial`` those of fewer folds than others have.
+    """
+    shown = cells.scored
+    states, takes = cells.states[:, shown], compared.takes[:, shown]
+    baseline = find_baseline("missing", rule, cells.models)
+    imputed = takes & (states != OK) & (states[baseline or 0] == OK) & (baseline is not None)
+    fewer = [run.any(axis=1) & ~run.all(axis=1) for run in cells.tried]
+    return {
+        "rule": rule,
+        **{state: int((states == state).sum()) for state in (FAILED, DECLINED, NOT_RUN)},
+        "imputed": int(imputed.sum()),
+        "partial": int(np.sum(fewer)),
+        "cells": int(states.size),
+        "tasks": int((takes.sum(axis=0) > 1).sum()),
+        "of": int(shown.sum()),
+    }

@@ -1,0 +1,304 @@
+"""Robustness: what corruption costs a model, in the numbers that ImageNet-C made common.
+
+An error is 1 − score where higher is better, the score itself where lower is. All sums go over the
+severities of one corruption, all means over corruptions; compositions stand apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from karat.corruptions.view import View
+from karat.errors import DataError, did_you_mean
+from karat.metrics.base import get_metric
+from karat.results.gather import named_scores
+from karat.results.layouts import FINAL
+
+#: resamples of folds and draws for the intervals
+RESAMPLES = 1000
+SEED = 42
+SUMMARIES = ("clean", "corrupted", "mce", "relative_mce", "retention", "area", "worst")
+FOLD, UNIT, VIEW = ["repeat", "fold"], ["repeat", "fold", "draw"], ["corruption", "severity"]
+
+
+def robustness(
+    runs: Any,
+    *,
+    baseline: str | Sequence[str] | None = None,
+    metric: str | None = None,
+    compositions: bool = False,
+    by_corruption: bool = False,
+) -> pd.DataFrame:
+    """Return one row per task and model: clean and corrupted scores, and what lies between.
+
+    ``mce`` is the mean over corruptions of the model's summed error over the baseline's, and
+    ``relative_mce`` that of the summed losses against clean; both need a ``baseline`` model, of
+    several the first one that a task has. ``retention`` is the mean share of the clean score that
+    is kept, ``area`` the mean height of the curve of scores over severities, from clean on, and
+    ``worst`` the worst mean score of a corruption at a severity, named in ``worst_view``.
+
+    Every number has a 95 % interval, ``…_low`` and ``…_high``, by resampling folds and, within
+    them, draws; it is empty where there is one of each. A model counts for a corruption that it
+    has a score for at every severity; ``corruptions`` says how many those are. ``metric`` takes
+    another than the tasks' first ones. ``compositions`` tells of composed corruptions instead of
+    plain ones, ``by_corruption`` of each corruption by itself, in ``ce`` and ``relative_ce``.
+    """
+    table = _scores(runs, metric)
+    composed = table["corruption"].str.contains("+", regex=False)
+    table = table[(composed == compositions) | (table["corruption"] == "")]
+    if not (table["corruption"] != "").any():
+        what = "composed" if compositions else "single"
+        raise DataError(f"no task has a {what} corruption; name some in a task.")
+    baselines = [baseline] if isinstance(baseline, str) else list(baseline or ())
+    known = list(pd.unique(table["model"]))
+    if baselines and not set(baselines) & set(known):
+        hint = did_you_mean(baselines[0], known) or f" There are: {', '.join(known)}."
+        raise DataError(f'there is no run of "{baselines[0]}" to compare with.{hint}')
+    frames = []
+    for _, part in table.groupby("task", sort=False):
+        if (part["corruption"] != "").any():
+            frames += _frames(part, baselines, by_corruption)
+    return pd.concat(frames, ignore_index=True)
+
+
+def curves(runs: Any, *, metric: str | None = None) -> pd.DataFrame:
+    """Return mean and spread of the scores by task, model, corruption and severity, clean at 0."""
+    table = _scores(runs, metric)
+    corrupted = table[table["corruption"] != ""]
+    clean = table[table["corruption"] == ""].drop(columns=VIEW)
+    pairs = corrupted[["task", "corruption"]].drop_duplicates().assign(severity=0.0)
+    both = pd.concat([clean.merge(pairs, on="task"), corrupted], ignore_index=True)
+    keys = ["task", "model", "metric", "higher_is_better", *VIEW]
+    grouped = both.groupby(keys, sort=False)["value"]
+    found = grouped.agg(["mean", "std", "count"]).reset_index()
+    return found.sort_values(keys, kind="stable", ignore_index=True)
+
+
+def _scores(runs: Any, metric: str | None) -> pd.DataFrame:
+    """Return the final scores in one metric per task; a severity of 0 is clean, and left out."""
+    table, firsts, told = named_scores(runs)
+    table = table[table["epoch"] == FINAL]
+    there = sorted(table["metric"].unique())
+    if metric is not None and metric not in there:
+        hint = did_you_mean(metric, there) or f" There are: {', '.join(there)}."
+        raise DataError(f'no run has the metric "{metric}".{hint}')
+    table = table[table["metric"] == (table["task"].map(firsts) if metric is None else metric)]
+    table = table[(table["corruption"] == "") | (table["severity"] > 0)]
+    if not (table["corruption"] != "").any():
+        raise DataError("no run has a corrupted view; name corruptions in a task.")
+    up = {
+        name: told[name] if name in told else get_metric(name).higher_is_better
+        for name in table["metric"].unique()
+    }
+    return table.assign(higher_is_better=table["metric"].map(up).astype(bool))
+
+
+# -- scores as arrays -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Scores by model, view and unit; a unit is a draw of a fold.
+
+    ``clean`` has the shape (models, units) and ``seen`` (models, views, units); ``corruption`` and
+    ``severity`` tell what each view is, ``fold`` to which fold a unit belongs. Averaged over units,
+    their last axis is that of the resamples.
+    """
+
+    models: list[str]
+    corruption: np.ndarray
+    severity: np.ndarray
+    fold: np.ndarray
+    clean: np.ndarray
+    seen: np.ndarray
+    up: bool
+
+    @classmethod
+    def of(cls, part: pd.DataFrame) -> _Cells:
+        """Return the scores of one task as arrays; views that no model has a score for are out."""
+        plain, dirty = part[part["corruption"] == ""], part[part["corruption"] != ""]
+        models = pd.Index(pd.unique(part["model"]))
+        known = dirty[dirty["value"].notna()]
+        views = pd.MultiIndex.from_frame(known[VIEW].drop_duplicates())
+        units = pd.MultiIndex.from_frame(dirty[UNIT].drop_duplicates().sort_values(UNIT))
+        folds = units.droplevel("draw").unique()
+        seen = np.full((len(models), len(views), len(units)), np.nan)
+        at = (models.get_indexer(known["model"]), _places(views, known), _places(units, known))
+        seen[at] = known["value"]
+        clean = np.full((len(models), len(folds)), np.nan)
+        kept = plain[_places(folds, plain) >= 0]
+        clean[models.get_indexer(kept["model"]), _places(folds, kept)] = kept["value"]
+        fold = folds.get_indexer(units.droplevel("draw"))
+        corruption, severity = (np.asarray(views.get_level_values(name)) for name in VIEW)
+        up = bool(part["higher_is_better"].iloc[0])
+        return cls(models.tolist(), corruption, severity, fold, clean[:, fold], seen, up)
+
+    def only(self, corruption: str) -> _Cells:
+        """Return the views of one corruption."""
+        rows = self.corruption == corruption
+        return replace(
+            self,
+            corruption=self.corruption[rows],
+            severity=self.severity[rows],
+            seen=self.seen[:, rows],
+        )
+
+    def averaged(self, times: np.ndarray) -> _Cells:
+        """Return means over units, each as many times as a row of ``times`` says."""
+        return replace(self, clean=_weighed(self.clean, times), seen=_weighed(self.seen, times))
+
+    def resamples(self, count: int) -> np.ndarray:
+        """Return how often each unit is drawn: folds with replacement, in each its draws."""
+        rng = np.random.default_rng(SEED)
+        sizes = np.bincount(self.fold)
+        folds, most = len(sizes), int(sizes.max())
+        chosen = rng.integers(folds, size=(count, folds))
+        room = sizes[chosen][:, :, None]
+        drawn = (rng.random((count, folds, most)) * room).astype(np.intp)
+        # units stand fold by fold
+        units = (np.cumsum(sizes) - sizes)[chosen][:, :, None] + drawn
+        at = np.arange(count)[:, None, None] * len(self.fold) + units
+        inside = np.broadcast_to(np.arange(most) < room, at.shape)
+        drawn_times = np.bincount(at[inside], minlength=count * len(self.fold))
+        return drawn_times.reshape(count, len(self.fold)).astype(float)
+
+
+def _places(index: pd.MultiIndex, frame: pd.DataFrame) -> np.ndarray:
+    return np.asarray(index.get_indexer(pd.MultiIndex.from_frame(frame[list(index.names)])))
+
+
+def _weighed(values: np.ndarray, times: np.ndarray) -> np.ndarray:
+    known = ~np.isnan(values)
+    sums, counts = np.where(known, values, 0.0) @ times.T, known.astype(float) @ times.T
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+# -- numbers --------------------------------------------------------------------------------
+
+
+def _frames(part: pd.DataFrame, baselines: Sequence[str], each: bool) -> list[pd.DataFrame]:
+    """Return the rows of a task: one per model, or one per corruption and model."""
+    first = part.iloc[0]
+    cells = _Cells.of(part)
+    base = next((cells.models.index(name) for name in baselines if name in cells.models), None)
+    keys = {"metric": first["metric"], "higher_is_better": cells.up}
+    if not each:
+        return [_rows({"task": first["task"]}, keys, cells, base)]
+    frames = []
+    for name in dict.fromkeys(cells.corruption):
+        told = {"task": first["task"], "corruption": name}
+        found = _rows(told, keys, cells.only(name), base).drop(columns="corruptions")
+        names = {f"{old}mce{end}": f"{old}ce{end}" for old in _OLD for end in ("", *_ENDS)}
+        frames.append(found.rename(columns=names))
+    return frames
+
+
+_OLD, _ENDS = ("", "relative_"), {"_low": 2.5, "_high": 97.5}
+
+
+def _rows(
+    told: dict[str, Any], keys: dict[str, Any], cells: _Cells, base: int | None
+) -> pd.DataFrame:
+    means = cells.averaged(np.ones((1, len(cells.fold))))
+    found = _summaries(means, base)
+    frame = pd.DataFrame({**told, "model": cells.models, **keys})
+    several = len(cells.fold) > 1
+    times = cells.resamples(RESAMPLES) if several else np.empty((0, len(cells.fold)))
+    drawn = _summaries(cells.averaged(times), base)
+    for name in SUMMARIES:
+        frame[name] = found[name][:, 0]
+        # draws tell nothing of clean rows
+        spread = drawn[name] if name != "clean" or cells.fold.max() > 0 else drawn[name][:, :0]
+        for end, share in _ENDS.items():
+            frame[f"{name}{end}"] = _edge(spread, share)
+    seen = means.seen[:, :, 0]
+    frame["worst_view"] = _worst_views(cells, seen)
+    frame["corruptions"] = [
+        len(set(cells.corruption) - set(cells.corruption[np.isnan(scores)])) for scores in seen
+    ]
+    order = np.argsort(frame["corrupted"] * (-1 if cells.up else 1), kind="stable")
+    return frame.iloc[order]
+
+
+def _edge(spread: np.ndarray, share: float) -> np.ndarray:
+    """Return a percentile of the resamples that say something, where at least half of them do."""
+    edge = np.full(len(spread), np.nan)
+    known = (~np.isnan(spread)).sum(axis=1) > spread.shape[1] / 2
+    if known.any():
+        edge[known] = np.nanpercentile(spread[known], share, axis=1)
+    return edge
+
+
+def _summaries(means: _Cells, base: int | None) -> dict[str, np.ndarray]:
+    """Return every number by model and resample."""
+    clean, seen = means.clean, means.seen
+    before = clean[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kept = seen / before if means.up else before / seen
+    kept = np.where(np.isfinite(kept), kept, np.nan)
+    nothing = np.full(clean.shape, np.nan)
+    found = {
+        "clean": clean,
+        "corrupted": _over(means, seen, lambda part, _: part.mean(axis=1)),
+        "mce": nothing,
+        "relative_mce": nothing,
+        "retention": _over(means, kept, lambda part, _: part.mean(axis=1)),
+        "area": _over(means, seen, lambda part, severity: _area(clean, part, severity)),
+        "worst": _worst(seen, means.up),
+    }
+    if base is not None:
+        error = 1 - seen if means.up else seen
+        loss = before - seen if means.up else seen - before
+        found["mce"] = _over(means, error, lambda part, _: _ratio(part, base))
+        found["relative_mce"] = _over(means, loss, lambda part, _: _ratio(part, base))
+    return found
+
+
+def _over(
+    means: _Cells, values: np.ndarray, reduce: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Return the mean over corruptions of what becomes of their severities, where all are known."""
+    found = []
+    for name in dict.fromkeys(means.corruption):
+        rows = np.flatnonzero(means.corruption == name)
+        rows = rows[np.argsort(means.severity[rows], kind="stable")]
+        found.append(reduce(values[:, rows], means.severity[rows]))
+    every = np.stack(found)
+    known = ~np.isnan(every)
+    sums, counts = np.where(known, every, 0.0).sum(axis=0), known.sum(axis=0)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _ratio(part: np.ndarray, base: int) -> np.ndarray:
+    """Return sums over those of the baseline; nothing where it has no error to compare with."""
+    sums = part.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(sums[base] > 0, sums / sums[base], np.nan)
+
+
+def _area(clean: np.ndarray, part: np.ndarray, severity: np.ndarray) -> np.ndarray:
+    """Return the mean height of the curve from severity 0, which is clean, to the last one."""
+    heights = np.concatenate([clean[:, None], part], axis=1)
+    places = np.concatenate([[0.0], severity])
+    return np.asarray(np.trapezoid(heights, places, axis=1) / places[-1])
+
+
+def _worst(seen: np.ndarray, up: bool) -> np.ndarray:
+    bad = np.where(np.isnan(seen), np.inf if up else -np.inf, seen)
+    found = bad.min(axis=1) if up else bad.max(axis=1)
+    return np.where(np.isinf(found), np.nan, found)
+
+
+def _worst_views(cells: _Cells, seen: np.ndarray) -> list[str]:
+    names = []
+    for scores in seen if cells.up else -seen:
+        known = np.flatnonzero(~np.isnan(scores))
+        at = known[np.argmin(scores[known])] if len(known) else None
+        view = None if at is None else View(cells.corruption[at], float(cells.severity[at]))
+        names.append("" if view is None else view.name)
+    return names

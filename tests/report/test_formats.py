@@ -1,0 +1,247 @@
+"""Boards as Markdown, LaTeX, CSV and JSON: numbers whole, names harmless, missing cells told."""
+
+import csv
+import io
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karat.cli import karat as group
+from karat.errors import DefinitionError
+from karat.report.formats import FORMATS, escape_latex, escape_markdown, render
+from karat.report.terminal import board_text
+from karat.results.leaderboard import leaderboard
+
+COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
+
+HOSTILE = ["a|b", "<script>alert(1)</script>", "new\nline", "*star*", "[x](y)", "_em_", "`code`"]
+HOSTILE += [r"\input{x}", "50 % & $x$ #1 ^~{}", "[opt]", "--", "\x1b[1mbold", "a\\", "", "日本"]
+
+
+def table(tasks, **columns):
+    """Return a tidy table of ``{task: (metric, {model: [score per fold]})}``."""
+    rows = [
+        (task, model, 0, fold, "", 0.0, -1, metric, value)
+        for task, (metric, models) in tasks.items()
+        for model, values in models.items()
+        for fold, value in enumerate(values)
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS).assign(**columns)
+
+
+TWO = {
+    "adult": ("auc", {"good": [0.875, 0.875], "bad": [0.5, 0.25]}),
+    "price": ("rmse", {"good": [20.0], "bad": [10.0], "part": [np.nan]}),
+}
+
+
+def board(**options):
+    return leaderboard(table(TWO, kind="k"), **options)
+
+
+# -- markdown -------------------------------------------------------------------------------
+
+
+def test_the_markdown_of_a_board():
+    assert render(board(), "markdown").splitlines() == [
+        "3 models by mean rank over 2 tasks, 1 is best. ↑ higher is better, ↓ lower is better. "
+        "Missing scores: a failed fold counts as the worst score of its fold, what is not "
+        "applicable or not run is left out.",
+        "",
+        "| model |    rank |      95 % | tie | adult<br>auc ↑ | price<br>rmse ↓ | failed | n/a "
+        "| time | memory |",
+        "| ----- | ------: | --------: | --- | -------------: | --------------: | -----: | --: "
+        "| ---: | -----: |",
+        "| good  | **1.5** | 1.0 – 2.0 | a   |      **0.875** |           20.00 |      0 |   0 "
+        "|    – |      – |",
+        "| bad   | **1.5** | 1.0 – 2.0 | a   |          0.375 |       **10.00** |      0 |   0 "
+        "|    – |      – |",
+        "| part  |     3.0 | 3.0 – 3.0 | a   |              … |          failed |      0 |   0 "
+        "|    – |      – |",
+        "",
+        "Models that share a letter cannot be told apart on these tasks. failed, without a score: "
+        "1 cell, counted as the worst. … not run: 1 cell, left out.",
+    ]
+
+
+def test_the_markdown_of_a_view_names_a_group_once():
+    lines = render(board(by="task", normalise="range"), "markdown").splitlines()
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2:10]]
+    assert cells[0][:7] == ["task", "metric", "model", "rank", "score", "95 %", "normalised"]
+    assert cells[2][:5] == ["adult", "auc ↑", "good", "**1.0**", "**0.875**"]
+    assert cells[3][:5] == ["", "", "bad", "2.0", "0.375"]
+    assert cells[4][:5] == ["", "", "part", "–", "…"]
+    assert cells[5][:5] == ["price", "rmse ↓", "bad", "**1.0**", "**10.00**"]
+    assert cells[7][:5] == ["", "", "part", "3.0", "failed"]
+
+
+def test_the_caption_tells_rule_and_seeds():
+    made = board(missing="exclude")
+    made.attrs["seeds"] = [42, 43]
+    text = render(made, "markdown")
+    assert "only folds in which all models have a score are compared. Seeds 42, 43." in text
+    assert "Compared on the folds in which all models have a score: 2 of 2 tasks." in text
+    text = render(board(missing="baseline:bad"), "markdown")
+    assert "Missing scores: counted as those of bad." in text
+    assert "Missing cells counted as the score of bad: 2 of 2." in text
+
+
+def parsed(text):
+    """Return the cells of the table, as a reader of Markdown splits them."""
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    return [re.split(r"(?<!\\)(?:\\\\)*\|", row)[1:-1] for row in rows]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_break_no_table(name):
+    tasks = {name or "t": ("acc", {name: [0.5], "other": [0.25]})}
+    for by in (None, "task"):
+        made = leaderboard(table(tasks), by=by)
+        for shape in ("markdown", "latex"):
+            text = render(made, shape)
+            assert "<script" not in text and "\x1b" not in text
+        cells = parsed(render(made, "markdown"))
+        assert len({len(row) for row in cells}) == 1
+        assert len(cells) == 4
+        rows = [line for line in render(made, "latex").splitlines() if line.endswith(r" \\")]
+        assert len({len(re.split(r"(?<!\\)&", row)) for row in rows}) == 1
+
+
+@given(st.text(max_size=12))
+def test_escaped_markdown_shows_the_text_itself(text):
+    escaped = escape_markdown(text)
+    assert not re.search(r"(?<!\\)(?:\\\\)*[|`*~\[\]]", escaped)
+    assert "<" not in escaped and ">" not in escaped
+    undone = re.sub(r"\\([\\`*\[\]|~_])", r"\1", escaped)
+    for entity, sign in (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
+        undone = undone.replace(entity, sign)
+    assert undone == text
+
+
+def test_an_underscore_in_a_word_stays_readable():
+    assert escape_markdown("my_model_2") == "my_model_2"
+    assert escape_markdown("__init__") == r"\_\_init\_\_"
+
+
+# -- latex ----------------------------------------------------------------------------------
+
+
+def test_the_latex_of_a_board():
+    lines = render(board(), "latex").splitlines()
+    assert lines[:9] == [
+        r"% \usepackage{booktabs}",
+        r"\begin{tabular}{lrrlrrrrrr}",
+        r"\toprule",
+        r"model & rank & 95 \% & tie & adult & price & failed & n/a & time & memory \\",
+        r" &  &  &  & auc $\uparrow$ & rmse $\downarrow$ &  &  &  &  \\",
+        r"\midrule",
+        r"good & \textbf{1.5} & 1.0 \textendash{} 2.0 & a & \textbf{0.875} & 20.00 & 0 & 0 & "
+        r"\textendash{} & \textendash{} \\",
+        r"bad & \textbf{1.5} & 1.0 \textendash{} 2.0 & a & 0.375 & \textbf{10.00} & 0 & 0 & "
+        r"\textendash{} & \textendash{} \\",
+        r"part & 3.0 & 3.0 \textendash{} 3.0 & a & \ldots{} & failed & 0 & 0 & "
+        r"\textendash{} & \textendash{} \\",
+    ]
+    assert lines[9:12] == [r"\bottomrule", r"\end{tabular}", r"\par\smallskip"]
+    assert lines[12].startswith(r"{\footnotesize 3 models by mean rank over 2 tasks, 1 is best.")
+    assert lines[12].endswith(r"\ldots{} not run: 1 cell, left out.\par}")
+
+
+def test_latex_sets_groups_apart():
+    lines = render(board(by="task"), "latex").splitlines()
+    rows = lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]
+    assert [row.split(" & ")[0] for row in rows] == [
+        "adult",
+        "",
+        "",
+        r"\addlinespace",
+        "price",
+        "",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text, set_as",
+    [
+        ("a_b & 50 %", r"a\_b \& 50 \%"),
+        (r"\x{y}", r"\textbackslash{}x\{y\}"),
+        ("$#^~", r"\$\#\textasciicircum{}\textasciitilde{}"),
+        ("<|>", r"\textless{}\textbar{}\textgreater{}"),
+        ("[3ex]", "{[}3ex{]}"),
+        ("*", "{*}"),
+        ("---", "-{}-{}-"),
+        ("1 – 2 …", r"1 \textendash{} 2 \ldots{}"),
+        ("↑↓", r"$\uparrow$$\downarrow$"),
+        ('say "a"', r"say {\char34}a{\char34}"),
+        ("é 日本", "é 日本"),
+    ],
+)
+def test_special_characters_of_latex(text, set_as):
+    assert escape_latex(text) == set_as
+
+
+@given(st.text(max_size=12))
+def test_escaped_latex_has_whole_groups_and_no_command_of_the_name(text):
+    escaped = escape_latex(text)
+    bare = re.sub(r"\\[{}$&#_%]", "", escaped)
+    bare = re.sub(r"\\(text[a-z]+|ldots)\{\}|\{\\char34\}|\$\\[a-z]+\$", "", bare)
+    bare = re.sub(r"\{[\[\]*]\}|-\{\}", "", bare)
+    assert not re.search(r"[\\{}$&#_%^~]", bare)
+
+
+# -- machines -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", [None, "task", "kind"])
+def test_csv_reads_back_to_the_same_board(by):
+    rng = np.random.default_rng(0)
+    tasks = {f"t{i}": ("acc", {m: rng.random(3) for m in "abc"}) for i in range(4)}
+    tasks["t3"][1]["c"] = [np.nan]
+    made = leaderboard(table(tasks, kind="k"), by=by, normalise="range")
+    keys = list(made.index.names)
+    text = render(made, "csv")
+    read = pd.read_csv(io.StringIO(text), index_col=keys)
+    # pandas may read a number to the last bit but one; what is written is the number itself
+    pd.testing.assert_frame_equal(read, made, rtol=1e-15, atol=0)
+    for row, exact in zip(csv.DictReader(io.StringIO(text)), made["rank"], strict=True):
+        assert float(row["rank"]) == exact
+
+
+def test_json_has_a_row_per_line_of_the_board_and_nothing_that_is_not_json():
+    made = board(by="task")
+    rows = json.loads(render(made, "json"), parse_constant=lambda name: pytest.fail(name))
+    assert [(row["task"], row["model"]) for row in rows] == made.index.tolist()
+    assert rows[2]["score"] is None
+    assert rows[2]["status"] == "not run"
+    endless = board().assign(adult=np.inf)
+    assert json.loads(render(endless, "json"))[0]["adult"] is None
+
+
+def test_the_command_line_offers_what_there_is():
+    for verb in ("leaderboard", "run"):
+        (option,) = (p for p in group.commands[verb].params if "--format" in p.opts)
+        assert list(option.type.choices) == ["table", *FORMATS]
+    with pytest.raises(DefinitionError, match="not 'markdwon'. Did you mean \"markdown\""):
+        render(board(), "markdwon")
+
+
+def test_all_formats_show_the_same_cells():
+    """The cells of the terminal, of Markdown and of LaTeX are one table's."""
+    made = board(normalise="baseline:bad")
+    markdown = [
+        [cell.replace("**", "").strip() for cell in row] for row in parsed(render(made, "markdown"))
+    ]
+    latex = render(made, "latex").replace(r"\textendash{}", "–").replace(r"\ldots{}", "…")
+    latex = re.sub(r"\\textbf\{(.*?)\}", r"\1", latex)
+    from_latex = [row[:-3].split(" & ") for row in latex.splitlines() if row.endswith(r"\\")]
+    grid = board_text(made, 200).renderables[0]
+    terminal = list(
+        zip(*([c.plain.strip() for c in col._cells] for col in grid.columns), strict=True)
+    )
+    assert markdown[2:] == from_latex[2:] == [list(row) for row in terminal]

@@ -1,0 +1,144 @@
+"""The rules for missing scores, each on an example worked out by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from karat.errors import DefinitionError
+from karat.results.leaderboard import leaderboard
+
+COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
+
+
+def table(metric="acc", **tasks):
+    """Return a tidy table: ``table(t={"a": [0.5, None]})``; None is a fold without a score."""
+    rows = [
+        (task, model, 0, fold, "", 0.0, -1, metric, np.nan if value is None else value)
+        for task, models in tasks.items()
+        for model, folds in models.items()
+        for fold, value in enumerate(folds)
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def ranks(rows, rule, **options):
+    return leaderboard(rows, missing=rule, **options)["rank"].dropna().to_dict()
+
+
+FAILED_FOLD = table(t={"a": [0.9, None], "b": [0.5, 0.2], "c": [0.6, 0.6]})
+
+
+@pytest.mark.parametrize(
+    "rule, expected",
+    [
+        # a: 0.9 and the worst of fold 1, 0.2; b: 0.5 and 0.2; c: 0.6 twice
+        ("worst", {"c": 1, "a": 2, "b": 3}),
+        # fold 0 alone: 0.9, 0.5, 0.6
+        ("exclude", {"a": 1, "c": 2, "b": 3}),
+        # a: 0.9 and c's 0.6
+        ("baseline:c", {"a": 1, "c": 2, "b": 3}),
+        # a: 0.9 and b's 0.2
+        ("baseline:b", {"c": 1, "a": 2, "b": 3}),
+    ],
+)
+def test_a_failed_fold(rule, expected):
+    assert ranks(FAILED_FOLD, rule) == expected
+
+
+HOLES = table(
+    t={"a": [0.9], "b": [0.5], "c": [0.1]},
+    u={"a": [0.2], "b": [0.4]},
+    v={"a": [0.3], "b": [0.1], "c": [None]},
+)
+
+
+def test_worst_leaves_out_what_was_not_taken():
+    # c: third of three on t, nothing on u, third on v
+    assert ranks(HOLES, "worst") == {"a": (1 + 2 + 1) / 3, "b": (2 + 1 + 2) / 3, "c": 3}
+    told = leaderboard(HOLES).attrs["missing"]
+    assert told == {
+        "rule": "worst",
+        "failed": 1,
+        "declined": 0,
+        "not run": 1,
+        "imputed": 0,
+        "partial": 0,
+        "cells": 9,
+        "tasks": 3,
+        "of": 3,
+    }
+
+
+def test_exclude_compares_on_what_all_have():
+    board = leaderboard(HOLES, missing="exclude")
+    assert board["rank"].to_dict() == {"a": 1, "b": 2, "c": 3}
+    assert (board.attrs["missing"]["tasks"], board.attrs["missing"]["of"]) == (1, 3)
+    # what was measured is shown all the same
+    assert board.loc["a", ["t", "u", "v"]].tolist() == [0.9, 0.2, 0.3]
+
+
+def test_exclude_is_not_stopped_by_who_has_nothing_at_all():
+    lost = table(t={"a": [0.9], "b": [0.5], "x": [None]})
+    board = leaderboard(lost, missing="exclude")
+    assert board["rank"].dropna().to_dict() == {"a": 1, "b": 2}
+    assert np.isnan(board.loc["x", "rank"])
+
+
+def test_exclude_with_nothing_in_common_ranks_nobody():
+    apart = table(t={"a": [0.9]}, u={"b": [0.5]})
+    board = leaderboard(apart, missing="exclude")
+    assert board["rank"].isna().all()
+    assert board.attrs["missing"]["tasks"] == 0
+
+
+def test_a_baseline_stands_in_for_every_missing_score():
+    # u: c counts as b's 0.4, so b and c share 1 and 2; v: c counts as b's 0.1
+    expected = {"a": (1 + 3 + 1) / 3, "b": (2 + 1.5 + 2.5) / 3, "c": (3 + 1.5 + 2.5) / 3}
+    board = leaderboard(HOLES, missing="baseline:b")
+    assert board["rank"].to_dict() == expected
+    assert board.attrs["missing"]["imputed"] == 2
+    assert np.isnan(board.loc["c", "u"])
+
+
+def test_what_the_baseline_lacks_itself_is_dealt_with_as_without_one():
+    board = leaderboard(HOLES, missing="baseline:c")
+    assert board["rank"].to_dict() == ranks(HOLES, "worst")
+    assert board.attrs["missing"]["imputed"] == 0
+
+
+def test_normalised_scores_follow_the_rule():
+    # t: 1, 0.5, 0; u: 0, 1 and nothing; v: 1, 0 and the worst, 0
+    worst = leaderboard(HOLES, normalise="range")["score"]
+    assert worst.round(12).to_dict() == {"a": round(2 / 3, 12), "b": 0.5, "c": 0.0}
+    # u: c as b, 1; v: c as b, 0
+    imputed = leaderboard(HOLES, normalise="range", missing="baseline:b")["score"]
+    assert imputed["c"] == pytest.approx((0 + 1 + 0) / 3)
+    # t alone
+    common = leaderboard(HOLES, normalise="range", missing="exclude")["score"]
+    assert common.round(12).to_dict() == {"a": 1.0, "b": 0.5, "c": 0.0}
+
+
+def test_runs_that_are_not_finished_are_told_and_compared_on_common_folds():
+    rows = table(t={"a": [0.5, 0.9], "b": [0.6]})
+    for rule in ("worst", "exclude", "baseline:a"):
+        board = leaderboard(rows, missing=rule)
+        assert board["rank"].to_dict() == {"b": 1, "a": 2}
+        assert board.attrs["missing"]["partial"] == 1
+
+
+@pytest.mark.parametrize(
+    "option, given, said",
+    [
+        ("missing", "wrost", 'missing is "worst", "exclude" or "baseline:MODEL", not \'wrost\'.'),
+        ("missing", None, "not None"),
+        ("missing", "baseline:aa", 'missing: the board has no model "aa". Did you mean "a"?'),
+        ("missing", "baseline:", 'has no model "". It has: a, b, c.'),
+        ("normalise", "rnge", 'normalise is "range" or "baseline:MODEL", not \'rnge\'. Did you'),
+        ("normalise", "baseline:x", 'normalise: the board has no model "x"'),
+        ("by", "tasks", 'by is "task", "kind" or "dataset", not \'tasks\'. Did you mean "task"?'),
+    ],
+)
+def test_wrong_rules_are_told(option, given, said):
+    with pytest.raises(DefinitionError) as error:
+        leaderboard(HOLES, **{option: given})
+    assert said in str(error.value)

@@ -1,0 +1,209 @@
+"""Boards by task, kind and data set: numbers worked out by hand, and what must never change."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import t as student
+
+from karat.errors import DataError
+from karat.results.leaderboard import leaderboard
+
+COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
+
+#: acc: a 0.9, c 0.7, b 0.5; rmse: a 10, c 15, b 30; acc: b 0.4, c 0.3, a 0.2
+THREE = {
+    "t1": ("acc", {"a": 0.9, "b": 0.5, "c": 0.7}),
+    "t2": ("rmse", {"a": 10.0, "b": 30.0, "c": 15.0}),
+    "t3": ("acc", {"a": 0.2, "b": 0.4, "c": 0.3}),
+}
+
+
+def table(tasks, **columns):
+    rows = [
+        (task, model, 0, fold, "", 0.0, -1, metric, value)
+        for task, (metric, models) in tasks.items()
+        for model, values in models.items()
+        for fold, value in enumerate(np.atleast_1d(values))
+    ]
+    made = pd.DataFrame(rows, columns=COLUMNS)
+    return made.assign(**{name: made["task"].map(told) for name, told in columns.items()})
+
+
+def rounded(column):
+    return {key: round(value, 9) for key, value in column.items()}
+
+
+# -- numbers --------------------------------------------------------------------------------
+
+
+def test_the_normalised_score_is_the_mean_over_tasks():
+    board = leaderboard(table(THREE), normalise="range")
+    # t1: 1, 0, 0.5; t2: 1, 0, 0.75; t3: 0, 1, 0.5
+    assert rounded(board["score"]) == rounded({"a": 2 / 3, "c": 1.75 / 3, "b": 1 / 3})
+    assert rounded(board["median"]) == {"a": 1.0, "c": 0.5, "b": 0.0}
+    # a beats both twice and nobody once; c beats one of two on every task
+    assert rounded(board["wins"]) == rounded({"a": 2 / 3, "c": 0.5, "b": 1 / 3})
+    assert board.attrs["normalise"] == "range"
+
+
+def test_the_score_over_a_baseline():
+    board = leaderboard(table(THREE), normalise="baseline:c")
+    # t1: 1, -1; t2: 1 and (15 - 30) / 5, no lower than -1; t3: -1, 1
+    assert rounded(board["score"]) == rounded({"a": 1 / 3, "c": 0.0, "b": -1 / 3})
+
+
+def test_without_being_asked_there_is_no_normalised_score():
+    assert not {"score", "median", "wins"} & set(leaderboard(table(THREE)).columns)
+    assert "normalised" not in leaderboard(table(THREE), by="task")
+
+
+def test_every_task_has_its_own_ranking():
+    board = leaderboard(table(THREE), by="task", normalise="range")
+    assert board.index.names == ["task", "model"]
+    assert board.loc["t1"].index.tolist() == ["a", "c", "b"]
+    assert board.loc["t2"].index.tolist() == ["a", "c", "b"]
+    assert board.loc["t3"].index.tolist() == ["b", "c", "a"]
+    assert board.loc["t2", "score"].tolist() == [10, 15, 30]
+    assert board.loc["t2", "metric"].unique().tolist() == ["rmse"]
+    assert rounded(board.loc["t2", "normalised"]) == {"a": 1.0, "c": 0.75, "b": 0.0}
+    assert board["rank"].tolist() == [1, 2, 3] * 3
+
+
+def test_the_interval_is_students_over_folds():
+    tasks = {"t": ("rmse", {"a": [1.0, 2.0, 3.0], "b": [7.0], "c": [np.nan, 4.0, 4.0]})}
+    board = leaderboard(table(tasks), by="task").loc["t"]
+    # the standard error of 1, 2, 3 is 1 / √3
+    half = student.ppf(0.975, 2) / np.sqrt(3)
+    assert board.loc["a", "score_low"] == pytest.approx(2 - half)
+    assert board.loc["a", "score_high"] == pytest.approx(2 + half)
+    assert np.isnan(board.loc["b", ["score_low", "score_high"]].astype(float)).all()
+    assert board.loc["c", ["score_low", "score_high"]].tolist() == [4, 4]
+    assert board["folds"].to_dict() == {"a": 3, "b": 1, "c": 2}
+
+
+def test_ranks_within_a_kind():
+    kinds = {"t1": "classes", "t2": "numbers", "t3": "classes"}
+    board = leaderboard(table(THREE, kind=kinds), by="kind", normalise="range")
+    # t1 and t3: a 1 and 3, b 3 and 1, c 2 and 2
+    assert board.loc["classes", "rank"].to_dict() == {"a": 2, "b": 2, "c": 2}
+    assert board.loc["classes", "score"].to_dict() == {"a": 0.5, "b": 0.5, "c": pytest.approx(0.5)}
+    assert board.loc["numbers", "rank"].to_dict() == {"a": 1, "c": 2, "b": 3}
+    assert board.loc["classes", "tasks"].tolist() == [2, 2, 2]
+    assert board.index.names == ["kind", "model"]
+
+
+def test_a_kind_of_all_tasks_is_the_overall_board():
+    whole = leaderboard(table(THREE), normalise="range")
+    kind = leaderboard(table(THREE, kind=dict.fromkeys(THREE, "k")), by="kind", normalise="range")
+    same = ["rank", "rank_low", "rank_high", "tie", "score", "median", "wins"]
+    pd.testing.assert_frame_equal(kind.loc["k", same], whole[same])
+
+
+def test_tasks_on_one_data_set_stand_together():
+    names = {"t1": "adult", "t2": "adult", "t3": ""}
+    board = leaderboard(table(THREE, dataset=names), by="dataset")
+    assert board.loc["adult", "rank"].to_dict() == {"a": 1, "c": 2, "b": 3}
+    assert board.loc["other", "rank"].to_dict() == {"b": 1, "c": 2, "a": 3}
+
+
+def test_a_table_without_kinds_has_no_such_view():
+    with pytest.raises(DataError, match="tells the kind of a task in a column of that name"):
+        leaderboard(table(THREE), by="kind")
+
+
+def test_another_metric_in_a_view():
+    both = pd.concat([table(THREE), table({"t1": ("logloss", {"a": 3.0, "b": 1.0, "c": 2.0})})])
+    board = leaderboard(both, by="task", metrics={"t1": "logloss"})
+    assert board.loc["t1"].index.tolist() == ["b", "c", "a"]
+
+
+# -- what must never change -----------------------------------------------------------------
+
+scores = st.integers(0, 8).map(lambda i: i / 8)
+
+
+@st.composite
+def boards(draw):
+    """Draw tasks of 2 to 4 models and 1 to 3 folds, with metrics of both directions."""
+    models = [f"m{i}" for i in range(draw(st.integers(2, 4)))]
+    folds = draw(st.integers(1, 3))
+    fold_scores = st.lists(scores, min_size=folds, max_size=folds)
+    return {
+        f"t{i}": (draw(st.sampled_from(["acc", "rmse"])), {m: draw(fold_scores) for m in models})
+        for i in range(draw(st.integers(1, 4)))
+    }
+
+
+NUMBERS = ["rank", "rank_low", "rank_high", "score", "median", "wins"]
+
+
+def numbers(tasks, **options):
+    return leaderboard(table(tasks), normalise="range", **options)[NUMBERS].sort_index()
+
+
+@settings(max_examples=25, deadline=None)
+@given(boards(), st.randoms())
+def test_the_order_of_models_tasks_and_folds_changes_nothing(tasks, random):
+    rows = table(tasks)
+    turned = rows.sample(frac=1, random_state=random.randrange(1000))
+    first, second = (
+        leaderboard(each, normalise="range")[NUMBERS].sort_index() for each in (rows, turned)
+    )
+    # the metric of a task is the first of its rows: here it has only one
+    pd.testing.assert_frame_equal(first, second)
+
+
+@settings(max_examples=25, deadline=None)
+@given(boards(), st.sampled_from([0.5, 2.0, 1024.0]))
+def test_the_unit_of_a_metric_changes_nothing(tasks, unit):
+    scaled = {
+        task: (metric, {m: [v * unit for v in values] for m, values in models.items()})
+        for task, (metric, models) in tasks.items()
+    }
+    pd.testing.assert_frame_equal(numbers(tasks), numbers(scaled))
+
+
+@settings(max_examples=25, deadline=None)
+@given(boards())
+def test_turning_a_metric_round_changes_nothing(tasks):
+    turned = {
+        task: ("acc" if metric == "rmse" else "rmse", {m: [-v for v in vs] for m, vs in ms.items()})
+        for task, (metric, ms) in tasks.items()
+    }
+    pd.testing.assert_frame_equal(numbers(tasks), numbers(turned))
+
+
+@settings(max_examples=25, deadline=None)
+@given(boards())
+def test_a_model_that_is_worse_everywhere_changes_no_rank(tasks):
+    def worse(metric, values):
+        return [v - 9 if metric == "acc" else v + 9 for v in values]
+
+    more = {
+        task: (metric, {**models, "worse": worse(metric, models["m0"])})
+        for task, (metric, models) in tasks.items()
+    }
+    before, after = numbers(tasks), numbers(more)
+    pd.testing.assert_frame_equal(before[["rank"]], after.loc[before.index, ["rank"]])
+    assert after.loc["worse", "rank"] == len(before) + 1
+    assert after.loc["worse", ["score", "median", "wins"]].tolist() == [0, 0, 0]
+
+
+@settings(max_examples=25, deadline=None)
+@given(boards())
+def test_scores_are_between_the_worst_and_the_best(tasks):
+    board = leaderboard(table(tasks), by="task", normalise="range")
+    for _, rows in board.groupby(level="task"):
+        known = rows["normalised"].dropna()
+        assert known.between(0, 1).all()
+        assert len(known) == 0 or {known.min(), known.max()} == {0, 1}
+        # who is ranked higher is never lower on the scale
+        assert (rows.sort_values("rank")["normalised"].diff().dropna() <= 0).all()
+
+
+@settings(max_examples=25, deadline=None)
+@given(boards())
+def test_the_share_of_wins_is_one_half_on_average(tasks):
+    assert numbers(tasks)["wins"].mean() == pytest.approx(0.5)
