@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-PARTS = ("startup", "scheduling", "board", "pairs", "install_size")
+PARTS = ("startup", "scheduling", "board", "pairs", "ranking", "install_size")
 
 
 def main() -> int:

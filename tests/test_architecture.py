@@ -58,9 +58,14 @@ HEAVY = {
 RECORDS = {
     "dataset.py:Dataset.from_table",
     "dataset.py:Dataset.from_columns",
-    # the parameters of a splitter are the keys of its definition
+    # the parameters of a splitter or a loader are the keys of its definition
     "splits.py:kfold",
     "splits.py:holdout",
+    "data/openml.py:openml_table",
+    # signatures that scripts written for TACO call
+    "compat/taco/benchmark.py:run_benchmark",
+    "compat/taco/benchmark.py:run_classification_suite",
+    "compat/taco/benchmark.py:run_regression_suite",
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -1,6 +1,7 @@
 """Names become models, tasks, suites and data sets; mistakes are told with their place."""
 
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -313,6 +314,102 @@ def test_a_learning_curve_differs_in_its_train_rows_alone(here):
 def test_a_pattern_is_no_task(here):
     with pytest.raises(DefinitionError, match='"classification" is only a pattern'):
         Catalogue().task("classification")
+
+
+# -- a table of one's own --------------------------------------------------------------------
+
+
+def own(answers, name="mine.csv"):
+    """Write a table with these answers in the column y, and return its name."""
+    rows = [f"{i},{'ab'[i % 2]},{answer}" for i, answer in enumerate(answers)]
+    Path(name).write_text("\n".join(["x,z,y", *rows, ""]))
+    return name
+
+
+YES = ["yes", "no"] * 20
+THREE = ["a", "b", "c"] * 14
+NUMBERS = [i / 7 for i in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("answers", "plain", "taco"),
+    [
+        (YES, "binary-classification", "taco-classification"),
+        (THREE, "classification", "taco-multiclass"),
+        (NUMBERS, "regression", "taco-regression"),
+    ],
+)
+def test_a_table_is_asked_as_its_answers_want(here, answers, plain, taco):
+    catalogue = Catalogue()
+    for like, pattern in ((None, plain), ("taco", taco), (taco, taco)):
+        (task,) = catalogue.table_suite(own(answers), "y", like)
+        definition = catalogue.definitions.get("tasks", pattern)
+        assert task.name == task.dataset.name == "mine"
+        assert task.metrics == tuple(definition["metrics"])
+        assert task.kind == definition["kind"]
+        assert list(task.corruptions) == list(definition.get("corruptions") or {})
+
+
+def test_a_table_is_asked_like_a_task_but_about_its_own_rows(here):
+    (task,) = Catalogue().table_suite(own(YES), "y", "taco-adult")
+    assert task.dataset.name == "mine" and len(task.dataset) == 40
+    assert task.split == {"use": "holdout", "test": 0.2} and task.draws == 3
+
+
+def test_the_models_of_a_table_are_those_of_the_suite_it_is_asked_like(here):
+    catalogue = Catalogue()
+    assert catalogue.table_suite(own(YES), "y", "taco").models == catalogue.suite("taco").models
+    assert catalogue.table_suite(own(YES), "y").models == ()
+
+
+def test_patterns_of_ones_own_come_in_twos_or_threes(defined):
+    catalogue = defined("""
+tasks:
+  mine-classification: {extends: classification, abstract: true, metrics: [acc]}
+""")
+    assert catalogue.table_suite(own(THREE), "y", "mine").tasks[0].metrics == ("acc",)
+    with pytest.raises(DefinitionError, match='there is no task "mine-regression"'):
+        catalogue.table_suite(own(NUMBERS), "y", "mine")
+
+
+def test_whole_numbers_are_what_the_pattern_says(here):
+    grades = [i % 5 for i in range(60)]
+    kinds = {}
+    for like in ("taco-classification", "taco-regression"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            kinds[like] = Catalogue().table_suite(own(grades), "y", like).tasks[0].dataset.kind
+    assert kinds == {"taco-classification": "classes", "taco-regression": "numbers"}
+    with pytest.warns(UserWarning, match=r'mine.csv: "y" is whole numbers, taken as classes'):
+        Catalogue().table_suite(own(grades), "y", "taco")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # 0 and 1 leave no doubt
+        Catalogue().table_suite(own([0, 1] * 20), "y", "taco")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            ("mine.csv", "why"),
+            'mine.csv: "why" is not a column. It has: x, z, y',
+        ),
+        (("mime.csv", "y"), r'there is no file .*mime.csv. Did you mean "mine.csv"\?'),
+        (("mine.csv", "y", "tacco"), r'there is no task "tacco". Did you mean "taco"\?'),
+        (("mine.csv", "y", "taco-regresion"), r'Did you mean "taco-regression"\?'),
+        (("mine.csv", "y", "taco-regression"), 'should be numbers and holds "yes"'),
+        (("folder", "y"), "is a folder, not a file"),
+        (("empty.csv", "y"), "empty.csv is empty"),
+        (("mine.xyz", "y"), 'the ending ".xyz" is not known'),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_told(here, given, said):
+    own(YES)
+    own(YES, "mine.xyz")
+    Path("folder").mkdir()
+    Path("empty.csv").touch()
+    with pytest.raises((DataError, DefinitionError), match=said):
+        Catalogue().table_suite(*given)
 
 
 def test_a_registered_data_set_can_be_named(defined, clean_registry):

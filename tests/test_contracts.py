@@ -317,6 +317,7 @@ SPECS = {
     "table": {"target": "label", "kind": "classes"},
     "texts": {"target": "label", "kind": "classes", "fields": ("place",), "modality": "text"},
     "entities": {"target": "label", "kind": "classes", "options": {"key": "place"}},
+    "yes or no": {"target": "label", "kind": "classes", "options": {"positive": "ye"}},
     "none": {},
 }
 

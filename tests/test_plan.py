@@ -48,6 +48,16 @@ def test_jobs_stand_in_the_order_of_models_tasks_and_folds(two_classes, line):
     assert found.declined == ()
 
 
+def test_through_views_the_models_of_a_fold_come_one_after_the_other(two_classes, line):
+    random = adapt(RandomEncoder(), "random")
+    seen = two_classes("b", corruptions={"noise_gaussian": [0.1]})
+    found = plan([seen, line("a")], [random, ONEHOT])
+    assert [(m.name, p.task.name, fold) for m, p, fold in found.jobs] == [
+        *((model, "a", fold) for model in ("random", "onehot") for fold in (0, 1)),
+        *((model, "b", fold) for fold in (0, 1) for model in ("random", "onehot")),
+    ]
+
+
 def test_folds_can_be_chosen_or_limited(two_classes):
     task = two_classes(split={"use": "kfold", "folds": 5, "repeats": 2})
     assert plan([task]).tasks[0].folds == tuple(range(10))

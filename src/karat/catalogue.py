@@ -8,6 +8,7 @@ import importlib.util
 import inspect
 import re
 import sys
+import warnings
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from karat import registry
+from karat.columns import refuse_fractions
 from karat.data.load import fetch_file, load_dataset
 from karat.dataset import Dataset
 from karat.definitions.loader import Definitions
@@ -27,6 +29,14 @@ from karat.task import Suite, Task
 
 #: a parameter that begins so names a data set whose file is meant
 DATA_PREFIX = "data:"
+#: what the answers of a task of some kind are, the ends of names and the plain tasks of each
+ANSWERS = {"classification": "classes", "regression": "numbers"}
+ENDS = ("classification", "multiclass", "regression")
+PLAIN = {
+    "classification": "binary-classification",
+    "multiclass": "classification",
+    "regression": "regression",
+}
 
 
 @dataclass(frozen=True)
@@ -138,8 +148,9 @@ class Catalogue:
             raise DefinitionError(
                 f'the model "{key}" is only a pattern: extend it in a YAML file (--define).'
             )
-        params, missing = self._params(definition.get("params") or {})
         lacking = [m for m in definition.get("requires") or [] if not _installed(m)]
+        # no file is fetched for a model that cannot run
+        params, missing = self._params({} if lacking else definition.get("params") or {})
         if lacking:
             extra = definition.get("extra")
             cure = f'pip install "karat[{extra}]"' if extra else f"pip install {lacking[0]}"
@@ -201,21 +212,25 @@ class Catalogue:
         """Return a suite of one task on a table of one's own, asked like a defined task.
 
         ``like`` names a task or a pattern, or what stands before "-classification",
-        "-multiclass" and "-regression" in the names of three: the data choose. Without it the
-        task is plain classification or regression.
+        "-multiclass" and "-regression" in the names of several: the data choose. Without it the
+        task is plain classification or regression. Its models are those of the suite ``like``,
+        where there is one.
         """
-        file = Path(path)
-        definition = {"path": str(file.absolute()), "target": target}
-        data = DatasetLoader(file.stem, definition, None, ("datasets", file.stem), {})()
-        many = "multiclass" if len(data.classes) > 2 else "classification"
-        kind = "regression" if data.kind == "numbers" else many
-        plain = {"classification": "binary-classification", "multiclass": "classification"}
         known = self.definitions.names("tasks", abstract=True)
-        names = [like, f"{like}-{kind}"] if like else [plain.get(kind, kind)]
+        if like is not None and not any(name in known for name in (like, *_alike(like, *ENDS))):
+            short = [name.removesuffix(f"-{end}") for end in ENDS for name in known if end in name]
+            raise unknown("task", like, [*short, *known])
+        kind = self.definitions.get("tasks", str(like)).get("kind") if like in known else ""
+        data = own_table(Path(path), target, ANSWERS.get(str(kind)))
+        ends = _ends(data)
+        names = [PLAIN[ends[0]]] if like is None else [like, *_alike(like, *ends)]
         found = [name for name in names if name in known]
         if not found:
-            raise unknown("task", str(like), known)
-        return Suite(file.stem, (_task(file.stem, self.definitions.get("tasks", found[0]), data),))
+            raise unknown("task", names[-1], known)
+        task = _task(data.name, self.definitions.get("tasks", found[0]), data)
+        suites = self.definitions.names("suites")
+        models = self.definitions.get("suites", str(like)).get("models") if like in suites else ()
+        return Suite(data.name, (task,), tuple(models or ()))
 
     def dataset(self, name: str) -> Any:
         """Return something to call that loads a data set by its name."""
@@ -238,6 +253,39 @@ class Catalogue:
         }
         folder = self.definitions.folder("tasks", task, "dataset", "path")
         return DatasetLoader(task, dataset, folder, ("tasks", task, "dataset"), origins)
+
+
+def own_table(file: Path, target: str, kind: str | None) -> Dataset:
+    """Return the data set of a table; where its answers may be either, say what they are taken as.
+
+    What is wrong with it is told with the file's name.
+    """
+    definition = {"path": str(file.absolute()), "target": target, "kind": kind}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*the target is whole numbers")
+        data = DatasetLoader(file.stem, definition, None, (str(file),), {})()
+    truth: Any = data.truth
+    if data.kind == "classes":
+        refuse_fractions(truth, f'{file}: "{target}"')
+    whole = truth.dtype.kind in "iuf" and bool((truth % 1 == 0).all())
+    if kind is None and whole and len(set(truth.tolist())) > 2:
+        warnings.warn(
+            f'{file}: "{target}" is whole numbers, taken as {data.kind}; name a task of '
+            f"classification or of regression to be sure.",
+            stacklevel=2,
+        )
+    return data
+
+
+def _ends(data: Dataset) -> list[str]:
+    """Return how the names of tasks end that suit the answers of a table, the best first."""
+    if data.kind == "numbers":
+        return ["regression"]
+    return ["multiclass", "classification"] if len(data.classes) > 2 else ["classification"]
+
+
+def _alike(like: str, *ends: str) -> list[str]:
+    return [f"{like}-{end}" for end in ends]
 
 
 def _task(name: str, definition: Mapping[str, Any], dataset: Any) -> Task:

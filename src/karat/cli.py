@@ -77,6 +77,8 @@ def karat() -> None:
     karat list models                         what there is
     karat check my_module:MyEncoder           is this a model Karat can evaluate?
     karat leaderboard results                 what all runs below a folder are worth together
+    karat robustness results                  what corruption costs them
+    karat export results --as taco            the files of another benchmark
     """
 
 

@@ -109,6 +109,20 @@ def infer_kind(truth: np.ndarray, name: str) -> str:
     return kind
 
 
+def refuse_fractions(truth: np.ndarray, where: str) -> None:
+    """Refuse more than 20 fractions where classes are wanted: each would be a class of its own.
+
+    >>> refuse_fractions(np.array(["1.5", "2.5"]), "sizes")
+    """
+    labels = pd.Series(pd.unique(truth))
+    numbers = pd.to_numeric(labels, errors="coerce")
+    fractions = labels[numbers.notna() & (numbers % 1 != 0)]
+    if numbers.notna().all() and len(labels) > 20 and len(fractions):
+        raise DataError(
+            f"{where} holds {fractions.iloc[0]}, a number and no class; that is regression."
+        )
+
+
 def find_classes(name: str, truth: np.ndarray) -> tuple[Any, ...]:
     """Return the labels in the order of their text; there must be two or more.
 

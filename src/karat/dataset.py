@@ -206,6 +206,33 @@ class Dataset:
             asked[self.mentions(name).rows] = True
         return np.flatnonzero(asked)
 
+    def asked(self) -> np.ndarray:
+        """Return the positions of all items asked about, each once, ascending.
+
+        Of a data set whose answers are items, a part knows whom the questions ask that it was
+        taken from: what is a query in one part is a candidate in none.
+        """
+        known: np.ndarray | None = self.__dict__.get("_asked")
+        return self._own() if known is None else known
+
+    def _own(self) -> np.ndarray:
+        return np.unique(np.concatenate([self.mentions(name).rows for name in self.fields]))
+
+    def learnable(self) -> np.ndarray:
+        """Return the positions of the items an encoder may be fitted on, ascending.
+
+        Those are all that the questions mention; where the answer is an item, all but those that
+        only questions of another part ask about.
+        """
+        if self.kind != "items":
+            return self.mentioned()
+        fine = np.ones(len(self.items), dtype=bool)
+        fine[self.asked()] = False
+        fine[self._own()] = True
+        if self.truth is not None:
+            fine[self.items.index.get_indexer(pd.Index(self.truth, tupleize_cols=False))] = True
+        return np.flatnonzero(fine)
+
     def frame(self) -> pd.DataFrame | pd.Series:
         """Return the items in the order of the questions; only for questions of one plain field."""
         if len(self.fields) != 1:
@@ -228,6 +255,8 @@ class Dataset:
                 digest.update(bags.weights.tobytes() + bags.sizes.tobytes())
                 cells = pd.Series(bags.ids)
             digest.update(fingerprint(cells).encode())
+        if "_asked" in self.__dict__ and len(self.asked()) > len(self._own()):
+            digest.update(self.asked().tobytes())
         for values in (self.truth, self.group, self.part):
             digest.update(b"-" if values is None else fingerprint(pd.Series(values)).encode())
         return digest.hexdigest()
@@ -246,6 +275,7 @@ class Dataset:
             "group": None if self.group is None else self.group[rows],
             "part": None if self.part is None else self.part[rows],
             "_mentions": mentions,
+            **({"_asked": self.asked()} if self.kind == "items" else {}),
         }
         for name, value in changes.items():
             object.__setattr__(part, name, value)
@@ -279,6 +309,8 @@ class Dataset:
             return self
         classes = self.truth if self.kind == "classes" else None
         kept = self.take(draw(len(self), rows, rng, classes, self.group))
+        if self.kind == "items":  # any item may be the answer
+            return kept
         return replace(kept, items=kept.items.iloc[kept.mentioned()])
 
 

@@ -12,6 +12,7 @@ def draw(
     rng: np.random.Generator,
     classes: np.ndarray | None = None,
     groups: np.ndarray | None = None,
+    nested: bool = False,
 ) -> np.ndarray:
     """Return the positions of at most ``wanted`` of ``size`` rows, ascending.
 
@@ -19,14 +20,18 @@ def draw(
     whole; without them the number is exact. Only where no group is small enough, the smallest one
     is more than was wanted.
 
+    A ``nested`` draw contains every smaller one by the same generator. Its groups are taken in a
+    row until one does not fit, and the first always.
+
     >>> draw(6, 2, np.random.default_rng(0), classes=np.array(list("aaaaab"))).tolist()[1]
     5
     """
     codes = None if classes is None else pd.factorize(classes)[0]
     if groups is not None:
-        return _whole_groups(pd.factorize(groups)[0], wanted, codes, rng)
+        taken = _first_groups if nested else _whole_groups
+        return taken(pd.factorize(groups)[0], wanted, codes, rng)
     shuffled = rng.permutation(size)
-    if codes is None or wanted <= codes.max():
+    if codes is None or (wanted <= codes.max() and not nested):
         return np.sort(shuffled[:wanted])
     codes = codes[shuffled]
     counts = np.bincount(codes)
@@ -43,9 +48,7 @@ def _whole_groups(
     groups: np.ndarray, wanted: int, codes: np.ndarray | None, rng: np.random.Generator
 ) -> np.ndarray:
     sizes = np.bincount(groups)
-    order = rng.permutation(len(sizes))
-    if codes is not None:
-        order = _classes_first(order, groups, codes)
+    order = _group_order(groups, codes, rng)
     fitting = int(np.searchsorted(np.cumsum(sizes[order]), wanted, side="right"))
     kept = list(order[:fitting])
     left = wanted - int(sizes[kept].sum())
@@ -58,6 +61,21 @@ def _whole_groups(
     if not kept:
         kept = [order[np.argmin(sizes[order])]]
     return np.flatnonzero(np.isin(groups, kept))
+
+
+def _first_groups(
+    groups: np.ndarray, wanted: int, codes: np.ndarray | None, rng: np.random.Generator
+) -> np.ndarray:
+    order = _group_order(groups, codes, rng)
+    fitting = np.searchsorted(np.cumsum(np.bincount(groups)[order]), wanted, side="right")
+    return np.flatnonzero(np.isin(groups, order[: max(1, int(fitting))]))
+
+
+def _group_order(
+    groups: np.ndarray, codes: np.ndarray | None, rng: np.random.Generator
+) -> np.ndarray:
+    order = rng.permutation(groups.max() + 1)
+    return order if codes is None else _classes_first(order, groups, codes)
 
 
 def _classes_first(order: np.ndarray, groups: np.ndarray, codes: np.ndarray) -> np.ndarray:

@@ -110,6 +110,12 @@ def make_plan(
             identities[model.name] = None if model.unavailable else identity(model)
     mistakes.messages += _check_names([p.task.name for p in planned])
     mistakes.tell()
+    jobs, declined, unseen = _all_jobs(models, planned)
+    return Plan(tuple(models), tuple(planned), jobs, declined, seed, identities, unseen)
+
+
+def _all_jobs(models: Sequence[Model], planned: Sequence[PlannedTask]) -> tuple[Any, Any, Any]:
+    """Return the jobs in their order, the tasks models decline, and the corruptions they do."""
     jobs, declined = [], []
     unseen: list[Decline] = []
     for model in models:
@@ -120,15 +126,10 @@ def make_plan(
             else:
                 jobs += [(model, each, fold) for fold in each.folds]
                 unseen += _unseen(model, each)
-    return Plan(
-        tuple(models),
-        tuple(planned),
-        tuple(jobs),
-        tuple(declined),
-        seed,
-        identities,
-        tuple(unseen),
-    )
+    # through views, the models of a fold come one after the other and share what is made of it
+    place = {id(each): i for i, each in enumerate(planned)}
+    jobs.sort(key=lambda job: (place[id(job[1])], job[2]) if job[1].task.corruptions else (-1, 0))
+    return tuple(jobs), tuple(declined), tuple(unseen)
 
 
 def _reason(model: Model, planned: PlannedTask) -> str:

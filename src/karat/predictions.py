@@ -154,16 +154,21 @@ def as_text(labels: Any) -> np.ndarray:
     >>> as_text(np.array([True, False])).tolist()
     ['True', 'False']
     """
-    # a list goes label by label: numpy would make one type of all and cut zeros off their ends
     if np.ndim(labels) != 1:
         raise ContractError(f"labels have {np.ndim(labels)} dimensions; there must be one.")
+    if isinstance(labels, np.ndarray) and labels.dtype == object:
+        from pandas.api.types import infer_dtype
+
+        if infer_dtype(labels, skipna=False) == "string":
+            return labels
+    # a list goes label by label: numpy would make one type of all and cut zeros off their ends
     values = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     return np.array([str(label) for label in values], dtype=object)
 
 
 def _floats(values: Any, what: str, dimensions: int = 1) -> np.ndarray:
     try:
-        numbers = np.asarray(values).astype(float)
+        numbers = np.asarray(values).astype(float, copy=False)
     except (TypeError, ValueError) as error:
         raise ContractError(f"{what} must be numbers: {error}.") from error
     if numbers.ndim != dimensions:
@@ -173,7 +178,9 @@ def _floats(values: Any, what: str, dimensions: int = 1) -> np.ndarray:
 
 def _cells(values: np.ndarray) -> list[str]:
     if values.dtype == object:
-        return [_quoted(text) for text in values.tolist()]
+        texts = values.tolist()
+        quoted = {text: _quoted(text) for text in set(texts)}  # labels are few
+        return [quoted[text] for text in texts]
     # repr of a float is the shortest text that reads back to the same bits
     return [repr(number) for number in values.tolist()]
 

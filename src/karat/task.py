@@ -26,7 +26,8 @@ class Task:
         What makes other questions of the data set's rows: ``"partial-rows"``, ``"text-queries"``
         or a mapping ``{"use": …}`` with parameters; nothing asks the data set's own.
     probe
-        ``"trained"``, ``"similarity"``, ``"analogy"`` or a mapping ``{"use": …}`` with parameters.
+        ``"trained"``, ``"similarity"``, ``"analogy"``, ``"nearest"``, ``"same-class"``,
+        ``"duplicates"`` or a mapping ``{"use": …}`` with parameters.
     split
         ``"kfold"``, ``"holdout"``, ``"all"``, ``"fixed"`` or a mapping ``{"use": …}``.
     metrics

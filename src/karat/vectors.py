@@ -69,14 +69,14 @@ class Vectors:
         return able
 
 
-def unit_rows(matrix: np.ndarray) -> np.ndarray:
-    """Return the rows at length 1, as float32; a row of zeros stays as it is.
+def unit_rows(matrix: np.ndarray, dtype: Any = np.float32) -> np.ndarray:
+    """Return the rows at length 1, in 32 bits or as told; a row of zeros stays as it is.
 
     >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
     lengths = np.linalg.norm(np.asarray(matrix, dtype=np.float64), axis=1, keepdims=True)
-    return np.asarray(matrix / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)
+    return np.asarray(matrix / np.where(lengths > 0, lengths, 1.0), dtype=dtype)
 
 
 def check_vectors(values: Any, items: int, name: str) -> np.ndarray:
@@ -146,10 +146,12 @@ def _check_finite(matrix: np.ndarray, name: str) -> None:
 def fit_embed(encoder: Any, train: Dataset, name: str) -> Vectors:
     """Fit an encoder on the items the train questions mention, and embed those items.
 
+    Where answers are items these are all, but not those that only the test questions ask about.
+
     The truth is passed on where it is not hidden and each item has one; an item of two questions
     with unlike answers has none.
     """
-    rows = train.mentioned()
+    rows = train.learnable()
     items = train.items.iloc[rows]
     y = _truth_of_items(train, rows)
     if hasattr(encoder, "fit_transform"):

@@ -28,6 +28,11 @@ SHAPES = {
     "digits": (1797, 1797, 10),
     "penguins": (344, 344, 3),
     "adult": (32561, 32561, 2),
+    "taco_adult": (32561, 32561, 2),
+    "taco_diabetes_synthetic": (5000, 5000, 2),
+    "taco_porto_synthetic": (5000, 5000, 2),
+    "taco_ieee_synthetic": (5000, 5000, 2),
+    "taco_nyc_synthetic": (5000, 5000, "numbers"),
     "california": (20640, 20640, "numbers"),
     "titanic": (891, 891, 2),
     "house_sales": (21613, 21613, "numbers"),
@@ -177,6 +182,13 @@ def shape(data: Dataset) -> tuple[int, int, int | str]:
 def is_of_geval(definition: dict) -> bool:
     return any(s.get("folder", "").startswith("geval/") for s in definition["sources"] or ())
 
+#: not of packages: people fetch these files themselves (tests/data/test_taco.py has small ones)
+BY_HAND = {"taco_diabetes", "taco_porto", "taco_ieee", "taco_nyc"}
+#: rows that are no data: they come from no file
+MADE_UP = {f"taco_{name}_synthetic" for name in ("diabetes", "porto", "ieee", "nyc")}
+#: weights of a network, read as they are
+CHECKPOINT = "tabpfn_v2_regressor"
+
 
 def numbered(definitions: Definitions) -> dict[str, dict]:
     """Return the tables of OpenML, by name: what their definitions say to the loader."""
@@ -185,7 +197,7 @@ def numbered(definitions: Definitions) -> dict[str, dict]:
 
 
 def test_every_definition_is_tried_here(definitions):
-    here = {*SHAPES, VECTORS}
+    here = {*SHAPES, VECTORS, CHECKPOINT, *BY_HAND}
     assert set(definitions.names("datasets")) == {*here, *SKRUB, *numbered(definitions)}
 
 
@@ -194,20 +206,21 @@ def test_every_definition_says_whose_it_is_and_where(definitions):
         definition = definitions.get("datasets", name)
         assert definition["licence"] and definition["citation"] and definition["title"], name
         sources = [parse_source(source) for source in definition["sources"] or ()]
-        kinds = {"folder", "url" if name in SKRUB else "index"}
+        away = {"url"} if name in SKRUB else {"index"}
+        kinds = {"folder"} if name in BY_HAND else {"folder", *away}
         assert not sources or kinds <= {source.kind for source in sources}, name
 
 
 def test_a_table_of_openml_is_there_once_and_named(definitions):
     loads = numbered(definitions)
-    assert len(loads) == 114
+    assert len(loads) == 115
     numbers = [load["data_id"] for load in loads.values()]
     assert len(set(numbers)) == len(numbers)
     for name, load in loads.items():
-        assert set(load) <= {"use", "data_id", "called", "target", "kind"}, name
+        assert set(load) <= {"use", "data_id", "called", "target", "kind", "group", "drop"}, name
         assert isinstance(load["data_id"], int) and isinstance(load["called"], str), name
         assert load["kind"] in ("classes", "numbers"), name
-        assert name.startswith(("tabr_", "grinsztajn_", "uci_")), name
+        assert name.startswith(("tabr_", "grinsztajn_", "uci_", "taco_")), name
 
 
 def test_what_is_not_at_hand_is_unavailable(definitions, monkeypatch):
@@ -223,6 +236,13 @@ def test_bundled_tables_need_no_network(definitions, monkeypatch, name):
     data = load_dataset(name, definitions.get("datasets", name))
     assert shape(data) == SHAPES[name]
     assert "BSD-3-Clause" in data.about["licence"]
+
+
+@pytest.mark.parametrize("name", sorted(MADE_UP))
+def test_made_up_tables_say_so(definitions, name):
+    data = load_dataset(name, definitions.get("datasets", name))
+    assert shape(data) == SHAPES[name]
+    assert "synthetic" in data.name and "SYNTHETIC" in data.about["title"]
 
 
 # -- the files beside the repository --------------------------------------------------------
@@ -299,7 +319,7 @@ def fetched(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.network
-@pytest.mark.parametrize("name", [name for name in SHAPES if name not in BUNDLED])
+@pytest.mark.parametrize("name", [n for n in SHAPES if n not in (*BUNDLED, *MADE_UP)])
 def test_each_data_set_from_the_package_index(definitions, fetched, name):
     data = load_dataset(name, definitions.get("datasets", name))
     assert shape(data) == SHAPES[name]

@@ -121,6 +121,13 @@ def test_a_table_by_its_number(server):
     }
 
 
+def test_a_group_stays_together_and_is_no_feature(server):
+    server.table()
+    data = openml_table("toy", 7, group="grade")
+    assert list(data.items.columns) == ["x", "colour"]
+    assert len(data.group) == 4
+
+
 def test_a_definition_says_more(server):
     server.table()
     load = {

@@ -27,6 +27,7 @@ def test_a_model_and_its_defaults():
     assert values("models", "use: skrub") == {
         "use": "skrub",
         "params": {},
+        "out_of_fold": None,
         "role": None,
         "takes": None,
         "requires": [],
@@ -38,6 +39,13 @@ def test_a_model_and_its_defaults():
         "citation": None,
         "homepage": None,
     }
+
+
+@pytest.mark.parametrize("folds", ["1", "0", "2.5", "true", "five"])
+def test_out_of_fold_is_a_number_of_folds(folds):
+    assert values("models", "{use: a, out_of_fold: 2}")["out_of_fold"] == 2
+    ((path, _),) = problems("models", f"{{use: a, out_of_fold: {folds}}}")
+    assert path == ("out_of_fold",)
 
 
 def test_a_whole_model():
@@ -52,11 +60,13 @@ def test_a_whole_model():
 def test_a_task_and_its_defaults():
     assert values("tasks", "{dataset: d, metrics: [acc]}") == {
         "dataset": "d",
+        "ask": None,
         "probe": None,
         "split": None,
         "metrics": ["acc"],
         "missing": "ignore",
         "corruptions": {},
+        "draws": 1,
         "kind": None,
         "max_rows": None,
         "title": None,
@@ -67,10 +77,11 @@ def test_a_task_and_its_defaults():
 def test_a_whole_task():
     text = """{dataset: {path: x.csv, target: y}, probe: {use: trained, head: {use: knn, k: 3}},
                split: all, metrics: [acc, auc], missing: penalise, kind: classification,
+               ask: text-queries,
                corruptions: {noise: [0, 0.5]}, max_rows: 100, title: T, description: D}"""
     found = values("tasks", text)
     assert found["probe"] == {"use": "trained", "head": {"use": "knn", "k": 3}}
-    assert found["split"] == {"use": "all"}
+    assert found["split"] == {"use": "all"} and found["ask"] == {"use": "text-queries"}
     assert found["corruptions"] == {"noise": [0, 0.5]}
     assert found["dataset"]["path"] == "x.csv"
     assert found["dataset"]["reader"] == "table"

@@ -127,6 +127,12 @@ def test_the_name_of_a_part_is_its_use():
         "probe": {"use": "trained", "head": "knn"},
         "split": "all",
     }
+    assert entry("tasks", "{ask: partial-rows}", "{ask: {keep: 0.2}}") == {
+        "ask": {"use": "partial-rows", "keep": 0.2}
+    }
+    assert entry("tasks", "{ask: {use: partial-rows, keep: 0.2}}", "{ask: {use: other}}") == {
+        "ask": {"use": "other"}
+    }
     assert entry("datasets", "{load: a}", "{load: {n: 1}}") == {"load": {"use": "a", "n": 1}}
     assert entry("models", "{params: {a: x}}", "{params: {a: {b: 1}}}") == {
         "params": {"a": {"b": 1}}

@@ -85,6 +85,7 @@ def test_resolved_with_the_origin_of_every_line(load):
         "    - 0.4             # my.yaml:9",
         "title: no             # my.yaml:10",
         "missing: ignore       # default",
+        "draws: 1              # default",
     ]
     assert (
         definitions.show("tasks", "kind").splitlines()[0] == "abstract: true        # kinds.yaml:3"

@@ -12,7 +12,10 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+from karat import wording
 from karat.errors import DataError
+from karat.models import identity as identity_module
+from karat.models import sentences
 from karat.models.adapters import adapt
 from karat.models.identity import identity, identity_of
 from karat.models.random import RandomEncoder
@@ -229,3 +232,14 @@ def test_a_vector_file_is_its_content(tmp_path):
 
 def test_a_metric_or_any_function_has_an_identity():
     assert identity_of(len) == identity_of(len) != identity_of(abs)
+
+
+def test_the_words_of_a_row_are_part_of_who_writes_them():
+    # it stands outside of the models, and a change in it changes their vectors
+    told = identity_module._code(["karat.models.sentences"])
+    assert any(part.startswith("karat.wording ") for part in told)
+    (file,) = identity_module._sources("karat", Path(wording.__file__))
+    assert file.name == "wording.py"
+    models = identity_module._sources("karat", Path(sentences.__file__))
+    assert {"sentences.py", "tables.py"} <= {path.name for path in models}
+    assert "wording.py" not in {path.name for path in models}

@@ -159,15 +159,16 @@ class _Columns:
         sides = [place - rng.uniform(0.005, 0.05), place + rng.uniform(0.005, 0.05)]
         ranks = np.rint(np.clip(sides, 0, 1) * (len(known) - 1)).astype(int)
         low, high = _round(*known[ranks].tolist())
+        said: tuple[str, ...] = BETWEEN
         if place <= 0.05:
-            patterns, meets = BELOW, numbers < high
+            said, meets = BELOW, numbers < high
         elif place >= 0.95:
-            patterns, meets = ABOVE, numbers > low
+            said, meets = ABOVE, numbers > low
         else:
-            patterns, meets = BETWEEN, (numbers >= low) & (numbers <= high)
+            meets = (numbers >= low) & (numbers <= high)
         if not meets[row]:
             return None
-        words = _one(patterns, rng).format(column=name, low=written(low), high=written(high))
+        words = _one(said, rng).format(column=name, low=written(low), high=written(high))
         return _Condition(words, meets)
 
 

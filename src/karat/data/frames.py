@@ -148,8 +148,7 @@ def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.Data
         raise DataError(f"{path} has a header and no rows.")
     if spec.options.get("strip"):
         for column in frame.select_dtypes(exclude="number").columns:
-            stripped = [c.strip() if isinstance(c, str) else c for c in frame[column]]
-            frame[column] = pd.Series(stripped, dtype=frame[column].dtype)
+            frame[column] = _stripped(frame[column], spec)
     declared = spec.options.get("texts") or ()
     need_columns(frame, declared, spec.name)
     wanted = dict.fromkeys([*declared, *texts, *_label_columns(spec)])
@@ -163,6 +162,22 @@ def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.Data
     if spec.kind is None and spec.target in frame.columns:
         frame = frame.assign(**{str(spec.target): _settled(frame[spec.target])})
     return frame
+
+
+def _stripped(column: pd.Series, spec: DataSpec) -> pd.Series:
+    """Return cells without blanks around them; what only then is a mark of nothing is missing."""
+    cells = [cell.strip() if isinstance(cell, str) else cell for cell in column]
+    marks = set(map(str, spec.options.get("missing") or ()))
+    stripped = pd.Series(cells, dtype=column.dtype)
+    lost = stripped.isin(marks)
+    if not lost.any():
+        return stripped
+    kept = stripped.mask(lost)
+    said = kept.astype(object).map(str, na_action="ignore")
+    thousands = spec.options.get("thousands")
+    said = said.str.replace(thousands, "", regex=False) if thousands else said
+    numbers = pd.to_numeric(said, errors="coerce")
+    return kept if numbers.isna().sum() > kept.isna().sum() or kept.isna().all() else numbers
 
 
 def _csv_arguments(spec: DataSpec, suffix: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -39,11 +39,13 @@ def openml_table(
     kind: str | None = None,
     called: str | None = None,
     drop: Sequence[str] = (),
+    group: str | None = None,
 ) -> Dataset:
     """Return a table of OpenML, fetched once into the cache and checked by OpenML's own MD5.
 
     ``called`` is the name it must have there, so that a wrong number is found out; without
     ``target`` and ``kind``, OpenML says which column is the target and whether it is a number.
+    Rows with one ``group`` stay on one side of a split; that column is no feature.
     """
     home = cache_folder() / "openml" / str(data_id)
     if not _is_whole(home):
@@ -55,9 +57,11 @@ def openml_table(
     target = target or _own_target(facts, name, data_id)
     if kind is None and target in table.columns:
         kind = "numbers" if pd.api.types.is_numeric_dtype(table[target]) else "classes"
-    return Dataset.from_table(
-        table, target, name=name, kind=kind, drop=drop, about=_about(facts, data_id)
+    about = _about(facts, data_id)
+    data = Dataset.from_table(
+        table, target, name=name, kind=kind, group=group, drop=drop, about=about
     )
+    return data if group is None else replace(data, items=data.items.drop(columns=group))
 
 
 @dataclass(frozen=True)

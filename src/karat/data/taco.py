@@ -16,6 +16,8 @@ from karat.dataset import Dataset
 from karat.errors import DataError, DefinitionError, did_you_mean
 from karat.registry import reader
 
+#: made-up rows are at least so many, so that the rarer class is there
+LEAST = 100
 #: what the two classes of a yes-or-no question are called; the last one is looked for
 ANSWERS = ("no", "yes")
 
@@ -24,29 +26,29 @@ ANSWERS = ("no", "yes")
 def read_taco(files: Files, spec: DataSpec) -> Dataset:
     """Return a table whose answer stands in one of several columns, and needs a look at it.
 
-    The options: ``targets`` are names of the answer's column, the first one that is there counts.
-    For classes ``positive`` is the text a "yes" contains; without it they stay as they are. For
-    numbers ``above`` drops the rows whose answer is not more than that, or is no number, and
-    ``log`` answers with log(1 + number). Columns of ``drop`` and the ``group`` need not all be there.
+    The options: ``targets`` are names of the answer's column. The first one that is there counts,
+    and the others are no features. For classes ``positive`` is the text a "yes" contains; a column
+    of 0 and 1 is taken as it is. For numbers ``above`` drops the rows whose answer is not more than
+    that, or is no number, and ``log`` answers with log(1 + number). Columns of ``drop`` and the
+    ``group`` need not all be there; whose row it is says where it stays, and is no feature.
     """
     spec.check_options("targets", "positive", "above", "log", *OPTIONS)
     path = one_file(files, spec)
     frame = read_frame(path, _plain(spec))
-    target = _target(frame, spec, path)
-    frame = _numbers(frame, target, spec) if spec.kind == "numbers" else _yes(frame, target, spec)
+    targets = [str(name) for name in spec.options.get("targets") or [spec.target]]
+    target = next((name for name in targets if name in frame.columns), None)
+    if target is None:
+        near = did_you_mean(targets[0], [str(column) for column in frame.columns])
+        raise DataError(f"{path}: there is no column {' or '.join(map(repr, targets))}.{near}")
+    answer = _numbers if spec.kind == "numbers" else _yes
+    frame = answer(frame, target, spec, path)
     group = spec.group if spec.group in frame.columns else None
-    # whose row it is says where it stays, and is no feature
-    frame = frame.assign(**{"group": frame[group]}) if group else frame
-    drop = [name for name in (*spec.drop, group) if name and name in frame.columns]
-    asked = replace(
-        spec, target=target, group="group" if group else None, drop=tuple(drop), options={}
-    )
-    data = ask_rows(frame, asked)
-    if group:
-        data = replace(data, items=data.items.drop(columns="group"))
-    if spec.kind != "numbers" and "positive" in spec.options:
-        return replace(data, classes=tuple(name for name in ANSWERS if name in data.classes))
-    return data
+    unasked = {*spec.drop, *targets, group} - {target}
+    drop = tuple(name for name in frame.columns if name in unasked)
+    data = ask_rows(frame, replace(spec, target=target, group=group, drop=drop, options={}))
+    if spec.kind == "numbers":
+        return data
+    return replace(data, classes=tuple(name for name in ANSWERS if name in data.classes))
 
 
 def _plain(spec: DataSpec) -> DataSpec:
@@ -54,37 +56,35 @@ def _plain(spec: DataSpec) -> DataSpec:
     return replace(spec, target=None, kind=None, options=options)
 
 
-def _target(frame: pd.DataFrame, spec: DataSpec, path: Path) -> str:
-    names = [str(name) for name in spec.options.get("targets") or [spec.target]]
-    for name in names:
-        if name in frame.columns:
-            return name
-    near = did_you_mean(names[0], [str(column) for column in frame.columns])
-    raise DataError(f"{path}: there is no column {' or '.join(map(repr, names))}.{near}")
-
-
-def _yes(frame: pd.DataFrame, target: str, spec: DataSpec) -> pd.DataFrame:
-    positive = spec.options.get("positive")
+def _yes(frame: pd.DataFrame, target: str, spec: DataSpec, path: Path) -> pd.DataFrame:
     kept = frame[frame[target].notna()]
-    if positive is None:
-        return kept
-    texts = kept[target].map(lambda cell: f"{cell:g}" if isinstance(cell, float) else str(cell))
-    found = texts.str.contains(str(positive), regex=False)
-    if not found.any():
-        shown = ", ".join(map(str, texts.unique()[:5]))
-        raise DataError(f'{spec.name}: no "{target}" contains "{positive}"; it holds {shown}.')
+    answers = kept[target]
+    positive = str(spec.options.get("positive", "1"))
+    if pd.api.types.is_numeric_dtype(answers):
+        found, known = answers == 1, answers.isin([0, 1]).all()
+        wanted = "only 0 and 1, and some 1"
+    else:
+        found, known = answers.astype(str).str.contains(positive, regex=False), True
+        wanted = f'some "{positive}"'
+    if not known or not found.any():
+        shown = ", ".join(map(str, answers.unique()[:5])) or "nothing"
+        raise DataError(f'{path}: the column "{target}" should hold {wanted}; it holds {shown}.')
     return kept.assign(**{target: np.where(found, ANSWERS[1], ANSWERS[0])})
 
 
-def _numbers(frame: pd.DataFrame, target: str, spec: DataSpec) -> pd.DataFrame:
+def _numbers(frame: pd.DataFrame, target: str, spec: DataSpec, path: Path) -> pd.DataFrame:
     written = frame[target]
     if not pd.api.types.is_numeric_dtype(written):
         # thousands with commas and a dash for nothing, as in the city's own files
         written = pd.to_numeric(written.astype(str).str.replace(",", "").str.strip(), "coerce")
     numbers = written.astype(float)
-    kept = numbers.notna() & (numbers > float(spec.options.get("above", -np.inf)))
+    least = float(spec.options.get("above", -np.inf))
+    kept = np.isfinite(numbers) & (numbers > least)
     if not kept.any():
-        raise DataError(f'{spec.name}: no "{target}" is a number above the limit.')
+        shown = ", ".join(map(str, frame[target].unique()[:5]))
+        raise DataError(
+            f'{path}: the column "{target}" should hold numbers above {least:g}; it holds {shown}.'
+        )
     numbers = numbers[kept]
     return frame[kept].assign(**{target: np.log1p(numbers) if spec.options.get("log") else numbers})
 
@@ -103,6 +103,8 @@ def synthetic(name: str, like: str, rows: int = 5000, seed: int = 0) -> Dataset:
         raise DefinitionError(f'{name}: there is no synthetic "{like}"; there are {known}.')
     if "synthetic" not in name:
         raise DefinitionError(f'{name}: the name of made-up data must say "synthetic".')
+    if isinstance(rows, bool) or not isinstance(rows, int) or rows < LEAST:
+        raise DefinitionError(f"{name}: rows is a whole number of {LEAST} or more, not {rows!r}.")
     rng = np.random.default_rng([seed, list(_SCHEMAS).index(like)])
     table, score = _SCHEMAS[like](rows, rng)
     noisy = score + rng.normal(0.0, 0.7 * score.std(), rows)

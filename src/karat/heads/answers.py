@@ -20,9 +20,10 @@ def ask(estimator: Any, X: Any, test: Dataset, name: str) -> Predictions:
     """Return what a fitted estimator answers to the test questions, checked and aligned.
 
     Class probabilities stand in the order of all the data set's labels; where the estimator gives
-    none, the predicted label has probability 1.
+    none, the predicted label has probability 1. One with ``predict_both`` is asked once for labels
+    and probabilities.
     """
-    answers = np.asarray(estimator.predict(X))
+    answers, chances = _asked(estimator, X, test.kind)
     if answers.ndim == 2 and answers.shape[1] == 1:
         answers = answers[:, 0]
     if answers.shape != (len(test),):
@@ -42,7 +43,7 @@ def ask(estimator: Any, X: Any, test: Dataset, name: str) -> Predictions:
         answers="classes",
         truths="classes",
         classes=tuple(as_text(test.classes)),
-        probabilities=_probabilities(estimator, X, labels, test),
+        probabilities=_probabilities(estimator, chances, labels, test),
         group=test.group,
     )
 
@@ -116,13 +117,27 @@ def _labels(values: np.ndarray, test: Dataset, what: str) -> np.ndarray:
     return np.array([names[value] for value in values.tolist()], dtype=object)
 
 
-def _probabilities(estimator: Any, X: Any, answers: np.ndarray, test: Dataset) -> np.ndarray:
+def _asked(estimator: Any, X: Any, kind: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return what it predicts, and the probabilities of classes where it has them."""
+    if kind != "classes":
+        return np.asarray(estimator.predict(X)), None
+    if hasattr(estimator, "predict_both"):
+        answers, chances = estimator.predict_both(X)
+        return np.asarray(answers), np.asarray(chances)
+    answers = np.asarray(estimator.predict(X))
+    able = hasattr(estimator, "predict_proba")
+    return answers, np.asarray(estimator.predict_proba(X)) if able else None
+
+
+def _probabilities(
+    estimator: Any, chances: np.ndarray | None, answers: np.ndarray, test: Dataset
+) -> np.ndarray:
     full = np.zeros((len(test), len(test.classes)))
     column = {label: i for i, label in enumerate(as_text(test.classes))}
-    if not hasattr(estimator, "predict_proba"):
+    if chances is None:
         full[np.arange(len(test)), [column[label] for label in answers]] = 1.0
         return full
-    given = _finite(np.asarray(estimator.predict_proba(X)), "predict_proba")
+    given = _finite(chances, "predict_proba")
     classes = np.asarray(getattr(estimator, "classes_", as_text(test.classes)))
     if given.shape != (len(test), len(classes)):
         raise ContractError(

@@ -66,6 +66,7 @@ def adapt(thing: Any, name: str | None = None, role: str | None = None) -> Model
         takes=_takes(prototype),
         params=_params(prototype),
         version=_version(thing),
+        unavailable=_unavailable(prototype),
     )
 
 
@@ -152,6 +153,12 @@ def _takes(prototype: Any) -> tuple[str, ...] | None:
                 f"{', '.join(MODALITIES)}.{did_you_mean(str(modality), MODALITIES)}"
             )
     return found
+
+
+def _unavailable(prototype: Any) -> str:
+    # a model that needs files or libraries may know before any job what is missing
+    ask = getattr(prototype, "unavailable", None)
+    return str(ask()) if callable(ask) else ""
 
 
 def _params(prototype: Any) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from karat.errors import KaratError
 from karat.models.base import Model
 
 _BY_VALUE = ("__main__", "__mp_main__")
+_VECTORS = ("karat.models", "karat.wording")
 
 
 def identity(model: Model) -> str | None:
@@ -118,8 +119,8 @@ def _code(names: Iterable[str]) -> list[str]:
         if module is None or root in sys.stdlib_module_names or name in _BY_VALUE:
             continue
         file = Path(getattr(module, "__file__", None) or "")
-        # of Karat itself, only the models are hashed: the command line makes no vectors
-        ours = root == "karat" and not name.startswith("karat.models")
+        # of Karat itself, only what makes vectors is hashed: the command line does not
+        ours = root == "karat" and not name.startswith(_VECTORS)
         if ours or {"site-packages", "dist-packages"} & set(file.parts):
             parts.add(f"{root} {_version(root)}")
             continue
@@ -135,7 +136,7 @@ def _sources(root: str, file: Path) -> list[Path]:
     """Return the files of the package a module belongs to, or the module's own."""
     first = Path(getattr(sys.modules.get(root), "__file__", None) or file)
     if root == "karat":
-        first = file.with_name("__init__.py")
+        first = file.with_name("__init__.py") if file.parent.name == "models" else file
     return sorted(first.parent.rglob("*.py")) if first.name == "__init__.py" else [file]
 
 

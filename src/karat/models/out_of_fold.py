@@ -116,6 +116,10 @@ class OutOfFold(TransformerMixin, BaseEstimator):
             )
         return model.fresh(self.random_state or 0, kind_of(y, self.kind))
 
+    def unavailable(self) -> str:
+        """Return what the encoder lacks to run here."""
+        return self._model().unavailable
+
     def fingerprint(self) -> str:
         """Return who the encoder and the parameters are."""
         return inner_fingerprint(self._model(), self.folds, self.kind, self.random_state)

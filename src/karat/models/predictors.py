@@ -9,9 +9,13 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
+from karat.draws import draw
 from karat.errors import Declined
-from karat.models.tables import table_to_numbers
-from karat.registry import load_object
+from karat.models.tables import OneHotTable
+from karat.registry import build, load_object
+
+#: many estimators compute in 32 bits
+_LARGEST = 1e30
 
 
 class ConstantPredictor(BaseEstimator):
@@ -40,11 +44,95 @@ class ConstantPredictor(BaseEstimator):
         return np.asarray(self.constant_.predict_proba(np.zeros((len(X), 1))))
 
 
+class PreparedTable(OneHotTable):
+    """The one-hot table within what 32 bits hold, so that every estimator can read it.
+
+    What it returns is read-only: several predictors may look at it.
+    """
+
+    def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
+        """Learn from these rows and prepare them."""
+        return _within(super().fit_transform(items, y))
+
+    def transform(self, items: pd.DataFrame) -> np.ndarray:
+        """Return one row of numbers per table row."""
+        return _within(super().transform(items))
+
+
+class MatrixPredictor:
+    """An estimator on rows of numbers, which gets classes as codes 0, 1, … .
+
+    It is fitted on ``max_train_rows`` rows at most, drawn by the seed with the classes in their
+    shares; ``notes_`` says so. With ``likeliest`` the label is the likeliest class, and one pass
+    through the estimator gives both.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        kind: str,
+        max_train_rows: int | None = None,
+        likeliest: bool = False,
+        random_state: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.kind = kind
+        self.max_train_rows = max_train_rows
+        self.likeliest = likeliest
+        self.random_state = random_state
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> MatrixPredictor:
+        """Fit the estimator on these rows, or on as many as it takes."""
+        self.notes_: list[str] = []
+        X, y = self._drawn(X, np.asarray(y))
+        if self.kind == "classes":
+            self.classes_, y = np.unique(y, return_inverse=True)
+        self.estimator.fit(X, y)
+        self.history_ = list(getattr(self.estimator, "history_", []))
+        return self
+
+    def _drawn(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rows = self.max_train_rows
+        if rows is None or rows >= len(y):
+            return X, y
+        rng = np.random.default_rng(self.random_state or 0)
+        kept = draw(len(y), rows, rng, y if self.kind == "classes" else None)
+        self.notes_.append(f"fitted on {rows:,} of {len(y):,} rows")
+        return X[kept], y[kept]
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return a label or number per row."""
+        if self.kind != "classes":
+            return np.asarray(self.estimator.predict(X))
+        if self.likeliest:
+            return self.predict_both(X)[0]
+        return self.classes_[np.asarray(self.estimator.predict(X)).astype(int)]
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Return the class probabilities, where the estimator has them."""
+        return np.asarray(self.estimator.predict_proba(X))
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def predict_both(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the label and the class probabilities of each row."""
+        if hasattr(self.estimator, "predict_both"):
+            codes, chances = self.estimator.predict_both(X)
+            return self.classes_[codes], chances
+        chances = self.predict_proba(X)
+        if self.likeliest:
+            return self.classes_[np.argmax(chances, axis=1)], chances
+        return self.predict(X), chances
+
+
 class TablePredictor(BaseEstimator):
     """Impute, scale and one-hot a table, then fit the estimator for its kind of truth.
 
     ``classes`` and ``numbers`` name the two estimators as ``"package.module:Name"``; a predictor
-    that has only one of them declines the other kind. ``kind`` and ``random_state`` are filled in.
+    that has only one of them declines the other kind. ``options`` go to both, ``class_options``
+    and ``number_options`` to one. Categories rarer than ``min_frequency`` are lumped together.
+    For ``max_train_rows`` and ``likeliest`` see ``MatrixPredictor``. ``kind`` and ``random_state``
+    are filled in.
     """
 
     takes = ("table",)
@@ -54,12 +142,22 @@ class TablePredictor(BaseEstimator):
         classes: str | None = None,
         numbers: str | None = None,
         options: dict[str, Any] | None = None,
+        class_options: dict[str, Any] | None = None,
+        number_options: dict[str, Any] | None = None,
+        min_frequency: float | int | None = 0.005,
+        max_train_rows: int | None = None,
+        likeliest: bool = False,
         kind: str | None = None,
         random_state: int | None = None,
     ) -> None:
         self.classes = classes
         self.numbers = numbers
         self.options = options
+        self.class_options = class_options
+        self.number_options = number_options
+        self.min_frequency = min_frequency
+        self.max_train_rows = max_train_rows
+        self.likeliest = likeliest
         self.kind = kind
         self.random_state = random_state
 
@@ -70,26 +168,47 @@ class TablePredictor(BaseEstimator):
         other = "numbers" if kind == "classes" else "classes"
         return f"it predicts {other}, not {kind}"
 
-    def fit(self, X: pd.DataFrame, y: np.ndarray) -> TablePredictor:
-        """Fit preprocessing and estimator on the train rows."""
-        from sklearn.pipeline import make_pipeline
-
+    def parts(self) -> tuple[PreparedTable, MatrixPredictor]:
+        """Return its two steps, unfitted: who prepares alike can share what is prepared."""
         kind = self.kind or "classes"
         if reason := self.declines(kind):
             raise Declined(reason)
-        estimator = load_object(getattr(self, kind))(**(self.options or {}))
+        path: str = getattr(self, kind)
+        own = self.class_options if kind == "classes" else self.number_options
+        options = {**(self.options or {}), **(own or {})}
+        estimator: Any = build(f'the estimator "{path}"', load_object(path), options, {})
         if "random_state" in estimator.get_params():
             estimator.set_params(random_state=self.random_state)
-        self.pipeline_ = make_pipeline(table_to_numbers(0.005), estimator).fit(X, y)
-        if kind == "classes":
-            self.classes_ = estimator.classes_
+        last = MatrixPredictor(
+            estimator, kind, self.max_train_rows, self.likeliest, self.random_state
+        )
+        return PreparedTable(self.min_frequency), last
+
+    def fit(self, X: pd.DataFrame, y: np.ndarray) -> TablePredictor:
+        """Fit preprocessing and estimator on the train rows."""
+        self.preparation_, self.last_ = self.parts()
+        self.last_.fit(self.preparation_.fit_transform(X), y)
+        for name in ("classes_", "notes_", "history_"):
+            if hasattr(self.last_, name):
+                setattr(self, name, getattr(self.last_, name))
         return self
 
     def predict(self, X: pd.DataFrame) -> np.ndarray:
         """Return a label or number per row."""
-        return np.asarray(self.pipeline_.predict(X))
+        return self.last_.predict(self.preparation_.transform(X))
 
-    @available_if(lambda self: hasattr(self.pipeline_, "predict_proba"))
+    @available_if(lambda self: hasattr(self.last_, "predict_proba"))
     def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
         """Return the class probabilities, where the estimator has them."""
-        return np.asarray(self.pipeline_.predict_proba(X))
+        return self.last_.predict_proba(self.preparation_.transform(X))
+
+    @available_if(lambda self: hasattr(self.last_, "predict_proba"))
+    def predict_both(self, X: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        """Return the label and the class probabilities of each row, prepared once."""
+        return self.last_.predict_both(self.preparation_.transform(X))
+
+
+def _within(rows: np.ndarray) -> np.ndarray:
+    np.clip(rows, -_LARGEST, _LARGEST, out=rows)
+    rows.setflags(write=False)
+    return rows

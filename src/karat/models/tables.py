@@ -49,15 +49,17 @@ class TypedColumns(TransformerMixin, BaseEstimator):
     Missing numbers become the median, then all are scaled; so are the parts of a date: year,
     month, day, weekday, hour and the seconds since 1970. Everything else, truth values too, is
     turned into text and given to ``words``, a transformer of a frame of texts; a missing cell is
-    the empty text. What a column is, is decided once, in ``fit``.
+    the empty text. What a column is, is decided once, in ``fit``. ``numbers`` is another
+    transformer of numbers and dates, for those who do not want them imputed and scaled.
 
     >>> rows = pd.DataFrame({"n": [1.0, 3.0], "w": ["a", "b"]})
     >>> table_to_numbers().fit_transform(rows).tolist()
     [[-1.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
     """
 
-    def __init__(self, words: Any) -> None:
+    def __init__(self, words: Any, numbers: Any = None) -> None:
         self.words = words
+        self.numbers = numbers
 
     def fit(self, table: pd.DataFrame, y: Any = None) -> TypedColumns:
         """Learn medians, scales and whatever is learned of words."""
@@ -69,8 +71,8 @@ class TypedColumns(TransformerMixin, BaseEstimator):
         numbers, dates = number_columns(table), date_columns(table)
         words = [column for column in table.columns if column not in {*numbers, *dates}]
         parts: list[tuple[list[Any], Callable[[pd.DataFrame], Any], Any]] = [
-            (numbers, _floats, scaled_numbers()),
-            (dates, _date_parts, scaled_numbers()),
+            (numbers, _floats, self._step()),
+            (dates, _date_parts, self._step()),
             (words, _words, clone(self.words)),
         ]
         self.parts_ = [part for part in parts if part[0]]
@@ -81,6 +83,9 @@ class TypedColumns(TransformerMixin, BaseEstimator):
     def transform(self, table: pd.DataFrame) -> np.ndarray:
         """Return one row of numbers per table row."""
         return np.hstack([step.transform(read(table[names])) for names, read, step in self.parts_])
+
+    def _step(self) -> Any:
+        return scaled_numbers() if self.numbers is None else clone(self.numbers)
 
 
 class ColumnEncoder(TransformerMixin, BaseEstimator):
@@ -152,7 +157,9 @@ class SkrubTable(TransformerMixin, BaseEstimator):
         return self._numbers(self.vectorizer_.transform(items))
 
     def _numbers(self, table: pd.DataFrame) -> np.ndarray:
-        return np.nan_to_num(table.to_numpy(dtype=np.float64), nan=0.0)
+        values = np.array(table, dtype=np.float64)
+        values[np.isnan(values)] = 0.0  # and infinity stays, to be told
+        return values
 
 
 def scaled_numbers() -> Any:

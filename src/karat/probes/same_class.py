@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
@@ -57,13 +54,15 @@ class SameClass:
         """Return for each query the nearest candidate, and its answers in the order found."""
         asked = _Items(test, vectors)
         among = self.train_ or asked
-        chosen, answers = self._drawn(asked, among, test.name)
+        chosen = self._drawn(asked, among, test.name)
         best = np.empty(len(chosen), dtype=np.intp)
         found, ranks = [], []
         scored = similarities(asked.matrix[chosen], among.matrix)
-        for i, (scores, wanted) in enumerate(zip(scored, answers, strict=True)):
+        for i, (query, scores) in enumerate(zip(chosen, scored, strict=True)):
+            wanted = among.of(asked.classes(query))
             if among is asked:
-                scores[chosen[i]] = -np.inf
+                scores[query] = -np.inf
+                wanted = wanted[wanted != query]
             best[i] = nearest(scores)
             order, rank = ranked(scores, wanted)
             found.append(wanted[order])
@@ -83,27 +82,18 @@ class SameClass:
         """Refuse: a query nobody knows has no list of answers."""
         raise DefinitionError("probe: same-class cannot penalise; say missing: ignore.")
 
-    def _drawn(
-        self, asked: _Items, among: _Items, name: str
-    ) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Return the items that are asked about, and the candidates of the class of each."""
-        answers = [among.of(classes) for classes in asked.classes]
-        if among is asked:
-            able = np.flatnonzero([len(rows) > 1 for rows in answers])
-        else:
-            able = np.flatnonzero([len(rows) > 0 for rows in answers])
+    def _drawn(self, asked: _Items, among: _Items, name: str) -> np.ndarray:
+        """Return the items that ask: of those with something to find, as many as wanted."""
+        able = np.flatnonzero(asked.sizes(among) > (among is asked))
         if not len(able):
             raise DataError(f"{name}: no query has another item of its class to find.")
-        lost = len(answers) - len(able)
-        told = f"{lost} of {len(answers)} items have no other of their class to find; not asked."
+        lost = len(asked.ids) - len(able)
+        told = f"{lost} of {len(asked.ids)} items have no other of their class to find; not asked."
         self.notes = [told] if lost else []
         if len(able) > self.queries:
             rng = np.random.default_rng(self.random_state)
             able = np.sort(rng.choice(able, self.queries, replace=False))
-        chosen = [answers[i] for i in able]
-        if among is asked:
-            chosen = [rows[rows != i] for i, rows in zip(able, chosen, strict=True)]
-        return able, chosen
+        return able
 
 
 class _Items:
@@ -113,15 +103,24 @@ class _Items:
         positions, item = np.unique(data.mentions(data.fields[0]).rows, return_inverse=True)
         self.ids = as_text(data.items.index[positions])
         self.matrix = unit_rows(vectors.at(positions), np.float64)
-        pairs = pd.DataFrame({"item": item, "class": np.asarray(data.truth, dtype=object)})
-        pairs = pairs.drop_duplicates().sort_values("item", kind="stable")
-        self._rows = {name: rows.to_numpy() for name, rows in pairs.groupby("class", sort=False)["item"]}
-        firsts = np.flatnonzero(pairs["item"].diff().to_numpy() != 0)
-        self.classes = np.split(pairs["class"].to_numpy(), firsts[1:])
+        codes, self._names = pd.factorize(np.asarray(data.truth))
+        # an item may have several classes, and one of them several times
+        item, self._code = np.divmod(np.unique(item * len(self._names) + codes), len(self._names))
+        self._starts = np.searchsorted(item, np.arange(len(positions) + 1))
+        order = np.argsort(self._code, kind="stable")
+        rows = np.split(item[order], np.cumsum(np.bincount(self._code))[:-1])
+        self._rows = dict(zip(self._names, rows, strict=True))
 
-    def of(self, classes: Sequence[Any]) -> np.ndarray:
+    def classes(self, item: int) -> np.ndarray:
+        """Return the classes of an item."""
+        return self._names[self._code[self._starts[item] : self._starts[item + 1]]]
+
+    def of(self, classes: np.ndarray) -> np.ndarray:
         """Return which items have one of these classes, ascending."""
         found = [self._rows[name] for name in classes if name in self._rows]
-        if len(found) == 1:
-            return found[0]
-        return np.unique(np.concatenate([np.empty(0, dtype=np.intp), *found]))
+        return found[0] if len(found) == 1 else np.unique(np.concatenate(found))
+
+    def sizes(self, among: _Items) -> np.ndarray:
+        """Return of each item how many others have the largest of its classes."""
+        sizes = np.array([len(among._rows.get(name, ())) for name in self._names])
+        return np.maximum.reduceat(sizes[self._code], self._starts[:-1])

@@ -138,9 +138,9 @@ def _counts(found: Iterable[tuple[Run, str, dict[str, str]]], task: str) -> Iter
 
 def _counted(run: Run, record: dict[str, Any], view: dict[str, Any]) -> pd.DataFrame:
     name = View(view["corruption"], view["severity"], view.get("draw", 0)).name
-    answers = run.predictions(record["task"], record["fold"], name)
-    pairs = pd.DataFrame({"truth": answers.truth, "prediction": answers.predictions})
-    return pairs.value_counts(sort=False).sort_index().reset_index(name="count")
+    answers = run.labels(record["task"], record["fold"], name)
+    pairs = answers.groupby(["truth", "predictions"], observed=True).size()
+    return pairs.rename_axis(index={"predictions": "prediction"}).reset_index(name="count")
 
 
 SHAPES: dict[str, Callable[[Any], Tables]] = {"taco": taco_tables}

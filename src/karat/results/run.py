@@ -12,6 +12,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import itertools
 import json
 import shutil
@@ -169,19 +171,40 @@ class Run:
 
         Every score of the run can be computed again from it.
         """
-        folder = self._predictions({"task": task, "fold": fold})
-        folder = folder if view == "clean" else folder / safe_name(view)
-        try:
+        folder = self._view_folder(task, fold, view)
+        with self._found(task, fold, view):
             facts = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
             with (folder / "predictions.csv").open(encoding="utf-8", newline="") as file:
                 text = file.read()
+        kinds = {name: facts[name] for name in ("answers", "truths", "classes")}
+        return Predictions.from_csv(text, **kinds)
+
+    def labels(self, task: str, fold: int = 0, view: str = "clean") -> pd.DataFrame:
+        """Return ``predictions`` and ``truth`` alone, as they are written, for those in a hurry."""
+        path = self._view_folder(task, fold, view) / "predictions.csv"
+        with self._found(task, fold, view):
+            with path.open(encoding="utf-8", newline="") as file:
+                header = next(csv.reader(file))
+            # a class may have the name of either column, so the last pair counts
+            pairs = range(len(header) - 1)
+            at = max(i for i in pairs if header[i : i + 2] == ["predictions", "truth"])
+            columns = {"usecols": [at, at + 1], "names": range(len(header)), "header": 0}
+            found = pd.read_csv(path, dtype=str, na_filter=False, encoding="utf-8", **columns)
+        return found.set_axis(["predictions", "truth"], axis=1)
+
+    def _view_folder(self, task: str, fold: int, view: str) -> Path:
+        folder = self._predictions({"task": task, "fold": fold})
+        return folder if view == "clean" else folder / safe_name(view)
+
+    @contextlib.contextmanager
+    def _found(self, task: str, fold: int, view: str) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise DataError(
                 f"{self.folder} has no predictions of {task}, fold {fold}, {view}: "
                 f"{error.strerror}."
             ) from error
-        kinds = {name: facts[name] for name in ("answers", "truths", "classes")}
-        return Predictions.from_csv(text, **kinds)
 
     def _current(self, name: str) -> pd.DataFrame | None:
         table, jobs = self.folder / "scores" / name, self.folder / "jobs"

@@ -1,0 +1,149 @@
+"""``python -m karat.compat.taco``: TACO's command line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import click
+import numpy as np
+
+from karat.catalogue import Catalogue, own_table
+from karat.compat.taco.benchmark import SEED, Setting, benchmark
+from karat.compat.taco.splits import KINDS, TASKS
+from karat.dataset import Dataset
+from karat.errors import DefinitionError, KaratError
+from karat.execute import cores
+from karat.progress import choose
+from karat.session import Stopped
+from karat.splits import split
+
+#: TACO's data sets and the task of each
+DATASETS = {
+    "adult": "classification",
+    "diabetes": "classification",
+    "porto": "classification",
+    "ieee": "classification",
+    "nyc": "regression",
+}
+QUICK = (0.2,)
+#: names, and what loads their data
+Loaders = list[tuple[str, Callable[[], Dataset]]]
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--data_dir", default="data", show_default=True, metavar="DIR")
+@click.option("--results_dir", default="results", show_default=True, metavar="DIR")
+@click.option("--only", default="all", type=click.Choice(["all", *DATASETS]), show_default=True)
+@click.option("--quick", is_flag=True, help="One severity, 0.2, drawn once.")
+@click.option("--csv", metavar="PATH", help="A table of your own.")
+@click.option("--target_col", metavar="COL", help="With --csv: the column to answer.")
+@click.option(
+    "--task",
+    type=click.Choice([*KINDS, "both"]),
+    help="With --csv: what it is, else the data tell; without it: only data sets of this task.",
+)
+def taco(
+    data_dir: str,
+    results_dir: str,
+    only: str,
+    quick: bool,
+    csv: str | None,
+    target_col: str | None,
+    task: str | None,
+) -> int:
+    """Run TACO's models on its data sets, or on a table of your own, and write its files.
+
+    A data set whose file is not there is skipped. Exit code: 0 something was run, 2 nothing was.
+    """
+    setting = Setting(Path(results_dir), workers=cores())
+    if quick:
+        setting = replace(setting, severities=QUICK, draws=1)
+    if csv is None and target_col is None:
+        tasks = list(KINDS) if task in (None, "both") else [task]
+        wanted = [name for name in DATASETS if only in ("all", name) and DATASETS[name] in tasks]
+        with _looking_in(data_dir):
+            found = [(name, Catalogue().dataset(f"taco_{name}")) for name in wanted]
+            return _run_all(found, setting)
+    if csv is None or target_col is None:
+        raise DefinitionError("--csv and --target_col go together.")
+    if only != "all":
+        raise DefinitionError("--only chooses among TACO's data sets; leave it out with --csv.")
+    return _run_all(_own(csv, target_col, task), setting)
+
+
+def _own(csv: str, target: str, task: str | None) -> Loaders:
+    """Return what loads a table of one's own, once for every task."""
+    tasks = list(KINDS) if task == "both" else [task]
+    kinds = [None if each is None else KINDS[each] for each in tasks]
+    return [(Path(csv).stem, partial(own_table, Path(csv), target, kind)) for kind in kinds]
+
+
+def _run_all(loaders: Loaders, setting: Setting) -> int:
+    """Run what can be run and tell what cannot; what was said once is not said again."""
+    told: set[str] = set()
+    done = 0
+    for name, load in loaders:
+        try:
+            data = _held_out(load(), name)
+            click.echo(f"{name}: {TASKS[data.kind]}, {len(data)} rows")
+            results = benchmark(data, setting, choose())
+        except Stopped:
+            raise
+        except KaratError as error:
+            click.echo(f"{name}: skipped: {error}", err=True)
+            continue
+        done += 1
+        for note in (note for note in results.notes if note not in told):
+            told.add(note)
+            click.echo(f"{name}: {note}", err=True)
+        for path in results.files:
+            click.echo(f"  {path}")
+    return 0 if done else 2
+
+
+def _held_out(data: Dataset, name: str) -> Dataset:
+    """Return the data with a fifth of the rows to test, those of the suite ``taco``."""
+    (fold,) = split(data, {"use": "holdout", "test": 0.2}, SEED)
+    part = np.full(len(data), "train", dtype=object)
+    part[fold.test] = "test"
+    return replace(data, name=name, part=part)
+
+
+@contextmanager
+def _looking_in(folder: str) -> Iterator[None]:
+    """Look for data files in a folder first."""
+    before = os.environ.get("KARAT_DATA")
+    places = [str(Path(folder).absolute()), *([before] if before else [])]
+    os.environ["KARAT_DATA"] = os.pathsep.join(places)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["KARAT_DATA"]
+        else:
+            os.environ["KARAT_DATA"] = before
+
+
+def main() -> None:
+    """Run the command line; a mistake is one message on standard error and exit code 2."""
+    try:
+        sys.exit(taco.main(prog_name="python -m karat.compat.taco", standalone_mode=False) or 0)
+    except (click.exceptions.Abort, KeyboardInterrupt, Stopped):
+        click.echo("stopped.", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (KaratError, OSError) as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,241 @@
+"""The files of other benchmarks: names, columns, means, and confusion counts."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import confusion_matrix
+
+import karat
+from karat.errors import DataError, DefinitionError
+from karat.results.exports import CONFUSION, TACO, export, taco_tables
+
+VIEWS = {"noise_gaussian": [0.5, 2.0], "noise_gaussian+sign_flip": [0.5], "sign_flip": [1.0]}
+VIEWS |= {"sign_flip@0.5+noise_gaussian@0.25": [1.0]}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> list[karat.Run]:
+    """Two models on classes and on numbers, two folds, two draws."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=60), "z": rng.normal(size=60)})
+    labels = np.where(table["x"] + rng.normal(0, 0.5, 60) > 0, "yes", "no, <b>")
+    three = pd.cut(table["x"], [-9, -0.5, 0.5, 9], labels=["a", "b", "c"]).astype(str)
+    make, split = karat.Dataset.from_table, {"use": "kfold", "folds": 2}
+    data = [
+        make(table.assign(y=labels), "y", name="halves"),
+        make(table.assign(y=three), "y", name="thirds"),
+        make(table.assign(y=3 * table["x"]), "y", name="line", kind="numbers"),
+    ]
+    metrics = [["auc", "acc", "recall"], ["auc_ovr", "acc"], ["rmse", "r2"]]
+    tasks = [
+        karat.Task(f"{each.name}-task", each, split=split, metrics=m, corruptions=VIEWS, draws=2)
+        for each, m in zip(data, metrics, strict=True)
+    ]
+    words = [f"{letter}{i}" for letter in "ab" for i in range(10)]
+    texts = karat.Dataset.from_columns(
+        pd.DataFrame({"text": words, "y": ["A"] * 10 + ["B"] * 10}), ["text"], "y", name="words"
+    )
+    tasks.append(karat.Task("groups", texts, split="all", kind="clustering"))
+    output = tmp_path_factory.mktemp("runs")
+    return karat.evaluate(["rows-tfidf", "dummy"], tasks, output=output)
+
+
+def read(path: Path) -> list[list[str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def test_files_and_columns(runs, tmp_path):
+    written = export(runs, "taco", tmp_path / "new" / "folder")
+    assert [path.name for path in written] == [
+        "metrics_halves_classification.csv",
+        "confusion_halves_classification.csv",
+        "metrics_thirds_classification.csv",
+        "confusion_thirds_classification.csv",
+        "metrics_line_regression.csv",
+    ], "clustering is no task of TACO's, and numbers cannot be confused"
+    assert read(written[0])[0] == list(TACO)
+    assert read(written[1])[0] == list(CONFUSION)
+    first = read(written[0])[1]
+    assert first[:6] == ["halves", "classification", "clean", "0.0", "rows-tfidf", "AUC"]
+    assert {line[5] for line in read(written[0])[1:]} == {"AUC", "accuracy", "recall"}
+    assert {line[5] for line in read(written[2])[1:]} == {"auc_ovr", "accuracy"}
+    assert {line[5] for line in read(written[4])[1:]} == {"RMSE", "r2"}
+
+
+def test_one_line_per_view_model_and_metric(runs):
+    tables = dict(taco_tables(runs))
+    frame = tables["metrics_halves_classification.csv"]
+    assert not frame.duplicated(list(TACO[:-1])).any()
+    assert len(frame) == 2 * 3 * (1 + 5)
+    views = frame[["corruption", "severity"]].drop_duplicates().to_numpy().tolist()
+    assert views == [
+        ["clean", 0.0],
+        ["noise_gaussian", 0.5],
+        ["noise_gaussian", 2.0],
+        ["noise_gaussian+sign_flip", "0.5+0.5"],
+        ["sign_flip", 1.0],
+        ["sign_flip+noise_gaussian", "0.5+0.25"],
+    ]
+
+
+def test_values_are_means_over_folds_and_draws(runs):
+    frame = dict(taco_tables(runs))["metrics_line_regression.csv"]
+    scores = pd.concat([run.scores() for run in runs])
+    scores = scores[(scores["task"] == "line-task") & (scores["metric"] == "rmse")]
+    for model in ("rows-tfidf", "dummy"):
+        seen = scores[(scores["model"] == model) & (scores["severity"] == 2.0)]
+        assert len(seen) == 4, "two folds, two draws"
+        found = frame[(frame["model"] == model) & (frame["severity"] == 2.0)]
+        found = found[found["metric"] == "RMSE"]["value"]
+        assert found.tolist() == pytest.approx([seen["value"].mean()])
+
+
+@pytest.mark.parametrize(("data", "labels"), [("halves", ["no, <b>", "yes"]), ("thirds", "abc")])
+def test_confusion_counts_are_those_of_scikit_learn(runs, data, labels):
+    frame = dict(taco_tables(runs))[f"confusion_{data}_classification.csv"]
+    assert (frame["count"] > 0).all()
+    for run in runs:
+        for corruption, severity, names in [
+            ("clean", 0.0, ["clean"]),
+            ("noise_gaussian", 2.0, ["noise_gaussian@2", "noise_gaussian@2#1"]),
+        ]:
+            answers = [run.predictions(f"{data}-task", fold, n) for fold in (0, 1) for n in names]
+            truth = np.concatenate([each.truth for each in answers])
+            said = np.concatenate([each.predictions for each in answers])
+            wanted = confusion_matrix(truth, said, labels=list(labels))
+            mine = frame[(frame["model"] == run.model) & (frame["corruption"] == corruption)]
+            mine = mine[mine["severity"] == severity]
+            square = mine.pivot(index="truth", columns="prediction", values="count")
+            square = square.reindex(index=list(labels), columns=list(labels)).fillna(0)
+            assert (square.to_numpy() == wanted).all()
+            assert wanted.sum() == 60 * len(names)
+
+
+def test_the_files_read_back_as_they_were(runs, tmp_path):
+    tables = dict(taco_tables(runs))
+    for path in export(runs, "taco", tmp_path):
+        table = tables[path.name]
+        found = pd.read_csv(path, dtype=str, keep_default_na=False)
+        assert found.to_numpy().tolist() == table.astype(str).to_numpy().tolist()
+
+
+def test_a_metric_without_a_value_is_an_empty_cell(tmp_path):
+    # all rows of the rare class are dropped: there is no area under the curve
+    table = pd.DataFrame({"x": range(40), "y": ["no"] * 30 + ["yes"] * 10})
+    data = karat.Dataset.from_table(table, "y", name="rare")
+    task = karat.Task(
+        "rare", data, metrics=["auc", "acc"], corruptions={"rare_class_dilution": [1]}
+    )
+    (run,) = karat.evaluate("dummy", task, output=tmp_path)
+    (lines,) = [read(path) for path in export(run, "taco", tmp_path) if "metrics" in path.name]
+    assert [line[5:] for line in lines if line[2] == "rare_class_dilution"] == [
+        ["AUC", ""],
+        ["accuracy", "1.0"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "labels", [["predictions", "truth"], ["NA", "None"], ['a"b, c', "line\nbreak"], [" 1", "01"]]
+)
+def test_labels_are_counted_as_they_are_written(tmp_path, labels):
+    table = pd.DataFrame({"x": range(20), "y": [labels[0]] * 10 + [labels[1]] * 10})
+    task = karat.Task("t", karat.Dataset.from_table(table, "y", name="t"), split="kfold")
+    (run,) = karat.evaluate({"m": LogisticRegression()}, task, output=tmp_path)
+    whole = run.predictions("t", 1)
+    found = run.labels("t", 1)
+    assert found["truth"].tolist() == whole.truth.tolist()
+    assert found["predictions"].tolist() == whole.predictions.tolist()
+    frame = dict(taco_tables(run))["confusion_t_classification.csv"]
+    assert set(frame["truth"]) == set(labels) and frame["count"].sum() == 20
+    with pytest.raises(DataError, match="no predictions of t, fold 9"):
+        run.labels("t", 9)
+
+
+# -- names ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["my data", "../../etc/passwd", "<script>alert(1)</script>", "a,b"]
+)
+def test_strange_names_stay_in_the_folder_and_in_the_cells(two_classes, tmp_path, name):
+    model = {f"{name}!": LogisticRegression()}
+    (run,) = karat.evaluate(model, two_classes(name=name, data=name), output=tmp_path / "runs")
+    written = export(run, "taco", tmp_path / "files")
+    assert len(written) == 2
+    for path in written:
+        assert path.parent == tmp_path / "files" and path.is_file()
+        assert not set(path.name) & set("<>/ ")
+        line = read(path)[1]
+        assert line[0] == name and line[4] == f"{name}!"
+
+
+def test_names_that_differ_in_a_sign_have_two_files(two_classes, tmp_path):
+    tasks = [two_classes(name=name, data=name) for name in ("a b", "a/b")]
+    runs = karat.evaluate("dummy", tasks, output=tmp_path)
+    assert len({path.name for path in export(runs, "taco", tmp_path / "files")}) == 4
+
+
+def test_two_tasks_on_one_data_set_have_two_files(two_classes, tmp_path):
+    tasks = [two_classes("one"), two_classes("two", split={"use": "kfold", "folds": 5})]
+    runs = karat.evaluate("dummy", tasks, output=tmp_path)
+    names = [path.name for path in export(runs, "taco", tmp_path / "files")]
+    assert names == [
+        "metrics_halves_one_classification.csv",
+        "confusion_halves_one_classification.csv",
+        "metrics_halves_two_classification.csv",
+        "confusion_halves_two_classification.csv",
+    ]
+
+
+def test_two_runs_of_one_model_are_told_apart(two_classes, tmp_path):
+    runs = [karat.evaluate("dummy", two_classes(), output=tmp_path, seed=s)[0] for s in (1, 2)]
+    tables = dict(taco_tables(runs))
+    for table in tables.values():
+        assert table["model"].nunique() == 2
+    confusion = tables["confusion_halves_classification.csv"]
+    assert confusion.groupby("model")["count"].sum().tolist() == [20, 20]
+
+
+def test_two_data_sets_of_one_name_are_told_apart(two_classes, tmp_path):
+    table = pd.DataFrame({"x": range(30), "y": ["low"] * 15 + ["high"] * 15})
+    other = karat.Task("halves", karat.Dataset.from_table(table, "y", name="halves"))
+    runs = [
+        karat.evaluate({name: LogisticRegression()}, task, output=tmp_path)[0]
+        for name, task in (("small", two_classes()), ("large", other))
+    ]
+    tables = [t for name, t in taco_tables(runs) if name.startswith("confusion")]
+    assert [table["count"].sum() for table in tables] == [20, 30]
+
+
+# -- mistakes ---------------------------------------------------------------------------------
+
+
+def test_mistakes_are_told(runs, tmp_path, words):
+    with pytest.raises(DefinitionError, match='no export as "tacco". Did you mean "taco"?'):
+        export(runs, "tacco", tmp_path / "files")
+    assert not (tmp_path / "files").exists()
+    with pytest.raises(DataError, match="does not exist"):
+        export(tmp_path / "nowhere", "taco", tmp_path)
+    task = words(split="all", kind="clustering", metrics=["v_measure"])
+    with pytest.raises(DataError, match="no classification or regression"):
+        export(karat.evaluate("tfidf", task, output=tmp_path), "taco", tmp_path / "files")
+
+
+def test_a_run_in_which_nothing_worked_has_nothing_to_export(two_classes, tmp_path):
+    class Broken:
+        def fit(self, X, y):
+            raise ValueError("no")
+
+        def predict(self, X):
+            return X
+
+    runs = karat.evaluate({"broken": Broken()}, two_classes(), output=tmp_path)
+    with pytest.raises(DataError, match="no classification or regression"):
+        export(runs, "taco", tmp_path / "files")

@@ -1,0 +1,267 @@
+"""Corruption on the command line: a table of one's own, robustness, export, folders of data."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import karat
+
+YAML = """
+datasets:
+  halves: {path: halves.csv, target: y, kind: classes}
+tasks:
+  halves:
+    extends: classification
+    dataset: halves
+    metrics: [auc, acc]
+    split: {folds: 2}
+    draws: 2
+    corruptions: {noise_gaussian: [0.5, 2], sign_flip: [1], noise_gaussian+sign_flip: [0.5]}
+suites:
+  mine: {tasks: [halves], models: [logreg, dummy]}
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    # what the command line puts there is taken away after the test
+    monkeypatch.setenv("KARAT_DATA", "")
+    monkeypatch.setenv("KARAT_OFFLINE", "1")
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=80)
+    table = pd.DataFrame({"x": x, "z": rng.choice(["a", "b"], 80)})
+    labels = np.where(x + rng.normal(0, 0.5, 80) > 0.5, "yes", "no")
+    table.assign(y=labels).to_csv("halves.csv", index=False)
+    table.assign(y=3 * x).to_csv("line.csv", index=False)
+    Path("my.yaml").write_text(YAML)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    """Return a folder with the runs of two models under corruption."""
+    output = tmp_path_factory.mktemp("runs")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=80)
+    table = pd.DataFrame({"x": x, "y": np.where(x + rng.normal(0, 0.5, 80) > 0.5, "yes", "no")})
+    task = karat.Task(
+        "halves",
+        karat.Dataset.from_table(table, "y", name="halves"),
+        split={"use": "kfold", "folds": 2},
+        metrics=["auc", "acc"],
+        corruptions={
+            "noise_gaussian": [0.5, 2],
+            "sign_flip": [1],
+            "noise_gaussian+sign_flip": [0.5],
+        },
+        draws=2,
+        kind="classification",
+    )
+    karat.evaluate(["logreg", "dummy"], task, output=output)
+    return output
+
+
+def one_message(said) -> str:
+    """Return the only line on standard error of a command that refused."""
+    assert said.code == 2 and not said.out, said
+    (line,) = said.err.strip().splitlines()
+    assert line.startswith("error: ") and "Traceback" not in line
+    return line
+
+
+# -- a table of one's own ---------------------------------------------------------------------
+
+
+def test_a_table_under_the_corruptions_of_taco(here, cli):
+    Path("small.yaml").write_text(
+        "tasks:\n  short-classification:\n    extends: taco-classification\n    abstract: true\n"
+        "    draws: 1\n    corruptions: {noise_gaussian: [0.5], scaling_error: [0.2]}\n"
+    )
+    given = ("--target", "y", "--define", "small.yaml")
+    said = cli("run", "halves.csv", *given, "--like", "short", "-m", "logreg", "-w", 1, "--csv")
+    assert said.code == 0
+    (row,) = csv.DictReader(io.StringIO(said.out))
+    assert row["model"] == "logreg" and 0.7 < float(row["halves"]) <= 1
+    (folder,) = Path("results").iterdir()
+    assert folder.name.startswith("logreg.halves.")
+    run = karat.Run.open(folder)
+    seen = run.scores()[["corruption", "metric"]].drop_duplicates()
+    # the inherited corruptions stay beside the others
+    assert {"noise_gaussian", "rare_class_dilution"} <= set(seen["corruption"])
+    assert set(seen["metric"]) == {"auc", "acc", "precision", "recall", "pr_auc", "f1", "brier"}
+
+
+def test_a_plan_of_a_table_takes_the_models_of_the_suite(here, cli):
+    said = cli("plan", "line.csv", "--target", "y", "--like", "taco")
+    assert said.code == 0
+    planned = [line.split()[0] for line in said.out.splitlines() if " line " in line]
+    assert {"linreg", "svm", "rf"} <= set(planned) and "logreg" not in planned
+    assert re.search(r"it predicts classes, not numbers\s+logreg · line", said.out)
+    said = cli("plan", "halves.csv", "--target", "y", "-m", "onehot", "-m", "dummy")
+    assert said.code == 0 and "10 jobs, 0 declined" in said.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere.csv", "--target", "y", "--like", "taco"], "there is no file"),
+        (["halfs.csv", "--target", "y"], 'Did you mean "halves.csv"?'),
+        (["halves.csv", "--target", "yy", "--like", "taco"], 'halves.csv: "yy" is not a column'),
+        (["halves.csv", "--like", "taco"], "--like needs --target"),
+        (["halves.csv"], "halves.csv is a file: say with --target which column to answer"),
+        (["halves.csv", "--target", "y", "--like", "tacco"], 'Did you mean "taco"?'),
+        (["halves.csv", "--target", "y", "--like", ""], 'there is no task ""'),
+        (["halves.csv", "--target", ""], "say which column holds the answers"),
+        (["halves.csv", "--target", "y"], "has no models of its own; name one with -m"),
+        (["folder.csv", "--target", "y", "--like", "taco"], "is a folder, not a file"),
+        (["empty.csv", "--target", "y", "--like", "taco"], "empty.csv is empty"),
+        (["header.csv", "--target", "y", "--like", "taco"], "a header and no rows"),
+        (["binary.csv", "--target", "y", "--like", "taco"], "is not a text file"),
+        (["halves.csv", "--target", "y", "--like", "taco-nyc"], 'should be numbers and holds "'),
+        (
+            ["line.csv", "--target", "y", "--like", "taco-adult", "-m", "rf"],
+            "a number and no class",
+        ),
+        (["halves.csv", "--target", "y", "--data-dir", "nowhere"], "there is no folder nowhere"),
+        (["halves.csv", "--target", "y", "-m", "logrg"], 'no model "logrg". Did you mean "logreg"'),
+    ],
+)
+@pytest.mark.parametrize("verb", ["run", "plan"])
+def test_bad_input_is_one_message(here, cli, verb, arguments, said):
+    Path("folder.csv").mkdir()
+    Path("empty.csv").touch()
+    Path("header.csv").write_text("x,y\n")
+    Path("binary.csv").write_bytes(b"x,y\n\0\0\xff\n")
+    assert said in one_message(cli(verb, *arguments))
+    assert not Path("results").exists()
+
+
+# -- folders of data --------------------------------------------------------------------------
+
+PORTO = "id,target,a,b\n" + "".join(
+    f"{i},{int(i % 4 == 0)},{i % 7},{'xy'[i % 2]}\n" for i in range(60)
+)
+
+
+def test_data_are_looked_for_in_the_folder_that_is_named(here, cli):
+    Path("files").mkdir()
+    Path("files", "porto_seguro.csv").write_text(PORTO)
+    without = cli("plan", "taco", "-t", "porto", "-m", "dummy")
+    assert without.code == 0 and "0 jobs, 1 declined" in without.out
+    assert "$KARAT_DATA/porto_seguro.csv" in without.out
+    found = cli("plan", "taco", "-t", "porto", "-m", "dummy", "--data-dir", "files")
+    assert found.code == 0 and "1 job, 0 declined" in found.out
+
+
+def test_the_folder_that_is_named_comes_before_the_others(here, cli, monkeypatch):
+    for folder, rows in (("first", 60), ("second", 30)):
+        Path(folder).mkdir()
+        Path(folder, "porto_seguro.csv").write_text("\n".join(PORTO.splitlines()[: rows + 1]))
+    monkeypatch.setenv("KARAT_DATA", str(here / "second"))
+    given = ("run", "taco", "-t", "porto", "-m", "dummy", "-w", 1, "--csv")
+    assert cli(*given, "--data-dir", "first", "-o", "one").code == 0
+    (run,) = karat.open_runs(["one"])
+    assert run.records()[0]["questions"] + run.records()[0]["train_questions"] == 60
+    assert os.environ["KARAT_DATA"].split(os.pathsep)[0] == str(here / "first")
+
+
+# -- robustness -------------------------------------------------------------------------------
+
+
+def test_robustness_for_people(here, cli, runs):
+    said = cli("robustness", runs, "--baseline", "dummy")
+    assert said.code == 0
+    assert "halves   auc ↑" in said.out and "mCE" in said.out
+    assert "divided by those of dummy" in " ".join(said.out.split())
+
+
+def test_robustness_for_machines_is_what_the_function_returns(here, cli, runs):
+    from karat.results.robustness import robustness
+
+    wanted = robustness(runs, baseline="dummy")
+    said = cli("robustness", runs, "--baseline", "dummy", "--csv")
+    found = pd.read_csv(io.StringIO(said.out))
+    pd.testing.assert_frame_equal(found, wanted, check_dtype=False, rtol=1e-12)
+    rows = json.loads(cli("robustness", runs, "--baseline", "dummy", "--json").out)
+    assert [row["model"] for row in rows] == wanted["model"].tolist()
+    assert [row["mce"] for row in rows] == wanted["mce"].tolist()
+    dummy = next(row for row in rows if row["model"] == "dummy")
+    assert dummy["mce"] == 1 and dummy["retention"] == 1 and dummy["corruptions"] == 2
+
+
+def test_robustness_of_compositions_each_corruption_and_another_metric(here, cli, runs):
+    rows = json.loads(cli("robustness", runs, "--json", "--compositions").out)
+    assert {row["worst_view"] for row in rows} == {"noise_gaussian+sign_flip@0.5"}
+    rows = json.loads(cli("robustness", runs, "--json", "--by-corruption", "--metric", "acc").out)
+    assert [row["corruption"] for row in rows] == ["noise_gaussian"] * 2 + ["sign_flip"] * 2
+    assert {row["metric"] for row in rows} == {"acc"}
+
+
+@pytest.mark.parametrize("shape", ["markdown", "latex"])
+def test_robustness_for_documents(here, cli, runs, shape):
+    said = cli("robustness", runs, "--format", shape)
+    assert said.code == 0 and "logreg" in said.out
+    assert ("| halves" in said.out) if shape == "markdown" else (r"\toprule" in said.out)
+
+
+def test_mistakes_about_robustness_are_one_message(here, cli, runs):
+    assert "nowhere does not exist" in one_message(cli("robustness", "nowhere"))
+    assert "halves.csv is no folder" in one_message(cli("robustness", "halves.csv"))
+    said = one_message(cli("robustness", runs, "--baseline", "logrg"))
+    assert 'no run of "logrg" to compare with. Did you mean "logreg"?' in said
+    said = one_message(cli("robustness", runs, "--metric", "aucc"))
+    assert 'no run has the metric "aucc". Did you mean "auc"?' in said
+
+
+def test_robustness_of_runs_without_corruption(here, cli, two_classes):
+    karat.evaluate("dummy", two_classes(), output="plain")
+    assert "name corruptions in a task" in one_message(cli("robustness", "plain"))
+
+
+# -- export -----------------------------------------------------------------------------------
+
+
+def test_export_writes_and_names_the_files(here, cli, runs):
+    said = cli("export", runs, "--as", "taco", "-o", "files")
+    assert said.code == 0
+    assert said.out.split() == [
+        str(Path("files/metrics_halves_classification.csv")),
+        str(Path("files/confusion_halves_classification.csv")),
+    ]
+    table = pd.read_csv("files/metrics_halves_classification.csv")
+    assert len(table) == 2 * 2 * 5 and table["metric"].unique().tolist() == ["AUC", "accuracy"]
+
+
+def test_export_with_pictures(here, cli, runs):
+    pytest.importorskip("matplotlib")
+    said = cli("export", runs, "--as", "taco", "-o", "files", "--plots", "svg")
+    assert said.code == 0
+    names = {Path(line).name for line in said.out.split()}
+    assert {"halves_clean_auc_bar.svg", "halves_noise_gaussian_auc_curve.svg"} <= names
+    assert names == {path.name for path in Path("files").iterdir()}
+
+
+def test_export_without_matplotlib_keeps_the_tables(here, cli, runs, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    said = cli("export", runs, "--as", "taco", "-o", "files", "--plots", "png")
+    assert said.code == 2 and 'pip install "karat[plots]"' in said.err
+    assert len(said.out.split()) == len(list(Path("files").iterdir())) == 2
+
+
+def test_mistakes_about_an_export_are_one_message(here, cli, runs):
+    assert 'Did you mean "taco"?' in one_message(cli("export", runs, "--as", "tacco"))
+    assert "nowhere does not exist" in one_message(cli("export", "nowhere", "--as", "taco"))
+    said = one_message(cli("export", runs, "--as", "taco", "-o", "halves.csv"))
+    assert "halves.csv" in said
+    assert not Path("export").exists()
