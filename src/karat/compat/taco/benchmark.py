@@ -164,11 +164,16 @@ def _corruptions(task: str, severities: Sequence[float]) -> dict[str, Sequence[f
 
 
 def _notes(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield who did not take part or not wholly, and once what the data cannot be corrupted by."""
+    unseen: dict[str, None] = {}
     for run in runs:
         for record in run.records():
             said = [record["info"]] if record["status"] != "ok" else []
             for text in (*said, *record["notes"]):
                 yield f"{run.model}: {text.rstrip('.')}."
+            views = [view for view in record["views"] if view["status"] == "declined"]
+            unseen |= dict.fromkeys(view["info"].rstrip(".") for view in views)
+    yield from (f"left out: {reason}." for reason in unseen)
 
 
 def _told(results: Results) -> pd.DataFrame:

@@ -1,0 +1,234 @@
+"""TACO's command line: ``python -m karat.compat.taco``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import karat
+from karat.compat.taco import __main__ as command
+from karat.compat.taco import benchmark
+from karat.errors import KaratError
+from karat.results.run import open_runs
+from karat.session import Stopped
+
+rng = np.random.default_rng(0)
+SIZE = 120
+PORTO = pd.DataFrame({"id": range(SIZE), "a": rng.normal(size=SIZE)})
+PORTO["b_cat"] = rng.choice(["x", "y", "z"], SIZE)
+PORTO["target"] = (PORTO["a"] + rng.normal(0, 0.7, SIZE) > 0.8).astype(int)
+NYC = pd.DataFrame({"BOROUGH": rng.choice(["1", "2"], SIZE), "GROSS SQUARE FEET": range(100, 220)})
+NYC["SALE PRICE"] = 2000 + 50 * NYC["GROSS SQUARE FEET"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KARAT_OFFLINE", "1")
+    monkeypatch.delenv("KARAT_DATA", raising=False)
+    monkeypatch.setattr(command, "cores", lambda: 1)
+    few = {"classification": ("logreg", "dummy"), "regression": ("linreg", "dummy")}
+    monkeypatch.setattr(benchmark, "MODELS", few)
+    monkeypatch.setattr(benchmark, "plot_runs", lambda *_, **__: [])
+    Path("data").mkdir()
+    PORTO.to_csv("data/porto_seguro.csv", index=False)
+    NYC.to_csv("data/nyc_property_sales.csv", index=False)
+    own = PORTO.drop(columns="id").assign(target=np.where(PORTO["target"], "yes", "no"))
+    own.to_csv("own (1).csv", index=False)
+    NYC.assign(y=np.sqrt(NYC["SALE PRICE"])).to_csv("numbers.csv", index=False)
+    return tmp_path
+
+
+@pytest.fixture
+def call(here, monkeypatch, capsys):
+    """Call the command line in this process; return its exit code and what it said."""
+
+    def made(*arguments: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "argv", ["taco", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            command.main()
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    return made
+
+
+def written(folder: str = "results") -> list[str]:
+    return sorted(path.name for path in Path(folder).glob("*.csv"))
+
+
+# -- the data sets ----------------------------------------------------------------------------
+
+
+def test_what_is_there_runs_and_what_is_not_is_skipped(call):
+    code, out, err = call("--quick")
+    assert code == 0
+    assert written() == [
+        "confusion_porto_classification.csv",
+        "metrics_nyc_regression.csv",
+        "metrics_porto_classification.csv",
+    ]
+    assert "porto: classification, 120 rows" in out and "nyc: regression, 120 rows" in out
+    for name in ("diabetes", "ieee"):
+        assert f'{name}: skipped: the file of "taco_{name}" could not be had' in err
+    assert str(Path("results/metrics_nyc_regression.csv")) in out
+
+
+def test_one_data_set(call):
+    code, _, err = call("--only", "nyc", "--quick", "--results_dir", "out", "--data_dir", "data")
+    assert code == 0 and "skipped" not in err
+    assert written("out") == ["metrics_nyc_regression.csv"] and not Path("results").exists()
+
+
+def test_the_data_sets_of_one_task(call):
+    code, _, err = call("--task", "regression", "--quick")
+    assert code == 0 and "skipped" not in err and written() == ["metrics_nyc_regression.csv"]
+
+
+@pytest.mark.parametrize("arguments", [["--only", "ieee"], ["--data_dir", "nowhere"]])
+def test_nothing_to_run_is_exit_code_2(call, arguments):
+    code, out, err = call(*arguments, "--quick", "--only", "ieee")
+    assert code == 2 and not out and "ieee: skipped" in err
+    assert "$KARAT_DATA/ieee_cis_fraud.csv" in err and "Traceback" not in err
+
+
+def test_a_wrong_file_is_skipped_with_its_path(call, here):
+    Path("data/ieee_cis_fraud.csv").write_text("a,b\n1,2\n")
+    code, _, err = call("--only", "ieee", "--quick")
+    assert code == 2 and str(here / "data/ieee_cis_fraud.csv") in err
+    assert "there is no column 'isFraud'" in err
+
+
+def test_quick_is_one_severity_and_one_draw(call):
+    call("--only", "porto", "--quick")
+    table = pd.read_csv("results/metrics_porto_classification.csv")
+    assert set(table["severity"]) == {"0.0", "0.2", "0.2+0.2"}
+    (run,) = [run for run in open_runs(["results/runs"]) if run.model == "logreg"]
+    assert set(run.scores()["draw"]) == {0}
+
+
+def test_the_usual_severities_and_draws(call):
+    call("--only", "nyc")
+    table = pd.read_csv("results/metrics_nyc_regression.csv")
+    assert set(table["severity"]) == {"0.0", "0.1", "0.2", "0.4", "0.2+0.2"}
+    assert len(table) == 2 * 3 * (1 + 15 + 10)
+    (run,) = [run for run in open_runs(["results/runs"]) if run.model == "linreg"]
+    assert set(run.scores()["draw"]) == {0, 1, 2}
+
+
+def test_the_numbers_are_those_of_the_suite_taco(call, monkeypatch):
+    call("--only", "porto", "--quick")
+    (mine,) = [run for run in open_runs(["results/runs"]) if run.model == "logreg"]
+    monkeypatch.setenv("KARAT_DATA", "data")
+    (its,) = karat.evaluate("logreg", "taco", only=["porto"], output="suite")
+    keys = ["corruption", "severity", "draw", "metric"]
+    both = mine.scores().merge(its.scores(), on=keys, suffixes=("", "_suite"))
+    assert len(both) == len(mine.scores()) == 7 * (1 + 7 + 21)
+    assert both["value"].tolist() == both["value_suite"].tolist()
+
+
+def test_the_folders_of_the_caller_stay_as_they_were(call, monkeypatch):
+    call("--only", "ieee")
+    assert "KARAT_DATA" not in os.environ
+    monkeypatch.setenv("KARAT_DATA", str(Path("data").absolute()))
+    before = os.environ["KARAT_DATA"]
+    code, _, _ = call("--only", "nyc", "--quick", "--data_dir", "elsewhere")
+    assert code == 0 and os.environ["KARAT_DATA"] == before
+
+
+def test_what_was_said_once_is_not_said_again(call, monkeypatch):
+    both = {"classification": ("logreg", "missing"), "regression": ("linreg", "missing")}
+    monkeypatch.setattr(benchmark, "MODELS", both)
+    evaluate = benchmark.evaluate
+    Path("my.yaml").write_text(
+        "models:\n  missing: {extends: table-predictor, requires: [no_such_library]}\n"
+    )
+    monkeypatch.setattr(benchmark, "evaluate", lambda *a, **k: evaluate(*a, define="my.yaml", **k))
+    code, _, err = call("--quick")
+    assert code == 0 and err.count("no_such_library is not installed") == 1
+
+
+# -- a table of one's own ---------------------------------------------------------------------
+
+
+def test_a_table_of_ones_own(call):
+    code, out, _ = call("--csv", "own (1).csv", "--target_col", "target", "--quick")
+    assert code == 0 and "own (1): classification, 120 rows" in out
+    (path,) = Path("results").glob("metrics_*.csv")
+    table = pd.read_csv(path)
+    assert set(table["dataset"]) == {"own (1)"} and set(table["task"]) == {"classification"}
+    (run,) = [run for run in open_runs(["results/runs"]) if run.model == "logreg"]
+    assert run.records()[0]["questions"] == 24, "a fifth is tested"
+
+
+def test_both_tasks_of_a_table(call):
+    grades = NYC.assign(y=np.arange(SIZE) % 5)
+    grades.to_csv("grades.csv", index=False)
+    code, out, _ = call("--csv", "grades.csv", "--target_col", "y", "--task", "both", "--quick")
+    assert code == 0
+    assert [name for name in written() if "metrics" in name] == [
+        "metrics_grades_classification.csv",
+        "metrics_grades_regression.csv",
+    ]
+
+
+def test_of_both_tasks_one_may_not_do(call):
+    code, _, err = call("--csv", "numbers.csv", "--target_col", "y", "--task", "both", "--quick")
+    assert code == 0 and written() == ["metrics_numbers_regression.csv"]
+    assert "numbers: skipped" in err and "a number and no class" in err
+
+
+def test_a_given_task_wins_over_the_guess(call):
+    PORTO.drop(columns="id").to_csv("flags.csv", index=False)
+    given = ("--csv", "flags.csv", "--target_col", "target", "--quick")
+    assert call(*given, "--task", "regression")[0] == 0
+    assert written() == ["metrics_flags_regression.csv"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--csv", "own (1).csv"], "--csv and --target_col go together"),
+        (["--target_col", "y"], "--csv and --target_col go together"),
+        (["--csv", "nowhere.csv", "--target_col", "y"], "there is no file"),
+        (["--csv", "own (1).csv", "--target_col", "tarket"], 'Did you mean "target"?'),
+        (["--csv", "data", "--target_col", "y"], "is a folder, not a file"),
+        (["--csv", "empty.csv", "--target_col", "y"], "empty.csv is empty"),
+        (["--csv", "own (1).csv", "--target_col", "target", "--only", "nyc"], "leave it out"),
+        (["--only", "adlut"], "adlut"),
+        (["--task", "clustering"], "clustering"),
+        (["--quik"], "--quik"),
+        (["--only", "nyc", "--results_dir", "numbers.csv"], "numbers.csv"),
+    ],
+)
+def test_bad_input_is_one_message_and_exit_code_2(call, arguments, said):
+    Path("empty.csv").touch()
+    code, out, err = call(*arguments)
+    assert code == 2 and said in err and "Traceback" not in err
+    assert not Path("results").exists()
+
+
+def test_an_interrupted_run_is_no_skipped_one(call, monkeypatch):
+    def stopped(*_, **__):
+        raise Stopped(0, 2, [])
+
+    monkeypatch.setattr(command, "benchmark", stopped)
+    code, _, err = call("--only", "nyc", "--quick")
+    assert code == 130 and "stopped" in err and "skipped" not in err
+    assert issubclass(Stopped, KaratError)
+
+
+def test_as_a_module(here, python):
+    done = python("-m", "karat.compat.taco", "--help", cwd=here)
+    assert done.returncode == 0
+    for option in ("data_dir", "results_dir", "only", "quick", "csv", "target_col", "task"):
+        assert f"--{option}" in done.stdout
+    done = python("-m", "karat.compat.taco", "--only", "ieee", cwd=here)
+    assert done.returncode == 2 and "ieee: skipped" in done.stderr
+    assert "Traceback" not in done.stderr
