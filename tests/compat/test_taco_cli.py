@@ -22,7 +22,10 @@ SIZE = 120
 PORTO = pd.DataFrame({"id": range(SIZE), "a": rng.normal(size=SIZE)})
 PORTO["b_cat"] = rng.choice(["x", "y", "z"], SIZE)
 PORTO["target"] = (PORTO["a"] + rng.normal(0, 0.7, SIZE) > 0.8).astype(int)
-NYC = pd.DataFrame({"BOROUGH": rng.choice(["1", "2"], SIZE), "GROSS SQUARE FEET": range(100, 220)})
+NYC = pd.DataFrame({"BOROUGH": rng.choice(["A", "B"], SIZE), "GROSS SQUARE FEET": range(100, 220)})
+ADULT = PORTO.drop(columns=["id", "target"]).assign(
+    income=np.where(PORTO["target"], ">50K", "<=50K")
+)
 NYC["SALE PRICE"] = 2000 + 50 * NYC["GROSS SQUARE FEET"]
 
 
@@ -36,6 +39,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setattr(benchmark, "MODELS", few)
     monkeypatch.setattr(benchmark, "plot_runs", lambda *_, **__: [])
     Path("data").mkdir()
+    ADULT.to_csv("data/adult.csv", index=False)
     PORTO.to_csv("data/porto_seguro.csv", index=False)
     NYC.to_csv("data/nyc_property_sales.csv", index=False)
     own = PORTO.drop(columns="id").assign(target=np.where(PORTO["target"], "yes", "no"))
@@ -70,7 +74,9 @@ def test_what_is_there_runs_and_what_is_not_is_skipped(call):
     code, out, err = call("--quick")
     assert code == 0
     assert written() == [
+        "confusion_adult_classification.csv",
         "confusion_porto_classification.csv",
+        "metrics_adult_classification.csv",
         "metrics_nyc_regression.csv",
         "metrics_porto_classification.csv",
     ]

@@ -182,6 +182,7 @@ def shape(data: Dataset) -> tuple[int, int, int | str]:
 def is_of_geval(definition: dict) -> bool:
     return any(s.get("folder", "").startswith("geval/") for s in definition["sources"] or ())
 
+
 #: not of packages: people fetch these files themselves (tests/data/test_taco.py has small ones)
 BY_HAND = {"taco_diabetes", "taco_porto", "taco_ieee", "taco_nyc"}
 #: rows that are no data: they come from no file

@@ -203,5 +203,8 @@ def _moments(column: pd.Series) -> pd.DatetimeIndex:
 
 
 def _words(table: pd.DataFrame) -> pd.DataFrame:
-    texts = table.astype(object).where(table.notna(), "").astype(str)
+    if all(isinstance(each, pd.StringDtype) and each.na_value is np.nan for each in table.dtypes):
+        texts = table.fillna("")  # texts already, so none need be made
+    else:
+        texts = table.astype(object).where(table.notna(), "").astype(str)
     return texts.set_axis([str(column) for column in table.columns], axis=1)
