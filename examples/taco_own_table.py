@@ -1,4 +1,4 @@
-"""Ask about a table of your own as TACO does: clean, through its corruptions, and what they cost."""
+"""Ask about a table of your own as TACO does: clean, corrupted, and what corruption costs."""
 
 import numpy as np
 import pandas as pd
