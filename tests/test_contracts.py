@@ -310,6 +310,7 @@ FILES = {
     "related.txt": "Paris\n\tFrance\n\tSeine\nRome\n\tItaly\n\tTiber\n",
     "empty.csv": "",
     "noise.bin": "\x00\x01\x02",
+    "arrays/info.json": '{"task_type": "binclass"}',
     "texts/good/1.txt": "fine",
     "texts/bad/1.txt": "poor",
 }
@@ -328,6 +329,8 @@ def files(tmp_path) -> list[Path]:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    for name, values in {"X_num": [[1.5], [2.5]], "Y": [0, 1]}.items():
+        np.save(tmp_path / "arrays" / f"{name}.npy", np.array(values))
     return [*sorted(tmp_path.iterdir()), tmp_path / "missing.csv"]
 
 

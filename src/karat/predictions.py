@@ -182,7 +182,8 @@ def _cells(values: np.ndarray) -> list[str]:
         quoted = {text: _quoted(text) for text in set(texts)}  # labels are few
         return [quoted[text] for text in texts]
     # repr of a float is the shortest text that reads back to the same bits
-    return [repr(number) for number in values.tolist()]
+    written = float.__repr__ if values.dtype.kind == "f" else repr
+    return list(map(written, values.tolist()))
 
 
 def _quoted(text: str) -> str:

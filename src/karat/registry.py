@@ -237,6 +237,7 @@ readers = Registry(
         "karat.data.gold",
         "karat.data.records",
         "karat.data.taco",
+        "karat.data.tabred",
     ],
 )
 

@@ -184,7 +184,10 @@ def is_of_geval(definition: dict) -> bool:
 
 
 #: not of packages: people fetch these files themselves (tests/data/test_taco.py has small ones)
-BY_HAND = {"taco_diabetes", "taco_porto", "taco_ieee", "taco_nyc"}
+BY_HAND = {
+    *("taco_diabetes", "taco_porto", "taco_ieee", "taco_nyc"),
+    *(n for n in Definitions.load().names("datasets") if n.startswith(("carte_", "tabred_"))),
+}
 #: rows that are no data: they come from no file
 MADE_UP = {f"taco_{name}_synthetic" for name in ("diabetes", "porto", "ieee", "nyc")}
 #: weights of a network, read as they are
