@@ -60,9 +60,9 @@ def _differing(one: pd.DataFrame, other: pd.DataFrame) -> np.ndarray:
 def _unlike(one: pd.Series, other: pd.Series) -> np.ndarray:
     lost, gone = one.isna().to_numpy(), other.isna().to_numpy()
     there = ~(lost | gone)
-    if one.dtype == other.dtype and isinstance(one.dtype, pd.StringDtype):
+    if one.dtype == other.dtype == "str":
         # texts are compared where they lie, without making objects of them
-        return np.asarray((lost != gone) | (there & np.asarray(one.array != other.array, bool)))
+        return np.asarray((lost != gone) | (there & np.asarray(one.array != other.array)))
     mine, its = (values[there] for values in _plain(one, other))
     unlike = lost != gone
     try:
