@@ -31,7 +31,7 @@ ALLOWED = {
 #: lowest first; a module imports from lower layers only
 LAYERS: list[set[str]] = [
     {"errors"},
-    {"folders", "fingerprints", "registry", "bags", "columns", "draws", "wording"},
+    {"folders", "fingerprints", "registry", "bags", "columns", "draws", "replay", "wording"},
     {"dataset", "predictions"},
     SIBLINGS,
     {"catalogue", "solve", "declines", "twins", "parts"},
@@ -62,6 +62,8 @@ RECORDS = {
     "splits.py:kfold",
     "splits.py:holdout",
     "data/openml.py:openml_table",
+    # a compiled loop has no object to keep its arrays in
+    "heads/compiled.py:_epoch",
     # signatures that scripts written for TACO call
     "compat/taco/benchmark.py:run_benchmark",
     "compat/taco/benchmark.py:run_classification_suite",
@@ -248,7 +250,11 @@ def test_functions_take_few_parameters():
 
 def test_randomness_comes_from_generators_only():
     #: checks look at numpy's global state to see whether a stranger's model touches it
-    watching = {"trials.py": {"np.random.get_state", "np.random.set_state"}}
+    watching = {
+        "trials.py": {"np.random.get_state", "np.random.set_state"},
+        # what the original drew with NumPy's old generator can only be drawn with that
+        "replay.py": {"np.random.RandomState"},
+    }
     fine = ("np.random.default_rng", "np.random.Generator", "np.random.SeedSequence")
     wrong = []
     for module in MODULES:

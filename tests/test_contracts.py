@@ -187,6 +187,10 @@ def split_data(grouped: bool) -> Dataset:
 @pytest.mark.parametrize("name", builtin(registry.splitters))
 def test_splitter(name, grouped):
     data = split_data(grouped)
+    if grouped and name == "senteval":  # it replays folds that knew no groups, and says so
+        with pytest.raises(DefinitionError, match="has groups"):
+            split(data, {"use": name}, 7)
+        return
     folds = split(data, {"use": name}, 7)
     assert folds
     tested: dict[int, list[int]] = {}

@@ -294,7 +294,7 @@ def _solver(job: Job, model: Model, task: Task, keep: Keep) -> Direct | Probed:
         return Direct(model, job.model_seed, keep)
     used = dict(task.probe)  # type: ignore[arg-type]
     name = used.pop("use")
-    offers = {"random_state": job.model_seed}
+    offers = {"random_state": job.model_seed, "fold": job.fold}
     probe: Probe = build(f'probe "{name}"', probes.get(name), used, offers)
     if job.vectors is None:
         return Probed(model, probe, task.missing, job.model_seed)

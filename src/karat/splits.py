@@ -19,6 +19,7 @@ from karat.dataset import Dataset
 from karat.draws import draw
 from karat.errors import ContractError, DataError, DefinitionError
 from karat.registry import build, splitter, splitters
+from karat.replay import MASTER, repetitions
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,35 @@ def kfold(
         part = data.take(rows)
         cuts = _cut(part, folds, (_by_class(part, stratified), _groups(part, grouped)), seed)
         for train, test in cuts:
+            yield Fold(rows[train], rows[test], repeat)
+
+
+@splitter("senteval")
+def senteval(
+    data: Dataset, folds: int = 5, repeats: int = 10, seed: int = MASTER
+) -> Iterator[Fold]:
+    """Replay the folds of Ulysses SentEval: balanced, stratified, train rows in its own order.
+
+    They depend on its seed and the answers alone, not on the seed of the run.
+    """
+    from sklearn.model_selection import StratifiedKFold
+
+    _check_whole("senteval: folds", folds, 2)
+    _check_whole("senteval: repeats", repeats, 1)
+    if data.kind != "classes":
+        raise DefinitionError(f"{data.name}: split senteval wants classes, not {data.kind}.")
+    if data.group is not None:
+        raise DefinitionError(
+            f"{data.name} has groups, which split senteval would cut through; say split: kfold."
+        )
+    codes = np.unique(np.asarray(data.truth), return_inverse=True)[1]
+    if np.bincount(codes).min() < folds:
+        raise DataError(f"{data.name}: a class has fewer than {folds} questions; use fewer folds.")
+    for repeat, seeds in enumerate(repetitions(repeats, folds, seed)):
+        rows = _undersampled(codes, seeds.undersample)
+        cutter = StratifiedKFold(folds, shuffle=True, random_state=seeds.cut)
+        for train, test in cutter.split(rows, codes[rows]):
+            seeds.draws.shuffle(train)
             yield Fold(rows[train], rows[test], repeat)
 
 
@@ -262,13 +292,17 @@ def _seeds(rng: np.random.Generator, repeats: int) -> list[int]:
 def _balanced(data: Dataset, rng: np.random.Generator) -> np.ndarray:
     if data.kind != "classes":
         raise DefinitionError(f"{data.name}: only classes can be balanced, not {data.kind}.")
-    codes = pd.factorize(data.truth, sort=False)[0]
+    return np.sort(_undersampled(pd.factorize(data.truth, sort=False)[0], rng))
+
+
+def _undersampled(codes: np.ndarray, rng: Any) -> np.ndarray:
+    """Return as many rows of each class as the rarest has, class by class."""
     fewest = np.bincount(codes).min()
     drawn = [
         rng.choice(np.flatnonzero(codes == code), size=fewest, replace=False)
         for code in range(codes.max() + 1)
     ]
-    return np.sort(np.concatenate(drawn))
+    return np.concatenate(drawn)
 
 
 def _cut(

@@ -33,6 +33,7 @@ class Trained:
         compose: str | None = None,
         scale: str = "standard",
         random_state: int | None = None,
+        fold: int | None = None,
     ) -> None:
         if scale not in ("standard", "plain"):
             raise DefinitionError(f'probe: scale is "standard" or "plain", not "{scale}".')
@@ -40,6 +41,7 @@ class Trained:
         self.compose = compose
         self.scale = scale
         self.random_state = random_state
+        self.fold = fold
         self.notes: list[str] = []
 
     def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
@@ -76,6 +78,7 @@ class Trained:
                 steps = np.max(getattr(self.head_, "n_iter_", 0))
                 after = f" in {steps} iterations" if steps else ""
                 self.notes.append(f"the head did not converge{after}")
+        self.notes += getattr(self.head_, "notes_", [])
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Ask the head; without truth to learn from it must group the test questions itself."""
@@ -111,6 +114,7 @@ class Trained:
         offers = {
             "kind": train.kind,
             "random_state": self.random_state,
+            "fold": self.fold,
             "n_clusters": len(train.classes),
         }
         return build(f'head "{name}"', heads.get(name), chosen, offers)

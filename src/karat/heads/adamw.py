@@ -1,0 +1,293 @@
+"""The head of Ulysses SentEval: AdamW, a small grid, early stopping; the grid trained as one."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from karat.errors import DataError, DefinitionError
+from karat.heads.descent import Descent, Network, Rates, Recipe
+from karat.heads.networks import Layered, Logistic, above_chance, chances, losses, targets
+from karat.registry import head
+from karat.replay import MASTER, Words, fold_seeds
+
+MODES = ("fast", "exact")
+#: a column whose spread is below this share of its largest value is constant, and stays unscaled
+CONSTANT = 1e-6
+
+
+@head("adamw")
+@dataclass
+class AdamW:
+    """Train a logistic head, or one with hidden layers, and choose its rates by a grid.
+
+    A share of the train rows (``eval_frac``) chooses the rates and says when to stop. ``mode:
+    exact`` takes the rows in the order they come in and replays the original's first weights and
+    shuffles, which wants ``split: senteval``; ``fast`` shuffles once for all grid points.
+    """
+
+    mode: str = "fast"
+    hidden_dims: Sequence[int] | None = None
+    batch_size: int = 128
+    eval_frac: float = 0.2
+    n_epochs: int = 100
+    tenacity: int = 5
+    early_stopping_rel_improv: float = 0.0025
+    grid_epochs: int = 8
+    learning_rate: Sequence[float] = (5e-4, 1e-3, 2e-3)
+    beta1: Sequence[float] = (0.80, 0.90)
+    beta2: Sequence[float] = (0.990, 0.999)
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    warm_up: float = 0.25
+    warm_up_start: float = 0.05
+    restore_best: bool = False
+    stratified_eval: bool = False
+    seed: int = MASTER
+    folds: int = 5
+    fold: int | None = None
+    random_state: int | None = None
+    kind: str = "classes"
+    history_: list[dict[str, Any]] = field(default_factory=list, init=False, repr=False)
+    notes_: list[str] = field(default_factory=list, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def fit(self, X: np.ndarray, y: Any) -> AdamW:
+        """Choose the rates on a share of the rows, then train until the loss falls no more."""
+        self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
+        if len(self.classes_) < 2:
+            raise DataError("head adamw: the train rows have one class; two or more are needed.")
+        chance = _Exact(self) if self.mode == "exact" else _Fast(self)
+        X = np.asarray(X, dtype=np.float32)
+        held, kept = _cut(codes, self, chance.rows)
+        self._scale(X[kept])
+        course = _Course(self, chance, (self._scaled(X), codes), (kept, held))
+        rates, points = course.choose()
+        self.network_, self.history_ = course.finish(rates)
+        self.notes_ = [self._told(rates, points)]
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return the likeliest classes."""
+        return self.predict_both(X)[0]
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Return the probabilities of the classes, in the order of ``classes_``."""
+        return self.predict_both(X)[1]
+
+    def predict_both(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the likeliest classes and the probabilities of all."""
+        rows = self.network_.prepare(self._scaled(np.asarray(X, dtype=np.float32)))
+        logits = self.network_.logits(rows).astype(np.float64)
+        two = len(logits) == 1
+        codes = (logits[0, 0] > 0).astype(int) if two else logits[:, 0].argmax(axis=0)
+        given = chances(logits)[:, 0].T
+        return self.classes_[codes], np.hstack([1 - given, given]) if two else given
+
+    def _scale(self, X: np.ndarray) -> None:
+        self.mean_ = X.mean(axis=0, dtype=np.float64).astype(np.float32)
+        spread = X.std(axis=0, ddof=1, dtype=np.float64) if len(X) > 1 else np.zeros(X.shape[1])
+        constant = spread <= CONSTANT * np.abs(X).max(axis=0)
+        self.spread_ = np.where(constant, 1, spread + 1e-12).astype(np.float32)
+
+    def _scaled(self, X: np.ndarray) -> np.ndarray:
+        return (X - self.mean_) / self.spread_
+
+    def _told(self, rates: Rates, points: int) -> str:
+        chosen = (
+            f"learning rate {rates.rate[0]:g}, beta1 {rates.beta1[0]:g}, beta2 {rates.beta2[0]:g}"
+        )
+        epochs = max(step["epoch"] for step in self.history_)
+        of = f" of {points} grid points" if points > 1 else ""
+        return f"mode {self.mode}; {chosen}{of}; {epochs} epochs"
+
+
+class _Fast:
+    """Chance of our own: rows, weights and shuffles from one generator."""
+
+    def __init__(self, head: AdamW) -> None:
+        self._rng = np.random.default_rng(head.random_state or 0)
+        self._weights = int(self._rng.integers(2**32))
+        self.shared = not head.hidden_dims
+
+    def rows(self, size: int) -> np.ndarray:
+        return self._rng.permutation(size)
+
+    def first(self) -> Callable[[int, int], np.ndarray]:
+        drawn = np.random.default_rng(self._weights)
+
+        def uniform(inputs: int, outputs: int) -> np.ndarray:
+            bound = 1 / math.sqrt(inputs)
+            return drawn.uniform(-bound, bound, (inputs, outputs)).astype(np.float32)
+
+        return uniform
+
+    def epoch(self, size: int) -> np.ndarray:
+        return self._rng.permutation(size)
+
+
+class _Exact:
+    """The chance of the original: rows as they come, PyTorch's weights and shuffles."""
+
+    shared = False
+
+    def __init__(self, head: AdamW) -> None:
+        if head.fold is None:
+            raise DefinitionError("head adamw: mode exact must know the number of the fold.")
+        self._weights, orders = fold_seeds(head.fold, head.folds, head.seed)
+        self._orders = Words(orders)
+
+    def rows(self, size: int) -> np.ndarray:
+        return np.arange(size)
+
+    def first(self) -> Callable[[int, int], np.ndarray]:
+        return Words(self._weights).weights
+
+    def epoch(self, size: int) -> np.ndarray:
+        return self._orders.epoch(size)
+
+
+class _Course:
+    """What happens in one fold: the grid on the rows kept, judged by the rows held out."""
+
+    def __init__(
+        self,
+        head: AdamW,
+        chance: _Fast | _Exact,
+        data: tuple[np.ndarray, np.ndarray],
+        parts: tuple[np.ndarray, np.ndarray],
+    ) -> None:
+        (X, codes), (kept, held) = data, parts
+        self.head = head
+        self.chance = chance
+        self.outputs = 1 if len(head.classes_) == 2 else len(head.classes_)
+        self.width = X.shape[1]
+        rows = self._network(1).prepare(X)
+        self.X, self.held = rows[kept], rows[held]
+        self.wanted = targets(codes[kept], len(head.classes_))
+        self.codes = codes[held]
+        self.held_wanted = targets(self.codes, len(head.classes_))
+        self.recipe = Recipe(
+            head.batch_size, head.weight_decay, head.clip, head.warm_up, head.warm_up_start
+        )
+
+    def choose(self) -> tuple[Rates, int]:
+        """Return the rates that do best on the rows held out, the first of equals."""
+        head = self.head
+        points = list(product(head.learning_rate, head.beta1, head.beta2))
+        grid = Rates(*np.array(points, dtype=np.float64).T)
+        if len(points) == 1:
+            return grid, 1
+        scores = [score for rates in self._stacks(grid) for score in self._tried(rates)]
+        return grid.take(int(np.argmax(scores))), len(points)
+
+    def finish(self, rates: Rates) -> tuple[Network, list[dict[str, Any]]]:
+        """Train with the rates chosen until the loss of the rows held out has stopped falling."""
+        head, network = self.head, self._network(1)
+        descent = Descent(network, rates, self.recipe)
+        history: list[dict[str, Any]] = []
+        best, bad, kept = math.inf, 0, None
+        for epoch in range(1, head.n_epochs + 1):
+            loss = self._taught(descent)
+            logits = network.logits(self.held)
+            held = float(losses(logits, self.held_wanted)[0])
+            history += _steps(epoch, loss, held, float(above_chance(logits, self.codes)[0]))
+            better = best == math.inf or (best - held) / (best + 1e-12) >= (
+                head.early_stopping_rel_improv
+            )
+            bad = 0 if better else bad + 1
+            if better:
+                best = held
+                kept = copy.deepcopy(network) if head.restore_best else None
+            if bad > head.tenacity:
+                break
+        return kept or network, history
+
+    def _stacks(self, grid: Rates) -> Iterator[Rates]:
+        """Yield the grid in parts that are trained at once: all together, or one by one."""
+        if self.chance.shared:
+            yield grid
+        else:
+            yield from (grid.take(point) for point in range(len(grid.rate)))
+
+    def _tried(self, rates: Rates) -> np.ndarray:
+        network = self._network(len(rates.rate))
+        descent = Descent(network, rates, self.recipe)
+        for _ in range(self.head.grid_epochs):
+            order = self.chance.epoch(len(self.X))
+            descent.epoch(self.X, self.wanted[:, order], order)
+        return above_chance(network.logits(self.held), self.codes)
+
+    def _taught(self, descent: Descent) -> float:
+        """Go through an epoch and return the mean loss of its batches."""
+        order = self.chance.epoch(len(self.X))
+        wanted = self.wanted[:, order]
+        logits = descent.epoch(self.X, wanted, order)
+        return float(losses(logits, wanted[:, : logits.shape[-1]])[0])
+
+    def _network(self, heads: int) -> Logistic | Layered:
+        first = self.chance.first()
+        if self.head.hidden_dims:
+            return Layered(self.width, self.outputs, self.head.hidden_dims, first)
+        return Logistic(self.width, self.outputs, heads, first)
+
+
+def _steps(epoch: int, train: float, held: float, score: float) -> list[dict[str, Any]]:
+    named = {
+        "loss_per_epoch_train": train,
+        "loss_per_epoch_eval": held,
+        "metric_per_epoch_eval": score,
+    }
+    return [{"epoch": epoch, "metric": name, "value": value} for name, value in named.items()]
+
+
+def _cut(
+    codes: np.ndarray, head: AdamW, rows: Callable[[int], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows that judge and the rows that teach, both in the order they were drawn."""
+    order = rows(len(codes))
+    wanted = math.ceil(head.eval_frac * len(codes))
+    if len(codes) - wanted < 2:
+        raise DataError(
+            f"head adamw: {len(codes)} train rows are too few; {wanted} of them would judge the "
+            f"grid and {len(codes) - wanted} teach."
+        )
+    judge = np.zeros(len(codes), dtype=bool)
+    if head.stratified_eval:
+        shares = np.empty(len(codes))
+        for code in np.unique(codes):
+            own = np.flatnonzero(codes[order] == code)
+            shares[own] = (np.arange(len(own)) + 0.5) / len(own)
+        judge[np.argsort(shares, kind="stable")[:wanted]] = True
+    else:
+        judge[:wanted] = True
+    return order[judge], order[~judge]
+
+
+def _check(head: AdamW) -> None:
+    if head.kind != "classes":
+        raise DefinitionError(f"head adamw answers with classes, not {head.kind}.")
+    if head.mode not in MODES:
+        raise DefinitionError(f'head adamw: mode is "fast" or "exact", not "{head.mode}".')
+    head.hidden_dims = [int(size) for size in head.hidden_dims or ()]
+    if any(size < 1 for size in head.hidden_dims):
+        raise DefinitionError(f"head adamw: hidden_dims are sizes, not {head.hidden_dims}.")
+    for name in ("learning_rate", "beta1", "beta2"):
+        given = getattr(head, name)
+        values = tuple(given) if isinstance(given, Sequence) else (given,)
+        if not values or not all(0 < value < 1 for value in values):
+            raise DefinitionError(f"head adamw: {name} lies between 0 and 1, not {given!r}.")
+        setattr(head, name, values)
+    for name in ("batch_size", "n_epochs", "grid_epochs"):
+        if getattr(head, name) < 1:
+            raise DefinitionError(f"head adamw: {name} is 1 or more, not {getattr(head, name)!r}.")
+    if not 0 < head.eval_frac < 1:
+        raise DefinitionError(f"head adamw: eval_frac is between 0 and 1, not {head.eval_frac!r}.")

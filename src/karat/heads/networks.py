@@ -1,0 +1,180 @@
+"""Small networks with gradients written out: logistic heads side by side, and hidden layers.
+
+Logits have the shape (outputs, heads, rows), targets (outputs, rows). One output tells two classes
+apart. Gradients are those of the summed loss.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+#: makes the first weights of a layer of a size, a row per input
+FirstWeights = Callable[[int, int], np.ndarray]
+#: what batch normalisation adds to a variance, and how fast its running values move
+SMALL, MOMENTUM = np.float32(1e-5), np.float32(0.1)
+
+
+def targets(codes: np.ndarray, classes: int) -> np.ndarray:
+    """Return class codes as the numbers a network should give: 0 and 1, or a row per class."""
+    if classes == 2:
+        return codes.astype(np.float32)[None]
+    return (np.arange(classes)[:, None] == codes).astype(np.float32)
+
+
+def chances(logits: np.ndarray) -> np.ndarray:
+    """Turn logits into probabilities, in place."""
+    if len(logits) == 1:
+        from scipy.special import expit
+
+        return expit(logits, out=logits)
+    logits -= logits.max(axis=0)
+    np.exp(logits, out=logits)
+    logits /= logits.sum(axis=0)
+    return logits
+
+
+def losses(logits: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return the mean cross-entropy of each head.
+
+    >>> losses(np.zeros((1, 1, 3)), np.array([[0.0, 1.0, 1.0]])).round(4).tolist()
+    [0.6931]
+    """
+    rows = logits.shape[-1]
+    right = np.einsum("chn,cn->h", logits, wanted)
+    if len(logits) == 1:
+        # log(1 + exp(z)) that cannot overflow
+        whole = np.maximum(logits[0], 0) + np.log1p(np.exp(-np.abs(logits[0])))
+    else:
+        top = logits.max(axis=0)
+        whole = top + np.log(np.exp(logits - top).sum(axis=0))
+    return np.asarray((whole.sum(axis=-1, dtype=np.float64) - right) / rows)
+
+
+def above_chance(logits: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return each head's score: the MCC, or macro-F1 adjusted for chance; 0 where it is below.
+
+    >>> above_chance(np.array([[[2.0, 1.0, -1.0, 3.0]]]), np.array([1, 1, 0, 0])).round(4).tolist()
+    [0.5774]
+    """
+    given = (logits[0] > 0).astype(int) if len(logits) == 1 else logits.argmax(axis=0)
+    classes = max(2, len(logits))
+    return np.array([_above_chance(codes, answers, classes) for answers in given])
+
+
+def _above_chance(truth: np.ndarray, given: np.ndarray, classes: int) -> float:
+    table = np.bincount(truth * classes + given, minlength=classes**2)
+    if classes == 2:
+        nil, over, under, hits = table.tolist()
+        spread = (nil + over) * (under + hits) * (nil + under) * (over + hits)
+        return max(0.0, (nil * hits - over * under) / math.sqrt(spread)) if spread else 0.0
+    table = table.reshape(classes, classes)
+    sizes = table.sum(axis=0) + table.sum(axis=1)
+    seen = sizes > 0
+    f1 = float(np.mean(2 * table.diagonal()[seen] / sizes[seen]))
+    return max(0.0, (f1 - 1 / classes) / (1 - 1 / classes))
+
+
+class Logistic:
+    """Logistic heads side by side: the rows of one matrix, whose last column is the bias."""
+
+    def __init__(self, width: int, outputs: int, heads: int, first: FirstWeights) -> None:
+        weights = np.zeros((outputs, heads, width + 1), dtype=np.float32)
+        weights[:, :, :-1] = first(width, outputs).T[:, None]
+        self.weights = [weights]
+        self.gradients = [np.empty_like(weights)]
+        self.heads = heads
+
+    def prepare(self, X: np.ndarray) -> np.ndarray:
+        """Return rows as the network wants them: with a column of ones for the bias."""
+        return np.column_stack([X, np.ones(len(X), dtype=np.float32)])
+
+    def logits(self, X: np.ndarray) -> np.ndarray:
+        """Return what it says of rows."""
+        (weights,) = self.weights
+        outputs, heads, width = weights.shape
+        return (weights.reshape(-1, width) @ X.T).reshape(outputs, heads, len(X))
+
+    def learn(self, X: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        """Set the gradients of a batch and return its logits."""
+        logits = self.logits(X)
+        wrong = chances(logits.copy())
+        wrong -= wanted[:, None]
+        np.dot(wrong.reshape(-1, len(X)), X, out=self.gradients[0].reshape(-1, X.shape[1]))
+        return logits
+
+
+class Layered:
+    """One network with hidden layers: linear, batch normalisation, ReLU; then a linear output."""
+
+    heads = 1
+
+    def __init__(self, width: int, outputs: int, hidden: Sequence[int], first: FirstWeights):
+        self.weights: list[np.ndarray] = []
+        self.running: list[list[np.ndarray]] = []
+        for size in hidden:
+            ones, zeros = np.ones(size, dtype=np.float32), np.zeros(size, dtype=np.float32)
+            self.weights += [first(width, size), ones, zeros]
+            self.running.append([zeros.copy(), ones.copy()])
+            width = size
+        self.weights += [first(width, outputs), np.zeros(outputs, dtype=np.float32)]
+        self.gradients = [np.empty_like(part) for part in self.weights]
+
+    def prepare(self, X: np.ndarray) -> np.ndarray:
+        """Return rows as the network wants them."""
+        return np.ascontiguousarray(X)
+
+    def logits(self, X: np.ndarray) -> np.ndarray:
+        """Return what it says of rows, normalised by the running means and variances."""
+        for layer, (mean, variance) in enumerate(self.running):
+            linear, gain, shift = self.weights[3 * layer : 3 * layer + 3]
+            slope = gain / np.sqrt(variance + SMALL)
+            X = np.maximum(X @ (linear * slope) + (shift - mean * slope), 0)
+        return (X @ self.weights[-2] + self.weights[-1]).T[:, None]
+
+    def learn(self, X: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        """Set the gradients of a batch and return its logits."""
+        layers = []
+        for layer in range(len(self.running)):
+            kept = self._forward(layer, X)
+            layers.append((X, *kept))
+            X = kept[-1]
+        logits = (X @ self.weights[-2] + self.weights[-1]).T[:, None]
+        wrong = chances(logits.copy())[:, 0] - wanted
+        np.dot(X.T, wrong.T, out=self.gradients[-2])
+        np.sum(wrong, axis=1, out=self.gradients[-1])
+        back = wrong.T @ self.weights[-2].T
+        for layer in reversed(range(len(layers))):
+            back = self._backward(layer, back, layers[layer])
+        return logits
+
+    def _forward(self, layer: int, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        linear, gain, shift = self.weights[3 * layer : 3 * layer + 3]
+        normal = X @ linear
+        mean = normal.mean(axis=0)
+        normal -= mean
+        variance = np.einsum("ij,ij->j", normal, normal) / np.float32(len(X))
+        running = self.running[layer]
+        running[0] += MOMENTUM * (mean - running[0])
+        running[1] += MOMENTUM * (variance * np.float32(len(X) / (len(X) - 1)) - running[1])
+        scale = 1 / np.sqrt(variance + SMALL)
+        normal *= scale
+        out = normal * gain
+        out += shift
+        return scale, normal, np.maximum(out, 0, out=out)
+
+    def _backward(self, layer: int, back: np.ndarray, kept: tuple[np.ndarray, ...]) -> np.ndarray:
+        X, scale, normal, out = kept
+        linear, gain, _ = self.weights[3 * layer : 3 * layer + 3]
+        to_linear, to_gain, to_shift = self.gradients[3 * layer : 3 * layer + 3]
+        back *= out > 0
+        np.sum(back, axis=0, out=to_shift)
+        np.einsum("ij,ij->j", back, normal, out=to_gain)
+        # through the normalisation: the batch's mean and spread depend on every row
+        back -= to_shift / np.float32(len(X))
+        back -= normal * (to_gain / np.float32(len(X)))
+        back *= gain * scale
+        np.dot(X.T, back, out=to_linear)
+        return back @ linear.T if layer else back

@@ -1,0 +1,98 @@
+"""The random numbers of Ulysses SentEval, drawn anew without PyTorch: seeds, weights, shuffles.
+
+PyTorch's generator for the processor is the Mersenne Twister that NumPy has too, seeded alike; what
+differs is how numbers, weights and orders are made of its words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+#: the seed of everything, unless told otherwise
+MASTER = 9847706
+_TOP = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """The seeds of one repetition; ``draws`` goes on to shuffle the train rows of each fold."""
+
+    undersample: np.random.RandomState
+    cut: int
+    weights: tuple[int, ...]
+    orders: tuple[int, ...]
+    draws: np.random.RandomState
+
+
+def repetitions(repeats: int, folds: int, master: int = MASTER) -> Iterator[Repetition]:
+    """Yield the seeds of each repetition.
+
+    >>> next(repetitions(10, 5)).cut
+    865890962
+    """
+    for seed in np.random.RandomState(master).randint(0, _TOP, size=repeats):
+        draws = np.random.RandomState(seed)
+        undersample, cut = draws.randint(0, _TOP, size=2)
+        weights, orders = draws.randint(0, _TOP, size=(2, folds)).tolist()
+        draws.random_sample()  # there, how long a progress bar waits
+        sampler = np.random.RandomState(undersample)
+        yield Repetition(sampler, int(cut), tuple(weights), tuple(orders), draws)
+
+
+def bootstrap_seed(repeats: int, master: int = MASTER) -> int:
+    """Return the seed of the intervals, drawn after those of the repetitions.
+
+    >>> bootstrap_seed(10)
+    1260762361
+    """
+    draws = np.random.RandomState(master)
+    draws.randint(0, _TOP, size=repeats)
+    return int(draws.randint(0, _TOP))
+
+
+def fold_seeds(fold: int, folds: int, master: int = MASTER) -> tuple[int, int]:
+    """Return the seeds of a fold's weights and of its orders; folds are counted through."""
+    repeat, part = divmod(fold, folds)
+    for number, repetition in enumerate(repetitions(repeat + 1, folds, master)):
+        if number == repeat:
+            return repetition.weights[part], repetition.orders[part]
+    raise AssertionError("there are as many repetitions as were asked for")
+
+
+class Words:
+    """PyTorch's generator for the processor: a stream of words of 32 bits, and what it makes."""
+
+    def __init__(self, seed: int) -> None:
+        self._words = np.random.RandomState(seed & _TOP)
+
+    def take(self, count: int) -> np.ndarray:
+        """Return the next words."""
+        return self._words.randint(0, 2**32, size=count, dtype=np.uint32)
+
+    def weights(self, inputs: int, outputs: int) -> np.ndarray:
+        """Return the first weights of a linear layer, a row per input."""
+        bound = np.float32(math.sqrt(3.0) * (math.sqrt(2.0 / 6.0) / math.sqrt(inputs)))
+        parts = self.take(inputs * outputs) & np.uint32(2**24 - 1)
+        # rounded once, as processors do that multiply and add in one step
+        drawn = (parts * 2.0**-24 * float(2 * bound) - float(bound)).astype(np.float32)
+        return np.ascontiguousarray(drawn.reshape(outputs, inputs).T)
+
+    def order(self, size: int) -> np.ndarray:
+        """Return a shuffled ``range(size)``."""
+        steps = (self.take(max(size - 1, 0)) % np.arange(size, 1, -1, dtype=np.uint32)).tolist()
+        order = list(range(size))
+        for place, step in enumerate(steps):
+            other = place + step
+            order[place], order[other] = order[other], order[place]
+        return np.array(order, dtype=np.intp)
+
+    def epoch(self, size: int) -> np.ndarray:
+        """Return the order of an epoch, and pass over what a data loader draws besides."""
+        self.take(2)  # the seed of its workers
+        order = self.order(size)
+        self.take(max(size - 1, 0))  # an order for the rest, of which there is none
+        return order
