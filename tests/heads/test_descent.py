@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import karat.heads.descent
+import karat.heads.networks
 from karat.heads.compiled import kernels
 from karat.heads.descent import Descent, Rates, Recipe
 from karat.heads.networks import Layered, Logistic, targets
@@ -17,6 +18,7 @@ def drawn(inputs, outputs):
 def loops(request, monkeypatch):
     if request.param == "numpy":
         monkeypatch.setattr(karat.heads.descent, "kernels", lambda: None)
+        monkeypatch.setattr(karat.heads.networks, "kernels", lambda: None)
     elif kernels() is None:
         pytest.skip("numba is not installed")
 
@@ -89,6 +91,7 @@ def test_compiled_loops_give_the_same_weights(classes, hidden, monkeypatch):
     made = []
     for way in (kernels, lambda: None):
         monkeypatch.setattr(karat.heads.descent, "kernels", way)
+        monkeypatch.setattr(karat.heads.networks, "kernels", way)
         if hidden:
             network = Layered(7, outputs, hidden, drawn)
         else:

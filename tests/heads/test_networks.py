@@ -2,7 +2,17 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score, log_loss, matthews_corrcoef
 
+import karat.heads.networks
+from karat.heads.compiled import kernels
 from karat.heads.networks import Layered, Logistic, above_chance, chances, losses, targets
+
+
+@pytest.fixture(autouse=True, params=["numpy", "compiled"])
+def loops(request, monkeypatch):
+    if request.param == "numpy":
+        monkeypatch.setattr(karat.heads.networks, "kernels", lambda: None)
+    elif kernels() is None:
+        pytest.skip("numba is not installed")
 
 
 def drawn(inputs, outputs):

@@ -18,11 +18,13 @@ F = np.float32
 
 
 class Kernels(NamedTuple):
-    """Compiled loops: a whole epoch of one logistic head, clipping, and an AdamW step."""
+    """Compiled loops: an epoch of one logistic head; clipping; a step; a layer there and back."""
 
     epoch: Callable[..., None]
     scales: Callable[..., np.ndarray]
     update: Callable[..., None]
+    normalise: Callable[..., np.ndarray]
+    denormalise: Callable[..., None]
 
 
 @cache
@@ -33,10 +35,11 @@ def kernels() -> Kernels | None:
     from numba import njit
 
     options: dict[str, Any] = {"fastmath": {"reassoc", "contract", "arcp"}, "error_model": "numpy"}
+    loops = (_epoch, _scales, _update, _normalise, _denormalise)
     try:
-        return Kernels(*(njit(cache=True, **options)(loop) for loop in (_epoch, _scales, _update)))
+        return Kernels(*(njit(cache=True, **options)(loop) for loop in loops))
     except RuntimeError:  # there is no place to keep what was compiled
-        return Kernels(*(njit(**options)(loop) for loop in (_epoch, _scales, _update)))
+        return Kernels(*(njit(**options)(loop) for loop in loops))
 
 
 def _scales(gradients, size, clip):
@@ -101,3 +104,50 @@ def _epoch(X, wanted, order, changes, w, moments, memory, clip, logits):
             moments[0, j] = m
             moments[1, j] = v
             w[j] = w[j] * shrink - move * m / (np.sqrt(v) + small)
+
+
+def _normalise(normal, gain, shift, statistics, small):
+    """Normalise columns in place and return what ReLU leaves of them, scaled and shifted.
+
+    ``statistics`` gets their means, their variances and what they were multiplied with.
+    """
+    rows, columns = normal.shape
+    mean, variance, scale = statistics[0], statistics[1], statistics[2]
+    mean[:] = 0
+    variance[:] = 0
+    for i in range(rows):
+        for j in range(columns):
+            mean[j] += normal[i, j]
+    for j in range(columns):
+        mean[j] /= F(rows)
+    for i in range(rows):
+        for j in range(columns):
+            normal[i, j] -= mean[j]
+            variance[j] += normal[i, j] * normal[i, j]
+    for j in range(columns):
+        variance[j] /= F(rows)
+        scale[j] = F(1) / np.sqrt(variance[j] + small)
+    out = np.empty_like(normal)
+    for i in range(rows):
+        for j in range(columns):
+            normal[i, j] *= scale[j]
+            out[i, j] = max(normal[i, j] * gain[j] + shift[j], F(0))
+    return out
+
+
+def _denormalise(back, normal, out, slope, to_gain, to_shift):
+    """Turn slopes after a layer into those before it, in place; ``slope`` is gain times scale."""
+    rows, columns = back.shape
+    to_gain[:] = 0
+    to_shift[:] = 0
+    for i in range(rows):
+        for j in range(columns):
+            if out[i, j] <= 0:
+                back[i, j] = 0
+            to_shift[j] += back[i, j]
+            to_gain[j] += back[i, j] * normal[i, j]
+    per = F(1) / F(rows)
+    for i in range(rows):
+        for j in range(columns):
+            rest = back[i, j] - per * (to_shift[j] + normal[i, j] * to_gain[j])
+            back[i, j] = rest * slope[j]

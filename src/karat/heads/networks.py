@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+
+from karat.heads.compiled import kernels
 
 #: makes the first weights of a layer of a size, a row per input
 FirstWeights = Callable[[int, int], np.ndarray]
@@ -152,29 +155,55 @@ class Layered:
 
     def _forward(self, layer: int, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         linear, gain, shift = self.weights[3 * layer : 3 * layer + 3]
+        made = kernels()
         normal = X @ linear
-        mean = normal.mean(axis=0)
-        normal -= mean
-        variance = np.einsum("ij,ij->j", normal, normal) / np.float32(len(X))
+        statistics = np.empty((3, len(gain)), dtype=normal.dtype)
+        apply = made.normalise if made and normal.dtype == np.float32 else _normalise
+        out = apply(normal, gain, shift, statistics, SMALL)
+        mean, variance, scale = statistics
         running = self.running[layer]
         running[0] += MOMENTUM * (mean - running[0])
         running[1] += MOMENTUM * (variance * np.float32(len(X) / (len(X) - 1)) - running[1])
-        scale = 1 / np.sqrt(variance + SMALL)
-        normal *= scale
-        out = normal * gain
-        out += shift
-        return scale, normal, np.maximum(out, 0, out=out)
+        return gain * scale, normal, out
 
     def _backward(self, layer: int, back: np.ndarray, kept: tuple[np.ndarray, ...]) -> np.ndarray:
-        X, scale, normal, out = kept
-        linear, gain, _ = self.weights[3 * layer : 3 * layer + 3]
+        X, slope, normal, out = kept
         to_linear, to_gain, to_shift = self.gradients[3 * layer : 3 * layer + 3]
-        back *= out > 0
-        np.sum(back, axis=0, out=to_shift)
-        np.einsum("ij,ij->j", back, normal, out=to_gain)
-        # through the normalisation: the batch's mean and spread depend on every row
-        back -= to_shift / np.float32(len(X))
-        back -= normal * (to_gain / np.float32(len(X)))
-        back *= gain * scale
+        made = kernels()
+        apply = made.denormalise if made and back.dtype == np.float32 else _denormalise
+        apply(back, normal, out, slope, to_gain, to_shift)
         np.dot(X.T, back, out=to_linear)
-        return back @ linear.T if layer else back
+        return back @ self.weights[3 * layer].T if layer else back
+
+
+def _normalise(
+    normal: np.ndarray, gain: np.ndarray, shift: np.ndarray, statistics: np.ndarray, small: Any
+) -> np.ndarray:
+    """Normalise columns in place and return what ReLU leaves of them, scaled and shifted."""
+    mean, variance, scale = statistics
+    np.mean(normal, axis=0, out=mean)
+    normal -= mean
+    np.einsum("ij,ij->j", normal, normal, out=variance)
+    variance /= len(normal)
+    np.divide(1, np.sqrt(variance + small), out=scale)
+    normal *= scale
+    out = normal * gain
+    out += shift
+    return np.maximum(out, 0, out=out)
+
+
+def _denormalise(
+    back: np.ndarray,
+    normal: np.ndarray,
+    out: np.ndarray,
+    slope: np.ndarray,
+    to_gain: np.ndarray,
+    to_shift: np.ndarray,
+) -> None:
+    """Turn slopes after a layer into those before it, in place; the batch's mean depends on all."""
+    back *= out > 0
+    np.sum(back, axis=0, out=to_shift)
+    np.einsum("ij,ij->j", back, normal, out=to_gain)
+    back -= to_shift / np.float32(len(back))
+    back -= normal * (to_gain / np.float32(len(back)))
+    back *= slope
