@@ -60,14 +60,17 @@ class AdamW:
     def __post_init__(self) -> None:
         _check(self)
 
-    def fit(self, X: np.ndarray, y: Any) -> AdamW:
-        """Choose the rates on a share of the rows, then train until the loss falls no more."""
+    def fit(self, X: np.ndarray, y: Any, judges: int | None = None) -> AdamW:
+        """Choose the rates on a share of the rows, then train until the loss falls no more.
+
+        ``judges``, where given, are so many of the first rows, and ``eval_frac`` draws none.
+        """
         self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
         if len(self.classes_) < 2:
             raise DataError("head adamw: the train rows have one class; two or more are needed.")
         chance = _Exact(self) if self.mode == "exact" else _Fast(self)
         X = np.asarray(X, dtype=np.float32)
-        held, kept = _cut(codes, self, chance.rows)
+        held, kept = _cut(codes, self, chance.rows, judges)
         self._scale(X[kept])
         course = _Course(self, chance, (self._scaled(X), codes), (kept, held))
         rates, points = course.choose()
@@ -250,18 +253,18 @@ def _steps(epoch: int, train: float, held: float, score: float) -> list[dict[str
 
 
 def _cut(
-    codes: np.ndarray, head: AdamW, rows: Callable[[int], np.ndarray]
+    codes: np.ndarray, head: AdamW, rows: Callable[[int], np.ndarray], judges: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows that judge and the rows that teach, both in the order they were drawn."""
-    order = rows(len(codes))
-    wanted = math.ceil(head.eval_frac * len(codes))
+    order = rows(len(codes)) if judges is None else np.arange(len(codes))
+    wanted = math.ceil(head.eval_frac * len(codes)) if judges is None else judges
     if len(codes) - wanted < 2:
         raise DataError(
             f"head adamw: {len(codes)} train rows are too few; {wanted} of them would judge the "
             f"grid and {len(codes) - wanted} teach."
         )
     judge = np.zeros(len(codes), dtype=bool)
-    if head.stratified_eval:
+    if head.stratified_eval and judges is None:
         shares = np.empty(len(codes))
         for code in np.unique(codes):
             own = np.flatnonzero(codes[order] == code)

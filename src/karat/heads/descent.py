@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from karat.heads.compiled import kernels
+from karat.heads.compiled import BLOCK, kernels
 
 EPSILON = 1e-8
 #: for how many epochs the changes of rates are worked out at once
@@ -88,7 +88,8 @@ class Descent:
         batches = len(order) // size
         order = order[: batches * size]
         changes = self._changes(batches)
-        if kernels() and len(self.weights) == 1 and self.weights[0].shape[:2] == (1, 1):
+        alone = len(self.weights) == 1 and self.weights[0].shape[:2] == (1, 1)
+        if kernels() and alone and size % BLOCK == 0:
             return self._compiled(X, wanted, order, changes)
         return self._stepped(X, wanted, order, changes)
 
