@@ -214,6 +214,7 @@ heads = Registry(
         "karat.heads.classic",
         "karat.heads.transductive",
         "karat.heads.outliers",
+        "karat.heads.adamw",
     ],
 )
 splitters = Registry("splitter", ["karat.splits"])
@@ -238,6 +239,10 @@ readers = Registry(
         "karat.data.records",
         "karat.data.taco",
         "karat.data.tabred",
+        "karat.data.senteval",
+        "karat.data.pieces",
+        "karat.data.tagged",
+        "karat.data.translations",
     ],
 )
 

@@ -23,11 +23,13 @@ class Stub:
     def __init__(self) -> None:
         self.answers: dict[str, list[Answer]] = {}
         self.asked: list[str] = []
+        self.ranges: list[str] = []
         stub = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 stub.asked.append(self.path)
+                stub.ranges.append(self.headers.get("Range", ""))
                 turns = stub.answers.get(self.path) or [stub.status(404)]
                 (turns.pop(0) if len(turns) > 1 else turns[0])(self)
 
@@ -56,6 +58,26 @@ class Stub:
             request.send_header("Content-Length", str(announced or len(content)))
             request.end_headers()
             request.wfile.write(content)
+
+        return answer
+
+    @staticmethod
+    def ranged(content: bytes, upto: int | None = None) -> Answer:
+        """Answer with what a Range asks for; the connection ends before the byte ``upto``."""
+
+        def answer(request: BaseHTTPRequestHandler) -> None:
+            asked = request.headers.get("Range", "")
+            begin = int(asked.removeprefix("bytes=").removesuffix("-")) if asked else 0
+            if begin >= len(content):
+                request.send_error(416)
+                return
+            request.send_response(206 if asked else 200)
+            if asked:
+                told = f"bytes {begin}-{len(content) - 1}/{len(content)}"
+                request.send_header("Content-Range", told)
+            request.send_header("Content-Length", str(len(content) - begin))
+            request.end_headers()
+            request.wfile.write(content[begin:upto])
 
         return answer
 

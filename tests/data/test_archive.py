@@ -146,3 +146,45 @@ def test_a_path_that_stands_twice_counts_last(tmp_path):
             opened.addfile(info, io.BytesIO(content))
     extract(path, "a", tmp_path / "out")
     assert (tmp_path / "out").read_bytes() == b"new"
+
+
+# -- members by pattern, and in an archive of the archive ------------------------------------
+
+
+@pytest.mark.parametrize("name", ["x.zip", "x.tar.gz"])
+@pytest.mark.parametrize("inner", ["faqs.csv", "deep/er/anything.csv", "./faqs.csv"])
+def test_the_only_file_of_a_kind_is_found(tmp_path, name, inner):
+    beside = {"read.me": b"no", "__MACOSX/._faqs.csv": b"no", "deep/.hidden.csv": b"no"}
+    packed = MAKERS[name](tmp_path / name, {**beside, inner: b"yes"})
+    extract(packed, "*.csv", tmp_path / "out" / "data.csv")
+    assert (tmp_path / "out" / "data.csv").read_bytes() == b"yes"
+
+
+def test_several_files_of_a_kind_are_named(tmp_path):
+    packed = make_zip(tmp_path / "x.zip", FILES)
+    with pytest.raises(DataError, match=r'several members "\*.csv": pkg/data/a.csv, pkg/data/deep'):
+        extract(packed, "*.csv", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_file_of_a_kind(tmp_path):
+    packed = make_zip(tmp_path / "x.zip", {"a.txt": b"1"})
+    with pytest.raises(DataError, match=r'has no member "\*.csv"'):
+        extract(packed, "*.csv", tmp_path / "out")
+
+
+def test_a_pattern_finds_no_link(tmp_path):
+    packed = make_zip(tmp_path / "x.zip", {"a.txt": b"1"}, links=("d/link.csv",))
+    with pytest.raises(DataError, match='"d/link.csv" is a link'):
+        extract(packed, "*.csv", tmp_path / "out")
+
+
+def test_a_member_of_an_archive_inside(tmp_path):
+    inner = make_tar(tmp_path / "inner.tar.gz", {"d/a.txt": b"found"})
+    packed = make_zip(tmp_path / "x.zip", {"extra/inner.tar.gz": inner.read_bytes()})
+    out = tmp_path / "out" / "a.txt"
+    extract(packed, "extra/inner.tar.gz!/d/a.txt", out)
+    assert out.read_bytes() == b"found" and list(out.parent.iterdir()) == [out]
+    with pytest.raises(DataError, match='inner.tar.gz has no member "d/b.txt". Did you mean'):
+        extract(packed, "extra/inner.tar.gz!/d/b.txt", tmp_path / "other" / "b.txt")
+    assert list((tmp_path / "other").iterdir()) == []

@@ -98,6 +98,24 @@ SHAPES = {
     "restaurants": (864, 864, 752),
     "dblp_acm": (450, 3613, 2),
     "dblp_acm_search": (149, 1962, "items"),
+    "stsb_complete": (8628, 15487, "numbers"),
+    "stsb_paraphrases": (5156, 9368, 2),
+    "vader_tweets": (4200, 4200, "numbers"),
+    "vader_films": (10605, 10603, "numbers"),
+    "vader_products": (3708, 3697, "numbers"),
+    "vader_editorials": (5190, 5119, "numbers"),
+    "danteshots_stance": (6418, 6359, 3),
+    "dantestocks_emotion": (1979, 1979, 2),
+    "dantestocks_joy": (968, 968, 2),
+    "dantestocks_trust": (1560, 1560, 2),
+    "dantestocks_anticipation": (1152, 1152, 2),
+    "dantestocks_anger": (488, 488, 2),
+    "germeval_offense": (8541, 8541, 2),
+    "arxiv_abstracts": (314, 628, "items"),
+    "arxiv_tags": (1001, 745, "items"),
+    "arxiv_tag_lists": (7261, 745, 2),
+    "bitext_german": (287, 569, "items"),
+    "bitext_portuguese": (252, 502, "items"),
 }
 # columns of the tables, where that is worth knowing
 WIDTHS = {
@@ -136,6 +154,9 @@ GROUPS = {
     "febrl4_search": 5000,
     "fodors_zagats_search": 112,
     "dblp_acm_search": 149,
+    "stsb_paraphrases": 4292,
+    "arxiv_tags": 313,
+    "arxiv_tag_lists": 313,
 }
 # how many rows are of the class that is looked for
 POSITIVE = {
@@ -157,6 +178,12 @@ POSITIVE = {
     "febrl4": ("match", 5000),
     "fodors_zagats": ("match", 112),
     "dblp_acm": ("match", 149),
+    "stsb_paraphrases": ("paraphrase", 2008),
+    "danteshots_stance": ("stance 3", 252),
+    "dantestocks_emotion": ("emotional", 1200),
+    "dantestocks_joy": ("JOY", 531),
+    "germeval_offense": ("OFFENSE", 2890),
+    "arxiv_tag_lists": ("own", 1001),
 }
 # pairs of rows that are one thing
 DUPLICATES = {"febrl1": 500, "febrl2": 1934, "febrl3": 6538, "restaurants": 112}
@@ -188,10 +215,13 @@ BY_HAND = {
     *("taco_diabetes", "taco_porto", "taco_ieee", "taco_nyc"),
     *(n for n in Definitions.load().names("datasets") if n.startswith(("carte_", "tabred_"))),
 }
+#: from public addresses that our tests do not ask (tests/data/test_ulysses.py has small ones)
+ULYSSES = {n for n in Definitions.load().names("datasets") if n.startswith("ulysses_")}
 #: rows that are no data: they come from no file
 MADE_UP = {f"taco_{name}_synthetic" for name in ("diabetes", "porto", "ieee", "nyc")}
-#: weights of a network, read as they are
+#: weights of a network and the tokenizer of another, read as they are
 CHECKPOINT = "tabpfn_v2_regressor"
+TOKENIZER = "minilm_tokenizer"
 
 
 def numbered(definitions: Definitions) -> dict[str, dict]:
@@ -201,7 +231,7 @@ def numbered(definitions: Definitions) -> dict[str, dict]:
 
 
 def test_every_definition_is_tried_here(definitions):
-    here = {*SHAPES, VECTORS, CHECKPOINT, *BY_HAND}
+    here = {*SHAPES, VECTORS, CHECKPOINT, TOKENIZER, *BY_HAND, *ULYSSES}
     assert set(definitions.names("datasets")) == {*here, *SKRUB, *numbered(definitions)}
 
 
@@ -210,7 +240,7 @@ def test_every_definition_says_whose_it_is_and_where(definitions):
         definition = definitions.get("datasets", name)
         assert definition["licence"] and definition["citation"] and definition["title"], name
         sources = [parse_source(source) for source in definition["sources"] or ()]
-        away = {"url"} if name in SKRUB else {"index"}
+        away = {"url"} if name in {*SKRUB, *ULYSSES} else {"index"}
         kinds = {"folder"} if name in BY_HAND else {"folder", *away}
         assert not sources or kinds <= {source.kind for source in sources}, name
 
@@ -412,6 +442,39 @@ def test_the_real_sentences(definitions, fetched):
     assert data.items[first["s1"]] == "A girl is styling her hair."
     assert data.items[first["s2"]] == "A girl is brushing her hair."
     assert data.truth[0] == 2.5
+
+
+@pytest.mark.network
+def test_the_real_parts_of_sentences(definitions, fetched):
+    data = load_dataset("stsb_complete", definitions.get("datasets", "stsb_complete"))
+    assert Counter(data.part) == {"train": 5749 + 1500, "test": 1379}
+    alone = load_dataset("stsb", definitions.get("datasets", "stsb"))
+    assert data.truth[data.part == "test"].tolist() == alone.truth.tolist()
+    data = load_dataset("germeval_offense", definitions.get("datasets", "germeval_offense"))
+    assert Counter(data.part) == {"train": 5009, "test": 3532}
+    data = load_dataset("vader_tweets", definitions.get("datasets", "vader_tweets"))
+    assert data.items[data.questions["text"].iloc[1]] == "Yay. Another good phone interview."
+    assert data.truth[1] == 1.443298969 and np.abs(data.truth).max() <= 4
+
+
+@pytest.mark.network
+def test_the_real_stances(definitions, fetched):
+    data = load_dataset("danteshots_stance", definitions.get("datasets", "danteshots_stance"))
+    assert data.items[data.questions["Content"].iloc[0]].startswith("Tenho duas amigas")
+    assert Counter(data.truth.tolist()) == {"stance 1": 3999, "stance 2": 2167, "stance 3": 252}
+
+
+@pytest.mark.network
+def test_the_real_texts_to_be_found(definitions, fetched):
+    data = load_dataset("bitext_german", definitions.get("datasets", "bitext_german"))
+    pairs = dict(
+        zip(data.items[data.questions["translation"]], data.items[data.truth], strict=True)
+    )
+    assert pairs["Aktuelle Zeitzone"] == "Current time zone"
+    data = load_dataset("arxiv_abstracts", definitions.get("datasets", "arxiv_abstracts"))
+    asked = data.items[data.questions["arxiv_title"].iloc[0]]
+    assert asked == "Joint Embedding of Words and Labels for Text Classification"
+    assert data.items[data.truth[0]].startswith("Word embeddings are effective intermediate")
 
 
 @pytest.mark.network

@@ -219,6 +219,70 @@ def test_only_a_package_can_be_installed():
         fetch_first("toy", [{"package": "karat_test_no_such", "member": "x"}])
 
 
+# -- two addresses of one archive -----------------------------------------------------------
+
+
+def two(stub, first, second) -> list[dict[str, str]]:
+    """Return two sources of the same archive, whose only CSV file is wanted."""
+    places = (("/one/toy.zip", first), ("/uc", second))
+    return [
+        {"url": stub.put(path, *answers), "sha256": sha(ZIP), "member": "*.csv"}
+        for path, answers in places
+    ]
+
+
+def zipped(content: bytes) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as opened:
+        opened.writestr("any/name.csv", content)
+    return packed.getvalue()
+
+
+NUMBERS = b"a,b\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(20_000))
+ZIP = zipped(NUMBERS)
+
+
+def test_the_first_address_is_enough(stub):
+    path, source = fetch_first("toy", two(stub, [stub.ranged(ZIP)], [stub.status(500)]))
+    assert path.read_bytes() == NUMBERS and path.name == "data.csv"
+    assert stub.asked == ["/one/toy.zip"] and str(source) == f"{stub.address}/one/toy.zip, *.csv"
+
+
+@pytest.mark.parametrize("trouble", ["wrong", "gone", "broken", "short", "no zip"])
+def test_the_second_address_is_tried(stub, trouble):
+    answers = {
+        "wrong": stub.body(ZIP[:-1] + b"?"),
+        "gone": stub.status(404),
+        "broken": stub.status(503),
+        "short": stub.ranged(ZIP, 50_000),
+        "no zip": stub.body(b"<html>the file is too large to be checked for viruses</html>"),
+    }
+    path, source = fetch_first("toy", two(stub, [answers[trouble]], [stub.ranged(ZIP)]))
+    assert path.read_bytes() == NUMBERS and source.place.endswith("/uc")
+    assert [Path(file).name for file in files_in(cache_folder())].count("data.csv") == 1
+    assert not list(cache_folder().rglob("*.part"))
+    begun = stub.ranges[-1]
+    assert bool(begun) is (trouble == "short"), "it goes on where the first address ended"
+
+
+def test_what_came_of_a_short_file_is_no_file(stub):
+    cut = [stub.ranged(ZIP, 50_000)]
+    sources = two(stub, cut, [stub.status(404)])
+    with pytest.raises(Unavailable, match="ended before the whole file had come"):
+        fetch_first("toy", sources)
+    assert [Path(file).suffix for file in files_in(cache_folder())] == [".part"]
+    stub.put("/one/toy.zip", stub.ranged(ZIP))
+    assert fetch_first("toy", sources)[0].read_bytes() == NUMBERS
+    assert stub.ranges[-1].startswith("bytes=")
+
+
+def test_wrong_bytes_from_both_addresses_leave_nothing(stub):
+    with pytest.raises(Unavailable) as error:
+        fetch_first("toy", two(stub, [stub.body(b"x")], [stub.body(b"y")]))
+    assert str(error.value).count("was not kept") == 2
+    assert files_in(cache_folder()) == []
+
+
 # -- offline --------------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,6 +50,120 @@ def test_a_short_body_then_a_whole_one(stub, target):
     cut = stub.body(CONTENT[:100], announced=len(CONTENT))
     download(stub.put("/f", cut, stub.body(CONTENT)), target, SHA)
     assert target.read_bytes() == CONTENT
+
+
+# -- broken off and continued -----------------------------------------------------------------
+
+LONG = bytes(range(256)) * 400  # 102,400 bytes
+LONG_SHA = hashlib.sha256(LONG).hexdigest()
+CUT = 70_000
+PART = f".{LONG_SHA[:16]}.part"
+
+
+def kept(target: Path) -> int:
+    """Return how many bytes are kept of a download that broke off."""
+    return (target.parent / PART).stat().st_size
+
+
+def test_a_download_goes_on_where_it_broke_off(stub, target):
+    address = stub.put("/f", stub.ranged(LONG, CUT), stub.ranged(LONG))
+    download(address, target, LONG_SHA)
+    assert target.read_bytes() == LONG and left_over(target) == ["file.csv"]
+    first, second = stub.ranges
+    begin = int(second.removeprefix("bytes=").removesuffix("-"))
+    assert first == "" and CUT - transfer.CHUNK < begin <= CUT
+
+
+def test_a_later_call_goes_on_too(stub, target, monkeypatch):
+    monkeypatch.setattr(transfer, "PATIENCE", replace(transfer.PATIENCE, tries=1))
+    address = stub.put("/f", stub.ranged(LONG, CUT), stub.ranged(LONG))
+    with pytest.raises(DataError, match="ended before the whole file had come"):
+        download(address, target, LONG_SHA)
+    assert not target.exists() and left_over(target) == [PART]
+    come = kept(target)
+    download(address, target, LONG_SHA)
+    assert target.read_bytes() == LONG and left_over(target) == ["file.csv"]
+    assert stub.ranges == ["", f"bytes={come}-"]
+
+
+def test_another_address_goes_on_too(stub, target, monkeypatch):
+    monkeypatch.setattr(transfer, "PATIENCE", replace(transfer.PATIENCE, tries=1))
+    with pytest.raises(DataError):
+        download(stub.put("/one", stub.ranged(LONG, CUT)), target, LONG_SHA)
+    download(stub.put("/two", stub.ranged(LONG)), target.with_name("other"), LONG_SHA)
+    assert target.with_name("other").read_bytes() == LONG
+    assert stub.ranges[1].startswith("bytes=")
+
+
+def test_a_server_that_knows_no_ranges_sends_all_again(stub, target):
+    cut = stub.body(LONG[:CUT], announced=len(LONG))
+    download(stub.put("/f", cut, stub.body(LONG)), target, LONG_SHA)
+    assert target.read_bytes() == LONG and len(stub.asked) == 2
+
+
+def test_a_wrong_beginning_is_thrown_away(stub, target, monkeypatch):
+    monkeypatch.setattr(transfer, "PATIENCE", replace(transfer.PATIENCE, tries=1))
+    with pytest.raises(DataError):
+        download(stub.put("/bad", stub.ranged(bytes(len(LONG)), CUT)), target, LONG_SHA)
+    assert kept(target)
+    download(stub.put("/good", stub.ranged(LONG)), target, LONG_SHA)
+    assert target.read_bytes() == LONG and left_over(target) == ["file.csv"]
+    assert stub.asked == ["/bad", "/good", "/good"] and stub.ranges[2] == ""
+
+
+def test_a_wrong_file_is_asked_for_twice_only_if_it_was_continued(stub, target, monkeypatch):
+    monkeypatch.setattr(transfer, "PATIENCE", replace(transfer.PATIENCE, tries=1))
+    wrong = stub.put("/bad", stub.ranged(bytes(len(LONG)), CUT), stub.ranged(bytes(len(LONG))))
+    with pytest.raises(DataError, match="ended before"):
+        download(wrong, target, LONG_SHA)
+    with pytest.raises(DataError, match="was not kept"):
+        download(wrong, target, LONG_SHA)
+    assert len(stub.asked) == 3 and left_over(target) == []
+
+
+def test_a_beginning_longer_than_the_file_is_thrown_away(stub, target):
+    target.parent.mkdir()
+    (target.parent / PART).write_bytes(LONG + b"more")
+    download(stub.put("/f", stub.ranged(LONG)), target, LONG_SHA)
+    assert target.read_bytes() == LONG and left_over(target) == ["file.csv"]
+    assert stub.ranges == [f"bytes={len(LONG) + 4}-", ""]
+
+
+def test_a_whole_part_is_only_moved(stub, target):
+    target.parent.mkdir()
+    (target.parent / PART).write_bytes(LONG)
+    download(stub.put("/f", stub.ranged(LONG)), target, LONG_SHA)
+    assert target.read_bytes() == LONG and stub.asked == []
+
+
+def test_an_answer_that_begins_elsewhere_is_not_appended(stub, target):
+    def elsewhere(request) -> None:
+        request.headers.replace_header("Range", "bytes=0-")
+        stub.ranged(LONG)(request)
+
+    target.parent.mkdir()
+    (target.parent / PART).write_bytes(LONG[:CUT])
+    download(stub.put("/f", elsewhere), target, LONG_SHA)
+    assert target.read_bytes() == LONG and len(stub.asked) == 1
+
+
+def test_the_part_of_a_process_that_was_killed_is_continued_later(stub, target):
+    target.parent.mkdir()
+    other = target.parent / f".{LONG_SHA[:16]}.123-abc.part"
+    other.write_bytes(LONG[:CUT])
+    with transfer.part_file(target.parent, LONG_SHA) as part:
+        assert not part.exists()  # it may still be at work
+    os.utime(other, (1, 1))
+    download(stub.put("/f", stub.ranged(LONG)), target, LONG_SHA)
+    assert left_over(target) == ["file.csv"] and stub.ranges == [f"bytes={CUT}-"]
+
+
+def test_two_at_once_have_a_part_each(target):
+    target.parent.mkdir()
+    (target.parent / PART).write_bytes(b"begun")
+    with transfer.part_file(target.parent, LONG_SHA) as one:
+        with transfer.part_file(target.parent, LONG_SHA) as other:
+            assert one != other and one.read_bytes() == b"begun" and not other.exists()
 
 
 def test_a_wrong_file_is_not_kept(stub, target):

@@ -19,12 +19,14 @@ NUMBERS = Predictions(predictions=[1.0, 2.0], truth=[1.0, 4.0])
 LABELS = Predictions(["a", "b"], ["a", "a"], answers="classes", truths="classes")
 ALL = [
     *("acc", "balacc", "mean_pce", "max_pce", "precision", "recall", "f1", "f05", "f2"),
-    *("f1_macro", "f1_weighted", "f1_micro", "mcc"),
-    *("auc", "auc_ovr", "auc_ovo", "auc_micro", "pr_auc", "f1_best", "logloss", "brier"),
+    *("f1_macro", "f1_weighted", "f1_micro", "mcc", "above_chance"),
+    *("auc", "auc_ovr", "auc_ovo", "auc_micro", "pr_auc", "f1_best", "acc_best"),
+    *("logloss", "brier"),
     *("mse", "rmse", "mae", "msle", "rmsle", "r2"),
     *("homogeneity", "completeness", "v_measure", "nmi", "ari", "ami"),
     *("fowlkes_mallows", "clustering_accuracy"),
-    *("map", "ndcg@k", "recall@k", "hits@k", "mrr", "mrr@k", "kendall", "spearman", "pearson"),
+    *("map", "map@k", "ndcg@k", "precision@k", "recall@k"),
+    *("hits@k", "mrr", "mrr@k", "kendall", "spearman", "pearson"),
 ]
 LOWER_IS_BETTER = {
     *("mean_pce", "max_pce", "logloss", "brier", "mse", "rmse", "mae", "msle", "rmsle"),

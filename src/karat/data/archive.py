@@ -1,16 +1,22 @@
-"""Take one member out of a wheel, zip or tar archive, and nothing else, without being tricked."""
+"""Take one member out of a wheel, zip or tar archive, and nothing else, without being tricked.
+
+A member is named by its path, by a pattern that fits just one (``*.csv``), or, in an archive that
+lies in the archive, by both paths with ``!/`` between them.
+"""
 
 from __future__ import annotations
 
 import lzma
 import stat
 import tarfile
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
 from typing import IO
 
 from karat.data.sources import is_safe
@@ -18,6 +24,7 @@ from karat.errors import DataError, did_you_mean
 
 LIMIT = 2 * 1024**3
 CHUNK = 1 << 18
+INSIDE = "!/"
 # What the four libraries below raise for a broken or encrypted archive.
 BROKEN = (
     tarfile.TarError,
@@ -91,13 +98,21 @@ def extract(path: Path, member: str, target: Path) -> None:
     Only plain files with paths inside the folder are written; a link, a path that leaves the
     folder, or more than 2 GB is a DataError.
     """
+    outer, inside, inner = member.partition(INSIDE)
+    if inside:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+            between = Path(folder, PurePosixPath(outer).name)
+            extract(path, outer, between)
+            extract(between, inner, target)
+        return
     try:
         with _open(path) as archive:
             wanted = _select(archive.entries(), member, path.name)
             left = LIMIT
             for entry in wanted:
-                inner = entry.name.removeprefix(member)
-                place = target / inner if inner else target
+                below = entry.name.removeprefix(member) if member.endswith("/") else ""
+                place = target / below if below else target
                 place.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(entry) as stream:
                     left -= _copy(stream, place, left)
@@ -108,6 +123,8 @@ def extract(path: Path, member: str, target: Path) -> None:
 def _select(entries: list[Entry], member: str, archive: str) -> list[Entry]:
     if member.endswith("/"):
         wanted = [entry for entry in entries if entry.name.startswith(member)]
+    elif is_pattern(member):
+        wanted = _only(entries, member, archive)
     else:
         # An archive may hold a path twice; as everywhere, the last one counts.
         wanted = [entry for entry in entries if entry.name == member][-1:]
@@ -122,6 +139,29 @@ def _select(entries: list[Entry], member: str, archive: str) -> list[Entry]:
     if sum(entry.size for entry in wanted) > LIMIT:
         raise DataError(f"{archive}: {member} is larger than {LIMIT} bytes, which is the limit")
     return wanted
+
+
+def is_pattern(member: str) -> bool:
+    """Return whether a member is named by what its path looks like.
+
+    >>> is_pattern("data/*.csv"), is_pattern("data/a.csv")
+    (True, False)
+    """
+    return "*" in member
+
+
+def _only(entries: list[Entry], pattern: str, archive: str) -> list[Entry]:
+    """Return the one entry that fits a pattern; what a system hides beside files is not meant."""
+    fitting = [
+        entry
+        for entry in entries
+        if fnmatchcase(entry.name, pattern)
+        and not any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(entry.name).parts)
+    ]
+    if len({entry.name for entry in fitting}) > 1:
+        names = ", ".join(sorted({entry.name for entry in fitting})[:5])
+        raise DataError(f'{archive} has several members "{pattern}": {names}; name one of them.')
+    return fitting[-1:]
 
 
 def _copy(stream: IO[bytes], place: Path, limit: int) -> int:

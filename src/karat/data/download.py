@@ -116,7 +116,7 @@ def _place(source: Source) -> Path:
     archive = _archive(source)
     if not source.member:
         return archive
-    last = _not_about(PurePosixPath(source.member).name)
+    last = _not_about(PurePosixPath(source.member).name.replace("*", "data"))
     key = hashlib.sha256(source.member.encode()).hexdigest()[:8]
     return archive.parent / f"{last}-{key}" / last
 

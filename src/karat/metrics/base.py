@@ -83,16 +83,38 @@ def metric(
     return add
 
 
+#: what MTEB calls metrics of ours; ``"ndcg_at_10"`` is ``"ndcg@10"`` there, and so are others
+MTEB = {
+    "accuracy": "acc",
+    "ap": "pr_auc",
+    "cosine_spearman": "spearman",
+    "cosine_pearson": "pearson",
+    "cosine_ap": "pr_auc",
+    "cosine_f1": "f1_best",
+    "cosine_accuracy": "acc_best",
+    "max_ap": "pr_auc",
+    "max_f1": "f1_best",
+    "max_accuracy": "acc_best",
+}
+
+
 def get_metric(name: str) -> Metric:
     """Return the metric of this name; ``"ndcg@10"`` is the family ``"ndcg@k"`` with k = 10.
 
+    Names of MTEB are known too.
+
     >>> get_metric("hits@3").name
     'hits@3'
+    >>> get_metric("ndcg_at_10").about == get_metric("ndcg@10").about
+    True
     >>> get_metric("hits@0")
     Traceback (most recent call last):
     ...
     karat.errors.DefinitionError: metric "hits@0": k must be 1, 2, 3, …, as in "hits@10".
     """
+    ours = MTEB.get(name) or re.sub("_at_([0-9]+)$", r"@\1", name)
+    if ours != name and name not in registry.metrics:
+        return replace(get_metric(ours), name=name)
     stem, _, cut = name.partition("@")
     family = f"{stem}@k"
     if ":" in name or (name in registry.metrics and name != family):

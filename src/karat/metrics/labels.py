@@ -112,6 +112,22 @@ def mcc(predictions: Predictions) -> float:
     return _clipped(together / np.sqrt(spreads[0] * spreads[1]), -1.0)
 
 
+@metric("above_chance", needs=("classes",))
+def above_chance(predictions: Predictions) -> float:
+    """How far above chance, from 0 to 1: MCC of two classes, macro-F1 of more.
+
+    Of C classes the F1 is (F1 - 1/C) / (1 - 1/C), since guessing among equally frequent ones earns
+    1/C. What is below chance counts 0, so that the mean over folds cannot show it: look at
+    ``mcc`` or ``f1_macro`` too.
+    """
+    classes = len(class_names(predictions))
+    if classes == 2:
+        return max(0.0, mcc(predictions))
+    if classes < 2:
+        raise Undefined("there is only one class.")
+    return max(0.0, (f1_macro(predictions) - 1 / classes) / (1 - 1 / classes))
+
+
 @dataclass(frozen=True)
 class _Counts:
     """Per class: how often it was answered rightly, answered at all, and true."""
@@ -233,6 +249,15 @@ def f1_best(predictions: Predictions) -> float:
     """F1 of the second class at the threshold that suits it best: an upper bound."""
     gained, taken = _levels(predictions)
     return float((2 * np.cumsum(gained) / (np.cumsum(taken) + gained.sum())).max())
+
+
+@metric("acc_best", needs=("binary", "probabilities"), weighted=True)
+def acc_best(predictions: Predictions) -> float:
+    """Accuracy at the threshold that suits it best: an upper bound."""
+    gained, taken = _levels(predictions)
+    # with k levels taken, right are the positive rows in them and the negative ones behind them
+    lost = np.concatenate([[0.0], np.cumsum(2 * gained - taken)])
+    return float((lost.max() + (taken - gained).sum()) / taken.sum())
 
 
 @metric("logloss", higher_is_better=False, range=(0.0, np.inf), needs=("probabilities",))

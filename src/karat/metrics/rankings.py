@@ -30,6 +30,18 @@ def mean_average_precision(predictions: Predictions) -> float:
     return lists.mean(lists.sum(found) / np.maximum(lists.sum(lists.relevant), 1))
 
 
+@metric("map@k")
+def mean_average_precision_at(predictions: Predictions, k: int) -> float:
+    """Mean over lists of the precision at each relevant item among k, over all relevant ones."""
+    if predictions.rank is not None:
+        group, place, number = _answers(predictions)
+        return _mean_over(group, np.where(place <= k, number / place, 0.0))
+    lists = _lists(predictions)
+    seen = lists.relevant & (lists.place <= k)
+    found = np.where(seen, lists.found() / lists.place, 0.0)
+    return lists.mean(lists.sum(found) / np.maximum(lists.sum(lists.relevant), 1))
+
+
 @metric("ndcg@k")
 def ndcg(predictions: Predictions, k: int) -> float:
     """Discounted gain of the first k items over the best possible, mean over lists.
@@ -63,6 +75,16 @@ def recall_at(predictions: Predictions, k: int) -> float:
     lists = _lists(predictions)
     first = lists.sum(lists.relevant & (lists.place <= k))
     return lists.mean(first / np.maximum(lists.sum(lists.relevant), 1))
+
+
+@metric("precision@k")
+def precision_at(predictions: Predictions, k: int) -> float:
+    """Share of relevant items among the first k of a list, mean over lists; a short list lacks."""
+    if predictions.rank is not None:
+        group, place, _ = _answers(predictions)
+        return float(np.mean(np.bincount(group, place <= k) / k))
+    lists = _lists(predictions)
+    return lists.mean(lists.sum(lists.relevant & (lists.place <= k)) / k)
 
 
 # -- ranks of true items --------------------------------------------------------------------

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from karat.data.load import DataSpec
+from karat.data.pieces import read_pieces
+from karat.dataset import Dataset
+from karat.errors import DataError, DefinitionError
+
+FILES = {
+    "one.csv": "id,text,score,joy,grief\na,first,0.5,1,0\nb,second,4.5,0,1\nc,third,3,1,1\n",
+    "two.csv": "id,text,score,joy,grief\nd,fourth,5,0,0\ne,fifth,1,0,1\n",
+    "marks.csv": "id,mark\nc,x\na,y\nb,\nz,x\n",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def read(path: Path, **told) -> Dataset:
+    options = told.pop("options", {})
+    return read_pieces(path, DataSpec(name="mine", fields=("text",), options=options, **told))
+
+
+def texts(data: Dataset) -> list[str]:
+    return data.items[data.questions["text"]].tolist()
+
+
+# -- files ----------------------------------------------------------------------------------
+
+
+def test_a_plain_file(folder):
+    data = read(folder / "one.csv", target="score", kind="numbers")
+    assert texts(data) == ["first", "second", "third"] and data.truth.tolist() == [0.5, 4.5, 3.0]
+
+
+def test_the_files_of_two_parts(folder):
+    options = {"train": "one.csv", "test": "two.csv"}
+    data = read(folder, target="score", kind="numbers", options=options)
+    assert data.part.tolist() == ["train"] * 3 + ["test"] * 2 and texts(data)[3] == "fourth"
+
+
+def test_several_files_are_one_part(folder):
+    options = {"train": ["one.csv", "two.csv"], "test": "two.csv"}
+    data = read(folder, target="score", kind="numbers", options=options)
+    assert Counter(data.part) == {"train": 5, "test": 2}
+
+
+def test_answers_of_another_file(folder):
+    options = {"file": "one.csv", "answers": "marks.csv", "key": "id", "unanswered": "drop"}
+    data = read(folder, target="mark", kind="classes", options=options)
+    assert dict(zip(texts(data), data.truth, strict=True)) == {"first": "y", "third": "x"}
+
+
+def test_a_row_without_a_match_is_told(folder):
+    options = {"file": "two.csv", "answers": "marks.csv", "key": "id"}
+    with pytest.raises(DataError, match='marks.csv has no row for the id "d"'):
+        read(folder, target="mark", options=options)
+
+
+def test_a_key_that_stands_twice_is_told(folder):
+    (folder / "marks.csv").write_text("id,mark\na,x\na,y\nb,x\nc,x\n")
+    options = {"file": "one.csv", "answers": "marks.csv", "key": "id"}
+    with pytest.raises(DataError, match='marks.csv: the id "a" stands twice'):
+        read(folder, target="mark", options=options)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({}, 'by the options "train" and "test", or the only one by "file"'),
+        ({"train": "one.csv"}, 'by the options "train" and "test"'),
+        ({"file": "on.csv"}, 'has no file "on.csv". Did you mean "one.csv"'),
+        ({"file": "one.csv", "answers": "marks.csv"}, 'by which column: the option "key"'),
+        ({"file": "one.csv", "answers": "marks.csv", "key": "ID"}, '"ID" is not a column'),
+        ({"files": "one.csv"}, 'no option "files"'),
+    ],
+)
+def test_what_a_folder_lacks(folder, options, complaint):
+    with pytest.raises((DataError, DefinitionError), match=complaint):
+        read(folder, target="score", options=options)
+
+
+def test_options_of_a_folder_are_not_for_a_file(folder):
+    with pytest.raises(DefinitionError, match='"train" is for a folder of several files'):
+        read(folder / "one.csv", target="score", options={"train": "one.csv"})
+
+
+def test_the_columns_must_be_named(folder):
+    with pytest.raises(DefinitionError, match="say which columns are asked about"):
+        read_pieces(folder / "one.csv", DataSpec(name="mine", target="score"))
+
+
+# -- answers --------------------------------------------------------------------------------
+
+
+def test_numbers_become_classes_and_those_between_are_left_out(folder):
+    options = {"classes": {"low": [0, 1], "high": [4.5, 5]}, "train": "one.csv", "test": "two.csv"}
+    data = read(folder, target="score", options=options)
+    assert texts(data) == ["first", "second", "fourth", "fifth"]
+    assert data.truth.tolist() == ["low", "high", "high", "low"]
+    assert data.classes == ("low", "high") and data.part[-1] == "test"
+
+
+def test_limits_must_not_meet(folder):
+    with pytest.raises(DefinitionError, match='limits of "high" meet those of another'):
+        read(
+            folder / "one.csv",
+            target="score",
+            options={"classes": {"low": [0, 4.5], "high": [4.5, 5]}},
+        )
+    for limits in ([1], [2, 1], 3):
+        with pytest.raises(DefinitionError, match='the class "low" needs limits'):
+            read(folder / "one.csv", target="score", options={"classes": {"low": limits}})
+
+
+def test_the_column_that_alone_holds_one(folder):
+    data = read(folder / "one.csv", options={"one_of": ["joy", "grief"]})
+    assert texts(data) == ["first", "second"] and data.truth.tolist() == ["joy", "grief"]
+    assert data.classes == ("joy", "grief")
+    data = read(folder / "one.csv", options={"one_of": {"grief": "sad", "joy": "glad"}})
+    assert data.classes == ("sad", "glad") and data.truth.tolist() == ["glad", "sad"]
+
+
+def test_answers_that_are_kept_in_their_order(folder):
+    data = read(folder / "one.csv", target="score", options={"keep": ["4.5", "0.5"]})
+    assert data.truth.tolist() == ["0.5", "4.5"] and data.classes == ("4.5", "0.5")
+    data = read(folder / "one.csv", target="score", options={"keep": {"0.5": "bad", "3": "fair"}})
+    assert data.truth.tolist() == ["bad", "fair"] and data.classes == ("bad", "fair")
+
+
+def test_nothing_left_is_told(folder):
+    with pytest.raises(DataError, match="no row is left"):
+        read(folder / "one.csv", target="score", options={"keep": ["seven"]})
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"keep": "0.5"}, '"keep" is a list, or a mapping'),
+        ({"classes": ["low"]}, '"classes" is a mapping'),
+        ({"keep": ["1"], "one_of": ["joy"]}, "keep and one_of exclude each other"),
+    ],
+)
+def test_what_answers_cannot_be(folder, options, complaint):
+    with pytest.raises(DefinitionError, match=complaint):
+        read(folder / "one.csv", target="score", options=options)
+
+
+def test_questions_that_share_a_text_stay_together(tmp_path):
+    (tmp_path / "pairs.csv").write_text("a,b,y\nx,y,1\nu,v,2\ny,z,3\n")
+    spec = DataSpec(
+        name="mine", fields=("a", "b"), target="y", kind="numbers", options={"together": True}
+    )
+    assert read_pieces(tmp_path / "pairs.csv", spec).group.tolist() == [0, 1, 0]

@@ -1,0 +1,275 @@
+"""The reader of CSV files in the form of Ulysses SentEval: labels of any kind, clear complaints."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import karat
+from karat.data.load import DataSpec
+from karat.data.senteval import read_senteval
+from karat.dataset import Dataset
+from karat.errors import DataError, DefinitionError
+
+SINGLE = ",text,label\n0,good,1\n1,bad,0\n2,fine,1\n"
+PAIRS = ",a,b,label\n0,one,eins,1\n1,two,drei,0\n2,one,zwei,0\n"
+EXAM = (
+    ',question,options,label\n0,"1 + 1?","two [SEP] three [SEP] ten",0\n'
+    '7,"2 + 1?","two [SEP] three [SEP] ten",1\n9,"5 + 5?","two [SEP] three [SEP] ten",2\n'
+)
+
+
+@pytest.fixture
+def read(tmp_path):
+    def reading(text: str, name: str = "file.csv", **told) -> Dataset:
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return read_senteval(path, DataSpec(name="mine", **told))
+
+    return reading
+
+
+def texts(data: Dataset, field: str) -> list[str]:
+    return data.items[data.questions[field]].tolist()
+
+
+# -- the form -------------------------------------------------------------------------------
+
+
+def test_one_text(read):
+    data = read(SINGLE)
+    assert (data.modality, data.kind, data.fields) == ("text", "classes", ["text"])
+    assert texts(data, "text") == ["good", "bad", "fine"]
+    assert data.truth.tolist() == [1, 0, 1] and data.classes == (0, 1)
+
+
+def test_two_texts(read):
+    data = read(PAIRS)
+    assert data.fields == ["a", "b"] and len(data.items) == 5
+    assert texts(data, "a") == ["one", "two", "one"] and texts(data, "b")[1] == "drei"
+
+
+def test_columns_after_the_second_text_are_no_part(read):
+    data = read("id,a,b,source,label\n5,x,y,web,1\n6,u,v,web,0\n")
+    assert data.fields == ["a", "b"] and len(data.items) == 4
+
+
+def test_other_columns_can_be_named(read):
+    data = read("place,a,b,label\nweb,x,y,1\nbook,u,v,0\n", fields=("b",), target="place")
+    assert texts(data, "b") == ["y", "v"] and data.classes == ("book", "web")
+
+
+def test_a_file_without_index(read):
+    data = read("text,label\ngood,1\nbad,0\n", options={"index": False})
+    assert texts(data, "text") == ["good", "bad"]
+
+
+def test_an_index_of_words_must_be_told(read):
+    content = "name,text,label\nfirst,good,1\nsecond,bad,0\n"
+    with pytest.raises(DataError, match='"name", is no index: it holds "first".*index: false'):
+        read(content)
+    assert texts(read(content, options={"index": True}), "text") == ["good", "bad"]
+    assert read(content, options={"index": False}).fields == ["name", "text"]
+
+
+def test_texts_stay_as_they_are_written(read):
+    data = read(',text,label\n0,NA,1\n1,007,0\n2," a, b ",1\n3,null,0\n')
+    assert texts(data, "text") == ["NA", "007", " a, b ", "null"]
+
+
+def test_train_and_test_files(tmp_path):
+    for name, text in (("a.csv", SINGLE), ("b.csv", ",text,label\n0,new,1\n")):
+        (tmp_path / name).write_text(text)
+    files = {"train": tmp_path / "a.csv", "test": tmp_path / "b.csv"}
+    data = read_senteval(files, DataSpec(name="mine"))
+    assert Counter(data.part) == {"train": 3, "test": 1} and data.truth.tolist() == [1, 0, 1, 1]
+
+
+def test_a_group_stays_beside_the_texts(read):
+    data = read(",who,text,label\n0,x,a,1\n1,y,b,0\n", group="who")
+    assert data.group.tolist() == ["x", "y"] and data.fields == ["text"]
+
+
+# -- labels ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "classes"),
+    [
+        (["2", "10", "1"], (1, 2, 10)),
+        (["1.0", "0.0", "1.0"], (0.0, 1.0)),
+        (["-1", "1", "0"], (-1, 0, 1)),
+        (["5", "7", "5"], (5, 7)),
+        (["02", "10", "1"], ("1", "02", "10")),
+        (["yes", "no", "yes"], ("no", "yes")),
+        (["NA", "None", "x"], ("NA", "None", "x")),
+        (["10", "9", "ten"], ("10", "9", "ten")),
+        (["True", "False", "True"], ("False", "True")),
+    ],
+)
+def test_labels_of_any_kind(read, written, classes):
+    rows = "".join(f"{i},text {i},{label}\n" for i, label in enumerate(written))
+    data = read(f",text,label\n{rows}")
+    assert data.classes == classes
+    assert [str(label) for label in data.truth] == written
+
+
+def test_codes_stay_codes_beyond_nine(read):
+    rows = "".join(f"{i},text {i},{i % 12}\n" for i in range(24))
+    data = read(f",text,label\n{rows}")
+    assert data.classes == tuple(range(12))
+    assert np.unique(data.truth, return_inverse=True)[1].tolist() == data.truth.tolist()
+
+
+def test_labels_can_be_named_anew(read):
+    data = read(SINGLE, options={"labels": {"1": "good", "0": "bad"}})
+    assert data.classes == ("good", "bad") and data.truth.tolist() == ["good", "bad", "good"]
+
+
+# -- answers to choose from -----------------------------------------------------------------
+
+
+def test_options_become_fields(read):
+    data = read(EXAM, options={"options": " [SEP] "})
+    assert data.fields == ["question", "option_1", "option_2", "option_3"]
+    assert texts(data, "question") == ["1 + 1?", "2 + 1?", "5 + 5?"]
+    assert texts(data, "option_3") == ["ten"] * 3
+    assert len(data.items) == 6 and data.classes == (0, 1, 2)
+
+
+def test_options_of_unequal_number_are_told(read):
+    wrong = EXAM.replace('"two [SEP] three [SEP] ten",2', '"two [SEP] three",2')
+    with pytest.raises(DataError, match=r'row 2: "options" has 2 options, row 0 has 3; every row'):
+        read(wrong, options={"options": " [SEP] "})
+
+
+def test_an_empty_option_is_told(read):
+    wrong = EXAM.replace('"two [SEP] three [SEP] ten",1', '"two [SEP]  [SEP] ten",1')
+    with pytest.raises(DataError, match='row 1: an option in "options" is empty'):
+        read(wrong, options={"options": " [SEP] "})
+
+
+def test_a_separator_that_is_not_there(read):
+    with pytest.raises(DataError, match='no row has " / " in "options"'):
+        read(EXAM, options={"options": " / "})
+    with pytest.raises(DataError, match="there must be a second text"):
+        read(SINGLE, options={"options": " [SEP] "})
+    with pytest.raises(DataError, match="there must be a second text"):
+        read(EXAM, options={"options": ""})
+
+
+# -- what can be wrong ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("", r"file.csv is empty\."),
+        (",text,label\n", r"file.csv has a header and no rows\."),
+        ("text,label\ngood,1\n", r"has 2 columns \(text, label\); the form is an index.*index: fa"),
+        ("label\n1\n0\n", r"has 1 columns \(label\)"),
+        (",text,label\n0,a,1\n1,b,1\n", 'every row has the label "1"; there is nothing to tell'),
+        (",text,label\n0,a,1\n1,,0\n", r'row 1: "text" is empty, as in 1 of 2 rows.*empty: drop'),
+        (",text,label\n0,a,1\n1,  ,0\n", 'row 1: "text" is empty'),
+        (",a,b,label\n0,x,,1\n1,,y,0\n", 'row 0: "b" is empty, as in 2 of 2 rows'),
+        (",text,label\n0,a,1\n1,b,\n", r'row 1: "label" is empty.*unanswered: drop'),
+        (",text,text,label\n0,a,b,1\n", 'the column "text" stands twice'),
+        (",text,label\n0,a,1\n1,b,0,5\n", "line 3"),
+    ],
+)
+def test_one_clear_message(read, content, complaint):
+    with pytest.raises(DataError, match=complaint) as error:
+        read(content)
+    assert "file.csv" in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_column_that_is_not_there_is_named_with_the_nearest(read):
+    with pytest.raises(DataError, match='"txt" is not a column. Did you mean "text"'):
+        read(SINGLE, fields=("txt",))
+    with pytest.raises(DataError, match='"labels" is not a column. Did you mean "label"'):
+        read(SINGLE, target="labels")
+    with pytest.raises(DataError, match='"who" is not a column'):
+        read(SINGLE, group="who")
+
+
+def test_missing_cells_of_other_formats(tmp_path):
+    rows = [{"i": 0, "text": None, "label": "x"}, {"i": 1, "text": "a", "label": "y"}]
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps(rows))
+    with pytest.raises(DataError, match='row 0: "text" is empty'):
+        read_senteval(path, DataSpec(name="mine"))
+    rows[0]["text"], rows[1]["label"] = "b", None
+    path.write_text(json.dumps([*rows, {"i": 2, "text": "c", "label": "y"}]))
+    with pytest.raises(DataError, match='row 1: "label" is empty'):
+        read_senteval(path, DataSpec(name="mine"))
+
+
+def test_rows_that_lack_something_can_be_left_out(read):
+    content = ",text,label\n0,a,1\n1,,0\n2,b,\n3,c,0\n"
+    data = read(content, options={"empty": "drop", "unanswered": "drop"})
+    assert texts(data, "text") == ["a", "c"] and data.truth.tolist() == [1, 0]
+    with pytest.raises(DataError, match="no row has both its texts and a label"):
+        read(",text,label\n0,,1\n1,,0\n", options={"empty": "drop"})
+
+
+@pytest.mark.parametrize("option", ["empty", "unanswered"])
+def test_an_option_that_says_nothing(read, option):
+    with pytest.raises(DefinitionError, match=f'"{option}" is "refuse" or "drop", not "maybe"'):
+        read(SINGLE, options={option: "maybe"})
+
+
+def test_the_index_is_true_or_false(read):
+    with pytest.raises(DefinitionError, match='"index" is true or false'):
+        read(SINGLE, options={"index": "no"})
+
+
+# -- texts that questions share -------------------------------------------------------------
+
+
+def test_questions_that_share_a_text_stay_together(read):
+    data = read(PAIRS, options={"together": True})
+    assert data.group.tolist() == [0, 1, 0]
+    with pytest.raises(DefinitionError, match='"group" or the option "together"'):
+        read(PAIRS, options={"together": True}, group="a")
+
+
+# -- a task of one's own --------------------------------------------------------------------
+
+YAML = """\
+tasks:
+  my-task:
+    extends: senteval
+    dataset: {path: mine.csv, reader: senteval}
+suites:
+  my-suite: {tasks: [my-task]}
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """Return the six lines beside a file of 800 texts, whose label is their first word."""
+    kinds = ["good", "poor"] * 400
+    rows = [f"{i},{kind} day {i % 7} and {i},{kind}" for i, kind in enumerate(kinds)]
+    (tmp_path / "mine.csv").write_text("\n".join([",text,label", *rows, ""]))
+    (tmp_path / "mine.yaml").write_text(YAML)
+    return tmp_path / "mine.yaml"
+
+
+def test_a_task_of_ones_own_takes_six_lines(own, tmp_path):
+    assert len(YAML.splitlines()) == 6
+    suite = karat.suite("my-suite", define=own)
+    (run,) = karat.evaluate("tfidf", suite, folds=[0, 1], output=tmp_path / "results")
+    results = run.results()
+    assert results["metric"].unique().tolist() == ["above_chance"]
+    assert results["result"].tolist() == [1.0, 1.0], "the label is a word of the text"
+
+
+def test_what_is_wrong_with_it_is_told_with_file_and_line(own):
+    (own.parent / "mine.csv").write_text(",text,label\n0,a,1\n1,b,1\n")
+    (task,) = karat.suite("my-suite", define=own)
+    with pytest.raises(DataError, match=r"mine.yaml:\d+: .*every row has the label"):
+        task.dataset()
