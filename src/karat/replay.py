@@ -7,7 +7,7 @@ differs is how numbers, weights and orders are made of its words.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +52,22 @@ def bootstrap_seed(repeats: int, master: int = MASTER) -> int:
     draws = np.random.RandomState(master)
     draws.randint(0, _TOP, size=repeats)
     return int(draws.randint(0, _TOP))
+
+
+def interval_seeds(names: Iterable[str], seed: int) -> dict[str, int]:
+    """Return a seed for the interval of each of these, whatever order they come in.
+
+    >>> interval_seeds(["b", "a"], 1260762361) == interval_seeds(["a", "b"], 1260762361)
+    True
+    """
+    ordered = sorted(names)
+    drawn = np.random.RandomState(seed).randint(0, _TOP, size=len(ordered))
+    return dict(zip(ordered, drawn.tolist(), strict=True))
+
+
+def resamples(size: int, times: int, seed: int) -> np.ndarray:
+    """Return which of ``size`` values are drawn, with replacement, in each of some resamples."""
+    return np.random.RandomState(seed).randint(0, size, size=(times, size), dtype=np.int32)
 
 
 def fold_seeds(fold: int, folds: int, master: int = MASTER) -> tuple[int, int]:

@@ -125,7 +125,7 @@ def test_a_local_file_goes_first(definitions, tmp_path, monkeypatch, below):
 
 def test_without_file_or_network_it_is_told_what_to_do(definitions, monkeypatch):
     monkeypatch.setenv("KARAT_OFFLINE", "1")
-    with pytest.raises(Unavailable, match=r"Put the file at \$KARAT_DATA/faqs.csv, or put"):
+    with pytest.raises(Unavailable, match=r"put it at \$KARAT_DATA/faqs.csv, or"):
         load_dataset("ulysses_G3", definitions.get("datasets", "ulysses_G3"))
 
 

@@ -46,6 +46,11 @@ def runs(tmp_path_factory) -> list[karat.Run]:
     return karat.evaluate(["rows-tfidf", "dummy"], tasks, output=output)
 
 
+@pytest.fixture(scope="module")
+def tables(runs) -> dict[str, pd.DataFrame]:
+    return dict(taco_tables(runs))
+
+
 def read(path: Path) -> list[list[str]]:
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.reader(file))
@@ -69,8 +74,7 @@ def test_files_and_columns(runs, tmp_path):
     assert {line[5] for line in read(written[4])[1:]} == {"RMSE", "r2"}
 
 
-def test_one_line_per_view_model_and_metric(runs):
-    tables = dict(taco_tables(runs))
+def test_one_line_per_view_model_and_metric(tables):
     frame = tables["metrics_halves_classification.csv"]
     assert not frame.duplicated(list(TACO[:-1])).any()
     assert len(frame) == 2 * 3 * (1 + 5)
@@ -85,8 +89,8 @@ def test_one_line_per_view_model_and_metric(runs):
     ]
 
 
-def test_values_are_means_over_folds_and_draws(runs):
-    frame = dict(taco_tables(runs))["metrics_line_regression.csv"]
+def test_values_are_means_over_folds_and_draws(runs, tables):
+    frame = tables["metrics_line_regression.csv"]
     scores = pd.concat([run.scores() for run in runs])
     scores = scores[(scores["task"] == "line-task") & (scores["metric"] == "rmse")]
     for model in ("rows-tfidf", "dummy"):
@@ -98,8 +102,8 @@ def test_values_are_means_over_folds_and_draws(runs):
 
 
 @pytest.mark.parametrize(("data", "labels"), [("halves", ["no, <b>", "yes"]), ("thirds", "abc")])
-def test_confusion_counts_are_those_of_scikit_learn(runs, data, labels):
-    frame = dict(taco_tables(runs))[f"confusion_{data}_classification.csv"]
+def test_confusion_counts_are_those_of_scikit_learn(runs, tables, data, labels):
+    frame = tables[f"confusion_{data}_classification.csv"]
     assert (frame["count"] > 0).all()
     for run in runs:
         for corruption, severity, names in [
@@ -118,8 +122,7 @@ def test_confusion_counts_are_those_of_scikit_learn(runs, data, labels):
             assert wanted.sum() == 60 * len(names)
 
 
-def test_the_files_read_back_as_they_were(runs, tmp_path):
-    tables = dict(taco_tables(runs))
+def test_the_files_read_back_as_they_were(runs, tables, tmp_path):
     for path in export(runs, "taco", tmp_path):
         table = tables[path.name]
         found = pd.read_csv(path, dtype=str, keep_default_na=False)

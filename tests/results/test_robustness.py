@@ -408,3 +408,11 @@ def test_runs_and_their_folders_tell_the_same(two_classes, tmp_path, clean_regis
     each = robustness(runs, by_corruption=True).set_index(["corruption", "model"])
     wanted = seen.groupby("model")["value"].mean()
     assert each.loc["sign_flip", "corrupted"].to_dict() == pytest.approx(wanted.to_dict())
+
+
+def test_a_model_that_declined_does_not_spoil_the_others(two_classes, tmp_path):
+    task = two_classes(corruptions={"noise_gaussian": [0.5]})
+    karat.evaluate(["logreg", "linreg"], task, output=tmp_path)
+    alone = [run for run in karat.open_runs([tmp_path]) if run.model == "logreg"]
+    pd.testing.assert_frame_equal(robustness(tmp_path), robustness(alone))
+    pd.testing.assert_frame_equal(curves(tmp_path), curves(alone))

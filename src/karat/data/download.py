@@ -60,16 +60,16 @@ def fetch_first(
 
 
 def _unavailable(name: str, reasons: Mapping[Source, str]) -> str:
-    tried = [f"  {source}: {reason}" for source, reason in reasons.items()]
-    ways = [f"put the file at $KARAT_DATA/{s.place}" for s in reasons if s.kind == "folder"]
+    """Say in one line what to do, and below it what was tried."""
+    ways = [f"put it at $KARAT_DATA/{s.place}" for s in reasons if s.kind == "folder"][:1]
     if any(source.remote for source in reasons):
         again = "unset KARAT_OFFLINE" if offline() else "connect"
         ways.append(f"{again} and run again")
     elif not ways:
         ways = [f"install the package {s.place}" for s in reasons] or ["give it a source"]
-    steps = ", or ".join(ways)
+    tried = [f"  {source}: {reason}" for source, reason in reasons.items()]
     return "\n".join(
-        [f'the file of "{name}" could not be had:', *tried, f"{steps[0].upper()}{steps[1:]}."]
+        [f'the file of "{name}" could not be had; {", or ".join(ways)}. Tried:', *tried]
     )
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeVar
+from urllib.parse import urlsplit
 
 import requests
 
@@ -20,6 +21,9 @@ from karat.errors import DataError
 T = TypeVar("T")
 #: small, since what is on its way when a connection ends is lost
 CHUNK = 1 << 14
+#: what is said where no connection comes about, and for how many seconds a host is then left alone
+UNREACHABLE, AGAIN = "cannot connect", 60.0
+_silent: dict[str, float] = {}
 #: a part that nobody has written to for so many seconds was left behind by who made it
 ABANDONED = 600.0
 
@@ -49,6 +53,9 @@ def download(address: str, target: Path, sha256: str, *, certificate: str | None
     address; what does not add up to the right file is fetched again from the beginning.
     """
     what = without_password(address)
+    host = urlsplit(what).netloc
+    if time.monotonic() - _silent.get(host, -AGAIN) < AGAIN:
+        raise DataError(f"{what}: {UNREACHABLE}")
     target.parent.mkdir(parents=True, exist_ok=True)
     with session(certificate) as http, part_file(target.parent, sha256) as part:
         for _ in range(2):
@@ -129,6 +136,8 @@ def patiently(action: Callable[[], T], what: str) -> T:
             return action()
         except requests.RequestException as error:
             if not _may_pass(error) or turn + 1 == PATIENCE.tries:
+                if _reason(error) == UNREACHABLE:
+                    _silent[urlsplit(what).netloc] = time.monotonic()
                 raise DataError(f"{what}: {_reason(error)}") from error
         except OSError as error:
             # A certificate file that is not there; real trouble with files has a number.
@@ -202,5 +211,5 @@ def _reason(error: requests.RequestException) -> str:
     if isinstance(error, _ShortBody | requests.exceptions.ChunkedEncodingError):
         return f"the connection ended before the whole file had come ({error})"
     if isinstance(error, requests.ConnectionError):
-        return "cannot connect"
+        return UNREACHABLE
     return f"{type(error).__name__}: {error}"

@@ -93,7 +93,8 @@ def show_plan(plan: Plan) -> None:
     console.print(f"\n {jobs}, {len(plan.declined)} declined", markup=False)
     _show_reasons(console, plan.declined)
     if plan.unseen:
-        console.print(f"\n {len(plan.unseen)} corruptions left out", markup=False)
+        what = "corruption" if len(plan.unseen) == 1 else "corruptions"
+        console.print(f"\n {len(plan.unseen)} {what} left out", markup=False)
         _show_reasons(console, plan.unseen)
     for planned in plan.tasks:
         twins, tested = planned.twins
@@ -107,10 +108,16 @@ def show_plan(plan: Plan) -> None:
 
 
 def _show_reasons(console: Console, declines: Sequence[Decline]) -> None:
-    for reason, pairs in _by_reason(declines).items():
-        console.print(f"\n   {' '.join(reason.split())}", markup=False, soft_wrap=True)
+    reasons = _by_reason(declines)
+    for reason, pairs in reasons.items():
+        first, *rest = reason.splitlines() or [""]
+        told = [first, *rest] if len(reasons) == 1 else [first.removesuffix(" Tried:")]
+        for line in told:
+            start = "\n" if line is first else ""
+            console.print(f"{start}   {line}", markup=False, soft_wrap=True)
         for model, tasks in pairs.items():
-            console.print(f"     {model} · {', '.join(tasks)}", markup=False, soft_wrap=True)
+            names = ", ".join(dict.fromkeys(tasks))  # a task may lack a corruption several times
+            console.print(f"     {model} · {names}", markup=False, soft_wrap=True)
 
 
 def _by_reason(declines: Sequence[Decline]) -> dict[str, dict[str, list[str]]]:

@@ -11,10 +11,11 @@ import pandas as pd
 
 from karat.corruptions.view import View
 from karat.errors import DataError, DefinitionError, did_you_mean
-from karat.results.files import safe_name
+from karat.results.files import safe_name, write_atomic
 from karat.results.gather import named_runs, named_scores
 from karat.results.layouts import FINAL
 from karat.results.run import Run
+from karat.results.summary import senteval_tables
 
 #: the columns of TACO's metrics files, in its order
 TACO = ("dataset", "task", "corruption", "severity", "model", "metric", "value")
@@ -24,14 +25,17 @@ METRICS = {"auc": "AUC", "acc": "accuracy", "rmse": "RMSE"}
 KINDS = {"classes": "classification", "numbers": "regression"}
 VIEW = ["corruption", "severity"]
 
-Tables = Iterable[tuple[str, pd.DataFrame]]
+#: names of files, and the tables in them, or texts
+Tables = Iterable[tuple[str, pd.DataFrame | str]]
 
 
 def export(runs: Any, shape: str, folder: str | Path) -> list[Path]:
     """Write the runs' scores as another benchmark does, and return the files.
 
     ``"taco"`` writes ``metrics_<dataset>_<task>.csv``, the mean over folds and draws, and
-    ``confusion_<dataset>_<task>.csv``, all folds and draws counted together.
+    ``confusion_<dataset>_<task>.csv``, all folds and draws counted together. ``"ulysses"`` writes
+    ``results_nonagg.csv`` and ``results_agg.json``, of several models in a folder each, and
+    ``summary.csv``.
     """
     if shape not in SHAPES:
         raise DefinitionError(
@@ -42,12 +46,12 @@ def export(runs: Any, shape: str, folder: str | Path) -> list[Path]:
 
 
 def write_tables(tables: Tables, folder: str | Path) -> list[Path]:
-    """Write tables as CSV files below a folder, and return the files."""
+    """Write tables as CSV files below a folder, texts as they are, and return the files."""
     written = []
     for name, table in tables:
         path = Path(folder) / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        table.to_csv(path, index=False, lineterminator="\n")
+        text = table if isinstance(table, str) else table.to_csv(index=False, lineterminator="\n")
+        write_atomic(path, text)
         written.append(path)
     if not written:
         raise DataError("the runs hold no classification or regression to export.")
@@ -143,4 +147,4 @@ def _counted(run: Run, record: dict[str, Any], view: dict[str, Any]) -> pd.DataF
     return pairs.rename_axis(index={"predictions": "prediction"}).reset_index(name="count")
 
 
-SHAPES: dict[str, Callable[[Any], Tables]] = {"taco": taco_tables}
+SHAPES: dict[str, Callable[[Any], Tables]] = {"taco": taco_tables, "ulysses": senteval_tables}

@@ -74,6 +74,8 @@ def named_scores(runs: Any) -> tuple[pd.DataFrame, dict[str, str], dict[str, boo
     for run, name, label in found:
         table = run.scores()
         tables.append(table.assign(model=name, task=table["task"].map(label)))
+    # the columns of a table without rows have no types, and would take those of the others away
+    tables = [table for table in tables if len(table)] or tables
     return pd.concat(tables, ignore_index=True), given.metrics, given.higher_is_better
 
 

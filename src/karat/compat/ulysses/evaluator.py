@@ -1,0 +1,306 @@
+"""The evaluator: embed a task's texts once, or in every fold, and train heads on the vectors."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from karat.catalogue import Catalogue
+from karat.compat.ulysses.embedding import (
+    Encode,
+    StoredRows,
+    as_rows,
+    columns_of,
+    composed,
+    find,
+    method_of,
+    place,
+    store,
+    written,
+)
+from karat.compat.ulysses.lazy import PerFold
+from karat.compat.ulysses.tasks import SUITE, Texts, chosen, defined, load_texts, rule_of
+from karat.compat.ulysses.training import Training, WrongArgument
+from karat.dataset import Dataset
+from karat.errors import ContractError, DataError, KaratError
+from karat.evaluate import evaluate
+from karat.models.base import Model
+from karat.models.identity import identity_of
+from karat.progress import choose
+from karat.replay import bootstrap_seed
+from karat.results.run import Run
+from karat.results.senteval import aggregate, frame
+from karat.session import Stopped
+from karat.task import Suite, Task
+
+SPLITS = ("all", "train", "eval", "test")
+
+Arguments = Mapping[str, Any] | None
+Statistics = dict[str, Any]
+
+
+class UlyssesSentEval:
+    """Tell what a sentence model is worth on the tasks of Ulysses SentEval.
+
+    Parameters
+    ----------
+    sentence_model
+        An object with ``encode``; also a function, vectors by text, or the name of a model.
+    tasks
+        ``"all"``, one task, or several, such as ``["F1A", "T3"]``.
+    data_dir_path
+        Where CSV files are looked for first; what is not there is downloaded into Karat's cache.
+    cache_embed_key
+        A name of the model under which its vectors are kept below ``cache_dir``, also by texts,
+        arguments and embedding method.
+    lazy_embedding
+        Whether ``embed`` is called in every fold, for its train, eval and test texts in that order.
+    runs_dir
+        Where run folders with all predictions are kept, and completed when called again.
+    """
+
+    def __init__(
+        self,
+        sentence_model: Any,
+        *,
+        tasks: str | Iterable[str] = "all",
+        data_dir_path: str | Path = "./ulysses_senteval_datasets",
+        cache_embed_key: str | None = None,
+        cache_dir: str | Path = "./cache",
+        disable_multiprocessing: bool = False,
+        lazy_embedding: bool = False,
+        runs_dir: str | Path | None = None,
+    ) -> None:
+        self.sentence_model = sentence_model
+        self.tasks = chosen(tasks)
+        self.data_dir_path = data_dir_path
+        self.cache_embed_key = cache_embed_key
+        self.cache_dir = cache_dir
+        self.disable_multiprocessing = disable_multiprocessing
+        self.lazy_embedding = lazy_embedding
+        self.runs_dir = runs_dir
+        if lazy_embedding and cache_embed_key is not None:
+            warnings.warn(
+                "cache_embed_key is not used: what is embedded anew in every fold is not kept.",
+                UserWarning,
+                stacklevel=2,
+            )
+
+    # -- what people call -------------------------------------------------------------------
+
+    def evaluate(
+        self,
+        *,
+        kwargs_embed: Arguments = None,
+        kwargs_train: Arguments = None,
+        return_all_results: bool = False,
+        ignore_cached: bool = False,
+    ) -> Any:
+        """Return the 20 statistics of each task, and with ``return_all_results`` the frame too.
+
+        All data are loaded before anything is embedded. A task that cannot be carried through is
+        told in a warning; if none can, that is an error.
+
+        Parameters
+        ----------
+        kwargs_embed
+            Passed on to ``embed``, and by that to the sentence model.
+        kwargs_train
+            n_processes (5), batch_size (128), hidden_dims (those of the task), eval_frac (0.20),
+            device, show_progress_bar (True), n_repeats (10), k_fold (5), n_epochs (100), tenacity
+            (5), early_stopping_rel_improv (0.0025), random_state (9847706), mode ("exact").
+        ignore_cached
+            Embed again what is kept, and keep that instead.
+        """
+        training = Training.of(kwargs_train, self.disable_multiprocessing)
+        waiting = {task: load_texts(task, Path(self.data_dir_path)) for task in self.tasks}
+        found: dict[str, Statistics] = {}
+        tables, lost = [], list[KaratError]()
+        for task in self.tasks:
+            texts = waiting.pop(task)
+            try:
+                found[task], table = self._run(texts, training, kwargs_embed, ignore_cached)
+                tables.append(table)
+            except Stopped:
+                raise
+            except KaratError as error:
+                lost.append(error)
+        if not found:
+            raise lost[0]
+        for reason in lost:
+            warnings.warn(str(reason), stacklevel=2)
+        whole = pd.concat(tables, ignore_index=True)
+        return (found, whole) if return_all_results else found
+
+    def evaluate_in_task(
+        self,
+        task: str,
+        *,
+        kwargs_embed: Arguments = None,
+        kwargs_train: Arguments = None,
+        return_all_results: bool = False,
+        ignore_cached: bool = False,
+    ) -> Any:
+        """Return the 20 statistics of one task, and with ``return_all_results`` the frame too."""
+        (task,) = chosen([task])
+        training = Training.of(kwargs_train, self.disable_multiprocessing)
+        texts = load_texts(task, Path(self.data_dir_path))
+        found, table = self._run(texts, training, kwargs_embed, ignore_cached)
+        return (found, table) if return_all_results else found
+
+    def embed(
+        self, X_a: list[str], X_b: list[str] | None, task: str, data_split: str, **kwargs: Any
+    ) -> Any:
+        """Return one row per question; write your own in a class that extends this one.
+
+        Here the sentence model encodes each distinct text once, ``kwargs`` being passed to it. A
+        row is (a) of single texts, (a, b, |a − b|, a · b) of pairs, and (a, b1 … bk) of a question
+        and its options. ``data_split`` is ``"all"``, or a part of a fold with lazy embedding.
+        """
+        _check_split(data_split)
+        return self._composed(X_a, X_b, task, lambda texts: self._encode(texts, kwargs))
+
+    # -- embedding --------------------------------------------------------------------------
+
+    def _composed(
+        self, X_a: list[str], X_b: list[str] | None, task: str, encode: Encode
+    ) -> np.ndarray:
+        separator = rule_of(task).separator
+        columns = columns_of(X_a, X_b, separator)
+        options = X_b is not None and separator is not None
+        return composed(columns, encode, options, f"{type(self).__name__}.embed")
+
+    def _encode(self, texts: list[str], arguments: Mapping[str, Any]) -> Any:
+        model = self.sentence_model
+        if not callable(getattr(model, "encode", None)):
+            found = Catalogue().model(model)
+            if found.unavailable:
+                raise ContractError(found.unavailable)
+            model = found.prototype
+        if not callable(getattr(model, "encode", None)):
+            raise ContractError(
+                f"{type(model).__name__} has no encode; a vectoriser that is fitted first goes "
+                f"into UlyssesSentEvalLazy."
+            )
+        return model.encode(texts, **arguments)
+
+    def _embedded(self, texts: Texts, arguments: Arguments, folder: Path, anew: bool) -> StoredRows:
+        """Return the rows of all questions, as they were kept or embedded now."""
+        given, task = dict(arguments or {}), texts.rule.task
+        path = folder / f"{task}.npy"
+        if self.cache_embed_key is not None:
+            facts = [texts.digest(), written(given), method_of(type(self).embed)]
+            path = place(Path(self.cache_dir), self.cache_embed_key, task, facts)
+            kept = None if anew else find(path, len(texts.a))
+            if kept is not None:
+                return kept
+        rows = self.embed(texts.a, texts.b, task, "all", **given)
+        return store(path, as_rows(rows, len(texts.a), f"{type(self).__name__}.embed"))
+
+    # -- one task ---------------------------------------------------------------------------
+
+    def _run(
+        self, texts: Texts, training: Training, arguments: Arguments, anew: bool
+    ) -> tuple[Statistics, pd.DataFrame]:
+        rule, head = texts.rule, training.head(texts.rule.hidden_dims)
+        with tempfile.TemporaryDirectory(prefix="karat-", ignore_cleanup_errors=True) as scratch:
+            folder, workers = Path(scratch), training.workers
+            if self.lazy_embedding:
+                prototype: Any = PerFold(self, rule.task, head, arguments or {}, training.seed)
+                data, role, takes = texts.table(), "predictor", PerFold.takes
+                workers = workers if workers == 1 else _sendable(prototype, workers)
+            else:
+                prototype = self._embedded(texts, arguments, folder, anew)
+                data, role, takes = texts.rows(), "encoder", StoredRows.takes
+            (run,) = evaluate(
+                Model(self._name(), prototype, role, takes),
+                Suite(SUITE, (_task(data, head, training),)),
+                seed=training.seed,
+                workers=workers,
+                output=folder / "runs" if self.runs_dir is None else Path(self.runs_dir),
+                resume=self.runs_dir is not None,
+                cache=False,
+                progress=choose(quiet=not training.show_progress_bar),
+            )
+            _check_run(run, rule.task)
+            table = frame(run)
+        table = table[table["task"] == rule.task].reset_index(drop=True)
+        seed = bootstrap_seed(training.n_repeats, training.random_state)
+        return aggregate(table, seed=seed)[rule.task], table
+
+    def _name(self) -> str:
+        model = self if self.sentence_model is None else self.sentence_model
+        return self.cache_embed_key or (model if isinstance(model, str) else type(model).__name__)
+
+
+class UlyssesSentEvalLazy(UlyssesSentEval):
+    """The same for vectorisers: cloned and fitted in every fold, on its train texts alone."""
+
+    def __init__(self, sentence_model: Any, **kwargs: Any) -> None:
+        super().__init__(sentence_model, **{**kwargs, "lazy_embedding": True})
+
+    def embed(
+        self, X_a: list[str], X_b: list[str] | None, task: str, data_split: str, **kwargs: Any
+    ) -> Any:
+        """Fit a clone of the vectoriser on the train texts; transform those of any part.
+
+        ``kwargs`` are passed to ``transform``.
+        """
+        from sklearn.base import clone
+
+        _check_split(data_split)
+        if data_split == "all":
+            raise WrongArgument("a lazy embedder sees parts of a fold, not all texts at once.")
+        if data_split == "train":
+            texts = columns_of(X_a, X_b, rule_of(task).separator)
+            self.fitted_ = clone(self.sentence_model, safe=False)
+            self.fitted_.fit([text for column in texts for text in column])
+        if not hasattr(self, "fitted_"):
+            raise WrongArgument("a lazy embedder is fitted first, with the texts of train.")
+        return self._composed(X_a, X_b, task, lambda some: self.fitted_.transform(some, **kwargs))
+
+
+def _task(data: Dataset, head: Mapping[str, Any], training: Training) -> Task:
+    """Return the task as it is defined, with its rows embedded and its folds replayed."""
+    probe = {"use": "trained", "head": {"use": "adamw", **head}, "compose": "single"}
+    return replace(
+        defined(data.name),
+        dataset=data,
+        probe={**probe, "scale": "plain"},
+        split=training.split(),
+    )
+
+
+def _sendable(prototype: PerFold, workers: int) -> int:
+    if identity_of(prototype) is not None:
+        return workers
+    warnings.warn("the embedder cannot be sent to other processes; one is used.", stacklevel=4)
+    return 1
+
+
+def _check_run(run: Run, task: str) -> None:
+    """Refuse a run without a single fold; tell of folds that could not be run."""
+    records = [record for record in run.records() if record["task"] == task]
+    bad = [record for record in records if record["status"] != "ok"]
+    if not bad:
+        return
+    said = f"{task}: {len(bad)} of {len(records)} folds could not be run: {bad[0]['info']}"
+    if len(bad) == len(records):
+        error = ContractError(said)
+        log = run.log(bad[0])
+        if log.is_file():
+            error.add_note(log.read_text(encoding="utf-8"))
+        raise error
+    warnings.warn(said, stacklevel=4)
+
+
+def _check_split(data_split: str) -> None:
+    if data_split not in SPLITS:
+        raise DataError(f"data_split is one of {', '.join(SPLITS)}, not {data_split!r}.")

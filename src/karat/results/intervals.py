@@ -1,0 +1,187 @@
+"""Intervals of means over folds: the bootstrap of Ulysses SentEval, and one for overlapping folds.
+
+Values have a row per fold and a column per thing that was measured in all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+from scipy.stats import t as student
+
+from karat.errors import DefinitionError
+from karat.replay import resamples
+
+#: resampled means nearer to the mean than this share of the values' spread are the mean itself
+TIE = 1e-9
+
+Bounds = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """How wide intervals are, how often values are resampled, and whether ends stay untouched."""
+
+    confidence: float = 0.99
+    times: int = 10_000
+    faithful: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.confidence < 1:
+            raise DefinitionError(f"confidence is between 0 and 1, not {self.confidence!r}.")
+        if self.times < 1:
+            raise DefinitionError(f"resamples is 1 or more, not {self.times!r}.")
+
+    @property
+    def percent(self) -> str:
+        """The confidence as it stands in the names of results: 99 of 0.99."""
+        return f"{100 * self.confidence:g}"
+
+    def named(self, kind: str, pair: Bounds) -> dict[str, np.ndarray]:
+        """Return the two ends by their names, such as ``ci99_low`` and ``ci99_high``."""
+        return {f"{kind}{self.percent}_{end}": bound for end, bound in zip(ENDS, pair, strict=True)}
+
+
+ENDS = ("low", "high")
+
+
+def describe(
+    table: np.ndarray, seed: int, how: Resampling, limits: tuple[float, float]
+) -> dict[str, np.ndarray]:
+    """Return mean, spread and interval of each column, over the rows that have a value there.
+
+    An interval stays within the limits, and is the mean where all values are equal, unless it is
+    to be as the original has it.
+    """
+    there = ~np.isnan(table)
+    counts = there.sum(axis=0)
+    made = np.full((4, table.shape[1]), np.nan)
+    for count in np.unique(counts[counts > 0]):
+        columns = np.flatnonzero(counts == count)
+        values = np.stack([table[there[:, i], i] for i in columns], axis=1)
+        mean = values.mean(axis=0)
+        pair = np.stack(bootstrap(values, seed, how.confidence, how.times))
+        if not how.faithful:
+            pair = np.clip(np.where(np.isnan(pair), mean, pair), *limits)
+        made[:, columns] = mean, spread(values), *pair
+    return {"avg": made[0], "std": made[1], **how.named("ci", (made[2], made[3]))}
+
+
+def spread(values: np.ndarray) -> np.ndarray:
+    """Return the standard deviation of each column; that of one value is 0."""
+    return values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
+
+
+# -- the original's -------------------------------------------------------------------------
+
+
+def bootstrap(
+    values: np.ndarray, seed: int, confidence: float = 0.99, times: int = 10_000
+) -> Bounds:
+    """Return the interval of each column's mean as Ulysses SentEval has it; NaN where all is equal.
+
+    It resamples what the mean is above the resampled mean, corrects for bias and acceleration
+    (BCa), and adds the two ends to the mean. That reflects the usual interval, so that an end may
+    leave the range of the values. One fold has no spread: both ends are its value.
+    """
+    mean = values.mean(axis=0)
+    if len(values) == 1:
+        return mean, mean.copy()
+    above = mean - resampled_means(values, resamples(len(values), times, seed))
+    varies = np.ptp(values, axis=0) > 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = _shares(above, values, (1 - confidence) / 2)
+    ordered = np.sort(above.T, axis=1)
+    low, high = (np.where(varies, mean + _quantile(ordered, share), np.nan) for share in shares)
+    return low, high
+
+
+def _shares(above: np.ndarray, values: np.ndarray, alpha: float) -> list[np.ndarray]:
+    """Return which shares of the resamples lie below the two ends of each column's interval."""
+    near = TIE * np.ptp(values, axis=0)
+    # a resample of every value once has the mean itself, whatever way its sum was rounded
+    below = ((above < -near).mean(axis=0) + (above <= near).mean(axis=0)) / 2
+    bias = ndtri(below)
+    apart = values.mean(axis=0) - values
+    acceleration = (apart**3).sum(axis=0) / (6 * (apart**2).sum(axis=0) ** 1.5)
+    ends = [bias + ndtri(end) for end in (alpha, 1 - alpha)]
+    return [ndtr(bias + end / (1 - acceleration * end)) for end in ends]
+
+
+def resampled_means(values: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """Return the mean of each column in each resample: one product for all columns."""
+    from scipy.sparse import csr_array
+
+    times, size = drawn.shape
+    starts = np.arange(0, times * size + 1, size, dtype=drawn.dtype)
+    counted = csr_array((np.ones(times * size), drawn.ravel(), starts), (times, size))
+    return np.asarray(counted @ values) / size
+
+
+def _quantile(ordered: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Return the value below which a share of each row lies, between neighbours in proportion."""
+    last = ordered.shape[1] - 1
+    place = np.nan_to_num(shares) * last
+    left = np.minimum(place.astype(int), max(last - 1, 0))
+    rows = np.arange(len(ordered))
+    low, high = ordered[rows, left], ordered[rows, np.minimum(left + 1, last)]
+    return np.where(np.isnan(shares), np.nan, low + (place - left) * (high - low))
+
+
+# -- for overlapping folds, and for several tasks -------------------------------------------
+# The tasks are those and no others: what varies are the folds of each, independently.
+
+
+def corrected(values: np.ndarray, parts: int, confidence: float = 0.99) -> Bounds:
+    """Return the t interval of each column's mean, corrected for folds that share their rows.
+
+    Nadeau and Bengio (2003): the variance of the mean over J folds is (1/J + test/train) times
+    that of the values; of k parts, one tests and k - 1 teach. One fold has no interval.
+
+    >>> low, high = corrected(np.array([[0.5], [0.7]]), parts=2, confidence=0.5)
+    >>> float(round(high[0] - 0.6, 4))  # 1 × sqrt(0.02 × (1/2 + 1/1))
+    0.1732
+    """
+    return pooled_corrected([values], [parts], confidence)
+
+
+def pooled_corrected(
+    tasks: Sequence[np.ndarray], parts: Sequence[int], confidence: float = 0.99
+) -> Bounds:
+    """Return the corrected interval of the mean, over some tasks, of their columns' means.
+
+    Degrees of freedom are those of Welch and Satterthwaite.
+    """
+    mean = np.mean([values.mean(axis=0) for values in tasks], axis=0)
+    if min(map(len, tasks)) < 2 or min(parts) < 2:
+        return np.full_like(mean, np.nan), np.full_like(mean, np.nan)
+    shares = [1 / len(values) + 1 / (each - 1) for values, each in zip(tasks, parts, strict=True)]
+    spreads = np.array([values.var(axis=0, ddof=1) for values in tasks])
+    variances = spreads * np.array(shares)[:, None]
+    freedom = np.array([[len(values) - 1] for values in tasks])
+    whole, each = variances.sum(axis=0), (variances**2 / freedom).sum(axis=0)
+    degrees = np.where(each > 0, whole**2 / np.where(each > 0, each, 1), 1)
+    half = student.ppf((1 + confidence) / 2, degrees) * np.sqrt(whole) / len(tasks)
+    return mean - half, mean + half
+
+
+def pooled_bootstrap(
+    tasks: Mapping[str, np.ndarray], seed: int, confidence: float = 0.99, times: int = 10_000
+) -> Bounds:
+    """Return the percentile interval of the mean, over some tasks, of their columns' means.
+
+    The resamples of a task depend on the seed and its name.
+    """
+    total: Any = 0.0
+    for name, values in tasks.items():
+        rng = np.random.default_rng([seed, crc32(name.encode())])
+        drawn = rng.integers(0, len(values), size=(times, len(values)), dtype=np.int32)
+        total = total + resampled_means(values, drawn)
+    alpha = (1 - confidence) / 2
+    low, high = np.quantile(total / len(tasks), [alpha, 1 - alpha], axis=0)
+    return low, high
