@@ -1,5 +1,5 @@
 # Two commands do all on a fresh machine with Python 3.11 or newer:
-#   make demo    sets up .venv and runs the suite "quickstart" to a printed board
+#   make demo    sets up .venv, runs the suite "quickstart" to a printed board and report.html
 #   make test    sets up .venv and runs linter, types, tests, doctests and examples
 PYTHON ?= python3
 VENV   ?= .venv
@@ -10,6 +10,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 demo: $(VENV)/.stamp-demo
 	$(BIN)/karat run quickstart
+	$(BIN)/karat report results
 
 test: $(VENV)/.stamp-dev
 	$(BIN)/ruff check .
@@ -30,4 +31,4 @@ $(VENV)/.stamp-%: $(BIN)/python pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) results .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) results report.html .pytest_cache .mypy_cache .ruff_cache

@@ -25,7 +25,7 @@ def test_the_names_of_the_first_page_are_public():
     )
 
 
-@pytest.mark.parametrize("name", ["evaluate", "dataset", "leaderboard"])
+@pytest.mark.parametrize("name", ["evaluate", "dataset", "leaderboard", "robustness"])
 def test_a_module_does_not_take_the_place_of_a_function(name):
     for module in (f"karat.{name}", f"karat.results.{name}"):
         try:

@@ -31,6 +31,8 @@ _PUBLIC = {
     "open_runs": "karat.results.run",
     "predictor": "karat.registry",
     "reader": "karat.registry",
+    "report": "karat.report.page",
+    "robustness": "karat.results.robustness",
     "splitter": "karat.registry",
     "suite": "karat.evaluate",
 }
@@ -54,7 +56,9 @@ if TYPE_CHECKING:
     from karat.registry import predictor as predictor
     from karat.registry import reader as reader
     from karat.registry import splitter as splitter
+    from karat.report.page import report as report
     from karat.results.leaderboard import leaderboard as leaderboard
+    from karat.results.robustness import robustness as robustness
     from karat.results.run import Run as Run
     from karat.results.run import open_runs as open_runs
     from karat.task import Suite as Suite

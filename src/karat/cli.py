@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,8 @@ def _prepare() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that has no "✗" shows "?"
+    # what is worth knowing is a line, without the place in our code
+    warnings.formatwarning = lambda message, *_, **__: f"note: {message}\n"
     # who ends us politely gets what Ctrl-C gets: the finished jobs are kept
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
@@ -299,15 +302,22 @@ def robustness(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
 
 @karat.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
-@click.option("--as", "shape", required=True, metavar="NAME", help="taco: its metrics CSV files.")
+@click.option(
+    "--as",
+    "shape",
+    required=True,
+    metavar="NAME",
+    help="taco: its metrics CSV files; ulysses: its frame and aggregates, and a summary.",
+)
 @click.option("-o", "--output", default="export", show_default=True, metavar="DIR")
 @click.option("--plots", type=click.Choice(["png", "svg"]), help="Curves and bars beside them.")
 def export(runs: tuple[Path, ...], shape: str, output: str, plots: str | None) -> None:
     """Write the scores of run folders in the files of another benchmark.
 
     \b
-    Example:
+    Examples:
       karat export results --as taco -o taco --plots png
+      karat export results --as ulysses -o ulysses
     """
     from karat.report.plots import plot_runs
     from karat.results.exports import export as write
@@ -316,6 +326,22 @@ def export(runs: tuple[Path, ...], shape: str, output: str, plots: str | None) -
         click.echo(path)
     for path in plot_runs(list(runs), output, shape=plots) if plots else ():
         click.echo(path)
+
+
+@karat.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+@click.option("-o", "--output", default="report.html", show_default=True, metavar="FILE")
+def report(runs: tuple[Path, ...], output: str) -> None:
+    """Write one HTML file to show: the board, corruption and learning curves, failures.
+
+    \b
+    Examples:
+      karat report results
+      karat report results/*.taco.* -o taco.html
+    """
+    from karat.report.page import report as write
+
+    click.echo(write(list(runs), output))
 
 
 @karat.command()

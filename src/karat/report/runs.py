@@ -32,7 +32,11 @@ def show_runs(runs: Sequence[Run], shape: str | None, *, quiet: bool = False) ->
     if shape in (None, "table") and not quiet:
         console = Console(highlight=False, stderr=True)
         console.print(f"\n runs    {_place(runs)}", markup=False, soft_wrap=True)
-        console.print(f" next    {_next(runs)}", markup=False, soft_wrap=True)
+        folder = shlex.quote(_relative(runs[0].folder.parent))
+        verbs = {"leaderboard": "all runs of this folder", "report": "one HTML file to show"}
+        for start, (verb, what) in zip((" next", ""), verbs.items(), strict=True):
+            command = f"{f'karat {verb} {folder}':<{len(folder) + 20}}"
+            console.print(f"{start:<9}{command}{what}", markup=False, soft_wrap=True)
     return 1 if int(board["failed"].fillna(0).sum()) else 0
 
 
@@ -136,11 +140,6 @@ def _place(runs: Sequence[Run]) -> str:
     if len(stamps) == 1:
         return f"{folder}/*.{stamps.pop()}   {len(runs)} folders"
     return f"{folder}   {len(runs)} folders"
-
-
-def _next(runs: Sequence[Run]) -> str:
-    folder = shlex.quote(_relative(runs[0].folder.parent))
-    return f"karat leaderboard {folder}   all runs of this folder"
 
 
 def _relative(path: Path) -> str:
