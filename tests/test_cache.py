@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from karat.cache import VectorCache
+from karat.cache import MARK, VectorCache, mark
 from karat.fingerprints import fingerprint
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -116,7 +116,7 @@ def test_entries_tell_what_is_kept_and_clear_removes_it(cache):
 WRITER = """
 import sys, time, numpy as np
 from pathlib import Path
-from karat.cache import VectorCache
+from karat.cache import MARK, VectorCache, mark
 cache = VectorCache(Path(sys.argv[1]))
 value = float(sys.argv[2])
 print("ready", flush=True)
@@ -161,3 +161,63 @@ def test_a_draft_that_cannot_be_placed_is_an_error(cache, monkeypatch):
     with pytest.raises(PermissionError):
         put(cache, "model")
     assert list(cache.root.glob("*/*")) == []
+
+
+# -- texts ----------------------------------------------------------------------------------
+
+
+def keep(cache, texts, seconds=3.0, family="me", key=None):
+    matrix = np.array([[len(text), 0.5] for text in texts], dtype=np.float32)
+    about = {"family": family, "seconds": seconds}
+    key = key or cache.key(family, *texts)
+    return cache.put(key, matrix, about, [mark(text) for text in texts])
+
+
+def had(cache, family, *texts):
+    found = list(cache.find(family, [mark(text) for text in texts]))
+    return {
+        texts[i]: row.tolist()
+        for each in found
+        for i, row in zip(each.places, each.vectors, strict=True)
+    }
+
+
+def test_texts_are_found_in_all_matrices_of_their_family_and_in_no_other(cache):
+    keep(cache, ["a", "bb"])
+    keep(cache, ["bb", "ccc", "ccc"])
+    keep(cache, ["a", "dddd"], family="other")
+    assert had(cache, "me", "ccc", "a", "dddd", "bb") == {
+        "a": [1, 0.5],
+        "bb": [2, 0.5],
+        "ccc": [3, 0.5],
+    }
+    assert had(cache, "nobody", "a") == {}
+
+
+def test_what_texts_once_cost_is_shared_out(cache):
+    keep(cache, ["a", "bb", "bb", "ccc"], seconds=6.0)
+    (found,) = cache.find("me", [mark("bb"), mark("zz")])
+    assert found.seconds == 2.0
+
+
+def test_a_damaged_or_removed_entry_is_as_good_as_none(cache):
+    for lost in ("texts.npy", "vectors.npy", "about.json"):
+        folder = keep(cache, ["a"])
+        (folder / lost).write_bytes(b"")
+        assert had(cache, "me", "a") == {}
+        cache.clear()
+    folder = keep(cache, ["a", "b"])
+    np.save(folder / "vectors.npy", np.zeros((1, 2)))
+    assert had(cache, "me", "a") == {}
+
+
+def test_families_are_no_entries_and_are_cleared_with_them(cache):
+    keep(cache, ["a"])
+    assert len(list(cache.entries())) == 1
+    cache.clear()
+    assert not cache.root.exists()
+
+
+def test_half_a_surrogate_pair_is_a_text_too():
+    assert len({mark("\ud800"), mark("a"), mark(""), mark("a\0")}) == 4
+    assert len(mark("a")) == MARK

@@ -30,6 +30,7 @@ def test_a_job_is_one_line():
 def tell(progress):
     progress.started("karat runs", 2)
     progress.embedding("m", "data", 10)
+    progress.encoded(4, 8)
     progress.embedded("m", "data", 0.5)
     progress.finished(RECORD, "log")
     progress.finished(FAILED, "log")
@@ -48,6 +49,16 @@ def test_lines_tell_of_failures_and_of_all_when_verbose(capsys):
         f"1 of 2  {job_line(RECORD)}",
         quiet[2],
     ]
+
+
+def test_lines_tell_how_far_an_encoder_has_come_now_and_then(capsys, monkeypatch):
+    clock = iter([0.0, 4.0, 11.0, 11.0, 15.0, 30.0])
+    monkeypatch.setattr("karat.progress.time.monotonic", lambda: next(clock))
+    progress = Lines()
+    progress.embedding("m", "data", 5000)
+    for done in (256, 512, 768, 5000):
+        progress.encoded(done, 5000)
+    assert capsys.readouterr().err == "embedding data with m: 512 of 5,000 texts\n"
 
 
 def test_silence(capsys):

@@ -205,9 +205,9 @@ SCRIPT = """
     """
 
 
-def test_parts_of_a_script_reach_the_workers(tmp_path, python):
+def test_parts_of_a_script_reach_the_workers(tmp_path, script):
     (tmp_path / "script.py").write_text(textwrap.dedent(SCRIPT))
-    done = python("script.py", cwd=tmp_path)
+    done = script("script.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[:2] == lines[2:]

@@ -1,5 +1,6 @@
 """Vectors made beforehand: once per model and data set, kept by what they are made of."""
 
+import dataclasses
 import json
 import threading
 from pathlib import Path
@@ -40,6 +41,9 @@ class Heard(Progress):
 
     def embedding(self, model, dataset, items):
         self.events.append((model, dataset, items))
+
+    def encoded(self, done, total):
+        self.events.append((done, total))
 
     def embedded(self, model, dataset, seconds):
         self.events.append((model, dataset))
@@ -207,3 +211,164 @@ def test_who_has_no_identity_is_never_found_again(stage):
         made, job = stage(encode)
         places.add(made.embedded(job).vectors)
     assert len(places) == 2
+
+
+# -- texts, each once -----------------------------------------------------------------------
+
+
+class Noted:
+    """Encodes a text as its length; every text it is asked for is noted."""
+
+    asked: list[str] = []
+
+    def __init__(self, scale=1.0):
+        self.scale = scale
+
+    def encode(self, texts):
+        Noted.asked += texts
+        return [[len(text) * self.scale, 1.0] for text in texts]
+
+
+def sentences(name, *texts):
+    items = pd.Series(texts, dtype=object)
+    truth = np.arange(len(texts)) % 2.0
+    return Dataset(name, items, pd.DataFrame({"item": items.index}), truth, "numbers", "text")
+
+
+@pytest.fixture
+def texts_of(stage, tmp_path):
+    """Embed several data sets in one run: ``texts_of(encoder, data, …)`` returns their vectors."""
+    Noted.asked = []
+
+    def embed(thing, *data, keep=True):
+        made, job = stage(thing, keep=keep)
+        for each in data:
+            made.shelf.put(each.name, each)
+        jobs = [made.embedded(dataclasses.replace(job, dataset=each.name)) for each in data]
+        assert [job.broken for job in jobs] == [None] * len(jobs)
+        embed.progress, embed.jobs = made.progress, jobs
+        return [vectors(job).tolist() for job in jobs]
+
+    return embed
+
+
+ONE = sentences("one", "a", "bb", "a", "ccc")
+TWO = sentences("two", "ccc", "dddd", "bb")
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_text_is_encoded_once_however_many_data_sets_it_stands_in(texts_of, keep):
+    one, two = texts_of(Noted(), ONE, TWO, keep=keep)
+    assert one == [[1, 1], [2, 1], [1, 1], [3, 1]]
+    assert two == [[3, 1], [4, 1], [2, 1]]
+    assert Noted.asked == ["ccc", "bb", "a", "dddd"]
+
+
+def test_another_run_encodes_only_what_is_new_and_another_encoder_all(texts_of):
+    texts_of(Noted(), ONE)
+    assert texts_of(Noted(), TWO) == [[[3, 1], [4, 1], [2, 1]]]
+    assert Noted.asked == ["ccc", "bb", "a", "dddd"]
+    assert texts_of(Noted(2.0), TWO) == [[[6, 1], [8, 1], [4, 1]]]
+    assert len(Noted.asked) == 7
+
+
+def test_a_cache_that_cannot_be_written_still_encodes_once(texts_of, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "file" / "cache"))
+    texts_of(Noted(), ONE, TWO)
+    assert len(Noted.asked) == 4
+
+
+def test_who_has_no_identity_encodes_once_per_run(texts_of):
+    encoder = Noted()
+    encoder.lock = threading.Lock()
+    texts_of(encoder, ONE, TWO)
+    assert len(Noted.asked) == 4
+    texts_of(encoder, ONE)
+    assert len(Noted.asked) == 7
+
+
+def test_who_is_another_after_its_use_encodes_once_per_run(texts_of):
+    class Growing(Noted):
+        def encode(self, texts):
+            self.seen = [*getattr(self, "seen", []), *texts]
+            return super().encode(texts)
+
+    texts_of(Growing(), ONE, TWO)
+    assert len(Noted.asked) == 4
+
+
+def test_entities_of_one_label_are_encoded_once(texts_of):
+    items = pd.Series(["Paris", "Paris", "Rome"], index=["paris", "paris_texas", "rome"])
+    asked = pd.DataFrame({"item": items.index})
+    places = Dataset("places", items, asked, np.arange(3.0), "numbers", "entity")
+    assert texts_of(Noted(), places) == [[[5, 1], [5, 1], [4, 1]]]
+    assert Noted.asked == ["Paris", "Rome"]
+
+
+def test_a_function_is_given_new_texts_only_as_a_series(texts_of):
+    seen = []
+
+    def lengths(texts):
+        seen.append(texts.tolist())
+        return texts.str.len().to_numpy()[:, None]
+
+    assert texts_of(lengths, ONE, TWO) == [[[1], [2], [1], [3]], [[3], [4], [2]]]
+    assert seen == [["a", "bb", "ccc"], ["dddd"]]
+
+
+def test_vectors_as_wide_as_there_are_texts_are_made_of_all_at_once(texts_of):
+    one, two = texts_of(lambda texts: np.eye(len(texts)), ONE, TWO)
+    assert one == np.eye(3)[[0, 1, 0, 2]].tolist()
+    assert two == np.eye(3).tolist()
+
+
+def test_progress_counts_the_texts_that_are_new(texts_of, monkeypatch):
+    monkeypatch.setattr("karat.vectors.CHUNK", 2)
+    texts_of(Noted(), ONE, TWO)
+    assert texts_of.progress.events == [
+        ("mine", "one", 4),
+        (2, 3),
+        (3, 3),
+        ("mine", "one"),
+        ("mine", "two", 3),
+        (1, 1),
+        ("mine", "two"),
+    ]
+
+
+def test_what_texts_cost_is_told_with_those_encoded_for_other_data(texts_of, monkeypatch):
+    class Slow(Noted):
+        def encode(self, texts):
+            now[0] += len(texts)
+            return super().encode(texts)
+
+    now = [0.0]
+    monkeypatch.setattr("karat.staging.time.perf_counter", lambda: now[0])
+    texts_of(Slow(), ONE, TWO)
+    assert [job.embed_seconds for job in texts_of.jobs] == [3.0, pytest.approx(3.0)]
+
+
+def test_a_missing_text_is_unknown_and_an_empty_one_is_encoded(texts_of):
+    (found,) = texts_of(Noted(), sentences("odd", "", None, "a"))
+    np.testing.assert_array_equal(found, [[0, 1], [np.nan, np.nan], [1, 1]])
+    assert Noted.asked == ["a", ""]
+    (found,) = texts_of(Noted(), sentences("none", None, None))
+    assert np.isnan(found).all()
+
+
+def test_unknown_texts_stay_unknown_in_other_data(texts_of):
+    known = {"a": [1.0, 2.0], "bb": [3.0, 4.0]}
+    one, two = texts_of(known, ONE, TWO)
+    nan = [np.nan, np.nan]
+    np.testing.assert_array_equal(one, [[1, 2], [3, 4], [1, 2], nan])
+    np.testing.assert_array_equal(two, [nan, nan, [3, 4]])
+
+
+def test_entities_and_texts_of_the_same_words_are_looked_up_each_in_its_way(texts_of):
+    known = pd.DataFrame([[1.0], [2.0]], index=["x", "0"])
+    items = pd.Series(["0", "x"], index=["x", "0"])
+    asked = pd.DataFrame({"item": items.index})
+    as_texts = Dataset("texts", items, asked, np.arange(2.0), "numbers", "text")
+    as_entities = Dataset("entities", items, asked, np.arange(2.0), "numbers", "entity")
+    assert texts_of(known, as_texts, as_entities) == [[[2], [1]], [[1], [2]]]

@@ -11,7 +11,7 @@ import karat.vectors
 from karat.dataset import Dataset
 from karat.errors import ContractError
 from karat.splits import split
-from karat.vectors import Vectors, check_vectors, embed, fit_embed
+from karat.vectors import Vectors, check_vectors, distinct, embed, encode, fit_embed, spread
 
 NAN = np.nan
 #: w and y are known, x is not; z is known
@@ -285,3 +285,126 @@ def test_test_vectors_must_be_as_wide_as_train_vectors():
         ContractError, match="spy.transform returned 2 dimensions for the test items and 3 for"
     ):
         embed(Spy(2), data, "spy", 3)
+
+
+# -- texts, each once -----------------------------------------------------------------------
+
+
+class Lengths:
+    """Gives each text its length and its number of blanks; notes what it was asked."""
+
+    by_text = ("text",)
+
+    def __init__(self, answer=None, chunk=karat.vectors.CHUNK):
+        self.answer = answer
+        self.chunk = chunk
+        self.asked = []
+
+    def encode(self, texts):
+        self.asked.append(list(texts))
+        if self.answer is not None:
+            return self.answer(texts)
+        return np.array([[len(text), text.count(" ")] for text in texts], dtype=np.float16)
+
+
+def texts(*cells):
+    items = pd.Series(cells, dtype=object)
+    return Dataset(
+        "texts", items, pd.DataFrame({"item": items.index}), np.arange(len(cells)) % 2.0,
+        "numbers", "text",
+    )  # fmt: skip
+
+
+def test_texts_are_encoded_once_in_chunks_the_longest_first():
+    encoder, heard = Lengths(chunk=2), []
+    found = encode(encoder, ["a", "bbb", "cc", "d d d"], "mine", heard.append)
+    assert encoder.asked == [["d d d", "bbb"], ["cc", "a"]]
+    assert found.tolist() == [[1, 0], [3, 0], [2, 0], [5, 2]]
+    assert found.dtype == np.float32
+    assert heard == [2, 4]
+
+
+def test_who_wants_all_at_once_gets_them_in_their_order():
+    encoder = Lengths(chunk=None)
+    encode(encoder, ["a", "bbb", "cc"], "mine")
+    assert encoder.asked == [["a", "bbb", "cc"]]
+
+
+def test_nothing_to_encode_is_asked_of_nobody():
+    encoder = Lengths()
+    assert encode(encoder, [], "mine").shape[0] == 0
+    assert encoder.asked == []
+
+
+def test_equal_items_share_a_vector_and_a_missing_text_is_unknown():
+    encoder = Lengths()
+    found = embed(encoder, texts("bb", "", None, "bb", 7, np.nan), "mine")
+    assert encoder.asked == [["bb", "7", ""]]
+    expected = [[2, 0], [0, 0], [NAN, NAN], [2, 0], [1, 0], [NAN, NAN]]
+    np.testing.assert_array_equal(found.matrix, expected)
+    codes, known = distinct(pd.Series([None, None], dtype=object))
+    assert known == [] and np.isnan(spread(encode(encoder, known, "mine"), codes)).all()
+
+
+class Tensor:
+    """As torch's: on another device until it is asked for."""
+
+    def __init__(self, values):
+        self.values = np.asarray(values)
+        self.dtype = f"torch.{self.values.dtype}"
+
+    def detach(self):
+        return self
+
+    cpu = detach
+
+    def numpy(self):
+        return self.values
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda rows: rows.astype(np.float16),
+        lambda rows: rows.astype(np.float64),
+        lambda rows: rows.astype(int),
+        lambda rows: rows.tolist(),
+        lambda rows: list(rows),
+        lambda rows: tuple(map(tuple, rows)),
+        lambda rows: Tensor(rows),
+        lambda rows: [Tensor(row) for row in rows],
+        lambda rows: sparse.csr_matrix(rows.astype(float)),
+        lambda rows: pd.DataFrame(rows),
+    ],
+)
+def test_numbers_in_any_shape_become_32_bits(answer):
+    plain = Lengths()
+    found = encode(Lengths(lambda some: answer(plain.encode(some))), ["a b", "cc"], "mine")
+    assert found.dtype == np.float32
+    assert found.tolist() == [[3, 1], [2, 0]]
+
+
+@pytest.mark.parametrize(
+    "answer, said",
+    [
+        (lambda t: [[1, NAN]] * len(t), r'NaN in part of a row \(the text "a b": 1 of 2\)'),
+        (lambda t: [[1, np.inf]] * len(t), r'infinite number \(the text "a b"\)'),
+        (lambda t: np.full((len(t), 2), 1e300), "infinite number"),
+        (lambda t: [[1.0]], "mine returned 1 rows for 2 items"),
+        (lambda t: np.ones(len(t)), "must return a matrix"),
+        (lambda t: np.ones((len(t), 3, 2)), "it returned 3 dimensions"),
+        (lambda t: [[1], [1, 2]], "must return numbers"),
+        (lambda t: [["x"]] * len(t), "must return numbers"),
+        (lambda t: None, "must return a matrix"),
+        (lambda t: np.ones((len(t), 0)), "without a single dimension"),
+    ],
+)
+def test_a_promise_an_encoder_of_texts_breaks_is_told(answer, said):
+    with pytest.raises(ContractError, match=said):
+        encode(Lengths(answer), ["a b", "cc"], "mine")
+
+
+def test_vectors_of_several_widths_are_told():
+    encoder = Lengths(lambda some: np.ones((len(some), len(some))), chunk=2)
+    with pytest.raises(ContractError, match="2 dimensions for some texts and 1 for others"):
+        encode(encoder, ["a", "b", "c"], "mine")

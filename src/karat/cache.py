@@ -3,6 +3,9 @@
 The key is a hash of the model's identity (code, parameters, versions, files) and of the items, so
 other data or other parameters can never return old vectors. Entries are written into a folder of
 their own and renamed into place: writers at the same time cannot harm each other.
+
+Where the vectors are those of texts, a mark of each text lies beside its matrix, and matrices of
+one encoder form a family: a text of another data set is found there and not encoded again.
 """
 
 from __future__ import annotations
@@ -12,13 +15,16 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+#: a text is marked by so many bytes
+MARK = 16
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,20 @@ class Entry:
     folder: Path
     about: Mapping[str, Any]
     bytes: int
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Vectors of some texts: their places among those asked for, and what they once cost."""
+
+    places: np.ndarray
+    vectors: np.ndarray
+    seconds: float
+
+
+def mark(text: str) -> bytes:
+    """Return the bytes by which a text is found again."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=MARK).digest()
 
 
 class VectorCache:
@@ -54,18 +74,61 @@ class VectorCache:
         except (ValueError, OSError, EOFError):
             return None
 
-    def put(self, key: str, matrix: np.ndarray, about: Mapping[str, Any]) -> Path:
-        """Keep a matrix and return its folder; if another writer was first, theirs stays."""
+    def put(
+        self, key: str, matrix: np.ndarray, about: Mapping[str, Any], marks: Sequence[bytes] = ()
+    ) -> Path:
+        """Keep a matrix and return its folder; if another writer was first, theirs stays.
+
+        With a mark per row, its texts can be found in the family that ``about`` names.
+        """
         folder = self.folder(key)
         folder.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
         try:
             np.save(draft / "vectors.npy", matrix, allow_pickle=False)
             (draft / "about.json").write_text(json.dumps(dict(about), indent=1))
+            if marks:
+                texts = np.frombuffer(b"".join(marks), dtype=f"V{MARK}")
+                np.save(draft / "texts.npy", texts, allow_pickle=False)
             self._place(draft, key)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
+        if marks:
+            family = self._family(str(about["family"]))
+            family.mkdir(parents=True, exist_ok=True)
+            (family / key).touch()
         return folder
+
+    def find(self, family: str, marks: Sequence[bytes]) -> Iterator[Kept]:
+        """Yield the vectors that the matrices of a family have of these texts, each once."""
+        left = {each: place for place, each in enumerate(marks)}
+        folder = self._family(family)
+        for key in sorted(path.name for path in folder.iterdir()) if folder.is_dir() else ():
+            matrix = self.get(key) if left else None
+            rows = self._marks(key)
+            if matrix is None or len(rows) != len(matrix):
+                continue
+            hits = [(left.pop(each), row) for row, each in enumerate(rows) if each in left]
+            if hits:
+                places, found = np.array(hits).T
+                share = len(hits) / len(set(rows))
+                yield Kept(places, matrix[found], share * self._seconds(key))
+
+    def _seconds(self, key: str) -> float:
+        try:
+            return float(json.loads((self.folder(key) / "about.json").read_text())["seconds"])
+        except (ValueError, OSError, KeyError):
+            return 0.0
+
+    def _family(self, family: str) -> Path:
+        return self.root / "families" / family
+
+    def _marks(self, key: str) -> list[bytes]:
+        try:
+            marks = np.load(self.folder(key) / "texts.npy", allow_pickle=False)
+        except (ValueError, OSError, EOFError):
+            return []
+        return [each.tobytes() for each in marks]
 
     def _place(self, draft: Path, key: str) -> None:
         folder = self.folder(key)

@@ -25,10 +25,13 @@ from karat.definitions.places import written
 from karat.errors import DataError, DefinitionError, KaratError, Unavailable, unknown
 from karat.models.adapters import adapt, is_vector_file
 from karat.models.base import Model
+from karat.models.sentence_transformer import SentenceTransformerEncoder
 from karat.task import Suite, Task
 
 #: a parameter that begins so names a data set whose file is meant
 DATA_PREFIX = "data:"
+#: a model that begins so is a folder or a name on the hub, for sentence-transformers to load
+TRANSFORMER_PREFIX = "sentence-transformers:"
 #: what the answers of a task of some kind are, the ends of names and the plain tasks of each
 ANSWERS = {"classification": "classes", "regression": "numbers"}
 ENDS = ("classification", "multiclass", "regression")
@@ -122,7 +125,10 @@ class Catalogue:
         return found
 
     def model(self, thing: Any, name: str | None = None) -> Model:
-        """Return a model from a name, a vector file, a ``"package.module:Name"`` or an object."""
+        """Return a model from a name, a vector file, a ``"package.module:Name"`` or an object.
+
+        ``"sentence-transformers:NAME"`` is what that library loads by the name.
+        """
         if not isinstance(thing, str):
             return adapt(thing, name)
         if thing in self.definitions.names("models", abstract=True):
@@ -138,6 +144,9 @@ class Catalogue:
             if not _is_file(thing):
                 raise DefinitionError(f"there is no vector file {thing}.")
             return adapt(Path(thing), name)
+        if thing.startswith(TRANSFORMER_PREFIX):
+            made = SentenceTransformerEncoder(thing.removeprefix(TRANSFORMER_PREFIX))
+            return adapt(made, name or Path(made.name).name)
         if ":" in thing:
             return adapt(registry.load_object(thing), name or thing.rpartition(":")[2])
         raise unknown("model", thing, [*self.definitions.names("models"), *registry.models])

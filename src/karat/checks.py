@@ -44,7 +44,7 @@ def check_model(model: Model, modality: str | None = None) -> list[Check]:
         why, lacking, extra = model.unavailable.partition(": pip install ")
         cure = f"pip install {extra}" if lacking else "Provide what is missing and check again."
         return [Check("can run here", False, why, cure)]
-    takes = (modality,) if modality else model.takes
+    takes = (modality,) if modality else _tried(model)
     kinds = ("classes",) if model.role == "encoder" else _kinds(model.prototype)
     checks: list[Check] = []
     for modalities, answers in product(
@@ -112,6 +112,12 @@ def _sample(modality: str, kind: str) -> Dataset:
     }[modality]
     truth = weight + i % 9 if kind == "numbers" else np.where(weight > 50, "high", "low")
     return Dataset("sample", items, pd.DataFrame({"item": items.index}), truth, kind, modality)
+
+
+def _tried(model: Model) -> tuple[str, ...] | None:
+    # what is looked up is looked up alike, by an id or by a text
+    looks_up = callable(getattr(model.prototype, "vocabulary", None))
+    return ("entity",) if looks_up and "entity" in (model.takes or ()) else model.takes
 
 
 def _kinds(prototype: Any) -> list[str]:

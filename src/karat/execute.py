@@ -32,6 +32,7 @@ _THREADS = (
     "VECLIB_MAXIMUM_THREADS",
     "NUMEXPR_NUM_THREADS",
     "NUMBA_NUM_THREADS",
+    "RAYON_NUM_THREADS",
 )
 #: of what a dead worker said, so many characters are kept
 LOG_LENGTH = 20_000

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping
 from typing import Any
+
+#: seconds between two lines that tell how far an encoder has come
+PAUSE = 10.0
 
 
 class Progress:
@@ -15,6 +19,9 @@ class Progress:
 
     def embedding(self, model: str, dataset: str, items: int) -> None:
         """Hear that items are being embedded."""
+
+    def encoded(self, done: int, total: int) -> None:
+        """Hear how many of the texts to encode are done."""
 
     def embedded(self, model: str, dataset: str, seconds: float) -> None:
         """Hear that items have been embedded."""
@@ -32,11 +39,22 @@ class Lines(Progress):
     def __init__(self, verbose: bool = False) -> None:
         self.verbose = verbose
         self.jobs = self.done = 0
+        self.what, self.said = "", 0.0
 
     def started(self, title: str, jobs: int) -> None:
         """Print the title."""
         self.jobs = jobs
         self._say(title)
+
+    def embedding(self, model: str, dataset: str, items: int) -> None:
+        """Note what is being embedded."""
+        self.what, self.said = f"{dataset} with {model}", time.monotonic()
+
+    def encoded(self, done: int, total: int) -> None:
+        """Print how far it has come, if that has not been said for a while."""
+        if done < total and time.monotonic() - self.said >= PAUSE:
+            self.said = time.monotonic()
+            self._say(f"embedding {self.what}: {done:,} of {total:,} texts")
 
     def embedded(self, model: str, dataset: str, seconds: float) -> None:
         """Print what was embedded."""
@@ -88,9 +106,15 @@ class Live(Progress):
 
     def embedding(self, model: str, dataset: str, items: int) -> None:
         """Show what is being embedded."""
-        # how far an encoder has come is its own secret: the bar pulses
+        # the bar pulses until somebody tells how far the encoder has come
         self.begun = self.bars.add_task(
             f"{model}  {dataset}", total=None, what="embedding", count=f"{items:,} items"
+        )
+
+    def encoded(self, done: int, total: int) -> None:
+        """Move the bar."""
+        self.bars.update(
+            self.begun, completed=done, total=total, count=f"{done:,} of {total:,} texts"
         )
 
     def embedded(self, model: str, dataset: str, seconds: float) -> None:

@@ -1,4 +1,7 @@
-"""Staging: the vectors of encoders that learn nothing, made once before the jobs run."""
+"""Staging: the vectors of encoders that learn nothing, made once before the jobs run.
+
+A text is encoded once, however many items, data sets and runs it stands in.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ import dataclasses
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from karat.cache import VectorCache
+from karat.cache import MARK, Kept, VectorCache, mark
 from karat.dataset import Dataset
 from karat.execute import one_thread
 from karat.fingerprints import fingerprint
@@ -22,7 +25,7 @@ from karat.models.base import Model
 from karat.models.identity import identity_of
 from karat.progress import Progress
 from karat.shelf import Shelf
-from karat.vectors import check_vectors
+from karat.vectors import check_vectors, distinct, encode, spread
 
 
 class Stage:
@@ -34,6 +37,7 @@ class Stage:
         self.spare = VectorCache(scratch)
         self.cache = VectorCache(cache_folder()) if keep else self.spare
         self._made: dict[tuple[str, str], dict[str, Any]] = {}
+        self._who: dict[str, str] = {}
 
     def embedded(self, job: Job) -> Job:
         """Return the job with the place of its vectors, or with why they could not be made."""
@@ -43,16 +47,15 @@ class Stage:
         pair = (job.model, job.dataset)
         if pair not in self._made:
             with one_thread():
-                self._made[pair] = self._embed(model, self.shelf.get(job.dataset), job.seed)
+                self._made[pair] = self._embed(job, model, self.shelf.get(job.dataset))
         return dataclasses.replace(job, **self._made[pair])
 
-    def _embed(self, model: Model, data: Dataset, seed: int) -> dict[str, Any]:
+    def _embed(self, job: Job, model: Model, data: Dataset) -> dict[str, Any]:
         self.progress.embedding(model.name, data.name, len(data.items))
         begun = time.perf_counter()
         try:
-            encoder = model.fresh(seed, data.kind)
-            # a model that cannot be told apart from its changed self is not kept between runs
-            who = identity_of(encoder) or os.urandom(16).hex()
+            encoder = model.fresh(job.seed, data.kind)
+            who = self._identity(encoder, f"{job.model} {data.kind}")
             folder = self._vectors(encoder, who, model, data)
             places: dict[str, Any] = {"vectors": str(folder), "embed_seconds": _cost(folder)}
             if data.kind == "items" and callable(getattr(encoder, "vocabulary", None)):
@@ -65,16 +68,57 @@ class Stage:
         finally:
             self.progress.embedded(model.name, data.name, time.perf_counter() - begun)
 
+    def _identity(self, encoder: Any, key: str) -> str:
+        # once: some are others after they were used, and some take long to be told apart
+        if key not in self._who:
+            # a model that cannot be told apart from its changed self is not kept between runs
+            self._who[key] = identity_of(encoder) or os.urandom(16).hex()
+        return self._who[key]
+
     def _vectors(self, encoder: Any, who: str, model: Model, data: Dataset) -> Path:
-        key = VectorCache.key("vectors", who, fingerprint(data.items))
+        by_text = data.modality in getattr(encoder, "by_text", ())
+        key = VectorCache.key("texts" if by_text else "vectors", who, fingerprint(data.items))
         if self.cache.get(key) is not None:
             return self.cache.folder(key)
         begun = time.perf_counter()
+        about = {"model": model.name, "dataset": data.name}
+        if by_text:
+            return self._texts(key, encoder, data, {**about, "family": who})
         values = encoder.transform(data.items)
         matrix = check_vectors(values, len(data.items), f"{model.name}.transform")
-        about = {"model": model.name, "dataset": data.name, "shape": list(matrix.shape)}
         # what they cost is told whenever they are used, also when they come from the cache
         return self._keep(key, matrix, {**about, "seconds": time.perf_counter() - begun})
+
+    def _texts(self, key: str, encoder: Any, data: Dataset, about: Mapping[str, Any]) -> Path:
+        """Embed texts of which some may have been encoded before, for other data."""
+        codes, texts = distinct(data.items)
+        marks = [mark(text) for text in texts]
+        name, kept = str(about["model"]), self._kept(str(about["family"]), marks)
+        new = np.ones(len(texts), dtype=bool)
+        for each in kept:
+            new[each.places] = False
+        left = np.flatnonzero(new)
+        begun = time.perf_counter()
+        fresh = encode(encoder, [texts[i] for i in left], name, self._tell(len(left)))
+        seconds = sum(each.seconds for each in kept) + time.perf_counter() - begun
+        kept.append(Kept(left, fresh, 0.0))
+        if len({each.vectors.shape[1] for each in kept if len(each.places)}) > 1:
+            # its vectors are as wide as the texts it is shown; so it is shown all
+            kept = [Kept(np.arange(len(texts)), encode(encoder, texts, name), 0.0)]
+            seconds = time.perf_counter() - begun
+        matrix = _joined(len(texts), kept)
+        rows = [marks[code] if code >= 0 else bytes(MARK) for code in codes]
+        return self._keep(key, spread(matrix, codes), {**about, "seconds": seconds}, rows)
+
+    def _kept(self, family: str, marks: list[bytes]) -> list[Kept]:
+        """Return what was encoded before; without leave to write, the run's own folder has some."""
+        for cache in dict.fromkeys((self.cache, self.spare)):
+            if found := list(cache.find(family, marks)):
+                return found
+        return []
+
+    def _tell(self, total: int) -> Callable[[int], None]:
+        return lambda done: self.progress.encoded(done, total)
 
     def _vocabulary(self, encoder: Any, who: str, model: Model) -> Path:
         key = VectorCache.key("vocabulary", who)
@@ -82,18 +126,31 @@ class Stage:
             return self.cache.folder(key)
         ids, values = encoder.vocabulary()
         matrix = check_vectors(values, len(ids), f"{model.name}.vocabulary")
-        about = {"model": model.name, "dataset": "", "shape": list(matrix.shape)}
+        about = {"model": model.name, "dataset": ""}
         whole = [i if isinstance(i, int) else str(i) for i in np.asarray(ids, dtype=object)]
         return self._keep(key, matrix, {**about, "ids": whole})
 
-    def _keep(self, key: str, matrix: np.ndarray, about: Mapping[str, Any]) -> Path:
+    def _keep(
+        self, key: str, matrix: np.ndarray, about: Mapping[str, Any], marks: Sequence[bytes] = ()
+    ) -> Path:
+        about = {**about, "shape": list(matrix.shape)}
         try:
-            return self.cache.put(key, matrix, about)
+            return self.cache.put(key, matrix, about, marks)
         except OSError:
             if self.cache is self.spare:
                 raise
             # the cache cannot be written: the vectors live as long as the run
-            return self.spare.put(key, matrix, about)
+            return self.spare.put(key, matrix, about, marks)
+
+
+def _joined(texts: int, parts: list[Kept]) -> np.ndarray:
+    """Return the vectors of all texts, each from the part that has it."""
+    width = max((part.vectors.shape[1] for part in parts if len(part.places)), default=1)
+    matrix = np.empty((texts, width), dtype=np.float32)
+    for part in parts:
+        if len(part.places):
+            matrix[part.places] = part.vectors
+    return matrix
 
 
 def _cost(folder: Path) -> float | None:

@@ -6,6 +6,7 @@ questions that can be answered follows from that one rule. A partly-NaN row is a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,8 @@ from karat.errors import ContractError
 
 #: a sparse matrix is made dense below this many bytes
 DENSE_LIMIT = 4 * 2**30
+#: so many texts are encoded by one call, unless the encoder has a ``chunk`` of its own
+CHUNK = 256
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,12 @@ def check_vectors(values: Any, items: int, name: str) -> np.ndarray:
     >>> check_vectors([[1, 2], [3, 4]], 2, "mine").dtype
     dtype('float32')
     """
+    matrix = _matrix(values, items, name)
+    _check_finite(matrix, name)
+    return np.ascontiguousarray(matrix)
+
+
+def _matrix(values: Any, items: int, name: str) -> np.ndarray:
     try:
         matrix = _array(values, name)
         if matrix.dtype not in (np.float32, np.float64):
@@ -99,12 +108,13 @@ def check_vectors(values: Any, items: int, name: str) -> np.ndarray:
         raise ContractError(f"{name} returned {matrix.shape[0]} rows for {items} items.")
     if matrix.shape[1] == 0:
         raise ContractError(f"{name} returned vectors without a single dimension.")
-    _check_finite(matrix, name)
-    return np.ascontiguousarray(matrix)
+    return matrix
 
 
 def _array(values: Any, name: str) -> np.ndarray:
     """Return a dense array of what may be sparse, masked, a tensor, a frame or nested lists."""
+    if isinstance(values, list | tuple) and values and hasattr(values[0], "detach"):
+        return np.stack([_array(value, name) for value in values])
     if hasattr(values, "toarray"):
         size = int(np.prod(values.shape)) * values.dtype.itemsize
         if size > DENSE_LIMIT:
@@ -126,21 +136,89 @@ def _array(values: Any, name: str) -> np.ndarray:
     return array
 
 
-def _check_finite(matrix: np.ndarray, name: str) -> None:
+def _check_finite(matrix: np.ndarray, name: str, texts: list[str] | None = None) -> None:
     finite = np.isfinite(matrix)
     if finite.all():
         return
-    if np.isinf(matrix).any():
-        row = int(np.flatnonzero(np.isinf(matrix).any(axis=1))[0])
-        raise ContractError(f"{name} returned an infinite number (row {row}).")
+
+    def where(wrong: np.ndarray) -> tuple[int, str]:
+        row = int(np.flatnonzero(wrong)[0])
+        return row, f"row {row}" if texts is None else f'the text "{texts[row][:60]}"'
+
+    infinite = np.isinf(matrix).any(axis=1)
+    if infinite.any():
+        raise ContractError(f"{name} returned an infinite number ({where(infinite)[1]}).")
     empty = (~finite).sum(axis=1)
     partly = (empty > 0) & (empty < matrix.shape[1])
     if partly.any():
-        row = int(np.flatnonzero(partly)[0])
+        row, place = where(partly)
         raise ContractError(
-            f"{name} returned NaN in part of a row (row {row}: {empty[row]} of "
+            f"{name} returned NaN in part of a row ({place}: {empty[row]} of "
             f"{matrix.shape[1]}); a whole row of NaN means that it does not know the item."
         )
+
+
+# -- texts, each once -----------------------------------------------------------------------
+
+
+def distinct(items: Any) -> tuple[np.ndarray, list[str]]:
+    """Return the texts of some items, each once, and which of them every item has; -1 for none.
+
+    >>> codes, texts = distinct(pd.Series(["b", "a", None, "b"]))
+    >>> codes.tolist(), texts
+    ([0, 1, -1, 0], ['b', 'a'])
+    """
+    written = [
+        None if missing else str(text) for text, missing in zip(items, pd.isna(items), strict=True)
+    ]
+    codes, texts = pd.factorize(np.array(written, dtype=object))
+    return codes, texts.tolist()
+
+
+def spread(matrix: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return the vectors of items from those of their texts; an item without text is unknown."""
+    rows = matrix[np.maximum(codes, 0)] if len(matrix) else np.empty((len(codes), 1), np.float32)
+    rows[codes < 0] = np.nan
+    return rows
+
+
+def encode(
+    encoder: Any, texts: list[str], name: str, tell: Callable[[int], None] | None = None
+) -> np.ndarray:
+    """Return one row of 32-bit numbers per text, or say which promise the encoder broke.
+
+    The texts go to ``encoder.encode`` some at a time, the longest first; ``tell`` hears how many
+    are done. An encoder whose ``chunk`` is None gets all at once, in their order.
+    """
+    size = getattr(encoder, "chunk", CHUNK)
+    order = np.arange(len(texts))
+    if size is not None:
+        order = np.argsort([-len(text) for text in texts], kind="stable")
+    rows: np.ndarray | None = None
+    for begin in range(0, len(texts), size or len(texts) or 1):
+        places = order[begin : begin + size] if size else order
+        some = [texts[i] for i in places]
+        found = _encoded(encoder.encode(some), some, name)
+        rows = np.empty((len(texts), found.shape[1]), np.float32) if rows is None else rows
+        if found.shape[1] != rows.shape[1]:
+            raise ContractError(
+                f"{name} returned {rows.shape[1]} dimensions for some texts and "
+                f"{found.shape[1]} for others."
+            )
+        rows[places] = found
+        if tell is not None:
+            tell(begin + len(places))
+    return np.empty((0, 1), np.float32) if rows is None else rows
+
+
+def _encoded(values: Any, texts: list[str], name: str) -> np.ndarray:
+    with np.errstate(over="ignore"):  # a number too large becomes infinity, which is then told
+        matrix = _matrix(values, len(texts), name).astype(np.float32, copy=False)
+    _check_finite(matrix, name, texts)
+    return matrix
+
+
+# -- data sets ------------------------------------------------------------------------------
 
 
 def fit_embed(encoder: Any, train: Dataset, name: str) -> Vectors:
@@ -167,8 +245,12 @@ def fit_embed(encoder: Any, train: Dataset, name: str) -> Vectors:
 def embed(encoder: Any, data: Dataset, name: str, width: int | None = None) -> Vectors:
     """Embed the items a data set's questions mention with a fitted encoder."""
     rows = data.mentioned()
-    values = encoder.transform(data.items.iloc[rows])
-    matrix = check_vectors(values, len(rows), f"{name}.transform")
+    items = data.items.iloc[rows]
+    if data.modality in getattr(encoder, "by_text", ()):
+        codes, texts = distinct(items)
+        matrix = spread(encode(encoder, texts, name), codes)
+    else:
+        matrix = check_vectors(encoder.transform(items), len(rows), f"{name}.transform")
     if width is not None and matrix.shape[1] != width:
         raise ContractError(
             f"{name}.transform returned {matrix.shape[1]} dimensions for the test items "

@@ -9,15 +9,18 @@ import pytest
 import sklearn
 from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
-from sklearn.decomposition import PCA
+from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from karat.errors import ContractError
 from karat.models.adapters import adapt, is_vector_file
 from karat.models.base import Model
+from karat.models.identity import identity_of
+from karat.models.sentence_transformer import SentenceTransformerObject
 from karat.models.vector_file import VectorFile
 
 ENTITIES = pd.Series(["Rome", "Oslo", "Ur"], index=["rome", "oslo", "ur"])
@@ -26,7 +29,7 @@ TWO = np.array([[1.0, 2.0], [3.0, 4.0]])
 
 def looked_up(thing):
     model = adapt(thing)
-    assert (model.role, model.takes, model.stateless) == ("encoder", ("entity",), True)
+    assert (model.role, model.takes, model.stateless) == ("encoder", ("entity", "text"), True)
     return model.prototype.transform(ENTITIES)
 
 
@@ -50,6 +53,23 @@ class Gensim:
 )
 def test_tables_of_vectors_are_looked_up_by_id(thing):
     np.testing.assert_array_equal(looked_up(thing), [[1, 2], [3, 4], [np.nan, np.nan]])
+
+
+def test_vectors_of_texts_are_looked_up_by_the_text():
+    known = adapt({"a cat": [1, 2], "a dog": [3, 4]}).prototype
+    found = known.encode(["a dog", "A dog", "a cat"])
+    np.testing.assert_array_equal(found, [[3, 4], [np.nan, np.nan], [1, 2]])
+
+
+def test_the_words_of_a_text_are_averaged_whatever_holds_their_vectors():
+    class Word2Vec:
+        wv = Gensim()
+
+    for thing in (Gensim(), Word2Vec()):
+        found = adapt(thing).prototype.encode(["Rome, OSLO and Rome!", "rome", "Ur", ""])
+        third = [(1 + 3 + 1) / 3, (2 + 4 + 2) / 3]
+        nan = [np.nan, np.nan]
+        np.testing.assert_allclose(found, [third, [1, 2], nan, nan], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +98,33 @@ def test_an_object_with_encode_is_a_sentence_encoder():
     assert (model.name, model.role, model.takes) == ("Sentences", "encoder", ("text", "entity"))
     assert model.stateless
     assert model.prototype.transform(pd.Series(["aab", 7])).tolist() == [[3, 2], [1, 0]]
+
+
+def test_a_class_of_the_library_goes_by_its_weights_and_not_by_a_pickle():
+    kind = type("SentenceTransformer", (Sentences,), {"__module__": "sentence_transformers.model"})
+    kind.encode = lambda self, texts, show_progress_bar: [[len(text)] for text in texts]
+    model = adapt(kind())
+    assert isinstance(model.prototype, SentenceTransformerObject)
+    assert model.prototype.transform(["aab"]) == [[3]]
+    assert identity_of(model.prototype) is None  # it has no parts of which all is known
+    assert not isinstance(adapt(Sentences()).prototype, SentenceTransformerObject)
+
+
+@pytest.mark.parametrize(
+    "thing, takes",
+    [
+        (TfidfVectorizer(), ("text", "entity")),
+        (CountVectorizer, ("text", "entity")),
+        (HashingVectorizer(), ("text", "entity")),
+        (make_pipeline(TfidfVectorizer(), TruncatedSVD()), ("text", "entity")),
+        (make_pipeline(TfidfVectorizer(), LogisticRegression()), ("text", "entity")),
+        (PCA(), None),
+        (OneHotEncoder(), None),
+        (make_pipeline(PCA()), None),
+    ],
+)
+def test_what_scikit_learn_says_about_texts_is_heard(thing, takes):
+    assert adapt(thing).takes == takes
 
 
 def lengths(items):

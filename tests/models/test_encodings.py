@@ -363,7 +363,7 @@ def test_many_different_words_make_few_dimensions(encoder):
 
     if isinstance(encoder, StringTable):
         pytest.importorskip("skrub")
-    rows = 50_000
+    rows = 20_000
     table = pd.DataFrame({"id": [f"word {i:x}" for i in range(rows)], "n": np.arange(rows) % 7})
     found = clone(encoder).fit_transform(table, np.arange(rows) % 2)
     assert found.shape[0] == rows and found.shape[1] <= 3000

@@ -1,5 +1,8 @@
 """Predictors of table rows."""
 
+from dataclasses import replace
+from importlib.util import find_spec
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +13,7 @@ from karat.catalogue import Catalogue
 from karat.dataset import Dataset
 from karat.errors import Declined, DefinitionError
 from karat.models.adapters import adapt
+from karat.models.ordered_forest import OrderedForestClassifier
 from karat.models.predictors import (
     ConstantPredictor,
     MatrixPredictor,
@@ -164,7 +168,7 @@ def test_every_column_may_be_empty_in_test_rows():
 def test_prepared_rows_are_within_32_bits_and_cannot_be_changed():
     prepared = PreparedTable()
     prepared.fit(ROWS)
-    matrix = prepared.transform(pd.DataFrame({"x": [1e200, -1e200], "w": ["a", "b"]}))
+    matrix = prepared.transform(pd.DataFrame({"x": [1e200, -1e200], "w": ["a", "b"]})).matrix
     assert matrix[:, 0].tolist() == [1e30, -1e30]
     assert np.isfinite(matrix.astype(np.float32)).all()
     with pytest.raises(ValueError, match="read-only"):
@@ -281,7 +285,7 @@ def test_the_preprocessing_learns_from_all_rows_whatever_the_cap():
     table = pd.DataFrame({"x": np.arange(1000.0)})
     capped = TablePredictor(PRIOR, max_train_rows=10).fit(table, np.arange(1000) % 2)
     whole = TablePredictor(PRIOR).fit(table, np.arange(1000) % 2)
-    one, other = (each.preparation_.transform(table) for each in (capped, whole))
+    one, other = (each.preparation_.transform(table).matrix for each in (capped, whole))
     assert np.array_equal(one, other)
 
 
@@ -358,6 +362,19 @@ def test_what_is_shared_changes_no_bit(task, tmp_path, monkeypatch):
         assert written(run) == together[run.model]
 
 
+def test_one_worker_and_two_write_the_same_bytes(task, tmp_path):
+    able = [name for name, needs in NAMED.items() if not needs or find_spec(needs)]
+    models = {name: named(name) for name in able if name != "linreg"}
+    one, two = (
+        karat.evaluate(models, task, output=tmp_path / str(workers), workers=workers)
+        for workers in (1, 2)
+    )
+    for first, second in zip(one, two, strict=True):
+        assert written(first) == written(second)
+        files = [run.folder / "scores" / "scores.csv" for run in (first, second)]
+        assert files[0].read_bytes() == files[1].read_bytes()
+
+
 def test_a_job_answers_what_the_predictor_itself_answers(task, tmp_path):
     (run,) = karat.evaluate({"logreg": named("logreg")}, task, output=tmp_path)
     data = task.dataset
@@ -367,3 +384,32 @@ def test_a_job_answers_what_the_predictor_itself_answers(task, tmp_path):
         made.fit(train.frame(), train.truth)
         found = run.predictions("toy", number).probabilities
         assert np.array_equal(found, made.predict_proba(test.frame()))
+
+
+@pytest.mark.parametrize("name", ["svm", "rf", "xgb"])
+def test_no_view_hangs_on_the_others(task, tmp_path, name):
+    model = {name: named(name)}
+    (every,) = karat.evaluate(model, task, output=tmp_path / "every")
+    all_views = written(every)
+    for corruption, severities in task.corruptions.items():
+        only = replace(task, corruptions={corruption: severities[-1:]})
+        (alone,) = karat.evaluate(model, only, output=tmp_path / corruption)
+        views = written(alone)
+        assert len(views) == 4  # two folds, clean and corrupted
+        assert views.items() <= all_views.items()
+
+
+def test_rows_that_a_view_leaves_alone_are_not_asked_about_again(task, tmp_path, monkeypatch):
+    asked = []
+    whole = OrderedForestClassifier.predict_proba
+
+    def noted(self, X):
+        asked.append(len(X))
+        return whole(self, X)
+
+    monkeypatch.setattr(OrderedForestClassifier, "predict_proba", noted)
+    thinned = replace(task, corruptions={"rare_class_dilution": [0.2, 0.4]}, draws=2)
+    (run,) = karat.evaluate({"rf": named("rf")}, thinned, output=tmp_path)
+    assert len(asked) == 2  # about the clean rows of each fold
+    scores = run.scores()
+    assert scores[scores["metric"] == "acc"].groupby("fold").size().tolist() == [5, 5]

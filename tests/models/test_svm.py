@@ -126,3 +126,15 @@ def test_labels_and_probabilities_come_from_one_pass(monkeypatch):
     assert np.array_equal(labels, fitted.predict(X))
     assert np.array_equal(chances, fitted.predict_proba(X))
     assert set(labels) <= {"a", "b", "c"}
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_no_bit_of_an_answer_hangs_on_the_rows_beside_it(classes):
+    X, y = bands(classes)
+    fitted = RbfClassifier(random_state=0).fit(X, y)
+    whole = fitted.decision_function(X), fitted.predict_proba(X)
+    rng = np.random.default_rng(0)
+    for size in (1, 2, 15, 17, len(X) - 1):
+        some = rng.permutation(len(X))[:size]
+        assert np.array_equal(fitted.decision_function(X[some]), whole[0][some])
+        assert np.array_equal(fitted.predict_proba(X[some]), whole[1][some])

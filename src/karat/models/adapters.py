@@ -1,8 +1,8 @@
 """Adapters: what people have becomes a Model, with no base class to inherit from.
 
-Accepted are: a class or an instance with ``transform`` or ``predict``, a scikit-learn pipeline, an
-object with ``encode`` (a SentenceTransformer), a function from items to a matrix, a mapping or a
-data frame of vectors, gensim ``KeyedVectors``, and the path of a vector file.
+Accepted are: a class or an instance with ``transform`` or ``predict``, a scikit-learn pipeline or
+vectoriser, an object with ``encode`` (a SentenceTransformer), a function from items to a matrix, a
+mapping or a data frame of vectors, gensim ``KeyedVectors``, and the path of a vector file.
 """
 
 from __future__ import annotations
@@ -18,12 +18,19 @@ import pandas as pd
 
 from karat.dataset import MODALITIES
 from karat.errors import ContractError, KaratError, did_you_mean
-from karat.models.base import Model, StatelessEncoder, tags_of
+from karat.models.base import Model, TextEncoder, tags_of
+from karat.models.sentence_transformer import SentenceTransformerObject, is_sentence_transformer
 from karat.models.vector_file import SUFFIXES, KnownVectors, VectorFile
+from karat.models.words import WordVectors
 
 
-class FunctionEncoder(StatelessEncoder):
-    """An encoder made of a function from items to a matrix."""
+class FunctionEncoder(TextEncoder):
+    """An encoder made of a function from items to a matrix; texts come as a series."""
+
+    takes = None
+    by_text = ("text",)
+    #: a function sees all texts at once and makes its own batches
+    chunk: int | None = None
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function
@@ -32,18 +39,20 @@ class FunctionEncoder(StatelessEncoder):
         """Return what the function makes of the items."""
         return self.function(items)
 
+    def encode(self, texts: list[str]) -> Any:
+        """Return what the function makes of the texts."""
+        return self.function(pd.Series(texts, dtype=object))
 
-class EncodeEncoder(StatelessEncoder):
+
+class EncodeEncoder(TextEncoder):
     """An encoder made of an object with ``encode``, as sentence encoders have it."""
-
-    takes = ("text", "entity")
 
     def __init__(self, model: Any) -> None:
         self.model = model
 
-    def transform(self, items: Any) -> Any:
+    def encode(self, texts: list[str]) -> Any:
         """Return what ``encode`` makes of the texts."""
-        return self.model.encode([str(text) for text in items])
+        return self.model.encode(texts)
 
 
 def adapt(thing: Any, name: str | None = None, role: str | None = None) -> Model:
@@ -99,6 +108,8 @@ def _wrapped(thing: Any) -> Any:
     encodes = hasattr(thing, "transform") and not isinstance(thing, pd.Series)
     if encodes or (hasattr(thing, "predict") and hasattr(thing, "fit")):
         return thing
+    if is_sentence_transformer(thing):
+        return SentenceTransformerObject(thing)
     if callable(getattr(thing, "encode", None)):
         return EncodeEncoder(thing)
     if callable(thing):
@@ -121,10 +132,11 @@ def _known_vectors(thing: Any) -> KnownVectors | None:
                 f"a mapping of vectors needs vectors of one length; found the shapes: {found}."
             )
         return KnownVectors(list(thing), np.stack(rows))
-    if hasattr(thing, "key_to_index") and hasattr(thing, "vectors"):
+    keyed = getattr(thing, "wv", thing)  # of a whole Word2Vec, its vectors
+    if hasattr(keyed, "key_to_index") and hasattr(keyed, "vectors"):
         # the order of the keys is not promised to be that of the rows
-        ids, rows = list(thing.key_to_index), list(thing.key_to_index.values())
-        return KnownVectors(ids, np.asarray(thing.vectors)[rows])
+        ids, rows = list(keyed.key_to_index), list(keyed.key_to_index.values())
+        return WordVectors(ids, np.asarray(keyed.vectors)[rows])
     return None
 
 
@@ -144,7 +156,7 @@ def _name(thing: Any) -> str:
 def _takes(prototype: Any) -> tuple[str, ...] | None:
     takes = getattr(prototype, "takes", None)
     if takes is None:
-        return None
+        return TextEncoder.takes if _reads_strings(prototype) else None
     found = tuple([takes] if isinstance(takes, str) else takes)
     for modality in found:
         if modality not in MODALITIES:
@@ -153,6 +165,14 @@ def _takes(prototype: Any) -> tuple[str, ...] | None:
                 f"{', '.join(MODALITIES)}.{did_you_mean(str(modality), MODALITIES)}"
             )
     return found
+
+
+def _reads_strings(prototype: Any) -> bool:
+    """Return whether it says, in scikit-learn's way, that it takes a list of texts and no table."""
+    steps = getattr(prototype, "steps", None)
+    first = tags_of(steps[0][1] if steps else prototype)
+    inputs = getattr(first, "input_tags", None)
+    return inputs is not None and bool(inputs.string and not inputs.two_d_array)
 
 
 def _unavailable(prototype: Any) -> str:

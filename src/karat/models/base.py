@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from importlib import metadata
+from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
-from karat.errors import ContractError
+from karat.errors import ContractError, Declined, MissingExtra
 
 
 class StatelessEncoder(BaseEstimator):
@@ -32,6 +34,58 @@ class StatelessEncoder(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         return tags
+
+
+class TextEncoder(StatelessEncoder):
+    """A base for encoders of texts: write ``encode(texts)``, from a list to one row per text.
+
+    Of items of the modalities in ``by_text`` it looks at nothing but their text, so that each
+    distinct text needs to be encoded only once.
+    """
+
+    takes: tuple[str, ...] | None = ("text", "entity")
+    by_text: tuple[str, ...] = ("text", "entity")
+
+    def encode(self, texts: list[str]) -> Any:
+        """Return one row per text."""
+        raise ContractError(f"{type(self).__name__} has no encode method.")
+
+    def transform(self, items: Any) -> Any:
+        """Return one row per item, of its text alone."""
+        return self.encode([str(text) for text in items])
+
+
+class PackagedEncoder(TextEncoder):
+    """A base for encoders of texts whose weights are files; what is loaded is never pickled.
+
+    ``needs`` are the modules it imports, ``packages`` those whose version makes other vectors.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ()
+    packages: ClassVar[tuple[str, ...]] = ()
+    extra: ClassVar[str] = ""
+
+    def unavailable(self) -> str:
+        """Return what is missing to run it here, and how to get it; nothing where all is there."""
+        try:
+            self.check_installed()
+        except (Declined, MissingExtra) as error:
+            return str(error)
+        return ""
+
+    def check_installed(self) -> None:
+        """Raise MissingExtra or Declined, with what to do, where a library or file is missing."""
+        for module in self.needs:
+            if importlib.util.find_spec(module) is None:
+                raise MissingExtra(module, self.extra)
+
+    def fingerprint(self) -> str:
+        """Return who it is: its parameters, and the versions of its packages."""
+        versions = [f"{name} {metadata.version(name)}" for name in self.packages]
+        return " ".join([repr(sorted(self.get_params().items())), *versions])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.get_params(deep=False))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from karat.draws import draw
 from karat.errors import Declined
+from karat.models.rows import Answers, Memory, Rows
 from karat.models.tables import OneHotTable
 from karat.registry import build, load_object
 
@@ -52,10 +54,10 @@ class PreparedTable(OneHotTable):
 
     def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
         """Learn from these rows and prepare them."""
-        return _within(super().fit_transform(items, y))
+        return _within(super().fit_transform(items, y)).matrix
 
-    def transform(self, items: pd.DataFrame) -> np.ndarray:
-        """Return one row of numbers per table row."""
+    def transform(self, items: pd.DataFrame) -> Rows:  # type: ignore[override]
+        """Return one row of numbers per table row, each with a digest."""
         return _within(super().transform(items))
 
 
@@ -64,7 +66,7 @@ class MatrixPredictor:
 
     It is fitted on ``max_train_rows`` rows at most, drawn by the seed with the classes in their
     shares; ``notes_`` says so. With ``likeliest`` the label is the likeliest class, and one pass
-    through the estimator gives both.
+    through the estimator gives both. Rows with a digest that come again are not asked about again.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class MatrixPredictor:
     def fit(self, X: np.ndarray, y: np.ndarray) -> MatrixPredictor:
         """Fit the estimator on these rows, or on as many as it takes."""
         self.notes_: list[str] = []
+        self.memory_ = Memory()
         X, y = self._drawn(X, np.asarray(y))
         if self.kind == "classes":
             self.classes_, y = np.unique(y, return_inverse=True)
@@ -100,22 +103,28 @@ class MatrixPredictor:
         self.notes_.append(f"fitted on {rows:,} of {len(y):,} rows")
         return X[kept], y[kept]
 
-    def predict(self, X: np.ndarray) -> np.ndarray:
+    def predict(self, X: np.ndarray | Rows) -> np.ndarray:
         """Return a label or number per row."""
         if self.kind != "classes":
-            return np.asarray(self.estimator.predict(X))
-        if self.likeliest:
+            return self._once(X, lambda rows: (np.asarray(self.estimator.predict(rows)),))[0]
+        if self.likeliest or (isinstance(X, Rows) and hasattr(self, "predict_both")):
             return self.predict_both(X)[0]
-        return self.classes_[np.asarray(self.estimator.predict(X)).astype(int)]
+        return self.classes_[np.asarray(self.estimator.predict(np.asarray(X))).astype(int)]
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+    def predict_proba(self, X: np.ndarray | Rows) -> np.ndarray:
         """Return the class probabilities, where the estimator has them."""
+        if isinstance(X, Rows):
+            return self.predict_both(X)[1]
         return np.asarray(self.estimator.predict_proba(X))
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
-    def predict_both(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def predict_both(self, X: np.ndarray | Rows) -> tuple[np.ndarray, np.ndarray]:
         """Return the label and the class probabilities of each row."""
+        labels, chances = self._once(X, self._both)
+        return labels, chances
+
+    def _both(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if hasattr(self.estimator, "predict_both"):
             codes, chances = self.estimator.predict_both(X)
             return self.classes_[codes], chances
@@ -123,6 +132,9 @@ class MatrixPredictor:
         if self.likeliest:
             return self.classes_[np.argmax(chances, axis=1)], chances
         return self.predict(X), chances
+
+    def _once(self, X: np.ndarray | Rows, ask: Callable[[np.ndarray], Answers]) -> Answers:
+        return self.memory_.recall(X, ask) if isinstance(X, Rows) else ask(X)
 
 
 class TablePredictor(BaseEstimator):
@@ -208,7 +220,5 @@ class TablePredictor(BaseEstimator):
         return self.last_.predict_both(self.preparation_.transform(X))
 
 
-def _within(rows: np.ndarray) -> np.ndarray:
-    np.clip(rows, -_LARGEST, _LARGEST, out=rows)
-    rows.setflags(write=False)
-    return rows
+def _within(matrix: np.ndarray) -> Rows:
+    return Rows(np.clip(matrix, -_LARGEST, _LARGEST, out=matrix))

@@ -48,7 +48,10 @@ class RowSentences(TransformerMixin, BaseEstimator):
         """Return what the sentence encoder makes of the rows' sentences."""
         if not hasattr(self, "encoder_"):
             self.encoder_ = self._model().prototype
-        return self.encoder_.transform(_texts(items))
+        texts = _texts(items)
+        if "text" in getattr(self.encoder_, "by_text", ()):
+            return self.encoder_.encode(texts.tolist())
+        return self.encoder_.transform(texts)
 
     def _model(self) -> Model:
         return inner_model(self.encoder, self.options)

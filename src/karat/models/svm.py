@@ -1,7 +1,8 @@
 """Support vector machines with the RBF kernel, fitted by libsvm and asked in blocks of rows.
 
 libsvm compares a row with one support vector after the other. Here a block of rows meets all of
-them in one matrix product, which gives the same decisions in a fraction of the time.
+them in one matrix product, which gives the same decisions in a fraction of the time. Blocks are all
+of one height, the last one filled up, so that no bit of a decision hangs on the rows beside it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from karat.models.truth import deal
 
 #: so many numbers of the kernel are held at once
-BLOCK = 2**18
+BLOCK = 2**16
+#: the height of a block is a multiple of this, as matrix products like it
+_STEP = 16
 #: the least steepness of the probabilities, so that they rise with the decisions
 _LEAST = 1e-3
 
@@ -130,12 +133,14 @@ def _gamma(X: np.ndarray, gamma: float | str) -> float:
 
 def _pair_decisions(X: np.ndarray, machine: Any) -> np.ndarray:
     """Return the decision about each pair of classes; one column for two classes or numbers."""
-    X = np.asarray(X, dtype=np.float64)
+    count, vectors = len(X), machine.support_vectors_
+    height = max(1, BLOCK // (_STEP * max(1, len(vectors)))) * _STEP
+    X = np.vstack([np.asarray(X, dtype=np.float64), np.zeros((-count % height, np.shape(X)[1]))])
     weights, starts = machine.dual_coef_, np.cumsum([0, *machine.n_support_])
     several = len(weights) > 1
     pairs = list(combinations(range(len(weights) + 1), 2)) if several else [(0, 0)]
     decisions = np.empty((len(X), len(pairs)))
-    for rows, kernel in _kernels(X, machine.support_vectors_, machine.gamma):
+    for rows, kernel in _kernels(X, vectors, machine.gamma, height):
         if not several:
             decisions[rows, 0] = kernel @ weights[0]
             continue
@@ -145,23 +150,22 @@ def _pair_decisions(X: np.ndarray, machine: Any) -> np.ndarray:
         ]
         for place, (i, j) in enumerate(pairs):
             decisions[rows, place] = sums[i][:, j - 1] + sums[j][:, i]
-    return decisions + machine.intercept_
+    return np.asarray(decisions[:count] + machine.intercept_)
 
 
 def _kernels(
-    X: np.ndarray, vectors: np.ndarray, gamma: float
+    X: np.ndarray, vectors: np.ndarray, gamma: float, height: int
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield blocks of rows and their kernel with the support vectors, overwritten by the next."""
     # -gamma |x - v|² is one product: of (2 gamma x, -gamma |x|², -gamma) and (v, 1, |v|²)
     sides = [np.ones((len(vectors), 1)), _squares(vectors)]
     theirs = np.ascontiguousarray(np.hstack([vectors, *sides]).T)
-    height = max(1, BLOCK // max(1, len(vectors)))
-    room = np.empty((min(height, len(X)), len(vectors)))
+    room = np.empty((height, len(vectors)))
     for start in range(0, len(X), height):
         rows = X[start : start + height]
         sides = [-gamma * _squares(rows), np.full((len(rows), 1), -gamma)]
-        kernel = np.matmul(np.hstack([2 * gamma * rows, *sides]), theirs, out=room[: len(rows)])
-        yield slice(start, start + len(rows)), np.exp(kernel, out=kernel)
+        kernel = np.matmul(np.hstack([2 * gamma * rows, *sides]), theirs, out=room)
+        yield slice(start, start + height), np.exp(kernel, out=kernel)
 
 
 def _squares(rows: np.ndarray) -> np.ndarray:

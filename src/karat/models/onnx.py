@@ -1,0 +1,127 @@
+"""Sentence encoders as ONNX files: a network and its tokenizer, without torch."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from karat.errors import ContractError, Declined, DefinitionError, did_you_mean
+from karat.models.base import PackagedEncoder
+from karat.models.package_files import package_file
+
+_CUDA = "CUDAExecutionProvider"
+_DEVICES = ("auto", "cpu", "cuda")
+
+
+class OnnxEncoder(PackagedEncoder):
+    """A sentence encoder that onnxruntime runs: the mean of its last layer, at length 1.
+
+    Parameters
+    ----------
+    model, tokenizer
+        The ``.onnx`` file and the ``tokenizer.json`` beside it; ``"package:NAME/PATH"`` lies in an
+        installed package.
+    max_length
+        How many tokens of a text are read.
+    batch
+        How many texts go through the network at once.
+    device
+        ``"cpu"``, ``"cuda"``, or ``"auto"``: CUDA where this onnxruntime has it.
+    threads
+        How many threads it may use on a processor.
+    """
+
+    needs = ("onnxruntime", "tokenizers")
+    packages = ("tokenizers",)
+    extra = "minilm-int8"
+
+    def __init__(
+        self,
+        model: str,
+        tokenizer: str,
+        max_length: int = 256,
+        batch: int = 32,
+        device: str = "auto",
+        threads: int = 1,
+    ) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.max_length = max_length
+        self.batch = batch
+        self.device = device
+        self.threads = threads
+
+    def check_installed(self) -> None:
+        """Raise MissingExtra or Declined, with what to do, where a library or file is missing."""
+        super().check_installed()
+        if self.device not in _DEVICES:
+            hint = did_you_mean(self.device, _DEVICES)
+            raise DefinitionError(
+                f'device is one of {", ".join(_DEVICES)}, not "{self.device}".{hint}'
+            )
+        for name in (self.model, self.tokenizer):
+            if not package_file(name).is_file():
+                raise Declined(f"there is no file {package_file(name)}")
+
+    def fingerprint(self) -> str:
+        """Return who it is: parameters, versions, and a hash of both files."""
+        import onnxruntime
+
+        files = [package_file(name) for name in (self.model, self.tokenizer)]
+        hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
+        return " ".join([super().fingerprint(), onnxruntime.__version__, *hashes])
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        """Return one row per text."""
+        if not hasattr(self, "session_"):
+            self.check_installed()
+            self._load()
+        order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
+        places = [order[i : i + self.batch] for i in range(0, len(order), self.batch)]
+        blocks = [self._means([texts[i] for i in block]) for block in places]
+        rows = np.concatenate(blocks)
+        vectors = np.empty_like(rows)
+        vectors[order] = rows
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)
+
+    def _load(self) -> None:
+        import onnxruntime
+        from tokenizers import Tokenizer
+
+        self.tokenizer_ = Tokenizer.from_file(str(package_file(self.tokenizer)))
+        self.tokenizer_.enable_truncation(self.max_length)
+        self.tokenizer_.no_padding()
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = self.threads
+        options.inter_op_num_threads = self.threads
+        self.session_ = onnxruntime.InferenceSession(
+            str(package_file(self.model)), options, providers=self._providers()
+        )
+
+    def _providers(self) -> list[str]:
+        import onnxruntime
+
+        there = _CUDA in onnxruntime.get_available_providers()
+        if self.device == "cuda" and not there:
+            raise Declined("this onnxruntime has no CUDA: pip install onnxruntime-gpu")
+        use = there and self.device in ("auto", "cuda")
+        return [*([_CUDA] if use else []), "CPUExecutionProvider"]
+
+    def _means(self, texts: list[str]) -> np.ndarray:
+        read = self.tokenizer_.encode_batch(texts)
+        mask = np.zeros((len(read), max(len(each.ids) for each in read)), dtype=np.int64)
+        ids, kinds = np.zeros_like(mask), np.zeros_like(mask)
+        for row, each in enumerate(read):
+            width = len(each.ids)
+            ids[row, :width], kinds[row, :width], mask[row, :width] = each.ids, each.type_ids, 1
+        known = {"input_ids": ids, "attention_mask": mask, "token_type_ids": kinds}
+        asked = [each.name for each in self.session_.get_inputs()]
+        if strange := [name for name in asked if name not in known]:
+            raise ContractError(f"{self.model} asks for {strange[0]}; it can have {sorted(known)}.")
+        layer = self.session_.run(None, {name: known[name] for name in asked})[0]
+        if layer.ndim == 2:  # it makes one vector per text itself
+            return np.asarray(layer)
+        shares = mask / np.maximum(mask.sum(axis=1, keepdims=True), 1)
+        return np.einsum("btd,bt->bd", layer, shares.astype(layer.dtype))

