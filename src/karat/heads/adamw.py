@@ -196,23 +196,25 @@ class _Course:
         """Train with the rates chosen until the loss of the rows held out has stopped falling."""
         head, network = self.head, self._network(1)
         descent = Descent(network, rates, self.recipe)
-        history: list[dict[str, Any]] = []
+        taught, held, scores = [], [], []
         best, bad, kept = math.inf, 0, None
-        for epoch in range(1, head.n_epochs + 1):
-            loss = self._taught(descent)
+        for _ in range(head.n_epochs):
+            taught.append(self._taught(descent))
             logits = network.logits(self.held)
-            held = float(losses(logits, self.held_wanted)[0])
-            history += _steps(epoch, loss, held, float(above_chance(logits, self.codes)[0]))
-            better = best == math.inf or (best - held) / (best + 1e-12) >= (
+            held.append(float(losses(logits, self.held_wanted)[0]))
+            scores.append(float(above_chance(logits, self.codes)[0]))
+            better = best == math.inf or (best - held[-1]) / (best + 1e-12) >= (
                 head.early_stopping_rel_improv
             )
             bad = 0 if better else bad + 1
             if better:
-                best = held
+                best = held[-1]
                 kept = copy.deepcopy(network) if head.restore_best else None
             if bad > head.tenacity:
                 break
-        return kept or network, history
+        # the losses on the way are wanted at the end only: all epochs at once
+        said, wanted = (np.stack(each, axis=1) for each in zip(*taught, strict=True))
+        return kept or network, _history(losses(said, wanted), held, scores)
 
     def _stacks(self, grid: Rates) -> Iterator[Rates]:
         """Yield the grid in parts that are trained at once: all together, or one by one."""
@@ -229,12 +231,12 @@ class _Course:
             descent.epoch(self.X, self.wanted[:, order], order)
         return above_chance(network.logits(self.held), self.codes)
 
-    def _taught(self, descent: Descent) -> float:
-        """Go through an epoch and return the mean loss of its batches."""
+    def _taught(self, descent: Descent) -> tuple[np.ndarray, np.ndarray]:
+        """Go through an epoch and return what was said on the way, and what was wanted."""
         order = self.chance.epoch(len(self.X))
         wanted = self.wanted[:, order]
-        logits = descent.epoch(self.X, wanted, order)
-        return float(losses(logits, wanted[:, : logits.shape[-1]])[0])
+        said = descent.epoch(self.X, wanted, order)[:, 0]
+        return said, wanted[:, : said.shape[-1]]
 
     def _network(self, heads: int) -> Logistic | Layered:
         first = self.chance.first()
@@ -243,13 +245,13 @@ class _Course:
         return Logistic(self.width, self.outputs, heads, first)
 
 
-def _steps(epoch: int, train: float, held: float, score: float) -> list[dict[str, Any]]:
-    named = {
-        "loss_per_epoch_train": train,
-        "loss_per_epoch_eval": held,
-        "metric_per_epoch_eval": score,
-    }
-    return [{"epoch": epoch, "metric": name, "value": value} for name, value in named.items()]
+def _history(taught: Any, held: list[float], scores: list[float]) -> list[dict[str, Any]]:
+    names = ("loss_per_epoch_train", "loss_per_epoch_eval", "metric_per_epoch_eval")
+    return [
+        {"epoch": epoch, "metric": name, "value": float(value)}
+        for epoch, values in enumerate(zip(taught, held, scores, strict=True), 1)
+        for name, value in zip(names, values, strict=True)
+    ]
 
 
 def _cut(

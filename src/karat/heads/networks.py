@@ -40,20 +40,24 @@ def chances(logits: np.ndarray) -> np.ndarray:
 
 
 def losses(logits: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return the mean cross-entropy of each head.
+    """Return the mean cross-entropy of each head; each may have targets of its own.
 
     >>> losses(np.zeros((1, 1, 3)), np.array([[0.0, 1.0, 1.0]])).round(4).tolist()
     [0.6931]
     """
-    rows = logits.shape[-1]
-    right = np.einsum("chn,cn->h", logits, wanted)
+    wanted = wanted if wanted.ndim == 3 else wanted[:, None]
     if len(logits) == 1:
+        z = logits[0]
         # log(1 + exp(z)) that cannot overflow
-        whole = np.maximum(logits[0], 0) + np.log1p(np.exp(-np.abs(logits[0])))
+        whole = np.abs(z)
+        np.log1p(np.exp(np.negative(whole, out=whole), out=whole), out=whole)
+        whole += np.maximum(z, 0)
+        whole -= z * wanted[0]
     else:
         top = logits.max(axis=0)
         whole = top + np.log(np.exp(logits - top).sum(axis=0))
-    return np.asarray((whole.sum(axis=-1, dtype=np.float64) - right) / rows)
+        whole -= np.einsum("chn,chn->hn", logits, np.broadcast_to(wanted, logits.shape))
+    return np.asarray(whole.sum(axis=-1), dtype=np.float64) / logits.shape[-1]
 
 
 def above_chance(logits: np.ndarray, codes: np.ndarray) -> np.ndarray:
