@@ -2,7 +2,8 @@
 
 The plain loop is what one writes with scikit-learn: a pipeline per model, fitted once, that
 preprocesses and predicts every corrupted table; the tables are shared by the models. Both sides
-have the same rows, seeds and hyperparameters, and all their scores must agree.
+have the same rows, seeds and hyperparameters, probabilities from every model, and their scores must
+agree.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from karat.execute import one_thread
 from karat.solve import Direct
 from karat.splits import split
 
-SEED, ROWS = 42, 32_561
+SEED, ROWS, TURNS = 42, 32_561, 2
 METRICS = ["auc", "acc", "precision", "recall"]
 MODELS = {"logreg": "", "svm": "", "rf": "", "xgb": "xgboost", "ffn": "torch"}
 NAMES = (
@@ -50,9 +51,11 @@ def measure(rows: int = ROWS) -> Iterator[tuple[str, float, float, str, str]]:
     models = [name for name, needs in MODELS.items() if not needs or find_spec(needs)]
     for needs in filter(None, map(MODELS.get, models)):
         __import__(needs)  # the imports are not what is measured
-    with one_thread():
-        ours, our_cost = _ours(data, models, chosen)
-        plain, plain_cost = _plain(data, models, chosen)
+    with one_thread():  # in turns, so that a noisy moment hits both alike
+        turns = [(_ours(data, models, chosen), _plain(data, models, chosen)) for _ in range(TURNS)]
+    (ours, our_cost), (plain, plain_cost) = (
+        min(side, key=lambda each: each[1]["whole"]) for side in zip(*turns, strict=True)
+    )
     assert ours.keys() == plain.keys(), "they have not the same cells"
     assert np.isfinite([*ours.values(), *plain.values()]).all(), "a score is missing"
     worst = max(abs(ours[cell] - plain[cell]) for cell in plain)
@@ -63,9 +66,10 @@ def measure(rows: int = ROWS) -> Iterator[tuple[str, float, float, str, str]]:
     print(f"  {clean:.0e} (clean) and {worst:.0e} (all views)")
     for what in our_cost:
         print(f"  {what:<8} ours {our_cost[what]:7.1f} s   plain {plain_cost[what]:7.1f} s   CPU")
-    for what, limit in (("views", 1 / 2.5), ("whole", 1.0)):
+    for what in ("views", "whole"):
         share = our_cost[what] / plain_cost[what]
-        yield f"{views} views of Adult, {what}, CPU", share, limit, "×", "a plain loop"
+        named = f"{len(models)} models, {views} views of Adult, {what}, CPU"
+        yield named, share, 1 / 2.5, "×", "a plain loop"
 
 
 # -- our side -------------------------------------------------------------------------------
@@ -134,7 +138,7 @@ def _fitted(name: str, X: pd.DataFrame, y: Any) -> Any:
     codes = np.unique(y, return_inverse=True)[1]
     if name != "svm":
         return make_pipeline(_preprocessing(X), _estimator(name)).fit(X, codes)
-    # preprocessing is learned from all rows, the machine from as many as ours takes
+    # preprocessing is learned from all rows, the machines from as many as ours takes
     cap = Catalogue().model("svm").prototype.max_train_rows
     kept = draw(len(y), cap, np.random.default_rng(SEED), y) if cap < len(y) else slice(None)
     pipeline = make_pipeline(_preprocessing(X), _estimator(name))
@@ -163,9 +167,11 @@ def _preprocessing(X: pd.DataFrame) -> Any:
 
 def _estimator(name: str) -> Any:
     if name == "svm":
+        from sklearn.calibration import CalibratedClassifierCV
         from sklearn.svm import SVC
 
-        return SVC()
+        # what scikit-learn names in place of SVC(probability=True), the document's machine
+        return CalibratedClassifierCV(SVC(), ensemble=False)
     if name == "rf":
         from sklearn.ensemble import RandomForestClassifier
 
@@ -176,12 +182,7 @@ def _estimator(name: str) -> Any:
 
 
 def _scored(pipeline: Any, X: pd.DataFrame, y: Any) -> dict[str, float]:
-    if hasattr(pipeline, "predict_proba"):
-        scores = pipeline.predict_proba(X)[:, 1]
-        labels = scores > 0.5
-    else:
-        scores = pipeline.decision_function(X)
-        labels = scores > 0
+    scores, labels = _answers(pipeline, X)
     return {
         "auc": float(roc_auc_score(y, scores)),
         "acc": float(accuracy_score(y, labels)),
@@ -190,11 +191,22 @@ def _scored(pipeline: Any, X: pd.DataFrame, y: Any) -> dict[str, float]:
     }
 
 
+def _answers(pipeline: Any, X: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Return probabilities and labels from one pass."""
+    if not hasattr(pipeline[-1], "calibrated_classifiers_"):
+        chances = pipeline.predict_proba(X)[:, 1]
+        return chances, chances > 0.5
+    # the labels are the machine's own, and so is the order of its rows
+    (calibrated,) = pipeline[-1].calibrated_classifiers_
+    decisions = calibrated.estimator.decision_function(pipeline[:-1].transform(X))
+    return calibrated.calibrators[0].predict(decisions), decisions > 0
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=ROWS, help="how many rows of Adult to take")
     for what, value, limit, unit, against in measure(parser.parse_args().rows):
-        print(f"{what:<40}{value:>8.2f} {unit:<3}{limit:>8g} {unit:<3}   {against}")
+        print(f"{what:<46}{value:>8.2f} {unit:<3}{limit:>8g} {unit:<3}   {against}")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,17 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-PARTS = ("startup", "scheduling", "board", "pairs", "ranking", "install_size")
+PARTS = (
+    "startup",
+    "scheduling",
+    "board",
+    "pairs",
+    "ranking",
+    "against_mteb",
+    "corruptions",
+    "vector_files",
+    "install_size",
+)
 
 
 def main() -> int:

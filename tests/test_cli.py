@@ -156,8 +156,11 @@ def test_quiet_is_quiet_and_verbose_tells_every_job(cli, here):
     )
 
 
-def test_tasks_folds_rows_and_seed_can_be_chosen(cli, here):
-    cli("run", "mine", *DEFINED, "-t", "again", "-f", 0, "-f", 3, "--seed", 7, "--max-rows", 15)
+def test_tasks_folds_rows_and_seed_can_be_chosen(cli, here, monkeypatch):
+    monkeypatch.setattr("karat.execute.cores", lambda: 1)
+    chosen = ("-t", "again", "-f", 0, "-f", 3, "--seed", 7, "--max-rows", 15)
+    said = cli("run", "mine", *DEFINED, *chosen)
+    assert "seed 7 · 1 worker" in said.err, "as many workers as there are cores"
     (run,) = (Run.open(path) for path in Path("results").iterdir())
     assert [(r["task"], r["fold"], r["seed"]) for r in run.records()] == [
         ("again", 0, 7),

@@ -147,6 +147,69 @@ def test_bad_input_is_one_message(here, cli, verb, arguments, said):
     assert not Path("results").exists()
 
 
+@pytest.mark.parametrize(
+    ("corruptions", "said"),
+    [
+        ("missingness_mcar: [0.1, 1.5]", "the severity 1.5 is not in 0 to 1"),
+        ("missingness_mcar: [-0.1]", "must be 0 or more, not the number -0.1"),
+        ("noise_gaussian: [.nan]", "must be a finite number"),
+        ("noise_gaussian: [much]", 'must be a number, not the text "much"'),
+        ("missingness_mcar@2+typos: [0.9]", "missingness_mcar: the severity 1.8 is not in 0 to 1"),
+        ("missingness_mcra: [0.1]", 'Did you mean "missingness_mcar"?'),
+        ("noise_gaussian+mising: [0.1]", 'there is no corruption "mising"'),
+        ('"noise_gaussian+": [0.1]', 'write a composition as "a+b" or "a@0.2+b@0.1"'),
+    ],
+)
+def test_mistakes_about_corruptions_are_one_message(here, cli, corruptions, said):
+    Path("bad.yaml").write_text(
+        f"datasets:\n  halves: {{path: halves.csv, target: y, kind: classes}}\ntasks:\n  bad:\n"
+        f"    extends: taco-classification\n    dataset: halves\n"
+        f"    corruptions:\n      {corruptions}\n"
+    )
+    assert said in one_message(cli("run", "bad", "--define", "bad.yaml", "-m", "logreg"))
+    assert not Path("results").exists()
+
+
+def test_three_classes_have_no_auc_of_two(here, cli):
+    table = pd.DataFrame({"x": range(60), "y": list("abc") * 20})
+    table.to_csv("three.csv", index=False)
+    given = ("three.csv", "--target", "y", "-m", "logreg")
+    said = one_message(cli("run", *given, "--like", "taco-classification"))
+    assert "the metric auc needs exactly two classes, and three has 3; auc_ovr" in said
+    assert cli("plan", *given, "--like", "taco").code == 0
+
+
+def test_what_cannot_be_corrupted_is_told_once_in_the_plan(here, cli):
+    words = pd.DataFrame({"x": list("ab") * 30, "y": list("pqrs") * 15})
+    words.to_csv("words.csv", index=False)
+    said = cli("plan", "words.csv", "--target", "x", "--like", "taco", "-m", "logreg")
+    assert said.code == 0
+    assert said.out.count("noise_gaussian: there is no column of numbers") == 1
+    assert "     logreg · words\n" in said.out
+
+
+def test_a_corruption_that_needs_classes_is_left_out_where_there_are_none(here, cli):
+    Path("classes.yaml").write_text(
+        "datasets:\n  line: {path: line.csv, target: y, kind: numbers}\ntasks:\n  line:\n"
+        "    extends: regression\n    dataset: line\n    corruptions:\n"
+        "      rare_class_dilution: [0.2]\n      noise_gaussian: [0.2]\n"
+    )
+    given = ("line", "--define", "classes.yaml", "-m", "linreg")
+    said = cli("plan", *given)
+    assert said.code == 0 and "1 corruption left out" in said.out
+    assert "rare_class_dilution: the truth is numbers, not classes" in said.out
+    assert cli("run", *given, "-w", 1).code == 0
+    (run,) = karat.open_runs(["results"])
+    assert set(run.scores()["corruption"]) == {"", "noise_gaussian"}
+
+
+def test_a_guess_is_a_line_without_the_place_in_our_code(here, python):
+    pd.DataFrame({"x": range(60), "y": [0, 1, 2] * 20}).to_csv("counts.csv", index=False)
+    found = python("-m", "karat", "plan", "counts.csv", "--target", "y", "--like", "taco")
+    (line,) = found.stderr.splitlines()
+    assert line.startswith('note: counts.csv: "y" is whole numbers, taken as classes; ')
+
+
 # -- folders of data --------------------------------------------------------------------------
 
 PORTO = "id,target,a,b\n" + "".join(

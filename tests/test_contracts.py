@@ -48,7 +48,7 @@ MODELS = [*DEFINITIONS.names("models"), *builtin(registry.models)]
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_model(name):
+def test_model(name, loaded_once):
     model = Catalogue().model(name)
     if model.unavailable:
         pytest.skip(model.unavailable.splitlines()[0])
@@ -311,6 +311,8 @@ FILES = {
     "table.csv": "place,weight,label\nParis,1.5,yes\nRome,2.5,no\nBonn,0.5,yes\n",
     "table.tsv": "place\tweight\tlabel\nParis\t1.5\tyes\nRome\t2.5\tno\n",
     "analogies.txt": "Athens Baghdad Greece Iraq\nOslo Rome Norway Italy\n",
+    "pairs.csv": ",text,label\n0,fine,yes\n1,poor,no\n",
+    "messages.po": 'msgid "yes"\nmsgstr "sim"\n\nmsgid "no"\nmsgstr "não"\n',
     "related.txt": "Paris\n\tFrance\n\tSeine\nRome\n\tItaly\n\tTiber\n",
     "empty.csv": "",
     "noise.bin": "\x00\x01\x02",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import click
@@ -23,20 +21,15 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.name)
-def test_python_of_a_page_runs(page, tmp_path):
-    script = tmp_path / "page.py"
-    script.write_text("\n\n".join(blocks(page, "python")))
-    done = subprocess.run(
-        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=300
-    )
+def test_python_of_a_page_runs(page, script, tmp_path):
+    (tmp_path / "page.py").write_text("\n\n".join(blocks(page, "python")))
+    done = script(tmp_path / "page.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.name)
-def test_example_runs_and_keeps_its_asserts(example, tmp_path):
-    done = subprocess.run(
-        [sys.executable, example], cwd=tmp_path, capture_output=True, text=True, timeout=300
-    )
+def test_example_runs_and_keeps_its_asserts(example, script, tmp_path):
+    done = script(example, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip(), "an example shows something"
 

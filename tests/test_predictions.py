@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from karat.errors import ContractError, DataError
@@ -129,6 +129,18 @@ def test_labels_and_probabilities_come_back_exactly(classes, data):
 def test_numbers_come_back_to_the_last_bit(pairs):
     made = Predictions([a for a, _ in pairs], [b for _, b in pairs])
     assert same(again(made), made)
+
+
+EDGES = [1e-4, np.nextafter(1e-4, 0), 1e16, np.nextafter(1e16, 0), 0.0, -0.0, np.inf, np.nan, 1e22]
+
+
+@steady
+@example([*EDGES, *(-edge for edge in EDGES)])
+@given(st.lists(st.one_of(doubles, st.floats(-1e17, 1e17), st.floats(0, 1), st.floats(width=32))))
+def test_numbers_are_written_as_python_writes_them(values):
+    made = Predictions(values, values)
+    lines = [f"{float(value)!r},{float(value)!r}" for value in values]
+    assert made.to_csv() == "\n".join(["predictions,truth", *lines, ""])
 
 
 @steady

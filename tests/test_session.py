@@ -1,5 +1,6 @@
 """Sessions: run folders, two workers as one, resuming, failing, declining, stopping."""
 
+import importlib
 import json
 import sys
 import textwrap
@@ -58,17 +59,15 @@ PARTS = """
     """
 
 
-@pytest.fixture
-def parts(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
     """Return a module of models that worker processes can import, too."""
-    folder = tmp_path / "modules"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("modules")
     (folder / "parts_of_session.py").write_text(textwrap.dedent(PARTS))
-    monkeypatch.syspath_prepend(folder)
-    monkeypatch.delitem(sys.modules, "parts_of_session", raising=False)
-    import parts_of_session
-
-    return parts_of_session
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        patch.delitem(sys.modules, "parts_of_session", raising=False)
+        yield importlib.import_module("parts_of_session")
 
 
 def kept(runs):
@@ -244,12 +243,49 @@ def test_a_stateless_encoder_embeds_each_data_set_once(two_classes, line, tmp_pa
 # -- failing --------------------------------------------------------------------------------
 
 
-def test_an_encoder_that_fails_beforehand_fails_every_job_with_its_traceback(
-    two_classes, line, parts, tmp_path
-):
-    models = {"broken": parts.Broken(), "onehot": OneHotTable()}
-    broken, onehot = karat.evaluate(models, [two_classes(), line()], output=tmp_path, workers=2)
+class Locked:
+    """Cannot be pickled."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def fit(self, items, y=None):
+        return self
+
+    def transform(self, items):
+        return items.to_numpy(dtype=float)
+
+    def __deepcopy__(self, memo):
+        return Locked()
+
+
+@pytest.fixture(scope="module")
+def troubled(two_classes, line, parts, tmp_path_factory):
+    """Return the runs of models in all kinds of trouble, and of one in none, with two workers."""
+    repeats = two_classes("repeats", split={"use": "kfold", "folds": 2, "repeats": 2})
+    lock = threading.Lock()
+
+    def stateless(items):  # cannot be pickled either, and need not be: it embeds here
+        with lock:
+            return items.to_numpy(dtype=float)
+
+    models = {
+        "broken": parts.Broken(),
+        "dies": parts.Dies(),
+        "exits": parts.Exits(),
+        "locked": Locked(),
+        "stateless": stateless,
+        "onehot": OneHotTable(),
+    }
+    output = tmp_path_factory.mktemp("troubled")
+    runs = karat.evaluate(models, [line(), repeats], output=output, workers=2)
+    return dict(zip(models, runs, strict=True))
+
+
+def test_an_encoder_that_fails_beforehand_fails_every_job_with_its_traceback(troubled):
+    broken, onehot = troubled["broken"], troubled["onehot"]
     assert {r["status"] for r in onehot.records()} == {"ok"}
+    assert {r["task"] for r in broken.records()} == {"line", "repeats"}
     for record in broken.records():
         assert (record["status"], record["info"]) == ("failed", "ValueError: no such thing")
         log = broken.folder / "logs" / record["task"] / f"{record['fold']}.txt"
@@ -257,14 +293,12 @@ def test_an_encoder_that_fails_beforehand_fails_every_job_with_its_traceback(
         assert text.startswith("Traceback (most recent call last)")
         assert 'raise ValueError("no such thing")' in text
     table = pd.read_csv(broken.folder / "scores" / "results.csv")
-    assert table["info"].tolist() == ["ValueError: no such thing"] * 4
+    assert table["info"].tolist() == ["ValueError: no such thing"] * 6
     assert table["result"].isna().all()
 
 
-def test_a_worker_that_dies_costs_its_jobs_only(two_classes, line, parts, tmp_path):
-    repeats = two_classes("repeats", split={"use": "kfold", "folds": 2, "repeats": 2})
-    models = {"dies": parts.Dies(), "exits": parts.Exits(), "onehot": OneHotTable()}
-    dies, exits, onehot = karat.evaluate(models, [line(), repeats], output=tmp_path, workers=2)
+def test_a_worker_that_dies_costs_its_jobs_only(troubled):
+    dies, exits, onehot = (troubled[name] for name in ("dies", "exits", "onehot"))
     assert {r["status"] for r in onehot.records()} == {"ok"}
     assert {r["info"] for r in exits.records()} == {"SystemExit: 4"}
     failed = [r for r in dies.records() if r["status"] == "failed"]
@@ -278,32 +312,13 @@ def test_a_worker_that_dies_costs_its_jobs_only(two_classes, line, parts, tmp_pa
     assert len(dies.records()) == 6
 
 
-def test_a_model_that_cannot_be_sent_fails_and_the_others_run(two_classes, tmp_path):
-    lock = threading.Lock()
-
-    class Locked:
-        def __init__(self):
-            self.lock = lock
-
-        def fit(self, items, y=None):
-            return self
-
-        def transform(self, items):
-            return items.to_numpy(dtype=float)
-
-        def __deepcopy__(self, memo):
-            return Locked()
-
-    def stateless(items):
-        with lock:
-            return items.to_numpy(dtype=float)
-
-    models = {"locked": Locked(), "stateless": stateless, "onehot": OneHotTable()}
-    runs = karat.evaluate(models, two_classes(), output=tmp_path, workers=2)
-    locked, made, onehot = ({r["status"] for r in run.records()} for run in runs)
+def test_a_model_that_cannot_be_sent_fails_and_the_others_run(troubled, two_classes, tmp_path):
+    names = ("locked", "stateless", "onehot")
+    locked, made, onehot = ({r["status"] for r in troubled[name].records()} for name in names)
     assert (made, onehot) == ({"ok"}, {"ok"})
     assert locked == {"failed"}
-    assert "cannot be sent to worker processes" in runs[0].records()[0]["info"]
+    for record in troubled["locked"].records():
+        assert "cannot be sent to worker processes" in record["info"]
     # in this process it runs, and a single job is run here however many workers there are
     for how in ({"workers": 1}, {"workers": 2, "folds": 0}):
         (alone,) = karat.evaluate({"locked": Locked()}, two_classes(), output=tmp_path, **how)

@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from karat import registry
 from karat.corruptions.view import check_view, doses, views
 from karat.dataset import Dataset
@@ -94,12 +96,28 @@ def check_metrics(task: Task, data: Dataset, blind: bool) -> None:
         "nearest": {"rank"},
         "same-class": {"rank"},
     }.get(probe["use"])
-    needed = {"classes", "numbers", "clusters", "rank"} & set(get_metric(task.metrics[0]).needs)
+    needs = set(get_metric(task.metrics[0]).needs)
+    if "binary" in needs and (why := _not_two(data)):
+        raise DefinitionError(
+            f'task "{task.name}": the metric {task.metrics[0]} needs exactly two classes, and '
+            f"{data.name} has {why}."
+        )
+    needed = {"classes", "numbers", "clusters", "rank"} & needs
     if offered is not None and needed - offered:
         raise DefinitionError(
             f'task "{task.name}": the metric {task.metrics[0]} needs {needed.pop()}, and '
             f"{data.name} under the probe {probe['use']} gives {' or '.join(sorted(offered))}."
         )
+
+
+def _not_two(data: Dataset) -> str:
+    """Return what the truth is where it is not two classes, the numbers 0 and 1 among them."""
+    if data.kind == "classes":
+        many = len(data.classes)
+        return f"{many}; auc_ovr and acc take them" if many > 2 else ""
+    if data.kind == "numbers" and not np.isin(np.asarray(data.truth), (0, 1)).all():
+        return "numbers"
+    return ""
 
 
 def usual_metrics(task: Task, data: Dataset, blind: bool) -> tuple[str, ...]:

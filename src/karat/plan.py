@@ -10,6 +10,7 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,13 @@ class PlannedTask:
     unavailable: str = ""
     code: str = ""
     twins: tuple[int, int] = (0, 0)
+
+    @cached_property
+    def asked(self) -> str:
+        """A hash of how the task is asked, split and measured; the rows of given folds are many."""
+        task = self.task
+        parts = [task.probe, task.split, task.metrics, task.missing, task.corruptions, task.draws]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -152,10 +160,10 @@ def job_spec(plan: Plan, model: Model, planned: PlannedTask, fold: int) -> str:
     """
     from karat import __version__
 
-    task, data = planned.task, planned.data
+    data = planned.data
     facts = {
         "model": plan.identities[model.name] or os.urandom(16).hex(),
-        "task": [task.probe, task.split, task.metrics, task.missing, task.corruptions, task.draws],
+        "task": planned.asked,
         "code": planned.code,
         "data": [data.name, data.fingerprint] if data is not None else [],
         "fold": fold,

@@ -10,6 +10,7 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,41 @@ class Predictions:
 
     def __len__(self) -> int:
         return len(self.truth)
+
+    # -- labels as numbers, made once for all metrics ---------------------------------------
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """All class labels: the known ones in their order, then any other label met.
+
+        A truth of the numbers 0 and 1 counts as two classes.
+        """
+        if self.truths == "numbers" and np.isin(self.truth, (0, 1)).all():
+            return ("0", "1")
+        if self.truths != "classes":
+            return ()
+        seen = set(self.truth.tolist())
+        if self.answers == "classes":
+            seen.update(self.predictions.tolist())
+        return (*self.classes, *sorted(seen - set(self.classes)))
+
+    @cached_property
+    def true_codes(self) -> np.ndarray:
+        """The place of each row's true label among all labels."""
+        if self.truths == "numbers":
+            return self.truth.astype(np.intp)
+        return self._codes(self.truth)
+
+    @cached_property
+    def answered_codes(self) -> np.ndarray:
+        """The place of each row's answered label among all labels."""
+        return self._codes(self.predictions)
+
+    def _codes(self, texts: np.ndarray) -> np.ndarray:
+        place = {label: i for i, label in enumerate(self.labels)}
+        return np.fromiter(map(place.__getitem__, texts.tolist()), np.intp, len(texts))
+
+    # -- some rows, more rows ---------------------------------------------------------------
 
     def take(self, rows: np.ndarray) -> Predictions:
         """Return some of the rows."""
@@ -181,9 +217,20 @@ def _cells(values: np.ndarray) -> list[str]:
         texts = values.tolist()
         quoted = {text: _quoted(text) for text in set(texts)}  # labels are few
         return [quoted[text] for text in texts]
-    # repr of a float is the shortest text that reads back to the same bits
-    written = float.__repr__ if values.dtype.kind == "f" else repr
-    return list(map(written, values.tolist()))
+    return _numbers(values) if values.dtype.kind == "f" else list(map(repr, values.tolist()))
+
+
+def _numbers(values: np.ndarray) -> list[str]:
+    """Return the shortest texts that read back to the same bits, as ``repr`` writes them."""
+    from pydantic_core import to_json
+
+    size = np.abs(values)
+    # only here are the texts of JSON and of Python the same; those of JSON are made much faster
+    plain = (size == 0) | (size >= 1e-4) & (size < 1e16)
+    texts = to_json(np.where(plain, values, 0.0).tolist()).decode()[1:-1].split(",")
+    for place in np.flatnonzero(~plain).tolist():
+        texts[place] = float.__repr__(float(values[place]))
+    return texts if len(values) else []
 
 
 def _quoted(text: str) -> str:

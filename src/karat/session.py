@@ -10,6 +10,7 @@ import tempfile
 import zlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +200,7 @@ class Session:
             "python": platform.python_version(),
             "platform": platform.platform(),
             "threads": 1,
-            "versions": _versions(),
+            "versions": dict(_versions()),
             "tasks": [_task_about(planned) for planned in self.plan.tasks],
         }
 
@@ -282,6 +283,7 @@ def _task_about(planned: PlannedTask) -> dict[str, Any]:
     }
 
 
+@lru_cache(maxsize=1)
 def _versions() -> dict[str, str]:
     from importlib.metadata import version
 

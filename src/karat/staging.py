@@ -23,6 +23,7 @@ from karat.folders import cache_folder
 from karat.job import Broken, Job
 from karat.models.base import Model
 from karat.models.identity import identity_of
+from karat.models.vector_file import VectorFile
 from karat.progress import Progress
 from karat.shelf import Shelf
 from karat.vectors import check_vectors, distinct, encode, spread
@@ -81,6 +82,7 @@ class Stage:
         if self.cache.get(key) is not None:
             return self.cache.folder(key)
         begun = time.perf_counter()
+        self._convert(encoder, who, model)
         about = {"model": model.name, "dataset": data.name}
         if by_text:
             return self._texts(key, encoder, data, {**about, "family": who})
@@ -119,6 +121,14 @@ class Stage:
 
     def _tell(self, total: int) -> Callable[[int], None]:
         return lambda done: self.progress.encoded(done, total)
+
+    def _convert(self, encoder: Any, who: str, model: Model) -> None:
+        """Have a vector file read once, and everything looked up in the matrix kept of it."""
+        if not isinstance(encoder, VectorFile) or encoder.reads_rows:
+            return
+        folder = self._vocabulary(encoder, who, model)
+        ids = json.loads((folder / "about.json").read_text())["ids"]
+        encoder.use(ids, np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False))
 
     def _vocabulary(self, encoder: Any, who: str, model: Model) -> Path:
         key = VectorCache.key("vocabulary", who)

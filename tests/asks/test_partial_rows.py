@@ -38,12 +38,16 @@ def is_missing(cell: object) -> bool:
     return not isinstance(cell, list) and bool(pd.isna(cell))
 
 
-def agreeing(made: Dataset, query: str, candidates: list[str]) -> list[str]:
+def cells_of(made: Dataset) -> dict[str, list[object]]:
+    return dict(zip(made.items.index, made.items.astype(object).to_numpy().tolist(), strict=True))
+
+
+def agreeing(cells: dict[str, list[object]], query: str, candidates: list[str]) -> list[str]:
     """Compare cell by cell, in plain Python."""
-    part = made.items.loc[query].tolist()
+    part = cells[query]
     rows = []
     for name in candidates:
-        row = made.items.loc[name].tolist()
+        row = cells[name]
         pairs = [(a, b) for a, b in zip(part, row, strict=True) if not is_missing(a)]
         if all(not is_missing(b) and a == b for a, b in pairs):
             rows.append(name)
@@ -53,13 +57,13 @@ def agreeing(made: Dataset, query: str, candidates: list[str]) -> list[str]:
 def check(made: Dataset, table: pd.DataFrame, keep: float) -> None:
     candidates = [f"row {name}" for name in table.index]
     assert made.items.index.tolist()[: len(table)] == candidates
-    found = answers(made)
+    found, cells = answers(made), cells_of(made)
     assert made.items.index.tolist()[len(table) :] == list(found)
     for query, rows in found.items():
         own = query.removeprefix("part of ")
-        assert own in rows and rows == agreeing(made, query, candidates)
-        whole = [cell for cell in made.items.loc[own].tolist() if not is_missing(cell)]
-        left = [cell for cell in made.items.loc[query].tolist() if not is_missing(cell)]
+        assert own in rows and rows == agreeing(cells, query, candidates)
+        whole = [cell for cell in cells[own] if not is_missing(cell)]
+        left = [cell for cell in cells[query] if not is_missing(cell)]
         assert len(left) == max(1, round(keep * len(whole)))
 
 

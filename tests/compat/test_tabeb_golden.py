@@ -158,15 +158,14 @@ def test_our_script_is_the_documents():
     assert all("karat.compat.tabeb." in b for _, b in changed)
 
 
-def run_script(python, folder: Path, **options) -> tuple[list[str], Path]:
-    script = folder / "quick_start.py"
-    script.write_text(SCRIPT)
-    done = python(script, cwd=folder, **options)
+def run_script(script, folder: Path) -> tuple[list[str], str]:
+    (folder / "quick_start.py").write_text(SCRIPT)
+    done = script(folder / "quick_start.py", cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines(), done.stderr
 
 
-def test_the_quick_start_runs_on_small_tables(python, tmp_path):
+def test_the_quick_start_runs_on_small_tables(script, tmp_path):
     pytest.importorskip("skrub")
     root = tmp_path / "tabeb"
     x = np.arange(80)
@@ -179,7 +178,7 @@ def test_the_quick_start_runs_on_small_tables(python, tmp_path):
         (place / f"{name}_metadata.json").write_text(
             f'{{"name": "{name}", "task": "{task}", "target_name": "y"}}'
         )
-    said, complaints = run_script(python, root)
+    said, complaints = run_script(script, root)
     assert said[0] == "***REGRESSION TASK"
     assert said[1].split() == ["encoder", "wine_pl", "wine_vivino_price", "regression_average"]
     assert said[5] == "***CLASSIFICATION TASK"
@@ -191,14 +190,14 @@ def test_the_quick_start_runs_on_small_tables(python, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_quick_start_runs_on_tabebs_tables(python, tmp_path, tables):
+def test_the_quick_start_runs_on_tabebs_tables(script, tmp_path, tables):
     pytest.importorskip("skrub")
     root = tmp_path / "tabeb"
     for name in NAMES:
         (root / "data" / name).mkdir(parents=True)
         for file in (f"{name}.parquet", f"{name}_metadata.json"):
             shutil.copy(tables / file, root / "data" / name / file)
-    _, complaints = run_script(python, root)
+    _, complaints = run_script(script, root)
     saved = pd.read_parquet(root / "results" / "scores_regression.parquet").set_index("encoder")
     assert saved.loc["skrub_encoder", "wine_pl"] < 0.25 < saved.loc["random_encoder", "wine_pl"]
     saved = pd.read_parquet(root / "results" / "scores_classification.parquet")

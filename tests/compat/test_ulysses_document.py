@@ -108,7 +108,8 @@ def test_several_processes(senteval):
     senteval.single("T1A", rows=24)
     sbert = senteval.model()
     evaluator = ulysses_senteval.UlyssesSentEval(sbert, tasks="T1A", data_dir_path=senteval.path)
-    res = evaluator.evaluate(kwargs_train={"n_processes": 5, "n_epochs": 1, "k_fold": 2})
+    train = {"n_processes": 5, "n_epochs": 1, "k_fold": 2, "n_repeats": 1}
+    res = evaluator.evaluate(kwargs_train=train)
     assert list(res) == ["T1A"]
     assert "n_processes" in ulysses_senteval.UlyssesSentEval.evaluate.__doc__
 

@@ -1,5 +1,7 @@
 """A table with a column of every type, and a generator, for the tests of corruptions."""
 
+import functools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,11 @@ import pytest
 
 def every_type(rows=4000):
     """Return a table with a column of every type, none of them with a missing cell."""
+    return _made(rows).copy()
+
+
+@functools.lru_cache(maxsize=16)
+def _made(rows):
     rng = np.random.default_rng(9)
     whole, words = rng.integers(1, 9, rows), rng.choice(["red", "green", "blue"], rows)
     days = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.permutation(rows), unit="h")
@@ -35,7 +42,7 @@ def every_type(rows=4000):
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def table():
     return every_type
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from karat.data import transfer
+from karat.data import index, transfer
 
 SETTINGS = ("KARAT_DATA", "KARAT_OFFLINE")
+#: pip is a process: it is asked once, but for the tests of what it answers
+asked_once = functools.cache(index._pip_configuration)
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
@@ -116,6 +119,7 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(index, "_pip_configuration", asked_once)
     monkeypatch.setattr(transfer, "PATIENCE", transfer.Patience(2.0, 5.0, tries=3, pause=0.01))
 
 

@@ -13,10 +13,12 @@ from karat.errors import DataError
 
 SOURCE = Source("index", "toy-data", file="toy_data-1.0-py3-none-any.whl", sha256="a" * 64)
 PIP = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CERT", "REQUESTS_CA_BUNDLE")
+ask_pip = index._pip_configuration
 
 
 @pytest.fixture(autouse=True)
 def no_pip_settings(monkeypatch):
+    monkeypatch.setattr(index, "_pip_configuration", ask_pip)
     for name in PIP:
         monkeypatch.delenv(name, raising=False)
 

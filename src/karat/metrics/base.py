@@ -201,14 +201,7 @@ def class_names(predictions: Predictions) -> tuple[str, ...]:
     >>> class_names(Predictions(["b", "a"], ["b", "b"], answers="classes", truths="classes"))
     ('a', 'b')
     """
-    if predictions.truths == "numbers" and np.isin(predictions.truth, (0, 1)).all():
-        return ("0", "1")
-    if predictions.truths != "classes":
-        return ()
-    seen = set(predictions.truth.tolist())
-    if predictions.answers == "classes":
-        seen.update(predictions.predictions.tolist())
-    return (*predictions.classes, *sorted(seen - set(predictions.classes)))
+    return predictions.labels
 
 
 def _offered(predictions: Predictions) -> str:

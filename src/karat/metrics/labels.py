@@ -165,9 +165,7 @@ class _Counts:
 
 def _count(predictions: Predictions) -> _Counts:
     names = class_names(predictions)
-    code = {name: i for i, name in enumerate(names)}
-    truth = np.array([code[label] for label in predictions.truth.tolist()])
-    answers = np.array([code[label] for label in predictions.predictions.tolist()])
+    truth, answers = predictions.true_codes, predictions.answered_codes
     size = len(names)
     return _Counts(
         names,
@@ -289,12 +287,9 @@ def _true_codes(predictions: Predictions) -> np.ndarray:
     names = class_names(predictions)
     if not names:
         raise Undefined("the truth is neither class labels nor the numbers 0 and 1.")
-    if predictions.truths == "numbers":
-        return predictions.truth.astype(np.intp)
-    code = {name: i for i, name in enumerate(names)}
-    codes = np.array([code[label] for label in predictions.truth.tolist()])
-    columns = len(names) if predictions.probabilities is None else len(predictions.classes)
-    if (codes >= columns).any():
+    codes = predictions.true_codes
+    given = predictions.truths == "classes" and predictions.probabilities is not None
+    if (codes >= (len(predictions.classes) if given else len(names))).any():
         raise Undefined(f'the class "{names[codes.max()]}" of the truth has no probabilities.')
     return codes
 

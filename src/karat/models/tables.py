@@ -10,6 +10,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 from karat.errors import MissingExtra
+from karat.models.one_hot import OneHotWords
 
 #: larger numbers are cut to this, so that squares and sums of them are finite
 LARGEST = 1e100
@@ -34,13 +35,7 @@ def date_columns(table: pd.DataFrame) -> list[Any]:
 
 def table_to_numbers(min_frequency: float | int | None = None) -> TypedColumns:
     """Return a transformer: numbers and dates imputed and scaled, everything else one-hot."""
-    from sklearn.preprocessing import OneHotEncoder
-
-    return TypedColumns(
-        OneHotEncoder(
-            handle_unknown="infrequent_if_exist", min_frequency=min_frequency, sparse_output=False
-        )
-    )
+    return TypedColumns(OneHotWords(min_frequency))
 
 
 class TypedColumns(TransformerMixin, BaseEstimator):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -132,6 +133,7 @@ def _looking_in(folder: str) -> Iterator[None]:
 
 def main() -> None:
     """Run the command line; a mistake is one message on standard error and exit code 2."""
+    warnings.formatwarning = lambda message, *_, **__: f"note: {message}\n"
     try:
         sys.exit(taco.main(prog_name="python -m karat.compat.taco", standalone_mode=False) or 0)
     except (click.exceptions.Abort, KeyboardInterrupt, Stopped):
