@@ -81,6 +81,7 @@ def karat() -> None:
     karat check my_module:MyEncoder           is this a model Karat can evaluate?
     karat leaderboard results                 what all runs below a folder are worth together
     karat robustness results                  what corruption costs them
+    karat report results                      one HTML file to show
     karat export results --as taco            the files of another benchmark
     """
 

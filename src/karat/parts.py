@@ -97,7 +97,7 @@ def check_metrics(task: Task, data: Dataset, blind: bool) -> None:
         "same-class": {"rank"},
     }.get(probe["use"])
     needs = set(get_metric(task.metrics[0]).needs)
-    if "binary" in needs and (why := _not_two(data)):
+    if "binary" in needs and probe["use"] == "trained" and (why := _not_two(data)):
         raise DefinitionError(
             f'task "{task.name}": the metric {task.metrics[0]} needs exactly two classes, and '
             f"{data.name} has {why}."
