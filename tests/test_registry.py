@@ -182,6 +182,11 @@ def test_a_module_that_breaks_when_imported_is_one_clear_message(tmp_path, monke
         load_object("karat_broken:half")
 
 
+def test_no_module_of_tests_registers_anything():
+    """It would reach every worker process of every other test, which would import that module."""
+    assert not any(registry.users_parts().values()), "register within a test, with clean_registry"
+
+
 def test_entry_points_are_read_only_when_a_name_is_not_ours(monkeypatch, module):
     asked = points(monkeypatch, thing="karat_plugin:Thing")
     toys = Registry("toy")

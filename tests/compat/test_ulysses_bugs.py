@@ -202,6 +202,12 @@ def test_options_of_unequal_number_are_told(cls, senteval):
 # 13 ------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def plain():
+    """The loss with vectors as they are usual, for the first that asks to find out."""
+    return []
+
+
 def tensor(matrix, kind):
     torch = pytest.importorskip("torch")
     return torch.tensor(matrix, requires_grad=True).to(getattr(torch, kind))
@@ -223,7 +229,7 @@ def tensor(matrix, kind):
     ids=["f16", "f64", "int", "lists", "rows", "frame", "tensor", "tensor64", "bfloat16"],
 )
 @pytest.mark.parametrize("own", [True, False], ids=["embed", "encode"])
-def test_vectors_may_come_as_anything(shape, own, senteval, tmp_path):
+def test_vectors_may_come_as_anything(shape, own, plain, senteval, tmp_path):
     """Counts are the same numbers in any precision, on the first run and from the cache."""
     shape(np.ones((2, 2)))  # without torch there is nothing to see
     senteval.single("T1A", rows=30)
@@ -234,16 +240,18 @@ def test_vectors_may_come_as_anything(shape, own, senteval, tmp_path):
                 return super().embed(X_a, X_b, task, data_split, **kwargs)
             return shape(self.sentence_model.encode(X_a))
 
-    model, plain = senteval.model(), senteval.model()
+    model = senteval.model()
     if not own:
         counted = model.encode
         model.encode = lambda texts: shape(counted(texts))
     train = senteval.quick | {"n_epochs": 2}
-    wanted = alone(plain, senteval, tasks="T1A").evaluate(kwargs_train=train)
+    if not plain:
+        wanted = alone(senteval.model(), senteval, tasks="T1A").evaluate(kwargs_train=train)
+        plain.append(wanted["T1A"]["avg_loss_test"])
     kept = {"cache_embed_key": "m", "cache_dir": tmp_path / "kept"}
     for _ in range(2):
         found = alone(model, senteval, Mine, tasks="T1A", **kept).evaluate(kwargs_train=train)
-        assert found["T1A"]["avg_loss_test"] == wanted["T1A"]["avg_loss_test"]
+        assert [found["T1A"]["avg_loss_test"]] == plain
     assert len(list((tmp_path / "kept").rglob("*.npy"))) == 1
 
 

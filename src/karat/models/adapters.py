@@ -85,7 +85,7 @@ def is_vector_file(text: str) -> bool:
     >>> is_vector_file("rdf2vec.txt"), is_vector_file("onehot")
     (True, False)
     """
-    lowered = text.lower().removesuffix(".gz")
+    lowered = text.lower().removesuffix(".gz").removesuffix(".zst")
     return lowered.endswith(SUFFIXES)
 
 

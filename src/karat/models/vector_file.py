@@ -3,22 +3,45 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import hashlib
-import itertools
-import zipfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from karat.errors import DataError
+from karat.errors import DataError, MissingExtra
 from karat.models.base import TextEncoder
+from karat.models.vector_formats import (
+    names_file,
+    read_columns,
+    read_npz,
+    read_safetensors,
+    read_word2vec,
+)
+from karat.models.vector_hdf5 import read_hdf5, read_hdf5_rows
+from karat.models.vector_text import plain_suffix, read_table, read_text, unbracketed
 
-Line = tuple[int, list[str]]
-SUFFIXES = (".txt", ".vec", ".tsv", ".csv", ".npz")
+HDF5 = (".h5", ".hdf5")
+READERS: dict[str, Callable[[Path], tuple[list[str], np.ndarray]]] = {
+    **dict.fromkeys((".txt", ".vec", ".tsv"), read_text),
+    ".csv": read_table,
+    ".npz": read_npz,
+    ".bin": read_word2vec,
+    **dict.fromkeys(HDF5, read_hdf5),
+    **dict.fromkeys((".parquet", ".feather"), read_columns),
+    ".safetensors": read_safetensors,
+}
+SUFFIXES = tuple(READERS)
+#: what some files cannot be read without, and the extra that has it
+NEEDS = {
+    **dict.fromkeys(HDF5, ("h5py", "h5")),
+    **dict.fromkeys((".parquet", ".feather"), ("pyarrow", "tables")),
+    ".zst": ("zstandard", "zst"),
+}
 
 
 class KnownVectors(TextEncoder):
@@ -58,50 +81,79 @@ class KnownVectors(TextEncoder):
 
 
 class VectorFile(TextEncoder):
-    """An encoder that reads a vector file: one entity and its numbers per line, or an ``.npz``.
+    """An encoder that looks entities, or texts, up in a vector file.
 
-    Texts, too, may stand in the place of the ids.
+    Text has one entity and its numbers per line: lines are split at blanks, or the name ends at the
+    first tab; ``.csv`` at commas. A word2vec header and the angle brackets around an IRI are left
+    away. Also read are HDF5 (of which only the rows asked for), word2vec's binary, ``.npz``,
+    Parquet, Feather and safetensors; ``.gz`` and ``.zst`` are unpacked.
 
-    Lines are split at blanks, or the id ends at the first tab; ``.csv`` at commas. A word2vec
-    header and the angle brackets around an IRI are left away, ``.gz`` is unpacked. An ``.npz``
-    holds the arrays ``ids`` and ``vectors``.
+    With ``size``, a file whose vectors are longer or shorter is refused.
     """
 
     takes = ("entity", "text")
     by_text = ("text",)
     chunk: int | None = None
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, size: int | None = None) -> None:
         self.path = path
+        self.size = size
 
     def transform(self, items: Any) -> np.ndarray:
         """Return the vectors of the items by their ids, NaN where the file has none."""
         framed = isinstance(items, pd.Series | pd.DataFrame)
-        # a name is the same with and without brackets, in the file and in the data
-        ids = [_unbracketed(str(name)) for name in (items.index if framed else items)]
-        return self._known().transform(ids)
+        return self._looked_up([str(name) for name in (items.index if framed else items)])
 
     def encode(self, texts: list[str]) -> np.ndarray:
         """Return the vectors of the texts by themselves, NaN where the file has none."""
-        return self._known().transform([_unbracketed(text) for text in texts])
+        return self._looked_up(texts)
 
     def vocabulary(self) -> tuple[pd.Index, np.ndarray]:
         """Return all ids of the file and their vectors."""
         return self._known().vocabulary()
 
+    @property
+    def reads_rows(self) -> bool:
+        """Whether some vectors can be read without all others."""
+        return plain_suffix(Path(self.path)) in HDF5
+
+    def use(self, ids: Sequence[str], vectors: np.ndarray) -> None:
+        """Take these for what the file holds, so that it need not be read again."""
+        self.known_ = KnownVectors(list(ids), vectors)
+
+    def unavailable(self) -> str:
+        """Return which library is missing to read the file, or nothing."""
+        for suffix in (Path(self.path).suffix.lower(), plain_suffix(Path(self.path))):
+            if suffix in NEEDS and find_spec(NEEDS[suffix][0]) is None:
+                return str(MissingExtra(*NEEDS[suffix]))
+        return ""
+
     def fingerprint(self) -> str:
         """Return a hash of the file's bytes: another file of the same name is another model."""
         path = _existing(self.path)
-        with path.open("rb") as file:
-            return f"{hashlib.file_digest(file, 'sha256').hexdigest()} {_plain_suffix(path)}"
+        suffix = plain_suffix(path)
+        beside = names_file(path) if suffix == ".safetensors" else None
+        return " ".join(
+            [*(_hash(file) for file in (path, beside) if file), suffix, str(self.size or "")]
+        ).rstrip()
+
+    def _looked_up(self, names: list[str]) -> np.ndarray:
+        # a name is the same with and without brackets, in the file and in the data
+        plain = [unbracketed(name) for name in names]
+        if not self.reads_rows or hasattr(self, "known_"):
+            return self._known().transform(plain)
+        path = _existing(self.path)
+        rows = read_hdf5_rows(path, plain)
+        _check_size(path, rows, self.size)
+        return rows
 
     def _known(self) -> KnownVectors:
         if not hasattr(self, "known_"):
-            self.known_ = KnownVectors(*read_vectors(_existing(self.path)))
+            self.use(*read_vectors(_existing(self.path), self.size))
         return self.known_
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path}
+        return {"path": self.path, "size": self.size}
 
 
 def _existing(path: str) -> Path:
@@ -111,95 +163,35 @@ def _existing(path: str) -> Path:
     return file
 
 
-def read_vectors(path: Path) -> tuple[list[str], np.ndarray]:
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_vectors(path: Path, size: int | None = None) -> tuple[list[str], np.ndarray]:
     """Return the ids and the float32 vectors of a file, or say which line is wrong."""
+    read = READERS.get(plain_suffix(path), read_text)
     try:
-        read = _read_arrays if path.suffix.lower() == ".npz" else _read_text
         ids, vectors = read(path)
-    except (UnicodeDecodeError, OSError, EOFError, csv.Error) as error:
+    except (UnicodeDecodeError, OSError, EOFError, csv.Error, zlib.error) as error:
         raise DataError(f"{path} cannot be read: {error}.") from error
-    _checked(pd.Index(ids), vectors, str(path))
+    _check_size(path, vectors, size)
+    if read not in (read_text, read_table):  # these look at each line
+        _checked(pd.Index(ids), vectors, str(path))
+        _check_finite(path, ids, vectors)
     return ids, vectors
 
 
-def _read_arrays(path: Path) -> tuple[list[str], np.ndarray]:
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return [str(i) for i in arrays["ids"]], arrays["vectors"].astype(np.float32)
-    except (KeyError, ValueError, OSError, TypeError, zipfile.BadZipFile) as error:
-        raise DataError(f'{path}: not an .npz with "ids" and "vectors": {error}.') from error
+def _check_finite(path: Path, ids: list[str], vectors: np.ndarray) -> None:
+    # a sum is finite only if all its parts are, and it costs less than to look at each
+    if not np.isfinite(vectors.sum(dtype=np.float64)):
+        name = ids[int((~np.isfinite(vectors).all(axis=1)).argmax())]
+        raise DataError(f'{path}: the vector of "{name}" holds NaN or infinity.')
 
 
-def _read_text(path: Path) -> tuple[list[str], np.ndarray]:
-    ids: dict[str, int] = {}
-    rows: list[np.ndarray] = []
-    for number, cells in _without_header((line for line in _lines(path) if any(line[1])), path):
-        name, values = _unbracketed(cells[0]), _numbers(cells[1:], path, number)
-        if ids.setdefault(name, number) != number:
-            raise DataError(f'{path}, line {number}: "{name}" stands already in line {ids[name]}.')
-        if rows and len(values) != len(rows[0]):
-            raise DataError(
-                f"{path}, line {number}: {len(values)} numbers, "
-                f"the lines before have {len(rows[0])}."
-            )
-        rows.append(values)
-    if not rows:
-        raise DataError(f"{path} holds no vectors.")
-    return list(ids), np.vstack(rows)
-
-
-def _lines(path: Path) -> Iterator[Line]:
-    opened = gzip.open if path.suffix.lower() == ".gz" else open
-    commas = _plain_suffix(path) == ".csv"
-    with opened(path, "rt", encoding="utf-8-sig", newline="" if commas else None) as lines:
-        if commas:
-            yield from enumerate(csv.reader(lines), 1)
-            return
-        for number, text in enumerate(lines, 1):
-            # only blanks and tabs part cells: rarer white space may belong to a word
-            name, tab, rest = text.strip(" \t\r\n").partition("\t")
-            cells = (rest if tab else name).replace("\t", " ").split(" ")
-            yield number, [*([name] if tab else []), *filter(None, cells)]
-
-
-def _without_header(lines: Iterator[Line], path: Path) -> Iterator[Line]:
-    begin = list(itertools.islice(lines, 2))
-    first = begin[0][1] if begin else []
-    counts = len(first) == 2 and all(cell.strip().isdigit() for cell in first)
-    # "6 200" is word2vec's header unless the vectors themselves have one dimension
-    word2vec = counts and not (len(begin) == 2 and len(begin[1][1]) == 2)
-    # a table may begin with the names of its columns
-    named = len(first) > 1 and not any(map(_is_number, first[1:]))
-    table = named and _plain_suffix(path) == ".csv"
-    return itertools.chain(begin[1:] if word2vec or table else begin, lines)
-
-
-def _plain_suffix(path: Path) -> str:
-    return Path(path.name.lower().removesuffix(".gz")).suffix
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _unbracketed(name: str) -> str:
-    name = name.strip(" \t")
-    return name[1:-1] if name.startswith("<") and name.endswith(">") else name
-
-
-def _numbers(cells: list[str], path: Path, number: int) -> np.ndarray:
-    try:
-        values = np.array(cells, dtype=np.float32)
-    except ValueError as error:
-        raise DataError(f"{path}, line {number}: {error}.") from error
-    if not len(values) or not np.isfinite(values).all():
-        what = "no numbers" if not len(values) else "NaN or infinity"
-        raise DataError(f"{path}, line {number}: {what} in the vector.")
-    return values
+def _check_size(path: Path, vectors: np.ndarray, size: int | None) -> None:
+    if size is not None and vectors.shape[-1] != size:
+        raise DataError(f"{path}: the vectors have {vectors.shape[-1]} numbers, not {size}.")
 
 
 def _checked(ids: pd.Index, vectors: np.ndarray, what: str) -> tuple[pd.Index, np.ndarray]:

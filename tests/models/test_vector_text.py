@@ -1,0 +1,191 @@
+"""Vectors written as text: read to the bit, with and without compiled loops, and in blocks."""
+
+import gzip
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karat.errors import DataError
+from karat.models import vector_text
+from karat.models.vector_file import read_vectors
+from karat.models.vector_kernel import kernels
+from karat.models.vector_text import BLOCK
+
+
+@pytest.fixture(params=["compiled", "plain"])
+def loops(request, monkeypatch):
+    if request.param == "compiled":
+        pytest.importorskip("numba")
+    else:
+        monkeypatch.setattr(vector_text, "kernels", lambda: None)
+
+
+def read(path, text):
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    ids, vectors = read_vectors(path)
+    return ids, vectors
+
+
+def decimals():
+    """Return decimal texts: short, long, in the middle of two float32, tiny, huge."""
+    digits = st.text("0123456789", min_size=1, max_size=25)
+    parts = st.tuples(
+        st.sampled_from(["", "-", "+"]),
+        digits,
+        st.one_of(st.just(""), digits.map(lambda d: f".{d}"), st.just(".")),
+        st.one_of(st.just(""), st.integers(-60, 30).map(lambda e: f"e{e}")),
+    ).map("".join)
+    singles = st.floats(width=32, allow_nan=False, allow_infinity=False).map(np.float32)
+    middles = singles.map(lambda x: repr(float(x) * (1 + 2.0**-24)))
+    wholes = st.integers(-(2**60), 2**60).map(str)
+    doubles = st.floats(-3e38, 3e38).map(repr)
+    return st.one_of(parts, middles, wholes, doubles, doubles.map(lambda t: t + "0000000"))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(decimals(), min_size=1, max_size=8))
+def test_every_decimal_is_what_python_makes_of_it(tmp_path_factory, texts):
+    with np.errstate(over="ignore"):
+        known = np.array([float(text) for text in texts]).astype(np.float32)
+    # behind a tab, so that one number is no header
+    path = tmp_path_factory.getbasetemp() / "decimals.txt"
+    line = "\t".join(["x", *texts])
+    if not np.isfinite(known).all():
+        with pytest.raises(DataError, match="line 1: NaN or infinity"):
+            read(path, line)
+        return
+    _, vectors = read(path, line)
+    # the bits, so that minus zero is not zero
+    assert vectors.view(np.uint32).tolist() == [known.view(np.uint32).tolist()]
+
+
+def test_the_compiled_loops_leave_little_to_python(tmp_path, monkeypatch):
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(0)
+    known = rng.normal(size=(50, 40)) * 10.0 ** rng.integers(-30, 30, (50, 40))
+    text = "\n".join(f"e{i} " + " ".join(map(repr, row.tolist())) for i, row in enumerate(known))
+    monkeypatch.setattr(vector_text.Rows, "values", None)
+    _, vectors = read(tmp_path / "v.txt", text)
+    np.testing.assert_array_equal(vectors, known.astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["1_", "1-2", "--1", "1e", "e5", ".", "1.2.3", "0x10", "1,5", "-", "1e+", "1e5.0"],
+)
+def test_what_is_no_number_is_told_with_its_line(tmp_path, loops, number):
+    with pytest.raises(DataError, match=r"v.txt, line 3: could not convert"):
+        read(tmp_path / "v.txt", f"a 1 2\nb 1 2\nc 1 {number}\n")
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("a 1 2\n\nb 3\n", "line 3: 1 numbers, the lines before have 2"),
+        ("a 1 2\nb 3 4 5\n", "line 2: 3 numbers, the lines before have 2"),
+        ("2 3\na 1 2\nb 3 4\n", "line 2: 2 numbers, the header says 3"),
+        ("3 2\na 1 2\nb 3 4\n", "header says 3 vectors, the file holds 2"),
+        ("a 1 2\nb 1 -inf\n", "line 2: NaN or infinity"),
+        ("a 1 2\nb 1 1e39\n", "line 2: NaN or infinity"),
+        ("a 1 2\nb 1 NaN\n", "line 2: NaN or infinity"),
+        ("a 1 2\nb 3 4\n\n<a> 5 6\n", 'line 4: "a" stands already in line 1'),
+        (b"a 1 2\n\xff 3 4\n", "line 2 cannot be read: it is not UTF-8"),
+        ("# a comment\na 1 2\n", "line 1: could not convert string to float: 'a'"),
+    ],
+)
+def test_a_mistake_is_told_the_same_by_both_readers(tmp_path, loops, text, said):
+    with pytest.raises(DataError, match=said):
+        read(tmp_path / "v.txt", text)
+
+
+@pytest.mark.parametrize(
+    "text, ids",
+    [
+        ("NA 1 2\nnull 3 4\n", ["NA", "null"]),
+        ("nan 1 2\n3 3 4\n", ["nan", "3"]),
+        ("http://x/#a?b=<c>&d=(e),'f'\"g 1 2\n# 3 4\n", ["http://x/#a?b=<c>&d=(e),'f'\"g", "#"]),
+        ("New York\t1\t2\nRio  de\t3 4\n", ["New York", "Rio  de"]),
+        ("7 8\t1\t2\nb 3 4\n", ["7 8", "b"]),
+        ("b 1 2\t\nRio 2016\t3\t4\n", ["b", "Rio 2016"]),
+        ("<http://x/ü> 1 2\r\n<> 3 4\r\n", ["http://x/ü", ""]),
+        ("  a\t 1  2 \t\n \t\n\r\n\tb 3 4", ["a", "b"]),
+    ],
+)
+def test_names_are_any_characters(tmp_path, loops, text, ids):
+    found, vectors = read(tmp_path / "v.txt", text)
+    assert (found, vectors.tolist()) == (ids, [[1, 2], [3, 4]])
+
+
+def test_blocks_end_anywhere(tmp_path, loops, monkeypatch):
+    lines = [f"entity/{'x' * (i % 23)}{i} {i} {-i / 8} 1e-{i % 9}" for i in range(300)]
+    text = "300 3\n" + "\n".join(lines)
+    whole, vectors = read(tmp_path / "v.txt", text)
+    assert vectors[7].tolist() == [7, -7 / 8, np.float32(1e-7)]
+    assert len(text) < BLOCK
+    for size in (5, 64, 1000):
+        monkeypatch.setattr(vector_text, "BLOCK", size)
+        ids, parts = read(tmp_path / "v.txt", text)
+        assert ids == whole and parts.tobytes() == vectors.tobytes()
+        with pytest.raises(DataError, match='line 302: "entity/0" stands already in line 2'):
+            read(tmp_path / "v.txt", f"{text}\nentity/0 1 2 3")
+
+
+def test_text_is_not_held_as_a_whole(tmp_path, loops, monkeypatch):
+    held = []
+    blocks = vector_text._blocks
+
+    def watched(path):
+        for block in blocks(path):
+            held.append(len(block))
+            yield block
+
+    monkeypatch.setattr(vector_text, "_blocks", watched)
+    monkeypatch.setattr(vector_text, "BLOCK", 1000)
+    ids, _ = read(tmp_path / "v.txt", "".join(f"{i} 1 2\n" for i in range(2000)))
+    assert len(ids) == 2000 and max(held) < 1100
+
+
+@pytest.mark.parametrize("cut", [15, 30, -4])
+def test_a_packed_text_that_is_cut_short(tmp_path, cut):
+    text = "".join(f"entity{i} {i} {i * i}\n" for i in range(500)).encode()
+    path = tmp_path / "v.txt.gz"
+    path.write_bytes(gzip.compress(text)[:cut])
+    with pytest.raises(DataError, match="v.txt.gz cannot be read"):
+        read_vectors(path)
+
+
+def test_a_packed_text_that_is_damaged(tmp_path):
+    packed = bytearray(gzip.compress(b"".join(b"%d %d 1\n" % (i, i * i) for i in range(500))))
+    packed[len(packed) // 2] ^= 255
+    (tmp_path / "v.txt.gz").write_bytes(packed)
+    with pytest.raises(DataError):
+        read_vectors(tmp_path / "v.txt.gz")
+
+
+def test_zst_is_unpacked_frame_by_frame(tmp_path):
+    zstandard = pytest.importorskip("zstandard")
+    text = "".join(f"entity{i} {i} {i * i}\n" for i in range(500)).encode()
+    frames = [zstandard.ZstdCompressor().compress(part) for part in (text[:3000], text[3000:])]
+    path = tmp_path / "v.txt.zst"
+    path.write_bytes(b"".join(frames))
+    ids, vectors = read_vectors(path)
+    assert ids[499] == "entity499" and vectors[499].tolist() == [499, 499 * 499]
+    path.write_bytes(b"".join(frames)[:-9])
+    with pytest.raises(DataError, match="v.txt.zst cannot be read: it ends in the middle"):
+        read_vectors(path)
+    path.write_bytes(b"no frame")
+    with pytest.raises(DataError, match="v.txt.zst cannot be read"):
+        read_vectors(path)
+
+
+def test_a_table_counts_lines_not_records(tmp_path):
+    (tmp_path / "v.csv").write_text('id,x\n"a\nb",1\nc,2\nc,3\n')
+    with pytest.raises(DataError, match='line 5: "c" stands already in line 4'):
+        read_vectors(tmp_path / "v.csv")
+
+
+def test_the_loops_are_compiled_where_numba_is_installed():
+    pytest.importorskip("numba")
+    assert kernels() is not None
