@@ -14,6 +14,7 @@ PARTS = (
     "against_mteb",
     "corruptions",
     "vector_files",
+    "heads",
     "install_size",
 )
 
