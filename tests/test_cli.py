@@ -123,12 +123,13 @@ def test_bad_usage_is_told(cli, arguments, said):
 def test_a_run_prints_the_board_and_says_where_it_is(cli, here):
     said = cli("run", "mine", *DEFINED, "-w", 1)
     assert said.code == 0
-    title, _, runs, following = said.err.splitlines()
+    title, _, runs, following, page = said.err.splitlines()
     assert title.startswith(
         "karat 0.1.0   suite mine · 1 model · 2 tasks · 10 jobs   seed 42 · 1 w"
     )
     assert runs.startswith(" runs    results/onehot.mine.default.local.")
     assert following.startswith(" next    karat leaderboard results")
+    assert page.startswith("         karat report results")
     assert "acc ↑" in said.out and "onehot" in said.out
     (run,) = Path("results").iterdir()
     assert len(Run.open(run).records()) == 10
