@@ -77,8 +77,9 @@ def taco_tables(runs: Any) -> Tables:
         yield f"metrics_{stem}.csv", _metrics(part.assign(dataset=dataset, task=kind))
         counts = list(_counts(found, task)) if kind == "classification" else []
         if counts:
-            together = pd.concat(counts, ignore_index=True)
-            yield f"confusion_{stem}.csv", _confusion(together.assign(dataset=dataset, task=kind))
+            names = [*VIEW, "model", "truth", "prediction", "count"]
+            together = pd.DataFrame(counts, columns=names).assign(dataset=dataset, task=kind)
+            yield f"confusion_{stem}.csv", _confusion(together)
 
 
 def _known(found: Iterable[tuple[Run, str, dict[str, str]]]) -> dict[str, tuple[str, str]]:
@@ -128,23 +129,27 @@ def _view(corruption: str, severity: float) -> tuple[str, float | str]:
     return "+".join(name for name, _ in parts), "+".join(map(str, doses)) if doses[1:] else doses[0]
 
 
-def _counts(found: Iterable[tuple[Run, str, dict[str, str]]], task: str) -> Iterator[pd.DataFrame]:
-    """Yield how often each class was answered for each, by model, fold and view."""
+def _counts(
+    found: Iterable[tuple[Run, str, dict[str, str]]], task: str
+) -> Iterator[tuple[Any, ...]]:
+    """Yield corruption, severity, model, truth, answer, and how often, by fold and draw."""
     for run, model, label in found:
         for record in run.records():
             if label[record["task"]] != task:
                 continue
             for view in record["views"]:
                 if view["status"] == "ok":
-                    counts = _counted(run, record, view)
-                    yield counts.assign(model=model, **{name: view[name] for name in VIEW})
+                    for pair, count in _counted(run, record, view):
+                        yield view["corruption"], view["severity"], model, *pair, count
 
 
-def _counted(run: Run, record: dict[str, Any], view: dict[str, Any]) -> pd.DataFrame:
+def _counted(
+    run: Run, record: dict[str, Any], view: dict[str, Any]
+) -> list[tuple[tuple[str, str], int]]:
     name = View(view["corruption"], view["severity"], view.get("draw", 0)).name
     answers = run.labels(record["task"], record["fold"], name)
-    pairs = answers.groupby(["truth", "predictions"], observed=True).size()
-    return pairs.rename_axis(index={"predictions": "prediction"}).reset_index(name="count")
+    pairs = zip(answers["truth"].tolist(), answers["predictions"].tolist(), strict=True)
+    return sorted(Counter(pairs).items())
 
 
 SHAPES: dict[str, Callable[[Any], Tables]] = {"taco": taco_tables, "ulysses": senteval_tables}
