@@ -20,7 +20,8 @@ from karat.errors import ContractError, DataError
 #: what an answer is: a class label, a number (a value, a similarity), an item id, a cluster number
 ANSWERS = ("classes", "numbers", "items", "clusters")
 TRUTHS = ("classes", "numbers", "items")
-_EXTRAS = ("group", "rank", "candidates", "question", "weight")
+_EXTRAS = ("group", "rank", "candidates", "question", "weight", "known")
+_WHOLE = ("candidates", "question", "known")
 _TEXT = ("classes", "items")
 
 
@@ -44,6 +45,8 @@ class Predictions:
         The question's position in its data set, kept when some questions were left out.
     weight
         How many questions a row stands for, where they are too many to list (all pairs of a table).
+    known
+        1 where the model knew all that was asked about, 0 where the row stands for not knowing.
     """
 
     predictions: np.ndarray
@@ -57,6 +60,7 @@ class Predictions:
     candidates: np.ndarray | None = None
     question: np.ndarray | None = None
     weight: np.ndarray | None = None
+    known: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         for name, what, known in (
@@ -83,7 +87,7 @@ class Predictions:
             if values is None:
                 continue
             values = as_text(values) if name == "group" else _floats(values, name, len(shape))
-            values = values.astype(np.intp) if name in ("candidates", "question") else values
+            values = values.astype(np.intp) if name in _WHOLE else values
             if values.shape != shape:
                 raise ContractError(f"{name} have the shape {values.shape}, not {shape}.")
             object.__setattr__(self, name, values)
@@ -133,6 +137,15 @@ class Predictions:
             for name in ("predictions", "truth", "probabilities", *_EXTRAS)
         }
         return Predictions(answers=self.answers, truths=self.truths, classes=self.classes, **cut)
+
+    def covered(self, by_group: bool = False) -> Predictions:
+        """Return the rows of what the model knew; whole groups of which it knew something."""
+        if self.known is None:
+            return self
+        kept = self.known == 1
+        if by_group and self.group is not None:
+            kept = np.isin(self.group, self.group[kept])
+        return self.take(np.flatnonzero(kept))
 
     def merged(self, other: Predictions, mine: np.ndarray) -> Predictions:
         """Return both sets of rows as one: this one's where ``mine`` is true, in order."""

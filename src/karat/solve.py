@@ -133,19 +133,27 @@ class Probed:
         missing = [str(i) for i in test.items.index[rows[~vectors.known(rows)]]]
         if not able.any() and self.missing == "ignore":
             raise Declined(f"it knows none of the {len(rows)} items tested in {test.name}")
-        known = test.take(np.flatnonzero(able))
+        # a probe may answer about an item nobody knows: it is still one that is not known
+        known = able & vectors.answerable(test)
+        predictions = self._answered(test, vectors, able)
+        each = getattr(self.probe, "one_answer_each", True) and len(predictions) == len(known)
+        if each and not known.all():
+            predictions = replace(predictions, known=known)
+        return Answers(predictions, float(known.mean()), missing)
+
+    def _answered(self, test: Dataset, vectors: Vectors, able: np.ndarray) -> Predictions:
+        """Return the answers, and those that stand for what cannot be answered where asked to."""
         if able.all():
-            return Answers(self.probe.answer(known, vectors), 1.0, missing)
+            return self.probe.answer(test, vectors)
+        part = test.take(np.flatnonzero(able))
         if self.missing == "penalise":
-            unknown = test.take(np.flatnonzero(~able))
-            answered = self.probe.answer(known, vectors) if able.any() else None
-            lost = self.probe.unanswered(unknown)
-            predictions = lost if answered is None else answered.merged(lost, able)
-        else:
-            predictions = self.probe.answer(known, vectors)
-            if getattr(self.probe, "one_answer_each", True):
-                predictions = replace(predictions, question=np.flatnonzero(able))
-        return Answers(predictions, float(able.mean()), missing)
+            answered = self.probe.answer(part, vectors) if able.any() else None
+            lost = self.probe.unanswered(test.take(np.flatnonzero(~able)))
+            return lost if answered is None else answered.merged(lost, able)
+        predictions = self.probe.answer(part, vectors)
+        if getattr(self.probe, "one_answer_each", True):
+            predictions = replace(predictions, question=np.flatnonzero(able))
+        return predictions
 
     def history(self) -> list[dict[str, Any]]:
         """Return the scores per epoch the head left, if any."""

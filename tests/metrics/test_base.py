@@ -26,7 +26,7 @@ ALL = [
     *("homogeneity", "completeness", "v_measure", "nmi", "ari", "ami"),
     *("fowlkes_mallows", "clustering_accuracy"),
     *("map", "map@k", "ndcg@k", "precision@k", "recall@k"),
-    *("hits@k", "mrr", "mrr@k", "kendall", "spearman", "pearson"),
+    *("hits@k", "mrr", "mrr@k", "kendall", "spearman", "pearson", "harmonic"),
 ]
 LOWER_IS_BETTER = {
     *("mean_pce", "max_pce", "logloss", "brier", "mse", "rmse", "mae", "msle", "rmsle"),

@@ -12,7 +12,8 @@ from karat.dataset import Dataset
 from karat.errors import DefinitionError
 from karat.metrics import score
 from karat.probes import similarity
-from karat.probes.similarity import MEASURES, Similarity
+from karat.probes.measures import MEASURES
+from karat.probes.similarity import Similarity
 from karat.vectors import Vectors
 
 NAN = np.nan
@@ -142,3 +143,78 @@ def test_wrong_use_is_said():
     one = Dataset("one", items, pd.DataFrame({"q": [0, 1]}), np.ones(2), "numbers", "text")
     with pytest.raises(DefinitionError, match="similarity compares two fields, one has 1"):
         Similarity().answerable(one, vectors([[1], [2]]))
+
+
+# -- bags, matched item by item -------------------------------------------------------------
+
+
+def bagged(one, two, names="wxyz"):
+    items = pd.Series(list(names), index=list(names))
+    questions = pd.DataFrame({"one": one, "two": two})
+    return Dataset("documents", items, questions, np.arange(len(one)) + 1.0, "numbers", "entity")
+
+
+def by_hand(one, two, near, weighted):
+    """The mean over both bags of the best match in the other, in plain loops."""
+
+    def best(mine, theirs):
+        total = 0.0
+        for a, w in mine.items():
+            total += max(near[a, b] * (w * v if weighted else 1.0) for b, v in theirs.items())
+        return total
+
+    return (best(one, two) + best(two, one)) / (len(one) + len(two))
+
+
+def test_the_best_match_of_each_item_counts():
+    data = bagged([{"w": 1.0, "x": 0.5}], [{"y": 0.2}])
+    known = vectors([[1, 0], [0, 1], [0.6, 0.8], [1, 1]])
+    # w and y meet at 0.6, x and y at 0.8: (0.6 + 0.8 + 0.8) / 3
+    found = Similarity(bags="matches").answer(data, known).predictions
+    np.testing.assert_allclose(found, [2.2 / 3], rtol=1e-6)
+    # 0.6 · 0.2 and 0.8 · 0.1: (0.12 + 0.08 + 0.12) / 3
+    found = Similarity(bags="weighted-matches").answer(data, known).predictions
+    np.testing.assert_allclose(found, [0.32 / 3], rtol=1e-6)
+
+
+@pytest.mark.parametrize("limit", [4096, 3])
+@pytest.mark.parametrize("how", ["matches", "weighted-matches"])
+@settings(deadline=None, derandomize=True, max_examples=25)
+@given(st.data())
+def test_matches_are_those_of_plain_loops(how, limit, data):
+    names = "abcdefgh"
+    weight = st.floats(0.1, 1.0).map(lambda x: round(x, 2))
+    bag = st.dictionaries(st.sampled_from(names), weight, min_size=1)
+    pair = st.tuples(bag, bag)
+    given_pairs = data.draw(st.lists(pair, min_size=1, max_size=12))
+    matrix = np.random.default_rng(data.draw(st.integers(0, 99))).standard_normal((8, 5))
+    unknown = data.draw(st.sets(st.sampled_from(range(8)), max_size=3))
+    matrix[list(unknown)] = np.nan
+    asked = bagged([a for a, _ in given_pairs], [b for _, b in given_pairs], names)
+    stock = vectors(matrix)
+    able = Similarity(bags=how).answerable(asked, stock)
+    if not able.any():
+        return
+    part = asked.take(np.flatnonzero(able))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(similarity, "ITEMS", limit)
+        found = Similarity(bags=how).answer(part, stock).predictions
+    kept = [[{k: v for k, v in bag.items() if names.index(k) not in unknown} for bag in pair]
+            for pair, ok in zip(given_pairs, able, strict=True) if ok]  # fmt: skip
+    unit = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+    near = {(a, b): unit[i] @ unit[j] for i, a in enumerate(names) for j, b in enumerate(names)}
+    wanted = [by_hand(one, two, near, how == "weighted-matches") for one, two in kept]
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+def test_a_document_of_which_nothing_is_known_is_no_answer():
+    data = bagged([{"w": 1.0}, {"w": 1.0, "x": 1.0}], [{"y": 1.0}, {"y": 1.0}])
+    known = vectors([[NAN, NAN], [0, 1], [1, 1], [1, 0]])
+    assert Similarity(bags="matches").answerable(data, known).tolist() == [False, True]
+    alone = Similarity(bags="matches").answer(data.take(np.array([1])), known)
+    np.testing.assert_allclose(alone.predictions, [np.sqrt(0.5)], rtol=1e-6)  # x and y only
+
+
+def test_an_unknown_way_with_bags_is_told():
+    with pytest.raises(DefinitionError, match="bags is one of mean, matches"):
+        Similarity(bags="match")

@@ -43,6 +43,8 @@ class Metric:
         What it is, in one line.
     weighted
         Whether it counts a row as often as the Predictions' ``weight`` says.
+    by_group
+        Whether each group has a value of its own, of which the mean is taken.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Metric:
     needs: tuple[str, ...]
     about: str
     weighted: bool = False
+    by_group: bool = False
 
 
 def metric(
@@ -61,6 +64,7 @@ def metric(
     range: tuple[float, float] = (0.0, 1.0),
     needs: tuple[str, ...] = (),
     weighted: bool = False,
+    by_group: bool = False,
 ) -> Callable[[Function], Function]:
     """Register a function as a metric under a name; the function itself stays as it is.
 
@@ -76,7 +80,9 @@ def metric(
 
     def add(compute: Function) -> Function:
         about = (inspect.getdoc(compute) or "").partition("\n")[0]
-        part = Metric(name, compute, higher_is_better, range, tuple(needs), about, weighted)
+        part = Metric(
+            name, compute, higher_is_better, range, tuple(needs), about, weighted, by_group
+        )
         registry.metrics.register(name, part)
         return compute
 
@@ -98,10 +104,14 @@ MTEB = {
 }
 
 
+#: what is behind the name of a metric that leaves out what the model does not know
+COVERED = "_covered"
+
+
 def get_metric(name: str) -> Metric:
     """Return the metric of this name; ``"ndcg@10"`` is the family ``"ndcg@k"`` with k = 10.
 
-    Names of MTEB are known too.
+    Names of MTEB are known too. ``"…_covered"`` counts only what the model knew.
 
     >>> get_metric("hits@3").name
     'hits@3'
@@ -112,6 +122,8 @@ def get_metric(name: str) -> Metric:
     ...
     karat.errors.DefinitionError: metric "hits@0": k must be 1, 2, 3, …, as in "hits@10".
     """
+    if name.endswith(COVERED) and name not in registry.metrics:
+        return _over_the_known(get_metric(name.removesuffix(COVERED)))
     ours = MTEB.get(name) or re.sub("_at_([0-9]+)$", r"@\1", name)
     if ours != name and name not in registry.metrics:
         return replace(get_metric(ours), name=name)
@@ -125,6 +137,16 @@ def get_metric(name: str) -> Metric:
         raise DefinitionError(f'metric "{name}": k must be 1, 2, 3, …, as in "{stem}@10".')
     part = _plain_metric(family)
     return replace(part, name=name, compute=partial(part.compute, k=int(cut)))
+
+
+def _over_the_known(part: Metric) -> Metric:
+    """Return a metric of the questions the model could answer, whatever the others cost."""
+
+    def compute(predictions: Predictions) -> float:
+        return _value(part, predictions.covered(part.by_group))
+
+    about = f"{part.about.rstrip('.')}; only of what the model knows."
+    return replace(part, name=part.name + COVERED, compute=compute, about=about)
 
 
 def _askable_names(cut: str) -> list[str]:

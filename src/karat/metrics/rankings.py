@@ -152,7 +152,7 @@ def _ranks(predictions: Predictions) -> np.ndarray:
 # -- correlations ---------------------------------------------------------------------------
 
 
-@metric("kendall", range=(-1.0, 1.0), needs=("numbers",))
+@metric("kendall", range=(-1.0, 1.0), needs=("numbers",), by_group=True)
 def kendall(predictions: Predictions) -> float:
     """Kendall's tau-b of answers and truth, mean over groups.
 
@@ -164,16 +164,28 @@ def kendall(predictions: Predictions) -> float:
     return _correlation(predictions, lambda a, b: kendalltau(a, b).statistic)
 
 
-@metric("spearman", range=(-1.0, 1.0), needs=("numbers",))
+@metric("spearman", range=(-1.0, 1.0), needs=("numbers",), by_group=True)
 def spearman(predictions: Predictions) -> float:
     """Spearman's rank correlation of answers and truth, mean over groups."""
     return _correlation(predictions, lambda a, b: _pearson(_mean_ranks(a), _mean_ranks(b)))
 
 
-@metric("pearson", range=(-1.0, 1.0), needs=("numbers",))
+@metric("pearson", range=(-1.0, 1.0), needs=("numbers",), by_group=True)
 def pearson(predictions: Predictions) -> float:
     """Pearson's linear correlation of answers and truth, mean over groups."""
     return _correlation(predictions, _pearson)
+
+
+@metric("harmonic", needs=("numbers",), by_group=True)
+def harmonic(predictions: Predictions) -> float:
+    """Harmonic mean of Pearson's and Spearman's correlation; without meaning unless both are > 0.
+
+    Of two correlations of which one is not above 0 a harmonic mean says nothing, or far too much.
+    """
+    both = pearson(predictions), spearman(predictions)
+    if min(both) <= 0:
+        raise Undefined("Pearson's or Spearman's correlation is not above 0.")
+    return 2 * both[0] * both[1] / sum(both)
 
 
 def _correlation(

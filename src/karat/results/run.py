@@ -6,6 +6,7 @@
         run.json                                  what was planned, with what, on what
         jobs/<task>.<fold>.json                   one record per finished job: the truth
         predictions/<task>/<fold>/predictions.csv, metadata.json, missing.txt
+        missing/<task>.txt                        what the model does not know, over all folds
         logs/<task>/<fold>.txt                    warnings, output, the whole traceback
         scores/results.csv, scores.csv            tables, rebuilt from the records
 """
@@ -119,6 +120,11 @@ class Run:
         stem = safe_name(f"{self.about['model']}.benchmark_{self.about['suite']}")
         write_atomic(scores / f"{stem}.csv", text)
         write_atomic(scores / "scores.csv", scores_table(records).to_csv(index=False))
+        for task in dict.fromkeys(record["task"] for record in records):
+            unknown = self.missing(task)
+            if unknown:
+                listed = self.folder / "missing" / f"{safe_name(task)}.txt"
+                write_atomic(listed, "\n".join(unknown) + "\n")
 
     # -- reading ----------------------------------------------------------------------------
 
@@ -178,6 +184,13 @@ class Run:
                 text = file.read()
         kinds = {name: facts[name] for name in ("answers", "truths", "classes")}
         return Predictions.from_csv(text, **kinds)
+
+    def missing(self, task: str) -> list[str]:
+        """Return the items of a task that the model does not know, each once, in all its folds."""
+        files = self._predictions({"task": task, "fold": "*"}).parent.glob("*/missing.txt")
+        return sorted(
+            {line for file in files for line in file.read_text("utf-8").split("\n")} - {""}
+        )
 
     def labels(self, task: str, fold: int = 0, view: str = "clean") -> pd.DataFrame:
         """Return ``predictions`` and ``truth`` alone, as they are written, for those in a hurry."""

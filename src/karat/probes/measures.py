@@ -1,0 +1,149 @@
+"""Measures of nearness: by name, any of scikit-learn's distances and kernels, or a function.
+
+Higher is always nearer: of a distance the negated value is taken, or 1 / (1 + distance) where a
+similarity must not be negative. A function of one's own gets two vectors and returns a similarity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from karat.errors import ContractError, DefinitionError, did_you_mean
+from karat.registry import load_object
+
+#: from two matrices to one number per pair of rows
+Rows = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the cosine of the angle between rows; 0 where a vector is zero."""
+    lengths = np.sqrt(dot(a, a)) * np.sqrt(dot(b, b))
+    return np.clip(np.divide(dot(a, b), lengths, out=np.zeros(len(a)), where=lengths > 0), -1, 1)
+
+
+def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the dot product of rows."""
+    return np.einsum("ij,ij->i", a, b, dtype=np.float64)
+
+
+def euclidean(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the negated Euclidean distance of rows, so that higher is nearer."""
+    apart = a.astype(np.float64) - b
+    return -np.sqrt(dot(apart, apart))
+
+
+def manhattan(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the negated city-block distance of rows, so that higher is nearer."""
+    return -np.abs(a.astype(np.float64) - b).sum(axis=1)
+
+
+#: those that meet all rows at once
+MEASURES: dict[str, Rows] = {
+    "cosine": cosine,
+    "dot": dot,
+    "euclidean": euclidean,
+    "manhattan": manhattan,
+}
+
+
+class Measure:
+    """How near two vectors lie, for pairs of rows and for all rows of two matrices."""
+
+    def __init__(self, given: str | Callable[..., Any]) -> None:
+        self.given = given
+        if isinstance(given, str) and ":" in given:
+            given = load_object(given)
+        if not isinstance(given, str) and not callable(given):
+            raise DefinitionError(f"probe: measure is a name or a function, not {given!r}.")
+        self.own = None if isinstance(given, str) else given
+        self.name = given if isinstance(given, str) else ""
+        if self.own is None and self.name not in names():
+            raise DefinitionError(
+                f'probe: there is no similarity measure "{self.name}".'
+                f"{did_you_mean(self.name, names())} There are: {', '.join(names())}; "
+                f'or write "package.module:function".'
+            )
+
+    def rows(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return how near each row of one matrix is to the same row of the other."""
+        if self.name in MEASURES:
+            return MEASURES[self.name](a, b)
+        pairs = zip(_wide(a), _wide(b), strict=True)
+        return np.array([self._one(one, other) for one, other in pairs], dtype=float)
+
+    def table(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return how near every row of one matrix is to every row of the other, never below -1.
+
+        Distances become 1 / (1 + distance), so that a weight makes no far pair look nearer.
+        """
+        a, b = _wide(a), _wide(b)
+        if self.own is not None:
+            return np.array([[self._one(one, other) for other in b] for one in a])
+        if self.name in _kernels():
+            from sklearn.metrics.pairwise import pairwise_kernels
+
+            return np.asarray(pairwise_kernels(a, b, metric=_kernels()[self.name]))
+        if self.name == "cosine":
+            return _unit(a) @ _unit(b).T
+        distances = _distances(self.name)(a, b)
+        return 1.0 - distances if self.name == "correlation" else 1.0 / (1.0 + distances)
+
+    def _one(self, a: np.ndarray, b: np.ndarray) -> float:
+        if self.own is None:
+            if self.name in _kernels():
+                return float(self.table(a[None], b[None])[0, 0])
+            return -float(_distances(self.name)(a[None], b[None])[0, 0])
+        value = self.own(a, b)
+        if np.ndim(value) or not np.isfinite(value):
+            name = getattr(self.own, "__name__", "the measure")
+            raise ContractError(
+                f"{name} must return one finite number for two vectors, the higher the nearer; "
+                f"it returned {value!r}."
+            )
+        return float(value)
+
+
+@lru_cache(maxsize=1)
+def names() -> list[str]:
+    """Return the measures that have a name: ours, and scikit-learn's distances and kernels."""
+    return list(dict.fromkeys([*MEASURES, *sorted(_distance_names()), *sorted(_kernels())]))
+
+
+@lru_cache(maxsize=1)
+def _distance_names() -> frozenset[str]:
+    from sklearn.metrics.pairwise import PAIRWISE_DISTANCE_FUNCTIONS
+    from sklearn.neighbors import VALID_METRICS
+
+    # "precomputed" is none, and these want a covariance, a power or places on a globe of the user
+    other = {"precomputed", "mahalanobis", "haversine", "wminkowski", "seuclidean"}
+    return frozenset({*PAIRWISE_DISTANCE_FUNCTIONS, *VALID_METRICS["brute"]} - other)
+
+
+@lru_cache(maxsize=1)
+def _kernels() -> dict[str, str]:
+    from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+
+    return {"dot": "linear", **{n: n for n in PAIRWISE_KERNEL_FUNCTIONS if n != "cosine"}}
+
+
+def _distances(name: str) -> Rows:
+    from scipy.spatial.distance import cdist
+    from sklearn.metrics.pairwise import pairwise_distances
+
+    if name in ("l1", "l2", "manhattan", "nan_euclidean", "p"):
+        return partial(pairwise_distances, metric=name)
+    # a vector without direction has no correlation: as far as an unrelated one
+    return lambda a, b: np.nan_to_num(cdist(a, b, metric=name), nan=1.0)
+
+
+def _wide(matrix: np.ndarray) -> np.ndarray:
+    return np.asarray(matrix, dtype=np.float64)
+
+
+def _unit(matrix: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    return np.asarray(matrix / np.where(lengths > 0, lengths, 1.0))
