@@ -93,6 +93,7 @@ def check_metrics(task: Task, data: Dataset, blind: bool) -> None:
         "similarity": {"scores", data.kind},
         "duplicates": {"scores", "numbers"},
         "analogy": {"rank"},
+        "links": {"rank"},
         "nearest": {"rank"},
         "same-class": {"rank"},
     }.get(probe["use"])
@@ -143,9 +144,17 @@ def code_of_parts(task: Task) -> str:
     for parts, name in named_parts(task):
         if name in own[parts.kind] or ":" in name:
             part = parts.get(name)
-            code = identity_of(getattr(part, "compute", part)) or os.urandom(16).hex()
-            codes.append(f"{name} {code}")
+            codes.append(f"{name} {_code(getattr(part, 'compute', part))}")
+    probe: Any = task.probe
+    for name, value in probe.items():  # a function of one's own: a measure, an analogy
+        path = isinstance(value, str) and ":" in value
+        if path or (callable(value) and not isinstance(value, str)):
+            codes.append(f"{name} {_code(registry.load_object(value) if path else value)}")
     return " ".join(codes)
+
+
+def _code(part: Any) -> str:
+    return identity_of(part) or os.urandom(16).hex()
 
 
 def of_task(task: Task, error: DefinitionError) -> DefinitionError:

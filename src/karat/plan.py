@@ -65,7 +65,9 @@ class PlannedTask:
         """A hash of how the task is asked, split and measured; the rows of given folds are many."""
         task = self.task
         parts = [task.probe, task.split, task.metrics, task.missing, task.corruptions, task.draws]
-        return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+        # a function says its name here; what it does stands in ``code``
+        text = json.dumps(parts, sort_keys=True, default=lambda v: getattr(v, "__qualname__", str(v)))
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,20 @@ def repetitions(repeats: int, folds: int, master: int = MASTER) -> Iterator[Repe
         yield Repetition(sampler, int(cut), tuple(weights), tuple(orders), draws)
 
 
+def shuffles(size: int, times: int) -> Iterator[np.ndarray]:
+    """Yield the orders of rows that are shuffled over and over, with the seeds 0, 1, 2, …
+
+    >>> [order.tolist() for order in shuffles(4, 2)]
+    [[2, 3, 1, 0], [0, 1, 2, 3]]
+    """
+    order = np.arange(size)
+    for seed in range(times):
+        drawn = np.arange(size)
+        np.random.RandomState(seed).shuffle(drawn)
+        order = order[drawn]
+        yield order
+
+
 def bootstrap_seed(repeats: int, master: int = MASTER) -> int:
     """Return the seed of the intervals, drawn after those of the repetitions.
 

@@ -19,7 +19,7 @@ from karat.dataset import Dataset
 from karat.draws import draw
 from karat.errors import ContractError, DataError, DefinitionError
 from karat.registry import build, splitter, splitters
-from karat.replay import MASTER, repetitions
+from karat.replay import MASTER, repetitions, shuffles
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,34 @@ def senteval(
         cutter = StratifiedKFold(folds, shuffle=True, random_state=seeds.cut)
         for train, test in cutter.split(rows, codes[rows]):
             seeds.draws.shuffle(train)
+            yield Fold(rows[train], rows[test], repeat)
+
+
+@splitter("geval")
+def geval(data: Dataset, folds: int = 10, repeats: int = 10) -> Iterator[Fold]:
+    """Replay the folds of GEval: rows shuffled over and over, each order cut into equal parts.
+
+    Questions about one item begin side by side, as its join left them, and nothing keeps them on
+    one side later: for old numbers only. They do not depend on the seed of the run.
+    """
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    _check_whole("geval: folds", folds, 2)
+    _check_whole("geval: repeats", repeats, 1)
+    classes = data.kind == "classes"
+    cutter = (StratifiedKFold if classes else KFold)(folds)
+    if len(data) < folds:
+        raise DataError(f"{data.name}: {len(data)} questions cannot make {folds} folds.")
+    asked = data.mentions(data.fields[0]).rows
+    single = len(asked) == len(data)
+    joined = np.argsort(pd.factorize(asked)[0], kind="stable") if single else np.arange(len(data))
+    codes = pd.factorize(data.truth)[0]
+    for repeat, order in enumerate(shuffles(len(data), repeats)):
+        rows = joined[order]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a class rarer than the folds
+            cuts = list(cutter.split(rows, codes[rows] if classes else None))
+        for train, test in cuts:
             yield Fold(rows[train], rows[test], repeat)
 
 

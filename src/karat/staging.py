@@ -82,7 +82,7 @@ class Stage:
         if self.cache.get(key) is not None:
             return self.cache.folder(key)
         begun = time.perf_counter()
-        self._convert(encoder, who, model)
+        self.convert(encoder, who, model)
         about = {"model": model.name, "dataset": data.name}
         if by_text:
             return self._texts(key, encoder, data, {**about, "family": who})
@@ -122,7 +122,7 @@ class Stage:
     def _tell(self, total: int) -> Callable[[int], None]:
         return lambda done: self.progress.encoded(done, total)
 
-    def _convert(self, encoder: Any, who: str, model: Model) -> None:
+    def convert(self, encoder: Any, who: str, model: Model) -> None:
         """Have a vector file read once, and everything looked up in the matrix kept of it."""
         if not isinstance(encoder, VectorFile) or encoder.reads_rows:
             return

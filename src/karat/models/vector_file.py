@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.errors import DataError, MissingExtra
+from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
 from karat.models.base import TextEncoder
 from karat.models.vector_formats import (
     names_file,
@@ -36,6 +36,17 @@ READERS: dict[str, Callable[[Path], tuple[list[str], np.ndarray]]] = {
     ".safetensors": read_safetensors,
 }
 SUFFIXES = tuple(READERS)
+#: what a file may be said to be, whatever its name, and the ending such files have
+FORMATS = {
+    "txt": ".txt",
+    "csv": ".csv",
+    "hdf5": ".h5",
+    "npz": ".npz",
+    "bin": ".bin",
+    "parquet": ".parquet",
+    "feather": ".feather",
+    "safetensors": ".safetensors",
+}
 #: what some files cannot be read without, and the extra that has it
 NEEDS = {
     **dict.fromkeys(HDF5, ("h5py", "h5")),
@@ -88,16 +99,29 @@ class VectorFile(TextEncoder):
     away. Also read are HDF5 (of which only the rows asked for), word2vec's binary, ``.npz``,
     Parquet, Feather and safetensors; ``.gz`` and ``.zst`` are unpacked.
 
-    With ``size``, a file whose vectors are longer or shorter is refused.
+    With ``size``, a file whose vectors are longer or shorter is refused. ``format`` tells what the
+    file is where its name does not: ``txt``, ``csv``, ``hdf5``, ``npz``, ``bin``, ``parquet``,
+    ``feather`` or ``safetensors``.
     """
 
     takes = ("entity", "text")
     by_text = ("text",)
     chunk: int | None = None
 
-    def __init__(self, path: str, size: int | None = None) -> None:
+    def __init__(self, path: str, size: int | None = None, format: str | None = None) -> None:
+        if format is not None and format not in FORMATS:
+            raise DefinitionError(
+                f'there is no vector file format "{format}".{did_you_mean(format, FORMATS)} '
+                f"There are: {', '.join(FORMATS)}."
+            )
         self.path = path
         self.size = size
+        self.format = format
+
+    @property
+    def suffix(self) -> str:
+        """What the file is: the ending of its name, or that of the format it was said to have."""
+        return plain_suffix(Path(self.path)) if self.format is None else FORMATS[self.format]
 
     def transform(self, items: Any) -> np.ndarray:
         """Return the vectors of the items by their ids, NaN where the file has none."""
@@ -115,7 +139,7 @@ class VectorFile(TextEncoder):
     @property
     def reads_rows(self) -> bool:
         """Whether some vectors can be read without all others."""
-        return plain_suffix(Path(self.path)) in HDF5
+        return self.suffix in HDF5
 
     def use(self, ids: Sequence[str], vectors: np.ndarray) -> None:
         """Take these for what the file holds, so that it need not be read again."""
@@ -123,7 +147,7 @@ class VectorFile(TextEncoder):
 
     def unavailable(self) -> str:
         """Return which library is missing to read the file, or nothing."""
-        for suffix in (Path(self.path).suffix.lower(), plain_suffix(Path(self.path))):
+        for suffix in (Path(self.path).suffix.lower(), self.suffix):
             if suffix in NEEDS and find_spec(NEEDS[suffix][0]) is None:
                 return str(MissingExtra(*NEEDS[suffix]))
         return ""
@@ -131,7 +155,7 @@ class VectorFile(TextEncoder):
     def fingerprint(self) -> str:
         """Return a hash of the file's bytes: another file of the same name is another model."""
         path = _existing(self.path)
-        suffix = plain_suffix(path)
+        suffix = self.suffix
         beside = names_file(path) if suffix == ".safetensors" else None
         return " ".join(
             [*(_hash(file) for file in (path, beside) if file), suffix, str(self.size or "")]
@@ -149,11 +173,11 @@ class VectorFile(TextEncoder):
 
     def _known(self) -> KnownVectors:
         if not hasattr(self, "known_"):
-            self.use(*read_vectors(_existing(self.path), self.size))
+            self.use(*read_vectors(_existing(self.path), self.size, self.suffix))
         return self.known_
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path, "size": self.size}
+        return {"path": self.path, "size": self.size, "format": self.format}
 
 
 def _existing(path: str) -> Path:
@@ -168,9 +192,11 @@ def _hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_vectors(path: Path, size: int | None = None) -> tuple[list[str], np.ndarray]:
+def read_vectors(
+    path: Path, size: int | None = None, suffix: str | None = None
+) -> tuple[list[str], np.ndarray]:
     """Return the ids and the float32 vectors of a file, or say which line is wrong."""
-    read = READERS.get(plain_suffix(path), read_text)
+    read = READERS.get(suffix or plain_suffix(path), read_text)
     try:
         ids, vectors = read(path)
     except (UnicodeDecodeError, OSError, EOFError, csv.Error, zlib.error) as error:

@@ -1,0 +1,229 @@
+"""GEval's gold standards and models, as Karat's tasks under either protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from karat.catalogue import Catalogue
+from karat.compat.geval.parameters import Parameters
+from karat.data.load import load_dataset
+from karat.dataset import Dataset
+from karat.task import Task
+
+COSTS = (0.001, 0.01, 0.1, 1.0, 10.0, 100, 1000)
+REPEATS = 10
+
+
+@dataclass(frozen=True)
+class Gold:
+    """A gold standard: the task it is for, its name in GEval's files, and our data set."""
+
+    task: str
+    name: str
+    dataset: str
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A model of GEval with a configuration, and what it is here."""
+
+    model: str
+    configuration: str
+    probe: Mapping[str, Any]
+    repeats: int = 1
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One set-up on one gold standard: what a row of GEval's files is about."""
+
+    gold: Gold
+    setup: Setup
+    task: Task
+
+
+GOLD = (
+    *(
+        Gold(task, name, dataset + end)
+        for task, end in (("Classification", ""), ("Regression", "_rating"))
+        for name, dataset in (
+            ("Cities", "cities"),
+            ("MetacriticMovies", "movies"),
+            ("MetacriticAlbums", "albums"),
+            ("AAUP", "aaup"),
+            ("Forbes", "forbes"),
+        )
+    ),
+    Gold("Clustering", "citiesAndCountries_cluster", "cities_and_countries"),
+    Gold("Clustering", "cities2000AndCountries_cluster", "cities2000_and_countries"),
+    Gold("Clustering", "citiesMoviesAlbumsCompaniesUni_cluster", "five_domains"),
+    Gold("Clustering", "teams_cluster", "teams"),
+    Gold("DocumentSimilarity", "LP50", "lp50"),
+    Gold("EntityRelatedness", "KORE", "kore"),
+    Gold("SemanticAnalogies", "capital_country_entities", "capital_country"),
+    Gold("SemanticAnalogies", "all_capital_country_entities", "all_capital_country"),
+    Gold("SemanticAnalogies", "currency_entities", "currency"),
+    Gold("SemanticAnalogies", "city_state_entities", "city_state"),
+)
+CLUSTERING = {
+    "ari": "adjusted_rand_index",
+    "ami": "adjusted_mutual_info_score",
+    "homogeneity": "homogeneity_score",
+    "completeness": "completeness_score",
+    "v_measure": "v_measure_score",
+    "nmi": "normalized_mutual_info_score",
+    "clustering_accuracy": "clustering_accuracy",
+    "fowlkes_mallows": "fowlkes_mallows_score",
+}
+
+
+def load_gold(gold: Gold, folder: str | None) -> Dataset:
+    """Return the data of a gold standard, from a folder laid out as GEval's, or from anywhere."""
+    catalogue = Catalogue()
+    if folder is None:
+        data: Dataset = catalogue.dataset(gold.dataset)()
+        return data
+    definition = dict(catalogue.definitions.get("datasets", gold.dataset))
+    options = dict(definition.get("options") or {})
+    if "pairs" in options:  # a second file, beside the first
+        options["pairs"] = Path(_place(options["pairs"])).name
+    path = Path(folder) / _place(definition["sources"])
+    local = {**definition, "sources": None, "path": str(path), "options": options}
+    return load_dataset(gold.dataset, local)
+
+
+def _place(sources: Iterable[Mapping[str, Any]]) -> str:
+    """Return where a file stands below GEval's folder."""
+    return str(next(s["folder"] for s in sources if "folder" in s)).removeprefix("geval/")
+
+
+def trials(gold: Gold, data: Dataset, asked: Parameters) -> Iterator[Trial]:
+    """Yield every model and configuration that a gold standard is evaluated with."""
+    legacy = asked.protocol == "legacy"
+    for setup in SETUPS[gold.task](asked, legacy):
+        how = _HOW[gold.task](setup, legacy, asked)
+        name = " ".join(filter(None, (gold.task, gold.name, setup.model, setup.configuration)))
+        yield Trial(gold, setup, Task(name=name, dataset=data, kind=gold.task, **how))
+
+
+def _trained(head: Any, legacy: bool) -> dict[str, Any]:
+    return {"use": "trained", "head": head, "scale": "plain" if legacy else "standard"}
+
+
+def _classifiers(asked: Parameters, legacy: bool) -> list[Setup]:
+    machines = [{"use": "svm", "C": cost} for cost in COSTS]
+    tree = {"use": "tree", "criterion": "gini" if legacy else "entropy"}
+    knn = {"use": "knn", "n_neighbors": 3}
+    rows: list[tuple[str, str, Any]] = [("NB", "", "nb"), ("KNN", "K=3", knn)]
+    rows.append(("C45" if legacy else "EntropyTree", "", tree))
+    rows += [("SVM", f"C={head['C']}", head) for head in machines]
+    found = [Setup(*row[:2], _trained(row[2], legacy), REPEATS) for row in rows]
+    if legacy:
+        return found
+    # chosen by inner folds: best of seven by the test folds flatters
+    nested = {"use": "best-of", "heads": machines, "folds": 3}
+    any_of = {"use": "best-of", "heads": ["nb", knn, tree, *machines], "folds": 3}
+    return [
+        *found,
+        Setup("SVM", "C=nested", _trained(nested, legacy)),
+        Setup("NestedChoice", "NB,KNN,EntropyTree,SVM", _trained(any_of, legacy)),
+    ]
+
+
+def _regressors(asked: Parameters, legacy: bool) -> list[Setup]:
+    knn = {"use": "knn", "n_neighbors": 3}
+    tree = ("M5", "", "tree") if legacy else ("ModelTree", "", "model-tree")
+    rows: list[tuple[str, str, Any]] = [("LR", "", "linear"), ("KNN", "K=3", knn), tree]
+    found = [Setup(*row[:2], _trained(row[2], legacy), REPEATS) for row in rows]
+    if legacy:
+        return found
+    any_of = {"use": "best-of", "heads": ["linear", knn, "model-tree"], "folds": 3}
+    return [*found, Setup("NestedChoice", "LR,KNN,ModelTree", _trained(any_of, legacy))]
+
+
+def _clusterers(asked: Parameters, legacy: bool) -> list[Setup]:
+    metric: Any = asked.similarity_metric
+    named = metric if isinstance(metric, str) else getattr(metric, "__name__", "own")
+    rows: list[tuple[str, str, Any]] = [
+        ("DBSCAN", f"metric={named}", {"use": "dbscan", "metric": metric}),
+        ("KMeans", "", {"use": "kmeans", "batch_size": None, "random_state": 0}),
+        (
+            "Agglomerative clustering",
+            f"metric={named}",
+            {"use": "agglomerative", "metric": metric},
+        ),
+        ("Ward hierarchical clustering", "metric=euclidean", "ward"),
+    ]
+    return [Setup(*row[:2], {"use": "trained", "head": row[2]}) for row in rows]
+
+
+def _documents(asked: Parameters, legacy: bool) -> list[Setup]:
+    ways = (("without_weights", "matches"), ("with_weights", "weighted-matches"))
+    probe = {"use": "similarity", "measure": asked.similarity_metric}
+    return [Setup("", name, {**probe, "bags": bags}) for name, bags in ways]
+
+
+def _related(asked: Parameters, legacy: bool) -> list[Setup]:
+    return [Setup("", "", {"use": "similarity", "measure": asked.similarity_metric})]
+
+
+def _analogies(asked: Parameters, legacy: bool) -> list[Setup]:
+    probe: dict[str, Any] = {"use": "analogy"}
+    if asked.analogy_function is not None:
+        probe["function"] = asked.analogy_function
+    return [Setup("", f"top_k={asked.top_k}", probe)]
+
+
+SETUPS: dict[str, Callable[[Parameters, bool], list[Setup]]] = {
+    "Classification": _classifiers,
+    "Regression": _regressors,
+    "Clustering": _clusterers,
+    "DocumentSimilarity": _documents,
+    "EntityRelatedness": _related,
+    "SemanticAnalogies": _analogies,
+}
+
+
+def _cut(setup: Setup, legacy: bool) -> dict[str, Any]:
+    how = "geval" if legacy else "kfold"
+    return {"use": how, "folds": 10, "repeats": setup.repeats}
+
+
+_HOW: dict[str, Callable[[Setup, bool, Parameters], dict[str, Any]]] = {
+    "Classification": lambda setup, legacy, _: {
+        "probe": setup.probe,
+        "split": _cut(setup, legacy),
+        "metrics": ("acc",),
+    },
+    "Regression": lambda setup, legacy, _: {
+        "probe": setup.probe,
+        "split": _cut(setup, legacy),
+        "metrics": ("rmse",),
+    },
+    "Clustering": lambda setup, legacy, _: {
+        "probe": setup.probe,
+        "split": "all",
+        "metrics": tuple(CLUSTERING),
+        "missing": "penalise",
+    },
+    "DocumentSimilarity": lambda setup, legacy, _: {
+        "probe": setup.probe,
+        "split": "all",
+        "metrics": ("pearson", "spearman", "harmonic"),
+    },
+    "EntityRelatedness": lambda setup, legacy, _: {
+        "probe": setup.probe,
+        "split": "all",
+        "metrics": ("kendall", "kendall_covered"),
+        "missing": "penalise",
+    },
+    "SemanticAnalogies": lambda setup, legacy, asked: {
+        "probe": setup.probe,
+        "split": "all",
+        "metrics": (f"hits@{asked.top_k}", f"hits@{asked.top_k}_covered", "mrr", "mrr_covered"),
+        "missing": "penalise",
+    },
+}

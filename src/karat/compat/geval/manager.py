@@ -1,0 +1,304 @@
+"""FrameworkManager: GEval's one entry point, from parameters to its folder of results."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from karat.compat.geval.comparison import Store, compared, ranking, stem_of
+from karat.compat.geval.coverage import Coverage
+from karat.compat.geval.gold import GOLD, Gold, Trial, load_gold, trials
+from karat.compat.geval.parameters import Parameters, from_xml, task_names
+from karat.compat.geval.tables import Outcome, write
+from karat.errors import DataError, KaratError, Unavailable
+from karat.evaluate import evaluate as run_tasks
+from karat.execute import cores
+from karat.models.adapters import adapt
+from karat.models.identity import identity_of
+from karat.models.vector_file import VectorFile
+from karat.plan import make_plan
+from karat.progress import Lines, Progress
+from karat.results.run import Run
+from karat.session import Stopped
+from karat.shelf import Shelf
+from karat.staging import Stage
+
+RESULTS = "results"
+#: below the folder of results: Karat's own run, with every prediction
+RUNS = "karat"
+NOTES = {
+    "legacy": (
+        "protocol legacy: cumulative shuffles, rows about one entity on both sides, no scaling; "
+        "for comparison with published numbers only. Document similarity is labelled as it is "
+        "computed: published tables have with_weights and without_weights exchanged."
+    ),
+    "corrected": (
+        "protocol corrected: repeated folds that keep rows about one entity together, vectors "
+        "scaled on the train part; C=nested and NestedChoice are chosen by inner folds, the best "
+        "of several others by their test scores would flatter."
+    ),
+}
+
+
+class FrameworkManager:
+    """Evaluates a vector file on GEval's six tasks.
+
+    >>> FrameworkManager().check_parameters(tasks=["Class", "SemAn"])["tasks"]
+    ['Classification', 'SemanticAnalogies']
+    """
+
+    def __init__(self, progress: Progress | None = None) -> None:
+        self.progress = progress
+
+    def evaluate(
+        self,
+        vector_filename: str,
+        vector_file_format: str = "txt",
+        vector_size: int | None = None,
+        parallel: bool = False,
+        tasks: str | Iterable[str] = "_all",
+        similarity_metric: Any = "cosine",
+        top_k: int = 2,
+        compare_with: str | Iterable[str] = "_all",
+        debugging_mode: bool = False,
+        analogy_function: Any = None,
+        result_directory_path: str | Path | None = None,
+        protocol: str = "corrected",
+        gold_directory_path: str | Path | None = None,
+    ) -> Path:
+        """Run the tasks, write GEval's files, and return the folder they stand in.
+
+        ``protocol="legacy"`` gives the old numbers. ``gold_directory_path`` is a folder laid out as
+        GEval's data; without it the gold standards are fetched where they are not at hand.
+        ``similarity_metric`` is a name of scikit-learn's or a function of two vectors that returns
+        a similarity.
+        """
+        given = {name: value for name, value in locals().items() if name != "self"}
+        return self.evaluate_parameters(Parameters(**given))
+
+    def evaluate_parameters(self, parameters: Parameters) -> Path:
+        """Run the tasks that parameters ask for, such as those of an XML file."""
+        asked = parameters.checked()
+        return _Evaluation(asked, self.progress or _progress(asked)).run()
+
+    def get_parameters_xmlFile(self, path: str | Path) -> Parameters:
+        """Return the parameters of an XML file, to be evaluated by ``evaluate_parameters``."""
+        return from_xml(path)
+
+    def check_parameters(self, **given: Any) -> dict[str, Any]:
+        """Return the given parameters in their one spelling; what is wrong raises."""
+        known = {field.name for field in fields(Parameters)}
+        if set(given) >= {"vector_filename"}:
+            checked = Parameters(**given).checked()
+            return {name: getattr(checked, name) for name in known}
+        if "tasks" in given:
+            given["tasks"] = task_names("tasks", given["tasks"])
+        return given
+
+
+def _progress(asked: Parameters) -> Progress:
+    return Lines(verbose=True) if asked.debugging_mode else Progress()
+
+
+@dataclass
+class _Evaluation:
+    """One call of evaluate: what was found, what went wrong, and the log of it."""
+
+    asked: Parameters
+    progress: Progress
+    problems: list[str] = field(default_factory=list)
+
+    def run(self) -> Path:
+        root = Path(self.asked.result_directory_path or RESULTS)
+        store = Store(root)
+        store.check(self.asked.compare_with)  # type: ignore[arg-type]
+        self.begun = datetime.now()
+        encoder = self._encoder()
+        self.size = encoder.vocabulary()[1].shape[1] if not encoder.reads_rows else 0
+        found = [self._covered(gold, encoder) for gold in GOLD if gold.task in self.asked.tasks]
+        covered = [each for each in found if each is not None]
+        if not covered:
+            raise DataError(
+                f"none of the gold standards can be used with {self.asked.vector_filename}:",
+                *self.problems,
+            )
+        folder = _new_folder(root, self.begun)
+        planned = {each.gold: self._planned(each) for each in covered}
+        stopped: Stopped | None = None
+        runs: list[Run] = []
+        try:
+            runs = self._run(planned, folder)
+        except Stopped as stop:
+            stopped, runs = stop, stop.runs
+        self._write(runs, covered, planned, folder, store)
+        if stopped is not None:
+            raise stopped
+        return folder
+
+    # -- before -----------------------------------------------------------------------------
+
+    def _encoder(self) -> VectorFile:
+        """Return the vector file, converted once into the cache."""
+        asked = self.asked
+        encoder = VectorFile(asked.vector_filename, asked.vector_size, asked.vector_file_format)
+        self.model = adapt(encoder, Path(asked.vector_filename).name)
+        if self.model.unavailable:
+            raise DataError(self.model.unavailable)
+        with tempfile.TemporaryDirectory(prefix="karat-") as scratch:
+            place = Path(scratch)
+            stage = Stage(Shelf(place / "shelf"), self.progress, True, place)
+            stage.convert(encoder, identity_of(encoder) or "", self.model)
+        return encoder
+
+    def _covered(self, gold: Gold, encoder: VectorFile) -> Coverage | None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                data = load_gold(gold, self.asked.gold_directory_path)  # type: ignore[arg-type]
+        except (DataError, Unavailable) as error:
+            self.problems.append(f"{gold.task}, {gold.name}: left out: {error}")
+            return None
+        coverage = Coverage.of(gold, data, encoder)
+        if not coverage.questions.any():
+            self.problems.append(
+                f"{gold.task}, {gold.name}: left out: none of its {len(coverage.items)} entities "
+                f"has a vector."
+            )
+            return None
+        return coverage
+
+    def _planned(self, coverage: Coverage) -> list[Trial]:
+        """Return the trials that can be run at all; why others cannot is a problem of the log."""
+        joined = self.asked.protocol == "legacy" and coverage.gold.task in _JOINED
+        data = coverage.covered() if joined else coverage.data
+        fine = []
+        for trial in trials(coverage.gold, data, self.asked):
+            try:
+                make_plan([self.model], [trial.task])
+                fine.append(trial)
+            except KaratError as error:
+                self.problems.append(f"{trial.task.name}: not run: {error}")
+        return fine
+
+    def _run(self, planned: Mapping[Gold, list[Trial]], folder: Path) -> list[Run]:
+        tasks = [trial.task for each in planned.values() for trial in each]
+        if not tasks:
+            return []
+        return run_tasks(
+            {self.model.name: self.model.prototype},
+            tasks,
+            output=folder / RUNS,
+            workers=cores() if self.asked.parallel else 1,
+            progress=self.progress,
+        )
+
+    # -- after ------------------------------------------------------------------------------
+
+    def _write(
+        self,
+        runs: list[Run],
+        covered: list[Coverage],
+        planned: Mapping[Gold, list[Trial]],
+        folder: Path,
+        store: Store,
+    ) -> None:
+        records = [record for run in runs for record in run.records()]
+        done = {record["task"] for record in records if record["status"] == "ok"}
+        self.problems += [
+            f"{record['task']}, fold {record['fold']}: {record['status']}: {record['info']}"
+            for record in records
+            if record["status"] != "ok"
+        ]
+        outcomes = []
+        for coverage in covered:
+            kept = [trial for trial in planned[coverage.gold] if trial.task.name in done]
+            if runs and kept:
+                scores = runs[0].scores()
+                legacy = self.asked.protocol == "legacy"
+                outcomes.append(Outcome(coverage, kept, runs[0], scores, legacy))
+        written = write(outcomes, folder)
+        written += self._compare(outcomes, folder, store) if outcomes else []
+        self._log(folder, covered, records, written)
+
+    def _compare(self, outcomes: list[Outcome], folder: Path, store: Store) -> list[Path]:
+        legacy = self.asked.protocol == "legacy"
+        rows = [row for outcome in outcomes for row in outcome.summary()]
+        self.name = store.add(stem_of(self.asked, self.size or _width(outcomes)), rows)
+        table = compared(store.read(), self.name, self.asked.compare_with)  # type: ignore[arg-type]
+        ranks = ranking(table, self.name, first=0 if legacy else 1)
+        if legacy:
+            ranks = ranks.drop(columns=["coverage", "lowest_coverage", "highest_coverage"])
+        table.to_csv(folder / "comparison_values.csv", index=False)
+        ranks.to_csv(folder / "comparison_ranking.csv", index=False)
+        return [folder / "comparison_values.csv", folder / "comparison_ranking.csv"]
+
+    def _log(
+        self,
+        folder: Path,
+        covered: list[Coverage],
+        records: list[dict[str, Any]],
+        written: list[Path],
+    ) -> None:
+        lines = ["TESTED CONFIGURATION", *self._configuration(), "", NOTES[self.asked.protocol], ""]
+        for task in self.asked.tasks:
+            lines += [f"  {each.told()}" for each in covered if each.gold.task == task]
+            spent = [r.get("seconds") or 0.0 for r in records if r["task"].startswith(f"{task} ")]
+            lines.append(f"{task} execution time: {sum(spent):.2f} seconds, {len(spent)} jobs")
+        whole = (datetime.now() - self.begun).total_seconds()
+        lines += [f"all tasks, from start to end: {whole:.2f} seconds", ""]
+        lines += ["PROBLEMS", *(self.problems or ["none"]), ""]
+        if self.asked.debugging_mode:
+            lines += ["JOBS", *(_told(record) for record in records), ""]
+        lines += ["FILES", *(path.name for path in written)]
+        (folder / "log.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def _configuration(self) -> list[str]:
+        named = {f.name: getattr(self.asked, f.name) for f in fields(Parameters)}
+        named["vector_size"] = self.size or self.asked.vector_size or "as in the file"
+        named["run id"] = getattr(self, "name", "none: nothing was scored")
+        named["started"] = self.begun.strftime("%Y-%m-%d %H:%M:%S")
+        return [f"{name}: {_shown(value)}" for name, value in named.items()]
+
+
+#: tasks whose rows GEval joins with the vectors before it cuts folds
+_JOINED = ("Classification", "Regression")
+
+
+def _width(outcomes: list[Outcome]) -> int:
+    found = [r.get("dimensions") for outcome in outcomes for r in outcome.run.records()]
+    return next((int(width) for width in found if width), 0)
+
+
+def _told(record: Mapping[str, Any]) -> str:
+    scores = {name: value for view in record["views"] for name, value in view["scores"].items()}
+    numbers = ", ".join(f"{name} {value}" for name, value in scores.items())
+    notes = "; ".join(record["notes"])
+    parts = [f"{record['task']}, fold {record['fold']}", record["status"], numbers, notes]
+    return ": ".join(part for part in parts if part)
+
+
+def _shown(value: Any) -> str:
+    if callable(value):
+        return getattr(value, "__qualname__", repr(value))
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _new_folder(root: Path, begun: datetime) -> Path:
+    stem = f"result_{begun:%Y-%m-%d_%H-%M-%S}"
+    for attempt in count(1):
+        folder = root / (stem if attempt == 1 else f"{stem}-{attempt}")
+        try:
+            folder.mkdir(parents=True)
+            return folder
+        except FileExistsError:
+            if root.is_file():
+                raise DataError(f"{root} is a file; choose another result directory.") from None
+        except OSError as error:
+            raise DataError(f"cannot write into {root}: {error.strerror}.") from error
+    raise AssertionError("there is always another number")
