@@ -11,10 +11,12 @@ PARTS = (
     "board",
     "pairs",
     "ranking",
+    "analogies",
     "against_mteb",
     "corruptions",
     "vector_files",
     "heads",
+    "node_heads",
     "install_size",
 )
 

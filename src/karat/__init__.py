@@ -20,6 +20,7 @@ _PUBLIC = {
     "Suite": "karat.task",
     "Task": "karat.task",
     "asker": "karat.registry",
+    "compare": "karat.results.compare",
     "composer": "karat.registry",
     "corruption": "karat.registry",
     "dataset": "karat.registry",
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from karat.registry import reader as reader
     from karat.registry import splitter as splitter
     from karat.report.page import report as report
+    from karat.results.compare import compare as compare
     from karat.results.leaderboard import leaderboard as leaderboard
     from karat.results.robustness import robustness as robustness
     from karat.results.run import Run as Run

@@ -15,7 +15,8 @@ from typing import Any
 import click
 
 from karat import __version__
-from karat.cli_options import define, machine, what_to_run
+from karat.cli_geval import geval
+from karat.cli_options import define, machine, what_to_compare, what_to_run
 from karat.errors import DefinitionError, KaratError
 
 DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
@@ -69,7 +70,10 @@ def _complain(messages: Sequence[str]) -> None:
         click.echo(click.style("error: ", fg="red", bold=True) + message, err=True)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    commands=[geval],
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="karat", message="%(prog)s %(version)s")
 def karat() -> None:
     """Tell what an encoder or a predictor is worth.
@@ -80,9 +84,11 @@ def karat() -> None:
     karat list models                         what there is
     karat check my_module:MyEncoder           is this a model Karat can evaluate?
     karat leaderboard results                 what all runs below a folder are worth together
+    karat compare results/RUN                 how a run stands beside the earlier ones
     karat robustness results                  what corruption costs them
     karat report results                      one HTML file to show
     karat export results --as taco            the files of another benchmark
+    karat geval --vector_file vectors.txt     node embeddings on GEval's six tasks, in its files
     """
 
 
@@ -274,6 +280,26 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
     from karat.report.runs import metric_by_task, show_board
 
     show_board(list(runs), shape, **{**given, "metrics": metric_by_task(given["metrics"])})
+
+
+@karat.command()
+@what_to_compare
+def compare(run: Path, others: tuple[str, ...], folder: str | None, **given: Any) -> None:
+    """Tell how RUN stands beside earlier runs, task by task: values, ranks, coverage.
+
+    \b
+    Examples:
+      karat compare results/onehot.quickstart.default.local.20261115T201300
+      karat compare results/RUN --with OTHER --with ANOTHER --common --csv comparison
+    """
+    from karat.report.comparison import show_comparison
+    from karat.results.compare import compare as look
+
+    as_json = given.pop("as_json")
+    found = look(run, list(others) or "all", **given)
+    show_comparison(found, as_json=as_json)
+    for path in found.to_csv(folder) if folder else ():
+        click.echo(path, err=True)
 
 
 @karat.command()

@@ -90,3 +90,20 @@ machine = options(
     click.option("--csv", "shape", flag_value="csv", help="Print the board as CSV."),
     click.option("--json", "shape", flag_value="json", help="Print the board as JSON."),
 )
+what_to_compare = options(
+    click.argument("run", type=click.Path(path_type=Path)),
+    click.option(
+        "--with",
+        "others",
+        multiple=True,
+        metavar="RUN",
+        help="A run folder, or the name of one beside RUN. Repeatable; without it all beside RUN.",
+    ),
+    click.option(
+        "--common", is_flag=True, help="Only the questions that all runs know, scored again."
+    ),
+    click.option("--metric", metavar="NAME", help="One metric instead of all of each task."),
+    click.option("--views", is_flag=True, help="On corrupted test folds too."),
+    click.option("--csv", "folder", metavar="FOLDER", help="Write the two tables there as well."),
+    click.option("--json", "as_json", is_flag=True, help="Print both tables as JSON."),
+)

@@ -16,6 +16,18 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+#: the ways a job can end without a score; "declined" is none of them
+FAILURES = ("failed", "timeout", "memory")
+
+
+def plainly(status: str) -> str:
+    """Return how a job ended, whatever made it fail.
+
+    >>> plainly("timeout"), plainly("declined")
+    ('failed', 'declined')
+    """
+    return "failed" if status in FAILURES else status
+
 
 class KaratError(Exception):
     """A mistake a person can mend; printed as one message, never as a traceback."""

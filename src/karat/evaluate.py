@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
@@ -12,6 +13,7 @@ from karat.catalogue import Catalogue
 from karat.dataset import Dataset
 from karat.errors import DefinitionError
 from karat.execute import one_thread
+from karat.limits import Limits
 from karat.models.base import Model
 from karat.plan import Plan, make_plan, pick_tasks
 from karat.progress import Progress
@@ -152,13 +154,27 @@ def plan_suite(
     ]
     _check_columns(named)
     with one_thread():
-        return make_plan(
+        plan = make_plan(
             models,
             named,
             seed=options.seed,
             folds=options.folds,
             max_folds=limits.get("folds"),
             max_rows=min(rows, default=None),
+        )
+    _check_room(options, limits.get("min_vol_size_mb"))
+    names = ("max_runtime_seconds", "max_mem_size_mb", "cores")
+    return dataclasses.replace(plan, limits=Limits(*(limits.get(name) for name in names)))
+
+
+def _check_room(options: Options, megabytes: int | None) -> None:
+    """Refuse to begin where the disk has less room than the constraint wants."""
+    place = next((p for p in (options.output, *options.output.parents) if p.exists()), Path())
+    free = shutil.disk_usage(place).free // 2**20
+    if megabytes is not None and free < megabytes:
+        raise DefinitionError(
+            f"the constraint {options.constraint} wants {megabytes:,} MB free below "
+            f"{options.output}; there are {free:,}. Choose another --output or constraint."
         )
 
 

@@ -20,7 +20,8 @@ import pandas as pd
 
 from karat.corruptions.view import CLEAN, View, blur, look, views, why_not
 from karat.dataset import Dataset
-from karat.errors import Declined, KaratError, MissingExtra
+from karat.errors import FAILURES, Declined, KaratError, MissingExtra
+from karat.limits import Limits, TimedOut
 from karat.measure import Meter
 from karat.metrics.base import score
 from karat.models.base import Model
@@ -34,6 +35,8 @@ from karat.vectors import Vectors
 
 #: a message in a table is cut to this length; the whole text stands in the job's log
 INFO_LENGTH = 200
+#: of what a model prints, so many characters at the beginning and at the end are kept
+LOG_LENGTH = 50_000
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,16 @@ class Broken:
         if isinstance(error, BrokenEmbedding):
             return error.broken
         log = "".join(traceback.format_exception(error))
-        return cls("failed", _short(f"{type(error).__name__}: {error}"), log)
+        if isinstance(error, TimedOut):
+            return cls("timeout", "over the time limit", log)
+        status = "memory" if _is_memory(error) else "failed"
+        return cls(status, _short(f"{type(error).__name__}: {error}"), log)
+
+
+def _is_memory(error: BaseException) -> bool:
+    # PyTorch says so in words
+    words = ("can't allocate memory", "out of memory", "cannot allocate memory")
+    return isinstance(error, MemoryError) or any(word in str(error).lower() for word in words)
 
 
 class BrokenEmbedding(KaratError):
@@ -69,7 +81,8 @@ class Job:
 
     ``spec`` is a hash of all it depends on, so that a finished job can be told from a changed one.
     ``vectors`` is the folder of vectors made beforehand, ``embed_seconds`` how long that took when
-    they were made, ``broken`` why they could not be.
+    they were made, ``broken`` why they could not be. ``stage`` says where vectors are made by the
+    job itself, so that its ``limits`` hold for them too, and whether they are kept between runs.
     """
 
     model: str
@@ -83,6 +96,8 @@ class Job:
     vocabulary: str | None = None
     embed_seconds: float | None = None
     broken: Broken | None = None
+    limits: Limits | None = None
+    stage: tuple[str, bool] | None = None
 
     @property
     def model_seed(self) -> int:
@@ -101,7 +116,7 @@ class Outcome:
 def run(job: Job, shelf: Shelf) -> Outcome:
     """Run a job and return its outcome; whatever goes wrong becomes a record with a message."""
     attempt = _Attempt(job, shelf)
-    record, log = attempt.record, io.StringIO()
+    record, log = attempt.record, Log()
     try:
         with _captured(log):
             attempt.evaluate()
@@ -109,7 +124,9 @@ def run(job: Job, shelf: Shelf) -> Outcome:
         raise
     except BaseException as error:  # sys.exit, and the panics of libraries written in Rust
         broken = Broken.by(error)
-        record.update(status=broken.status, info=broken.info)
+        limit = f" of {job.limits.seconds:g} s" if job.limits and job.limits.seconds else ""
+        said = broken.info + limit * (broken.status == "timeout")
+        record.update(status=broken.status, info=said)
         log.write(broken.log)
     record.update(attempt.meter.costs(), embed_seconds=job.embed_seconds, utc=_now())
     if log.getvalue():
@@ -168,8 +185,8 @@ class _Attempt:
             reason = why_not(view, data, self.model.role)
             seen = _unseen(view, "declined", reason) if reason else self._see(solver, test, view)
             record["views"].append(seen)
-            if seen["status"] == "failed":
-                record.update(status="failed", info=_short(f"{view.name}: {seen['info']}"))
+            if seen["status"] in FAILURES:
+                record.update(status=seen["status"], info=_short(f"{view.name}: {seen['info']}"))
         record.update(notes=list(map(str, solver.notes)), history=_steps(solver.history()))
 
     def _see(self, solver: Direct | Probed, test: Dataset, view: View) -> dict[str, Any]:
@@ -290,6 +307,8 @@ def _folds(job: Job, shelf: Shelf, task: Task, data: Dataset) -> list[Fold]:
 def _solver(job: Job, model: Model, task: Task, keep: Keep) -> Direct | Probed:
     if job.broken is not None:
         raise BrokenEmbedding(job.broken)
+    if job.limits:
+        model = dataclasses.replace(model, limits=job.limits.told())
     if model.role == "predictor":
         return Direct(model, job.model_seed, keep)
     used = dict(task.probe)  # type: ignore[arg-type]
@@ -313,8 +332,38 @@ def _ready(job: Job) -> Vectors:
     return Vectors(matrix, np.arange(len(matrix)), vocabulary)
 
 
+class Log(io.TextIOBase):
+    """What a model prints: its beginning and its end, however much it is; it cannot be closed."""
+
+    def __init__(self) -> None:
+        self.begin, self.end, self.lost = "", "", 0
+
+    def writable(self) -> bool:
+        """Return that it may be written to."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Keep a text, or as much of it as there is room for."""
+        room = LOG_LENGTH - len(self.begin)
+        self.begin += text[:room]
+        self.end += text[room:][-LOG_LENGTH:]
+        self.lost += max(len(text) - room - LOG_LENGTH, 0)
+        if len(self.end) > 2 * LOG_LENGTH:
+            self.lost += len(self.end) - LOG_LENGTH
+            self.end = self.end[-LOG_LENGTH:]
+        return len(text)
+
+    def close(self) -> None:
+        """Stay open: what comes later must find a place."""
+
+    def getvalue(self) -> str:
+        """Return all that was kept."""
+        gap = f"\n… {self.lost:,} characters are left out here …\n" if self.lost else ""
+        return self.begin + gap + self.end
+
+
 @contextlib.contextmanager
-def _captured(log: io.StringIO) -> Iterator[None]:
+def _captured(log: Log) -> Iterator[None]:
     with (
         contextlib.redirect_stdout(log),
         contextlib.redirect_stderr(log),

@@ -60,15 +60,24 @@ def named_parts(task: Task) -> Iterator[tuple[registry.Registry, str]]:
         yield registry.askers, task.ask["use"]  # type: ignore[index]
     yield registry.probes, probe["use"]
     yield registry.splitters, how["use"]
-    head, compose = probe.get("head"), probe.get("compose")
-    head = head.get("use") if isinstance(head, Mapping) else head
-    for parts, name in ((registry.heads, head), (registry.composers, compose)):
-        if name:
-            yield parts, str(name)
+    for name in _heads(probe.get("head")):
+        yield registry.heads, name
+    if probe.get("compose"):
+        yield registry.composers, str(probe["compose"])
     for name in dict.fromkeys(part for each in task.corruptions for part, _ in doses(each)):
         yield registry.corruptions, name
     for name in task.metrics:
         yield registry.metrics, name
+
+
+def _heads(head: Any) -> Iterator[str]:
+    """Yield the head, and those it chooses from."""
+    if isinstance(head, Mapping):
+        inner = head.get("heads")
+        for each in (head.get("use"), *(inner if isinstance(inner, list | tuple) else ())):
+            yield from _heads(each)
+    elif head:
+        yield str(head)
 
 
 def check_head(task: Task, data: Dataset) -> None:

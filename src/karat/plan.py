@@ -27,6 +27,7 @@ from karat.errors import (
     Unavailable,
     did_you_mean,
 )
+from karat.limits import Limits
 from karat.models.base import Model
 from karat.models.identity import identity
 from karat.parts import (
@@ -66,8 +67,12 @@ class PlannedTask:
         task = self.task
         parts = [task.probe, task.split, task.metrics, task.missing, task.corruptions, task.draws]
         # a function says its name here; what it does stands in ``code``
-        text = json.dumps(parts, sort_keys=True, default=lambda v: getattr(v, "__qualname__", str(v)))
+        text = json.dumps(parts, sort_keys=True, default=_named)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _named(value: Any) -> str:
+    return getattr(value, "__qualname__", None) or str(value)
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,14 @@ class Plan:
     seed: int
     identities: Mapping[str, str | None]
     unseen: tuple[Decline, ...] = ()
+    limits: Limits = Limits()
+
+    def limits_of(self, task: Task) -> Limits | None:
+        """Return what each job of a task may take: its own limits, then the constraint's."""
+        own = Limits(task.max_runtime_seconds, task.max_mem_size_mb, task.cores)
+        names = [field.name for field in dataclasses.fields(Limits)]
+        both = [(getattr(own, name), getattr(self.limits, name)) for name in names]
+        return Limits(*(mine if mine is not None else theirs for mine, theirs in both)) or None
 
 
 def make_plan(
@@ -171,6 +184,7 @@ def job_spec(plan: Plan, model: Model, planned: PlannedTask, fold: int) -> str:
         "fold": fold,
         "seed": plan.seed,
         "karat": __version__,
+        **(limits.told() if (limits := plan.limits_of(planned.task)) else {}),
     }
     text = json.dumps(facts, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -7,6 +7,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from karat.errors import FAILURES
+
 #: seconds between two lines that tell how far an encoder has come
 PAUSE = 10.0
 
@@ -63,7 +65,7 @@ class Lines(Progress):
     def finished(self, record: Mapping[str, Any], folder: str) -> None:
         """Print a failure, and every job when verbose."""
         self.done += 1
-        if record["status"] == "failed":
+        if record["status"] in FAILURES:
             self._say(failure(record, folder))
         elif self.verbose:
             self._say(f"{self.done} of {self.jobs}  {job_line(record)}")
@@ -123,7 +125,7 @@ class Live(Progress):
 
     def finished(self, record: Mapping[str, Any], folder: str) -> None:
         """Advance the bar; print a failure above it."""
-        if record["status"] == "failed":
+        if record["status"] in FAILURES:
             self.failed += 1
             self.console.print(failure(record, folder), markup=False)
         elif self.verbose:
@@ -145,7 +147,8 @@ class Live(Progress):
 def failure(record: Mapping[str, Any], folder: str) -> str:
     """Return a failed job as one line, with the place of its log."""
     where = f"{record['model']} · {record['task']} · fold {record['fold']}"
-    return f"  ✗ {where}   {record['info']}   (log: {folder})"
+    kind = "" if record["status"] == "failed" else f"{record['status']}: "
+    return f"  ✗ {where}   {kind}{record['info']}   (log: {folder})"
 
 
 def job_line(record: Mapping[str, Any]) -> str:

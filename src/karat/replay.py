@@ -44,7 +44,7 @@ def repetitions(repeats: int, folds: int, master: int = MASTER) -> Iterator[Repe
 
 
 def shuffles(size: int, times: int) -> Iterator[np.ndarray]:
-    """Yield the orders of rows that are shuffled over and over, with the seeds 0, 1, 2, …
+    """Yield the orders of rows that are shuffled over and over, with the seeds 0, 1, 2 and so on.
 
     >>> [order.tolist() for order in shuffles(4, 2)]
     [[2, 3, 1, 0], [0, 1, 2, 3]]

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from karat import __version__
-from karat.errors import ContractError, DefinitionError, KaratError
+from karat.errors import FAILURES, ContractError, DefinitionError, KaratError
 from karat.execute import WorkerDied, cores, execute
 from karat.job import Job, new_record, run
+from karat.limits import Limits
 from karat.metrics.base import get_metric
 from karat.models.base import Model
 from karat.plan import Plan, PlannedTask, job_spec
@@ -61,6 +62,10 @@ class Options:
 
 def work(job: Job, shelf: Shelf) -> dict[str, Any]:
     """Run a job and write its outcome into its run folder; what every worker does."""
+    if job.stage is not None:
+        folder, keep = job.stage
+        stage = shelf.remember("stage", lambda: Stage(shelf, Progress(), keep, Path(folder)))
+        job = stage.embedded(job)
     outcome = run(job, shelf)
     Run(Path(job.folder)).write(outcome.record, outcome.files)
     return outcome.record
@@ -71,7 +76,9 @@ class Unsendable:
 
     def fit(self, *_: Any) -> Any:
         """Say why nothing can be done here."""
-        raise ContractError("it cannot be sent to worker processes (pickled); use one worker.")
+        raise ContractError(
+            "it cannot be sent to worker processes (pickled); use one worker and no limits."
+        )
 
     transform = predict = fit
 
@@ -106,9 +113,10 @@ class Session:
         done = len(self.plan.jobs) - len(jobs)
         self.progress.started(self._title(len(jobs)), len(jobs))
         try:
-            ready = [self.stage.embedded(job) for job in jobs]
-            workers = self.workers if len(ready) > 1 else 1
-            self._hold_back(workers)
+            # what has limits is embedded where they hold: in the worker, by its first job
+            ready = [job if job.stage else self.stage.embedded(job) for job in jobs]
+            workers = self._side_by_side(ready)
+            self._hold_back(workers, ready)
             answers = execute(ready, "karat.session:work", self.shelf, workers)
             with contextlib.closing(answers) as finished:
                 for job, answer in finished:
@@ -118,10 +126,16 @@ class Session:
         except KeyboardInterrupt:
             raise Stopped(done, len(self.plan.jobs), list(runs.values())) from None
 
-    def _hold_back(self, workers: int) -> None:
+    def _side_by_side(self, jobs: Sequence[Job]) -> int:
+        """Return how many jobs may run at once, so that each has its cores."""
+        wanted = max((job.limits.cores or 1 for job in jobs if job.limits), default=1)
+        return max(1, min(self.workers, cores() // wanted, len(jobs)))
+
+    def _hold_back(self, workers: int, jobs: Sequence[Job]) -> None:
         # who has no identity cannot be pickled; its vectors, if it has any, are made by now
         for i, model in enumerate(self.plan.models):
-            if workers > 1 and self.plan.identities[model.name] is None:
+            isolated = workers > 1 or any(job.limits for job in jobs)
+            if isolated and self.plan.identities[model.name] is None:
                 self.shelf.put(f"model-{i}", dataclasses.replace(model, prototype=Unsendable()))
 
     def _title(self, left: int) -> str:
@@ -212,7 +226,7 @@ class Session:
     # -- jobs -------------------------------------------------------------------------------
 
     def _jobs(self, runs: Mapping[str, Run]) -> list[Job]:
-        over = {"ok", "declined"} if self.options.retry_failed else {"ok", "declined", "failed"}
+        over = {"ok", "declined", *(() if self.options.retry_failed else FAILURES)}
         done = {
             (name, record["task"], record["fold"]): record["spec"]
             for name, run in (runs.items() if self.options.resume else ())
@@ -228,8 +242,18 @@ class Session:
             task, data = keys["task", planned.task.name]
             folder = str(runs[model.name].folder)
             (shelved,) = keys["model", model.name]
-            jobs.append(Job(shelved, task, data, fold, self.plan.seed, spec, folder))
+            limits = self._limits(planned.task)
+            job = Job(shelved, task, data, fold, self.plan.seed, spec, folder, limits=limits)
+            stage = (self.stage.folder, self.options.cache) if limits else None
+            jobs.append(dataclasses.replace(job, stage=stage))
         return jobs
+
+    def _limits(self, task: Task) -> Limits | None:
+        """Return what a job may take, with no more cores than there are."""
+        limits = self.plan.limits_of(task)
+        if limits is None or limits.cores is None:
+            return limits
+        return dataclasses.replace(limits, cores=min(limits.cores, cores()))
 
     def _shelve(self) -> dict[tuple[str, str], tuple[str, ...]]:
         keys: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -257,8 +281,9 @@ class Session:
             fold=job.fold,
             repeat=repeats[job.fold],
             seed=job.model_seed,
-            status="failed",
+            status=answer.status,
             info=answer.cause,
+            **answer.costs,
         )
         log = f"{answer.cause}\n{answer.said}"
         Run(Path(job.folder)).write(record, {"log.txt": log})
@@ -277,6 +302,7 @@ def _task_about(planned: PlannedTask) -> dict[str, Any]:
         "folds": list(planned.folds),
         "dataset": data.name if data is not None else getattr(task.dataset, "name", ""),
         "fingerprint": data.fingerprint if data is not None else "",
+        "asked": planned.asked,
         "modality": data.modality if data is not None else "",
         "twins": list(planned.twins),
         "about": _plain(data.about) if data is not None else {},

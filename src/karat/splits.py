@@ -137,10 +137,7 @@ def senteval(
     _check_whole("senteval: repeats", repeats, 1)
     if data.kind != "classes":
         raise DefinitionError(f"{data.name}: split senteval wants classes, not {data.kind}.")
-    if data.group is not None:
-        raise DefinitionError(
-            f"{data.name} has groups, which split senteval would cut through; say split: kfold."
-        )
+    _refuse_groups(data, "senteval")
     codes = np.unique(np.asarray(data.truth), return_inverse=True)[1]
     if np.bincount(codes).min() < folds:
         raise DataError(f"{data.name}: a class has fewer than {folds} questions; use fewer folds.")
@@ -163,6 +160,7 @@ def geval(data: Dataset, folds: int = 10, repeats: int = 10) -> Iterator[Fold]:
 
     _check_whole("geval: folds", folds, 2)
     _check_whole("geval: repeats", repeats, 1)
+    _refuse_groups(data, "geval")
     classes = data.kind == "classes"
     cutter = (StratifiedKFold if classes else KFold)(folds)
     if len(data) < folds:
@@ -286,6 +284,13 @@ def _given(
 def _check_whole(what: str, value: Any, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise DefinitionError(f"{what} is a whole number of {least} or more, not {value!r}.")
+
+
+def _refuse_groups(data: Dataset, name: str) -> None:
+    if data.group is not None:
+        raise DefinitionError(
+            f"{data.name} has groups, which split {name} would cut through; say split: kfold."
+        )
 
 
 def _by_class(data: Dataset, stratified: bool | None) -> bool:

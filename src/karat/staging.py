@@ -35,6 +35,7 @@ class Stage:
     def __init__(self, shelf: Shelf, progress: Progress, keep: bool, scratch: Path) -> None:
         self.shelf = shelf
         self.progress = progress
+        self.folder = str(scratch)
         self.spare = VectorCache(scratch)
         self.cache = VectorCache(cache_folder()) if keep else self.spare
         self._made: dict[tuple[str, str], dict[str, Any]] = {}

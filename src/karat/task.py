@@ -26,8 +26,8 @@ class Task:
         What makes other questions of the data set's rows: ``"partial-rows"``, ``"text-queries"``
         or a mapping ``{"use": …}`` with parameters; nothing asks the data set's own.
     probe
-        ``"trained"``, ``"similarity"``, ``"analogy"``, ``"nearest"``, ``"same-class"``,
-        ``"duplicates"`` or a mapping ``{"use": …}`` with parameters.
+        ``"trained"``, ``"similarity"``, ``"analogy"``, ``"links"``, ``"nearest"``,
+        ``"same-class"``, ``"duplicates"`` or a mapping ``{"use": …}`` with parameters.
     split
         ``"kfold"``, ``"holdout"``, ``"all"``, ``"fixed"`` or a mapping ``{"use": …}``.
     metrics
@@ -40,6 +40,8 @@ class Task:
         fold is also seen through each.
     draws
         How often each corruption is drawn anew, so that its scores have an interval.
+    max_runtime_seconds, max_mem_size_mb, cores
+        What each of its jobs may take; where it says nothing, the constraint's limits hold.
     kind
         The task kind it belongs to on a leaderboard, such as ``"classification"``.
 
@@ -59,6 +61,9 @@ class Task:
     max_rows: int | None = None
     description: str = ""
     ask: Mapping[str, Any] | str | None = None
+    max_runtime_seconds: float | None = None
+    max_mem_size_mb: int | None = None
+    cores: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -77,14 +82,24 @@ class Task:
                 f'task "{self.name}": missing is "ignore" or "penalise", not "{self.missing}".'
                 + did_you_mean(self.missing, MISSING)
             )
-        for name in ("draws", *(["max_rows"] if self.max_rows is not None else [])):
+        self._check_limits()
+        object.__setattr__(self, "metrics", self._checked_metrics())
+        object.__setattr__(self, "corruptions", self._checked_corruptions())
+
+    def _check_limits(self) -> None:
+        for name in ("draws", "max_rows", "max_mem_size_mb", "cores"):
             number = getattr(self, name)
+            if number is None and name != "draws":
+                continue
             if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
                 raise DefinitionError(
                     f'task "{self.name}": {name} is a whole number of 1 or more, not {number!r}.'
                 )
-        object.__setattr__(self, "metrics", self._checked_metrics())
-        object.__setattr__(self, "corruptions", self._checked_corruptions())
+        seconds = self.max_runtime_seconds
+        if seconds is not None and (not isinstance(seconds, Real) or not 0 < seconds < math.inf):
+            raise DefinitionError(
+                f'task "{self.name}": max_runtime_seconds is a number above 0, not {seconds!r}.'
+            )
 
     def _checked_metrics(self) -> tuple[str, ...]:
         given: Any = (self.metrics,) if isinstance(self.metrics, str) else self.metrics

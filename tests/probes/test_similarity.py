@@ -218,3 +218,14 @@ def test_a_document_of_which_nothing_is_known_is_no_answer():
 def test_an_unknown_way_with_bags_is_told():
     with pytest.raises(DefinitionError, match="bags is one of mean, matches"):
         Similarity(bags="match")
+
+
+def test_what_nobody_knows_comes_last_or_says_nothing():
+    data = pairs("wx", "yy", [1.0, 2.0])
+    known = vectors([[1, 0], [0, 1], [1, 1], [0, 0]])
+    for way, wanted in (("last", np.sqrt(0.5) - 1), ("mean", np.sqrt(0.5))):
+        probe = Similarity(unknown=way)
+        probe.answer(data, known)
+        assert probe.unanswered(data).predictions == pytest.approx([wanted, wanted])
+    with pytest.raises(DefinitionError, match="unknown is one of last, mean"):
+        Similarity(unknown="first")

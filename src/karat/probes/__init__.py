@@ -1,1 +1,1 @@
-"""Probes turn vectors into answers: a trained head, similarity, analogy, duplicates, nearest."""
+"""Probes turn vectors into answers: a trained head, similarity, analogy, links, nearest."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -9,29 +12,57 @@ import pandas as pd
 
 from karat.bags import holds_bags
 from karat.dataset import Dataset
-from karat.errors import DefinitionError
+from karat.errors import ContractError, DefinitionError
 from karat.predictions import Predictions, as_text
-from karat.registry import probe
+from karat.probes.rank import Contest
+from karat.registry import load_object, probe
 from karat.vectors import Vectors, unit_rows
 
-#: at most this many scores are held at once
-BLOCK = 2**24
-#: scores this near count as equal: the product of equal vectors differs in its last bits
-TIE = 2e-6
+#: makes the vector to look for of the unit vectors of a, b and c
+Function = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
+
+
+@dataclass(frozen=True)
+class Stock:
+    """The candidates: their ids, and the rows of a matrix that are their vectors."""
+
+    source: tuple[Any, Any]
+    ids: pd.Index
+    matrix: np.ndarray
+    rows: np.ndarray | None
+
+    def unit(self, places: Any) -> np.ndarray:
+        """Return the vectors of candidates at length 1, by their places."""
+        return unit_rows(self.matrix[places if self.rows is None else self.rows[places]])
 
 
 @probe("analogy")
 class Analogy:
     """Rank the true item among all candidates by the cosine to b − a + c.
 
-    Candidates are the encoder's whole vocabulary, or the data set's items where it has none; a, b
-    and c are left out, and where the answer is one of them it cannot be found. Ties count against
-    the encoder, so equal vectors earn nothing.
+    ``candidates`` are the encoder's whole ``vocabulary``, or the data set's items where it has
+    none; only the items of the ``dataset``, the same for every encoder; or, for a whole number n,
+    the first n of the vocabulary and the data set's items. a, b and c are left out, and where the
+    answer is one of them it cannot be found. Ties count against the encoder, so equal vectors earn
+    nothing.
+
+    ``function``, a function or its ``"package.module:name"``, takes the vectors of a, b and c, each
+    of length 1, and returns the vector to look for instead of b − a + c.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, function: Function | str | None = None, candidates: str | int = "vocabulary"
+    ) -> None:
+        given: Any = load_object(function) if isinstance(function, str) else function
+        if given is not None and not callable(given):
+            raise DefinitionError(
+                f"probe: function takes the vectors of a, b and c; {function!r} is no function."
+            )
+        _check_candidates(candidates)
+        self.function = given
+        self.candidates = candidates
         self.notes: list[str] = []
-        self._stock: tuple[Any, pd.Index, np.ndarray] | None = None
+        self._stock: Stock | None = None
 
     def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
         """Return which questions mention only known items and have a known answer."""
@@ -41,10 +72,10 @@ class Analogy:
                 f"probe: analogy takes questions of three fields, one item each, whose truth is an "
                 f"item; {data.name} has {len(data.fields)} fields and {data.kind}."
             )
-        ids, _ = self._candidates(data, vectors)
+        stock = self._candidates(data, vectors)
         able = vectors.answerable(data)
-        for wanted in _asked(data, vectors):
-            able &= ids.get_indexer(wanted) >= 0
+        for wanted in self._asked(data, vectors):
+            able &= _find(stock.ids, wanted) >= 0
         return able
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
@@ -52,28 +83,15 @@ class Analogy:
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the nearest candidate of each question and the rank of the true one."""
-        ids, matrix = self._candidates(test, vectors)
-        *places, truth = (_places(ids, wanted) for wanted in _asked(test, vectors))
-        best = np.empty(len(test), dtype=np.intp)
-        rank = np.empty(len(test))
-        step = max(1, BLOCK // len(ids))
-        for start in range(0, len(test), step):
-            rows = slice(start, start + step)
-            a, b, c = (place[rows] for place in places)
-            scores = (matrix[b] - matrix[a] + matrix[c]) @ matrix.T
-            each = np.arange(len(scores))
-            for asked in (a, b, c):
-                scores[each, asked] = -np.inf
-            wanted = scores[each, truth[rows]][:, None]
-            best[rows] = (scores >= scores.max(axis=1)[:, None] - TIE).argmax(axis=1)
-            rank[rows] = (scores >= wanted - TIE).sum(axis=1)
-        left_out = np.any([place == truth for place in places], axis=0)
+        stock = self._candidates(test, vectors)
+        *places, truth = (_places(stock.ids, wanted) for wanted in self._asked(test, vectors))
+        out = (np.tile(np.arange(len(test)), 3), np.concatenate(places))
+        targets = self._targets(*map(stock.unit, places))
+        best, rank = Contest(targets, truth, out, len(stock.ids), stock.unit).settle()
         asked = np.sort(np.column_stack(places), axis=1)
-        others = len(ids) - 1 - (asked[:, 1:] != asked[:, :-1]).sum(axis=1)
+        others = len(stock.ids) - 1 - (asked[:, 1:] != asked[:, :-1]).sum(axis=1)
         self.candidates_ = int(others.max())
-        return self._predictions(
-            test, ids.to_numpy()[best], np.where(left_out, np.inf, rank), others
-        )
+        return self._predictions(test, stock.ids[best].to_numpy(), rank, others)
 
     def unanswered(self, test: Dataset) -> Predictions:
         """Return misses: no answer, and the true item behind every candidate."""
@@ -82,28 +100,54 @@ class Analogy:
             test, np.full(len(test), ""), np.full(len(test), np.inf), np.full(len(test), others)
         )
 
-    def _candidates(self, data: Dataset, vectors: Vectors) -> tuple[pd.Index, np.ndarray]:
-        """Return ids and unit vectors of all candidates, made once for all views and both sides."""
-        source: Any = vectors.vocabulary or (vectors, data.items)
-        if self._stock is None or not _same(self._stock[0], source):
-            if vectors.vocabulary is not None:
-                ids, matrix = vectors.vocabulary
-                ids = pd.Index(as_text(ids))
-            else:
+    def _targets(self, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+        if self.function is None:
+            return b - a + c
+        # the order of cosines does not hang on the length, and ties are told at length 1
+        return unit_rows(
+            np.array([_checked(self.function, *asked) for asked in zip(a, b, c, strict=True)])
+        )
+
+    def _candidates(self, data: Dataset, vectors: Vectors) -> Stock:
+        """Return all candidates, found once for all views and both sides."""
+        whole = self._whole(vectors)
+        of_data = whole is None or self.candidates != "vocabulary"
+        source = (vectors if whole is None else whole[1], data.items if of_data else None)
+        if self._stock is None or not _same(self._stock.source, source):
+            if whole is None:
                 ids, matrix = data.items.index[vectors.rows], vectors.matrix
-            known = ~np.isnan(matrix[:, 0])
-            self._stock = (source, ids[known], unit_rows(matrix if known.all() else matrix[known]))
-        return self._stock[1:]
+            else:
+                ids, matrix = _as_text(whole[0]), whole[1]
+            chosen = ~np.isnan(matrix[:, 0])
+            if whole is not None and isinstance(self.candidates, Integral):
+                own = ids.isin(_as_text(data.items.index))
+                own[: self.candidates] = True
+                chosen &= own
+            rows = None if chosen.all() else np.flatnonzero(chosen)
+            self._stock = Stock(source, ids if rows is None else ids[rows], matrix, rows)
+        return self._stock
+
+    def _whole(self, vectors: Vectors) -> tuple[pd.Index, np.ndarray] | None:
+        return None if self.candidates == "dataset" else vectors.vocabulary
+
+    def _asked(self, data: Dataset, vectors: Vectors) -> list[pd.Index]:
+        """Return the ids that each field asks about, and the true answers if not hidden."""
+        columns = [data.questions[name].to_numpy() for name in data.fields]
+        columns += [] if data.truth is None else [data.truth]
+        if self._whole(vectors) is not None:
+            # a vector file knows its ids as text
+            columns = [as_text(column) for column in columns]
+        return [pd.Index(column, tupleize_cols=False) for column in columns]
 
     def _predictions(
         self, test: Dataset, answers: np.ndarray, rank: np.ndarray, candidates: np.ndarray
     ) -> Predictions:
+        # without groups, as each question is a list of its own
         return Predictions(
             predictions=answers,
             truth=np.asarray(test.truth),
             answers="items",
             truths="items",
-            group=test.group,
             rank=rank,
             candidates=candidates,
         )
@@ -113,18 +157,48 @@ def _same(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
     return one[0] is other[0] and one[1] is other[1]
 
 
-def _asked(data: Dataset, vectors: Vectors) -> list[pd.Index]:
-    """Return the ids that each field asks about, and the true answers where they are not hidden."""
-    columns = [data.questions[name].to_numpy() for name in data.fields]
-    columns += [] if data.truth is None else [data.truth]
-    if vectors.vocabulary is not None:
-        # a vector file knows its ids as text
-        columns = [as_text(column) for column in columns]
-    return [pd.Index(column, tupleize_cols=False) for column in columns]
+def _as_text(ids: pd.Index) -> pd.Index:
+    return ids if ids.inferred_type == "string" else pd.Index(as_text(ids))
+
+
+def _find(ids: pd.Index, wanted: pd.Index) -> np.ndarray:
+    """Return where ids stand, -1 for none; an IRI is the same with and without brackets."""
+    places = np.asarray(ids.get_indexer(wanted))
+    lost = np.flatnonzero(places < 0)
+    if len(lost) and wanted.inferred_type == "string":
+        plain = [text[1:-1] if text[:1] + text[-1:] == "<>" else text for text in wanted[lost]]
+        places[lost] = ids.get_indexer(pd.Index(plain, dtype=object))
+    return places
 
 
 def _places(ids: pd.Index, wanted: pd.Index) -> np.ndarray:
-    places = np.asarray(ids.get_indexer(wanted))
+    places = _find(ids, wanted)
     if (places < 0).any():
         raise KeyError(f"{wanted[int(np.argmax(places < 0))]} is no candidate.")
     return places
+
+
+def _checked(function: Function, *asked: np.ndarray) -> np.ndarray:
+    """Return what a function makes of three vectors, or say which promise it broke."""
+    name = getattr(function, "__name__", type(function).__name__)
+    try:
+        made = np.asarray(function(*asked), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ContractError(f"{name} must return a vector of numbers: {error}.") from error
+    if made.shape != asked[0].shape:
+        raise ContractError(
+            f"{name} must return one vector as long as those of a, b and c, {asked[0].shape}; "
+            f"it returned the shape {made.shape}."
+        )
+    if not np.isfinite(made).all():
+        raise ContractError(f"{name} returned a vector with NaN or infinity.")
+    return made
+
+
+def _check_candidates(candidates: Any) -> None:
+    whole = isinstance(candidates, Integral) and not isinstance(candidates, bool)
+    if candidates not in ("vocabulary", "dataset") and not (whole and candidates >= 1):
+        raise DefinitionError(
+            f'probe: candidates is "vocabulary", "dataset" or a whole number of 1 or more, '
+            f"not {candidates!r}."
+        )

@@ -21,6 +21,8 @@ BLOCK = 65_536
 ITEMS = 4096
 #: what becomes of bags: one vector, or each item's best match in the other bag
 BAGS = ("mean", "matches", "weighted-matches")
+#: what a question that cannot be answered is taken for, where that is to cost
+UNKNOWN = ("last", "mean")
 
 
 @probe("similarity")
@@ -31,11 +33,21 @@ class Similarity:
     vectors that returns a similarity. A bag of items is their weighted mean, or with ``bags:
     matches`` the mean over the items of both bags of the best match each has in the other; with
     ``weighted-matches`` every match is multiplied by the weights of its two items.
+
+    Where a task penalises what is not known, such a question comes after all others (``unknown:
+    last``, for orders) or has the mean of all others (``unknown: mean``, for correlations).
     """
 
-    def __init__(self, measure: str | Callable[..., Any] = "cosine", bags: str = "mean") -> None:
-        if bags not in BAGS:
-            raise DefinitionError(f'probe: bags is one of {", ".join(BAGS)}, not "{bags}".')
+    def __init__(
+        self,
+        measure: str | Callable[..., Any] = "cosine",
+        bags: str = "mean",
+        unknown: str = "last",
+    ) -> None:
+        for what, value, known in (("bags", bags, BAGS), ("unknown", unknown, UNKNOWN)):
+            if value not in known:
+                raise DefinitionError(f'probe: {what} is one of {", ".join(known)}, not "{value}".')
+        self.unknown = unknown
         self.measure = Measure(measure)
         self.bags = bags
         self.notes: list[str] = []
@@ -54,7 +66,7 @@ class Similarity:
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the similarity of each question's two items."""
         scores = self._means(test, vectors) if self.bags == "mean" else self._matches(test, vectors)
-        self.lowest_ = float(scores.min())
+        self.lowest_, self.mean_ = float(scores.min()), float(scores.mean())
         return self._predictions(test, scores)
 
     def _means(self, test: Dataset, vectors: Vectors) -> np.ndarray:
@@ -75,10 +87,11 @@ class Similarity:
         return match(one, other, lambda a, b: self.measure.table(vectors.at(a), vectors.at(b)))
 
     def unanswered(self, test: Dataset) -> Predictions:
-        """Return a similarity below all others: items nobody knows stand at the tail."""
+        """Return what says nothing: a similarity below all others, or the mean of them."""
         lowest = getattr(self, "lowest_", 0.0)
         below = min(lowest - 1.0, np.nextafter(lowest, -np.inf))
-        return self._predictions(test, np.full(len(test), below))
+        value = below if self.unknown == "last" else getattr(self, "mean_", 0.0)
+        return self._predictions(test, np.full(len(test), value))
 
     def _predictions(self, test: Dataset, scores: np.ndarray) -> Predictions:
         return Predictions(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
@@ -85,8 +85,7 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     empty = [short(task) for task in board.attrs["tasks"] if task not in scored]
     if empty:
         yield f"No model has a score here (karat plan shows why): {', '.join(empty)}."
-    for (model, task), share in list(board.attrs.get("coverage", {}).items())[:MOST_NOTES]:
-        yield f"{short(model)} could answer {share:.0%} of {plain(task)}."
+    yield from _of_coverage(board.attrs.get("coverage", {}))
     for task, (twins, tested) in list(board.attrs.get("twins", {}).items())[:MOST_NOTES]:
         yield f"{plain(task)}: {twins:,} of {tested:,} test rows also stand in their train part."
     few = _ranked_on_few(board) if board.attrs.get("by") is None else []
@@ -95,6 +94,16 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     alone = _without_ranks(board)
     if alone:
         yield f"No two models to compare here: {', '.join(alone)}."
+
+
+def _of_coverage(coverage: Mapping[tuple[str, str], float]) -> Iterator[str]:
+    """Yield who could answer how much, the least first."""
+    lowest = sorted(coverage.items(), key=lambda each: each[1])
+    for (model, task), share in lowest[:MOST_NOTES]:
+        yield f"{short(model)} could answer {share:.0%} of {plain(task)}."
+    if len(lowest) > MOST_NOTES:
+        more = _count(len(lowest) - MOST_NOTES, "cell")
+        yield f"{more} more above {lowest[MOST_NOTES - 1][1]:.0%} (karat compare --common)."
 
 
 def _of_missing(board: pd.DataFrame) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.errors import DataError
+from karat.errors import FAILURES, DataError
 from karat.report.charts import Line, bar_chart, colour, line_chart
 from karat.report.notes import plain
 from karat.report.robust import robustness_table
@@ -188,7 +188,7 @@ def _failures(runs: Any) -> Iterator[str]:
         (name, tasks.get(str(record["task"]), str(record["task"])), record["fold"], record["info"])
         for run, name, tasks in named_runs(runs)
         for record in run.records()
-        if record["status"] == "failed"
+        if record["status"] in FAILURES
     ]
     if rows:
         yield _section(f"Failures: {len(rows)}", _rows(("model", "task", "fold", "reason"), rows))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from karat.errors import DataError, did_you_mean
+from karat.errors import DataError, did_you_mean, plainly
 from karat.metrics.base import get_metric
 from karat.results.layouts import FINAL, SCORES
 from karat.results.run import Run, open_runs
@@ -149,7 +149,8 @@ def _jobs(run: Run, name: str, label: Mapping[str, str]) -> Iterator[tuple[Any, 
     data = {task["name"]: task.get("fingerprint") for task in run.about["tasks"]}
     embedded = set()
     for record in run.records():
-        job = (name, label[record["task"]], record["repeat"], record["fold"], record["status"])
+        status = plainly(record["status"])
+        job = (name, label[record["task"]], record["repeat"], record["fold"], status)
         seconds = record.get("seconds")
         if record.get("embed_seconds") and data.get(record["task"]) not in embedded:
             # vectors are made once per data set, and all its jobs share them

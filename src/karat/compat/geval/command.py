@@ -15,7 +15,6 @@ from karat.compat.geval.tables import LOWER
 from karat.progress import choose
 from karat.session import Stopped
 
-
 #: what a task is told by, in one line for each gold standard
 MAIN = {
     "Classification": ("accuracy",),

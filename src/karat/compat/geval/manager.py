@@ -21,7 +21,8 @@ from karat.evaluate import evaluate as run_tasks
 from karat.execute import cores
 from karat.models.adapters import adapt
 from karat.models.identity import identity_of
-from karat.models.vector_file import VectorFile
+from karat.models.vector_file import SUFFIXES, VectorFile
+from karat.models.vector_text import plain_suffix
 from karat.plan import make_plan
 from karat.progress import Lines, Progress
 from karat.results.run import Run
@@ -146,7 +147,10 @@ class _Evaluation:
     def _encoder(self) -> VectorFile:
         """Return the vector file, converted once into the cache."""
         asked = self.asked
-        encoder = VectorFile(asked.vector_filename, asked.vector_size, asked.vector_file_format)
+        # where the name of the file says what it is, "txt" is but what nobody changed
+        told = plain_suffix(Path(asked.vector_filename)) in SUFFIXES
+        form = None if told and asked.vector_file_format == "txt" else asked.vector_file_format
+        encoder = VectorFile(asked.vector_filename, asked.vector_size, form)
         self.model = adapt(encoder, Path(asked.vector_filename).name)
         if self.model.unavailable:
             raise DataError(self.model.unavailable)

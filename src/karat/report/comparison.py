@@ -1,0 +1,157 @@
+"""A comparison of runs as a table: how this one stands, and the best of the others."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.text import Text
+
+from karat.corruptions.view import CLEAN
+from karat.report.notes import NAME_WIDTH, SIGNS, plain
+from karat.report.tables import Cell, Column, Table, metric_label, rounded
+from karat.report.terminal import print_board
+from karat.results.cells import FAILED, OK
+from karat.results.compare import Comparison
+
+DIFFERENCE = ("difference", "difference_low", "difference_high")
+BRACKETS = (
+    "difference: this run less the best other. In brackets its 95 % interval over folds, corrected "
+    "for the training rows they share; one that holds 0 may be chance."
+)
+
+
+def show_comparison(found: Comparison, *, as_json: bool = False) -> None:
+    """Print a comparison for people, or as JSON."""
+    if as_json:
+        sys.stdout.write(to_json(found))
+        return
+    console = Console(highlight=False)
+    table = comparison_table(found)
+    console.print(Text(f" {table.caption}\n"), soft_wrap=True)
+    print_board(table, console)
+
+
+def comparison_table(found: Comparison) -> Table:
+    """Return a group per task and view, a row per metric: this run, its rank, the best other."""
+    rows = found.ranks
+    keys = ["task", "dataset", "view"]
+    group = rows.groupby(keys, sort=False).ngroup().to_numpy()
+    starts = np.flatnonzero(np.diff(group, prepend=-1)).tolist()
+    shown = ["task"]
+    shown += ["dataset"] if (rows["dataset"] != rows["task"]).any() else []
+    shown += ["view"] if (rows["view"] != CLEAN.name).any() else []
+    labels = map(metric_label, rows["metric"], rows["higher_is_better"].map(bool))
+    return Table(
+        groups=[_texts(name, rows[name], right=False) for name in shown],
+        model=_texts("metric", labels, right=False),
+        columns=_columns(rows, _states(found)),
+        starts=starts,
+        caption=caption(found),
+        notes=[*_legend(rows), *map(plain, found.notes)],
+    )
+
+
+def caption(found: Comparison) -> str:
+    """Return what is compared with what."""
+    many = len(found.others)
+    runs = f"{many} other run{'' if many == 1 else 's'}"
+    on = ", on the questions that all know" if found.common else ""
+    return f"{plain(found.run.folder.resolve().name)} beside {runs}{on}"
+
+
+def to_json(found: Comparison) -> str:
+    """Return both tables as lists of rows, and the notes."""
+    whole = {
+        "run": found.run.folder.resolve().name,
+        "common": found.common,
+        "values": _records(found.values),
+        "ranks": _records(found.ranks),
+        "notes": found.notes,
+    }
+    return json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+# -- the columns ----------------------------------------------------------------------------
+
+
+def _columns(rows: pd.DataFrame, states: list[str]) -> list[Column]:
+    alone = rows["best_value"].isna()
+    leads = rows["rank"].eq(1).fillna(False).astype(bool)
+    level = (rows["difference"] == 0) | ~leads
+    mine = [
+        Cell(SIGNS.get(state, "–"), faint=True) if math.isnan(value) else Cell(rounded(value), best)
+        for value, best, state in zip(rows["value"], leads, states, strict=True)
+    ]
+    others = zip(rows["best_value"], level & ~alone, strict=True)
+    return [
+        Column("this run", mine),
+        _texts("rank", map(_rank, rows["rank"], rows["compared"])),
+        _texts("best other", map(_named, rows["best_model"]), right=False),
+        Column("its value", [Cell(rounded(value), bool(best)) for value, best in others]),
+        _texts("difference", map(_difference, *(rows[n] for n in DIFFERENCE)), part="task"),
+        _texts("coverage", map(_covered, rows["coverage"], rows["best_coverage"]), part="task"),
+    ]
+
+
+def _texts(name: str, values: Iterable[object], right: bool = True, part: str = "rank") -> Column:
+    return Column(name, [Cell(plain(value)) for value in values], right=right, part=part)
+
+
+def _states(found: Comparison) -> list[str]:
+    """Return what is to be said of this run in each row."""
+    name = found.values["run"].iloc[0] if len(found.values) else ""
+    mine = found.values[found.values["run"] == name]
+    return [FAILED if state != OK else OK for state in mine["status"]]
+
+
+def _rank(rank: Any, compared: int) -> str:
+    return "–" if pd.isna(rank) else f"{rank} of {compared}"
+
+
+def _named(model: str) -> str:
+    """Return a name cut in its middle, since two runs of a model differ at the end."""
+    text = plain(model) or "–"
+    half = NAME_WIDTH // 2
+    return text if len(text) <= NAME_WIDTH else f"{text[: half - 1]}…{text[-half:]}"
+
+
+def _difference(value: float, low: float, high: float) -> str:
+    if math.isnan(value):
+        return "–"
+    spread = "" if math.isnan(low) else f" [{_signed(low)}, {_signed(high)}]"
+    return _signed(value) + spread
+
+
+def _signed(value: float) -> str:
+    text = rounded(abs(value))
+    return text if not float(text) else f"{'-' if value < 0 else '+'}{text}"
+
+
+def _covered(mine: float, other: float) -> str:
+    return " / ".join(_share(share) for share in (mine, other) if not math.isnan(share)) or "–"
+
+
+def _share(share: float) -> str:
+    """Return a share in percent; only all of it is 100 %.
+
+    >>> _share(0.9999), _share(1.0)
+    ('99.9 %', '100 %')
+    """
+    return "100 %" if share == 1 else f"{math.floor(1000 * share + 1e-9) / 10:.1f} %"
+
+
+def _legend(rows: pd.DataFrame) -> list[str]:
+    said = ["coverage: the share of the questions that this run / the best other knows."]
+    return [*said, BRACKETS] if rows["difference_low"].notna().any() else said
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    rows = table.astype(object).where(table.notna(), None).to_dict(orient="records")
+    return [{str(key): value for key, value in row.items()} for row in rows]
