@@ -27,12 +27,15 @@ _PUBLIC = {
     "encoder": "karat.registry",
     "evaluate": "karat.evaluate",
     "head": "karat.registry",
+    "import_results": "karat.results.imports",
     "leaderboard": "karat.results.leaderboard",
+    "load_artifact": "karat.results.artifacts",
     "metric": "karat.metrics.base",
     "open_runs": "karat.results.run",
     "predictor": "karat.registry",
     "reader": "karat.registry",
     "report": "karat.report.page",
+    "rescore": "karat.results.rescore",
     "robustness": "karat.results.robustness",
     "splitter": "karat.registry",
     "suite": "karat.evaluate",
@@ -58,8 +61,11 @@ if TYPE_CHECKING:
     from karat.registry import reader as reader
     from karat.registry import splitter as splitter
     from karat.report.page import report as report
+    from karat.results.artifacts import load_artifact as load_artifact
     from karat.results.compare import compare as compare
+    from karat.results.imports import import_results as import_results
     from karat.results.leaderboard import leaderboard as leaderboard
+    from karat.results.rescore import rescore as rescore
     from karat.results.robustness import robustness as robustness
     from karat.results.run import Run as Run
     from karat.results.run import open_runs as open_runs

@@ -153,6 +153,8 @@ class Catalogue:
 
     def _defined(self, key: str, name: str | None) -> Model:
         definition = self.definitions.get("models", key)
+        if definition.get("refuse"):
+            raise DefinitionError(definition["refuse"])
         if definition.get("abstract"):
             raise DefinitionError(
                 f'the model "{key}" is only a pattern: extend it in a YAML file (--define).'
@@ -174,6 +176,7 @@ class Catalogue:
             model = adapt(made, name or key, role)
         return dataclasses.replace(
             model,
+            artifacts=tuple(definition.get("artifacts") or ()),
             takes=tuple(definition["takes"]) if definition.get("takes") else model.takes,
             version=definition.get("version") or model.version,
             params=_told_params(definition),
@@ -203,6 +206,11 @@ class Catalogue:
             known = [*self.definitions.names("suites"), *self.definitions.names("tasks")]
             raise unknown("suite", name, known)
         definition = self.definitions.get("suites", name)
+        left_out = (definition.get("left_out") or {}).values()
+        if not definition["tasks"]:
+            raise DefinitionError(f'no task of the suite "{name}" can be run.', *left_out)
+        for why in left_out:
+            warnings.warn(why, stacklevel=2)
         return Suite(
             name,
             tuple(self.task(task) for task in definition["tasks"]),
@@ -213,9 +221,12 @@ class Catalogue:
     def task(self, name: str) -> Task:
         """Return a defined task; its data set is loaded when it is needed."""
         definition = dict(self.definitions.get("tasks", name))
+        if definition.get("refuse"):
+            raise DefinitionError(definition["refuse"])
         if definition.get("abstract"):
             raise DefinitionError(f'the task "{name}" is only a pattern that others extend.')
-        return _task(name, definition, self._loader(name, definition["dataset"]))
+        called = definition.get("called") or name
+        return _task(called, definition, self._loader(name, definition["dataset"], called))
 
     def table_suite(self, path: str | Path, target: str, like: str | None = None) -> Suite:
         """Return a suite of one task on a table of one's own, asked like a defined task.
@@ -252,7 +263,7 @@ class Catalogue:
             return registry.datasets.get(name)
         raise unknown("dataset", name, [*self.definitions.names("datasets"), *registry.datasets])
 
-    def _loader(self, task: str, dataset: Any) -> Any:
+    def _loader(self, task: str, dataset: Any, called: str) -> Any:
         if isinstance(dataset, str):
             return self.dataset(dataset)
         origins = {
@@ -261,7 +272,7 @@ class Catalogue:
             if path[0] == "dataset"
         }
         folder = self.definitions.folder("tasks", task, "dataset", "path")
-        return DatasetLoader(task, dataset, folder, ("tasks", task, "dataset"), origins)
+        return DatasetLoader(called, dataset, folder, ("tasks", task, "dataset"), origins)
 
 
 def own_table(file: Path, target: str, kind: str | None) -> Dataset:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import io
 import json
 import math
 import traceback
-import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from karat.artifacts import collect
+from karat.capture import Log, captured
 from karat.corruptions.view import CLEAN, View, blur, look, views, why_not
 from karat.dataset import Dataset
 from karat.errors import FAILURES, Declined, KaratError, MissingExtra
@@ -31,12 +30,11 @@ from karat.shelf import Shelf
 from karat.solve import Answers, Direct, Keep, Probed
 from karat.splits import Fold, split
 from karat.task import Task
+from karat.timing import inference
 from karat.vectors import Vectors
 
 #: a message in a table is cut to this length; the whole text stands in the job's log
 INFO_LENGTH = 200
-#: of what a model prints, so many characters at the beginning and at the end are kept
-LOG_LENGTH = 50_000
 
 
 @dataclass(frozen=True)
@@ -83,6 +81,7 @@ class Job:
     ``vectors`` is the folder of vectors made beforehand, ``embed_seconds`` how long that took when
     they were made, ``broken`` why they could not be. ``stage`` says where vectors are made by the
     job itself, so that its ``limits`` hold for them too, and whether they are kept between runs.
+    ``batches`` are the sizes for which inference is timed.
     """
 
     model: str
@@ -98,6 +97,7 @@ class Job:
     broken: Broken | None = None
     limits: Limits | None = None
     stage: tuple[str, bool] | None = None
+    batches: tuple[int, ...] = ()
 
     @property
     def model_seed(self) -> int:
@@ -107,10 +107,11 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A job's record, and the texts of its files by their place in the run folder."""
+    """A job's record, the texts of its files by their place, and what the model leaves besides."""
 
     record: dict[str, Any]
     files: dict[str, str]
+    artifacts: dict[str, bytes] = field(default_factory=dict)
 
 
 def run(job: Job, shelf: Shelf) -> Outcome:
@@ -118,7 +119,7 @@ def run(job: Job, shelf: Shelf) -> Outcome:
     attempt = _Attempt(job, shelf)
     record, log = attempt.record, Log()
     try:
-        with _captured(log):
+        with captured(log):
             attempt.evaluate()
     except KeyboardInterrupt:
         raise
@@ -131,7 +132,7 @@ def run(job: Job, shelf: Shelf) -> Outcome:
     record.update(attempt.meter.costs(), embed_seconds=job.embed_seconds, utc=_now())
     if log.getvalue():
         attempt.files["log.txt"] = log.getvalue()
-    return Outcome(record, attempt.files)
+    return Outcome(record, attempt.files, attempt.artifacts)
 
 
 def new_record(spec: str, model: str, task: Task) -> dict[str, Any]:
@@ -164,6 +165,7 @@ class _Attempt:
         self.task: Task = shelf.get(job.task)
         self.meter = Meter()
         self.files: dict[str, str] = {}
+        self.artifacts: dict[str, bytes] = {}
         self.record = new_record(job.spec, self.model.name, self.task)
         self.record.update(fold=job.fold, repeat=0, seed=job.model_seed)
 
@@ -188,6 +190,25 @@ class _Attempt:
             if seen["status"] in FAILURES:
                 record.update(status=seen["status"], info=_short(f"{view.name}: {seen['info']}"))
         record.update(notes=list(map(str, solver.notes)), history=_steps(solver.history()))
+        self._leave(solver, test)
+
+    def _leave(self, solver: Direct | Probed, test: Dataset) -> None:
+        """Keep what is asked for besides: artifacts, and how long batches take.
+
+        What goes wrong here is a note: the scores stand.
+        """
+        record, fitted = self.record, solver.fitted()
+        record["models"] = getattr(fitted, "models_count_", None)
+        try:
+            if self.model.artifacts:
+                self.artifacts, lacking = collect(fitted, self.model.artifacts)
+                record["notes"] += lacking
+            if self.job.batches:
+                seed = self.job.model_seed
+                record["inference"] = inference(solver.infer, test, self.job.batches, seed)
+        except Exception as error:
+            record["notes"].append(_short(f"{type(error).__name__}: {error}"))
+            print("".join(traceback.format_exception(error)))
 
     def _see(self, solver: Direct | Probed, test: Dataset, view: View) -> dict[str, Any]:
         try:
@@ -330,50 +351,6 @@ def _ready(job: Job) -> Vectors:
         stock = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
         vocabulary = (ids, stock)
     return Vectors(matrix, np.arange(len(matrix)), vocabulary)
-
-
-class Log(io.TextIOBase):
-    """What a model prints: its beginning and its end, however much it is; it cannot be closed."""
-
-    def __init__(self) -> None:
-        self.begin, self.end, self.lost = "", "", 0
-
-    def writable(self) -> bool:
-        """Return that it may be written to."""
-        return True
-
-    def write(self, text: str) -> int:
-        """Keep a text, or as much of it as there is room for."""
-        room = LOG_LENGTH - len(self.begin)
-        self.begin += text[:room]
-        self.end += text[room:][-LOG_LENGTH:]
-        self.lost += max(len(text) - room - LOG_LENGTH, 0)
-        if len(self.end) > 2 * LOG_LENGTH:
-            self.lost += len(self.end) - LOG_LENGTH
-            self.end = self.end[-LOG_LENGTH:]
-        return len(text)
-
-    def close(self) -> None:
-        """Stay open: what comes later must find a place."""
-
-    def getvalue(self) -> str:
-        """Return all that was kept."""
-        gap = f"\n… {self.lost:,} characters are left out here …\n" if self.lost else ""
-        return self.begin + gap + self.end
-
-
-@contextlib.contextmanager
-def _captured(log: Log) -> Iterator[None]:
-    with (
-        contextlib.redirect_stdout(log),
-        contextlib.redirect_stderr(log),
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("default")
-        warnings.showwarning = lambda message, category, *_, **__: log.write(  # type: ignore[assignment]
-            f"{category.__name__}: {message}\n"
-        )
-        yield
 
 
 def _now() -> str:

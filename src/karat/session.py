@@ -8,7 +8,7 @@ import math
 import platform
 import tempfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -17,12 +17,14 @@ from typing import Any
 import numpy as np
 
 from karat import __version__
+from karat.engines.dask import EngineLost, check_cluster, execute_on_dask
 from karat.errors import FAILURES, ContractError, DefinitionError, KaratError
 from karat.execute import WorkerDied, cores, execute
-from karat.job import Job, new_record, run
+from karat.job import Job, Outcome, new_record, run
 from karat.limits import Limits
 from karat.metrics.base import get_metric
 from karat.models.base import Model
+from karat.models.vector_file import VectorFile
 from karat.plan import Plan, PlannedTask, job_spec
 from karat.progress import Progress
 from karat.results.run import Run, earlier_runs
@@ -30,7 +32,6 @@ from karat.shelf import Shelf
 from karat.staging import Stage
 from karat.task import Suite, Task
 
-MODE = "local"
 #: the facts in which an unfinished run must agree with the new one to be completed by resume
 SAME = ("model", "suite", "constraint", "seed", "params")
 
@@ -38,10 +39,11 @@ SAME = ("model", "suite", "constraint", "seed", "params")
 class Stopped(KaratError):
     """A run was interrupted; what is finished is kept."""
 
-    def __init__(self, done: int, jobs: int, runs: list[Run]) -> None:
+    def __init__(self, done: int, jobs: int, runs: list[Run], why: str = "stopped") -> None:
         self.runs = runs
-        super().__init__(f"stopped: {done} of {jobs} jobs are kept; resume finishes the rest.")
+        self.why = why
         self.kept = f"{done} of {jobs} jobs are kept"
+        super().__init__(f"{why}: {self.kept}; resume finishes the rest.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,16 +60,30 @@ class Options:
     cache: bool = True
     resume: bool = False
     retry_failed: bool = False
+    exit_on_error: bool = False
+    inference: Sequence[int] = ()
+    engine: str = "local"
+    scheduler: str | None = None
 
 
 def work(job: Job, shelf: Shelf) -> dict[str, Any]:
-    """Run a job and write its outcome into its run folder; what every worker does."""
+    """Run a job and write its outcome into its run folder; what every worker here does."""
+    Run(Path(job.folder)).begin(shelf.get(job.task).name, job.fold)
+    return keep(job, perform(job, shelf))
+
+
+def perform(job: Job, shelf: Shelf) -> Outcome:
+    """Run a job and return its outcome; what every worker does, here and elsewhere."""
     if job.stage is not None:
-        folder, keep = job.stage
-        stage = shelf.remember("stage", lambda: Stage(shelf, Progress(), keep, Path(folder)))
+        folder, kept = job.stage
+        stage = shelf.remember("stage", lambda: Stage(shelf, Progress(), kept, Path(folder)))
         job = stage.embedded(job)
-    outcome = run(job, shelf)
-    Run(Path(job.folder)).write(outcome.record, outcome.files)
+    return run(job, shelf)
+
+
+def keep(job: Job, outcome: Outcome) -> dict[str, Any]:
+    """Write the outcome of a job into its run folder and return its record."""
+    Run(Path(job.folder)).write(outcome.record, outcome.files, outcome.artifacts)
     return outcome.record
 
 
@@ -93,9 +109,12 @@ class Session:
         self.progress = progress
         self.stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
         self.workers = min(options.workers, cores())
+        self.on_dask = options.engine == "dask"
 
     def run(self) -> list[Run]:
         """Carry the plan out and return the runs, or raise Stopped with what is kept."""
+        if self.on_dask:
+            check_cluster(self.options.scheduler)
         runs = self._open_runs()
         with tempfile.TemporaryDirectory(prefix="karat-", ignore_cleanup_errors=True) as scratch:
             self.shelf = Shelf(Path(scratch) / "shelf")
@@ -114,17 +133,33 @@ class Session:
         self.progress.started(self._title(len(jobs)), len(jobs))
         try:
             # what has limits is embedded where they hold: in the worker, by its first job
-            ready = [job if job.stage else self.stage.embedded(job) for job in jobs]
+            ready = [job if self._embeds(job) else self._embedded(job) for job in jobs]
             workers = self._side_by_side(ready)
             self._hold_back(workers, ready)
-            answers = execute(ready, "karat.session:work", self.shelf, workers)
-            with contextlib.closing(answers) as finished:
+            with contextlib.closing(self._execute(ready, workers)) as finished:
                 for job, answer in finished:
                     record = self._record(job, answer)
                     done += 1
                     self.progress.finished(record, str(Run(Path(job.folder)).log(record)))
-        except KeyboardInterrupt:
-            raise Stopped(done, len(self.plan.jobs), list(runs.values())) from None
+                    if self.options.exit_on_error and record["status"] in FAILURES:
+                        break
+        except (KeyboardInterrupt, EngineLost) as error:
+            why = str(error) if isinstance(error, EngineLost) else "stopped"
+            raise Stopped(done, len(self.plan.jobs), list(runs.values()), why) from None
+
+    def _embeds(self, job: Job) -> bool:
+        """Return whether a job makes its vectors itself; a file of vectors is read where it lies."""
+        file = isinstance(self.shelf.get(job.model).prototype, VectorFile)
+        return job.stage is not None and not (self.on_dask and file)
+
+    def _embedded(self, job: Job) -> Job:
+        return dataclasses.replace(self.stage.embedded(job), stage=None)
+
+    def _execute(self, jobs: Sequence[Job], workers: int) -> Generator[tuple[Any, Any]]:
+        if self.on_dask:
+            scheduler = self.options.scheduler
+            return execute_on_dask(jobs, "karat.session:perform", self.shelf, scheduler, workers)
+        return execute(jobs, "karat.session:work", self.shelf, workers)
 
     def _side_by_side(self, jobs: Sequence[Job]) -> int:
         """Return how many jobs may run at once, so that each has its cores."""
@@ -134,7 +169,7 @@ class Session:
     def _hold_back(self, workers: int, jobs: Sequence[Job]) -> None:
         # who has no identity cannot be pickled; its vectors, if it has any, are made by now
         for i, model in enumerate(self.plan.models):
-            isolated = workers > 1 or any(job.limits for job in jobs)
+            isolated = workers > 1 or self.on_dask or any(job.limits for job in jobs)
             if isolated and self.plan.identities[model.name] is None:
                 self.shelf.put(f"model-{i}", dataclasses.replace(model, prototype=Unsendable()))
 
@@ -148,7 +183,9 @@ class Session:
         ]
         if plan.declined:
             parts.append(f"{len(plan.declined)} declined (karat plan shows why)")
-        threads = f"seed {plan.seed} · {_count(self.workers, 'worker')} × 1 thread"
+        crew = f"{_count(self.workers, 'worker')} × 1 thread"
+        where = f"Dask at {self.options.scheduler}" if self.options.scheduler else crew
+        threads = f"seed {plan.seed} · {where}"
         return f"karat {__version__}   {' · '.join(parts)}   {threads}"
 
     # -- run folders ------------------------------------------------------------------------
@@ -204,7 +241,7 @@ class Session:
             "model": model.name,
             "suite": self.suite.name,
             "constraint": self.options.constraint,
-            "mode": MODE,
+            "mode": self.options.engine,
             "stamp": self.stamp,
             "seed": self.plan.seed,
             "params": _plain(model.params),
@@ -245,13 +282,14 @@ class Session:
             limits = self._limits(planned.task)
             job = Job(shelved, task, data, fold, self.plan.seed, spec, folder, limits=limits)
             stage = (self.stage.folder, self.options.cache) if limits else None
-            jobs.append(dataclasses.replace(job, stage=stage))
+            batches = tuple(self.options.inference)
+            jobs.append(dataclasses.replace(job, stage=stage, batches=batches))
         return jobs
 
     def _limits(self, task: Task) -> Limits | None:
-        """Return what a job may take, with no more cores than there are."""
+        """Return what a job may take, with no more cores than this machine has if it runs here."""
         limits = self.plan.limits_of(task)
-        if limits is None or limits.cores is None:
+        if limits is None or limits.cores is None or self.options.scheduler:
             return limits
         return dataclasses.replace(limits, cores=min(limits.cores, cores()))
 
@@ -270,6 +308,8 @@ class Session:
         return keys
 
     def _record(self, job: Job, answer: Any) -> dict[str, Any]:
+        if isinstance(answer, Outcome):
+            return keep(job, answer)
         if not isinstance(answer, BaseException):
             return dict(answer)
         if not isinstance(answer, WorkerDied):

@@ -78,6 +78,14 @@ class Direct:
             X = self._kept(view, lambda: prepare(test.frame()))
         return Answers(ask(self.fitted_, X, test, self.model.name))
 
+    def fitted(self) -> Any:
+        """Return the fitted predictor, for what it leaves."""
+        return self.fitted_
+
+    def infer(self, test: Dataset) -> Answers:
+        """Answer as one who has never seen these items."""
+        return self.answer(test)
+
     def _kept(self, name: str, make: Callable[[], Any]) -> Any:
         # what cannot be told from its changed self is not shared
         if self.keep is None or self.who_ is None or not name:
@@ -159,11 +167,25 @@ class Probed:
         """Return the scores per epoch the head left, if any."""
         return list(getattr(getattr(self.probe, "head_", None), "history_", []))
 
+    def fitted(self) -> Any:
+        """Return the encoder, where it was fitted, and the head, for what they leave."""
+        encoder = getattr(self, "encoder_", None)
+        return {"encoder": encoder, "head": getattr(self.probe, "head_", None)}
+
+    def infer(self, test: Dataset) -> Predictions:
+        """Embed and answer as one who has never seen these items."""
+        vectors = self._embedded(test)
+        able = np.flatnonzero(self.probe.answerable(test, vectors))
+        return self.probe.answer(test.take(able), vectors)
+
     def _vectors_of(self, test: Dataset) -> Vectors:
         rows = test.mentioned()
         if test.items is self.items_:
             if self.ready is not None or np.array_equal(rows, self.vectors_.rows):
                 return self.vectors_
+        return self._embedded(test)
+
+    def _embedded(self, test: Dataset) -> Vectors:
         encoder = self.encoder_ if self.ready is None else self.model.fresh(self.seed, test.kind)
         vectors = embed(encoder, test, self.model.name, self.dimensions)
         # whole numbers in one fold and fractions in the other are still the same encoder's

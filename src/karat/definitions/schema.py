@@ -87,6 +87,8 @@ class Model(_Strict):
     role: Literal["encoder", "predictor"] | None = None
     takes: list[Literal["table", "text", "entity"]] | None = None
     requires: Texts = []
+    artifacts: Texts = []
+    refuse: str | None = None
     extra: str | None = None
     title: str | None = None
     description: str | None = None
@@ -165,7 +167,11 @@ class Task(_Strict):
     ask: Part | None = None
     probe: Part | None = None
     split: Part | None = None
-    metrics: Annotated[list[Name], Field(min_length=1), AfterValidator(_once)]
+    metrics: Annotated[list[Name], Field(min_length=1), AfterValidator(_once)] | None = None
+    usual: dict[Literal["binary", "multiclass", "numbers"], Texts] | None = None
+    called: Name | None = None
+    refuse: str | None = None
+    folds: Count | None = None
     missing: Literal["ignore", "penalise"] = "ignore"
     corruptions: Annotated[dict[str, list[Severity]], _or(dict)] = {}
     draws: Count = 1
@@ -181,7 +187,8 @@ class Task(_Strict):
 class Suite(_Strict):
     """A suite: tasks that are run together, and the models people usually run on them."""
 
-    tasks: Annotated[list[Name], Field(min_length=1), AfterValidator(_once)]
+    tasks: Annotated[list[Name], AfterValidator(_once)]
+    left_out: Options = {}
     models: Texts = []
     title: str | None = None
     description: str | None = None

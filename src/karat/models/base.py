@@ -104,6 +104,8 @@ class Model:
         Why it cannot run here (a library or file is missing), or nothing.
     limits
         What a job may take, for parameters of these names that were left open.
+    artifacts
+        What it is to leave beside its predictions, such as ``"models"``.
     """
 
     name: str
@@ -114,6 +116,7 @@ class Model:
     version: str = ""
     unavailable: str = ""
     limits: Mapping[str, Any] = field(default_factory=dict)
+    artifacts: tuple[str, ...] = ()
 
     @property
     def stateless(self) -> bool:

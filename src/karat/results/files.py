@@ -27,15 +27,15 @@ def safe_name(name: str) -> str:
     return f"{plain}-{digest[:12]}"
 
 
-def write_atomic(path: Path, text: str, *, durable: bool = False) -> None:
-    """Write a file so that readers see the old text or the new one and never a part.
+def write_atomic(path: Path, content: str | bytes, *, durable: bool = False) -> None:
+    """Write a file so that readers see the old content or the new one and never a part.
 
-    ``durable`` waits until the text has reached the disk.
+    ``durable`` waits until the content has reached the disk.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with draft.open("w", encoding="utf-8", newline="") as file:
-        file.write(text)
+    with draft.open("wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
         if durable:
             file.flush()
             os.fsync(file.fileno())

@@ -89,9 +89,10 @@ def results_table(about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
         fixed = _fixed(about, record, datasets.get(record["task"], ""))
         views = record["views"] or [{"corruption": "", "severity": 0.0, "scores": {}}]
         rows += [{**fixed, **_of_view(record, view)} for view in views]
+    batches = sorted({int(size) for r in records for size in r.get("inference", {})})
     planned = {name for task in about["tasks"] for name in task["metrics"] if name != "?"}
     metrics = sorted(planned | {name for r in records for v in r["views"] for name in v["scores"]})
-    columns = [*RESULTS, *metrics, *OWN]
+    columns = [*RESULTS, *metrics, *OWN, *(f"inference_{size}_seconds" for size in batches)]
     table = pd.DataFrame(rows, columns=columns)
     whole = ["fold", "seed", "repeat", "dimensions", "train_questions", "questions"]
     return table.astype({name: "Int64" for name in whole})
@@ -115,6 +116,8 @@ def _fixed(about: Mapping[str, Any], record: Mapping[str, Any], dataset: str) ->
         "duration": record.get("fit_seconds"),
         "seed": record["seed"],
         "notes": "; ".join(record["notes"]),
+        "models": record.get("models"),
+        **{f"inference_{n}_seconds": v for n, v in record.get("inference", {}).items()},
     }
 
 

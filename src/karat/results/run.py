@@ -17,6 +17,8 @@ import contextlib
 import csv
 import itertools
 import json
+import os
+import platform
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -89,8 +91,23 @@ class Run:
             shutil.copyfile(other.log(record), self.log(record))
         write_atomic(self._record(record), _json(record), durable=True)
 
-    def write(self, record: Mapping[str, Any], files: Mapping[str, str]) -> None:
+    def begin(self, task: str, fold: int) -> None:
+        """Note that a job runs now, and in which process."""
+        path = self._record({"task": task, "fold": fold}).with_suffix(".running")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{os.getpid()} {platform.node()}")
+
+    def write(
+        self,
+        record: Mapping[str, Any],
+        files: Mapping[str, str],
+        artifacts: Mapping[str, bytes] | None = None,
+    ) -> None:
         """Keep a finished job: first its files, then the record that says it is done."""
+        for name, content in (artifacts or {}).items():
+            kind, _, rest = name.partition("/")
+            inside = [safe_name(part) for part in rest.split("/")]
+            write_atomic(self.artifact_folder(kind, record).joinpath(*inside), content)
         if "log.txt" not in files:
             self.log(record).unlink(missing_ok=True)  # that of an earlier attempt
         for name, text in files.items():
@@ -99,6 +116,21 @@ class Run:
             path = self._predictions(record).joinpath(*within)
             write_atomic(self.log(record) if name == "log.txt" else path, text)
         write_atomic(self._record(record), _json(record), durable=True)
+        self._record(record).with_suffix(".running").unlink(missing_ok=True)
+
+    def artifact_folder(self, name: str, record: Mapping[str, Any]) -> Path:
+        """Return where what a model left of a kind stands."""
+        return self.folder / safe_name(name) / safe_name(record["task"]) / _fold(record)
+
+    def running(self) -> list[str]:
+        """Return the jobs that run now, by task and fold; those of processes that died do not."""
+        found = []
+        for path in sorted((self.folder / "jobs").glob("*.running")):
+            with contextlib.suppress(OSError, ValueError):
+                pid, _, host = path.read_text().partition(" ")
+                if host != platform.node() or _alive(int(pid)):
+                    found.append(path.stem)
+        return found
 
     def log(self, record: Mapping[str, Any]) -> Path:
         """Return where a job's log stands, if it left one."""
@@ -262,6 +294,12 @@ def earlier_runs(output: Path, about: Mapping[str, Any], keys: Sequence[str]) ->
     # within one second, the later of two has the longer or the higher number behind its name
     newest = sorted(found, key=lambda f: (*f[:2], f[2].folder.name), reverse=True)
     yield from (run for _, _, run in newest)
+
+
+def _alive(pid: int) -> bool:
+    import psutil
+
+    return psutil.pid_exists(pid)
 
 
 def _fold(record: Mapping[str, Any]) -> str:

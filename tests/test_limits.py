@@ -1,0 +1,287 @@
+"""Limits hold: whatever a model does, its job is a row of the right kind and the others finish."""
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+import karat
+from karat.capture import Log
+from karat.dataset import Dataset
+from karat.errors import DefinitionError
+from karat.limits import Limits, held
+from karat.models.base import Model
+from karat.watch import end_tree, has_children
+
+NASTY = '''
+import os, signal, subprocess, sys, time
+import numpy as np
+from sklearn.base import BaseEstimator
+
+class Base(BaseEstimator):
+    def fit(self, X, y=None):
+        self.y_ = y
+        self.act()
+        return self
+    def act(self): pass
+    def predict(self, X): return np.full(len(X), self.y_[0])
+class Fine(Base): pass
+class Spin(Base):
+    def act(self):
+        while True: pass
+class Deaf(Base):
+    """Hears no signal: only a kill ends it."""
+    def act(self):
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        time.sleep(600)
+class Hog(Base):
+    def act(self):
+        kept = []
+        while True:
+            kept.append(np.empty(4_000_000))
+class Wants(Base):
+    def act(self): np.ones(10**10)
+class ChildHog(Base):
+    def act(self):
+        code = "x = []" + chr(10) + "while True: x.append(bytearray(20_000_000))"
+        subprocess.run([sys.executable, "-c", code])
+class Segfault(Base):
+    def act(self): os.kill(os.getpid(), signal.SIGSEGV)
+class Exits(Base):
+    def act(self): os._exit(3)
+class Forks(Base):
+    def act(self):
+        one = subprocess.Popen(["sleep", "617"])
+        two = subprocess.Popen(["sleep", "617"], start_new_session=True)
+        with open(os.environ["KARAT_TEST_PIDS"], "a") as file:
+            print(one.pid, two.pid, file=file)
+class Mute(Base):
+    def act(self):
+        sys.stdout.close()
+        os.close(1)
+class Talks(Base):
+    def act(self):
+        for _ in range(1000): print("x" * 1_000_000)
+class Shouts(Base):
+    def act(self):
+        for _ in range(1000): os.write(1, b"x" * 100_000)
+class Quits(Base):
+    def act(self): raise SystemExit(4)
+class Interrupts(Base):
+    def act(self): raise KeyboardInterrupt
+class Shape(Base):
+    def predict(self, X): return np.zeros((len(X), 3))
+class Nan(Base):
+    def predict(self, X): return np.full(len(X), np.nan)
+class Told(Base):
+    def __init__(self, max_runtime_seconds=None, max_mem_size_mb=None, cores=None):
+        self.max_runtime_seconds = max_runtime_seconds
+        self.max_mem_size_mb = max_mem_size_mb
+        self.cores = cores
+    def act(self):
+        told = (self.max_runtime_seconds, self.max_mem_size_mb, self.cores)
+        allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        assert (told, allowed) == ((1.5, 900, 1), 1), (told, allowed)
+'''
+#: what becomes of each: its status, and what its row says
+WANTED = {
+    "Fine": ("ok", ""),
+    "Spin": ("timeout", "over the time limit of 1.5 s"),
+    "Deaf": ("timeout", "had to be killed"),
+    "Hog": ("memory", ""),
+    "Wants": ("memory", "MemoryError"),
+    "ChildHog": ("memory", "900 MB are allowed"),
+    "Segfault": ("failed", "SIGSEGV"),
+    "Exits": ("failed", "exit code 3"),
+    "Forks": ("ok", ""),
+    "Mute": ("ok", ""),
+    "Talks": ("ok", ""),
+    "Shouts": ("ok", ""),
+    "Quits": ("failed", "SystemExit: 4"),
+    "Interrupts": ("failed", "KeyboardInterrupt"),
+    "Shape": ("failed", "the shape"),
+    "Nan": ("failed", "NaN or infinity"),
+    "Told": ("ok", ""),
+}
+linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="limits of memory: Linux")
+
+
+@pytest.fixture(scope="module")
+def nasty(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("nasty")
+    (folder / "karat_nasty.py").write_text(NASTY)
+    sys.path.insert(0, str(folder))
+    yield __import__("karat_nasty")
+    sys.path.remove(str(folder))
+
+
+def task(**limits):
+    frame = {"a": np.arange(30.0), "y": np.arange(30.0) * 2}
+    import pandas as pd
+
+    data = Dataset.from_table(pd.DataFrame(frame), target="y", name="line", kind="numbers")
+    split = {"use": "kfold", "folds": 2}
+    return karat.Task("line", data, metrics=["rmse"], split=split, **limits)
+
+
+@pytest.fixture(scope="module")
+def rows(nasty, tmp_path_factory):
+    """All of them in one run with two workers."""
+    place = tmp_path_factory.mktemp("limits")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KARAT_TEST_PIDS", str(place / "pids"))
+        patch.setattr("karat.watch.GRACE", 1.0)
+        limited = task(max_runtime_seconds=1.5, max_mem_size_mb=900, cores=1)
+        models = {name: getattr(nasty, name)() for name in WANTED}
+        runs = karat.evaluate(models, [limited], output=place / "out", workers=2, folds=[0])
+    found = {run.model: run.records() for run in runs}
+    return found, (place / "pids").read_text().split()
+
+
+@linux
+@pytest.mark.parametrize("name", WANTED)
+def test_each_is_a_row_of_its_kind(rows, name):
+    status, said = WANTED[name]
+    found = rows[0][name]
+    assert [record["fold"] for record in found] == [0]
+    for record in found:
+        assert record["status"] == status, record["info"]
+        assert said in record["info"]
+
+
+@linux
+def test_no_process_is_left(rows):
+    pids = [int(pid) for pid in rows[1]]
+    assert len(pids) == 2
+    for pid in pids:
+        gone = not psutil.pid_exists(pid)
+        assert gone or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+@linux
+def test_what_was_ended_says_what_it_took(rows):
+    killed = rows[0]["Deaf"][0]
+    assert 4.0 <= killed["seconds"] < 60
+    assert rows[0]["ChildHog"][0]["peak_memory_mb"] > 900
+    assert rows[0]["Fine"][0]["status"] == "ok"
+
+
+@linux
+def test_a_limit_of_the_constraint_is_beaten_by_the_tasks(nasty, tmp_path):
+    define = tmp_path / "mine.yaml"
+    define.write_text(
+        "constraints:\n  quick: {max_runtime_seconds: 0.3, description: Little time.}\n"
+    )
+    given = {"define": define, "constraint": "quick", "output": tmp_path / "out", "folds": [0]}
+    (run,) = karat.evaluate({"spin": nasty.Spin()}, [task()], **given)
+    assert run.records()[0]["status"] == "timeout"
+    assert "0.3 s" in run.records()[0]["info"]
+    (run,) = karat.evaluate({"spin": nasty.Spin()}, [task(max_runtime_seconds=0.5)], **given)
+    assert "0.5 s" in run.records()[0]["info"]
+
+
+def test_too_little_room_on_the_disk_is_told_before_anything_runs(tmp_path):
+    define = tmp_path / "mine.yaml"
+    define.write_text("constraints:\n  vast: {min_vol_size_mb: 1000000000000}\n")
+    with pytest.raises(DefinitionError, match="wants 1,000,000,000,000 MB free"):
+        karat.evaluate("dummy", [task()], define=define, constraint="vast", output=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_encoder_is_held_to_its_limits_too(tmp_path, script):
+    """Its vectors are made in the worker, where the limits hold."""
+    (tmp_path / "slow.py").write_text(
+        "import time\n"
+        "import numpy as np\n"
+        "import pandas as pd\n"
+        "import karat\n"
+        "def slow(items):\n"
+        "    time.sleep(600)\n"
+        "frame = pd.DataFrame({'a': np.arange(20.0), 'y': np.arange(20.0)})\n"
+        "data = karat.Dataset.from_table(frame, target='y', name='line', kind='numbers')\n"
+        "task = karat.Task('line', data, max_runtime_seconds=0.4, max_mem_size_mb=4000)\n"
+        "(run,) = karat.evaluate({'slow': slow}, [task], folds=[0])\n"
+        "print(run.records()[0]['status'])\n"
+    )
+    done = script(tmp_path / "slow.py", cwd=tmp_path)
+    assert done.stdout.strip() == "timeout", done.stderr
+
+
+# -- the parts ------------------------------------------------------------------------------
+
+
+def test_the_deadline_is_twice_the_time_or_an_hour_more():
+    assert Limits(seconds=10).deadline == 20
+    assert Limits(seconds=7200).deadline == 10800
+    assert Limits(memory_mb=5).deadline is None
+    assert not Limits()
+    assert Limits(cores=1)
+
+
+@linux
+def test_memory_beyond_the_limit_cannot_be_had_and_the_limit_goes_again():
+    with held(Limits(memory_mb=2000)), pytest.raises(MemoryError):
+        np.ones(10**9)
+    assert np.ones(10**6).sum() == 10**6
+    import resource
+
+    assert resource.getrlimit(resource.RLIMIT_DATA)[0] == resource.RLIM_INFINITY
+
+
+def test_open_parameters_are_told_and_given_ones_stay():
+    class Told:
+        def __init__(self, cores=None, max_runtime_seconds=7):
+            self.cores, self.max_runtime_seconds = cores, max_runtime_seconds
+
+        def fit(self, X, y):
+            return self
+
+        predict = fit
+
+    model = Model("told", Told(), "predictor", limits={"cores": 3, "max_runtime_seconds": 9})
+    made = model.fresh(1, "numbers")
+    assert (made.cores, made.max_runtime_seconds) == (3, 7)
+
+
+def test_a_log_keeps_both_ends_and_stays_open():
+    log = Log()
+    log.write("begin\n")
+    for _ in range(50):
+        log.write("x" * 10_000)
+    log.close()
+    log.write("\nend")
+    text = log.getvalue()
+    assert text.startswith("begin\n")
+    assert text.endswith("\nend")
+    assert "characters are left out" in text
+    assert len(text) < 250_000
+    kept = len(text.replace("\n", "").replace("begin", "").replace("end", ""))
+    assert kept < 500_000
+
+
+def test_a_tree_is_ended_with_its_own_sessions(tmp_path):
+    import subprocess
+
+    code = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen(['sleep', '617'], start_new_session=True)\n"
+        "print(child.pid, flush=True)\n"
+        "time.sleep(617)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    child = int(process.stdout.readline())
+    assert has_children(process.pid)
+    end_tree(process.pid)
+    process.wait(timeout=10)
+    process.stdout.close()
+    begun = time.monotonic()
+    while psutil.pid_exists(child) and time.monotonic() - begun < 10:
+        if psutil.Process(child).status() == psutil.STATUS_ZOMBIE:
+            break
+        time.sleep(0.05)
+    else:
+        assert not psutil.pid_exists(child)
