@@ -16,7 +16,8 @@ import click
 
 from karat import __version__
 from karat.cli_geval import geval
-from karat.cli_options import define, machine, what_to_compare, what_to_run
+from karat.cli_options import define, engine, going, machine, what_to_compare, what_to_run
+from karat.cli_results import import_, rescore, status
 from karat.errors import DefinitionError, KaratError
 
 DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
@@ -71,7 +72,7 @@ def _complain(messages: Sequence[str]) -> None:
 
 
 @click.group(
-    commands=[geval],
+    commands=[geval, import_, rescore, status],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="karat", message="%(prog)s %(version)s")
@@ -88,13 +89,16 @@ def karat() -> None:
     karat robustness results                  what corruption costs them
     karat report results                      one HTML file to show
     karat export results --as taco            the files of another benchmark
+    karat import results.csv -o results       the results of another benchmark as run folders
+    karat status results                      what is done, failed, running and left
+    karat rescore results                     every score again, from the predictions
     karat geval --vector_file vectors.txt     node embeddings on GEval's six tasks, in its files
     """
 
 
 @karat.command()
 @what_to_run
-@click.option("-w", "--workers", type=int, metavar="N", help="Worker processes.  [default: cores]")
+@engine
 @click.option(
     "-o",
     "--output",
@@ -110,6 +114,7 @@ def karat() -> None:
     help="Complete unfinished runs of the same models and suite found in DIR.",
 )
 @click.option("--retry-failed", is_flag=True, help="With --resume: run failed jobs again.")
+@going
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the board.")
 @click.option("-v", "--verbose", is_flag=True, help="A line for every job.")
 @machine
@@ -142,7 +147,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
         runs = run_suite(plan, chosen, options, progress)
     except Stopped as stopped:
         again = shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
-        click.echo(f"stopped: {stopped.kept}; {again} finishes the rest.", err=True)
+        click.echo(f"{stopped.why}: {stopped.kept}; {again} finishes the rest.", err=True)
         context.exit(130)
     return show_runs(runs, shape, quiet=quiet)
 
@@ -334,7 +339,8 @@ def robustness(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
     "shape",
     required=True,
     metavar="NAME",
-    help="taco: its metrics CSV files; ulysses: its frame and aggregates, and a summary.",
+    help="amlb or amlb-new: results.csv as documented or as it is today; geval, taco: their "
+    "result files; ulysses: its frame and aggregates, and a summary.",
 )
 @click.option("-o", "--output", default="export", show_default=True, metavar="DIR")
 @click.option("--plots", type=click.Choice(["png", "svg"]), help="Curves and bars beside them.")

@@ -79,6 +79,47 @@ what_to_run = options(
     ),
     define,
 )
+engine = options(
+    click.option(
+        "-w",
+        "-p",
+        "--workers",
+        "--parallel",
+        "workers",
+        type=int,
+        metavar="N",
+        help="Worker processes.  [default: cores]",
+    ),
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "dask"]),
+        default="local",
+        show_default=True,
+        help="Where jobs run: in processes here, or on a Dask cluster.",
+    ),
+    click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="With --engine dask: the cluster's scheduler, tcp://HOST:PORT or its scheduler file; "
+        "without it a cluster is started here.",
+    ),
+)
+going = options(
+    click.option(
+        "-e/-k",
+        "--exit-on-error/--keep-going",
+        "exit_on_error",
+        default=False,
+        help="Stop at the first job that fails, or go on.  [default: keep going]",
+    ),
+    click.option(
+        "--inference",
+        multiple=True,
+        type=int,
+        metavar="ROWS",
+        help="Also time answers to batches of so many rows. Repeatable.",
+    ),
+)
 FORMATS = ("table", "markdown", "csv", "json", "latex")
 machine = options(
     click.option(

@@ -23,6 +23,7 @@ from karat.results.run import Run
 from karat.session import Options, Session
 from karat.task import Suite, Task
 
+ENGINES = ("local", "dask")
 Tasks = str | Suite | Task | Iterable[str | Task]
 
 
@@ -49,7 +50,8 @@ def evaluate(
         Hears of every event; nothing is shown without one.
     **options
         ``seed`` (42), ``workers`` (1), ``output`` (``"results"``), ``constraint``, ``only`` (names
-        of tasks), ``folds``, ``max_rows``, ``cache`` (True), ``resume``, ``retry_failed``.
+        of tasks), ``folds``, ``max_rows``, ``cache`` (True), ``resume``, ``retry_failed``,
+        ``engine`` (``"local"`` or ``"dask"``), ``scheduler`` (the address of a Dask cluster).
     """
     chosen = make_options(options)
     catalogue = Catalogue(define)
@@ -75,8 +77,14 @@ def make_options(given: Mapping[str, Any]) -> Options:
         *_whole("seed", options.seed, least=0),
         *(_whole("max_rows", options.max_rows, least=2) if options.max_rows is not None else []),
     ]
+    for size in options.inference:
+        messages += _whole("inference", size, least=1)
     for fold in options.folds or ():
         messages += _whole("folds", fold, least=0)
+    if options.engine not in ENGINES:
+        messages.append(f'engine must be "local" or "dask", not {options.engine!r}.')
+    elif options.scheduler is not None and options.engine != "dask":
+        messages.append('a scheduler needs the engine "dask": --engine dask.')
     if messages:
         raise DefinitionError(*messages)
     return options

@@ -128,7 +128,8 @@ class Run:
         for path in sorted((self.folder / "jobs").glob("*.running")):
             with contextlib.suppress(OSError, ValueError):
                 pid, _, host = path.read_text().partition(" ")
-                if host != platform.node() or _alive(int(pid)):
+                number = int(pid)
+                if host != platform.node() or _alive(number):
                     found.append(path.stem)
         return found
 

@@ -1,0 +1,53 @@
+"""How far runs have come, on a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from karat.errors import FAILURES
+from karat.report.formats import render
+from karat.results.status import ago, status
+
+_COLUMNS = ("model", "done", "failed", "declined", "running", "left", "state", "last")
+
+
+def show_status(paths: Sequence[Path], shape: str | None = None) -> int:
+    """Print a line per run, and what to do next; return 0 when all is finished, else 1."""
+    found = status(list(paths))
+    if shape not in (None, "table"):
+        sys.stdout.write(render(found.set_index("run"), str(shape)))
+    else:
+        _print(found)
+    return 0 if (found["state"] == "finished").all() else 1
+
+
+def _print(found: pd.DataFrame) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in _COLUMNS:
+        words = name in ("model", "state", "last")
+        table.add_column(name, justify="left" if words else "right", no_wrap=name != "model")
+    for row in found.to_dict("records"):
+        table.add_row(*(Text(cell) for cell in _cells(row)))
+    console = Console(highlight=False)
+    console.print(table)
+    left = int(found["left"].sum())
+    if left:
+        rest = found["seconds_per_job"].fillna(0) * found["left"]
+        guess = f"; about {rest.sum():,.0f} s of work at their pace so far" if rest.sum() else ""
+        console.print(Text(f"{left:,} jobs are left{guess}. --resume finishes what is stopped."))
+
+
+def _cells(row: dict[str, object]) -> list[str]:
+    kinds = [f"{row[name]} {name}" for name in FAILURES[1:] if row[name]]
+    failed = sum(int(str(row[name])) for name in FAILURES)
+    told = f"{failed}" + (f" ({', '.join(kinds)})" if kinds else "")
+    done = f"{row['ok']} of {row['planned']}"
+    counts = [str(row[name]) for name in ("declined", "running", "left")]
+    return [str(row["model"]), done, told, *counts, str(row["state"]), ago(str(row["last"]))]

@@ -1,0 +1,77 @@
+"""How far a run has come, told from its folder alone."""
+
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import karat
+from karat.errors import DataError
+from karat.report.progressed import show_status
+from karat.results.run import Run
+from karat.results.status import status
+
+
+class Half:
+    """Fails in every second fold."""
+
+    def __init__(self, random_state=0):
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        if self.random_state % 2:
+            raise ValueError("odd")
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+@pytest.fixture
+def run(tmp_path):
+    frame = pd.DataFrame({"a": np.arange(20.0), "y": np.arange(20.0)})
+    data = karat.Dataset.from_table(frame, target="y", name="line", kind="numbers")
+    task = karat.Task("a <b> line", data, metrics=["rmse"], split={"use": "kfold", "folds": 4})
+    (made,) = karat.evaluate({"half": Half()}, [task], output=tmp_path / "out", seed=42)
+    return made
+
+
+def test_a_finished_run(run, capsys):
+    (row,) = status(run.folder).to_dict("records")
+    assert (row["planned"], row["ok"], row["failed"], row["left"]) == (4, 2, 2, 0)
+    assert row["state"] == "finished"
+    assert show_status([run.folder]) == 0
+    assert "2 of 4" in capsys.readouterr().out
+
+
+def test_what_is_left_and_what_runs(run, capsys):
+    for name in ("0", "1"):
+        next((run.folder / "jobs").glob(f"*.{name}.json")).unlink()
+    (row,) = status(run.folder).to_dict("records")
+    assert (row["left"], row["running"], row["state"]) == (2, 0, "stopped")
+    run.begin("a <b> line", 0)  # by this very process, which is alive
+    (row,) = status(run.folder).to_dict("records")
+    assert (row["left"], row["running"], row["state"]) == (2, 1, "running")
+    assert show_status([run.folder.parent]) == 1
+    assert "2 jobs are left" in capsys.readouterr().out
+
+
+def test_a_process_that_died_runs_nothing(run):
+    next((run.folder / "jobs").glob("*.0.json")).unlink()
+    run.begin("a <b> line", 0)
+    (mark,) = (run.folder / "jobs").glob("*.running")
+    text = mark.read_text()
+    mark.write_text(text.replace(str(os.getpid()), str(2**22 - 1)))
+    assert Run(run.folder).running() == []
+    mark.write_text("rubbish")
+    assert Run(run.folder).running() == []
+
+
+def test_a_finished_job_is_no_longer_marked(run):
+    assert list((run.folder / "jobs").glob("*.running")) == []
+
+
+def test_where_there_is_no_run(tmp_path):
+    with pytest.raises(DataError, match="holds no run folder"):
+        status(tmp_path)
