@@ -219,6 +219,7 @@ class Session:
         earlier = list(earlier_runs(self.options.output, about, SAME))
         for each in earlier:
             if not any(self._is_stale(model, record) for record in each.records()):
+                each.sweep()
                 each.replan(about["tasks"])
                 return each
         if not earlier:

@@ -91,6 +91,13 @@ class Run:
             shutil.copyfile(other.log(record), self.log(record))
         write_atomic(self._record(record), _json(record), durable=True)
 
+    def sweep(self) -> None:
+        """Remove what writers that died have left half-written."""
+        for draft in self.folder.rglob(".*.tmp"):
+            number = draft.name.removesuffix(".tmp").rpartition(".")[2]
+            if number.isdecimal() and not _alive(int(number)):
+                draft.unlink(missing_ok=True)
+
     def begin(self, task: str, fold: int) -> None:
         """Note that a job runs now, and in which process."""
         path = self._record({"task": task, "fold": fold}).with_suffix(".running")

@@ -1,0 +1,143 @@
+"""A run killed a hundred times at random moments ends with the tables of an undisturbed one."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+KILLS = 100
+#: one process that has everything imported forks those that are killed
+ZYGOTE = """
+import json, os, random, signal, sys, time
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LogisticRegression, Ridge
+import karat
+import karat.session, karat.evaluate
+
+def tasks():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
+    numbers = karat.Dataset.from_table(
+        frame.assign(y=frame["a"]), target="y", name="numbers", kind="numbers"
+    )
+    signs = frame.assign(y=np.where(frame["b"] > 0, "yes", "no"))
+    classes = karat.Dataset.from_table(signs, target="y", name="classes", kind="classes")
+    split = {"use": "kfold", "folds": 8}
+    return [
+        karat.Task("numbers", numbers, metrics=["rmse", "r2"], split=split),
+        karat.Task("classes", classes, metrics=["acc", "logloss"], split=split),
+    ]
+
+def go(output, workers):
+    models = ["onehot", "random", "dummy"]
+    karat.evaluate(models, tasks(), output=output, resume=True, workers=workers)
+
+def forked(output, workers=1):
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            go(output, workers)
+            code = 0
+        finally:
+            os._exit(code)
+    return pid
+
+whole, broken, kills = sys.argv[1], sys.argv[2], int(sys.argv[3])
+begun = time.time()
+os.waitpid(forked(whole), 0)
+longest = time.time() - begun
+draw = random.Random(7)
+unfinished = 0
+for kill in range(kills):
+    # some are ended early, in the plan or while folders are made, most while jobs run
+    pid = forked(broken, workers=2 if kill % 25 == 24 else 1)
+    time.sleep(draw.uniform(0.0, 0.25 * longest))
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    _, how = os.waitpid(pid, 0)
+    unfinished += os.WIFSIGNALED(how)
+    for path in __import__("pathlib").Path(broken).glob("*/jobs/*.json"):
+        json.loads(path.read_text())  # whatever is there is whole
+time.sleep(1.0)  # workers of killed parents follow them
+_, how = os.waitpid(forked(broken), 0)
+print(json.dumps({"unfinished": unfinished, "last": os.waitstatus_to_exitcode(how)}))
+"""
+TIMES = ("utc", "duration", "seconds", "memory")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    if not hasattr(os, "fork"):
+        pytest.skip("processes cannot be forked here")
+    place = tmp_path_factory.mktemp("crashes")
+    (place / "zygote.py").write_text(ZYGOTE)
+    environment = {**os.environ, "KARAT_CACHE": str(place / "cache"), "OMP_NUM_THREADS": "1"}
+    command = [
+        sys.executable,
+        str(place / "zygote.py"),
+        str(place / "whole"),
+        str(place / "broken"),
+    ]
+    done = subprocess.run(
+        [*command, str(KILLS)], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return place, json.loads(done.stdout)
+
+
+def newest(folder: Path) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for path in sorted(
+        folder.glob("*/run.json"), key=lambda p: len(list(p.parent.glob("jobs/*.json")))
+    ):
+        found[json.loads(path.read_text())["model"]] = path.parent
+    return found
+
+
+def timeless(path: Path) -> pd.DataFrame:
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    return table[[name for name in table if not any(word in name for word in TIMES)]]
+
+
+def test_most_were_killed_on_the_way(runs):
+    assert runs[1]["last"] == 0
+    assert runs[1]["unfinished"] > KILLS // 3
+
+
+@pytest.mark.parametrize("table", ["results.csv", "scores.csv"])
+def test_the_tables_are_those_of_an_undisturbed_run(runs, table):
+    whole, broken = newest(runs[0] / "whole"), newest(runs[0] / "broken")
+    assert whole.keys() == broken.keys() == {"onehot", "random", "dummy"}
+    for model in whole:
+        one, other = (timeless(run / "scores" / table) for run in (whole[model], broken[model]))
+        pd.testing.assert_frame_equal(one, other)
+
+
+def test_so_are_the_predictions_byte_for_byte(runs):
+    whole, broken = newest(runs[0] / "whole"), newest(runs[0] / "broken")
+    for model in whole:
+        hashes = [
+            {
+                path.relative_to(run).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+                for path in (run / "predictions").rglob("*.*")
+                if path.is_file() and path.suffix != ".tmp"
+            }
+            for run in (whole[model], broken[model])
+        ]
+        assert hashes[0] == hashes[1]
+        assert len(hashes[0]) == 32
+
+
+def test_nothing_half_written_is_left(runs):
+    for run in newest(runs[0] / "broken").values():
+        assert not list(run.rglob(".*.tmp"))
+        assert not list(run.rglob("*.running"))
