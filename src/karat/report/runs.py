@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from karat.plan import Decline, Plan
 from karat.report.formats import render, to_latex, to_markdown
 from karat.report.robust import robustness_table
 from karat.report.terminal import plain_console, print_board
+from karat.results.estimate import estimate
 from karat.results.leaderboard import leaderboard
 from karat.results.robustness import robustness
 from karat.results.run import Run
@@ -82,8 +83,11 @@ def metric_by_task(given: Sequence[str]) -> dict[str, str]:
     return {task: metric for task, _, metric in pairs}
 
 
-def show_plan(plan: Plan) -> None:
-    """Print the jobs by model and task, then every decline with its reason."""
+def show_plan(plan: Plan, output: str | Path = "results") -> None:
+    """Print the jobs by model and task, how long they may take, and every decline with its reason.
+
+    Earlier runs below ``output`` tell how long jobs like these took.
+    """
     console = plain_console()
     folds = Counter((model.name, planned.task.name) for model, planned, _ in plan.jobs)
     table = Table(box=None, header_style="bold")
@@ -95,6 +99,8 @@ def show_plan(plan: Plan) -> None:
         console.print(table)
     jobs = "1 job" if len(plan.jobs) == 1 else f"{len(plan.jobs)} jobs"
     console.print(f"\n {jobs}, {len(plan.declined)} declined", markup=False)
+    for line in _time(plan, Path(output)):
+        console.print(f" {line}", markup=False, soft_wrap=True)
     _show_reasons(console, plan.declined)
     if plan.unseen:
         what = "corruption" if len(plan.unseen) == 1 else "corruptions"
@@ -109,6 +115,28 @@ def show_plan(plan: Plan) -> None:
                 markup=False,
                 soft_wrap=True,
             )
+
+
+def _time(plan: Plan, output: Path) -> Iterator[str]:
+    found = estimate(((model.name, planned.task.name) for model, planned, _ in plan.jobs), output)
+    if found.known:
+        some = "" if found.known == found.jobs else f" for {found.known:,} of {found.jobs:,} jobs"
+        yield f"earlier runs in {output} took {_span(found.seconds)}{some}, one after the other"
+    limits = [plan.limits_of(planned.task) for _, planned, _ in plan.jobs]
+    if limits and all(limit and limit.deadline for limit in limits):
+        most = sum(limit.deadline or 0.0 for limit in limits if limit)
+        yield f"limits end all of them after {_span(most)} of work"
+
+
+def _span(seconds: float) -> str:
+    """Return a span of time as people say it.
+
+    >>> _span(12.34), _span(600), _span(7260)
+    ('12.3 s', '10.0 min', '2.0 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
 
 
 def _show_reasons(console: Console, declines: Sequence[Decline]) -> None:
