@@ -141,3 +141,59 @@ def test_nothing_half_written_is_left(runs):
     for run in newest(runs[0] / "broken").values():
         assert not list(run.rglob(".*.tmp"))
         assert not list(run.rglob("*.running"))
+
+
+# -- disks that take no more ----------------------------------------------------------------
+
+
+@pytest.fixture
+def line():
+    import numpy as np
+
+    import karat
+
+    frame = pd.DataFrame({"a": np.arange(40.0), "y": np.arange(40.0)})
+    data = karat.Dataset.from_table(frame, target="y", name="line", kind="numbers")
+    return karat.Task("line", data, metrics=["rmse"], split={"use": "kfold", "folds": 5})
+
+
+def test_a_full_disk_keeps_what_is_finished(line, tmp_path, monkeypatch):
+    import karat
+    from karat.results import run as runs_module
+
+    write, wrote = runs_module.write_atomic, []
+
+    def full(path, content, *, durable=False):
+        if path.suffix == ".json" and path.parent.name == "jobs":
+            wrote.append(path)
+        if len(wrote) > 2:
+            raise OSError(28, "No space left on device", str(path))
+        write(path, content, durable=durable)
+
+    monkeypatch.setattr(runs_module, "write_atomic", full)
+    with pytest.raises(OSError, match="No space left"):
+        karat.evaluate("dummy", [line], output=tmp_path / "out")
+    monkeypatch.undo()
+    (run,) = karat.open_runs([tmp_path / "out"])
+    assert [record["fold"] for record in run.records()] == [0, 1]
+    assert len(run.results()) == 2
+    (run,) = karat.evaluate("dummy", [line], output=tmp_path / "out", resume=True)
+    assert [record["fold"] for record in run.records()] == [0, 1, 2, 3, 4]
+
+
+def test_two_processes_on_one_folder_leave_two_whole_runs(tmp_path):
+    code = (
+        "import numpy as np, pandas as pd, karat\n"
+        "frame = pd.DataFrame({'a': np.arange(40.0), 'y': np.arange(40.0)})\n"
+        "data = karat.Dataset.from_table(frame, target='y', name='line', kind='numbers')\n"
+        "task = karat.Task('line', data, split={'use': 'kfold', 'folds': 20})\n"
+        "karat.evaluate(['dummy', 'ridge'], [task], output='out')\n"
+    )
+    command = [sys.executable, "-c", code]
+    both = [subprocess.Popen(command, cwd=tmp_path) for _ in range(2)]
+    assert [process.wait(timeout=120) for process in both] == [0, 0]
+    import karat
+
+    runs = karat.open_runs([tmp_path / "out"])
+    assert sorted(run.model for run in runs) == ["dummy", "dummy", "ridge", "ridge"]
+    assert [len(run.records()) for run in runs] == [20] * 4
