@@ -15,6 +15,7 @@ PARTS = (
     "against_mteb",
     "corruptions",
     "vector_files",
+    "relatedness",
     "heads",
     "node_heads",
     "install_size",
@@ -29,7 +30,7 @@ def main() -> int:
         for what, value, limit, unit, against in import_module(part).measure():
             late += value > limit
             mark = "" if value <= limit else "   OVER"
-            print(f"{what:<46}{value:>10.2f} {unit:<3}{limit:>8g} {unit:<3}   {against}{mark}")
+            print(f"{what:<46}{value:>10.3g} {unit:<3}{limit:>8g} {unit:<3}   {against}{mark}")
             sys.stdout.flush()
     return 1 if late else 0
 

@@ -632,3 +632,23 @@ def test_data_of_the_same_name_that_differ_are_refused(tmp_path):
 
 def test_it_is_public():
     assert karat.compare is compare
+
+
+def test_a_task_that_was_asked_another_way_is_not_compared(tmp_path):
+    import numpy as np
+    import pandas as pd
+
+    import karat
+
+    frame = pd.DataFrame({"a": np.arange(30.0), "y": np.arange(30.0)})
+    data = karat.Dataset.from_table(frame, target="y", name="line", kind="numbers")
+
+    def run(head):
+        task = karat.Task("line", data, metrics=["rmse"], probe={"use": "trained", "head": head})
+        return karat.evaluate("onehot", [task], output=tmp_path / "out")[0]
+
+    run("linear")
+    found = karat.compare(run("knn"))
+    assert any("asked line another way" in note for note in found.notes)
+    run("knn")
+    assert karat.compare(run("knn")).ranks["compared"].max() == 3

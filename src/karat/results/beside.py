@@ -60,6 +60,11 @@ class Side:
         about = self.tasks.get(task, {})
         return str(about.get("dataset", "")), str(about.get("fingerprint", ""))
 
+    def probe(self, task: str) -> tuple[Any, Any] | None:
+        """Return how a task was asked, and what not knowing cost; nothing in runs of old."""
+        about = self.tasks.get(task, {})
+        return (about["probe"], about.get("missing")) if "probe" in about else None
+
     def state(self, task: str, view: View = CLEAN) -> str:
         """Return whether it has answered a task, seen through a view, or why not."""
         said = self._states.get(task, {}).get(view, set())

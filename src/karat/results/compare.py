@@ -20,6 +20,7 @@ from karat.results.contest import (
     NOT_MEASURED,
     OTHER_DATA,
     OTHER_FOLDS,
+    OTHER_PROBE,
     Contest,
     Round,
 )
@@ -42,6 +43,7 @@ _SAID = {
     NOT_RUN: "{who} has not run {tasks}.",
     NOT_MEASURED: "{who} has not measured {tasks}.",
     OTHER_DATA: "{who} has other data on {tasks}: not compared there.",
+    OTHER_PROBE: "{who} was asked {tasks} another way (probe, missing): not compared there.",
     OTHER_FOLDS: "{who} has other folds on {tasks}: not compared there.",
     NO_FOLD: "{who} has no fold of {tasks} that the others have: not compared there.",
 }

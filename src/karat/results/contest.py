@@ -15,6 +15,7 @@ from karat.results.known import Stranger, Uncut, cut_to_common
 
 #: why a run that has scores is not compared on a task
 OTHER_DATA, OTHER_FOLDS, NO_FOLD = "other data", "other folds", "no common fold"
+OTHER_PROBE = "other probe"
 NOT_MEASURED = "not measured"
 #: values this near, by their size, are equal: a mean of folds differs in its last bits
 TIE = 1e-12
@@ -176,6 +177,8 @@ def standing(mine: Side, side: Side, task: str, view: View) -> str:
         return state
     if side.data(task)[1] and side.data(task) != mine.data(task):
         return OTHER_DATA
+    if side.probe(task) is not None and side.probe(task) != mine.probe(task):
+        return OTHER_PROBE
     one, other = _sizes(mine, task), _sizes(side, task)
     if any(one[fold] != other[fold] for fold in one.keys() & other.keys()):
         return OTHER_FOLDS
