@@ -11,6 +11,7 @@ from karat.errors import (
     Declined,
     DefinitionError,
     KaratError,
+    KnowsNothing,
     MissingExtra,
     Unavailable,
     did_you_mean,
@@ -29,6 +30,7 @@ def test_everything_a_person_can_mend_is_a_karat_error():
         ContractError,
         MissingExtra,
         Declined,
+        KnowsNothing,
     }
     assert all(issubclass(kind, KaratError) for kind in found)
     assert issubclass(Unavailable, DataError)

@@ -97,3 +97,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> DefinitionError:
     return DefinitionError(
         f'there is no {kind} "{name}".{did_you_mean(name, known)}   (karat list {plural})'
     )
+
+
+class KnowsNothing(Declined):
+    """A model knows none of the items it is asked about: its coverage is 0."""

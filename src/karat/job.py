@@ -19,7 +19,7 @@ from karat.artifacts import collect
 from karat.capture import Log, captured
 from karat.corruptions.view import CLEAN, View, blur, look, views, why_not
 from karat.dataset import Dataset
-from karat.errors import FAILURES, Declined, KaratError, MissingExtra
+from karat.errors import FAILURES, Declined, KaratError, KnowsNothing, MissingExtra
 from karat.limits import Limits, TimedOut
 from karat.measure import Meter
 from karat.metrics.base import score
@@ -126,6 +126,8 @@ def run(job: Job, shelf: Shelf) -> Outcome:
     except BaseException as error:  # sys.exit, and the panics of libraries written in Rust
         broken = Broken.by(error)
         limit = f" of {job.limits.seconds:g} s" if job.limits and job.limits.seconds else ""
+        if isinstance(error, KnowsNothing):
+            record["coverage"] = 0.0
         said = broken.info + limit * (broken.status == "timeout")
         record.update(status=broken.status, info=said)
         log.write(broken.log)

@@ -35,6 +35,26 @@ class Progress:
         """Hear that the run is over, whether finished or stopped."""
 
 
+class Failures:
+    """Which failures were told: those of a model that say the same are told once, and counted."""
+
+    def __init__(self) -> None:
+        self._told: dict[tuple[str, str], int] = {}
+
+    def new(self, record: Mapping[str, Any]) -> bool:
+        """Return whether nobody was told of such a failure yet."""
+        key = (str(record["model"]), str(record["info"]))
+        self._told[key] = self._told.get(key, 0) + 1
+        return self._told[key] == 1
+
+    def more(self) -> list[str]:
+        """Return a line for each model with failures that were not told."""
+        counts: dict[str, int] = {}
+        for (model, _), times in self._told.items():
+            counts[model] = counts.get(model, 0) + times - 1
+        return [f"  ✗ {model}   {n} more jobs failed so" for model, n in counts.items() if n]
+
+
 class Lines(Progress):
     """One line per event, for logs and pipes; failures only, unless verbose."""
 
@@ -42,6 +62,7 @@ class Lines(Progress):
         self.verbose = verbose
         self.jobs = self.done = 0
         self.what, self.said = "", 0.0
+        self.failures = Failures()
 
     def started(self, title: str, jobs: int) -> None:
         """Print the title."""
@@ -66,9 +87,15 @@ class Lines(Progress):
         """Print a failure, and every job when verbose."""
         self.done += 1
         if record["status"] in FAILURES:
-            self._say(failure(record, folder))
+            if self.verbose or self.failures.new(record):
+                self._say(failure(record, folder))
         elif self.verbose:
             self._say(f"{self.done} of {self.jobs}  {job_line(record)}")
+
+    def ended(self) -> None:
+        """Print how many failures were like those that were told."""
+        for line in self.failures.more():
+            self._say(line)
 
     def _say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
@@ -85,6 +112,7 @@ class Live(Progress):
         self.verbose = verbose
         self.failed = 0
         # the stream as it is now: what jobs print goes to their logs, and this must not
+        self.failures = Failures()
         self.console = Console(file=sys.stderr, highlight=False)
         self.bars = Bars(
             TextColumn("  {task.fields[what]:<10}"),
@@ -127,7 +155,8 @@ class Live(Progress):
         """Advance the bar; print a failure above it."""
         if record["status"] in FAILURES:
             self.failed += 1
-            self.console.print(failure(record, folder), markup=False)
+            if self.verbose or self.failures.new(record):
+                self.console.print(failure(record, folder), markup=False)
         elif self.verbose:
             self.console.print(job_line(record), markup=False)
         self.done += 1
@@ -140,8 +169,10 @@ class Live(Progress):
         )
 
     def ended(self) -> None:
-        """Take the display away."""
+        """Take the display away; print how many failures were like those that were told."""
         self.bars.stop()
+        for line in self.failures.more():
+            self.console.print(line, markup=False)
 
 
 def failure(record: Mapping[str, Any], folder: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from karat.dataset import Dataset
-from karat.errors import Declined
+from karat.errors import Declined, KnowsNothing
 from karat.heads.answers import ask
 from karat.models.base import Model
 from karat.models.identity import identity_of
@@ -126,7 +126,8 @@ class Probed:
         self.dimensions = self.vectors_.matrix.shape[1]
         able = self.probe.answerable(train, self.vectors_)
         if not able.any():
-            raise Declined(f"it knows none of the {len(train.mentioned())} items of {train.name}")
+            items = len(train.mentioned())
+            raise KnowsNothing(f"it knows none of the {items} items of {train.name}")
         self.probe.fit(train.take(np.flatnonzero(able)), self.vectors_)
 
     def answer(self, test: Dataset, change: Change | None = None) -> Answers:
@@ -140,7 +141,7 @@ class Probed:
         rows = test.mentioned()
         missing = [str(i) for i in test.items.index[rows[~vectors.known(rows)]]]
         if not able.any() and self.missing == "ignore":
-            raise Declined(f"it knows none of the {len(rows)} items tested in {test.name}")
+            raise KnowsNothing(f"it knows none of the {len(rows)} items tested in {test.name}")
         # a probe may answer about an item nobody knows: it is still one that is not known
         known = able & vectors.answerable(test)
         predictions = self._answered(test, vectors, able)

@@ -126,7 +126,7 @@ def test_empty_cells_are_dashes():
 
 def test_a_task_without_any_score_is_named_below_the_board():
     text = shown(board(tasks=("t", "u"), u=np.nan), 80)
-    assert "No model has a score here (karat plan shows why): u." in text
+    assert "No model has a score here (info in results.csv says why): u." in text
     assert "–  not" not in text and " u " not in text.splitlines()[0]
 
 

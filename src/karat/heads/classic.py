@@ -77,7 +77,8 @@ def tree(
 
     Cuts are in two, as CART has them. Classes are cut by the gain of information (``entropy``), as
     in C4.5, which this is not: it has neither gain ratios nor pruning. ``gini`` is the other
-    choice. Numbers are cut by their variance. Chance decides between cuts that are as good.
+    choice. Numbers are cut by their variance. Chance decides between cuts that are as good. The
+    tree is scikit-learn's, node by node; larger ones are grown faster where numba is installed.
     """
     known = CRITERIA["classes" if kind == "classes" else "numbers"]
     criterion = criterion or known[0]
@@ -86,9 +87,9 @@ def tree(
             f'head: tree has no criterion "{criterion}" for {kind}.'
             f"{did_you_mean(criterion, known)} There are: {', '.join(known)}."
         )
-    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+    from karat.heads.cart import CartClassifier, CartRegressor
 
-    chosen = DecisionTreeClassifier if kind == "classes" else DecisionTreeRegressor
+    chosen = CartClassifier if kind == "classes" else CartRegressor
     return chosen(
         criterion=criterion,
         max_depth=max_depth,

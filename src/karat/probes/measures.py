@@ -98,7 +98,12 @@ class Measure:
                 return float(self.table(a[None], b[None])[0, 0])
             return -float(_distances(self.name)(a[None], b[None])[0, 0])
         value = self.own(a, b)
-        if np.ndim(value) or not np.isfinite(value):
+        number = isinstance(value, int | float | np.number) or np.ndim(value) == 0
+        try:
+            fine = number and bool(np.isfinite(float(value)))
+        except (TypeError, ValueError):
+            fine = False
+        if not fine:
             name = getattr(self.own, "__name__", "the measure")
             raise ContractError(
                 f"{name} must return one finite number for two vectors, the higher the nearer; "

@@ -84,7 +84,7 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     scored = scored_tasks(board)
     empty = [short(task) for task in board.attrs["tasks"] if task not in scored]
     if empty:
-        yield f"No model has a score here (karat plan shows why): {', '.join(empty)}."
+        yield f"No model has a score here (info in results.csv says why): {', '.join(empty)}."
     yield from _of_coverage(board.attrs.get("coverage", {}))
     for task, (twins, tested) in list(board.attrs.get("twins", {}).items())[:MOST_NOTES]:
         yield f"{plain(task)}: {twins:,} of {tested:,} test rows also stand in their train part."

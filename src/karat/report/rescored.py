@@ -45,8 +45,12 @@ def told(done: Rescored) -> Iterator[str]:
     new = done.scores[done.scores["added"] & done.scores["value"].notna()]
     for (task, view, metric), part in new.groupby(["task", "view", "metric"], sort=False):
         through = "" if view == "clean" else f", {view}"
-        yield f"   {task}{through}: {metric} {part['value'].mean():.6g} over {len(part)} folds"
+        yield f"   {task}{through}: {metric} {part['value'].mean():.6g} over {_folds(len(part))}"
 
 
 def _number(value: Any) -> str:
     return "none" if math.isnan(value) else repr(float(value))
+
+
+def _folds(count: int) -> str:
+    return "1 fold" if count == 1 else f"{count} folds"

@@ -156,7 +156,8 @@ def _jobs(run: Run, name: str, label: Mapping[str, str]) -> Iterator[tuple[Any, 
             # vectors are made once per data set, and all its jobs share them
             embedded.add(data.get(record["task"]))
             seconds = (seconds or 0.0) + record["embed_seconds"]
-        coverage = record["views"][0].get("coverage") if record["views"] else None
+        views = record["views"]
+        coverage = views[0].get("coverage") if views else record.get("coverage")
         yield *job, seconds, record.get("peak_memory_mb"), coverage
 
 

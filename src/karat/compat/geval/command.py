@@ -10,8 +10,9 @@ import click
 import pandas as pd
 
 from karat.compat.geval.manager import FrameworkManager
-from karat.compat.geval.parameters import Parameters, truth
+from karat.compat.geval.parameters import TASKS, Parameters, truth
 from karat.compat.geval.tables import LOWER
+from karat.errors import FAILURES
 from karat.progress import choose
 from karat.session import Stopped
 
@@ -37,7 +38,8 @@ def run(parameters: Parameters) -> int:
         click.echo(f"stopped: {stop.kept}.", err=True)
         return 130
     show(folder)
-    return 0
+    bad = any(f": {status}" in line for line in _problems(folder) for status in FAILURES)
+    return 1 if bad or not (folder / "comparison_values.csv").is_file() else 0
 
 
 def show(folder: Path) -> None:
@@ -49,7 +51,8 @@ def show(folder: Path) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("task", "gold standard", "coverage", "model", "metric", "score"):
         right = column in ("coverage", "score")
-        table.add_column(column, justify="right" if right else "left", overflow="fold")
+        whole = column in ("task", "coverage", "metric", "score")
+        table.add_column(column, justify="right" if right else "left", no_wrap=whole)
     for line in _lines(folder):
         table.add_row(*(Text(cell) for cell in line))
     console = Console()
@@ -75,8 +78,8 @@ def _lines(folder: Path) -> Iterator[tuple[str, ...]]:
         best: Any = part.loc[scores.idxmin() if metric in LOWER else scores.idxmax()]
         model = best["model"] or best["model_configuration"]
         others = f" (best of {len(part)})" if len(part) > 1 else ""
-        share = f"{float(best['coverage']):.1%}"
-        yield task, gold, share, model + others, metric, f"{float(best['score_value']):.4f}"
+        share, score = f"{float(best['coverage']):.1%}", f"{float(best['score_value']):.4f}"
+        yield TASKS[str(task)], gold, share, model + others, metric, score
 
 
 def _log(folder: Path) -> list[str]:

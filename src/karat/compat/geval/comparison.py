@@ -33,6 +33,8 @@ COLUMNS = (
 #: what two scores must agree in to be compared
 SAME = ("task_name", "gold_standard_file", "model", "model_configuration", "metric")
 NAME = "comparison.csv"
+#: in the ids of runs by the old protocol, whose scores are compared with one another only
+LEGACY = "legacy"
 #: seconds to wait for another run that writes the same file
 PATIENCE = 60.0
 
@@ -112,7 +114,8 @@ def stem_of(asked: Parameters, size: int) -> str:
     named = metric if isinstance(metric, str) else getattr(metric, "__name__", "own")
     path = Path(asked.vector_filename)
     packed = path.with_suffix("") if path.suffix.lower() in (".gz", ".zst") else path
-    return f"{packed.with_suffix('')}_{size}_{named}_{asked.top_k}"
+    stem = f"{packed.with_suffix('')}_{size}_{named}_{asked.top_k}"
+    return f"{stem}_{LEGACY}" if asked.protocol == LEGACY else stem
 
 
 def next_number(stem: str, names: Sequence[str]) -> int:
@@ -125,9 +128,19 @@ def next_number(stem: str, names: Sequence[str]) -> int:
     return max((int(found[1]) for found in numbers if found), default=0) + 1
 
 
+def is_legacy(name: str) -> bool:
+    """Return whether a run was made by the old protocol.
+
+    >>> is_legacy("v_200_cosine_2_legacy_3"), is_legacy("v_200_cosine_2_3")
+    (True, False)
+    """
+    return re.search(f"_{LEGACY}_[0-9]+$", name) is not None
+
+
 def compared(table: pd.DataFrame, own: str, wanted: Sequence[str]) -> pd.DataFrame:
     """Return the scores of a run and of those it is compared with."""
     kept = table if ALL in wanted else table[table["test_name"].isin([own, *wanted])]
+    kept = kept[kept["test_name"].map(is_legacy) == is_legacy(own)]
     mine = table[table["test_name"] == own]
     return kept.merge(mine[list(SAME)].drop_duplicates(), on=list(SAME))[list(COLUMNS)]
 

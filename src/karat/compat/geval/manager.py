@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from karat.compat.geval.comparison import Store, compared, ranking, stem_of
 from karat.compat.geval.coverage import Coverage
@@ -35,7 +38,8 @@ RESULTS = "results"
 RUNS = "karat"
 NOTES = {
     "legacy": (
-        "protocol legacy: cumulative shuffles, rows about one entity on both sides, no scaling; "
+        "protocol legacy: cumulative shuffles, rows about one entity on both sides, no scaling but "
+        "in clustering; "
         "for comparison with published numbers only. Document similarity is labelled as it is "
         "computed: published tables have with_weights and without_weights exchanged."
     ),
@@ -121,14 +125,13 @@ class _Evaluation:
         store.check(self.asked.compare_with)  # type: ignore[arg-type]
         self.begun = datetime.now()
         encoder = self._encoder()
+        self.format = encoder.suffix.removeprefix(".")
         self.size = encoder.vocabulary()[1].shape[1] if not encoder.reads_rows else 0
         found = [self._covered(gold, encoder) for gold in GOLD if gold.task in self.asked.tasks]
         covered = [each for each in found if each is not None]
         if not covered:
-            raise DataError(
-                f"none of the gold standards can be used with {self.asked.vector_filename}:",
-                *self.problems,
-            )
+            told = f"none of the gold standards can be used with {self.asked.vector_filename}:"
+            raise DataError("\n  ".join([told, *self.problems]))
         folder = _new_folder(root, self.begun)
         planned = {each.gold: self._planned(each) for each in covered}
         stopped: Stopped | None = None
@@ -137,7 +140,9 @@ class _Evaluation:
             runs = self._run(planned, folder)
         except Stopped as stop:
             stopped, runs = stop, stop.runs
-        self._write(runs, covered, planned, folder, store)
+        if stopped is not None:
+            self.problems.insert(0, f"stopped: {stopped.kept}; nothing was added to {store.path}")
+        self._write(runs, covered, planned, folder, None if stopped else store)
         if stopped is not None:
             raise stopped
         return folder
@@ -210,30 +215,28 @@ class _Evaluation:
         covered: list[Coverage],
         planned: Mapping[Gold, list[Trial]],
         folder: Path,
-        store: Store,
+        store: Store | None,
     ) -> None:
         records = [record for run in runs for record in run.records()]
         done = {record["task"] for record in records if record["status"] == "ok"}
-        self.problems += [
-            f"{record['task']}, fold {record['fold']}: {record['status']}: {record['info']}"
-            for record in records
-            if record["status"] != "ok"
-        ]
+        self.problems += _alike(records)
+        declined = Counter(r["task"] for r in records if r["status"] == "declined")
+        scores = runs[0].scores() if runs else pd.DataFrame()
         outcomes = []
         for coverage in covered:
             kept = [trial for trial in planned[coverage.gold] if trial.task.name in done]
             if runs and kept:
-                scores = runs[0].scores()
                 legacy = self.asked.protocol == "legacy"
-                outcomes.append(Outcome(coverage, kept, runs[0], scores, legacy))
+                outcomes.append(Outcome(coverage, kept, runs[0], scores, declined, legacy))
         written = write(outcomes, folder)
-        written += self._compare(outcomes, folder, store) if outcomes else []
+        written += self._compare(outcomes, folder, store) if outcomes and store else []
         self._log(folder, covered, records, written)
 
     def _compare(self, outcomes: list[Outcome], folder: Path, store: Store) -> list[Path]:
         legacy = self.asked.protocol == "legacy"
         rows = [row for outcome in outcomes for row in outcome.summary()]
-        self.name = store.add(stem_of(self.asked, self.size or _width(outcomes)), rows)
+        self.size = self.size or _width(outcomes)
+        self.name = store.add(stem_of(self.asked, self.size), rows)
         table = compared(store.read(), self.name, self.asked.compare_with)  # type: ignore[arg-type]
         ranks = ranking(table, self.name, first=0 if legacy else 1)
         if legacy:
@@ -253,7 +256,8 @@ class _Evaluation:
         for task in self.asked.tasks:
             lines += [f"  {each.told()}" for each in covered if each.gold.task == task]
             spent = [r.get("seconds") or 0.0 for r in records if r["task"].startswith(f"{task} ")]
-            lines.append(f"{task} execution time: {sum(spent):.2f} seconds, {len(spent)} jobs")
+            jobs = "1 job" if len(spent) == 1 else f"{len(spent)} jobs"
+            lines.append(f"{task} execution time: {sum(spent):.2f} seconds, {jobs}")
         whole = (datetime.now() - self.begun).total_seconds()
         lines += [f"all tasks, from start to end: {whole:.2f} seconds", ""]
         lines += ["PROBLEMS", *(self.problems or ["none"]), ""]
@@ -264,6 +268,7 @@ class _Evaluation:
 
     def _configuration(self) -> list[str]:
         named = {f.name: getattr(self.asked, f.name) for f in fields(Parameters)}
+        named["vector_file_format"] = self.format
         named["vector_size"] = self.size or self.asked.vector_size or "as in the file"
         named["run id"] = getattr(self, "name", "none: nothing was scored")
         named["started"] = self.begun.strftime("%Y-%m-%d %H:%M:%S")
@@ -272,6 +277,19 @@ class _Evaluation:
 
 #: tasks whose rows GEval joins with the vectors before it cuts folds
 _JOINED = ("Classification", "Regression")
+
+
+def _alike(records: list[dict[str, Any]]) -> list[str]:
+    """Return what went wrong, jobs that went wrong in the same way once, with their number."""
+    counts = Counter(
+        (record["task"], record["status"], record["info"])
+        for record in records
+        if record["status"] != "ok"
+    )
+    return [
+        f"{task}: {status}{f' ({count} folds)' if count > 1 else ''}: {info}"
+        for (task, status, info), count in counts.items()
+    ]
 
 
 def _width(outcomes: list[Outcome]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,16 @@ LOWER = ("root_mean_squared_error",)
 
 @dataclass(frozen=True)
 class Outcome:
-    """All trials on one gold standard, those that have scores, and where those are."""
+    """All trials on one gold standard that have scores, and where those are.
+
+    ``declined`` are how many folds of a task there was nothing to learn from.
+    """
 
     coverage: Coverage
     trials: Sequence[Trial]
     run: Run
     scores: pd.DataFrame
+    declined: Mapping[str, int]
     legacy: bool = False
 
     def table(self) -> pd.DataFrame:
@@ -50,7 +54,16 @@ class Outcome:
         rows = self.scores[
             (self.scores["task"] == trial.task.name) & (self.scores["metric"] == metric)
         ]
-        return rows.groupby("repeat")["value"].mean().dropna()
+        grouped = rows.groupby("repeat")["value"]
+        # a repeat that was stopped in the middle has no mean
+        whole = grouped.size() == self._folds(trial)
+        return grouped.mean()[whole].dropna()
+
+    def _folds(self, trial: Trial) -> int:
+        """Return how many folds a repeat of a trial has, those that were declined left out."""
+        (about,) = [t for t in self.run.about["tasks"] if t["name"] == trial.task.name]
+        lost = self.declined.get(trial.task.name, 0)
+        return (len(about["folds"]) - lost) // trial.setup.repeats
 
     def value(self, trial: Trial, metric: str) -> float:
         """Return a metric of a trial that has one fold, NaN where it has no value."""
