@@ -41,7 +41,7 @@ def measure() -> Iterator[tuple[str, float, float, str, str]]:
     )
     for what, data, (ours, plain) in cases:
         with threadpool_limits(1):
-            quick = [_cpu(lambda d=data, f=ours: f(d, stock)) for _ in range(5)]
+            quick = [_cpu(lambda d=data, f=ours: f(d, stock)) for _ in range(30)]
             slow, seconds = _cpu(lambda d=data, f=plain: f(d, table))
         value = quick[0][0]
         assert abs(value - slow) < 1e-5, (what, value, slow)

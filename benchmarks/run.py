@@ -8,6 +8,7 @@ from importlib import import_module
 PARTS = (
     "startup",
     "scheduling",
+    "engines",
     "board",
     "pairs",
     "ranking",

@@ -210,9 +210,15 @@ def _kendall(a: np.ndarray, b: np.ndarray) -> float:
 
         return float(kendalltau(a, b).statistic)
     # lists are short and many: all pairs of one at once, without a test of significance
-    levels = [np.unique(values, return_inverse=True)[1] for values in (a, b)]
-    one, other = (np.sign(level[:, None] - level) for level in levels)
-    return float((one * other).sum() / np.sqrt((one * one).sum() * (other * other).sum()))
+    one, other = _signs(a), _signs(b)
+    ties = np.count_nonzero(one) * np.count_nonzero(other)
+    return float(np.vdot(one, other) / np.sqrt(ties))
+
+
+def _signs(values: np.ndarray) -> np.ndarray:
+    """Return of all pairs which is larger: 1, -1, or 0 for equals, infinite ones too."""
+    above = (values[:, None] > values).astype(np.float32)
+    return np.asarray(above - above.T)
 
 
 def _pearson(a: np.ndarray, b: np.ndarray) -> float:
