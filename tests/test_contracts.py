@@ -45,11 +45,16 @@ def offline(monkeypatch):
 # -- models, metrics, corruptions: as strangers' are checked --------------------------------
 
 MODELS = [*DEFINITIONS.names("models"), *builtin(registry.models)]
+#: what would take minutes, with fewer trees
+SMALLER = {
+    "RandomForest": {"n_estimators": 10},
+    "TunedRandomForest": {"n_estimators": 2, "k_folds": 2},
+}
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_model(name, loaded_once):
-    model = Catalogue().model(name)
+    model = Catalogue().model(name, params=SMALLER.get(name))
     if model.unavailable:
         pytest.skip(model.unavailable.splitlines()[0])
     checks = check_model(model)
@@ -189,7 +194,10 @@ def split_data(grouped: bool) -> Dataset:
 @pytest.mark.parametrize("name", builtin(registry.splitters))
 def test_splitter(name, grouped):
     data = split_data(grouped)
-    if grouped and name in ("senteval", "geval"):  # it replays folds that knew no groups, and says so
+    if grouped and name in (
+        "senteval",
+        "geval",
+    ):  # it replays folds that knew no groups, and says so
         with pytest.raises(DefinitionError, match="has groups"):
             split(data, {"use": name}, 7)
         return

@@ -20,7 +20,9 @@ from karat import registry
 from karat.columns import refuse_fractions
 from karat.data.load import fetch_file, load_dataset
 from karat.dataset import Dataset
+from karat.definitions.amlb_tasks import USUAL
 from karat.definitions.loader import Definitions
+from karat.definitions.merge import on_top
 from karat.definitions.places import written
 from karat.errors import DataError, DefinitionError, KaratError, Unavailable, unknown
 from karat.models.adapters import adapt, is_vector_file
@@ -124,15 +126,22 @@ class Catalogue:
             raise DefinitionError(*dict.fromkeys(messages))
         return found
 
-    def model(self, thing: Any, name: str | None = None) -> Model:
+    def model(
+        self, thing: Any, name: str | None = None, params: Mapping[str, Any] | None = None
+    ) -> Model:
         """Return a model from a name, a vector file, a ``"package.module:Name"`` or an object.
 
-        ``"sentence-transformers:NAME"`` is what that library loads by the name.
+        ``"NAME=…"`` names it, ``"sentence-transformers:…"`` loads one; ``params`` go on top.
         """
+        if params and not (isinstance(thing, str) and thing in self.definitions.names("models")):
+            raise DefinitionError(f"{thing}: only a defined model can be given other parameters.")
         if not isinstance(thing, str):
             return adapt(thing, name)
+        own, _, what = thing.partition("=")
+        if what and own.strip() and name is None and not _is_file(thing):
+            return self.model(what, own.strip())
         if thing in self.definitions.names("models", abstract=True):
-            return self._defined(thing, name)
+            return self._defined(thing, name, params or {})
         if thing in registry.models:
             return adapt(registry.models.get(thing), name or thing)
         if thing.endswith(".py"):
@@ -151,10 +160,9 @@ class Catalogue:
             return adapt(registry.load_object(thing), name or thing.rpartition(":")[2])
         raise unknown("model", thing, [*self.definitions.names("models"), *registry.models])
 
-    def _defined(self, key: str, name: str | None) -> Model:
-        definition = self.definitions.get("models", key)
-        if definition.get("refuse"):
-            raise DefinitionError(definition["refuse"])
+    def _defined(self, key: str, name: str | None, more: Mapping[str, Any]) -> Model:
+        definition = self.definitions.chosen("models", key)
+        definition["params"] = on_top(definition.get("params") or {}, more)
         if definition.get("abstract"):
             raise DefinitionError(
                 f'the model "{key}" is only a pattern: extend it in a YAML file (--define).'
@@ -199,7 +207,11 @@ class Catalogue:
     # -- tasks, suites, data sets -----------------------------------------------------------
 
     def suite(self, name: str) -> Suite:
-        """Return a defined suite; a task's name stands for a suite of that one task."""
+        """Return a defined suite, or ``openml/s/271``; a task's name is a suite of that task."""
+        if name.startswith("openml/"):
+            from karat.data.openml_tasks import tasks_named
+
+            return Suite(name, tuple(Task(**each, usual=USUAL) for each in tasks_named(name)))
         if name not in self.definitions.names("suites"):
             if name in self.definitions.names("tasks"):
                 return Suite(name, (self.task(name),))
@@ -220,9 +232,7 @@ class Catalogue:
 
     def task(self, name: str) -> Task:
         """Return a defined task; its data set is loaded when it is needed."""
-        definition = dict(self.definitions.get("tasks", name))
-        if definition.get("refuse"):
-            raise DefinitionError(definition["refuse"])
+        definition = self.definitions.chosen("tasks", name)
         if definition.get("abstract"):
             raise DefinitionError(f'the task "{name}" is only a pattern that others extend.')
         called = definition.get("called") or name
@@ -384,7 +394,7 @@ def _is_file(text: str) -> bool:
 
 def _twice(kind: str, names: list[str]) -> list[str]:
     return [
-        f'two {kind}s are called "{name}"; name them: {{"first": …, "second": …}}'
+        f'two {kind}s are called "{name}"; name them: first=…, second=…'
         for name in dict.fromkeys(names)
         if names.count(name) > 1
     ]

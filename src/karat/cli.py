@@ -171,18 +171,23 @@ def plan(suite: str, **given: Any) -> None:
 def _asked(suite: str, given: dict[str, Any]) -> Any:
     from karat.catalogue import Catalogue
     from karat.evaluate import find_both, make_options
+    from karat.overrides import change_models, change_tasks, parse
 
     catalogue = Catalogue(given.pop("define"))
     _look_in(given.pop("data_dir"))
     target, like = given.pop("target"), given.pop("like")
     if like is not None and target is None:
         raise DefinitionError("--like needs --target: it tells how a table of your own is asked.")
+    if Path(suite).suffix in (".yaml", ".yml") and Path(suite).is_file():
+        raise DefinitionError(f"{suite} holds definitions: karat run SUITE --define {suite}.")
     if target is None and Path(suite).suffix and Path(suite).is_file():
         raise DefinitionError(f"{suite} is a file: say with --target which column to answer.")
     asked = suite if target is None else catalogue.table_suite(suite, target, like)
+    said = parse(given.pop("overrides"))
     models, chosen = find_both(catalogue, list(given.pop("models")) or None, asked)
-    given["folds"] = list(given["folds"]) or None
-    return models, chosen, catalogue, make_options(given)
+    models, chosen = change_models(models, said.models), change_tasks(chosen, said.tasks)
+    options = {**given, "folds": list(given["folds"]) or None, **said.options}
+    return models, chosen, catalogue, make_options(options)
 
 
 def _look_in(folder: Path | None) -> None:

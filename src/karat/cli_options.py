@@ -55,6 +55,14 @@ what_to_run = options(
         help="Only these tasks of the suite; * stands for anything. Repeatable.",
     ),
     click.option(
+        "-X",
+        "overrides",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="f.PARAM=… of the models, t.KEY=… of the tasks, or an option such as seed=7. "
+        "Repeatable.",
+    ),
+    click.option(
         "-f",
         "--fold",
         "folds",

@@ -48,7 +48,8 @@ def rescore(
     from karat.results.rescore import rescore as again
     from karat.results.run import open_runs
 
-    Catalogue(define)  # registers the parts of files that are named
+    if define:
+        Catalogue(define).definitions  # noqa: B018  reading them registers the parts they hold
     chosen, code = check_metrics(metrics), 0
     for run in open_runs(runs):
         try:

@@ -102,6 +102,12 @@ def execute(
             for job in jobs:
                 yield job, function(job, shelf)
         return
+    save(shelf)
+    yield from _in_workers(jobs, work, shelf, max(1, min(workers, len(jobs))))
+
+
+def save(shelf: Shelf) -> None:
+    """Write the shelf, and the users' own parts with it, for other processes."""
     shelf.put("parts", users_parts())
     try:
         shelf.save()
@@ -109,7 +115,6 @@ def execute(
         raise DefinitionError(
             f"a part of your own cannot be sent to worker processes ({error}); use one worker."
         ) from error
-    yield from _in_workers(jobs, work, shelf, max(1, min(workers, len(jobs))))
 
 
 def _in_workers(

@@ -330,8 +330,8 @@ def _folds(job: Job, shelf: Shelf, task: Task, data: Dataset) -> list[Fold]:
 def _solver(job: Job, model: Model, task: Task, keep: Keep) -> Direct | Probed:
     if job.broken is not None:
         raise BrokenEmbedding(job.broken)
-    if job.limits:
-        model = dataclasses.replace(model, limits=job.limits.told())
+    told = job.limits.told() if job.limits else {}
+    model = dataclasses.replace(model, limits={**told, "optimise": task.metrics[0]})
     if model.role == "predictor":
         return Direct(model, job.model_seed, keep)
     used = dict(task.probe)  # type: ignore[arg-type]

@@ -141,9 +141,9 @@ def usual_metrics(task: Task, data: Dataset, blind: bool) -> tuple[str, ...]:
         return _METRICS["clusters"]
     if probe["use"] == "similarity":
         return ("auc", "pr_auc") if data.kind == "classes" else _METRICS["scores"]
-    if data.kind == "numbers":
-        return _METRICS["numbers"]
-    return _METRICS["binary" if len(data.classes) == 2 else "multiclass"]
+    many = "binary" if len(data.classes) == 2 else "multiclass"
+    kind = "numbers" if data.kind == "numbers" else many
+    return tuple(task.usual.get(kind) or _METRICS[kind])
 
 
 def code_of_parts(task: Task) -> str:

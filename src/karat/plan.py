@@ -241,7 +241,8 @@ def _plan_task(
     blind = any(np.isin(fold.train, fold.test).any() for fold in cut)
     task = dataclasses.replace(task, metrics=task.metrics or usual_metrics(task, data, blind))
     check_metrics(task, data, blind)
-    chosen = range(len(cut))[:max_folds] if folds is None else _chosen(task, folds, len(cut))
+    most = max_folds if task.folds is None else task.folds
+    chosen = range(len(cut))[:most] if folds is None else _chosen(task, folds, len(cut))
     repeats = tuple(fold.repeat for fold in cut)
     found = (0, 0) if blind else twins(data, [cut[fold] for fold in chosen])
     return PlannedTask(

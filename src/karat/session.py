@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from karat import __version__
+from karat.dataset import Dataset
 from karat.engines.dask import EngineLost, check_cluster, execute_on_dask
 from karat.errors import FAILURES, ContractError, DefinitionError, KaratError
 from karat.execute import WorkerDied, cores, execute
@@ -148,7 +149,7 @@ class Session:
             raise Stopped(done, len(self.plan.jobs), list(runs.values()), why) from None
 
     def _embeds(self, job: Job) -> bool:
-        """Return whether a job makes its vectors itself; a file of vectors is read where it lies."""
+        """Return whether a job makes its vectors itself; a vector file is read where it lies."""
         file = isinstance(self.shelf.get(job.model).prototype, VectorFile)
         return job.stage is not None and not (self.on_dask and file)
 
@@ -342,6 +343,7 @@ def _task_about(planned: PlannedTask) -> dict[str, Any]:
         },
         "folds": list(planned.folds),
         "dataset": data.name if data is not None else getattr(task.dataset, "name", ""),
+        "id": _id(data) if data is not None else "",
         "fingerprint": data.fingerprint if data is not None else "",
         "probe": _plain(task.probe),
         "missing": task.missing,
@@ -349,6 +351,12 @@ def _task_about(planned: PlannedTask) -> dict[str, Any]:
         "twins": list(planned.twins),
         "about": _plain(data.about) if data is not None else {},
     }
+
+
+def _id(data: Dataset) -> str:
+    """Return what results call the data: OpenML's task, where it is one, or its name."""
+    number = data.about.get("openml_task")
+    return f"openml.org/t/{number}" if number else data.name
 
 
 @lru_cache(maxsize=1)

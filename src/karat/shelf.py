@@ -36,7 +36,7 @@ class Shelf:
     def get(self, key: str) -> Any:
         """Return the thing of a key, read from the folder if this process has not met it yet."""
         if key not in self._things:
-            with self._file(key).open("rb") as file:
+            with self.file(key).open("rb") as file:
                 self._things[key] = pickle.load(file)
         return self._things[key]
 
@@ -63,8 +63,9 @@ class Shelf:
         """Write everything into the folder, for other processes; code of scripts goes along."""
         self.folder.mkdir(parents=True, exist_ok=True)
         for key, thing in self._things.items():
-            with self._file(key).open("wb") as file:
+            with self.file(key).open("wb") as file:
                 cloudpickle.dump(thing, file)
 
-    def _file(self, key: str) -> Path:
+    def file(self, key: str) -> Path:
+        """Return where the thing of a key lies, once it is saved."""
         return self.folder / f"{key}.pickle"

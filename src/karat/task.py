@@ -40,6 +40,10 @@ class Task:
         fold is also seen through each.
     draws
         How often each corruption is drawn anew, so that its scores have an interval.
+    usual
+        Metrics for ``"binary"``, ``"multiclass"`` and ``"numbers"``, where ``metrics`` is empty.
+    folds
+        How many of its folds are run; where it says nothing, the constraint's number holds.
     max_runtime_seconds, max_mem_size_mb, cores
         What each of its jobs may take; where it says nothing, the constraint's limits hold.
     kind
@@ -64,6 +68,8 @@ class Task:
     max_runtime_seconds: float | None = None
     max_mem_size_mb: int | None = None
     cores: int | None = None
+    folds: int | None = None
+    usual: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -87,7 +93,7 @@ class Task:
         object.__setattr__(self, "corruptions", self._checked_corruptions())
 
     def _check_limits(self) -> None:
-        for name in ("draws", "max_rows", "max_mem_size_mb", "cores"):
+        for name in ("draws", "max_rows", "max_mem_size_mb", "cores", "folds"):
             number = getattr(self, name)
             if number is None and name != "draws":
                 continue

@@ -70,7 +70,6 @@ class Watch:
             self.end()
             raise Ended("timeout", f"{over_time(self.limits)}; it had to be killed")
 
-
     def end(self) -> None:
         """End the process and its children, those too whose parent is gone since."""
         end_tree(self.pid)

@@ -31,6 +31,8 @@ def test_a_model_and_its_defaults():
         "role": None,
         "takes": None,
         "requires": [],
+        "artifacts": [],
+        "refuse": None,
         "extra": None,
         "title": None,
         "description": None,
@@ -64,6 +66,8 @@ def test_a_task_and_its_defaults():
         "probe": None,
         "split": None,
         "metrics": ["acc"],
+        **dict.fromkeys(("usual", "called", "refuse", "folds")),
+        **dict.fromkeys(("max_runtime_seconds", "max_mem_size_mb", "cores")),
         "missing": "ignore",
         "corruptions": {},
         "draws": 1,
@@ -90,11 +94,14 @@ def test_a_whole_task():
 def test_suites_and_constraints():
     assert values("suites", "tasks: [a, b]") == {
         "tasks": ["a", "b"],
+        "left_out": {},
         "models": [],
         "title": None,
         "description": None,
     }
-    assert values("constraints", "{}") == {"folds": None, "max_rows": None, "description": None}
+    limits = ("max_runtime_seconds", "max_mem_size_mb", "cores", "min_vol_size_mb")
+    keys = ("folds", "max_rows", *limits, "description")
+    assert values("constraints", "{}") == dict.fromkeys(keys)
 
 
 def test_a_dataset_and_its_defaults():
@@ -153,7 +160,8 @@ sources:
             "constraints",
             "{zzz: 1}",
             ("zzz",),
-            "unknown key. Known: abstract, description, extends, folds, for_each, max_rows.",
+            "unknown key. Known: abstract, cores, description, extends, folds, for_each, "
+            "max_mem_size_mb, max_rows, max_runtime_seconds, min_vol_size_mb.",
         ),
         ("models", "{}", ("use",), "is missing."),
         ("tasks", "{metrics: [a]}", ("dataset",), "is missing."),

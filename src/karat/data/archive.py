@@ -120,6 +120,25 @@ def extract(path: Path, member: str, target: Path) -> None:
         raise DataError(f"{path.name} cannot be unpacked: {error}") from error
 
 
+def unpack(path: Path, target: Path, suffixes: tuple[str, ...], most: int = 10_000) -> None:
+    """Write the files of these endings below a folder; one that may not be there stops all."""
+    try:
+        with _open(path) as archive:
+            entries = archive.entries()
+            if len(entries) > most:
+                raise DataError(f"{path.name} holds more than {most:,} files, which is the limit")
+            _check_entries(entries, "", path.name)
+            left = LIMIT
+            for entry in entries:
+                if entry.name.lower().endswith(suffixes):
+                    place = target / entry.name
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    with archive.open(entry) as stream:
+                        left -= _copy(stream, place, left)
+    except BROKEN as error:
+        raise DataError(f"{path.name} cannot be unpacked: {error}") from error
+
+
 def _select(entries: list[Entry], member: str, archive: str) -> list[Entry]:
     if member.endswith("/"):
         wanted = [entry for entry in entries if entry.name.startswith(member)]
@@ -131,14 +150,19 @@ def _select(entries: list[Entry], member: str, archive: str) -> list[Entry]:
     if not wanted:
         hint = did_you_mean(member, [entry.name for entry in entries])
         raise DataError(f'{archive} has no member "{member}".{hint}')
+    _check_entries(wanted, member, archive)
+    return wanted
+
+
+def _check_entries(wanted: list[Entry], member: str, archive: str) -> None:
     for entry in wanted:
         if not is_safe(entry.name) or not is_safe(entry.name.removeprefix(member) or "file"):
             raise DataError(f'{archive}: the path "{entry.name}" leads outside; not unpacked')
         if not entry.plain:
             raise DataError(f'{archive}: "{entry.name}" is a link, not a file; not unpacked')
     if sum(entry.size for entry in wanted) > LIMIT:
-        raise DataError(f"{archive}: {member} is larger than {LIMIT} bytes, which is the limit")
-    return wanted
+        what = f"{archive}: {member}" if member else archive
+        raise DataError(f"{what} is larger than {LIMIT} bytes, which is the limit")
 
 
 def is_pattern(member: str) -> bool:

@@ -68,7 +68,7 @@ def load_dataset(name: str, definition: Mapping[str, Any], folder: Path | None =
     _check_origin(name, definition, ("path", "sources", "load"))
     about = _about(definition)
     if definition.get("load"):
-        return _call(name, definition["load"], about)
+        return _call(name, definition["load"], about, folder)
     files, origin = _files(name, definition, folder)
     spec = _spec(name, definition, {**about, **origin})
     read = registry.readers.get(definition.get("reader") or "table")
@@ -99,12 +99,18 @@ def _check_origin(name: str, definition: Mapping[str, Any], allowed: tuple[str, 
         )
 
 
-def _call(name: str, load: str | Mapping[str, Any], about: Mapping[str, str]) -> Dataset:
+def _call(
+    name: str, load: str | Mapping[str, Any], about: Mapping[str, str], folder: Path | None
+) -> Dataset:
+    """Return what a function loads; one with a parameter ``folder`` is told the YAML file's."""
     params = {"use": load} if isinstance(load, str) else dict(load)
     if "use" not in params:
         raise DefinitionError(f'{name}: "load" needs use: "package.module:function".')
     use = params.pop("use")
-    data = _check_result(registry.datasets.get(use)(name=name, **params), name, use)
+    part = registry.datasets.get(use)
+    if folder is not None and "folder" in registry.accepts(part)[0]:
+        params = {"folder": folder, **params}
+    data = _check_result(part(name=name, **params), name, use)
     return replace(data, about={**data.about, **about})
 
 

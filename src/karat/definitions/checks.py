@@ -130,8 +130,13 @@ def _unknown_key(path: tuple[Key, ...], known: list[str]) -> Problem:
 def _data_problems(section: str, data: dict[str, Any]) -> list[Problem]:
     if section == "datasets":
         return list(_dataset_problems(data, ()))
+    if section == "suites" and data.get("tasks") == [] and not data.get("left_out"):
+        return [Problem(("tasks",), _FIXED["too_short"], unfinished=True)]
     inline = data.get("dataset") if section == "tasks" else None
-    return list(_dataset_problems(inline, ("dataset",))) if isinstance(inline, dict) else []
+    found = list(_dataset_problems(inline, ("dataset",))) if isinstance(inline, dict) else []
+    if section == "tasks" and data.get("metrics") is None and not data.get("usual"):
+        found.append(Problem(("metrics",), _FIXED["missing"], unfinished=True))
+    return found
 
 
 def _dataset_problems(data: dict[str, Any], path: tuple[Key, ...]) -> Iterator[Problem]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from karat.definitions.amlb import REPLACED, shape_of, translate
 from karat.definitions.for_each import expand
 from karat.definitions.places import Mistake, Node, SourceFile, described, mistake_at
 from karat.definitions.strict_yaml import read_yaml
@@ -28,17 +29,27 @@ def singular(section: str) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """One definition as it is written, before anything is inherited."""
+    """One definition as it is written, before anything is inherited.
+
+    One of another benchmark's file (``foreign``) goes before what comes with the library for it.
+    """
 
     section: str
     name: str
     node: Node
+    foreign: bool = False
 
     @property
     def abstract(self) -> bool:
         """Whether it is only there to be extended."""
         node = self.node.child("abstract")
         return node is not None and node.value is True
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it cannot be chosen: it is only a pattern, or says why it is refused."""
+        node = self.node.child("refuse")
+        return self.abstract or (node is not None and node.value is not None)
 
 
 @dataclass
@@ -67,6 +78,11 @@ class Entries:
         self.mistakes += mistakes
         if root is None:
             self.lost |= bool(mistakes)
+        elif _is_theirs(root):
+            made = translate(root)
+            self.mistakes += made.mistakes
+            for section, name, node in made.entries:
+                self._add(Entry(section, name, node, foreign=True))
         elif not isinstance(root.value, dict):
             text = f"must be a mapping with the sections {_listed(SECTIONS)}, not {_what(root)}."
             self._lose(mistake_at(root, (), text))
@@ -101,6 +117,9 @@ class Entries:
 
     def _add(self, entry: Entry) -> None:
         path = (entry.section, entry.name)
+        known = self.found.get(path)
+        if known is not None and entry.foreign and known.node.file.label in REPLACED:
+            del self.found[path]
         first = self.found.setdefault(path, entry)
         if not _NAME.fullmatch(entry.name):
             text = 'a name has no "/", "\\", ":" or braces in it and no "." or "-" in front.'
@@ -124,6 +143,13 @@ def _supplied(content: bytes, file: SourceFile) -> Entries:
     entries = Entries()
     entries._add_content(file, content)
     return entries
+
+
+def _is_theirs(root: Node) -> bool:
+    """Return whether it is a file of the AutoML Benchmark, and none of ours."""
+    if not isinstance(root.value, dict | list) or any(name in SECTIONS for name in root.value):
+        return False
+    return bool(shape_of(root))
 
 
 def _what(node: Node) -> str:

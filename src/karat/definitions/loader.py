@@ -42,8 +42,8 @@ class Definitions:
         >>> with TemporaryDirectory() as folder:
         ...     file = Path(folder, "my.yaml")
         ...     _ = file.write_text("constraints: {brief: {folds: 3}}")
-        ...     Definitions.load([file]).get("constraints", "brief")
-        {'folds': 3, 'max_rows': None, 'description': None}
+        ...     Definitions.load([file]).get("constraints", "brief")["folds"]
+        3
         """
         entries = Entries()
         labels = []
@@ -67,7 +67,16 @@ class Definitions:
         """Return the sorted names of a section; those only there to be extended on request."""
         _check_section(section)
         entries = (entry for entry in self._entries.found.values() if entry.section == section)
-        return sorted(entry.name for entry in entries if abstract or not entry.abstract)
+        return sorted(entry.name for entry in entries if abstract or not self._hidden(entry))
+
+    def _hidden(self, entry: Entry) -> bool:
+        """Return whether an entry cannot be chosen; one may inherit why it is refused."""
+        return entry.hidden or (entry.foreign and self._refused(self._resolved(entry)))
+
+    @staticmethod
+    def _refused(resolved: Resolved) -> bool:
+        why = resolved.node.child("refuse")
+        return why is not None and why.value is not None
 
     def names_everywhere(self, name: str) -> list[str]:
         """Return the sections in which a name is defined."""
@@ -82,6 +91,13 @@ class Definitions:
         values, mistakes = self._check(entry)
         _raise(mistakes)
         return copy.deepcopy({**values, "abstract": True} if entry.abstract else values)
+
+    def chosen(self, section: str, name: str) -> dict[str, Any]:
+        """Return a definition that is to be run; one that says why it cannot be is refused."""
+        definition = self.get(section, name)
+        if definition.get("refuse"):
+            raise DefinitionError(definition["refuse"])
+        return definition
 
     def folder(self, section: str, name: str, *keys: Key) -> Path | None:
         """Return the folder of the file an entry stands in, for relative paths in it.
@@ -121,7 +137,7 @@ class Definitions:
         key = (entry.section, entry.name)
         if key not in self._checked:
             resolved = self._resolved(entry)
-            complete = resolved.sound and not entry.abstract
+            complete = resolved.sound and not entry.abstract and not self._refused(resolved)
             values, problems = check(entry.section, resolved.node, complete=complete)
             problems += self._unknown_names(entry, resolved.node)
             mistakes = list(resolved.mistakes)

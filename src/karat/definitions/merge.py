@@ -6,6 +6,9 @@ data set that says where its data are replaces the parent's way of saying it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from karat.definitions.places import Key, Node
 
 NOT_INHERITED = ("abstract", "extends", "for_each")
@@ -39,6 +42,16 @@ def merge(parent: Node, child: Node, *, part: bool = False) -> Node:
     for key, node in child.value.items():
         merged[key] = merge(merged[key], node, part=part) if key in merged else node
     return child.renewed(merged)
+
+
+def on_top(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return plain values on top of others, mappings in both merged.
+
+    >>> on_top({"a": 1, "b": {"x": 1, "y": 2}}, {"b": {"y": 3}})
+    {'a': 1, 'b': {'x': 1, 'y': 3}}
+    """
+    both = [k for k in above if isinstance(below.get(k), Mapping) and isinstance(above[k], Mapping)]
+    return {**below, **above, **{key: on_top(below[key], above[key]) for key in both}}
 
 
 def merge_entry(section: str, parent: Node, child: Node) -> Node:

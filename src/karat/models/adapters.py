@@ -191,7 +191,7 @@ def _params(prototype: Any) -> dict[str, Any]:
 def _version(thing: Any) -> str:
     from importlib import metadata
 
-    root = type(thing).__module__.partition(".")[0]
+    root = getattr(thing, "package", None) or type(thing).__module__.partition(".")[0]
     try:
         return metadata.version({"sklearn": "scikit-learn"}.get(root, root))
     except (metadata.PackageNotFoundError, ValueError):

@@ -132,7 +132,8 @@ class Model:
         """Return an unfitted copy with its ``random_state`` set, those of its parts too.
 
         A parameter ``kind`` that was left open is told what the truth is; so are the limits, by
-        the names ``max_runtime_seconds``, ``max_mem_size_mb`` and ``cores``.
+        the names ``max_runtime_seconds``, ``max_mem_size_mb`` and ``cores``, and the metric that
+        counts, ``optimise``.
         """
         filled = self._filled(seed % (2**31 - 1), kind)
         if self.stateless and not filled:

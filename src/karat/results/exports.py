@@ -11,6 +11,8 @@ import pandas as pd
 
 from karat.corruptions.view import View
 from karat.errors import DataError, DefinitionError, did_you_mean
+from karat.results.export_amlb import amlb_tables, new_amlb_tables
+from karat.results.export_geval import geval_tables
 from karat.results.files import safe_name, write_atomic
 from karat.results.gather import named_runs, named_scores
 from karat.results.layouts import FINAL
@@ -35,7 +37,9 @@ def export(runs: Any, shape: str, folder: str | Path) -> list[Path]:
     ``"taco"`` writes ``metrics_<dataset>_<task>.csv``, the mean over folds and draws, and
     ``confusion_<dataset>_<task>.csv``, all folds and draws counted together. ``"ulysses"`` writes
     ``results_nonagg.csv`` and ``results_agg.json``, of several models in a folder each, and
-    ``summary.csv``.
+    ``summary.csv``. ``"amlb"`` writes the AutoML Benchmark's ``results.csv`` as documented,
+    ``"amlb-new"`` as it is today; both tell of clean data alone. ``"geval"`` writes GEval's result
+    files, of several models in a folder each, and its comparison.
     """
     if shape not in SHAPES:
         raise DefinitionError(
@@ -95,7 +99,7 @@ def _known(found: Iterable[tuple[Run, str, dict[str, str]]]) -> dict[str, tuple[
 
 def _answered(run: Run, task: str) -> str:
     """Return what a task asks for that does not say its kind."""
-    for record in run.records():
+    for record in run.records() if "imported" not in run.about else ():
         if record["task"] == task and record["status"] == "ok":
             return KINDS.get(run.predictions(task, record["fold"]).answers, "")
     return ""
@@ -134,7 +138,8 @@ def _counts(
 ) -> Iterator[tuple[Any, ...]]:
     """Yield corruption, severity, model, truth, answer, and how often, by fold and draw."""
     for run, model, label in found:
-        for record in run.records():
+        # an imported run has scores and no answers to count
+        for record in run.records() if "imported" not in run.about else ():
             if label[record["task"]] != task:
                 continue
             for view in record["views"]:
@@ -152,4 +157,10 @@ def _counted(
     return sorted(Counter(pairs).items())
 
 
-SHAPES: dict[str, Callable[[Any], Tables]] = {"taco": taco_tables, "ulysses": senteval_tables}
+SHAPES: dict[str, Callable[[Any], Tables]] = {
+    "amlb": amlb_tables,
+    "amlb-new": new_amlb_tables,
+    "geval": geval_tables,
+    "taco": taco_tables,
+    "ulysses": senteval_tables,
+}

@@ -83,7 +83,7 @@ def scores_table(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 def results_table(about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Return one row per job and view; a failed or declined job is a row with its message."""
-    datasets = {task["name"]: task["dataset"] for task in about["tasks"]}
+    datasets = {task["name"]: task.get("id") or task["dataset"] for task in about["tasks"]}
     rows = []
     for record in records:
         fixed = _fixed(about, record, datasets.get(record["task"], ""))

@@ -1,0 +1,129 @@
+"""The AutoML Benchmark's ``results.csv``: its documented columns, or those of its present files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from karat.corruptions.view import CLEAN, View
+from karat.errors import DataError
+from karat.metrics.base import get_metric
+from karat.results.gather import named_runs
+from karat.results.layouts import RESULTS
+from karat.results.run import Run
+
+#: the columns of present files, in their order
+NEW = (
+    *("id", "task", "framework", "constraint", "fold", "type", "result", "metric", "mode"),
+    *("version", "params", "app_version", "utc", "duration", "training_duration"),
+    *("predict_duration", "models_count", "seed", "info"),
+)
+WHOLE = ("fold", "seed", "models", "models_count")
+
+
+def amlb_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
+    """Yield ``results.csv`` with the documented columns; results are as they were measured."""
+    yield "results.csv", _table(runs, RESULTS, _documented)
+
+
+def new_amlb_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
+    """Yield ``results.csv`` with today's columns; a result is turned so that higher is better."""
+    yield "results.csv", _table(runs, NEW, _present)
+
+
+def _table(runs: Any, columns: tuple[str, ...], make: Any) -> pd.DataFrame:
+    rows: list[dict[str, Any]] = []
+    found = named_runs(runs)
+    pairs = [(run.model, run.about["constraint"]) for run, _, _ in found]
+    for (run, name, label), pair in zip(found, pairs, strict=True):
+        # a framework may stand there once under each constraint
+        model = run.model if pairs.count(pair) == 1 else name
+        tasks = {task["name"]: task for task in run.about["tasks"]}
+        for record in run.records():
+            # a declined task is no job there
+            if record["fold"] is not None:
+                task = tasks.get(record["task"], {})
+                named = {"framework": model, "task": label[record["task"]]}
+                rows.append({**make(run, record, task), **named})
+    if not rows:
+        raise DataError("the runs hold no finished job to export.")
+    metrics = sorted({name for row in rows for name in row} - set(columns))
+    table = pd.DataFrame(rows, columns=[*columns, *metrics])
+    return table.astype({name: "Int64" for name in WHOLE if name in columns})
+
+
+def _documented(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> dict[str, Any]:
+    scores = _scores(record)
+    return {
+        **_shared(run, record, task),
+        **scores,
+        "result": scores.get(record["metric"]),
+        "metric": record["metric"],
+        "tag": f"karat-{run.about['karat']}",
+        "duration": record.get("fit_seconds"),
+        "models": record.get("models"),
+    }
+
+
+def _present(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> dict[str, Any]:
+    scores = _scores(record)
+    metric, value = record["metric"], scores.get(record["metric"])
+    higher = _higher(metric, task)
+    return {
+        **_shared(run, record, task),
+        **scores,
+        "type": task.get("type") or _type(run, record, task),
+        "result": value if higher or value is None else -value,
+        "metric": metric if higher else f"neg_{metric}",
+        "app_version": f"karat-{run.about['karat']}",
+        "duration": record.get("seconds"),
+        "training_duration": record.get("fit_seconds"),
+        "predict_duration": record.get("predict_seconds"),
+        "models_count": record.get("models"),
+    }
+
+
+def _shared(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> dict[str, Any]:
+    params = record.get("params") or run.about["params"]
+    view = _clean(record)
+    said = [record["info"], *view.get("reasons", {}).values()]
+    if view.get("status") == "ok":
+        said = said[1:]  # what a corrupted view failed of is not told of the clean one
+    return {
+        "id": task.get("dataset", ""),
+        "constraint": run.about["constraint"],
+        "fold": record["fold"],
+        "mode": run.about["mode"],
+        "version": record.get("version") or run.about["version"],
+        "params": params if isinstance(params, str) else repr(params) if params else "",
+        "utc": record["utc"],
+        "seed": record["seed"],
+        "info": "; ".join(filter(None, said)),
+    }
+
+
+def _clean(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    views = [v for v in record["views"] if View(v["corruption"], v["severity"]) == CLEAN]
+    return views[0] if views else {}
+
+
+def _scores(record: Mapping[str, Any]) -> dict[str, float]:
+    scores = _clean(record).get("scores", {})
+    return {name: value for name, value in scores.items() if value is not None}
+
+
+def _higher(metric: str, task: Mapping[str, Any]) -> bool:
+    told = task.get("higher_is_better", {}).get(metric)
+    return get_metric(metric).higher_is_better if told is None else bool(told)
+
+
+def _type(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> str:
+    """Return binary, multiclass or regression, as the job's metadata tell."""
+    path = run._view_folder(record["task"], record["fold"], CLEAN.name) / "metadata.json"
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["type_"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return "regression" if task.get("kind") == "regression" else ""

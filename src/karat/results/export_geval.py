@@ -1,0 +1,194 @@
+"""GEval's files: a table per gold standard, and the comparison of all runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from karat.corruptions.view import CLEAN, View
+from karat.errors import DataError, KaratError
+from karat.predictions import Predictions
+from karat.results.files import safe_name
+from karat.results.gather import named_runs
+from karat.results.geval_names import COMPARED, TOP_K, Trial, trial_of
+from karat.results.run import Run
+
+RANKED = ("task_name", "gold_standard_file", "model", "model_configuration", "metric")
+#: GEval's metrics of which less is better
+LOWER = ("root_mean_squared_error",)
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """The scores of a trial in one repeat, means over its folds, and where its answers are."""
+
+    trial: Trial
+    number: int
+    coverage: float | None
+    scores: Mapping[str, float]
+    run: Run
+    task: str
+    fold: int
+
+    def start(self) -> dict[str, Any]:
+        """Return the columns every row begins with."""
+        names = (self.trial.task, self.trial.gold, self.coverage)
+        return dict(zip(("task_name", "gold_standard_file", "coverage"), names, strict=True))
+
+    def answers(self) -> Predictions | None:
+        """Return what was answered; nothing if nobody kept it."""
+        try:
+            return self.run.predictions(self.task, self.fold)
+        except KaratError:
+            return None
+
+
+def geval_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
+    """Yield GEval's result files, of several models in a folder each, and the comparison."""
+    found = {name: list(_repeats(run)) for run, name, _ in named_runs(runs)}
+    found = {name: repeats for name, repeats in found.items() if repeats}
+    if not found:
+        raise DataError(
+            "the runs hold no task of GEval's; those of the suites geval and nodes are some."
+        )
+    rows = [row for name, repeats in found.items() for row in _compared(name, repeats)]
+    values = pd.DataFrame(rows, columns=list(COMPARED))
+    for name, repeats in found.items():
+        folder = f"{safe_name(name)}/" if len(found) > 1 else ""
+        files: dict[str, list[dict[str, Any]]] = {}
+        for repeat in repeats:
+            files.setdefault(repeat.trial.file, []).extend(_rows(repeat))
+        for file, lines in files.items():
+            yield folder + file, pd.DataFrame(lines)
+        yield f"{folder}comparison_ranking.csv", _ranking(values, name)
+    yield "comparison_values.csv", values
+    yield "comparison.csv", _blanks(values)
+
+
+def _repeats(run: Run) -> Iterator[Repeat]:
+    """Yield what a run has on GEval's tasks: all folds of a repeat together."""
+    records = run.records()
+    for task in run.about["tasks"]:
+        trial = trial_of(task["name"], str(task.get("dataset", "")), str(task.get("kind", "")))
+        if trial is None:
+            continue
+        groups: dict[int, list[tuple[int, dict[str, Any]]]] = {}
+        for record in records:
+            if record["task"] == task["name"]:
+                for view in record["views"]:
+                    if View(view["corruption"], view["severity"]) == CLEAN and view["scores"]:
+                        groups.setdefault(record["repeat"], []).append((record["fold"], view))
+        for number, part in groups.items():
+            views = [view for _, view in part]
+            shares = [view["coverage"] for view in views if view.get("coverage") is not None]
+            coverage = float(np.mean(shares)) if shares else None
+            scores = _means([view["scores"] for view in views])
+            yield Repeat(trial, number, coverage, scores, run, task["name"], part[0][0])
+
+
+def _means(scores: Sequence[Mapping[str, float | None]]) -> dict[str, float]:
+    names = dict.fromkeys(name for each in scores for name in each)
+    values = {n: [each[n] for each in scores if each.get(n) is not None] for n in names}
+    return {n: float(np.mean(found)) for n, found in values.items() if found}  # type: ignore[arg-type]
+
+
+# -- the result files -----------------------------------------------------------------------
+
+
+def _rows(repeat: Repeat) -> list[dict[str, Any]]:
+    trial = repeat.trial
+    scores = {theirs: repeat.scores.get(ours) for ours, theirs in trial.metrics.items()}
+    if trial.task == "EntityRelatedness":
+        return list(_entities(repeat))
+    if trial.task == "SemanticAnalogies":
+        return [{**repeat.start(), **_counts(repeat), **scores}]
+    if trial.task == "DocumentSimilarity":
+        return [{**repeat.start(), "conf": trial.configuration, **scores}]
+    named = {"model_name": trial.model, "model_configuration": trial.configuration}
+    if trial.task == "Clustering":
+        answers = repeat.answers()
+        count = None if answers is None else len(np.unique(answers.predictions))
+        named["num_clusters"] = count  # type: ignore[assignment]
+    return [{**repeat.start(), **named, **scores}]
+
+
+def _entities(repeat: Repeat) -> Iterator[dict[str, Any]]:
+    """Yield a row per main entity that the model knows something of."""
+    from scipy.stats import kendalltau
+
+    answers = repeat.answers()
+    if answers is None or answers.group is None:
+        return
+    covered = answers.covered(by_group=True)
+    group = np.asarray(covered.group)
+    for entity in dict.fromkeys(group.tolist()):
+        part = group == entity
+        tau = kendalltau(covered.predictions[part], covered.truth[part])
+        yield {
+            **repeat.start(),
+            "entity_name": entity,
+            "kendalltau_correlation": float(np.nan_to_num(tau.statistic)),
+            "kendalltau_pvalue": float(tau.pvalue),
+        }
+
+
+def _counts(repeat: Repeat) -> dict[str, Any]:
+    top_k = int(repeat.trial.configuration.removeprefix(TOP_K))
+    answers = repeat.answers()
+    counts: dict[str, Any] = {"top_k_value": top_k, "right_answers": None, "tot_answers": None}
+    if answers is not None and answers.rank is not None:
+        right = int((answers.rank <= top_k).sum())
+        counts |= {"right_answers": right, "tot_answers": len(answers.covered())}
+    return counts
+
+
+# -- the comparison -------------------------------------------------------------------------
+
+
+def _compared(name: str, repeats: Sequence[Repeat]) -> Iterator[dict[str, Any]]:
+    """Yield what runs are compared by: the mean of each metric over the repeats."""
+    trials: dict[Trial, list[Repeat]] = {}
+    for repeat in repeats:
+        trials.setdefault(repeat.trial, []).append(repeat)
+    for trial, part in trials.items():
+        means = _means([repeat.scores for repeat in part])
+        for ours, theirs in trial.metrics.items():
+            if ours in means:
+                yield {
+                    "test_name": name,
+                    **part[0].start(),
+                    "model": trial.model,
+                    "model_configuration": trial.configuration,
+                    "metric": theirs,
+                    "score_value": means[ours],
+                }
+
+
+def _ranking(values: pd.DataFrame, own: str) -> pd.DataFrame:
+    """Return where a model stands: 1 is best, equals share the best of theirs."""
+    rows = []
+    for key, part in values.groupby(list(RANKED), sort=False):
+        scores = part["score_value"].to_numpy(dtype=float)
+        mine = scores[(part["test_name"] == own).to_numpy()]
+        if len(mine):
+            better = scores < mine[0] if key[-1] in LOWER else scores > mine[0]
+            totals = (1 + int(better.sum()), len(scores), len(np.unique(scores)))
+            names = (*RANKED, "ranking", "absolute_total", "relative_total")
+            rows.append(dict(zip(names, (*key, *totals), strict=True)))
+    return pd.DataFrame(rows)
+
+
+def _blanks(values: pd.DataFrame) -> str:
+    """Return the table with blanks between its cells, as GEval keeps it."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, delimiter=" ", lineterminator="\n")
+    writer.writerow(COMPARED)
+    for row in values.itertuples(index=False):
+        writer.writerow(["" if cell is None or cell != cell else cell for cell in row])
+    return buffer.getvalue()

@@ -1,0 +1,234 @@
+"""The frameworks the AutoML Benchmark compares with, and FLAML where it is installed."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+from karat.models import automl
+from karat.models.automl import (
+    Budget,
+    BudgetForest,
+    OneTree,
+    PriorPredictor,
+    TunedForest,
+    candidates,
+)
+from karat.models.base import Model
+
+rng = np.random.default_rng(0)
+X = pd.DataFrame({"n": rng.normal(size=120), "w": rng.choice(["b", "a", "c"], 120)})
+X.loc[3, "n"] = np.nan
+X.loc[5, "w"] = None
+Y = np.where((X["n"].fillna(0) > 0) == (X["w"] == "a"), "yes", "no")
+NUMBERS = X["n"].fillna(0).to_numpy() * 3
+
+
+# -- constant, tree -------------------------------------------------------------------------
+
+
+def test_the_constant_is_the_prior_or_the_median():
+    classes = PriorPredictor(kind="classes").fit(X[:5], np.array(["a", "b", "b", "b", "b"]))
+    assert classes.predict_proba(X[:1]).tolist() == [[0.2, 0.8]]
+    numbers = PriorPredictor(kind="numbers").fit(X[:5], np.array([1.0, 2.0, 9.0, 10.0, 100.0]))
+    assert numbers.predict(X[:2]).tolist() == [9.0, 9.0]
+    assert numbers.models_count_ == 1 and not hasattr(numbers, "predict_proba")
+
+
+def test_one_tree_knows_its_train_rows_and_takes_words_it_has_not_seen():
+    tree = OneTree(kind="classes", random_state=0).fit(X, Y)
+    assert (tree.predict(X) == Y).all()
+    assert tree.predict(pd.DataFrame({"n": [np.nan], "w": ["new"]})).shape == (1,)
+    numbers = OneTree(kind="numbers").fit(X, NUMBERS)
+    assert np.allclose(numbers.predict(X), NUMBERS)
+
+
+# -- a forest that grows --------------------------------------------------------------------
+
+
+def trees(forest: BudgetForest) -> list[list[float]]:
+    return [tree.tree_.threshold.tolist() for tree in forest.trees_.estimators_]
+
+
+def test_without_limits_all_trees_are_grown_at_once():
+    forest = BudgetForest(n_estimators=12, kind="classes", random_state=3).fit(X, Y)
+    assert forest.models_count_ == 12 and forest.notes_ == []
+    words = {"a": 0.0, "b": 1.0, "c": 2.0}
+    mean = X["n"].mean()
+    # numbers first, then words by their place in the alphabet; the empty text comes before "a"
+    plain = np.column_stack(
+        [X["n"].fillna(mean), [0.0 if pd.isna(w) else words[w] + 1 for w in X["w"]]]
+    ).astype(np.float32)
+    sklearns = RandomForestClassifier(12, random_state=3).fit(plain, Y)
+    assert np.array_equal(forest.predict_proba(X), sklearns.predict_proba(plain))
+
+
+def test_grown_in_steps_it_is_the_same_forest():
+    whole = BudgetForest(n_estimators=23, kind="classes", random_state=3).fit(X, Y)
+    steps = BudgetForest(
+        n_estimators=23, step_size=4, kind="classes", random_state=3, max_runtime_seconds=600
+    ).fit(X, Y)
+    assert trees(steps) == trees(whole)
+
+
+def test_it_stops_before_its_time_is_over():
+    begun = time.monotonic()
+    forest = BudgetForest(n_estimators=10**6, kind="classes", max_runtime_seconds=1.0).fit(X, Y)
+    seconds = time.monotonic() - begun
+    assert 0.3 < seconds < 1.5
+    assert forest.models_count_ == len(forest.trees_.estimators_) > 10
+    assert forest.notes_ == [f"{forest.models_count_:,} of 1,000,000 trees in 1 s"]
+
+
+def test_it_stops_before_its_memory_is_full(monkeypatch):
+    """Each tree takes 1 MB of 50, of which 90 % may be used and 10 are used already."""
+    counted = {"trees": 0}
+    monkeypatch.setattr(automl, "_memory", lambda: (10 + counted["trees"]) * 2**20)
+    forest = BudgetForest(n_estimators=1000, kind="numbers", max_mem_size_mb=50)
+    grow = automl.Budget.grown
+
+    def grown(self, number):
+        counted["trees"] += number
+        grow(self, number)
+
+    monkeypatch.setattr(automl.Budget, "grown", grown)
+    assert forest.fit(X, NUMBERS).models_count_ == 35  # 10 + 35 = 45, which is 90 % of 50
+    assert forest.notes_ == ["35 of 1,000 trees in 50 MB"]
+
+
+def test_a_budget_goes_by_the_worst_of_the_last_steps(monkeypatch):
+    now = {"time": 100.0}
+    monkeypatch.setattr(automl.time, "monotonic", lambda: now["time"])
+    budget = Budget(10.0, None)
+    assert budget.room(10) == 10  # nothing is known yet
+    now["time"] += 2.0
+    budget.grown(2)  # a second for each tree
+    assert budget.left == 8.0 and budget.room(10) == 8 and budget.first == 2.0
+    for _ in range(5):
+        now["time"] += 0.5
+        budget.grown(1)
+    assert budget.room(100) == 11  # 5.5 s at half a second: the first step is forgotten
+    now["time"] += 100
+    assert budget.room(1) == 0
+
+
+def test_parameters_go_to_the_forest():
+    forest = BudgetForest(
+        n_estimators=3, max_depth=1, options={"criterion": "entropy"}, kind="classes"
+    )
+    assert max(tree.get_depth() for tree in forest.fit(X, Y).trees_.estimators_) == 1
+    with pytest.raises(Exception, match='the forest has no parameter "criterium".*"criterion"'):
+        BudgetForest(options={"criterium": "gini"}, kind="classes").fit(X, Y)
+    with pytest.raises(Exception, match='the tree has no parameter "depth"'):
+        OneTree(options={"depth": 3}, kind="classes").fit(X, Y)
+
+
+def test_limits_reach_it_by_name():
+    model = Model("rf", BudgetForest(), "predictor", limits={"max_runtime_seconds": 9, "cores": 2})
+    made = model.fresh(7, "numbers")
+    assert (made.max_runtime_seconds, made.cores, made.kind, made.random_state) == (
+        *(9, 2, "numbers", 7),
+    )
+
+
+def test_its_artifacts():
+    forest = BudgetForest(n_estimators=3, kind="numbers").fit(X, NUMBERS)
+    assert forest.artifacts(["models"]) == {}
+    assert '"trees": 3' in forest.artifacts(["info"])["info/forest.json"]
+
+
+# -- tuned ----------------------------------------------------------------------------------
+
+
+def test_which_values_are_tried():
+    assert candidates(1) == [1]
+    assert candidates(100) == [10, 1, 2, 4, 6, 8, 28, 46, 64, 82, 100]
+    for columns in range(1, 60):
+        values = candidates(columns)
+        assert len(set(values)) == len(values) <= 11 and {1, columns} <= set(values)
+
+
+def test_max_features_is_tuned_by_inner_folds():
+    """Only one of nine columns says anything: a forest that looks at all of them finds it."""
+    draw = np.random.default_rng(1)
+    noise = pd.DataFrame(draw.normal(size=(150, 9)), columns=list("abcdefghi"))
+    truth = np.where(noise["e"] > 0, "yes", "no")
+    tuned = TunedForest(n_estimators=20, kind="classes", random_state=0, optimise="acc")
+    tuned.fit(noise, truth)
+    assert set(tuned.scores_) == set(candidates(9))
+    assert tuned.scores_[9] > tuned.scores_[1]
+    best = max(tuned.scores_, key=tuned.scores_.get)
+    assert tuned.trees_.max_features == best
+    assert tuned.notes_ == [f"max_features {best} of 9, 8 tried"] and tuned.models_count_ == 20
+
+
+@pytest.mark.parametrize("optimise", ["auc", "balacc", "logloss", "f1", None])
+def test_every_metric_of_classes_prefers_the_better_value(optimise):
+    draw = np.random.default_rng(2)
+    noise = pd.DataFrame(draw.normal(size=(90, 16)), columns=list("abcdefghijklmnop"))
+    tuned = TunedForest(n_estimators=10, kind="classes", optimise=optimise, k_folds=3)
+    tuned.fit(noise, np.where(noise["a"] > 0, "yes", "no"))
+    assert tuned.scores_[16] > tuned.scores_[1]
+
+
+@pytest.mark.parametrize("optimise", ["mae", "r2", "rmse"])
+def test_every_metric_of_numbers_prefers_the_better_value(optimise):
+    draw = np.random.default_rng(2)
+    noise = pd.DataFrame(draw.normal(size=(90, 4)), columns=list("abcd"))
+    tuned = TunedForest(n_estimators=10, kind="numbers", optimise=optimise, k_folds=3)
+    tuned.fit(noise, noise["a"].to_numpy() * 5)
+    assert tuned.scores_[4] > tuned.scores_[1]
+
+
+def test_a_tuned_forest_keeps_within_its_time():
+    begun = time.monotonic()
+    tuned = TunedForest(n_estimators=10**6, kind="classes", max_runtime_seconds=2.0).fit(X, Y)
+    assert time.monotonic() - begun < 3.0
+    assert len(tuned.scores_) >= 1 and tuned.models_count_ > 1
+
+
+def test_too_few_rows_to_tune_take_the_usual_value():
+    tuned = TunedForest(n_estimators=5, kind="classes").fit(X[:6], np.array(["a", "b"] * 3))
+    assert tuned.scores_ == {} and tuned.trees_.max_features == 1
+
+
+# -- FLAML ----------------------------------------------------------------------------------
+
+
+def test_flaml_searches_within_its_time():
+    pytest.importorskip("flaml")
+    from karat.models.flaml_automl import FlamlPredictor
+
+    begun = time.monotonic()
+    model = FlamlPredictor(
+        kind="classes", random_state=1, max_runtime_seconds=5, optimise="auc", learners=["rf"]
+    ).fit(X, Y)
+    assert time.monotonic() - begun < 10
+    assert model.predict_proba(X).shape == (120, 2)
+    assert (model.predict(X) == Y).mean() > 0.8 and model.models_count_ >= 1
+    assert set(model.artifacts(["leaderboard"])) == {"leaderboard/leaderboard.csv"}
+    numbers = FlamlPredictor(kind="numbers", seconds=3, learners=["rf"]).fit(X, NUMBERS)
+    assert np.corrcoef(numbers.predict(X), NUMBERS)[0, 1] > 0.8
+
+
+def test_autogluon_fits_within_its_time():
+    pytest.importorskip("autogluon.tabular")
+    from karat.models.autogluon_automl import AutoGluonPredictor
+
+    forests = {"hyperparameters": {"RF": {}, "XT": {}}}
+    begun = time.monotonic()
+    model = AutoGluonPredictor(
+        kind="classes", random_state=1, max_runtime_seconds=20, optimise="auc", options=forests
+    ).fit(X, Y)
+    assert time.monotonic() - begun < 40
+    assert model.predict_proba(X).shape == (120, 2) and model.models_count_ == 3
+    assert (model.predict(X) == Y).mean() > 0.8
+    assert set(model.artifacts(["leaderboard", "info"])) == {
+        *("leaderboard/leaderboard.csv", "info/models.json"),
+    }
+    numbers = AutoGluonPredictor(kind="numbers", seconds=15, options=forests).fit(X, NUMBERS)
+    assert np.corrcoef(numbers.predict(X), NUMBERS)[0, 1] > 0.8

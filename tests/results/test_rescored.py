@@ -1,0 +1,292 @@
+"""Scores computed again: the same to the last digit; others added; damaged files told."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import karat
+from karat.errors import DataError, DefinitionError
+
+VIEWS = {"noise_gaussian": [0.5], "missingness_mcar": [0.2]}
+
+
+def table_tasks() -> list[karat.Task]:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    three = table.assign(y=np.array(["NA", "no, really", "True"], dtype=object)[np.arange(60) % 3])
+    half = table.assign(y=np.where(table["a"] > 0, "yes", "no"))
+    entity = table.assign(y=np.arange(60) // 2)
+    make, split = karat.Dataset.from_table, {"use": "kfold", "folds": 2}
+    of = {
+        "three": make(three, "y", name="three"),
+        "half": make(half, "y", name="half"),
+        "line": make(table.assign(y=3 * table["a"]), "y", name="line", kind="numbers"),
+        "twins": make(entity, "y", name="twins", kind="classes"),
+    }
+    asked = [
+        karat.Task(
+            "three", of["three"], split=split, metrics=["acc", "logloss"], corruptions=VIEWS
+        ),
+        karat.Task(
+            "half", of["half"], split=split, metrics=["auc", "acc"], corruptions=VIEWS, draws=2
+        ),
+        karat.Task("line", of["line"], split=split, metrics=["rmse", "r2"]),
+        karat.Task("groups", of["three"], split="all", metrics=["v_measure", "ari"]),
+        karat.Task(
+            "twins", of["twins"], probe="duplicates", split="all", metrics=["auc", "f1_best"]
+        ),
+    ]
+    return asked
+
+
+def entity_tasks(missing: str) -> list[karat.Task]:
+    ids = [f"entity {i}" for i in range(12)]
+    pairs = pd.DataFrame({"a": ids, "b": np.roll(ids, 1), "near": np.linspace(0, 1, 12)})
+    pairs["main"] = ["first"] * 6 + ["second"] * 6
+    likes = karat.Dataset.from_columns(
+        pairs, ["a", "b"], "near", name="p", kind="numbers", modality="entity", group="main"
+    )
+    quads = pd.DataFrame({f: np.roll(ids, i) for i, f in enumerate("abcd")})
+    quads = karat.Dataset.from_columns(
+        quads, ["a", "b", "c"], "d", name="q", kind="items", modality="entity"
+    )
+    ranked = ["hits@2", "mrr", "hits@2_covered"]
+    near = ["kendall", "spearman", "kendall_covered"]
+    more = {"split": "all", "missing": missing}
+    return [
+        karat.Task("pairs", likes, probe="similarity", metrics=near, **more),
+        karat.Task("analogies", quads, probe="analogy", metrics=ranked, **more),
+    ]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> karat.Run:
+    (run,) = karat.evaluate("onehot", table_tasks(), output=tmp_path_factory.mktemp("runs"))
+    assert set(run.results()["status"]) == {"ok"}
+    return run
+
+
+@pytest.fixture
+def run(made, tmp_path) -> karat.Run:
+    shutil.copytree(made.folder, tmp_path / "in" / made.folder.name)
+    return karat.Run.open(tmp_path / "in" / made.folder.name)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+# -- the same again -------------------------------------------------------------------------
+
+
+def test_every_score_is_as_it_was_and_nothing_is_written(run):
+    before = contents(run.folder.parent)
+    done = karat.rescore(run.folder)
+    # three: 2 folds × 3 views × 2; half: 2 × (1 + 2 × 2) × 2; line: 4; the rest: 4
+    assert len(done.scores) == 12 + 20 + 4 + 4
+    assert (done.scores["before"] == done.scores["value"]).all()
+    assert not len(done.differences) and not done.problems and not done.notes
+    assert contents(run.folder.parent) == before
+
+
+@pytest.mark.parametrize("missing", ["ignore", "penalise"])
+def test_answers_about_some_of_the_questions(tmp_path, missing):
+    rng = np.random.default_rng(1)
+    known = {f"entity {i}": rng.normal(size=4) for i in range(10)}
+    (run,) = karat.evaluate({"mine": known}, entity_tasks(missing), output=tmp_path)
+    done = karat.rescore(run)
+    assert len(done.scores) == 6 and done.scores["value"].notna().all()
+    assert not len(done.differences) and not done.problems
+
+
+def test_a_metric_without_a_value_keeps_its_reason(tmp_path):
+    table = pd.DataFrame({"x": np.arange(20.0), "y": ["a"] * 19 + ["b"]})
+    data = karat.Dataset.from_table(table, "y", name="rare")
+    task = karat.Task("rare", data, split={"use": "kfold", "folds": 5}, metrics=["acc", "auc"])
+    (run,) = karat.evaluate("dummy", task, output=tmp_path)
+    old = [view["reasons"] for record in run.records() for view in record["views"]]
+    assert any("auc" in reasons for reasons in old)
+    done = karat.rescore(run, output=tmp_path / "new")
+    assert not len(done.differences)
+    assert done.scores.loc[done.scores["value"].isna(), "why"].str.startswith("Scoring auc").all()
+    new = [view["reasons"] for record in done.records for view in record["views"]]
+    assert new == old
+
+
+# -- more metrics ---------------------------------------------------------------------------
+
+
+def test_other_metrics_are_added_and_what_does_not_fit_is_told(run, tmp_path):
+    done = karat.rescore(run, ["balacc", "mae"], output=tmp_path / "out")
+    assert done.added == ["balacc", "mae"] and not len(done.differences)
+    assert any(
+        note.startswith("line: Scoring balacc: it needs class labels") for note in done.notes
+    )
+    (folder,) = (tmp_path / "out").iterdir()
+    new = karat.Run.open(folder)
+    table = new.results()
+    line = table[table["task"] == "line"]
+    assert line["mae"].notna().all() and line["balacc"].isna().all()
+    assert line["info"].str.contains("Scoring balacc: it needs").all()
+    assert (line["status"] == "ok").all()
+    answers = new.predictions("line", 0)
+    by_hand = np.abs(answers.predictions - answers.truth).mean()
+    assert line[line["fold"] == 0]["mae"].iloc[0] == by_hand
+    assert next(t for t in new.about["tasks"] if t["name"] == "line")["metrics"] == [
+        *("rmse", "r2", "mae")
+    ]
+    assert new.about["rescored"]["run"] == run.folder.name
+
+
+def test_the_new_run_is_read_as_any_other(run, tmp_path):
+    karat.rescore(run, "balacc", output=tmp_path / "out")
+    old, new = karat.leaderboard(run.folder), karat.leaderboard(tmp_path / "out")
+    tasks = ["three", "half", "line", "groups", "twins"]
+    assert old[tasks].equals(new[tasks])
+    board = karat.leaderboard(tmp_path / "out", metrics={"half": "balacc"})
+    mean = karat.rescore(run, "balacc").scores.query("task == 'half' and metric == 'balacc'")
+    mean = mean[mean["view"] == "clean"]["value"].mean()
+    assert board["half"].iloc[0] == mean
+    (folder,) = (tmp_path / "out").iterdir()
+    assert not len(karat.rescore(folder).differences)
+    found = karat.compare(run, [folder], common=True)
+    both = found.values.pivot(index=["task", "metric"], columns="run", values="value").dropna()
+    assert (both[run.folder.name] == both[folder.name]).all() and len(both)
+
+
+def test_an_unknown_metric_is_told_before_anything(run):
+    with pytest.raises(DefinitionError, match='there is no metric "acccc". Did you mean "acc"'):
+        karat.rescore(run, ["acccc"])
+
+
+def test_metrics_nobody_knows_here_are_kept_and_no_code_is_imported(run):
+    path = run.folder / "jobs" / "line.0.json"
+    record = json.loads(path.read_text())
+    record["views"][0]["scores"] |= {"antigravity:fly": 0.5, "ours": 0.25}
+    path.write_text(json.dumps(record))
+    done = karat.rescore(run)
+    import sys
+
+    assert "antigravity" not in sys.modules
+    assert not len(done.differences)
+    assert [note.partition(" ")[0] for note in done.notes] == ["antigravity:fly", "ours"]
+    kept = done.scores.set_index(["task", "fold", "metric"])["value"]
+    assert kept["line", 0, "ours"] == 0.25
+
+
+# -- what was edited by hand ----------------------------------------------------------------
+
+
+def edit(run: karat.Run, change, task: str = "half", view: str = "") -> Path:
+    path = run.folder / "predictions" / task / "0" / view / "predictions.csv"
+    path.write_bytes(change(path.read_bytes()))
+    return path
+
+
+def line(number: int, new: bytes):
+    def change(raw: bytes) -> bytes:
+        lines = raw.split(b"\n")
+        lines[number - 1] = new
+        return b"\n".join(lines)
+
+    return change
+
+
+DAMAGE = {
+    "cells": (line(4, b"0.5,0.5,yes"), "line 4: it has 3 cells, the header has 4"),
+    "header": (lambda raw: raw.replace(b"no,yes,", b"no,maybe,", 1), "line 1: the columns before"),
+    "extra": (
+        lambda raw: raw.replace(b"\n", b",1\n").replace(b"truth,1", b"truth,wieght", 1),
+        'line 1: the column "wieght" is none of ours. Did you mean "weight"',
+    ),
+    "nothing": (
+        lambda raw: raw.replace(b"predictions,truth", b"a,b", 1),
+        "no neighbouring columns",
+    ),
+    "sum": (line(3, b"0.5,0.6,yes,yes"), r"line 3: the probabilities \[0.5, 0.6\] sum to 1.1"),
+    "below 0": (line(3, b"-0.5,1.5,yes,yes"), "line 3: the probabilities"),
+    "answer": (line(5, b"0.5,0.5,maybe,yes"), 'line 5: the label "maybe" in column "predictions"'),
+    "truth": (line(5, b"0.5,0.5,yes,Yes"), 'line 5: the label "Yes" in column "truth"'),
+    "number": (line(6, b"0.5,half,yes,yes"), 'line 6: "half" in column "yes" is no number'),
+    "missing": (lambda raw: b"\n".join(raw.split(b"\n")[:-2]) + b"\n", "it has 29 rows; .* 30 que"),
+    "twice": (lambda raw: raw + raw.split(b"\n")[1] + b"\n", "it has 31 rows; .* 30 questions"),
+    "bytes": (line(7, b"0.5,0.5,\xff\xfe,yes"), "line 7: it is not UTF-8"),
+    "long": (line(8, b"0.5,0.5," + b"x" * 200_000 + b",yes"), "line 8: field larger than"),
+    "quote": (line(9, b'0.5,0.5,"yes,yes'), "line 9: unexpected end of data"),
+    "empty": (lambda raw: b"", "the predictions file is empty"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damage_is_told_with_its_place_and_fails_its_fold_alone(run, tmp_path, name):
+    change, message = DAMAGE[name]
+    path = edit(run, change)
+    done = karat.rescore(run, "balacc", output=tmp_path / "out")
+    (problem,) = done.problems
+    assert str(path) in problem
+    with pytest.raises(DataError, match=message):
+        raise DataError(problem)
+    (folder,) = (tmp_path / "out").iterdir()
+    new = karat.Run.open(folder)
+    status = {(r["task"], r["fold"]): r["status"] for r in new.records()}
+    assert status.pop(("half", 0)) == "failed" and set(status.values()) == {"ok"}
+    failed = next(r for r in new.records() if r["status"] == "failed")
+    assert failed["info"].startswith("predictions/half/0/predictions.csv") and not failed["views"]
+    assert not list((folder / "predictions" / "half" / "0").rglob("*.csv"))
+    assert int(karat.leaderboard(new)["failed"].iloc[0]) == 1
+    lost = done.differences
+    assert set(lost["task"]) == {"half"} and lost["value"].isna().all()
+
+
+def test_a_corrupted_view_that_is_damaged_leaves_the_clean_one(run, tmp_path):
+    edit(run, lambda raw: b"", view="noise_gaussian@0.5")
+    done = karat.rescore(run, output=tmp_path / "out")
+    (folder,) = (tmp_path / "out").iterdir()
+    record = next(r for r in karat.Run.open(folder).records() if r["status"] == "failed")
+    assert record["info"].startswith("noise_gaussian@0.5: predictions/half/0/noise_gaussian@0.5")
+    states = [view["status"] for view in record["views"]]
+    assert states.count("failed") == 1 and states.count("ok") == 4
+    assert not (folder / "predictions" / "half" / "0" / "noise_gaussian@0.5").exists()
+    assert len(done.differences) == 2
+
+
+def test_a_score_that_was_changed_in_the_record_shows(run):
+    path = run.folder / "jobs" / "line.1.json"
+    record = json.loads(path.read_text())
+    true = record["views"][0]["scores"]["rmse"]
+    record["views"][0]["scores"]["rmse"] = np.nextafter(true, 9)
+    path.write_text(json.dumps(record))
+    (row,) = karat.rescore(run).differences.to_dict("records")
+    assert (row["task"], row["fold"], row["metric"], row["value"]) == ("line", 1, "rmse", true)
+
+
+@pytest.mark.parametrize(
+    "facts", ["no json", "[]", '{"answers": "labels", "truths": "classes", "classes": []}']
+)
+def test_damaged_metadata_are_told(run, facts):
+    path = run.folder / "predictions" / "half" / "1" / "metadata.json"
+    path.write_text(facts)
+    (problem,) = karat.rescore(run).problems
+    assert problem.startswith(str(path))
+
+
+def test_a_file_that_is_gone_is_told(run):
+    path = run.folder / "predictions" / "line" / "0" / "predictions.csv"
+    path.unlink()
+    (problem,) = karat.rescore(run).problems
+    assert problem == f"{path} cannot be read: No such file or directory."
+
+
+@pytest.mark.parametrize("wrong", [{"fold": "../../../x"}, {"fold": -1}, {"views": [7]}])
+def test_nothing_is_written_outside_for_a_record_that_points_there(run, tmp_path, wrong):
+    path = run.folder / "jobs" / "line.0.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **wrong}))
+    with pytest.raises(DataError, match="has a record that is damaged"):
+        karat.rescore(run, output=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
