@@ -178,6 +178,7 @@ def job_spec(plan: Plan, model: Model, planned: PlannedTask, fold: int) -> str:
     data = planned.data
     facts = {
         "model": plan.identities[model.name] or os.urandom(16).hex(),
+        "version": model.version,
         "task": planned.asked,
         "code": planned.code,
         "data": [data.name, data.fingerprint] if data is not None else [],

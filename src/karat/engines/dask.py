@@ -176,7 +176,7 @@ def _check_versions(client: Any) -> None:
 
 @dataclass
 class _Sent:
-    """A job on its way: its future, how often its files were brought to a worker, what failed."""
+    """A job on its way: its future, and how often its files could not be brought to a worker."""
 
     job: Job
     future: Any
@@ -207,8 +207,8 @@ class _Flight:
                 elif sent.tries >= TRIES:
                     yield sent.job, WorkerDied(f"its data could not be sent: {self.failure}", "")
                 else:
-                    self._deliver(answer)
-                    self._send(sent.job, sent.tries + 1, answer.worker)
+                    failed = not self._deliver(answer)
+                    self._send(sent.job, sent.tries + failed)
 
     def _fill(self, waiting: deque[Job]) -> None:
         while waiting and len(self.out) < max(WINDOW, 2 * self._cluster.threads):
@@ -235,8 +235,7 @@ class _Flight:
             sent.future.release()
         return found
 
-    def _send(self, job: Job, tries: int = 0, worker: str | None = None) -> None:
-        near = {"workers": [worker], "allow_other_workers": True, "priority": 1} if worker else {}
+    def _send(self, job: Job, tries: int = 0) -> None:
         try:
             future = self.client.submit(
                 perform,
@@ -244,7 +243,6 @@ class _Flight:
                 key=f"karat-{uuid.uuid4().hex}",
                 pure=False,
                 resources=self._cluster.share(job),
-                **near,
             )
         except (OSError, RuntimeError) as error:  # what a client says that has lost its scheduler
             if self.client.status == "running":
@@ -305,8 +303,8 @@ class _Flight:
                 return self._call(future.result)
         raise EngineLost("the scheduler is gone")
 
-    def _deliver(self, answer: Lacking) -> None:
-        """Bring files to a worker; if that fails, the job's next try finds out what is left."""
+    def _deliver(self, answer: Lacking) -> bool:
+        """Bring files to a worker and return whether that went well."""
         worker = answer.worker
         try:
             for parcel in self._ask(lacking, answer.parcels, worker=worker):
@@ -317,6 +315,8 @@ class _Flight:
         except (OSError, LookupError) as error:
             self.failure = f"{worker}: {type(error).__name__}: {error}"
             time.sleep(0.1)
+            return False
+        return True
 
     def _ask(self, function: Any, *arguments: Any, worker: str) -> Any:
         return self._call(self.client.run, function, *arguments, workers=[worker])[worker]
