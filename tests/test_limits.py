@@ -285,3 +285,43 @@ def test_a_tree_is_ended_with_its_own_sessions(tmp_path):
         time.sleep(0.05)
     else:
         assert not psutil.pid_exists(child)
+
+
+# -- graphics cards -------------------------------------------------------------------------
+
+
+def test_jobs_side_by_side_see_other_cards(monkeypatch):
+    import os
+
+    from karat.limits import VISIBLE, cards
+
+    monkeypatch.setenv(VISIBLE, "4, 5,6,7")
+    assert cards() == ["4", "5", "6", "7"]
+    seen = []
+    for slot in (0, 1, 2):
+        with held(Limits(gpus=2), slot):
+            seen.append(os.environ[VISIBLE])
+    assert seen == ["4,5", "6,7", "4,5"]
+    assert os.environ[VISIBLE] == "4, 5,6,7"
+    monkeypatch.setenv(VISIBLE, "-1")
+    assert cards() == []
+
+
+def test_more_cards_than_there_are_is_told(monkeypatch, tmp_path):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    with pytest.raises(DefinitionError, match="wants 2 graphics cards and sees 1"):
+        karat.evaluate("dummy", [task(gpus=2)], output=tmp_path / "out")
+
+
+def test_on_a_cluster_a_job_asks_for_the_cards_that_workers_declare():
+    from types import SimpleNamespace
+
+    from karat.engines.dask import _Cluster
+
+    class Client:
+        def scheduler_info(self, n_workers):
+            return {"workers": {"a": {"nthreads": 1, "resources": {"GPU": 2.0, "other": 1.0}}}}
+
+    cluster = _Cluster(Client())
+    assert cluster.share(SimpleNamespace(limits=Limits(gpus=1, cores=1))) == {"GPU": 1}
+    assert cluster.share(SimpleNamespace(limits=Limits(cores=1))) is None

@@ -171,7 +171,7 @@ def plan_suite(
             max_rows=min(rows, default=None),
         )
     _check_room(options, limits.get("min_vol_size_mb"))
-    names = ("max_runtime_seconds", "max_mem_size_mb", "cores")
+    names = ("max_runtime_seconds", "max_mem_size_mb", "cores", "gpus")
     return dataclasses.replace(plan, limits=Limits(*(limits.get(name) for name in names)))
 
 

@@ -19,6 +19,10 @@ OVERHEAD = 3600.0
 TIME_IS_UP = getattr(signal, "SIGUSR1", None)
 
 
+#: by which CUDA is told what cards there are
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
 class TimedOut(BaseException):
     """The time of a job is over; not an Exception, so that ``except Exception`` lets it pass."""
 
@@ -35,14 +39,18 @@ class Limits:
         The most memory of the job's process and its children together.
     cores
         On how many cores, with as many threads, it may compute.
+    gpus
+        How many graphics cards it sees, those of no other job at the same time.
     """
 
     seconds: float | None = None
     memory_mb: int | None = None
     cores: int | None = None
+    gpus: int | None = None
 
     def __bool__(self) -> bool:
-        return any(value is not None for value in (self.seconds, self.memory_mb, self.cores))
+        given = (self.seconds, self.memory_mb, self.cores, self.gpus)
+        return any(value is not None for value in given)
 
     @property
     def deadline(self) -> float | None:
@@ -59,6 +67,7 @@ class Limits:
             "max_runtime_seconds": self.seconds,
             "max_mem_size_mb": self.memory_mb,
             "cores": self.cores,
+            "gpus": self.gpus,
         }
         return {name: value for name, value in named.items() if value is not None}
 
@@ -92,7 +101,7 @@ def held(limits: Limits | None, slot: int = 0) -> Iterator[None]:
     if not limits:
         yield
         return
-    with _memory(limits.memory_mb), _cores(limits.cores, slot):
+    with _memory(limits.memory_mb), _cores(limits.cores, slot), _gpus(limits.gpus, slot):
         yield
 
 
@@ -112,6 +121,35 @@ def _memory(megabytes: int | None) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(data, before)
+
+
+def cards() -> list[str]:
+    """Return the graphics cards this process may use, by CUDA's names for them."""
+    told = os.environ.get(VISIBLE)
+    if told is not None:
+        return [name.strip() for name in told.split(",") if name.strip() not in ("", "-1")]
+    try:
+        return [str(i) for i in range(len(os.listdir("/proc/driver/nvidia/gpus")))]
+    except OSError:
+        return []
+
+
+@contextlib.contextmanager
+def _gpus(count: int | None, slot: int) -> Iterator[None]:
+    found = cards()
+    if count is None or not found:
+        yield
+        return
+    before = os.environ.get(VISIBLE)
+    start = slot * count % len(found)
+    os.environ[VISIBLE] = ",".join((found * 2)[start : start + count])
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[VISIBLE]
+        else:
+            os.environ[VISIBLE] = before
 
 
 def _data_limit() -> int | None:

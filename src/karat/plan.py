@@ -103,7 +103,7 @@ class Plan:
 
     def limits_of(self, task: Task) -> Limits | None:
         """Return what each job of a task may take: its own limits, then the constraint's."""
-        own = Limits(task.max_runtime_seconds, task.max_mem_size_mb, task.cores)
+        own = Limits(task.max_runtime_seconds, task.max_mem_size_mb, task.cores, task.gpus)
         names = [field.name for field in dataclasses.fields(Limits)]
         both = [(getattr(own, name), getattr(self.limits, name)) for name in names]
         return Limits(*(mine if mine is not None else theirs for mine, theirs in both)) or None

@@ -22,7 +22,7 @@ from karat.engines.dask import EngineLost, check_cluster, execute_on_dask
 from karat.errors import FAILURES, ContractError, DefinitionError, KaratError
 from karat.execute import WorkerDied, cores, execute
 from karat.job import Job, Outcome, new_record, run
-from karat.limits import Limits
+from karat.limits import Limits, cards
 from karat.metrics.base import get_metric
 from karat.models.base import Model
 from karat.models.vector_file import VectorFile
@@ -163,9 +163,19 @@ class Session:
         return execute(jobs, "karat.session:work", self.shelf, workers)
 
     def _side_by_side(self, jobs: Sequence[Job]) -> int:
-        """Return how many jobs may run at once, so that each has its cores."""
-        wanted = max((job.limits.cores or 1 for job in jobs if job.limits), default=1)
-        return max(1, min(self.workers, cores() // wanted, len(jobs)))
+        """Return how many jobs may run at once, so that each has its cores and cards."""
+        limits = [job.limits for job in jobs if job.limits]
+        wanted = max((each.cores or 1 for each in limits), default=1)
+        most = [self.workers, cores() // wanted, len(jobs)]
+        gpus = max((each.gpus or 0 for each in limits), default=0)
+        if gpus and not self.on_dask:
+            if len(cards()) < gpus:
+                raise DefinitionError(
+                    f"a job wants {gpus} graphics cards and sees {len(cards())} "
+                    f"(CUDA_VISIBLE_DEVICES); lower gpus, or use --engine dask --scheduler."
+                )
+            most.append(len(cards()) // gpus)
+        return max(1, min(most))
 
     def _hold_back(self, workers: int, jobs: Sequence[Job]) -> None:
         # who has no identity cannot be pickled; its vectors, if it has any, are made by now

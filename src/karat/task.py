@@ -44,7 +44,7 @@ class Task:
         Metrics for ``"binary"``, ``"multiclass"`` and ``"numbers"``, where ``metrics`` is empty.
     folds
         How many of its folds are run; where it says nothing, the constraint's number holds.
-    max_runtime_seconds, max_mem_size_mb, cores
+    max_runtime_seconds, max_mem_size_mb, cores, gpus
         What each of its jobs may take; where it says nothing, the constraint's limits hold.
     kind
         The task kind it belongs to on a leaderboard, such as ``"classification"``.
@@ -68,6 +68,7 @@ class Task:
     max_runtime_seconds: float | None = None
     max_mem_size_mb: int | None = None
     cores: int | None = None
+    gpus: int | None = None
     folds: int | None = None
     usual: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
@@ -93,7 +94,7 @@ class Task:
         object.__setattr__(self, "corruptions", self._checked_corruptions())
 
     def _check_limits(self) -> None:
-        for name in ("draws", "max_rows", "max_mem_size_mb", "cores", "folds"):
+        for name in ("draws", "max_rows", "max_mem_size_mb", "cores", "gpus", "folds"):
             number = getattr(self, name)
             if number is None and name != "draws":
                 continue

@@ -67,7 +67,7 @@ def test_a_task_and_its_defaults():
         "split": None,
         "metrics": ["acc"],
         **dict.fromkeys(("usual", "called", "refuse", "folds")),
-        **dict.fromkeys(("max_runtime_seconds", "max_mem_size_mb", "cores")),
+        **dict.fromkeys(("max_runtime_seconds", "max_mem_size_mb", "cores", "gpus")),
         "missing": "ignore",
         "corruptions": {},
         "draws": 1,
@@ -99,7 +99,7 @@ def test_suites_and_constraints():
         "title": None,
         "description": None,
     }
-    limits = ("max_runtime_seconds", "max_mem_size_mb", "cores", "min_vol_size_mb")
+    limits = ("max_runtime_seconds", "max_mem_size_mb", "cores", "gpus", "min_vol_size_mb")
     keys = ("folds", "max_rows", *limits, "description")
     assert values("constraints", "{}") == dict.fromkeys(keys)
 
@@ -160,7 +160,7 @@ sources:
             "constraints",
             "{zzz: 1}",
             ("zzz",),
-            "unknown key. Known: abstract, cores, description, extends, folds, for_each, "
+            "unknown key. Known: abstract, cores, description, extends, folds, for_each, gpus, "
             "max_mem_size_mb, max_rows, max_runtime_seconds, min_vol_size_mb.",
         ),
         ("models", "{}", ("use",), "is missing."),

@@ -180,6 +180,7 @@ class Task(_Strict):
     max_runtime_seconds: Seconds | None = None
     max_mem_size_mb: Count | None = None
     cores: Count | None = None
+    gpus: Count | None = None
     title: str | None = None
     description: str | None = None
 
@@ -202,6 +203,7 @@ class Constraint(_Strict):
     max_runtime_seconds: Seconds | None = None
     max_mem_size_mb: Count | None = None
     cores: Count | None = None
+    gpus: Count | None = None
     min_vol_size_mb: Count | None = None
     description: str | None = None
 

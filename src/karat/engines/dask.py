@@ -363,6 +363,6 @@ class _Cluster:
             for name, amount in worker["resources"].items():
                 most[name] = max(amount, most.get(name, 0.0))
         memory = None if limits.memory_mb is None else limits.memory_mb * 2**20
-        wanted = {"cores": limits.cores, "memory": memory}
+        wanted = {"cores": limits.cores, "memory": memory, "gpu": limits.gpus}
         asked = {name: wanted.get(name.lower()) for name in most}
         return {name: min(n, most[name]) for name, n in asked.items() if n is not None} or None
