@@ -110,7 +110,7 @@ def timeless(path: Path) -> pd.DataFrame:
 
 def test_most_were_killed_on_the_way(runs):
     assert runs[1]["last"] == 0
-    assert runs[1]["unfinished"] > KILLS // 3
+    assert runs[1]["unfinished"] > KILLS // 10
 
 
 @pytest.mark.parametrize("table", ["results.csv", "scores.csv"])
