@@ -230,6 +230,11 @@ SAID = {
 }
 
 
+def said_so(told, text):
+    """Return whether failures say a text; those that say the very same are counted."""
+    return text in told[0] and all(text in line or "1 more job failed so" in line for line in told)
+
+
 #: who learns nothing embeds all items in one call, so its vectors have one width
 CASES = [(name, stateless) for name in ENCODERS for stateless in (True, False)]
 CASES.remove(("width", True))
@@ -249,7 +254,7 @@ def test_a_broken_encoder_is_a_failed_row_and_the_others_run(ask, tmp_path, name
     assert code == 1
     told = [line for line in lines if "✗" in line]
     assert len(told) == 2
-    assert all(SAID[name] in line for line in told)
+    assert said_so(told, SAID[name])
     for path in Path("results").glob("Broken.*"):
         run = karat.Run.open(path)
         assert run.results()["status"].tolist() == ["failed", "failed"]
@@ -297,7 +302,7 @@ def test_a_broken_encoder_fails_in_searches_too(ask, tmp_path, kind, name):
     code, lines = ask(searching(kind), model="broken_encoder:Broken", more=["-c", "test"])
     told = [line for line in lines if "✗" in line]
     assert code == 1 and len(told) == 2
-    assert all(SAID[name] in line for line in told)
+    assert said_so(told, SAID[name])
     (run,) = map(karat.Run.open, Path("results").iterdir())
     assert run.results()["status"].tolist() == ["failed", "failed"]
 
@@ -311,7 +316,7 @@ def test_an_encoder_of_another_width_for_test_queries_is_told(ask, tmp_path):
     for kind in ("supervised-ranking", "row-search"):
         code, lines = ask(searching(kind), model="broken_encoder:Broken", more=["-c", "test"])
         told = [line for line in lines if "✗" in line]
-        assert code == 1 and len(told) == 2 and all(SAID["width"] in line for line in told)
+        assert code == 1 and len(told) == 2 and said_so(told, SAID["width"])
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
@@ -364,7 +369,7 @@ def test_mistakes_in_how_it_is_asked(ask, line, said):
 def test_a_probe_for_other_questions_is_told(ask, kind, line, said):
     code, lines = ask(searching(kind) + f"    {line}\n", more=["-c", "test"])
     told = [line for line in lines if "✗" in line]
-    assert code == 1 and len(told) == 2 and all(said in line for line in told)
+    assert code == 1 and len(told) == 2 and said_so(told, said)
 
 
 # -- a label that only the test side has ----------------------------------------------------

@@ -51,7 +51,8 @@ def evaluate(
     **options
         ``seed`` (42), ``workers`` (1), ``output`` (``"results"``), ``constraint``, ``only`` (names
         of tasks), ``folds``, ``max_rows``, ``cache`` (True), ``resume``, ``retry_failed``,
-        ``engine`` (``"local"`` or ``"dask"``), ``scheduler`` (the address of a Dask cluster).
+        ``exit_on_error``, ``inference`` (sizes of batches to be timed), ``engine`` (``"local"`` or
+        ``"dask"``), ``scheduler`` (the address of a Dask cluster).
     """
     chosen = make_options(options)
     catalogue = Catalogue(define)

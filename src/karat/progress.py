@@ -52,7 +52,11 @@ class Failures:
         counts: dict[str, int] = {}
         for (model, _), times in self._told.items():
             counts[model] = counts.get(model, 0) + times - 1
-        return [f"  ✗ {model}   {n} more jobs failed so" for model, n in counts.items() if n]
+        return [
+            f"  ✗ {model}   {n} more job{'' if n == 1 else 's'} failed so"
+            for model, n in counts.items()
+            if n
+        ]
 
 
 class Lines(Progress):
