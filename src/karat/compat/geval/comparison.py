@@ -19,17 +19,9 @@ from karat.compat.geval.parameters import ALL, Parameters
 from karat.compat.geval.tables import LOWER
 from karat.errors import DataError, DefinitionError, did_you_mean
 from karat.results.files import write_atomic
+from karat.results.geval_names import COMPARED
 
-COLUMNS = (
-    "test_name",
-    "task_name",
-    "gold_standard_file",
-    "coverage",
-    "model",
-    "model_configuration",
-    "metric",
-    "score_value",
-)
+COLUMNS = COMPARED
 #: what two scores must agree in to be compared
 SAME = ("task_name", "gold_standard_file", "model", "model_configuration", "metric")
 NAME = "comparison.csv"

@@ -11,6 +11,8 @@ from karat.catalogue import Catalogue
 from karat.compat.geval.parameters import Parameters
 from karat.data.load import load_dataset
 from karat.dataset import Dataset
+from karat.results.geval_names import GOLD as NAMES
+from karat.results.geval_names import METRICS
 from karat.task import Task
 
 COSTS = (0.001, 0.01, 0.1, 1.0, 10.0, 100, 1000)
@@ -45,39 +47,8 @@ class Trial:
     task: Task
 
 
-GOLD = (
-    *(
-        Gold(task, name, dataset + end)
-        for task, end in (("Classification", ""), ("Regression", "_rating"))
-        for name, dataset in (
-            ("Cities", "cities"),
-            ("MetacriticMovies", "movies"),
-            ("MetacriticAlbums", "albums"),
-            ("AAUP", "aaup"),
-            ("Forbes", "forbes"),
-        )
-    ),
-    Gold("Clustering", "citiesAndCountries_cluster", "cities_and_countries"),
-    Gold("Clustering", "cities2000AndCountries_cluster", "cities2000_and_countries"),
-    Gold("Clustering", "citiesMoviesAlbumsCompaniesUni_cluster", "five_domains"),
-    Gold("Clustering", "teams_cluster", "teams"),
-    Gold("DocumentSimilarity", "LP50", "lp50"),
-    Gold("EntityRelatedness", "KORE", "kore"),
-    Gold("SemanticAnalogies", "capital_country_entities", "capital_country"),
-    Gold("SemanticAnalogies", "all_capital_country_entities", "all_capital_country"),
-    Gold("SemanticAnalogies", "currency_entities", "currency"),
-    Gold("SemanticAnalogies", "city_state_entities", "city_state"),
-)
-CLUSTERING = {
-    "ari": "adjusted_rand_index",
-    "ami": "adjusted_mutual_info_score",
-    "homogeneity": "homogeneity_score",
-    "completeness": "completeness_score",
-    "v_measure": "v_measure_score",
-    "nmi": "normalized_mutual_info_score",
-    "clustering_accuracy": "clustering_accuracy",
-    "fowlkes_mallows": "fowlkes_mallows_score",
-}
+GOLD = tuple(Gold(task, name, dataset) for dataset, (task, name) in NAMES.items())
+CLUSTERING = METRICS["Clustering"]
 
 
 def load_gold(gold: Gold, folder: str | None) -> Dataset:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from karat.compat.geval.coverage import Coverage
 from karat.compat.geval.gold import CLUSTERING, Trial
+from karat.results.geval_names import METRICS, TOP_K
 from karat.results.run import Run
 
 START = ("task_name", "gold_standard_file", "coverage")
@@ -74,7 +75,9 @@ class Outcome:
         """Return what runs are compared by: the mean of each metric over the repeats."""
         rows = []
         for trial in self.trials:
-            for metric, name in _COMPARED[self.coverage.gold.task](trial):
+            k = trial.setup.configuration.removeprefix(TOP_K)
+            for metric, name in METRICS[self.coverage.gold.task].items():
+                metric = metric.format(k=k)
                 found = self.values(trial, metric)
                 rows.append(
                     {
@@ -182,7 +185,7 @@ def _analogies(outcome: Outcome) -> pd.DataFrame:
     rows = []
     for trial in outcome.trials:
         found = outcome.run.predictions(trial.task.name)
-        top_k = int(trial.setup.configuration.removeprefix("top_k="))
+        top_k = int(trial.setup.configuration.removeprefix(TOP_K))
         right = int((np.asarray(found.rank) <= top_k).sum())
         covered = int(outcome.coverage.questions.sum())
         row = {
@@ -211,22 +214,4 @@ _TABLES: dict[str, Callable[[Outcome], pd.DataFrame]] = {
     "DocumentSimilarity": _documents,
     "EntityRelatedness": _related,
     "SemanticAnalogies": _analogies,
-}
-_COMPARED: dict[str, Callable[[Trial], Sequence[tuple[str, str]]]] = {
-    "Classification": lambda _: [("acc", "accuracy")],
-    "Regression": lambda _: [("rmse", "root_mean_squared_error")],
-    "Clustering": lambda _: list(CLUSTERING.items()),
-    "DocumentSimilarity": lambda _: [
-        ("pearson", "pearson_score"),
-        ("spearman", "spearman_score"),
-        ("harmonic", "harmonic_mean"),
-    ],
-    "EntityRelatedness": lambda _: [
-        ("kendall_covered", "kendalltau_correlation"),
-        ("kendall", "kendalltau_correlation_penalised"),
-    ],
-    "SemanticAnalogies": lambda trial: [
-        (f"hits@{trial.setup.configuration[6:]}_covered", "accuracy"),
-        (f"hits@{trial.setup.configuration[6:]}", "accuracy_over_all"),
-    ],
 }
