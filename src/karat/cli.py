@@ -137,6 +137,8 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     from karat.report.runs import show_runs
     from karat.session import Stopped
 
+    if given["retry_failed"] and not given["resume"]:
+        raise DefinitionError("--retry-failed goes with --resume.")
     shape, quiet = given.pop("shape"), given.pop("quiet")
     progress = choose(quiet, given.pop("verbose"))
     given["cache"] = not given.pop("no_cache")

@@ -322,7 +322,8 @@ def _answer(act: Callable[[], Any], job: Any, clock: Clock, slot: int) -> Any:
         with held(getattr(job, "limits", None), slot), clock.job():
             return act()
     except BaseException as error:  # code this process cannot find, a full disk, a late clock
-        return WorkerDied(f"{type(error).__name__}: {error}", traceback.format_exc())
+        status = "memory" if isinstance(error, MemoryError) else "failed"
+        return WorkerDied(f"{type(error).__name__}: {error}", traceback.format_exc(), status)
 
 
 def _follow(parent: int) -> None:

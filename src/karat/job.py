@@ -129,6 +129,8 @@ def run(job: Job, shelf: Shelf) -> Outcome:
         if isinstance(error, KnowsNothing):
             record["coverage"] = 0.0
         said = broken.info + limit * (broken.status == "timeout")
+        if broken.status == "memory" and job.limits and job.limits.memory_mb:
+            said = _short(f"over the memory limit of {job.limits.memory_mb:,} MB: {broken.info}")
         record.update(status=broken.status, info=said)
         log.write(broken.log)
     record.update(attempt.meter.costs(), embed_seconds=job.embed_seconds, utc=_now())
@@ -208,6 +210,11 @@ class _Attempt:
             if self.job.batches:
                 seed = self.job.model_seed
                 record["inference"] = inference(solver.infer, test, self.job.batches, seed)
+                record["notes"] += [
+                    f"no batch of {size} rows was timed: the fold has {len(test)}"
+                    for size in self.job.batches
+                    if size > len(test)
+                ]
         except Exception as error:
             record["notes"].append(_short(f"{type(error).__name__}: {error}"))
             print("".join(traceback.format_exception(error)))

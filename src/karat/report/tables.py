@@ -222,14 +222,14 @@ def _fixed(value: float) -> str:
 
 
 def _count(value: float) -> str:
-    return "0" if math.isnan(value) else f"{value:.0f}"
+    return "0" if pd.isna(value) else f"{value:.0f}"
 
 
 def _seconds(value: float) -> str:
-    if math.isnan(value):
+    if pd.isna(value):
         return "–"
     return f"{value:.1f} s" if value < 120 else f"{value / 60:.1f} min"
 
 
 def _memory(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value / 1024:.1f} GB"
+    return "–" if pd.isna(value) else f"{value / 1024:.1f} GB"
