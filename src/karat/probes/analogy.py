@@ -14,6 +14,7 @@ from karat.bags import holds_bags
 from karat.dataset import Dataset
 from karat.errors import ContractError, DefinitionError
 from karat.predictions import Predictions, as_text
+from karat.probes.base import ranked
 from karat.probes.rank import Contest
 from karat.registry import load_object, probe
 from karat.vectors import Vectors, unit_rows
@@ -91,12 +92,12 @@ class Analogy:
         asked = np.sort(np.column_stack(places), axis=1)
         others = len(stock.ids) - 1 - (asked[:, 1:] != asked[:, :-1]).sum(axis=1)
         self.candidates_ = int(others.max())
-        return self._predictions(test, stock.ids[best].to_numpy(), rank, others)
+        return ranked(test, stock.ids[best].to_numpy(), rank, others)
 
     def unanswered(self, test: Dataset) -> Predictions:
         """Return misses: no answer, and the true item behind every candidate."""
         others = getattr(self, "candidates_", max(len(test.items) - 3, 0))
-        return self._predictions(
+        return ranked(
             test, np.full(len(test), ""), np.full(len(test), np.inf), np.full(len(test), others)
         )
 
@@ -138,19 +139,6 @@ class Analogy:
             # a vector file knows its ids as text
             columns = [as_text(column) for column in columns]
         return [pd.Index(column, tupleize_cols=False) for column in columns]
-
-    def _predictions(
-        self, test: Dataset, answers: np.ndarray, rank: np.ndarray, candidates: np.ndarray
-    ) -> Predictions:
-        # without groups, as each question is a list of its own
-        return Predictions(
-            predictions=answers,
-            truth=np.asarray(test.truth),
-            answers="items",
-            truths="items",
-            rank=rank,
-            candidates=candidates,
-        )
 
 
 def _same(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from karat.bags import holds_bags
 from karat.dataset import Dataset
 from karat.errors import DefinitionError, did_you_mean
 from karat.predictions import Predictions, as_text
+from karat.probes.base import need_items, ranked
 from karat.probes.rank import Contest
 from karat.registry import probe
 from karat.vectors import Vectors, unit_rows
@@ -81,11 +81,7 @@ class Links:
 
     def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
         """Return which questions have a known head and a known tail."""
-        if data.kind != "items" or len(data.fields) != 1 or holds_bags(data.questions.iloc[:, 0]):
-            raise DefinitionError(
-                f"probe: links takes questions of one field, one item each, whose truth is an "
-                f"item; {data.name} has {len(data.fields)} fields and {data.kind}."
-            )
+        need_items(data, "links")
         able = vectors.answerable(data)
         if data.truth is not None:
             able &= vectors.known(Triples.of(data).tail)
@@ -124,12 +120,12 @@ class Links:
         best, rank = Contest(targets, place[links.tail], out, len(known), unit).settle()
         others = len(known) - np.bincount(out[0], minlength=len(test))
         self.candidates_ = len(known)
-        return self._predictions(test, test.items.index[known[best]].to_numpy(), rank, others)
+        return ranked(test, test.items.index[known[best]].to_numpy(), rank, others)
 
     def unanswered(self, test: Dataset) -> Predictions:
         """Return misses: no answer, and the true item behind every candidate."""
         others = np.full(len(test), getattr(self, "candidates_", len(test.items)))
-        return self._predictions(test, np.full(len(test), ""), np.full(len(test), np.inf), others)
+        return ranked(test, np.full(len(test), ""), np.full(len(test), np.inf), others)
 
     def _targets(self, links: Triples, vectors: Vectors) -> np.ndarray:
         """Return where the relations lead, at length 1."""
@@ -169,19 +165,6 @@ class Links:
             within += a.T @ a
             across += a.T @ b
         return Way(start, (np.linalg.solve(within, across),), end)
-
-    def _predictions(
-        self, test: Dataset, answers: np.ndarray, rank: np.ndarray, candidates: np.ndarray
-    ) -> Predictions:
-        # without groups, as each question is a list of its own
-        return Predictions(
-            predictions=answers,
-            truth=np.asarray(test.truth),
-            answers="items",
-            truths="items",
-            rank=rank,
-            candidates=candidates,
-        )
 
 
 def _blocks(vectors: Vectors, rows: np.ndarray, scale: float) -> Iterator[np.ndarray]:

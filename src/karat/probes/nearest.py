@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from karat.bags import holds_bags
 from karat.dataset import Dataset
 from karat.errors import DataError, DefinitionError
 from karat.predictions import Predictions
+from karat.probes.base import need_items
 from karat.registry import probe
 from karat.vectors import Vectors, unit_rows
 
@@ -41,11 +41,7 @@ class Nearest:
 
     def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
         """Return which questions have a known query and a known answer."""
-        if data.kind != "items" or len(data.fields) != 1 or holds_bags(data.questions.iloc[:, 0]):
-            raise DefinitionError(
-                f"probe: nearest takes questions of one field, one item each, whose truth is an "
-                f"item; {data.name} has {len(data.fields)} fields and {data.kind}."
-            )
+        need_items(data, "nearest")
         able = vectors.answerable(data)
         if data.truth is not None:
             able &= vectors.known(_positions(data, np.asarray(data.truth)))

@@ -103,7 +103,7 @@ def _of_coverage(coverage: Mapping[tuple[str, str], float]) -> Iterator[str]:
         yield f"{short(model)} could answer {share:.0%} of {plain(task)}."
     if len(lowest) > MOST_NOTES:
         more = _count(len(lowest) - MOST_NOTES, "cell")
-        yield f"{more} more above {lowest[MOST_NOTES - 1][1]:.0%} (karat compare --common)."
+        yield f"{more} more, from {lowest[MOST_NOTES][1]:.0%} up (karat compare --common)."
 
 
 def _of_missing(board: pd.DataFrame) -> Iterator[str]:
