@@ -15,8 +15,11 @@ from typing import Any
 import click
 
 from karat import __version__
+from karat.cli_board import leaderboard, robustness
+from karat.cli_compare import compare
 from karat.cli_geval import geval
-from karat.cli_options import define, engine, going, machine, what_to_compare, what_to_run
+from karat.cli_options import SETTINGS, define, engine, going, machine, what_to_run
+from karat.cli_report import export, report
 from karat.cli_results import import_, rescore, status
 from karat.errors import DefinitionError, KaratError
 
@@ -72,8 +75,8 @@ def _complain(messages: Sequence[str]) -> None:
 
 
 @click.group(
-    commands=[geval, import_, rescore, status],
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    commands=[leaderboard, compare, robustness, report, export, import_, rescore, status, geval],
+    context_settings=SETTINGS,
 )
 @click.version_option(__version__, prog_name="karat", message="%(prog)s %(version)s")
 def karat() -> None:
@@ -251,137 +254,6 @@ def check(model: str, define: tuple[Path, ...]) -> int:
     from karat.report.names import show_checks
 
     return show_checks(check_model(Catalogue(define).model(model)), model)
-
-
-@karat.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
-@click.option("--by", type=click.Choice(["task", "kind", "dataset"]), help="Rank within each.")
-@click.option(
-    "--missing",
-    default="worst",
-    show_default=True,
-    metavar="RULE",
-    help="What a missing score counts as: worst (of its fold, for failures), exclude (only what "
-    "all models have), baseline:MODEL (that model's score).",
-)
-@click.option(
-    "--normalise",
-    metavar="SCALE",
-    help="Add scores from 0 to 1: range (0 is the worst model of a task), baseline:MODEL (0 is "
-    "that model).",
-)
-@click.option("--sort", metavar="COLUMN", help="The better first: score, seconds, a task, …")
-@click.option(
-    "--metric",
-    "metrics",
-    multiple=True,
-    metavar="TASK=METRIC",
-    help="Another metric of a task. Repeatable.",
-)
-@machine
-def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
-    """Rank the models of run folders; a folder of run folders stands for all of them.
-
-    \b
-    Examples:
-      karat leaderboard results
-      karat leaderboard results --by task --sort seconds
-      karat leaderboard results --normalise range --missing baseline:dummy
-      karat leaderboard results/onehot.* results/skrub.* --format latex > board.tex
-    """
-    from karat.report.runs import metric_by_task, show_board
-
-    show_board(list(runs), shape, **{**given, "metrics": metric_by_task(given["metrics"])})
-
-
-@karat.command()
-@what_to_compare
-def compare(run: Path, others: tuple[str, ...], folder: str | None, **given: Any) -> None:
-    """Tell how RUN stands beside earlier runs, task by task: values, ranks, coverage.
-
-    \b
-    Examples:
-      karat compare results/onehot.quickstart.default.local.20261115T201300
-      karat compare results/RUN --with OTHER --with ANOTHER --common --csv comparison
-    """
-    from karat.report.comparison import show_comparison
-    from karat.results.compare import compare as look
-
-    as_json = given.pop("as_json")
-    found = look(run, list(others) or "all", **given)
-    show_comparison(found, as_json=as_json)
-    for path in found.to_csv(folder) if folder else ():
-        click.echo(path, err=True)
-
-
-@karat.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
-@click.option(
-    "--baseline",
-    multiple=True,
-    metavar="MODEL",
-    help="Whose errors are 1 in mCE and relative mCE. Repeatable: the first that a task has.",
-)
-@click.option("--metric", metavar="NAME", help="Another metric than the first of each task.")
-@click.option("--compositions", is_flag=True, help="Of composed corruptions, not of plain ones.")
-@click.option("--by-corruption", is_flag=True, help="A line per corruption and model.")
-@machine
-def robustness(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
-    """Tell what corruption costs: retention, area under the severity curve, worst case, mCE.
-
-    \b
-    Examples:
-      karat robustness results
-      karat robustness results --baseline logreg --baseline linreg --format markdown
-    """
-    from karat.report.runs import show_robustness
-
-    show_robustness(list(runs), shape, **given)
-
-
-@karat.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
-@click.option(
-    "--as",
-    "shape",
-    required=True,
-    metavar="NAME",
-    help="amlb or amlb-new: results.csv as documented or as it is today; geval, taco: their "
-    "result files; ulysses: its frame and aggregates, and a summary.",
-)
-@click.option("-o", "--output", default="export", show_default=True, metavar="DIR")
-@click.option("--plots", type=click.Choice(["png", "svg"]), help="Curves and bars beside them.")
-def export(runs: tuple[Path, ...], shape: str, output: str, plots: str | None) -> None:
-    """Write the scores of run folders in the files of another benchmark.
-
-    \b
-    Examples:
-      karat export results --as taco -o taco --plots png
-      karat export results --as ulysses -o ulysses
-    """
-    from karat.report.plots import plot_runs
-    from karat.results.exports import export as write
-
-    for path in write(list(runs), shape, output):
-        click.echo(path)
-    for path in plot_runs(list(runs), output, shape=plots) if plots else ():
-        click.echo(path)
-
-
-@karat.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
-@click.option("-o", "--output", default="report.html", show_default=True, metavar="FILE")
-def report(runs: tuple[Path, ...], output: str) -> None:
-    """Write one HTML file to show: the board, corruption and learning curves, failures.
-
-    \b
-    Examples:
-      karat report results
-      karat report results/*.taco.* -o taco.html
-    """
-    from karat.report.page import report as write
-
-    click.echo(write(list(runs), output))
 
 
 @karat.command()

@@ -7,13 +7,15 @@ from typing import Any
 
 import click
 
+from karat.cli_options import SETTINGS
+
 
 def _switch(name: str, about: str) -> Any:
     """Return an option that is a flag, or takes true and false."""
     return click.option(name, is_flag=False, flag_value="true", metavar="[true|false]", help=about)
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.command(context_settings=SETTINGS)
 @click.option(
     "--vector_file",
     "--vectors_file",

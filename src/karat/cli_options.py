@@ -7,6 +7,9 @@ from typing import Any
 
 import click
 
+#: what every command shares with the group
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
 
 def options(*several: Any) -> Any:
     """Return what adds several options to a command, in their order."""

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import click
 
-from karat.cli_options import define, machine
+from karat.cli_options import SETTINGS, define, machine
 from karat.errors import KaratError
-
-SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 @click.command(context_settings=SETTINGS)
