@@ -108,6 +108,15 @@ def test_two_mistakes_are_two_lines_and_a_count(ask):
     ]
 
 
+def test_all_names_that_are_wrong_are_told_together(cli):
+    said = cli("run", "quickstart", "-m", "onehott", "-t", "pengins", "-c", "smok")
+    assert said.code == 2
+    lines = said.err.splitlines()
+    assert lines[-1] == "3 mistakes, nothing was run."
+    for line, name in zip(lines, ("pengins", "onehott", "smok"), strict=False):
+        assert f'"{name}"' in line
+
+
 # -- YAML -----------------------------------------------------------------------------------
 
 

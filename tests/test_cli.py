@@ -260,6 +260,8 @@ def test_list_and_show(cli, here):
     shown = cli("show", "again", *DEFINED)
     assert shown.code == 0
     assert "my.yaml:" in shown.out and "tasks.yaml:" in shown.out
+    limited = cli("show", "again", "-c", "tiny", *DEFINED)
+    assert "under tiny:" in limited.out and "folds: 1   # tiny" in limited.out
     missed = cli("show", "agian", *DEFINED)
     assert (missed.code, missed.out) == (2, "")
     assert 'there is no name "agian". Did you mean "again"?   (karat list)' in missed.err

@@ -233,7 +233,8 @@ def kept(runs, forgotten=()):
             place = run.model, str(path.relative_to(run.folder))
             if path.parent.name == "jobs":
                 record = json.loads(path.read_text())
-                found[place] = {k: v for k, v in record.items() if k not in (*TIMES, *forgotten)}
+                dropped = {*TIMES, *forgotten, *(k for k in record if k.endswith("_seconds"))}
+                found[place] = {k: v for k, v in record.items() if k not in dropped}
             elif path.name == "scores.csv" or path.parent.name not in ("scores", run.folder.name):
                 found[place] = path.read_bytes()
     return found

@@ -1,10 +1,14 @@
-"""The cache folder: the user's choice first, then the platform's own."""
+"""The cache folder: the user's choice first, then the platform's own; and folders of runs."""
 
+import os
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from karat.folders import cache_folder
+from karat.folders import SCRATCH, cache_folder, scratch
 
 
 @pytest.fixture(autouse=True)
@@ -43,3 +47,17 @@ def test_the_platforms_own_variables_count(monkeypatch):
 def test_the_folder_is_not_made_by_asking(monkeypatch, tmp_path):
     monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "new"))
     assert not cache_folder().exists()
+
+
+def test_a_run_takes_along_what_killed_ones_left_and_nothing_else(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    names = [f"{SCRATCH}{ended.pid}-dead", f"{SCRATCH}{os.getppid()}-lives", "karat-run-mine"]
+    for name in names:
+        (tmp_path / name / "shelf").mkdir(parents=True)
+    with scratch() as mine:
+        assert mine.name.startswith(f"{SCRATCH}{os.getpid()}-")
+        left = {path.name for path in tmp_path.iterdir()}
+        assert left == {names[1], names[2], mine.name}
+    assert not mine.exists()

@@ -166,6 +166,10 @@ def test_what_was_ended_says_what_it_took(rows):
     killed = rows[0]["Deaf"][0]
     assert 6.9 <= killed["seconds"] < 120
     assert rows[0]["ChildHog"][0]["peak_memory_mb"] > 900
+    # one that spins has used the CPU, one that sleeps has not, and both say so
+    assert rows[0]["Spin"][0]["cpu_seconds"] > 1
+    assert killed["cpu_seconds"] < killed["seconds"] / 2
+    assert rows[0]["Interrupts"][0]["seconds"] > 0
     assert rows[0]["Fine"][0]["status"] == "ok"
 
 

@@ -1,5 +1,6 @@
 """Sessions: run folders, two workers as one, resuming, failing, declining, stopping."""
 
+import dataclasses
 import importlib
 import json
 import sys
@@ -13,12 +14,13 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
 import karat
-from karat.errors import DefinitionError
+from karat.errors import DataError, DefinitionError
 from karat.models.base import StatelessEncoder
 from karat.models.random import RandomEncoder
 from karat.models.tables import OneHotTable
 from karat.progress import Progress
 from karat.results.run import Run
+from karat.results.status import status
 from karat.session import Stopped
 
 PARTS = """
@@ -325,6 +327,55 @@ def test_a_model_that_cannot_be_sent_fails_and_the_others_run(troubled, two_clas
         assert {r["status"] for r in alone.records()} == {"ok"}
 
 
+# -- data that cannot be used ---------------------------------------------------------------
+
+
+@pytest.fixture
+def with_lost(two_classes):
+    """Return a good task beside one whose data cannot be used until they are mended."""
+    good = two_classes()
+
+    def data():
+        if not data.there:
+            raise DataError("gone.csv is\nno table")
+        return dataclasses.replace(good.dataset, name="late")
+
+    data.there = False
+    late = karat.Task("late", data, split={"use": "kfold", "folds": 3}, metrics=["acc"], folds=2)
+    return [good, late], data
+
+
+def test_a_task_without_usable_data_is_failed_rows_and_the_others_run(with_lost, tmp_path):
+    tasks, _ = with_lost
+    (run,) = karat.evaluate("onehot", tasks, output=tmp_path)
+    table = run.results()
+    assert table["status"].tolist() == ["ok", "ok", "failed", "failed"]
+    assert table["fold"].tolist() == [0, 1, 0, 1]
+    assert set(table["info"][2:]) == {"DataError: gone.csv is no table"}
+    assert (run.folder / "logs" / "late" / "lost.txt").read_text() == "gone.csv is\nno table"
+    board = karat.leaderboard([run, *karat.evaluate("dummy", tasks, output=tmp_path)])
+    assert board["failed"].tolist() == [2, 2]
+    (row,) = status(run.folder).to_dict("records")
+    assert (row["planned"], row["ok"], row["failed"], row["left"]) == (4, 2, 2, 0)
+    assert row["state"] == "finished"
+
+
+def test_mended_data_are_run_by_resume_in_the_same_folder(with_lost, tmp_path):
+    tasks, data = with_lost
+    (run,) = karat.evaluate("onehot", tasks, output=tmp_path)
+    data.there = True
+    (again,) = karat.evaluate("onehot", tasks, output=tmp_path, resume=True)
+    assert again.folder == run.folder
+    assert again.results()["status"].tolist() == ["ok"] * 4
+
+
+def test_where_nothing_else_could_run_it_is_a_mistake(with_lost, tmp_path):
+    tasks, _ = with_lost
+    with pytest.raises(DefinitionError, match="gone.csv is"):
+        karat.evaluate("onehot", tasks[1], output=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 # -- declining ------------------------------------------------------------------------------
 
 
@@ -335,10 +386,12 @@ def test_a_decline_has_a_row_with_its_reason_and_is_no_failure(words, two_classe
         "words",
         "declined",
         "it takes tables, not texts",
-        "",
+        0,
         "",
     ]
-    assert table["status"].tolist() == ["declined", "ok", "ok"]
+    # a row for every planned job
+    folds = run.about["tasks"][0]["folds"]
+    assert table["status"].tolist() == ["declined"] * len(folds) + ["ok", "ok"]
     board = karat.leaderboard([run])
     assert board["failed"].tolist() == [0]
     assert board["declined"].tolist() == [1]
@@ -509,8 +562,8 @@ def test_no_name_leaves_the_run_folder(two_classes, tmp_path, name):
     assert [p.name for p in (tmp_path / "deep").iterdir()] == ["results"]
     assert run.results()["task"].unique().tolist() == [name]
     assert run.model == name
-    # run.json, 2 records, 2 × 2 × 2 predictions, 3 tables
-    assert sum(p.is_file() for p in run.folder.rglob("*")) == 14
+    # run.json, 2 records, 2 × 2 × 2 predictions, a sample, 3 tables
+    assert sum(p.is_file() for p in run.folder.rglob("*")) == 15
     assert karat.leaderboard([run]).attrs["tasks"] == [name]
 
 

@@ -16,11 +16,14 @@ import click
 
 from karat import __version__
 from karat.cli_board import leaderboard, robustness
+from karat.cli_checks import checks
 from karat.cli_compare import compare
 from karat.cli_geval import geval
-from karat.cli_options import SETTINGS, define, engine, going, machine, what_to_run
+from karat.cli_options import SETTINGS, define, engine, going, ignore, machine, what_to_run
+from karat.cli_plot import plot
 from karat.cli_report import export, report
 from karat.cli_results import import_, rescore, status
+from karat.cli_serve import serve
 from karat.errors import DefinitionError, KaratError
 
 DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
@@ -75,7 +78,10 @@ def _complain(messages: Sequence[str]) -> None:
 
 
 @click.group(
-    commands=[leaderboard, compare, robustness, report, export, import_, rescore, status, geval],
+    commands=[
+        *(leaderboard, compare, checks, robustness, report, plot, serve, export),
+        *(import_, rescore, status, geval),
+    ],
     context_settings=SETTINGS,
 )
 @click.version_option(__version__, prog_name="karat", message="%(prog)s %(version)s")
@@ -88,9 +94,13 @@ def karat() -> None:
     karat list models                         what there is
     karat check my_module:MyEncoder           is this a model Karat can evaluate?
     karat leaderboard results                 what all runs below a folder are worth together
+    karat compare skrub onehot                is the difference real?
     karat compare results/RUN                 how a run stands beside the earlier ones
+    karat checks results                      what makes these scores mislead
     karat robustness results                  what corruption costs them
     karat report results                      one HTML file to show
+    karat plot cd results -o cd.pdf           a picture for a paper
+    karat serve results                       the same page live, with a JSON API
     karat export results --as taco            the files of another benchmark
     karat import results.csv -o results       the results of another benchmark as run folders
     karat status results                      what is done, failed, running and left
@@ -120,6 +130,7 @@ def karat() -> None:
 @going
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the board.")
 @click.option("-v", "--verbose", is_flag=True, help="A line for every job.")
+@ignore
 @machine
 @click.pass_context
 def run(context: click.Context, /, suite: str, **given: Any) -> int:
@@ -137,24 +148,28 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     from karat.evaluate import plan_suite, run_suite
     from karat.execute import cores
     from karat.progress import choose
+    from karat.report.progressed import show_left
     from karat.report.runs import show_runs
     from karat.session import Stopped
 
     if given["retry_failed"] and not given["resume"]:
         raise DefinitionError("--retry-failed goes with --resume.")
-    shape, quiet = given.pop("shape"), given.pop("quiet")
+    shape, quiet, silent = (given.pop(name) for name in ("shape", "quiet", "ignore"))
     progress = choose(quiet, given.pop("verbose"))
     given["cache"] = not given.pop("no_cache")
     given["workers"] = cores() if given["workers"] is None else given["workers"]
     models, chosen, catalogue, options = _asked(suite, given)
+    again = shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
     try:
         plan = plan_suite(models, chosen, catalogue, options)
         runs = run_suite(plan, chosen, options, progress)
     except Stopped as stopped:
-        again = shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
         click.echo(f"{stopped.why}: {stopped.kept}; {again} finishes the rest.", err=True)
         context.exit(130)
-    return show_runs(runs, shape, quiet=quiet)
+    code = show_runs(runs, shape, quiet=quiet, ignore=silent)
+    if options.exit_on_error:
+        show_left(runs, again)
+    return code
 
 
 @karat.command()
@@ -189,7 +204,8 @@ def _asked(suite: str, given: dict[str, Any]) -> Any:
         raise DefinitionError(f"{suite} is a file: say with --target which column to answer.")
     asked = suite if target is None else catalogue.table_suite(suite, target, like)
     said = parse(given.pop("overrides"))
-    models, chosen = find_both(catalogue, list(given.pop("models")) or None, asked)
+    names = {"only": given["only"], "constraint": given["constraint"]}
+    models, chosen = find_both(catalogue, list(given.pop("models")) or None, asked, **names)
     models, chosen = change_models(models, said.models), change_tasks(chosen, said.tasks)
     options = {**given, "folds": list(given["folds"]) or None, **said.options}
     return models, chosen, catalogue, make_options(options)
@@ -224,17 +240,21 @@ def list_(kind: str | None, define: tuple[Path, ...]) -> None:
 
 @karat.command()
 @click.argument("name")
+@click.option(
+    "-c", "--constraint", metavar="NAME", help="Also the limits of a task under this constraint."
+)
 @define
-def show(name: str, define: tuple[Path, ...]) -> None:
+def show(name: str, constraint: str | None, define: tuple[Path, ...]) -> None:
     """Show the resolved definition of NAME, and which file each value came from.
 
     \b
-    Example:
+    Examples:
       karat show penguins
+      karat show penguins -c 1h8c
     """
     from karat.report.names import show_name
 
-    show_name(name, define)
+    show_name(name, define, constraint)
 
 
 @karat.command()

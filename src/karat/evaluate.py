@@ -56,7 +56,8 @@ def evaluate(
     """
     chosen = make_options(options)
     catalogue = Catalogue(define)
-    found, suite = find_both(catalogue, models, tasks)
+    limit = chosen.constraint
+    found, suite = find_both(catalogue, models, tasks, only=chosen.only, constraint=limit)
     return run_suite(plan_suite(found, suite, catalogue, chosen), suite, chosen, progress)
 
 
@@ -98,8 +99,15 @@ def _whole(name: str, value: Any, least: int) -> list[str]:
     return [f"{name} must be a whole number from {least} to {most}, not {value!r}."]
 
 
-def find_both(catalogue: Catalogue, models: Any, tasks: Tasks) -> tuple[list[Model], Suite]:
-    """Return models and suite; mistakes in the names of both are said together.
+def find_both(
+    catalogue: Catalogue,
+    models: Any,
+    tasks: Tasks,
+    *,
+    only: Sequence[str] = (),
+    constraint: str = "default",
+) -> tuple[list[Model], Suite]:
+    """Return models and suite; mistakes in all names that were given are said together.
 
     Without models, the suite's own are taken.
     """
@@ -108,10 +116,15 @@ def find_both(catalogue: Catalogue, models: Any, tasks: Tasks) -> tuple[list[Mod
     chosen = Suite("", ())
     try:
         chosen = find_suite(catalogue, tasks)
+        pick_tasks(chosen, only, chosen.name)
     except DefinitionError as error:
         messages += error.messages
     try:
         found = catalogue.models(list(chosen.models) if models is None else models)
+    except DefinitionError as error:
+        messages += error.messages
+    try:
+        catalogue.definitions.get("constraints", constraint)
     except DefinitionError as error:
         messages += error.messages
     if not found and not messages:

@@ -28,6 +28,7 @@ from typing import IO, Any
 
 from karat.errors import DefinitionError
 from karat.limits import Clock, Limits, held
+from karat.measure import Meter
 from karat.registry import adopt, load_object, users_parts
 from karat.shelf import Shelf
 from karat.watch import Ended, Watch, end_tree, has_children
@@ -192,7 +193,7 @@ class Worker:
         code = _ended(process)
         self.reader.join(timeout=PATIENCE)
         said = b"".join(self.said).decode(errors="replace")[-LOG_LENGTH:]
-        costs = {"seconds": watch.seconds, "peak_memory_mb": watch.peak_mb} if watch else {}
+        costs = watch.costs if watch else {}
         if isinstance(error, Ended):
             return WorkerDied(error.cause, said, error.status, costs)
         if isinstance(error, OSError | EOFError):
@@ -318,12 +319,14 @@ def _heal() -> None:
 
 
 def _answer(act: Callable[[], Any], job: Any, clock: Clock, slot: int) -> Any:
+    meter = Meter()
     try:
         with held(getattr(job, "limits", None), slot), clock.job():
             return act()
     except BaseException as error:  # code this process cannot find, a full disk, a late clock
         status = "memory" if isinstance(error, MemoryError) else "failed"
-        return WorkerDied(f"{type(error).__name__}: {error}", traceback.format_exc(), status)
+        said = f"{type(error).__name__}: {error}".removesuffix(": ")
+        return WorkerDied(said, traceback.format_exc(), status, meter.costs())
 
 
 def _follow(parent: int) -> None:

@@ -1,10 +1,17 @@
-"""Where Karat keeps what outlives a run."""
+"""Where Karat keeps what outlives a run, and what does not."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+
+#: folders of runs begin so, and then with the number of their process
+SCRATCH = "karat-run-"
 
 
 def cache_folder() -> Path:
@@ -18,3 +25,24 @@ def cache_folder() -> Path:
     else:
         base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser().absolute() / "karat"
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    """Make a folder for one run, and take along what runs that were killed have left."""
+    _sweep(Path(tempfile.gettempdir()))
+    made = tempfile.TemporaryDirectory(
+        prefix=f"{SCRATCH}{os.getpid()}-", ignore_cleanup_errors=True
+    )
+    with made as folder:
+        yield Path(folder)
+
+
+def _sweep(place: Path) -> None:
+    import psutil
+
+    for folder in place.glob(f"{SCRATCH}*-*"):
+        pid = folder.name.removeprefix(SCRATCH).partition("-")[0]
+        with contextlib.suppress(OSError):  # it is another user's, or just gone
+            if pid.isdecimal() and not psutil.pid_exists(int(pid)) and not folder.is_symlink():
+                shutil.rmtree(folder, ignore_errors=True)

@@ -24,6 +24,7 @@ from karat.limits import Limits, TimedOut
 from karat.measure import Meter
 from karat.metrics.base import score
 from karat.models.base import Model
+from karat.observe.vectors import observe, sample_csv, unconverged
 from karat.probes.base import Probe
 from karat.registry import build, probes
 from karat.shelf import Shelf
@@ -194,10 +195,10 @@ class _Attempt:
             if seen["status"] in FAILURES:
                 record.update(status=seen["status"], info=_short(f"{view.name}: {seen['info']}"))
         record.update(notes=list(map(str, solver.notes)), history=_steps(solver.history()))
-        self._leave(solver, test)
+        self._leave(solver, train, test)
 
-    def _leave(self, solver: Direct | Probed, test: Dataset) -> None:
-        """Keep what is asked for besides: artifacts, and how long batches take.
+    def _leave(self, solver: Direct | Probed, train: Dataset, test: Dataset) -> None:
+        """Keep what is asked for besides: artifacts, how long batches take, what checks read.
 
         What goes wrong here is a note: the scores stand.
         """
@@ -215,9 +216,21 @@ class _Attempt:
                     for size in self.job.batches
                     if size > len(test)
                 ]
+            with self.meter.phase("observe"):
+                self._observe(solver, train, test)
         except Exception as error:
             record["notes"].append(_short(f"{type(error).__name__}: {error}"))
             print("".join(traceback.format_exception(error)))
+
+    def _observe(self, solver: Direct | Probed, train: Dataset, test: Dataset) -> None:
+        """Keep whether heads converged; in the first fold, numbers about vectors and a sample."""
+        self.record["unconverged"] = unconverged(solver.fitted())
+        if isinstance(solver, Direct) or self.job.fold:
+            return
+        self.record["observed"] = observe((train, solver.vectors_), (test, solver.tested_))
+        drawn = sample_csv(test, solver.tested_, self.job.seed)
+        if drawn is not None:
+            self.files["sample.csv"] = drawn
 
     def _see(self, solver: Direct | Probed, test: Dataset, view: View) -> dict[str, Any]:
         try:

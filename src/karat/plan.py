@@ -9,7 +9,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +30,7 @@ from karat.errors import (
 from karat.limits import Limits
 from karat.models.base import Model
 from karat.models.identity import identity
+from karat.observe.tasks import task_facts
 from karat.parts import (
     check_head,
     check_metrics,
@@ -49,7 +50,8 @@ class PlannedTask:
 
     ``repeats`` holds the repeat of every fold, those that are not run too; ``code`` is a hash of
     the users' own parts that the task is made of; ``twins`` tells how many of the tested rows
-    stand in their train part too, of how many.
+    stand in their train part too, of how many; ``facts`` what else can be seen of it. Where the
+    data cannot be used, ``broken`` says why, and ``folds`` are those that were asked for.
     """
 
     task: Task
@@ -58,8 +60,10 @@ class PlannedTask:
     repeats: tuple[int, ...] = ()
     blind: bool = False
     unavailable: str = ""
+    broken: str = ""
     code: str = ""
     twins: tuple[int, int] = (0, 0)
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def asked(self) -> str:
@@ -89,7 +93,8 @@ class Plan:
     """What will run: (model, planned task, fold) in order, and what will not.
 
     ``identities`` tells who each model is; nothing where that cannot be told. ``unseen`` are the
-    corruptions a model takes a task without, and why.
+    corruptions a model takes a task without, and why. ``lost`` are tasks whose data cannot be used:
+    failed rows of every model, while the other tasks run.
     """
 
     models: tuple[Model, ...]
@@ -99,6 +104,7 @@ class Plan:
     seed: int
     identities: Mapping[str, str | None]
     unseen: tuple[Decline, ...] = ()
+    lost: tuple[Decline, ...] = ()
     limits: Limits = Limits()
 
     def limits_of(self, task: Task) -> Limits | None:
@@ -128,31 +134,36 @@ def make_plan(
     for task in tasks:
         with mistakes.noted(f'task "{task.name}"'):
             planned.append(_plan_task(task, seed, folds, (max_folds, max_rows)))
+    if mistakes.messages or all(each.data is None for each in planned):
+        mistakes.messages += [each.broken for each in planned if each.broken]
     for model in models:
         with mistakes.noted(f'model "{model.name}"'):
             identities[model.name] = None if model.unavailable else identity(model)
     mistakes.messages += _check_names([p.task.name for p in planned])
     mistakes.tell()
-    jobs, declined, unseen = _all_jobs(models, planned)
-    return Plan(tuple(models), tuple(planned), jobs, declined, seed, identities, unseen)
+    jobs, *rest = _all_jobs(models, planned)
+    declined, unseen, lost = map(tuple, rest)
+    return Plan(tuple(models), tuple(planned), jobs, declined, seed, identities, unseen, lost)
 
 
-def _all_jobs(models: Sequence[Model], planned: Sequence[PlannedTask]) -> tuple[Any, Any, Any]:
-    """Return the jobs in their order, the tasks models decline, and the corruptions they do."""
-    jobs, declined = [], []
+def _all_jobs(models: Sequence[Model], planned: Sequence[PlannedTask]) -> tuple[Any, ...]:
+    """Return the jobs in their order, what models decline, which corruptions, and what is lost."""
+    jobs, declined, lost = [], [], []
     unseen: list[Decline] = []
     for model in models:
         for each in planned:
             reason = _reason(model, each)
             if reason:
                 declined.append(Decline(model.name, each.task.name, reason))
+            elif each.broken:
+                lost.append(Decline(model.name, each.task.name, each.broken))
             else:
                 jobs += [(model, each, fold) for fold in each.folds]
                 unseen += _unseen(model, each)
     # through views, the models of a fold come one after the other and share what is made of it
     place = {id(each): i for i, each in enumerate(planned)}
     jobs.sort(key=lambda job: (place[id(job[1])], job[2]) if job[1].task.corruptions else (-1, 0))
-    return tuple(jobs), tuple(declined), tuple(unseen)
+    return tuple(jobs), declined, unseen, lost
 
 
 def _reason(model: Model, planned: PlannedTask) -> str:
@@ -228,9 +239,11 @@ def _plan_task(
     check_parts(task)
     try:
         data = _load(task)
-    except (Unavailable, MissingExtra) as error:
-        metrics = task.metrics or ("?",)
-        return PlannedTask(dataclasses.replace(task, metrics=metrics), None, unavailable=str(error))
+    except (DataError, MissingExtra) as error:
+        task = dataclasses.replace(task, metrics=task.metrics or ("?",))
+        if isinstance(error, Unavailable | MissingExtra):
+            return PlannedTask(task, None, unavailable=str(error))
+        return PlannedTask(task, None, _hoped(task, folds, max_folds), broken=str(error))
     rows = min((n for n in (task.max_rows, max_rows) if n is not None), default=None)
     if rows is not None:
         # drawn by the data set's name, so that all tasks on it see the same rows
@@ -245,10 +258,11 @@ def _plan_task(
     most = max_folds if task.folds is None else task.folds
     chosen = range(len(cut))[:most] if folds is None else _chosen(task, folds, len(cut))
     repeats = tuple(fold.repeat for fold in cut)
-    found = (0, 0) if blind else twins(data, [cut[fold] for fold in chosen])
-    return PlannedTask(
-        task, data, tuple(chosen), repeats, blind, code=code_of_parts(task), twins=found
-    )
+    run = [cut[fold] for fold in chosen]
+    seen: dict[str, Any] = {"facts": task_facts(data, run, blind)}
+    if not blind:
+        seen["twins"] = twins(data, run)
+    return PlannedTask(task, data, tuple(chosen), repeats, blind, code=code_of_parts(task), **seen)
 
 
 def _asked(task: Task, data: Dataset, seed: int) -> Dataset:
@@ -274,7 +288,7 @@ def _load(task: Task) -> Dataset:
         raise DefinitionError(f'task "{task.name}": the data set "{task.dataset}" is only a name.')
     data = task.dataset()
     if not isinstance(data, Dataset):
-        raise DataError(
+        raise DefinitionError(
             f'task "{task.name}": its data set function returned {type(data).__name__}; '
             f"it must return a karat.Dataset."
         )
@@ -288,6 +302,15 @@ def _chosen(task: Task, folds: Sequence[int], count: int) -> list[int]:
             f'task "{task.name}" has the folds 0 to {count - 1}; there is no fold {wrong[0]}.'
         )
     return sorted(set(folds))
+
+
+def _hoped(task: Task, folds: Sequence[int] | None, most: int | None) -> tuple[int, ...]:
+    """Return the folds that would run if the data were there, as far as that can be told."""
+    if folds is not None:
+        return tuple(sorted(set(folds)))
+    told = task.split.get("folds") if isinstance(task.split, Mapping) else None
+    count = told if isinstance(told, int) else 1
+    return tuple(range(count)[: most if task.folds is None else task.folds])
 
 
 def _check_names(names: list[str]) -> list[str]:

@@ -19,6 +19,9 @@ class Progress:
     def started(self, title: str, jobs: int) -> None:
         """Hear that a run of so many jobs begins."""
 
+    def lost(self, model: str, task: str, reason: str) -> None:
+        """Hear that the data of a task cannot be used, so that it fails for this model."""
+
     def embedding(self, model: str, dataset: str, items: int) -> None:
         """Hear that items are being embedded."""
 
@@ -40,12 +43,19 @@ class Failures:
 
     def __init__(self) -> None:
         self._told: dict[tuple[str, str], int] = {}
+        self._lost: set[tuple[str, str]] = set()
 
     def new(self, record: Mapping[str, Any]) -> bool:
         """Return whether nobody was told of such a failure yet."""
         key = (str(record["model"]), str(record["info"]))
         self._told[key] = self._told.get(key, 0) + 1
         return self._told[key] == 1
+
+    def first(self, task: str, reason: str) -> bool:
+        """Return whether nobody was told yet that a task cannot run."""
+        new = (task, reason) not in self._lost
+        self._lost.add((task, reason))
+        return new
 
     def more(self) -> list[str]:
         """Return a line for each model with failures that were not told."""
@@ -72,6 +82,11 @@ class Lines(Progress):
         """Print the title."""
         self.jobs = jobs
         self._say(title)
+
+    def lost(self, model: str, task: str, reason: str) -> None:
+        """Print it once for all models."""
+        if self.failures.first(task, reason):
+            self._say(unusable(task, reason))
 
     def embedding(self, model: str, dataset: str, items: int) -> None:
         """Note what is being embedded."""
@@ -138,6 +153,11 @@ class Live(Progress):
         self.done = 0
         self.bar = self.bars.add_task("", total=jobs, what="running", count=f"0 of {jobs}")
 
+    def lost(self, model: str, task: str, reason: str) -> None:
+        """Print it once for all models, above the bar."""
+        if self.failures.first(task, reason):
+            self.console.print(unusable(task, reason), markup=False)
+
     def embedding(self, model: str, dataset: str, items: int) -> None:
         """Show what is being embedded."""
         # the bar pulses until somebody tells how far the encoder has come
@@ -177,6 +197,11 @@ class Live(Progress):
         self.bars.stop()
         for line in self.failures.more():
             self.console.print(line, markup=False)
+
+
+def unusable(task: str, reason: str) -> str:
+    """Return a task that cannot run as one line; the others do."""
+    return f"  ✗ {task}   {' '.join(reason.split())}   (its jobs fail; the others run)"
 
 
 def failure(record: Mapping[str, Any], folder: str) -> str:

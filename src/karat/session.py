@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
-import platform
 import tempfile
 import zlib
 from collections.abc import Generator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from karat import __version__
-from karat.dataset import Dataset
+from karat.about import of_machine, of_model, of_task
 from karat.engines.dask import EngineLost, check_cluster, execute_on_dask
 from karat.errors import FAILURES, ContractError, DefinitionError, KaratError
 from karat.execute import WorkerDied, cores, execute
+from karat.folders import scratch
 from karat.job import Job, Outcome, new_record, run
 from karat.limits import Limits, cards
-from karat.metrics.base import get_metric
 from karat.models.base import Model
 from karat.models.vector_file import VectorFile
-from karat.plan import Plan, PlannedTask, job_spec
+from karat.plan import Decline, Plan, job_spec
 from karat.progress import Progress
 from karat.results.run import Run, earlier_runs
 from karat.shelf import Shelf
@@ -117,9 +112,9 @@ class Session:
         if self.on_dask:
             check_cluster(self.options.scheduler)
         runs = self._open_runs()
-        with tempfile.TemporaryDirectory(prefix="karat-", ignore_cleanup_errors=True) as scratch:
-            self.shelf = Shelf(Path(scratch) / "shelf")
-            self.stage = Stage(self.shelf, self.progress, self.options.cache, Path(scratch))
+        with scratch() as folder:
+            self.shelf = Shelf(folder / "shelf")
+            self.stage = Stage(self.shelf, self.progress, self.options.cache, folder)
             try:
                 self._run_jobs(runs)
             finally:
@@ -132,12 +127,18 @@ class Session:
         jobs = self._jobs(runs)
         done = len(self.plan.jobs) - len(jobs)
         self.progress.started(self._title(len(jobs)), len(jobs))
+        for each in self.plan.lost:
+            self.progress.lost(each.model, each.task, each.reason)
         try:
             # what has limits is embedded where they hold: in the worker, by its first job
             ready = [job if self._embeds(job) else self._embedded(job) for job in jobs]
             workers = self._side_by_side(ready)
             self._hold_back(workers, ready)
-            with contextlib.closing(self._execute(ready, workers)) as finished:
+            with contextlib.ExitStack() as stack:
+                for opened in runs.values() if self.on_dask else ():
+                    stack.enter_context(opened.at_work())
+                finished = self._execute(ready, workers)
+                stack.callback(finished.close)
                 for job, answer in finished:
                     record = self._record(job, answer)
                     done += 1
@@ -194,6 +195,11 @@ class Session:
         ]
         if plan.declined:
             parts.append(f"{len(plan.declined)} declined (karat plan shows why)")
+        wanted = max(
+            (limit.cores or 0 for t in plan.tasks if (limit := plan.limits_of(t.task))), default=0
+        )
+        if wanted > cores() and not self.options.scheduler:
+            parts.append(f"{wanted} cores asked for, {cores()} here")
         crew = f"{_count(self.workers, 'worker')} × 1 thread"
         where = f"Dask at {self.options.scheduler}" if self.options.scheduler else crew
         threads = f"seed {plan.seed} · {where}"
@@ -217,9 +223,10 @@ class Session:
         about = self._about(model)
         opened = self._continued(model, about) if self.options.resume else None
         opened = opened or Run.create(self.options.output, about)
-        for decline in self.plan.declined:
-            if decline.model == model.name:
-                opened.write(self._declined(decline.task, model, decline.reason), {})
+        for status, several in (("declined", self.plan.declined), ("failed", self.plan.lost)):
+            for each in several:
+                if each.model == model.name:
+                    opened.write(*self._unrun(each, model, status))
         return opened
 
     def _continued(self, model: Model, about: Mapping[str, Any]) -> Run | None:
@@ -249,28 +256,28 @@ class Session:
         return bool(record["spec"] != job_spec(self.plan, model, planned, record["fold"]))
 
     def _about(self, model: Model) -> dict[str, Any]:
+        options = self.options
         return {
             "model": model.name,
             "suite": self.suite.name,
-            "constraint": self.options.constraint,
-            "mode": self.options.engine,
+            "constraint": options.constraint,
+            "mode": options.engine,
             "stamp": self.stamp,
             "seed": self.plan.seed,
-            "params": _plain(model.params),
-            "version": model.version,
-            "role": model.role,
-            "karat": __version__,
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-            "threads": 1,
-            "versions": dict(_versions()),
-            "tasks": [_task_about(planned) for planned in self.plan.tasks],
+            **of_model(model),
+            **of_machine(),
+            "tasks": [of_task(planned) for planned in self.plan.tasks],
         }
 
-    def _declined(self, task: str, model: Model, reason: str) -> dict[str, Any]:
-        planned = next(p for p in self.plan.tasks if p.task.name == task)
+    def _unrun(self, which: Decline, model: Model, status: str) -> tuple[dict[str, Any], Any]:
+        """Return the record and the log of a task that does not run."""
+        planned = next(p for p in self.plan.tasks if p.task.name == which.task)
         record = new_record("", model.name, planned.task)
-        return {**record, "status": "declined", "info": " ".join(reason.split())}
+        said = " ".join(which.reason.split())
+        if status == "declined":
+            return {**record, "status": status, "info": said}, {}
+        failed = {"status": status, "info": f"DataError: {said}", "repeat": 0}
+        return {**record, **failed}, {"log.txt": which.reason}
 
     # -- jobs -------------------------------------------------------------------------------
 
@@ -340,52 +347,6 @@ class Session:
         log = f"{answer.cause}\n{answer.said}"
         Run(Path(job.folder)).write(record, {"log.txt": log})
         return record
-
-
-def _task_about(planned: PlannedTask) -> dict[str, Any]:
-    task, data = planned.task, planned.data
-    return {
-        "name": task.name,
-        "kind": task.kind,
-        "metrics": list(task.metrics),
-        "higher_is_better": {
-            name: get_metric(name).higher_is_better for name in task.metrics if name != "?"
-        },
-        "folds": list(planned.folds),
-        "dataset": data.name if data is not None else getattr(task.dataset, "name", ""),
-        "id": _id(data) if data is not None else "",
-        "fingerprint": data.fingerprint if data is not None else "",
-        "probe": _plain(task.probe),
-        "missing": task.missing,
-        "modality": data.modality if data is not None else "",
-        "twins": list(planned.twins),
-        "about": _plain(data.about) if data is not None else {},
-    }
-
-
-def _id(data: Dataset) -> str:
-    """Return what results call the data: OpenML's task, where it is one, or its name."""
-    number = data.about.get("openml_task")
-    return f"openml.org/t/{number}" if number else data.name
-
-
-@lru_cache(maxsize=1)
-def _versions() -> dict[str, str]:
-    from importlib.metadata import version
-
-    return {name: version(name) for name in ("numpy", "pandas", "scikit-learn", "scipy")}
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON can hold it and gives it back; the rest becomes its text."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, float) and not math.isfinite(value):
-        return repr(value)
-    return value if isinstance(value, str | int | float | bool | None) else repr(value)
 
 
 def _count(number: int, noun: str) -> str:

@@ -136,6 +136,8 @@ class Probed:
         ``change`` makes other vectors of those of the test items.
         """
         vectors = self._vectors_of(test)
+        if change is None:
+            self.tested_ = vectors
         vectors = vectors if change is None else change(vectors)
         able = self.probe.answerable(test, vectors)
         rows = test.mentioned()

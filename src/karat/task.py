@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -46,6 +47,8 @@ class Task:
         How many of its folds are run; where it says nothing, the constraint's number holds.
     max_runtime_seconds, max_mem_size_mb, cores, gpus
         What each of its jobs may take; where it says nothing, the constraint's limits hold.
+    ignore
+        Codes of checks that say nothing about this task, such as ``"KRT004"``.
     kind
         The task kind it belongs to on a leaderboard, such as ``"classification"``.
 
@@ -71,6 +74,7 @@ class Task:
     gpus: int | None = None
     folds: int | None = None
     usual: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    ignore: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -91,6 +95,7 @@ class Task:
             )
         self._check_limits()
         object.__setattr__(self, "metrics", self._checked_metrics())
+        object.__setattr__(self, "ignore", self._checked_ignore())
         object.__setattr__(self, "corruptions", self._checked_corruptions())
 
     def _check_limits(self) -> None:
@@ -119,6 +124,15 @@ class Task:
                     f'task "{self.name}": {metric!r} is not the name of a metric.'
                 )
         return metrics
+
+    def _checked_ignore(self) -> tuple[str, ...]:
+        codes = (self.ignore,) if isinstance(self.ignore, str) else tuple(self.ignore)
+        for code in codes:
+            if not re.fullmatch("KRT[0-9]{1,3}", str(code)):
+                raise DefinitionError(
+                    f'task "{self.name}": ignore names checks, such as KRT004, not {code!r}.'
+                )
+        return codes
 
     def _checked_corruptions(self) -> dict[str, tuple[float, ...]]:
         where = f'task "{self.name}": corruptions'

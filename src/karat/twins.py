@@ -30,7 +30,7 @@ def twins(data: Dataset, folds: Iterable[Fold]) -> tuple[int, int]:
     asked = data.mentions(data.fields[0]).rows
     if len(asked) != len(data):
         return 0, tested
-    codes = asked if data.modality == "entity" else _codes(data.items)[asked]
+    codes = asked if data.modality == "entity" else numbered(data.items)[asked]
     found = 0
     for fold in folds:
         seen = np.zeros(codes.max() + 1, dtype=bool)
@@ -39,7 +39,7 @@ def twins(data: Dataset, folds: Iterable[Fold]) -> tuple[int, int]:
     return found, tested
 
 
-def _codes(items: pd.DataFrame | pd.Series) -> np.ndarray:
+def numbered(items: pd.DataFrame | pd.Series) -> np.ndarray:
     """Return a number per item that items with the same cells share."""
     frame = items.to_frame() if isinstance(items, pd.Series) else items
     codes = np.zeros(len(frame), dtype=np.int64)

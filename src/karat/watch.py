@@ -30,7 +30,8 @@ class Ended(Exception):
 class Watch:
     """Waits for a process's answer, and ends the process when its job goes over a limit.
 
-    ``peak_mb`` is the most memory that was seen, ``seconds`` how long the job has taken.
+    ``peak_mb`` is the most memory that was seen, ``cpu_seconds`` the CPU time when it was last
+    looked at, ``seconds`` how long the job has taken.
     """
 
     def __init__(self, pid: int, limits: Limits) -> None:
@@ -38,13 +39,24 @@ class Watch:
         self.limits = limits
         self.begun = time.monotonic()
         self.peak_mb = 0.0
-        self.family: list[psutil.Process] = []
+        self.cpu_seconds = 0.0
+        self.family = _tree(pid)
+        self._cpu_before = _cpu(self.family)
         self._told: float | None = None
 
     @property
     def seconds(self) -> float:
         """How long the job has taken so far."""
         return time.monotonic() - self.begun
+
+    @property
+    def costs(self) -> dict[str, float]:
+        """What was seen of the job, as its record has it."""
+        return {
+            "seconds": self.seconds,
+            "cpu_seconds": self.cpu_seconds,
+            "peak_memory_mb": self.peak_mb,
+        }
 
     def wait(self, answered: Callable[[float], bool]) -> None:
         """Return when there is an answer; ``answered`` waits for one so many seconds."""
@@ -55,6 +67,7 @@ class Watch:
         self.family = _tree(self.pid) or self.family
         held, limit = _memory(self.family), self.limits.memory_mb
         self.peak_mb = max(self.peak_mb, held)
+        self.cpu_seconds = max(self.cpu_seconds, _cpu(self.family) - self._cpu_before)
         if limit is not None and held > limit:
             self.end()
             raise Ended("memory", f"it held {held:,.0f} MB; {limit:,} MB are allowed")
@@ -92,6 +105,15 @@ def _memory(processes: Iterable[psutil.Process]) -> float:
         with contextlib.suppress(psutil.Error):
             total += process.memory_info().rss
     return total / 2**20
+
+
+def _cpu(processes: Iterable[psutil.Process]) -> float:
+    """Return the CPU seconds of processes, those of children that have ended too."""
+    total = 0.0
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            total += sum(process.cpu_times()[:4])
+    return total
 
 
 def has_children(pid: int) -> bool:

@@ -291,3 +291,12 @@ def test_a_file_that_is_hostile(wrong):
         for before, name in zip("abcdefgh", "bcdefghi", strict=True)
     )
     assert "the aliases repeat more than" in wrong(my=bomb)[0]
+
+
+def test_a_task_without_a_name_is_told_by_its_place(tmp_path):
+    file = tmp_path / "two.yaml"
+    file.write_text("- {name: a, openml_task_id: 59}\n- openml_task_id: 61\n")
+    with pytest.raises(
+        DefinitionError, match=r"two\.yaml:2: tasks: task 2 of the list has no name"
+    ):
+        Definitions.load([file])

@@ -73,6 +73,7 @@ def test_a_task_and_its_defaults():
         "draws": 1,
         "kind": None,
         "max_rows": None,
+        "ignore": [],
         "title": None,
         "description": None,
     }

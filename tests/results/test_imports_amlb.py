@@ -240,6 +240,14 @@ def test_export_then_import_gives_the_same_scores(ours, tmp_path, shape):
     assert told == {'RuntimeError: it broke, "badly" and again'}
 
 
+@pytest.mark.parametrize(("text", "name"), [(PRESENT, "app_version"), (DOCUMENTED, "tag")])
+def test_whose_rows_they_are_is_told_on(text, name, tmp_path):
+    (tmp_path / "results.csv").write_text(text.replace("},,2020", "},v1 (them),2020"))
+    runs = karat.import_results(tmp_path / "results.csv", tmp_path / "out").runs
+    (path,) = export(runs, "amlb" if name == "tag" else "amlb-new", tmp_path / "back")
+    assert set(pd.read_csv(path)[name]) == {"v1 (them)" if name == "tag" else "dev [x, main, abc]"}
+
+
 def test_the_present_columns_turn_results_upwards(ours, tmp_path):
     (path,) = export(ours[0], "amlb-new", tmp_path)
     table = pd.read_csv(path)

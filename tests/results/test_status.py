@@ -57,6 +57,15 @@ def test_what_is_left_and_what_runs(run, capsys):
     assert "2 jobs are left" in capsys.readouterr().out
 
 
+def test_jobs_that_are_carried_out_elsewhere(run):
+    next(iter((run.folder / "jobs").glob("*.json"))).unlink()
+    with run.at_work():
+        assert status(run.folder)[["running", "left", "state"]].to_numpy().tolist() == [
+            [1, 1, "running"]
+        ]
+    assert status(run.folder)["state"].tolist() == ["stopped"]
+
+
 def test_a_process_that_died_runs_nothing(run):
     next((run.folder / "jobs").glob("*.0.json")).unlink()
     run.begin("a <b> line", 0)

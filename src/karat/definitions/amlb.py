@@ -70,8 +70,9 @@ def shape_of(root: Node) -> str:
     'frameworks'
     """
     if isinstance(root.value, list):
-        named = [n for n in root.value if isinstance(n.value, dict) and "name" in n.value]
-        return "benchmark" if named and len(named) == len(root.value) else ""
+        known = {"name", "openml_task_id", "openml_dataset_id", "dataset"}
+        tasks = [n for n in root.value if isinstance(n.value, dict) and known & n.value.keys()]
+        return "benchmark" if tasks and len(tasks) == len(root.value) else ""
     entries = [n for n in root.value.values() if isinstance(n.value, dict)]
     if len(entries) < len(root.value):
         return ""

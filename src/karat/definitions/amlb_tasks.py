@@ -6,7 +6,7 @@ from typing import Any
 
 from karat import registry
 from karat.definitions.amlb import IGNORED, LIMITS, Translation, limits_of, plain_node
-from karat.definitions.places import Key, Node
+from karat.definitions.places import Key, Node, mistake_at
 from karat.errors import did_you_mean
 
 DEFAULTS = "__defaults__"
@@ -33,9 +33,12 @@ def add_benchmark(made: Translation, root: Node, suite: str) -> None:
     """Add the tasks of a list as ``suite.name``, and the suite of those that can be run."""
     defaults: dict[Key, Node] = {}
     tasks: dict[str, Node] = {}
-    for node in root.value:
-        name = node.value["name"]
-        if name.value == DEFAULTS:
+    for place, node in enumerate(root.value, start=1):
+        name = node.child("name")
+        if name is None:
+            text = f"task {place} of the list has no name; say name: …"
+            made.mistakes.append(mistake_at(node, ("tasks",), text))
+        elif name.value == DEFAULTS:
             made.check_keys(node, ("tasks", DEFAULTS), TASK_KEYS)
             defaults = {key: child for key, child in node.value.items() if key != "name"}
         elif not isinstance(name.value, str | int) or isinstance(name.value, bool):

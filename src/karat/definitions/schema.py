@@ -181,6 +181,7 @@ class Task(_Strict):
     max_mem_size_mb: Count | None = None
     cores: Count | None = None
     gpus: Count | None = None
+    ignore: Texts = []
     title: str | None = None
     description: str | None = None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -44,15 +44,23 @@ def list_kind(kind: str, define: Sequence[Path]) -> None:
     plain_console().print(table)
 
 
-def show_name(name: str, define: Sequence[Path]) -> None:
-    """Print all definitions of a name with the origin of every value."""
+def show_name(name: str, define: Sequence[Path], constraint: str | None = None) -> None:
+    """Print all definitions of a name with the origin of every value.
+
+    With a constraint, also which limits hold for a task under it.
+    """
     catalogue = Catalogue(define)
     console = plain_console()
     sections = catalogue.definitions.names_everywhere(name)
+    limits = list(_limits(catalogue, name, constraint)) if constraint is not None else []
     for section in sections:
         text = catalogue.definitions.show(section, name)
         console.print(Text(f"{section}:\n  {name}:", style="bold"), soft_wrap=True)
         console.print(Text(indent(text.rstrip("\n"), "    ")), soft_wrap=True)
+        if section == "tasks" and limits:
+            console.print(Text(f"  under {constraint}:", style="bold"), soft_wrap=True)
+            for line in limits:
+                console.print(Text(f"    {line}"), soft_wrap=True)
     registered = [kind for kind, parts in _REGISTRIES.items() if name in parts]
     for kind in registered:
         parts = _REGISTRIES[kind]
@@ -62,6 +70,20 @@ def show_name(name: str, define: Sequence[Path]) -> None:
         everything = {n for kind in (*_DEFINED, *_REGISTRIES) for n in _names(catalogue, kind)}
         message = unknown("name", name, everything).messages[0]
         raise DefinitionError(message.replace("karat list names", "karat list"))
+
+
+def _limits(catalogue: Catalogue, task: str, constraint: str) -> Iterator[str]:
+    """Yield what holds for a task: its own limits count more than the constraint's."""
+    known = task in catalogue.definitions.names("tasks")
+    own = catalogue.definitions.get("tasks", task) if known else {}
+    given = catalogue.definitions.get("constraints", constraint)
+    for key in ("folds", "max_runtime_seconds", "max_mem_size_mb", "cores", "gpus"):
+        for values, origin in ((own, "the task"), (given, constraint)):
+            if values.get(key) is not None:
+                yield f"{key}: {values[key]}   # {origin}"
+                break
+        else:
+            yield f"{key}: null   # no limit"
 
 
 def show_checks(checks: Sequence[Any], model: str) -> int:

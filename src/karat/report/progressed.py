@@ -13,6 +13,7 @@ from rich.text import Text
 
 from karat.errors import FAILURES
 from karat.report.formats import render
+from karat.results.run import Run
 from karat.results.status import ago, status
 
 _COLUMNS = ("model", "done", "failed", "declined", "running", "left", "state", "last")
@@ -51,3 +52,11 @@ def _cells(row: dict[str, object]) -> list[str]:
     done = f"{row['ok']} of {row['planned']}"
     counts = [str(row[name]) for name in ("declined", "running", "left")]
     return [str(row["model"]), done, told, *counts, str(row["state"]), ago(str(row["last"]))]
+
+
+def show_left(runs: Sequence[Run], again: str) -> None:
+    """Say on the error stream how many jobs were not run, if any, and how to go on."""
+    left = int(status([run.folder for run in runs])["left"].sum())
+    if left:
+        what = "1 job was" if left == 1 else f"{left:,} jobs were"
+        print(f"\n stopped at the first failure: {what} not run; {again} goes on.", file=sys.stderr)

@@ -12,7 +12,7 @@ from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError
 from karat.metrics.base import get_metric
 from karat.results.gather import named_runs
-from karat.results.layouts import RESULTS
+from karat.results.layouts import RESULTS, by_fold
 from karat.results.run import Run
 
 #: the columns of present files, in their order
@@ -42,12 +42,10 @@ def _table(runs: Any, columns: tuple[str, ...], make: Any) -> pd.DataFrame:
         # a framework may stand there once under each constraint
         model = run.model if pairs.count(pair) == 1 else name
         tasks = {task["name"]: task for task in run.about["tasks"]}
-        for record in run.records():
-            # a declined task is no job there
-            if record["fold"] is not None:
-                task = tasks.get(record["task"], {})
-                named = {"framework": model, "task": label[record["task"]]}
-                rows.append({**make(run, record, task), **named})
+        for record in by_fold(run.about, run.records()):
+            task = tasks.get(record["task"], {})
+            named = {"framework": model, "task": label[record["task"]]}
+            rows.append({**make(run, record, task), **named})
     if not rows:
         raise DataError("the runs hold no finished job to export.")
     metrics = sorted({name for row in rows for name in row} - set(columns))
@@ -62,7 +60,7 @@ def _documented(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) ->
         **scores,
         "result": scores.get(record["metric"]),
         "metric": record["metric"],
-        "tag": f"karat-{run.about['karat']}",
+        "tag": run.about.get("tag") or f"karat-{run.about['karat']}",
         "duration": record.get("fit_seconds"),
         "models": record.get("models"),
     }
@@ -78,7 +76,7 @@ def _present(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> di
         "type": task.get("type") or _type(run, record, task),
         "result": value if higher or value is None else -value,
         "metric": metric if higher else f"neg_{metric}",
-        "app_version": f"karat-{run.about['karat']}",
+        "app_version": run.about.get("tag") or f"karat-{run.about['karat']}",
         "duration": record.get("seconds"),
         "training_duration": record.get("fit_seconds"),
         "predict_duration": record.get("predict_seconds"),
@@ -89,7 +87,9 @@ def _present(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> di
 def _shared(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> dict[str, Any]:
     params = record.get("params") or run.about["params"]
     view = _clean(record)
-    said = [record["info"], *view.get("reasons", {}).values()]
+    # there, whoever declines says so as an error does
+    kind = "Declined: " if record["status"] == "declined" else ""
+    said = [f"{kind}{record['info']}", *view.get("reasons", {}).values()]
     if view.get("status") == "ok":
         said = said[1:]  # what a corrupted view failed of is not told of the clean one
     return {

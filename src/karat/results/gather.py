@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,10 @@ import pandas as pd
 
 from karat.errors import DataError, did_you_mean, plainly
 from karat.metrics.base import get_metric
-from karat.results.layouts import FINAL, SCORES
+from karat.results.layouts import FINAL, SCORES, by_fold
 from karat.results.run import Run, open_runs
 
-JOBS = ("model", "task", "repeat", "fold", "status", "seconds", "memory", "coverage")
+JOBS = ("model", "task", "repeat", "fold", "status", "seconds", "memory", "coverage", "dimensions")
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,14 @@ class Gathered:
                 raise DataError(f'no run has the metric "{metric}" on {task}.{hint}')
         return {**self.metrics, **wanted}
 
+    def only(self, wanted: Mapping[str, str]) -> Gathered:
+        """Return these tasks alone, each by its metric; a task without one keeps its own."""
+        changed = {t: metric for t, metric in wanted.items() if metric or t not in self.metrics}
+        chosen = self.chosen(changed)
+        kept = {name: getattr(self, name) for name in ("scores", "jobs")}
+        kept = {name: table[table["task"].isin(list(wanted))] for name, table in kept.items()}
+        return replace(self, metrics={task: chosen[task] for task in wanted}, **kept)
+
     def higher(self, metric: str) -> bool:
         """Return whether higher is better; a run tells of metrics that are registered nowhere."""
         told = self.higher_is_better.get(metric)
@@ -55,7 +63,12 @@ class Gathered:
 
 
 def gather(runs: Any) -> Gathered:
-    """Return what is to be compared: a tidy table, runs, run folders or folders of those."""
+    """Return what is to be compared: a tidy table, runs, run folders or folders of those.
+
+    What is gathered stays as it is.
+    """
+    if isinstance(runs, Gathered):
+        return runs
     return _of_table(runs) if isinstance(runs, pd.DataFrame) else _of_runs(opened(runs))
 
 
@@ -148,7 +161,7 @@ def _of_runs(runs: list[Run]) -> Gathered:
 def _jobs(run: Run, name: str, label: Mapping[str, str]) -> Iterator[tuple[Any, ...]]:
     data = {task["name"]: task.get("fingerprint") for task in run.about["tasks"]}
     embedded = set()
-    for record in run.records():
+    for record in by_fold(run.about, run.records()):
         status = plainly(record["status"])
         job = (name, label[record["task"]], record["repeat"], record["fold"], status)
         seconds = record.get("seconds")
@@ -158,7 +171,7 @@ def _jobs(run: Run, name: str, label: Mapping[str, str]) -> Iterator[tuple[Any, 
             seconds = (seconds or 0.0) + record["embed_seconds"]
         views = record["views"]
         coverage = views[0].get("coverage") if views else record.get("coverage")
-        yield *job, seconds, record.get("peak_memory_mb"), coverage
+        yield *job, seconds, record.get("peak_memory_mb"), coverage, record.get("dimensions")
 
 
 def _final(scores: pd.DataFrame) -> pd.DataFrame:

@@ -7,7 +7,7 @@ alphabetically, then our own. ``scores.csv`` is the tidy table: one row per numb
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -85,7 +85,7 @@ def results_table(about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
     """Return one row per job and view; a failed or declined job is a row with its message."""
     datasets = {task["name"]: task.get("id") or task["dataset"] for task in about["tasks"]}
     rows = []
-    for record in records:
+    for record in by_fold(about, records):
         fixed = _fixed(about, record, datasets.get(record["task"], ""))
         views = record["views"] or [{"corruption": "", "severity": 0.0, "scores": {}}]
         rows += [{**fixed, **_of_view(record, view)} for view in views]
@@ -96,6 +96,19 @@ def results_table(about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
     table = pd.DataFrame(rows, columns=columns)
     whole = ["fold", "seed", "repeat", "dimensions", "train_questions", "questions"]
     return table.astype({name: "Int64" for name in whole})
+
+
+def by_fold(
+    about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the records; that of a task which never ran stands for each of its planned folds."""
+    folds = {task["name"]: task.get("folds") or [None] for task in about["tasks"]}
+    for record in records:
+        if record["fold"] is not None:
+            yield record
+            continue
+        for fold in folds.get(record["task"], [None]):
+            yield {**record, "fold": fold}
 
 
 def _fixed(about: Mapping[str, Any], record: Mapping[str, Any], dataset: str) -> dict[str, Any]:
@@ -111,7 +124,7 @@ def _fixed(about: Mapping[str, Any], record: Mapping[str, Any], dataset: str) ->
         "mode": about["mode"],
         "version": about["version"],
         "params": json.dumps(about["params"]) if about["params"] else "",
-        "tag": f"karat-{about['karat']}",
+        "tag": about.get("tag") or f"karat-{about['karat']}",
         "utc": record["utc"],
         "duration": record.get("fit_seconds"),
         "seed": record["seed"],

@@ -104,6 +104,17 @@ class Run:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{os.getpid()} {platform.node()}")
 
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Note that this process has jobs of the run carried out elsewhere, until it ends."""
+        path = self.folder / "jobs" / "elsewhere.running"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{os.getpid()} {platform.node()}")
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
     def write(
         self,
         record: Mapping[str, Any],
@@ -311,7 +322,9 @@ def _alive(pid: int) -> bool:
 
 
 def _fold(record: Mapping[str, Any]) -> str:
-    return "declined" if record["fold"] is None else str(record["fold"])
+    # what never ran has no fold: a task that was declined, or whose data cannot be used
+    never = "declined" if record.get("status", "declined") == "declined" else "lost"
+    return never if record["fold"] is None else str(record["fold"])
 
 
 def _json(value: Mapping[str, Any]) -> str:

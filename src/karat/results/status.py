@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from karat.errors import FAILURES
+from karat.results.layouts import by_fold
 from karat.results.run import Run, open_runs
 
 COLUMNS = (
@@ -26,13 +27,16 @@ def status(paths: Sequence[str | Path] | str | Path) -> pd.DataFrame:
     ``last`` is when the newest job ended.
     """
     several = [paths] if isinstance(paths, str | Path) else list(paths)
-    rows = [_row(run) for run in open_runs(several)]
+    rows = [status_row(run) for run in open_runs(several)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _row(run: Run) -> dict[str, Any]:
+def status_row(run: Run) -> dict[str, Any]:
+    """Return the row of one run."""
     records = run.records()
-    jobs = [record for record in records if record["fold"] is not None]
+    # a task whose data cannot be used has failed in every fold; one that was declined has none
+    lost = by_fold(run.about, [r for r in records if r["fold"] is None and r["status"] in FAILURES])
+    jobs = [record for record in records if record["fold"] is not None] + list(lost)
     planned = _planned(run, records)
     counts = Counter(record["status"] for record in jobs)
     done = {(record["task"], record["fold"]) for record in jobs}
@@ -44,8 +48,7 @@ def _row(run: Run) -> dict[str, Any]:
         "model": run.model,
         "planned": len(planned | done),
         **{name: counts[name] for name in ("ok", *FAILURES)},
-        # a task that was declined before anything ran has no folds
-        "declined": counts["declined"] + len(records) - len(jobs),
+        "declined": sum(record["status"] == "declined" for record in records),
         "running": min(running, left),
         "left": left,
         "state": "finished" if not left else "running" if running else "stopped",

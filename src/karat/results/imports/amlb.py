@@ -18,6 +18,8 @@ from karat.results.layouts import OWN, RESULTS
 
 LOOKS = "a CSV file with the columns task, framework, fold and result"
 #: columns of today's files that the documented ones do not have
+#: how a declined job says so in their columns
+DECLINED = "Declined: "
 NEW = ("type", "app_version", "training_duration", "predict_duration", "models_count")
 #: what a result is, where no column says it: the first of these that equals it most often
 FIRST = ("auc", "logloss", "rmse", "acc")
@@ -71,7 +73,7 @@ class _File:
         found: dict[tuple[Any, ...], Row] = {}
         count = declined = 0
         for row in rows(self.seen):
-            if row.text("status") == "declined":
+            if row.text("status") == "declined" or row.text("info").startswith(DECLINED):
                 declined += 1
                 continue
             names = ("framework", "constraint", "task", "corruption", "severity", "draw")
@@ -83,7 +85,7 @@ class _File:
             repeated = f"{count - len(found)} of {count} rows are repeated"
             self.told.note(f"{self.seen.path.name}: {repeated}; the last of each counts.")
         if declined:
-            self.told.note(f"{self.seen.path.name}: {declined} declined tasks are left out.")
+            self.told.note(f"{self.seen.path.name}: {declined} declined jobs are left out.")
         return list(found.values())
 
     def firsts(self) -> dict[str, str]:
@@ -124,6 +126,7 @@ class _File:
         """Return what all rows of a run share, and the time of the last one."""
         modes, versions = (_each(part, name) for name in ("mode", "version"))
         params = _each(part, "params")
+        tags = _each(part, "tag") or _each(part, "app_version")
         stamp = re.sub("[^0-9T]", "", max((row.text("utc") for row in part), default=""))
         whole = re.fullmatch("[0-9]{8}T[0-9]{6}", stamp)
         return {
@@ -131,6 +134,7 @@ class _File:
             "version": ", ".join(versions),
             # parameters of single attempts stand in their records
             "params": _params(params[0]) if len(params) == 1 else {},
+            "tag": ", ".join(tags),
             "stamp": stamp if whole else None,
         }
 
