@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from karat.cli import karat
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
@@ -39,6 +40,11 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+def test_the_reference_is_made_from_the_docstrings():
+    made = runpy.run_path(str(ROOT / "scripts" / "reference.py"))
+    assert (ROOT / "docs" / "reference.md").read_text() == made["main"]()
 
 
 def commands() -> list[str]:
