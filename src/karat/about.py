@@ -67,7 +67,16 @@ def of_task(planned: PlannedTask) -> dict[str, Any]:
         **planned.facts,
         "ignore": list(task.ignore),
         "about": _plain(data.about) if data is not None else {},
+        **_size(data),
     }
+
+
+def _size(data: Dataset | None) -> dict[str, int]:
+    """Return how many items and questions there are, and how many columns a table has."""
+    if data is None:
+        return {}
+    sizes = {"items": len(data.items), "questions": len(data)}
+    return sizes | ({"columns": data.items.shape[1]} if data.items.ndim > 1 else {})
 
 
 def _id(data: Dataset) -> str:

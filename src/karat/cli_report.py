@@ -12,17 +12,21 @@ from karat.cli_options import SETTINGS
 @click.command(context_settings=SETTINGS)
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
 @click.option("-o", "--output", default="report.html", show_default=True, metavar="FILE")
-def report(runs: tuple[Path, ...], output: str) -> None:
-    """Write one HTML file to show: the board, corruption and learning curves, failures.
+@click.option("--title", metavar="TEXT", help="The page's heading.  [the names of the suites]")
+@click.option("--umap", is_flag=True, help="Maps of vectors by UMAP too; takes a while.")
+def report(runs: tuple[Path, ...], output: str, title: str | None, umap: bool) -> None:
+    """Write one HTML file to show: the board, curves, maps, answers, failures, data and origin.
+
+    It needs no network and no other file, and opens by double-click.
 
     \b
     Examples:
       karat report results
-      karat report results/*.taco.* -o taco.html
+      karat report results/*.taco.* -o taco.html --title "TACO, November"
     """
     from karat.report.page import report as write
 
-    click.echo(write(list(runs), output))
+    click.echo(write(list(runs), output, title=title, umap=umap))
 
 
 @click.command(context_settings=SETTINGS)

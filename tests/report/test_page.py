@@ -1,3 +1,6 @@
+import base64
+import hashlib
+import json
 import re
 from html.parser import HTMLParser
 
@@ -7,7 +10,9 @@ import pytest
 
 import karat
 from karat.errors import KaratError
-from karat.report.page import report
+from karat.report import page as module
+from karat.report.bundle import make_bundle
+from karat.report.page import make_page, page_files, policy, report
 from karat.results.epochs import learning_curves
 
 EVIL = "<script>alert('x')</script> / & \"q\""
@@ -16,24 +21,38 @@ EVIL = "<script>alert('x')</script> / & \"q\""
 class Page(HTMLParser):
     """Collects tags and texts, and that every tag is closed."""
 
-    VOID = {"meta", "br", "rect", "line", "polyline", "polygon", "circle"}
+    VOID = {"meta", "br"}
 
     def __init__(self, text):
         super().__init__()
-        self.tags, self.open, self.texts = [], [], []
+        self.tags, self.open, self.texts, self.scripts = [], [], [], []
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
         if tag not in self.VOID:
             self.open.append(tag)
+        if tag == "script":
+            self.scripts.append("")
 
     def handle_endtag(self, tag):
         if tag not in self.VOID:
             assert self.open.pop() == tag
 
     def handle_data(self, data):
-        self.texts.append(data)
+        if self.open and self.open[-1] == "script":
+            self.scripts[-1] += data
+        elif self.open and self.open[-1] != "style":
+            self.texts.append(data)
+
+    @property
+    def bundle(self):
+        return json.loads(self.scripts[0])
+
+    @property
+    def allowed(self):
+        told = next(a["content"] for tag, a in self.tags if tag == "meta" and "http-equiv" in a)
+        return dict(part.strip().split(" ", 1) for part in told.split(";"))
 
 
 def broken(items):
@@ -67,27 +86,56 @@ def test_the_page_is_whole_and_needs_nothing_else(text):
     page = Page(text)
     assert page.open == []
     for _, attributes in page.tags:
-        assert not {"src", "href", "onload", "onclick"} & attributes.keys()
-    assert "url(" not in text and "@import" not in text
+        assert not {"src", "href", "onload", "onclick", "style"} & attributes.keys()
+    assert "url(" not in "".join(page_files(".css"))
+    assert "@import" not in "".join(page_files(".css"))
+    assert len(text.encode()) < 2_000_000
+    assert page_files(".js") and page_files(".css"), "they are part of the package"
 
 
 def test_names_are_texts_and_never_markup(text):
     page = Page(text)
-    assert not [tag for tag, _ in page.tags if tag == "script"]
+    assert len(page.scripts) == 1 + len(page_files(".js")), "only those that are our own"
     assert "".join(page.texts).count(EVIL) >= 5
+    assert [model["name"] for model in page.bundle["models"]].count(EVIL) == 1
+    assert "<" not in page.scripts[0]
+
+
+def test_only_the_scripts_of_the_page_may_run(text):
+    page = Page(text)
+    sums = [
+        "'sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() + "'"
+        for script in page.scripts[1:]
+    ]
+    assert page.allowed["script-src"].split() == (sums or ["'none'"])
+    assert page.allowed["default-src"] == page.allowed["connect-src"] == "'none'"
+    assert page.allowed["base-uri"] == page.allowed["form-action"] == "'none'"
+    assert not [script for script in page_files(".js") if "</script" in script or "<!--" in script]
+    assert not [style for style in page_files(".css") if "</style" in style]
+
+
+def test_a_live_page_may_ask_its_own_server_and_nobody_else(runs):
+    bundle = make_bundle(runs)
+    for live, address in ((True, None), ("/api/bundle", "/api/bundle")):
+        page = Page(make_page(bundle, live=live))
+        assert page.allowed["connect-src"] == "'self'"
+        (root,) = (attributes for tag, attributes in page.tags if tag == "html")
+        assert (root["data-live"], root.get("data-address")) == ("true", address)
+    (root,) = (a for tag, a in Page(make_page(bundle)).tags if tag == "html")
+    assert (root["data-live"], root.get("data-address")) == ("false", None)
 
 
 def test_it_has_the_board_the_curves_and_the_failures(text):
     titles = re.findall(r"<h2>([^<]+)</h2>", text)
-    assert titles == [
-        "Leaderboard",
-        "What corruption costs",
-        "How heads learned",
-        "Failures: 2",
-        "How this was made",
-    ]
-    assert text.count("<svg") == 1 + 1 + 3  # clean bars, a corruption, three curves of the head
-    assert "noise_gaussian+noise_uniform</figcaption>" not in text, "one severity is no curve"
+    expected = ["Leaderboard", "What corruption costs", "Failures: 2", "Data", "How this was made"]
+    assert [title for title in titles if not title.startswith("Checks")] == expected
+    found = Page(text).bundle
+    (curve,) = found["curves"]
+    assert (curve["corruption"], curve["lines"][0]["x"]) == ("noise_gaussian", [0, 0.2, 0.4])
+    assert len(found["learning"]) == 3 and len(found["maps"]) == 1
+    assert "ValueError" in found["failures"][0]["log"]
+    (entry,) = found["details"]["0"]
+    assert sum(map(sum, entry["confusion"]["counts"])) == 120, "every row is tested once"
 
 
 def test_learning_curves_are_means_over_folds(runs):
@@ -99,13 +147,61 @@ def test_learning_curves_are_means_over_folds(runs):
     assert row["std"] == pytest.approx(part["value"].std())
 
 
-def test_runs_without_curves_have_no_such_sections(tmp_path):
-    data = karat.Dataset.from_table(
-        pd.DataFrame({"a": range(20), "y": [0, 1] * 10}), target="y", name="plain", kind="classes"
-    )
-    runs = karat.evaluate("dummy", karat.Task("plain", data), output=tmp_path)
-    text = karat.report(runs, tmp_path / "report.html").read_text("utf-8")
-    assert re.findall(r"<h2>([^<]+)</h2>", text) == ["Leaderboard", "How this was made"]
+HARD = [
+    "</script><script>alert(1)</script>",
+    "<!--<script>",
+    '" onmouseover="alert(1)',
+    "\u202eevil\u202c \u2066x\u2069",
+    "line\u2028and\u2029paragraph",
+    "nul\x00and\x1b[1m",
+    "]]>&amp;&lt;",
+    "n" * 10_000,
+]
+
+
+#: turn the direction of a text, break its line, steer a terminal, or hide
+STEERING = set("\u202e\u2066\u2028\u2029\x00\x1b")
+
+
+@pytest.mark.parametrize("name", HARD, ids=range(len(HARD)))
+def test_hard_names_are_data_everywhere(make_run, tmp_path, name):
+    kept = {(name, 1): {"log.txt": name}}
+    tasks = {name: {"about": {"source": name, "licence": name}, "dataset": name}}
+    run = make_run(name, {name: [0.5, name]}, tasks=tasks, files=kept, suite=name, command=name)
+    page = Page(report(run, tmp_path / "r.html").read_text("utf-8"))
+    assert page.open == []
+    assert len(page.scripts) == 1 + len(page_files(".js"))
+    assert not [tag for tag, attributes in page.tags if "onmouseover" in attributes]
+    assert not STEERING & set("".join(page.texts)), "no sign steers the reader"
+    found = page.bundle
+    assert found["models"][0]["name"] == found["tasks"][0]["name"] == found["title"] == name
+    assert found["cards"][0]["licence"] == found["runs"][0]["command"] == name
+    assert found["failures"][0]["log"] == name[-4000:]
+    assert not {"<", "\u2028", "\u2029"} & set(page.scripts[0])
+
+
+def test_half_a_sign_never_stops_the_page(make_run, tmp_path):
+    run = make_run("m", {"t": [0.5]})
+    about = json.loads((run.folder / "run.json").read_text("utf-8"))
+    about |= {"suite": "half \ud800", "platform": "\udfff"}
+    (run.folder / "run.json").write_text(json.dumps(about))
+    page = Page(report(run, tmp_path / "r.html").read_text("utf-8"))
+    assert page.bundle["title"] == "half \ufffd"
+    assert page.bundle["runs"][0]["platform"] == "\ufffd"
+
+
+def test_without_scripts_and_styles_there_is_still_a_page(make_run, monkeypatch):
+    monkeypatch.setattr(module, "FOLDER", "no_such_folder")
+    page = Page(make_page(make_bundle(make_run("m", {"t": [0.5]}))))
+    assert page.open == [] and len(page.scripts) == 1
+    assert page.allowed["script-src"] == "'none'"
+    assert "Leaderboard" in page.texts
+
+
+def test_the_sum_of_a_known_script():
+    # printf 'alert(1)' | openssl dgst -sha256 -binary | base64
+    known = "'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='"
+    assert f"script-src {known};" in policy(["alert(1)"])
 
 
 def test_the_same_runs_give_the_same_bytes(runs, text, tmp_path):
@@ -116,3 +212,12 @@ def test_no_run_is_a_clear_mistake(tmp_path):
     with pytest.raises(KaratError):
         report([tmp_path], tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
+
+
+def test_the_command_writes_the_page_with_its_title(cli, make_run, tmp_path):
+    run = make_run("m", {"t": [0.5]})
+    said = cli("report", run.folder, "-o", tmp_path / "r.html", "--title", "<b>Mine</b>")
+    assert said.code == 0 and said.out.strip() == str(tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text("utf-8")
+    assert "<h1>&lt;b&gt;Mine&lt;/b&gt;</h1>" in text
+    assert cli("report", tmp_path / "nothing").code == 2

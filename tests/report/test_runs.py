@@ -41,8 +41,9 @@ def test_the_board_goes_to_the_output_and_the_rest_does_not(runs, capsys):
     assert err.splitlines() == [
         "",
         f" runs    results/*.{stamp}   2 folders",
-        " next    karat leaderboard results  all runs of this folder",
-        "         karat report results       one HTML file to show",
+        " next    karat report results         one HTML file to show",
+        "         karat leaderboard results    all runs of this folder",
+        "         karat compare onehot dummy   is the difference real?",
     ]
 
 

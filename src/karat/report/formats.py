@@ -1,7 +1,8 @@
-"""A board as Markdown, LaTeX, CSV or JSON; the first two show the table that a terminal shows."""
+"""A board as Markdown, LaTeX, HTML, CSV or JSON; the first three show what a terminal shows."""
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import re
@@ -11,7 +12,7 @@ import pandas as pd
 from rich.cells import cell_len
 
 from karat.errors import DefinitionError, did_you_mean
-from karat.report.tables import Cell, Table, make_table
+from karat.report.tables import Cell, Column, Table, make_table
 
 _MARKDOWN = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {sign: f"\\{sign}" for sign in "\\`*[]|~"}
@@ -43,7 +44,7 @@ _LATEX = str.maketrans(
 
 
 def render(board: pd.DataFrame, shape: str) -> str:
-    """Return a board as "markdown", "latex", "csv" or "json".
+    """Return a board as "markdown", "latex", "html", "csv" or "json".
 
     CSV and JSON hold the numbers as they are, for machines; what is missing is empty there.
     """
@@ -158,7 +159,53 @@ def _latex_cell(cell: Cell) -> str:
     return rf"\textbf{{{text}}}" if cell.best else text
 
 
-# -- both -----------------------------------------------------------------------------------
+# -- html -----------------------------------------------------------------------------------
+
+#: told in place: a fragment has no style sheet, and colours follow those of where it stands
+_LINE = "border-bottom:1px solid #8886"
+_TABLE = "border-collapse:collapse;text-align:right;font-variant-numeric:tabular-nums"
+_NOTE = "font-size:.85em;opacity:.8;margin:.4em 0;text-align:left"
+
+
+def to_html(board: pd.DataFrame | Table) -> str:
+    """Return a table for the middle of a page, which needs no style, script or file beside it."""
+    table = make_table(board)
+    columns = table.all_columns
+    heads = "".join(_html_heading(column) for column in columns)
+    rows = []
+    for i, row in enumerate(zip(*_shown(table), strict=True)):
+        line = f' style="{_LINE.replace("bottom", "top")}"' if i in table.starts[1:] else ""
+        cells = [_html_cell(*pair) for pair in zip(row, columns, strict=True)]
+        rows.append(f"<tr{line}>{''.join(cells)}</tr>\n")
+    notes = "".join(f'<p style="{_NOTE}">{html.escape(note)}</p>\n' for note in table.notes)
+    return (
+        '<div style="overflow-x:auto">\n'
+        f'<table cellpadding="4" style="{_TABLE}">\n'
+        f'<caption style="{_NOTE}">{html.escape(table.caption)}</caption>\n'
+        f'<thead><tr style="{_LINE}">{heads}</tr></thead>\n'
+        f"<tbody>\n{''.join(rows)}</tbody>\n</table>\n{notes}</div>\n"
+    )
+
+
+def _html_heading(column: Column) -> str:
+    label = f'<br><small style="opacity:.8">{html.escape(column.label)}</small>'
+    text = html.escape(column.name) + (label if column.label else "")
+    side = "right" if column.right else "left"
+    return f'<th scope="col" style="text-align:{side};vertical-align:top">{text}</th>'
+
+
+def _html_cell(cell: Cell, column: Column) -> str:
+    text = html.escape(cell.text)
+    text = f"<b>{text}</b>" if cell.best else f"<i>{text}</i>" if cell.faint else text
+    if column.right:
+        return f"<td>{text}</td>"
+    # the letters of ties stand each below itself
+    look = ";white-space:pre;font-family:monospace" if column.name == "tie" else ""
+    # a name that is written from right to left does not turn its neighbours around
+    return f'<td style="text-align:left{look}"><bdi>{text}</bdi></td>'
+
+
+# -- all three ------------------------------------------------------------------------------
 
 
 def _shown(table: Table) -> list[Sequence[Cell]]:
@@ -176,4 +223,5 @@ FORMATS: dict[str, Callable[[pd.DataFrame], str]] = {
     "csv": to_csv,
     "json": to_json,
     "latex": to_latex,
+    "html": to_html,
 }

@@ -14,8 +14,11 @@ from karat.results.ranks import FEWEST_TASKS
 SIGNS = {DECLINED: "–", FAILED: "failed", NOT_RUN: "…"}
 #: so many notes about coverage are enough
 MOST_NOTES = 6
+#: so many names of one kind too
+MOST_NAMES = 12
 #: longer names are cut in a note
 NAME_WIDTH = 32
+_COSTS = {"seconds": "time", "memory_mb": "memory"}
 _MEANINGS = {
     DECLINED: "– not applicable to this model",
     FAILED: "failed, without a score",
@@ -58,6 +61,7 @@ def caption(board: pd.DataFrame) -> str:
         what = f"{_count(models, 'model')} on {_count(scored, 'task')}: rank on each, 1 is best."
     else:
         compared = facts.get("missing", {}).get("tasks", scored)
+        scored = facts.get("missing", {}).get("of", scored)
         tasks = f"{compared} of " * (compared < scored) + _count(scored, "task")
         within = f" within each {by}" if by else ""
         what = f"{_count(models, 'model')} by mean rank over {tasks}{within}, 1 is best."
@@ -78,6 +82,7 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
         yield "Models that share a letter cannot be told apart on these tasks."
     if board.attrs.get("normalise"):
         yield _scale(board.attrs["normalise"], board.attrs["by"])
+    yield from _of_ratings(board)
     if "score_low" in board:
         yield "95 %: t interval of the mean over folds: their spread, not who is better."
     yield from _of_missing(board)
@@ -94,6 +99,25 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     alone = _without_ranks(board)
     if alone:
         yield f"No two models to compare here: {', '.join(alone)}."
+
+
+def _of_ratings(board: pd.DataFrame) -> Iterator[str]:
+    """Yield what ratings mean, and who stands on the front."""
+    if "borda" in board:
+        yield "borda: how many models are beaten, summed over tasks."
+    if "elo" in board:
+        anchor = board.attrs.get("anchor")
+        centre = "the mean of all is 1,500" if anchor is None else f"{short(anchor)} is at 1,500"
+        yield f"elo: 400 points are odds of ten to one to win a task; {centre}."
+    if "pareto" in board:
+        cost = _COSTS.get(board.attrs["pareto"], plain(board.attrs["pareto"]))
+        said = f"pareto: no other model is better at a lower cost ({cost})"
+        front = board.index[board["pareto"]] if board.index.nlevels == 1 else []
+        names = [short(name) for name in front[:MOST_NAMES]]
+        names += [f"{len(front) - MOST_NAMES} more"] if len(front) > MOST_NAMES else []
+        yield f"{said}: {', '.join(names)}." if names else f"{said}."
+        if board.attrs.get("uneven"):
+            yield "Costs are those of the tasks a model takes, and these are not the same for all."
 
 
 def _of_coverage(coverage: Mapping[tuple[str, str], float]) -> Iterator[str]:
@@ -128,7 +152,8 @@ def _of_missing(board: pd.DataFrame) -> Iterator[str]:
         yield f"{_count(failed, 'job')} failed: {_failed_fold(rule)}."
     if counts.get("partial"):
         cells = _count(counts["partial"], "cell")
-        yield f"{cells} of a run that is not finished: compared on the folds all have."
+        fate = "compared on the folds all have" if rule != "penalise" else "what lacks is the worst"
+        yield f"{cells} of a run that is not finished: {fate}."
 
 
 def _rule(rule: str) -> str:
@@ -136,6 +161,8 @@ def _rule(rule: str) -> str:
         return "only folds in which all models have a score are compared"
     if rule.startswith(BASELINE):
         return f"counted as those of {_baseline(rule)}"
+    if rule == "penalise":
+        return "counted as the worst score of their fold, why ever they are missing"
     return (
         "a failed fold counts as the worst score of its fold, "
         "what is not applicable or not run is left out"
@@ -143,9 +170,9 @@ def _rule(rule: str) -> str:
 
 
 def _fate(rule: str, state: str) -> str:
-    if rule != "worst":
+    if rule not in ("worst", "penalise"):
         return ""
-    return ", counted as the worst" if state == FAILED else ", left out"
+    return ", counted as the worst" if rule != "worst" or state == FAILED else ", left out"
 
 
 def _failed_fold(rule: str) -> str:

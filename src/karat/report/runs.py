@@ -17,33 +17,58 @@ from rich.text import Text
 
 from karat.errors import DefinitionError
 from karat.plan import Decline, Plan
-from karat.report.formats import render, to_latex, to_markdown
+from karat.report.findings import show_below
+from karat.report.formats import render, to_html, to_latex, to_markdown
 from karat.report.robust import robustness_table
 from karat.report.terminal import plain_console, print_board
 from karat.results.estimate import estimate
 from karat.results.leaderboard import leaderboard
 from karat.results.robustness import robustness
+from karat.results.rules.base import read_once
 from karat.results.run import Run
 
 
-def show_runs(runs: Sequence[Run], shape: str | None, *, quiet: bool = False) -> int:
+def show_runs(
+    runs: Sequence[Run], shape: str | None, *, quiet: bool = False, ignore: Sequence[str] = ()
+) -> int:
     """Print the board of finished runs and where they are; return the exit code."""
-    board = leaderboard(list(runs))
+    runs = read_once(runs)
+    board = leaderboard(runs)
     show_frame(board, shape)
+    show_below(runs, _place(runs).partition("   ")[0], shape, ignore)
     if shape in (None, "table") and not quiet:
         console = Console(highlight=False, stderr=True)
         console.print(f"\n runs    {_place(runs)}", markup=False, soft_wrap=True)
-        folder = shlex.quote(_relative(runs[0].folder.parent))
-        verbs = {"leaderboard": "all runs of this folder", "report": "one HTML file to show"}
-        for start, (verb, what) in zip((" next", ""), verbs.items(), strict=True):
-            command = f"{f'karat {verb} {folder}':<{len(folder) + 20}}"
-            console.print(f"{start:<9}{command}{what}", markup=False, soft_wrap=True)
+        commands = _next(board, _relative(runs[0].folder.parent))
+        width = max(map(len, commands)) + 3
+        for i, (command, what) in enumerate(commands.items()):
+            start = "" if i else " next"
+            console.print(f"{start:<9}{command:<{width}}{what}", markup=False, soft_wrap=True)
     return 1 if int(board["failed"].fillna(0).sum()) else 0
 
 
-def show_board(paths: Sequence[str | Path], shape: str | None, **options: Any) -> None:
-    """Print the board of run folders; the options are those of ``leaderboard``."""
-    show_frame(leaderboard(list(paths), **options), shape)
+def _next(board: pd.DataFrame, folder: str) -> dict[str, str]:
+    """Return what to do after a run, and what that is for."""
+    place = shlex.quote(folder)
+    commands = {
+        f"karat report {place}": "one HTML file to show",
+        f"karat leaderboard {place}": "all runs of this folder",
+    }
+    ranked = [str(model) for model in board.index[board["tie"] != ""]]
+    if len(ranked) > 1:
+        where = "" if folder == "results" else f" --in {place}"
+        commands[f"karat compare {shlex.join(ranked[:2])}{where}"] = "is the difference real?"
+    return commands
+
+
+def show_board(
+    paths: Sequence[str | Path], shape: str | None, ignore: Sequence[str] = (), **options: Any
+) -> None:
+    """Print the board of run folders and what checks find; the options are ``leaderboard``'s."""
+    runs = read_once(paths)
+    show_frame(leaderboard(runs, **options), shape)
+    several = len(paths) > 3
+    show_below(runs, "RUN…" if several else shlex.join(map(str, paths)), shape, ignore)
 
 
 def show_frame(board: pd.DataFrame, shape: str | None) -> None:
@@ -61,7 +86,7 @@ def show_robustness(paths: Sequence[str | Path], shape: str | None, **options: A
         sys.stdout.write(render(found.set_index("task"), str(shape)))
         return
     table = robustness_table(found, options.get("baseline"))
-    pages = {"markdown": to_markdown, "latex": to_latex}
+    pages = {"markdown": to_markdown, "latex": to_latex, "html": to_html}
     if shape in pages:
         sys.stdout.write(pages[shape](table))
     else:
@@ -83,6 +108,15 @@ def metric_by_task(given: Sequence[str]) -> dict[str, str]:
     return {task: metric for task, _, metric in pairs}
 
 
+def columns_of(given: str | None) -> list[str] | None:
+    """Return the names of ``NAME,NAME``.
+
+    >>> columns_of("elo, pareto:memory_mb")
+    ['elo', 'pareto:memory_mb']
+    """
+    return None if given is None else [name.strip() for name in given.split(",") if name.strip()]
+
+
 def show_plan(plan: Plan, output: str | Path = "results") -> None:
     """Print the jobs by model and task, how long they may take, and every decline with its reason.
 
@@ -102,19 +136,24 @@ def show_plan(plan: Plan, output: str | Path = "results") -> None:
     for line in _time(plan, Path(output)):
         console.print(f" {line}", markup=False, soft_wrap=True)
     _show_reasons(console, plan.declined)
+    if plan.lost:
+        count = len({each.task for each in plan.lost})
+        what = "1 task fails: its" if count == 1 else f"{count} tasks fail: their"
+        console.print(f"\n {what} data cannot be used", markup=False)
+        _show_reasons(console, plan.lost)
     if plan.unseen:
         what = "corruption" if len(plan.unseen) == 1 else "corruptions"
         console.print(f"\n {len(plan.unseen)} {what} left out", markup=False)
         _show_reasons(console, plan.unseen)
+    _show_twins(console, plan)
+
+
+def _show_twins(console: Console, plan: Plan) -> None:
     for planned in plan.tasks:
         twins, tested = planned.twins
         if twins:
-            console.print(
-                f"\n {planned.task.name}: {twins} of {tested} test rows also stand in their train "
-                f"part",
-                markup=False,
-                soft_wrap=True,
-            )
+            what = f"{twins} of {tested} test rows also stand in their train part"
+            console.print(f"\n {planned.task.name}: {what}", markup=False, soft_wrap=True)
 
 
 def _time(plan: Plan, output: Path) -> Iterator[str]:

@@ -132,9 +132,9 @@ def _by_task(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
     if "normalised" in rows:
         mark = best_of(rows["normalised"], starts)
         columns.append(_numbers("normalised", rows["normalised"], mark, rounded))
-    folds = _texts("folds", map(_count, rows["folds"]))
+    folds = [_texts("folds", map(_count, rows["folds"]))] if "folds" in rows else []
     costs = [each for each in _costs(rows) if each.name in ("failed", "time")]
-    return [*columns, folds, *costs]
+    return [*columns, *_front(rows), *folds, *costs]
 
 
 # -- the columns ----------------------------------------------------------------------------
@@ -150,8 +150,19 @@ def _ranks(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
         _interval(rows["rank_low"], rows["rank_high"], _fixed),
         _texts("tie", ties, right=False),
     ]
-    normalised = [name for name in ("score", "median", "wins") if name in rows]
-    return found + [_numbers(n, rows[n], best_of(rows[n], starts), rounded) for n in normalised]
+    for name in ("score", "median", "wins", "borda", "elo"):
+        if name in rows:
+            write = _POINTS.get(name, rounded)
+            found.append(_numbers(name, rows[name], best_of(rows[name], starts), write))
+    if "elo" in rows:
+        found.append(_interval(rows["elo_low"], rows["elo_high"], _POINTS["elo"]))
+    return found + _front(rows)
+
+
+def _front(rows: pd.DataFrame) -> list[Column]:
+    if "pareto" not in rows:
+        return []
+    return [_texts("pareto", ("yes" if on else "" for on in rows["pareto"]), right=False)]
 
 
 def _task(rows: pd.DataFrame, task: str) -> Column:
@@ -170,12 +181,12 @@ def _costs(rows: pd.DataFrame) -> list[Column]:
         "declined": ("n/a", _count),
         "seconds": ("time", _seconds),
         "memory_mb": ("memory", _memory),
+        "dimensions": ("dims", _dimensions),
     }
-    return [
-        _texts(heading, map(write, rows[name]), part="cost")
-        for name, (heading, write) in shown.items()
-        if name in rows
-    ]
+    there = [name for name in shown if name in rows]
+    if "dimensions" in there and rows["dimensions"].isna().all():
+        there.remove("dimensions")  # predictors have none
+    return [_texts(shown[n][0], map(shown[n][1], rows[n]), part="cost") for n in there]
 
 
 def _texts(name: str, values: Iterable[object], right: bool = True, part: str = "rank") -> Column:
@@ -228,8 +239,21 @@ def _count(value: float) -> str:
 def _seconds(value: float) -> str:
     if pd.isna(value):
         return "–"
-    return f"{value:.1f} s" if value < 120 else f"{value / 60:.1f} min"
+    if value < 120:
+        return f"{value:.1f} s"
+    return f"{value / 60:.1f} min" if value < 7200 else f"{value / 3600:,.1f} h"
 
 
 def _memory(value: float) -> str:
     return "–" if pd.isna(value) else f"{value / 1024:.1f} GB"
+
+
+def _dimensions(value: float) -> str:
+    return "–" if pd.isna(value) else f"{value:,.0f}"
+
+
+#: how points are shown, which have no digits after the dot that count
+_POINTS: dict[str, Callable[[float], str]] = {
+    "borda": lambda value: "–" if math.isnan(value) else f"{value:,.1f}".removesuffix(".0"),
+    "elo": lambda value: "–" if math.isnan(value) else f"{value:,.0f}",
+}

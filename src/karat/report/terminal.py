@@ -70,7 +70,7 @@ def _arranged(columns: list[Column], width: int) -> list[list[Column]]:
     ranks, tasks, costs = ([c for c in columns if c.part == p] for p in ("rank", "task", "cost"))
     if sum(map(_width, (*ranks, *costs))) <= width:
         return [[*ranks, *costs], *_fitting(tasks, width)]
-    return [*_fitting(ranks, width), *_fitting([*costs, *tasks], width)]
+    return [*_fitting([*ranks, *costs], width), *_fitting(tasks, width)]
 
 
 def _fitting(columns: Sequence[Column], width: int) -> list[list[Column]]:

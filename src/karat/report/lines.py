@@ -1,0 +1,105 @@
+"""Lines: curves over severities and epochs, a line per model, as many as a page has room for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from karat.errors import DataError
+from karat.report.compact import compact, size
+from karat.report.robust import robustness_table
+from karat.report.shown import Shown, count
+from karat.results.epochs import learning_curves
+from karat.results.robustness import curves, robustness
+
+#: bytes of the curves of each sort, points of one line, and rows of the table of robustness
+LINES, MOST_POINTS, MOST_ROWS = 700_000, 60, 1_000
+
+Charts = list[dict[str, Any]]
+
+
+def make_curves(runs: Any, shown: Shown) -> tuple[Charts, list[str]]:
+    """Return a chart per task and corruption: scores over severities, from clean at 0 on.
+
+    The band is a standard deviation over folds and draws. A composition that was tried at one
+    severity has no curve.
+    """
+    try:
+        found = curves(runs)
+    except DataError:  # no task has a corrupted view
+        return [], []
+    charts = []
+    keys = ["task", "metric", "higher_is_better", "corruption"]
+    for (task, metric, higher, corruption), part in found.groupby(keys, sort=False):
+        if "+" in str(corruption) and part["severity"].nunique() <= 2:
+            continue
+        told = {"metric": metric, "higher": bool(higher), "corruption": corruption}
+        lines = [_band(line) for line in _lines(part, "severity", shown)]
+        charts.append({"task": _place(shown.tasks, task), **told, "lines": lines})
+    return _fitting(charts, shown, "corruption")
+
+
+def make_learning(runs: Any, shown: Shown) -> tuple[Charts, list[str]]:
+    """Return a chart per task and metric: what was reported by epoch, over folds."""
+    charts = []
+    for (task, metric), part in learning_curves(runs).groupby(["task", "metric"], sort=False):
+        lines = _lines(part, "epoch", shown)
+        charts.append({"task": _place(shown.tasks, task), "metric": metric, "lines": lines})
+    found, cut = _fitting(charts, shown, "learning")
+    if any(len(line["x"]) == MOST_POINTS for chart in found for line in chart["lines"]):
+        cut.append(f"Learning curves have at most {MOST_POINTS} points, evenly picked.")
+    return found, cut
+
+
+def make_robustness(runs: Any) -> tuple[dict[str, Any] | None, list[str]]:
+    """Return the table of what corruption costs, as texts, if anything was corrupted."""
+    try:
+        table = robustness_table(robustness(runs))
+    except DataError:
+        return None, []
+    columns = table.all_columns
+    rows = [[column.cells[row].text for column in columns] for row in range(len(table))]
+    cut = []
+    if len(rows) > MOST_ROWS:
+        cut.append(f"The table of robustness has {MOST_ROWS:,} of {len(rows):,} rows.")
+    return {"columns": [column.name for column in columns], "rows": rows[:MOST_ROWS]}, cut
+
+
+def _lines(part: pd.DataFrame, x: str, shown: Shown) -> Charts:
+    found = []
+    for model, line in part.groupby("model", sort=False):
+        place = _place(shown.models, model)
+        line = line.sort_values(x, kind="stable")
+        picked = np.linspace(0, len(line) - 1, min(len(line), MOST_POINTS)).round().astype(int)
+        values = {name: line[name].to_numpy(dtype=float)[picked] for name in (x, "mean", "std")}
+        found.append({"model": place, "x": values.pop(x), **values})
+    known = [line for line in found if line["model"] is not None]
+    return sorted(known, key=lambda line: line["model"])
+
+
+def _band(line: dict[str, Any]) -> dict[str, Any]:
+    spread = line.pop("std")
+    return {**line, "low": line["mean"] - spread, "high": line["mean"] + spread}
+
+
+def _place(names: list[str], name: Any) -> int | None:
+    return names.index(name) if name in names else None
+
+
+def _fitting(charts: Charts, shown: Shown, what: str) -> tuple[Charts, list[str]]:
+    """Return the charts with the lines of as many models as there is room for, the best first."""
+    charts = [chart for chart in charts if chart["task"] is not None and chart["lines"]]
+    needed = np.zeros(len(shown.models))
+    for line in (line for chart in charts for line in chart["lines"]):
+        needed[line["model"]] += size(compact(line))
+    kept = int(np.searchsorted(np.cumsum(needed), LINES, side="right"))
+    if kept >= len(needed):
+        return charts, []
+    charts = [
+        {**chart, "lines": [line for line in chart["lines"] if line["model"] < kept]}
+        for chart in charts
+    ]
+    said = f"The curves of {what} are those of the best {count(kept, 'model')}."
+    return [chart for chart in charts if chart["lines"]], [said]

@@ -1,0 +1,148 @@
+/* Small things everything else uses: making elements, telling numbers, drawing lots, waiting. */
+(() => {
+  "use strict";
+  const Karat = (window.Karat ??= {});
+  const SVG = "http://www.w3.org/2000/svg";
+
+  /** Set attributes; what is null or false is left out, functions listen to events. */
+  function dress(node, attributes) {
+    for (const [name, value] of Object.entries(attributes ?? {})) {
+      if (value === null || value === undefined || value === false) continue;
+      if (typeof value === "function") node.addEventListener(name, value);
+      else if (name === "text") node.textContent = value;
+      else node.setAttribute(name, value === true ? "" : String(value));
+    }
+    return node;
+  }
+
+  /** Return an element with attributes and children; a string becomes text, never markup. */
+  Karat.el = (tag, attributes, ...children) => {
+    const node = dress(document.createElement(tag), attributes);
+    node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+    return node;
+  };
+
+  /** Return an element of a drawing. */
+  Karat.svg = (tag, attributes, ...children) => {
+    const node = dress(document.createElementNS(SVG, tag), attributes);
+    node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+    return node;
+  };
+
+  /** Return a name on one line, without signs that steer the direction or hide. */
+  Karat.plain = (name) =>
+    String(name ?? "")
+      .replace(/\s+/gu, " ")
+      .trim()
+      .replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "\ufffd");
+
+  /** Return a name cut to so many signs. */
+  Karat.short = (name, width = 32) => {
+    const text = Karat.plain(name);
+    return text.length <= width ? text : text.slice(0, width - 1) + "…";
+  };
+
+  /** Return a number as people write it: four digits that count. */
+  Karat.number = (value, digits = 4) => {
+    if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+    if (value === 0) return "0";
+    const size = Math.abs(value);
+    if (size >= 1e6 || size < 1e-4) return value.toExponential(2).replace("e+", "e");
+    if (size >= 1000) return Math.round(value).toLocaleString("en-US");
+    const before = size >= 1 ? Math.floor(Math.log10(size)) + 1 : 1;
+    return value.toFixed(Math.max(0, digits - before));
+  };
+
+  /** Return a count with its noun: 1 task, 2 tasks. */
+  Karat.count = (number, noun) =>
+    `${number.toLocaleString("en-US")} ${noun}${number === 1 ? "" : "s"}`;
+
+  /** Return a duration in seconds, minutes or hours. */
+  Karat.seconds = (value) => {
+    if (value === null || value === undefined) return "–";
+    if (value < 0.1) return `${(value * 1000).toFixed(0)} ms`;
+    if (value < 60) return `${value.toFixed(1)} s`;
+    return value < 3600 ? `${(value / 60).toFixed(1)} min` : `${(value / 3600).toFixed(1)} h`;
+  };
+
+  /** Return a size given in megabytes. */
+  Karat.megabytes = (value) => {
+    if (value === null || value === undefined) return "–";
+    return value < 1000 ? `${Math.round(value)} MB` : `${(value / 1000).toFixed(1)} GB`;
+  };
+
+  /** Return a p value: never nought. */
+  Karat.p = (value) => {
+    if (value === null || value === undefined) return "–";
+    return value < 0.001 ? "< 0.001" : value.toFixed(3);
+  };
+
+  /** Return a p value as it is said: p = 0.012, p < 0.001. */
+  Karat.equals = (value) => `p ${value < 0.001 ? "" : "= "}${Karat.p(value)}`;
+
+  /** Return a generator of numbers in [0, 1): same seed, same numbers (mulberry's mixing of bits). */
+  Karat.lots = (seed) => {
+    let state = seed >>> 0;
+    return () => {
+      state = (state + 0x6d2b79f5) >>> 0;
+      let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+      mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+      return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+    };
+  };
+
+  /** Call a function once nobody has called for a while. */
+  Karat.later = (action, wait = 120) => {
+    let timer = 0;
+    return (...given) => {
+      clearTimeout(timer);
+      timer = setTimeout(() => action(...given), wait);
+    };
+  };
+
+  /** Run a generator in slices of some milliseconds, so that the page never waits for it. */
+  Karat.slices = (steps, done, slice = 10) => {
+    let stopped = false;
+    const turn = () => {
+      if (stopped) return;
+      const end = performance.now() + slice;
+      let step = steps.next();
+      while (!step.done && performance.now() < end) step = steps.next();
+      if (step.done) done(step.value);
+      else setTimeout(turn, 0);
+    };
+    setTimeout(turn, 0);
+    return () => (stopped = true);
+  };
+
+  const listeners = new Map();
+
+  /** Listen to what changes: "ranking", "intervals", "state", "marks". */
+  Karat.on = (name, action) => listeners.set(name, [...(listeners.get(name) ?? []), action]);
+
+  /** Tell all who listen. */
+  Karat.tell = (name, ...given) =>
+    (listeners.get(name) ?? []).forEach((action) => action(...given));
+
+  /** Forget all who listened, before the page is built anew. */
+  Karat.forget = () => listeners.clear();
+
+  /** Return a text's width in pixels. */
+  Karat.width = (() => {
+    const pen = document.createElement("canvas").getContext("2d");
+    return (text, size = 11.5) => {
+      pen.font = `${size}px system-ui, sans-serif`;
+      return pen.measureText(text).width;
+    };
+  })();
+
+  /** Return a table as CSV; a cell that a spreadsheet would calculate is kept a text. */
+  Karat.csv = (rows) => rows.map((row) => row.map(cellOf).join(",")).join("\r\n") + "\r\n";
+
+  function cellOf(value) {
+    if (value === null || value === undefined) return "";
+    if (typeof value === "number") return String(value);
+    const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  }
+})();

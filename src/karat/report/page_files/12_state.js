@@ -1,0 +1,120 @@
+/* What the reader has chosen: kept in the address after #, so that a link shows the same. */
+(() => {
+  "use strict";
+  const Karat = (window.Karat ??= {});
+  let words = read();
+
+  /** Return the choices of the address; a section's name alone is none. */
+  function read() {
+    const text = location.hash.slice(1);
+    return new URLSearchParams(text.includes("=") ? text : "");
+  }
+
+  /** What was chosen under a name, or what stands for "nothing chosen". */
+  Karat.get = (name, otherwise = "") => words.get(name) ?? otherwise;
+
+  /** Choose; an empty value takes the choice back. Listeners get the names that changed. */
+  Karat.set = (choices) => {
+    const changed = [];
+    for (const [name, value] of Object.entries(choices)) {
+      const text = value === null || value === undefined ? "" : String(value);
+      if (text === Karat.get(name)) continue;
+      if (text === "") words.delete(name);
+      else words.set(name, text);
+      changed.push(name);
+    }
+    if (!changed.length) return;
+    try {
+      history.replaceState(null, "", `#${words}`);
+    } catch {
+      /* a page inside a frame without an address of its own still works */
+    }
+    Karat.tell("state", changed);
+  };
+
+  /** Somebody followed a link or went back: a section's name is an anchor, the rest choices. */
+  addEventListener("hashchange", () => {
+    const text = location.hash.slice(1);
+    if (text && !text.includes("=")) return;
+    const before = words;
+    words = read();
+    const names = new Set([...before.keys(), ...words.keys()]);
+    const changed = [...names].filter((name) => before.get(name) !== words.get(name));
+    if (changed.length) Karat.tell("state", changed);
+  });
+
+  /** Return numbers as ranges, "0-3,7". */
+  Karat.ranges = (numbers) => {
+    const parts = [];
+    for (const number of [...numbers].sort((a, b) => a - b)) {
+      const last = parts.at(-1);
+      if (last && last[1] === number - 1) last[1] = number;
+      else parts.push([number, number]);
+    }
+    return parts.map(([a, b]) => (a === b ? `${a}` : `${a}-${b}`)).join(",");
+  };
+
+  /** Return the numbers below a limit that ranges stand for. */
+  Karat.unranged = (text, limit) => {
+    const numbers = [];
+    for (const part of text.split(",").filter(Boolean)) {
+      const [from, to] = part.split("-").map(Number);
+      for (let i = from; i <= Math.min(to ?? from, limit - 1); i += 1) numbers.push(i);
+    }
+    return numbers;
+  };
+
+  // -- theme --------------------------------------------------------------------------------
+
+  const KEPT = "karat-theme";
+
+  function remembered() {
+    try {
+      return localStorage.getItem(KEPT) ?? "auto";
+    } catch {
+      return "auto";
+    }
+  }
+
+  /** Show a theme: "auto" follows the system. */
+  function show(theme) {
+    if (theme === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = theme;
+    try {
+      localStorage.setItem(KEPT, theme);
+    } catch {
+      /* storage is not allowed: it lasts as long as the page */
+    }
+    Karat.theme = theme;
+    Karat.tell("theme");
+  }
+
+  /** Return the switch between the themes. */
+  Karat.themes = () =>
+    Karat.choice("Theme", ["auto", "light", "dark"], () => Karat.theme, show).node;
+
+  /** Return buttons of which one is pressed, and how to press the chosen one again. */
+  Karat.choice = (label, options, chosen, choose) => {
+    const buttons = options.map((option) =>
+      Karat.el("button", {
+        type: "button",
+        "data-option": option,
+        text: option,
+        click: () => {
+          choose(option);
+          press();
+        },
+      }),
+    );
+    const press = () =>
+      buttons.forEach((button) =>
+        button.setAttribute("aria-pressed", String(button.dataset.option === chosen())),
+      );
+    press();
+    const node = Karat.el("div", { class: "switch", role: "group", "aria-label": label }, buttons);
+    return { node, press };
+  };
+
+  show(remembered());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => Karat.tell("theme"));
+})();

@@ -1,0 +1,204 @@
+/* The ranking on show: of the tasks, metrics and models that were chosen. */
+(() => {
+  "use strict";
+  const Karat = (window.Karat ??= {});
+  /** so many failures a bundle names; beyond that a missing fold counts as failed */
+  const KNOWN = 2000;
+  let stop = () => {};
+
+  /** Return the chosen tasks. */
+  Karat.chosen = () => {
+    const count = Karat.data.tasks.length;
+    const text = Karat.get("tasks");
+    if (text === "none") return [];
+    return text ? Karat.unranged(text, count) : Array.from({ length: count }, (_, t) => t);
+  };
+
+  /** Choose tasks; all of them is no choice. */
+  Karat.choose = (tasks) => {
+    const all = tasks.length === Karat.data.tasks.length;
+    Karat.set({ tasks: all ? "" : tasks.length ? Karat.ranges(tasks) : "none" });
+  };
+
+  /** Return the chosen metric of each task: a map of those that are not the first. */
+  Karat.metrics = () => {
+    const found = new Map();
+    for (const part of Karat.get("metrics").split(",").filter(Boolean)) {
+      const [t, k] = part.split(":").map(Number);
+      if (k > 0 && Karat.data.tasks[t]?.metrics[k]) found.set(t, k);
+    }
+    return found;
+  };
+
+  /** Choose the metric of some tasks. */
+  Karat.measure = (tasks, k) => {
+    const found = Karat.metrics();
+    for (const t of tasks) {
+      const place = typeof k === "function" ? k(t) : k;
+      if (place > 0) found.set(t, place);
+      else found.delete(t);
+    }
+    Karat.set({
+      metrics: [...found]
+        .sort((a, b) => a[0] - b[0])
+        .map((each) => each.join(":"))
+        .join(","),
+    });
+  };
+
+  /** Return whether a model's name has all words that are looked for. */
+  Karat.matches = (m) => {
+    const name = Karat.data.models[m].name.toLowerCase();
+    return Karat.get("find")
+      .toLowerCase()
+      .split(/\s+/)
+      .every((word) => name.includes(word));
+  };
+
+  /** Return the models that are shown. */
+  Karat.shown = () => Karat.data.models.map((_, m) => m).filter(Karat.matches);
+
+  /** Return the score of a model on a task under the chosen metric. */
+  Karat.score = (t, m, k = Karat.ranking.metric(t)) => Karat.data.scores[t]?.[k]?.[m] ?? null;
+
+  /** Return one number per fold, higher is better, NaN where it failed. */
+  function foldsOf(t, k, m) {
+    const sign = Karat.data.tasks[t].higher[k] ? 1 : -1;
+    const folds = k === 0 ? Karat.data.folds?.[t]?.[m] : null;
+    const values = folds?.length ? folds : [Karat.data.scores[t]?.[k]?.[m] ?? null];
+    return values.map((value) => (value === null ? NaN : sign * value));
+  }
+
+  /** Return who takes a task under the rule, and their folds, all of the same number. */
+  function contest(t, k, models, common) {
+    const states = Karat.data.states[t] ?? "";
+    const who = models.filter((m) => common || states[m] === "." || states[m] === "f");
+    const found = who.map((m) => foldsOf(t, k, m));
+    const most = Math.max(0, ...found.map((row) => row.length));
+    const rows = found.map((row) =>
+      row.length < most && Number.isNaN(row[0]) ? Array(most).fill(NaN) : row,
+    );
+    if (common) return commonFolds(who, rows);
+    return { who, rows: triedFolds(t, who, rows) };
+  }
+
+  const known = new Map();
+
+  /** Return the contest of a task; without a common subset it is always the same one. */
+  function contestOf(t, k, models, common) {
+    if (common) return contest(t, k, models, true);
+    const key = `${t}:${k}`;
+    if (known.get(key)?.data !== Karat.data)
+      known.set(key, { data: Karat.data, found: contest(t, k, models, false) });
+    return known.get(key).found;
+  }
+
+  /** Return the folds all have tried, so that a run that is not finished is not punished. */
+  function triedFolds(t, who, rows) {
+    const failures = Karat.data.failures.length;
+    const open = who.map((m, i) => {
+      const lost = rows[i].some(Number.isNaN) && Karat.data.states[t][m] === ".";
+      return lost && failures < KNOWN && !Karat.failedAt.has(`${t} ${m}`);
+    });
+    if (!open.some(Boolean)) return rows;
+    const all = rows[0].map((_, f) => f);
+    const kept = all.filter((f) => rows.every((row, i) => !open[i] || !Number.isNaN(row[f])));
+    if (kept.length) return rows.map((row) => kept.map((f) => row[f]));
+    return rows.map((row) => [meanOf(row.filter((value) => !Number.isNaN(value)))]);
+  }
+
+  function meanOf(values) {
+    return values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : NaN;
+  }
+
+  /** Return the folds in which all have a score; without any, nobody is compared. */
+  function commonFolds(who, rows) {
+    const kept = (rows[0] ?? [])
+      .map((_, f) => f)
+      .filter((f) => rows.every((row) => !Number.isNaN(row[f])));
+    if (!kept.length) return { who: [], rows: [] };
+    return { who, rows: rows.map((row) => kept.map((f) => row[f])) };
+  }
+
+  /** Return who is ranked: with the common subset, those that are shown and have any score. */
+  function contestants(common) {
+    const all = Karat.data.models.map((_, m) => m);
+    if (!common) return all;
+    const scored = (m) => Karat.data.states.some((states) => states[m] === ".");
+    return Karat.shown().filter(scored);
+  }
+
+  /** Return whether the choice is what the bundle itself has ranked. */
+  function untouched() {
+    return !Karat.get("tasks") && !Karat.get("metrics") && !Karat.get("common");
+  }
+
+  /** Rank anew; intervals follow in slices unless the bundle has them. */
+  Karat.rank = () => {
+    stop();
+    const started = performance.now();
+    const chosen = Karat.chosen();
+    const metrics = Karat.metrics();
+    const common = Karat.get("common") === "1";
+    const models = contestants(common);
+    const metric = (t) => metrics.get(t) ?? 0;
+    const tasks = chosen.map((t) => contestOf(t, metric(t), models, common));
+    const found = Karat.ranks.rankEach(tasks, Karat.data.models.length);
+    Karat.ranking = { chosen, metric, tasks, common, models: new Set(models), ...found };
+    Karat.ranking.own = untouched();
+    Karat.ranking.compared = tasks.filter(({ who }) => who.length > 1).length;
+    Karat.ranking.taken = takenBy(tasks);
+    Karat.ranking.took = performance.now() - started;
+    if (Karat.ranking.own) useBundle();
+    else useBootstrap();
+    Karat.tell("ranking");
+  };
+
+  /** Return how many of the chosen tasks each model takes. */
+  function takenBy(tasks) {
+    const counts = Karat.data.models.map(() => 0);
+    for (const { who } of tasks) for (const m of who) counts[m] += 1;
+    return counts;
+  }
+
+  function useBundle() {
+    const models = Karat.data.models;
+    Object.assign(Karat.ranking, {
+      exact: Karat.ranking.mean,
+      mean: models.map((model, m) => model.rank ?? Karat.ranking.mean[m]),
+      low: models.map((model) => model.low ?? null),
+      high: models.map((model) => model.high ?? null),
+      tie: models.map((model) => model.tie ?? ""),
+      few: models.map((model) => Boolean(model.few)),
+      ready: true,
+    });
+  }
+
+  function useBootstrap() {
+    const ranking = Karat.ranking;
+    const blank = ranking.mean.map(() => null);
+    Object.assign(ranking, { low: blank, high: blank, tie: blank.map(() => ""), ready: false });
+    ranking.few = Karat.ranks.few(ranking.taken);
+    const confidence = Karat.data.confidence ?? 0.95;
+    const steps = Karat.ranks.bootstrap(ranking.tasks, ranking.mean, ranking.taken, confidence);
+    stop = Karat.slices(steps, (found) => {
+      Object.assign(ranking, found, { ready: true });
+      Karat.tell("intervals");
+    });
+  }
+
+  /** Return models in the order of the ranking: few tasks and no rank last. */
+  Karat.order = () => {
+    const { mean, few } = Karat.ranking;
+    const key = (m) => (mean[m] === null ? 2e9 : mean[m] + (few[m] ? 1e9 : 0));
+    return Karat.data.models.map((_, m) => m).sort((a, b) => key(a) - key(b) || a - b);
+  };
+
+  /** Return the ranks of all models on a chosen task's place, null where it has none. */
+  Karat.ranksOn = (place) => {
+    const ranks = Karat.data.models.map(() => null);
+    const { who } = Karat.ranking.tasks[place];
+    Karat.ranking.each[place]?.forEach((rank, i) => (ranks[who[i]] = rank));
+    return ranks;
+  };
+})();

@@ -1,0 +1,205 @@
+/* Drawing: scales, axes, ramps of colour, and the note that follows the pointer. */
+(() => {
+  "use strict";
+  const Karat = (window.Karat ??= {});
+  const { el, svg } = Karat;
+
+  /** Return a step of 1, 2 or 5 that makes about so many ticks. */
+  function step(span, count) {
+    const raw = span / Math.max(1, count);
+    const power = 10 ** Math.floor(Math.log10(raw));
+    const share = raw / power;
+    return power * (share >= 7.5 ? 10 : share >= 3.5 ? 5 : share >= 1.5 ? 2 : 1);
+  }
+
+  /** Return a linear scale: a function of a value, with its ticks. */
+  Karat.linear = ([from, to], [start, end]) => {
+    if (from === to) [from, to] = [from - 0.5, to + 0.5];
+    const scale = (value) => start + ((value - from) / (to - from)) * (end - start);
+    scale.ticks = (count = 5) => {
+      const size = step(Math.abs(to - from), count);
+      const low = Math.ceil(Math.min(from, to) / size - 1e-9);
+      const high = Math.floor(Math.max(from, to) / size + 1e-9);
+      return Array.from({ length: high - low + 1 }, (_, i) =>
+        Number(((low + i) * size).toPrecision(12)),
+      );
+    };
+    scale.domain = [from, to];
+    return scale;
+  };
+
+  /** Return a logarithmic scale; its ticks are 1, 2 and 5 times powers of ten. */
+  Karat.log = ([from, to], [start, end]) => {
+    if (from === to) [from, to] = [from / 2, to * 2];
+    const inner = Karat.linear([Math.log10(from), Math.log10(to)], [start, end]);
+    const scale = (value) => inner(Math.log10(value));
+    scale.ticks = (count = 5) => {
+      const powers = Array.from({ length: 40 }, (_, i) => i - 20);
+      const within = (value) => value >= from * 0.999 && value <= to * 1.001;
+      const fine = powers.flatMap((n) => [1, 2, 5].map((d) => d * 10 ** n)).filter(within);
+      const tens = powers.map((n) => 10 ** n).filter(within);
+      return fine.length <= count + 2 ? fine : tens;
+    };
+    scale.domain = [from, to];
+    return scale;
+  };
+
+  /** Return the least and the greatest known number with some air around. */
+  Karat.extent = (values, air = 0.05) => {
+    let low = Infinity;
+    let high = -Infinity;
+    for (const value of values) {
+      if (value === null || !Number.isFinite(value)) continue;
+      low = Math.min(low, value);
+      high = Math.max(high, value);
+    }
+    if (low > high) return [0, 1];
+    const more = (high - low || Math.abs(high) || 1) * air;
+    return [low - more, high + more];
+  };
+
+  /** Return an empty drawing of a size, told to screen readers by its label. */
+  Karat.sheet = (width, height, label) =>
+    svg("svg", {
+      xmlns: "http://www.w3.org/2000/svg",
+      width,
+      height,
+      viewBox: `0 0 ${width} ${height}`,
+      role: "img",
+      "aria-label": label,
+    });
+
+  /** Return a text of a drawing. */
+  Karat.label = (x, y, text, more) => svg("text", { x, y, text, ...more });
+
+  /** Return how to write ticks: all with as many decimals as one of them needs. */
+  function writer(ticks) {
+    const decimals = ticks.map(
+      (tick) => String(Number(tick.toPrecision(6))).split(".")[1]?.length ?? 0,
+    );
+    const most = Math.max(0, ...decimals);
+    return (tick) =>
+      most > 6
+        ? Karat.number(tick, 2)
+        : tick.toLocaleString("en-US", {
+            minimumFractionDigits: most,
+            maximumFractionDigits: most,
+          });
+  }
+
+  /** Return the axis below: grid lines, ticks, and what is measured. */
+  Karat.below = (scale, box, { title, format, count = 5, ticks = scale.ticks(count) } = {}) => {
+    const group = svg("g");
+    const write = format ?? writer(ticks);
+    for (const tick of ticks) {
+      const x = scale(tick);
+      group.append(svg("line", { class: "grid", x1: x, x2: x, y1: box.top, y2: box.bottom }));
+      group.append(Karat.label(x, box.bottom + 16, write(tick), { "text-anchor": "middle" }));
+    }
+    const middle = (box.left + box.right) / 2;
+    if (title)
+      group.append(Karat.label(middle, box.bottom + 34, title, { "text-anchor": "middle" }));
+    return group;
+  };
+
+  /** Return the axis at the left. */
+  Karat.beside = (scale, box, { title, format, count = 5 } = {}) => {
+    const group = svg("g");
+    const write = format ?? writer(scale.ticks(count));
+    for (const tick of scale.ticks(count)) {
+      const y = scale(tick);
+      group.append(svg("line", { class: "grid", x1: box.left, x2: box.right, y1: y, y2: y }));
+      group.append(Karat.label(box.left - 7, y + 4, write(tick), { "text-anchor": "end" }));
+    }
+    if (title) group.append(Karat.label(box.left - 34, box.top - 10, title));
+    return group;
+  };
+
+  /** Return a path through points; a missing point leaves a gap. */
+  Karat.path = (points) => {
+    let open = false;
+    return points
+      .map(([x, y]) => {
+        if (!Number.isFinite(x) || !Number.isFinite(y)) {
+          open = false;
+          return "";
+        }
+        const word = `${open ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`;
+        open = true;
+        return word;
+      })
+      .join("");
+  };
+
+  // -- colour by rank: dark blue to gold, ever brighter, so that nobody needs to tell hues -------
+
+  const STOPS = [
+    [29, 53, 87],
+    [79, 98, 124],
+    [150, 148, 134],
+    [214, 183, 100],
+    [248, 216, 116],
+  ];
+
+  /** Return the colour of a share: 0 is worst, 1 best. */
+  Karat.ramp = (share) => {
+    const at = Math.min(1, Math.max(0, share)) * (STOPS.length - 1);
+    const low = Math.min(Math.floor(at), STOPS.length - 2);
+    const mix = STOPS[low].map((from, i) =>
+      Math.round(from + (STOPS[low + 1][i] - from) * (at - low)),
+    );
+    return `rgb(${mix.join(",")})`;
+  };
+
+  /** Return black or white, whichever is read better upon a share's colour. */
+  Karat.over = (share) => (share > 0.36 ? "#000000" : "#ffffff");
+
+  /** Return the key of the ramp. */
+  Karat.rampKey = (worst = "worst", best = "best") => {
+    const stops = STOPS.map((_, i) => Karat.ramp(i / (STOPS.length - 1))).join(",");
+    const strip = el("i", { style: `background:linear-gradient(90deg,${stops})` });
+    return el("span", { class: "scale" }, worst, strip, best);
+  };
+
+  /** Return the keys of some models' colours. */
+  Karat.keys = (models) =>
+    el(
+      "ul",
+      { class: "keys" },
+      models.map((m) =>
+        el(
+          "li",
+          null,
+          el("i", { class: Karat.colour(m) }),
+          el("span", { class: "cut", text: Karat.model(m) }),
+        ),
+      ),
+    );
+
+  // -- the note at the pointer ------------------------------------------------------------------
+
+  let note = null;
+
+  /** Show a text beside a place of the window, or nothing. */
+  Karat.tip = (text, x = 0, y = 0) => {
+    note ??= document.body.appendChild(
+      el("div", { class: "tip", hidden: true, "aria-hidden": "true" }),
+    );
+    note.hidden = !text;
+    if (!text) return;
+    note.textContent = text;
+    // beside a dialog that lies above all else the note must lie inside it
+    const home = document.querySelector("dialog[open]") ?? document.body;
+    if (note.parentNode !== home) home.append(note);
+    const { offsetWidth: wide, offsetHeight: tall } = note;
+    note.style.left = `${Math.max(6, Math.min(x + 14, innerWidth - wide - 8))}px`;
+    note.style.top = `${y + tall + 24 > innerHeight ? Math.max(6, y - tall - 12) : y + 16}px`;
+  };
+
+  addEventListener("pointermove", (event) => {
+    const said = event.target.closest?.("[data-tip]");
+    if (said) Karat.tip(said.dataset.tip, event.clientX, event.clientY);
+    else if (!event.target.closest?.("[data-tips]")) Karat.tip("");
+  });
+  addEventListener("scroll", () => Karat.tip(""), { passive: true, capture: true });
+})();

@@ -1,0 +1,342 @@
+/* The board: models in the order of their mean rank, with intervals, ties, scores and costs. */
+(() => {
+  "use strict";
+  const Karat = (window.Karat ??= {});
+  const { el, svg } = Karat;
+  /** more chosen tasks than this are shown by kind, unless somebody asks for them */
+  const WIDE = 14;
+  const WIDEST = 60;
+  const BAR = 116;
+  const SHOWN_BY = ["sort", "down", "find", "columns"];
+  let board = null;
+
+  /** Return how the columns of tasks are shown. */
+  function shape() {
+    const fits = Karat.ranking.chosen.length <= WIDE;
+    return Karat.get("columns", fits ? "tasks" : "kinds");
+  }
+
+  // -- cells ----------------------------------------------------------------------------------
+
+  function modelCell(m) {
+    const mark = el("button", {
+      class: `mark ${Karat.colour(m)}`,
+      type: "button",
+      "aria-pressed": String(Karat.marks().includes(m)),
+      "aria-label": `Colour ${Karat.short(Karat.model(m), 60)} in pictures`,
+      click: () => Karat.mark(m),
+    });
+    const name = Karat.model(m);
+    const text = el("span", { class: "cut", title: Karat.short(name, 300), text: name });
+    return el("th", { scope: "row", class: "stay" }, mark, text);
+  }
+
+  /** Return the interval of a mean rank as a bar on the scale from 1 to the last rank. */
+  function intervalCell(m) {
+    const { mean, low, high } = Karat.ranking;
+    if (mean[m] === null) return "";
+    const x = Karat.linear([1, Math.max(2, board.last)], [5, BAR - 5]);
+    const known = low[m] !== null && high[m] !== null;
+    const text = known ? `${low[m].toFixed(1)} – ${high[m].toFixed(1)}` : "";
+    const picture = svg("svg", {
+      class: "interval",
+      width: BAR,
+      height: 16,
+      role: "img",
+      "aria-label": text || "no interval yet",
+    });
+    if (text) picture.setAttribute("data-tip", `${Karat.percent()} interval ${text}`);
+    picture.append(svg("line", { class: "grid", x1: 5, x2: BAR - 5, y1: 8, y2: 8 }));
+    if (known) {
+      const wide = Math.max(3, x(high[m]) - x(low[m]));
+      picture.append(
+        svg("rect", { class: "gauge", x: x(low[m]), y: 4.5, width: wide, height: 7, rx: 3.5 }),
+      );
+    }
+    picture.append(svg("circle", { class: "point", cx: x(mean[m]), cy: 8, r: 3.2 }));
+    return picture;
+  }
+
+  function scoreCell(t, m) {
+    const value = Karat.score(t, m);
+    if (value === null) {
+      const failed = Karat.data.states[t]?.[m] === "f";
+      return el(
+        "td",
+        { class: "number", title: Karat.why(t, m) },
+        el("span", { class: failed ? "lost" : "faint", text: Karat.sign(t, m) }),
+      );
+    }
+    const best = board.best.get(t) === value;
+    return el(
+      "td",
+      { class: "number" },
+      best ? el("span", { class: "best", text: Karat.number(value) }) : Karat.number(value),
+    );
+  }
+
+  /** Return the letters of a model's groups, each in a place of its own. */
+  function tieCell(m) {
+    const letters = Karat.ranking.tie[m] ?? "";
+    if (Karat.ranking.few[m]) return el("span", { class: "few", text: "too few tasks" });
+    if (board.letters > 8) return el("span", { class: "tie", text: letters });
+    const text = Array.from({ length: board.letters }, (_, i) => {
+      const sign = String.fromCharCode(97 + i);
+      return letters.includes(sign) ? sign : "\u00a0";
+    }).join("");
+    return el("span", { class: "tie", text });
+  }
+
+  // -- columns --------------------------------------------------------------------------------
+
+  function rankColumns() {
+    const { mean } = Karat.ranking;
+    const rank = (m) => (mean[m] === null ? null : mean[m] + (Karat.ranking.few[m] ? 1e9 : 0));
+    const told = (m) => {
+      const text = mean[m] === null ? "–" : mean[m].toFixed(mean[m] < 100 ? 2 : 1);
+      return Karat.ranking.few[m] ? el("span", { class: "faint", text }) : text;
+    };
+    return [
+      { name: "model", key: "model", stay: true, sort: Karat.model, cell: modelCell },
+      { name: "mean rank", key: "rank", number: true, sort: rank, cell: told },
+      {
+        name: `${Karat.percent()} interval`,
+        key: "low",
+        sort: (m) => Karat.ranking.low[m],
+        cell: intervalCell,
+      },
+      { name: "tie", key: "tie", sort: (m) => Karat.ranking.tie[m], cell: tieCell },
+    ];
+  }
+
+  function taskColumns() {
+    return Karat.ranking.chosen.slice(0, WIDEST).map((t) => {
+      const up = Karat.data.tasks[t].higher[Karat.ranking.metric(t)];
+      return {
+        name: Karat.task(t),
+        title: Karat.short(Karat.data.tasks[t].name, 300),
+        label: Karat.metric(t, Karat.ranking.metric(t)),
+        key: `t${t}`,
+        number: true,
+        down: up,
+        sort: (m) => Karat.score(t, m),
+        cell: (m) => scoreCell(t, m),
+      };
+    });
+  }
+
+  /** Return the mean rank within each kind of task. */
+  function kindColumns() {
+    const places = new Map();
+    Karat.ranking.chosen.forEach((t, place) => {
+      const kind = Karat.plain(Karat.data.tasks[t].kind) || "other";
+      places.set(kind, [...(places.get(kind) ?? []), place]);
+    });
+    return [...places].map(([kind, own], i) => {
+      const means = meansOf(own);
+      const cell = (m) =>
+        means[m] === null ? el("span", { class: "faint", text: "–" }) : means[m].toFixed(1);
+      const label = `rank, ${Karat.count(own.length, "task")}`;
+      return { name: kind, label, key: `k${i}`, number: true, sort: (m) => means[m], cell };
+    });
+  }
+
+  function meansOf(places) {
+    const total = new Float64Array(Karat.data.models.length);
+    const count = new Int32Array(Karat.data.models.length);
+    for (const place of places) {
+      const { who } = Karat.ranking.tasks[place];
+      Karat.ranking.each[place]?.forEach((rank, i) => {
+        total[who[i]] += rank;
+        count[who[i]] += 1;
+      });
+    }
+    return Array.from(total, (sum, m) => (count[m] ? sum / count[m] : null));
+  }
+
+  /** Return the columns of the whole board's numbers and of costs, those that are known. */
+  function costColumns() {
+    const models = Karat.data.models;
+    const whole = Karat.ranking.own;
+    const of = (name, key, format, more) => ({
+      name,
+      key,
+      number: true,
+      sort: (m) => models[m][key],
+      cell: (m) =>
+        models[m][key] === null || models[m][key] === undefined ? "–" : format(models[m][key]),
+      ...more,
+    });
+    const lost = (value) => (value ? el("span", { class: "lost", text: value }) : "0");
+    const columns = [
+      whole &&
+        of(
+          "wins",
+          "wins",
+          (value) => (value <= 1 ? `${Math.round(100 * value)} %` : Karat.number(value)),
+          { down: true },
+        ),
+      whole && of("Elo", "elo", (value) => Math.round(value).toString(), { down: true }),
+      of("failed", "failed", lost),
+      of("n/a", "declined", String, { title: "tasks that are not applicable to the model" }),
+      of("time", "seconds", Karat.seconds),
+      of("memory", "memory_mb", Karat.megabytes),
+      of("dims", "dimensions", String, { title: "length of the model's vectors" }),
+    ];
+    const known = (key) => models.some((model) => model[key] !== null && model[key] !== undefined);
+    return columns.filter((column) => column && known(column.key));
+  }
+
+  // -- the whole ------------------------------------------------------------------------------
+
+  function columnsOf() {
+    const tasks = shape() === "tasks" ? taskColumns() : kindColumns();
+    return [...rankColumns(), ...tasks, ...costColumns()];
+  }
+
+  /** Note what all cells need: the last rank, the best scores, how many letters there are. */
+  function survey() {
+    const { chosen, mean, high } = Karat.ranking;
+    board.last = 1;
+    for (let m = 0; m < mean.length; m += 1)
+      board.last = Math.max(board.last, mean[m] ?? 1, high[m] ?? 1);
+    board.letters = Math.max(
+      0,
+      ...Karat.ranking.tie.map((text) => (text ? text.charCodeAt(text.length - 1) - 96 : 0)),
+    );
+    board.best = new Map();
+    for (const t of chosen) {
+      const k = Karat.ranking.metric(t);
+      const known = (Karat.data.scores[t]?.[k] ?? []).filter((value) => value !== null);
+      const best = Karat.data.tasks[t].higher[k] ? Math.max : Math.min;
+      board.best.set(
+        t,
+        known.reduce((a, b) => best(a, b), known[0]),
+      );
+    }
+  }
+
+  /** Return the shown models in the order the reader asked for. */
+  function sorted(columns) {
+    const [key, down] = order();
+    const column = columns.find((one) => one.key === key) ?? columns[1];
+    const models = Karat.order().filter((m) => Karat.matches(m) && Karat.ranking.models.has(m));
+    return Karat.sortBy(models, column.sort, down);
+  }
+
+  function order() {
+    return [Karat.get("sort", "rank"), Karat.get("down") === "1"];
+  }
+
+  /** Show the board again; whoever held a head with the keyboard keeps it. */
+  function show() {
+    const held = document.activeElement?.dataset?.key;
+    survey();
+    board.table.columns = columnsOf();
+    board.table.heads();
+    board.table.rows(sorted(board.table.columns));
+    if (held)
+      board.table.node.querySelector(`[data-key="${held}"]`)?.focus({ preventScroll: true });
+    say();
+  }
+
+  /** Show intervals that have come; heads stay, so that a click on them is not lost. */
+  function showIntervals() {
+    survey();
+    if (["low", "tie"].includes(order()[0])) board.table.rows(sorted(board.table.columns));
+    else board.table.fresh();
+    say();
+  }
+
+  /** Tell how many models are shown, and on what they are compared. */
+  function say() {
+    const { compared, chosen, ready } = Karat.ranking;
+    const shown = board.table.list.length;
+    const parts = [`${shown} of ${Karat.count(Karat.data.models.length, "model")}`];
+    parts.push(`compared on ${Karat.count(compared, "task")}`);
+    if (shape() === "tasks" && chosen.length > WIDEST) parts.push(`columns: the first ${WIDEST}`);
+    if (!ready) parts.push("intervals follow …");
+    board.shapes.press();
+    board.table.said.textContent = captionOf();
+    board.status.textContent = parts.join(" · ");
+  }
+
+  /** Return what is ranked: as the board tells it, or what was chosen since. */
+  function captionOf() {
+    const { own, compared, models } = Karat.ranking;
+    if (own) return Karat.plain(Karat.data.notes[0] ?? "");
+    const of = `${compared} of ${Karat.count(Karat.data.tasks.length, "task")}`;
+    const what = `${Karat.count(models.size, "model")} by mean rank over ${of} as chosen, 1 is best;`;
+    return `${what} ranked in this browser. The notes below are about the whole board.`;
+  }
+
+  /** Return the rows of the board as they are shown, for a file. */
+  function rowsOf() {
+    const { chosen, mean, low, high, tie } = Karat.ranking;
+    const costs = ["failed", "declined", "seconds", "memory_mb", "dimensions"];
+    const heads = [
+      "model",
+      "rank",
+      "rank_low",
+      "rank_high",
+      "tie",
+      ...chosen.map((t) => Karat.data.tasks[t].name),
+      ...costs,
+    ];
+    const rows = board.table.list.map((m) => {
+      const model = Karat.data.models[m];
+      const scores = chosen.map((t) => Karat.score(t, m));
+      return [
+        model.name,
+        mean[m],
+        low[m],
+        high[m],
+        tie[m],
+        ...scores,
+        ...costs.map((name) => model[name]),
+      ];
+    });
+    return [heads, ...rows];
+  }
+
+  /** Return the button that saves the board. */
+  function saver() {
+    const click = () => Karat.save("karat-board.csv", Karat.csv(rowsOf()), "text/csv");
+    const label = "Save the board as CSV";
+    const button = el("button", { type: "button", text: "CSV", "aria-label": label, click });
+    return el("span", { class: "saves" }, button);
+  }
+
+  function notes() {
+    const said = Karat.data.notes.slice(1).map((text) => el("li", { text: Karat.plain(text) }));
+    return el("ul", { class: "notes" }, said);
+  }
+
+  function build(root) {
+    board = { best: new Map(), last: 1, letters: 0 };
+    const sort = (key, down) =>
+      Karat.set({ sort: key === "rank" ? "" : key, down: down ? "1" : "" });
+    const about = { label: "Leaderboard", caption: " " };
+    board.table = Karat.table({ ...about, columns: [], sorted: order, sort });
+    const choose = (value) => Karat.set({ columns: value });
+    board.shapes = Karat.choice("Columns", ["tasks", "kinds"], shape, choose);
+    root.querySelector(".head").append(saver());
+    root.append(...Karat.controls());
+    board.status = root.querySelector("#status");
+    board.status.before(board.shapes.node);
+    root.append(board.table.node, notes());
+    Karat.on("ranking", show);
+    Karat.on("intervals", showIntervals);
+    Karat.on("marks", () => board.table.fresh());
+    Karat.on("state", (names) => names.some((name) => SHOWN_BY.includes(name)) && show());
+    show();
+  }
+
+  Karat.section({
+    id: "board",
+    title: "Leaderboard",
+    way: "Board",
+    has: () => Karat.data.models.length > 0,
+    build,
+  });
+})();

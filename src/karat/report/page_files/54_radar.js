@@ -1,0 +1,93 @@
+/* The radar: how much of the clean score each corruption leaves. */
+(() => {
+  "use strict";
+  const Karat = (window.Karat ??= {});
+  const { svg } = Karat;
+  const HEIGHT = 300;
+  const EDGE = 48;
+  const MOST = 6;
+
+  /** Return the share of the clean score that is kept under a corruption, mean over severities. */
+  Karat.kept = (chart, m) => {
+    const line = chart.lines.find((one) => one.model === m);
+    if (!line) return null;
+    const clean = line.mean[line.x.indexOf(0)];
+    const rest = line.mean.filter((value, i) => line.x[i] !== 0 && value !== null);
+    if (!clean || !rest.length) return null;
+    const mean = rest.reduce((sum, value) => sum + value, 0) / rest.length;
+    return chart.higher ? mean / clean : clean / mean;
+  };
+
+  /** Return where things stand: the centre, the scale, and the point of a share on an axis. */
+  function layout(charts, models, width) {
+    const height = Math.min(width, HEIGHT);
+    const shares = models.map((m) => charts.map((chart) => Karat.kept(chart, m)));
+    const known = shares.flat().filter((value) => value !== null);
+    const low = Math.max(0, Math.floor(10 * Math.min(...known, 0.9)) / 10 - 0.1);
+    const r = Karat.linear([low, Math.max(1, ...known)], [0, height / 2 - EDGE]);
+    const [cx, cy] = [width / 2, height / 2];
+    const point = (share, i) => {
+      const turn = (2 * Math.PI * i) / charts.length - Math.PI / 2;
+      return [cx + r(share) * Math.cos(turn), cy + r(share) * Math.sin(turn)];
+    };
+    return { width, height, shares, low, r, cx, cy, point };
+  }
+
+  /** Return the radar of the marked models: an axis per corruption, outside all is kept. */
+  Karat.radar = (charts, width) => {
+    const models = Karat.markedOf(Karat.modelsOf(charts)).slice(0, MOST);
+    const plan = layout(charts, models, width);
+    const sheet = Karat.sheet(width, plan.height, "Share of the clean score that is kept");
+    sheet.append(...rings(charts, plan), ...axes(charts, plan));
+    models.forEach((m, i) => sheet.append(shapeOf(charts, plan, m, i, models.length < 4)));
+    return sheet;
+  };
+
+  function rings(charts, { r, cx, cy, point }) {
+    return r.ticks(4).flatMap((ring) => {
+      const d = `${Karat.path(charts.map((_, i) => point(ring, i)))}z`;
+      const text = ring < 0.99 ? percent(ring) : "";
+      const label = Karat.label(cx + 3, cy - r(ring) - 2, text, { class: "small" });
+      return [svg("path", { class: "grid", fill: "none", d }), label];
+    });
+  }
+
+  function axes(charts, { r, cx, cy, point, width }) {
+    return charts.flatMap(({ corruption }, i) => {
+      const [x, y] = point(r.domain[1], i);
+      const anchor = Math.abs(x - cx) < 12 ? "middle" : x > cx ? "start" : "end";
+      const room = { middle: width, start: width - x, end: x }[anchor];
+      const name = Karat.short(corruption, Math.max(4, Math.floor(room / 7)));
+      const place = [x + (x - cx) * 0.05, y + (y - cy) * 0.09 + 4];
+      const line = svg("line", { class: "grid", x1: cx, y1: cy, x2: x, y2: y });
+      return [line, Karat.label(...place, name, { "text-anchor": anchor })];
+    });
+  }
+
+  function shapeOf(charts, { shares, low, point }, m, i, filled) {
+    const d = `${Karat.path(shares[i].map((share, j) => point(share ?? low, j)))}z`;
+    const told = charts.map(
+      (chart, j) => `${Karat.short(chart.corruption, 24)} ${percent(shares[i][j])}`,
+    );
+    const tip = [Karat.short(Karat.model(m), 60), ...told].join("\n");
+    const band = filled ? svg("path", { class: "band", d }) : null;
+    return svg(
+      "g",
+      { class: Karat.colour(m) },
+      band,
+      svg("path", { class: "line", d, "data-tip": tip }),
+    );
+  }
+
+  function percent(value) {
+    return value === null ? "–" : `${Math.round(100 * value)} %`;
+  }
+
+  /** Return what is kept as rows of a file. */
+  Karat.radarRows = (charts) => {
+    const rows = Karat.modelsOf(charts).map((m) => {
+      return [Karat.data.models[m].name, ...charts.map((chart) => Karat.kept(chart, m))];
+    });
+    return [["model", ...charts.map((chart) => chart.corruption)], ...rows];
+  };
+})();

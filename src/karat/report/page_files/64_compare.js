@@ -1,0 +1,255 @@
+/* Two models side by side: who is better where, by how much, and what else differs. */
+(() => {
+  "use strict";
+  const Karat = (window.Karat ??= {});
+  const { el, svg } = Karat;
+
+  /** Return the two that are compared: chosen ones, or the best two that share some tasks. */
+  function pair() {
+    const models = Karat.data.models;
+    const a = Karat.placeOf(models, Karat.get("a"));
+    const b = Karat.placeOf(models, Karat.get("b"));
+    if (a >= 0 && b >= 0) return [a, b];
+    if (a >= 0 || b >= 0) return a >= 0 ? [a, mate(a)] : [mate(b), b];
+    const best =
+      Karat.order()
+        .slice(0, 12)
+        .find((m) => shared(m, mate(m)) > 2) ?? 0;
+    return [best, mate(best)];
+  }
+
+  /** Return how many of the chosen tasks two models both have a score on. */
+  function shared(a, b) {
+    return Karat.ranking.chosen.filter(
+      (t) => Karat.score(t, a) !== null && Karat.score(t, b) !== null,
+    ).length;
+  }
+
+  /** Return the best other model that has at least three tasks in common with one, or any. */
+  function mate(m) {
+    const others = Karat.order().filter((other) => other !== m);
+    return others.find((other) => shared(m, other) > 2) ?? others[0];
+  }
+
+  /** Return the tasks on which both have a score, with the test of their folds. */
+  function rowsOf([a, b]) {
+    const rows = Karat.ranking.chosen.flatMap((t) => {
+      const k = Karat.ranking.metric(t);
+      const [x, y] = [Karat.score(t, a), Karat.score(t, b)];
+      if (x === null || y === null) return [];
+      const sign = Karat.data.tasks[t].higher[k] ? 1 : -1;
+      const folds = k === 0 ? Karat.data.folds?.[t] : null;
+      const apart = (folds?.[a] ?? []).map((value, f) => minus(value, folds?.[b]?.[f], sign));
+      const { p } = apart.length > 1 ? Karat.correctedT(apart) : { p: null };
+      return [{ t, k, x, y, better: sign * (x - y), p, folds: apart.length }];
+    });
+    Karat.holm(rows.map((row) => row.p)).forEach((p, i) => (rows[i].holm = p));
+    return rows;
+  }
+
+  function minus(x, y, sign) {
+    return x === null || y === null || x === undefined || y === undefined ? null : sign * (x - y);
+  }
+
+  /** Return a score between the worst (0) and the best (1) model of the task. */
+  function normal({ t, k }, value) {
+    const known = Karat.data.scores[t][k].filter((one) => one !== null);
+    const [low, high] = [
+      known.reduce((a, b) => Math.min(a, b)),
+      known.reduce((a, b) => Math.max(a, b)),
+    ];
+    if (high === low) return 0.5;
+    const share = (value - low) / (high - low);
+    return Karat.data.tasks[t].higher[k] ? share : 1 - share;
+  }
+
+  function draw(width) {
+    const [a, b] = pair();
+    const side = Math.min(width, 430);
+    const box = { left: 46, right: side - 12, top: 26, bottom: side - 44 };
+    const x = Karat.linear([-0.03, 1.03], [box.left, box.right]);
+    const y = Karat.linear([-0.03, 1.03], [box.bottom, box.top]);
+    const sheet = Karat.sheet(side, side, `${Karat.model(a)} against ${Karat.model(b)}`);
+    sheet.append(
+      Karat.below(x, box, { title: `${Karat.short(Karat.model(a), 34)} →` }),
+      Karat.beside(y, box, { title: `${Karat.short(Karat.model(b), 34)} ↑` }),
+    );
+    sheet.append(svg("line", { class: "axis", x1: x(0), y1: y(0), x2: x(1), y2: y(1) }));
+    for (const row of rowsOf([a, b])) {
+      const winner = row.better === 0 ? "none" : Karat.colour(row.better > 0 ? a : b);
+      const sure = row.holm !== null && row.holm < 0.05;
+      const scores = `${Karat.number(row.x)} against ${Karat.number(row.y)}`;
+      const told = [Karat.short(Karat.task(row.t), 60), Karat.metric(row.t, row.k), scores];
+      const tip = [...told, ...(row.p === null ? [] : [Karat.equals(row.p)])].join("\n");
+      const at = { cx: x(normal(row, row.x)), cy: y(normal(row, row.y)) };
+      sheet.append(
+        svg("circle", {
+          class: `dot ${winner}`,
+          ...at,
+          r: sure ? 6.5 : 4.5,
+          opacity: sure ? 1 : 0.6,
+          "data-tip": tip,
+        }),
+      );
+    }
+    return sheet;
+  }
+
+  function summary([a, b]) {
+    const rows = rowsOf([a, b]);
+    const won = rows.filter((row) => row.better > 0).length;
+    const lost = rows.filter((row) => row.better < 0).length;
+    const sure = rows.filter((row) => row.holm !== null && row.holm < 0.05).length;
+    const p = Karat.ranking.own ? Karat.data.tests.pairs?.p?.[a]?.[b] : null;
+    const parts = [
+      `On ${Karat.count(rows.length, "task")} both have a score:`,
+      `${Karat.short(Karat.model(a), 40)} is better on ${won},`,
+      `${Karat.short(Karat.model(b), 40)} on ${lost}, ${rows.length - won - lost} equal.`,
+    ];
+    if (rows.some((row) => row.p !== null))
+      parts.push(
+        `After Holm's correction ${sure} of them ${sure === 1 ? "differs" : "differ"} at the 5 % level.`,
+      );
+    if (p !== null && p !== undefined)
+      parts.push(`Over all tasks and among all pairs: ${Karat.equals(p)} (Wilcoxon, Holm).`);
+    return parts.join(" ");
+  }
+
+  function table([a, b]) {
+    const names = [
+      "task",
+      "metric",
+      Karat.short(Karat.model(a), 24),
+      Karat.short(Karat.model(b), 24),
+      "A better by",
+      "p",
+      "p (Holm)",
+    ];
+    const rows = rowsOf([a, b]).map((row) => [
+      Karat.task(row.t),
+      Karat.metric(row.t, row.k),
+      row.x,
+      row.y,
+      row.better,
+      row.p,
+      row.holm,
+      row.t,
+    ]);
+    const cells = {
+      0: (name, row) => el("span", { class: "cut" }, Karat.taskLink(row[7], name)),
+      5: (p) => Karat.p(p),
+      6: (p) => Karat.p(p),
+    };
+    return Karat.plainTable(
+      "Task by task; p by the corrected resampled t-test over folds",
+      names,
+      rows,
+      { cells },
+    );
+  }
+
+  // -- what else differs ----------------------------------------------------------------------
+
+  function originOf(m) {
+    const run = Karat.data.runs.find((one) => one.model === m) ?? {};
+    const { suite, constraint, seed, stamp } = Karat.data.models[m];
+    return {
+      suite,
+      constraint,
+      seed,
+      stamp,
+      folder: run.folder,
+      platform: run.platform,
+      command: run.command,
+      ...(run.versions ?? {}),
+    };
+  }
+
+  function differences([a, b]) {
+    const [mine, other] = [originOf(a), originOf(b)];
+    const keys = [...new Set([...Object.keys(mine), ...Object.keys(other)])];
+    const text = (value) =>
+      value === null || value === undefined
+        ? null
+        : typeof value === "object"
+          ? JSON.stringify(value)
+          : String(value);
+    const rows = keys
+      .map((key) => [key, text(mine[key]), text(other[key])])
+      .filter(([, x, y]) => x !== y);
+    if (!rows.length)
+      return el("p", { class: "faint", text: "Seeds, versions and commands are the same." });
+    return Karat.plainTable("What else differs: settings and versions", ["what", "A", "B"], rows, {
+      wrap: [1, 2],
+    });
+  }
+
+  function csv() {
+    const [a, b] = pair();
+    const rows = rowsOf([a, b]).map((row) => [
+      Karat.data.tasks[row.t].name,
+      Karat.data.tasks[row.t].metrics[row.k],
+      row.x,
+      row.y,
+      row.better,
+      row.p,
+      row.holm,
+    ]);
+    return [
+      [
+        "task",
+        "metric",
+        Karat.data.models[a].name,
+        Karat.data.models[b].name,
+        "a better by",
+        "p",
+        "p (Holm)",
+      ],
+      ...rows,
+    ];
+  }
+
+  function build(root) {
+    const models = Karat.data.models;
+    const options = models.map((_, m) => [m, Karat.short(Karat.model(m), 50)]);
+    const said = el("p", { class: "lead", id: "compared" });
+    const [tables, origins] = [el("div"), el("div", { style: "margin-top:22px" })];
+    const picture = Karat.figure({
+      name: "comparison",
+      title: "Scores between the worst (0) and the best model (1) of each task; large dots differ",
+      draw,
+      csv,
+    });
+    const show = () => {
+      said.textContent = summary(pair());
+      tables.replaceChildren(table(pair()));
+      origins.replaceChildren(differences(pair()));
+      picture.redraw();
+    };
+    const list = (key, label, place) => {
+      const node = Karat.select(label, options, pair()[place], (value) => {
+        Karat.set({ [key]: Karat.keyOf(models, Number(value)) });
+        show();
+      });
+      node.querySelector("select").id = `compare-${key}`;
+      return node;
+    };
+    root.append(
+      el("div", { class: "bar" }, list("a", "A", 0), list("b", "B", 1)),
+      said,
+      el("div", { class: "pair" }, picture.node, tables),
+      origins,
+    );
+    Karat.on("ranking", show);
+    Karat.on("marks", picture.redraw);
+    show();
+  }
+
+  Karat.section({
+    id: "compare",
+    title: "Two models side by side",
+    way: "Compare",
+    has: () => Karat.data.models.length > 1,
+    build,
+  });
+})();

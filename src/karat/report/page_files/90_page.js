@@ -1,0 +1,186 @@
+/* The page: its head, its navigation and its sections, and how they follow what is chosen. */
+(() => {
+  "use strict";
+  const Karat = (window.Karat ??= {});
+  const { el } = Karat;
+  const RANKED_BY = ["tasks", "metrics", "common"];
+
+  // -- head -----------------------------------------------------------------------------------
+
+  /** Return the verdict in a sentence: who leads, and who cannot be told apart from the leader. */
+  function verdict() {
+    const { mean, low, high, tie, few, ready } = Karat.ranking;
+    const ranked = Karat.order().filter((m) => mean[m] !== null && !few[m]);
+    if (ranked.length < 2) return [];
+    const first = ranked[0];
+    const signs = new Set(tie[first].match(/[a-z]|\[\d+\]/g) ?? []);
+    const same = ranked
+      .slice(1)
+      .filter((m) => (tie[m].match(/[a-z]|\[\d+\]/g) ?? []).some((sign) => signs.has(sign)));
+    const span =
+      ready && low[first] !== null
+        ? ` (${Karat.percent()} interval ${low[first].toFixed(1)} – ${high[first].toFixed(1)})`
+        : "";
+    const parts = [strong(first), ` leads with a mean rank of ${mean[first].toFixed(2)}${span}. `];
+    if (!ready) return parts;
+    if (!same.length)
+      return [...parts, "No other model comes close enough to be confused with it."];
+    const named = same
+      .slice(0, 3)
+      .map(strong)
+      .flatMap((node, i) => (i ? [", ", node] : [node]));
+    const more = same.length > 3 ? ` and ${same.length - 3} more` : "";
+    return [...parts, "It cannot be told apart from ", ...named, `${more} on these tasks.`];
+  }
+
+  function strong(m) {
+    return el("strong", { text: Karat.short(Karat.model(m), 48) });
+  }
+
+  /** Return what the page is about in numbers. */
+  function facts() {
+    const { models, tasks, runs, failures, made, karat } = Karat.data;
+    const jobs = runs.reduce((sum, run) => sum + (run.jobs ?? 0), 0);
+    const failed = runs.length
+      ? runs.reduce((sum, run) => sum + (run.failed ?? 0), 0)
+      : failures.length;
+    const seeds = [
+      ...new Set(
+        models.map((model) => model.seed).filter((seed) => seed !== null && seed !== undefined),
+      ),
+    ];
+    const told = {
+      models: models.length.toLocaleString("en-US"),
+      tasks: tasks.length.toLocaleString("en-US"),
+      jobs: jobs ? jobs.toLocaleString("en-US") : null,
+      "failed jobs": jobs || failed ? failed.toLocaleString("en-US") : null,
+      [seeds.length > 1 ? "seeds" : "seed"]:
+        seeds.length && seeds.length < 6 ? seeds.join(", ") : null,
+      "newest result": made ? made.slice(0, 16).replace("T", " ") : null,
+      Karat: karat,
+    };
+    return el(
+      "dl",
+      { class: "facts" },
+      Object.entries(told)
+        .filter(([, value]) => value)
+        .map(([name, value]) =>
+          el("div", null, el("dt", { text: name }), el("dd", { text: Karat.plain(value) })),
+        ),
+    );
+  }
+
+  function head() {
+    const sentence = el("p", { class: "verdict", id: "verdict" });
+    const say = () => sentence.replaceChildren(...verdict());
+    Karat.on("ranking", say);
+    Karat.on("intervals", say);
+    say();
+    return el(
+      "header",
+      { class: "top" },
+      el("div", { class: "crown" }, el("p", { class: "brand", text: "Karat" }), Karat.themes()),
+      el("h1", { text: Karat.plain(Karat.data.title || "Leaderboard") }),
+      sentence,
+      facts(),
+      Karat.progress?.() ?? null,
+    );
+  }
+
+  // -- navigation -----------------------------------------------------------------------------
+
+  function navigation(sections) {
+    const links = sections.map(({ id, way }) =>
+      el("li", null, el("a", { href: `#${id}`, text: way, click: (event) => jump(event, id) })),
+    );
+    return el("nav", { class: "ways", "aria-label": "Sections" }, el("ul", null, links));
+  }
+
+  /** Go to a section, and leave the choices in the address as they are. */
+  function jump(event, id) {
+    event.preventDefault();
+    const target = document.getElementById(id);
+    target.scrollIntoView();
+    target.setAttribute("tabindex", "-1");
+    target.focus({ preventScroll: true });
+  }
+
+  /** Mark the section in view. */
+  function follow(nodes) {
+    const links = new Map(
+      [...document.querySelectorAll(".ways a")].map((link) => [
+        link.getAttribute("href").slice(1),
+        link,
+      ]),
+    );
+    const inView = new IntersectionObserver(
+      (entries) => {
+        for (const { isIntersecting, target } of entries) {
+          if (!isIntersecting) continue;
+          links.forEach((link) => link.removeAttribute("aria-current"));
+          links.get(target.id)?.setAttribute("aria-current", "true");
+          const list = document.querySelector(".ways ul");
+          const link = links.get(target.id);
+          if (link && list)
+            list.scrollTo({ left: link.offsetLeft - list.clientWidth / 2 + link.clientWidth / 2 });
+        }
+      },
+      { rootMargin: "-20% 0px -70% 0px" },
+    );
+    nodes.forEach((node) => inView.observe(node));
+  }
+
+  function foot() {
+    const cut = Karat.data.cut.map((text) => el("p", { text: Karat.plain(text) }));
+    return el(
+      "footer",
+      { class: "foot" },
+      cut,
+      el("p", {
+        text: `Made by Karat ${Karat.plain(Karat.data.karat ?? "")}. This file needs no network.`,
+      }),
+    );
+  }
+
+  /** Return what is said where there is nothing to show yet. */
+  function nothing() {
+    const said = Karat.data.notes.length ? Karat.data.notes : ["There are no results yet."];
+    return el(
+      "section",
+      { id: "board" },
+      said.map((text) => el("p", { text: Karat.plain(text) })),
+    );
+  }
+
+  // -- the whole ------------------------------------------------------------------------------
+
+  /** Build the page of the bundle that was taken. */
+  Karat.build = () => {
+    Karat.forget();
+    Karat.on("state", (names) => {
+      const again =
+        names.some((name) => RANKED_BY.includes(name)) ||
+        (names.includes("find") && Karat.get("common"));
+      if (again) Karat.rank();
+      if (names.includes("task")) Karat.openTask();
+    });
+    Karat.on("theme", Karat.redrawAll);
+    Karat.rank();
+    const sections = Karat.present();
+    const nodes = sections.length ? sections.map(Karat.raise) : [nothing()];
+    const main = el("main", { id: "main" }, nodes);
+    const skip = el("a", {
+      class: "skip",
+      href: "#main",
+      text: "Skip to the board",
+      click: (event) => jump(event, "board"),
+    });
+    for (const old of document.querySelectorAll(
+      "body > header, body > nav, body > main, body > footer, body > .skip, body > noscript",
+    ))
+      old.remove();
+    document.body.prepend(skip, head(), navigation(sections), main, foot());
+    follow(nodes);
+    Karat.openTask();
+  };
+})();

@@ -1,0 +1,109 @@
+/* Live: a served page asks for newer results every two seconds, and keeps what was chosen. */
+(() => {
+  "use strict";
+  const Karat = (window.Karat ??= {});
+  const { el } = Karat;
+  const EVERY = 2000;
+  let tag = null;
+
+  /** Return the address to ask at for newer results, if the page is served. */
+  Karat.address = () => {
+    const { live, address } = document.documentElement.dataset;
+    if (live === "true" && address) return address;
+    return document.body.dataset.live || null;
+  };
+
+  /** Return the line that tells how far the evaluation is. */
+  Karat.progress = () => {
+    if (!Karat.address()) return null;
+    const node = el("div", { class: "progress", id: "progress", role: "status" });
+    tellProgress(node);
+    return node;
+  };
+
+  function tellProgress(node = document.getElementById("progress")) {
+    if (!node) return;
+    const { done = 0, running = [], failed = 0, left = 0 } = Karat.data.progress ?? {};
+    node.hidden = !Karat.data.progress;
+    const all = done + left + running.length;
+    const bar = el("progress", { max: Math.max(1, all), value: done, "aria-label": "jobs done" });
+    const names = running
+      .slice(0, 3)
+      .map((job) => Karat.short(typeof job === "string" ? job : Object.values(job).join(" "), 48));
+    const parts = [
+      `${done} of ${Karat.count(all, "job")} done`,
+      failed ? `${failed} failed` : "",
+      names.length ? `running: ${names.join(", ")}` : "",
+    ];
+    node.replaceChildren(bar, el("span", { text: parts.filter(Boolean).join(" · ") }));
+  }
+
+  /** Take a newer bundle: what was chosen by number is carried over by name. */
+  function renew(bundle) {
+    const before = Karat.data.tasks;
+    const chosen = Karat.get("tasks") ? Karat.chosen().map((t) => before[t].name) : null;
+    const back = stay();
+    Karat.take(bundle);
+    if (chosen) {
+      const names = new Set(chosen);
+      const tasks = bundle.tasks.map((_, t) => t);
+      Karat.forget();
+      Karat.choose(tasks.filter((t) => names.has(bundle.tasks[t].name)));
+    }
+    Karat.build();
+    back();
+  }
+
+  /** Return how to go back to where the reader is: in the page, the board, and with the focus. */
+  function stay() {
+    const { id, selectionStart } = document.activeElement ?? {};
+    const at = scrollY;
+    const rolled = document.querySelector("#board .wide");
+    const [down, aside] = [rolled?.scrollTop ?? 0, rolled?.scrollLeft ?? 0];
+    return () => {
+      scrollTo({ top: at, behavior: "instant" });
+      document
+        .querySelector("#board .wide")
+        ?.scrollTo({ top: down, left: aside, behavior: "instant" });
+      const node = id ? document.getElementById(id) : null;
+      node?.focus({ preventScroll: true });
+      if (node?.type === "search") node.setSelectionRange(selectionStart, selectionStart);
+    };
+  }
+
+  /** Return whether two bundles differ in more than the progress. */
+  function differ(a, b) {
+    return JSON.stringify({ ...a, progress: null }) !== JSON.stringify({ ...b, progress: null });
+  }
+
+  async function ask(address) {
+    const answer = await fetch(address, {
+      headers: tag ? { "If-None-Match": tag } : {},
+      cache: "no-store",
+    });
+    if (answer.status !== 200) return;
+    tag = answer.headers.get("ETag");
+    const bundle = await answer.json();
+    if (differ(Karat.given, bundle)) {
+      Karat.given = bundle;
+      renew(bundle);
+    }
+    Karat.data.progress = bundle.progress;
+    tellProgress();
+  }
+
+  /** Ask again and again, slower while nobody answers. */
+  Karat.follow = (address) => {
+    let wait = EVERY;
+    const turn = async () => {
+      try {
+        if (!document.hidden) await ask(address);
+        wait = EVERY;
+      } catch {
+        wait = Math.min(30000, wait * 2);
+      }
+      setTimeout(turn, wait);
+    };
+    setTimeout(turn, EVERY);
+  };
+})();

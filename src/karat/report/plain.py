@@ -1,0 +1,218 @@
+"""Plain: the page for readers without scripts: the tables of a bundle, as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from karat.report.notes import SIGNS, plain, short
+from karat.report.tables import Cell, Column, Table, metric_label, rounded
+from karat.results.cells import DECLINED, FAILED, NOT_RUN
+
+#: more cells than this are for scripts: the board has ranks and costs alone then
+MOST_CELLS = 5_000
+#: so many failures and findings stand in the page itself
+MOST_ROWS = 200
+#: longer texts are broken into lines, and longer names cut where they stand again and again
+LINE, NAME = 40, 200
+_STATES = {"f": SIGNS[FAILED], "d": SIGNS[DECLINED], "n": SIGNS[NOT_RUN]}
+
+Bundle = Mapping[str, Any]
+
+
+def plain_sections(bundle: Bundle) -> list[str]:
+    """Return the sections of a page; those without data are left out."""
+    found = [_section("Leaderboard", html_table(board_table(bundle)))]
+    robust = bundle["robustness"]
+    if robust:
+        found.append(_section("What corruption costs", _rows(robust["columns"], robust["rows"])))
+    found += _checks(bundle)
+    found += _failures(bundle)
+    found += _cards(bundle)
+    found += _made(bundle)
+    if bundle["cut"]:
+        found.append(_section("What was left out", _list(bundle["cut"])))
+    return found
+
+
+def board_table(bundle: Bundle) -> Table:
+    """Return the board as a table: ranks, a column per task if there are not too many, costs."""
+    models, tasks = bundle["models"], bundle["tasks"]
+    small = len(models) * len(tasks) <= MOST_CELLS
+    scored = [t for t, means in enumerate(bundle["scores"]) if _best(means[0], True) is not None]
+    columns = [
+        Column("rank", [Cell(_fixed(model["rank"])) for model in models]),
+        Column("95 %", [Cell(_interval(model)) for model in models]),
+        Column("tie", [Cell(model["tie"] or "") for model in models], right=False),
+        *_ratings(models),
+        *(_task(bundle, t) for t in scored if small),
+        *_costs(models),
+    ]
+    name = Column("model", [Cell(plain(model["name"])) for model in models], right=False)
+    about, *notes = bundle["notes"]
+    if not small:
+        notes.append(f"Scores on {len(tasks):,} tasks need scripts to be shown.")
+    return Table([], name, columns, [], about, notes)
+
+
+# -- the columns of the board ---------------------------------------------------------------
+
+
+def _task(bundle: Bundle, t: int) -> Column:
+    task, means, states = bundle["tasks"][t], bundle["scores"][t][0], bundle["states"][t]
+    higher = task["higher"][0]
+    best = _best(means, higher)
+    cells = [
+        Cell(_STATES.get(state, "–"), faint=True)
+        if value is None
+        else Cell(rounded(value), value == best)
+        for value, state in zip(means, states, strict=True)
+    ]
+    label = plain(metric_label(task["metrics"][0], higher))
+    return Column(plain(task["name"]), cells, label, part="task")
+
+
+def _best(values: Sequence[float | None], higher: bool) -> float | None:
+    known = [value for value in values if value is not None]
+    return (max(known) if higher else min(known)) if known else None
+
+
+def _ratings(models: Sequence[Mapping[str, Any]]) -> Iterator[Column]:
+    shown = {"wins": "{:.3f}", "borda": "{:.1f}", "elo": "{:.0f}"}
+    for key, form in shown.items():
+        values = [model[key] for model in models]
+        best = _best(values, True)
+        if best is not None:
+            texts = ["–" if value is None else form.format(value) for value in values]
+            pairs = zip(texts, values, strict=True)
+            yield Column(key, [Cell(text, value == best) for text, value in pairs])
+
+
+def _costs(models: Sequence[Mapping[str, Any]]) -> Iterator[Column]:
+    shown = {
+        "failed": ("failed", "{:.0f}", 1.0),
+        "declined": ("n/a", "{:.0f}", 1.0),
+        "seconds": ("time", "{:.1f} s", 1.0),
+        "memory_mb": ("memory", "{:.1f} GB", 1 / 1024),
+    }
+    for key, (heading, form, unit) in shown.items():
+        values = [model[key] for model in models]
+        if any(value is not None for value in values):
+            texts = ["–" if value is None else form.format(value * unit) for value in values]
+            yield Column(heading, [Cell(text) for text in texts], part="cost")
+
+
+def _fixed(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f}"
+
+
+def _interval(model: Mapping[str, Any]) -> str:
+    return "–" if model["low"] is None else f"{model['low']:.1f} – {model['high']:.1f}"
+
+
+# -- other sections -------------------------------------------------------------------------
+
+
+def _checks(bundle: Bundle) -> Iterator[str]:
+    found = bundle["checks"]
+    if found:
+        rows = [
+            (each["code"], each["level"], *_who(bundle, each), each["message"], each["advice"])
+            for each in found[:MOST_ROWS]
+        ]
+        names = ("code", "level", "model", "task", "what", "advice")
+        yield _section(f"Checks: {len(found):,}", _rows(names, rows) + _more(len(found)))
+
+
+def _failures(bundle: Bundle) -> Iterator[str]:
+    found = bundle["failures"]
+    if found:
+        rows = [(*_who(bundle, each), each["fold"], each["info"]) for each in found[:MOST_ROWS]]
+        table = _rows(("model", "task", "fold", "reason"), rows)
+        yield _section(f"Failures: {len(found):,}", table + _more(len(found)))
+
+
+def _cards(bundle: Bundle) -> Iterator[str]:
+    keys = ("dataset", "source", "licence", "citation", "sha256", "fingerprint")
+    if bundle["cards"]:
+        rows = [[card[key] for key in keys] for card in bundle["cards"]]
+        yield _section("Data", _rows(keys, rows))
+
+
+def _made(bundle: Bundle) -> Iterator[str]:
+    keys = ("folder", "command", "seed", "platform")
+    if bundle["runs"]:
+        rows = [
+            [*(run[key] for key in keys), ", ".join(map(" ".join, run["versions"].items()))]
+            for run in bundle["runs"]
+        ]
+        yield _section("How this was made", _rows((*keys, "versions"), rows))
+
+
+def _who(bundle: Bundle, each: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the names of a model and a task, where they are told."""
+    model, task = each["model"], each["task"]
+    return (
+        "" if model is None else short(bundle["models"][model]["name"], NAME),
+        "" if task is None else short(bundle["tasks"][task]["name"], NAME),
+    )
+
+
+def _more(many: int) -> str:
+    rest = many - MOST_ROWS
+    return f"<p>{rest:,} more need scripts to be shown.</p>" if rest > 0 else ""
+
+
+# -- HTML -----------------------------------------------------------------------------------
+
+
+def html_table(table: Table) -> str:
+    """Return a table with its caption above and its notes below; every name is escaped."""
+    columns = table.all_columns
+    head = "".join(
+        f'<th scope="col"{_right(column.right)}>{escape(column.name)}'
+        + (f"<small>{escape(column.label)}</small>" if column.label else "")
+        + "</th>"
+        for column in columns
+    )
+    rows = []
+    for row in range(len(table)):
+        cells = "".join(
+            _cell(column.cells[row], column.right, column is table.model) for column in columns
+        )
+        rows.append(f"<tr>{cells}</tr>")
+    caption = f"<p>{escape(table.caption)}</p>" if table.caption else ""
+    body = f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
+    notes = _list(table.notes) if table.notes else ""
+    return f'{caption}<div class="wide" tabindex="0"><table>{body}</table></div>{notes}'
+
+
+def _cell(cell: Cell, right: bool, heading: bool) -> str:
+    tag, scope = ("th", ' scope="row"') if heading else ("td", "")
+    text = escape(cell.text)
+    text = f"<strong>{text}</strong>" if cell.best else text
+    text = f'<span class="wrap">{text}</span>' if len(cell.text) > LINE else text
+    kind = ' class="number faint"' if cell.faint else _right(right)
+    return f"<{tag}{scope}{kind}>{text}</{tag}>"
+
+
+def _right(right: bool) -> str:
+    return ' class="number"' if right else ""
+
+
+def _rows(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    first, *columns = (
+        Column(name, [Cell("" if value is None else plain(value)) for value in values], right=False)
+        for name, values in zip(names, zip(*rows, strict=True), strict=True)
+    )
+    return html_table(Table([], first, columns, [], "", []))
+
+
+def _list(sentences: Sequence[str]) -> str:
+    items = "".join(f"<li>{escape(plain(sentence))}</li>" for sentence in sentences)
+    return f'<ul class="notes">{items}</ul>'
+
+
+def _section(title: str, content: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{content}</section>"

@@ -1,0 +1,102 @@
+"""Scores: the numbers of a page by task, metric and model, with the spread over folds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from karat.errors import KaratError
+from karat.report.notes import short
+from karat.report.shown import some
+from karat.results.cells import DECLINED, FAILED, NOT_RUN, OK, Cells
+from karat.results.gather import Gathered
+
+#: how a cell is told in one sign
+SIGNS = {OK: ".", FAILED: "f", DECLINED: "d", NOT_RUN: "n"}
+#: numbers of metrics beyond the first of each task
+MOST_NUMBERS = 200_000
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """The metrics of each task, the one it is compared by first, and which way each is better."""
+
+    names: list[list[str]]
+    higher: list[list[bool]]
+    cut: list[str]
+
+
+def metrics_of(given: Gathered, chosen: dict[str, str]) -> Metrics:
+    """Return what each task was measured in, as far as a page has room for it."""
+    pairs = given.scores[["task", "metric"]].drop_duplicates()
+    seen: dict[str, list[str]] = {}
+    for task, metric in zip(pairs["task"], pairs["metric"], strict=True):
+        seen.setdefault(task, []).append(metric)
+    names, higher, unknown = [], [], []
+    room = MOST_NUMBERS // max(len(given.models) * len(chosen), 1)
+    for task, first in chosen.items():
+        rest = [metric for metric in seen.get(task, []) if metric != first]
+        known = {first: given.higher(first)}
+        for metric in rest[: max(room, 0)]:
+            try:
+                known[metric] = given.higher(metric)
+            except KaratError:
+                unknown.append(f"{short(metric)} of {short(task)}: which way is better is unknown.")
+        names.append(list(known))
+        higher.append(list(known.values()))
+    cut = some(unknown, lambda n: f"So it is with {n} more.")
+    if any(len(seen.get(task, [])) > room + 1 for task in chosen):
+        cut.append(f"Each task has its first {room + 1} metrics: there are too many cells for all.")
+    return Metrics(names, higher, cut)
+
+
+def means_of(
+    given: Gathered, cells: Cells, metrics: Metrics, order: np.ndarray
+) -> list[list[np.ndarray]]:
+    """Return by task and metric the mean over folds of every model, in this order of models."""
+    table = given.scores[given.scores["value"].notna()]
+    means = table.groupby(["task", "metric", "model"], sort=False)["value"].mean()
+    by_pair = {key: part.droplevel([0, 1]) for key, part in means.groupby(level=[0, 1], sort=False)}
+    names = pd.Index([cells.models[m] for m in order])
+    found = []
+    for t, (task, own) in enumerate(zip(cells.tasks, metrics.names, strict=True)):
+        first = cells.means[order, t]
+        rest = [by_pair.get((task, metric), pd.Series(dtype=float)) for metric in own[1:]]
+        found.append([first, *(part.reindex(names).to_numpy(dtype=float) for part in rest)])
+    return found
+
+
+def spread_of(cells: Cells, order: np.ndarray) -> list[np.ndarray]:
+    """Return the standard deviation over folds of each model, by task; nothing of one fold."""
+    found = []
+    for table in cells.folds:
+        values = table[order]
+        count = (~np.isnan(values)).sum(axis=1)
+        spread = np.full(len(values), np.nan)
+        several = count > 1
+        if several.any():
+            spread[several] = np.nanstd(values[several], axis=1, ddof=1)
+        found.append(spread)
+    return found
+
+
+def folds_of(
+    cells: Cells, order: np.ndarray, most: int
+) -> tuple[list[list[Any]] | None, list[str]]:
+    """Return by task and model the scores of the folds, if there are not too many numbers."""
+    numbers = sum(table.size for table in cells.folds)
+    if numbers > most:
+        return None, [f"Scores of single folds are left out: {numbers:,} numbers."]
+    found = []
+    for table, up in zip(cells.folds, cells.higher, strict=True):
+        values = (table if up else -table)[order]
+        found.append([None if np.isnan(row).all() else row for row in values])
+    return found, []
+
+
+def states_of(cells: Cells, order: np.ndarray) -> list[str]:
+    """Return a text per task: a sign for each model."""
+    return ["".join(SIGNS[state] for state in column) for column in cells.states[order].T]

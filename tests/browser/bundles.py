@@ -1,0 +1,355 @@
+"""Bundles that no run made: every part of the page filled, as large and as nasty as wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from karat.results.ranks import Ranks, rank_each, rank_models, ranked_on_few
+
+KINDS = ("classification", "regression", "similarity", "clustering")
+METRICS = {
+    "classification": (["auc", "acc", "logloss"], [True, True, False]),
+    "regression": (["rmse", "r2"], [False, True]),
+    "similarity": (["spearman"], [True]),
+    "clustering": (["v_measure"], [True]),
+}
+#: more cells than this take too long to resample in a test
+MANY = 5_000
+NASTY = (
+    '<script>window.hacked = 1</script><img src=x onerror="window.hacked = 2">',
+    "quote \" and ' and `${window.hacked = 3}` & </style></script>",
+    "\u202eright to left\u202c \u200f\u2067mark\u2069",
+    "long " + "x" * 10_240,
+)
+
+
+def make_bundle(
+    models: int, tasks: int, *, folds: int = 5, seed: int = 0, missing: float = 0.12
+) -> dict[str, Any]:
+    """Return a bundle of so many models and tasks; scores differ by model, task and fold."""
+    rng = np.random.default_rng(seed)
+    kinds = [KINDS[min(t * len(KINDS) // tasks, len(KINDS) - 1)] for t in range(tasks)]
+    skill = np.sort(rng.uniform(0, 0.25, models))[::-1]
+    values, scores, states = [], [], []
+    for t in range(tasks):
+        up = METRICS[kinds[t]][1][0]
+        table = 0.6 + skill[:, None] + rng.normal(0, 0.03, (models, 1))
+        table = np.round(np.clip(table + rng.normal(0, 0.015, (models, folds)), 0, 1), 5)
+        table = table if up else np.round(80 * (1.2 - table), 3)
+        draw = rng.random(models)
+        state = np.where(draw < missing / 3, "f", np.where(draw < missing, "d", "."))
+        # one of the folds of some models failed, and all of others
+        table[draw > 0.97, 0] = np.nan
+        table[state != "."] = np.nan
+        state = np.where((state == ".") & np.isnan(table).all(axis=1), "f", state)
+        values.append(table if up else -table)
+        states.append("".join(state))
+        scores.append(table)
+    order = np.lexsort((np.nan_to_num(_means_of_ranks(values, states), nan=np.inf),))
+    values = [table[order] for table in values]
+    scores = [table[order] for table in scores]
+    states = ["".join(np.array(list(state))[order]) for state in states]
+    return _bundle(rng, kinds, values, scores, states)
+
+
+def _takes(states: list[str]) -> np.ndarray:
+    return np.array([[sign in ".f" for sign in state] for state in states]).T
+
+
+def _means_of_ranks(values: list[np.ndarray], states: list[str]) -> np.ndarray:
+    each = rank_each(values, _takes(states))
+    return np.nansum(each, axis=1) / np.maximum((~np.isnan(each)).sum(axis=1), 1)
+
+
+def _ranks(values: list[np.ndarray], states: list[str]) -> Ranks:
+    """Return the ranks; of very many models with intervals that nobody has drawn."""
+    if values[0].shape[0] * len(values) <= MANY:
+        return rank_models(values, _takes(states))
+    mean = _means_of_ranks(values, states)
+    each = rank_each(values, _takes(states))
+    return Ranks(mean, mean - 10, mean + 10, ["a"] * len(mean), each)
+
+
+def _bundle(rng: Any, kinds: list[str], values: Any, scores: Any, states: Any) -> dict[str, Any]:
+    ranks, few = _ranks(values, states), ranked_on_few(_takes(states))
+    models, tasks = len(values[0]), len(values)
+    names = [f"encoder-{m:03d}" for m in range(models)]
+    means = [_means(table) for table in scores]
+    return {
+        "schema": 1,
+        "title": f"synthetic {models} × {tasks}",
+        "karat": "0.1.0",
+        "made": "2026-11-16T08:00:00",
+        "confidence": 0.95,
+        "rule": "worst",
+        "notes": [f"{models} models by mean rank over {tasks} tasks.", "A second note."],
+        "models": [_model(rng, m, names[m], ranks, few) for m in range(models)],
+        "tasks": [_task(t, kind, len(scores[t][0])) for t, kind in enumerate(kinds)],
+        "scores": [_metrics(kinds[t], means[t]) for t in range(tasks)],
+        "spread": [_plain(np.std(np.nan_to_num(table), axis=1)) for table in scores],
+        "folds": [[_plain(row) if _any(row) else None for row in table] for table in scores],
+        "states": states,
+        "tests": {"friedman": None, "cliques": [], "pairs": None},
+        **{name: [] for name in ("curves", "learning", "maps", "cards", "checks")},
+        "failures": _failures(scores, states),
+        "robustness": None,
+        "details": {},
+        "runs": [],
+        "cut": [],
+    }
+
+
+def _failures(scores: list[np.ndarray], states: list[str]) -> list[dict[str, Any]]:
+    """Return the folds that have no score, as far as a bundle names them."""
+    found = []
+    for t, table in enumerate(scores):
+        for m, f in np.argwhere(np.isnan(table)).tolist():
+            if states[t][m] in ".f":
+                found.append({"model": m, "task": t, "fold": f, "status": "failed"})
+    return [{**each, "info": "ValueError: no", "log": LOG} for each in found[:2000]]
+
+
+def _any(row: np.ndarray) -> bool:
+    return bool((~np.isnan(row)).any())
+
+
+def _means(table: np.ndarray) -> np.ndarray:
+    known = ~np.isnan(table)
+    total = np.where(known, table, 0).sum(axis=1)
+    return np.where(known.any(axis=1), total / np.maximum(known.sum(axis=1), 1), np.nan)
+
+
+def _plain(values: Any) -> list[float | None]:
+    return [None if np.isnan(value) else float(value) for value in values]
+
+
+def _metrics(kind: str, first: np.ndarray) -> list[list[float | None]]:
+    """Return further metrics that order the models another way round."""
+    metrics, higher = METRICS[kind]
+    turned = [first if up == higher[0] else 1 - first for up in higher]
+    return [_plain(first if k == 0 else -turned[k]) for k in range(len(metrics))]
+
+
+def _task(t: int, kind: str, folds: int) -> dict[str, Any]:
+    metrics, higher = METRICS[kind]
+    return {
+        "name": f"{kind[:4]}-{t:03d}",
+        "kind": kind,
+        "dataset": f"data-{t // 2}",
+        "metrics": metrics,
+        "higher": higher,
+        "folds": folds,
+        "questions": 100 + t,
+        "twins": [3, 100] if t == 0 else None,
+    }
+
+
+def _model(rng: Any, m: int, name: str, ranks: Any, few: np.ndarray) -> dict[str, Any]:
+    rank, low, high = (
+        None if np.isnan(each[m]) else float(each[m])
+        for each in (ranks.mean, ranks.low, ranks.high)
+    )
+    return {
+        **{"name": name, "model": name, "run": f"{name}.synthetic", "suite": "synthetic"},
+        **{"constraint": "default", "stamp": "20261116T080000", "seed": 42, "rank": rank},
+        **{"low": low, "high": high, "tie": ranks.ties[m], "few": bool(few[m])},
+        "seconds": float(10 ** rng.uniform(-0.5, 3)),
+        "memory_mb": float(10 ** rng.uniform(2, 4)),
+        "dimensions": int(2 ** rng.integers(5, 11)),
+        **{"failed": int(rng.integers(3)), "declined": int(rng.integers(3)), "elo": None},
+        **{"borda": None, "wins": None, "command": None, "pareto": False},
+    }
+
+
+# -- every part ------------------------------------------------------------------------------
+
+
+def make_full(models: int = 12, tasks: int = 10) -> dict[str, Any]:
+    """Return a bundle with something in every section."""
+    bundle = make_bundle(models, tasks, seed=3)
+    rng = np.random.default_rng(1)
+    p = rng.random((models, models))
+    p = np.minimum(p, p.T) * (rng.random((models, models)) < 0.7)
+    bundle["tests"] = {
+        "friedman": {"statistic": 31.2, "p": 0.00021, "tasks": tasks},
+        "cliques": [[0, 1, 2], [2, 3, 4, 5], [6, 7], list(range(8, models))],
+        "pairs": {
+            "p": np.minimum(p, p.T).tolist(),
+            "diff": [[0.01 * (b - a) for b in range(models)] for a in range(models)],
+        },
+    }
+    bundle["curves"] = [_curve(t, name, models) for t in (0, 2) for name in CORRUPTIONS]
+    bundle["robustness"] = {
+        "columns": ["task", "metric", "model", "clean", "corrupted", "retention", "worst view"],
+        "rows": [
+            [
+                "clas-000",
+                "auc ↑",
+                f"encoder-{m:03d}",
+                f"{0.9 - m / 50:.3f}",
+                "0.7 [0.6, 0.8]",
+                "78%",
+                "typos 0.4",
+            ]
+            for m in range(models)
+        ],
+    }
+    bundle["learning"] = [_learning(metric, models) for metric in ("train_loss", "score")]
+    bundle["details"] = {"0": [_answers(rng, m) for m in range(4)], "4": [_numbers(rng)]}
+    bundle["failures"] = [
+        *bundle["failures"],
+        {
+            "model": 1,
+            "task": 0,
+            "fold": 2,
+            "status": "error",
+            "info": "ValueError: 3 rows",
+            "log": LOG,
+        },
+        {"model": 3, "task": 5, "fold": None, "status": "timeout", "info": "60 s", "log": ""},
+    ]
+    bundle["maps"] = [_map(rng, ["business", "sport", "arts"]), _map(rng, None)]
+    bundle["cards"] = [_card(d) for d in range(tasks // 2)]
+    bundle["checks"] = [
+        {
+            "code": "KRT104",
+            "level": level,
+            "model": m,
+            "task": t,
+            "message": "No better than random.",
+            "advice": "Look at the rows.",
+        }
+        for level, m, t in (("note", None, 1), ("error", 2, None), ("warning", 0, 0))
+    ]
+    bundle["runs"] = [_run(m) for m in range(models)]
+    bundle["cut"] = ["Logs are shown from their last 500 characters on."]
+    return bundle
+
+
+CORRUPTIONS = ("typos", "missing", "noise", "swapped", "units")
+LOG = 'Traceback (most recent call last):\n  File "encoder.py", line 3\nValueError: 3 rows'
+
+
+def _curve(t: int, name: str, models: int) -> dict[str, Any]:
+    x = [0, 0.1, 0.2, 0.4]
+    lines = []
+    for m in range(models):
+        drop = 0.15 + 0.06 * m + 0.1 * CORRUPTIONS.index(name) * (m % 3)
+        mean = [round(0.92 - m / 60 - drop * s, 4) for s in x]
+        band = [0.01 + 0.04 * s for s in x]
+        low, high = ([v + sign * b for v, b in zip(mean, band, strict=True)] for sign in (-1, 1))
+        lines.append({"model": m, "x": x, "mean": mean, "low": low, "high": high})
+    return {"task": t, "metric": "auc", "higher": True, "corruption": name, "lines": lines}
+
+
+def _learning(metric: str, models: int) -> dict[str, Any]:
+    x = list(range(1, 31))
+    lines = [
+        {
+            "model": m,
+            "x": x,
+            "mean": [0.3 + (1 + m / 5) / e for e in x],
+            "std": [0.1 / e for e in x],
+        }
+        for m in range(models)
+    ]
+    return {"task": 1, "metric": metric, "lines": lines}
+
+
+def _answers(rng: Any, m: int) -> dict[str, Any]:
+    bins = np.linspace(0.05, 0.95, 10)
+    return {
+        "model": m,
+        "confusion": {
+            "classes": ["cat", "dog", "<b>fish</b>"],
+            "counts": [[40, 3, 2], [5, 30 + m, 0], [1, 1, 18]],
+        },
+        "calibration": [
+            {
+                "confidence": float(c),
+                "accuracy": float(np.clip(c**1.3, 0, 1)),
+                "count": int(rng.integers(5, 90)),
+            }
+            for c in bins
+        ],
+        "scatter": None,
+        "rows": [[i % 5, i * 7, "cat", "<i>dog</i>", 0.99 - i / 100] for i in range(20)],
+    }
+
+
+def _numbers(rng: Any) -> dict[str, Any]:
+    truth = rng.normal(50, 12, 150)
+    answer = truth + rng.normal(0, 6, 150)
+    rows = [[0, i, float(truth[i]), float(answer[i]), None] for i in range(10)]
+    pairs = np.column_stack([truth, answer]).tolist()
+    return {"model": 0, "confusion": None, "calibration": None, "scatter": pairs, "rows": rows}
+
+
+def _map(rng: Any, labels: list[str] | None) -> dict[str, Any]:
+    label = rng.integers(3, size=240)
+    centre = np.array([[0, 0], [4, 1], [1, 4]])[label]
+    points = centre + rng.normal(0, 0.8, (240, 2))
+    colour = label if labels else points[:, 0]
+    return {
+        **{"model": 0, "task": 0, "method": "pca", "labels": labels, "explained": [0.41, 0.2]},
+        "points": [
+            [float(x), float(y), c.item()] for (x, y), c in zip(points, colour, strict=True)
+        ],
+    }
+
+
+def _card(d: int) -> dict[str, Any]:
+    return {
+        **{"dataset": f"data-{d}", "source": "https://example.org/data", "licence": "CC-BY-4.0"},
+        **{
+            "citation": "Somebody (2020).",
+            "fingerprint": "ab12" * 8,
+            "items": 500,
+            "questions": None,
+        },
+        **{"columns": 12, "kind": "table", "tasks": [2 * d, 2 * d + 1]},
+        **{"title": None, "homepage": None, "sha256": None},
+    }
+
+
+def _run(m: int) -> dict[str, Any]:
+    versions = {"karat": "0.1.0", "python": "3.11.7", "numpy": "2.4.6", "model": f"1.{m}"}
+    return {
+        **{"model": m, "folder": f"encoder-{m:03d}.synthetic", "seed": 42, "versions": versions},
+        "command": "karat run synthetic -m 'encoder-*' --seed 42",
+        **{"platform": "Linux-x86_64", "jobs": 50, "ok": 49, "failed": 1},
+    }
+
+
+# -- nasty names -----------------------------------------------------------------------------
+
+
+def make_nasty() -> dict[str, Any]:
+    """Return a bundle whose names and texts try to be more than text."""
+    bundle = make_full(8, 8)
+    for i, name in enumerate(NASTY):
+        bundle["models"][i]["name"] = name
+        bundle["tasks"][i]["name"] = f"{name} task"
+        bundle["tasks"][i]["kind"] = f"{name} kind"
+        bundle["tasks"][i]["dataset"] = name
+        bundle["cards"][i] |= {"dataset": name, "licence": name, "source": "javascript:alert(1)"}
+        bundle["runs"][i] |= {"command": name, "folder": name, "versions": {name: name}}
+        bundle["curves"][i]["corruption"] = name
+    bundle["title"] = NASTY[0]
+    bundle["notes"] = [*NASTY]
+    bundle["failures"] = [
+        {"model": i, "task": i, "fold": 0, "status": name, "info": name, "log": name}
+        for i, name in enumerate(NASTY)
+    ]
+    bundle["checks"] = [
+        {"code": name, "level": name, "model": 0, "task": 0, "message": name, "advice": name}
+        for name in NASTY
+    ]
+    bundle["robustness"] = {"columns": ["model", *NASTY[:2]], "rows": [list(NASTY[:3])]}
+    bundle["details"]["0"][0]["confusion"]["classes"] = list(NASTY[:3])
+    bundle["details"]["0"][0]["rows"] = [[0, 0, NASTY[0], NASTY[1], 0.5]]
+    bundle["maps"][0]["labels"] = list(NASTY[:3])
+    bundle["cut"] = [*NASTY]
+    return bundle

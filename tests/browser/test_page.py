@@ -1,0 +1,537 @@
+"""The page of small results in a real browser: what is clicked, typed, chosen and saved."""
+
+from __future__ import annotations
+
+import csv
+import io
+import struct
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import karat
+from karat.report.bundle import make_bundle
+from karat.results.ranks import rank_models
+from karat.results.significance import corrected_t, holm
+
+SVG = "{http://www.w3.org/2000/svg}"
+NAMES = "return [...document.querySelectorAll('#board tbody th .cut')].map((e) => e.textContent)"
+MEANS = "return Karat.ranking.mean"
+
+
+@pytest.fixture(scope="module")
+def full(bundles):
+    return bundles.make_full()
+
+
+@pytest.fixture(scope="module")
+def page(full, write_page, tmp_path_factory):
+    return write_page(full, tmp_path_factory.mktemp("page") / "full.html")
+
+
+@pytest.fixture
+def opened(browser, page):
+    browser.width(1400)
+    browser.complaints()
+    browser.open(page)
+    yield browser
+    assert browser.complaints() == []
+
+
+# -- ranks ----------------------------------------------------------------------------------
+
+
+def chosen_ranks(bundle, tasks):
+    """Return what karat.results.ranks says of some tasks of a bundle."""
+    values, takes = [], []
+    for t in tasks:
+        sign = 1 if bundle["tasks"][t]["higher"][0] else -1
+        folds = bundle["folds"][t]
+        size = max(len(row) for row in folds if row)
+        rows = [[np.nan] * size if row is None else row for row in folds]
+        values.append(sign * np.array(rows, dtype=float))
+        takes.append([state in ".f" for state in bundle["states"][t]])
+    return rank_models(values, np.array(takes).T)
+
+
+def test_all_tasks_rank_as_the_board_does(opened, full):
+    exact = opened.run("return Karat.ranking.exact")
+    assert exact == pytest.approx([model["rank"] for model in full["models"]], abs=1e-9)
+
+
+@pytest.mark.parametrize("tasks", [[0, 1, 2], [3, 4], [1, 4, 6, 9]])
+def test_chosen_tasks_rank_as_in_python(opened, full, tasks):
+    opened.run("Karat.choose(arguments[0])", tasks)
+    expected = chosen_ranks(full, tasks)
+    means = [np.nan if mean is None else mean for mean in opened.run(MEANS)]
+    assert means == pytest.approx(expected.mean, abs=1e-9, nan_ok=True)
+    opened.until("return Karat.ranking.ready")
+    low, high = opened.run("return [Karat.ranking.low, Karat.ranking.high]")
+    # other random numbers: the quantiles of 1,000 resamples agree to a part of a rank
+    assert np.array(low, dtype=float) == pytest.approx(expected.low, abs=0.7, nan_ok=True)
+    assert np.array(high, dtype=float) == pytest.approx(expected.high, abs=0.7, nan_ok=True)
+
+
+def test_resampling_again_gives_the_same_intervals_and_letters(opened):
+    script = "Karat.choose([0, 1, 2, 5]); return new Promise((done) => Karat.on('intervals', done))"
+    found = "return JSON.stringify([Karat.ranking.low, Karat.ranking.high, Karat.ranking.tie])"
+    opened.run(script)
+    first = opened.run(found)
+    opened.run("Karat.choose([0, 1])")
+    opened.run(script)
+    assert opened.run(found) == first
+
+
+def test_letters_join_neighbours_none_of_which_differ(opened):
+    script = """
+      const tied = (a, b) => Math.abs(a - b) < arguments[0];
+      const steps = Karat.ranks.letters([1, 2, 3, 4], [0, 1, 2, 3], tied);
+      let step = steps.next();
+      while (!step.done) step = steps.next();
+      return step.value"""
+    assert opened.run(script, 2) == ["a", "ab", "bc", "c"]
+    assert opened.run(script, 1) == ["a", "b", "c", "d"]
+    assert opened.run(script, 4) == ["a", "a", "a", "a"]
+
+
+def test_ranks_share_their_mean_and_failed_is_worst(opened):
+    assert opened.run("return [...Karat.ranks.ranked([0.5, 0.9, 0.5, 0.1])]") == [2.5, 1, 2.5, 4]
+    script = "return Karat.ranks.rankEach([{who: [0, 2], rows: [[NaN, 1], [0.5, 0.5]]}], 3).mean"
+    # the first is worst in a fold by a hair, and best in the other
+    assert opened.run(script) == [1, None, 2]
+    script = "return Karat.ranks.rankEach([{who: [0, 2], rows: [[NaN], [-7]]}], 3).mean"
+    assert opened.run(script) == [2, None, 1]
+
+
+def test_only_common_tasks_are_those_all_shown_models_have(opened, full):
+    opened.find("#find").send_keys("encoder-00")
+    opened.until("return Karat.get('find') === 'encoder-00'")
+    opened.click("#common")
+    shown = [m for m, model in enumerate(full["models"]) if "encoder-00" in model["name"]]
+    common = [
+        t
+        for t, folds in enumerate(full["folds"])
+        if all(folds[m] for m in shown)
+        and any(all(folds[m][f] is not None for m in shown) for f in range(5))
+    ]
+    assert 0 < len(common) < len(full["tasks"])
+    assert opened.run("return Karat.ranking.compared") == len(common)
+    assert f"compared on {len(common)} task" in opened.find("#status").text
+    opened.until("return Karat.ranking.ready")
+
+
+def test_the_t_test_is_that_of_python(opened):
+    rng = np.random.default_rng(0)
+    for n in (2, 5, 10):
+        apart = rng.normal(0.01, 0.02, n)
+        found = opened.run("return Karat.correctedT(arguments[0])", apart.tolist())
+        expected = corrected_t(apart, ratio=1 / (n - 1))
+        assert found["p"] == pytest.approx(float(expected.p), rel=1e-6)
+    assert opened.run("return Karat.correctedT([0, 0]).p") == 1
+    assert opened.run("return Karat.correctedT([0.1]).p") is None
+    given = [0.01, None, 0.04, 0.03]
+    expected = holm([0.01, np.nan, 0.04, 0.03]).tolist()
+    found = opened.run("return Karat.holm(arguments[0])", given)
+    assert [np.nan if p is None else p for p in found] == pytest.approx(expected, nan_ok=True)
+
+
+# -- the board ------------------------------------------------------------------------------
+
+
+def test_every_section_is_there_and_in_the_navigation(opened):
+    ids = opened.run("return [...document.querySelectorAll('main > section')].map((s) => s.id)")
+    expected = "board heatmap differences folds corruption learning cost maps compare checks"
+    assert ids == f"{expected} failures data origin".split()
+    links = opened.run(
+        "return [...document.querySelectorAll('.ways a')].map((a) => a.getAttribute('href'))"
+    )
+    assert links == [f"#{name}" for name in ids]
+    opened.click(".ways a[href='#cost']")
+    assert opened.run("return document.activeElement.id") == "cost"
+
+
+def test_a_click_on_a_head_sorts_the_better_first_and_again_the_other_way(opened, full):
+    for t in (0, 3):  # higher is better, lower is better
+        up = full["tasks"][t]["higher"][0]
+        scores = full["scores"][t][0]
+        best = (max if up else min)(s for s in scores if s is not None)
+        opened.click(f"#board [data-key='t{t}']")
+        assert opened.run(NAMES)[0] == full["models"][scores.index(best)]["name"]
+        way = "descending" if up else "ascending"
+        assert opened.texts(f"#board th[aria-sort='{way}'] .sort") == [full["tasks"][t]["name"]]
+        # who has no score stands last, whichever way
+        without = {full["models"][m]["name"] for m, s in enumerate(scores) if s is None}
+        assert set(opened.run(NAMES)[len(scores) - len(without) :]) == without
+        opened.click(f"#board [data-key='t{t}']")
+        assert set(opened.run(NAMES)[len(scores) - len(without) :]) == without
+        assert opened.run(NAMES)[0] != full["models"][scores.index(best)]["name"]
+    assert len(opened.run("return document.querySelectorAll('#board th[aria-sort]')")) == 1
+
+
+def test_keys_alone_sort_and_focus_stays(opened, full):
+    opened.run("document.querySelector('#board [data-key=model]').focus()")
+    opened.keys("\ue007")  # enter
+    names = sorted(model["name"] for model in full["models"])
+    assert opened.run(NAMES) == names
+    assert opened.run("return document.activeElement.dataset.key") == "model"
+    opened.keys(" ")
+    assert opened.run(NAMES) == names[::-1]
+
+
+def test_finding_hides_rows_and_the_address_remembers(opened, page, full):
+    opened.find("#find").send_keys("010")
+    opened.until("return Karat.get('find') === '010'")
+    assert opened.run(NAMES) == ["encoder-010"]
+    assert opened.run(MEANS) == [model["rank"] for model in full["models"]]
+    opened.open(page, opened.run("return location.hash.slice(1)"))
+    assert opened.run(NAMES) == ["encoder-010"]
+    assert opened.find("#find").get_attribute("value") == "010"
+
+
+def test_tasks_are_chosen_by_kind_data_and_one_by_one(opened, full):
+    opened.click("#choose-tasks")
+    kinds = [task["kind"] for task in full["tasks"]]
+    opened.click("#chooser fieldset:nth-child(2) legend input")
+    left = [t for t, kind in enumerate(kinds) if kind != kinds[3]]
+    assert opened.run("return Karat.ranking.chosen") == left
+    heads = opened.texts("#board thead .sort")
+    assert full["tasks"][left[0]]["name"] in heads and full["tasks"][3]["name"] not in heads
+    opened.click("#chooser [data-task='0']")
+    assert opened.run("return Karat.ranking.chosen") == left[1:]
+    first = "document.querySelector('#chooser fieldset legend input')"
+    assert opened.run(f"return [{first}.checked, {first}.indeterminate]") == [False, True]
+    opened.click("#chooser [data-option='dataset']")
+    opened.click("#chooser fieldset:nth-child(1) legend input")
+    assert opened.run("return Karat.ranking.chosen") == [0, *left[1:]]
+    assert opened.texts("#choose-tasks") == [f"Tasks: {len(left)} of {len(kinds)} ▾"]
+    opened.until("return Karat.ranking.ready")
+
+
+def test_another_metric_ranks_anew(opened, full):
+    opened.run(
+        "const s = document.getElementById('metric'); s.value = 'acc';"
+        "s.dispatchEvent(new Event('change'))"
+    )
+    assert opened.run("return [0, 3].map((t) => Karat.ranking.metric(t))") == [1, 0]
+    assert "acc ↑" in opened.texts("#board thead small")
+    # acc of these results is auc turned round: who was first on a task is last now
+    opened.click("#board [data-key='t0']")
+    scores = [s for s in full["scores"][0][0] if s is not None]
+    assert opened.run(NAMES)[0] == full["models"][full["scores"][0][0].index(min(scores))]["name"]
+    opened.until("return Karat.ranking.ready")
+
+
+def test_marks_colour_a_model_everywhere(opened):
+    mark = "#board tbody tr:first-child .mark"
+    assert "c0" in opened.find(mark).get_attribute("class")
+    opened.click(mark)
+    assert "none" in opened.find(mark).get_attribute("class")
+    opened.click("#board tbody tr:last-child .mark")
+    assert "c0" in opened.find("#board tbody tr:last-child .mark").get_attribute("class")
+
+
+# -- drill-down -----------------------------------------------------------------------------
+
+
+def test_a_task_opens_shows_all_and_closes_by_key(opened, full):
+    opened.run("location.hash = 'task=' + encodeURIComponent(arguments[0])", "clas-000")
+    opened.until("return document.querySelector('dialog')?.open")
+    text = opened.find("dialog").text
+    for said in ("3 of 100 test rows", "encoder-000", "What it answered", "The most wrong answers"):
+        assert said in text
+    assert opened.texts("dialog pre")[0].startswith("Traceback")
+    figures = opened.run("return [...document.querySelectorAll('dialog figure')].map((f) => f.id)")
+    assert figures == [f"figure-task-0-{part}" for part in ("folds", "confusion", "calibration")]
+    # the label that looks like markup is text
+    assert "<b>fish</b>" in opened.texts("dialog svg text")
+    opened.run(
+        "const s = document.getElementById('answers-of'); s.value = '2';"
+        "s.dispatchEvent(new Event('change'))"
+    )
+    assert "model=encoder-002" in opened.run("return location.hash")
+    opened.find("#figure-task-0-confusion")
+    opened.until(
+        "return [...document.querySelectorAll('#figure-task-0-confusion text')]"
+        ".some((t) => t.textContent === '32')"
+    )
+    opened.keys("\ue00c")  # escape
+    opened.until("return !document.querySelector('dialog').open")
+    assert "task=" not in opened.run("return location.hash")
+
+
+def test_a_regression_shows_truth_against_answer(opened):
+    opened.run("location.hash = 'task=regr-004'")
+    opened.until("return document.querySelector('#figure-task-4-scatter svg')")
+    dots = opened.run("return document.querySelectorAll('#figure-task-4-scatter circle').length")
+    assert dots == 150
+    opened.click("#close-task")
+
+
+def test_arrows_walk_over_the_heat_map_and_enter_opens(opened, full):
+    opened.find("#heatmap")
+    opened.until("return document.getElementById('heat')")
+    opened.run("document.getElementById('heat').focus()")
+    opened.keys("\ue014", "\ue015")  # right, down
+    order = opened.run("return Karat.order()")
+    said = opened.texts("#heat [aria-live]")[0].splitlines()
+    assert said[:2] == [full["models"][order[1]]["name"], "clas-001"]
+    opened.keys("\ue007")
+    opened.until("return document.querySelector('dialog')?.open")
+    assert opened.texts("#task-title") == ["clas-001"]
+    opened.click("#close-task")
+
+
+# -- pictures -------------------------------------------------------------------------------
+
+
+def draw_all(browser):
+    browser.run("Karat.drawAll()")
+    return browser.run("return [...document.querySelectorAll('main figure')].map((f) => f.id)")
+
+
+def test_every_picture_is_saved_as_drawing_pixels_and_table(opened):
+    figures = draw_all(opened)
+    assert len(figures) == 15
+    for kind in ("heatmap", "differences", "folds", "corruption-0-0", "radar-0", "cost", "map"):
+        assert f"figure-{kind}" in figures
+    for name in ("heatmap", "differences", "cost"):
+        for place in (1, 2, 3):
+            opened.click(f"#figure-{name} .saves button:nth-child({place})")
+        root = ElementTree.parse(opened.saved(f"karat-{name}.svg")).getroot()
+        assert root.tag == f"{SVG}svg"
+        texts = [node.text for node in root.iter(f"{SVG}text")]
+        assert "encoder-000" in texts
+        # nothing is left to a style sheet that the file does not have
+        assert not [n for n in root.iter() if n.get("class") or "var(" in str(n.attrib)]
+        pixels = opened.saved(f"karat-{name}.png").read_bytes()
+        assert pixels[:8] == b"\x89PNG\r\n\x1a\n"
+        width, height = struct.unpack(">II", pixels[16:24])
+        assert (width, height) == (2 * int(root.get("width")), 2 * int(root.get("height")))
+
+
+def test_tables_of_pictures_hold_their_numbers(opened, full):
+    draw_all(opened)
+    opened.click("#figure-folds .saves button:nth-child(3)")
+    rows = list(csv.reader(io.StringIO(opened.saved("karat-folds.csv").read_text())))
+    assert rows[0] == ["model", "task", "fold", "auc"]
+    known = [row for row in full["folds"][0] if row]
+    assert len(rows) - 1 == sum(map(len, known))
+    best = rows[1]
+    m = [model["name"] for model in full["models"]].index(best[0])
+    assert float(best[3]) == full["folds"][0][m][0]
+    opened.click("#board .saves button")
+    board = pd.read_csv(opened.saved("karat-board.csv"))
+    assert board["model"].tolist() == opened.run(NAMES)
+    assert board["rank"].tolist() == pytest.approx([model["rank"] for model in full["models"]])
+    assert board["clas-001"].iloc[0] == pytest.approx(full["scores"][1][0][0])
+
+
+def test_a_spreadsheet_calculates_nothing(opened):
+    text = opened.run("return Karat.csv([['=1+1', '-a', 'b,\"c', -1.5, null]])")
+    assert text == '\'=1+1,\'-a,"b,""c",-1.5,\r\n'
+
+
+def test_relative_to_clean_starts_at_one(opened):
+    opened.find("#corruption")
+    opened.run("document.querySelector('#corruption input[type=checkbox]').click()")
+    opened.run("Karat.drawAll()")
+    tips = opened.run(
+        "return [...document.querySelectorAll('#figure-corruption-0-0 circle')]"
+        ".map((c) => c.dataset.tip)"
+    )
+    assert tips[0] == "encoder-000\n0: 1.000"
+    assert len(tips) == 8 * 4  # the marked models at four severities
+
+
+def test_the_front_is_what_nobody_beats(opened):
+    points = [[0, 1.0, 5.0], [1, 2.0, 3.0], [2, 3.0, 4.0], [3, 3.0, 1.0], [4, 9.0, 1.0]]
+    assert opened.run("return Karat.front(arguments[0]).map((p) => p[0])", points) == [0, 1, 3]
+
+
+def test_two_models_side_by_side(opened, full):
+    for key, value in (("a", 0), ("b", 11)):
+        opened.run(
+            "const s = document.getElementById('compare-' + arguments[0]); s.value = arguments[1];"
+            "s.dispatchEvent(new Event('change'))",
+            key,
+            value,
+        )
+    both = [
+        t
+        for t, scores in enumerate(full["scores"])
+        if scores[0][0] is not None and scores[0][11] is not None
+    ]
+    assert f"On {len(both)} tasks both have a score" in opened.find("#compared").text
+    rows = opened.run("return document.querySelectorAll('#compare .pair tbody tr').length")
+    assert rows == len(both)
+    assert "1.11" in opened.texts("#compare > div:last-child tbody")[0]  # the versions differ
+
+
+# -- how it looks ---------------------------------------------------------------------------
+
+CONTRAST = """
+  const light = (text) => {
+    const [r, g, b] = text.match(/[\\d.]+/g).map(Number).map((c) => {
+      const share = c / 255;
+      return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const probe = document.body.appendChild(document.createElement('i'));
+  const colour = (name) => {
+    probe.style.color = `var(--${name})`;
+    return light(getComputedStyle(probe).color);
+  };
+  const worst = [];
+  for (const ink of ['ink', 'soft', 'gold', 'bad'])
+    for (const ground of ['back', 'card', 'sunk', 'wash']) {
+      const [a, b] = [colour(ink), colour(ground)].sort((x, y) => y - x);
+      worst.push([(a + 0.05) / (b + 0.05), ink, ground]);
+    }
+  for (const line of ['c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7', 'glow']) {
+    const [a, b] = [colour(line), colour('card')].sort((x, y) => y - x);
+    worst.push([1.5 * (a + 0.05) / (b + 0.05), line, 'card']);  // lines need 3 : 1, text 4.5 : 1
+  }
+  for (let share = 0; share <= 1; share += 0.02) {
+    probe.style.color = Karat.ramp(share);
+    const ground = light(getComputedStyle(probe).color);
+    probe.style.color = Karat.over(share);
+    const [a, b] = [ground, light(getComputedStyle(probe).color)].sort((x, y) => y - x);
+    worst.push([(a + 0.05) / (b + 0.05), 'cell', share]);
+  }
+  probe.remove();
+  return worst.filter(([ratio, ink]) => ratio < 4.5 && ink !== 'glow');
+"""
+
+
+def test_themes_are_switched_remembered_and_readable(opened, page):
+    grounds = {}
+    for theme in ("light", "dark"):
+        opened.click(f".top [data-option='{theme}']")
+        grounds[theme] = opened.run("return getComputedStyle(document.body).backgroundColor")
+        assert opened.run(CONTRAST) == [], theme
+        opened.open(page)
+        assert opened.run("return document.documentElement.dataset.theme") == theme
+    assert grounds["light"] != grounds["dark"]
+    opened.click(".top [data-option='auto']")
+    assert opened.run("return document.documentElement.dataset.theme ?? 'none'") == "none"
+
+
+@pytest.mark.parametrize("width", [360, 800])
+def test_narrow_screens_scroll_tables_not_the_page(opened, page, width):
+    opened.width(width)
+    opened.open(page)
+    opened.run("Karat.drawAll()")
+    wide = opened.run("return [document.documentElement.scrollWidth, innerWidth]")
+    assert wide == [width, width]
+    opened.run("location.hash = 'task=clas-000'")
+    opened.until("return document.querySelector('dialog')?.open")
+    assert opened.run("return document.querySelector('dialog').scrollWidth") <= width
+
+
+def test_screen_readers_find_landmarks_headings_and_names(opened):
+    draw_all(opened)
+    assert (
+        opened.run(
+            "return ['header', 'nav', 'main', 'footer']"
+            ".filter((t) => !document.querySelector('body > ' + t))"
+        )
+        == []
+    )
+    levels = opened.run(
+        "return [...document.querySelectorAll('h1, h2, h3')].map((h) => Number(h.tagName[1]))"
+    )
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in zip(levels, levels[1:], strict=False))
+    nameless = """
+      const named = (e) => e.textContent.trim() || e.getAttribute('aria-label') ||
+        e.labels?.length || e.closest('label') || e.title;
+      const all = (selector) => [...document.querySelectorAll(selector)];
+      const wrong = all('button, select, input, a').filter((e) => !named(e));
+      const pictures = all('svg[role=img]').filter((e) => !e.getAttribute('aria-label'));
+      const tables = all('table').filter((e) => !e.caption?.textContent);
+      return [...wrong, ...pictures, ...tables].map((e) => e.outerHTML.slice(0, 120))"""
+    assert opened.run(nameless) == []
+    twice = (
+        "const ids = [...document.querySelectorAll('[id]')].map((e) => e.id);"
+        "return ids.filter((id, i) => ids.indexOf(id) !== i)"
+    )
+    assert opened.run(twice) == []
+
+
+def test_paper_has_everything_and_no_controls(opened):
+    opened.command("Emulation.setEmulatedMedia", {"media": "print"})
+    shown = (
+        "return [...document.querySelectorAll('.ways, .bar, .saves')]"
+        ".filter((e) => e.offsetHeight).length"
+    )
+    assert opened.run(shown) == 0
+    opened.command("Emulation.setEmulatedMedia", {"media": ""})
+    paper = opened.command("Page.printToPDF", {"preferCSSPageSize": True})
+    assert len(paper["data"]) > 20_000
+    # what was not in view yet was drawn for it
+    assert opened.run("return document.querySelectorAll('main .plot:empty').length") == 0
+
+
+# -- names that try to be more --------------------------------------------------------------
+
+
+def test_names_are_text_and_nothing_runs(browser, bundles, write_page, tmp_path):
+    path = write_page(bundles.make_nasty(), tmp_path / "nasty.html")
+    browser.width(360)
+    browser.complaints()
+    browser.open(path)
+    draw_all(browser)
+    for place in range(4):
+        browser.run("Karat.set({ task: Karat.keyOf(Karat.data.tasks, arguments[0]) })", place)
+        browser.until("return document.querySelector('dialog').open")
+    browser.run("document.querySelectorAll('dialog .saves button').forEach((b) => b.click())")
+    browser.run("document.querySelector('dialog').close()")
+    browser.run("Karat.choose([0, 1, 2]); Karat.set({ find: 'script' })")
+    browser.until("return Karat.ranking.ready")
+    assert browser.run("return window.hacked ?? null") is None
+    assert (
+        browser.run("return document.querySelectorAll('img, main script, dialog script').length")
+        == 0
+    )
+    assert (
+        browser.run(
+            "return [...document.querySelectorAll('a')]"
+            ".filter((a) => a.protocol === 'javascript:').length"
+        )
+        == 0
+    )
+    assert sorted(browser.run(NAMES)) == sorted(n for n in bundles.NASTY if "script>" in n)
+    browser.run("Karat.set({ find: '' })")
+    names = browser.run(NAMES)
+    assert bundles.NASTY[3] in names  # all of its 10 kB
+    # marks that turn the direction are shown, not obeyed
+    assert any("\ufffdright to left\ufffd" in name for name in names)
+    assert browser.run("return document.documentElement.scrollWidth") == 360
+    assert browser.complaints() == []
+
+
+# -- a real run -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def real(two_classes, line, words, tmp_path_factory):
+    tasks = [two_classes(), two_classes("again", data="other"), line(), words()]
+    models = ["onehot", "dummy", "random", "tfidf"]
+    return make_bundle(karat.evaluate(models, tasks, output=tmp_path_factory.mktemp("runs")))
+
+
+def test_the_page_of_a_real_run(browser, real, write_page, tmp_path):
+    browser.width(1400)
+    browser.complaints()
+    browser.open(write_page(real, tmp_path / "real.html"))
+    assert browser.run(NAMES) == [model["name"] for model in real["models"]]
+    exact = browser.run("return Karat.ranking.exact")
+    assert exact == pytest.approx([model["rank"] for model in real["models"]], abs=1e-5)
+    draw_all(browser)
+    browser.click("#heat")
+    browser.until("return document.querySelector('dialog')?.open")
+    assert "What it answered" in browser.find("dialog").text
+    assert browser.complaints() == []

@@ -1,0 +1,466 @@
+"""Pictures: the numbers in them are those of the tables, names are texts, bytes repeat."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import karat
+from karat.errors import DataError, DefinitionError, MissingExtra
+from karat.report.pictures import cd as differences
+from karat.report.pictures.kinds import KINDS, plot
+from karat.report.pictures.material import Material
+from karat.report.pictures.picture import COLOURS, FAINT, Picture
+from karat.results.leaderboard import leaderboard
+
+matplotlib = pytest.importorskip("matplotlib")
+
+COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
+FLAT = sorted(set(KINDS) - {"curves", "pareto"})
+HOSTILE = ["_under", "a $x^2$ b_c {d}", "$", "<script>alert(1)</script>", "\u202eleft", "50 % & #"]
+
+
+def table(models=5, tasks=4, folds=3, seed=0, name="m{}"):
+    """Return scores of models, the first the best of most tasks; the last task is an error."""
+    rng = np.random.default_rng(seed)
+    names = [name.format(i) for i in range(models)] if isinstance(name, str) else name
+    rows = []
+    for t in range(tasks):
+        metric = "rmse" if t == tasks - 1 else "acc"
+        for i, model in enumerate(names):
+            for fold in range(folds):
+                score = 1 - i / len(names) + rng.normal() * 0.2
+                value = 5 - score if metric == "rmse" else score
+                rows.append((f"t{t}", model, 0, fold, "", 0.0, -1, metric, value))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def corrupted(models=3):
+    rows = table(models, tasks=2)
+    noisy = [
+        rows.assign(corruption="noise", severity=s, value=rows["value"] - s) for s in (0.1, 0.3)
+    ]
+    return pd.concat([rows, *noisy], ignore_index=True)
+
+
+def texts(svg: bytes | str) -> list[str]:
+    """Return what is written in an SVG picture, from first to last."""
+    found = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
+    return ["".join(each.itertext()).strip() for each in found]
+
+
+def draw(kind, rows=None, **options):
+    rows = rows if rows is not None else corrupted() if kind == "curves" else table()
+    return plot(rows, kind, **options)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    output = tmp_path_factory.mktemp("runs")
+    models = ["onehot", "dummy", "random"]
+    return karat.evaluate(
+        models, ["diabetes", "penguins", "breast-cancer"], folds=[0, 1], output=output
+    )
+
+
+# -- the numbers ----------------------------------------------------------------------------
+
+
+def row_names(axes):
+    return [label.get_text() for label in axes.get_yticklabels()]
+
+
+@pytest.mark.parametrize("value", ["rank", "elo"])
+def test_a_board_has_the_ratings_and_intervals_of_the_table(value):
+    axes = draw("board", value=value).figure.axes[0]
+    board = leaderboard(table(), columns=[value], sort=value)
+    assert row_names(axes) == list(board.index)
+    points = np.asarray(axes.collections[1].get_offsets())
+    assert points[:, 0] == pytest.approx(board[value].to_numpy())
+    assert points[:, 1].tolist() == list(range(5))
+    lines = np.array([path.vertices[:, 0] for path in axes.collections[0].get_paths()])
+    assert lines == pytest.approx(board[[f"{value}_low", f"{value}_high"]].to_numpy())
+    side = axes.child_axes[0]
+    assert row_names(side) == list(board["tie"])
+
+
+def test_a_board_shows_who_has_too_few_tasks_in_grey():
+    rows = table()
+    rows = rows[(rows["model"] != "m0") | (rows["task"] == "t0")]
+    picture = draw("board", rows)
+    colours = picture.figure.axes[0].collections[1].get_facecolors()
+    grey = matplotlib.colors.to_rgba(FAINT)
+    assert [tuple(c) == grey for c in colours] == [False] * 4 + [True]
+    assert "In grey: too few tasks" in " ".join(texts(picture.to_bytes("svg")))
+
+
+def test_a_heat_map_has_the_scores_of_the_table_and_the_colours_of_its_ranks():
+    axes = draw("heatmap").figure.axes[0]
+    board, long = leaderboard(table()), leaderboard(table(), by="task")
+    written = {tuple(map(int, text.get_position())): text.get_text() for text in axes.texts}
+    shade = axes.images[0].get_array()
+    for column, task in enumerate(["t0", "t1", "t2", "t3"]):
+        for row, model in enumerate(board.index):
+            score = long.loc[(task, model), "score"]
+            assert written[column, row] == f"{score:.3f}"
+            # 1 is the best of five, 0 the last
+            assert shade[row, column] == pytest.approx((5 - long.loc[(task, model), "rank"]) / 4)
+    assert [t.get_text() for t in axes.get_xticklabels()] == [
+        *("t0  acc ↑", "t1  acc ↑", "t2  acc ↑", "t3  rmse ↓")
+    ]
+
+
+def test_a_heat_map_tells_what_is_missing():
+    rows = table()
+    rows = rows[(rows["model"] != "m1") | (rows["task"] != "t2")]
+    axes = draw("heatmap", rows).figure.axes[0]
+    place = list(leaderboard(rows).index).index("m1")
+    assert axes.images[0].get_array().mask.sum() == 1
+    assert axes.images[0].get_array().mask[place, 2]
+    assert "…" in {text.get_text() for text in axes.texts}
+
+
+def test_critical_differences_have_the_mean_ranks_of_the_board():
+    rows = table(6, tasks=12, folds=1)
+    picture = draw("cd", rows)
+    board = leaderboard(rows)
+    expected = {f"{name}  {rank:.2f}" for name, rank in board["rank"].items()}
+    turned = {f"{rank:.2f}  {name}" for name, rank in board["rank"].items()}
+    written = {text.get_text() for text in picture.figure.axes[0].texts}
+    assert len(written) == 6 and written <= expected | turned
+    found = differences.tested(Material(rows, None, "worst").compared)
+    assert found.models == list(board.index)
+    assert found.ranks == pytest.approx(board["rank"].to_numpy())
+
+
+def test_bars_join_the_cliques_that_tests_leave_together():
+    rows = table(6, tasks=10, folds=1, seed=1)
+    found = differences.tested(Material(rows, None, "worst").compared)
+    for clique in found.cliques:
+        p = found.tests.pairs[np.ix_(clique, clique)]
+        assert (p >= 0.05).all() and clique == list(range(clique[0], clique[-1] + 1))
+    # two neighbours that no bar joins differ, or one of their group does
+    assert 0 < len(found.cliques) and (found.tests.pairs < 0.05).any()
+    axes = draw("cd", rows).figure.axes[0]
+    bars = [line.get_xdata() for line in axes.get_lines() if line.get_gid() == "clique"]
+    ends = [[found.ranks[clique[0]], found.ranks[clique[-1]]] for clique in found.cliques]
+    assert np.array(bars) == pytest.approx(np.array(ends))
+    said = " ".join(texts(draw("cd", rows).to_bytes("svg")))
+    assert f"chi-square {found.tests.statistic:.1f}" in said and "10 tasks" in said
+
+
+@pytest.mark.parametrize("rule", ["worst", "penalise", "exclude"])
+def test_ranks_of_differences_are_the_boards_whatever_is_missing(rule):
+    rows = table(6, tasks=8)
+    rng = np.random.default_rng(2)
+    rows = rows[(rng.random(len(rows)) > 0.1) | (rows["task"] < "t3")].copy()
+    rows.loc[(rows["task"] == "t1") & (rows["model"] == "m5"), "value"] = np.nan
+    rows.loc[rows["task"] == "t0", "value"] = 0.5
+    found = differences.tested(Material(rows, None, rule).compared)
+    board = leaderboard(rows, missing=rule)
+    assert found.ranks == pytest.approx(board.loc[found.models, "rank"].to_numpy())
+    assert found.ranks == pytest.approx(found.tests.ranks, abs=1e-9)
+
+
+def test_a_strip_has_every_fold_and_the_mean():
+    axes = draw("strip").figure.axes[0]
+    rows, board = table(), leaderboard(table())
+    assert row_names(axes) == list(board.index)
+    dots, means = axes.get_lines()[::2], axes.get_lines()[1::2]
+    for row, model in enumerate(board.index):
+        values = rows[(rows["task"] == "t0") & (rows["model"] == model)]["value"]
+        assert dots[row].get_xdata() == pytest.approx(values.to_numpy())
+        assert set(dots[row].get_ydata()) == {row}
+        assert means[row].get_xdata() == pytest.approx([board.loc[model, "t0"]] * 2)
+    error = draw("strip", tasks=["t3"]).figure.axes[0].get_lines()[1].get_xdata()
+    assert error == pytest.approx([board["t3"].iloc[0]] * 2), "errors as they were measured"
+
+
+def test_bars_have_the_means_and_intervals_of_the_board_by_task():
+    axes = draw("bars", tasks=["t3"]).figure.axes[0]
+    long = leaderboard(table()[table()["task"] == "t3"], by="task").loc["t3"]
+    order = row_names(axes)
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx(long.loc[order, "score"])
+    lines = np.array([path.vertices[:, 0] for path in axes.collections[0].get_paths()])
+    assert lines == pytest.approx(long.loc[order, ["score_low", "score_high"]].to_numpy())
+    assert [t.get_text() for t in axes.texts] == [f"{v:.3f}" for v in long.loc[order, "score"]]
+
+
+@pytest.mark.parametrize("cost", ["seconds", "memory_mb", "dimensions"])
+def test_the_front_is_the_column_of_the_board(runs, cost):
+    axes = plot(runs, "pareto", value=cost).figure.axes[0]
+    board = leaderboard(runs, columns=["costs", f"pareto:{cost}"])
+    board = board[board[cost].notna()]
+    for gid, part in (("front", board[board["pareto"]]), ("others", board[~board["pareto"]])):
+        (line,) = [each for each in axes.get_lines() if each.get_gid() == gid]
+        drawn = sorted(zip(line.get_xdata(), line.get_ydata(), strict=True))
+        assert drawn == sorted(zip(part[cost], part["rank"], strict=True))
+    assert {text.get_text() for text in axes.texts} == set(board.index)
+    assert axes.yaxis_inverted()
+
+
+def test_parallel_lines_go_through_normalised_scores():
+    axes = draw("parallel", top=2).figure.axes[0]
+    board = leaderboard(table())
+    long = leaderboard(table(), by="task", normalise="range")
+    lines = {line.get_label(): line for line in axes.get_lines()}
+    assert set(lines) == set(board.index)
+    for place, model in enumerate(board.index):
+        expected = [long.loc[(task, model), "normalised"] for task in ("t0", "t1", "t2", "t3")]
+        assert lines[model].get_ydata() == pytest.approx(expected)
+        assert lines[model].get_color() == (COLOURS[place] if place < 2 else FAINT)
+    assert [t.get_text() for t in axes.figure.legends[0].get_texts()] == list(board.index[:2])
+    # the ends of a scale are scores: of an error the lowest stands at 1
+    ends = {t.get_text() for t in axes.texts}
+    assert f"{board['t3'].min():.3f}" in ends and f"{board['t0'].max():.3f}" in ends
+
+
+def test_curves_go_through_the_means_over_severities():
+    axes = draw("curves", tasks=["t0"]).figure.axes[0]
+    rows = corrupted()
+    board = leaderboard(rows[rows["task"] == "t0"])
+    for line, model in zip(axes.get_lines(), board.index, strict=True):
+        mean = board.loc[model, "t0"]
+        assert line.get_xdata() == pytest.approx([0, 0.1, 0.3])
+        assert line.get_ydata() == pytest.approx([mean, mean - 0.1, mean - 0.3])
+
+
+def test_tasks_whose_names_are_cut_alike_have_a_panel_each():
+    rows = corrupted().replace({"t0": "x" * 40 + "0", "t1": "x" * 40 + "1"})
+    axes = [each for each in draw("curves", rows).figure.axes if each.get_visible()]
+    assert len(axes) == 2 and all(len(each.get_lines()) == 3 for each in axes)
+
+
+def test_curves_over_epochs_where_nothing_is_corrupted():
+    rows = table(2, tasks=2)
+    steps = [rows.assign(epoch=e, metric="loss", value=1 / e) for e in (1, 2, 4)]
+    both = pd.concat([rows, *steps], ignore_index=True)
+    axes = draw("curves", both).figure.axes[0]
+    assert axes.get_lines()[0].get_xdata().tolist() == [1, 2, 4]
+    assert axes.get_lines()[0].get_ydata().tolist() == [1, 0.5, 0.25]
+    assert axes.get_xlabel() == "epoch"
+    with pytest.raises(DataError, match="no run has a corrupted view"):
+        draw("curves", both, value="severity")
+    with pytest.raises(DataError, match="and none tells of epochs"):
+        draw("curves", table())
+
+
+# -- what is chosen -------------------------------------------------------------------------
+
+
+def test_tasks_and_their_metrics_can_be_chosen():
+    rows = table()
+    other = rows[rows["task"] == "t0"].assign(metric="logloss", value=lambda t: -t["value"])
+    rows = pd.concat([rows, other], ignore_index=True)
+    axes = plot(rows, "heatmap", tasks={"t2": "", "t0": "logloss"}).figure.axes[0]
+    assert [t.get_text() for t in axes.get_xticklabels()] == ["t2  acc ↑", "t0  logloss ↓"]
+    with pytest.raises(DataError, match='no run has a task "t9"'):
+        plot(rows, "heatmap", tasks=["t9"])
+    with pytest.raises(DataError, match='no run has the metric "auc" on t0'):
+        plot(rows, "heatmap", tasks={"t0": "auc"})
+
+
+@pytest.mark.parametrize("kind", FLAT)
+def test_many_models_are_cut_and_it_says_so(kind):
+    svg = draw(kind, table(100, tasks=2, folds=1)).to_bytes("svg")
+    said = " ".join(texts(svg))
+    assert ("92 more models" if kind == "parallel" else "best of 100 models.") in said
+    assert len(svg) < 200_000
+
+
+def test_fewer_models_are_drawn_if_asked_for():
+    picture = draw("strip", table(9, tasks=2, folds=1), top=3)
+    board = leaderboard(table(9, tasks=2, folds=1))
+    assert row_names(picture.figure.axes[0]) == list(board.index[:3])
+    assert "The 3 best of 9 models." in " ".join(texts(picture.to_bytes("svg")))
+
+
+def test_all_rows_of_a_picture_of_very_many_models_are_drawn_but_not_all_named():
+    axes = draw("board", table(130, tasks=3, folds=1), top=130).figure.axes[0]
+    assert len(axes.collections[1].get_offsets()) == 130
+    assert len(row_names(axes)) <= 60
+
+
+@pytest.mark.parametrize("kind", FLAT)
+def test_three_models_are_enough(kind):
+    said = " ".join(texts(draw(kind, table(3, tasks=3)).to_bytes("svg")))
+    assert all(name in said for name in ("m0", "m1", "m2")) and "best of" not in said
+
+
+# -- files ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"pareto"}))
+def test_the_same_scores_make_the_same_bytes(kind, monkeypatch):
+    shapes = ("svg", "pdf", "png") if kind in ("board", "cd") else ("svg",)
+    rows = corrupted() if kind == "curves" else table(3, tasks=2, folds=2)
+    rows = rows[rows["task"] == "t0"] if kind == "curves" else rows
+    picture = draw(kind, rows)
+    first = [picture.to_bytes(shape) for shape in shapes]
+    assert [picture.to_bytes(shape) for shape in shapes] == first
+    monkeypatch.setitem(matplotlib.rcParams, "font.size", 20)
+    monkeypatch.setitem(matplotlib.rcParams, "text.parse_math", True)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1000000000")
+    again = draw(kind, rows)
+    assert [again.to_bytes(shape) for shape in reversed(shapes)] == first[::-1]
+
+
+def test_formats_follow_the_name(tmp_path):
+    picture = draw("board")
+    starts = {"svg": b"<?xml", "PDF": b"%PDF", "png": b"\x89PNG"}
+    for suffix, start in starts.items():
+        assert picture.save(tmp_path / "new" / f"a.{suffix}").read_bytes().startswith(start)
+    pdf = picture.to_bytes("pdf")
+    assert b"/CIDFontType2" in pdf and b"/Type3" not in pdf and b"/CreationDate" not in pdf
+    assert b"<dc:date>" not in picture.to_bytes("svg")
+    for wrong, said in (("a.gif", '".gif"'), ("a", "without an ending")):
+        with pytest.raises(DefinitionError, match=f"a picture is .svg, .pdf, .png, not {said}"):
+            picture.save(tmp_path / wrong)
+    with pytest.raises(DefinitionError, match='Did you mean "svg"'):
+        picture.save(tmp_path / "a.svgg")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new"]
+
+
+@pytest.mark.parametrize("kind", FLAT)
+def test_names_are_texts(kind):
+    rows = table(tasks=3, folds=1, name=[*HOSTILE, "x" * 10_000])
+    rows["task"] = rows["task"].replace({"t0": HOSTILE[3], "t1": HOSTILE[1], "t2": HOSTILE[4]})
+    svg = draw(kind, rows).to_bytes("svg")
+    written = " \n ".join(texts(svg))
+    for name in ("_under", "a $x^2$ b_c {d}", "<script>alert(1)</script>", "50 % & #", "�left"):
+        assert name in written
+    assert b"<script" not in svg and "\u202e" not in svg.decode() and "x" * 40 not in written
+
+
+def test_curves_and_fronts_have_texts_too():
+    rows = corrupted().replace({"m0": HOSTILE[1], "m1": HOSTILE[3], "m2": "_under"})
+    rows = rows.replace({"t0": "$a$", "noise": "<b>"})
+    written = " \n ".join(texts(draw("curves", rows).to_bytes("svg")))
+    for name in (HOSTILE[1], HOSTILE[3], "_under", "$a$: <b>"):
+        assert name in written
+
+
+def test_an_axis_of_powers_has_no_formula(runs):
+    svg = plot(runs, "pareto").to_bytes("svg").decode()
+    assert "mathdefault" not in svg and "$" not in svg
+
+
+def test_a_notebook_shows_it():
+    picture = draw("board")
+    assert picture._repr_svg_().encode() == picture.to_bytes("svg")
+    shown = picture._repr_html_()
+    assert shown.startswith(
+        '<img alt="board: mean rank, 1 is best" src="data:image/svg+xml;base64,'
+    )
+    assert repr(picture) == "<Picture board: mean rank, 1 is best>"
+    assert isinstance(karat.plot(table(), "cd"), Picture)
+
+
+def test_nothing_of_the_callers_settings_changes():
+    before = dict(matplotlib.rcParams)
+    draw("heatmap").to_bytes("svg")
+    assert dict(matplotlib.rcParams) == before
+    assert "matplotlib.pyplot" not in sys.modules or not matplotlib.pyplot.get_fignums()
+
+
+# -- mistakes -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind, options, said",
+    [
+        ("heatmp", {}, 'there is no picture "heatmp". Did you mean "heatmap"?'),
+        ("zzz", {}, "There are: board, heatmap, cd, curves, strip, bars, pareto, parallel."),
+        ("board", {"value": "ello"}, 'shows no "ello". Did you mean "elo"?'),
+        ("curves", {"value": "epochs"}, 'not "epochs". Did you mean "epoch"?'),
+        ("pareto", {"value": "secnds"}, 'no column "secnds". Did you mean "seconds"?'),
+        ("strip", {"value": "elo"}, "value is for board, curves, pareto; strip has none."),
+        ("board", {"top": 0}, "at least 1, not 0"),
+        ("board", {"missing": "wrost"}, 'Did you mean "worst"?'),
+    ],
+)
+def test_mistakes_are_told(kind, options, said):
+    with pytest.raises(DefinitionError) as error:
+        plot(corrupted() if kind == "curves" else table(), kind, **options)
+    assert said in str(error.value)
+
+
+def test_what_cannot_be_drawn_is_told():
+    with pytest.raises(DataError, match="needs two models"):
+        plot(table(1), "cd")
+    with pytest.raises(DataError, match="two tasks on which models differ"):
+        plot(table(3, tasks=1), "parallel")
+    with pytest.raises(DataError, match="both a rank and seconds"):
+        plot(table(), "pareto")
+    with pytest.raises(DataError, match="no model has a score"):
+        plot(table().assign(value=np.nan), "board")
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtra, match=r'pip install "karat\[plots'):
+        plot(table(), "board")
+
+
+# -- the command ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    from karat.cli import main
+
+    def run(*arguments) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["karat", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        out, err = capsys.readouterr()
+        return int(stop.value.code or 0), out, err
+
+    return run
+
+
+def test_the_command_writes_what_python_draws(runs, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = runs[0].folder.parent
+    code, out, err = command("plot", "board", folder)
+    assert (code, out, err) == (0, "board.svg\n", "")
+    assert Path("board.svg").read_bytes() == plot(folder, "board").to_bytes("svg")
+    first, second, *_ = next(t for t in runs[0].about["tasks"] if t["name"] == "penguins")[
+        "metrics"
+    ]
+    options = ["-t", f"penguins={second}", "-t", "diabetes", "--top", "2", "-o", "new/a.pdf"]
+    assert command("plot", "bars", folder, *options)[0] == 0
+    chosen = plot(folder, "bars", tasks={"penguins": second, "diabetes": ""}, top=2)
+    assert Path("new/a.pdf").read_bytes() == chosen.to_bytes("pdf")
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["bord"], 'there is no picture "bord". Did you mean "board"?'),
+        (["board", "-o", "a.tiff"], 'a picture is .svg, .pdf, .png, not ".tiff".'),
+        (["board", "-t", "pengins"], 'no run has a task "pengins". Did you mean "penguins"?'),
+        (
+            ["board", "-t", "penguins=ac"],
+            'no run has the metric "ac" on penguins. Did you mean "acc"?',
+        ),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(
+    runs, command, tmp_path, monkeypatch, arguments, said
+):
+    monkeypatch.chdir(tmp_path)
+    kind, *options = arguments
+    code, out, err = command("plot", kind, runs[0].folder.parent, *options)
+    assert (code, out) == (2, "") and err.strip() == f"error: {said}"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_kind_is_checked_before_anything_is_read(command):
+    code, _, err = command("plot", "bord", "no/such/folder")
+    assert code == 2 and 'Did you mean "board"?' in err

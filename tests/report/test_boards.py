@@ -1,0 +1,120 @@
+"""Boards in a notebook: a data frame that shows itself, and plain frames made of it."""
+
+import inspect
+import pickle
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import karat
+from karat.report.boards import Board
+from karat.report.formats import render, to_html
+from karat.report.tables import make_table
+from karat.results import leaderboard as plain
+
+COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
+HOSTILE = ["<script>alert(1)</script>", 'a" onmouseover="x', "\u202eleft", "&amp;", "'", "$x$ _a_"]
+
+
+def table(models=("good", "bad"), tasks=4):
+    rows = [
+        (f"t{t}", model, 0, 0, "", 0.0, -1, "acc", 1 / (place + 1))
+        for t in range(tasks)
+        for place, model in enumerate(models)
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+class Cells(HTMLParser):
+    """The texts of a table by row, and every tag there is."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.rows, self.tags, self.inside = [], set(), False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.inside = True
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        self.inside = self.inside and tag not in ("td", "th")
+
+    def handle_data(self, data):
+        if self.inside:
+            self.rows[-1][-1] += data
+
+
+def test_it_is_a_data_frame_with_the_facts_of_the_board():
+    board = karat.leaderboard(table(), columns=["elo", "tasks"])
+    same = plain.leaderboard(table(), columns=["elo", "tasks"])
+    assert isinstance(board, Board)
+    pd.testing.assert_frame_equal(pd.DataFrame(board), same)
+    assert board.attrs == same.attrs
+    assert inspect.signature(karat.leaderboard) == inspect.signature(plain.leaderboard)
+    assert karat.leaderboard.__doc__ == plain.leaderboard.__doc__
+
+
+def test_what_pandas_makes_of_it_is_plain():
+    board = karat.leaderboard(table())
+    for made in (board.head(1), board[["rank"]], board.sort_values("rank"), board.copy()):
+        assert type(made) is pd.DataFrame
+    assert type(board["rank"]) is pd.Series
+    again = pickle.loads(pickle.dumps(board))
+    pd.testing.assert_frame_equal(pd.DataFrame(again), pd.DataFrame(board))
+
+
+def test_a_notebook_shows_the_cells_of_the_table():
+    board = karat.leaderboard(table(), columns=["borda", "elo", "tasks"])
+    shown = Cells(board._repr_html_())
+    expected = [[cell.text for cell in column.cells] for column in make_table(board).all_columns]
+    assert shown.rows[1:] == [list(row) for row in zip(*expected, strict=True)]
+    assert shown.rows[0][:4] == ["model", "rank", "95 %", "tie"]
+    assert shown.rows[0][5:7] == ["elo", "95 %"] and shown.rows[0][7] == "t0acc ↑"
+    assert "Models that share a letter" in board._repr_html_()
+
+
+def test_it_shows_as_much_as_pandas_would():
+    board = karat.leaderboard(table([f"m{i:03d}" for i in range(100)], tasks=30))
+    with pd.option_context("display.max_rows", 60, "display.max_columns", 20):
+        text = board._repr_html_()
+    assert "Not shown here: 40 more rows and 10 more tasks." in text
+    rows = Cells(text).rows
+    assert len(rows) == 61 and sum(name.startswith("t") for name in rows[0]) == 20 + len(
+        ["tie", "time"]
+    )
+    with pd.option_context("display.max_rows", None, "display.max_columns", None):
+        assert len(Cells(board._repr_html_()).rows) == 101
+
+
+def test_a_board_without_its_columns_is_a_table_like_any_other():
+    board = karat.leaderboard(table())
+    del board["tie"]
+    assert "<table" in board._repr_html_() and "0.5" in board._repr_html_()
+
+
+@pytest.mark.parametrize("by", [None, "task"])
+def test_names_are_texts(by):
+    rows = table([*HOSTILE, "x" * 10_000])
+    rows["task"] = rows["task"].replace({"t0": HOSTILE[0], "t1": HOSTILE[1]})
+    text = to_html(plain.leaderboard(rows, by=by))
+    found = Cells(text)
+    assert found.tags <= set("div table caption thead tbody tr th td br small b i p bdi".split())
+    assert "<script" not in text and 'onmouseover="' not in text and "\u202e" not in text
+    names = [row[0 if by is None else 2] for row in found.rows[1:]]
+    assert HOSTILE[0] in names and HOSTILE[1] in names and "�left" in names
+
+
+def test_groups_are_named_once_and_the_best_is_bold():
+    board = plain.leaderboard(table(), by="task")
+    text = render(board, "html")
+    rows = Cells(text).rows
+    assert [row[0] for row in rows[1:]] == ["t0", "", "t1", "", "t2", "", "t3", ""]
+    assert text.count("<b>1.000</b>") == 4
+    assert np.isclose(board["score"].max(), 1)

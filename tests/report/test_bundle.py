@@ -1,0 +1,170 @@
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karat.errors import DataError
+from karat.report.bundle import make_bundle
+from karat.report.compact import size
+from karat.results import ranks
+from karat.results.leaderboard import leaderboard
+
+KEYS = {
+    *("schema", "title", "karat", "made", "confidence", "rule", "notes", "models", "tasks"),
+    *("scores", "spread", "folds", "states", "tests", "curves", "robustness", "learning"),
+    *("details", "failures", "maps", "cards", "checks", "runs", "cut"),
+}
+MODEL = {
+    *("name", "model", "run", "suite", "constraint", "stamp", "seed", "rank", "low", "high", "tie"),
+    *("few", "seconds", "memory_mb", "dimensions", "failed", "declined", "elo", "borda", "wins"),
+    *("command", "pareto"),
+}
+TASK = {"name", "kind", "dataset", "metrics", "higher", "folds", "questions", "twins"}
+
+
+def tidy(models, tasks, folds=1, seed=0, missing=0.0):
+    rng = np.random.default_rng(seed)
+    names = [[f"t{t}" for t in range(tasks)], [f"m{m}" for m in range(models)], range(folds)]
+    keys = pd.MultiIndex.from_product(names, names=["task", "model", "fold"])
+    table = keys.to_frame(index=False).assign(metric="acc", value=rng.random(len(keys)), repeat=0)
+    table = table.assign(corruption="", severity=0.0, epoch=-1)
+    return table[rng.random(len(table)) >= missing]
+
+
+def check_shape(found):
+    """Check what scripts rely on: every list is as long as what it is about, nothing is NaN."""
+    assert set(found) == KEYS
+    models, tasks = len(found["models"]), len(found["tasks"])
+    assert all(set(model) == MODEL for model in found["models"])
+    assert all(set(task) == TASK for task in found["tasks"])
+    assert len(found["scores"]) == len(found["spread"]) == len(found["states"]) == tasks
+    for t, task in enumerate(found["tasks"]):
+        assert len(found["scores"][t]) == len(task["metrics"]) == len(task["higher"])
+        assert {len(means) for means in found["scores"][t]} == {models}
+        assert len(found["spread"][t]) == len(found["states"][t]) == models
+        assert set(found["states"][t]) <= set(".fdn")
+        scored = [sign == "." for sign in found["states"][t]]
+        assert scored == [value is not None for value in found["scores"][t][0]]
+    places = [each["model"] for part in ("failures", "maps", "runs") for each in found[part]]
+    assert all(0 <= place < models for place in places)
+    assert all(0 <= int(task) < tasks for task in found["details"])
+    json.dumps(found, allow_nan=False)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(1, 6), st.integers(1, 6), st.integers(1, 3), st.floats(0, 0.8), st.integers(0, 9)
+)
+def test_tables_of_any_shape_have_the_promised_one(models, tasks, folds, missing, seed):
+    table = tidy(models, tasks, folds, seed, missing)
+    if not len(table):
+        return
+    found = make_bundle(table)
+    check_shape(found)
+    assert [model["name"] for model in found["models"]] == list(leaderboard(table).index)
+    means = table.groupby(["task", "model"])["value"].mean()
+    for t, task in enumerate(found["tasks"]):
+        for m, model in enumerate(found["models"]):
+            known = means.get((task["name"], model["name"]), math.nan)
+            value = found["scores"][t][0][m]
+            assert math.isnan(known) if value is None else value == pytest.approx(known, rel=1e-5)
+
+
+def test_ranks_and_ties_are_those_of_the_board():
+    table = tidy(4, 8, 2)
+    board, found = leaderboard(table), make_bundle(table)
+    for model, (name, row) in zip(found["models"], board.iterrows(), strict=True):
+        assert (model["name"], model["tie"]) == (name, row["tie"])
+        assert model["rank"] == pytest.approx(row["rank"], rel=1e-5)
+        assert (model["low"], model["high"]) == pytest.approx(
+            (row["rank_low"], row["rank_high"]), rel=1e-5
+        )
+    assert found["rule"] == "worst" and found["confidence"] == 0.95
+    assert found["notes"][0].startswith("4 models by mean rank over 8 tasks")
+
+
+def test_a_run_tells_what_its_model_is_and_when_it_was_made(make_run):
+    run = make_run("m", {"t": [0.5, 0.7]}, command="karat run s")
+    found = make_bundle(run)
+    check_shape(found)
+    (model,) = found["models"]
+    told = {name: model[name] for name in ("name", "model", "run", "suite", "stamp", "seed")}
+    assert told == {
+        **{"name": "m", "model": "m", "run": run.folder.name, "suite": "s"},
+        **{"stamp": "20260102T030405", "seed": 42},
+    }
+    assert model["command"] == "karat run s"
+    assert (found["title"], found["made"]) == ("s", "2026-01-02T03:04:01")
+    assert make_bundle(run, title="Mine")["title"] == "Mine"
+
+
+def test_questions_are_counted_once_per_fold_by_whoever_took_most(make_run):
+    run = make_run("m", {"t": [0.5, 0.7]})
+    for record, asked in zip(run.records(), (40, 60), strict=True):
+        run.write({**record, "questions": asked}, {})
+    other = make_run("n", {"t": [0.5, 0.7]})
+    for record in other.records():
+        other.write({**record, "questions": 30}, {})
+    (task,) = make_bundle([run, other])["tasks"]
+    assert (task["questions"], task["folds"]) == (100, 2)
+
+
+def test_the_order_of_runs_changes_nothing(make_run):
+    scores = {"a": [0.9, 0.8], "b": [0.5, 0.6], "c": [0.2, 0.1]}
+    runs = [make_run(name, {"t": own, "u": own[:1]}) for name, own in scores.items()]
+    assert make_bundle(runs) == make_bundle(runs[::-1]) == make_bundle(runs)
+
+
+AMLB = """\
+id,task,framework,constraint,fold,result,metric,mode,version,params,utc,duration,seed,info,auc
+openml.org/t/1,credit,forest,1h8c,0,0.75,auc,aws,0.1,,2019-04-14T17:50:15,60.0,1,,0.75
+openml.org/t/1,credit,forest,1h8c,1,0.85,auc,aws,0.1,,2019-04-14T17:51:15,60.0,2,,0.85
+openml.org/t/1,credit,boost,1h8c,0,0.95,auc,aws,0.2,,2019-04-14T17:52:15,30.0,1,,0.95
+openml.org/t/1,credit,boost,1h8c,1,,auc,aws,0.2,,2019-04-14T17:53:15,,2,Error: out of memory,
+"""
+
+
+def test_results_of_the_automl_benchmark_make_a_page_too(cli, tmp_path):
+    (tmp_path / "results.csv").write_text(AMLB)
+    assert cli("import", tmp_path / "results.csv", "-o", tmp_path / "imported").code == 0
+    found = make_bundle(tmp_path / "imported")
+    check_shape(found)
+    places = {model["name"]: place for place, model in enumerate(found["models"])}
+    ((means,),) = found["scores"]
+    assert means[places["forest"]] == 0.8 and means[places["boost"]] == 0.95
+    assert found["folds"][0][places["boost"]] == [0.95, None]
+    (failure,) = found["failures"]
+    assert (failure["model"], failure["fold"]) == (places["boost"], 1)
+    assert "out of memory" in failure["info"]
+    assert found["made"] == "2019-04-14T17:53:15"
+    assert found["details"] == {} and found["runs"][0]["command"] is None
+
+
+def test_many_suites_make_a_short_title(make_run):
+    runs = [make_run(f"m{i}", {"t": [0.5]}, suite=f"suite {i}") for i in range(5)]
+    assert make_bundle(runs)["title"] == "suite 0 · suite 1 · suite 2 · 2 more"
+
+
+def test_two_runs_of_a_model_stand_under_their_stamps(make_run):
+    runs = [make_run("m", {"t": [0.5]}, stamp=stamp) for stamp in ("20260101T1", "20260102T1")]
+    names = {model["name"] for model in make_bundle(runs)["models"]}
+    assert names == {"m (20260101T1)", "m (20260102T1)"}
+
+
+def test_nothing_to_show_is_a_clear_mistake(tmp_path):
+    with pytest.raises(DataError, match="holds no run folder"):
+        make_bundle(tmp_path)
+    with pytest.raises(DataError, match="no final score"):
+        make_bundle(tidy(1, 1).iloc[:0])
+
+
+def test_a_very_large_table_stays_small(monkeypatch):
+    monkeypatch.setattr(ranks, "RESAMPLES", 20)  # the size is the same, and nobody waits
+    found = make_bundle(tidy(500, 200, 2))
+    check_shape(found)
+    assert size(found) < 6_000_000
+    assert found["folds"] is not None
