@@ -10,6 +10,7 @@ PARTS = (
     "scheduling",
     "engines",
     "board",
+    "significance",
     "pairs",
     "ranking",
     "analogies",

@@ -128,8 +128,8 @@ def test_a_run_prints_the_board_and_says_where_it_is(cli, here):
         "karat 0.1.0   suite mine · 1 model · 2 tasks · 10 jobs   seed 42 · 1 w"
     )
     assert runs.startswith(" runs    results/onehot.mine.default.local.")
-    assert following.startswith(" next    karat leaderboard results")
-    assert page.startswith("         karat report results")
+    assert following.startswith(" next    karat report results")
+    assert page.startswith("         karat leaderboard results")
     assert "acc ↑" in said.out and "onehot" in said.out
     (run,) = Path("results").iterdir()
     assert len(Run.open(run).records()) == 10
@@ -347,7 +347,7 @@ def test_a_run_prints_its_board_in_any_format(cli, here):
     assert said.out.startswith("1 model by mean rank over 0 of 2 tasks, 1 is best.")
     assert said.out.count("Seed 42.") == 1
     said = cli("run", "mine", *DEFINED, "-c", "one", "-w", 1, "--format", "table")
-    assert " next    karat leaderboard" in said.err
+    assert " next    karat report" in said.err
 
 
 @pytest.mark.parametrize(
@@ -373,7 +373,7 @@ def test_the_last_of_several_formats_counts(cli, results, options, first):
         (["--metric", "halves"], '--metric is TASK=METRIC, not "halves".'),
         (["--metric", "halves=ac"], 'Did you mean "acc"?'),
         (["--by", "taks"], "'taks' is not one of 'task', 'kind', 'dataset'"),
-        (["--format", "html"], "'html' is not one of"),
+        (["--format", "htm"], "'htm' is not one of"),
     ],
 )
 def test_wrong_options_of_a_board_are_exit_code_2(cli, results, options, said):

@@ -20,7 +20,8 @@ _PUBLIC = {
     "Suite": "karat.task",
     "Task": "karat.task",
     "asker": "karat.registry",
-    "compare": "karat.results.compare",
+    "check_runs": "karat.results.rules.check",
+    "compare": "karat.results.either",
     "composer": "karat.registry",
     "corruption": "karat.registry",
     "dataset": "karat.registry",
@@ -28,10 +29,11 @@ _PUBLIC = {
     "evaluate": "karat.evaluate",
     "head": "karat.registry",
     "import_results": "karat.results.imports",
-    "leaderboard": "karat.results.leaderboard",
+    "leaderboard": "karat.report.boards",
     "load_artifact": "karat.results.artifacts",
     "metric": "karat.metrics.base",
     "open_runs": "karat.results.run",
+    "plot": "karat.report.pictures.kinds",
     "predictor": "karat.registry",
     "reader": "karat.registry",
     "report": "karat.report.page",
@@ -60,13 +62,15 @@ if TYPE_CHECKING:
     from karat.registry import predictor as predictor
     from karat.registry import reader as reader
     from karat.registry import splitter as splitter
+    from karat.report.boards import leaderboard as leaderboard
     from karat.report.page import report as report
+    from karat.report.pictures.kinds import plot as plot
     from karat.results.artifacts import load_artifact as load_artifact
-    from karat.results.compare import compare as compare
+    from karat.results.either import compare as compare
     from karat.results.imports import import_results as import_results
-    from karat.results.leaderboard import leaderboard as leaderboard
     from karat.results.rescore import rescore as rescore
     from karat.results.robustness import robustness as robustness
+    from karat.results.rules.check import check_runs as check_runs
     from karat.results.run import Run as Run
     from karat.results.run import open_runs as open_runs
     from karat.task import Suite as Suite

@@ -131,7 +131,7 @@ going = options(
         help="Also time answers to batches of so many rows. Repeatable.",
     ),
 )
-FORMATS = ("table", "markdown", "csv", "json", "latex")
+FORMATS = ("table", "markdown", "csv", "json", "latex", "html")
 machine = options(
     click.option(
         "--format",
@@ -142,20 +142,9 @@ machine = options(
     click.option("--csv", "shape", flag_value="csv", help="Print the board as CSV."),
     click.option("--json", "shape", flag_value="json", help="Print the board as JSON."),
 )
-what_to_compare = options(
-    click.argument("run", type=click.Path(path_type=Path)),
-    click.option(
-        "--with",
-        "others",
-        multiple=True,
-        metavar="RUN",
-        help="A run folder, or the name of one beside RUN. Repeatable; without it all beside RUN.",
-    ),
-    click.option(
-        "--common", is_flag=True, help="Only the questions that all runs know, scored again."
-    ),
-    click.option("--metric", metavar="NAME", help="One metric instead of all of each task."),
-    click.option("--views", is_flag=True, help="On corrupted test folds too."),
-    click.option("--csv", "folder", metavar="FOLDER", help="Write the two tables there as well."),
-    click.option("--json", "as_json", is_flag=True, help="Print both tables as JSON."),
+ignore = click.option(
+    "--ignore",
+    multiple=True,
+    metavar="CODE",
+    help="Checks to say nothing of: KRT102, or KRT1 for all about models. Repeatable.",
 )

@@ -631,7 +631,10 @@ def test_data_of_the_same_name_that_differ_are_refused(tmp_path):
 
 
 def test_it_is_public():
-    assert karat.compare is compare
+    # of one run it does what is tested here, of two models it gives a verdict
+    from karat.results.either import compare as either
+
+    assert karat.compare is either
 
 
 def test_a_task_that_was_asked_another_way_is_not_compared(tmp_path):

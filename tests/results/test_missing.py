@@ -37,6 +37,8 @@ FAILED_FOLD = table(t={"a": [0.9, None], "b": [0.5, 0.2], "c": [0.6, 0.6]})
         ("exclude", {"a": 1, "c": 2, "b": 3}),
         # a: 0.9 and c's 0.6
         ("baseline:c", {"a": 1, "c": 2, "b": 3}),
+        # as the worst
+        ("penalise", {"c": 1, "a": 2, "b": 3}),
         # a: 0.9 and b's 0.2
         ("baseline:b", {"c": 1, "a": 2, "b": 3}),
     ],
@@ -62,6 +64,7 @@ def test_worst_leaves_out_what_was_not_taken():
         "declined": 0,
         "not run": 1,
         "imputed": 0,
+        "penalised": 0,
         "partial": 0,
         "cells": 9,
         "tasks": 3,
@@ -106,6 +109,38 @@ def test_what_the_baseline_lacks_itself_is_dealt_with_as_without_one():
     assert board.attrs["missing"]["imputed"] == 0
 
 
+def test_penalise_counts_what_was_not_taken_as_the_worst_too():
+    # u: c is third of three, as on t and v
+    board = leaderboard(HOLES, missing="penalise")
+    assert board["rank"].to_dict() == {"a": (1 + 2 + 1) / 3, "b": (2 + 1 + 2) / 3, "c": 3}
+    assert board.attrs["missing"]["penalised"] == 2
+    # on u two lack: they share the last places; under "worst" only a and b are compared there
+    two = table(
+        t={m: [v] for m, v in zip("abcd", [4, 3, 2, 1], strict=True)}, u={"c": [1], "d": [2]}
+    )
+    assert ranks(two, "penalise") == {"a": 2.25, "b": 2.75, "c": 2.5, "d": 2.5}
+    assert ranks(two, "worst") == {"a": 1, "b": 2, "c": 2.5, "d": 2.5}
+
+
+def test_penalise_counts_a_fold_that_was_not_run_and_spares_who_ran_nothing():
+    # b: 0.6 and the worst of fold 1, 0.9: a mean of 0.75 against 0.7 and 0.525
+    rows = table(t={"a": [0.5, 0.9], "b": [0.6], "c": [0.1, 0.95]})
+    assert ranks(rows, "penalise") == {"b": 1, "a": 2, "c": 3}
+    rows = table(t={"a": [0.5, 0.9], "b": [0.6], "c": [0.1, 0.1]})
+    assert ranks(rows, "penalise") == {"a": 1, "b": 2, "c": 3}
+    # a task of which nobody has a score counts for nobody
+    lost = table(t={"a": [0.5], "b": [0.6]}, u={"a": [None], "b": [None]})
+    board = leaderboard(lost, missing="penalise")
+    assert board["rank"].to_dict() == {"b": 1, "a": 2}
+    assert board.attrs["missing"]["of"] == 1
+
+
+def test_common_is_another_name_of_exclude():
+    one, other = (leaderboard(HOLES, missing=rule) for rule in ("common", "exclude"))
+    pd.testing.assert_frame_equal(one, other)
+    assert one.attrs["missing"] == other.attrs["missing"]
+
+
 def test_normalised_scores_follow_the_rule():
     # t: 1, 0.5, 0; u: 0, 1 and nothing; v: 1, 0 and the worst, 0
     worst = leaderboard(HOLES, normalise="range")["score"]
@@ -129,7 +164,8 @@ def test_runs_that_are_not_finished_are_told_and_compared_on_common_folds():
 @pytest.mark.parametrize(
     "option, given, said",
     [
-        ("missing", "wrost", 'missing is "worst", "exclude" or "baseline:MODEL", not \'wrost\'.'),
+        ("missing", "wrost", 'missing is "worst", "exclude", "common", "penalise" or "baseline:'),
+        ("missing", "wrost", 'MODEL", not \'wrost\'. Did you mean "worst"?'),
         ("missing", None, "not None"),
         ("missing", "baseline:aa", 'missing: the board has no model "aa". Did you mean "a"?'),
         ("missing", "baseline:", 'has no model "". It has: a, b, c.'),

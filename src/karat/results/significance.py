@@ -1,0 +1,361 @@
+"""Significance: tests on arrays of paired differences, all rows of an array at once.
+
+Differences are the first less the second, higher is better; NaN stands for what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, stdtr, stdtrit
+from scipy.stats import chi2, rankdata
+
+from karat.errors import DefinitionError
+
+ALPHA = 0.05
+CONFIDENCE = 0.95
+#: signed ranks of up to so many differences are counted exactly, beyond by the normal curve
+EXACT = 25
+#: values this near, by their size, are equal: a mean differs in its last bits
+EQUAL = 1e-12
+#: differences whose sizes are this near, by their size, share a rank
+TIE = 1e-9
+#: pairs that are worked on at a time: the arrays stay small, whatever the number of models
+BLOCK = 4096
+
+# -- several tests at once ------------------------------------------------------------------
+
+
+def holm(p: Any) -> np.ndarray:
+    """Return p-values corrected after Holm (1979): the chance of any false alarm stays below alpha.
+
+    NaN is no test and stays.
+
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    return _stepwise(p, lambda ranks, many: many - ranks, np.maximum)
+
+
+def benjamini_hochberg(p: Any) -> np.ndarray:
+    """Return p-values corrected after Benjamini and Hochberg (1995): the share of false alarms.
+
+    >>> benjamini_hochberg([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.04, 0.04]
+    """
+    return _stepwise(p, lambda ranks, many: many / (ranks + 1), np.minimum)
+
+
+def _stepwise(p: Any, factor: Any, gather: np.ufunc) -> np.ndarray:
+    given = np.asarray(p, dtype=float)
+    result = np.full(given.shape, np.nan)
+    known = ~np.isnan(given)
+    values = given[known]
+    order = np.argsort(values, kind="stable")
+    scaled = values[order] * factor(np.arange(len(values)), len(values))
+    # Holm goes upwards from the smallest, Benjamini and Hochberg downwards from the largest
+    step = slice(None) if gather is np.maximum else slice(None, None, -1)
+    corrected = np.empty(len(values))
+    corrected[order[step]] = np.minimum(gather.accumulate(scaled[step]), 1.0)
+    result[known] = corrected
+    return result
+
+
+# -- two models on one task -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """Mean difference of each row over its folds, standard error, interval, t, p of no difference.
+
+    Rows of one fold have a mean alone. So have rows without spread, but for those of zeros only:
+    their p is 1.
+    """
+
+    mean: np.ndarray
+    error: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    t: np.ndarray
+    p: np.ndarray
+    folds: np.ndarray
+
+
+def corrected_t(differences: Any, ratio: Any, confidence: float = CONFIDENCE) -> Corrected:
+    """Return the resampled t-test of Nadeau and Bengio (2003), two-sided, of each row of folds.
+
+    The variance of a mean over n folds is (1/n + ratio) times that of the folds, where ``ratio`` is
+    the number of test rows to that of train rows, one for all or one per row.
+
+    >>> corrected_t([0.02, 0.04, 0.03, 0.03], ratio=1 / 3).t.round(4).tolist()  # 0.03 / 0.006236
+    4.8107
+    """
+    given = np.asarray(differences, dtype=float)
+    known = ~np.isnan(given)
+    folds = known.sum(axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(known, given, 0).sum(axis=-1) / folds
+        apart = np.where(known, given - mean[..., None], 0)
+        variance = (apart**2).sum(axis=-1) / (folds - 1)
+        error = np.sqrt(variance * (1 / folds + np.asarray(ratio, dtype=float)))
+        size = np.abs(np.where(known, given, 0)).max(axis=-1, initial=0)
+        error = np.where((folds > 1) & (np.sqrt(variance) > EQUAL * size), error, np.nan)
+        t = mean / error
+        half = stdtrit(folds - 1, (1 + confidence) / 2) * error
+        p = 2 * stdtr(folds - 1, -np.abs(t))
+    same = (folds > 0) & (size == 0)
+    return Corrected(mean, error, mean - half, mean + half, t, np.where(same, 1.0, p), folds)
+
+
+# -- two models on many tasks ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SignedRank:
+    """Sums of the ranks of positive and negative differences, p of no difference, and how many.
+
+    ``tasks`` counts all differences, ``zeros`` those that are none.
+    """
+
+    positive: np.ndarray
+    negative: np.ndarray
+    p: np.ndarray
+    tasks: np.ndarray
+    zeros: np.ndarray
+
+    @property
+    def effect(self) -> np.ndarray:
+        """The matched rank-biserial correlation, from -1 (all negative) to 1; 0 where all is 0."""
+        total = self.positive + self.negative
+        balance = (self.positive - self.negative) / np.where(total > 0, total, 1)
+        return np.where(self.tasks > 0, balance, np.nan)
+
+
+def wilcoxon(differences: Any, zeros: str = "pratt") -> SignedRank:
+    """Return Wilcoxon's signed-rank test, two-sided, of each row.
+
+    Equal sizes share their mean rank. Zeros take the lowest ranks and then leave (``"pratt"``), so
+    that many equal tasks count against a difference, or leave before (``"wilcox"``). Up to 25
+    differences p is exact, given the ties; beyond it is that of the normal curve, with the
+    variance that the ties leave and no correction for continuity.
+
+    >>> float(wilcoxon([0.1, 0.2, 0.3, 0.4, 0.5]).p)  # 2 / 2⁵
+    0.0625
+    """
+    if zeros not in ("pratt", "wilcox"):
+        raise DefinitionError(f'zeros is "pratt" or "wilcox", not {zeros!r}.')
+    given = np.asarray(differences, dtype=float)
+    rows = as_rows(given)
+    if zeros == "wilcox":
+        rows = np.where(rows == 0, np.nan, rows)
+    ranks, signs, counts = _signed_ranks(rows)
+    positive = np.where(signs > 0, ranks, 0).sum(axis=1)
+    negative = np.where(signs < 0, ranks, 0).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = np.sqrt((ranks**2).sum(axis=1) / 4)
+        z = (positive - negative) / 2 / spread
+    p = np.where(spread > 0, 2 * ndtr(-np.abs(z)), 1.0)
+    few = (counts <= EXACT) & (spread > 0)
+    p[few] = _exact(ranks[few], np.minimum(positive, negative)[few])
+    tasks = (~np.isnan(given)).sum(axis=-1)
+    p[tasks.ravel() == 0] = np.nan
+    shaped = [each.reshape(given.shape[:-1]) for each in (positive, negative, p)]
+    return SignedRank(shaped[0], shaped[1], shaped[2], tasks, (given == 0).sum(axis=-1))
+
+
+def _signed_ranks(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return ranks by size in ascending order, 0 for zeros; their signs; how many are ranked."""
+    sizes = np.where(np.isnan(rows), np.inf, np.abs(rows))
+    order = np.argsort(sizes, axis=1)
+    sizes = np.take_along_axis(sizes, order, axis=1)
+    signs = np.sign(np.nan_to_num(np.take_along_axis(rows, order, axis=1)))
+    places = np.broadcast_to(np.arange(sizes.shape[1]), sizes.shape)
+    with np.errstate(invalid="ignore"):
+        new = np.diff(sizes, axis=1) > TIE * sizes[:, :-1]
+    edge = np.ones((len(sizes), 1), dtype=bool)
+    first = np.maximum.accumulate(np.where(np.hstack([edge, new]), places, 0), axis=1)
+    last = np.where(np.hstack([new, edge]), places, sizes.shape[1])
+    last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
+    ranks = np.where(signs == 0, 0.0, (first + last) / 2 + 1)
+    return ranks, signs, np.isfinite(sizes).sum(axis=1)
+
+
+def _exact(ranks: np.ndarray, smaller: np.ndarray) -> np.ndarray:
+    """Return how probable so small a sum is, or so large a one, if every sign is a coin's."""
+    if not len(ranks):
+        return np.empty(0)
+    doubled, which = np.unique(np.rint(2 * ranks).astype(np.intp), axis=0, return_inverse=True)
+    which = which.ravel()
+    # zeros and what is missing move no sum, and sums beyond the largest asked for are not needed
+    doubled = doubled[:, doubled.any(axis=0)]
+    asked = np.rint(2 * smaller).astype(np.intp)
+    size = int(asked.max()) + 1
+    places, base = np.arange(size), np.arange(len(doubled))[:, None] * size
+    chances = np.zeros((len(doubled), size))
+    chances[:, 0] = 1.0
+    for step in doubled.T:
+        before = places - step[:, None]
+        moved = np.where(before < 0, 0.0, chances.ravel().take(base + np.maximum(before, 0)))
+        chances = (chances + moved) / 2
+    below = np.cumsum(chances, axis=1)
+    return np.minimum(1.0, 2 * below[which, asked])
+
+
+# -- many models on many tasks --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Many:
+    """Many models on many tasks: Friedman's test of all, Wilcoxon's of all pairs, cliques.
+
+    Attributes
+    ----------
+    statistic, p, tasks
+        Friedman's chi-square, its p of no difference at all, and how many tasks it could use: those
+        on which all models have a value.
+    ranks, order
+        Mean rank of each model over the tasks it has (1 is best), and the models, best first.
+    pairs
+        p of each pair, corrected after Holm; 1 on the diagonal. NaN where a pair shares no task.
+    raw
+        The same before the correction.
+    difference
+        Mean of row less column over the tasks both have; positive where the row is better.
+    shared
+        How many tasks both have.
+    cliques
+        Groups of two or more neighbours in the order of ranks none of whose pairs differ at
+        ``alpha``; each group best first, and no group inside another.
+    """
+
+    statistic: float
+    p: float
+    tasks: int
+    ranks: np.ndarray
+    order: np.ndarray
+    pairs: np.ndarray
+    raw: np.ndarray
+    difference: np.ndarray
+    shared: np.ndarray
+    cliques: list[list[int]]
+    alpha: float = ALPHA
+
+
+def many(values: Any, alpha: float = ALPHA) -> Many:
+    """Return what tells models × tasks apart; higher is better, NaN is missing.
+
+    Values of unlike scales must be made alike before: pairs are tested on the sizes of differences.
+
+    >>> found = many([[0.9, 0.8, 0.7], [0.5, 0.6, 0.6], [0.1, 0.2, 0.3]])
+    >>> found.statistic, found.order.tolist(), found.cliques
+    (6.0, [0, 1, 2], [[0, 1, 2]])
+    """
+    given = np.asarray(values, dtype=float)
+    models = len(given)
+    statistic, p, tasks = friedman(given)
+    ranks = mean_ranks(given)
+    raw, difference = np.eye(models), np.zeros((models, models))
+    for one, other, apart in paired_blocks(given):
+        raw[one, other] = raw[other, one] = wilcoxon(apart).p
+        mean = mean_of(apart)
+        difference[one, other], difference[other, one] = mean, -mean
+    upper = np.triu_indices(models, 1)
+    pairs = np.eye(models)
+    pairs[upper] = pairs[upper[::-1]] = holm(raw[upper])
+    there = (~np.isnan(given)).astype(float)
+    # models of one rank stand by their values, whatever their order was
+    order = np.lexsort((-mean_of(given), np.where(np.isnan(ranks), np.inf, ranks)))
+    shared = (there @ there.T).astype(int)
+    found = cliques(order[~np.isnan(ranks[order])], ~(pairs < alpha))
+    return Many(statistic, p, tasks, ranks, order, pairs, raw, difference, shared, found, alpha)
+
+
+def friedman(values: Any) -> tuple[float, float, int]:
+    """Return Friedman's chi-square, corrected for ties, its p, and how many tasks were used.
+
+    Used are the tasks on which all models have a value; a model without any value is left out.
+    """
+    given = np.asarray(values, dtype=float)
+    given = given[~np.isnan(given).all(axis=1)]
+    whole = given[:, ~np.isnan(given).any(axis=0)]
+    models, tasks = whole.shape
+    if models < 2 or not tasks:
+        return np.nan, np.nan, tasks
+    ranks = rankdata(_snapped(whole), axis=0)
+    middle = (models + 1) / 2
+    spread = float(((ranks - middle) ** 2).sum()) / (models - 1)
+    if not spread:
+        return 0.0, 1.0, tasks
+    statistic = float(((ranks.sum(axis=1) - tasks * middle) ** 2).sum()) / spread
+    return statistic, float(chi2.sf(statistic, models - 1)), tasks
+
+
+def mean_ranks(values: np.ndarray) -> np.ndarray:
+    """Return the mean rank of each model over the tasks it has, 1 is best; NaN where it has none.
+
+    A task that one model has alone ranks nobody.
+    """
+    contested = values[:, (~np.isnan(values)).sum(axis=0) > 1]
+    ranks = rankdata(-_snapped(contested), axis=0, nan_policy="omit")
+    return mean_of(ranks)
+
+
+def _snapped(values: np.ndarray) -> np.ndarray:
+    """Return values by task that are the same number where they differ in their last bits alone."""
+    order = np.argsort(values, axis=0, kind="stable")
+    ranked = np.take_along_axis(values, order, axis=0)
+    with np.errstate(invalid="ignore"):
+        new = ~(np.diff(ranked, axis=0) <= EQUAL * np.abs(ranked[1:]))
+    groups = np.cumsum(np.vstack([np.zeros((1, values.shape[1])), new]), axis=0)
+    result = np.empty(values.shape)
+    np.put_along_axis(result, order, np.where(np.isnan(ranked), np.nan, groups), axis=0)
+    return result
+
+
+def paired_blocks(values: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield first and second model of some pairs, and their differences: pairs × tasks."""
+    one, other = np.triu_indices(len(values), 1)
+    for start in range(0, len(one), BLOCK):
+        here = slice(start, start + BLOCK)
+        yield one[here], other[here], subtract(values[one[here]], values[other[here]])
+
+
+def subtract(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return differences; 0 where the two differ in their last bits alone."""
+    apart = first - second
+    apart[np.abs(apart) <= EQUAL * np.maximum(np.abs(first), np.abs(second))] = 0.0
+    return apart
+
+
+def cliques(order: np.ndarray, tied: np.ndarray) -> list[list[int]]:
+    """Return the largest groups of neighbours in an order, two or more, all of whose pairs tie."""
+    groups: list[list[int]] = []
+    end = 0  # it never goes back: a group without its first model is one too
+    for start in range(len(order)):
+        before, end = end, max(end, start)
+        while end + 1 < len(order) and tied[order[end + 1], order[start : end + 1]].all():
+            end += 1
+        if end > start and (end > before or not groups):
+            groups.append(order[start : end + 1].tolist())
+    return groups
+
+
+def as_rows(values: np.ndarray) -> np.ndarray:
+    """Return the last axis as rows; one of nothing is a row of what is missing.
+
+    >>> as_rows(np.empty(0))
+    array([[nan]])
+    """
+    shape = (int(np.prod(values.shape[:-1])), values.shape[-1])
+    return values.reshape(shape) if shape[1] else np.full((shape[0], 1), np.nan)
+
+
+def mean_of(rows: np.ndarray) -> np.ndarray:
+    """Return the mean of what is known in each row; NaN where nothing is."""
+    known = ~np.isnan(rows)
+    count = known.sum(axis=-1)
+    total = np.where(known, rows, 0.0).sum(axis=-1)
+    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)

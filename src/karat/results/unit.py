@@ -1,0 +1,24 @@
+"""Unit: how differences of unlike metrics are made alike, so that they can stand together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from karat.errors import KaratError
+from karat.metrics.base import get_metric
+
+
+def is_ratio(metric: str, values: Sequence[float] | np.ndarray) -> bool:
+    """Return whether differences of a metric count as shares: it begins at 0 and has no end.
+
+    Of a metric that is registered nowhere, whether a value is beyond -1 and 1.
+
+    >>> is_ratio("rmse", [0.5]), is_ratio("acc", [0.5]), is_ratio("r2", [-3.0])
+    (True, False, False)
+    """
+    try:
+        return get_metric(metric).range == (0.0, np.inf)
+    except KaratError:
+        return bool(np.nanmax(np.abs([*values, 0.0])) > 1)

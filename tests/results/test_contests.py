@@ -1,0 +1,162 @@
+"""Many models: every pair, intervals, cliques, and scores of runs made alike."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import karat
+from karat.errors import DataError, DefinitionError
+from karat.results.contests import contest_runs, contests
+from karat.results.significance import benjamini_hochberg, holm, many
+
+
+def table(models: int = 6, tasks: int = 20, missing: float = 0.0) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    values = rng.random((models, tasks)) + np.linspace(0, 0.8, models)[:, None]
+    values[rng.random(values.shape) < missing] = np.nan
+    return pd.DataFrame(values, index=[f"m{i}" for i in range(models)])
+
+
+def scores(values: dict[str, dict[str, list[float]]], metric: str = "acc") -> pd.DataFrame:
+    rows = [
+        (task, model, 0, fold, metric if task != "price" else "rmse", value)
+        for task, models in values.items()
+        for model, folds in models.items()
+        for fold, value in enumerate(folds)
+        if value is not None
+    ]
+    found = pd.DataFrame(rows, columns=["task", "model", "repeat", "fold", "metric", "value"])
+    return found.assign(corruption="", severity=0.0, epoch=-1)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_every_pair_once_the_better_ranked_first(missing):
+    frame = table(missing=missing)
+    found = contests(frame)
+    place = {found.models[m]: i for i, m in enumerate(found.many.order)}
+    assert len(found.pairs) == 15
+    assert all(place[a] < place[b] for a, b in found.pairs[["first", "second"]].to_numpy())
+    for _, pair in found.pairs.iterrows():
+        apart = (frame.loc[pair["first"]] - frame.loc[pair["second"]]).dropna()
+        assert pair["tasks"] == len(apart) and pair["difference"] == pytest.approx(apart.mean())
+        assert pair["p"] == pytest.approx(stats.wilcoxon(apart, method="exact").pvalue)
+        assert (pair["wins"], pair["losses"]) == ((apart > 0).sum(), (apart < 0).sum())
+        assert pair["superiority"] == pytest.approx((apart > 0).mean())
+        assert pair["difference_low"] < pair["difference"] < pair["difference_high"]
+        error = apart.std() / np.sqrt(len(apart))
+        width = pair["difference_high"] - pair["difference_low"]
+        assert width == pytest.approx(2 * 1.96 * error, rel=0.25)
+    assert found.pairs["p_holm"].to_numpy() == pytest.approx(holm(found.pairs["p"]))
+    assert found.pairs["p_bh"].to_numpy() == pytest.approx(benjamini_hochberg(found.pairs["p"]))
+
+
+def test_cliques_have_names_and_all_is_said():
+    frame = pd.concat([table(2), table(2).rename(index={"m0": "m0'", "m1": "m1'"}) - 1e-3])
+    found = contests(frame + np.array([[5.0], [0.0], [5.0], [0.0]]))
+    assert found.sentence.startswith("The models differ beyond chance over 20 tasks (Friedman p ")
+    assert found.cliques == [] and "6 of 6 pairs" in found.sentence, "always ahead, if by little"
+    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert told["friedman"]["tasks"] == 20 and len(told["pairs"]) == 6
+    same = contests(pd.DataFrame(np.ones((3, 9)), index=list("abc")))
+    assert same.cliques == [["a", "b", "c"]] and (same.pairs["ties"] == 9).all()
+    assert same.sentence == (
+        "The models differ no more than by chance over 9 tasks (Friedman p 1); 0 of 3 pairs can be "
+        "told apart."
+    )
+
+
+def test_a_pair_without_a_task_in_common():
+    frame = pd.DataFrame([[1.0, np.nan], [np.nan, 1.0], [0.5, 0.5]], index=list("abc"))
+    found = contests(frame)
+    apart = found.pairs.set_index(["first", "second"]).loc[("a", "b")]
+    assert apart["tasks"] == 0 and np.isnan(apart["p"]) and np.isnan(apart["difference_low"])
+    assert "no task has a score of all models" in found.sentence
+    json.dumps(found.to_dict(), allow_nan=False)
+    with pytest.raises(DataError, match="it takes two models to compare; here is 1"):
+        contests(frame[:1])
+
+
+def test_the_order_of_the_models_changes_nothing():
+    frame = table(missing=0.1)
+    one, other = contests(frame), contests(frame[::-1])
+    assert one.cliques == other.cliques
+    pd.testing.assert_frame_equal(one.pairs, other.pairs)
+
+
+def test_files(tmp_path):
+    paths = contests(table(3)).to_csv(tmp_path)
+    assert [path.name for path in paths] == ["contests_pairs.csv", "contests_models.csv"]
+    assert pd.read_csv(paths[1])["model"].tolist() == ["m2", "m1", "m0"]
+    assert len(pd.read_csv(paths[0])) == 3
+
+
+# -- from scores ----------------------------------------------------------------------------
+
+
+def test_scores_are_put_on_one_scale_by_hand():
+    tasks = {f"t{i}": {"a": [0.9, 0.7], "b": [0.5, None], "c": [0.1, 0.3]} for i in range(3)}
+    given = scores({**tasks, "price": {"a": [10.0, 30.0], "b": [30.0, 50.0], "c": [20.0, 24.0]}})
+    found = contest_runs(given)
+    # only the first fold of t has all three: 0.9, 0.5, 0.1; rmse of 20, 40 and 22, less is better
+    assert found.values["t0"].tolist() == pytest.approx([1.0, 0.5, 0.0])
+    assert found.values["price"].tolist() == pytest.approx([1.0, 0.0, 0.9])
+    pair = found.pairs.set_index(["first", "second"]).loc[("a", "b")]
+    assert pair["difference"] == pytest.approx((3 * 0.5 + 1) / 4) and pair["wins"] == 4
+
+
+def test_they_are_ranked_as_the_board_ranks_them():
+    rng = np.random.default_rng(1)
+    tasks = {
+        f"t{i}": {m: np.round(rng.random(3), 1).tolist() for m in "abcd"[: 4 - (i % 2)]}
+        for i in range(9)
+    }
+    given = scores({**tasks, "price": {m: (rng.random(3) * 50).tolist() for m in "abcd"}})
+    found, board = contest_runs(given), karat.leaderboard(given)
+    ranks = pd.Series(found.many.ranks, index=found.models)
+    assert ranks[board.index].tolist() == pytest.approx(board["rank"].tolist())
+
+
+def test_contests_of_chosen_models_and_metric():
+    given = scores({f"t{i}": {m: [0.1 * j, 0.2] for j, m in enumerate("abc")} for i in range(6)})
+    found = contest_runs(given, ["a", "c"])
+    assert sorted(found.models) == ["a", "c"] and found.pairs["wins"].tolist() == [6]
+    assert len(contest_runs(given, metric="acc").pairs) == 3
+    with pytest.raises(DefinitionError, match='no model "d"'):
+        contest_runs(given, ["a", "d"])
+    with pytest.raises(DefinitionError, match='no task has the metric "auc"'):
+        contest_runs(given, metric="auc")
+
+
+def test_who_takes_hardly_any_task_is_left_out_and_named():
+    tasks = {f"t{i}": {"a": [0.1], "b": [0.2]} for i in range(4)}
+    tasks["t0"]["few"] = [0.9]
+    found = contest_runs(scores(tasks))
+    assert found.models == ["a", "b"]
+    assert "Left out for too few tasks: few." in found.notes
+
+
+def test_of_several_runs_of_a_model_the_newest_counts():
+    given = scores(
+        {
+            "t": {"a (2025)": [0.1], "a (2026)": [0.3], "b": [0.2]},
+            "u": {"a (2025)": [0.9], "b": [0.5]},
+        }
+    )
+    found = contest_runs(given, ["b", "a"])
+    assert found.values.loc["a"].tolist() == [1.0, 1.0], "0.3 beside 0.2, and 0.9 beside 0.5"
+    assert "a has 2 runs: of each task the newest that has a score counts." in found.notes
+    old = contest_runs(given, ["b", "a (2025)"])
+    assert old.values.loc["a (2025)"].tolist() == [0.0, 1.0]
+
+
+def test_what_contests_test_is_what_many_tests():
+    frame = table(8, 12, missing=0.1)
+    found = contests(frame)
+    again = many(frame.to_numpy())
+    assert found.many.pairs == pytest.approx(again.pairs)
+    assert found.many.cliques == again.cliques

@@ -1,0 +1,221 @@
+"""Pages of the checks, the index, the verb and the lines below a board: no drift, and the codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import karat
+from karat.report.findings import below_board, summary
+from karat.results.rules import RULES, Finding, Findings, explain
+from karat.results.rules.check import index_table
+
+DOCS = Path(__file__).parents[2] / "docs"
+PARTS = ("What it means", "How it is computed", "Example", "What to do", "When to ignore it")
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_a_rule_has_a_page_and_the_docs_have_the_same(rule):
+    page = explain(rule.code)
+    assert page.startswith(f"# {rule.code}: {rule.title}\n\nLevel: {rule.level}.\n")
+    assert [line[3:] for line in page.splitlines() if line.startswith("## ")] == list(PARTS)
+    # copy src/karat/results/rules/pages to docs/checks after a change
+    assert (DOCS / "checks" / f"{rule.code}.md").read_text(encoding="utf-8") == page
+
+
+def test_no_page_is_left_of_a_rule_that_is_gone():
+    pages = {path.stem for path in (DOCS / "checks").glob("*.md")}
+    assert pages == {rule.code for rule in RULES}
+
+
+def test_the_index_is_made_of_the_rules():
+    assert index_table() in (DOCS / "checks.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("code", "thresholds"),
+    [
+        ("KRT001", ["1 %"]),
+        ("KRT002", ["1 %", "20 %", "95 %", "90 %"]),
+        ("KRT003", ["95 %", "2,000", "1,000,000", "200"]),
+        ("KRT004", ["80 %", "30", "`acc`, `f1_micro` or `f1_weighted`"]),
+        ("KRT103", ["0.0001"]),
+        ("KRT104", ["5 %", "1,000"]),
+        ("KRT105", ["90 %"]),
+        ("KRT106", ["1,000"]),
+        ("KRT301", ["0.02", "at least 3 models", "half"]),
+        ("KRT302", ["5 %", "80 %", "0.975", "0.8"]),
+        ("KRT401", ["0.000001"]),
+    ],
+)
+def test_pages_tell_the_thresholds_that_hold(code, thresholds):
+    from karat.observe import tasks, vectors
+    from karat.results.rules import data, models, paired, runs, statistics
+
+    held = {
+        "KRT001": [_percent(data.LEAKED)],
+        "KRT002": [
+            *map(_percent, (data.LEAKED, tasks.KEY_LEAST, tasks.KEY_MOST, tasks.KEY_AGREES))
+        ],
+        "KRT003": [
+            _percent(data.GIVEN_AWAY),
+            *(f"{n:,}" for n in (tasks.MOST_ROWS, tasks.MOST_CELLS, tasks.FEWEST_ROWS)),
+        ],
+        "KRT004": [_percent(data.LOPSIDED), str(tasks.MOST_CLASSES), thresholds[-1]],
+        "KRT103": [f"{vectors.NEARLY:.4f}"],
+        "KRT104": [_percent(models.COLLAPSED), f"{vectors.MOST_COMPARED:,}"],
+        "KRT105": [_percent(models.COVERED)],
+        "KRT106": [f"{models.UNLIKE:,}"],
+        "KRT301": [
+            f"{statistics.CEILING:g}",
+            f"at least {statistics.FEWEST_THERE} models",
+            {0.5: "half"}[statistics.PART_THERE],
+        ],
+        "KRT302": [
+            _percent(1 - paired.CONFIDENCE),
+            _percent(paired.POWER),
+            f"{(1 + paired.CONFIDENCE) / 2:g}",
+            f"{paired.POWER:g}",
+        ],
+        "KRT401": [f"{runs.SAME:.6f}"],
+    }[code]
+    assert held == thresholds
+    for text in thresholds:
+        assert text in explain(code)
+
+
+def _percent(share):
+    return f"{100 * share:.0f} %"
+
+
+# -- below a board --------------------------------------------------------------------------
+
+
+def found(code, model, task, level="note"):
+    return Finding(code, level, model, task, f"{model} is odd on {task}.", "Mend it.")
+
+
+def test_many_findings_of_a_check_are_one_line():
+    many = [found("KRT102", m, t) for m in "ab" for t in ("t1", "t2", "t3", "t4")]
+    assert summary(many) == (
+        "No better than raw features: a on t1, t2, t3 and 1 more; b on t1, t2, t3 and 1 more."
+    )
+    assert summary([found("KRT301", None, t) for t in "xy"]) == "Saturated task: x, y."
+
+
+def test_runs_of_one_model_are_told_once():
+    runs = [found("KRT102", f"a (20261116T0959{i}0)", t) for i in range(3) for t in "tu"]
+    assert summary(runs) == "No better than raw features: a on t, u."
+
+
+def test_six_lines_and_where_the_rest_is():
+    codes = [rule.code for rule in RULES[:8]]
+    lines = below_board(Findings([found(code, "m", "t") for code in codes], {"KRT405": 2}), "r")
+    assert [line.partition(" ")[0] for line in lines[:-1]] == codes[:6]
+    assert lines[-1] == "2 checks more; karat checks r shows all 8 findings (2 silenced)."
+    assert below_board(Findings(), "r") == []
+    assert below_board(Findings([], {"KRT405": 1}), "r") == ["1 finding of the checks silenced."]
+
+
+def test_names_cannot_steer_a_terminal():
+    line = summary([found("KRT102", "a\x1b[1m\nb", "t\x07")])
+    assert line == "a\ufffd[1m b is odd on t\ufffd."
+
+
+# -- the verb -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Three models on a table with a column that is the answer."""
+    folder = tmp_path_factory.mktemp("results")
+    frame = pd.DataFrame({"x": range(200), "y": ["low"] * 100 + ["high"] * 100})
+    data = karat.Dataset.from_table(frame, "y", name="halves")
+    task = karat.Task("halves", data, split={"use": "kfold", "folds": 2}, metrics=["acc"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KARAT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        karat.evaluate(["onehot", "random"], task, output=folder)
+    return folder
+
+
+def test_checks_are_printed_with_advice(results, cli):
+    said = cli("checks", results)
+    assert said.code == 0
+    lines = said.out.splitlines()
+    assert lines[0] == "KRT003 warning  One column gives the answer away"
+    assert lines[1] == '   The column "x" alone tells the answers of halves (99%).'
+    assert lines[2].startswith("   → Find out how")
+    assert lines[-1] == "1 warning."
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--fail-on", "error"], 0),
+        (["--fail-on", "warning"], 1),
+        (["--fail-on", "note"], 1),
+        (["--fail-on", "note", "--ignore", "KRT003"], 0),
+        (["--ignore", "KRT777"], 2),
+        (["--fail-on", "nothing"], 2),
+    ],
+)
+def test_exit_codes_for_those_who_build_on_them(results, cli, options, code):
+    assert cli("checks", results, *options).code == code
+
+
+def test_checks_as_json(results, cli):
+    told = json.loads(cli("checks", results, "--json", "--ignore", "KRT0").out)
+    assert told == {"findings": [], "silenced": {"KRT003": 1}}
+    (one,) = json.loads(cli("checks", results, "--json").out)["findings"]
+    assert one.keys() == {"code", "level", "model", "task", "message", "advice"}
+    assert (one["code"], one["model"], one["task"]) == ("KRT003", None, "halves")
+
+
+def test_a_task_silences_in_its_definition(tmp_path):
+    from karat.catalogue import Catalogue
+
+    file = tmp_path / "mine.yaml"
+    file.write_text("tasks:\n  mine: {extends: penguins, ignore: [KRT301]}\n")
+    assert Catalogue([file]).task("mine").ignore == ("KRT301",)
+    frame = pd.DataFrame({"x": range(200), "y": ["low"] * 100 + ["high"] * 100})
+    data = karat.Dataset.from_table(frame, "y", name="halves")
+    runs = karat.evaluate("onehot", karat.Task("h", data, ignore=["KRT003"]), output=tmp_path)
+    found = karat.check_runs(runs)
+    assert (list(found), dict(found.silenced)) == ([], {"KRT003": 1})
+
+
+def test_boards_show_what_is_found(results, cli):
+    shown = cli("leaderboard", results).out
+    assert 'KRT003 The column "x" alone tells the answers of halves (99%).' in shown
+    assert "shows all 1 finding." in " ".join(shown.split())
+    assert "KRT003" not in cli("leaderboard", results, "--ignore", "KRT003").out
+    assert "- KRT003 The column" in cli("leaderboard", results, "--format", "markdown").out
+    assert isinstance(json.loads(cli("leaderboard", results, "--json").out), list)
+    assert cli("leaderboard", results, "--json", "--ignore", "nothing").code == 2
+
+
+def test_explain_and_list_need_no_runs(cli):
+    assert cli("checks", "--explain", "krt104").out == explain("KRT104")
+    listed = cli("checks", "--list").out.splitlines()
+    assert [line.split()[0] for line in listed] == [rule.code for rule in RULES]
+    unknown = cli("checks", "--explain", "KRT1044")
+    assert (unknown.code, 'Did you mean "KRT104"?' in unknown.err) == (2, True)
+    assert "name run folders to check" in cli("checks").err
+
+
+def test_a_run_shows_its_checks(tmp_path, cli, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame({"x": range(60), "y": ["low"] * 30 + ["high"] * 30})
+    frame.to_csv("halves.csv", index=False)
+    said = cli("run", "halves.csv", "--target", "y", "-m", "onehot", "-w", "1")
+    assert said.code == 0
+    assert "KRT003" in said.out
+    assert "karat checks results/onehot.halves" in said.out
+    quiet = ("--ignore", "KRT003", "-o", "other")
+    assert (
+        "KRT003"
+        not in cli("run", "halves.csv", "--target", "y", "-m", "onehot", "-w", "1", *quiet).out
+    )

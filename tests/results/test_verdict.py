@@ -1,0 +1,513 @@
+"""Two models beside each other: pairing, tests, what is left out, and the verdict in words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import karat
+from karat.errors import DataError, DefinitionError
+from karat.results.run import Run
+from karat.results.significance import holm
+from karat.results.verdict import COLUMNS, verdict
+
+BETTER = {"acc": True, "rmse": False, "odd": True}
+
+
+def write_run(output: Path, model: str, scores: dict, **about) -> Run:
+    """Write a run of one metric per task: values by fold, or a status in place of them.
+
+    ``scores`` holds ``{"task": [0.9, 0.8, None]}``, where None is a failed fold; a task whose name
+    starts with "rmse" has that metric, others acc.
+    """
+    sizes, data = about.pop("sizes", (80, 20)), about.pop("data", "0123")
+    metric = about.pop("metric", "acc")
+    named = {task: "rmse" if task.startswith("rmse") else metric for task in scores}
+    tasks = [
+        {"name": task, "kind": "", "metrics": [named[task]], "dataset": task, "fingerprint": data}
+        | {"higher_is_better": BETTER, "folds": list(range(5))}
+        for task in scores
+    ]
+    facts = {"model": model, "suite": "s", "constraint": "c", "mode": "m", "seed": 42}
+    run = Run.create(output, {"stamp": "20260101T000000", **facts, "tasks": tasks, **about})
+    for task, values in scores.items():
+        folds = [(None, values)] if isinstance(values, str) else enumerate(values)
+        for fold, value in folds:
+            record = dict.fromkeys(("spec", "seed", "info", "utc"), "") | {"repeat": 0}
+            record |= {"model": model, "task": task, "fold": fold, "metric": named[task]}
+            record |= {"notes": [], "history": [], "views": [], "status": "ok"}
+            record |= {"train_questions": sizes[0], "questions": sizes[1]}
+            if isinstance(value, str) or value is None:
+                record["status"] = value or "failed"
+            else:
+                view = {"corruption": "", "severity": 0.0, "scores": {named[task]: value}}
+                record["views"] = [view]
+            run.write(record, {})
+    return run
+
+
+def write_two(output: Path, first: dict, second: dict, **about) -> list[Run]:
+    return [write_run(output, "one", first, **about), write_run(output, "other", second, **about)]
+
+
+def row(found, task: str) -> pd.Series:
+    return found.tasks.set_index("task").loc[task]
+
+
+# -- one task -------------------------------------------------------------------------------
+
+
+def test_a_task_by_hand(tmp_path):
+    runs = write_two(tmp_path, {"t": [0.9, 0.8, 0.7, 0.9]}, {"t": [0.8, 0.8, 0.6, 0.6]})
+    found = verdict(runs, "one", "other")
+    told = row(found, "t")
+    apart = np.array([0.1, 0.0, 0.1, 0.3])
+    # 80 rows teach and 20 test: the variance of the mean is 1/4 + 1/4 of that of the folds
+    error = np.sqrt(apart.var(ddof=1) * (1 / 4 + 20 / 80))
+    assert (told["first"], told["second"]) == pytest.approx((0.825, 0.7))
+    assert told["difference"] == pytest.approx(0.125)
+    p = 2 * stats.t.sf(0.125 / error, 3)
+    assert (told["p"], told["p_holm"]) == pytest.approx((p, p))
+    half = stats.t.ppf(0.975, 3) * error
+    assert (told["difference_low"], told["difference_high"]) == pytest.approx(
+        (0.125 - half, 0.125 + half)
+    )
+    assert told["p_better"] == pytest.approx(stats.t.sf((0.01 - 0.125) / error, 3))
+    assert told["effect"] == pytest.approx(0.125 / apart.std(ddof=1))
+    assert (told["folds"], told["test"], told["better"]) == (4, "corrected t", "")
+    assert found.sentence == "one and other cannot be told apart on t."
+    assert list(found.tasks.columns) == list(COLUMNS)
+
+
+def test_a_task_that_tells(tmp_path):
+    runs = write_two(tmp_path, {"t": [0.9, 0.8, 0.91, 0.8]}, {"t": [0.5, 0.4, 0.5, 0.41]})
+    found = verdict(runs, "other", "one")
+    assert row(found, "t")["better"] == "one"
+    assert found.sentence.startswith("one is better than other on t (acc -0.400, p ")
+    assert (found.overall.worse, found.overall.losses) == (1, 1)
+
+
+def test_lower_is_better_and_counts_as_a_share(tmp_path):
+    runs = write_two(tmp_path, {"rmse": [9.0, 9.0, 9.3]}, {"rmse": [11.0, 11.0, 10.7]})
+    told = row(verdict(runs, "one", "other"), "rmse")
+    assert told["difference"] == pytest.approx(-1.8)
+    assert told["relative"] and told["gain"] == pytest.approx(1.8 / 10)
+    assert told["p_better"] > 0.95
+
+
+def test_one_fold_and_folds_without_spread_are_not_tested(tmp_path):
+    first = {"one fold": [0.9], "flat": [0.75, 0.5], "same": [0.5, 0.6]}
+    runs = write_two(tmp_path, first, {"one fold": [0.8], "flat": [0.5, 0.25], "same": [0.5, 0.6]})
+    found = verdict(runs, "one", "other")
+    assert np.isnan(row(found, "one fold")["p"]) and np.isnan(row(found, "flat")["p"])
+    assert (row(found, "same")["p"], row(found, "same")["gain"]) == (1.0, 0.0)
+    assert (found.overall.untested, found.overall.untold, found.overall.ties) == (2, 1, 1)
+    assert any("One fold" in note and "one fold" in note for note in found.notes)
+
+
+# -- over tasks -----------------------------------------------------------------------------
+
+
+def many_tasks(output: Path, shift: float, tasks: int = 8) -> list[Run]:
+    rng = np.random.default_rng(0)
+    second = {f"t{i}": (0.7 + rng.normal(0, 0.02, 4)).tolist() for i in range(tasks)}
+    first = {
+        name: (np.array(values) + shift + rng.normal(0, 0.003, 4)).tolist()
+        for name, values in second.items()
+    }
+    return write_two(output, first, second)
+
+
+def test_over_tasks_is_wilcoxon_of_the_gains(tmp_path):
+    found = verdict(many_tasks(tmp_path, 0.05), "one", "other")
+    gains = found.tasks["gain"].to_numpy()
+    o = found.overall
+    assert (gains > 0).all() and o.p == pytest.approx(2 / 2**8)
+    assert o.p == pytest.approx(stats.wilcoxon(gains, method="exact").pvalue)
+    assert (o.wins, o.ties, o.losses, o.tasks, o.of) == (8, 0, 0, 8, 8)
+    assert (o.rank_biserial, o.superiority) == (1.0, 1.0)
+    assert o.gain == pytest.approx(gains.mean()) and o.gain_low < o.gain < o.gain_high
+    assert o.p_better > 0.95 and o.p_better + o.p_equal + o.p_worse == pytest.approx(1)
+    assert found.tasks["p_holm"].to_numpy() == pytest.approx(holm(found.tasks["p"]))
+    assert found.sentence == (
+        "one is better than other over 8 tasks (p 0.008), by more than 0.01 with probability "
+        "> 0.999."
+    )
+
+
+@pytest.mark.parametrize(
+    ("shift", "rope", "said"),
+    [
+        (0.003, 0.05, "one and other are practically equal over 8 tasks: within 0.05"),
+        (0.0, 0.0001, "one is probably better than other over 8 tasks, by more than 0.0001 with"),
+        (-0.001, 0.0005, "one and other cannot be told apart over 8 tasks (p "),
+        (-0.05, 0.01, "other is better than one over 8 tasks (p 0.008)"),
+    ],
+)
+def test_what_is_said(tmp_path, shift, rope, said):
+    found = verdict(many_tasks(tmp_path, shift), "one", "other", rope=rope)
+    assert found.sentence.startswith(said)
+
+
+def test_few_tasks_say_no_more_than_they_can(tmp_path):
+    found = verdict(many_tasks(tmp_path, 0.05, tasks=3), "one", "other")
+    assert found.sentence == (
+        "one is better than other on 3 of 3 tasks. So few tasks say no more; a verdict over tasks "
+        "takes 6."
+    )
+    found = verdict(many_tasks(tmp_path / "same", 0.0, tasks=3), "one", "other")
+    assert found.sentence.startswith("one and other cannot be told apart on any of 3 tasks.")
+
+
+def test_swapping_sides_mirrors_everything(tmp_path):
+    first = {"a": [0.9, 0.8], "rmse": [3.0, 4.0], "b": [0.5, 0.7], "c": [0.61, 0.6]}
+    second = {"a": [0.7, 0.75], "rmse": [4.0, 4.5], "b": [0.6, 0.7], "c": [0.6, 0.6]}
+    runs = write_two(tmp_path, first, second)
+    one, other = verdict(runs, "one", "other"), verdict(runs, "other", "one")
+    assert one.tasks[["folds", "better"]].equals(other.tasks[["folds", "better"]])
+    for name in ("p", "p_holm", "p_equal"):
+        assert one.tasks[name].to_numpy() == pytest.approx(other.tasks[name].to_numpy())
+    for name in ("gain", "difference", "effect"):
+        assert one.tasks[name].to_numpy() == pytest.approx(-other.tasks[name].to_numpy())
+    for name, mirror in (
+        *(("p_better", "p_worse"), ("difference_low", "difference_high")),
+        ("first", "second"),
+    ):
+        sign = -1 if name == "difference_low" else 1
+        assert one.tasks[name].to_numpy() == pytest.approx(sign * other.tasks[mirror].to_numpy())
+    mine, theirs = vars(one.overall), vars(other.overall)
+    for name, mirror in (("wins", "losses"), ("better", "worse"), ("ties", "ties"), ("p", "p")):
+        assert mine[name] == theirs[mirror]
+    assert mine["p_better"] == pytest.approx(theirs["p_worse"], abs=1e-3)
+    for name in ("gain", "rank_biserial", "cohens_d"):
+        assert mine[name] == pytest.approx(-theirs[name])
+    assert (mine["gain_low"], mine["gain_high"]) == pytest.approx(
+        (-theirs["gain_high"], -theirs["gain_low"])
+    )
+    assert mine["superiority"] == pytest.approx(1 - theirs["superiority"])
+
+
+def test_a_model_beside_its_equal(tmp_path):
+    scores = {f"t{i}": [0.5, 0.6, 0.7] for i in range(7)}
+    found = verdict(write_two(tmp_path, scores, scores), "one", "other")
+    assert found.tasks["p"].tolist() == [1.0] * 7 and found.overall.p == 1.0
+    assert (found.overall.ties, found.overall.p_equal) == (7, 1.0)
+    assert "practically equal" in found.sentence
+
+
+# -- what is paired with what ---------------------------------------------------------------
+
+
+def test_only_folds_that_both_have(tmp_path):
+    runs = write_two(tmp_path, {"t": [0.9, None, 0.7, 0.5]}, {"t": [0.8, 0.1, 0.5]})
+    found = verdict(runs, "one", "other")
+    told = row(found, "t")
+    assert (told["first"], told["second"], told["folds"]) == (pytest.approx(0.8), 0.65, 2)
+    assert (told["first_folds"], told["second_folds"]) == (3, 3)
+    assert "Left out, one has no score in 1 of 3 folds: t." in found.notes
+    assert "Left out, other has no score in 1 of 3 folds: t." in found.notes
+
+
+def test_what_cannot_be_paired_is_said(tmp_path):
+    good = [0.9, 0.8]
+    first = {"both": good, "failed": good, "declined": good, "gone": good, "neither": "declined"}
+    second = {"both": good, "failed": [None, None], "declined": "declined", "neither": "declined"}
+    found = verdict(write_two(tmp_path, first, {**second, "new": good}), "one", "other")
+    states = found.tasks.set_index("task")["second_status"].to_dict()
+    assert states["failed"] == "failed" and states["declined"] == "declined"
+    assert states["gone"] == "not run" and row(found, "new")["first_status"] == "not run"
+    assert row(found, "gone")["first"] == pytest.approx(0.85), "its own value is still shown"
+    assert (found.overall.tasks, found.overall.of) == (1, 5)
+    assert "Not compared, other failed: failed." in found.notes
+    assert "Not compared, other not run: gone." in found.notes
+    assert "Not compared, one not run: new." in found.notes
+    assert "Not compared, both declined: neither." in found.notes
+    nothing = verdict(write_two(tmp_path / "n", {"t": good}, {"t": [None]}), "one", "other")
+    assert nothing.sentence == "one and other could not be compared on any task."
+    assert nothing.overall.tasks == 0 and np.isnan(nothing.overall.p)
+
+
+@pytest.mark.parametrize(
+    ("about", "why"),
+    [({"seed": 7}, "another seed"), ({"data": "9"}, "other data"), ({"sizes": (50, 50)}, "folds")],
+)
+def test_other_folds_are_not_paired(tmp_path, about, why):
+    runs = [
+        write_run(tmp_path, "one", {"t": [0.9, 0.8]}),
+        write_run(tmp_path, "other", {"t": [0.7, 0.6]}, **about),
+    ]
+    found = verdict(runs, "one", "other")
+    assert row(found, "t")["folds"] == 0 and why in row(found, "t")["second_status"]
+    assert row(found, "t")["second"] == pytest.approx(0.65), "its own value is still shown"
+    for one, other in (("one", "other"), ("other", "one")):
+        (said,) = verdict(runs, one, other).regressions(1.0)["why"]
+        assert said.startswith("no score to compare: ") and why in said
+
+
+def test_of_several_runs_the_newest_that_fits_counts(tmp_path):
+    old = write_run(tmp_path, "one", {"t": [0.1, 0.2], "old": [0.5, 0.6]}, stamp="20250101T000000")
+    write_run(tmp_path, "one", {"t": [0.8, 0.9]}, stamp="20260101T000000")
+    write_run(tmp_path, "one", {"t": [0.3, 0.3]}, stamp="20270101T000000", seed=1)
+    write_run(tmp_path, "other", {"t": [0.7, 0.7], "old": [0.5, 0.5]})
+    found = verdict(tmp_path, "one", "other")
+    assert row(found, "t")["first"] == pytest.approx(0.85), "the newest has another seed"
+    assert row(found, "old")["first"] == pytest.approx(0.55)
+    assert "one has 3 runs: of each task the newest that fits counts." in found.notes
+    named = verdict(tmp_path, old.folder, "other")
+    assert row(named, "t")["first"] == pytest.approx(0.15)
+    by_name = verdict(tmp_path, old.folder.name, "other")
+    assert row(by_name, "t")["first"] == pytest.approx(0.15)
+
+
+def test_two_runs_of_one_model_are_told_apart_by_their_stamps(tmp_path):
+    old = write_run(tmp_path, "m", {"t": [0.5, 0.6]}, stamp="20250101T000000")
+    new = write_run(tmp_path, "m", {"t": [0.7, 0.8]}, stamp="20260101T000000")
+    found = verdict([], new, old.folder)
+    assert (found.first, found.second) == ("m (20260101T000000)", "m (20250101T000000)")
+    assert found.overall.wins == 1
+
+
+def test_folders_of_runs_stand_for_their_model(tmp_path):
+    for name, value in (("old", 0.5), ("new", 0.6)):
+        write_run(tmp_path / name, "m", {"a": [value, 0.1]}, stamp="20250101T000000")
+        write_run(tmp_path / name, "m", {"b": [value, 0.2]}, stamp="20260101T000000")
+    found = verdict([], tmp_path / "new", tmp_path / "old")
+    assert found.tasks["difference"].to_numpy() == pytest.approx([0.05, 0.05])
+    write_run(tmp_path / "old", "n", {"a": [0.1]})
+    with pytest.raises(DefinitionError, match=r"holds runs of 2 models \(.*\); name one"):
+        verdict([], tmp_path / "new", tmp_path / "old")
+
+
+def test_a_text_among_runs_is_a_name_and_no_folder(tmp_path):
+    """Names may come from strangers: what is not among the runs is not looked for on the disk."""
+    runs = write_two(tmp_path / "runs", {"t": [0.9, 0.8]}, {"t": [0.7, 0.6]})
+    secret = write_run(tmp_path / "elsewhere", "secret", {"t": [0.1, 0.2]})
+    for name in (
+        str(secret.folder),
+        str(secret.folder.parent),
+        f"{runs[0].folder}/../../elsewhere",
+    ):
+        with pytest.raises(DefinitionError, match="the runs have no model"):
+            verdict(runs, "one", name)
+    assert verdict(runs, "one", secret.folder).second == "secret"
+    assert verdict(runs[0].folder.parent, "one", str(secret.folder)).second == "secret"
+
+
+def test_damaged_records_are_left_out_or_said(tmp_path):
+    write_two(tmp_path, {"t": [0.9, 0.8]}, {"t": [0.7, 0.6]})
+    bad = write_run(tmp_path, "other", {"t": [0.1, 0.1]}, stamp="20270101T000000")
+    for path in (bad.folder / "jobs").iterdir():
+        path.write_text(json.dumps({**json.loads(path.read_text()), "views": [{"scores": {}}]}))
+    found = verdict(tmp_path, "one", "other")
+    assert row(found, "t")["second"] == pytest.approx(0.65)
+    assert any("has a record that is damaged" in note for note in found.notes)
+    with pytest.raises(DataError, match="has a record that is damaged"):
+        verdict(tmp_path, "one", bad.folder)
+
+
+def test_mistakes_are_said(tmp_path):
+    runs = write_two(tmp_path, {"t": [0.9, 0.8]}, {"t": [0.7, 0.6]})
+    for arguments, how, error, said in [
+        (("on", "other"), {}, DefinitionError, 'no model "on". Did you mean "one"'),
+        (("one", "one"), {}, DefinitionError, "are the same run; name two"),
+        (("one", "other"), {"metric": "ac"}, DefinitionError, 'metric "ac". Did you mean "acc"'),
+        (("one", "other"), {"rope": -1}, DefinitionError, "rope is 0 or more"),
+        (("one", "other"), {"on": "row"}, DefinitionError, 'Did you mean "rows"'),
+    ]:
+        with pytest.raises(error) as caught:
+            verdict(runs, *arguments, **how)
+        assert said in str(caught.value)
+    with pytest.raises(DataError, match='no run folder "x", and no folder .*nowhere.* --in DIR'):
+        verdict(tmp_path / "nowhere", "x", "y")
+    with pytest.raises(DataError, match="there is no run .*gone"):
+        verdict(tmp_path, "one", f"{tmp_path}/gone")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "run.json").write_text("{}")
+    found = verdict(tmp_path, "one", "other")
+    assert any(note.startswith("broken is left out: ") for note in found.notes)
+
+
+# -- from a table ---------------------------------------------------------------------------
+
+
+def scores_table(repeats: int = 2) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    rows = [
+        (task, model, repeat, fold, "acc", 0.7 + 0.1 * (model == "one") + rng.normal(0, 0.01))
+        for task in ("a", "b")
+        for model in ("one", "other", "third")
+        for repeat in range(repeats)
+        for fold in range(5)
+    ]
+    table = pd.DataFrame(rows, columns=["task", "model", "repeat", "fold", "metric", "value"])
+    return table.assign(corruption="", severity=0.0, epoch=-1)
+
+
+def test_a_table_of_scores_will_do():
+    table = scores_table()
+    found = verdict(table, "one", "other")
+    part = table[table["task"] == "a"].pivot(
+        index=["repeat", "fold"], columns="model", values="value"
+    )
+    apart = (part["one"] - part["other"]).to_numpy()
+    # five folds a repeat: one part tests, four teach
+    error = np.sqrt(apart.var(ddof=1) * (1 / 10 + 1 / 4))
+    assert row(found, "a")["p"] == pytest.approx(2 * stats.t.sf(apart.mean() / error, 9))
+    assert row(found, "a")["folds"] == 10
+    with pytest.raises(DefinitionError, match='the table has no model "two"'):
+        verdict(table, "one", "two")
+    with pytest.raises(DefinitionError, match="holds no predictions"):
+        verdict(table, "one", "other", on="rows")
+    with pytest.raises(DefinitionError, match="is named twice"):
+        verdict(table, "one", "one")
+    with pytest.raises(DefinitionError, match='no task has the metric "auc"'):
+        verdict(table, "one", "other", metric="auc")
+
+
+def test_folds_of_scikit_learn():
+    """Two classifiers on ten repeats of five folds, and the test of scikit-learn's own example."""
+    from sklearn.datasets import load_iris
+    from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score
+    from sklearn.naive_bayes import GaussianNB
+    from sklearn.neighbors import KNeighborsClassifier
+
+    X, y = load_iris(return_X_y=True)
+    folds = RepeatedStratifiedKFold(n_splits=5, n_repeats=10, random_state=0)
+    models = {"knn": KNeighborsClassifier(), "bayes": GaussianNB()}
+    found = {name: cross_val_score(model, X, y, cv=folds) for name, model in models.items()}
+    rows = [
+        ("iris", name, i // 5, i % 5, "acc", value)
+        for name, values in found.items()
+        for i, value in enumerate(values)
+    ]
+    table = pd.DataFrame(rows, columns=["task", "model", "repeat", "fold", "metric", "value"])
+    told = row(verdict(table.assign(corruption="", severity=0.0, epoch=-1), "knn", "bayes"), "iris")
+    train, test = next(iter(folds.split(X, y)))
+    apart = found["knn"] - found["bayes"]
+    error = np.sqrt(np.var(apart, ddof=1) * (1 / 50 + len(test) / len(train)))
+    assert told["p"] == pytest.approx(2 * stats.t.sf(abs(apart.mean() / error), 49))
+    assert told["p"] > 0.05 > stats.ttest_rel(found["knn"], found["bayes"]).pvalue
+
+
+def test_a_metric_that_nobody_registered(tmp_path):
+    runs = write_two(tmp_path, {"t": [30.0, 40.0]}, {"t": [20.0, 30.0]}, metric="odd")
+    told = row(verdict(runs, "one", "other"), "t")
+    assert told["relative"] and told["gain"] == pytest.approx(10 / 30)
+
+
+# -- what got worse -------------------------------------------------------------------------
+
+
+def test_regressions_by_hand(tmp_path):
+    old = {"a": [0.9, 0.8], "b": [0.5, 0.5], "rmse": [10.0, 10.0], "gone": [0.5], "half": [0.5] * 4}
+    new = {"a": [0.8, 0.88], "b": [0.5, 0.48], "rmse": [10.1, 10.11], "half": [0.6, None, 0.6]}
+    runs = write_two(tmp_path, new, old)
+    found = verdict(runs, "one", "other")
+    # a: 0.85 → 0.84 is worse by 0.01 and no more; rmse by 1.05 % of 10
+    told = found.regressions(0.01).set_index("task")
+    assert list(told.index) == ["rmse", "half", "gone"]
+    assert told.loc["rmse", "loss"] == pytest.approx(0.0105)
+    assert told.loc["rmse", "why"] == "worse by 0.0105 of its value"
+    assert told.loc["half", "why"] == "no score in 2 of 4 folds"
+    assert told.loc["gone", "why"] == "no score to compare: not run"
+    assert list(found.regressions(0.009)["task"]) == ["a", "b", "rmse", "half", "gone"]
+    assert list(found.regressions(0.02)["task"]) == ["half", "gone"]
+    with pytest.raises(DefinitionError, match="a tolerance is 0 or more"):
+        found.regressions(-1)
+
+
+def test_what_is_new_or_got_better_is_no_regression(tmp_path):
+    runs = write_two(tmp_path, {"t": [0.9, 0.9], "new": [0.1]}, {"t": [0.5, 0.5]})
+    assert not len(verdict(runs, "one", "other").regressions(0.0))
+    assert list(verdict(runs, "other", "one").regressions(0.0)["task"]) == ["t", "new"]
+
+
+# -- how it is kept and shown ---------------------------------------------------------------
+
+
+def test_files_and_plain_values(tmp_path):
+    runs = write_two(tmp_path, {"t": [0.9], "u": [0.5, 0.6]}, {"t": [0.8], "u": [0.4, 0.6]})
+    found = verdict(runs, "one", "other")
+    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert told["verdict"] == found.sentence and told["overall"]["wins"] == 2
+    assert told["tasks"][0]["p"] is None and told["tasks"][1]["gain"] == pytest.approx(0.05)
+    paths = found.to_csv(tmp_path / "tables")
+    assert [path.name for path in paths] == ["verdict_tasks.csv", "verdict_overall.csv"]
+    assert pd.read_csv(paths[0])["first"].tolist() == pytest.approx([0.9, 0.55])
+    assert pd.read_csv(paths[1])["rope"].tolist() == [0.01]
+
+
+def test_it_shows_itself_and_names_are_no_markup(tmp_path):
+    odd = "<script>alert(1)</script>"
+    runs = [
+        write_run(tmp_path, odd, {"<b>t": [0.9, 0.8]}),
+        write_run(tmp_path, "other", {"<b>t": [0.7, 0.7]}),
+    ]
+    found = verdict(runs, odd, "other")
+    text, page = repr(found), found._repr_html_()
+    assert text.startswith(found.sentence) and "+0.150" in text and "Wilcoxon" not in text
+    assert "<script>" not in page and "<b>t" not in page and "&lt;script&gt;" in page
+    assert page.count("<tr>") == 2 and "+0.150" in page
+
+
+# -- on stored predictions, and from the package --------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory) -> list[Run]:
+    """Two models on 40 questions: the vectors of "right" mislead on 4, those of "wrong" on 14."""
+    output = tmp_path_factory.mktemp("answered")
+    names = [f"q{i}" for i in range(40)]
+    truth = ["a", "b"] * 20
+    frame = pd.DataFrame({"item": names, "y": truth})
+    data = karat.Dataset.from_columns(frame, ["item"], "y", name="forty", modality="entity")
+    task = karat.Task("forty", data, split="holdout", metrics=["acc", "auc"])
+    made = []
+    for name, missed in {"right": 4, "wrong": 14}.items():
+        rng = np.random.default_rng(0)
+        vectors = {}
+        for i, item in enumerate(names):
+            side = 1.0 if truth[i] == "a" else -1.0
+            vectors[item] = [side * (-1 if i % 20 < missed // 2 else 1), rng.normal(0, 0.01)]
+        made += karat.evaluate({name: vectors}, task, output=output)
+    return made
+
+
+def test_stored_answers_are_tested(answered):
+    found = verdict(answered, "right", "wrong", on="rows")
+    told = row(found, "forty")
+    answers = [run.predictions("forty") for run in answered]
+    right = [each.predictions == each.truth for each in answers]
+    only = (right[0] & ~right[1]).sum(), (right[1] & ~right[0]).sum()
+    assert only[0] > 0 and told["test"] == "McNemar"
+    assert told["p"] == pytest.approx(stats.binomtest(int(only[0]), int(sum(only))).pvalue)
+    assert told["difference_low"] <= told["difference"] <= told["difference_high"]
+    assert not np.isnan(told["difference_low"])
+    areas = row(verdict(answered, "right", "wrong", metric="auc", on="rows"), "forty")
+    assert areas["test"] == "bootstrap" and 0 < areas["p"] <= 1
+    again = row(verdict(answered, "right", "wrong", metric="auc", on="rows"), "forty")
+    assert again.equals(areas), "the same seed, the same numbers"
+    turned = row(verdict(answered, "wrong", "right", metric="auc", on="rows"), "forty")
+    assert turned["difference_low"] == pytest.approx(-areas["difference_high"])
+
+
+def test_runs_without_predictions_say_so(tmp_path):
+    runs = write_two(tmp_path, {"t": [0.9, 0.8]}, {"t": [0.7, 0.7]})
+    found = verdict(runs, "one", "other", on="rows")
+    assert any("t: not tested on its rows" in note for note in found.notes)
+    assert row(found, "t")["test"] == "corrected t"
+
+
+def test_the_package_compares_runs_and_models(answered):
+    found = karat.compare(answered, "right", "wrong")
+    assert (found.first, found.overall.tasks) == ("right", 1)
+    assert karat.compare(answered, "right", "wrong", rope=0.2).rope == 0.2
+    beside = karat.compare(answered[0], [answered[1]], metric="acc")
+    assert beside.ranks["rank"].tolist() == [1]
+    with pytest.raises(TypeError, match="rop"):
+        karat.compare(answered, "right", "wrong", rop=0.2)
