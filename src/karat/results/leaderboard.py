@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from karat.results.asked import COSTS, RANKS, RATINGS, Asked
 from karat.results.cells import OK, Cells, make_cells
 from karat.results.gather import Gathered, gather
 from karat.results.missing import RULES, Compared, check_rule, compare, count_missing
-from karat.results.normalise import REFERENCES
 from karat.results.order import sort_board
+from karat.results.pareto import pareto
 from karat.results.ranks import ranked_on_few
 from karat.results.run import Run
-from karat.results.views import Scale, by_group, by_task, check_by, groups_of, overall
+from karat.results.views import Made, by_group, by_task, check_by, groups_of, overall
 
 #: the columns of a board besides the tasks; a task of such a name gets a longer one
-COLUMNS = ("model", "rank", "rank_low", "rank_high", "tie")
-NORMALISED = ("score", "median", "wins")
-COSTS = ("failed", "declined", "seconds", "memory_mb")
+COLUMNS = {"model", *RANKS, *RATINGS, *COSTS, "tasks", "costs"}
 
 
 def leaderboard(
@@ -32,6 +32,7 @@ def leaderboard(
     missing: str = "worst",
     normalise: str | None = None,
     sort: str | None = None,
+    columns: Iterable[str] | str | None = None,
 ) -> pd.DataFrame:
     """Return one row per model, best first: rank, its 95 % interval, tie letters, a score per task.
 
@@ -48,12 +49,19 @@ def leaderboard(
     missing
         What a missing score counts as. ``"worst"``: a failed fold is the worst score of that fold,
         a task that was declined or not run does not count. ``"exclude"``: only folds in which all
-        models have a score. ``"baseline:MODEL"``: that model's score, whatever the reason.
+        models have a score, ``"common"`` is another name of it. ``"penalise"``: the worst score of
+        the fold, whatever the reason. ``"baseline:MODEL"``: that model's score, whatever the
+        reason.
     normalise
         ``"range"`` adds ``score``, ``median`` and ``wins``: each task's scores from 0, the worst
         model, to 1, the best; ``"baseline:MODEL"`` puts that model at 0.
     sort
         A column to sort by, the better first.
+    columns
+        What to show beside ranks and failures; without it a column per task, and costs. Made on
+        request: ``"borda"``, ``"wins"``, ``"elo"``, ``"pareto"``. ``"elo:MODEL"`` puts that model
+        at 1500, ``"pareto:memory_mb"`` takes another cost than time; ``"tasks"`` and ``"costs"``
+        stand for all of them.
 
     Notes
     -----
@@ -62,29 +70,56 @@ def leaderboard(
     """
     check_by(by)
     rule = check_rule("missing", missing, RULES)
+    asked = Asked.read(columns, normalise, by, sort)
     given = gather(runs)
     chosen = given.chosen(dict(metrics or {}))
     groups = groups_of(given, list(chosen), by)
     cells = make_cells(given, chosen)
     compared = compare(cells, rule)
-    normalise = _asked_scale(normalise, by, sort)
-    scale = Scale.named(normalise, cells.models)
-    columns = dict(zip(chosen, chosen if by else map(_column, chosen), strict=True))
+    if rule == "exclude":
+        given = _costs_of(given, compared)
+    headings = dict(zip(chosen, chosen if by else map(_heading, chosen), strict=True))
+    made = Made.of(asked, cells.models)
     if by is None:
-        board = overall(given, cells, compared, columns, scale)
+        board = overall(given, cells, compared, headings, made)
     elif by == "task":
-        board = by_task(given, cells, compared, chosen, scale)
+        board = by_task(given, cells, compared, chosen, made)
     else:
-        board = by_group(given, compared, groups, scale)
+        board = by_group(given, compared, groups, made)
     board.index.names = ["model"] if by is None else [by, "model"]
-    facts = _facts(given, cells, compared, columns)
-    board = board if sort is None else sort_board(board, sort, facts["higher_is_better"])
-    facts |= {"by": by, "normalise": normalise, "groups": groups}
-    facts["metrics"] = {columns[task]: metric for task, metric in chosen.items()}
+    facts = _facts(given, cells, compared, headings)
+    facts |= {"by": by, "normalise": asked.normalise, "groups": groups, "anchor": asked.anchor}
+    facts["metrics"] = {headings[task]: metric for task, metric in chosen.items()}
     facts["missing"] = count_missing(cells, compared, rule)
+    facts["uneven"] &= rule != "exclude"
+    return _finished(board, asked, facts)
+
+
+def _finished(board: pd.DataFrame, asked: Asked, facts: dict[str, Any]) -> pd.DataFrame:
+    """Return a board with its front, sorted, the wanted columns only, and what is to be known."""
+    if asked.wants("pareto"):
+        place = sum(name in COLUMNS and name not in COSTS for name in board.columns)
+        board.insert(place, "pareto", pareto(board, asked.cost))
+        facts["pareto"] = asked.cost
+    if asked.sort is not None:
+        board = sort_board(board, asked.sort, facts["higher_is_better"])
+    board = asked.pick(board, facts["by"])
+    if facts["by"] is None:
+        facts["tasks"] = [task for task in facts["tasks"] if task in board]
     shared = {name: Shared(v) if isinstance(v, dict) else v for name, v in facts.items()}
     board.attrs.update(shared)
     return board
+
+
+def _costs_of(given: Gathered, compared: Compared) -> Gathered:
+    """Return what is given without the costs of tasks that nobody is compared on."""
+    counted = {
+        task for task, who in zip(compared.tasks, compared.takes.T, strict=True) if who.any()
+    }
+    named = ["seconds", "memory", "dimensions"]
+    jobs = given.jobs.copy()
+    jobs.loc[~jobs["task"].isin(counted), named] = np.nan
+    return replace(given, jobs=jobs)
 
 
 class Shared(dict[Any, Any]):
@@ -94,16 +129,8 @@ class Shared(dict[Any, Any]):
         return self
 
 
-def _asked_scale(normalise: str | None, by: str | None, sort: str | None) -> str | None:
-    """Return what normalised scores refer to; who sorts by one of them has asked for them."""
-    if normalise is not None:
-        return check_rule("normalise", normalise, REFERENCES)
-    asked = ("normalised",) if by == "task" else NORMALISED
-    return "range" if sort in asked else None
-
-
-def _column(task: str) -> str:
-    return f"{task} (task)" if task in (*COLUMNS, *NORMALISED, *COSTS) else task
+def _heading(task: str) -> str:
+    return f"{task} (task)" if task in COLUMNS else task
 
 
 def _facts(
@@ -115,8 +142,10 @@ def _facts(
     lost: dict[str, dict[str, str]] = {}
     for m, t in np.argwhere(cells.states != OK):
         lost.setdefault(cells.models[m], {})[names[t]] = cells.states[m, t]
+    ran = cells.takes[cells.takes.any(axis=1)]
     return {
         "tasks": names,
+        "uneven": bool((ran != ran[:1]).any()),
         "higher_is_better": dict(zip(names, cells.higher, strict=True)),
         "coverage": _coverage(given.jobs, columns),
         "cells": lost,

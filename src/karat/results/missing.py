@@ -11,7 +11,9 @@ import numpy as np
 from karat.errors import DefinitionError, did_you_mean
 from karat.results.cells import DECLINED, FAILED, NOT_RUN, OK, Cells
 
-RULES = ("worst", "exclude")
+RULES = ("worst", "exclude", "common", "penalise")
+#: rules that have two names
+SAME = {"common": "exclude"}
 BASELINE = "baseline:"
 
 
@@ -49,9 +51,9 @@ def find_baseline(option: str, given: str, models: Sequence[str]) -> int | None:
 
 
 def check_rule(option: str, given: Any, rules: Sequence[str]) -> str:
-    """Return a rule as it was given, or tell which there are."""
+    """Return a rule as it is known, or tell which there are."""
     if isinstance(given, str) and (given in rules or given.startswith(BASELINE)):
-        return given
+        return SAME.get(given, given)
     named = ", ".join(f'"{rule}"' for rule in rules)
     hint = did_you_mean(str(given), rules)
     raise DefinitionError(f'{option} is {named} or "baseline:MODEL", not {given!r}.{hint}')
@@ -68,6 +70,9 @@ def compare(cells: Cells, rule: str) -> Compared:
     for t, table in enumerate(cells.folds):
         if rule == "exclude":
             table, takes[:, t] = _common(table, (cells.states == OK).any(axis=1))
+        elif rule == "penalise":
+            # what is empty counts as the worst of its fold, whyever it is
+            takes[:, t] = cells.takes.any(axis=1) & cells.scored[t]
         else:
             table = _of_common_folds(table, cells.tried[t], takes[:, t])
         if baseline is not None and not np.isnan(table[baseline]).all():
@@ -99,7 +104,8 @@ def count_missing(cells: Cells, compared: Compared, rule: str) -> dict[str, Any]
     """Return the rule, how many cells are missing and why, and how many tasks are compared.
 
     Tasks of which nobody has a score are not counted. ``imputed`` are the missing cells that count
-    as the baseline's, ``partial`` those of fewer folds than others have.
+    as the baseline's, ``penalised`` those that count as the worst, ``partial`` those of fewer folds
+    than others have.
     """
     shown = cells.scored
     states, takes = cells.states[:, shown], compared.takes[:, shown]
@@ -110,6 +116,7 @@ def count_missing(cells: Cells, compared: Compared, rule: str) -> dict[str, Any]
         "rule": rule,
         **{state: int((states == state).sum()) for state in (FAILED, DECLINED, NOT_RUN)},
         "imputed": int(imputed.sum()),
+        "penalised": int((takes & (states != OK)).sum()) if rule == "penalise" else 0,
         "partial": int(np.sum(fewer)),
         "cells": int(states.size),
         "tasks": int((takes.sum(axis=0) > 1).sum()),

@@ -10,7 +10,10 @@ import pandas as pd
 from karat.errors import DefinitionError, did_you_mean
 
 #: columns of which more is better, besides the tasks whose metric says so
-MORE = {"score", "median", "wins", "normalised", "tasks", "folds"}
+MORE = {"score", "median", "wins", "borda", "elo", "elo_low", "elo_high", "pareto"}
+MORE |= {"normalised", "tasks", "folds"}
+#: columns that a board of its view has if it is asked for them
+ON_REQUEST = ("score", "median", "wins", "borda", "elo", "pareto")
 #: columns of the view by task that have the direction of the task's metric
 OF_METRIC = {"score", "score_low", "score_high"}
 
@@ -21,21 +24,29 @@ def sort_board(board: pd.DataFrame, sort: str, higher: Mapping[str, bool]) -> pd
     Empty cells come last, equal ones stay as they were. ``higher`` tells which way each task is
     better.
     """
-    names = [str(name) for name in board.index.names]
-    if sort not in (*names, *board.columns):
-        known = [*names, *map(str, board.columns)]
-        could = ["normalised"] if "task" in names else ["score", "median", "wins"]
-        hint = did_you_mean(str(sort), [*known, *could]) or f" It has: {', '.join(known)}."
-        raise DefinitionError(f'sort: the board has no column "{sort}".{hint}')
+    key = better_first(board, sort, higher)
     if sort == "rank":
         return board
-    column = board.index.get_level_values(sort) if sort in names else board[sort]
-    key = _key(pd.Series(column), _signs(board, sort, higher))
+    names = board.index.names
     if len(names) == 1:
         return board.iloc[np.argsort(key, kind="stable")]
     group, _ = pd.factorize(board.index.get_level_values(0))
     places = (key,) if sort == names[0] else (key, group)
     return board.iloc[np.lexsort(places)]
+
+
+def better_first(
+    board: pd.DataFrame, column: str, higher: Mapping[str, bool], option: str = "sort"
+) -> np.ndarray:
+    """Return a number per row, the better the lower; an empty cell is the worst."""
+    names = [str(name) for name in board.index.names]
+    if column not in (*names, *board.columns):
+        known = [*names, *map(str, board.columns)]
+        could = ["normalised", "pareto"] if "task" in names else ON_REQUEST
+        hint = did_you_mean(str(column), [*known, *could]) or f" It has: {', '.join(known)}."
+        raise DefinitionError(f'{option}: the board has no column "{column}".{hint}')
+    values = board.index.get_level_values(column) if column in names else board[column]
+    return _key(pd.Series(values), _signs(board, column, higher))
 
 
 def _signs(board: pd.DataFrame, sort: str, higher: Mapping[str, bool]) -> np.ndarray:

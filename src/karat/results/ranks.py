@@ -14,14 +14,30 @@ CONFIDENCE = 0.95
 SEED = 0
 #: models that share fewer tasks than this cannot be told apart
 FEWEST_TASKS = 3
+#: two blocks of so many models are told apart at a time
+_BLOCK = 50
 _TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What the resamples of the bootstrap hold.
+
+    ``ranks`` are models × tasks × resamples, 0 where a model does not take the task: those of the
+    contested tasks, each with its folds drawn anew. ``there`` tells who takes which of them,
+    ``weights`` how often a task is drawn in a resample.
+    """
+
+    ranks: np.ndarray
+    there: np.ndarray
+    weights: np.ndarray
 
 
 @dataclass(frozen=True)
 class Ranks:
     """Mean rank of each model over its tasks, an interval, and the letters of its tie groups.
 
-    ``each`` holds the ranks themselves, models × tasks.
+    ``each`` holds the ranks themselves, models × tasks; ``drawn`` what the interval rests on.
     """
 
     mean: np.ndarray
@@ -29,6 +45,7 @@ class Ranks:
     high: np.ndarray
     ties: list[str]
     each: np.ndarray
+    drawn: Drawn | None = None
 
 
 def ranked_on_few(takes: np.ndarray) -> np.ndarray:
@@ -67,28 +84,37 @@ def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
     >>> rank_models([np.array([[0.9, 0.8], [0.7, np.nan]])], np.array([[True], [True]])).mean
     array([1., 2.])
     """
-    rng = np.random.default_rng(SEED)
     contested = [t for t in range(len(values)) if takes[:, t].sum() > 1]
     models = len(takes)
     each = rank_each(values, takes)
     if not contested:
         nothing = np.full(models, np.nan)
         return Ranks(nothing, nothing, nothing, [""] * models, each)
-    there = takes[:, contested]
-    drawn = np.zeros((models, len(contested), RESAMPLES))
     with threadpool_limits(1):  # the products are small: more threads only cost
-        for i, t in enumerate(contested):
-            filled = _worst_for_failed(values[t][takes[:, t]])
-            drawn[there[:, i], i] = _ranked(_weights(rng, filled.shape[1]) @ filled.T).T
-    weights = _weights(rng, len(contested)).T
-    low, high = _quantiles(_weighted_mean(drawn, there, weights))
-    mean = _divided(np.nansum(each, axis=1), there.sum(axis=1))
+        drawn = _draw([values[t] for t in contested], takes[:, contested])
+        total = np.einsum("mtr,tr->mr", drawn.ranks, drawn.weights)
+        tied = _tied(drawn)
+    mean = _divided(np.nansum(each, axis=1), drawn.there.sum(axis=1))
+    resampled = _divided(total, drawn.there.astype(np.float32) @ drawn.weights)
+    low, high = interval(mean, resampled)
     few = ranked_on_few(takes) | np.isnan(mean)
-    tied = _tied(drawn, there, weights)
     letters = np.full(models, "", dtype=object)
     # who takes hardly any task can be told apart from nobody: no letter would say that
     letters[~few] = _letters(mean[~few], tied[np.ix_(~few, ~few)])
-    return Ranks(mean, low, high, letters.tolist(), each)
+    return Ranks(mean, low, high, letters.tolist(), each, drawn)
+
+
+def _draw(values: list[np.ndarray], there: np.ndarray) -> Drawn:
+    """Return the ranks of every resample: the folds inside each task first, then the tasks."""
+    rng = np.random.default_rng(SEED)
+    ranks = np.zeros((*there.shape, RESAMPLES), dtype=np.float32)
+    for t, who in enumerate(there.T):
+        filled = _worst_for_failed(values[t][who])
+        weights = _weights(rng, filled.shape[1])
+        # a single fold is the same however often it is drawn
+        ranks[who, t] = _ranked((weights if filled.shape[1] > 1 else weights[:1]) @ filled.T).T
+    # halves in single precision: all sums of them are exact, in whatever order
+    return Drawn(ranks, there, _weights(rng, len(values)).T.astype(np.float32))
 
 
 def _weights(rng: np.random.Generator, count: int) -> np.ndarray:
@@ -114,34 +140,43 @@ def _worst_for_failed(values: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(values), worst - 1e-12 - np.abs(worst) * 1e-9, values)
 
 
-def _weighted_mean(drawn: np.ndarray, there: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the mean over the tasks a model has (0 elsewhere), by the weights (task, resample)."""
-    return _divided(np.einsum("mtr,tr->mr", drawn, weights), there.astype(float) @ weights)
-
-
 def _divided(total: np.ndarray, count: np.ndarray) -> np.ndarray:
-    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+    return np.divide(
+        total, count, out=np.full(total.shape, np.nan), where=count > 0, dtype=np.float64
+    )
 
 
-def _tied(drawn: np.ndarray, there: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _tied(drawn: Drawn) -> np.ndarray:
     """Return which two models cannot be told apart on the tasks they share."""
-    tied = np.eye(len(drawn), dtype=bool)
-    # models that have the same tasks are treated alike, so there are few patterns to go through
-    patterns, pattern_of = np.unique(there, axis=0, return_inverse=True)
-    groups = [np.flatnonzero(pattern_of.ravel() == p) for p in range(len(patterns))]
-    for p, ours in enumerate(groups):
-        for q, theirs in enumerate(groups[: p + 1]):
-            shared = patterns[p] & patterns[q]
-            if shared.sum() < FEWEST_TASKS:
-                tied[np.ix_(ours, theirs)] = tied[np.ix_(theirs, ours)] = True
-                continue
-            counted = weights * shared[:, None]
-            mine = _weighted_mean(drawn[ours], there[ours], counted)
-            other = mine if q == p else _weighted_mean(drawn[theirs], there[theirs], counted)
-            for a, row in zip(ours, mine, strict=True):
-                low, high = _quantiles(other - row)
-                tied[a, theirs] = tied[theirs, a] = ~((low > 0) | (high < 0))
+    models = len(drawn.there)
+    tied = np.eye(models, dtype=bool)
+    weighted = drawn.ranks * drawn.weights
+    blocks = [slice(i, i + _BLOCK) for i in range(0, models, _BLOCK)]
+    for i, ours in enumerate(blocks):
+        for theirs in blocks[: i + 1]:
+            here, there = drawn.there[ours], drawn.there[theirs]
+            count = _counts(here, there, drawn.weights)
+            mine = _divided(_sums(weighted[ours], there), count)
+            other = _divided(_sums(weighted[theirs], here).swapaxes(0, 1), count)
+            low, high = quantiles(other - mine)
+            apart = ((low > 0) | (high < 0)) & (here.astype(int) @ there.T >= FEWEST_TASKS)
+            tied[ours, theirs], tied[theirs, ours] = ~apart, ~apart.T
     return tied
+
+
+def _sums(weighted: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return models × others × resamples: the sum of a model's ranks where the other is too."""
+    # models that have the same tasks are treated alike, so there are few patterns to go through
+    patterns, which = np.unique(others, axis=0, return_inverse=True)
+    return (patterns.astype(np.float32) @ weighted)[:, which.ravel()]
+
+
+def _counts(here: np.ndarray, there: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return models × others × resamples: how many tasks both have."""
+    mine, i = np.unique(here, axis=0, return_inverse=True)
+    theirs, j = np.unique(there, axis=0, return_inverse=True)
+    shared = mine[:, None, :] & theirs
+    return (shared.astype(np.float32) @ weights)[i.ravel()[:, None], j.ravel()]
 
 
 def _letters(mean: np.ndarray, tied: np.ndarray) -> list[str]:
@@ -165,13 +200,25 @@ def _letter(i: int) -> str:
     return chr(ord("a") + i) if i < 26 else f"[{i + 1}]"
 
 
-def _quantiles(values: np.ndarray) -> np.ndarray:
-    """Return the lower and upper bound of each row, over the resamples that have a value."""
-    known = ~np.isnan(values)
-    if known.all():
-        return np.asarray(np.quantile(values, _TAILS, axis=1))
-    result = np.full((2, len(values)), np.nan)
-    for i, row in enumerate(values):
-        if known[i].any():
-            result[:, i] = np.quantile(row[known[i]], _TAILS)
-    return result
+def interval(mean: np.ndarray, resampled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bounds of resampled means, widened to the mean itself where it lies outside.
+
+    Folds drawn anew are noisier than the folds themselves, which pulls everybody to the middle.
+    """
+    low, high = quantiles(resampled)
+    return np.minimum(low, mean), np.maximum(high, mean)
+
+
+def quantiles(values: np.ndarray) -> np.ndarray:
+    """Return the bounds of the 95 % interval over the resamples, the last axis, that have a value.
+
+    >>> quantiles(np.array([np.arange(0.0, 41.0), np.full(41, np.nan)]))
+    array([[ 1., nan],
+           [39., nan]])
+    """
+    found = np.asarray(np.quantile(values, _TAILS, axis=-1))
+    for place in np.argwhere(np.isnan(found[0])):
+        row = values[tuple(place)]
+        if not np.isnan(row).all():
+            found[(slice(None), *place)] = np.quantile(row[~np.isnan(row)], _TAILS)
+    return found

@@ -268,5 +268,5 @@ def _remove(folder: Path, *, whole: bool) -> None:
     if whole:
         shutil.rmtree(folder, ignore_errors=True)
     else:
-        for name in ("predictions.csv", "metadata.json", "missing.txt"):
+        for name in ("predictions.csv", "metadata.json", "missing.txt", "sample.csv"):
             (folder / name).unlink(missing_ok=True)

@@ -10,11 +10,13 @@ import pandas as pd
 from scipy.stats import t as student
 
 from karat.errors import DataError, DefinitionError, did_you_mean
+from karat.results.asked import Asked
 from karat.results.cells import OK, Cells
 from karat.results.gather import Gathered
-from karat.results.missing import Compared, find_baseline
+from karat.results.missing import BASELINE, Compared, find_baseline
 from karat.results.normalise import normalise, over_tasks, win_shares
 from karat.results.ranks import CONFIDENCE, rank_each, rank_models, ranked_on_few
+from karat.results.ratings import borda, elo
 
 BY = ("task", "kind", "dataset")
 #: where tasks stand of which no run tells the kind or the data set
@@ -22,15 +24,23 @@ OTHER = "other"
 
 
 @dataclass(frozen=True)
-class Scale:
-    """What normalised scores refer to: the worst model of each task, or the one at this place."""
+class Made:
+    """Which columns are to be made, and where the models stand that they refer to.
 
+    ``baseline`` is the 0 of normalised scores, without it the worst model of each task; ``anchor``
+    is who has an Elo of 1500, without it the mean of all.
+    """
+
+    asked: Asked
     baseline: int | None = None
+    anchor: int | None = None
 
     @classmethod
-    def named(cls, name: str | None, models: list[str]) -> Scale | None:
-        """Return the scale of "range" or "baseline:MODEL", or none."""
-        return None if name is None else cls(find_baseline("normalise", name, models))
+    def of(cls, asked: Asked, models: list[str]) -> Made:
+        """Find the models that are named."""
+        zero = find_baseline("normalise", asked.normalise or "", models)
+        anchor = find_baseline("elo", f"{BASELINE}{asked.anchor}" if asked.anchor else "", models)
+        return cls(asked, zero, anchor)
 
 
 def overall(
@@ -38,18 +48,18 @@ def overall(
     cells: Cells,
     compared: Compared,
     columns: Mapping[str, str],
-    scale: Scale | None,
+    made: Made,
 ) -> pd.DataFrame:
     """Return one row per model: its ranks over all tasks, its score on each, its costs."""
     means = pd.DataFrame(cells.means, index=cells.models, columns=list(columns.values()))
     costs = _costs(given.jobs, given.jobs["model"]).reindex(cells.models)
-    board = pd.concat([_summary(compared, scale), means, _whole(costs)], axis=1)
+    board = pd.concat([_summary(compared, made), means, _whole(costs)], axis=1)
     board.index.name = "model"
     return board.iloc[_order(board, compared)]
 
 
 def by_group(
-    given: Gathered, compared: Compared, group_of: Mapping[str, str], scale: Scale | None
+    given: Gathered, compared: Compared, group_of: Mapping[str, str], made: Made
 ) -> pd.DataFrame:
     """Return one row per group of tasks and model: its ranks within the group, its costs."""
     groups: dict[str, list[int]] = {}
@@ -59,7 +69,7 @@ def by_group(
     boards = []
     for places in groups.values():
         part = compared.only(places)
-        board = _summary(part, scale)
+        board = _summary(part, made)
         contested = part.takes.sum(axis=0) > 1
         board["tasks"] = part.takes[:, contested].sum(axis=1)
         boards.append(board.iloc[_order(board, part)])
@@ -72,7 +82,7 @@ def by_task(
     cells: Cells,
     compared: Compared,
     metrics: Mapping[str, str],
-    scale: Scale | None,
+    made: Made,
 ) -> pd.DataFrame:
     """Return one row per task and model: its score, the interval over folds, its rank there."""
     keys = pd.MultiIndex.from_product([cells.tasks, cells.models])
@@ -86,8 +96,8 @@ def by_task(
         "score_low": np.where(up, low, -high).T.ravel(),
         "score_high": np.where(up, high, -low).T.ravel(),
     }
-    if scale is not None:
-        columns["normalised"] = normalise(compared, scale.baseline).T.ravel()
+    if made.asked.normalise is not None:
+        columns["normalised"] = normalise(compared, made.baseline).T.ravel()
     columns |= {"folds": np.concatenate(counts), "status": cells.states.T.ravel()}
     board = pd.DataFrame(columns, index=keys)
     costs = _costs(given.jobs, [given.jobs["task"], given.jobs["model"]]).drop(columns="declined")
@@ -126,7 +136,7 @@ def check_by(by: str | None) -> None:
 # -- parts ----------------------------------------------------------------------------------
 
 
-def _summary(compared: Compared, scale: Scale | None) -> pd.DataFrame:
+def _summary(compared: Compared, made: Made) -> pd.DataFrame:
     # in the order of their names, so that the order of tasks does not change the resamples
     tasks = compared.tasks
     compared = compared.only(sorted(range(len(tasks)), key=tasks.__getitem__))
@@ -135,9 +145,15 @@ def _summary(compared: Compared, scale: Scale | None) -> pd.DataFrame:
         {"rank": ranks.mean, "rank_low": ranks.low, "rank_high": ranks.high, "tie": ranks.ties},
         index=pd.Index(compared.models, name="model"),
     )
-    if scale is not None:
-        board["score"], board["median"] = over_tasks(normalise(compared, scale.baseline))
+    if made.asked.normalise is not None:
+        board["score"], board["median"] = over_tasks(normalise(compared, made.baseline))
+    if made.asked.wants("wins"):
         board["wins"] = over_tasks(win_shares(ranks.each))[0]
+    if made.asked.wants("borda"):
+        board["borda"] = borda(ranks.each)
+    if made.asked.wants("elo"):
+        rated = elo(ranks, made.anchor)
+        board["elo"], board["elo_low"], board["elo_high"] = rated.mean, rated.low, rated.high
     return board
 
 
@@ -168,6 +184,7 @@ def _costs(jobs: pd.DataFrame, keys: pd.Series | list[pd.Series]) -> pd.DataFram
             "declined": declined.groupby(keys, observed=True).nunique(),
             "seconds": grouped["seconds"].sum(min_count=1),
             "memory_mb": grouped["memory"].max(),
+            "dimensions": jobs["dimensions"].astype(float).groupby(keys, observed=True).max(),
         }
     )
 

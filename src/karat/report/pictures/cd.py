@@ -10,8 +10,8 @@ import numpy as np
 from karat.errors import DataError
 from karat.report.pictures.material import Look, Material, cut
 from karat.report.pictures.picture import COLOURS, WIDTH, Picture, figure_of, said, tell
+from karat.results.contests import comparable
 from karat.results.missing import Compared
-from karat.results.normalise import normalise
 from karat.results.ranks import rank_each, ranked_on_few
 from karat.results.significance import Many, cliques, many
 
@@ -70,22 +70,6 @@ def tested(compared: Compared) -> Tested:
     groups = cliques(np.arange(len(order)), ~(tests.pairs < tests.alpha))
     models = [compared.models[m] for m in kept[order]]
     return Tested(models, ranks[order], groups, tests, int(few.sum()))
-
-
-def comparable(compared: Compared) -> np.ndarray:
-    """Return models × tasks on one scale, on which the mean ranks are those of the board.
-
-    1 is the best model of a task and 0 the worst. A task on which all are equal stays, with zeros,
-    and a model without any score on a task that it takes stands below the worst.
-    """
-    values = normalise(compared)
-    for t, table in enumerate(compared.values):
-        who = compared.takes[:, t]
-        if who.sum() > 1:
-            failed = who & np.isnan(table).all(axis=1)
-            values[who & np.isnan(values[:, t]), t] = 0.0
-            values[failed, t] = -1e-6
-    return values
 
 
 def _bars(found: Tested, shown: int) -> list[tuple[int, float, float]]:

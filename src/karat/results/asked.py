@@ -1,0 +1,80 @@
+"""Asked: which columns of a board are wanted, and what those that need it refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pandas as pd
+
+from karat.errors import DefinitionError, did_you_mean
+from karat.results.missing import check_rule
+from karat.results.normalise import REFERENCES
+
+RANKS = ("rank", "rank_low", "rank_high", "tie")
+NORMALISED = ("score", "median", "wins")
+#: columns that stand on a board only if they are asked for
+RATINGS = (*NORMALISED, "borda", "elo", "elo_low", "elo_high", "pareto")
+COSTS = ("failed", "declined", "seconds", "memory_mb", "dimensions")
+#: columns of every board, whatever is chosen: no order without its uncertainty
+ALWAYS = {*RANKS, "metric", "status", "failed"}
+#: what else always stands in a view
+OF_VIEW = {"task": ("score", "score_low", "score_high"), "kind": ("tasks",), "dataset": ("tasks",)}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is wanted of a board. ``names`` are the columns to show, or None for all there are.
+
+    ``normalise`` is what normalised scores refer to, ``anchor`` the model whose Elo is 1500,
+    ``cost`` the column that the Pareto front sets quality against.
+    """
+
+    names: tuple[str, ...] | None = None
+    sort: str | None = None
+    normalise: str | None = None
+    anchor: str | None = None
+    cost: str = "seconds"
+
+    @classmethod
+    def read(
+        cls,
+        columns: Iterable[str] | str | None,
+        normalise: str | None,
+        by: str | None,
+        sort: str | None,
+    ) -> Asked:
+        """Return what is wanted of a view; who sorts by a column has asked for it."""
+        given = [columns] if isinstance(columns, str) else list(columns or ())
+        parts = [str(each).partition(":") for each in given]
+        told = {name: rest for name, _, rest in parts if name in ("elo", "pareto") and rest}
+        names = tuple(name if name in told else "".join((name, *rest)) for name, *rest in parts)
+        if normalise is not None:
+            normalise = check_rule("normalise", normalise, REFERENCES)
+        elif by == "task":
+            normalise = "range" if "normalised" in (*names, sort) else None
+        elif sort in NORMALISED or {"score", "median"} & {*names}:
+            normalise = "range"
+        shown = None if columns is None else names
+        return cls(shown, sort, normalise, told.get("elo"), told.get("pareto", cls.cost))
+
+    def wants(self, name: str) -> bool:
+        """Return whether a column is to be made."""
+        scaled = self.normalise is not None and name in (*NORMALISED, "normalised")
+        return scaled or name == self.sort or name in (self.names or ())
+
+    def pick(self, board: pd.DataFrame, by: str | None) -> pd.DataFrame:
+        """Return the columns that are wanted, in the order of the board."""
+        if self.names is None:
+            return board
+        known = [str(name) for name in board.columns]
+        tasks = [name for name in known if name not in {*ALWAYS, *RATINGS, *COSTS}]
+        several = {"costs": COSTS} | ({"tasks": tuple(tasks)} if by is None else {})
+        kept = {*ALWAYS, *OF_VIEW.get(by or "", ())} | {n for n in RATINGS if self.wants(n)}
+        for name in self.names:
+            if name not in (*several, *known):
+                could = [*known, *several, *(n for n in RATINGS if by != "task")]
+                hint = did_you_mean(name, could) or f" It has: {', '.join([*several, *known])}."
+                raise DefinitionError(f'columns: the board has no column "{name}".{hint}')
+            kept |= {name, f"{name}_low", f"{name}_high", *several.get(name, ())}
+        return board[[name for name in board.columns if name in kept]]
