@@ -120,15 +120,24 @@ def extract(path: Path, member: str, target: Path) -> None:
         raise DataError(f"{path.name} cannot be unpacked: {error}") from error
 
 
-def unpack(path: Path, target: Path, suffixes: tuple[str, ...], most: int = 10_000) -> None:
-    """Write the files of these endings below a folder; one that may not be there stops all."""
+def unpack(
+    path: Path,
+    target: Path,
+    suffixes: tuple[str, ...],
+    most: int = 10_000,
+    limit: int | None = None,
+) -> None:
+    """Write the files of these endings below a folder; one that may not be there stops all.
+
+    ``most`` is how many files, ``limit`` how many bytes there may be, 2 GB without it.
+    """
     try:
         with _open(path) as archive:
             entries = archive.entries()
             if len(entries) > most:
                 raise DataError(f"{path.name} holds more than {most:,} files, which is the limit")
-            _check_entries(entries, "", path.name)
-            left = LIMIT
+            _check_entries(entries, "", path.name, limit)
+            left = LIMIT if limit is None else limit
             for entry in entries:
                 if entry.name.lower().endswith(suffixes):
                     place = target / entry.name
@@ -154,15 +163,18 @@ def _select(entries: list[Entry], member: str, archive: str) -> list[Entry]:
     return wanted
 
 
-def _check_entries(wanted: list[Entry], member: str, archive: str) -> None:
+def _check_entries(
+    wanted: list[Entry], member: str, archive: str, limit: int | None = None
+) -> None:
+    limit = LIMIT if limit is None else limit
     for entry in wanted:
         if not is_safe(entry.name) or not is_safe(entry.name.removeprefix(member) or "file"):
             raise DataError(f'{archive}: the path "{entry.name}" leads outside; not unpacked')
         if not entry.plain:
             raise DataError(f'{archive}: "{entry.name}" is a link, not a file; not unpacked')
-    if sum(entry.size for entry in wanted) > LIMIT:
+    if sum(entry.size for entry in wanted) > limit:
         what = f"{archive}: {member}" if member else archive
-        raise DataError(f"{what} is larger than {LIMIT} bytes, which is the limit")
+        raise DataError(f"{what} is larger than {limit} bytes, which is the limit")
 
 
 def is_pattern(member: str) -> bool:

@@ -1,0 +1,221 @@
+"""Folders of small runs, a client without a network, and a real server on a free port."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import textwrap
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karat import evaluate
+from karat.results.run import Run
+from karat.serve.app import make_app
+from karat.serve.server import address, bind, make_server
+from karat.serve.settings import Patience, Settings
+
+TOKEN = "0123456789abcdef-token"
+SCORES = {"halves": [0.5, 0.75, 1.0], "thirds": [0.25, 0.5, 0.5]}
+
+YAML = """
+datasets:
+  halves: {path: halves.csv, target: y, kind: classes}
+tasks:
+  halves: {extends: classification, dataset: halves, metrics: [acc], split: {folds: 2}}
+  again: {extends: halves}
+  texts:
+    extends: classification
+    dataset: {path: halves.csv, fields: [x], target: y, modality: text}
+    metrics: [acc]
+    split: {folds: 2}
+models:
+  gate: {use: "gates:Gate"}
+suites:
+  mine: {tasks: [halves, again], models: [onehot]}
+constraints:
+  small: {max_runtime_seconds: 60, max_mem_size_mb: 4096, cores: 1}
+  endless: {folds: 1}
+"""
+GATE = """
+    import os, pathlib, time
+
+    class Gate:
+        '''Wait at the door of the folder this file stands in, in the second fold.'''
+        def __init__(self, random_state=None):
+            self.random_state = random_state
+        def fit(self, items, y=None):
+            here = pathlib.Path(__file__).parent
+            if self.random_state == 43:
+                (here / f"waiting-{os.getpid()}").touch()
+                (here / "seen.txt").write_text(os.environ.get("KARAT_TOKEN", "no token"))
+                while not (here / "open").exists():
+                    time.sleep(0.02)
+            return self
+        def transform(self, items):
+            return items.to_numpy(dtype=float)
+"""
+
+
+def write_run(output: Path, model: str, scores: dict[str, list[float]] | None = None) -> Run:
+    """Write a run by hand: a score per task and fold, and nothing else."""
+    scores = SCORES if scores is None else scores
+    tasks = [
+        {
+            **{"name": task, "kind": "classification", "metrics": ["acc"], "dataset": task},
+            **{"folds": list(range(len(values))), "fingerprint": "", "about": {}, "twins": [0, 0]},
+            "higher_is_better": {"acc": True},
+        }
+        for task, values in scores.items()
+    ]
+    about = {
+        **{"model": model, "suite": "mine", "constraint": "default", "mode": "local", "seed": 42},
+        **{"stamp": "20260101T000000", "karat": "0.1.0", "version": "1", "params": {}},
+        **{"versions": {}, "tasks": tasks},
+    }
+    run = Run.create(output, about)
+    for task, values in scores.items():
+        for fold, value in enumerate(values):
+            run.write(a_record(model, task, fold, value), {})
+    return run
+
+
+def a_record(model: str, task: str, fold: int | None, value: float | None, **more: Any) -> Any:
+    view = {"corruption": "", "severity": 0.0, "draw": 0, "coverage": 1.0, "scores": {"acc": value}}
+    return {
+        **{"spec": "", "model": model, "task": task, "fold": fold, "repeat": 0, "seed": 42},
+        **{"metric": "acc", "status": "ok", "info": "", "views": [view], "notes": []},
+        **{"history": [], "utc": "2026-01-01T00:00:00", "seconds": 1.0, "kind": "classification"},
+        **more,
+    }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def needs_the_extra() -> None:
+    """Skip where the libraries of a server are not installed."""
+    for library in ("starlette", "uvicorn", "httpx"):
+        pytest.importorskip(library)
+
+
+@pytest.fixture(scope="session")
+def evaluated(tmp_path_factory, two_classes, line) -> Path:
+    """A folder of real runs: two models on two tasks, with predictions; one job has a log."""
+    folder = tmp_path_factory.mktemp("evaluated")
+    tasks = [two_classes(corruptions={"noise_gaussian": [0.5]}), line()]
+    evaluate(["dummy", "onehot"], tasks, output=folder)
+    run = next(folder.glob("onehot.*"))
+    log = run / "logs" / "halves" / "0.txt"
+    log.parent.mkdir(parents=True)
+    log.write_text("Traceback <script>alert(1)</script>\n")
+    return folder
+
+
+@pytest.fixture
+def folder(evaluated, tmp_path) -> Path:
+    """The same in a folder of the test's own."""
+    return Path(shutil.copytree(evaluated, tmp_path / "runs"))
+
+
+@pytest.fixture
+def written(tmp_path) -> Path:
+    """Two runs written by hand."""
+    folder = tmp_path / "written"
+    write_run(folder, "a")
+    write_run(folder, "b", {"halves": [0.25, 0.5, 0.5], "thirds": [0.125, 0.25, 0.5]})
+    return folder
+
+
+@pytest.fixture
+def defined(tmp_path, monkeypatch) -> Path:
+    """A folder with definitions, a table, and a model that waits."""
+    table = "x,y\n" + "".join(f"{i},{'low' if i < 10 else 'high'}\n" for i in range(20))
+    (tmp_path / "halves.csv").write_text(table)
+    (tmp_path / "my.yaml").write_text(YAML)
+    (tmp_path / "gates.py").write_text(textwrap.dedent(GATE))
+    (tmp_path / "runs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+@contextlib.contextmanager
+def opened(folder: Path, **changes: Any) -> Iterator[Any]:
+    """A client of an application, without a network."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # which library it asks with is its own affair
+        from starlette.testclient import TestClient
+
+    app = make_app(Settings(folder, **changes))
+    with TestClient(app, base_url="http://localhost", follow_redirects=False) as client:
+        client.service = app.service
+        yield client
+
+
+@pytest.fixture
+def client(folder) -> Iterator[Any]:
+    """A client that may only look."""
+    with opened(folder) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def looker(evaluated) -> Iterator[Any]:
+    """A client that may only look, for tests that change nothing."""
+    with opened(evaluated) as made:
+        yield made
+
+
+@pytest.fixture
+def owner(written) -> Iterator[Any]:
+    """A client with the token."""
+    with opened(written, token=TOKEN, max_upload=200_000, queue=2) as made:
+        made.headers["authorization"] = f"Bearer {TOKEN}"
+        yield made
+
+
+@contextlib.contextmanager
+def served(folder: Path, **changes: Any) -> Iterator[str]:
+    """A real server on a free port, in a thread; gives its address."""
+    changes.setdefault("patience", Patience(header=0.6, idle=0.8, request=20))
+    app = make_app(Settings(folder, **changes))
+    ready = threading.Event()
+    with contextlib.closing(bind("127.0.0.1", 0)) as listening:
+        server = make_server(app, ready.set)
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])))
+        thread.start()
+        assert ready.wait(20)
+        yield address("127.0.0.1", listening)
+        server.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def wait_until(true: Any, seconds: float = 150) -> Any:
+    """Wait until something is true, and return it."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := true():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it never came")
+
+
+@pytest.fixture(scope="session")
+def tools() -> Any:
+    """What tests call: ``tools.write_run(…)``, ``tools.opened(…)`` and so on."""
+
+    class Tools:
+        token = TOKEN
+        write_run = staticmethod(write_run)
+        record = staticmethod(a_record)
+        opened = staticmethod(opened)
+        served = staticmethod(served)
+        wait_until = staticmethod(wait_until)
+
+    return Tools
