@@ -8,7 +8,7 @@ import pandas as pd
 
 from karat.results.cells import DECLINED, FAILED, NOT_RUN
 from karat.results.missing import BASELINE
-from karat.results.ranks import FEWEST_TASKS
+from karat.results.ranks import FEWEST_TASKS, too_few
 
 #: how a cell without a score is shown, by why it has none
 SIGNS = {DECLINED: "–", FAILED: "failed", NOT_RUN: "…"}
@@ -201,7 +201,7 @@ def _ranked_on_few(board: pd.DataFrame) -> list[str]:
     few = board.attrs.get("few")
     if few is None:
         counts = board[board.attrs["tasks"]].notna().sum(axis=1)
-        few = counts[(counts > 0) & (counts < FEWEST_TASKS) & (counts.max() >= FEWEST_TASKS)].index
+        few = counts[(counts > 0) & too_few(counts.to_numpy())].index
     return [short(name) for name in few]
 
 

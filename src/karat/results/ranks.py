@@ -49,13 +49,23 @@ class Ranks:
 
 
 def ranked_on_few(takes: np.ndarray) -> np.ndarray:
-    """Return which models take fewer tasks than can tell them apart, where others take more.
+    """Return which models take fewer tasks than can tell them apart, where most take enough.
 
     >>> ranked_on_few(np.array([[True, True, True], [True, False, False]])).tolist()
     [False, True]
     """
-    counts = takes.sum(axis=1)
-    return (counts < FEWEST_TASKS) & (counts.max(initial=0) >= FEWEST_TASKS)
+    return too_few(takes.sum(axis=1))
+
+
+def too_few(counts: np.ndarray) -> np.ndarray:
+    """Return which counts of tasks are too few, if at least half of those above 0 are not.
+
+    >>> too_few(np.array([9, 3, 1])).tolist(), too_few(np.array([9, 2, 1])).tolist()
+    ([False, False, True], [False, False, False])
+    """
+    enough = counts >= FEWEST_TASKS
+    usual = 2 * enough.sum() >= (counts > 0).sum()
+    return np.asarray(~enough & bool(enough.any() and usual))
 
 
 def rank_each(values: list[np.ndarray], takes: np.ndarray) -> np.ndarray:

@@ -209,10 +209,11 @@
     return i < 26 ? String.fromCharCode(97 + i) : `[${i + 1}]`;
   }
 
-  /** Return which models take fewer tasks than can tell them apart, where others take more. */
+  /** Return which models take fewer tasks than can tell them apart, where most take enough. */
   function few(counts) {
-    const most = Math.max(0, ...counts);
-    return counts.map((count) => count < FEWEST && most >= FEWEST);
+    const enough = counts.filter((count) => count >= FEWEST).length;
+    const usual = enough > 0 && 2 * enough >= counts.filter((count) => count > 0).length;
+    return counts.map((count) => usual && count < FEWEST);
   }
 
   /** Resample tasks, and folds inside them: intervals of mean ranks and tie letters. */
