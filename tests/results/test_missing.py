@@ -3,9 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from karat.errors import DefinitionError
 from karat.results.leaderboard import leaderboard
+from karat.results.missing import significant
 
 COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
 
@@ -178,3 +181,20 @@ def test_wrong_rules_are_told(option, given, said):
     with pytest.raises(DefinitionError) as error:
         leaderboard(HOLES, **{option: given})
     assert said in str(error.value)
+
+
+@given(st.lists(st.floats(-1e9, 1e9).filter(lambda x: x == 0 or abs(x) > 1e-9), min_size=1))
+def test_digits_that_count_are_kept_and_the_rest_is_no_order(values):
+    given = np.array(values)
+    rounded = significant(given)
+    assert np.allclose(rounded, given, rtol=5.1e-6, atol=0)
+    assert np.array_equal(significant(rounded), rounded)
+    order = np.argsort(given, kind="stable")
+    assert (np.diff(rounded[order]) >= 0).all()
+
+
+def test_the_noise_of_computing_ranks_nobody():
+    scores = {"a": [54.91703041447251], "b": [54.91703046134013], "c": [60.0]}
+    board = leaderboard(table("rmse", t=scores))
+    assert board["rank"].to_dict() == {"a": 1.5, "b": 1.5, "c": 3.0}
+    assert board.loc["b", "t"] == 54.91703046134013

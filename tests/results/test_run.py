@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import time
 
 import pandas as pd
@@ -140,6 +141,30 @@ def test_a_table_older_than_the_records_is_not_believed(run):
     os.utime(run.folder / "scores" / "scores.csv", (past, past))
     run.write(record("t", 1, 0.75), {})
     assert Run.open(run.folder).scores()["value"].tolist() == [0.25, 0.75]
+
+
+@pytest.mark.parametrize("damage", ["cut", "garbage", "empty", "words"])
+def test_a_damaged_table_is_made_from_the_records_again(run, damage):
+    for fold in range(3):
+        run.write(record("t", fold, 0.25 * fold), {})
+    run.finish()
+    table = run.folder / "scores" / "scores.csv"
+    text = table.read_text()
+    spoilt = {"cut": text[: len(text) // 2], "garbage": "garbage\n", "empty": ""}
+    table.write_text(spoilt.get(damage, text.replace("0.25", "a quarter")))
+    assert Run.open(run.folder).scores()["value"].tolist() == [0.0, 0.25, 0.5]
+
+
+def test_one_of_many_that_cannot_be_read_is_left_out_and_named(run, tmp_path):
+    run.write(record("t", 0, 0.25), {})
+    other = run.folder.parent / "damaged"
+    other.mkdir()
+    (other / "run.json").write_text('{"model": "m", "tas')
+    with pytest.warns(UserWarning, match=r"damaged is left out: .*run\.json cannot be read"):
+        assert [each.folder for each in open_runs([run.folder.parent])] == [run.folder]
+    shutil.rmtree(run.folder)
+    with pytest.warns(UserWarning), pytest.raises(DataError, match="none of the 1 runs"):
+        open_runs([other.parent])
 
 
 def test_a_folder_without_tables_is_readable(run):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import sys
@@ -54,10 +55,13 @@ def _next(board: pd.DataFrame, folder: str) -> dict[str, str]:
         f"karat report {place}": "one HTML file to show",
         f"karat leaderboard {place}": "all runs of this folder",
     }
-    ranked = [str(model) for model in board.index[board["tie"] != ""]]
-    if len(ranked) > 1:
-        where = "" if folder == "results" else f" --in {place}"
-        commands[f"karat compare {shlex.join(ranked[:2])}{where}"] = "is the difference real?"
+    scored = board[board.attrs["tasks"]].notna()
+    for first, second in itertools.combinations(board.index[board["tie"] != ""], 2):
+        if (scored.loc[first] & scored.loc[second]).any():
+            where = "" if folder == "results" else f" --in {place}"
+            pair = shlex.join([str(first), str(second)])
+            commands[f"karat compare {pair}{where}"] = "is the difference real?"
+            break
     return commands
 
 

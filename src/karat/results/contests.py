@@ -74,7 +74,7 @@ class Contests:
     def sentence(self) -> str:
         """What the tests say, in plain words."""
         told = int((self.pairs["p_holm"] < ALPHA).sum())
-        of = f"{told} of {len(self.pairs)} pairs can be told apart"
+        of = f"{told} of {len(self.pairs)} pairs can be told apart{self._reach()}"
         if np.isnan(self.many.p):
             return f"{of} (no task has a score of all models, so all at once were not tested)."
         chance = "beyond chance" if self.many.p < ALPHA else "no more than by chance"
@@ -82,6 +82,14 @@ class Contests:
             f"The models differ {chance} over {self.many.tasks} tasks (Friedman p "
             f"{self.many.p:.3g}); {of}."
         )
+
+    def _reach(self) -> str:
+        """Say so where even a model that wins everywhere could not be told apart."""
+        most = int(self.pairs["tasks"].max()) if len(self.pairs) else 0
+        least = 2.0 ** (1 - most) * len(self.pairs)
+        if least < ALPHA:
+            return ""
+        return f", nor could any be: {most} common tasks are too few for {len(self.pairs)} pairs"
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it in plain values."""

@@ -47,7 +47,7 @@ def leaderboard(
     by
         ``"task"``, ``"kind"`` or ``"dataset"``: one row per model within each of them.
     missing
-        What a missing score counts as. ``"worst"``: a failed fold is the worst score of that fold,
+        What a missing score counts as. ``"worst"``: a failed fold is below all of that fold,
         a task that was declined or not run does not count. ``"exclude"``: only folds in which all
         models have a score, ``"common"`` is another name of it. ``"penalise"``: the worst score of
         the fold, whatever the reason. ``"baseline:MODEL"``: that model's score, whatever the

@@ -55,7 +55,7 @@ class _Pool:
         if (path / "run.json").is_file():
             return [find_run(path)]
         if path.is_dir() and any(path.glob("*/run.json")):
-            inside = _newest(self._readable(open_runs([path])))
+            inside = _newest(self._readable(open_runs([path], damaged=True)))
             models = list(dict.fromkeys(run.model for run in inside))
             if len(models) != 1:
                 raise DefinitionError(
@@ -84,7 +84,9 @@ class _Pool:
                 f"of that name in; name one with --in DIR."
             )
         every = [
-            r for run in self.given for r in ([run] if isinstance(run, Run) else open_runs([run]))
+            r
+            for run in self.given
+            for r in ([run] if isinstance(run, Run) else open_runs([run], damaged=True))
         ]
         return list({run.folder.resolve(): run for run in every}.values())
 

@@ -17,6 +17,10 @@ SAME = {"common": "exclude"}
 BASELINE = "baseline:"
 
 
+#: scores that agree in so many digits are equal: the rest is the noise of computing
+DIGITS = 6
+
+
 @dataclass(frozen=True)
 class Compared:
     """What is ranked: ``values[t]`` models × folds, higher is better; ``takes`` who counts where.
@@ -78,8 +82,23 @@ def compare(cells: Cells, rule: str) -> Compared:
         if baseline is not None and not np.isnan(table[baseline]).all():
             takes[:, t] = cells.takes.any(axis=1)
             table = np.where(np.isnan(table), table[baseline], table)
-        values.append(table)
+        values.append(significant(table))
     return Compared(cells.models, cells.tasks, values, takes)
+
+
+def significant(values: np.ndarray) -> np.ndarray:
+    """Return numbers to the digits that count.
+
+    >>> significant(np.array([54.91703041, 54.91703046, 0.0, -1234567.0])).tolist()
+    [54.917, 54.917, 0.0, -1234570.0]
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.floor(np.log10(np.abs(values)))
+    places = DIGITS - 1 - np.where(np.isfinite(size), size, 0.0)
+    # up and down by whole powers of ten, so that equal digits give equal bits
+    up, down = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
+    rounded = np.round(values / down * up) / up * down
+    return np.where(np.isfinite(values), rounded, values)
 
 
 def _common(table: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -21,6 +21,7 @@ from karat.results.cells import NOT_RUN, OK, make_cells
 from karat.results.contest import NO_FOLD, NOT_MEASURED, Contest
 from karat.results.gather import gather
 from karat.results.lookup import find_two, unknown_model
+from karat.results.missing import significant
 
 OTHER_SEED = "another seed"
 #: what is compared: all questions of a fold, those that both know, or each question by itself
@@ -122,8 +123,14 @@ def _paired(
     ]
     if states == (OK, OK) and not shared.any():
         states = (OK, NO_FOLD)
-    first, second = both[:, shared]
+    first, second = _snapped(both[:, shared])
     return Paired(task, metric, higher, first, second, ratio, states, held, (own[0], own[1]))
+
+
+def _snapped(both: np.ndarray) -> np.ndarray:
+    """Return two rows of scores, made equal where they differ by no digit that counts."""
+    same = np.equal(*significant(both))
+    return np.where(same, both.mean(axis=0), both)
 
 
 def _parts(folds: pd.DataFrame) -> float:

@@ -106,7 +106,7 @@ def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
         tied = _tied(drawn)
     mean = _divided(np.nansum(each, axis=1), drawn.there.sum(axis=1))
     resampled = _divided(total, drawn.there.astype(np.float32) @ drawn.weights)
-    low, high = interval(mean, resampled)
+    low, high = np.clip(interval(mean, resampled), 1, models)
     few = ranked_on_few(takes) | np.isnan(mean)
     letters = np.full(models, "", dtype=object)
     # who takes hardly any task can be told apart from nobody: no letter would say that
@@ -211,11 +211,13 @@ def _letter(i: int) -> str:
 
 
 def interval(mean: np.ndarray, resampled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bounds of resampled means, widened to the mean itself where it lies outside.
+    """Return the bounds of resampled means, moved by what their own mean is off, holding the mean.
 
     Folds drawn anew are noisier than the folds themselves, which pulls everybody to the middle.
     """
-    low, high = quantiles(resampled)
+    known = ~np.isnan(resampled)
+    off = _divided(np.where(known, resampled, 0.0).sum(axis=1), known.sum(axis=1)) - mean
+    low, high = quantiles(resampled) - off
     return np.minimum(low, mean), np.maximum(high, mean)
 
 

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import io
 import itertools
 import json
 import os
 import platform
 import shutil
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -30,7 +32,7 @@ import pandas as pd
 from karat.errors import DataError
 from karat.predictions import Predictions
 from karat.results.files import safe_name, write_atomic
-from karat.results.layouts import results_table, scores_table
+from karat.results.layouts import SCORES, results_table, scores_table
 
 SCHEMA = 1
 #: what makes a file a record
@@ -271,33 +273,59 @@ class Run:
             ) from error
 
     def _current(self, name: str) -> pd.DataFrame | None:
+        """Return a table that is newer than the records, or nothing if it is not whole either."""
         table, jobs = self.folder / "scores" / name, self.folder / "jobs"
         try:
             if table.stat().st_mtime_ns < jobs.stat().st_mtime_ns:
                 return None
+            text = table.read_text(encoding="utf-8")
+            if not text.endswith("\n") or text.partition("\n")[0] != ",".join(SCORES):
+                return None
             names = ("task", "model", "corruption", "metric", "value")
-            found = pd.read_csv(table, dtype=dict.fromkeys(names, str), keep_default_na=False)
+            found = pd.read_csv(
+                io.StringIO(text), dtype=dict.fromkeys(names, str), keep_default_na=False
+            )
+            numbers = {"fold": "int64", "repeat": "int64", "severity": float, "epoch": "int64"}
             # Python reads a number to the very bits that were written; pandas may not
             values = [float(text) if text else float("nan") for text in found["value"]]
-            return found.assign(value=values)
-        except OSError:
-            return None
+            return found.astype(numbers).assign(value=values)
+        except (OSError, ValueError, KeyError):
+            return None  # it can be made from the records again
 
 
-def open_runs(paths: Iterable[str | Path]) -> list[Run]:
-    """Open run folders; a folder that holds run folders stands for all of them."""
+def open_runs(paths: Iterable[str | Path], *, damaged: bool = False) -> list[Run]:
+    """Open run folders; a folder that holds run folders stands for all of them.
+
+    Those in it that do not tell what they are are left out with a warning, unless ``damaged`` ones
+    are wanted too.
+    """
     runs: list[Run] = []
     for path in map(Path, paths):
         if (path / "run.json").is_file():
             runs.append(Run.open(path))
             continue
         inside = sorted(p.parent for p in path.glob("*/run.json"))
+        whole = [run for run in map(Run.open, inside) if damaged or _readable(run)]
+        if inside and not whole:
+            raise DataError(f"none of the {len(inside)} runs in {path} can be read.")
         if not inside:
             missing = "is no folder" if path.exists() else "does not exist"
             what = "holds no run folder" if path.is_dir() else missing
             raise DataError(f"{path} {what}; karat run makes one.")
-        runs += [Run.open(folder) for folder in inside]
+        runs += whole
     return runs
+
+
+def _readable(run: Run) -> bool:
+    """Return whether a run tells what it is; one of many that does not is left out, and named."""
+    try:
+        if run.about["model"] and run.about["tasks"] is not None:
+            return True
+        error: Exception = DataError("run.json tells no model and no tasks.")
+    except (DataError, KeyError, TypeError) as wrong:
+        error = wrong
+    warnings.warn(f"{run.folder.name} is left out: {error}", stacklevel=2)
+    return False
 
 
 def earlier_runs(output: Path, about: Mapping[str, Any], keys: Sequence[str]) -> Iterator[Run]:
