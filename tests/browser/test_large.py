@@ -85,8 +85,7 @@ def test_choosing_tasks_ranks_at_once_and_resamples_without_blocking(opened):
     opened.run("window.watching = false")
     assert opened.run("return window.longest") < BLOCKED
     low, mean, high = opened.run("const r = Karat.ranking; return [r.low, r.mean, r.high]")
-    inside = sum(a <= b <= c for a, b, c in zip(low, mean, high, strict=True))
-    assert inside > 0.97 * MODELS
+    assert all(1 <= a <= b <= c <= MODELS for a, b, c in zip(low, mean, high, strict=True))
     assert opened.run("return Karat.ranking.tie.filter(Boolean).length") == MODELS
     opened.run("Karat.choose([...Karat.data.tasks.keys()])")
 

@@ -13,7 +13,7 @@ import pytest
 
 import karat
 from karat.report.bundle import make_bundle
-from karat.results.ranks import rank_models
+from karat.results.ranks import interval, rank_models
 from karat.results.significance import corrected_t, holm
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -72,6 +72,24 @@ def test_chosen_tasks_rank_as_in_python(opened, full, tasks):
     # other random numbers: the quantiles of 1,000 resamples agree to a part of a rank
     assert np.array(low, dtype=float) == pytest.approx(expected.low, abs=0.7, nan_ok=True)
     assert np.array(high, dtype=float) == pytest.approx(expected.high, abs=0.7, nan_ok=True)
+
+
+def test_intervals_are_those_of_python_for_the_same_resamples(opened):
+    rng = np.random.default_rng(4)
+    means = np.array([1.1, 2.5, 3.9])
+    # pulled to the middle, as resampled ranks are, and one resample without any task of the third
+    resampled = np.clip(2.5 + 0.6 * (means - 2.5)[:, None] + rng.normal(0, 0.3, (3, 400)), 1, 4)
+    resampled[2, 7] = np.nan
+    expected = np.clip(interval(means, resampled), 1, 4).T
+    script = (
+        "return arguments[0].map((mean, m) => Karat.ranks.interval(mean,"
+        " Float64Array.from(arguments[1][m], (v) => v ?? NaN), 4, 0.95))"
+    )
+    given = [[None if np.isnan(value) else value for value in row] for row in resampled.tolist()]
+    found = opened.run(script, means.tolist(), given)
+    assert np.array(found) == pytest.approx(expected, abs=1e-9)
+    assert found[0][0] == 1 and found[2][1] == 4  # without the ends they would lie beyond
+    assert opened.run("return Karat.ranks.interval(null, [NaN], 4, 0.95)") == [None, None]
 
 
 def test_resampling_again_gives_the_same_intervals_and_letters(opened):
@@ -232,6 +250,104 @@ def test_marks_colour_a_model_everywhere(opened):
     assert "c0" in opened.find("#board tbody tr:last-child .mark").get_attribute("class")
 
 
+# -- what is said, and what is not -----------------------------------------------------------
+
+
+def test_the_verdict_tells_strangers_from_equals(browser, bundles, write_page, tmp_path):
+    bundle = bundles.make_bundle(6, 6, missing=0)
+    away = {0: (3, 4, 5), 4: (0, 1, 2), 5: (0, 1, 2)}
+    states = [list(state) for state in bundle["states"]]
+    for m, tasks in away.items():
+        for t in tasks:
+            states[t][m] = "d"
+            bundle["scores"][t] = [[*row[:m], None, *row[m + 1 :]] for row in bundle["scores"][t]]
+            bundle["folds"][t][m] = None
+    bundle["states"] = ["".join(state) for state in states]
+    for m, tie in enumerate(("a", "a", "ab", "b", "a", "ab")):
+        bundle["models"][m] |= {"rank": 1.0 + m, "tie": tie, "low": 1.0, "high": 6.0}
+    path = tmp_path / "strangers.html"
+    browser.open(write_page(bundle, path))
+    said = browser.texts("#verdict")[0]
+    equal = "It cannot be told apart from encoder-001, encoder-002 on these tasks."
+    assert said.endswith(f"{equal} It has no task in common with encoder-004, encoder-005.")
+    for m, tie in enumerate("abbbcc"):
+        bundle["models"][m]["tie"] = tie
+    browser.open(write_page(bundle, path))
+    alone = "Of the models that share tasks with it, none shares its letter."
+    assert alone in browser.texts("#verdict")[0]
+    assert "told apart" not in browser.texts("#verdict")[0]
+
+
+def test_intervals_without_folds_are_called_narrower(browser, full, opened, write_page, tmp_path):
+    shown = "const p = document.getElementById('narrower'); return p.hidden ? '' : p.textContent"
+    opened.run("Karat.choose([0, 1, 2])")
+    assert opened.run(shown) == ""  # this page has the folds
+    opened.run("Karat.set({ tasks: '', metrics: '0:1' })")
+    assert "Fold scores of further metrics are left out" in opened.run(shown)
+    opened.open(write_page({**full, "folds": None}, tmp_path / "without.html"))
+    assert opened.run(shown) == ""  # the bundle's own intervals rest on folds
+    opened.run("Karat.choose([0, 1, 2])")
+    assert opened.run(shown) == (
+        "Fold scores are left out of this page: "
+        "these intervals resample tasks alone and are narrower."
+    )
+    opened.run("Karat.choose([...Karat.data.tasks.keys()])")
+    assert opened.run(shown) == ""
+
+
+def test_notes_explain_only_columns_that_are_shown(browser, full, write_page, tmp_path):
+    told = ["borda: beaten.", "elo: 400 points.", "pareto: none.", "A failed fold is worst."]
+    models = [{**model, "elo": 1500 + m} for m, model in enumerate(full["models"])]
+    bundle = {**full, "notes": ["The caption.", *told], "models": models}
+    browser.open(write_page(bundle, tmp_path / "notes.html"))
+    assert browser.texts("#board .notes li") == [told[1], told[3]]
+    browser.run("Karat.choose([0, 1, 2])")
+    assert browser.texts("#board .notes li") == [told[3]]
+    assert "Elo" not in browser.texts("#board thead .sort")
+    browser.run("Karat.choose([...Karat.data.tasks.keys()])")
+    assert browser.texts("#board .notes li") == [told[1], told[3]]
+
+
+@pytest.mark.parametrize(
+    ("models", "tasks", "said"),
+    [
+        (
+            3,
+            5,
+            "With 5 common tasks no pair can differ at 5 %: "
+            "the smallest possible p is 0.06, before correction.",
+        ),
+        (
+            4,
+            6,
+            "With 6 common tasks no pair can differ at 5 %: "
+            "the smallest possible p is 0.031, and 0.19 after Holm's correction for 6 pairs.",
+        ),
+        (4, 8, ""),  # 6 × 2 / 2⁸ is below 5 %
+    ],
+)
+def test_too_few_tasks_for_any_difference_are_told(
+    browser, bundles, write_page, tmp_path, models, tasks, said
+):
+    bundle = bundles.make_bundle(models, tasks, missing=0)
+    browser.open(write_page(bundle, tmp_path / "few.html"))
+    text = browser.texts("#differences .lead")[0]
+    assert text.endswith(said) if said else "no pair can differ" not in text
+    browser.run("Karat.choose([0, 1, 2])")  # letters of the bootstrap, not this test
+    assert "no pair can differ" not in browser.texts("#differences .lead")[0]
+
+
+def test_the_radar_tells_what_its_shares_are_of(opened):
+    opened.run("Karat.drawAll()")
+    assert "relative to each model's own clean score" in opened.texts("#figure-radar-0")[0]
+    assert opened.texts("#figure-radar-0 .keys li")[:2] == [
+        "encoder-000: clean 0.920",
+        "encoder-001: clean 0.903",
+    ]
+    tip = "return document.querySelector('#figure-radar-0 path.line').dataset.tip"
+    assert opened.run(tip).splitlines()[:2] == ["encoder-000", "clean 0.920"]
+
+
 # -- drill-down -----------------------------------------------------------------------------
 
 
@@ -333,6 +449,38 @@ def test_a_spreadsheet_calculates_nothing(opened):
     assert text == '\'=1+1,\'-a,"b,""c",-1.5,\r\n'
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "some"),
+    [
+        (1.2e6, 2.9e6, "2.0M"),
+        (1e6, 1e6 + 4, "1.000002M"),
+        (0, 2.4e5, "100k"),
+        (2e9, 5.1e9, "4.0e9"),
+        (2e-7, 9e-7, "400e-9"),
+        (0.5, 0.9, "0.7"),
+        (0, 8000, "4,000"),
+    ],
+)
+def test_ticks_differ_and_are_whole(opened, low, high, some):
+    found = opened.run(
+        """
+        const [mean, model] = [[...arguments], 0];
+        const line = { model, x: [0, 1], mean, low: mean, high: mean };
+        const sheet = Karat.lineChart({ lines: [line], width: 300, label: "", across: "x" });
+        document.body.append(sheet);
+        const ticks = [...sheet.querySelectorAll("text[text-anchor=end]")];
+        const found = ticks.map((tick) => [tick.textContent, tick.getBBox().x]);
+        sheet.remove();
+        return found""",
+        low,
+        high,
+    )
+    texts = [text for text, _ in found]
+    assert some in texts
+    assert len(set(texts)) == len(texts) > 2
+    assert min(place for _, place in found) >= 0
+
+
 def test_relative_to_clean_starts_at_one(opened):
     opened.find("#corruption")
     opened.run("document.querySelector('#corruption input[type=checkbox]').click()")
@@ -429,6 +577,17 @@ def test_narrow_screens_scroll_tables_not_the_page(opened, page, width):
     opened.run("location.hash = 'task=clas-000'")
     opened.until("return document.querySelector('dialog')?.open")
     assert opened.run("return document.querySelector('dialog').scrollWidth") <= width
+
+
+def test_a_usual_screen_cuts_no_table_and_scrolls_no_map(opened, page):
+    opened.width(1280)
+    opened.open(page)
+    opened.run("Karat.drawAll()")
+    sizes = "const e = document.querySelector(arguments[0]); return "
+    tall = opened.run(f"{sizes}[e.scrollHeight, e.clientHeight]", "#figure-heatmap .plot")
+    assert tall[0] <= tall[1]
+    wide = opened.run(f"{sizes}[e.scrollWidth, e.clientWidth]", "#compare .pair .wide")
+    assert wide[0] <= wide[1]
 
 
 def test_screen_readers_find_landmarks_headings_and_names(opened):

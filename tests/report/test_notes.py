@@ -68,6 +68,7 @@ def board(**options):
         (
             {"by": "task", "normalise": "baseline:b"},
             [
+                "Models that share a letter cannot be told apart within their task.",
                 "normalised: 1 is the best model of the task, 0 b (-1 the lowest).",
                 "95 %: t interval of the mean over folds: their spread, not who is better.",
                 "failed, without a score: 1 cell, counted as the worst.",
@@ -78,6 +79,16 @@ def board(**options):
 )
 def test_notes_tell_the_rule_and_the_counts(options, said):
     assert list(notes(board(**options))) == said
+
+
+def test_where_no_task_is_common_there_is_advice():
+    rows = [
+        (task, model, 0, 0, "", 0.0, -1, "acc", 0.5)
+        for task, model in (("one", "a"), ("other", "b"))
+    ]
+    found = leaderboard(pd.DataFrame(rows, columns=COLUMNS), missing="exclude")
+    said = "No task has a score of all these models: name fewer runs, or another rule."
+    assert said in list(notes(found))
 
 
 @pytest.mark.parametrize(

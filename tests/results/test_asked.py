@@ -85,7 +85,7 @@ def test_ratings_within_a_group_and_the_columns_of_each_view():
     assert group.loc["k", "elo"].to_dict() == pytest.approx(over_all["elo"].to_dict())
     task = leaderboard(table(), by="task", columns=["normalised"])
     assert list(task.columns) == [
-        *("metric", "rank", "score", "score_low", "score_high", "normalised", "status", "failed")
+        *("metric", *RANKS, "score", "score_low", "score_high", "normalised", "status", "failed")
     ]
 
 
@@ -110,6 +110,9 @@ def test_tasks_that_are_not_shown_still_count():
         ({"columns": ["eloo"]}, 'columns: the board has no column "eloo". Did you mean "elo"?'),
         ({"columns": ["cost"]}, 'Did you mean "costs"?'),
         ({"columns": ["zzz"]}, "It has: costs, tasks, rank, "),
+        ({"columns": ["zzz"]}, "; on request: score, median, wins, borda, elo, pareto."),
+        ({"columns": ["zzz", "elo"]}, "; on request: score, median, wins, borda, pareto."),
+        ({"columns": ["zzz"], "by": "task"}, "; on request: normalised, pareto."),
         ({"columns": ["elo:aa"]}, 'elo: the board has no model "aa". Did you mean "a"?'),
         ({"columns": ["pareto:second"]}, 'no column "second". Did you mean "seconds"?'),
         ({"columns": ["elo"], "by": "task"}, 'columns: the board has no column "elo".'),

@@ -160,3 +160,9 @@ def test_what_contests_test_is_what_many_tests():
     again = many(frame.to_numpy())
     assert found.many.pairs == pytest.approx(again.pairs)
     assert found.many.cliques == again.cliques
+
+
+def test_a_notebook_shows_names_as_text():
+    names = ["<script>alert(1)</script>", "other"]
+    shown = contests(pd.DataFrame([[0.9, 0.8], [0.5, 0.6]], index=names))._repr_html_()
+    assert "<script>" not in shown and "&lt;script&gt;" in shown

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from karat.results.ranks import RESAMPLES, _letters, _ranked, _tied, _weights, rank_models
+from karat.results.ranks import RESAMPLES, _ranked, _tied, _weights, letters_of, rank_models
 
 NAN = np.nan
 
@@ -141,11 +141,11 @@ def tied(models, *pairs):
     ],
 )
 def test_letters_join_neighbours_that_do_not_differ(mean, pairs, letters):
-    assert _letters(np.array(mean, dtype=float), tied(len(mean), *pairs)) == letters
+    assert letters_of(np.array(mean, dtype=float), tied(len(mean), *pairs)) == letters
 
 
 def test_there_are_more_models_than_letters():
-    letters = _letters(np.arange(30.0), tied(30))
+    letters = letters_of(np.arange(30.0), tied(30))
     assert letters[25:28] == ["z", "[27]", "[28]"]
     assert len(set(letters)) == 30
 

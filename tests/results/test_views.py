@@ -9,6 +9,7 @@ from scipy.stats import t as student
 
 from karat.errors import DataError
 from karat.results.leaderboard import leaderboard
+from karat.results.within import fold_ratios, within_limits
 
 COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
 
@@ -72,15 +73,114 @@ def test_every_task_has_its_own_ranking():
 
 
 def test_the_interval_is_students_over_folds():
-    tasks = {"t": ("rmse", {"a": [1.0, 2.0, 3.0], "b": [7.0], "c": [np.nan, 4.0, 4.0]})}
+    tasks = {"t": ("rmse", {"a": [11.0, 12.0, 13.0], "b": [17.0], "c": [np.nan, 14.0, 14.0]})}
     board = leaderboard(table(tasks), by="task").loc["t"]
-    # the standard error of 1, 2, 3 is 1 / √3
+    # the standard error of 11, 12, 13 is 1 / √3
     half = student.ppf(0.975, 2) / np.sqrt(3)
-    assert board.loc["a", "score_low"] == pytest.approx(2 - half)
-    assert board.loc["a", "score_high"] == pytest.approx(2 + half)
+    assert board.loc["a", "score_low"] == pytest.approx(12 - half)
+    assert board.loc["a", "score_high"] == pytest.approx(12 + half)
     assert np.isnan(board.loc["b", ["score_low", "score_high"]].astype(float)).all()
-    assert board.loc["c", ["score_low", "score_high"]].tolist() == [4, 4]
+    assert board.loc["c", ["score_low", "score_high"]].tolist() == [14, 14]
     assert board["folds"].to_dict() == {"a": 3, "b": 1, "c": 2}
+
+
+def test_the_interval_of_a_score_stays_within_what_its_metric_can_be():
+    tasks = {
+        # half of each interval: 4.303 × 0.0289 / √3 = 0.0717; 12.706 × 0.45 = 5.72
+        "t1": ("acc", {"a": [1.0, 0.95, 1.0], "b": [0.0, 0.05, 0.0]}),
+        "t2": ("rmse", {"a": [0.1, 1.0], "b": [0.0, 0.0]}),
+        "t3": ("r2", {"a": [0.5, 1.0], "b": [-0.5, 1.0]}),
+        "t4": ("acc", {"a": [97.0, 98.0, 99.0], "b": [1.0, 2.0, 3.0]}),
+    }
+    board = leaderboard(table(tasks), by="task")[["score_low", "score_high"]].round(3)
+    assert board.loc[("t1", "a")].tolist() == [0.912, 1.0]
+    assert board.loc[("t1", "b")].tolist() == [0.0, 0.088]
+    assert board.loc[("t2", "a")].tolist() == [0.0, 6.268]
+    # what is explained is 1 at most, and has no least: 0.75 - 12.706 × 0.25
+    assert board.loc[("t3", "a")].tolist() == [-2.427, 1.0]
+    # per cent: on another scale nothing is cut, 98 ± 4.303 / √3
+    assert board.loc[("t4", "a")].tolist() == [95.516, 100.484]
+
+
+def test_a_metric_that_is_registered_nowhere_has_no_limits():
+    ends = np.array([-0.5]), np.array([1.5])
+    assert within_limits(*ends, np.array([0.5]), "no-such-metric").tolist() == [[-0.5], [1.5]]
+    assert within_limits(*ends, np.array([0.5]), "acc").tolist() == [[0.0], [1.0]]
+
+
+# -- ranks on one task ----------------------------------------------------------------------
+
+PLACES = ["rank", "rank_low", "rank_high", "tie"]
+
+
+def places(models, **options):
+    """Return rank, interval and letter by model on one task measured in accuracy."""
+    board = leaderboard(table({"t": ("acc", models)}), by="task", **options)
+    return {model: row.tolist() for model, row in board.loc["t", PLACES].iterrows()}
+
+
+def test_folds_drawn_anew_give_ranks_an_interval():
+    # a wins in fold 0 and on average, b in fold 1: a draw of two folds has b first once in four.
+    # The mean of drawn ranks is 1.25, so that the ends 1 and 2 move by -0.25, down to 1 at most
+    found = places({"a": [0.9, 0.5], "b": [0.6, 0.6]})
+    assert found["a"][:2] == [1, 1] and found["a"][2] == pytest.approx(1.75, abs=0.05)
+    assert found["b"][0] == found["b"][2] == 2 and found["b"][1] == pytest.approx(1.25, abs=0.05)
+    assert found["a"][3] == found["b"][3] == "a"
+
+
+def test_who_is_always_first_has_no_other_rank():
+    # 0.8, 0.7, 0.7 differ from 0 by t = 0.7333 / √(0.003333 × (1/3 + 1/2)) = 13.9, p = 0.005
+    found = places({"a": [0.9, 0.8, 0.9], "b": [0.1, 0.1, 0.2]})
+    assert found == {"a": [1, 1, 1, "a"], "b": [2, 2, 2, "b"]}
+
+
+def test_letters_are_those_of_the_corrected_test_of_all_pairs():
+    a = np.array([0.9, 0.8, 0.7, 0.8])
+    step = np.array([0.02, 0.04, 0.03, 0.03])
+    # t = 0.03 / 0.006236 = 4.811 of 3 degrees: p = 0.0171
+    assert [each[3] for each in places({"a": a, "b": a - step}).values()] == ["a", "b"]
+    # the same t for each of three pairs: after Holm 3 × 0.0171 = 0.0513, and nothing is certain
+    three = places({"a": a, "b": a - step, "c": a - 2 * step})
+    assert [each[3] for each in three.values()] == ["a", "a", "a"]
+    assert [each[:3] for each in three.values()] == [[1, 1, 1], [2, 2, 2], [3, 3, 3]]
+
+
+def test_one_fold_tells_nobody_apart():
+    found = places({"a": [0.9], "b": [0.5], "c": [0.1]})
+    assert [each[0] for each in found.values()] == [1, 2, 3]
+    assert [each[3] for each in found.values()] == ["a", "a", "a"]
+    assert np.isnan([each[1:3] for each in found.values()]).all()
+
+
+def test_equal_folds_share_rank_and_letter():
+    found = places({"a": [0.5, 0.7, 0.6], "b": [0.5, 0.7, 0.6], "c": [0.1, 0.2, 0.1]})
+    assert found["a"] == found["b"] == [1.5, 1.5, 1.5, "a"]
+    # c: 0.4, 0.5, 0.5, t = 15.3 and p = 0.0042, of three pairs 0.0127
+    assert found["c"] == [3, 3, 3, "b"]
+
+
+def test_a_failed_fold_counts_as_the_worst_one():
+    # c lacks a score in every fold: worse than b, which is the worst, by nothing that is known
+    found = places({"a": [0.9, 0.8, 0.9], "b": [0.1, 0.1, 0.2], "c": [np.nan] * 3})
+    assert found == {"a": [1, 1, 1, "a"], "b": [2, 2, 2, "b"], "c": [3, 3, 3, "b"]}
+
+
+def test_who_has_no_rank_has_no_letter():
+    tasks = {"t": ("acc", {"a": [0.9, 0.8], "b": [0.5, 0.6]}), "u": ("acc", {"a": [0.1, 0.2]})}
+    board = leaderboard(table(tasks), by="task").loc["u", PLACES]
+    assert board["tie"].tolist() == ["", ""]
+    assert board[["rank", "rank_low", "rank_high"]].isna().all(axis=None)
+
+
+def test_test_to_train_is_that_of_a_repeat():
+    def rows(task, repeats, folds):
+        return [(task, repeat, fold) for repeat in range(repeats) for fold in range(folds)]
+
+    given = [*rows("cv", 1, 4), *rows("twice", 2, 2), *rows("holdout", 5, 1)]
+    scores = pd.DataFrame(given, columns=["task", "repeat", "fold"])
+    found = fold_ratios(scores, ["holdout", "cv", "twice", "none"])
+    assert found[1:3] == [1 / 3, 1.0]
+    assert np.isnan([found[0], found[3]]).all()
 
 
 def test_ranks_within_a_kind():

@@ -79,13 +79,17 @@ def caption(board: pd.DataFrame) -> str:
 def notes(board: pd.DataFrame) -> Iterator[str]:
     """Yield what a reader must know to read the board."""
     if "tie" in board and len(board) > 1:
-        yield "Models that share a letter cannot be told apart on these tasks."
+        where = "within their task" if board.attrs.get("by") == "task" else "on these tasks"
+        yield f"Models that share a letter cannot be told apart {where}."
     if board.attrs.get("normalise"):
         yield _scale(board.attrs["normalise"], board.attrs["by"])
     yield from _of_ratings(board)
     if "score_low" in board:
         yield "95 %: t interval of the mean over folds: their spread, not who is better."
     yield from _of_missing(board)
+    told = board.attrs.get("missing", {})
+    if told.get("rule") == "exclude" and not told.get("tasks") and len(board) > 1:
+        yield "No task has a score of all these models: name fewer runs, or another rule."
     scored = scored_tasks(board)
     empty = [short(task) for task in board.attrs["tasks"] if task not in scored]
     if empty:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,10 @@ class Comparison:
     ranks: pd.DataFrame
     notes: list[str]
     common: bool = False
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        return f"{self.ranks.to_html(index=False)}<ul>{notes}</ul>"
 
     def to_csv(self, folder: str | Path) -> list[Path]:
         """Write ``comparison_values.csv`` and ``comparison_ranks.csv``, and return the files."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -85,11 +86,11 @@ class Contests:
 
     def _reach(self) -> str:
         """Say so where even a model that wins everywhere could not be told apart."""
-        most = int(self.pairs["tasks"].max()) if len(self.pairs) else 0
-        least = 2.0 ** (1 - most) * len(self.pairs)
-        if least < ALPHA:
+        tested = self.pairs["tasks"][self.pairs["tasks"] > 0]
+        most = int(tested.max()) if len(tested) else 0
+        if 2.0 ** (1 - most) * len(tested) < ALPHA:
             return ""
-        return f", nor could any be: {most} common tasks are too few for {len(self.pairs)} pairs"
+        return f", nor could any be: {most} common tasks are too few for {len(tested)} pairs"
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it in plain values."""
@@ -115,6 +116,9 @@ class Contests:
         for name, table in tables.items():
             write_atomic(paths[name], table.to_csv(index=False, lineterminator="\n"))
         return list(paths.values())
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(self.sentence)}</p>{self.pairs.to_html(index=False)}"
 
     def _letters(self, model: int) -> list[str]:
         return [f"[{i + 1}]" for i, group in enumerate(self.many.cliques) if model in group]

@@ -142,6 +142,20 @@
     });
   }
 
+  /**
+   * Return the bounds of resampled means, moved by what their own mean is off, within 1 and the
+   * last rank, holding the mean: folds drawn anew are noisier, which pulls all to the middle.
+   */
+  function interval(mean, resampled, last, confidence) {
+    const known = resampled.filter((value) => !Number.isNaN(value));
+    if (mean === null || !known.length) return [null, null];
+    const off = known.reduce((sum, value) => sum + value, 0) / known.length - mean;
+    const [low, high] = bounds(known, confidence).map((value) => {
+      return Math.min(Math.max(value - off, 1), last);
+    });
+    return [Math.min(low, mean), Math.max(high, mean)];
+  }
+
   /** Return by how much one model's mean rank is above another's on shared tasks, per resample. */
   function apart(all, a, b, shared) {
     const still = Int32Array.from(shared.filter((t) => all.held[t].fixed));
@@ -220,12 +234,13 @@
   function* bootstrap(tasks, means, takes, confidence) {
     const models = means.length;
     const all = yield* draw(tasks, models);
+    const last = means.filter((mean) => mean !== null).length;
     const low = [];
     const high = [];
     const resampled = [];
     for (let m = 0; m < models; m += 1) {
       resampled.push(resampledMeans(all, m));
-      const [from, to] = bounds(resampled[m], confidence);
+      const [from, to] = interval(means[m], resampled[m], last, confidence);
       low.push(from);
       high.push(to);
       yield;
@@ -237,5 +252,5 @@
     return { low, high, tie };
   }
 
-  Karat.ranks = { ranked, rankEach, bootstrap, letters, bounds, few, worstForFailed };
+  Karat.ranks = { ranked, rankEach, bootstrap, letters, bounds, interval, few, worstForFailed };
 })();

@@ -72,20 +72,31 @@
   /** Return a text of a drawing. */
   Karat.label = (x, y, text, more) => svg("text", { x, y, text, ...more });
 
-  /** Return how to write ticks: all with as many decimals as one of them needs. */
-  function writer(ticks) {
-    const decimals = ticks.map(
-      (tick) => String(Number(tick.toPrecision(6))).split(".")[1]?.length ?? 0,
-    );
-    const most = Math.max(0, ...decimals);
-    return (tick) =>
-      most > 6
-        ? Karat.number(tick, 2)
-        : tick.toLocaleString("en-US", {
-            minimumFractionDigits: most,
-            maximumFractionDigits: most,
-          });
+  /** Return the power of ten that ticks are written in: thousands, millions, or none. */
+  function powerOf(ticks) {
+    const size = Math.max(0, ...ticks.map(Math.abs));
+    if (!size || (size >= 1e-3 && size < 1e4)) return 0;
+    return 3 * Math.floor(Math.log10(size) / 3 + 1e-9);
   }
+
+  /** Return how to write ticks: in one unit, all with as many decimals as one of them needs. */
+  function writer(ticks) {
+    const power = powerOf(ticks);
+    const unit = { 0: "", 3: "k", 6: "M" }[power] ?? `e${power}`;
+    const inUnits = (tick) => Number((tick / 10 ** power).toPrecision(12));
+    const decimals = ticks.map((tick) => String(inUnits(tick)).split(".")[1]?.length ?? 0);
+    const most = Math.min(12, Math.max(0, ...decimals));
+    const digits = { minimumFractionDigits: most, maximumFractionDigits: most };
+    return (tick) =>
+      tick === 0 ? "0" : `${inUnits(tick).toLocaleString("en-US", digits)}${unit}`;
+  }
+
+  /** Return how much room the longest tick needs at the left of an axis, at least so much. */
+  Karat.margin = (scale, least = 46, count = 5) => {
+    const ticks = scale.ticks(count);
+    const texts = ticks.map(writer(ticks));
+    return Math.max(least, ...texts.map((text) => Math.ceil(Karat.width(text)) + 12));
+  };
 
   /** Return the axis below: grid lines, ticks, and what is measured. */
   Karat.below = (scale, box, { title, format, count = 5, ticks = scale.ticks(count) } = {}) => {

@@ -7,6 +7,8 @@
   const WIDE = 14;
   const WIDEST = 60;
   const BAR = 116;
+  /** columns of a board that a note explains */
+  const EXPLAINED = ["borda", "wins", "elo", "pareto"];
   const SHOWN_BY = ["sort", "down", "find", "columns"];
   let board = null;
 
@@ -258,6 +260,9 @@
     if (!ready) parts.push("intervals follow …");
     board.shapes.press();
     board.table.said.textContent = captionOf();
+    board.narrow.textContent = narrower();
+    board.narrow.hidden = !board.narrow.textContent;
+    board.notes.replaceChildren(...notes());
     board.status.textContent = parts.join(" · ");
   }
 
@@ -307,9 +312,29 @@
     return el("span", { class: "saves" }, button);
   }
 
+  /** Return that intervals rest on tasks alone, where folds were there but are not in the page. */
+  function narrower() {
+    const { own, chosen, tasks, metric } = Karat.ranking;
+    const without = chosen.filter((t, place) => {
+      const { who, rows } = tasks[place];
+      const held = Karat.data.folds && metric(t) === 0;
+      return !held && who.length > 1 && rows[0].length < 2 && Karat.data.tasks[t].folds > 1;
+    });
+    if (own || !without.length) return "";
+    const [what, which] = Karat.data.folds
+      ? ["Fold scores of further metrics", "there"]
+      : ["Fold scores", "these"];
+    const why = "intervals resample tasks alone and are narrower.";
+    return `${what} are left out of this page: ${which} ${why}`;
+  }
+
+  /** Return the notes, without those that explain a column which is not shown. */
   function notes() {
-    const said = Karat.data.notes.slice(1).map((text) => el("li", { text: Karat.plain(text) }));
-    return el("ul", { class: "notes" }, said);
+    const keys = board.table.columns.map((column) => column.key);
+    const apart = EXPLAINED.filter((key) => !keys.includes(key));
+    const told = (text) => !apart.some((key) => text.startsWith(`${key}: `));
+    const texts = Karat.data.notes.slice(1).filter(told);
+    return texts.map((text) => el("li", { text: Karat.plain(text) }));
   }
 
   function build(root) {
@@ -324,7 +349,9 @@
     root.append(...Karat.controls());
     board.status = root.querySelector("#status");
     board.status.before(board.shapes.node);
-    root.append(board.table.node, notes());
+    board.narrow = el("p", { class: "faint", id: "narrower", hidden: true });
+    board.notes = el("ul", { class: "notes" });
+    root.append(board.table.node, board.narrow, board.notes);
     Karat.on("ranking", show);
     Karat.on("intervals", showIntervals);
     Karat.on("marks", () => board.table.fresh());

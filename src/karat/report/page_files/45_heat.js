@@ -262,7 +262,8 @@
   /** Let the arrow keys walk over cells and Enter open a task. */
   function walk(map, node) {
     let [i, j] = [0, 0];
-    const said = el("p", { class: "hidden", "aria-live": "polite" });
+    // at the top, as below the map it would make it scroll
+    const said = el("p", { class: "hidden", "aria-live": "polite", style: "top:0;margin:0" });
     node.append(said);
     node.addEventListener("keydown", (event) => {
       const step = STEPS[event.key];

@@ -7,6 +7,10 @@
   const ROW = 19;
   const NARROW = 560;
   const AXIS = 34;
+  const ALPHA = 0.05;
+  /** signed ranks of so many tasks are counted exactly, and so many models are tested */
+  const EXACT = 25;
+  const TESTED = 60;
 
   /** Return the best models that have a rank. */
   function best() {
@@ -159,15 +163,42 @@
     return [["model", "mean rank", "groups"], ...rows];
   }
 
+  /** Return that no pair could differ, if so: few common tasks leave p no room, less by Holm. */
+  function hopeless() {
+    const counts = commonTasks();
+    const most = Math.max(0, ...counts);
+    const least = 2 / 2 ** most;
+    if (!counts.length || most > EXACT || least * counts.length < ALPHA) return "";
+    const start = counts.every((count) => count === most) ? "With" : "With at most";
+    const none = `${start} ${Karat.count(most, "common task")} no pair can differ at 5 %:`;
+    if (least >= ALPHA)
+      return ` ${none} the smallest possible p is ${least.toFixed(2)}, before correction.`;
+    const [raw, corrected] = [least, Math.min(1, least * counts.length)].map((p) =>
+      Number(p.toPrecision(2)),
+    );
+    const after = `${corrected} after Holm's correction for ${Karat.count(counts.length, "pair")}`;
+    return ` ${none} the smallest possible p is ${raw}, and ${after}.`;
+  }
+
+  /** Return of each tested pair how many tasks both take, those with none left out. */
+  function commonTasks() {
+    const tested = Math.min(Karat.data.models.length, TESTED);
+    const takes = Karat.data.states.map((states) => Array.from(states, (it) => ".f".includes(it)));
+    const counts = [];
+    for (let a = 0; a < tested; a += 1)
+      for (let b = 0; b < a; b += 1) counts.push(takes.filter((who) => who[a] && who[b]).length);
+    return counts.filter(Boolean);
+  }
+
   function note() {
     const { friedman } = Karat.data.tests;
     if (!Karat.ranking.own)
       return "Bars join models that share a letter on the chosen tasks (bootstrap).";
     const joined =
       "Bars join models that Wilcoxon's signed-rank test, corrected by Holm, cannot tell apart.";
-    if (!friedman) return joined;
+    if (!friedman) return joined + hopeless();
     const sure = `${Karat.equals(friedman.p)}, ${Karat.count(friedman.tasks, "task")}`;
-    return `${joined} Friedman: χ² = ${Karat.number(friedman.statistic, 3)}, ${sure}.`;
+    return `${joined} Friedman: χ² = ${Karat.number(friedman.statistic, 3)}, ${sure}.${hopeless()}`;
   }
 
   function build(root) {

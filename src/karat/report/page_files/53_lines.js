@@ -14,12 +14,13 @@
 
   /** Return a chart of lines: a line is {model, x, mean, low, high}. */
   Karat.lineChart = ({ lines, width, label, across, y0 = null }) => {
-    const box = { left: 46, right: width - 12, top: 10, bottom: HEIGHT - 40 };
+    const box = { right: width - 12, top: 10, bottom: HEIGHT - 40 };
     const values = lines.flatMap((line) => [...line.mean, ...line.low, ...line.high]);
     const ends = Karat.extent(y0 === null ? values : [...values, y0]);
     const places = lines.flatMap((line) => line.x);
-    const x = Karat.linear(Karat.extent(places, 0.02), [box.left, box.right]);
     const y = Karat.linear(ends, [box.bottom, box.top]);
+    box.left = Karat.margin(y);
+    const x = Karat.linear(Karat.extent(places, 0.02), [box.left, box.right]);
     const sheet = Karat.sheet(width, HEIGHT, label);
     sheet.append(Karat.below(x, box, { title: across, count: 4 }), Karat.beside(y, box));
     for (const line of lines) sheet.append(lineOf(line, x, y));

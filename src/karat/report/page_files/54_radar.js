@@ -2,10 +2,20 @@
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
-  const { svg } = Karat;
+  const { el, svg } = Karat;
   const HEIGHT = 300;
   const EDGE = 48;
   const MOST = 6;
+
+  /** Return the clean score of a model: what stands at severity 0, where any chart has it. */
+  Karat.clean = (charts, m) => {
+    const lines = charts.flatMap((chart) => chart.lines.filter((line) => line.model === m));
+    const found = lines.map((line) => line.mean[line.x.indexOf(0)] ?? null);
+    return found.find((value) => value !== null) ?? null;
+  };
+
+  /** Return the models of a radar: the marked ones, not too many. */
+  const shownIn = (charts) => Karat.markedOf(Karat.modelsOf(charts)).slice(0, MOST);
 
   /** Return the share of the clean score that is kept under a corruption, mean over severities. */
   Karat.kept = (chart, m) => {
@@ -35,7 +45,7 @@
 
   /** Return the radar of the marked models: an axis per corruption, outside all is kept. */
   Karat.radar = (charts, width) => {
-    const models = Karat.markedOf(Karat.modelsOf(charts)).slice(0, MOST);
+    const models = shownIn(charts);
     const plan = layout(charts, models, width);
     const sheet = Karat.sheet(width, plan.height, "Share of the clean score that is kept");
     sheet.append(...rings(charts, plan), ...axes(charts, plan));
@@ -69,7 +79,8 @@
     const told = charts.map(
       (chart, j) => `${Karat.short(chart.corruption, 24)} ${percent(shares[i][j])}`,
     );
-    const tip = [Karat.short(Karat.model(m), 60), ...told].join("\n");
+    const clean = `clean ${Karat.number(Karat.clean(charts, m))}`;
+    const tip = [Karat.short(Karat.model(m), 60), clean, ...told].join("\n");
     const band = filled ? svg("path", { class: "band", d }) : null;
     return svg(
       "g",
@@ -82,6 +93,20 @@
   function percent(value) {
     return value === null ? "–" : `${Math.round(100 * value)} %`;
   }
+
+  /** Return what a reader must know of the radar: relative to what, and what that is. */
+  Karat.radarNote = (charts) => {
+    const text =
+      "Kept is relative to each model's own clean score: a model no better than chance has " +
+      "little to lose and keeps nearly all of it.";
+    const items = shownIn(charts).map((m) => {
+      const clean = Karat.number(Karat.clean(charts, m));
+      const text = `${Karat.short(Karat.model(m), 24)}: clean ${clean}`;
+      return el("li", null, el("i", { class: Karat.colour(m) }), el("span", { text }));
+    });
+    const said = el("p", { class: "faint beneath", text });
+    return el("div", null, said, el("ul", { class: "keys" }, items));
+  };
 
   /** Return what is kept as rows of a file. */
   Karat.radarRows = (charts) => {

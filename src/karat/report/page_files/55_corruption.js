@@ -37,8 +37,9 @@
     if (charts.length < 3) return null;
     const title = "Kept of the clean score, mean over severities";
     const draw = (width) => Karat.radar(charts, width);
-    return Karat.figure({ name: `radar-${t}`, title, draw, csv: () => Karat.radarRows(charts) })
-      .node;
+    const csv = () => Karat.radarRows(charts);
+    const under = Karat.radarNote(charts);
+    return Karat.figure({ name: `radar-${t}`, title, draw, csv, under }).node;
   }
 
   /** Return the charts of a task's corruptions, with what they show. */

@@ -91,10 +91,11 @@
   /** Return the points of truth and answer. */
   Karat.scatter = (points, width) => {
     const side = Math.min(width, 400);
-    const box = { left: 52, right: side - 14, top: 26, bottom: side - 44 };
+    const box = { right: side - 14, top: 26, bottom: side - 44 };
     const [truths, answers] = [points.map((point) => point[0]), points.map((point) => point[1])];
-    const x = Karat.linear(Karat.extent(truths), [box.left, box.right]);
     const y = Karat.linear(Karat.extent(answers), [box.bottom, box.top]);
+    box.left = Karat.margin(y, 52);
+    const x = Karat.linear(Karat.extent(truths), [box.left, box.right]);
     const sheet = Karat.sheet(side, side, "Truth against answer");
     sheet.append(
       Karat.below(x, box, { title: "truth" }),

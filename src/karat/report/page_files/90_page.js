@@ -7,30 +7,48 @@
 
   // -- head -----------------------------------------------------------------------------------
 
-  /** Return the verdict in a sentence: who leads, and who cannot be told apart from the leader. */
+  /** Return the verdict in a sentence: who leads, who cannot be told apart, who never met. */
   function verdict() {
     const { mean, low, high, tie, few, ready } = Karat.ranking;
     const ranked = Karat.order().filter((m) => mean[m] !== null && !few[m]);
     if (ranked.length < 2) return [];
     const first = ranked[0];
     const signs = new Set(tie[first].match(/[a-z]|\[\d+\]/g) ?? []);
+    const met = rivalsOf(first);
     const same = ranked
       .slice(1)
-      .filter((m) => (tie[m].match(/[a-z]|\[\d+\]/g) ?? []).some((sign) => signs.has(sign)));
+      .filter((m) => (tie[m].match(/[a-z]|\[\d+\]/g) ?? []).some((sign) => signs.has(sign)))
+      .filter((m) => met.has(m));
+    const strange = ranked.slice(1).filter((m) => !met.has(m));
     const span =
       ready && low[first] !== null
         ? ` (${Karat.percent()} interval ${low[first].toFixed(1)} – ${high[first].toFixed(1)})`
         : "";
     const parts = [strong(first), ` leads with a mean rank of ${mean[first].toFixed(2)}${span}. `];
     if (!ready) return parts;
-    if (!same.length)
-      return [...parts, "No other model comes close enough to be confused with it."];
-    const named = same
+    const apart = strange.length ? ["It has no task in common with ", ...named(strange), "."] : [];
+    if (same.length)
+      parts.push("It cannot be told apart from ", ...named(same), " on these tasks. ");
+    else if (!strange.length)
+      parts.push("No other model comes close enough to be confused with it.");
+    else if (strange.length < ranked.length - 1)
+      parts.push("Of the models that share tasks with it, none shares its letter. ");
+    return [...parts, ...apart];
+  }
+
+  /** Return the models that share at least one chosen task with a model. */
+  function rivalsOf(m) {
+    const shared = Karat.ranking.tasks.filter(({ who }) => who.includes(m));
+    return new Set(shared.flatMap(({ who }) => who));
+  }
+
+  /** Return the names of a few models, and how many more there are. */
+  function named(models) {
+    const nodes = models
       .slice(0, 3)
       .map(strong)
       .flatMap((node, i) => (i ? [", ", node] : [node]));
-    const more = same.length > 3 ? ` and ${same.length - 3} more` : "";
-    return [...parts, "It cannot be told apart from ", ...named, `${more} on these tasks.`];
+    return models.length > 3 ? [...nodes, ` and ${models.length - 3} more`] : nodes;
   }
 
   function strong(m) {
