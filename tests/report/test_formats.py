@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from karat.cli import karat as group
 from karat.errors import DefinitionError
+from karat.report import findings
 from karat.report.formats import FORMATS, escape_latex, escape_markdown, render
+from karat.report.runs import show_board
 from karat.report.terminal import board_text
 from karat.results.leaderboard import leaderboard
 
@@ -72,12 +74,15 @@ def test_the_markdown_of_a_board():
 def test_the_markdown_of_a_view_names_a_group_once():
     lines = render(board(by="task", normalise="range"), "markdown").splitlines()
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2:10]]
-    assert cells[0][:7] == ["task", "metric", "model", "rank", "score", "95 %", "normalised"]
-    assert cells[2][:5] == ["adult", "auc ↑", "good", "**1.0**", "**0.875**"]
-    assert cells[3][:5] == ["", "", "bad", "2.0", "0.375"]
-    assert cells[4][:5] == ["", "", "part", "–", "…"]
-    assert cells[5][:5] == ["price", "rmse ↓", "bad", "**1.0**", "**10.00**"]
-    assert cells[7][:5] == ["", "", "part", "3.0", "failed"]
+    assert cells[0][:6] == ["task", "metric", "model", "rank", "95 %", "tie"]
+    assert cells[0][6:9] == ["score", "95 %", "normalised"]
+    assert cells[2][:7] == ["adult", "auc ↑", "good", "**1.0**", "1.0 – 1.0", "a", "**0.875**"]
+    # 0.375 ± 12.706 × 0.125, and no area is below 0 or above 1
+    assert cells[3][:8] == ["", "", "bad", "2.0", "2.0 – 2.0", "a", "0.375", "0.000 – 1.000"]
+    assert cells[4][:7] == ["", "", "part", "–", "–", "", "…"]
+    # of one fold there is no interval, and nothing is told apart
+    assert cells[5][:7] == ["price", "rmse ↓", "bad", "**1.0**", "–", "a", "**10.00**"]
+    assert cells[7][:7] == ["", "", "part", "3.0", "–", "a", "failed"]
 
 
 def test_the_caption_tells_rule_and_seeds():
@@ -193,6 +198,61 @@ def test_escaped_latex_has_whole_groups_and_no_command_of_the_name(text):
     bare = re.sub(r"\\(text[a-z]+|ldots)\{\}|\{\\char34\}|\$\\[a-z]+\$", "", bare)
     bare = re.sub(r"\{[\[\]*]\}|-\{\}", "", bare)
     assert not re.search(r"[\\{}$&#_%^~]", bare)
+
+
+# -- findings -------------------------------------------------------------------------------
+
+
+LINES = ["KRT999 a_b & <i> are 50 % | worse.", "karat checks RUN… shows all 1 finding."]
+
+
+@pytest.mark.parametrize(
+    "shape, below",
+    [
+        (
+            "markdown",
+            "\n- KRT999 a_b &amp; &lt;i&gt; are 50 % \\| worse."
+            "\n- karat checks RUN… shows all 1 finding.\n",
+        ),
+        (
+            "latex",
+            "{\\footnotesize KRT999 a\\_b \\& \\textless{}i\\textgreater{} are 50 \\% "
+            "\\textbar{} worse.\\par}\n"
+            "{\\footnotesize karat checks RUN\\ldots{} shows all 1 finding.\\par}\n",
+        ),
+        (
+            "html",
+            '<ul style="font-size:.85em;opacity:.8;margin:.4em 0;text-align:left">\n'
+            "<li>KRT999 a_b &amp; &lt;i&gt; are 50 % | worse.</li>\n"
+            "<li>karat checks RUN… shows all 1 finding.</li>\n</ul>\n",
+        ),
+    ],
+)
+def test_findings_stand_escaped_below_what_people_read(shape, below, monkeypatch, capsys):
+    monkeypatch.setattr(findings, "check_runs", lambda *_: None)
+    monkeypatch.setattr(findings, "below_board", lambda *_: LINES)
+    findings.show_below([], "RUN…", shape)
+    assert capsys.readouterr().out == below
+    monkeypatch.setattr(findings, "below_board", lambda *_: [])
+    findings.show_below([], "RUN…", shape)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("shape", ["csv", "json"])
+def test_machines_read_the_board_alone(shape, monkeypatch, capsys):
+    monkeypatch.setattr(findings, "check_runs", lambda *_: None)
+    monkeypatch.setattr(findings, "below_board", lambda *_: LINES)
+    findings.show_below([], "RUN…", shape)
+    assert capsys.readouterr().out == ""
+
+
+def test_what_a_check_finds_in_a_run_stands_below_its_board(make_run, capsys):
+    run = make_run("a<i>", {"t": [0.5, "boom <b>"]})
+    for shape, start in (("html", "<li>KRT"), ("latex", r"{\footnotesize KRT")):
+        show_board([run.folder], shape)
+        told = capsys.readouterr().out
+        assert start in told
+        assert "<b>" not in told.partition("</table>")[2] and "<i>" not in told
 
 
 # -- machines -------------------------------------------------------------------------------

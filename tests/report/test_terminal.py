@@ -215,17 +215,18 @@ def test_missing_cells_say_why():
 def test_the_board_by_task():
     rows = table_of(("t", "good", 0.9), ("t", "bad", 0.1), ("u", "bad", 0.3))
     assert shown(leaderboard(rows, by="task"), 80).splitlines() == [
-        " model  rank  score  95 %  folds  failed  time ",
+        " model  rank  95 %  tie  score  95 %  folds  failed  time ",
         "",
         " t   acc ↑",
-        " good    1.0  0.900     –      1       0     – ",
-        " bad     2.0  0.100     –      1       0     – ",
+        " good    1.0     –  a    0.900     –      1       0     – ",
+        " bad     2.0     –  a    0.100     –      1       0     – ",
         "",
         " u   acc ↑",
-        " bad       –  0.300     –      1       0     – ",
-        " good      –      …     –      0       0     – ",
+        " bad       –     –       0.300     –      1       0     – ",
+        " good      –     –           …     –      0       0     – ",
         "",
-        " 95 %: t interval of the mean over folds: their spread, not who is better.",
+        " Models that share a letter cannot be told apart within their task.",
+        " 95 % of the score: t interval of the mean over folds: their spread, not who is better.",
         " … not run: 1 cell, left out.",
     ]
 

@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from karat.report.formats import escape_markdown
+from karat.report.formats import lines_below
 from karat.report.notes import plain, short
 from karat.results.rules.base import LEVELS, Finding, Findings, several
 from karat.results.rules.check import RULES, check_codes, check_runs, explain, rule_of
@@ -48,12 +48,12 @@ def show_below(
     runs: Sequence[Run], where: str, shape: str | None, ignore: Iterable[str] = ()
 ) -> None:
     """Print what the checks find below the board of some runs, where it is for people."""
-    if shape not in (None, "table", "markdown"):
+    if shape in ("csv", "json"):
         check_codes(ignore)
         return
     lines = below_board(check_runs(runs, ignore), where)
-    if shape == "markdown":
-        click.echo("".join(f"\n- {escape_markdown(line)}" for line in lines), nl=bool(lines))
+    if shape not in (None, "table"):
+        click.echo(lines_below(lines, shape), nl=False)
         return
     console = Console(highlight=False)
     for i, line in enumerate(lines):

@@ -208,6 +208,21 @@ def _html_cell(cell: Cell, column: Column) -> str:
 # -- all three ------------------------------------------------------------------------------
 
 
+def lines_below(lines: Sequence[str], shape: str) -> str:
+    r"""Return lines to stand below a board in Markdown, LaTeX or HTML; nothing if there is none.
+
+    >>> print(lines_below(["50 % of a_b", "c"], "latex"), end="")
+    {\footnotesize 50 \% of a\_b\par}
+    {\footnotesize c\par}
+    """
+    if shape == "markdown":
+        return "".join(f"\n- {escape_markdown(line)}" for line in lines) + "\n" * bool(lines)
+    if shape == "latex":
+        return "".join(f"{{\\footnotesize {escape_latex(line)}\\par}}\n" for line in lines)
+    items = "".join(f"<li>{html.escape(line)}</li>\n" for line in lines)
+    return f'<ul style="{_NOTE}">\n{items}</ul>\n' if items else ""
+
+
 def _shown(table: Table) -> list[Sequence[Cell]]:
     """Return the cells of every column; a group is named in its first row only."""
     first = set(table.starts)

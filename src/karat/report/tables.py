@@ -125,7 +125,7 @@ def _by_task(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
         for value, is_best, state in zip(rows["score"], best, rows["status"], strict=True)
     ]
     columns = [
-        _numbers("rank", rows["rank"], best_of(-rows["rank"], starts), _fixed),
+        *_places(rows, starts),
         Column("score", scores),
         _interval(rows["score_low"], rows["score_high"], rounded),
     ]
@@ -140,20 +140,36 @@ def _by_task(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
 # -- the columns ----------------------------------------------------------------------------
 
 
-def _ranks(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
+def _places(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
+    """Return rank, interval and letters of ties."""
     letters = sorted({letter for ties in rows["tie"] for letter in ties})
     ties = [str(ties) for ties in rows["tie"]]
     if len(letters) < MOST_LETTERS:  # each letter below itself
         ties = [" ".join(x if x in ties else " " for x in letters) for ties in ties]
-    found = [
-        _numbers("rank", rows["rank"], best_of(-rows["rank"], starts), _fixed),
+    best = best_of(-_compared(rows, "rank", starts), starts)
+    return [
+        _numbers("rank", rows["rank"], best, _fixed),
         _interval(rows["rank_low"], rows["rank_high"], _fixed),
         _texts("tie", ties, right=False),
     ]
+
+
+def _compared(rows: pd.DataFrame, name: str, starts: Sequence[int]) -> pd.Series:
+    """Return a column without those that stand last for too few tasks: they are no best."""
+    told = (rows["tie"] != "").to_numpy()
+    if told.all():
+        return rows[name]
+    sizes = np.diff([*starts, len(rows)])
+    others = np.repeat(np.logical_or.reduceat(told, starts), sizes)
+    return rows[name].where(told | ~others)
+
+
+def _ranks(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
+    found = _places(rows, starts)
     for name in ("score", "median", "wins", "borda", "elo"):
         if name in rows:
-            write = _POINTS.get(name, rounded)
-            found.append(_numbers(name, rows[name], best_of(rows[name], starts), write))
+            best = best_of(_compared(rows, name, starts), starts)
+            found.append(_numbers(name, rows[name], best, _POINTS.get(name, rounded)))
     if "elo" in rows:
         found.append(_interval(rows["elo_low"], rows["elo_high"], _POINTS["elo"]))
     return found + _front(rows)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from karat.errors import DefinitionError, did_you_mean
+from karat.errors import DefinitionError
 from karat.results.missing import check_rule
 from karat.results.normalise import REFERENCES
+from karat.results.order import other_names
 
 RANKS = ("rank", "rank_low", "rank_high", "tie")
 NORMALISED = ("score", "median", "wins")
@@ -73,8 +74,7 @@ class Asked:
         kept = {*ALWAYS, *OF_VIEW.get(by or "", ())} | {n for n in RATINGS if self.wants(n)}
         for name in self.names:
             if name not in (*several, *known):
-                could = [*known, *several, *(n for n in RATINGS if by != "task")]
-                hint = did_you_mean(name, could) or f" It has: {', '.join([*several, *known])}."
+                hint = other_names(name, [*several, *known], by)
                 raise DefinitionError(f'columns: the board has no column "{name}".{hint}')
             kept |= {name, f"{name}_low", f"{name}_high", *several.get(name, ())}
         return board[[name for name in board.columns if name in kept]]

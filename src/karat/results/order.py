@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -42,11 +42,22 @@ def better_first(
     names = [str(name) for name in board.index.names]
     if column not in (*names, *board.columns):
         known = [*names, *map(str, board.columns)]
-        could = ["normalised", "pareto"] if "task" in names else ON_REQUEST
-        hint = did_you_mean(str(column), [*known, *could]) or f" It has: {', '.join(known)}."
+        hint = other_names(str(column), known, names[0])
         raise DefinitionError(f'{option}: the board has no column "{column}".{hint}')
     values = board.index.get_level_values(column) if column in names else board[column]
     return _key(pd.Series(values), _signs(board, column, higher))
+
+
+def other_names(name: str, known: Sequence[str], by: str | None) -> str:
+    """Return which column of a view may be meant by a name, or which there are and can be.
+
+    >>> other_names("zzz", ["rank", "elo"], "kind")
+    ' It has: rank, elo; on request: score, median, wins, borda, pareto.'
+    """
+    more = ("normalised", "pareto") if by == "task" else ON_REQUEST
+    could = [each for each in more if each not in known]
+    asked = f"; on request: {', '.join(could)}" if could else ""
+    return did_you_mean(name, [*known, *could]) or f" It has: {', '.join(known)}{asked}."
 
 
 def _signs(board: pd.DataFrame, sort: str, higher: Mapping[str, bool]) -> np.ndarray:

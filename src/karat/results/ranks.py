@@ -101,7 +101,7 @@ def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
         nothing = np.full(models, np.nan)
         return Ranks(nothing, nothing, nothing, [""] * models, each)
     with threadpool_limits(1):  # the products are small: more threads only cost
-        drawn = _draw([values[t] for t in contested], takes[:, contested])
+        drawn = draw([values[t] for t in contested], takes[:, contested])
         total = np.einsum("mtr,tr->mr", drawn.ranks, drawn.weights)
         tied = _tied(drawn)
     mean = _divided(np.nansum(each, axis=1), drawn.there.sum(axis=1))
@@ -110,11 +110,11 @@ def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
     few = ranked_on_few(takes) | np.isnan(mean)
     letters = np.full(models, "", dtype=object)
     # who takes hardly any task can be told apart from nobody: no letter would say that
-    letters[~few] = _letters(mean[~few], tied[np.ix_(~few, ~few)])
+    letters[~few] = letters_of(mean[~few], tied[np.ix_(~few, ~few)])
     return Ranks(mean, low, high, letters.tolist(), each, drawn)
 
 
-def _draw(values: list[np.ndarray], there: np.ndarray) -> Drawn:
+def draw(values: list[np.ndarray], there: np.ndarray) -> Drawn:
     """Return the ranks of every resample: the folds inside each task first, then the tasks."""
     rng = np.random.default_rng(SEED)
     ranks = np.zeros((*there.shape, RESAMPLES), dtype=np.float32)
@@ -189,7 +189,7 @@ def _counts(here: np.ndarray, there: np.ndarray, weights: np.ndarray) -> np.ndar
     return (shared.astype(np.float32) @ weights)[i.ravel()[:, None], j.ravel()]
 
 
-def _letters(mean: np.ndarray, tied: np.ndarray) -> list[str]:
+def letters_of(mean: np.ndarray, tied: np.ndarray) -> list[str]:
     """Return the letters of the groups of neighbours none of which differ."""
     order = np.argsort(np.where(np.isnan(mean), np.inf, mean), kind="stable")
     groups: list[tuple[int, int]] = []

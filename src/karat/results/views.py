@@ -15,8 +15,9 @@ from karat.results.cells import OK, Cells
 from karat.results.gather import Gathered
 from karat.results.missing import BASELINE, Compared, find_baseline
 from karat.results.normalise import normalise, over_tasks, win_shares
-from karat.results.ranks import CONFIDENCE, rank_each, rank_models, ranked_on_few
+from karat.results.ranks import CONFIDENCE, rank_models, ranked_on_few
 from karat.results.ratings import borda, elo
+from karat.results.within import fold_ratios, rank_within, within_limits
 
 BY = ("task", "kind", "dataset")
 #: where tasks stand of which no run tells the kind or the data set
@@ -84,17 +85,20 @@ def by_task(
     metrics: Mapping[str, str],
     made: Made,
 ) -> pd.DataFrame:
-    """Return one row per task and model: its score, the interval over folds, its rank there."""
+    """Return one row per task and model: its rank there, its score, the intervals over folds."""
     keys = pd.MultiIndex.from_product([cells.tasks, cells.models])
-    low, high = np.stack([_interval(t) for t in cells.folds], axis=-1)
-    up = np.array(cells.higher)
+    ranks = rank_within(compared, fold_ratios(given.scores, cells.tasks))
+    low, high = _score_intervals(cells, list(metrics.values()))
     counts = [(~np.isnan(table)).sum(axis=1) for table in cells.folds]
     columns = {
         "metric": np.repeat(list(metrics.values()), len(cells.models)),
-        "rank": rank_each(compared.values, compared.takes).T.ravel(),
+        "rank": ranks.rank.T.ravel(),
+        "rank_low": ranks.low.T.ravel(),
+        "rank_high": ranks.high.T.ravel(),
+        "tie": ranks.ties.T.ravel(),
         "score": cells.means.T.ravel(),
-        "score_low": np.where(up, low, -high).T.ravel(),
-        "score_high": np.where(up, high, -low).T.ravel(),
+        "score_low": low.ravel(),
+        "score_high": high.ravel(),
     }
     if made.asked.normalise is not None:
         columns["normalised"] = normalise(compared, made.baseline).T.ravel()
@@ -160,6 +164,16 @@ def _summary(compared: Compared, made: Made) -> pd.DataFrame:
 def _order(board: pd.DataFrame, compared: Compared) -> np.ndarray:
     # a rank over hardly any task does not lead a board of many
     return np.lexsort((board["rank"].fillna(np.inf), ranked_on_few(compared.takes)))
+
+
+def _score_intervals(cells: Cells, metrics: list[str]) -> np.ndarray:
+    """Return the bounds of each score as it was measured, tasks × models."""
+    found = []
+    for t, (table, metric) in enumerate(zip(cells.folds, metrics, strict=True)):
+        low, high = _interval(table)
+        ends = (low, high) if cells.higher[t] else (-high, -low)
+        found.append(within_limits(*ends, cells.means[:, t], metric))
+    return np.stack(found, axis=1)
 
 
 def _interval(folds: np.ndarray) -> np.ndarray:

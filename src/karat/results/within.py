@@ -1,0 +1,100 @@
+"""Within: the ranks on one task, the interval that its folds give them, and its tie groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
+
+from karat.errors import KaratError
+from karat.metrics.base import get_metric
+from karat.results.missing import Compared
+from karat.results.ranks import draw, interval, letters_of, rank_each
+from karat.results.significance import ALPHA, corrected_t, holm, subtract
+
+
+@dataclass(frozen=True)
+class Within:
+    """Models × tasks: the rank on each task, the ends of its interval, the letters of ties."""
+
+    rank: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    ties: np.ndarray
+
+
+def rank_within(compared: Compared, ratios: Sequence[float]) -> Within:
+    """Return the ranks on each task by itself; ``ratios`` are test to train rows of its folds.
+
+    The interval is that of folds drawn anew; one fold gives none. Who does not take a task, or
+    takes it alone, has no rank there and no letter.
+    """
+    rank = rank_each(compared.values, compared.takes)
+    low, high = np.full((2, *rank.shape), np.nan)
+    ties = np.full(rank.shape, "", dtype=object)
+    with threadpool_limits(1):  # the products are small: more threads only cost
+        for t, who in enumerate(compared.takes.T):
+            if who.sum() < 2:
+                continue
+            values, own = compared.values[t][who], rank[who, t]
+            low[who, t], high[who, t] = _rank_interval(values, own)
+            ties[who, t] = letters_of(own, tied_folds(values, ratios[t]))
+    return Within(rank, low, high, ties)
+
+
+def _rank_interval(values: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    if values.shape[1] < 2:
+        return np.full((2, len(rank)), np.nan)
+    drawn = draw([values], np.ones((len(rank), 1), dtype=bool))
+    return np.clip(interval(rank, drawn.ranks[:, 0]), 1, len(rank))
+
+
+def tied_folds(values: np.ndarray, ratio: float) -> np.ndarray:
+    """Return which two models the folds of one task cannot tell apart.
+
+    ``values`` are models × folds, a failed fold counts as the worst of that fold. Each pair has
+    the corrected resampled t-test, and all pairs Holm's correction. Where that gives no p, as of
+    one fold or of a difference without spread, nothing is told apart.
+
+    >>> tied_folds(np.array([[0.9, 0.8, 0.9], [0.1, 0.1, 0.2]]), ratio=0.5).tolist()
+    [[True, False], [False, True]]
+    """
+    lost = np.isnan(values)
+    worst = np.where(lost, np.inf, values).min(axis=0)
+    filled = np.where(lost, np.where(np.isfinite(worst), worst, 0.0), values)
+    one, other = np.triu_indices(len(values), 1)
+    with np.errstate(invalid="ignore"):
+        p = holm(corrected_t(subtract(filled[one], filled[other]), ratio).p)
+    tied = np.ones((len(values), len(values)), dtype=bool)
+    tied[one, other] = tied[other, one] = ~(p < ALPHA)
+    return tied
+
+
+def fold_ratios(scores: pd.DataFrame, tasks: Sequence[str]) -> list[float]:
+    """Return test to train rows of each task's folds: 1 to k - 1, if a repeat has k of them.
+
+    NaN where a repeat has one fold: how large its test part is, scores do not tell.
+    """
+    folds = scores.groupby(["task", "repeat"], dropna=False, observed=True)["fold"].nunique()
+    most = folds.groupby(level=0).max().reindex(list(tasks)).fillna(1)
+    return [1 / (many - 1) if many > 1 else np.nan for many in most]
+
+
+def within_limits(low: np.ndarray, high: np.ndarray, scores: np.ndarray, metric: str) -> np.ndarray:
+    """Return the two ends within the values that a metric can have, where it is known.
+
+    A score beyond them is on another scale, such as per cent: its ends stay.
+
+    >>> ends = np.array([0.9, 90.0]), np.array([1.1, 110.0]), np.array([1.0, 100.0])
+    >>> within_limits(*ends, "acc").tolist()
+    [[0.9, 90.0], [1.0, 110.0]]
+    """
+    ends = np.stack([low, high])
+    try:
+        least, most = get_metric(metric).range
+    except KaratError:
+        return ends
+    return np.where((scores >= least) & (scores <= most), np.clip(ends, least, most), ends)
