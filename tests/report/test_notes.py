@@ -70,7 +70,7 @@ def board(**options):
             [
                 "Models that share a letter cannot be told apart within their task.",
                 "normalised: 1 is the best model of the task, 0 b (-1 the lowest).",
-                "95 % of the score: t interval of the mean over folds: their spread, not who is better.",
+                "95 % of the score: t interval over folds: their spread, not who is better.",
                 "failed, without a score: 1 cell, counted as the worst.",
                 "… not run: 1 cell, left out.",
             ],

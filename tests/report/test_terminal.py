@@ -226,7 +226,7 @@ def test_the_board_by_task():
         " good      –     –           …     –      0       0     – ",
         "",
         " Models that share a letter cannot be told apart within their task.",
-        " 95 % of the score: t interval of the mean over folds: their spread, not who is better.",
+        " 95 % of the score: t interval over folds: their spread, not who is better.",
         " … not run: 1 cell, left out.",
     ]
 

@@ -85,7 +85,7 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
         yield _scale(board.attrs["normalise"], board.attrs["by"])
     yield from _of_ratings(board)
     if "score_low" in board:
-        yield "95 % of the score: t interval of the mean over folds: their spread, not who is better."
+        yield "95 % of the score: t interval over folds: their spread, not who is better."
     yield from _of_missing(board)
     told = board.attrs.get("missing", {})
     if told.get("rule") == "exclude" and not told.get("tasks") and len(board) > 1:
