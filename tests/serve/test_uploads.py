@@ -225,10 +225,11 @@ def test_what_swells_is_not_unpacked(owner, written, a_run, monkeypatch):
         archive(("run.json", b"[]")),
         archive(("run.json", b"{" * 5000)),
         archive(("run.json", b"[" * 100_000)),
-        gzip.compress(b"no tar"),
-        gzip.compress(b"x" * 1000)[:50],
+        gzip.compress(b"no tar", mtime=0),
+        gzip.compress(b"x" * 1000, mtime=0)[:50],
         b"PK\x05\x06" + b"\0" * 18,
     ],
+    ids=range(10),
 )
 def test_what_is_no_run_folder_is_not_taken(owner, written, content):
     answer = send(owner, "runs", "new", content)
