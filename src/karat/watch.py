@@ -40,8 +40,9 @@ class Watch:
         self.begun = time.monotonic()
         self.peak_mb = 0.0
         self.cpu_seconds = 0.0
-        self.family = _tree(pid)
-        self._cpu_before = _cpu(self.family)
+        self.family: list[psutil.Process] = []
+        # the worker alone: to look for its children takes as long as a small job
+        self._cpu_before = _cpu(_alone(pid))
         self._told: float | None = None
 
     @property
@@ -140,8 +141,14 @@ def end_tree(pid: int) -> None:
 
 def _tree(pid: int) -> list[psutil.Process]:
     try:
-        root = psutil.Process(pid)
-        return [root, *root.children(recursive=True)]
+        return [each for root in _alone(pid) for each in (root, *root.children(recursive=True))]
+    except psutil.Error:
+        return []
+
+
+def _alone(pid: int) -> list[psutil.Process]:
+    try:
+        return [psutil.Process(pid)]
     except psutil.Error:
         return []
 
