@@ -85,6 +85,7 @@ def test_a_plan_shows_jobs_and_declines(two_classes, words, capsys):
         ["model", "task", "folds"],
         ["one[hot]", "halves", "2"],
         ["2", "jobs,", "1", "declined"],
+        "no earlier run in results tells how long they take, and no limit ends them".split(),
         ["it", "takes", "tables,", "not", "texts"],
         ["one[hot]", "·", "[w]"],
     ]

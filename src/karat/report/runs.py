@@ -169,6 +169,8 @@ def _time(plan: Plan, output: Path) -> Iterator[str]:
     if limits and all(limit and limit.deadline for limit in limits):
         most = sum(limit.deadline or 0.0 for limit in limits if limit)
         yield f"limits end all of them after {_span(most)} of work"
+    elif limits and not found.known:
+        yield f"no earlier run in {output} tells how long they take, and no limit ends them"
 
 
 def _span(seconds: float) -> str:
