@@ -11,9 +11,8 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 # one thread each before numpy is loaded: as many processes as cores test at the same time
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -130,8 +129,7 @@ def words() -> Callable[..., Task]:
     return make
 
 
-@dataclass(frozen=True)
-class Said:
+class Said(NamedTuple):
     """What a command said and how it ended."""
 
     code: int

@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 import io
-import sys
 
 import pandas as pd
 import pytest
 
 import karat
-from karat.cli import main
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    def run(*arguments) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["karat", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = capsys.readouterr()
-        return int(stop.value.code or 0), out, err
-
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +22,9 @@ def frame(text):
     return pd.read_csv(io.StringIO(text), index_col="model")
 
 
-def test_columns_are_those_of_python(results, command):
+def test_columns_are_those_of_python(results, cli):
     options = ["--columns", "elo:dummy, borda,pareto", "--sort", "elo", "--csv"]
-    code, out, err = command("leaderboard", results, *options)
+    code, out, err = cli("leaderboard", results, *options)
     assert (code, err) == (0, "")
     board = karat.leaderboard(results, columns=["elo:dummy", "borda", "pareto"], sort="elo")
     assert list(frame(out).columns) == list(board.columns)
@@ -46,9 +32,9 @@ def test_columns_are_those_of_python(results, command):
     assert frame(out).loc["dummy", "elo"] == 1500
 
 
-def test_the_front_and_what_ratings_mean_stand_below_the_board(results, command, monkeypatch):
+def test_the_front_and_what_ratings_mean_stand_below_the_board(results, cli, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    code, out, _ = command("leaderboard", results, "--columns", "elo,borda,pareto,costs")
+    code, out, _ = cli("leaderboard", results, "--columns", "elo,borda,pareto,costs")
     assert code == 0
     board = karat.leaderboard(results, columns=["pareto"])
     front = ", ".join(board.index[board["pareto"]])
@@ -61,33 +47,33 @@ def test_the_front_and_what_ratings_mean_stand_below_the_board(results, command,
     )
 
 
-def test_common_is_exclude(results, command):
+def test_common_is_exclude(results, cli):
     outs = [
-        command("leaderboard", results, *options, "--csv")[1]
+        cli("leaderboard", results, *options, "--csv")[1]
         for options in (["--common"], ["--missing", "exclude"], ["--missing", "common"])
     ]
     assert outs[0] == outs[1] == outs[2]
     assert (
         frame(outs[0])["rank"].tolist()
-        != frame(command("leaderboard", results, "--csv")[1])["rank"].tolist()
+        != frame(cli("leaderboard", results, "--csv")[1])["rank"].tolist()
     )
-    code, out, err = command("leaderboard", results, "--common", "--missing", "penalise")
+    code, out, err = cli("leaderboard", results, "--common", "--missing", "penalise")
     assert code == 2 and "--common is --missing exclude" in err and not out
 
 
-def test_penalise_is_told(results, command, monkeypatch):
+def test_penalise_is_told(results, cli, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    _, out, _ = command("leaderboard", results, "--missing", "penalise")
+    _, out, _ = cli("leaderboard", results, "--missing", "penalise")
     assert "– not applicable to this model: 1 cell, counted as the worst." in out
 
 
-def test_html_is_a_table_to_put_into_a_page(results, command):
-    code, out, _ = command("leaderboard", results, "--format", "html")
+def test_html_is_a_table_to_put_into_a_page(results, cli):
+    code, out, _ = cli("leaderboard", results, "--format", "html")
     assert code == 0 and out.startswith("<div") and out.count("<table") == 1
     assert out.count("<tr") == 1 + 3 and "<script" not in out and "http" not in out
 
 
-def test_a_wrong_name_is_one_line_and_exit_code_2(results, command):
-    code, out, err = command("leaderboard", results, "--columns", "brda")
+def test_a_wrong_name_is_one_line_and_exit_code_2(results, cli):
+    code, out, err = cli("leaderboard", results, "--columns", "brda")
     assert (code, out) == (2, "")
     assert err == 'error: columns: the board has no column "brda". Did you mean "borda"?\n'

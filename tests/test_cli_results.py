@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 import karat
-from karat.cli import main
 
 TACO = "dataset,task,corruption,severity,model,metric,value\n"
 ROWS = TACO + "adult,classification,clean,0.0,rf,AUC,0.75\n"
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    def run(*arguments) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["karat", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = capsys.readouterr()
-        return int(stop.value.code or 0), out, err
-
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -34,31 +20,31 @@ def made(tmp_path_factory) -> karat.Run:
     return run
 
 
-def test_rescore_says_that_all_is_as_it_was(made, command):
+def test_rescore_says_that_all_is_as_it_was(made, cli):
     before = sorted(made.folder.parent.rglob("*"))
-    code, out, err = command("rescore", made.folder.parent)
+    code, out, err = cli("rescore", made.folder.parent)
     metrics = len(made.about["tasks"][0]["metrics"])
     assert code == 0 and not err
     assert out == f"{made.folder.name}: {2 * metrics} scores computed again, all as they were\n"
     assert sorted(made.folder.parent.rglob("*")) == before
 
 
-def test_rescore_adds_a_metric(made, command, tmp_path):
-    code, out, err = command("rescore", made.folder, "--metric", "msle", "-o", tmp_path / "new")
+def test_rescore_adds_a_metric(made, cli, tmp_path):
+    code, out, err = cli("rescore", made.folder, "--metric", "msle", "-o", tmp_path / "new")
     assert code == 0 and not err
     (new,) = (tmp_path / "new").iterdir()
     mean = karat.Run.open(new).scores().query("metric == 'msle'")["value"].mean()
     assert f"   diabetes: msle {mean:.6g} over 2 folds\n   written: {new}\n" in out
 
 
-def test_rescore_tells_damage_and_goes_on(made, command, tmp_path):
+def test_rescore_tells_damage_and_goes_on(made, cli, tmp_path):
     import shutil
 
     for name in ("a", "b"):
         shutil.copytree(made.folder, tmp_path / "in" / f"{name}.{made.folder.name}")
     path = tmp_path / "in" / f"a.{made.folder.name}" / "predictions/diabetes/0/predictions.csv"
     path.write_text(path.read_text().replace("\n", "\nwrong,", 1))
-    code, out, err = command("rescore", tmp_path / "in", "-o", tmp_path / "out")
+    code, out, err = cli("rescore", tmp_path / "in", "-o", tmp_path / "out")
     assert code == 1
     assert f"error: {path}, line 2: it has 3 cells, the header has 2." in err
     assert out.count("scores computed again") == 2 and out.count("all as they were") == 1
@@ -66,16 +52,16 @@ def test_rescore_tells_damage_and_goes_on(made, command, tmp_path):
     assert "Traceback" not in err
 
 
-def test_rescore_takes_metrics_of_a_file(made, command, tmp_path):
+def test_rescore_takes_metrics_of_a_file(made, cli, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(
         "import karat\n\n\n@karat.metric('farthest_cli', higher_is_better=False, "
         "range=(0, float('inf')), needs=('numbers',))\ndef farthest(p):\n"
         '    """Return the largest error."""\n    return abs(p.predictions - p.truth).max()\n'
     )
-    code, _, err = command("rescore", made.folder, "--metric", "farthest_cli")
+    code, _, err = cli("rescore", made.folder, "--metric", "farthest_cli")
     assert code == 2 and 'there is no metric "farthest_cli"' in err
-    code, out, err = command(
+    code, out, err = cli(
         "rescore", made.folder, "--metric", "farthest_cli", "--define", file, "-o", tmp_path / "o"
     )
     assert code == 0 and "diabetes: farthest_cli" in out
@@ -86,38 +72,38 @@ def test_rescore_takes_metrics_of_a_file(made, command, tmp_path):
     assert board["diabetes"].iloc[0] == pytest.approx(mean)
 
 
-def test_import_prints_the_folders_and_the_board_reads_them(command, tmp_path):
+def test_import_prints_the_folders_and_the_board_reads_them(cli, tmp_path):
     (tmp_path / "m.csv").write_text(ROWS)
-    code, out, err = command("import", tmp_path / "m.csv", "-o", tmp_path / "out")
+    code, out, err = cli("import", tmp_path / "m.csv", "-o", tmp_path / "out")
     (folder,) = (tmp_path / "out").iterdir()
     assert (code, out, err) == (0, f"{folder}\n", "")
-    code, out, _ = command("leaderboard", tmp_path / "out", "--json")
+    code, out, _ = cli("leaderboard", tmp_path / "out", "--json")
     assert code == 0 and json.loads(out)[0]["adult"] == 0.75
-    code, _, err = command("rescore", tmp_path / "out")
+    code, _, err = cli("rescore", tmp_path / "out")
     assert code == 1 and "was imported from taco (m.csv): it has no predictions" in err
-    code, out, _ = command("import", tmp_path / "m.csv", "-o", tmp_path / "out")
+    code, out, _ = cli("import", tmp_path / "m.csv", "-o", tmp_path / "out")
     assert code == 0 and len(list((tmp_path / "out").iterdir())) == 1
 
 
-def test_import_of_what_cannot_be_read(command, tmp_path):
+def test_import_of_what_cannot_be_read(cli, tmp_path):
     (tmp_path / "m.csv").write_text(ROWS)
     (tmp_path / "x.csv").write_text("a,b\n")
     files = (tmp_path / "m.csv", tmp_path / "x.csv")
-    code, _, err = command("import", *files, "-o", tmp_path / "out")
+    code, _, err = cli("import", *files, "-o", tmp_path / "out")
     assert code == 1 and "x.csv is not recognised: it has the columns a, b." in err
-    code, _, err = command("import", tmp_path / "x.csv", "-o", tmp_path / "none")
+    code, _, err = cli("import", tmp_path / "x.csv", "-o", tmp_path / "none")
     assert code == 2 and "nothing was imported." in err and not (tmp_path / "none").exists()
-    code, _, err = command("import", tmp_path / "m.csv", "--as", "tacco", "-o", tmp_path / "none")
+    code, _, err = cli("import", tmp_path / "m.csv", "--as", "tacco", "-o", tmp_path / "none")
     assert code == 2 and 'Did you mean "taco"?' in err
-    code, _, err = command("import", tmp_path / "nowhere.csv", "-o", tmp_path / "none")
+    code, _, err = cli("import", tmp_path / "nowhere.csv", "-o", tmp_path / "none")
     assert code == 2 and "there is no file" in err and "Traceback" not in err
 
 
 @pytest.mark.parametrize("shape", ["amlb", "amlb-new"])
-def test_export_as_the_automl_benchmark(made, command, tmp_path, shape):
-    code, out, _ = command("export", made.folder, "--as", shape, "-o", tmp_path / "e")
+def test_export_as_the_automl_benchmark(made, cli, tmp_path, shape):
+    code, out, _ = cli("export", made.folder, "--as", shape, "-o", tmp_path / "e")
     assert code == 0 and out == f"{tmp_path / 'e' / 'results.csv'}\n"
-    code, out, _ = command("import", Path(out.strip()), "-o", tmp_path / "back")
+    code, out, _ = cli("import", Path(out.strip()), "-o", tmp_path / "back")
     assert code == 0
     back = karat.Run.open(out.strip())
     keys = ["task", "fold", "metric", "value"]

@@ -2,7 +2,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.report.bundle import make_bundle
-from karat.report.shown import Budget, Shown, Still
+from karat.report.shown import Budget, Shown
+from karat.results.still import Still
 
 
 @given(st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6))))

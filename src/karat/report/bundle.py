@@ -16,12 +16,13 @@ from karat.report.maps import make_maps
 from karat.report.notes import caption, notes
 from karat.report.origin import make_failures, make_runs, text_of
 from karat.report.scores import Metrics, folds_of, means_of, metrics_of, spread_of, states_of
-from karat.report.shown import Shown, Told, still
+from karat.report.shown import Shown, Told
 from karat.report.tested import make_checks, make_tests
 from karat.results.cells import Cells, make_cells
-from karat.results.gather import Gathered, gather, named_runs, opened
+from karat.results.gather import Gathered, gather, named_runs
 from karat.results.leaderboard import leaderboard
 from karat.results.ranks import CONFIDENCE
+from karat.results.still import read_once
 
 SCHEMA = 1
 RULE = "worst"
@@ -48,7 +49,7 @@ def make_bundle(
     are those of JSON: no NaN, numbers of six digits. Models stand in the order of the board.
     ``umap`` adds a map of vectors that keeps neighbourhoods, which takes a while.
     """
-    found = runs if isinstance(runs, pd.DataFrame) else [still(run) for run in opened(runs)]
+    found = runs if isinstance(runs, pd.DataFrame) else read_once(runs)
     given = gather(found)
     board = leaderboard(found, missing=RULE, columns=_asked(given))
     chosen = given.chosen({})

@@ -25,8 +25,8 @@ from karat.report.terminal import plain_console, print_board
 from karat.results.estimate import estimate
 from karat.results.leaderboard import leaderboard
 from karat.results.robustness import robustness
-from karat.results.rules.base import read_once
 from karat.results.run import Run
+from karat.results.still import read_once
 
 
 def show_runs(

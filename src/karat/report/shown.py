@@ -7,39 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import pandas as pd
-
 from karat.errors import FAILURES
 from karat.report.compact import compact, size
 from karat.results.run import Run
 
 #: so many sentences of one sort are enough
 MOST_SENTENCES = 5
-
-
-class Still(Run):
-    """A run as it stood when it was first read: all parts of a page see the same jobs."""
-
-    @cached_property
-    def _records(self) -> list[dict[str, Any]]:
-        return super().records()
-
-    @cached_property
-    def _scores(self) -> pd.DataFrame:
-        return super().scores()
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return the records of the finished jobs, in the order of the plan."""
-        return self._records
-
-    def scores(self) -> pd.DataFrame:
-        """Return the tidy table of all scores, one row per number."""
-        return self._scores
-
-
-def still(run: Run) -> Still:
-    """Return a run that stays as it is now; one that does already is taken as it is."""
-    return run if isinstance(run, Still) else Still(run.folder)
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from typing import Any
 import pandas as pd
 
 from karat.errors import DataError
-from karat.report.shown import Still
 from karat.results.files import safe_name
 from karat.results.layouts import scores_table
 from karat.results.run import NEEDED
 from karat.results.status import status_row
+from karat.results.still import Still
 from karat.serve.shapes import check_run
 
 Stamp = tuple[int, int, int]

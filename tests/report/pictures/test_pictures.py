@@ -410,31 +410,17 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
 # -- the command ----------------------------------------------------------------------------
 
 
-@pytest.fixture
-def command(monkeypatch, capsys):
-    from karat.cli import main
-
-    def run(*arguments) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["karat", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = capsys.readouterr()
-        return int(stop.value.code or 0), out, err
-
-    return run
-
-
-def test_the_command_writes_what_python_draws(runs, command, tmp_path, monkeypatch):
+def test_the_command_writes_what_python_draws(runs, cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = runs[0].folder.parent
-    code, out, err = command("plot", "board", folder)
+    code, out, err = cli("plot", "board", folder)
     assert (code, out, err) == (0, "board.svg\n", "")
     assert Path("board.svg").read_bytes() == plot(folder, "board").to_bytes("svg")
     first, second, *_ = next(t for t in runs[0].about["tasks"] if t["name"] == "penguins")[
         "metrics"
     ]
     options = ["-t", f"penguins={second}", "-t", "diabetes", "--top", "2", "-o", "new/a.pdf"]
-    assert command("plot", "bars", folder, *options)[0] == 0
+    assert cli("plot", "bars", folder, *options)[0] == 0
     chosen = plot(folder, "bars", tasks={"penguins": second, "diabetes": ""}, top=2)
     assert Path("new/a.pdf").read_bytes() == chosen.to_bytes("pdf")
 
@@ -451,16 +437,14 @@ def test_the_command_writes_what_python_draws(runs, command, tmp_path, monkeypat
         ),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_code_2(
-    runs, command, tmp_path, monkeypatch, arguments, said
-):
+def test_a_mistake_is_one_line_and_exit_code_2(runs, cli, tmp_path, monkeypatch, arguments, said):
     monkeypatch.chdir(tmp_path)
     kind, *options = arguments
-    code, out, err = command("plot", kind, runs[0].folder.parent, *options)
+    code, out, err = cli("plot", kind, runs[0].folder.parent, *options)
     assert (code, out) == (2, "") and err.strip() == f"error: {said}"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_kind_is_checked_before_anything_is_read(command):
-    code, _, err = command("plot", "bord", "no/such/folder")
+def test_the_kind_is_checked_before_anything_is_read(cli):
+    code, _, err = cli("plot", "bord", "no/such/folder")
     assert code == 2 and 'Did you mean "board"?' in err

@@ -13,6 +13,7 @@ import pandas as pd
 
 from karat.errors import DefinitionError
 from karat.metrics.base import COVERED, MTEB, get_metric
+from karat.results.still import read_once
 from karat.results.cells import OK, Cells, make_cells
 from karat.results.gather import Gathered, gather, named_runs, opened
 from karat.results.layouts import by_fold
@@ -194,32 +195,6 @@ def _merge(known: dict[str, Any], task: Mapping[str, Any]) -> None:
         elif name in known:
             continue
         known[name] = value
-
-
-def read_once(runs: Any) -> list[Run]:
-    """Return runs whose records are read once, however often they are asked for."""
-    return [run if isinstance(run, _Once) else _Once(run) for run in opened(runs)]
-
-
-class _Once(Run):
-    """A run whose records are read once."""
-
-    def __init__(self, run: Run) -> None:
-        super().__init__(run.folder)
-        self._run = run
-        self.__dict__["about"] = run.about
-
-    @cached_property
-    def _records(self) -> list[dict[str, Any]]:
-        return self._run.records()
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return the records of the finished jobs, in the order of the plan."""
-        return self._records
-
-    def scores(self) -> pd.DataFrame:
-        """Return the tidy table of all scores, one row per number."""
-        return self._run.scores()
 
 
 def plain_metric(name: str) -> str:
