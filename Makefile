@@ -1,37 +1,47 @@
 # Two commands do all on a fresh machine with Python 3.11 or newer:
-#   make demo    sets up .venv, runs the suite "quickstart" to a printed board and report.html
+#   make demo    sets up .venv, runs the suite "quickstart", prints the leaderboard and writes report.html
 #   make test    sets up .venv and runs linter, types, tests, doctests and examples
-# and besides: make bench, and make docs (the documentation as a site, in site/)
+# Others: make setup, make lint, make test-only, make bench, make docs (the documentation site in site/)
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# the versions to install, and the extra with the test requirements
+CONSTRAINTS ?= constraints.txt
+EXTRA  ?= dev
 
-.PHONY: demo test bench docs clean
+.PHONY: demo setup lint test test-only bench docs clean
 
 demo: $(VENV)/.stamp-demo
 	$(BIN)/karat run quickstart
 	$(BIN)/karat report results
 
-test: $(VENV)/.stamp-dev
+setup: $(VENV)/.stamp-$(EXTRA)
+
+lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+test: lint test-only
+
+test-only: $(VENV)/.stamp-$(EXTRA)
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 bench: $(VENV)/.stamp-dev
 	$(BIN)/python benchmarks/run.py
 
 docs: $(VENV)/.stamp-docs
+	$(BIN)/python scripts/check_pages.py
 	$(BIN)/zensical build --clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo "Karat needs Python 3.11 or newer; say which: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+		|| { echo "Karat needs Python 3.11 or newer. Choose one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.stamp-%: $(BIN)/python pyproject.toml constraints.txt
-	$(PIP) install -c constraints.txt -e ".[$*]"
+$(VENV)/.stamp-%: $(BIN)/python pyproject.toml $(CONSTRAINTS)
+	$(PIP) install -c $(CONSTRAINTS) -e ".[$*]"
 	@touch $@
 
 clean:
