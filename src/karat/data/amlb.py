@@ -249,7 +249,7 @@ def _fetched(name: str, address: str) -> Path:
     if offline():
         raise Unavailable(f"{name}: {what} is not in the cache; unset KARAT_OFFLINE to fetch it.")
     try:
-        transfer.download_unchecked(address, place)
+        transfer.download(address, place)
     except DataError as error:
         raise Unavailable(f"{name}: {error}.") from error
     return place

@@ -17,7 +17,6 @@ from typing import Any
 from urllib.error import URLError
 
 import pandas as pd
-import requests
 
 from karat.data import transfer
 from karat.data.download import offline
@@ -108,29 +107,19 @@ def openml_suite(suite: int | str) -> list[OpenMLTable]:
 
 
 def _ask(path: str, what: str) -> Any:
-    """Return OpenML's answer; ``Unavailable`` if there is none, a DataError if nothing is so."""
+    """Return OpenML's answer; ``Unavailable`` without one, a DataError for an unknown id."""
     if offline():
         raise Unavailable(f"OpenML's {what} is not in the cache; unset KARAT_OFFLINE to fetch it.")
     address = f"{API}/{path}"
-    with transfer.session(None) as http:
-        try:
-            answer = transfer.patiently(lambda: _get(http, address), address)
-        except DataError as error:
-            raise Unavailable(
-                f"OpenML's {what} cannot be had: {error}; try again later."
-            ) from error
-    if answer is None:
-        raise DataError(f"OpenML has no {what}.")
-    return answer
-
-
-def _get(http: requests.Session, address: str) -> Any:
-    wait = (transfer.PATIENCE.connect, transfer.PATIENCE.read)
-    response = http.get(address, timeout=wait)
-    if response.status_code == requests.codes.precondition_failed:
-        return None  # how OpenML says that there is no such thing
-    response.raise_for_status()
-    return response.json()
+    try:
+        with transfer.readable_errors(address), transfer.session() as http:
+            response = http.get(address, timeout=transfer.TIMEOUT)
+            if response.status_code != 412:  # OpenML's answer for an unknown id
+                response.raise_for_status()
+                return response.json()
+    except DataError as error:
+        raise Unavailable(f"cannot fetch OpenML's {what}: {error}; try again later.") from error
+    raise DataError(f"OpenML has no {what}.")
 
 
 def _describe(data_id: int) -> Mapping[str, Any]:
@@ -208,8 +197,8 @@ def _fetch(name: str, data_id: int, home: Path) -> Any:
                 target_column=None,
                 as_frame=True,
                 parser=parser,
-                n_retries=transfer.PATIENCE.tries,
-                delay=transfer.PATIENCE.pause,
+                n_retries=transfer.ATTEMPTS,
+                delay=transfer.BACKOFF,
             )
     except (URLError, HTTPException, ConnectionError, TimeoutError) as error:
         raise Unavailable(f"{where} cannot be had: {error}; try again later.") from error
@@ -227,7 +216,7 @@ def _fetch(name: str, data_id: int, home: Path) -> Any:
 def _limited_waits() -> Iterator[None]:
     """Give up on a silent server: scikit-learn's function has no argument for it."""
     before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(transfer.PATIENCE.read)
+    socket.setdefaulttimeout(transfer.TIMEOUT[1])
     try:
         yield
     finally:

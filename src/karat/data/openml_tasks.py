@@ -105,7 +105,7 @@ def splits(task_id: int) -> pd.DataFrame:
         if offline():
             raise Unavailable(f"the folds of OpenML's task {task_id} are not in the cache.")
         try:
-            transfer.download_unchecked(address, place)
+            transfer.download(address, place)
         except DataError as error:
             raise Unavailable(f"the folds of OpenML's task {task_id}: {error}.") from error
     return read_splits(place.read_text(encoding="utf-8"), f"OpenML's task {task_id}")
