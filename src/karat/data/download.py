@@ -134,7 +134,12 @@ def _write_about(folder: Path, source: Source, about: Mapping[str, str]) -> None
     record = {key: about[key] for key in keys if about.get(key)}
     record |= {"source": str(source), "sha256": source.sha256}
     record["fetched"] = datetime.now(UTC).isoformat(timespec="seconds")
-    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-    scratch = folder / f".about.{os.getpid()}.tmp"
+    write_atomic(folder / "about.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Write a text file that other processes see complete or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     scratch.write_text(text, encoding="utf-8")
-    scratch.replace(folder / "about.json")
+    scratch.replace(path)
