@@ -26,7 +26,7 @@ def ask(data: Dataset, how: Mapping[str, Any], seed: int) -> Dataset:
     generated = build(f'ask "{name}"', askers.get(name), params, {"data": data, "rng": rng})
     if not isinstance(generated, Dataset):
         raise ContractError(
-            f'ask "{name}" returned {type(generated).__name__}; it must return a karat.Dataset.'
+            f'ask "{name}" must return a karat.Dataset, got {type(generated).__name__}.'
         )
     return dataclasses.replace(generated, name=f"{data.name} {name}")
 
