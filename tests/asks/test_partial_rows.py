@@ -106,7 +106,7 @@ def test_a_gap_is_no_cell_to_ask_with_and_agrees_with_none():
 def test_an_empty_row_asks_nothing():
     table = pd.DataFrame({"a": [1.0, np.nan], "b": ["x", None]})
     assert set(answers(asked(table))) == {"part of row 0"}
-    with pytest.raises(DataError, match="toy: no query could be made of its rows"):
+    with pytest.raises(DataError, match="query"):
         asked(pd.DataFrame({"a": [np.nan, np.nan], "b": [None, None]}))
 
 

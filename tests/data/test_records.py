@@ -65,48 +65,47 @@ def test_a_sample_keeps_duplicates_together(people):
 
 
 @pytest.mark.parametrize(
-    ("text", "changes", "said"),
+    ("text", "changes", "word"),
     [
-        ("id,x\na,1\nb,2\n", {"target": "id", "entity": None}, 'no two rows have the same "id"; '),
-        ("id,x\na,1\n,2\n", {"target": "id", "entity": None}, '"id" is missing in row 1.'),
-        ("id,x\na,1\na,2\n", {"target": "ix", "entity": None}, '"ix" is not a column. Did you'),
+        ("id,x\na,1\nb,2\n", {"target": "id", "entity": None}, '"id"'),
+        ("id,x\na,1\n,2\n", {"target": "id", "entity": None}, '"id"'),
+        ("id,x\na,1\na,2\n", {"target": "ix", "entity": None}, '"ix"'),
         (
             "id,x\nrec-1-a,1\nrec-x-a,2\n",
             {"target": "id"},
-            'the pattern "rec-(\\d+)-" finds nothing in "rec-x-a" (row 1).',
+            '"rec-x-a"',
         ),
     ],
 )
-def test_a_broken_table_of_duplicates(tmp_path, text, changes, said):
+def test_a_broken_table_of_duplicates(tmp_path, text, changes, word):
     path = tmp_path / "t.csv"
     path.write_text(text)
     options = {"entity": changes.get("entity", PATTERN)}
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=word):
         read_duplicates(path, DataSpec("t", target=changes["target"], options=options))
-    assert str(caught.value).startswith(f"{path}: {said}")
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "word"),
     [
-        ({"target": None}, 'people: say which column holds the answers: "target: NAME".'),
-        ({"options": {"entity": "("}}, 'people: "entity" is not a pattern: missing ), '),
-        ({"options": {"entity": "rec"}}, 'people: the pattern "rec" needs one group, ( ).'),
-        ({"options": {"entty": "x"}}, 'people: its reader has no option "entty". Did you mean "'),
-        ({"options": {"texts": ["zap"]}}, None),
+        ({"target": None}, '"target: NAME"'),
+        ({"options": {"entity": "("}}, '"entity"'),
+        ({"options": {"entity": "rec"}}, '"rec"'),
+        ({"options": {"entty": "x"}}, '"entty"'),
     ],
 )
-def test_a_wrong_definition_of_duplicates(people, changes, said):
-    error = DefinitionError if said else DataError
-    with pytest.raises(error) as caught:
+def test_a_wrong_definition_of_duplicates(people, changes, word):
+    with pytest.raises(DefinitionError, match=word):
         read_duplicates(people, spec(**changes))
-    assert str(caught.value).startswith(
-        said or 'people: "zap" is not a column. Did you mean "zip"?'
-    )
+
+
+def test_unknown_text_column_suggests_the_nearest(people):
+    with pytest.raises(DataError, match='"zip"'):
+        read_duplicates(people, spec(options={"texts": ["zap"]}))
 
 
 def test_duplicates_come_in_one_file(people):
-    with pytest.raises(DefinitionError, match="people: this reader takes one file, not train and"):
+    with pytest.raises(DefinitionError, match="people"):
         read_duplicates({"train": people, "test": people}, spec())
 
 
@@ -214,56 +213,53 @@ def test_a_left_row_with_two_matches(folder):
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "said"),
+    ("file", "text", "word"),
     [
-        ("m", "a_id,b_id\n01,01\n07,02\n", '{m}: "07" in "a_id" (row 1) is no id of a.csv.'),
-        ("m", "a_id,b_id\n01,zz\n", '{m}: "zz" in "b_id" (row 0) is no id of b.csv.'),
-        ("m", "a_id,c_id\n01,01\n", '{m}: "b_id" is not a column. Did you mean "c_id"?'),
-        ("m", "a_id,b_id\n01,\n", '{m}: "b_id" is missing in row 0.'),
-        ("m", "", "{m} is empty."),
-        ("a", "id,name\n01,x\n01,y\n", '{a}: the id "01" stands twice.'),
-        ("a", "id,name\n01,x\n,y\n", '{a}: "id" is missing in row 1.'),
-        ("b", "id,phone\n01,1\n02,1\n", 'shops: the tables have no column in common besides "id".'),
+        ("m", "a_id,b_id\n01,01\n07,02\n", '"07"'),
+        ("m", "a_id,b_id\n01,zz\n", '"zz"'),
+        ("m", "a_id,c_id\n01,01\n", '"c_id"'),
+        ("m", "a_id,b_id\n01,\n", '"b_id"'),
+        ("m", "", "m.csv is empty."),
+        ("a", "id,name\n01,x\n01,y\n", '"01"'),
+        ("a", "id,name\n01,x\n,y\n", '"id"'),
+        ("b", "id,phone\n01,1\n02,1\n", '"id"'),
     ],
 )
-def test_a_broken_folder(folder, file, text, said):
+def test_a_broken_folder(folder, file, text, word):
     (folder / f"{file}.csv").write_text(text)
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=word):
         link(folder)
-    places = {name: str(folder / f"{name}.csv") for name in "abm"}
-    assert str(caught.value).startswith(said.format(**places))
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "word"),
     [
         (
             {"left": None},
-            'shops: a folder of two tables needs the option "left" (left, right, id, ',
+            '"left"',
         ),
-        ({"id": None}, 'shops: a folder of two tables needs the option "id" (left, right, id, '),
-        ({"matches": None}, 'shops: a folder of two tables needs the option "entity" (left, '),
-        ({"keys": ["a_id"]}, 'shops: "keys" names the two columns of ids in m.csv.'),
-        ({"keys": None}, 'shops: "keys" names the two columns of ids in m.csv.'),
-        ({"negatives": 0}, 'shops: "negatives" is a whole number of 1 or more, not 0.'),
-        ({"negatives": True}, 'shops: "negatives" is a whole number of 1 or more, not True.'),
-        ({"seed": -1}, 'shops: "seed" is a whole number of 0 or more, not -1.'),
+        ({"id": None}, '"id"'),
+        ({"matches": None}, '"entity"'),
+        ({"keys": ["a_id"]}, '"keys"'),
+        ({"keys": None}, '"keys"'),
+        ({"negatives": 0}, "negatives"),
+        ({"negatives": True}, "negatives"),
+        ({"seed": -1}, "seed"),
     ],
 )
-def test_a_wrong_definition_of_linkage(folder, options, said):
-    with pytest.raises(DefinitionError) as caught:
+def test_a_wrong_definition_of_linkage(folder, options, word):
+    with pytest.raises(DefinitionError, match=word):
         link(folder, **options)
-    assert str(caught.value).startswith(said)
 
 
 def test_what_cannot_be_asked(folder):
-    with pytest.raises(DataError, match=r'has no file "bb.csv". Did you mean "b.csv"\?$'):
+    with pytest.raises(DataError, match=r'"b\.csv"'):
         link(folder, right="bb.csv")
-    with pytest.raises(DataError, match=r"^shops: no row of .*a.csv has a match\.$"):
+    with pytest.raises(DataError, match=r"a\.csv"):
         link(folder, target="gold", matches="labelled.csv", match="yes")
     (folder / "b.csv").write_text("id,name\n01,x\n")
     (folder / "m.csv").write_text("a_id,b_id\n01,01\n02,01\n")
-    with pytest.raises(DataError, match=r"^shops: every pair matches; there is nothing to tell"):
+    with pytest.raises(DataError, match="matches"):
         link(folder)
 
 
@@ -284,12 +280,12 @@ def test_pairs_of_one_table(people):
 def test_a_table_without_pairs(tmp_path, people, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_text("id,x\na,1\nb,2\n")
-    with pytest.raises(DataError, match='no two rows have the same "id"; nothing matches.'):
+    with pytest.raises(DataError, match='"id"'):
         read_linkage(path, DataSpec("t", target="id"))
-    with pytest.raises(DefinitionError, match='people: "right" is for a folder of two tables.'):
+    with pytest.raises(DefinitionError, match='"right"'):
         read_linkage(people, spec(options={"right": "b.csv"}))
-    monkeypatch.setattr(records, "MANY", 10)
-    with pytest.raises(DataError, match='"rec_id" makes 11 pairs of rows the same: it tells class'):
+    monkeypatch.setattr(records, "MAX_PAIRS", 10)
+    with pytest.raises(DataError, match='"rec_id"'):
         read_linkage(people, spec())
 
 
@@ -358,22 +354,21 @@ def test_duplicates_of_one_table_are_those_of_the_other_reader(people):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "word"),
     [
         (
             {"ask": "serch"},
-            'shops: "ask" is one of pairs, search, duplicates, not "serch". Did you',
+            '"serch"',
         ),
-        ({"ask": ["search"]}, 'shops: "ask" is one of pairs, search, duplicates, not "['),
-        ({"ask": "search"}, 'shops: "negatives" is for ask: pairs, not for search.'),
+        ({"ask": ["search"]}, '"ask"'),
+        ({"ask": "search"}, '"negatives"'),
         (
             {"ask": "duplicates", "negatives": None, "seed": 3},
-            'shops: "seed" is for ask: pairs, not for duplicates.',
+            '"seed"',
         ),
-        ({"unanswered": "drop"}, 'shops: its reader has no option "unanswered".'),
+        ({"unanswered": "drop"}, '"unanswered"'),
     ],
 )
-def test_a_wrong_way_to_ask(folder, options, said):
-    with pytest.raises(DefinitionError) as caught:
+def test_a_wrong_way_to_ask(folder, options, word):
+    with pytest.raises(DefinitionError, match=word):
         link(folder, **options)
-    assert str(caught.value).startswith(said)

@@ -48,25 +48,25 @@ def test_numbers_stay_numbers(folder):
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "said"),
+    ("file", "content", "word"),
     [
-        ("info.json", b"{}", "must say task_type, one of regression, binclass, multiclass"),
-        ("info.json", b"nothing", "must say task_type"),
-        ("Y.npy", b"damaged", "Y.npy cannot be read as an array"),
+        ("info.json", b"{}", "task_type"),
+        ("info.json", b"nothing", "task_type"),
+        ("Y.npy", b"damaged", r"Y\.npy"),
     ],
 )
-def test_a_broken_folder_is_told(folder, file, content, said):
+def test_a_broken_folder_is_told(folder, file, content, word):
     (folder / file).write_bytes(content)
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=word):
         read_tabred(folder, DataSpec("t"))
 
 
 def test_a_folder_without_features_and_a_wrong_kind(folder):
-    with pytest.raises(DefinitionError, match="kind is numbers, and .* holds classes"):
+    with pytest.raises(DefinitionError, match="numbers"):
         read_tabred(folder, DataSpec("t", kind="numbers"))
     for name in ("X_num", "X_cat"):
         (folder / f"{name}.npy").unlink()
-    with pytest.raises(DataError, match="has none of X_num, X_bin, X_cat"):
+    with pytest.raises(DataError, match="X_num"):
         read_tabred(folder, DataSpec("t"))
 
 

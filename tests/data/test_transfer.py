@@ -171,7 +171,7 @@ def test_file_above_the_size_limit_is_refused(stub, target, monkeypatch):
 
 
 def test_unsupported_url_is_shown_without_its_password(target):
-    with pytest.raises(DataError, match="ftp://h.example/f: InvalidSchema"):
+    with pytest.raises(DataError, match=r"//h\.example/f"):
         download("ftp://me:secret@h.example/f", target, SHA)
 
 

@@ -57,21 +57,21 @@ def test_terms_may_contain_blanks(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "word"),
     [
-        ("a b 1\na b\n", "line 2: 2 cells; there must be two words and a number"),
-        ("a\tb\tc\t1\n", "line 1: 4 cells"),
-        ("a\tb\tmuch\n", 'line 1: "much" is no number'),
-        ("# nothing\n", "has comments and no words"),
+        ("a b 1\na b\n", "number"),
+        ("a\tb\tc\t1\n", "cells"),
+        ("a\tb\tmuch\n", '"much"'),
+        ("# nothing\n", "comments"),
         ("", "is empty"),
         ("a b nan\na c 1\n", "missing in 1 of 2 rows"),
     ],
 )
-def test_broken_lines(tmp_path, text, said):
-    with pytest.raises(DataError, match=said):
+def test_broken_lines(tmp_path, text, word):
+    with pytest.raises(DataError, match=word):
         read_word_pairs(write(tmp_path, text), DataSpec("pairs"))
 
 
 def test_an_unknown_option(tmp_path):
-    with pytest.raises(DefinitionError, match='no option "lowr". Did you mean "lower"'):
+    with pytest.raises(DefinitionError, match='"lower"'):
         read_word_pairs(write(tmp_path, "a b 1\n"), DataSpec("pairs", options={"lowr": True}))
