@@ -41,7 +41,7 @@ def xs(data, rows) -> list[int]:
 # -- one table ------------------------------------------------------------------------------
 
 
-def test_a_single_file_is_cut_into_stratified_folds(here):
+def test_single_file_is_cut_into_stratified_folds(here):
     Path("t.csv").write_text(csv(0, 40))
     data = amlb_table("t", "t.csv")
     folds = split(data, HOW, 42)
@@ -68,12 +68,12 @@ def test_which_column_is_the_target(here, columns, facts, target):
     assert list(data.items.columns) == [c for c in columns.split(",") if c != target]
 
 
-def test_labels_stay_as_they_are_written(here):
+def test_labels_are_not_converted(here):
     Path("t.csv").write_text("x,y\n1,NA\n2,None\n3,na\n4,NA\n")
     assert amlb_table("t", "t.csv").truth.tolist() == ["NA", "None", "na", "NA"]
 
 
-def test_the_type_is_told_or_inferred_with_a_warning(here):
+def test_type_is_given_or_inferred_with_a_warning(here):
     Path("t.csv").write_text("x,y\n" + "".join(f"{i},{i % 2}\n" for i in range(30)))
     with pytest.warns(UserWarning, match='"y"'):
         assert amlb_table("t", "t.csv").kind == "classes"
@@ -156,12 +156,12 @@ def test_one_pair_and_a_label_that_only_the_test_file_has(here):
     assert data.classes == ("B", "a", "c") and data.truth[fold.test].tolist() == ["c", "a"]
 
 
-def test_ten_folds_stand_in_the_order_of_their_numbers(here):
+def test_folds_are_in_numeric_order(here):
     pairs(11)
     check_folds(amlb_table("d", str(here)), 11)
 
 
-def test_folds_survive_when_rows_are_left_away(here):
+def test_folds_stay_valid_in_a_sample(here):
     data = amlb_table("d", pairs())
     few = data.sample(15, np.random.default_rng(0))
     for i, fold in enumerate(split(few, HOW, 1)):
@@ -169,12 +169,12 @@ def test_folds_survive_when_rows_are_left_away(here):
         assert set(xs(few, fold.test)) <= set(range(100 * i + 50, 100 * i + 53))
 
 
-def test_the_splitter_needs_no_other_part(here):
+def test_folds_without_registry(here):
     folds = list(amlb_folds(amlb_table("d", pairs()), np.random.default_rng(0)))
     assert [len(train) for train, _ in folds] == [6, 6]
 
 
-def test_a_relative_path_is_below_the_yaml_file(here):
+def test_relative_path_is_below_the_yaml_file(here):
     Path("deep").mkdir()
     Path("deep/t.csv").write_text(csv(0, 8))
     load = {"use": "karat.data.amlb:amlb_table", "dataset": "t.csv"}
@@ -182,7 +182,7 @@ def test_a_relative_path_is_below_the_yaml_file(here):
     assert len(data) == 8
 
 
-def test_placeholders_are_folders_of_data(here, monkeypatch):
+def test_placeholders_refer_to_data_folders(here, monkeypatch):
     Path("store").mkdir()
     Path("store/t.csv").write_text(csv(0, 8))
     with pytest.raises(DataError, match="KARAT_DATA"):
@@ -194,7 +194,7 @@ def test_placeholders_are_folders_of_data(here, monkeypatch):
 # -- from the web ---------------------------------------------------------------------------
 
 
-def test_an_address_is_fetched_once(stub, monkeypatch):
+def test_url_is_downloaded_once(stub, monkeypatch):
     address = stub.put("/d/t.csv", stub.body(csv(0, 8).encode()))
     assert len(amlb_table("t", address)) == len(amlb_table("t", address)) == 8
     assert stub.asked == ["/d/t.csv"]
@@ -204,7 +204,7 @@ def test_an_address_is_fetched_once(stub, monkeypatch):
         amlb_table("t", stub.address + "/other.csv")
 
 
-def test_an_address_of_an_archive(stub, here):
+def test_url_of_an_archive(stub, here):
     files = pairs()
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as made:
@@ -213,7 +213,7 @@ def test_an_address_of_an_archive(stub, here):
     check_folds(amlb_table("d", stub.put("/d.zip", stub.body(content.getvalue()))))
 
 
-def test_an_address_to_nowhere(stub):
+def test_missing_and_unsupported_urls(stub):
     with pytest.raises(Unavailable, match="404"):
         amlb_table("t", stub.address + "/t.csv")
     assert not list((cache_folder() / "amlb").rglob("*.csv"))
@@ -232,14 +232,14 @@ def evil_zip(name: str, link: bool = False) -> None:
 
 
 @pytest.mark.parametrize("name", ["../out.csv", "/out.csv", "a/../../out.csv", "C:out.csv"])
-def test_an_archive_that_leads_outside(here, name):
+def test_unsafe_archive(here, name):
     evil_zip(name)
     with pytest.raises(DataError, match="unpacked"):
         amlb_table("d", "d.zip")
     assert not list(cache_folder().rglob("*.csv")) and not Path("../out.csv").exists()
 
 
-def test_an_archive_with_a_link(here):
+def test_archive_with_a_link(here):
     evil_zip("d.csv", link=True)
     with pytest.raises(DataError, match="unpacked"):
         amlb_table("d", "d.zip")
@@ -251,7 +251,7 @@ def test_an_archive_with_a_link(here):
         amlb_table("d", "d.tar")
 
 
-def test_an_archive_that_is_too_large(here, monkeypatch):
+def test_archive_that_is_too_large(here, monkeypatch):
     with zipfile.ZipFile("d.zip", "w", zipfile.ZIP_DEFLATED) as made:
         made.writestr("d.csv", b"x" * 50_000)
     monkeypatch.setattr(archive, "LIMIT", 10_000)
@@ -292,7 +292,7 @@ def forms() -> list[tuple[object, type[Exception], str]]:
 
 
 @pytest.mark.parametrize(("dataset", "kind", "word"), forms())
-def test_forms_that_are_none(here, dataset, kind, word):
+def test_invalid_definitions(here, dataset, kind, word):
     Path("a.csv").write_text(csv(0, 8))
     Path("a.txt").write_text("x")
     Path("other.csv").write_text("x,y\n1,a\n2,B\n")

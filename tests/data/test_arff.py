@@ -24,7 +24,7 @@ TEXT = r"""% a comment
 """
 
 
-def test_everything_people_write():
+def test_dialects_of_arff():
     frame = parse_arff(TEXT, "t.arff")
     assert list(frame.columns) == ["sepal length", "it's", "size", "note", "day", "plain"]
     np.testing.assert_equal(frame["sepal length"].to_numpy(), [5.1, np.nan, -1000.0, 1.0])
@@ -53,7 +53,7 @@ M, 0.455, 15,negative
 """
 
 
-def test_the_dialect_of_keel():
+def test_dialect_of_keel():
     frame = parse_arff(KEEL, "abalone19.dat")
     assert list(frame.columns) == ["Sex", "Length", "Rings", "Class"]
     assert frame["Sex"].tolist() == ["M", None]
@@ -84,6 +84,6 @@ HEAD = "@relation r\n@attribute a real\n@attribute b {x, y}\n"
         ("@relation r\n@data\n1\n", "attribute"),
     ],
 )
-def test_a_broken_file_names_the_line(text, word):
+def test_broken_file_names_the_line(text, word):
     with pytest.raises(DataError, match=word):
         parse_arff(text, "t.arff")

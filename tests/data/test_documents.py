@@ -81,10 +81,7 @@ def test_other_columns(tmp_path):
         ([{"text": "x"}], '"annotations"'),
         ([document(("a", 1)), "text"], '"annotations"'),
         ([{"annotations": [{"entity": "a"}]}], '"weight"'),
-        (
-            [{"annotations": [{"entity": "a", "weigth": 1}]}],
-            '"weigth"',
-        ),
+        ([{"annotations": [{"entity": "a", "weigth": 1}]}], '"weigth"'),
         ([{"annotations": ["a"]}], '"entity"'),
         ([document(("a", 1), (" ", 1))], "annotation"),
         ([document((None, 1))], "entity"),
@@ -119,7 +116,7 @@ def test_broken_pairs(tmp_path, pairs, word):
         read_documents(write(tmp_path, pairs=pairs), SPEC)
 
 
-def test_a_document_without_entities_cannot_be_asked_about(tmp_path):
+def test_document_without_entities_is_refused(tmp_path):
     documents = [*THREE, document()]
     assert len(read_documents(write(tmp_path, documents), SPEC)) == 3  # nobody asks
     path = write(tmp_path, documents, PAIRS + "4,1,2\n")
@@ -127,7 +124,7 @@ def test_a_document_without_entities_cannot_be_asked_about(tmp_path):
         read_documents(path, SPEC)
 
 
-def test_what_must_be_said(tmp_path):
+def test_required_options(tmp_path):
     path = write(tmp_path)
     with pytest.raises(DefinitionError, match='the option "pairs"'):
         read_documents(path, DataSpec("news"))
@@ -142,7 +139,7 @@ def test_what_must_be_said(tmp_path):
         read_documents(path, SPEC)
 
 
-def test_pairs_can_have_sources_of_their_own(tmp_path, monkeypatch):
+def test_pairs_can_have_sources(tmp_path, monkeypatch):
     write(tmp_path)
     monkeypatch.setenv("KARAT_DATA", str(tmp_path))
     definition = {
@@ -184,6 +181,6 @@ def test_texts_of_another_encoding(tmp_path):
         read_document_texts(path, DataSpec("news", options=options))
 
 
-def test_a_text_that_is_not_there(tmp_path):
+def test_text_that_is_not_there(tmp_path):
     with pytest.raises(DataError, match='"doc2"'):
         read_document_texts(write(tmp_path, "a\nb\n"), SPEC)

@@ -45,7 +45,7 @@ def spec(**options: object) -> DataSpec:
         ("T.CSV", "\ufeffa,b\r\n1,x\r\n2,\r\n"),
     ],
 )
-def test_the_ending_says_how_cells_are_separated(tmp_path, name, content):
+def test_separator_follows_from_the_suffix(tmp_path, name, content):
     frame = read_frame(write(tmp_path, name, content), SPEC)
     assert list(frame.columns) == ["a", "b"]
     assert rows(frame) == [[1, "x"], [2, None]]
@@ -64,27 +64,27 @@ def test_the_ending_says_how_cells_are_separated(tmp_path, name, content):
         ({"separator": ",", "strip": True}, "a, b\n1, x \n"),
     ],
 )
-def test_the_options_of_separated_files(tmp_path, options, content):
+def test_csv_options(tmp_path, options, content):
     frame = read_frame(write(tmp_path, "t.data", content), spec(**options))
     assert frame.to_dict("list") == {"a": [1], "b": ["x"]}
 
 
-def test_declared_marks_are_missing(tmp_path):
+def test_declared_missing_values(tmp_path):
     path = write(tmp_path, "t.csv", "a,b\n ?,x\n1, ?\n")
     assert rows(read_frame(path, spec(missing=["?"], strip=True))) == [[None, "x"], [1, None]]
 
 
-def test_quotes_can_be_plain_letters(tmp_path):
+def test_quoting_can_be_disabled(tmp_path):
     path = write(tmp_path, "t.tsv", 'a\tb\n"one\ttwo"\n')
     assert rows(read_frame(path, spec(quoting="none"))) == [['"one', 'two"']]
 
 
-def test_stripping_leaves_what_is_no_text(tmp_path):
+def test_strip_does_not_change_numbers(tmp_path):
     path = write(tmp_path, "t.csv", "a,b\nTrue,1\n,2\n")
     assert rows(read_frame(path, spec(strip=True))) == [[True, 1], [None, 2]]
 
 
-def test_text_columns_keep_their_cells(tmp_path):
+def test_text_columns_are_not_converted(tmp_path):
     path = write(tmp_path, "t.csv", "a,b\nNA,NA\n007,007\n,\n")
     assert rows(read_frame(path, SPEC, ["a"])) == [["NA", None], ["007", 7], [None, None]]
 
@@ -98,7 +98,7 @@ def test_columns_declared_as_texts_are_not_numbers(tmp_path):
         read_frame(path, spec(texts=["zap"]))
 
 
-def test_numbers_with_a_mark_of_thousands(tmp_path):
+def test_thousands_separator(tmp_path):
     path = write(tmp_path, "t.csv", 'price,name\n"1,250","1,250 wines"\n80,x\n')
     assert rows(read_frame(path, spec(thousands=","))) == [[1250, "1,250 wines"], [80, "x"]]
 
@@ -126,20 +126,20 @@ def test_labels_that_look_like_numbers_stay_as_written(tmp_path):
     assert frame["y"].tolist() == ["01", "1"]
 
 
-def test_an_empty_or_declared_label_is_missing(tmp_path):
+def test_empty_or_declared_label_is_missing(tmp_path):
     path = write(tmp_path, "t.csv", "x,y\n1,a\n2,\n3,?\n4,  \n")
     given = DataSpec("toy", target="y", kind="classes", options={"missing": ["?"]})
     assert read_frame(path, given)["y"].isna().tolist() == [False, True, True, True]
 
 
-def test_labels_get_other_names(tmp_path):
+def test_labels_are_renamed(tmp_path):
     path = write(tmp_path, "t.csv", "x,y\n1,0\n2,1\n3,\n4,1\n")
     options = {"labels": {0: "normal", "1": "anomaly"}}
     frame = read_frame(path, DataSpec("toy", target="y", kind="classes", options=options))
     assert rows(frame[["y"]]) == [["normal"], ["anomaly"], [None], ["anomaly"]]
 
 
-def test_labels_get_other_names_in_any_format(tmp_path):
+def test_labels_are_renamed_in_any_format(tmp_path):
     pytest.importorskip("pyarrow")
     path = tmp_path / "t.parquet"
     pd.DataFrame({"x": [1, 2], "y": [0, 1]}).to_parquet(path)
@@ -148,7 +148,7 @@ def test_labels_get_other_names_in_any_format(tmp_path):
     assert frame["y"].tolist() == ["no", "yes"]
 
 
-def test_a_label_without_a_new_name(tmp_path):
+def test_label_missing_in_the_renaming(tmp_path):
     path = write(tmp_path, "t.csv", "x,y\n1,a\n2,c\n")
     options = {"labels": {"a": "A", "b": "B"}}
     with pytest.raises(DataError, match='"y".*"c".* a, b'):
@@ -159,7 +159,7 @@ def test_a_label_without_a_new_name(tmp_path):
             read_frame(path, given)
 
 
-def test_undeclared_answers_are_numbers_when_all_are(tmp_path):
+def test_inferred_target_is_numeric_if_all_cells_are(tmp_path):
     given = DataSpec("toy", target="y")
     whole = read_frame(write(tmp_path, "a.csv", "x,y\n1,1\n2,20\n"), given)["y"]
     assert whole.tolist() == [1, 20] and whole.dtype.kind == "i"
@@ -206,12 +206,12 @@ def test_declared_numbers_are_numbers(tmp_path):
         ("t.arff", "", "t.arff is empty"),
     ],
 )
-def test_a_broken_file_is_one_clear_message(tmp_path, name, content, word):
+def test_broken_files(tmp_path, name, content, word):
     with pytest.raises(DataError, match=word):
         read_frame(write(tmp_path, name, content), SPEC)
 
 
-def test_a_folder_is_no_file(tmp_path):
+def test_folder_instead_of_a_file(tmp_path):
     (tmp_path / "t.csv").mkdir()
     with pytest.raises(DataError, match="is a folder"):
         read_frame(tmp_path / "t.csv", SPEC)
@@ -242,7 +242,7 @@ def test_arrow_files(tmp_path, suffix):
     assert rows(read_frame(path, SPEC)) == [[1, "NA"], [2, None]]
 
 
-def test_marks_of_missing_cells_in_arrow_files(tmp_path):
+def test_missing_values_in_arrow_files(tmp_path):
     pytest.importorskip("pyarrow")
     path = tmp_path / "t.parquet"
     pd.DataFrame({"a": [1, 2], "b": ["?", "x"]}).to_parquet(path)
@@ -261,7 +261,7 @@ def test_parquet_that_names_its_compression(tmp_path):
         read_frame(path, SPEC)
 
 
-def test_without_pyarrow_the_pip_line_is_said(tmp_path, monkeypatch):
+def test_missing_pyarrow_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtra, match="install"):
         read_frame(write(tmp_path, "t.parquet", b""), SPEC)
@@ -280,7 +280,7 @@ def test_json_files(tmp_path, name, content):
     assert rows(read_frame(write(tmp_path, name, content), SPEC)) == [[1, "NA"], [2, None]]
 
 
-def test_a_json_line_may_hold_a_line_separator(tmp_path):
+def test_json_line_may_hold_a_line_separator(tmp_path):
     path = write(tmp_path, "t.jsonl", '{"a": "x\u2028y"}\n')
     assert rows(read_frame(path, SPEC)) == [["x\u2028y"]]
 
@@ -309,18 +309,18 @@ def parts(folder: Path, train: str, test: str, given: DataSpec = SPEC):
     return read_parts(files, given, lambda path: read_frame(path, given))
 
 
-def test_train_and_test_stand_below_each_other(tmp_path):
+def test_train_and_test_are_concatenated(tmp_path):
     frame, found = parts(tmp_path, "a,b\n1,x\n", "b,a\ny,2\n")
     assert rows(frame) == [[1, "x", "train"], [2, "y", "test"]]
     assert found.part == "part"
 
 
-def test_the_part_column_can_be_named(tmp_path):
+def test_part_column_can_be_named(tmp_path):
     frame, found = parts(tmp_path, "part\n1\n", "part\n2\n", DataSpec("toy", part="side"))
     assert list(frame.columns) == ["part", "side"] and found.part == "side"
 
 
-def test_parts_that_do_not_fit_are_refused(tmp_path):
+def test_train_and_test_need_the_same_columns(tmp_path):
     with pytest.raises(DataError, match='"b"'):
         parts(tmp_path, "a,b\n1,x\n", "a\n2\n")
     with pytest.raises(DataError, match='"b"'):

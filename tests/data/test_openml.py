@@ -102,7 +102,7 @@ def server(stub, monkeypatch) -> Server:
 # -- one table ------------------------------------------------------------------------------
 
 
-def test_a_table_by_its_number(server):
+def test_table_by_its_id(server):
     server.table()
     data = openml_table("toy", 7)
     assert list(data.items.columns) == ["x", "colour", "grade"]  # the row's number is no feature
@@ -121,14 +121,14 @@ def test_a_table_by_its_number(server):
     }
 
 
-def test_a_group_stays_together_and_is_no_feature(server):
+def test_group_column_is_not_a_feature(server):
     server.table()
     data = openml_table("toy", 7, group="grade")
     assert list(data.items.columns) == ["x", "colour"]
     assert len(data.group) == 4
 
 
-def test_a_definition_says_more(server):
+def test_settings_of_a_definition(server):
     server.table()
     load = {
         "use": "karat.data.openml:openml_table",
@@ -144,7 +144,7 @@ def test_a_definition_says_more(server):
     assert openml_table("grades", 7, target="grade", kind="classes").kind == "classes"
 
 
-def test_the_second_time_nothing_is_asked(server, monkeypatch):
+def test_second_call_uses_the_cache(server, monkeypatch):
     server.table()
     first = openml_table("toy", 7)
     asked = len(server.stub.asked)
@@ -154,13 +154,10 @@ def test_the_second_time_nothing_is_asked(server, monkeypatch):
     assert len(server.stub.asked) == asked
 
 
-def test_offline_nothing_is_fetched(server, monkeypatch):
+def test_offline_sends_no_request(server, monkeypatch):
     server.table()
     monkeypatch.setenv("KARAT_OFFLINE", "1")
-    with pytest.raises(
-        Unavailable,
-        match="KARAT_OFFLINE",
-    ):
+    with pytest.raises(Unavailable, match="KARAT_OFFLINE"):
         openml_table("toy", 7)
     with pytest.raises(Unavailable, match='"99"'):
         openml_suite(99)
@@ -170,12 +167,9 @@ def test_offline_nothing_is_fetched(server, monkeypatch):
 # -- what goes wrong ------------------------------------------------------------------------
 
 
-def test_a_wrong_number_is_found_out_before_the_file_is_fetched(server):
+def test_wrong_id_is_detected_before_the_download(server):
     server.table()
-    with pytest.raises(
-        DataError,
-        match='"Toy-Data"',
-    ):
+    with pytest.raises(DataError, match='"Toy-Data"'):
         openml_table("iris", 7, called="iris")
     assert server.stub.asked == [f"{API}/data/7"]
 
@@ -187,41 +181,38 @@ def test_no_such_data_set(server):
     assert not isinstance(caught.value, Unavailable)
 
 
-def test_a_server_that_cannot_be_reached(monkeypatch):
+def test_unreachable_server(monkeypatch):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
     point_at(address, monkeypatch)
-    with pytest.raises(
-        Unavailable,
-        match=rf"^OpenML's data set 7 cannot be had: {address}/data/7: cannot connect; try again",
-    ):
+    with pytest.raises(Unavailable, match=f"dataset 7: {address}/data/7"):
         openml_table("toy", 7)
     with pytest.raises(Unavailable, match='"99"'):
         openml_suite(99)
 
 
-def test_trouble_that_passes_is_tried_again(server):
+def test_temporary_failure_is_retried(server):
     server.table()
     body = server.stub.answers[f"{API}/data/7"][0]
     server.stub.put(f"{API}/data/7", server.stub.status(503), body)
     assert len(openml_table("toy", 7)) == 4
 
 
-def test_a_file_that_is_not_there(server):
+def test_file_that_is_not_there(server):
     server.table(url=server.stub.address + "/gone.arff")
     with pytest.raises(Unavailable, match="404"):
         openml_table("toy", 7)
 
 
-def test_a_changed_file(server):
+def test_changed_file(server):
     server.table(md5_checksum="0" * 32)
     with pytest.raises(DataError, match="checksum") as caught:
         openml_table("toy", 7)
     assert not isinstance(caught.value, Unavailable)
 
 
-def test_a_sparse_table(server):
+def test_sparse_table(server):
     server.table(format="Sparse_ARFF")
     with pytest.raises(DataError, match="OpenML"):
         openml_table("toy", 7)
@@ -230,20 +221,17 @@ def test_a_sparse_table(server):
 @pytest.mark.parametrize("target", ["", "class,grade"])
 def test_no_single_target(server, target):
     server.table(default_target_attribute=target)
-    with pytest.raises(
-        DefinitionError,
-        match="OpenML",
-    ):
+    with pytest.raises(DefinitionError, match="OpenML"):
         openml_table("toy", 7)
 
 
-def test_a_target_that_is_no_column(server):
+def test_unknown_target(server):
     server.table()
     with pytest.raises(DataError, match='"class"'):
         openml_table("toy", 7, target="clas")
 
 
-def test_a_cache_that_cannot_be_written(server, monkeypatch, tmp_path):
+def test_cache_that_cannot_be_written(server, monkeypatch, tmp_path):
     server.table()
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "file"))
@@ -265,7 +253,7 @@ def damage(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["gone", "changed", "unmarked", "nonsense"])
-def test_a_damaged_cache_is_mended_online_and_refused_offline(server, monkeypatch, how):
+def test_damaged_cache_is_repaired_online_and_refused_offline(server, monkeypatch, how):
     server.table()
     whole = openml_table("toy", 7).fingerprint
     damage(how)
@@ -287,7 +275,7 @@ def task(task_id: int, data_id: int, target: str, type_id: int = 1) -> dict[str,
     return {"task": {"task_id": str(task_id), "task_type_id": str(type_id), "input": inputs}}
 
 
-def test_a_suite_is_a_list_of_loaders(server):
+def test_suite_is_a_list_of_loaders(server):
     server.table()
     server.says("study/99", {"study": {"tasks": {"task_id": ["31", "32", "33", "34"]}}})
     server.says("task/31", task(31, 7, "class"))
@@ -306,7 +294,7 @@ def test_a_suite_is_a_list_of_loaders(server):
     assert data.name == "toy-33" and data.truth.tolist() == [10, 20, 30, 40]
 
 
-def test_a_suite_by_its_alias_with_one_task(server):
+def test_suite_by_its_alias_with_one_task(server):
     server.says("study/tiny", {"study": {"tasks": {"task_id": "31"}}})
     server.says("task/31", task(31, 7, "class"))
     listed = {"data": {"dataset": [{"did": 7, "name": "toy"}]}}
@@ -314,7 +302,7 @@ def test_a_suite_by_its_alias_with_one_task(server):
     assert openml_suite("tiny") == [OpenMLTable("toy", 31, 7, "class", "classes")]
 
 
-def test_suites_that_are_none(server):
+def test_invalid_suites(server):
     server.stub.put(f"{API}/study/1", server.stub.status(412))
     with pytest.raises(DataError, match='"1"'):
         openml_suite(1)
@@ -333,7 +321,7 @@ REAL = Path(sklearn.__file__).parent / "datasets/tests/data/openml/id_40945"
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="scikit-learn came without its tests")
-def test_the_real_titanic(server):
+def test_real_titanic(server):
     def unpacked(pattern: str) -> bytes:
         with gzip.open(next(REAL.glob(pattern))) as file:
             return file.read()

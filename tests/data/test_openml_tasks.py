@@ -80,7 +80,7 @@ def serve_task(server: Any, number: int = 59, text: str | None = None, **changes
     server.says("data/list/data_id/7/status/all", {"data": {"dataset": listed}})
 
 
-def test_the_folds_are_openmls_own(server):
+def test_folds_are_those_of_openml(server):
     serve_task(server)
     data = openml_task("toy", 59)
     folds = split(data, {"use": "karat.data.openml_tasks:openml_folds", "task_id": 59}, 42)
@@ -92,7 +92,7 @@ def test_the_folds_are_openmls_own(server):
     assert data.about["openml_task"] == "59" and data.kind == "classes"
 
 
-def test_the_second_time_nothing_is_asked(server, monkeypatch):
+def test_second_call_uses_the_cache(server, monkeypatch):
     serve_task(server)
     openml_task("toy", 59)
     splits(59)
@@ -128,7 +128,7 @@ def test_learning_curves_have_samples(server):
     ]
 
 
-def test_rows_that_were_left_away_stand_on_no_side(server):
+def test_rows_not_in_the_dataset_are_ignored(server):
     import numpy as np
 
     serve_task(server)
@@ -137,7 +137,7 @@ def test_rows_that_were_left_away_stand_on_no_side(server):
         assert sorted([*train, *test]) == list(range(8))
 
 
-def test_a_task_and_a_suite_by_their_names(server):
+def test_task_and_a_suite_by_their_names(server):
     serve_task(server)
     serve_task(server, 60, task_type_id="2", target="grade")
     server.says("study/271", {"study": {"tasks": {"task_id": ["59", "60"]}}})
@@ -148,7 +148,7 @@ def test_a_task_and_a_suite_by_their_names(server):
     assert [task.dataset().kind for task in suite] == ["classes", "numbers"]
 
 
-def test_a_task_is_run_by_its_name(server, tmp_path):
+def test_task_is_run_by_its_name(server, tmp_path):
     serve_task(server)
     (run,) = evaluate("constantpredictor", "openml/t/59", output=tmp_path, constraint="test")
     table = run.results()
@@ -158,7 +158,7 @@ def test_a_task_is_run_by_its_name(server, tmp_path):
     assert run.results()["repeat"].tolist() == [0, 0, 1, 1]
 
 
-def test_a_task_in_a_benchmark_of_theirs_runs_as_many_folds_as_it_says(server, tmp_path):
+def test_benchmark_definition_limits_the_folds(server, tmp_path):
     serve_task(server)
     file = tmp_path / "mine.yaml"
     file.write_text("[{name: toys, openml_task_id: 59, folds: 3, metric: acc}]")
@@ -168,13 +168,13 @@ def test_a_task_in_a_benchmark_of_theirs_runs_as_many_folds_as_it_says(server, t
     assert run.results()["fold"].tolist() == [0, 1, 2]  # the task goes before the constraint
 
 
-def test_what_is_no_name(server):
+def test_invalid_name(server):
     for name in ("openml/x/3", "openml/t/", "openml/t/3x"):
         with pytest.raises(DefinitionError, match="openml/t/NUMBER"):
             tasks_named(name)
 
 
-def test_a_task_of_another_type(server):
+def test_task_of_another_type(server):
     serve_task(server, task_type_id="5", task_type="Clustering")
     with pytest.raises(DataError, match="59"):
         openml_task("toy", 59)

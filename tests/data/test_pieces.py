@@ -36,12 +36,12 @@ def texts(data: Dataset) -> list[str]:
 # -- files ----------------------------------------------------------------------------------
 
 
-def test_a_plain_file(folder):
+def test_plain_file(folder):
     data = read(folder / "one.csv", target="score", kind="numbers")
     assert texts(data) == ["first", "second", "third"] and data.truth.tolist() == [0.5, 4.5, 3.0]
 
 
-def test_the_files_of_two_parts(folder):
+def test_files_of_two_parts(folder):
     options = {"train": "one.csv", "test": "two.csv"}
     data = read(folder, target="score", kind="numbers", options=options)
     assert data.part.tolist() == ["train"] * 3 + ["test"] * 2 and texts(data)[3] == "fourth"
@@ -53,19 +53,19 @@ def test_several_files_are_one_part(folder):
     assert Counter(data.part) == {"train": 5, "test": 2}
 
 
-def test_answers_of_another_file(folder):
+def test_targets_in_another_file(folder):
     options = {"file": "one.csv", "answers": "marks.csv", "key": "id", "unanswered": "drop"}
     data = read(folder, target="mark", kind="classes", options=options)
     assert dict(zip(texts(data), data.truth, strict=True)) == {"first": "y", "third": "x"}
 
 
-def test_a_row_without_a_match_is_told(folder):
+def test_row_without_a_target(folder):
     options = {"file": "two.csv", "answers": "marks.csv", "key": "id"}
     with pytest.raises(DataError, match='"d"'):
         read(folder, target="mark", options=options)
 
 
-def test_a_key_that_stands_twice_is_told(folder):
+def test_duplicate_key(folder):
     (folder / "marks.csv").write_text("id,mark\na,x\na,y\nb,x\nc,x\n")
     options = {"file": "one.csv", "answers": "marks.csv", "key": "id"}
     with pytest.raises(DataError, match='"a"'):
@@ -83,17 +83,17 @@ def test_a_key_that_stands_twice_is_told(folder):
         ({"files": "one.csv"}, 'no option "files"'),
     ],
 )
-def test_what_a_folder_lacks(folder, options, word):
+def test_invalid_folder_options(folder, options, word):
     with pytest.raises((DataError, DefinitionError), match=word):
         read(folder, target="score", options=options)
 
 
-def test_options_of_a_folder_are_not_for_a_file(folder):
+def test_folder_options_need_a_folder(folder):
     with pytest.raises(DefinitionError, match='"train"'):
         read(folder / "one.csv", target="score", options={"train": "one.csv"})
 
 
-def test_the_columns_must_be_named(folder):
+def test_fields_are_required(folder):
     with pytest.raises(DefinitionError, match="columns"):
         read_pieces(folder / "one.csv", DataSpec(name="mine", target="score"))
 
@@ -101,7 +101,7 @@ def test_the_columns_must_be_named(folder):
 # -- answers --------------------------------------------------------------------------------
 
 
-def test_numbers_become_classes_and_those_between_are_left_out(folder):
+def test_numbers_are_binned_into_classes(folder):
     options = {"classes": {"low": [0, 1], "high": [4.5, 5]}, "train": "one.csv", "test": "two.csv"}
     data = read(folder, target="score", options=options)
     assert texts(data) == ["first", "second", "fourth", "fifth"]
@@ -109,7 +109,7 @@ def test_numbers_become_classes_and_those_between_are_left_out(folder):
     assert data.classes == ("low", "high") and data.part[-1] == "test"
 
 
-def test_limits_must_not_meet(folder):
+def test_limits_must_not_overlap(folder):
     with pytest.raises(DefinitionError, match='"high"'):
         read(
             folder / "one.csv",
@@ -121,7 +121,7 @@ def test_limits_must_not_meet(folder):
             read(folder / "one.csv", target="score", options={"classes": {"low": limits}})
 
 
-def test_the_column_that_alone_holds_one(folder):
+def test_class_is_the_only_column_with_one(folder):
     data = read(folder / "one.csv", options={"one_of": ["joy", "grief"]})
     assert texts(data) == ["first", "second"] and data.truth.tolist() == ["joy", "grief"]
     assert data.classes == ("joy", "grief")
@@ -129,14 +129,14 @@ def test_the_column_that_alone_holds_one(folder):
     assert data.classes == ("sad", "glad") and data.truth.tolist() == ["glad", "sad"]
 
 
-def test_answers_that_are_kept_in_their_order(folder):
+def test_kept_labels_define_the_order_of_classes(folder):
     data = read(folder / "one.csv", target="score", options={"keep": ["4.5", "0.5"]})
     assert data.truth.tolist() == ["0.5", "4.5"] and data.classes == ("4.5", "0.5")
     data = read(folder / "one.csv", target="score", options={"keep": {"0.5": "bad", "3": "fair"}})
     assert data.truth.tolist() == ["bad", "fair"] and data.classes == ("bad", "fair")
 
 
-def test_nothing_left_is_told(folder):
+def test_no_row_with_a_kept_label(folder):
     with pytest.raises(DataError, match="requested targets"):
         read(folder / "one.csv", target="score", options={"keep": ["seven"]})
 
@@ -149,7 +149,7 @@ def test_nothing_left_is_told(folder):
         ({"keep": ["1"], "one_of": ["joy"]}, "one_of"),
     ],
 )
-def test_what_answers_cannot_be(folder, options, word):
+def test_invalid_target_options(folder, options, word):
     with pytest.raises(DefinitionError, match=word):
         read(folder / "one.csv", target="score", options=options)
 

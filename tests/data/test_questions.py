@@ -16,7 +16,7 @@ def spec(**changes: object) -> DataSpec:
     return DataSpec("toy", **{"target": "y", "kind": "classes", **changes})
 
 
-def test_classes_stand_in_the_order_of_the_option_labels():
+def test_classes_have_the_order_of_the_option_labels():
     assert ask_rows(FRAME, spec()).classes == ("odd", "usual")
     labels = {"u": "usual", "v": "usual", "w": "never", "o": "odd"}
     data = ask_rows(FRAME, spec(options={"labels": labels}))
@@ -26,7 +26,7 @@ def test_classes_stand_in_the_order_of_the_option_labels():
     assert asked.classes == ("usual", "odd")
 
 
-def test_a_column_can_be_the_group_and_no_feature():
+def test_column_can_be_the_group_and_no_feature():
     data = ask_rows(FRAME, spec(group="id", drop=("id",)))
     assert list(data.items.columns) == ["text"]
     assert data.group.tolist() == [1, 2, 3]
@@ -56,7 +56,7 @@ def test_rows_without_an_answer_can_be_dropped(rows):
     assert kept == ["a", "c"]
 
 
-def test_they_are_refused_unless_told():
+def test_rows_without_a_target_are_refused_by_default():
     for options in ({}, {"unanswered": "refuse"}):
         with pytest.raises(DataError, match="missing"):
             ask_rows(GAPS, spec(options=options))

@@ -53,7 +53,7 @@ def test_two_texts(read):
     assert texts(data, "a") == ["one", "two", "one"] and texts(data, "b")[1] == "drei"
 
 
-def test_columns_after_the_second_text_are_no_part(read):
+def test_columns_after_the_second_text_are_ignored(read):
     data = read("id,a,b,source,label\n5,x,y,web,1\n6,u,v,web,0\n")
     assert data.fields == ["a", "b"] and len(data.items) == 4
 
@@ -63,12 +63,12 @@ def test_other_columns_can_be_named(read):
     assert texts(data, "b") == ["y", "v"] and data.classes == ("book", "web")
 
 
-def test_a_file_without_index(read):
+def test_file_without_index(read):
     data = read("text,label\ngood,1\nbad,0\n", options={"index": False})
     assert texts(data, "text") == ["good", "bad"]
 
 
-def test_an_index_of_words_must_be_told(read):
+def test_text_index_must_be_declared(read):
     content = "name,text,label\nfirst,good,1\nsecond,bad,0\n"
     with pytest.raises(DataError, match='"name"'):
         read(content)
@@ -76,7 +76,7 @@ def test_an_index_of_words_must_be_told(read):
     assert read(content, options={"index": False}).fields == ["name", "text"]
 
 
-def test_texts_stay_as_they_are_written(read):
+def test_texts_are_not_converted(read):
     data = read(',text,label\n0,NA,1\n1,007,0\n2," a, b ",1\n3,null,0\n')
     assert texts(data, "text") == ["NA", "007", " a, b ", "null"]
 
@@ -89,7 +89,7 @@ def test_train_and_test_files(tmp_path):
     assert Counter(data.part) == {"train": 3, "test": 1} and data.truth.tolist() == [1, 0, 1, 1]
 
 
-def test_a_group_stays_beside_the_texts(read):
+def test_group_column(read):
     data = read(",who,text,label\n0,x,a,1\n1,y,b,0\n", group="who")
     assert data.group.tolist() == ["x", "y"] and data.fields == ["text"]
 
@@ -125,7 +125,7 @@ def test_codes_stay_codes_beyond_nine(read):
     assert np.unique(data.truth, return_inverse=True)[1].tolist() == data.truth.tolist()
 
 
-def test_labels_can_be_named_anew(read):
+def test_labels_can_be_renamed(read):
     data = read(SINGLE, options={"labels": {"1": "good", "0": "bad"}})
     assert data.classes == ("good", "bad") and data.truth.tolist() == ["good", "bad", "good"]
 
@@ -141,19 +141,19 @@ def test_options_become_fields(read):
     assert len(data.items) == 6 and data.classes == (0, 1, 2)
 
 
-def test_options_of_unequal_number_are_told(read):
+def test_rows_need_the_same_number_of_options(read):
     wrong = EXAM.replace('"two [SEP] three [SEP] ten",2', '"two [SEP] three",2')
     with pytest.raises(DataError, match='"options"'):
         read(wrong, options={"options": " [SEP] "})
 
 
-def test_an_empty_option_is_told(read):
+def test_empty_option_is_refused(read):
     wrong = EXAM.replace('"two [SEP] three [SEP] ten",1', '"two [SEP]  [SEP] ten",1')
     with pytest.raises(DataError, match='"options"'):
         read(wrong, options={"options": " [SEP] "})
 
 
-def test_a_separator_that_is_not_there(read):
+def test_missing_separator(read):
     with pytest.raises(DataError, match='" / "'):
         read(EXAM, options={"options": " / "})
     with pytest.raises(DataError, match="second"):
@@ -181,13 +181,13 @@ def test_a_separator_that_is_not_there(read):
         (",text,label\n0,a,1\n1,b,0,5\n", "line 3"),
     ],
 )
-def test_one_clear_message(read, content, word):
+def test_invalid_files(read, content, word):
     with pytest.raises(DataError, match=word) as error:
         read(content)
     assert "file.csv" in str(error.value) and "\n" not in str(error.value)
 
 
-def test_a_column_that_is_not_there_is_named_with_the_nearest(read):
+def test_unknown_column_suggests_the_nearest(read):
     with pytest.raises(DataError, match='"text"'):
         read(SINGLE, fields=("txt",))
     with pytest.raises(DataError, match='"label"'):
@@ -208,7 +208,7 @@ def test_missing_cells_of_other_formats(tmp_path):
         read_senteval(path, DataSpec(name="mine"))
 
 
-def test_rows_that_lack_something_can_be_left_out(read):
+def test_incomplete_rows_can_be_dropped(read):
     content = ",text,label\n0,a,1\n1,,0\n2,b,\n3,c,0\n"
     data = read(content, options={"empty": "drop", "unanswered": "drop"})
     assert texts(data, "text") == ["a", "c"] and data.truth.tolist() == [1, 0]
@@ -217,12 +217,12 @@ def test_rows_that_lack_something_can_be_left_out(read):
 
 
 @pytest.mark.parametrize("option", ["empty", "unanswered"])
-def test_an_option_that_says_nothing(read, option):
+def test_invalid_value_of_an_option(read, option):
     with pytest.raises(DefinitionError, match=f'"maybe".*"{option}"'):
         read(SINGLE, options={option: "maybe"})
 
 
-def test_the_index_is_true_or_false(read):
+def test_index_is_true_or_false(read):
     with pytest.raises(DefinitionError, match='"index"'):
         read(SINGLE, options={"index": "no"})
 
@@ -259,7 +259,7 @@ def own(tmp_path: Path) -> Path:
     return tmp_path / "mine.yaml"
 
 
-def test_a_task_of_ones_own_takes_six_lines(own, tmp_path):
+def test_own_task_in_six_lines(own, tmp_path):
     assert len(YAML.splitlines()) == 6
     suite = karat.suite("my-suite", define=own)
     (run,) = karat.evaluate("tfidf", suite, folds=[0, 1], output=tmp_path / "results")
@@ -268,7 +268,7 @@ def test_a_task_of_ones_own_takes_six_lines(own, tmp_path):
     assert results["result"].tolist() == [1.0, 1.0], "the label is a word of the text"
 
 
-def test_what_is_wrong_with_it_is_told_with_file_and_line(own):
+def test_error_has_file_and_line_of_the_definition(own):
     (own.parent / "mine.csv").write_text(",text,label\n0,a,1\n1,b,1\n")
     (task,) = karat.suite("my-suite", define=own)
     with pytest.raises(DataError, match=r"mine\.yaml"):

@@ -7,13 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from karat.data.sources import (
-    Source,
-    find_in_folders,
-    find_in_package,
-    is_safe,
-    parse_source,
-)
+from karat.data.sources import Source, find_in_folders, find_in_package, is_safe, parse_source
 from karat.errors import DataError, DefinitionError
 
 SHA = "a" * 64

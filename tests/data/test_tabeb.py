@@ -48,18 +48,18 @@ def write(folder: Path, **changes: object) -> Path:
 # -- the metadata ---------------------------------------------------------------------------
 
 
-def test_the_record(folder):
+def test_record(folder):
     assert read_metadata(write(folder, dtype={"price": "float64"})) == Metadata(
         "wines", "regression", "price", "wine", False, {"price": "float64"}, ()
     )
 
 
-def test_what_may_be_left_out(folder):
+def test_optional_metadata(folder):
     path = write(folder, name="left out", entity_name="left out", repeated="left out")
     assert read_metadata(path) == Metadata("wines", "regression", "price")
 
 
-def test_the_table_may_be_given(folder):
+def test_table_may_be_given(folder):
     path = write(folder, target_name="Preis")
     table = TABLE.rename(columns={"price": "Preis"})
     assert read_metadata(path, table).target_name == "Preis"
@@ -93,20 +93,11 @@ def test_wrong_types_are_warnings_unless_strict(folder):
         ({"target_name": "prize"}, '"price"'),
         ({"target_name": None}, '"target_name"'),
         ({"entity_name": "whine"}, '"wine"'),
-        (
-            {"task": "regresion"},
-            '"regression"',
-        ),
-        (
-            {"task": ["regression"]},
-            '"regression"',
-        ),
+        ({"task": "regresion"}, '"regression"'),
+        ({"task": ["regression"]}, '"regression"'),
         ({"repeated": "no"}, '"repeated"'),
         ({"dtype": ["wine"]}, '"dtype"'),
-        (
-            {"target": "price"},
-            '"target_name"',
-        ),
+        ({"target": "price"}, '"target_name"'),
     ],
 )
 def test_wrong_metadata(folder, changes, word):
@@ -115,7 +106,7 @@ def test_wrong_metadata(folder, changes, word):
         read_metadata(path)
 
 
-def test_all_mistakes_are_said_at_once(folder):
+def test_all_mistakes_are_listed(folder):
     path = write(folder, target_name="prize", entity_name="whine", colour=1)
     with pytest.raises(DataError) as caught:
         read_metadata(path)
@@ -130,7 +121,7 @@ def test_all_mistakes_are_said_at_once(folder):
         (b"\xff\xfe\xfa", "text"),
     ],
 )
-def test_a_broken_metadata_file(folder, content, word):
+def test_broken_metadata_file(folder, content, word):
     path = write(folder)
     path.write_bytes(content)
     with pytest.raises(DataError, match=word):
@@ -149,7 +140,7 @@ def test_files_that_are_not_there(folder):
 # -- the table ------------------------------------------------------------------------------
 
 
-def test_a_table_of_a_folder(folder):
+def test_table_of_a_folder(folder):
     data = load_tabeb(folder, "wines")
     assert data.truth.tolist() == [1.5, 2.5, 1.75, 3.0]
     assert (data.name, data.kind, data.group) == ("wines", "numbers", None)
@@ -158,7 +149,7 @@ def test_a_table_of_a_folder(folder):
     assert str(folder) not in data.about["source"]
 
 
-def test_rows_of_one_entity_are_a_group_when_it_is_said(folder):
+def test_rows_of_one_entity_are_a_group_if_declared(folder):
     assert load_tabeb(folder, "wines", by_entity=True).group.tolist() == ["a", "b", "a", "c"]
     write(folder, repeated=True)
     assert load_tabeb(folder, "wines").group.tolist() == ["a", "b", "a", "c"]
@@ -168,20 +159,20 @@ def test_rows_of_one_entity_are_a_group_when_it_is_said(folder):
         load_tabeb(folder, "wines", by_entity=True)
 
 
-def test_the_first_rows(folder):
+def test_first_rows(folder):
     assert load_tabeb(folder, "wines", max_rows=3).truth.tolist() == [1.5, 2.5, 1.75]
     assert len(load_tabeb(folder, "wines", max_rows=100)) == 4
     with pytest.raises(DefinitionError, match="max_rows"):
         load_tabeb(folder, "wines", max_rows=0)
 
 
-def test_a_flat_folder_and_a_definition(folder):
+def test_flat_folder_and_a_definition(folder):
     use = {"use": "karat.data.tabeb:load_tabeb", "folder": str(folder / "wines"), "max_rows": 2}
     data = load_dataset("wines", {"load": use, "title": "Wines"})
     assert len(data) == 2 and data.about["title"] == "Wines"
 
 
-def test_a_table_that_is_not_there(folder):
+def test_table_that_is_not_there(folder):
     with pytest.raises(DataError, match=r"wine\.parquet"):
         load_tabeb(folder, "wine")
     with pytest.raises(DataError, match=r"wine\.parquet"):
@@ -200,7 +191,7 @@ REAL = {"wine_pl": (2247, 15), "wine_vivino_price": (13834, 7), "spotify": (4109
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_the_real_tables(shared: Path, tmp_path, name):
+def test_real_tables(shared: Path, tmp_path, name):
     flat = load_tabeb(shared / "tabeb", name)
     assert flat.items.shape == REAL[name]
     assert flat.group is None  # all three say that nothing is repeated
@@ -211,13 +202,13 @@ def test_the_real_tables(shared: Path, tmp_path, name):
     assert load_tabeb(tmp_path, name).fingerprint == flat.fingerprint
 
 
-def test_repeated_entities_that_the_real_metadata_deny(shared: Path):
+def test_real_metadata_with_wrong_repeated_flag(shared: Path):
     groups = {n: set(load_tabeb(shared / "tabeb", n, by_entity=True).group) for n in REAL}
     repeated = {name: REAL[name][0] - len(found) for name, found in groups.items()}
     assert repeated == {"wine_pl": 11, "wine_vivino_price": 2900, "spotify": 5246}
 
 
-def test_the_real_metadata_of_wine_pl_name_columns_that_do_not_exist(shared: Path):
+def test_real_metadata_of_wine_pl_name_columns_that_do_not_exist(shared: Path):
     path = shared / "tabeb" / "wine_pl_metadata.json"
     metadata = read_metadata(path)
     assert len(metadata.dtype) == 24

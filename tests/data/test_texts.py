@@ -31,7 +31,7 @@ def test_pairs_of_sentences(tmp_path: Path):
     assert (data.kind, data.modality) == ("numbers", "text")
 
 
-def test_the_default_modality_of_a_definition_means_text(tmp_path):
+def test_default_modality_of_a_definition_means_text(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("text,y\n007,a\n1.50,b\n")
     data = read_columns(path, DataSpec("t", target="y", fields=("text",), modality="table"))
@@ -39,21 +39,21 @@ def test_the_default_modality_of_a_definition_means_text(tmp_path):
     assert data.items.tolist() == ["007", "1.50"]
 
 
-def test_entities_are_labelled_in_words(tmp_path):
+def test_entities_have_readable_labels(tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_text('{"e": "http://x.example/New_York", "y": 1.5}\n{"e": 7, "y": 2.5}\n')
     data = read_columns(path, DataSpec("t", target="y", fields=("e",), modality="entity"))
     assert data.items.to_dict() == {"http://x.example/New_York": "New York", "7": "7"}
 
 
-def test_an_empty_text_is_missing(tmp_path):
+def test_empty_text_is_missing(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("text,y\nhi,a\n,b\n")
     with pytest.raises(DataError, match='"text"'):
         read_columns(path, DataSpec("t", target="y", fields=("text",)))
 
 
-def test_what_must_be_said(tmp_path):
+def test_required_options(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("text,y\nhi,a\nho,b\n")
     with pytest.raises(DefinitionError, match=r'"fields: \[NAME\]"'):
@@ -84,7 +84,7 @@ def news(tmp_path: Path) -> Path:
     return tmp_path / "news"
 
 
-def test_the_folder_of_a_text_is_its_class(news):
+def test_folder_of_a_text_is_its_class(news):
     data = read_folders(news, DataSpec("news", options={"glob": "*.txt"}))
     assert data.items.tolist() == ["match \u20ac 5", "chips", "caf\u00e9"]
     assert data.truth.tolist() == ["sport", "tech", "tech"]
@@ -95,7 +95,7 @@ def test_all_files_are_read_without_a_pattern(news):
     assert len(read_folders(news, DataSpec("news"))) == 4
 
 
-def test_the_columns_can_be_named_and_the_parts_given(news):
+def test_columns_can_be_named_and_the_parts_given(news):
     spec = DataSpec("news", target="topic", fields=("article",), options={"glob": "*.txt"})
     data = read_folders({"train": news, "test": news}, spec)
     assert data.fields == ["article"]

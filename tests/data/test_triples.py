@@ -34,7 +34,7 @@ def rows(data) -> list[tuple[str, ...]]:
     return list(zip(data.questions["head"], data.group, data.truth, part, strict=True))
 
 
-def test_each_triple_is_asked_from_both_ends(tmp_path):
+def test_triples_are_asked_from_both_ends(tmp_path):
     data = read_triples(small(tmp_path), SPEC)
     assert rows(data) == [
         ("oslo", "capital_of", "norway", "train"),
@@ -90,26 +90,25 @@ def test_two_files_or_one(tmp_path):
     ["\ufeffNA\tin\tnull\n", "NA\tin\tnull\r\n\r\n", " NA \tin\t null"],
     ids=["byte order mark", "ends of Windows", "blanks around"],
 )
-def test_names_that_look_like_nothing(tmp_path, text):
+def test_names_that_look_like_missing_values(tmp_path, text):
     write(tmp_path, one=text)
     data = read_triples(tmp_path / "one.txt", SPEC)
     assert rows(data) == [("NA", "in", "null", ""), ("null", "in⁻¹", "NA", "")]
 
 
-def test_a_triple_counts_once(tmp_path):
+def test_triple_counts_once(tmp_path):
     small(tmp_path)
     write(tmp_path, valid="oslo\tcapital_of\tnorway\nrome\tcapital_of\titaly\n")
     data = read_triples(tmp_path, SPEC)
     assert len(data) == 8
-    assert data.about["note"] == "1 triples stand twice and count once."
+    assert data.about["note"].startswith("1 ")
     assert "note" not in read_triples(small(tmp_path), SPEC).about
 
 
-def test_what_is_tested_must_not_be_taught(tmp_path):
+def test_triple_in_train_and_test_is_refused(tmp_path):
     small(tmp_path)
     write(tmp_path, test="new_york\tin\tusa\noslo\tcapital_of\tnorway\n")
-    word = "1 triples stand in train and in test .first: oslo capital_of norway."
-    with pytest.raises(DataError, match=word):
+    with pytest.raises(DataError, match="oslo capital_of norway"):
         read_triples(tmp_path, SPEC)
 
 
@@ -129,7 +128,7 @@ def test_broken_lines(tmp_path, text, word):
         read_triples(write(tmp_path, train=text), SPEC)
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_file_that_is_not_there(tmp_path):
     small(tmp_path)
     options = {"test": "tset.txt"}
     with pytest.raises(DataError, match=r'"test\.txt"'):

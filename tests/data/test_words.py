@@ -27,7 +27,7 @@ def test_two_words_and_a_number(tmp_path):
     assert data.items.to_dict() == {w: w for w in ("FBI", "chord", "Police", "smile")}
 
 
-def test_lower_case_makes_one_word_of_two(tmp_path):
+def test_lower_case_merges_words(tmp_path):
     path = write(tmp_path, "FBI fbi 10\nfbi Police 5\n")
     assert len(read_word_pairs(path, DataSpec("pairs")).items) == 3
     data = read_word_pairs(path, DataSpec("pairs", options={"lower": True}))
@@ -44,7 +44,7 @@ def test_lower_case_makes_one_word_of_two(tmp_path):
     ],
     ids=["byte order mark", "ends of Windows", "blanks"],
 )
-def test_words_that_look_like_nothing(tmp_path, text):
+def test_words_that_look_like_missing_values(tmp_path, text):
     data = read_word_pairs(write(tmp_path, text), DataSpec("pairs"))
     assert data.questions.to_numpy().tolist() == [["NA", "null"], ["nan", "None"]]
     assert data.truth.tolist() == [1.0, 2.0]
@@ -72,6 +72,6 @@ def test_broken_lines(tmp_path, text, word):
         read_word_pairs(write(tmp_path, text), DataSpec("pairs"))
 
 
-def test_an_unknown_option(tmp_path):
+def test_unknown_option(tmp_path):
     with pytest.raises(DefinitionError, match='"lower"'):
         read_word_pairs(write(tmp_path, "a b 1\n"), DataSpec("pairs", options={"lowr": True}))

@@ -44,10 +44,9 @@ class Source:
         return self.kind in ("index", "url")
 
     def __str__(self) -> str:
-        start = {
-            "index": f"package index, {self.file}",
-            "url": without_password(self.place),
-        }.get(self.kind, f"{self.kind} {self.place}")
+        start = {"index": f"package index, {self.file}", "url": without_password(self.place)}.get(
+            self.kind, f"{self.kind} {self.place}"
+        )
         return f"{start}, {self.member}" if self.member else start
 
 
