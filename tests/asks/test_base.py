@@ -1,4 +1,4 @@
-"""What all askers have in common: one seed, one set of questions, and clear refusals."""
+"""Behavior that all query generators share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partial rows: the answers are the rows that agree on what is left, all of them and no others."""
+"""Partial rows: the targets are exactly the rows with the same values."""
 
 from __future__ import annotations
 

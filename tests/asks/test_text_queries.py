@@ -1,4 +1,4 @@
-"""Text queries: what the words say is what the answers meet, read again by a reader of our own."""
+"""Text queries: an independent parser checks that the targets match the text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ steady = settings(deadline=None, derandomize=True, max_examples=50)
 OPENINGS = ("rows where ", "find rows where ", "show the ones where ")
 JOINTS = (" and ", ", and ", "; also ")
 NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]\d+)?)"
-#: how each condition on a number may be said, and what it means
+#: the wordings of each numeric condition, and its meaning
 SAID = {
     rf" (?:is above|is more than|exceeds) {NUMBER}": lambda x, low: x > low,
     rf" (?:is below|is less than|is under) {NUMBER}": lambda x, high: x < high,
@@ -54,7 +54,7 @@ def answers(made: Dataset) -> dict[str, list[str]]:
 # -- a reader of queries --------------------------------------------------------------------
 
 
-def told(cell: object) -> str:
+def as_text(cell: object) -> str:
     """Return a cell of words as people write it."""
     if pd.isna(cell):
         return ""
@@ -75,12 +75,12 @@ def numbers_met(table: pd.DataFrame, words: str) -> Iterator[set[int]]:
 def words_met(table: pd.DataFrame, words: str) -> Iterator[tuple[set[int], str]]:
     """Yield which rows meet a condition on words at the beginning, and what comes after it."""
     for name in table.columns:
-        cells = [told(cell) for cell in table[name]]
+        cells = [as_text(cell) for cell in table[name]]
         for value in set(cells) - {""}:
             for verb in ("is", "equals", "is just"):
-                said = f"{name} {verb} {value}"
-                if words.startswith(said):
-                    yield {i for i, cell in enumerate(cells) if cell == value}, words[len(said) :]
+                prefix = f"{name} {verb} {value}"
+                if words.startswith(prefix):
+                    yield {i for i, cell in enumerate(cells) if cell == value}, words[len(prefix) :]
 
 
 def read(table: pd.DataFrame, query: str, sort: str) -> list[set[int]]:
@@ -118,7 +118,7 @@ def test_words_by_hand():
     made = asked(table, conditions="categorical", most=0.5)
     expected = {"red": ["row 0", "row 2"], "blue": ["row 1"]}
     found = answers(made)
-    assert len(found) == 18  # three openings, three verbs, two colours; "same" tells nothing
+    assert len(found) == 18  # three openings, three verbs, two colours; "same" is constant
     for query, rows in found.items():
         assert rows == expected[query.split()[-1]] and "colour" in query
     # a query that was drawn before is drawn again

@@ -1,4 +1,4 @@
-"""Data sets in the forms of the AutoML Benchmark."""
+"""Datasets in the formats of the AutoML Benchmark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOW = {"use": "karat.data.amlb:amlb_folds", "folds": 4}
 
 
 def csv(first: int, rows: int, last: str = "y") -> str:
-    """Return a table whose x counts from ``first``, with classes a and B in turn."""
+    """Return a table whose x counts from ``first``, with alternating classes a and B."""
     lines = [f"{i},{i % 3},{'aB'[i % 2]}" for i in range(first, first + rows)]
     return "\n".join([f"x,k,{last}", *lines, ""])
 
@@ -100,11 +100,11 @@ def test_arff_parquet_and_features(here):
     assert list(data.items.columns) == ["w"]
 
 
-# -- files that come split ------------------------------------------------------------------
+# -- split files ----------------------------------------------------------------------------
 
 
 def pairs(count: int = 2) -> list[str]:
-    """Write so many pairs: fold i trains on x from 100 i, and tests x from 100 i + 50."""
+    """Write ``count`` pairs: fold i trains on x from 100 i and tests x from 100 i + 50."""
     files = []
     for i in range(count):
         for part, first, rows in (("train", 100 * i, 6), ("test", 100 * i + 50, 3)):
@@ -191,7 +191,7 @@ def test_placeholders_refer_to_data_folders(here, monkeypatch):
     assert len(amlb_table("t", "{input}/t.csv")) == len(amlb_table("t", "{user}/t.csv")) == 8
 
 
-# -- from the web ---------------------------------------------------------------------------
+# -- downloads -----------------------------------------------------------------------------
 
 
 def test_url_is_downloaded_once(stub, monkeypatch):
@@ -221,7 +221,7 @@ def test_missing_and_unsupported_urls(stub):
         amlb_table("t", "s3://bucket/t.csv")
 
 
-# -- what goes wrong ------------------------------------------------------------------------
+# -- errors ---------------------------------------------------------------------------------
 
 
 def evil_zip(name: str, link: bool = False) -> None:

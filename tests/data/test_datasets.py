@@ -1,4 +1,4 @@
-"""The definitions that come with Karat: complete, and true to the real files."""
+"""The built-in dataset definitions, compared with the real files."""
 
 from __future__ import annotations
 
@@ -29,10 +29,8 @@ from karat.task import Task
 #: groups, the positive class and its rows, and pairs of duplicate rows; empty cells are not checked
 EXPECTED_FILE = Path(__file__).with_name("expected_datasets.csv")
 EXPECTED = pd.read_csv(EXPECTED_FILE, dtype=str, index_col="name")
-    "name"
-)
 NAMES = list(EXPECTED.index)
-# only where the network allows
+# not tested: they need access to other hosts
 SKRUB = (
     *("employee_salaries", "medical_charge", "midwest_survey", "open_payments"),
     *("traffic_violations", "drug_directory", "videogame_sales"),
@@ -68,22 +66,22 @@ def is_of_geval(definition: dict) -> bool:
     return any(s.get("folder", "").startswith("geval/") for s in definition["sources"] or ())
 
 
-#: not of packages: people fetch these files themselves (tests/data/test_taco.py has small ones)
+#: not in packages: users download these files themselves (tests/data/test_taco.py has small ones)
 BY_HAND = {
     *("taco_diabetes", "taco_porto", "taco_ieee", "taco_nyc"),
     *(n for n in Definitions.load().names("datasets") if n.startswith(("carte_", "tabred_"))),
 }
-#: from public addresses that our tests do not ask (tests/data/test_ulysses.py has small ones)
+#: from public URLs that the tests do not contact (tests/data/test_ulysses.py has small ones)
 ULYSSES = {n for n in Definitions.load().names("datasets") if n.startswith("ulysses_")}
-#: rows that are no data: they come from no file
+#: synthetic rows without a file
 MADE_UP = {f"taco_{name}_synthetic" for name in ("diabetes", "porto", "ieee", "nyc")}
-#: weights of a network and the tokenizer of another, read as they are
+#: files that are used as they are
 CHECKPOINT = "tabpfn_v2_regressor"
 TOKENIZER = "minilm_tokenizer"
 
 
 def numbered(definitions: Definitions) -> dict[str, dict]:
-    """Return the tables of OpenML, by name: what their definitions say to the loader."""
+    """Return the tables of OpenML, by name: the parameters of their loader."""
     loads = {n: definitions.get("datasets", n)["load"] for n in definitions.names("datasets")}
     return {name: load for name, load in loads.items() if load and load["use"] == OPENML}
 
@@ -137,7 +135,7 @@ def test_synthetic_tables_are_marked(load, name):
     assert "synthetic" in data.name and "SYNTHETIC" in data.about["title"]
 
 
-# -- the files beside the repository --------------------------------------------------------
+# -- files next to the repository ----------------------------------------------------------
 
 
 def test_data_sets_of_geval(definitions, load, shared: Path):
@@ -270,9 +268,7 @@ def test_public_addresses_of_geval(definitions, shared: Path):
 
 
 @pytest.mark.parametrize("name", ["lp50", "kore"])
-def test_public_repository_is_the_last_source(
-    definitions, shared: Path, monkeypatch, stub, name
-):
+def test_public_repository_is_the_last_source(definitions, shared: Path, monkeypatch, stub, name):
     monkeypatch.delenv("KARAT_DATA")
     monkeypatch.delenv("KARAT_OFFLINE")
     monkeypatch.setenv("PIP_INDEX_URL", stub.address)  # which has no project at all

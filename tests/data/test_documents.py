@@ -1,4 +1,4 @@
-"""Pairs of documents: small files whose bags can be read off the page."""
+"""Readers of pairs of documents, on small files."""
 
 from __future__ import annotations
 

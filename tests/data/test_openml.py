@@ -43,7 +43,7 @@ API = "/api/v1/json"
 
 
 class Server:
-    """OpenML on this machine: what it knows is put in before it is asked."""
+    """A local OpenML server with prepared answers."""
 
     def __init__(self, stub: Any) -> None:
         self.stub = stub

@@ -1,4 +1,4 @@
-"""Tasks of OpenML with their own folds, asked of a server on this machine."""
+"""Tasks of OpenML and their folds, from a local server."""
 
 from __future__ import annotations
 

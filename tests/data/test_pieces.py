@@ -24,9 +24,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def read(path: Path, **told) -> Dataset:
-    options = told.pop("options", {})
-    return read_pieces(path, DataSpec(name="mine", fields=("text",), options=options, **told))
+def read(path: Path, **settings) -> Dataset:
+    options = settings.pop("options", {})
+    return read_pieces(path, DataSpec(name="mine", fields=("text",), options=options, **settings))
 
 
 def texts(data: Dataset) -> list[str]:

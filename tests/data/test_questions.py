@@ -52,8 +52,8 @@ def test_rows_without_an_answer_can_be_dropped(rows):
     given = spec(options={"unanswered": "drop"}, **({} if rows else {"fields": ("text",)}))
     data = ask_rows(GAPS, given) if rows else ask(GAPS, given, None)
     assert data.truth.tolist() == ["odd", "usual"]
-    kept = data.frame()["text"].tolist() if rows else data.frame().tolist()
-    assert kept == ["a", "c"]
+    texts_left = data.frame()["text"].tolist() if rows else data.frame().tolist()
+    assert texts_left == ["a", "c"]
 
 
 def test_rows_without_a_target_are_refused_by_default():

@@ -1,4 +1,4 @@
-"""The suite "sentences" on its real data: the numbers that its page tells."""
+"""The suite "sentences" on its real data: the numbers in its documentation."""
 
 from __future__ import annotations
 

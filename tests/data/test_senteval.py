@@ -1,4 +1,4 @@
-"""The reader of CSV files in the form of Ulysses SentEval: labels of any kind, clear complaints."""
+"""The reader of CSV files in the format of Ulysses SentEval."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ EXAM = (
 
 @pytest.fixture
 def read(tmp_path):
-    def reading(text: str, name: str = "file.csv", **told) -> Dataset:
+    def reading(text: str, name: str = "file.csv", **settings) -> Dataset:
         path = tmp_path / name
         path.write_text(text, encoding="utf-8")
-        return read_senteval(path, DataSpec(name="mine", **told))
+        return read_senteval(path, DataSpec(name="mine", **settings))
 
     return reading
 
@@ -37,7 +37,7 @@ def texts(data: Dataset, field: str) -> list[str]:
     return data.items[data.questions[field]].tolist()
 
 
-# -- the form -------------------------------------------------------------------------------
+# -- format ---------------------------------------------------------------------------------
 
 
 def test_one_text(read):
@@ -130,7 +130,7 @@ def test_labels_can_be_renamed(read):
     assert data.classes == ("good", "bad") and data.truth.tolist() == ["good", "bad", "good"]
 
 
-# -- answers to choose from -----------------------------------------------------------------
+# -- choices --------------------------------------------------------------------------------
 
 
 def test_options_become_fields(read):
@@ -162,7 +162,7 @@ def test_missing_separator(read):
         read(EXAM, options={"options": ""})
 
 
-# -- what can be wrong ----------------------------------------------------------------------
+# -- errors ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_index_is_true_or_false(read):
         read(SINGLE, options={"index": "no"})
 
 
-# -- texts that questions share -------------------------------------------------------------
+# -- shared texts -------------------------------------------------------------------------
 
 
 def test_questions_that_share_a_text_stay_together(read):
@@ -237,7 +237,7 @@ def test_questions_that_share_a_text_stay_together(read):
         read(PAIRS, options={"together": True}, group="a")
 
 
-# -- a task of one's own --------------------------------------------------------------------
+# -- own task ------------------------------------------------------------------------------
 
 YAML = """\
 tasks:
@@ -251,7 +251,7 @@ suites:
 
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
-    """Return the six lines beside a file of 800 texts, whose label is their first word."""
+    """Write a YAML file of six lines and 800 texts whose label is their first word."""
     kinds = ["good", "poor"] * 400
     rows = [f"{i},{kind} day {i % 7} and {i},{kind}" for i, kind in enumerate(kinds)]
     (tmp_path / "mine.csv").write_text("\n".join([",text,label", *rows, ""]))

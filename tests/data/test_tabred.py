@@ -1,4 +1,4 @@
-"""TabReD's folders of arrays: what they say, and what is wrong with some."""
+"""The reader of TabReD's folders of arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TACO's five tables from small files of their form, what is wrong with a file, and stand-ins."""
+"""TACO's five tables from small files in their format, and the synthetic tables."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_porto(load):
     data = load("porto")
     assert data.truth.tolist() == ["no", "no", "yes", "no"]
     assert list(data.items) == ["ps_ind_01", "ps_ind_02_cat", "ps_reg_03", "ps_car_03_cat"]
-    # -1 stands for nothing, also where it is written as -1.0
+    # -1 is a missing value, also when written as -1.0
     assert data.items["ps_reg_03"].isna().tolist() == [False, False, True, False]
     assert data.items["ps_car_03_cat"].isna().tolist() == [True, True, False, False]
 
@@ -141,7 +141,7 @@ def test_dashes_with_spaces_are_missing_numbers(load):
     data = load("nyc", NYC.replace(", -  , -\n", ", -  ,500000\n").replace('",0\n', '",700000\n'))
     feet = data.items["GROSS SQUARE FEET"]
     assert feet.dtype == float and np.isnan(feet[1])
-    assert feet[2] == 2272, "a comma for thousands beside a dash"
+    assert feet[2] == 2272, "commas in thousands and dashes in one column"
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_about(load, name):
     assert "synthetic" not in str(about).lower()
 
 
-# -- files that are not there, or wrong -------------------------------------------------------
+# -- missing and wrong files ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES[1:])
@@ -264,7 +264,7 @@ def test_unknown_option_is_refused(folder, tmp_path):
         Catalogue([yaml]).dataset("mine")()
 
 
-# -- stand-ins --------------------------------------------------------------------------------
+# -- synthetic --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", SYNTHETIC)

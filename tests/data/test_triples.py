@@ -1,4 +1,4 @@
-"""Knowledge graphs of a few triples: what is asked, from which end, and in which part."""
+"""The reader of triples, on small knowledge graphs."""
 
 from __future__ import annotations
 

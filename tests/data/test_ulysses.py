@@ -1,4 +1,4 @@
-"""The 18 tasks of Ulysses SentEval: as its document lists them, and fetched from a server."""
+"""The 18 tasks of Ulysses SentEval: their definitions, and downloads from a local server."""
 
 from __future__ import annotations
 
@@ -66,19 +66,19 @@ def zipped(content: str, name: str) -> bytes:
     return packed.getvalue()
 
 
-# -- as the document says -------------------------------------------------------------------
+# -- definitions ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("task", FILES)
 def test_tasks_match_the_paper(definitions, task):
-    told = definitions.get("tasks", task)
-    assert told["dataset"] == f"ulysses_{task}" and told["kind"] == f"ulysses-{task[0]}"
-    assert told["metrics"] == ["above_chance", "mcc", "f1_macro", "acc", "logloss"]
-    assert told["split"] == {"use": "kfold", "folds": 5, "repeats": 10, "balanced": True}
+    definition = definitions.get("tasks", task)
+    assert definition["dataset"] == f"ulysses_{task}" and definition["kind"] == f"ulysses-{task[0]}"
+    assert definition["metrics"] == ["above_chance", "mcc", "f1_macro", "acc", "logloss"]
+    assert definition["split"] == {"use": "kfold", "folds": 5, "repeats": 10, "balanced": True}
     exam = task in ("F3", "F5")
     head = {"use": "adamw", "mode": "fast", **({"hidden_dims": [256]} if exam else {})}
-    assert told["probe"]["head"] == head and told["probe"]["scale"] == "plain"
-    assert told["probe"].get("compose") == ("concat" if exam else None)
+    assert definition["probe"]["head"] == head and definition["probe"]["scale"] == "plain"
+    assert definition["probe"].get("compose") == ("concat" if exam else None)
     data = definitions.get("datasets", f"ulysses_{task}")
     places = [source.get("folder") for source in data["sources"]][:2]
     assert places == [f"{FILES[task]}.csv", f"ulysses_senteval_datasets/{FILES[task]}.csv"]
@@ -100,13 +100,13 @@ def test_suites_list_all_tasks_in_the_order_of_the_paper(definitions):
 
 
 def test_urls_and_checksums_match_the_benchmark(definitions, shared: Path):
-    told = json.loads((shared / "ulysses" / "senteval_datasets.json").read_text())
-    told = told["sentence_model_evaluation"]
-    assert set(told) == set(FILES.values())
+    published = json.loads((shared / "ulysses" / "senteval_datasets.json").read_text())
+    published = published["sentence_model_evaluation"]
+    assert set(published) == set(FILES.values())
     for task, file in FILES.items():
         remote = definitions.get("datasets", f"ulysses_{task}")["sources"][2:]
-        assert [source["url"] for source in remote] == told[file]["urls"]
-        assert {source["sha256"] for source in remote} == {told[file]["sha256"]}
+        assert [source["url"] for source in remote] == published[file]["urls"]
+        assert {source["sha256"] for source in remote} == {published[file]["sha256"]}
 
 
 # -- from a folder --------------------------------------------------------------------------
@@ -137,7 +137,7 @@ ZIP = zipped(CSV, "ulysses_senteval_datasets/hatebr_offensive_lang.csv")
 
 @pytest.fixture
 def served(definitions, stub):
-    """Return a definition whose two addresses are on this machine, as long as it is asked for."""
+    """Return a definition whose two URLs are on the local server."""
 
     def serve(first: list[Any], second: list[Any]) -> dict[str, Any]:
         definition = dict(definitions.get("datasets", "ulysses_T1A"))
@@ -177,12 +177,12 @@ def test_interrupted_download_is_resumed(stub, served):
     assert len(data) == 4000 and stub.ranges[-1] not in ("", "bytes=0-")
 
 
-# -- through the heads ----------------------------------------------------------------------
+# -- trained heads --------------------------------------------------------------------------
 
 
 @pytest.fixture
 def local(tmp_path, monkeypatch) -> Path:
-    """Return a folder with made-up files of three tasks, one of each form."""
+    """Return a folder with synthetic files of three tasks, one of each form."""
     for task, form in (("T1A", "single"), ("G3", "pair"), ("F3", "options")):
         (tmp_path / f"{FILES[task]}.csv").write_text(rows(form, 400))
     monkeypatch.setenv("KARAT_DATA", str(tmp_path))

@@ -1,4 +1,4 @@
-"""Pairs of words, as the lists of the field write them."""
+"""The reader of word pairs."""
 
 from __future__ import annotations
 
