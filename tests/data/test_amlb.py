@@ -234,20 +234,20 @@ def evil_zip(name: str, link: bool = False) -> None:
 @pytest.mark.parametrize("name", ["../out.csv", "/out.csv", "a/../../out.csv", "C:out.csv"])
 def test_unsafe_archive(here, name):
     evil_zip(name)
-    with pytest.raises(DataError, match="unpacked"):
+    with pytest.raises(DataError, match="unsafe"):
         amlb_table("d", "d.zip")
     assert not list(cache_folder().rglob("*.csv")) and not Path("../out.csv").exists()
 
 
 def test_archive_with_a_link(here):
     evil_zip("d.csv", link=True)
-    with pytest.raises(DataError, match="unpacked"):
+    with pytest.raises(DataError, match="link"):
         amlb_table("d", "d.zip")
     with tarfile.open("d.tar", "w") as made:
         link = tarfile.TarInfo("d.csv")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         made.addfile(link)
-    with pytest.raises(DataError, match="unpacked"):
+    with pytest.raises(DataError, match="link"):
         amlb_table("d", "d.tar")
 
 

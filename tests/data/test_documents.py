@@ -74,16 +74,16 @@ def test_other_columns(tmp_path):
 @pytest.mark.parametrize(
     ("documents", "word"),
     [
-        ('[{"annotations": [}]', r"documents\.json"),
-        ('[\n\n{"annotations" []}]', r"documents\.json"),
+        ('[{"annotations": [}]', "line 1"),
+        ('[\n\n{"annotations" []}]', "line 3"),
         ("{}", "documents"),
         ("[]", "documents"),
-        ([{"text": "x"}], '"annotations"'),
-        ([document(("a", 1)), "text"], '"annotations"'),
-        ([{"annotations": [{"entity": "a"}]}], '"weight"'),
+        ([{"text": "x"}], 'document 1.*"annotations"'),
+        ([document(("a", 1)), "text"], 'document 2.*"annotations"'),
+        ([{"annotations": [{"entity": "a"}]}], 'document 1.*"weight"'),
         ([{"annotations": [{"entity": "a", "weigth": 1}]}], '"weigth"'),
-        ([{"annotations": ["a"]}], '"entity"'),
-        ([document(("a", 1), (" ", 1))], "annotation"),
+        ([{"annotations": ["a"]}], 'annotation 1.*"entity"'),
+        ([document(("a", 1), (" ", 1))], "annotation 2"),
         ([document((None, 1))], "entity"),
         ([document(("a", 0))], "weight"),
         ([document(("a", "1"))], "weight"),
@@ -99,11 +99,11 @@ def test_broken_documents(tmp_path, documents, word):
 @pytest.mark.parametrize(
     ("pairs", "word"),
     [
-        ("doc1,doc2,average\n1,4,1\n", '"doc2"'),
-        ("doc1,doc2,average\n1,2,1\n0,2,1\n", '"doc1"'),
-        ("doc1,doc2,average\n1.5,2,1\n", '"doc1"'),
-        ("doc1,doc2,average\nx,2,1\n", '"doc1"'),
-        ("doc1,doc2,average\n,2,1\n1,2,1\n", '"doc1"'),
+        ("doc1,doc2,average\n1,4,1\n", 'row 0.*"doc2"'),
+        ("doc1,doc2,average\n1,2,1\n0,2,1\n", 'row 1.*"doc1"'),
+        ("doc1,doc2,average\n1.5,2,1\n", 'row 0.*"doc1"'),
+        ("doc1,doc2,average\nx,2,1\n", 'row 0.*"doc1"'),
+        ("doc1,doc2,average\n,2,1\n1,2,1\n", 'row 0.*"doc1"'),
         ("doc1,doc2,average\n1,2,much\n", '"much"'),
         ("doc1,doc2,average\n1,2,\n1,3,1\n", "missing"),
         ("doc1,doc2\n1,2\n", '"average"'),
@@ -120,7 +120,7 @@ def test_document_without_entities_is_refused(tmp_path):
     documents = [*THREE, document()]
     assert len(read_documents(write(tmp_path, documents), SPEC)) == 3  # nobody asks
     path = write(tmp_path, documents, PAIRS + "4,1,2\n")
-    with pytest.raises(DataError, match="document"):
+    with pytest.raises(DataError, match="row 3"):
         read_documents(path, SPEC)
 
 
@@ -182,5 +182,5 @@ def test_texts_of_another_encoding(tmp_path):
 
 
 def test_text_that_is_not_there(tmp_path):
-    with pytest.raises(DataError, match='"doc2"'):
+    with pytest.raises(DataError, match='row 1.*"doc2"'):
         read_document_texts(write(tmp_path, "a\nb\n"), SPEC)

@@ -98,7 +98,7 @@ def test_invalid_rows(tmp_path):
     with pytest.raises(DataError, match='"tag"'):
         read(path)
     path.write_text("title,tag\nOne,red\n,blue\n")
-    with pytest.raises(DataError, match='"title"'):
+    with pytest.raises(DataError, match='row 1.*"title"'):
         read(path)
     path.write_text("title,tag\nOne,red\nOne,blue\n")
     with pytest.raises(DataError, match='"One" has every tag'):

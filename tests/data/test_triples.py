@@ -115,10 +115,10 @@ def test_triple_in_train_and_test_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        ("a\tr\tb\na\tr\n", r"train\.txt"),
-        ("a\tr\tb\tc\n", r"train\.txt"),
-        ("a\t\tb\n", "cells"),
-        ("a r b\n", "cells"),
+        ("a\tr\tb\na\tr\n", "line 2"),
+        ("a\tr\tb\tc\n", "line 1"),
+        ("a\t\tb\n", "line 1"),
+        ("a r b\n", "line 1"),
         ("\n", "is empty"),
     ],
 )

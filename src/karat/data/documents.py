@@ -12,7 +12,7 @@ import pandas as pd
 
 from karat.columns import need_columns
 from karat.data.download import fetch_first
-from karat.data.frames import parse_json, read_bytes, read_frame, read_text
+from karat.data.frames import parse_json, read_encoded, read_frame, read_text
 from karat.data.gold import entity_label
 from karat.data.load import DataSpec, Files
 from karat.data.questions import ask, one_file
@@ -49,14 +49,8 @@ def read_document_texts(files: Files, spec: DataSpec) -> Dataset:
     """
     spec.check_options("pairs", "encoding")
     path = one_file(files, spec)
-    encoding = str(spec.options.get("encoding", "utf-8-sig"))
-    try:
-        texts = read_bytes(path).decode(encoding).split("\n")
-    except LookupError:
-        raise DefinitionError(f'{spec.name}: unknown encoding "{encoding}".') from None
-    except UnicodeDecodeError as error:
-        raise DataError(f'{path} is not {encoding}; set the option "encoding".') from error
-    texts = [text.strip() for text in texts if text.strip()]
+    lines = map(str.strip, read_encoded(path, spec).split("\n"))
+    texts = [line for line in lines if line]
     frame, spec = _compared(path, texts, replace(spec, modality="text"))
     return ask(frame, spec, None)
 

@@ -48,9 +48,9 @@ def read_frame(path: Path, spec: DataSpec, texts: Sequence[str] = ()) -> pd.Data
     elif suffix in (".parquet", ".feather"):
         frame = _mask_missing(_read_arrow(path, suffix), spec)
     elif suffix in (".arff", ".dat"):
-        frame = parse_arff(_text(path, spec), str(path))
+        frame = parse_arff(read_encoded(path, spec), str(path))
     elif suffix in (".json", ".jsonl", ".ndjson"):
-        frame = _read_json(_text(path, spec), path, lines=suffix != ".json")
+        frame = _read_json(read_encoded(path, spec), path, lines=suffix != ".json")
     else:
         raise DataError(
             f'{path}: unknown suffix "{suffix}".{did_you_mean(suffix, SUFFIXES)} Supported: '
@@ -122,7 +122,8 @@ def without_target(spec: DataSpec) -> DataSpec:
     return replace(spec, target=None, kind=None, options=options)
 
 
-def _text(path: Path, spec: DataSpec) -> str:
+def read_encoded(path: Path, spec: DataSpec) -> str:
+    """Return the text of a file in the encoding of the spec, or raise an error."""
     return _decoded(read_bytes(path), path, spec)
 
 
