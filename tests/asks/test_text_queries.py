@@ -26,7 +26,7 @@ OPENINGS = ("rows where ", "find rows where ", "show the ones where ")
 JOINTS = (" and ", ", and ", "; also ")
 NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]\d+)?)"
 #: the wordings of each numeric condition, and its meaning
-SAID = {
+WORDINGS = {
     rf" (?:is above|is more than|exceeds) {NUMBER}": lambda x, low: x > low,
     rf" (?:is below|is less than|is under) {NUMBER}": lambda x, high: x < high,
     rf" is between {NUMBER} and {NUMBER}": lambda x, low, high: low <= x <= high,
@@ -51,20 +51,22 @@ def answers(made: Dataset) -> dict[str, list[str]]:
     return found
 
 
-# -- a reader of queries --------------------------------------------------------------------
+# -- parser of queries ----------------------------------------------------------------------
 
 
 def as_text(cell: object) -> str:
-    """Return a cell of words as people write it."""
+    """Return a cell as it is written in a query; numbers have at most six digits."""
     if pd.isna(cell):
         return ""
-    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()
+    if isinstance(cell, float):
+        return str(int(cell)) if cell.is_integer() else f"{cell:.6g}"
+    return str(cell).strip()
 
 
 def numbers_met(table: pd.DataFrame, words: str) -> Iterator[set[int]]:
     """Yield which rows meet a condition on a number, for each way to read it."""
     for name in table.columns:
-        for pattern, means in SAID.items():
+        for pattern, means in WORDINGS.items():
             match = re.fullmatch(re.escape(str(name)) + pattern, words)
             if match:
                 limits = [float(limit) for limit in match.groups()]

@@ -49,7 +49,7 @@ def test_entities_have_readable_labels(tmp_path):
 def test_empty_text_is_missing(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("text,y\nhi,a\n,b\n")
-    with pytest.raises(DataError, match='row 1.*"text"'):
+    with pytest.raises(DataError, match='"text".*row 1'):
         read_columns(path, DataSpec("t", target="y", fields=("text",)))
 
 
