@@ -235,7 +235,7 @@ def test_real_documents(load, shared: Path):
         ("movies_rating", "YAGO_URI15", 412, None),
     ],
 )
-def test_other_keys_of_geval(definitions, shared: Path, name, key, empty, items):
+def test_other_keys_of_geval(load, shared: Path, name, key, empty, items):
     data = load(name, options={"key": key, "empty": "drop"})
     rows = int(EXPECTED["rows"][name])
     assert len(data) == rows - empty
