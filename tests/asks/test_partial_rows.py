@@ -1,4 +1,4 @@
-"""Partial rows: the answers are the rows that agree on what is left, all of them and no others."""
+"""Partial rows: the targets are exactly the rows with the same values."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def check(made: Dataset, table: pd.DataFrame, keep: float) -> None:
 # -- by hand --------------------------------------------------------------------------------
 
 
-def test_all_cells_ask_for_equal_rows():
+def test_query_of_all_cells_finds_equal_rows():
     table = pd.DataFrame({"a": [1, 1, 2, 1], "b": list("xxxy")})
     made = asked(table, keep=1.0)
     assert answers(made) == {
@@ -82,7 +82,7 @@ def test_all_cells_ask_for_equal_rows():
     assert made.items.loc["part of row 2"].tolist() == [2, "x"]
 
 
-def test_one_cell_asks_for_all_rows_that_have_it():
+def test_query_of_one_cell_finds_all_rows_with_it():
     table = pd.DataFrame({"a": [1, 1, 2, 1], "b": list("xxxy")})
     made = asked(table, keep=0.1)
     for query, rows in answers(made).items():
@@ -93,7 +93,7 @@ def test_one_cell_asks_for_all_rows_that_have_it():
         assert rows == [f"row {i}" for i in expected[part[name]]]
 
 
-def test_a_gap_is_no_cell_to_ask_with_and_agrees_with_none():
+def test_missing_cells_are_not_queried_and_match_nothing():
     table = pd.DataFrame({"a": [1.0, np.nan, 1.0], "b": ["x", "x", None]})
     made = asked(table, keep=1.0)
     assert answers(made) == {
@@ -103,10 +103,10 @@ def test_a_gap_is_no_cell_to_ask_with_and_agrees_with_none():
     }
 
 
-def test_an_empty_row_asks_nothing():
+def test_empty_row_makes_no_query():
     table = pd.DataFrame({"a": [1.0, np.nan], "b": ["x", None]})
     assert set(answers(asked(table))) == {"part of row 0"}
-    with pytest.raises(DataError, match="toy: no query could be made of its rows"):
+    with pytest.raises(DataError, match="query"):
         asked(pd.DataFrame({"a": [np.nan, np.nan], "b": [None, None]}))
 
 
@@ -120,13 +120,13 @@ def test_equal_rows_are_all_answers():
     assert len(made) == 5 * 3000 and len(set(made.truth)) == 3000
 
 
-def test_as_many_queries_as_asked_for_each_row_once():
+def test_number_of_queries():
     table = pd.DataFrame({"a": np.arange(50), "b": list("vwxyz") * 10})
     assert len(answers(asked(table, queries=20))) == 20
     assert len(answers(asked(table, queries=500))) == 50
 
 
-def test_fewer_queries_keep_nothing_of_what_is_missing():
+def test_queries_keep_only_filled_cells():
     table = pd.DataFrame({f"c{i}": np.arange(40) * i for i in range(1, 11)})
     made = asked(table, keep=0.3)
     parts = made.items.iloc[40:]
@@ -168,7 +168,7 @@ def typed(names: list[object], rows: int, seed: int) -> pd.DataFrame:
     st.integers(0, 99),
     st.sampled_from([0.1, 0.5, 0.75, 1.0]),
 )
-def test_the_rows_that_agree_are_the_answers_whatever_the_columns_hold(names, rows, seed, keep):
+def test_matching_rows_are_the_targets_for_any_types(names, rows, seed, keep):
     table = typed(names, rows, seed)
     if table.isna().all(axis=None):
         return
@@ -180,7 +180,7 @@ def test_the_rows_that_agree_are_the_answers_whatever_the_columns_hold(names, ro
 
 
 @pytest.mark.parametrize("name", ["n", "i", "Int", "boolean", "word", "category", "date"])
-def test_candidates_keep_their_cells_and_types_hold_gaps(name):
+def test_candidates_keep_their_cells(name):
     table = typed([name, "{x} 'q' \"r\""], 30, 1)
     made = asked(table, keep=0.5)
     rows = made.items.iloc[:30]
@@ -191,7 +191,7 @@ def test_candidates_keep_their_cells_and_types_hold_gaps(name):
     assert made.items[name].dtype == expected
 
 
-def test_whole_numbers_too_large_for_floats_stay_apart():
+def test_integers_too_large_for_floats_stay_distinct():
     table = pd.DataFrame({"id": [2**60, 2**60 + 1], "x": [1, 1]})
     made = asked(table, keep=0.5)
     assert made.items["id"].tolist()[:2] == [2**60, 2**60 + 1]

@@ -1,4 +1,4 @@
-"""Text queries: what the words say is what the answers meet, read again by a reader of our own."""
+"""Text queries: an independent parser checks that the targets match the text."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ steady = settings(deadline=None, derandomize=True, max_examples=50)
 OPENINGS = ("rows where ", "find rows where ", "show the ones where ")
 JOINTS = (" and ", ", and ", "; also ")
 NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]\d+)?)"
-#: how each condition on a number may be said, and what it means
-SAID = {
+#: the wordings of each numeric condition, and its meaning
+WORDINGS = {
     rf" (?:is above|is more than|exceeds) {NUMBER}": lambda x, low: x > low,
     rf" (?:is below|is less than|is under) {NUMBER}": lambda x, high: x < high,
     rf" is between {NUMBER} and {NUMBER}": lambda x, low, high: low <= x <= high,
@@ -51,20 +51,22 @@ def answers(made: Dataset) -> dict[str, list[str]]:
     return found
 
 
-# -- a reader of queries --------------------------------------------------------------------
+# -- parser of queries ----------------------------------------------------------------------
 
 
-def told(cell: object) -> str:
-    """Return a cell of words as people write it."""
+def as_text(cell: object) -> str:
+    """Return a cell as it is written in a query; numbers have at most six digits."""
     if pd.isna(cell):
         return ""
-    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()
+    if isinstance(cell, float):
+        return str(int(cell)) if cell.is_integer() else f"{cell:.6g}"
+    return str(cell).strip()
 
 
 def numbers_met(table: pd.DataFrame, words: str) -> Iterator[set[int]]:
     """Yield which rows meet a condition on a number, for each way to read it."""
     for name in table.columns:
-        for pattern, means in SAID.items():
+        for pattern, means in WORDINGS.items():
             match = re.fullmatch(re.escape(str(name)) + pattern, words)
             if match:
                 limits = [float(limit) for limit in match.groups()]
@@ -75,12 +77,12 @@ def numbers_met(table: pd.DataFrame, words: str) -> Iterator[set[int]]:
 def words_met(table: pd.DataFrame, words: str) -> Iterator[tuple[set[int], str]]:
     """Yield which rows meet a condition on words at the beginning, and what comes after it."""
     for name in table.columns:
-        cells = [told(cell) for cell in table[name]]
+        cells = [as_text(cell) for cell in table[name]]
         for value in set(cells) - {""}:
             for verb in ("is", "equals", "is just"):
-                said = f"{name} {verb} {value}"
-                if words.startswith(said):
-                    yield {i for i, cell in enumerate(cells) if cell == value}, words[len(said) :]
+                prefix = f"{name} {verb} {value}"
+                if words.startswith(prefix):
+                    yield {i for i, cell in enumerate(cells) if cell == value}, words[len(prefix) :]
 
 
 def read(table: pd.DataFrame, query: str, sort: str) -> list[set[int]]:
@@ -118,14 +120,14 @@ def test_words_by_hand():
     made = asked(table, conditions="categorical", most=0.5)
     expected = {"red": ["row 0", "row 2"], "blue": ["row 1"]}
     found = answers(made)
-    assert len(found) == 18  # three openings, three verbs, two colours; "same" tells nothing
+    assert len(found) == 18  # three openings, three verbs, two colours; "same" is constant
     for query, rows in found.items():
         assert rows == expected[query.split()[-1]] and "colour" in query
     # a query that was drawn before is drawn again
     assert len(answers(asked(table, conditions="categorical", most=0.5, queries=12))) == 12
 
 
-def test_the_rows_are_the_sentences_of_the_table():
+def test_rows_are_the_sentences_of_the_table():
     table = pd.DataFrame({"n": np.arange(20.0), "w": list("ab") * 10}, index=range(5, 25))
     made = asked(table, queries=6)
     assert made.modality == "text"
@@ -135,7 +137,7 @@ def test_the_rows_are_the_sentences_of_the_table():
     assert queries.tolist() == queries.index.tolist() == list(answers(made))
 
 
-def test_the_sorts_take_turns():
+def test_sorts_alternate():
     table = pd.DataFrame({"n": np.arange(200.0), "w": [f"w{i % 40}" for i in range(200)]})
     made = list(answers(asked(table, queries=9)))
     sorts = [("n" in q.split()[2:5], "w" in q.split()[2:5]) for q in made]
@@ -146,7 +148,7 @@ def test_the_sorts_take_turns():
 
 
 @pytest.mark.parametrize("offset, scale", [(0, 1), (1990, 0.2), (1e6, 1), (0, 1e-9), (-5e9, 1e6)])
-def test_limits_are_round_and_tell_rows_apart(offset, scale):
+def test_limits_are_round_and_selective(offset, scale):
     table = pd.DataFrame({"n": offset + scale * np.arange(200)})
     made = asked(table, conditions=["numeric"], queries=40)
     found = answers(made)
@@ -156,11 +158,11 @@ def test_limits_are_round_and_tell_rows_apart(offset, scale):
     assert max(len(re.sub(r"e.*|\D", "", limit).strip("0")) for limit in limits) <= 7
 
 
-def test_a_condition_that_too_many_rows_meet_is_given_up():
+def test_condition_with_too_many_matches_is_dropped():
     table = pd.DataFrame({"w": ["common"] * 99 + ["rare"]})
     found = answers(asked(table, conditions=["categorical"], queries=50))
     assert 0 < len(found) <= 9 and all(rows == ["row 99"] for rows in found.values())
-    with pytest.raises(DataError, match="toy: no query could be made of its rows"):
+    with pytest.raises(DataError, match="query"):
         asked(pd.DataFrame({"w": ["one"] * 50 + ["two"] * 50}), conditions=["categorical"])
 
 
@@ -170,13 +172,13 @@ def test_ties_do_not_stop_it():
     check(made, table, "numeric", 0.05)
 
 
-def test_a_long_text_is_not_asked_for():
+def test_long_texts_are_not_used():
     table = pd.DataFrame({"w": ["short", "x" * 61, "y" * 60] * 2})
     found = answers(asked(table, conditions=["categorical"], most=1.0))
     assert {query.split()[-1] for query in found} == {"short", "y" * 60}
 
 
-def test_few_numbers_are_classes_and_dates_are_not_asked():
+def test_few_numbers_are_classes_and_dates_are_ignored():
     table = pd.DataFrame(
         {
             "grade": [1.0, 2.0, 3.0, np.nan] * 10,
@@ -186,11 +188,11 @@ def test_few_numbers_are_classes_and_dates_are_not_asked():
     )
     found = answers(asked(table[["grade", "day"]], conditions=["categorical"], most=0.5))
     assert {query.split()[-1] for query in found} == {"1", "2", "3"}
-    with pytest.raises(DataError, match="0 columns of numbers and 2 of words"):
+    with pytest.raises(DataError, match="columns"):
         asked(table, conditions=["numeric"])
 
 
-def test_an_infinite_number_is_above_all():
+def test_infinite_number_is_above_all():
     table = pd.DataFrame({"n": [*np.arange(100.0), np.inf, -np.inf, np.nan]})
     found = answers(asked(table, conditions=["numeric"], most=1.0))
     for query, rows in found.items():
@@ -237,7 +239,7 @@ def typed(names: list[object], rows: int, seed: int) -> pd.DataFrame:
     st.sampled_from(["numeric", "categorical", "mixed"]),
     st.sampled_from([0.05, 0.5, 1.0]),
 )
-def test_what_is_asked_is_what_is_answered(names, rows, seed, sort, most):
+def test_targets_match_the_text_of_the_query(names, rows, seed, sort, most):
     table = typed(names, rows, seed)
     how = {"conditions": [sort], "most": most, "queries": 12}
     with warnings.catch_warnings():
@@ -252,30 +254,30 @@ def test_what_is_asked_is_what_is_answered(names, rows, seed, sort, most):
     assert made.fingerprint == asked(table, seed, **how).fingerprint
 
 
-def test_a_table_without_numbers_or_without_words():
+def test_table_without_numbers_or_without_words():
     words = pd.DataFrame({"w": [f"w{i % 30}" for i in range(60)]})
     numbers = pd.DataFrame({"n": np.arange(60.0)})
     # the sorts that it can be asked in take all turns
     check(asked(words), words, "categorical", 0.05)
     check(asked(numbers), numbers, "numeric", 0.05)
-    for table, sort, said in (
-        (words, "numeric", "0 columns of numbers and 1 of words"),
-        (words, "mixed", "nothing to ask for in mixed conditions"),
-        (numbers, "categorical", "1 columns of numbers and 0 of words"),
-        (numbers.iloc[:1], "numeric", "0 columns of numbers and 0 of words"),
+    for table, sort, counts in (
+        (words, "numeric", "0 .* 1 "),
+        (words, "mixed", "0 .* 1 "),
+        (numbers, "categorical", "1 .* 0 "),
+        (numbers.iloc[:1], "numeric", "0 .* 0 "),
     ):
-        with pytest.raises(DataError, match=said):
+        with pytest.raises(DataError, match=f"{sort}.*{counts}"):
             asked(table, conditions=[sort])
 
 
 @pytest.mark.parametrize("wrong", [["numerical"], [], [1], [["numeric"]], None, 5, {"numeric": 1}])
-def test_conditions_that_are_none(wrong):
+def test_invalid_conditions(wrong):
     table = pd.DataFrame({"n": np.arange(60.0)})
-    with pytest.raises(DefinitionError, match="conditions are some of numeric, categorical, mixed"):
+    with pytest.raises(DefinitionError, match="categorical"):
         asked(table, conditions=wrong)
 
 
-def test_a_perfect_encoder_finds_every_answer():
+def test_perfect_encoder_finds_every_answer():
     table = pd.DataFrame({"n": np.arange(100.0), "w": [f"w{i % 30}" for i in range(100)]})
     made = asked(table, queries=10)
     queries = list(answers(made))

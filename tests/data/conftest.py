@@ -1,8 +1,7 @@
-"""A small web server on this machine, an empty cache, and no settings of the person who tests."""
+"""A local web server, an empty cache, and none of the developer's own settings."""
 
 from __future__ import annotations
 
-import functools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,17 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from karat.data import index, transfer
+from karat.data import transfer
 
 SETTINGS = ("KARAT_DATA", "KARAT_OFFLINE")
-#: pip is a process: it is asked once, but for the tests of what it answers
-asked_once = functools.cache(index._pip_configuration)
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
 class Stub:
-    """A web server: put an answer under a path, count who asked."""
+    """A web server with one scripted answer per path; it records the requests."""
 
     def __init__(self) -> None:
         self.answers: dict[str, list[Answer]] = {}
@@ -43,7 +40,7 @@ class Stub:
         self.address = f"http://127.0.0.1:{self.server.server_port}"
 
     def put(self, path: str, *turns: Answer) -> str:
-        """Answer a path, turn by turn; the last one stays. Return the address."""
+        """Give the answers of a path in order, the last one repeatedly; return the URL."""
         self.answers[path] = list(turns)
         return self.address + path
 
@@ -53,7 +50,7 @@ class Stub:
 
     @staticmethod
     def body(content: bytes, announced: int | None = None, kind: str = "text/plain") -> Answer:
-        """Answer with bytes; announce another length to cut the answer short."""
+        """Answer with bytes; another ``announced`` length makes the answer incomplete."""
 
         def answer(request: BaseHTTPRequestHandler) -> None:
             request.send_response(200)
@@ -66,7 +63,7 @@ class Stub:
 
     @staticmethod
     def ranged(content: bytes, upto: int | None = None) -> Answer:
-        """Answer with what a Range asks for; the connection ends before the byte ``upto``."""
+        """Answer a Range request; the connection breaks before the byte ``upto``."""
 
         def answer(request: BaseHTTPRequestHandler) -> None:
             asked = request.headers.get("Range", "")
@@ -76,8 +73,8 @@ class Stub:
                 return
             request.send_response(206 if asked else 200)
             if asked:
-                told = f"bytes {begin}-{len(content) - 1}/{len(content)}"
-                request.send_header("Content-Range", told)
+                last = len(content) - 1
+                request.send_header("Content-Range", f"bytes {begin}-{last}/{last + 1}")
             request.send_header("Content-Length", str(len(content) - begin))
             request.end_headers()
             request.wfile.write(content[begin:upto])
@@ -91,12 +88,12 @@ class Stub:
             try:
                 then(request)
             except OSError:
-                pass  # the other side did not wait
+                pass  # the client closed the connection
 
         return answer
 
     def index(self, project: str, *files: str, digest: str = "") -> str:
-        """Serve the page of a project of a package index; return the address of the index."""
+        """Serve the project page of a package index; return the URL of the index."""
         links = [f'<a href="../../files/{file}{digest}">{file}</a>' for file in files]
         page = "<!DOCTYPE html><html><body>" + "".join(links) + "</body></html>"
         self.put(f"/simple/{project}/", self.body(page.encode(), kind="text/html"))
@@ -119,15 +116,14 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(index, "_pip_configuration", asked_once)
-    monkeypatch.setattr(transfer, "PATIENCE", transfer.Patience(2.0, 5.0, tries=3, pause=0.01))
+    monkeypatch.setattr(transfer, "BACKOFF", 0.01)
 
 
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of real files beside the repository, or skip; nothing is downloaded."""
+    """Return the folder of real files next to the repository, or skip; no downloads."""
     if not SHARED.is_dir():
-        pytest.skip("no folder shared/data beside the repository")
+        pytest.skip("no folder shared/data next to the repository")
     monkeypatch.setenv("KARAT_DATA", str(SHARED))
     monkeypatch.setenv("KARAT_OFFLINE", "1")
     return SHARED

@@ -24,7 +24,7 @@ TEXT = r"""% a comment
 """
 
 
-def test_everything_people_write():
+def test_dialects_of_arff():
     frame = parse_arff(TEXT, "t.arff")
     assert list(frame.columns) == ["sepal length", "it's", "size", "note", "day", "plain"]
     np.testing.assert_equal(frame["sepal length"].to_numpy(), [5.1, np.nan, -1000.0, 1.0])
@@ -53,7 +53,7 @@ M, 0.455, 15,negative
 """
 
 
-def test_the_dialect_of_keel():
+def test_dialect_of_keel():
     frame = parse_arff(KEEL, "abalone19.dat")
     assert list(frame.columns) == ["Sex", "Length", "Rings", "Class"]
     assert frame["Sex"].tolist() == ["M", None]
@@ -66,24 +66,24 @@ HEAD = "@relation r\n@attribute a real\n@attribute b {x, y}\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "word"),
     [
-        (HEAD + "@data\n1,x\n1\n", r"t.arff, line 6: 1 cells for 2 attributes"),
-        (HEAD + "@data\n{0 1, 1 x}\n", r"line 5: sparse ARFF .* is not supported"),
-        (HEAD + "@data\none,x\n", r'line 5: "one" in "a" is no number'),
-        (HEAD + "@data\n1,z\n", r'line 5: "z" is not one of the labels of "b"'),
+        (HEAD + "@data\n1,x\n1\n", "line 6"),
+        (HEAD + "@data\n{0 1, 1 x}\n", "line 5"),
+        (HEAD + "@data\none,x\n", 'line 5.*"one"'),
+        (HEAD + "@data\n1,z\n", 'line 5.*"z"'),
         (HEAD + "@data\n", "no rows after @data"),
         (HEAD, "has no @data"),
-        (HEAD + "1,x\n", r'line 4: "1,x" is not ARFF'),
-        (HEAD + "@attribute a real\n@data\n", r'line 4: "a" stands twice'),
-        (HEAD + "@attribute c relational\n", 'the type "relational" of "c" is not supported'),
-        (HEAD + "@attribute c\n", "line 4: an attribute needs a name and a type"),
+        (HEAD + "1,x\n", 'line 4.*"1,x"'),
+        (HEAD + "@attribute a real\n@data\n", 'line 4.*"a"'),
+        (HEAD + "@attribute c relational\n", '"relational"'),
+        (HEAD + "@attribute c\n", "line 4"),
         (HEAD + "@attribute c {x, y\n", "lack the closing brace"),
-        (HEAD + "@intputs a\n@data\n", r'line 4: "@intputs a" is not ARFF'),
-        (HEAD + "@data\n<null>,<null>\n1,<nil>\n", 'line 6: "<nil>" is not one of the labels'),
-        ("@relation r\n@data\n1\n", "line 2: @data before any @attribute"),
+        (HEAD + "@intputs a\n@data\n", 'line 4.*"@intputs a"'),
+        (HEAD + "@data\n<null>,<null>\n1,<nil>\n", 'line 6.*"<nil>"'),
+        ("@relation r\n@data\n1\n", "line 2"),
     ],
 )
-def test_a_broken_file_names_the_line(text, said):
-    with pytest.raises(DataError, match=said):
+def test_broken_file_names_the_line(text, word):
+    with pytest.raises(DataError, match=word):
         parse_arff(text, "t.arff")

@@ -25,13 +25,13 @@ def test_each_table(loader, shape, classes):
     assert data.about["source"] == f"scikit-learn, {loader}"
 
 
-def test_the_names_stand_for_the_right_codes():
+def test_names_stand_for_the_right_codes():
     cancer = sklearn_table("cancer", "load_breast_cancer")
     assert cancer.truth.tolist().count("malignant") == 212
     assert sklearn_table("digits", "load_digits").truth[:3].tolist() == ["0", "1", "2"]
     assert sklearn_table("diabetes", "load_diabetes").truth[:2].tolist() == [151.0, 75.0]
 
 
-def test_an_unknown_table_names_the_nearest():
-    with pytest.raises(DefinitionError, match='Did you mean "load_iris"'):
+def test_unknown_table_names_the_nearest():
+    with pytest.raises(DefinitionError, match='"load_iris"'):
         sklearn_table("iris", "load_irs")

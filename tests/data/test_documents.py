@@ -1,4 +1,4 @@
-"""Pairs of documents: small files whose bags can be read off the page."""
+"""Readers of pairs of documents, on small files."""
 
 from __future__ import annotations
 
@@ -72,77 +72,74 @@ def test_other_columns(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("documents", "said"),
+    ("documents", "word"),
     [
-        ('[{"annotations": [}]', "documents.json, line 1: Expecting value"),
-        ('[\n\n{"annotations" []}]', "documents.json, line 3: Expecting ':' delimiter"),
-        ("{}", "holds no list of documents"),
-        ("[]", "holds no list of documents"),
-        ([{"text": "x"}], 'document 1 has no list "annotations"'),
-        ([document(("a", 1)), "text"], 'document 2 has no list "annotations"'),
-        ([{"annotations": [{"entity": "a"}]}], 'document 1, annotation 1 has no "weight"'),
-        (
-            [{"annotations": [{"entity": "a", "weigth": 1}]}],
-            'has no "weight". Did you mean "weigth"',
-        ),
-        ([{"annotations": ["a"]}], 'annotation 1 has no "entity"'),
-        ([document(("a", 1), (" ", 1))], "annotation 2: the entity is a text, not ' '"),
-        ([document((None, 1))], "the entity is a text, not None"),
-        ([document(("a", 0))], "the weight is a number above 0, not 0"),
-        ([document(("a", "1"))], "the weight is a number above 0, not '1'"),
-        ([document(("a", True))], "the weight is a number above 0, not True"),
-        ('[{"annotations": [{"entity": "a", "weight": NaN}]}]', "above 0, not nan"),
+        ('[{"annotations": [}]', "line 1"),
+        ('[\n\n{"annotations" []}]', "line 3"),
+        ("{}", "documents"),
+        ("[]", "documents"),
+        ([{"text": "x"}], 'document 1.*"annotations"'),
+        ([document(("a", 1)), "text"], 'document 2.*"annotations"'),
+        ([{"annotations": [{"entity": "a"}]}], 'document 1.*"weight"'),
+        ([{"annotations": [{"entity": "a", "weigth": 1}]}], '"weigth"'),
+        ([{"annotations": ["a"]}], 'annotation 1.*"entity"'),
+        ([document(("a", 1), (" ", 1))], "annotation 2"),
+        ([document((None, 1))], "entity"),
+        ([document(("a", 0))], "weight"),
+        ([document(("a", "1"))], "weight"),
+        ([document(("a", True))], "weight"),
+        ('[{"annotations": [{"entity": "a", "weight": NaN}]}]', "above"),
     ],
 )
-def test_broken_documents(tmp_path, documents, said):
-    with pytest.raises(DataError, match=said):
+def test_broken_documents(tmp_path, documents, word):
+    with pytest.raises(DataError, match=word):
         read_documents(write(tmp_path, documents), SPEC)
 
 
 @pytest.mark.parametrize(
-    ("pairs", "said"),
+    ("pairs", "word"),
     [
-        ("doc1,doc2,average\n1,4,1\n", 'row 0: "doc2" is 4; the documents are counted from 1 to 3'),
-        ("doc1,doc2,average\n1,2,1\n0,2,1\n", 'row 1: "doc1" is 0'),
-        ("doc1,doc2,average\n1.5,2,1\n", 'row 0: "doc1" is 1.5'),
-        ("doc1,doc2,average\nx,2,1\n", 'row 0: "doc1" is x'),
-        ("doc1,doc2,average\n,2,1\n1,2,1\n", 'row 0: "doc1" is nan'),
-        ("doc1,doc2,average\n1,2,much\n", 'should be numbers and holds "much"'),
-        ("doc1,doc2,average\n1,2,\n1,3,1\n", "is missing in 1 of 2 rows"),
-        ("doc1,doc2\n1,2\n", '"average" is not a column'),
-        ("doc1,doc2,average\n1,2,3,4\n", "rows have more cells than its header"),
+        ("doc1,doc2,average\n1,4,1\n", 'row 0.*"doc2"'),
+        ("doc1,doc2,average\n1,2,1\n0,2,1\n", 'row 1.*"doc1"'),
+        ("doc1,doc2,average\n1.5,2,1\n", 'row 0.*"doc1"'),
+        ("doc1,doc2,average\nx,2,1\n", 'row 0.*"doc1"'),
+        ("doc1,doc2,average\n,2,1\n1,2,1\n", 'row 0.*"doc1"'),
+        ("doc1,doc2,average\n1,2,much\n", '"much"'),
+        ("doc1,doc2,average\n1,2,\n1,3,1\n", "missing"),
+        ("doc1,doc2\n1,2\n", '"average"'),
+        ("doc1,doc2,average\n1,2,3,4\n", "header"),
         ("", "is empty"),
     ],
 )
-def test_broken_pairs(tmp_path, pairs, said):
-    with pytest.raises(DataError, match=said):
+def test_broken_pairs(tmp_path, pairs, word):
+    with pytest.raises(DataError, match=word):
         read_documents(write(tmp_path, pairs=pairs), SPEC)
 
 
-def test_a_document_without_entities_cannot_be_asked_about(tmp_path):
+def test_document_without_entities_is_refused(tmp_path):
     documents = [*THREE, document()]
     assert len(read_documents(write(tmp_path, documents), SPEC)) == 3  # nobody asks
     path = write(tmp_path, documents, PAIRS + "4,1,2\n")
-    with pytest.raises(DataError, match="row 3: no entity was found in document 4; leave its"):
+    with pytest.raises(DataError, match="row 3"):
         read_documents(path, SPEC)
 
 
-def test_what_must_be_said(tmp_path):
+def test_required_options(tmp_path):
     path = write(tmp_path)
     with pytest.raises(DefinitionError, match='the option "pairs"'):
         read_documents(path, DataSpec("news"))
-    with pytest.raises(DataError, match='no file .*pair.csv. Did you mean "pairs.csv"'):
+    with pytest.raises(DataError, match=r'"pairs\.csv"'):
         read_documents(path, DataSpec("news", options={"pairs": "pair.csv"}))
-    with pytest.raises(DefinitionError, match='no option "pair". Did you mean "pairs"'):
+    with pytest.raises(DefinitionError, match='"pairs"'):
         read_documents(path, DataSpec("news", options={"pair": "pairs.csv"}))
-    with pytest.raises(DefinitionError, match="two documents are compared, not 1 fields"):
+    with pytest.raises(DefinitionError, match="fields"):
         read_documents(path, DataSpec("news", fields=("doc1",), options=SPEC.options))
     (tmp_path / "documents.json").write_bytes(b"\xff\xfe\xff")
-    with pytest.raises(DataError, match="is not a UTF-8 text file"):
+    with pytest.raises(DataError, match="text"):
         read_documents(path, SPEC)
 
 
-def test_pairs_can_have_sources_of_their_own(tmp_path, monkeypatch):
+def test_pairs_can_have_sources(tmp_path, monkeypatch):
     write(tmp_path)
     monkeypatch.setenv("KARAT_DATA", str(tmp_path))
     definition = {
@@ -154,7 +151,7 @@ def test_pairs_can_have_sources_of_their_own(tmp_path, monkeypatch):
     assert len(data) == 3
     assert data.about["source"] == "folder documents.json; folder pairs.csv"
     lost = {**definition, "options": {"pairs": [{"folder": "nowhere.csv"}]}}
-    with pytest.raises(Unavailable, match="its pairs.* could not be had"):
+    with pytest.raises(Unavailable, match="pairs"):
         load_dataset("news", lost)
 
 
@@ -174,16 +171,16 @@ def test_one_text_per_line(tmp_path):
 def test_texts_of_another_encoding(tmp_path):
     path = write(tmp_path, "a\nb\nc\n")
     path.write_bytes("a\nb\n£3\n".encode("latin-1"))
-    with pytest.raises(DataError, match='is not utf-8-sig; set the option "encoding"'):
+    with pytest.raises(DataError, match='"encoding"'):
         read_document_texts(path, SPEC)
     options = {**SPEC.options, "encoding": "latin-1"}
     data = read_document_texts(path, DataSpec("news", options=options))
     assert data.items.tolist() == ["a", "b", "£3"]
-    with pytest.raises(DefinitionError, match='there is no encoding "latin-x"'):
+    with pytest.raises(DefinitionError, match='"latin-x"'):
         options = {**SPEC.options, "encoding": "latin-x"}
         read_document_texts(path, DataSpec("news", options=options))
 
 
-def test_a_text_that_is_not_there(tmp_path):
-    with pytest.raises(DataError, match='row 1: "doc2" is 3; .* from 1 to 2'):
+def test_text_that_is_not_there(tmp_path):
+    with pytest.raises(DataError, match='row 1.*"doc2"'):
         read_document_texts(write(tmp_path, "a\nb\n"), SPEC)

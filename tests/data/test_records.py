@@ -36,7 +36,7 @@ def spec(**changes: object) -> DataSpec:
 # -- duplicates -----------------------------------------------------------------------------
 
 
-def test_rows_of_one_thing_have_one_answer(people):
+def test_rows_of_one_entity_have_the_same_target(people):
     data = read_duplicates(people, spec())
     assert data.truth.tolist() == ["1", "2", "1", "3", "1"]
     assert (data.kind, data.modality, data.fields) == ("classes", "table", ["row"])
@@ -47,7 +47,7 @@ def test_rows_of_one_thing_have_one_answer(people):
     assert pd.isna(data.items["zip"][1])
 
 
-def test_the_column_may_hold_the_thing_itself(tmp_path):
+def test_target_column_may_hold_the_entity(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("thing,x\n07,1\n7,2\n07,3\nNA,4\n")
     data = load_dataset("t", {"path": path, "reader": "duplicates", "target": "thing"})
@@ -59,54 +59,49 @@ def test_fields_and_drop_choose_the_features(people):
     assert list(read_duplicates(people, spec(drop=("name", "zip"))).items.columns) == ["house"]
 
 
-def test_a_sample_keeps_duplicates_together(people):
+def test_sample_keeps_duplicates_together(people):
     data = read_duplicates(people, spec()).sample(4, np.random.default_rng(0))
     assert data.truth.tolist().count("1") in (0, 3)
 
 
 @pytest.mark.parametrize(
-    ("text", "changes", "said"),
+    ("text", "changes", "word"),
     [
-        ("id,x\na,1\nb,2\n", {"target": "id", "entity": None}, 'no two rows have the same "id"; '),
-        ("id,x\na,1\n,2\n", {"target": "id", "entity": None}, '"id" is missing in row 1.'),
-        ("id,x\na,1\na,2\n", {"target": "ix", "entity": None}, '"ix" is not a column. Did you'),
-        (
-            "id,x\nrec-1-a,1\nrec-x-a,2\n",
-            {"target": "id"},
-            'the pattern "rec-(\\d+)-" finds nothing in "rec-x-a" (row 1).',
-        ),
+        ("id,x\na,1\nb,2\n", {"target": "id", "entity": None}, '"id"'),
+        ("id,x\na,1\n,2\n", {"target": "id", "entity": None}, '"id"'),
+        ("id,x\na,1\na,2\n", {"target": "ix", "entity": None}, '"ix"'),
+        ("id,x\nrec-1-a,1\nrec-x-a,2\n", {"target": "id"}, '"rec-x-a"'),
     ],
 )
-def test_a_broken_table_of_duplicates(tmp_path, text, changes, said):
+def test_invalid_table_of_duplicates(tmp_path, text, changes, word):
     path = tmp_path / "t.csv"
     path.write_text(text)
     options = {"entity": changes.get("entity", PATTERN)}
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=word):
         read_duplicates(path, DataSpec("t", target=changes["target"], options=options))
-    assert str(caught.value).startswith(f"{path}: {said}")
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "word"),
     [
-        ({"target": None}, 'people: say which column holds the answers: "target: NAME".'),
-        ({"options": {"entity": "("}}, 'people: "entity" is not a pattern: missing ), '),
-        ({"options": {"entity": "rec"}}, 'people: the pattern "rec" needs one group, ( ).'),
-        ({"options": {"entty": "x"}}, 'people: its reader has no option "entty". Did you mean "'),
-        ({"options": {"texts": ["zap"]}}, None),
+        ({"target": None}, '"target: NAME"'),
+        ({"options": {"entity": "("}}, '"entity"'),
+        ({"options": {"entity": "rec"}}, '"rec"'),
+        ({"options": {"entty": "x"}}, '"entty"'),
     ],
 )
-def test_a_wrong_definition_of_duplicates(people, changes, said):
-    error = DefinitionError if said else DataError
-    with pytest.raises(error) as caught:
+def test_invalid_definition_of_duplicates(people, changes, word):
+    with pytest.raises(DefinitionError, match=word):
         read_duplicates(people, spec(**changes))
-    assert str(caught.value).startswith(
-        said or 'people: "zap" is not a column. Did you mean "zip"?'
-    )
 
 
-def test_duplicates_come_in_one_file(people):
-    with pytest.raises(DefinitionError, match="people: this reader takes one file, not train and"):
+def test_unknown_text_column_suggests_the_nearest(people):
+    with pytest.raises(DataError, match='"zip"'):
+        read_duplicates(people, spec(options={"texts": ["zap"]}))
+
+
+def test_duplicates_need_one_file(people):
+    with pytest.raises(DefinitionError, match="people"):
         read_duplicates({"train": people, "test": people}, spec())
 
 
@@ -144,7 +139,7 @@ def answers(data) -> list[tuple[str, str, str]]:
     return list(zip(data.questions["left"], data.questions["right"], data.truth, strict=True))
 
 
-def test_both_tables_are_items_with_what_they_have_in_common(folder):
+def test_items_are_the_common_columns_of_both_tables(folder):
     data = link(folder)
     assert list(data.items.columns) == ["name", "city"]
     assert data.items.index.tolist() == [
@@ -156,7 +151,7 @@ def test_both_tables_are_items_with_what_they_have_in_common(folder):
     assert data.classes == ("no match", "match")  # the last one is what is looked for
 
 
-def test_every_match_is_asked_and_some_that_are_none(folder):
+def test_pairs_are_all_matches_and_drawn_negatives(folder):
     data = link(folder)
     asked = answers(data)
     assert len(asked) == len(set(asked)) == 6
@@ -169,7 +164,7 @@ def test_every_match_is_asked_and_some_that_are_none(folder):
         assert (truth == "match") == (left.partition(":")[2] == right.partition(":")[2])
 
 
-def test_the_draw_is_decided_by_the_seed_alone(folder):
+def test_negatives_depend_on_the_seed_only(folder):
     draws = {seed: answers(link(folder, negatives=1, seed=seed)) for seed in range(8)}
     assert all(answers(link(folder, negatives=1, seed=s)) == draw for s, draw in draws.items())
     assert len({str(draw) for draw in draws.values()}) > 1
@@ -177,13 +172,13 @@ def test_the_draw_is_decided_by_the_seed_alone(folder):
     assert seen == {"right:01", "right:02", "right:9", "right:x"}
 
 
-def test_there_are_no_more_others_than_rows(folder):
+def test_negatives_are_limited_by_the_number_of_rows(folder):
     data = link(folder, negatives=10)
     assert data.truth.tolist().count("no match") == 2 * 3
     assert len(set(answers(data))) == 8
 
 
-def test_labelled_pairs_are_asked_as_they_are(folder):
+def test_labeled_pairs_need_no_negatives(folder):
     data = link(folder, target="gold", matches="labelled.csv")
     assert answers(data) == [
         ("left:01", "right:01", "match"),
@@ -193,7 +188,7 @@ def test_labelled_pairs_are_asked_as_they_are(folder):
     assert link(folder, target="gold", matches="labelled.csv", match="0").truth[0] == "no match"
 
 
-def test_rows_of_one_thing_match_without_a_file_of_matches(folder):
+def test_rows_of_one_entity_match_without_a_file_of_matches(folder):
     options = {"matches": None, "keys": None, "entity": r"0?(\w+)", "negatives": 1}
     data = link(folder, **options)
     assert [pair for *pair, truth in answers(data) if truth == "match"] == [
@@ -203,7 +198,7 @@ def test_rows_of_one_thing_match_without_a_file_of_matches(folder):
     assert len(data) == 4
 
 
-def test_a_left_row_with_two_matches(folder):
+def test_left_row_with_two_matches(folder):
     (folder / "m.csv").write_text("a_id,b_id\n01,01\n01,9\n")
     data = link(folder, negatives=1)
     assert answers(data)[:2] == [("left:01", "right:01", "match"), ("left:01", "right:9", "match")]
@@ -214,56 +209,50 @@ def test_a_left_row_with_two_matches(folder):
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "said"),
+    ("file", "text", "word"),
     [
-        ("m", "a_id,b_id\n01,01\n07,02\n", '{m}: "07" in "a_id" (row 1) is no id of a.csv.'),
-        ("m", "a_id,b_id\n01,zz\n", '{m}: "zz" in "b_id" (row 0) is no id of b.csv.'),
-        ("m", "a_id,c_id\n01,01\n", '{m}: "b_id" is not a column. Did you mean "c_id"?'),
-        ("m", "a_id,b_id\n01,\n", '{m}: "b_id" is missing in row 0.'),
-        ("m", "", "{m} is empty."),
-        ("a", "id,name\n01,x\n01,y\n", '{a}: the id "01" stands twice.'),
-        ("a", "id,name\n01,x\n,y\n", '{a}: "id" is missing in row 1.'),
-        ("b", "id,phone\n01,1\n02,1\n", 'shops: the tables have no column in common besides "id".'),
+        ("m", "a_id,b_id\n01,01\n07,02\n", '"07"'),
+        ("m", "a_id,b_id\n01,zz\n", '"zz"'),
+        ("m", "a_id,c_id\n01,01\n", '"c_id"'),
+        ("m", "a_id,b_id\n01,\n", '"b_id"'),
+        ("m", "", "m.csv is empty."),
+        ("a", "id,name\n01,x\n01,y\n", '"01"'),
+        ("a", "id,name\n01,x\n,y\n", '"id"'),
+        ("b", "id,phone\n01,1\n02,1\n", '"id"'),
     ],
 )
-def test_a_broken_folder(folder, file, text, said):
+def test_broken_folder(folder, file, text, word):
     (folder / f"{file}.csv").write_text(text)
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=word):
         link(folder)
-    places = {name: str(folder / f"{name}.csv") for name in "abm"}
-    assert str(caught.value).startswith(said.format(**places))
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "word"),
     [
-        (
-            {"left": None},
-            'shops: a folder of two tables needs the option "left" (left, right, id, ',
-        ),
-        ({"id": None}, 'shops: a folder of two tables needs the option "id" (left, right, id, '),
-        ({"matches": None}, 'shops: a folder of two tables needs the option "entity" (left, '),
-        ({"keys": ["a_id"]}, 'shops: "keys" names the two columns of ids in m.csv.'),
-        ({"keys": None}, 'shops: "keys" names the two columns of ids in m.csv.'),
-        ({"negatives": 0}, 'shops: "negatives" is a whole number of 1 or more, not 0.'),
-        ({"negatives": True}, 'shops: "negatives" is a whole number of 1 or more, not True.'),
-        ({"seed": -1}, 'shops: "seed" is a whole number of 0 or more, not -1.'),
+        ({"left": None}, '"left"'),
+        ({"id": None}, '"id"'),
+        ({"matches": None}, '"entity"'),
+        ({"keys": ["a_id"]}, '"keys"'),
+        ({"keys": None}, '"keys"'),
+        ({"negatives": 0}, "negatives"),
+        ({"negatives": True}, "negatives"),
+        ({"seed": -1}, "seed"),
     ],
 )
-def test_a_wrong_definition_of_linkage(folder, options, said):
-    with pytest.raises(DefinitionError) as caught:
+def test_invalid_definition_of_linkage(folder, options, word):
+    with pytest.raises(DefinitionError, match=word):
         link(folder, **options)
-    assert str(caught.value).startswith(said)
 
 
-def test_what_cannot_be_asked(folder):
-    with pytest.raises(DataError, match=r'has no file "bb.csv". Did you mean "b.csv"\?$'):
+def test_linkage_without_matches_or_negatives(folder):
+    with pytest.raises(DataError, match=r'"b\.csv"'):
         link(folder, right="bb.csv")
-    with pytest.raises(DataError, match=r"^shops: no row of .*a.csv has a match\.$"):
+    with pytest.raises(DataError, match=r"a\.csv"):
         link(folder, target="gold", matches="labelled.csv", match="yes")
     (folder / "b.csv").write_text("id,name\n01,x\n")
     (folder / "m.csv").write_text("a_id,b_id\n01,01\n02,01\n")
-    with pytest.raises(DataError, match=r"^shops: every pair matches; there is nothing to tell"):
+    with pytest.raises(DataError, match="matches"):
         link(folder)
 
 
@@ -281,15 +270,15 @@ def test_pairs_of_one_table(people):
     assert list(data.items.columns) == ["name", "house", "zip"]
 
 
-def test_a_table_without_pairs(tmp_path, people, monkeypatch):
+def test_table_without_pairs(tmp_path, people, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_text("id,x\na,1\nb,2\n")
-    with pytest.raises(DataError, match='no two rows have the same "id"; nothing matches.'):
+    with pytest.raises(DataError, match='"id"'):
         read_linkage(path, DataSpec("t", target="id"))
-    with pytest.raises(DefinitionError, match='people: "right" is for a folder of two tables.'):
+    with pytest.raises(DefinitionError, match='"right"'):
         read_linkage(people, spec(options={"right": "b.csv"}))
-    monkeypatch.setattr(records, "MANY", 10)
-    with pytest.raises(DataError, match='"rec_id" makes 11 pairs of rows the same: it tells class'):
+    monkeypatch.setattr(records, "MAX_PAIRS", 10)
+    with pytest.raises(DataError, match='"rec_id"'):
         read_linkage(people, spec())
 
 
@@ -300,7 +289,7 @@ def asked(data) -> list[tuple[object, object]]:
     return list(zip(data.questions["query"], data.truth, strict=True))
 
 
-def test_each_left_row_with_a_match_asks_for_it_in_the_right_table(folder):
+def test_search_queries_are_left_rows_with_a_match(folder):
     data = link(folder, ask="search", negatives=None)
     assert asked(data) == [("left:01", "right:01"), ("left:02", "right:02")]
     # the left row without a match neither asks nor is found; all right rows can be
@@ -313,27 +302,27 @@ def test_each_left_row_with_a_match_asks_for_it_in_the_right_table(folder):
     assert list(data.items.columns) == ["name", "city"]
 
 
-def test_a_search_has_each_answer_once(folder):
+def test_search_has_each_target_once(folder):
     (folder / "m.csv").write_text("a_id,b_id\n01,01\n01,9\n01,01\n02,9\n")
     data = link(folder, ask="search", negatives=None)
     assert asked(data) == [("left:01", "right:01"), ("left:01", "right:9"), ("left:02", "right:9")]
 
 
-def test_labelled_pairs_ask_only_where_they_match(folder):
+def test_search_uses_only_the_matches_of_labeled_pairs(folder):
     given = {"ask": "search", "matches": "labelled.csv", "negatives": None}
     data = link(folder, target="gold", **given)
     assert asked(data) == [("left:01", "right:01")]
     assert len(data.items) == 5
 
 
-def test_rows_of_one_table_ask_for_their_others(people):
+def test_search_in_one_table(people):
     data = read_linkage(people, spec(kind="items", options={"ask": "search"}))
     # rows 0, 2 and 4 are one person; a row is never its own answer
     assert asked(data) == [(0, 2), (0, 4), (2, 0), (2, 4), (4, 0), (4, 2)]
     assert len(data.items) == 5 and set(data.group) == {"1"}
 
 
-def test_matches_make_one_thing_of_rows_of_two_tables(folder):
+def test_matching_rows_of_two_tables_are_one_entity(folder):
     data = link(folder, ask="duplicates", negatives=None)
     things = dict(zip(data.questions["row"], data.truth, strict=True))
     assert things["left:01"] == things["right:01"] != things["left:02"] == things["right:02"]
@@ -341,7 +330,7 @@ def test_matches_make_one_thing_of_rows_of_two_tables(folder):
     assert data.group.tolist() == data.truth.tolist() and data.kind == "classes"
 
 
-def test_what_is_joined_by_a_third_row_is_one_thing(folder):
+def test_indirect_matches_are_one_entity(folder):
     (folder / "m.csv").write_text("a_id,b_id\n01,01\n01,9\n02,9\n")
     data = link(folder, ask="duplicates", negatives=None)
     things = dict(zip(data.questions["row"], data.truth, strict=True))
@@ -349,7 +338,7 @@ def test_what_is_joined_by_a_third_row_is_one_thing(folder):
     assert len(joined) == 1 and len(set(things.values())) == 4
 
 
-def test_duplicates_of_one_table_are_those_of_the_other_reader(people):
+def test_both_readers_find_the_same_duplicates(people):
     linked = read_linkage(people, spec(options={"ask": "duplicates"}))
     plain = read_duplicates(people, spec())
     pairs = [[a == b for a in data.truth for b in data.truth] for data in (linked, plain)]
@@ -358,22 +347,15 @@ def test_duplicates_of_one_table_are_those_of_the_other_reader(people):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "word"),
     [
-        (
-            {"ask": "serch"},
-            'shops: "ask" is one of pairs, search, duplicates, not "serch". Did you',
-        ),
-        ({"ask": ["search"]}, 'shops: "ask" is one of pairs, search, duplicates, not "['),
-        ({"ask": "search"}, 'shops: "negatives" is for ask: pairs, not for search.'),
-        (
-            {"ask": "duplicates", "negatives": None, "seed": 3},
-            'shops: "seed" is for ask: pairs, not for duplicates.',
-        ),
-        ({"unanswered": "drop"}, 'shops: its reader has no option "unanswered".'),
+        ({"ask": "serch"}, '"serch"'),
+        ({"ask": ["search"]}, '"ask"'),
+        ({"ask": "search"}, '"negatives"'),
+        ({"ask": "duplicates", "negatives": None, "seed": 3}, '"seed"'),
+        ({"unanswered": "drop"}, '"unanswered"'),
     ],
 )
-def test_a_wrong_way_to_ask(folder, options, said):
-    with pytest.raises(DefinitionError) as caught:
+def test_invalid_value_of_ask(folder, options, word):
+    with pytest.raises(DefinitionError, match=word):
         link(folder, **options)
-    assert str(caught.value).startswith(said)

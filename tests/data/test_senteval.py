@@ -1,4 +1,4 @@
-"""The reader of CSV files in the form of Ulysses SentEval: labels of any kind, clear complaints."""
+"""The reader of CSV files in the format of Ulysses SentEval."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ EXAM = (
 
 @pytest.fixture
 def read(tmp_path):
-    def reading(text: str, name: str = "file.csv", **told) -> Dataset:
+    def reading(text: str, name: str = "file.csv", **settings) -> Dataset:
         path = tmp_path / name
         path.write_text(text, encoding="utf-8")
-        return read_senteval(path, DataSpec(name="mine", **told))
+        return read_senteval(path, DataSpec(name="mine", **settings))
 
     return reading
 
@@ -37,7 +37,7 @@ def texts(data: Dataset, field: str) -> list[str]:
     return data.items[data.questions[field]].tolist()
 
 
-# -- the form -------------------------------------------------------------------------------
+# -- format ---------------------------------------------------------------------------------
 
 
 def test_one_text(read):
@@ -53,7 +53,7 @@ def test_two_texts(read):
     assert texts(data, "a") == ["one", "two", "one"] and texts(data, "b")[1] == "drei"
 
 
-def test_columns_after_the_second_text_are_no_part(read):
+def test_columns_after_the_second_text_are_ignored(read):
     data = read("id,a,b,source,label\n5,x,y,web,1\n6,u,v,web,0\n")
     assert data.fields == ["a", "b"] and len(data.items) == 4
 
@@ -63,20 +63,20 @@ def test_other_columns_can_be_named(read):
     assert texts(data, "b") == ["y", "v"] and data.classes == ("book", "web")
 
 
-def test_a_file_without_index(read):
+def test_file_without_index(read):
     data = read("text,label\ngood,1\nbad,0\n", options={"index": False})
     assert texts(data, "text") == ["good", "bad"]
 
 
-def test_an_index_of_words_must_be_told(read):
+def test_text_index_must_be_declared(read):
     content = "name,text,label\nfirst,good,1\nsecond,bad,0\n"
-    with pytest.raises(DataError, match='"name", is no index: it holds "first".*index: false'):
+    with pytest.raises(DataError, match='"name"'):
         read(content)
     assert texts(read(content, options={"index": True}), "text") == ["good", "bad"]
     assert read(content, options={"index": False}).fields == ["name", "text"]
 
 
-def test_texts_stay_as_they_are_written(read):
+def test_texts_are_not_converted(read):
     data = read(',text,label\n0,NA,1\n1,007,0\n2," a, b ",1\n3,null,0\n')
     assert texts(data, "text") == ["NA", "007", " a, b ", "null"]
 
@@ -89,7 +89,7 @@ def test_train_and_test_files(tmp_path):
     assert Counter(data.part) == {"train": 3, "test": 1} and data.truth.tolist() == [1, 0, 1, 1]
 
 
-def test_a_group_stays_beside_the_texts(read):
+def test_group_column(read):
     data = read(",who,text,label\n0,x,a,1\n1,y,b,0\n", group="who")
     assert data.group.tolist() == ["x", "y"] and data.fields == ["text"]
 
@@ -125,12 +125,12 @@ def test_codes_stay_codes_beyond_nine(read):
     assert np.unique(data.truth, return_inverse=True)[1].tolist() == data.truth.tolist()
 
 
-def test_labels_can_be_named_anew(read):
+def test_labels_can_be_renamed(read):
     data = read(SINGLE, options={"labels": {"1": "good", "0": "bad"}})
     assert data.classes == ("good", "bad") and data.truth.tolist() == ["good", "bad", "good"]
 
 
-# -- answers to choose from -----------------------------------------------------------------
+# -- choices --------------------------------------------------------------------------------
 
 
 def test_options_become_fields(read):
@@ -141,59 +141,64 @@ def test_options_become_fields(read):
     assert len(data.items) == 6 and data.classes == (0, 1, 2)
 
 
-def test_options_of_unequal_number_are_told(read):
-    wrong = EXAM.replace('"two [SEP] three [SEP] ten",2', '"two [SEP] three",2')
-    with pytest.raises(DataError, match=r'row 2: "options" has 2 options, row 0 has 3; every row'):
-        read(wrong, options={"options": " [SEP] "})
-
-
-def test_an_empty_option_is_told(read):
-    wrong = EXAM.replace('"two [SEP] three [SEP] ten",1', '"two [SEP]  [SEP] ten",1')
-    with pytest.raises(DataError, match='row 1: an option in "options" is empty'):
-        read(wrong, options={"options": " [SEP] "})
-
-
-def test_a_separator_that_is_not_there(read):
-    with pytest.raises(DataError, match='no row has " / " in "options"'):
-        read(EXAM, options={"options": " / "})
-    with pytest.raises(DataError, match="there must be a second text"):
-        read(SINGLE, options={"options": " [SEP] "})
-    with pytest.raises(DataError, match="there must be a second text"):
-        read(EXAM, options={"options": ""})
-
-
-# -- what can be wrong ----------------------------------------------------------------------
+CHOICES = '"two [SEP] three [SEP] ten",'
 
 
 @pytest.mark.parametrize(
-    ("content", "complaint"),
+    ("content", "separator", "word"),
+    [
+        (
+            EXAM.replace(f"{CHOICES}2", '"two [SEP] three",2'),
+            " [SEP] ",
+            'row 2: "options".* 2 .* 3',
+        ),
+        (EXAM.replace(f"{CHOICES}1", '"two [SEP]  [SEP] ten",1'), " [SEP] ", 'row 1:.*"options"'),
+        (EXAM, " / ", '" / "'),
+        (SINGLE, " [SEP] ", "second text"),
+        (EXAM, "", "second text"),
+    ],
+)
+def test_invalid_choices(read, content, separator, word):
+    with pytest.raises(DataError, match=word):
+        read(content, options={"options": separator})
+
+
+# -- errors ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
     [
         ("", r"file.csv is empty\."),
-        (",text,label\n", r"file.csv has a header and no rows\."),
-        ("text,label\ngood,1\n", r"has 2 columns \(text, label\); the form is an index.*index: fa"),
-        ("label\n1\n0\n", r"has 1 columns \(label\)"),
-        (",text,label\n0,a,1\n1,b,1\n", 'every row has the label "1"; there is nothing to tell'),
-        (",text,label\n0,a,1\n1,,0\n", r'row 1: "text" is empty, as in 1 of 2 rows.*empty: drop'),
+        (",text,label\n", r"file\.csv"),
+        ("text,label\ngood,1\n", "columns"),
+        ("label\n1\n0\n", "columns"),
+        (",text,label\n0,a,1\n1,b,1\n", '"1"'),
+        (",text,label\n0,a,1\n1,,0\n", 'row 1.*"text"'),
         (",text,label\n0,a,1\n1,  ,0\n", 'row 1: "text" is empty'),
-        (",a,b,label\n0,x,,1\n1,,y,0\n", 'row 0: "b" is empty, as in 2 of 2 rows'),
-        (",text,label\n0,a,1\n1,b,\n", r'row 1: "label" is empty.*unanswered: drop'),
-        (",text,text,label\n0,a,b,1\n", 'the column "text" stands twice'),
+        (",a,b,label\n0,x,,1\n1,,y,0\n", 'row 0.*"b"'),
+        (",text,label\n0,a,1\n1,b,\n", 'row 1.*"label"'),
+        (",text,text,label\n0,a,b,1\n", '"text"'),
         (",text,label\n0,a,1\n1,b,0,5\n", "line 3"),
     ],
 )
-def test_one_clear_message(read, content, complaint):
-    with pytest.raises(DataError, match=complaint) as error:
+def test_invalid_files(read, content, word):
+    with pytest.raises(DataError, match=word) as error:
         read(content)
     assert "file.csv" in str(error.value) and "\n" not in str(error.value)
 
 
-def test_a_column_that_is_not_there_is_named_with_the_nearest(read):
-    with pytest.raises(DataError, match='"txt" is not a column. Did you mean "text"'):
-        read(SINGLE, fields=("txt",))
-    with pytest.raises(DataError, match='"labels" is not a column. Did you mean "label"'):
-        read(SINGLE, target="labels")
-    with pytest.raises(DataError, match='"who" is not a column'):
-        read(SINGLE, group="who")
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"fields": ("txt",)}, '"text"'),
+        ({"target": "labels"}, '"label"'),
+        ({"group": "who"}, '"who"'),
+    ],
+)
+def test_unknown_column_suggests_the_nearest(read, settings, word):
+    with pytest.raises(DataError, match=word):
+        read(SINGLE, **settings)
 
 
 def test_missing_cells_of_other_formats(tmp_path):
@@ -204,40 +209,35 @@ def test_missing_cells_of_other_formats(tmp_path):
         read_senteval(path, DataSpec(name="mine"))
     rows[0]["text"], rows[1]["label"] = "b", None
     path.write_text(json.dumps([*rows, {"i": 2, "text": "c", "label": "y"}]))
-    with pytest.raises(DataError, match='row 1: "label" is empty'):
+    with pytest.raises(DataError, match='row 1.*"label"'):
         read_senteval(path, DataSpec(name="mine"))
 
 
-def test_rows_that_lack_something_can_be_left_out(read):
+def test_incomplete_rows_can_be_dropped(read):
     content = ",text,label\n0,a,1\n1,,0\n2,b,\n3,c,0\n"
     data = read(content, options={"empty": "drop", "unanswered": "drop"})
     assert texts(data, "text") == ["a", "c"] and data.truth.tolist() == [1, 0]
-    with pytest.raises(DataError, match="no row has both its texts and a label"):
+    with pytest.raises(DataError, match="texts"):
         read(",text,label\n0,,1\n1,,0\n", options={"empty": "drop"})
 
 
-@pytest.mark.parametrize("option", ["empty", "unanswered"])
-def test_an_option_that_says_nothing(read, option):
-    with pytest.raises(DefinitionError, match=f'"{option}" is "refuse" or "drop", not "maybe"'):
+@pytest.mark.parametrize("option", ["empty", "unanswered", "index"])
+def test_invalid_value_of_an_option(read, option):
+    with pytest.raises(DefinitionError, match=f'"{option}"'):
         read(SINGLE, options={option: "maybe"})
 
 
-def test_the_index_is_true_or_false(read):
-    with pytest.raises(DefinitionError, match='"index" is true or false'):
-        read(SINGLE, options={"index": "no"})
-
-
-# -- texts that questions share -------------------------------------------------------------
+# -- shared texts -------------------------------------------------------------------------
 
 
 def test_questions_that_share_a_text_stay_together(read):
     data = read(PAIRS, options={"together": True})
     assert data.group.tolist() == [0, 1, 0]
-    with pytest.raises(DefinitionError, match='"group" or the option "together"'):
+    with pytest.raises(DefinitionError, match='"group"'):
         read(PAIRS, options={"together": True}, group="a")
 
 
-# -- a task of one's own --------------------------------------------------------------------
+# -- own task ------------------------------------------------------------------------------
 
 YAML = """\
 tasks:
@@ -251,7 +251,7 @@ suites:
 
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
-    """Return the six lines beside a file of 800 texts, whose label is their first word."""
+    """Write a YAML file of six lines and 800 texts whose label is their first word."""
     kinds = ["good", "poor"] * 400
     rows = [f"{i},{kind} day {i % 7} and {i},{kind}" for i, kind in enumerate(kinds)]
     (tmp_path / "mine.csv").write_text("\n".join([",text,label", *rows, ""]))
@@ -259,7 +259,7 @@ def own(tmp_path: Path) -> Path:
     return tmp_path / "mine.yaml"
 
 
-def test_a_task_of_ones_own_takes_six_lines(own, tmp_path):
+def test_own_task_in_six_lines(own, tmp_path):
     assert len(YAML.splitlines()) == 6
     suite = karat.suite("my-suite", define=own)
     (run,) = karat.evaluate("tfidf", suite, folds=[0, 1], output=tmp_path / "results")
@@ -268,8 +268,8 @@ def test_a_task_of_ones_own_takes_six_lines(own, tmp_path):
     assert results["result"].tolist() == [1.0, 1.0], "the label is a word of the text"
 
 
-def test_what_is_wrong_with_it_is_told_with_file_and_line(own):
+def test_error_has_file_and_line_of_the_definition(own):
     (own.parent / "mine.csv").write_text(",text,label\n0,a,1\n1,b,1\n")
     (task,) = karat.suite("my-suite", define=own)
-    with pytest.raises(DataError, match=r"mine.yaml:\d+: .*every row has the label"):
+    with pytest.raises(DataError, match=r"mine\.yaml"):
         task.dataset()

@@ -40,26 +40,26 @@ def folder(tmp_path: Path) -> Path:
 
 def write(folder: Path, **changes: object) -> Path:
     path = folder / "wines" / "wines_metadata.json"
-    said = {key: value for key, value in {**SAID, **changes}.items() if value != "left out"}
-    path.write_text(json.dumps(said, indent=2))
+    word = {key: value for key, value in {**SAID, **changes}.items() if value != "left out"}
+    path.write_text(json.dumps(word, indent=2))
     return path
 
 
 # -- the metadata ---------------------------------------------------------------------------
 
 
-def test_the_record(folder):
+def test_record(folder):
     assert read_metadata(write(folder, dtype={"price": "float64"})) == Metadata(
         "wines", "regression", "price", "wine", False, {"price": "float64"}, ()
     )
 
 
-def test_what_may_be_left_out(folder):
+def test_optional_metadata(folder):
     path = write(folder, name="left out", entity_name="left out", repeated="left out")
     assert read_metadata(path) == Metadata("wines", "regression", "price")
 
 
-def test_the_table_may_be_given(folder):
+def test_table_may_be_given(folder):
     path = write(folder, target_name="Preis")
     table = TABLE.rename(columns={"price": "Preis"})
     assert read_metadata(path, table).target_name == "Preis"
@@ -76,52 +76,37 @@ def test_wrong_types_are_warnings_unless_strict(folder):
             "ph": "float65",
         },
     )
-    warnings = (
-        'dtype: "years" is not a column. Did you mean "year"?',
-        'dtype: "year" is said to be int64 and holds text.',
-        'dtype: "price" is said to be str and holds numbers.',
-        'dtype: "ph" is not a column.',
-    )
-    assert read_metadata(path).warnings == warnings
+    warnings = read_metadata(path).warnings
+    words = [('"years"', '"year"'), ('"year"', "int64"), ('"price"', "str"), ('"ph"',)]
+    for warning, expected in zip(warnings, words, strict=True):
+        assert all(word in warning for word in expected)
     with pytest.raises(DataError) as caught:
         read_metadata(path, strict=True)
     assert str(caught.value) == "\n".join(f"{path}: {warning}" for warning in warnings)
-    path = write(folder, dtype={"wine": "float65"})
-    assert read_metadata(path).warnings == ('dtype: "float65" of "wine" is not a type.',)
+    (warning,) = read_metadata(write(folder, dtype={"wine": "float65"})).warnings
+    assert '"float65"' in warning and '"wine"' in warning
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "word"),
     [
-        ({"target_name": "prize"}, 'target_name: "prize" is not a column. Did you mean "price"?'),
-        ({"target_name": None}, '"target_name" is missing.'),
-        ({"entity_name": "whine"}, 'entity_name: "whine" is not a column. Did you mean "wine"?'),
-        (
-            {"task": "regresion"},
-            '"task" is regression or classification, not \'regresion\'. Did you mean "regression"?',
-        ),
-        (
-            {"task": ["regression"]},
-            "\"task\" is regression or classification, not ['regression']. "
-            'Did you mean "regression"?',
-        ),
-        ({"repeated": "no"}, "\"repeated\" is true or false, not 'no'."),
-        ({"dtype": ["wine"]}, '"dtype" is a mapping {column: type}.'),
-        (
-            {"target": "price"},
-            'unknown key "target". Did you mean "target_name"? '
-            "Known: name, task, target_name, entity_name, repeated, dtype.",
-        ),
+        ({"target_name": "prize"}, '"price"'),
+        ({"target_name": None}, '"target_name"'),
+        ({"entity_name": "whine"}, '"wine"'),
+        ({"task": "regresion"}, '"regression"'),
+        ({"task": ["regression"]}, '"regression"'),
+        ({"repeated": "no"}, '"repeated"'),
+        ({"dtype": ["wine"]}, '"dtype"'),
+        ({"target": "price"}, '"target_name"'),
     ],
 )
-def test_wrong_metadata(folder, changes, said):
+def test_wrong_metadata(folder, changes, word):
     path = write(folder, **changes)
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=word):
         read_metadata(path)
-    assert str(caught.value) == f"{path}: {said}"
 
 
-def test_all_mistakes_are_said_at_once(folder):
+def test_all_mistakes_are_listed(folder):
     path = write(folder, target_name="prize", entity_name="whine", colour=1)
     with pytest.raises(DataError) as caught:
         read_metadata(path)
@@ -129,34 +114,33 @@ def test_all_mistakes_are_said_at_once(folder):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "word"),
     [
-        (b'{"name": "wines",\n  task}', ", line 2: Expecting property name enclosed in double"),
-        (b"[1, 2]", " holds no metadata {key: value, …}."),
-        (b"\xff\xfe\xfa", " is not a UTF-8 text file."),
+        (b'{"name": "wines",\n  task}', "line 2"),
+        (b"[1, 2]", "metadata"),
+        (b"\xff\xfe\xfa", "text"),
     ],
 )
-def test_a_broken_metadata_file(folder, content, said):
+def test_broken_metadata_file(folder, content, word):
     path = write(folder)
     path.write_bytes(content)
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=word):
         read_metadata(path)
-    assert str(caught.value).startswith(f"{path}{said}")
 
 
 def test_files_that_are_not_there(folder):
     path = write(folder)
     (folder / "wines" / "wines.parquet").unlink()
-    with pytest.raises(DataError, match="^wines: there is no table .*wines.parquet to check its"):
+    with pytest.raises(DataError, match=r"wines\.parquet"):
         read_metadata(path)
-    with pytest.raises(DataError, match="nothing_metadata.json cannot be read: .*No such file"):
+    with pytest.raises(DataError, match=r"nothing_metadata\.json"):
         read_metadata(folder / "nothing_metadata.json")
 
 
 # -- the table ------------------------------------------------------------------------------
 
 
-def test_a_table_of_a_folder(folder):
+def test_table_of_a_folder(folder):
     data = load_tabeb(folder, "wines")
     assert data.truth.tolist() == [1.5, 2.5, 1.75, 3.0]
     assert (data.name, data.kind, data.group) == ("wines", "numbers", None)
@@ -165,41 +149,39 @@ def test_a_table_of_a_folder(folder):
     assert str(folder) not in data.about["source"]
 
 
-def test_rows_of_one_entity_are_a_group_when_it_is_said(folder):
+def test_rows_of_one_entity_are_a_group_if_declared(folder):
     assert load_tabeb(folder, "wines", by_entity=True).group.tolist() == ["a", "b", "a", "c"]
     write(folder, repeated=True)
     assert load_tabeb(folder, "wines").group.tolist() == ["a", "b", "a", "c"]
     assert load_tabeb(folder, "wines", by_entity=False).group is None
     write(folder, entity_name=None)
-    with pytest.raises(DataError, match='^wines: its metadata have no "entity_name" to group the'):
+    with pytest.raises(DataError, match='"entity_name"'):
         load_tabeb(folder, "wines", by_entity=True)
 
 
-def test_the_first_rows(folder):
+def test_first_rows(folder):
     assert load_tabeb(folder, "wines", max_rows=3).truth.tolist() == [1.5, 2.5, 1.75]
     assert len(load_tabeb(folder, "wines", max_rows=100)) == 4
-    with pytest.raises(
-        DefinitionError, match="^wines: max_rows is a whole number of 1 or more, no"
-    ):
+    with pytest.raises(DefinitionError, match="max_rows"):
         load_tabeb(folder, "wines", max_rows=0)
 
 
-def test_a_flat_folder_and_a_definition(folder):
+def test_flat_folder_and_a_definition(folder):
     use = {"use": "karat.data.tabeb:load_tabeb", "folder": str(folder / "wines"), "max_rows": 2}
     data = load_dataset("wines", {"load": use, "title": "Wines"})
     assert len(data) == 2 and data.about["title"] == "Wines"
 
 
-def test_a_table_that_is_not_there(folder):
-    with pytest.raises(DataError, match=r'^wine: there is no file .*wine.parquet. Did you mean "w'):
+def test_table_that_is_not_there(folder):
+    with pytest.raises(DataError, match=r"wine\.parquet"):
         load_tabeb(folder, "wine")
-    with pytest.raises(DataError, match=r"^wine: there is no file .*wine.parquet\.$"):
+    with pytest.raises(DataError, match=r"wine\.parquet"):
         load_tabeb(folder / "nowhere", "wine")
 
 
 def test_parquet_needs_a_library(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtra, match=r'pyarrow is not installed: pip install "karat\[tables'):
+    with pytest.raises(MissingExtra, match="installed"):
         load_tabeb(folder, "wines")
 
 
@@ -209,7 +191,7 @@ REAL = {"wine_pl": (2247, 15), "wine_vivino_price": (13834, 7), "spotify": (4109
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_the_real_tables(shared: Path, tmp_path, name):
+def test_real_tables(shared: Path, tmp_path, name):
     flat = load_tabeb(shared / "tabeb", name)
     assert flat.items.shape == REAL[name]
     assert flat.group is None  # all three say that nothing is repeated
@@ -220,13 +202,13 @@ def test_the_real_tables(shared: Path, tmp_path, name):
     assert load_tabeb(tmp_path, name).fingerprint == flat.fingerprint
 
 
-def test_repeated_entities_that_the_real_metadata_deny(shared: Path):
+def test_real_metadata_with_wrong_repeated_flag(shared: Path):
     groups = {n: set(load_tabeb(shared / "tabeb", n, by_entity=True).group) for n in REAL}
     repeated = {name: REAL[name][0] - len(found) for name, found in groups.items()}
     assert repeated == {"wine_pl": 11, "wine_vivino_price": 2900, "spotify": 5246}
 
 
-def test_the_real_metadata_of_wine_pl_name_columns_that_do_not_exist(shared: Path):
+def test_real_metadata_of_wine_pl_name_columns_that_do_not_exist(shared: Path):
     path = shared / "tabeb" / "wine_pl_metadata.json"
     metadata = read_metadata(path)
     assert len(metadata.dtype) == 24
@@ -235,7 +217,7 @@ def test_the_real_metadata_of_wine_pl_name_columns_that_do_not_exist(shared: Pat
     assert metadata.warnings[-5] == (
         'dtype: "temperature" is not a column. Did you mean "serving_temperature"?'
     )
-    with pytest.raises(DataError, match='dtype: "winery" is not a column'):
+    with pytest.raises(DataError, match='"winery"'):
         read_metadata(path, strict=True)
     for name in ("wine_vivino_price", "spotify"):
         path = shared / "tabeb" / f"{name}_metadata.json"

@@ -1,4 +1,4 @@
-"""TabReD's folders of arrays: what they say, and what is wrong with some."""
+"""The reader of TabReD's folders of arrays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_the_arrays_stand_side_by_side(folder):
+def test_arrays_are_joined(folder):
     data = read_tabred(folder, DataSpec("t"))
     assert list(data.items.columns) == ["number 0", "number 1", "category 0"]
     assert data.items["category 0"].tolist() == ["7", "8", "7", "9"]
@@ -34,7 +34,7 @@ def test_the_arrays_stand_side_by_side(folder):
     assert data.truth.tolist() == [0, 1, 1, 0] and data.kind == "classes" and data.part is None
 
 
-def test_a_split_of_its_own_leaves_rows_out(folder):
+def test_split_folder_selects_rows(folder):
     data = read_tabred(folder, DataSpec("t", options={"split": "default"}))
     assert data.part.tolist() == ["train", "test", "train"]
     assert data.truth.tolist() == [0, 1, 0] and data.items.index.tolist() == [0, 2, 3]
@@ -48,25 +48,25 @@ def test_numbers_stay_numbers(folder):
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "said"),
+    ("file", "content", "word"),
     [
-        ("info.json", b"{}", "must say task_type, one of regression, binclass, multiclass"),
-        ("info.json", b"nothing", "must say task_type"),
-        ("Y.npy", b"damaged", "Y.npy cannot be read as an array"),
+        ("info.json", b"{}", "task_type"),
+        ("info.json", b"nothing", "task_type"),
+        ("Y.npy", b"damaged", r"Y\.npy"),
     ],
 )
-def test_a_broken_folder_is_told(folder, file, content, said):
+def test_broken_folder_of_arrays(folder, file, content, word):
     (folder / file).write_bytes(content)
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=word):
         read_tabred(folder, DataSpec("t"))
 
 
-def test_a_folder_without_features_and_a_wrong_kind(folder):
-    with pytest.raises(DefinitionError, match="kind is numbers, and .* holds classes"):
+def test_folder_without_features_and_a_wrong_kind(folder):
+    with pytest.raises(DefinitionError, match="numbers"):
         read_tabred(folder, DataSpec("t", kind="numbers"))
     for name in ("X_num", "X_cat"):
         (folder / f"{name}.npy").unlink()
-    with pytest.raises(DataError, match="has none of X_num, X_bin, X_cat"):
+    with pytest.raises(DataError, match="X_num"):
         read_tabred(folder, DataSpec("t"))
 
 

@@ -38,7 +38,7 @@ def pairs(data: Dataset) -> list[tuple[str, str]]:
     return list(zip(asked, data.items[data.truth], strict=True))
 
 
-def test_a_title_asks_for_its_tags(file):
+def test_title_asks_for_its_tags(file):
     data = read(file)
     assert data.kind == "items" and data.modality == "text"
     assert pairs(data) == [
@@ -49,7 +49,7 @@ def test_a_title_asks_for_its_tags(file):
     ]
 
 
-def test_a_tag_in_a_cell(tmp_path):
+def test_tag_in_a_cell(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("title,tag\nOne,red\nTwo,blue\nOne,blue\nOne,red\nThree,\n")
     assert pairs(read(path)) == [("One", "red"), ("Two", "blue"), ("One", "blue")]
@@ -63,14 +63,14 @@ def test_lists_hold_all_own_tags_and_some_others(file):
     assert len(own) == 4 and not data.questions.duplicated().any()
 
 
-def test_no_other_is_an_own_one(file):
+def test_drawn_tags_are_not_own_tags(file):
     data = read(file, ask="lists", others=50)
     for query in ("One", "Two", "Four"):
         tags = data.items[data.questions["tag"][data.group == query]].tolist()
         assert sorted(tags) == ["deep learning", "graphs", "trees"], "each tag once"
 
 
-def test_the_seed_draws(tmp_path):
+def test_seed_determines_the_drawn_tags(tmp_path):
     rows = [{"title": f"t{i}", "tag": [f"tag {i}"]} for i in range(40)]
     path = tmp_path / "rows.json"
     path.write_text(json.dumps(rows))
@@ -79,29 +79,29 @@ def test_the_seed_draws(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "word"),
     [
-        ({"ask": "list"}, '"ask" is search or lists, not "list". Did you mean "lists"'),
-        ({"ask": "lists", "others": 0}, '"others" is a whole number, not 0'),
-        ({"ask": "lists", "seed": -1}, '"seed" is a whole number, not -1'),
+        ({"ask": "list"}, '"lists"'),
+        ({"ask": "lists", "others": 0}, "others"),
+        ({"ask": "lists", "seed": -1}, "seed"),
         ({"negatives": 3}, 'no option "negatives"'),
     ],
 )
-def test_options_that_are_wrong(file, options, complaint):
-    with pytest.raises(DefinitionError, match=complaint):
+def test_invalid_options(file, options, word):
+    with pytest.raises(DefinitionError, match=word):
         read(file, **options)
 
 
-def test_what_can_be_wrong_with_the_rows(tmp_path):
+def test_invalid_rows(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("title,tag\nOne,http://x.example/tag/all\n")
-    with pytest.raises(DataError, match='no row has a tag in "tag" that counts'):
+    with pytest.raises(DataError, match='"tag"'):
         read(path)
     path.write_text("title,tag\nOne,red\n,blue\n")
-    with pytest.raises(DataError, match='row 1: "title" is empty'):
+    with pytest.raises(DataError, match='row 1.*"title"'):
         read(path)
     path.write_text("title,tag\nOne,red\nOne,blue\n")
     with pytest.raises(DataError, match='"One" has every tag'):
         read(path, ask="lists")
-    with pytest.raises(DefinitionError, match="say which column asks"):
+    with pytest.raises(DefinitionError, match='"fields"'):
         read_tagged(path, DataSpec(name="mine", target="tag"))

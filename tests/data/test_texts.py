@@ -10,7 +10,7 @@ from karat.errors import DataError, DefinitionError
 
 STS = (
     "news\t5.0\tNone\tNA\n"
-    'news\t2.5\tHe said "hi\tNA\textra\n'
+    'news\t2.5\tHe word "hi\tNA\textra\n'
     "news\t0.0\tnull\tNone\n"
 )  # fmt: skip
 STS_OPTIONS = {
@@ -25,13 +25,13 @@ def test_pairs_of_sentences(tmp_path: Path):
     path.write_text(STS)
     spec = DataSpec("sts", target="score", kind="numbers", fields=("s1", "s2"), options=STS_OPTIONS)
     data = read_columns(path, spec)
-    assert data.items.tolist() == ["None", 'He said "hi', "null", "NA"]
+    assert data.items.tolist() == ["None", 'He word "hi', "null", "NA"]
     assert data.questions.to_dict("list") == {"s1": [0, 1, 2], "s2": [3, 3, 0]}
     assert data.truth.tolist() == [5.0, 2.5, 0.0]
     assert (data.kind, data.modality) == ("numbers", "text")
 
 
-def test_the_default_modality_of_a_definition_means_text(tmp_path):
+def test_default_modality_of_a_definition_means_text(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("text,y\n007,a\n1.50,b\n")
     data = read_columns(path, DataSpec("t", target="y", fields=("text",), modality="table"))
@@ -39,28 +39,28 @@ def test_the_default_modality_of_a_definition_means_text(tmp_path):
     assert data.items.tolist() == ["007", "1.50"]
 
 
-def test_entities_are_labelled_in_words(tmp_path):
+def test_entities_have_readable_labels(tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_text('{"e": "http://x.example/New_York", "y": 1.5}\n{"e": 7, "y": 2.5}\n')
     data = read_columns(path, DataSpec("t", target="y", fields=("e",), modality="entity"))
     assert data.items.to_dict() == {"http://x.example/New_York": "New York", "7": "7"}
 
 
-def test_an_empty_text_is_missing(tmp_path):
+def test_empty_text_is_missing(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("text,y\nhi,a\n,b\n")
-    with pytest.raises(DataError, match=r'column "text" is missing in 1 rows \(first: row 1\)'):
+    with pytest.raises(DataError, match='"text".*row 1'):
         read_columns(path, DataSpec("t", target="y", fields=("text",)))
 
 
-def test_what_must_be_said(tmp_path):
+def test_required_options(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("text,y\nhi,a\nho,b\n")
     with pytest.raises(DefinitionError, match=r'"fields: \[NAME\]"'):
         read_columns(path, DataSpec("t", target="y"))
     with pytest.raises(DefinitionError, match='"target: NAME"'):
         read_columns(path, DataSpec("t", fields=("text",)))
-    with pytest.raises(DataError, match='"txt" is not a column. Did you mean "text"'):
+    with pytest.raises(DataError, match='"text"'):
         read_columns(path, DataSpec("t", target="y", fields=("txt",)))
 
 
@@ -84,7 +84,7 @@ def news(tmp_path: Path) -> Path:
     return tmp_path / "news"
 
 
-def test_the_folder_of_a_text_is_its_class(news):
+def test_folder_of_a_text_is_its_class(news):
     data = read_folders(news, DataSpec("news", options={"glob": "*.txt"}))
     assert data.items.tolist() == ["match \u20ac 5", "chips", "caf\u00e9"]
     assert data.truth.tolist() == ["sport", "tech", "tech"]
@@ -95,7 +95,7 @@ def test_all_files_are_read_without_a_pattern(news):
     assert len(read_folders(news, DataSpec("news"))) == 4
 
 
-def test_the_columns_can_be_named_and_the_parts_given(news):
+def test_columns_can_be_named_and_the_parts_given(news):
     spec = DataSpec("news", target="topic", fields=("article",), options={"glob": "*.txt"})
     data = read_folders({"train": news, "test": news}, spec)
     assert data.fields == ["article"]
@@ -103,9 +103,9 @@ def test_the_columns_can_be_named_and_the_parts_given(news):
 
 
 def test_folders_that_cannot_be_read(news, tmp_path):
-    with pytest.raises(DataError, match="is not a folder of class folders"):
+    with pytest.raises(DataError, match="folders"):
         read_folders(news / "top.txt", DataSpec("news"))
-    with pytest.raises(DataError, match=r'no file "\*.html" in any class folder'):
+    with pytest.raises(DataError, match=r"\.html"):
         read_folders(news, DataSpec("news", options={"glob": "*.html"}))
     (news / "tech" / "003.txt").write_text(" \n")
     with pytest.raises(DataError, match="003.txt is empty"):

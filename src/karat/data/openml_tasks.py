@@ -1,12 +1,10 @@
-"""Tasks of OpenML: the table of one, and the folds that everybody else uses for it."""
+"""Tasks of OpenML: their tables and their official folds."""
 
 from __future__ import annotations
 
 import io
 import json
-import os
 import re
-import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -17,25 +15,25 @@ import numpy as np
 import pandas as pd
 
 from karat.data import openml, transfer
-from karat.data.download import offline
+from karat.data.download import offline, write_atomic
 from karat.dataset import Dataset
 from karat.errors import DataError, DefinitionError, Unavailable
 from karat.folders import cache_folder
 
-#: how a task and a suite are named where suites are
+#: the name of a task or a suite on the command line
 NAME = re.compile(r"openml/([ts])/(\d+)")
-#: the columns of a file of splits; those of learning curves have ``sample`` too
+#: the columns of a split file; those of learning curves also have ``sample``
 COLUMNS = ("type", "rowid", "repeat", "fold")
 
 
 def openml_task(name: str, task_id: int) -> Dataset:
-    """Return the table of a classification or regression task, fetched once into the cache."""
-    facts = described(task_id)
-    source = openml._source(facts)
-    kind = openml.KINDS.get(int(facts["task_type_id"]))
+    """Return the table of a classification or regression task, downloaded once into the cache."""
+    details = described(task_id)
+    source = openml._source(details)
+    kind = openml.KINDS.get(int(details["task_type_id"]))
     if kind is None:
         raise DataError(
-            f"{name}: OpenML's task {task_id} is {facts.get('task_type', 'of another type')}; "
+            f"{name}: OpenML's task {task_id} is {details.get('task_type', 'of another type')}; "
             f"only classification and regression are supported."
         )
     target = source.get("target_feature")
@@ -44,29 +42,29 @@ def openml_task(name: str, task_id: int) -> Dataset:
 
 
 def openml_folds(data: Dataset, task_id: int) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-    """Return OpenML's own folds of a task, by repeat, fold and, in learning curves, sample.
+    """Yield OpenML's folds of a task, by repeat, fold and, in learning curves, sample.
 
-    Rows that were left away before stand on no side.
+    Rows that are not in the dataset are ignored.
     """
     rows = data.questions[data.fields[0]].to_numpy()
     place = pd.Series(np.arange(len(rows)), index=rows)
     table = splits(task_id)
     table = table[table["rowid"].isin(place.index)]
     by = ["repeat", "fold", *(["sample"] if "sample" in table.columns else [])]
-    for key, part in table.groupby(by, sort=True):
-        taught = (part["type"] == "TRAIN").to_numpy()
-        found = place.loc[part["rowid"]].to_numpy()
-        yield found[taught], found[~taught], int(key[0])
+    for key, fold in table.groupby(by, sort=True):
+        train = (fold["type"] == "TRAIN").to_numpy()
+        positions = place.loc[fold["rowid"]].to_numpy()
+        yield positions[train], positions[~train], int(key[0])
 
 
 def tasks_named(name: str) -> list[dict[str, Any]]:
-    """Return the tasks of ``openml/t/59`` or ``openml/s/271``: name, data set and split of each.
+    """Return the tasks of ``openml/t/59`` or ``openml/s/271``: name, dataset and split of each.
 
-    Only descriptions are fetched; the tables are loaded when they are needed.
+    Only descriptions are downloaded; the tables are loaded when they are needed.
     """
     match = NAME.fullmatch(name)
     if match is None:
-        raise DefinitionError(f'"{name}" is neither openml/t/NUMBER nor openml/s/NUMBER.')
+        raise DefinitionError(f'"{name}" is invalid: expected openml/t/NUMBER or openml/s/NUMBER.')
     number = int(match[2])
     if match[1] == "s":
         found = [(table.name, table.task_id) for table in openml.openml_suite(number)]
@@ -84,28 +82,28 @@ def tasks_named(name: str) -> list[dict[str, Any]]:
     ]
 
 
-# -- what OpenML says, kept -----------------------------------------------------------------
+# -- descriptions in the cache --------------------------------------------------------------
 
 
 def described(task_id: int) -> Mapping[str, Any]:
-    """Return what OpenML says about a task; it never changes, so that it is asked once."""
+    """Return OpenML's description of a task, which never changes, from the cache."""
     place = _home(task_id) / "task.json"
     if not place.is_file():
         answer = openml._ask(f"task/{task_id}", f"task {task_id}")["task"]
-        _keep(place, json.dumps(answer))
-    facts: Mapping[str, Any] = json.loads(place.read_text(encoding="utf-8"))
-    return facts
+        write_atomic(place, json.dumps(answer))
+    details: Mapping[str, Any] = json.loads(place.read_text(encoding="utf-8"))
+    return details
 
 
 def splits(task_id: int) -> pd.DataFrame:
-    """Return the rows of all folds of a task: type, rowid, repeat and fold, and sample if any."""
+    """Return the rows of all folds of a task: type, rowid, repeat, fold, and sample if any."""
     place = _home(task_id) / "splits.arff"
     if not place.is_file():
         address = _splits_address(task_id)
         if offline():
             raise Unavailable(f"the folds of OpenML's task {task_id} are not in the cache.")
         try:
-            transfer.download_unchecked(address, place)
+            transfer.download(address, place)
         except DataError as error:
             raise Unavailable(f"the folds of OpenML's task {task_id}: {error}.") from error
     return read_splits(place.read_text(encoding="utf-8"), f"OpenML's task {task_id}")
@@ -116,7 +114,7 @@ def read_splits(text: str, what: str) -> pd.DataFrame:
 
     >>> head = "@attribute type {TRAIN,TEST}\n@attribute rowid numeric\n"
     >>> more = "@attribute repeat numeric\n@attribute fold numeric\n@data\n"
-    >>> read_splits(head + more + "TRAIN,0,0,0\nTEST,1,0,0", "mine").to_numpy().tolist()
+    >>> read_splits(head + more + "TRAIN,0,0,0\nTEST,1,0,0", "toy").to_numpy().tolist()
     [['TRAIN', 0, 0, 0], ['TEST', 1, 0, 0]]
     """
     parts = re.split(r"(?im)^\s*@data\s*$", text, maxsplit=1)
@@ -124,7 +122,7 @@ def read_splits(text: str, what: str) -> pd.DataFrame:
     names = [name.strip("'\"").lower() for name in re.findall(r"(?im)^\s*@attribute\s+(\S+)", head)]
     if not set(COLUMNS) <= set(names) or not rows.strip():
         raise DataError(
-            f"{what}: its folds cannot be read; they have {', '.join(names) or 'none'}."
+            f"{what}: its folds cannot be read; their columns are {', '.join(names) or 'none'}."
         )
     try:
         table = pd.read_csv(io.StringIO(rows), names=names, comment="%", quotechar="'")
@@ -132,26 +130,19 @@ def read_splits(text: str, what: str) -> pd.DataFrame:
         table = table.astype({name: int for name in numbers})
     except ValueError as error:
         raise DataError(f"{what}: its folds cannot be read: {error}") from error
-    strange = set(table["type"]) - {"TRAIN", "TEST"}
-    if strange:
-        raise DataError(f'{what}: a row of its folds is "{strange.pop()}", not TRAIN or TEST.')
+    unknown = set(table["type"]) - {"TRAIN", "TEST"}
+    if unknown:
+        raise DataError(f'{what}: a fold has rows of type "{unknown.pop()}", not TRAIN or TEST.')
     return table
 
 
 def _splits_address(task_id: int) -> str:
-    for part in described(task_id)["input"]:
-        address = part.get("estimation_procedure", {}).get("data_splits_url")
+    for entry in described(task_id)["input"]:
+        address = entry.get("estimation_procedure", {}).get("data_splits_url")
         if address:
             return str(address)
-    raise DataError(f"OpenML's task {task_id} names no folds.")
+    raise DataError(f"OpenML's task {task_id} has no folds.")
 
 
 def _home(task_id: int) -> Path:
     return cache_folder() / "openml" / "tasks" / str(task_id)
-
-
-def _keep(place: Path, text: str) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    scratch = place.with_name(f".{place.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
-    scratch.write_text(text, encoding="utf-8")
-    os.replace(scratch, place)

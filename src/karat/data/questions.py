@@ -1,4 +1,4 @@
-"""From a data frame to a data set: which columns are asked about, and which one answers."""
+"""Turn a data frame into a Dataset, and checks that readers share."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pandas as pd
 from karat.columns import need_columns
 from karat.data.load import DataSpec, Files
 from karat.dataset import Dataset
-from karat.errors import DefinitionError
+from karat.errors import DataError, DefinitionError, did_you_mean
 
 
 def ask(frame: pd.DataFrame, spec: DataSpec, label: Callable[[str], str] | None) -> Dataset:
-    """Return the data set that asks, row by row, about the cells of the spec's fields."""
+    """Return a dataset with one question per row about the cells of the spec's fields."""
     target = need_target(spec)
     need_columns(frame, [*spec.fields, target], spec.name)
-    frame = _answered(frame, spec)
+    frame = _drop_missing_targets(frame, spec)
     data = Dataset.from_columns(
         frame,
         list(spec.fields),
@@ -31,14 +31,14 @@ def ask(frame: pd.DataFrame, spec: DataSpec, label: Callable[[str], str] | None)
         label=label,
         about=spec.about,
     )
-    return _in_order(data, spec)
+    return _order_classes(data, spec)
 
 
 def ask_rows(frame: pd.DataFrame, spec: DataSpec) -> Dataset:
-    """Return the data set whose items are the rows of a table, one question about each."""
+    """Return a dataset whose items are the rows of a table, with one question about each."""
     target = need_target(spec)
     need_columns(frame, [target, *spec.fields], spec.name)
-    frame = _answered(frame, spec)
+    frame = _drop_missing_targets(frame, spec)
     kept = {target, spec.group, spec.part, *spec.fields}
     unused = [c for c in frame.columns if c not in kept] if spec.fields else []
     data = Dataset.from_table(
@@ -51,33 +51,39 @@ def ask_rows(frame: pd.DataFrame, spec: DataSpec) -> Dataset:
         part=spec.part,
         about=spec.about,
     )
-    return _in_order(data, spec)
+    return _order_classes(data, spec)
 
 
 def need_target(spec: DataSpec) -> str:
-    """Return the column of the answers, which the definition must name."""
+    """Return the target column, or raise a DefinitionError if there is none."""
     if not spec.target:
-        raise DefinitionError(f'{spec.name}: say which column holds the answers: "target: NAME".')
+        raise DefinitionError(f'{spec.name}: the target column is missing; add "target: NAME".')
     return spec.target
 
 
 def one_file(files: Files, spec: DataSpec) -> Path:
-    """Return the file, for readers that cannot take a train and a test file."""
+    """Return the file, for readers that do not support a train and a test file."""
     if not isinstance(files, Path):
         raise DefinitionError(f"{spec.name}: this reader takes one file, not train and test.")
     return files
 
 
-def _answered(frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
-    """Return the rows that have an answer, if the option ``unanswered`` says to drop the others."""
-    how = spec.options.get("unanswered", "refuse")
-    if how not in ("refuse", "drop"):
-        raise DefinitionError(f'{spec.name}: "unanswered" is "refuse" or "drop", not "{how}".')
-    return frame[frame[spec.target].notna()] if how == "drop" else frame
+def file_in(folder: Path, name: object) -> Path:
+    """Return the path of a file in a folder, or raise a DataError."""
+    path = folder / str(name)
+    if not path.is_file():
+        near = did_you_mean(str(name), [other.name for other in folder.iterdir()])
+        raise DataError(f'{folder} has no file "{name}".{near}')
+    return path
 
 
-def _in_order(data: Dataset, spec: DataSpec) -> Dataset:
-    """Return it with its classes in the order of the option ``labels``: the last is positive."""
+def _drop_missing_targets(frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
+    drop = spec.choice("unanswered", "refuse", "drop") == "drop"
+    return frame[frame[spec.target].notna()] if drop else frame
+
+
+def _order_classes(data: Dataset, spec: DataSpec) -> Dataset:
+    """Order the classes as in the option ``labels``; the last one is the positive class."""
     names = list(dict.fromkeys(map(str, (spec.options.get("labels") or {}).values())))
     if not names or data.kind != "classes":
         return data

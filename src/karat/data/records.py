@@ -1,4 +1,4 @@
-"""Readers of rows that stand for one thing: "duplicates" of one table, and "linkage" of two."""
+"""Readers for record linkage: "duplicates" in one table, and "linkage" of two tables."""
 
 from __future__ import annotations
 
@@ -6,75 +6,70 @@ import re
 import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from karat.columns import need_columns
-from karat.data.frames import OPTIONS, read_frame
+from karat.data.frames import OPTIONS, read_frame, without_target
 from karat.data.load import DataSpec, Files
-from karat.data.questions import ask_rows, need_target, one_file
+from karat.data.questions import ask_rows, file_in, need_target, one_file
 from karat.dataset import Dataset
-from karat.errors import DataError, DefinitionError, did_you_mean
+from karat.errors import DataError, DefinitionError
 from karat.registry import reader
 
-#: the answers about a pair; the last one is what is looked for
+#: the classes of a pair; the last one is the positive class
 ANSWERS = ("no match", "match")
 OF_TWO = ("left", "right", "id", "matches", "keys", "match")
-#: a row without an id is no row, so none can be dropped for want of an answer
+#: every row needs an id, so rows without a target cannot be dropped
 OF_ROWS = tuple(option for option in OPTIONS if option != "unanswered")
-#: more pairs than this are rows of one class, not rows of one thing
-MANY = 5_000_000
+#: more matching pairs than this mean that the column holds classes, not entities
+MAX_PAIRS = 5_000_000
 
 
 @reader("duplicates")
 def read_duplicates(files: Files, spec: DataSpec) -> Dataset:
-    r"""Return one question per row: which thing is it? Rows with one answer are duplicates.
+    r"""Return one question per row whose target is the entity; rows of one entity are duplicates.
 
-    The column ``target`` holds the thing's name, or an id in which the option ``entity`` finds it,
-    a pattern with one group: ``rec-(\d+)-`` in ``rec-12-dup-0``. It is not a feature, and the rows
-    of one thing are one group.
+    The column ``target`` holds the entity's name, or an id from which the option ``entity``, a
+    regular expression with one group, extracts it: ``rec-(\d+)-`` for ``rec-12-dup-0``. It is not
+    a feature. The rows of one entity are one group.
     """
     spec.check_options("entity", *OF_ROWS)
     target = need_target(spec)
     path = one_file(files, spec)
     frame = _read(path, spec, [target])
-    things = _things(frame[target], spec, path)
-    if not things.duplicated().any():
-        raise DataError(f'{path}: no two rows have the same "{target}"; nothing is a duplicate.')
-    asked = replace(spec, kind="classes", group=spec.group or target)
-    return ask_rows(frame.assign(**{target: things}), asked)
+    entities = _entities(frame[target], spec, path)
+    if not entities.duplicated().any():
+        raise DataError(f'{path} has no duplicates: no two rows have the same "{target}".')
+    row_spec = replace(spec, kind="classes", group=spec.group or target)
+    return ask_rows(frame.assign(**{target: entities}), row_spec)
 
 
 @reader("linkage")
 def read_linkage(files: Files, spec: DataSpec) -> Dataset:
-    """Return questions about pairs of rows, whose answer is "match" or "no match".
+    """Return questions about pairs of rows, with the classes "match" and "no match".
 
-    Of a folder, the options ``left`` and ``right`` name the tables, ``id`` the column that both
-    are known by, ``matches`` the file of pairs and ``keys`` its two columns of ids. If it labels
-    the pairs, ``target`` is that column and ``match`` the label of a match. Without ``matches``,
-    and in one table read alone, rows match that are one thing, as the reader "duplicates" tells.
+    In a folder, the options ``left`` and ``right`` name the tables, ``id`` the id column of both,
+    ``matches`` the file of pairs and ``keys`` its two id columns. If that file labels the pairs,
+    ``target`` is the label column and ``match`` the label of a match. Without ``matches``, and in
+    a single table, rows of the same entity match, as in the reader "duplicates".
 
-    Where only matches are known, other pairs are drawn: for each match ``negatives`` (10) more
-    pairs of its left row, by the ``seed``. The pairs of a left row are one group. Items are the
-    rows of both tables, with the columns that both have.
+    If the file lists only matches, ``negatives`` (10) other pairs of the same left row are drawn
+    per match with ``seed``. The pairs of a left row are one group. Items are the rows of both
+    tables, with the columns that both have.
 
-    With ``ask: search`` there are no pairs to tell apart: each left row that has a match is a
-    query, and the answer is the row of the right table, or another row of the one table. With
-    ``ask: duplicates`` both tables are one, with a question per row: which thing is it? Rows that
-    no match joins are different things.
+    With ``ask: search`` each left row with a match is a query, and the target is the matching row
+    of the right table (or another row of the single table). With ``ask: duplicates`` both tables
+    are concatenated and each row's target is its entity; rows without a match are different
+    entities.
     """
     spec.check_options(*OF_TWO, "ask", "entity", "negatives", "seed", *OF_ROWS)
     asks = {"pairs": _pairs, "search": _search, "duplicates": _duplicates}
-    how = str(spec.options.get("ask", "pairs"))
-    if how not in asks:
-        raise DefinitionError(
-            f'{spec.name}: "ask" is one of {", ".join(asks)}, not "{how}".{did_you_mean(how, asks)}'
-        )
+    how = spec.choice("ask", *asks)
     for option in ("negatives", "seed"):
         if how != "pairs" and spec.options.get(option) is not None:
-            raise DefinitionError(f'{spec.name}: "{option}" is for ask: pairs, not for {how}.')
+            raise DefinitionError(f'{spec.name}: "{option}" requires ask: pairs, got {how}.')
     path = one_file(files, spec)
     tables = _two_tables(path, spec) if path.is_dir() else _one_table(path, spec)
     return asks[how](tables, spec)
@@ -83,7 +78,7 @@ def read_linkage(files: Files, spec: DataSpec) -> Dataset:
 def _pairs(tables: _Tables, spec: DataSpec) -> Dataset:
     pairs = tables.pairs
     if pairs["same"].all():
-        pairs = _with_others(tables, spec)
+        pairs = _add_negatives(tables, spec)
     ids = tables.items.index
     return Dataset(
         name=spec.name,
@@ -101,18 +96,18 @@ def _pairs(tables: _Tables, spec: DataSpec) -> Dataset:
 
 
 def _search(tables: _Tables, spec: DataSpec) -> Dataset:
-    """Return each left row with a match as a query, and its matches as the items to be found."""
-    known = tables.taken[tables.taken["same"]] if tables.begin else tables.taken
-    known = known.drop_duplicates(["left", "right"])
-    left, right = known["left"].to_numpy(), known["right"].to_numpy() + tables.begin
+    """Return each left row with a match as a query, and its matches as targets."""
+    matches = tables.taken[tables.taken["same"]] if tables.begin else tables.taken
+    matches = matches.drop_duplicates(["left", "right"])
+    left, right = matches["left"].to_numpy(), matches["right"].to_numpy() + tables.begin
     left, right = left[left != right], right[left != right]
-    # rows of the left table that match nothing are neither asked about nor candidates
-    kept = np.arange(len(tables.items)) >= tables.begin
-    kept[left] = True
+    # left rows without a match are neither queries nor candidates
+    used = np.arange(len(tables.items)) >= tables.begin
+    used[left] = True
     ids = tables.items.index
     return Dataset(
         name=spec.name,
-        items=tables.items[kept],
+        items=tables.items[used],
         questions=pd.DataFrame({"query": ids[left]}),
         truth=ids[right].to_numpy(),
         kind="items",
@@ -123,33 +118,33 @@ def _search(tables: _Tables, spec: DataSpec) -> Dataset:
 
 
 def _duplicates(tables: _Tables, spec: DataSpec) -> Dataset:
-    """Return one question per row, whose class is the thing: rows that matches join are one."""
+    """Return one question per row; its class is the connected component of matching rows."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     matches = tables.pairs[tables.pairs["same"]]
     ends = (matches["left"].to_numpy(), matches["right"].to_numpy() + tables.begin)
     size = len(tables.items)
-    joined = coo_array((np.ones(len(matches)), ends), shape=(size, size))
-    things = connected_components(joined, directed=False)[1].astype(str).astype(object)
+    graph = coo_array((np.ones(len(matches)), ends), shape=(size, size))
+    entities = connected_components(graph, directed=False)[1].astype(str).astype(object)
     return Dataset(
         name=spec.name,
         items=tables.items,
         questions=pd.DataFrame({"row": tables.items.index}),
-        truth=things,
+        truth=entities,
         kind="classes",
         modality="table",
-        group=things,
+        group=entities,
         about=spec.about,
     )
 
 
 @dataclass(frozen=True)
 class _Tables:
-    """Rows to compare: the items, where the right ones begin, and what is known of pairs.
+    """Rows to compare: the items, the position of the first right one, and labeled pairs.
 
-    ``pairs`` has the rows ``left`` and ``right``, counted in their tables, and whether they are
-    the ``same``; ``taken`` are those not to be drawn as different; ``group`` is that of a left row.
+    ``pairs`` has the positions ``left`` and ``right`` in their tables, and whether they are the
+    ``same``; ``taken`` are pairs never drawn as negatives; ``group`` is the group of each left row.
     """
 
     items: pd.DataFrame
@@ -165,23 +160,21 @@ class _Tables:
 def _one_table(path: Path, spec: DataSpec) -> _Tables:
     for option in OF_TWO:
         if option in spec.options:
-            raise DefinitionError(f'{spec.name}: "{option}" is for a folder of two tables.')
+            raise DefinitionError(f'{spec.name}: "{option}" requires a folder with two tables.')
     target = need_target(spec)
     frame = _read(path, spec, [target])
-    things = _things(frame[target], spec, path)
-    same = _same_things(things, things, f'{path}: "{target}"')
+    entities = _entities(frame[target], spec, path)
+    same = _same_entities(entities, entities, f'{path}: "{target}"')
     pairs = same[same["left"] < same["right"]].assign(same=True)
     if not len(pairs):
-        raise DataError(f'{path}: no two rows have the same "{target}"; nothing matches.')
+        raise DataError(f'{path} has no matches: no two rows have the same "{target}".')
     items = frame[_features(frame, frame, target, spec)]
-    return _Tables(items, 0, things.to_numpy(), pairs, same)
+    return _Tables(items, 0, entities.to_numpy(), pairs, same)
 
 
 def _read(path: Path, spec: DataSpec, ids: list[str]) -> pd.DataFrame:
-    """Return a table whose columns of ids are as they are written, and none of them empty."""
-    options = {name: value for name, value in spec.options.items() if name in OF_ROWS}
-    plain = replace(spec, target=None, kind=None, options=options)
-    frame = read_frame(path, plain, ids).reset_index(drop=True)
+    """Return a table with unconverted id columns, none of them empty."""
+    frame = read_frame(path, without_target(spec), ids).reset_index(drop=True)
     need_columns(frame, ids, str(path))
     for column in ids:
         empty = np.flatnonzero(frame[column].isna())
@@ -190,36 +183,39 @@ def _read(path: Path, spec: DataSpec, ids: list[str]) -> pd.DataFrame:
     return frame.assign(**{column: frame[column].map(str) for column in ids})
 
 
-def _things(ids: pd.Series, spec: DataSpec, path: Path) -> pd.Series:
-    """Return which thing each id is of: what the pattern ``entity`` finds in it, or itself."""
+def _entities(ids: pd.Series, spec: DataSpec, path: Path) -> pd.Series:
+    """Return the entity of each id: the match of the option ``entity``, or the id itself."""
     written = spec.options.get("entity")
     if written is None:
         return ids
     try:
         pattern = re.compile(str(written))
     except re.error as error:
-        raise DefinitionError(f'{spec.name}: "entity" is not a pattern: {error}.') from error
+        raise DefinitionError(f'{spec.name}: invalid pattern "entity": {error}.') from error
     if pattern.groups != 1:
-        raise DefinitionError(f'{spec.name}: the pattern "{written}" needs one group, ( ).')
+        raise DefinitionError(f'{spec.name}: the pattern "{written}" must have one group, ( ).')
     found = [match and match[1] for match in map(pattern.search, ids)]
-    lost = [row for row, thing in enumerate(found) if not thing]
-    if lost:
+    failed = [row for row, entity in enumerate(found) if not entity]
+    if failed:
         raise DataError(
-            f'{path}: the pattern "{written}" finds nothing in "{ids[lost[0]]}" (row {lost[0]}).'
+            f'{path}: the pattern "{written}" does not match "{ids[failed[0]]}" (row {failed[0]}).'
         )
     return pd.Series(found, dtype=object)
 
 
-def _same_things(left: pd.Series, right: pd.Series, where: str) -> pd.DataFrame:
-    """Return all pairs of rows that are one thing, as positions, in order."""
+def _same_entities(left: pd.Series, right: pd.Series, where: str) -> pd.DataFrame:
+    """Return the positions of all pairs of rows of the same entity, in order."""
     count = int((left.value_counts() * right.value_counts()).sum())
-    if count > MANY:
-        raise DataError(f"{where} makes {count} pairs of rows the same: it tells classes apart.")
+    if count > MAX_PAIRS:
+        raise DataError(
+            f"{where} gives {count} matching pairs, more than {MAX_PAIRS}: it holds classes, "
+            f"not entities."
+        )
     sides = [
-        pd.DataFrame({"thing": things.to_numpy(), side: np.arange(len(things))})
-        for side, things in (("left", left), ("right", right))
+        pd.DataFrame({"entity": entities.to_numpy(), side: np.arange(len(entities))})
+        for side, entities in (("left", left), ("right", right))
     ]
-    pairs = sides[0].merge(sides[1], on="thing").drop(columns="thing")
+    pairs = sides[0].merge(sides[1], on="entity").drop(columns="entity")
     return pairs.sort_values(["left", "right"], ignore_index=True)
 
 
@@ -236,20 +232,20 @@ def _features(left: pd.DataFrame, right: pd.DataFrame, key: str, spec: DataSpec)
 
 
 def _two_tables(folder: Path, spec: DataSpec) -> _Tables:
-    key = _needed(spec, "id")
-    sides = {side: _file(folder, _needed(spec, side)) for side in ("left", "right")}
+    key = _required(spec, "id")
+    sides = {side: file_in(folder, _required(spec, side)) for side in ("left", "right")}
     frames = {side: _read(path, spec, [key]) for side, path in sides.items()}
     for side, frame in frames.items():
-        twice = frame[key][frame[key].duplicated()]
-        if len(twice):
-            raise DataError(f'{sides[side]}: the {key} "{twice.iloc[0]}" stands twice.')
+        duplicates = frame[key][frame[key].duplicated()]
+        if len(duplicates):
+            raise DataError(f'{sides[side]}: duplicate {key} "{duplicates.iloc[0]}".')
     left, right = frames["left"], frames["right"]
     if "matches" in spec.options:
-        pairs = _listed(_file(folder, spec.options["matches"]), spec, (left[key], right[key]))
+        pairs = _listed(file_in(folder, spec.options["matches"]), spec, (left[key], right[key]))
     else:
-        _needed(spec, "entity")
-        things = [_things(frame[key], spec, sides[side]) for side, frame in frames.items()]
-        pairs = _same_things(things[0], things[1], f"{folder}: {key}").assign(same=True)
+        _required(spec, "entity")
+        entities = [_entities(frame[key], spec, sides[side]) for side, frame in frames.items()]
+        pairs = _same_entities(entities[0], entities[1], f"{folder}: {key}").assign(same=True)
     if not pairs["same"].any():
         raise DataError(f"{spec.name}: no row of {sides['left']} has a match.")
     columns = _features(left, right, key, spec)
@@ -258,37 +254,29 @@ def _two_tables(folder: Path, spec: DataSpec) -> _Tables:
     return _Tables(items, len(left), left[key].to_numpy(), pairs, pairs)
 
 
-def _needed(spec: DataSpec, option: str) -> str:
+def _required(spec: DataSpec, option: str) -> str:
     if not spec.options.get(option):
-        known = ", ".join((*OF_TWO[:3], "matches and keys, or entity"))
         raise DefinitionError(
-            f'{spec.name}: a folder of two tables needs the option "{option}" ({known}).'
+            f'{spec.name}: a folder with two tables needs the option "{option}" '
+            f"({', '.join(OF_TWO[:3])}, matches and keys, or entity)."
         )
     return str(spec.options[option])
 
 
-def _file(folder: Path, name: Any) -> Path:
-    path = folder / str(name)
-    if not path.is_file():
-        near = did_you_mean(str(name), [other.name for other in folder.iterdir()])
-        raise DataError(f'{folder} has no file "{name}".{near}')
-    return path
-
-
 def _listed(path: Path, spec: DataSpec, ids: tuple[pd.Series, pd.Series]) -> pd.DataFrame:
-    """Return the pairs of a file of matches, or of labelled pairs, as positions."""
+    """Return the positions of the pairs in a file of matches or labeled pairs."""
     keys = spec.options.get("keys")
     if not isinstance(keys, list) or len(keys) != 2:
-        raise DefinitionError(f'{spec.name}: "keys" names the two columns of ids in {path.name}.')
+        raise DefinitionError(f'{spec.name}: "keys" must list the two id columns of {path.name}.')
     frame = _read(path, spec, [*keys, *([spec.target] if spec.target else [])])
     pairs = {}
-    for side, column, known in zip(("left", "right"), keys, ids, strict=True):
-        pairs[side] = pd.Index(known).get_indexer(frame[column])
-        lost = np.flatnonzero(pairs[side] < 0)
-        if len(lost):
+    for side, column, side_ids in zip(("left", "right"), keys, ids, strict=True):
+        pairs[side] = pd.Index(side_ids).get_indexer(frame[column])
+        unknown = np.flatnonzero(pairs[side] < 0)
+        if len(unknown):
             raise DataError(
-                f'{path}: "{frame[column].iloc[lost[0]]}" in "{column}" (row {lost[0]}) is no '
-                f"{spec.options['id']} of {spec.options[side]}."
+                f'{path}: unknown id "{frame[column].iloc[unknown[0]]}" in "{column}" (row '
+                f"{unknown[0]}): {spec.options[side]} has no such {spec.options['id']}."
             )
     match = str(spec.options.get("match", "1"))
     same = frame[spec.target] == match if spec.target else np.ones(len(frame), dtype=bool)
@@ -298,9 +286,9 @@ def _listed(path: Path, spec: DataSpec, ids: tuple[pd.Series, pd.Series]) -> pd.
 # -- pairs that do not match ----------------------------------------------------------------
 
 
-def _with_others(tables: _Tables, spec: DataSpec) -> pd.DataFrame:
-    """Return the matches of each left row, followed by pairs drawn from its other rows."""
-    negatives, seed = (_whole(spec, *given) for given in (("negatives", 10, 1), ("seed", 0, 0)))
+def _add_negatives(tables: _Tables, spec: DataSpec) -> pd.DataFrame:
+    """Return the matches of each left row, followed by drawn pairs that do not match."""
+    negatives, seed = spec.integer("negatives", 10, 1), spec.integer("seed", 0, 0)
     rng = np.random.default_rng([seed, zlib.crc32(b"linkage")])
     rows = len(tables.items) - tables.begin
     taken = tables.taken.groupby("left")["right"].agg(lambda right: sorted(set(right))).to_dict()
@@ -311,23 +299,14 @@ def _with_others(tables: _Tables, spec: DataSpec) -> pd.DataFrame:
     left = np.repeat(counts.index.to_numpy(), [len(others) for others in drawn])
     others = pd.DataFrame({"left": left, "right": np.concatenate(drawn), "same": False})
     if not len(others):
-        raise DataError(f"{spec.name}: every pair matches; there is nothing to tell apart.")
+        raise DataError(f"{spec.name}: every pair matches; there are no negative pairs.")
     return pd.concat([tables.pairs, others]).sort_values("left", kind="stable", ignore_index=True)
 
 
 def _drawn(rows: int, taken: list[int], wanted: int, rng: np.random.Generator) -> np.ndarray:
-    """Return some of the rows that are not taken, each once."""
+    """Return random rows that are not taken, each once."""
     free = rows - len(taken)
     found = rng.choice(free, min(free, wanted), replace=False)
-    for row in taken:  # ascending: each one shifts those from it on
+    for row in taken:  # ascending: each one shifts the rows after it
         found = found + (found >= row)
     return found
-
-
-def _whole(spec: DataSpec, option: str, default: int, least: int) -> int:
-    value = spec.options.get(option, default)
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise DefinitionError(
-            f'{spec.name}: "{option}" is a whole number of {least} or more, not {value!r}.'
-        )
-    return value

@@ -1,4 +1,4 @@
-"""Where a file can be had: a local folder, an installed package, a package index, an address."""
+"""Sources of a file: a local folder, an installed package, a package index, or a URL."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ KEYS = {
 
 @dataclass(frozen=True)
 class Source:
-    """One place a file can be had from.
+    """One source of a file.
 
-    ``place`` is a path below KARAT_DATA, the name of a package or project, or an address. ``file``
-    is the archive (or plain file) as it is downloaded and ``member`` what is wanted of it; a
-    member that ends with ``/`` is a whole folder, and ``*.csv`` the only CSV file there is.
-    ``sha256`` is that of the downloaded file, or of the local file where the definition gives one.
+    ``place`` is a path below KARAT_DATA, the name of a package or project, or a URL. ``file`` is
+    the archive (or plain file) to download and ``member`` the path to extract from it: a member
+    that ends with ``/`` is a whole folder, and ``*.csv`` the only CSV file. ``sha256`` is that of
+    the downloaded file, or of the local file (optional).
     """
 
     kind: str
@@ -40,22 +40,18 @@ class Source:
 
     @property
     def remote(self) -> bool:
-        """Whether it must be downloaded."""
+        """Whether the file is downloaded."""
         return self.kind in ("index", "url")
 
     def __str__(self) -> str:
-        if self.kind == "folder":
-            return f"folder {self.place}"
-        start = {
-            "package": f"package {self.place}",
-            "index": f"package index, {self.file}",
-            "url": without_password(self.place),
-        }[self.kind]
+        start = {"index": f"package index, {self.file}", "url": without_password(self.place)}.get(
+            self.kind, f"{self.kind} {self.place}"
+        )
         return f"{start}, {self.member}" if self.member else start
 
 
 def parse_source(given: Mapping[str, Any]) -> Source:
-    """Return the source a definition describes; what is wrong with it is a DefinitionError.
+    """Return the source that a definition describes, or raise a DefinitionError.
 
     >>> print(parse_source({"package": "palmerpenguins", "member": "data/penguins.csv"}))
     package palmerpenguins, data/penguins.csv
@@ -92,11 +88,11 @@ def _check(source: Source) -> None:
         raise DefinitionError(f'{source}: "{source.file}" is not a plain file name.')
     inner = source.place if source.kind == "folder" else source.member
     if inner and not is_safe(inner):
-        raise DefinitionError(f'{source}: "{inner}" must be a path inside, without "..".')
+        raise DefinitionError(f'{source}: "{inner}" must be a relative path without "..".')
 
 
 def is_safe(path: str) -> bool:
-    """Return whether a path with forward slashes stays below the folder it is put in.
+    """Return whether a path with forward slashes stays below its parent folder.
 
     >>> is_safe("data/penguins.csv"), is_safe("../secret"), is_safe("/etc/hosts"), is_safe("C:x")
     (True, False, False, False)
@@ -107,7 +103,7 @@ def is_safe(path: str) -> bool:
 
 
 def without_password(address: str) -> str:
-    """Return an address as it may be shown: without the name and password some carry.
+    """Return a URL without the user name and password it may contain.
 
     >>> without_password("https://me:secret@host.example/simple")
     'https://host.example/simple'
@@ -122,7 +118,7 @@ def _file_name(address: str) -> str:
 
 
 def find_in_folders(source: Source) -> Path:
-    """Return a folder source's path below the first KARAT_DATA folder that has it."""
+    """Return a folder source's path in the first KARAT_DATA folder that contains it."""
     given = os.environ.get("KARAT_DATA", "")
     folders = [Path(folder).expanduser() for folder in given.split(os.pathsep) if folder]
     if not folders:
@@ -130,13 +126,13 @@ def find_in_folders(source: Source) -> Path:
     for folder in folders:
         path = folder / source.place
         if path.exists():
-            return _same(path, source)
+            return _check_sha256(path, source)
     raise DataError(f"not in {', '.join(map(str, folders))}")
 
 
 def find_in_package(source: Source) -> Path:
-    """Return a package source's path inside the installed package, which is never imported."""
-    # Only the top name is looked up: find_spec would import the parents of a dotted one.
+    """Return a package source's path in the installed package, which is not imported."""
+    # find_spec would import the parents of a dotted name.
     top, *below = source.place.split(".")
     try:
         spec = importlib.util.find_spec(top)
@@ -147,13 +143,13 @@ def find_in_package(source: Source) -> Path:
     for location in spec.submodule_search_locations:
         path = Path(location, *below) / source.member
         if path.exists():
-            return _same(path, source)
-    raise DataError("installed, but this version has no such file")
+            return _check_sha256(path, source)
+    raise DataError("the installed version has no such file")
 
 
-def _same(path: Path, source: Source) -> Path:
+def _check_sha256(path: Path, source: Source) -> Path:
     if source.sha256 and path.is_file() and sha256_of(path) != source.sha256:
-        raise DataError(f"{path} is another version: its sha256 is not {source.sha256[:16]}…")
+        raise DataError(f"{path} is another version: expected sha256 {source.sha256[:16]}…")
     return path
 
 

@@ -1,8 +1,7 @@
-"""TabEB's own folders: a Parquet file per table, and a metadata file that says what is asked."""
+"""TabEB's folders: one Parquet file and one metadata file per table."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,11 +9,11 @@ from typing import Any
 
 import pandas as pd
 
-from karat.data.frames import read_bytes, read_frame
-from karat.data.load import DataSpec
+from karat.data.frames import parse_json, read_frame, read_text
+from karat.data.load import DataSpec, check_integer
 from karat.data.sources import sha256_of
 from karat.dataset import Dataset
-from karat.errors import DataError, DefinitionError, did_you_mean
+from karat.errors import DataError, did_you_mean
 
 ENDING = "_metadata.json"
 KINDS = {"regression": "numbers", "classification": "classes"}
@@ -23,18 +22,18 @@ KEYS = ("name", "task", "target_name", "entity_name", "repeated", "dtype")
 
 @dataclass(frozen=True)
 class Metadata:
-    """What a metadata file says about its table.
+    """The content of a metadata file.
 
     Attributes
     ----------
     task
         ``"regression"`` or ``"classification"``.
     entity_name
-        The column that names what a row is about, if the file gives one.
+        The column with the entity of a row, if any.
     repeated
-        Whether rows about one entity are to stay on one side of a split.
+        Whether rows of one entity stay on one side of a split.
     dtype
-        The declared types of columns; those that are wrong stand under ``warnings``.
+        The declared types of columns; wrong ones are listed in ``warnings``.
     """
 
     name: str
@@ -49,29 +48,29 @@ class Metadata:
 def read_metadata(
     path: str | Path, table: pd.DataFrame | None = None, *, strict: bool = False
 ) -> Metadata:
-    """Return the record of a metadata file, checked against its table.
+    """Return the content of a metadata file, checked against its table.
 
-    The table is the Parquet file beside it, unless one is given. All mistakes are said in one
-    DataError; wrong types of columns are only among them if ``strict``, else they are warnings.
+    The table is by default the Parquet file in the same folder. One DataError lists all mistakes;
+    wrong column types are errors if ``strict``, else warnings.
     """
     path = Path(path)
-    said = _json(path)
-    name = str(said.get("name") or path.name.removesuffix(ENDING))
+    content = _json(path)
+    name = str(content.get("name") or path.name.removesuffix(ENDING))
     if table is None:
         table = _read_table(path.with_name(f"{path.name.removesuffix(ENDING)}.parquet"), name)
-    mistakes = list(_mistakes(said, table))
-    warnings = list(_wrong_types(said.get("dtype"), table))
+    mistakes = list(_mistakes(content, table))
+    warnings = list(_wrong_types(content.get("dtype"), table))
     if strict:
         mistakes += warnings
     if mistakes:
         raise DataError("\n".join(f"{path}: {mistake}" for mistake in mistakes))
     return Metadata(
         name=name,
-        task=said["task"],
-        target_name=said["target_name"],
-        entity_name=said.get("entity_name"),
-        repeated=said.get("repeated", False),
-        dtype=dict(said.get("dtype") or {}),
+        task=content["task"],
+        target_name=content["target_name"],
+        entity_name=content.get("entity_name"),
+        repeated=content.get("repeated", False),
+        dtype=dict(content.get("dtype") or {}),
         warnings=tuple(warnings),
     )
 
@@ -79,19 +78,19 @@ def read_metadata(
 def load_tabeb(
     folder: str | Path, name: str, *, max_rows: int | None = None, by_entity: bool | None = None
 ) -> Dataset:
-    """Return a table of a TabEB folder: ``<name>/<name>.parquet`` with its metadata, or both flat.
+    """Return a table of a TabEB folder: ``<name>/<name>.parquet`` or ``<name>.parquet``.
 
-    Rows about one entity are a group if the metadata say ``repeated``, or as ``by_entity`` says.
-    ``max_rows`` keeps the first rows, as TabEB does; ``Dataset.sample`` draws them instead.
+    Rows of one entity are a group if the metadata declare ``repeated``; ``by_entity`` overrides
+    it. ``max_rows`` keeps the first rows, as TabEB does; ``Dataset.sample`` draws random ones.
     """
     path = _place(Path(folder).expanduser(), name)
     table = _read_table(path, name)
     metadata = read_metadata(path.with_name(f"{name}{ENDING}"), table)
     grouped = metadata.repeated if by_entity is None else by_entity
     if grouped and not metadata.entity_name:
-        raise DataError(f'{name}: its metadata have no "entity_name" to group the rows by.')
-    if max_rows is not None and max_rows < 1:
-        raise DefinitionError(f"{name}: max_rows is a whole number of 1 or more, not {max_rows!r}.")
+        raise DataError(f'{name}: the metadata have no "entity_name" to group the rows by.')
+    if max_rows is not None:
+        check_integer(name, "max_rows", max_rows, 1)
     return Dataset.from_table(
         table.head(max_rows) if max_rows else table,
         metadata.target_name,
@@ -118,36 +117,31 @@ def _read_table(path: Path, name: str) -> pd.DataFrame:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    try:
-        said = json.loads(read_bytes(path).decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not a UTF-8 text file.") from error
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}, line {error.lineno}: {error.msg}.") from error
-    if not isinstance(said, dict):
-        raise DataError(f"{path} holds no metadata {{key: value, …}}.")
-    return said
+    content = parse_json(read_text(path), path)
+    if not isinstance(content, dict):
+        raise DataError(f"{path} is not a JSON object {{key: value, …}}.")
+    return content
 
 
-# -- what can be wrong ----------------------------------------------------------------------
+# -- mistakes ------------------------------------------------------------------------------
 
 
-def _mistakes(said: Mapping[str, Any], table: pd.DataFrame) -> Iterator[str]:
-    for key in said:
+def _mistakes(content: Mapping[str, Any], table: pd.DataFrame) -> Iterator[str]:
+    for key in content:
         if key not in KEYS:
             hint = did_you_mean(key, KEYS)
-            yield f'unknown key "{key}".{hint} Known: {", ".join(KEYS)}.'
-    task = said.get("task")
+            yield f'unknown key "{key}".{hint} Allowed: {", ".join(KEYS)}.'
+    task = content.get("task")
     if str(task) not in KINDS:
         hint = did_you_mean(str(task), KINDS)
-        yield f'"task" is regression or classification, not {task!r}.{hint}'
+        yield f'"task" must be regression or classification, got {task!r}.{hint}'
     for key in ("target_name", "entity_name"):
-        if said.get(key) is not None or key == "target_name":
-            yield from _no_column(key, said.get(key), table)
-    if not isinstance(said.get("repeated", False), bool):
-        yield f'"repeated" is true or false, not {said["repeated"]!r}.'
-    if not isinstance(said.get("dtype") or {}, dict):
-        yield '"dtype" is a mapping {column: type}.'
+        if content.get(key) is not None or key == "target_name":
+            yield from _no_column(key, content.get(key), table)
+    if not isinstance(content.get("repeated", False), bool):
+        yield f'"repeated" must be true or false, got {content["repeated"]!r}.'
+    if not isinstance(content.get("dtype") or {}, dict):
+        yield '"dtype" must be a mapping {column: type}.'
 
 
 def _no_column(key: str, name: Any, table: pd.DataFrame) -> Iterator[str]:
@@ -170,5 +164,5 @@ def _wrong_types(declared: Any, table: pd.DataFrame) -> Iterator[str]:
             yield f'dtype: "{type_name}" of "{column}" is not a type.'
             continue
         if numbers != pd.api.types.is_numeric_dtype(table[column]):
-            held = "text" if numbers else "numbers"
-            yield f'dtype: "{column}" is said to be {type_name} and holds {held}.'
+            actual = "text" if numbers else "numbers"
+            yield f'dtype: "{column}" is declared as {type_name} but contains {actual}.'

@@ -1,4 +1,4 @@
-"""The reader "table": every row is an item, one column is the truth."""
+"""The reader "table": every row is an item, one column is the target."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from karat.registry import reader
 
 @reader("table")
 def read_table(files: Files, spec: DataSpec) -> Dataset:
-    """Return the rows of a file (or of a train and a test file) as a data set."""
+    """Return the rows of a file (or of a train and a test file) as a dataset."""
     if spec.modality in ("text", "entity"):
         return read_columns(files, spec)
     spec.check_options(*OPTIONS)

@@ -1,4 +1,4 @@
-"""The reader "tabred": a folder of arrays, as the benchmark TabReD keeps its tables."""
+"""The reader "tabred": a folder of arrays in the format of the TabReD benchmark."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from karat.dataset import Dataset
 from karat.errors import DataError, DefinitionError
 from karat.registry import reader
 
-#: the arrays of features, and how their columns are called
+#: the feature arrays, and the names of their columns
 FEATURES = {"X_num": "number", "X_bin": "flag", "X_cat": "category"}
 KINDS = {"regression": "numbers", "binclass": "classes", "multiclass": "classes"}
 
 
 @reader("tabred")
 def read_tabred(files: Files, spec: DataSpec) -> Dataset:
-    """Return the rows of ``X_num``, ``X_bin`` and ``X_cat`` with the answers ``Y``.
+    """Return the rows of ``X_num``, ``X_bin`` and ``X_cat`` with the targets ``Y``.
 
-    ``info.json`` says what is asked. The option ``split`` names a folder ``split-NAME`` whose
-    arrays say which rows train (``train_idx`` and ``val_idx``) and which test (``test_idx``);
-    others are left out.
+    ``info.json`` has the task type. The option ``split`` names a folder ``split-NAME`` with the
+    indices of the training rows (``train_idx`` and ``val_idx``) and test rows (``test_idx``);
+    other rows are dropped.
     """
     spec.check_options("split")
     folder = one_file(files, spec)
     kind = _kind(folder)
     if spec.kind and spec.kind != kind:
-        raise DefinitionError(f"{spec.name}: kind is {spec.kind}, and {folder} holds {kind}.")
-    truth = _array(folder, "Y").ravel()
-    parts = [name for name in FEATURES if (folder / f"{name}.npy").is_file()]
-    if not parts:
+        raise DefinitionError(f"{spec.name}: kind is {spec.kind}, but {folder} has {kind}.")
+    target = _array(folder, "Y").ravel()
+    names = [name for name in FEATURES if (folder / f"{name}.npy").is_file()]
+    if not names:
         raise DataError(f"{folder} has none of {', '.join(FEATURES)}.")
     columns: dict[str, np.ndarray] = {}
-    for name in parts:
-        values = _array(folder, name).reshape(len(truth), -1)
-        words = values.astype(str).astype(object) if name == "X_cat" else values
-        columns |= {f"{FEATURES[name]} {i}": words[:, i] for i in range(words.shape[1])}
-    rows, part = _split(folder, spec, len(truth))
+    for name in names:
+        values = _array(folder, name).reshape(len(target), -1)
+        values = values.astype(str).astype(object) if name == "X_cat" else values
+        columns |= {f"{FEATURES[name]} {i}": values[:, i] for i in range(values.shape[1])}
+    rows, part = _split(folder, spec, len(target))
     return Dataset(
         name=spec.name,
         items=pd.DataFrame(columns).iloc[rows],
         questions=pd.DataFrame({"row": rows}),
-        truth=truth[rows] if kind == "numbers" else truth[rows].astype(np.int64),
+        truth=target[rows] if kind == "numbers" else target[rows].astype(np.int64),
         kind=kind,
         modality="table",
         part=part,
@@ -57,11 +57,10 @@ def read_tabred(files: Files, spec: DataSpec) -> Dataset:
 def _kind(folder: Path) -> str:
     path = folder / "info.json"
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))["task_type"]
-        return KINDS[told]
+        return KINDS[json.loads(path.read_text(encoding="utf-8"))["task_type"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(
-            f"{path} must say task_type, one of {', '.join(KINDS)} ({type(error).__name__})."
+            f"{path} must contain task_type, one of {', '.join(KINDS)} ({type(error).__name__})."
         ) from error
 
 
@@ -74,7 +73,7 @@ def _array(folder: Path, name: str) -> np.ndarray:
 
 
 def _split(folder: Path, spec: DataSpec, size: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the rows to keep and which part each belongs to; all of them without a split."""
+    """Return the rows to keep and the part of each; all rows without a split."""
     name = spec.options.get("split")
     if name is None:
         return np.arange(size), None

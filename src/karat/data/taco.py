@@ -1,4 +1,4 @@
-"""The five tables of the TACO benchmark in their CSV form, and synthetic stand-ins for them."""
+"""The five tables of the TACO benchmark as CSV files, and synthetic replacements."""
 
 from __future__ import annotations
 
@@ -9,111 +9,107 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from karat.data.frames import OPTIONS, read_frame
-from karat.data.load import DataSpec, Files
+from karat.data.frames import OPTIONS, read_frame, without_target
+from karat.data.load import DataSpec, Files, check_integer
 from karat.data.questions import ask_rows, one_file
 from karat.dataset import Dataset
 from karat.errors import DataError, DefinitionError, did_you_mean
 from karat.registry import reader
 
-#: made-up rows are at least so many, so that the rarer class is there
+#: minimum number of synthetic rows, so that the rarer class occurs
 LEAST = 100
-#: what the two classes of a yes-or-no question are called; the last one is looked for
+#: the two classes; the last one is the positive class
 ANSWERS = ("no", "yes")
 
 
 @reader("taco")
 def read_taco(files: Files, spec: DataSpec) -> Dataset:
-    """Return a table whose answer stands in one of several columns, and needs a look at it.
+    """Return a table whose target is in one of several columns and must be converted.
 
-    The options: ``targets`` are names of the answer's column. The first one that is there counts,
-    and the others are no features. For classes ``positive`` is the text a "yes" contains; a column
-    of 0 and 1 is taken as it is. For numbers ``above`` drops the rows whose answer is not more than
-    that, or is no number, and ``log`` answers with log(1 + number). Columns of ``drop`` and the
-    ``group`` need not all be there; whose row it is says where it stays, and is no feature.
+    Options: ``targets`` are the possible target columns. The first existing one is used; the
+    others are not features. For classes, ``positive`` is a text that a "yes" contains; a column of
+    0 and 1 is used as it is. For numbers, ``above`` drops rows whose target is not a number above
+    this value, and ``log`` uses log(1 + number). Columns in ``drop`` and ``group`` may be absent;
+    ``group`` is not a feature.
     """
     spec.check_options("targets", "positive", "above", "log", *OPTIONS)
     path = one_file(files, spec)
-    frame = read_frame(path, _plain(spec))
+    frame = read_frame(path, without_target(spec))
     targets = [str(name) for name in spec.options.get("targets") or [spec.target]]
     target = next((name for name in targets if name in frame.columns), None)
     if target is None:
         near = did_you_mean(targets[0], [str(column) for column in frame.columns])
-        raise DataError(f"{path}: there is no column {' or '.join(map(repr, targets))}.{near}")
-    answer = _numbers if spec.kind == "numbers" else _yes
-    frame = answer(frame, target, spec, path)
+        raise DataError(f"{path} has no column {' or '.join(map(repr, targets))}.{near}")
+    convert = _numbers if spec.kind == "numbers" else _yes
+    frame = convert(frame, target, spec, path)
     group = spec.group if spec.group in frame.columns else None
-    unasked = {*spec.drop, *targets, group} - {target}
-    drop = tuple(name for name in frame.columns if name in unasked)
+    unused = {*spec.drop, *targets, group} - {target}
+    drop = tuple(name for name in frame.columns if name in unused)
     data = ask_rows(frame, replace(spec, target=target, group=group, drop=drop, options={}))
     if spec.kind == "numbers":
         return data
     return replace(data, classes=tuple(name for name in ANSWERS if name in data.classes))
 
 
-def _plain(spec: DataSpec) -> DataSpec:
-    options = {name: value for name, value in spec.options.items() if name in OPTIONS}
-    return replace(spec, target=None, kind=None, options=options)
-
-
 def _yes(frame: pd.DataFrame, target: str, spec: DataSpec, path: Path) -> pd.DataFrame:
-    kept = frame[frame[target].notna()]
-    answers = kept[target]
+    frame = frame[frame[target].notna()]
+    answers = frame[target]
     positive = str(spec.options.get("positive", "1"))
     if pd.api.types.is_numeric_dtype(answers):
-        found, known = answers == 1, answers.isin([0, 1]).all()
-        wanted = "only 0 and 1, and some 1"
+        found, valid = answers == 1, answers.isin([0, 1]).all()
+        expected = "only 0 and 1, and some 1"
     else:
-        found, known = answers.astype(str).str.contains(positive, regex=False), True
-        wanted = f'some "{positive}"'
-    if not known or not found.any():
+        found, valid = answers.astype(str).str.contains(positive, regex=False), True
+        expected = f'some "{positive}"'
+    if not valid or not found.any():
         shown = ", ".join(map(str, answers.unique()[:5])) or "nothing"
-        raise DataError(f'{path}: the column "{target}" should hold {wanted}; it holds {shown}.')
-    return kept.assign(**{target: np.where(found, ANSWERS[1], ANSWERS[0])})
+        raise DataError(f'{path}: the column "{target}" must have {expected}, got {shown}.')
+    return frame.assign(**{target: np.where(found, ANSWERS[1], ANSWERS[0])})
 
 
 def _numbers(frame: pd.DataFrame, target: str, spec: DataSpec, path: Path) -> pd.DataFrame:
     written = frame[target]
     if not pd.api.types.is_numeric_dtype(written):
-        # thousands with commas and a dash for nothing, as in the city's own files
+        # New York's files have commas in thousands and a dash for missing values
         written = pd.to_numeric(written.astype(str).str.replace(",", "").str.strip(), "coerce")
     numbers = written.astype(float)
     least = float(spec.options.get("above", -np.inf))
-    kept = np.isfinite(numbers) & (numbers > least)
-    if not kept.any():
+    valid = np.isfinite(numbers) & (numbers > least)
+    if not valid.any():
         shown = ", ".join(map(str, frame[target].unique()[:5]))
         raise DataError(
-            f'{path}: the column "{target}" should hold numbers above {least:g}; it holds {shown}.'
+            f'{path}: the column "{target}" must have numbers above {least:g}, got {shown}.'
         )
-    numbers = numbers[kept]
-    return frame[kept].assign(**{target: np.log1p(numbers) if spec.options.get("log") else numbers})
+    numbers = numbers[valid]
+    return frame[valid].assign(
+        **{target: np.log1p(numbers) if spec.options.get("log") else numbers}
+    )
 
 
-# -- stand-ins ------------------------------------------------------------------------------
+# -- synthetic ------------------------------------------------------------------------------
 
 
 def synthetic(name: str, like: str, rows: int = 5000, seed: int = 0) -> Dataset:
-    """Return made-up rows with the columns of one of TACO's tables, for those who lack the file.
+    """Return synthetic rows with the columns of one of TACO's tables, for use without the file.
 
-    No number in it is real: it shows that a pipeline works, never what a model is worth. The name
-    of the data set must say "synthetic".
+    No value is real: use it to test a pipeline, not to compare models. The name of the dataset
+    must contain "synthetic".
     """
     if like not in _SCHEMAS:
         known = ", ".join(_SCHEMAS)
-        raise DefinitionError(f'{name}: there is no synthetic "{like}"; there are {known}.')
+        raise DefinitionError(f'{name}: unknown synthetic table "{like}": expected one of {known}.')
     if "synthetic" not in name:
-        raise DefinitionError(f'{name}: the name of made-up data must say "synthetic".')
-    if isinstance(rows, bool) or not isinstance(rows, int) or rows < LEAST:
-        raise DefinitionError(f"{name}: rows is a whole number of {LEAST} or more, not {rows!r}.")
+        raise DefinitionError(f'{name}: the name of synthetic data must contain "synthetic".')
+    check_integer(name, "rows", rows, LEAST)
     rng = np.random.default_rng([seed, list(_SCHEMAS).index(like)])
     table, score = _SCHEMAS[like](rows, rng)
     noisy = score + rng.normal(0.0, 0.7 * score.std(), rows)
     if like == "nyc":
-        truth: np.ndarray = 12.0 + noisy
+        target: np.ndarray = 12.0 + noisy
     else:
-        truth = np.where(noisy > np.quantile(noisy, _NEGATIVE[like]), ANSWERS[1], ANSWERS[0])
+        target = np.where(noisy > np.quantile(noisy, _NEGATIVE[like]), ANSWERS[1], ANSWERS[0])
     data = Dataset.from_table(
-        table.assign(answer=truth),
+        table.assign(answer=target),
         "answer",
         name=name,
         kind="numbers" if like == "nyc" else "classes",

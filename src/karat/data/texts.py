@@ -1,4 +1,4 @@
-"""Readers of texts: "columns" of a table, and "folders" whose names are the classes."""
+"""Readers of texts: "columns" of a table, and "folders" named after the classes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from karat.registry import reader
 
 @reader("columns")
 def read_columns(files: Files, spec: DataSpec) -> Dataset:
-    """Return questions about the cells of some columns: texts, or entities by their ids."""
+    """Return questions about the cells of some columns: texts or ids of entities."""
     spec.check_options(*OPTIONS)
     if not spec.fields:
-        raise DefinitionError(f'{spec.name}: say which columns are asked about: "fields: [NAME]".')
+        raise DefinitionError(f'{spec.name}: the text columns are missing; add "fields: [NAME]".')
     frame, spec = read_parts(files, spec, lambda path: read_frame(path, spec, spec.fields))
     need_columns(frame, spec.fields, spec.name)
     frame = frame.assign(**{field: _as_text(frame[field]) for field in spec.fields})
@@ -36,7 +36,7 @@ def _as_text(column: pd.Series) -> pd.Series:
 
 @reader("folders")
 def read_folders(files: Files, spec: DataSpec) -> Dataset:
-    """Return one text per file; the name of the sub-folder it lies in is its class.
+    """Return one text per file; the name of its folder is its class.
 
     The option ``first_line`` keeps only the first line of each file, such as a headline.
     """
@@ -53,7 +53,7 @@ def read_folders(files: Files, spec: DataSpec) -> Dataset:
 
 
 def _texts(folder: Path, pattern: str) -> list[tuple[str, str]]:
-    """Return (text, class) of every file, in the order of the paths."""
+    """Return (text, class) of every file, sorted by path."""
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder of class folders.")
     rows = []
@@ -61,7 +61,7 @@ def _texts(folder: Path, pattern: str) -> list[tuple[str, str]]:
         paths = sorted(path for path in inner.glob(pattern) if path.is_file())
         rows += [(_read(path), inner.name) for path in paths if not path.name.startswith(".")]
     if not rows:
-        raise DataError(f'{folder}: no file "{pattern}" in any class folder below it.')
+        raise DataError(f'{folder} has no file "{pattern}" in any class folder.')
     return rows
 
 
@@ -70,7 +70,7 @@ def _read(path: Path) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        # Old corpora mix encodings; latin-1 reads any byte, and nearly always rightly.
+        # Old corpora mix encodings; latin-1 decodes any byte, and is nearly always right.
         text = content.decode("latin-1")
     if not text.strip():
         raise DataError(f"{path} is empty.")

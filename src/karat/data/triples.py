@@ -1,4 +1,4 @@
-"""The reader "triples": a knowledge graph, asked for the other end of each of its links."""
+"""The reader "triples": link prediction in a knowledge graph."""
 
 from __future__ import annotations
 
@@ -11,43 +11,45 @@ import pandas as pd
 
 from karat.data.gold import entity_label, lines
 from karat.data.load import DataSpec, Files
-from karat.data.questions import ask
+from karat.data.questions import ask, file_in
 from karat.dataset import Dataset
-from karat.errors import DataError, DefinitionError, did_you_mean
+from karat.errors import DataError, DefinitionError
 from karat.registry import reader
 
 COLUMNS = ("head", "relation", "tail")
-#: the files of a folder, where the options name no others
+#: the default files of a folder
 PARTS: dict[str, Any] = {"train": ["train.txt", "valid.txt"], "test": "test.txt"}
 INVERSE = "⁻¹"
 
 
 @reader("triples")
 def read_triples(files: Files, spec: DataSpec) -> Dataset:
-    """Return the question "which tail" for each head and relation, and the same from the tail.
+    """Return a question per triple whose target is the tail, and one whose target is the head.
 
-    A line is head, relation and tail with tabs between them; the option ``order`` says so. Asked
-    from the tail, the head is the answer and the relation is called ``relation⁻¹``; with
-    ``inverse: false`` it is not asked. Relations are the groups.
+    A line is head, relation and tail, separated by tabs; the option ``order`` changes the order.
+    In the question about the head the relation is called ``relation⁻¹``; ``inverse: false``
+    leaves these questions out. Relations are the groups.
 
-    Of a folder, ``train`` and ``test`` name the files of both parts, several in a list; left out,
-    those are train.txt with valid.txt, and test.txt. A triple that stands twice counts once; one
-    that is taught must not be tested.
+    In a folder, ``train`` and ``test`` name the files of both parts, or lists of files; the
+    defaults are train.txt with valid.txt, and test.txt. Duplicate triples count once; no triple
+    may be in both train and test.
     """
     spec.check_options("order", "inverse", *PARTS)
     order = list(spec.options.get("order", COLUMNS))
     if sorted(order) != sorted(COLUMNS):
-        raise DefinitionError(f'{spec.name}: "order" must hold {", ".join(COLUMNS)}, each once.')
+        raise DefinitionError(f'{spec.name}: "order" must list {", ".join(COLUMNS)}, each once.')
     frames = [
         pd.DataFrame(_triples(path), columns=order).assign(part=part)
         for part, path in _parts(files, spec)
     ]
-    frame, twice = _once(pd.concat(frames, ignore_index=True)[[*COLUMNS, "part"]], spec)
+    frame, duplicates = _drop_duplicates(
+        pd.concat(frames, ignore_index=True)[[*COLUMNS, "part"]], spec
+    )
     if spec.options.get("inverse", True):
         frame = pd.concat([frame, _inverse(frame)], ignore_index=True)
     parted = isinstance(files, dict) or files.is_dir()
-    note = {"note": f"{twice} triples stand twice and count once."} if twice else {}
-    asked = replace(
+    note = {"note": f"{duplicates} duplicate triples count once."} if duplicates else {}
+    spec = replace(
         spec,
         fields=("head",),
         target="tail",
@@ -58,29 +60,21 @@ def read_triples(files: Files, spec: DataSpec) -> Dataset:
         about={**spec.about, **note},
         options={},
     )
-    return ask(frame, asked, entity_label)
+    return ask(frame, spec, entity_label)
 
 
 def _parts(files: Files, spec: DataSpec) -> Iterator[tuple[str, Path]]:
-    """Yield the files to read, each with its part; a single file is all there is."""
+    """Yield the part and path of each file; a single file is the training part."""
     if isinstance(files, Path) and files.is_dir():
-        for part, usual in PARTS.items():
-            named = spec.options.get(part) or usual
+        for part, default in PARTS.items():
+            named = spec.options.get(part) or default
             for name in named if isinstance(named, list) else [named]:
-                yield part, _inside(files, str(name))
+                yield part, file_in(files, name)
         return
     for part in PARTS:
         if part in spec.options:
-            raise DefinitionError(f'{spec.name}: "{part}" is for a folder of several files.')
+            raise DefinitionError(f'{spec.name}: "{part}" requires a folder of files.')
     yield from files.items() if isinstance(files, dict) else [("train", files)]
-
-
-def _inside(folder: Path, name: str) -> Path:
-    path = folder / name
-    if not path.is_file():
-        near = did_you_mean(name, [other.name for other in folder.iterdir()])
-        raise DataError(f'{folder} has no file "{name}".{near}')
-    return path
 
 
 def _triples(path: Path) -> list[list[str]]:
@@ -89,24 +83,23 @@ def _triples(path: Path) -> list[list[str]]:
         cells = [cell.strip() for cell in line.split("\t")]
         if len(cells) != 3 or not all(cells):
             raise DataError(
-                f"{path}, line {number}: {sum(map(bool, cells))} cells with something in them; "
-                f"there must be three, with tabs between them."
+                f"{path}, line {number}: expected three cells separated by tabs, "
+                f"got {sum(map(bool, cells))}."
             )
         rows.append(cells)
     return rows
 
 
-def _once(frame: pd.DataFrame, spec: DataSpec) -> tuple[pd.DataFrame, int]:
-    """Return each triple once, and how many stood twice; refuse what is taught and tested."""
-    kept = frame.drop_duplicates(ignore_index=True)
-    both = kept[kept.duplicated(list(COLUMNS))]
+def _drop_duplicates(frame: pd.DataFrame, spec: DataSpec) -> tuple[pd.DataFrame, int]:
+    """Return the distinct triples and the number of duplicates."""
+    distinct = frame.drop_duplicates(ignore_index=True)
+    both = distinct[distinct.duplicated(list(COLUMNS))]
     if len(both):
         first = " ".join(both.iloc[0][list(COLUMNS)])
         raise DataError(
-            f"{spec.name}: {len(both)} triples stand in train and in test (first: {first}); "
-            f"what is tested must not be taught."
+            f"{spec.name}: {len(both)} triples are in both train and test (first: {first})."
         )
-    return kept, len(frame) - len(kept)
+    return distinct, len(frame) - len(distinct)
 
 
 def _inverse(frame: pd.DataFrame) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""The reader "word-pairs": two words per line, and how alike people find them."""
+"""The reader "word-pairs": two words per line and their similarity score."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ COLUMNS = ("word1", "word2", "score")
 
 @reader("word-pairs")
 def read_word_pairs(files: Files, spec: DataSpec) -> Dataset:
-    """Return the question "how alike" about the two words of each line.
+    """Return a question about the similarity of the two words of each line.
 
-    A line is split at tabs where it has some, so that a term may contain blanks, else at blanks;
-    one that begins with ``#`` is a comment. Words are entities: vectors are looked up by the word,
-    and text encoders read it. With ``lower: true`` they are in lower case, as most vectors are.
+    A line is split at tabs if it has any (a term may then contain spaces), else at whitespace;
+    lines that begin with ``#`` are comments. Words are entities: vector files look up the word,
+    text encoders encode it. ``lower: true`` converts to lower case, as most vector files need.
     """
     spec.check_options("lower")
     path = one_file(files, spec)
@@ -34,11 +34,11 @@ def read_word_pairs(files: Files, spec: DataSpec) -> Dataset:
         cells = [cell.strip() for cell in cells if cell.strip()]
         if len(cells) != 3:
             raise DataError(
-                f"{path}, line {number}: {len(cells)} cells; there must be two words and a number."
+                f"{path}, line {number}: expected two words and a number, got {len(cells)} cells."
             )
         rows.append([*lowered(cells[:2], spec), _number(cells[2], f"{path}, line {number}")])
     if not rows:
-        raise DataError(f"{path} has comments and no words.")
+        raise DataError(f"{path} has no words, only comments.")
     asked = replace(spec, fields=COLUMNS[:2], target="score", kind="numbers", modality="entity")
     return ask(pd.DataFrame(rows, columns=list(COLUMNS)), asked, None)
 
@@ -47,4 +47,4 @@ def _number(text: str, where: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise DataError(f'{where}: "{text}" is no number.') from None
+        raise DataError(f'{where}: "{text}" is not a number.') from None
