@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from karat.errors import DataError, DefinitionError
-from karat.heads.svm import Kernel, SupportVectors
+from karat.models.svm import Kernel, RbfMachine
 from karat.registry import build, head, heads
 
 
@@ -121,15 +121,15 @@ class _Asked:
         """Teach an estimator and return what it says of the rows held out."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # those of the head chosen come again, and are shown
-            if not isinstance(estimator, SupportVectors):
+            if not isinstance(estimator, RbfMachine):
                 estimator.fit(self.X, self.y)
                 return np.asarray(estimator.predict(self.held))
             if estimator.gamma not in self._kernels:
                 kernel = Kernel(self.X, estimator.gamma)
                 self._kernels[estimator.gamma] = kernel, kernel.against(self.held)
             kernel, asked = self._kernels[estimator.gamma]
-            estimator.learn(kernel, self.y)
-            return estimator.answer(asked[:, estimator.support()])
+            estimator.fit_kernel(kernel, self.y)
+            return estimator.predict_kernel(asked[:, estimator.support()])
 
 
 def inner_folds(X: np.ndarray, classes: Any, folds: int, seed: int) -> list[np.ndarray]:
