@@ -54,7 +54,7 @@ def measure() -> Iterator[tuple[str, float, float, str, str]]:
 
 
 def _problem() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return vectors, overlapping classes, and numbers that are linear in the vectors plus noise."""
+    """Return vectors, overlapping classes, and noisy linear numbers."""
     rng = np.random.default_rng(0)
     y = np.arange(ROWS) % CLASSES
     centers = rng.standard_normal((CLASSES, DIMENSIONS)) * (2.2 / np.sqrt(DIMENSIONS))

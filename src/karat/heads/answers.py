@@ -61,7 +61,7 @@ def flag(scores: np.ndarray, test: Dataset, shares: Mapping[Any, float]) -> Pred
 
 
 def baseline(truth: np.ndarray, test: Dataset) -> Predictions:
-    """Return the predictions of a dummy model: the class frequencies or the mean of the train rows."""
+    """Return the predictions of a dummy model: the class frequencies or the mean of train rows."""
     if test.kind != "classes":
         return _numbers(np.full(len(test), float(np.mean(truth))), test)
     seen = as_text(truth)

@@ -20,7 +20,7 @@ MEMORY = 64
 def kmeans(
     n_clusters: int, batch_size: int | None = 32, n_init: int = 10, random_state: int | None = None
 ) -> Any:
-    """Mini-batch k-means with one cluster per class; ``batch_size: null`` uses all rows per step."""
+    """Mini-batch k-means with one cluster per class; ``batch_size: null`` is plain k-means."""
     _need_clusters("kmeans", n_clusters)
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
@@ -74,10 +74,10 @@ class Distance:
     def __init__(self, metric: str | Callable[..., float]) -> None:
         if isinstance(metric, str) and ":" in metric:
             metric = load_object(metric)
-        if not callable(metric) and metric not in _names():
+        if not callable(metric) and metric not in distance_names():
             raise DefinitionError(
-                f'head: unknown metric "{metric}".{did_you_mean(str(metric), _names())} '
-                f'Available: {", ".join(_names())}; or write "package.module:function".'
+                f'head: unknown metric "{metric}".{did_you_mean(str(metric), distance_names())} '
+                f'Available: {", ".join(distance_names())}; or write "package.module:function".'
             )
         self.metric = metric
 
@@ -182,7 +182,8 @@ def _cut(merges: np.ndarray, rows: int) -> np.ndarray:
     return np.asarray(connected_components(graph, directed=False)[1][:rows], dtype=np.intp)
 
 
-def _names() -> list[str]:
+def distance_names() -> list[str]:
+    """Return the distances of scikit-learn that need no further arguments."""
     from sklearn.metrics.pairwise import PAIRWISE_DISTANCE_FUNCTIONS
     from sklearn.neighbors import VALID_METRICS
 

@@ -162,9 +162,7 @@ class RbfClassifier(RbfLabels):
             return pairs[:, 0]
         # margins decide between classes with equal votes, and add less than a third of a vote
         margins = _margins(pairs, len(self.classes_))
-        return np.asarray(
-            _votes(pairs, len(self.classes_)) + margins / (3 * (np.abs(margins) + 1))
-        )
+        return np.asarray(_votes(pairs, len(self.classes_)) + margins / (3 * (np.abs(margins) + 1)))
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """Return the probability of each class."""
@@ -191,7 +189,7 @@ class RbfClassifier(RbfLabels):
 
 
 class RbfRegressor(RegressorMixin, RbfMachine):
-    """Predict numbers; the target is standardized, as ``C`` and ``epsilon`` assume unit variance."""
+    """Predict numbers; the target is standardized, as ``C`` and ``epsilon`` assume variance 1."""
 
     def __init__(self, C: float = 1.0, gamma: float | str = "scale", epsilon: float = 0.1) -> None:
         self.C = C
