@@ -153,7 +153,7 @@ def test_a_share_of_the_columns_rounded_up_has_other_codes(severity, columns, rn
 
 
 def test_a_table_of_numbers_has_no_codes(rng):
-    with pytest.raises(DefinitionError, match="no column of categories, text or truth values"):
+    with pytest.raises(DefinitionError, match="categories, text"):
         categorical_remap(pd.DataFrame({"x": [1.0, 2.0]}), None, 0.5, rng())
 
 
@@ -181,7 +181,7 @@ def test_two_columns_stand_under_each_others_name(rng):
     found = column_swap(X, None, 0.01, rng())[0]
     assert found["a"].tolist() == [0.5, 1.5] and found["b"].tolist() == [1, 2]
     assert found["w"].tolist() == ["x", "y"]
-    with pytest.raises(DefinitionError, match="no two columns are of one kind"):
+    with pytest.raises(DefinitionError, match="no two columns"):
         column_swap(X[["a", "w"]], None, 0.5, rng())
 
 

@@ -88,15 +88,9 @@ def test_where_there_is_one_class_none_is_rare(rng):
     pd.testing.assert_frame_equal(missingness_mnar(X, pd.Series(["a", "a"]), 1.0, rng())[0], X)
 
 
-@pytest.mark.parametrize(
-    ("y", "said"),
-    [
-        (pd.Series([0.5, 1.5]), "the truth is numbers, not classes"),
-        (None, "the truth is not known"),
-    ],
-)
-def test_without_classes_none_is_rare(y, said, rng):
-    with pytest.raises(DefinitionError, match=f"corruption missingness_mnar: {said}."):
+@pytest.mark.parametrize("y", [pd.Series([0.5, 1.5]), None])
+def test_classes_are_needed(y, rng):
+    with pytest.raises(DefinitionError, match="missingness_mnar: .*target"):
         missingness_mnar(pd.DataFrame({"x": [1, 2]}), y, 0.5, rng())
 
 
@@ -147,7 +141,7 @@ def test_a_guide_with_gaps_or_of_one_value_still_guides(rng):
 
 
 def test_one_column_has_none_to_be_guided_by(rng):
-    with pytest.raises(DefinitionError, match="there is only one column"):
+    with pytest.raises(DefinitionError, match="only one column"):
         missingness_mar(pd.DataFrame({"x": [1.0, 2.0]}), None, 0.5, rng())
-    with pytest.raises(DefinitionError, match="there is no column of numbers or dates"):
+    with pytest.raises(DefinitionError, match="numbers or dates"):
         missingness_mar(pd.DataFrame({"x": ["a"], "y": ["b"]}), None, 0.5, rng())

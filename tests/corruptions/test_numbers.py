@@ -134,7 +134,7 @@ def test_rounding_up_may_need_a_wider_type(rng):
     X = pd.DataFrame({"x": np.array([255, 1], dtype="uint8")})
     found = rounding(X, None, 1.0, rng())[0]["x"]
     assert found.dtype == "uint16" and found.tolist() == [300, 1]
-    with pytest.raises(DefinitionError, match="digits is 1 or more, not 0"):
+    with pytest.raises(DefinitionError, match="digits.*0"):
         rounding(X, None, 1.0, rng(), digits=0)
 
 
@@ -162,7 +162,7 @@ def test_signs_are_turned_in_a_type_that_holds_them(dtype, values, expected, rng
 
 @pytest.mark.parametrize("corrupt", [noise_gaussian, noise_uniform, outliers, rounding, sign_flip])
 def test_a_table_without_numbers_is_refused(corrupt, rng):
-    with pytest.raises(DefinitionError, match="there is no column of numbers"):
+    with pytest.raises(DefinitionError, match="numbers"):
         corrupt(pd.DataFrame({"w": ["a"], "b": [True]}), None, 0.5, rng())
-    with pytest.raises(DefinitionError, match="it takes tables, not texts"):
+    with pytest.raises(DefinitionError, match="texts"):
         corrupt(pd.Series(["a", "b"]), None, 0.5, rng())

@@ -67,9 +67,9 @@ def test_texts_are_diluted_too(rng):
 
 def test_numbers_have_no_rare_class(rng):
     X, y = rows()
-    with pytest.raises(DefinitionError, match="rare_class_dilution: the truth is numbers"):
+    with pytest.raises(DefinitionError, match="rare_class_dilution: .*numbers"):
         rare_class_dilution(X, y + 0.5, 0.5, rng())
-    with pytest.raises(DefinitionError, match="rare_class_dilution: the truth is not known"):
+    with pytest.raises(DefinitionError, match="rare_class_dilution: .*target"):
         rare_class_dilution(X, None, 0.5, rng())
 
 
@@ -127,7 +127,7 @@ def test_where_there_is_one_answer_none_is_wrong(rng):
 
 
 def test_answers_are_needed(rng):
-    with pytest.raises(DefinitionError, match="label_noise: the truth is not known"):
+    with pytest.raises(DefinitionError, match="label_noise: .*target"):
         label_noise(rows()[0], None, 0.5, rng())
 
 

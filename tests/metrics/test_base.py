@@ -89,9 +89,9 @@ def test_a_taken_name_is_refused(scratch):
 
 
 def test_an_unknown_need_is_refused():
-    with pytest.raises(DefinitionError, match='"odd" cannot need "probability".*"probabilities"'):
+    with pytest.raises(DefinitionError, match='"odd".*"probability".*"probabilities"'):
         metric("odd", needs=("probability",))
-    with pytest.raises(DefinitionError, match="It may need: classes, binary, "):
+    with pytest.raises(DefinitionError, match="classes, binary, "):
         metric("odd", needs=("zzz",))
 
 
@@ -123,12 +123,12 @@ def test_a_bound_family_can_travel_to_another_process():
 
 @pytest.mark.parametrize("name", ["ndcg@0", "ndcg@x", "ndcg@-1", "ndcg@1.5", "ndcg@", "ndcg@k"])
 def test_a_wrong_k_is_a_definition_error(name):
-    with pytest.raises(DefinitionError, match=rf'metric "{name}": k must be 1.*"ndcg@10"'):
+    with pytest.raises(DefinitionError, match=rf'"{name}".*"ndcg@10"'):
         get_metric(name)
 
 
 def test_a_family_without_k_says_how_to_write_it():
-    with pytest.raises(DefinitionError, match='as in "ndcg@10"'):
+    with pytest.raises(DefinitionError, match='"ndcg@10"'):
         get_metric("ndcg")
 
 
@@ -137,12 +137,12 @@ def test_a_family_without_k_says_how_to_write_it():
     [("acccc", "acc"), ("LogLos", "logloss"), ("ndgc@5", "ndcg@5"), ("hit@3", "hits@3")],
 )
 def test_an_unknown_name_gets_the_nearest(wrong, near):
-    with pytest.raises(DefinitionError, match=f'no metric "{wrong}". Did you mean "{near}"'):
+    with pytest.raises(DefinitionError, match=f'"{wrong}".*"{near}"'):
         get_metric(wrong)
 
 
 def test_a_plain_metric_takes_no_k():
-    with pytest.raises(DefinitionError, match='no metric "acc@3"'):
+    with pytest.raises(DefinitionError, match='"acc@3"'):
         get_metric("acc@3")
 
 
@@ -157,7 +157,7 @@ def test_an_entry_point_finds_the_decorated_function(scratch):
 
 
 def test_a_path_to_something_else_is_refused():
-    with pytest.raises(DefinitionError, match='"math:floor" is not a metric; write @karat.metric'):
+    with pytest.raises(DefinitionError, match='"math:floor".*@karat.metric'):
         get_metric("math:floor")
 
 
@@ -184,33 +184,33 @@ def test_score_gives_a_plain_float():
 @pytest.mark.parametrize(
     ("name", "predictions", "missing"),
     [
-        ("acc", NUMBERS, "class labels as truth and answers; here truth: numbers"),
-        ("rmse", LABELS, "numbers as truth and answers; here truth: classes (2), answers: classes"),
+        ("acc", NUMBERS, "class labels"),
+        ("rmse", LABELS, "classes (2)"),
         ("logloss", LABELS, "class probabilities"),
-        ("ari", LABELS, "clusters as answers"),
-        ("map", LABELS, "a numeric score for each row, or the rank"),
-        ("hits@3", NUMBERS, "the rank of the true item"),
-        ("mrr", LABELS, "a numeric score for each row, or the rank"),
-        ("auc", NUMBERS, "exactly two classes"),
+        ("ari", LABELS, "clusters"),
+        ("map", LABELS, "score"),
+        ("hits@3", NUMBERS, "rank"),
+        ("mrr", LABELS, "score"),
+        ("auc", NUMBERS, "two classes"),
     ],
 )
 def test_an_unmet_need_is_named(name, predictions, missing):
     value, reason = score(name, predictions)
     assert value is None
-    assert reason.startswith(f"Scoring {name}: it needs ")
+    assert reason.startswith(f"Scoring {name}: ")
     assert missing in reason
 
 
 def test_a_group_can_be_needed(scratch):
     metric("grouped", needs=("group",))(lambda predictions: 1.0)
-    assert score("grouped", NUMBERS)[1].startswith("Scoring grouped: it needs the group of each")
+    assert "group of each" in score("grouped", NUMBERS)[1]
     grouped = Predictions([1.0], [1.0], group=np.array(["g"]))
     assert score("grouped", grouped) == (1.0, "")
 
 
 def test_three_classes_are_counted():
     three = Predictions([0.1, 0.2, 0.3], ["a", "b", "c"], truths="classes")
-    assert "exactly two classes; here truth: classes (3)" in score("auc", three)[1]
+    assert "classes (3)" in score("auc", three)[1]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), np.float64("nan")])
@@ -271,16 +271,16 @@ def test_no_rows_no_value(name):
 def test_nan_answers_give_no_value(name):
     value, reason = score(name, Predictions([0.1, np.nan, 0.3], [0, 1, 1]))
     assert value is None
-    assert "number" in reason or "numeric" in reason
+    assert "NaN" in reason or "numeric" in reason
 
 
-def test_nan_counts_are_told():
+def test_nan_counts_are_reported():
     answers = Predictions([1.0, np.nan], [1.0, 2.0])
-    assert score("mae", answers)[1] == "Scoring mae: 1 of 2 answers are not a number (NaN)."
+    assert "1 of 2 predictions" in score("mae", answers)[1]
     truth = Predictions([1.0, 2.0], [np.nan, np.nan])
-    assert score("mae", truth)[1] == "Scoring mae: 2 of 2 true values are not a number (NaN)."
+    assert "2 of 2 targets" in score("mae", truth)[1]
     clusters = Predictions([1.0, np.nan], ["a", "b"], answers="clusters", truths="classes")
-    assert score("ari", clusters)[1] == "Scoring ari: 1 of 2 answers are not a number (NaN)."
+    assert "1 of 2 predictions" in score("ari", clusters)[1]
 
 
 def test_nan_probabilities_spoil_only_what_uses_them():

@@ -142,10 +142,10 @@ def test_only_questions_with_four_known_items_can_be_answered():
 
 def test_a_miss_raises_and_is_never_the_last_row():
     stock = {k: v for k, v in PLANE.items() if k != "c"}
-    with pytest.raises(KeyError, match="c is no candidate"):
+    with pytest.raises(KeyError, match="c "):
         Analogy().answer(questions(["abcd"]), vectors(vocabulary=stock))
     plane = {**PLANE, "f": [np.nan, np.nan]}
-    with pytest.raises(KeyError, match="f is no candidate"):
+    with pytest.raises(KeyError, match="f "):
         Analogy().answer(questions(["abcf"]), vectors(plane))
 
 
@@ -252,7 +252,7 @@ def test_the_given_vectors_are_left_as_they_are():
     ],
 )
 def test_other_questions_are_refused(data):
-    with pytest.raises(DefinitionError, match="analogy takes questions of three fields"):
+    with pytest.raises(DefinitionError, match="analogy"):
         Analogy().answerable(data, vectors())
 
 
@@ -303,7 +303,7 @@ def test_more_hits_than_candidates_may_be_asked_for():
 
 @pytest.mark.parametrize("candidates", ["all", 0, -1, True, 2.5, None])
 def test_other_candidates_are_refused(candidates):
-    with pytest.raises(DefinitionError, match='candidates is "vocabulary", "dataset" or'):
+    with pytest.raises(DefinitionError, match="candidates"):
         Analogy(candidates=candidates)
 
 
@@ -344,29 +344,26 @@ def test_a_function_that_finds_nothing_ties_with_all():
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "word"),
     [
-        (lambda a, b, c: c[:1], "one vector as long as those of a, b and c"),
-        (lambda a, b, c: np.stack([a, b]), r"it returned the shape \(2, 2\)"),
-        (lambda a, b, c: c * np.nan, "NaN or infinity"),
-        (lambda a, b, c: c / 0.0, "NaN or infinity"),
-        (lambda a, b, c: "d", "must return a vector of numbers"),
-        (lambda a, b, c: None, "it returned the shape"),
+        (lambda a, b, c: c[:1], r"\(1,\)"),
+        (lambda a, b, c: np.stack([a, b]), r"\(2, 2\)"),
+        (lambda a, b, c: c * np.nan, "NaN"),
+        (lambda a, b, c: c / 0.0, "infinity"),
+        (lambda a, b, c: "d", "numbers"),
+        (lambda a, b, c: None, "shape"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:(divide|invalid)")
-def test_a_function_that_breaks_its_promise_is_told(function, said):
-    with pytest.raises(ContractError, match=said):
+def test_wrong_results_of_a_custom_function(function, word):
+    with pytest.raises(ContractError, match=word):
         Analogy(function=function).answer(questions(["abcd"]), vectors())
 
 
-def test_what_is_no_function_is_refused():
-    with pytest.raises(DefinitionError, match="3 is no function"):
-        Analogy(function=3)
-    with pytest.raises(DefinitionError, match="is no function"):
-        Analogy(function="math:pi")
-    with pytest.raises(DefinitionError, match='cannot load "math:nothing"'):
-        Analogy(function="math:nothing")
+@pytest.mark.parametrize("function", [3, "math:pi", "math:nothing"])
+def test_function_must_be_callable(function):
+    with pytest.raises(DefinitionError, match=str(function)):
+        Analogy(function=function)
 
 
 def test_a_task_takes_both_options(tmp_path):

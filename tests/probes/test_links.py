@@ -113,9 +113,7 @@ def test_a_relation_that_was_never_taught_takes_the_way_of_all():
     train, test = graph(["fra"], ["dsa", "drc"])
     found, probe = answers(train, test, vectors(), relation="translation")
     assert found.rank.tolist() == [2, 3]
-    assert probe.notes == [
-        "1 of 2 questions have a relation that was never taught; the way of all links answers them."
-    ]
+    assert "1 of 2" in probe.notes[0]
 
 
 def test_without_groups_there_is_one_relation():
@@ -321,22 +319,22 @@ def test_a_run_on_a_given_split(tmp_path, missing, mrr):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "word"),
     [
-        ({"relation": "ridged"}, 'Did you mean "ridge"'),
-        ({"alpha": 0}, "alpha is a number above 0"),
-        ({"alpha": "one"}, "alpha is a number above 0"),
-        ({"alpha": np.inf}, "alpha is a number above 0"),
+        ({"relation": "ridged"}, '"ridge"'),
+        ({"alpha": 0}, "alpha.*0"),
+        ({"alpha": "one"}, "alpha.*one"),
+        ({"alpha": np.inf}, "alpha.*inf"),
     ],
 )
-def test_wrong_options_are_refused(options, said):
-    with pytest.raises(DefinitionError, match=said):
+def test_wrong_options_are_refused(options, word):
+    with pytest.raises(DefinitionError, match=word):
         Links(**options)
 
 
 def test_a_hidden_truth_teaches_nothing():
     train, _ = graph(["fra"], ["drc"])
-    with pytest.raises(DefinitionError, match="split: all hides the truth"):
+    with pytest.raises(DefinitionError, match="split: all"):
         Links().fit(train.blind(), vectors())
 
 
@@ -349,5 +347,5 @@ def test_other_questions_are_refused():
         "items",
         "entity",
     )
-    with pytest.raises(DefinitionError, match="links takes questions of one field"):
+    with pytest.raises(DefinitionError, match="links"):
         Links().answerable(two, vectors())

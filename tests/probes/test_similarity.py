@@ -137,11 +137,11 @@ def test_with_nothing_known_all_answers_are_alike():
 
 
 def test_wrong_use_is_said():
-    with pytest.raises(DefinitionError, match='no similarity measure "cosin". Did you mean "cos'):
+    with pytest.raises(DefinitionError, match='"cosin".*"cosine"'):
         Similarity("cosin")
     items = pd.Series(["a", "b"])
     one = Dataset("one", items, pd.DataFrame({"q": [0, 1]}), np.ones(2), "numbers", "text")
-    with pytest.raises(DefinitionError, match="similarity compares two fields, one has 1"):
+    with pytest.raises(DefinitionError, match="one .*1"):
         Similarity().answerable(one, vectors([[1], [2]]))
 
 
@@ -216,7 +216,7 @@ def test_a_document_of_which_nothing_is_known_is_no_answer():
 
 
 def test_an_unknown_way_with_bags_is_told():
-    with pytest.raises(DefinitionError, match="bags is one of mean, matches"):
+    with pytest.raises(DefinitionError, match="bags.*mean, matches"):
         Similarity(bags="match")
 
 
@@ -227,5 +227,5 @@ def test_what_nobody_knows_comes_last_or_says_nothing():
         probe = Similarity(unknown=way)
         probe.answer(data, known)
         assert probe.unanswered(data).predictions == pytest.approx([wanted, wanted])
-    with pytest.raises(DefinitionError, match="unknown is one of last, mean"):
+    with pytest.raises(DefinitionError, match="unknown.*last, mean"):
         Similarity(unknown="first")

@@ -118,9 +118,9 @@ def test_fields_are_composed_as_asked_or_by_their_number():
     assert width(["p", "q"]) == 4
     assert width(["p", "q"], "concat") == 2
     assert width(["p", "q", "r"]) == 3
-    with pytest.raises(DefinitionError, match="compose: single takes one field"):
+    with pytest.raises(DefinitionError, match="single"):
         width(["p", "q"], "single")
-    with pytest.raises(DefinitionError, match='no composer "conkat". Did you mean "concat"'):
+    with pytest.raises(DefinitionError, match='"conkat".*"concat"'):
         width(["p", "q"], "conkat")
 
 
@@ -130,7 +130,7 @@ def test_a_composer_of_ones_own_is_checked(monkeypatch):
     parts = {**composers._parts, "broken": lambda *fields: fields[0][:1]}
     monkeypatch.setattr(composers, "_parts", parts)
     data, X = draw("numbers")
-    with pytest.raises(ContractError, match=r"compose: broken returned the shape \(1, 4\) for 40"):
+    with pytest.raises(ContractError, match=r"broken.*\(1, 4\)"):
         run(Trained(compose="broken"), data, X, TRAIN, TEST)
 
 
@@ -143,7 +143,7 @@ def test_a_head_that_does_not_converge_is_noted():
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # the note takes the place of the warning
         run(probe, data, X, TRAIN, TEST)
-    assert probe.notes == ["the head did not converge in 1 iterations"]
+    assert "converge" in probe.notes[0]
     calm = Trained()
     run(calm, data, X, TRAIN, TEST)
     assert calm.notes == []
@@ -183,7 +183,7 @@ def test_one_note_for_many_warnings_and_other_warnings_pass(own):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         run(probe, data, X, TRAIN, TEST)
-    assert probe.notes == ["the head did not converge"]
+    assert "converge" in probe.notes[0]
     assert [str(warning.message) for warning in caught] == ["something else"]
 
 
@@ -290,7 +290,7 @@ def test_a_clusterer_of_ones_own_is_checked(own, wrong):
     data, X = blobs()
     vectors, probe = Vectors(X, np.arange(45)), Trained("clusterer")
     probe.fit(data.blind(), vectors)
-    with pytest.raises(ContractError, match="fit_predict must return one whole number per"):
+    with pytest.raises(ContractError, match="fit_predict"):
         probe.answer(data, vectors)
 
 
@@ -301,7 +301,7 @@ def test_a_head_that_needs_the_truth_cannot_work_without_it():
     data, X = blobs()
     vectors, probe = Vectors(X, np.arange(45)), Trained("logistic")
     probe.fit(data.blind(), vectors)
-    with pytest.raises(DefinitionError, match="split: all hides the truth"):
+    with pytest.raises(DefinitionError, match="split: all"):
         probe.answer(data, vectors)
 
 
@@ -309,40 +309,32 @@ def test_a_clusterer_cannot_answer_where_there_is_a_test_side():
     # the classes 0, 1, 2 could be taken for numbers of clusters
     data, X = blobs()
     data = table(np.repeat([0, 1, 2], 15), "classes")
-    with pytest.raises(
-        DefinitionError, match="looks at vectors only and learns no answers; say split"
-    ):
+    with pytest.raises(DefinitionError, match="split: all"):
         run(Trained("kmeans"), data, X, np.arange(30), np.arange(30, 45))
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"scale": "minmax"}, 'scale is "standard" or "plain", not "minmax"'),
-    ],
-)
-def test_options_are_checked(given, said):
-    with pytest.raises(DefinitionError, match=said):
-        Trained(**given)
+def test_options_are_checked():
+    with pytest.raises(DefinitionError, match="scale.*minmax"):
+        Trained(scale="minmax")
 
 
 @pytest.mark.parametrize(
-    ("head", "said"),
+    ("head", "word"),
     [
-        ("logistik", 'no head "logistik". Did you mean "logistic"'),
-        ({"C": 1}, "a head with parameters needs `use:"),
-        ({"use": "logistic", "c": 1}, 'head "logistic" has no parameter "c". Did you mean "C"'),
-        ("ridge", "ridge predicts numbers, not classes"),
+        ("logistik", '"logistik".*"logistic"'),
+        ({"C": 1}, "use:"),
+        ({"use": "logistic", "c": 1}, '"logistic".*"c".*"C"'),
+        ("ridge", "ridge .*classes"),
     ],
 )
-def test_a_wrong_head_is_said(head, said):
+def test_a_wrong_head(head, word):
     data, X = draw("classes")
-    with pytest.raises(DefinitionError, match=said):
+    with pytest.raises(DefinitionError, match=word):
         run(Trained(head), data, X, TRAIN, TEST)
 
 
 def test_answers_that_are_items_belong_to_the_analogy():
     frame = pd.DataFrame({"q": ["a", "b"], "y": ["b", "a"]})
     data = Dataset.from_columns(frame, ["q"], "y", kind="items", modality="entity")
-    with pytest.raises(DefinitionError, match="say probe: analogy"):
+    with pytest.raises(DefinitionError, match="probe: analogy"):
         Trained().answerable(data, Vectors(np.ones((2, 1)), np.arange(2)))
