@@ -76,18 +76,6 @@ def test_only_rows_of_the_rarest_class_lose_cells(y, rng):
     assert found[8:].isna().sum().sum() == 6  # half of two rows of six cells
 
 
-def test_of_two_equally_rare_classes_it_is_the_last():
-    X = pd.DataFrame({"x": range(4)})
-    for y, rows in ([0, 1, 0, 1], [1, 3]), (["yes", "yes", "no", "no"], [0, 1]):
-        found = missingness_mnar(X, pd.Series(y), 1.0, np.random.default_rng(0))[0]
-        assert np.flatnonzero(found["x"].isna()).tolist() == rows
-
-
-def test_where_there_is_one_class_none_is_rare(rng):
-    X = pd.DataFrame({"x": [1, 2]})
-    pd.testing.assert_frame_equal(missingness_mnar(X, pd.Series(["a", "a"]), 1.0, rng())[0], X)
-
-
 @pytest.mark.parametrize("y", [pd.Series([0.5, 1.5]), None])
 def test_classes_are_needed(y, rng):
     with pytest.raises(DefinitionError, match="missingness_mnar: .*target"):

@@ -53,18 +53,6 @@ def test_the_only_class_is_not_dropped(rng):
     assert len(rare_class_dilution(X, pd.Series(["a"] * 30), 1.0, rng())[0]) == 30
 
 
-def test_rows_are_dropped_by_place(rng):
-    X, y = rows()
-    found, truth = rare_class_dilution(X.set_axis([0] * 30), y.set_axis([0] * 30), 0.4, rng())
-    assert len(found) == len(truth) == 26
-
-
-def test_texts_are_diluted_too(rng):
-    texts, y = pd.Series(list("abcdef")), pd.Series(["x", "x", "x", "x", "y", "y"])
-    found, truth = rare_class_dilution(texts, y, 0.5, rng())
-    assert len(found) == 5 and truth.tolist() == ["x"] * 4 + ["y"]
-
-
 def test_numbers_have_no_rare_class(rng):
     X, y = rows()
     with pytest.raises(DefinitionError, match="rare_class_dilution: .*numbers"):

@@ -51,13 +51,6 @@ def test_no_letter_is_lost_and_what_slips_slips_again(texts, one, other):
     assert changed(typos, texts, 0.0) == texts
 
 
-def test_the_share_of_pairs_is_the_severity():
-    for severity in (0.1, 0.4):
-        found = "".join(changed(typos, ["ab" * 50] * 100, severity))
-        share = sum(found[i : i + 2] == "ba" for i in range(0, len(found), 2)) / 5000
-        assert share == pytest.approx(severity, abs=5 * np.sqrt(severity * 0.9 / 5000))
-
-
 def test_words_shout_or_whisper():
     texts = ["Paris in May", "USA 2024 état", "straße", "", "123 ?!", "a  b\tc", "🙂 x"]
     assert changed(case, texts) == [

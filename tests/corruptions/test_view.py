@@ -94,22 +94,6 @@ def test_the_generator_comes_from_seed_fold_and_name_alone(own):
     assert len(set(drawn["one"])) == 3
 
 
-def test_another_corruption_changes_nothing_of_this_one():
-    data, view = table(), View("missingness_mcar", 0.3)
-    alone = gone(data, view)
-    see(data, View("noise_gaussian", 0.3), 1, 0)
-    assert np.array_equal(gone(data, view), alone)
-    assert not np.array_equal(gone(data, view, fold=1), alone)
-    assert not np.array_equal(gone(data, view, seed=2), alone)
-
-
-def test_cells_hit_at_a_low_severity_are_hit_at_a_high_one():
-    low, high = (gone(table(), View("missingness_mcar", s)) for s in (0.1, 0.4))
-    assert low.any()
-    assert (low <= high).all()
-    assert low.sum() < high.sum()
-
-
 @pytest.mark.parametrize("name", list(registry.corruptions))
 @pytest.mark.parametrize("make", [table, texts])
 def test_the_given_data_set_is_left_as_it_is(name, make):

@@ -1,6 +1,5 @@
 """Metrics by name, and scoring that never raises."""
 
-import dataclasses
 import math
 import pickle
 import subprocess
@@ -12,7 +11,7 @@ import pytest
 from karat import registry
 from karat.errors import DefinitionError
 from karat.metrics import Metric, Undefined, get_metric, metric, score
-from karat.metrics.base import NEEDS, class_names
+from karat.metrics.base import NEEDS
 from karat.predictions import Predictions
 
 NUMBERS = Predictions(predictions=[1.0, 2.0], truth=[1.0, 4.0])
@@ -95,11 +94,6 @@ def test_an_unknown_need_is_refused():
         metric("odd", needs=("zzz",))
 
 
-def test_a_metric_is_frozen():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        get_metric("acc").name = "other"
-
-
 # -- names ----------------------------------------------------------------------------------
 
 
@@ -121,15 +115,10 @@ def test_a_bound_family_can_travel_to_another_process():
     assert part.compute(ranks) == 0.5
 
 
-@pytest.mark.parametrize("name", ["ndcg@0", "ndcg@x", "ndcg@-1", "ndcg@1.5", "ndcg@", "ndcg@k"])
+@pytest.mark.parametrize("name", ["ndcg", "ndcg@0", "ndcg@x", "ndcg@-1", "ndcg@1.5", "ndcg@"])
 def test_a_wrong_k_is_a_definition_error(name):
     with pytest.raises(DefinitionError, match=rf'"{name}".*"ndcg@10"'):
         get_metric(name)
-
-
-def test_a_family_without_k_says_how_to_write_it():
-    with pytest.raises(DefinitionError, match='"ndcg@10"'):
-        get_metric("ndcg")
 
 
 @pytest.mark.parametrize(
@@ -303,13 +292,13 @@ def test_known_classes_keep_their_order_and_others_follow():
     predictions = Predictions(
         ["x", "a"], ["b", "a"], answers="classes", truths="classes", classes=("b", "a")
     )
-    assert class_names(predictions) == ("b", "a", "x")
+    assert predictions.labels == ("b", "a", "x")
 
 
 def test_zero_and_one_count_as_two_classes():
-    assert class_names(Predictions([0.5], [1])) == ("0", "1")
-    assert class_names(Predictions([0.5, 0.1], [1, 2])) == ()
+    assert Predictions([0.5], [1]).labels == ("0", "1")
+    assert Predictions([0.5, 0.1], [1, 2]).labels == ()
 
 
 def test_items_are_no_classes():
-    assert class_names(Predictions(["x"], ["x"], answers="items", truths="items")) == ()
+    assert Predictions(["x"], ["x"], answers="items", truths="items").labels == ()

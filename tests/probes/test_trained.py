@@ -93,16 +93,6 @@ def test_a_constant_dimension_does_no_harm():
     assert found.predictions[0] == pytest.approx(4)
 
 
-def test_probabilities_stand_under_all_classes_when_train_lacks_one():
-    data = table(list("acacb"), "classes")
-    X = [[0.0], [1.0], [0.1], [1.1], [0.5]]
-    found = run(Trained(), data, X, np.arange(4), np.array([4]))
-    assert found.classes == ("a", "b", "c")
-    assert found.probabilities[0, 1] == 0
-    assert found.probabilities.sum() == pytest.approx(1)
-    assert found.truth.tolist() == ["b"]
-
-
 def test_fields_are_composed_as_asked_or_by_their_number():
     items = pd.Series(list("abcd"))
     asked = pd.DataFrame({"p": [0, 1, 2], "q": [1, 2, 3], "r": [2, 3, 0]})

@@ -44,11 +44,7 @@ def kind_of(dtype: Any) -> str:
 
 
 def places(X: pd.DataFrame, *kinds: str) -> list[int]:
-    """Return the positions of the columns of these kinds.
-
-    >>> places(pd.DataFrame({"a": [1], "b": ["x"], "c": [0.5]}), NUMBER)
-    [0, 2]
-    """
+    """Return the positions of the columns of these kinds."""
     return [i for i, dtype in enumerate(X.dtypes) if kind_of(dtype) in kinds]
 
 
@@ -147,10 +143,6 @@ def levels(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
 
 
 def from_rows(column: pd.Series, rows: np.ndarray) -> pd.Series:
-    """Return a column with the cells of other rows, under its own index.
-
-    >>> from_rows(pd.Series([7, 8], index=["a", "b"]), np.array([1, 1])).to_dict()
-    {'a': 8, 'b': 8}
-    """
+    """Return a column with the cells of other rows, under its own index."""
     cells = column.array.take(rows)
     return pd.Series(cells, index=column.index, dtype=column.dtype, name=column.name)

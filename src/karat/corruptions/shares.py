@@ -20,21 +20,12 @@ def count(size: int, severity: float) -> int:
 
 
 def count_up(size: int, severity: float) -> int:
-    """Return the number of affected columns, rounded up: at least one if the severity is above 0.
-
-    >>> count_up(30, 0.1), count_up(29, 0.1), count_up(3, 0.0)
-    (3, 3, 0)
-    """
+    """Return the number of affected columns, rounded up: at least one above severity 0."""
     return min(size, max(math.ceil(round(size * severity, 9)), int(severity > 0)))
 
 
 def some(size: int, severity: float, rng: np.random.Generator) -> np.ndarray:
-    """Return the affected cells or rows in random order; a lower severity is a prefix.
-
-    >>> low, high = (some(50, s, np.random.default_rng(1)) for s in (0.1, 0.4))
-    >>> len(low), len(high), (high[:5] == low).all()
-    (5, 20, np.True_)
-    """
+    """Return the affected cells or rows in random order; a lower severity is a prefix."""
     return rng.permutation(size)[: count(size, severity)]
 
 

@@ -170,8 +170,7 @@ class _Training:
         split: tuple[np.ndarray, np.ndarray],
     ) -> None:
         (X, codes), (train, held) = data, split
-        self.head = head
-        self.chance = chance
+        self.head, self.chance = head, chance
         self.outputs = 1 if len(head.classes_) == 2 else len(head.classes_)
         self.width = X.shape[1]
         rows = self._network(1).prepare(X)

@@ -10,8 +10,6 @@ from karat.registry import head
 
 
 class _NeighborDistance:
-    """The mean distance of an item to its nearest neighbors."""
-
     def __init__(self, n_neighbors: int = 10) -> None:
         self.n_neighbors = n_neighbors
 
@@ -25,8 +23,6 @@ class _NeighborDistance:
 
 
 class _Isolation:
-    """scikit-learn's isolation forest."""
-
     def __init__(self, n_estimators: int = 100, random_state: int | None = None) -> None:
         self.n_estimators = n_estimators
         self.random_state = random_state

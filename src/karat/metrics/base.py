@@ -214,25 +214,14 @@ def _check_nan(definition: Metric, predictions: Predictions) -> None:
             raise Undefined(f"{nan} of {len(values)} {what} are NaN.")
 
 
-def class_names(predictions: Predictions) -> tuple[str, ...]:
-    """Return all class labels: the declared ones in their order, then any other label found.
-
-    A target of the numbers 0 and 1 counts as two classes.
-
-    >>> class_names(Predictions(["b", "a"], ["b", "b"], answers="classes", truths="classes"))
-    ('a', 'b')
-    """
-    return predictions.labels
-
-
 def _description(predictions: Predictions) -> str:
-    names = class_names(predictions) if predictions.truths == "classes" else ()
+    names = predictions.labels if predictions.truths == "classes" else ()
     count = f" ({len(names)})" if names else ""
     return f"targets: {predictions.truths}{count}, predictions: {predictions.answers}"
 
 
 def _is_binary(predictions: Predictions) -> bool:
-    return len(class_names(predictions)) == 2
+    return len(predictions.labels) == 2
 
 
 def _has_probabilities(predictions: Predictions) -> bool:

@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from karat.metrics.base import Undefined, class_names, metric
+from karat.metrics.base import Undefined, metric
 from karat.predictions import Predictions
 
 # -- from labels ----------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def above_chance(predictions: Predictions) -> float:
     scores 1/C. Values below chance count as 0, also in the mean over folds; see ``mcc`` and
     ``f1_macro`` for them.
     """
-    classes = len(class_names(predictions))
+    classes = len(predictions.labels)
     if classes == 2:
         return max(0.0, mcc(predictions))
     if classes < 2:
@@ -164,7 +164,7 @@ class _Counts:
 
 
 def _count(predictions: Predictions) -> _Counts:
-    names = class_names(predictions)
+    names = predictions.labels
     truth, answers = predictions.true_codes, predictions.answered_codes
     size = len(names)
     return _Counts(
@@ -284,7 +284,7 @@ def brier(predictions: Predictions) -> float:
 
 def _true_codes(predictions: Predictions) -> np.ndarray:
     """Return the column of each row's target class."""
-    names = class_names(predictions)
+    names = predictions.labels
     if not names:
         raise Undefined("the target is neither class labels nor the numbers 0 and 1.")
     codes = predictions.true_codes

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from karat.metrics.base import Undefined, class_names, metric
+from karat.metrics.base import Undefined, metric
 from karat.predictions import Predictions
 
 #: lists up to this length are compared by all pairs at once
@@ -266,7 +266,7 @@ def _lists(predictions: Predictions) -> _Lists:
 def _gain(predictions: Predictions) -> np.ndarray:
     if predictions.truths == "numbers":
         return predictions.truth
-    names = class_names(predictions)
+    names = predictions.labels
     if len(names) != 2:
         raise Undefined("relevance must be a number, or the second of exactly two classes.")
     return (predictions.truth == names[1]).astype(float)

@@ -46,14 +46,19 @@ def need_fields(data: Dataset, probe: str, kind: str, fields: int = 1) -> None:
 
 
 def ranked(
-    test: Dataset, answers: np.ndarray, rank: np.ndarray, candidates: np.ndarray
+    test: Dataset,
+    answers: np.ndarray,
+    rank: np.ndarray,
+    candidates: np.ndarray,
+    group: np.ndarray | None = None,
 ) -> Predictions:
-    """Return predicted items with the rank of the target; each question is its own list."""
+    """Return predicted items with the rank of the target; without groups a list per question."""
     return Predictions(
         predictions=answers,
         truth=np.asarray(test.truth),
         answers="items",
         truths="items",
+        group=group,
         rank=rank,
         candidates=candidates,
     )

@@ -15,6 +15,7 @@ import numpy as np
 from karat.errors import ContractError, DefinitionError, did_you_mean
 from karat.heads.transductive import distance_names
 from karat.registry import load_object
+from karat.vectors import unit_rows
 
 #: takes two matrices and returns one number per pair of rows
 Rows = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -90,7 +91,7 @@ class Measure:
 
             return np.asarray(pairwise_kernels(a, b, metric=_kernels()[self.name]))
         if self.name == "cosine":
-            return _unit(a) @ _unit(b).T
+            return unit_rows(a, np.float64) @ unit_rows(b, np.float64).T
         distances = _distances(self.name)(a, b)
         return 1.0 - distances if self.name == "correlation" else 1.0 / (1.0 + distances)
 
@@ -137,8 +138,3 @@ def _distances(name: str) -> Rows:
 
 def _as_float64(matrix: np.ndarray) -> np.ndarray:
     return np.asarray(matrix, dtype=np.float64)
-
-
-def _unit(matrix: np.ndarray) -> np.ndarray:
-    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    return np.asarray(matrix / np.where(lengths > 0, lengths, 1.0))

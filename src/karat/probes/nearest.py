@@ -11,6 +11,7 @@ from karat.dataset import Dataset
 from karat.errors import DataError, DefinitionError
 from karat.predictions import Predictions
 from karat.probes.base import need_fields
+from karat.probes.base import ranked as ranked_items
 from karat.registry import probe
 from karat.vectors import Vectors, unit_rows
 
@@ -84,15 +85,8 @@ class Nearest:
 
     def _predictions(self, test: Dataset, answers: np.ndarray, rank: np.ndarray) -> Predictions:
         others = getattr(self, "candidates_", len(test.items) - 1)
-        return Predictions(
-            predictions=answers,
-            truth=np.asarray(test.truth),
-            answers="items",
-            truths="items",
-            group=test.questions[test.fields[0]].to_numpy(),
-            rank=rank,
-            candidates=np.full(len(test), others),
-        )
+        queries = test.questions[test.fields[0]].to_numpy()
+        return ranked_items(test, answers, rank, np.full(len(test), others), queries)
 
 
 def similarities(queries: np.ndarray, candidates: np.ndarray) -> Iterator[np.ndarray]:
