@@ -43,11 +43,18 @@ class Kernel:
         halves = kernel.diagonal() / 2
         return _exponentials(kernel, halves, halves)
 
-    def against(self, X: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    def against(self, X: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
         """Return the kernel between other rows and the train rows, or some of the train rows."""
-        train = self.rows if rows is None else self.rows[rows]
-        other = self._scaled(np.asarray(X, dtype=np.float64))
-        return _exponentials(other @ train.T, _half_squares(other), _half_squares(train))
+        (kernel,) = self.blocks(X, rows, len(X))
+        return kernel
+
+    def blocks(self, X: np.ndarray, rows: Any, height: int) -> Iterator[np.ndarray]:
+        """Yield the kernel between blocks of other rows and some of the train rows."""
+        train = self.rows[rows]
+        halves, columns = _half_squares(train), np.ascontiguousarray(train.T)
+        for start in range(0, len(X), height):
+            other = self._scaled(np.asarray(X[start : start + height], dtype=np.float64))
+            yield _exponentials(other @ columns, _half_squares(other), halves)
 
     def fit(self, machine: Any, y: np.ndarray) -> Any:
         """Fit a machine of scikit-learn on this kernel and return it."""
@@ -102,10 +109,7 @@ class RbfMachine(BaseEstimator):
         height = min(HIGHEST, max(1, BLOCK // (_STEP * max(1, len(support)))) * _STEP)
         padding = np.zeros((-count % height or height * (not count), np.shape(X)[1]))
         X = np.vstack([np.asarray(X, dtype=np.float64), padding])
-        kernels = (
-            self.kernel_.against(X[start : start + height], support)
-            for start in range(0, len(X), height)
-        )
+        kernels = self.kernel_.blocks(X, support, height)
         return np.concatenate([_pair_decisions(self.machine_, each) for each in kernels])[:count]
 
 
