@@ -176,7 +176,7 @@ def test_columns_of_one_kind_change_places(table, rng):
     assert found["date"].dtype != X["date"].dtype or found["zone"].dtype != X["zone"].dtype
 
 
-def test_two_columns_stand_under_each_others_name(rng):
+def test_two_columns_are_swapped(rng):
     X = pd.DataFrame({"a": [1, 2], "b": [0.5, 1.5], "w": ["x", "y"]})
     found = column_swap(X, None, 0.01, rng())[0]
     assert found["a"].tolist() == [0.5, 1.5] and found["b"].tolist() == [1, 2]
@@ -202,7 +202,7 @@ def test_one_reading_is_repeated_for_a_run_of_rows(severity, stuck):
         assert sorted((first + 1 + np.arange(len(changed))) % 20) == changed.tolist()
 
 
-def test_a_sensor_never_hangs_at_nothing(rng):
+def test_a_sensor_is_never_stuck_at_a_missing_value(rng):
     X = pd.DataFrame({"x": [np.nan, np.nan, 5.0, np.nan], "none": [np.nan] * 4})
     for seed in range(9):
         found = stuck_sensor(X, None, 1.0, rng(seed))[0]

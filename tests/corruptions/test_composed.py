@@ -38,7 +38,7 @@ def test_doses_by_hand():
 
 
 @pytest.mark.parametrize("text", ["a+", "+a", "a@x+b", "a@-1+b", "a@inf+b", "a@+b"])
-def test_a_broken_composition_is_told(text):
+def test_invalid_compositions(text):
     with pytest.raises(DefinitionError, match="a@0.2"):
         doses(text)
 

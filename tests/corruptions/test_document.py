@@ -37,7 +37,7 @@ def mixed(rows=600):
         ("rare_class_dilution", lambda s: s / 3),
     ],
 )
-def test_none_does_nothing_in_silence(name, share, severity, rng):
+def test_every_corruption_changes_the_expected_share(name, share, severity, rng):
     X, y = mixed()
     found = corruptions.get(name)(X, y, severity, rng())
     assert affected((X, y), found) == pytest.approx(share(severity))

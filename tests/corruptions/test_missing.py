@@ -105,7 +105,7 @@ def test_values_that_are_missing_already_are_not_counted(rng):
     assert missingness_value(X, None, 0.5, rng())[0].isna().sum().tolist() == [4, 6]
 
 
-def test_cells_go_missing_where_another_column_is_high(rng):
+def test_cells_become_missing_where_another_column_is_high(rng):
     X = pd.DataFrame({"guide": np.arange(4000), "word": "w", "flag": True})
     found = missingness_mar(X, None, 0.25, rng())[0]
     assert found.isna().sum().tolist() == [0, 1000, 1000]

@@ -50,7 +50,7 @@ def test_the_page_has_all_names():
 
 
 @pytest.mark.parametrize("name", MINE)
-def test_each_says_what_it_takes_and_needs(name):
+def test_each_corruption_declares_its_requirements(name):
     part = corruptions.get(name)
     assert set(part.takes) <= {"table", "text", "entity"}
     assert set(part.needs) <= set(NEEDS)
@@ -188,7 +188,7 @@ def test_hidden_and_other_truths():
 # -- users' own -----------------------------------------------------------------------------
 
 
-def test_a_plain_function_says_nothing_and_takes_all(clean_registry):
+def test_a_plain_function_takes_everything(clean_registry):
     @karat.corruption("mine")
     def mine(X, y, severity, rng):
         return X, y
@@ -198,7 +198,7 @@ def test_a_plain_function_says_nothing_and_takes_all(clean_registry):
     check_severity("mine", 17.0)
 
 
-def test_a_users_corruption_may_say_what_ours_say(clean_registry):
+def test_a_custom_corruption_may_declare_requirements(clean_registry):
     @karat.corruption("mine", takes="table", needs=["dates"], range=(0, 3))
     def mine(X, y, severity, rng):
         return X, y
@@ -211,7 +211,7 @@ def test_a_users_corruption_may_say_what_ours_say(clean_registry):
         check_severity("mine", 4)
 
 
-def test_ours_with_another_parameter_says_what_ours_says(clean_registry, rng):
+def test_a_partial_of_a_built_in_corruption(clean_registry, rng):
     near = functools.partial(outliers, far=3.0)
     karat.corruption("near")(near)
     assert "numbers" in reason_not("near", table(**WORDS))
@@ -219,7 +219,7 @@ def test_ours_with_another_parameter_says_what_ours_says(clean_registry, rng):
     assert set((found["x"] - [0.0, 2.0]).abs()) == {3.0}
 
 
-def test_a_need_nobody_knows_is_a_mistake(clean_registry):
+def test_an_unknown_need_is_refused(clean_registry):
     karat.corruption("mine", needs=("nmbers",))(lambda X, y, severity, rng: (X, y))
     with pytest.raises(DefinitionError, match='"mine".*"nmbers".*"numbers"'):
         reason_not("mine", table(**NUMBERS))
@@ -239,7 +239,7 @@ def test_arrays_and_seeds_will_do():
     pd.testing.assert_frame_equal(usual, fixed)
 
 
-def test_unlike_lengths_and_strange_tables_are_told(rng):
+def test_wrong_lengths_and_types_are_refused(rng):
     corrupt = corruptions.get("missingness_mcar")
     with pytest.raises(DataError, match="3 .*2"):
         corrupt(pd.DataFrame({"x": [1, 2, 3]}), [0, 1], 0.5, rng())
@@ -247,7 +247,7 @@ def test_unlike_lengths_and_strange_tables_are_told(rng):
         corrupt([1, 2], None, 0.5, rng())
 
 
-def test_severity_zero_asks_for_nothing(clean_registry, rng):
+def test_severity_zero_does_not_call_the_corruption(clean_registry, rng):
     @corrupts("never", needs=("dates",))
     def never(X, y, severity, rng):
         """Be asked."""

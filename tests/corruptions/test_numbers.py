@@ -23,7 +23,7 @@ def added(found, X, name):
 
 
 @pytest.mark.parametrize(("corrupt", "size"), [(noise_gaussian, 1.0), (noise_uniform, 3**-0.5)])
-def test_noise_is_so_many_standard_deviations(corrupt, size, table, rng):
+def test_noise_is_in_standard_deviations_of_the_column(corrupt, size, table, rng):
     X = table(4000)
     found = corrupt(X, None, 0.2, rng())[0]
     for name in numbers(X):
@@ -78,7 +78,7 @@ def test_half_floats_never_overflow_in_silence(rng):
 
 
 @pytest.mark.parametrize("corrupt", [noise_gaussian, noise_uniform])
-def test_the_noise_of_a_column_hangs_on_its_place_only(corrupt, table, rng):
+def test_the_noise_of_a_column_depends_only_on_its_position(corrupt, table, rng):
     X = table(50)
     typed = X.assign(int8=X["int8"].astype(str))
     one, other = (corrupt(t, None, 0.3, rng())[0]["float64"] for t in (X, typed))
@@ -88,7 +88,7 @@ def test_the_noise_of_a_column_hangs_on_its_place_only(corrupt, table, rng):
 # -- outliers -------------------------------------------------------------------------------
 
 
-def test_outliers_stand_ten_standard_deviations_away(rng):
+def test_outliers_are_ten_standard_deviations_away(rng):
     X = pd.DataFrame({"x": [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0] * 10})
     moved = added(outliers(X, None, 0.25, rng())[0], X, "x")
     assert sorted(set(moved.tolist())) == [-20, 0, 20]

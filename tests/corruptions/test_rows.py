@@ -65,7 +65,7 @@ def test_numbers_have_no_rare_class(rng):
 
 
 @pytest.mark.parametrize(("severity", "more"), [(0.1, 3), (0.25, 7), (1.0, 30)])
-def test_a_share_of_the_rows_stands_twice(severity, more, rng):
+def test_a_share_of_the_rows_is_repeated(severity, more, rng):
     X, y = rows()
     found, truth = duplicate_rows(X, y, severity, rng())
     assert len(found) == 30 + more

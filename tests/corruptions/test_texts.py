@@ -51,7 +51,7 @@ def test_no_letter_is_lost_and_what_slips_slips_again(texts, one, other):
     assert changed(typos, texts, 0.0) == texts
 
 
-def test_words_shout_or_whisper():
+def test_words_change_their_case():
     texts = ["Paris in May", "USA 2024 état", "straße", "", "123 ?!", "a  b\tc", "🙂 x"]
     assert changed(case, texts) == [
         *("PARIS IN MAY", "usa 2024 ÉTAT", "STRASSE", "", "123 ?!", "A  B\tC", "🙂 X"),
@@ -80,7 +80,7 @@ def test_only_accents_are_lost(texts, severity):
 # -- blanks and words -----------------------------------------------------------------------
 
 
-def test_blanks_stand_before_between_and_after_words():
+def test_spaces_are_added_before_between_and_after_words():
     texts = ["one two", "one", "", " a\tb "]
     assert changed(whitespace, texts) == [" one  two ", " one ", " ", "  a \tb  "]
 

@@ -96,7 +96,7 @@ def test_the_generator_comes_from_seed_fold_and_name_alone(own):
 
 @pytest.mark.parametrize("name", list(registry.corruptions))
 @pytest.mark.parametrize("make", [table, texts])
-def test_the_given_data_set_is_left_as_it_is(name, make):
+def test_the_dataset_does_not_change(name, make):
     data = make()
     mark = data.fingerprint
     try:

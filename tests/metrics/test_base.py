@@ -44,7 +44,7 @@ def scratch(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_metric_says_what_it_is(name):
+def test_every_metric_is_described(name):
     part = registry.metrics.get(name)
     assert isinstance(part, Metric)
     assert part.name == name
@@ -76,7 +76,7 @@ def test_the_decorator_returns_the_plain_function(scratch):
     assert score("error", LABELS) == (0.5, "")
 
 
-def test_a_metric_without_docstring_has_nothing_to_say(scratch):
+def test_a_metric_without_docstring(scratch):
     metric("silent")(lambda predictions: 0.25)
     assert get_metric("silent").about == ""
     assert score("silent", NUMBERS) == (0.25, "")
@@ -109,7 +109,7 @@ def test_a_family_binds_k(scratch):
     assert score("first@10", NUMBERS) == (1.0, "")
 
 
-def test_a_bound_family_can_travel_to_another_process():
+def test_a_bound_family_can_be_pickled():
     part = pickle.loads(pickle.dumps(get_metric("hits@2")))
     ranks = Predictions(["x"] * 4, ["x"] * 4, "items", "items", rank=np.array([1, 2, 3, 9]))
     assert part.compute(ranks) == 0.5
@@ -125,7 +125,7 @@ def test_a_wrong_k_is_a_definition_error(name):
     ("wrong", "near"),
     [("acccc", "acc"), ("LogLos", "logloss"), ("ndgc@5", "ndcg@5"), ("hit@3", "hits@3")],
 )
-def test_an_unknown_name_gets_the_nearest(wrong, near):
+def test_an_unknown_name_suggests_the_nearest(wrong, near):
     with pytest.raises(DefinitionError, match=f'"{wrong}".*"{near}"'):
         get_metric(wrong)
 
@@ -203,7 +203,7 @@ def test_three_classes_are_counted():
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), np.float64("nan")])
-def test_a_value_that_is_no_number_is_none(scratch, value):
+def test_a_value_that_is_not_finite_is_undefined(scratch, value):
     metric("odd")(lambda predictions: value)
     assert score("odd", NUMBERS) == (None, f"Scoring odd: the value is {float(value)}.")
 
@@ -249,7 +249,7 @@ def test_interrupts_are_not_swallowed(scratch):
 
 
 @pytest.mark.parametrize("name", ["acc", "rmse", "logloss", "ari", "map", "mrr", "kendall"])
-def test_no_rows_no_value(name):
+def test_without_rows_the_value_is_undefined(name):
     kinds = {"acc": ("classes", "classes"), "ari": ("clusters", "classes")}
     answers, truths = kinds.get(name, ("numbers", "numbers"))
     empty = Predictions([], [], answers=answers, truths=truths)
@@ -257,7 +257,7 @@ def test_no_rows_no_value(name):
 
 
 @pytest.mark.parametrize("name", ["rmse", "auc", "map", "ndcg@2", "mrr", "kendall", "pearson"])
-def test_nan_answers_give_no_value(name):
+def test_nan_predictions_are_undefined(name):
     value, reason = score(name, Predictions([0.1, np.nan, 0.3], [0, 1, 1]))
     assert value is None
     assert "NaN" in reason or "numeric" in reason

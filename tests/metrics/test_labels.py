@@ -190,7 +190,7 @@ def test_infinite_scores_have_their_place():
     assert value("auc", Predictions([-np.inf, 0.2, -np.inf], [0, 0, 1])) == 0.25
 
 
-def test_scores_are_no_probabilities():
+def test_scores_are_not_probabilities():
     p = Predictions([0.2, 0.9], ["a", "b"], truths="classes")
     for name in ("logloss", "brier"):
         assert "instead of class probabilities" in score(name, p)[1]
@@ -262,7 +262,7 @@ def test_a_positive_class_absent_from_the_fold():
     assert value("acc", silent) == value("f1_macro", silent) == value("balacc", silent) == 1.0
 
 
-def test_a_class_nobody_met_does_not_lower_an_average():
+def test_an_absent_class_does_not_lower_an_average():
     few = labels(list("aabb"), list("aabb"), classes=("a", "b", "c"))
     for name in FROM_LABELS:
         assert value(name, few) == (1.0 if get_metric(name).higher_is_better else 0.0), name
@@ -303,7 +303,7 @@ def test_a_class_absent_from_the_fold_leaves_the_areas_of_the_others(seed):
     assert value("auc_ovo", padded) == pytest.approx(ovo, abs=1e-12)
 
 
-def test_a_true_class_without_a_column_is_no_quiet_error():
+def test_a_target_class_without_probabilities_is_undefined():
     p = chances([[0.8, 0.2], [0.1, 0.9]], ["a", "c"], ("a", "b"))
     for name in FROM_CHANCES:
         assert 'class "c" has no probabilities' in score(name, p)[1]

@@ -58,7 +58,7 @@ def test_the_length_of_a_vector_does_not_matter():
 
 
 @pytest.mark.parametrize("row", ["bafc", "cadb", "deaf"])
-def test_each_question_leaves_out_its_own(row):
+def test_the_items_of_a_question_are_not_candidates(row):
     unit = {name: np.array(v) / np.linalg.norm(v) for name, v in PLANE.items()}
     target = unit[row[1]] - unit[row[0]] + unit[row[2]]
     order = sorted(set("abcdef") - set(row[:3]), key=lambda name: -unit[name] @ target)
@@ -68,7 +68,7 @@ def test_each_question_leaves_out_its_own(row):
 
 
 @pytest.mark.parametrize("row", ["abca", "abcb", "abcc"])
-def test_an_answer_that_is_left_out_cannot_be_found(row):
+def test_a_target_that_is_not_a_candidate_cannot_be_found(row):
     found = Analogy().answer(questions([row]), vectors())
     assert found.rank.tolist() == [np.inf]
     assert score("hits@10", found) == (0.0, "")
@@ -124,14 +124,14 @@ def test_a_vocabulary_of_text_serves_ids_of_any_type():
     assert probe.answer(data, known).predictions.tolist() == ["3"]
 
 
-def test_unknown_words_of_a_vocabulary_are_no_candidates():
+def test_words_without_vectors_are_not_candidates():
     stock = {**PLANE, "x": [np.nan, np.nan]}
     found = Analogy().answer(questions(["abcd"]), vectors(vocabulary=stock))
     assert found.predictions.tolist() == ["d"]
     assert found.candidates.tolist() == [3]
 
 
-def test_only_questions_with_four_known_items_can_be_answered():
+def test_answerable_questions_have_four_vectors():
     plane = {**PLANE, "e": [np.nan, np.nan]}
     data = questions(["abcd", "abce", "ebcd", "aecd", "abed"])
     for known in (vectors(plane), vectors(plane, {k: v for k, v in PLANE.items() if k != "e"})):
@@ -140,7 +140,7 @@ def test_only_questions_with_four_known_items_can_be_answered():
     assert Analogy().answerable(blind, vectors(plane)).tolist() == [True]
 
 
-def test_a_miss_raises_and_is_never_the_last_row():
+def test_an_item_without_a_vector_raises():
     stock = {k: v for k, v in PLANE.items() if k != "c"}
     with pytest.raises(KeyError, match="c "):
         Analogy().answer(questions(["abcd"]), vectors(vocabulary=stock))
@@ -204,7 +204,7 @@ def test_the_ranks_are_those_of_a_plain_loop(seed):
     assert found.candidates.tolist() == list(others)
 
 
-def test_candidates_are_made_once_and_anew_for_other_vectors():
+def test_candidates_are_cached_per_vectors():
     probe, one, two = Analogy(), vectors(), vectors({**PLANE, "d": [1.0, 0.5]})
     data = questions(["abcd"])
     assert probe.answer(data, one).rank.tolist() == [1]
@@ -214,7 +214,7 @@ def test_candidates_are_made_once_and_anew_for_other_vectors():
     assert probe._candidates(data.take(np.array([0])), one) is stock
 
 
-def test_the_given_vectors_are_left_as_they_are():
+def test_the_vectors_do_not_change():
     known = vectors(dtype=np.float64)
     before = known.matrix.copy()
     Analogy().answer(questions(["abcd"]), known)
@@ -302,7 +302,7 @@ def last(a, b, c):
     return 1e9 * c
 
 
-def test_a_function_of_ones_own_makes_the_vector_to_look_for():
+def test_a_custom_function():
     # c is (−1, 0): d has the cosine 0.894 to it, e 0.707 and f −0.707
     for function in (last, f"{__name__}:last"):
         found = Analogy(function=function).answer(questions(["abcd", "abce", "abcf"]), vectors())
@@ -367,7 +367,7 @@ def test_groups_do_not_join_questions_to_one_list():
     assert score("mrr", Analogy().answer(data, vectors())) == (0.75, "")
 
 
-def test_brackets_around_an_iri_do_not_hide_it():
+def test_an_iri_may_be_written_in_brackets():
     from karat.probes.analogy import _find
 
     ids = pd.Index(["http://x/a", "http://x/b"])

@@ -87,7 +87,7 @@ def test_scaling_uses_the_train_questions_only(scale, answer):
     assert found.predictions[0] == pytest.approx(answer)
 
 
-def test_a_constant_dimension_does_no_harm():
+def test_a_constant_dimension():
     data = table([0.0, 2.0, 4.0], "numbers")
     found = run(Trained("linear"), data, [[0, 7], [1, 7], [2, 7]], [0, 1], np.array([2]))
     assert found.predictions[0] == pytest.approx(4)
@@ -114,7 +114,7 @@ def test_fields_are_composed_as_asked_or_by_their_number():
         width(["p", "q"], "conkat")
 
 
-def test_a_composer_of_ones_own_is_checked(monkeypatch):
+def test_a_custom_composer_is_checked(monkeypatch):
     composers = registry.composers
     composers.get("single")
     parts = {**composers._parts, "broken": lambda *fields: fields[0][:1]}
@@ -180,7 +180,7 @@ def test_one_note_for_many_warnings_and_other_warnings_pass(own):
 # -- unknown items --------------------------------------------------------------------------
 
 
-def test_unknown_items_are_ignored_or_answered_without_looking():
+def test_items_without_vectors_are_ignored_or_get_the_baseline():
     data = table([0.0, 2.0, 4.0, 6.0], "numbers")
     X = np.array([[0.0], [1.0], [2.0], [NAN]])
     vectors, probe = Vectors(X, np.arange(4)), Trained("linear")
@@ -230,14 +230,14 @@ def test_clusters_are_those_of_scikit_learn_and_as_many_as_classes():
     assert score("v_measure", found)[0] == pytest.approx(1)
 
 
-def test_clusters_are_the_default_where_the_truth_is_hidden():
+def test_kmeans_is_the_default_for_a_hidden_target():
     data, X = blobs()
     vectors, probe = Vectors(X, np.arange(45)), Trained()
     probe.fit(data.blind(), vectors)
     assert probe.answer(data, vectors).answers == "clusters"
 
 
-def test_each_unknown_item_is_a_cluster_of_its_own():
+def test_each_item_without_a_vector_is_a_separate_cluster():
     data, X = blobs(unknown=[0, 1, 44])
     vectors, probe = Vectors(X, np.arange(45)), Trained("kmeans", random_state=0)
     able = probe.answerable(data, vectors)
@@ -251,7 +251,7 @@ def test_each_unknown_item_is_a_cluster_of_its_own():
     assert score("completeness", found)[0] < score("completeness", ignored)[0]
 
 
-def test_what_a_head_calls_noise_is_a_cluster_of_its_own(own):
+def test_each_noise_item_is_a_separate_cluster(own):
     own(dbscan=lambda: DBSCAN(eps=3.0, min_samples=3))
     truth = list("aaabbbab")
     data = table(truth, "classes")
@@ -275,7 +275,7 @@ class Clusterer:
 
 
 @pytest.mark.parametrize("wrong", [np.zeros(3, int), np.zeros(45), np.zeros((45, 1), int)])
-def test_a_clusterer_of_ones_own_is_checked(own, wrong):
+def test_a_custom_clusterer_is_checked(own, wrong):
     own(clusterer=lambda: Clusterer(wrong))
     data, X = blobs()
     vectors, probe = Vectors(X, np.arange(45)), Trained("clusterer")
@@ -287,7 +287,7 @@ def test_a_clusterer_of_ones_own_is_checked(own, wrong):
 # -- wrong use ------------------------------------------------------------------------------
 
 
-def test_a_head_that_needs_the_truth_cannot_work_without_it():
+def test_a_supervised_head_needs_a_visible_target():
     data, X = blobs()
     vectors, probe = Vectors(X, np.arange(45)), Trained("logistic")
     probe.fit(data.blind(), vectors)
@@ -295,7 +295,7 @@ def test_a_head_that_needs_the_truth_cannot_work_without_it():
         probe.answer(data, vectors)
 
 
-def test_a_clusterer_cannot_answer_where_there_is_a_test_side():
+def test_a_clusterer_cannot_be_used_with_folds():
     # the classes 0, 1, 2 could be taken for numbers of clusters
     data, X = blobs()
     data = table(np.repeat([0, 1, 2], 15), "classes")
@@ -323,7 +323,7 @@ def test_a_wrong_head(head, word):
         run(Trained(head), data, X, TRAIN, TEST)
 
 
-def test_answers_that_are_items_belong_to_the_analogy():
+def test_a_target_of_items_is_refused():
     frame = pd.DataFrame({"q": ["a", "b"], "y": ["b", "a"]})
     data = Dataset.from_columns(frame, ["q"], "y", kind="items", modality="entity")
     with pytest.raises(DefinitionError, match="probe: analogy"):
