@@ -1,9 +1,8 @@
 """Five predictors on Adult through 43 views, against a plain loop over models and views.
 
-The plain loop is what one writes with scikit-learn: a pipeline per model, fitted once, that
-preprocesses and predicts every corrupted table; the tables are shared by the models. Both sides
-have the same rows, seeds and hyperparameters, probabilities from every model, and their scores must
-agree.
+The plain loop is typical scikit-learn code: a pipeline per model, fitted once, that preprocesses
+and predicts every corrupted table; the models share the tables. Both use the same rows, seeds and
+hyperparameters and predict probabilities, and their scores must agree.
 """
 
 from __future__ import annotations
@@ -50,13 +49,13 @@ def measure(rows: int = ROWS) -> Iterator[tuple[str, float, float, str, str]]:
     chosen |= {f"{a}+{b}": (0.2,) for a, b in combinations(NAMES, 2)}
     models = [name for name, needs in MODELS.items() if not needs or find_spec(needs)]
     for needs in filter(None, map(MODELS.get, models)):
-        __import__(needs)  # the imports are not what is measured
-    with one_thread():  # in turns, so that a noisy moment hits both alike
+        __import__(needs)  # imports are not measured
+    with one_thread():  # in turns, so that noise affects both
         turns = [(_ours(data, models, chosen), _plain(data, models, chosen)) for _ in range(TURNS)]
     (ours, our_cost), (plain, plain_cost) = (
         min(side, key=lambda each: each[1]["whole"]) for side in zip(*turns, strict=True)
     )
-    assert ours.keys() == plain.keys(), "they have not the same cells"
+    assert ours.keys() == plain.keys(), "the cells differ"
     assert np.isfinite([*ours.values(), *plain.values()]).all(), "a score is missing"
     worst = max(abs(ours[cell] - plain[cell]) for cell in plain)
     clean = max(abs(ours[cell] - plain[cell]) for cell in plain if not cell[1])
@@ -83,19 +82,19 @@ def _ours(
 
     def timed(self: Direct, train: Dataset) -> None:
         nonlocal fitting
-        begun = time.process_time()
+        start = time.process_time()
         fit(self, train)
-        fitting += time.process_time() - begun
+        fitting += time.process_time() - start
 
     with tempfile.TemporaryDirectory() as folder:
         os.environ["KARAT_CACHE"] = folder
         Direct.fit = timed  # type: ignore[method-assign]
-        begun = time.process_time()
+        start = time.process_time()
         try:
             runs = karat.evaluate(models, task, output=folder, seed=SEED)
         finally:
             Direct.fit = fit  # type: ignore[method-assign]
-        cost = time.process_time() - begun
+        cost = time.process_time() - start
         table = pd.concat([run.scores() for run in runs])
     table = table[table["epoch"] == -1]
     keys = table[["model", "corruption", "severity", "metric"]].itertuples(index=False)
@@ -112,9 +111,9 @@ def _plain(
     (fold,) = split(data, SPLIT, SEED)
     train, test = data.take(fold.train), data.take(fold.test)
     positive = data.classes[1]
-    begun = time.process_time()
+    start = time.process_time()
     fitted = {name: _fitted(name, train.frame(), train.truth) for name in models}
-    fitting = time.process_time() - begun
+    fitting = time.process_time() - start
     scores: Scores = {}
     for corruption, severity in [
         ("", 0.0),
@@ -128,7 +127,7 @@ def _plain(
         for name, pipeline in fitted.items():
             for metric, value in _scored(pipeline, X, y == positive).items():
                 scores[name, corruption, severity, metric] = value
-    cost = time.process_time() - begun
+    cost = time.process_time() - start
     return scores, {"fitting": fitting, "views": cost - fitting, "whole": cost}
 
 
@@ -138,11 +137,11 @@ def _fitted(name: str, X: pd.DataFrame, y: Any) -> Any:
     codes = np.unique(y, return_inverse=True)[1]
     if name != "svm":
         return make_pipeline(_preprocessing(X), _estimator(name)).fit(X, codes)
-    # preprocessing is learned from all rows, the machines from as many as ours takes
+    # preprocessing is fitted on all rows, the machines on at most as many as ours
     cap = Catalogue().model("svm").prototype.max_train_rows
-    kept = draw(len(y), cap, np.random.default_rng(SEED), y) if cap < len(y) else slice(None)
+    rows = draw(len(y), cap, np.random.default_rng(SEED), y) if cap < len(y) else slice(None)
     pipeline = make_pipeline(_preprocessing(X), _estimator(name))
-    pipeline[-1].fit(pipeline[:-1].fit_transform(X)[kept], codes[kept])
+    pipeline[-1].fit(pipeline[:-1].fit_transform(X)[rows], codes[rows])
     return pipeline
 
 
@@ -170,13 +169,13 @@ def _estimator(name: str) -> Any:
         from sklearn.calibration import CalibratedClassifierCV
         from sklearn.svm import SVC
 
-        # what scikit-learn names in place of SVC(probability=True), the document's machine
+        # scikit-learn's replacement for SVC(probability=True), which the document uses
         return CalibratedClassifierCV(SVC(), ensemble=False)
     if name == "rf":
         from sklearn.ensemble import RandomForestClassifier
 
         return RandomForestClassifier(200, random_state=SEED)
-    # the same class with the same options as ours
+    # the same class with the same options
     model = Catalogue().model(name).fresh(SEED, "classes")
     return model.parts()[1].estimator
 
@@ -196,7 +195,7 @@ def _answers(pipeline: Any, X: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     if not hasattr(pipeline[-1], "calibrated_classifiers_"):
         chances = pipeline.predict_proba(X)[:, 1]
         return chances, chances > 0.5
-    # the labels are the machine's own, and so is the order of its rows
+    # labels are those of the machine, not of the probabilities
     (calibrated,) = pipeline[-1].calibrated_classifiers_
     decisions = calibrated.estimator.decision_function(pipeline[:-1].transform(X))
     return calibrated.calibrators[0].predict(decisions), decisions > 0
@@ -204,7 +203,7 @@ def _answers(pipeline: Any, X: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=ROWS, help="how many rows of Adult to take")
+    parser.add_argument("--rows", type=int, default=ROWS, help="number of rows of Adult")
     for what, value, limit, unit, against in measure(parser.parse_args().rows):
         print(f"{what:<46}{value:>8.2f} {unit:<3}{limit:>8g} {unit:<3}   {against}")
 

@@ -1,7 +1,7 @@
 """The head of Ulysses SentEval against a plain PyTorch loop of the same protocol.
 
-The loop is what one writes with PyTorch: a module, a data loader, AdamW, one head after the other,
-one thread. Both sides have the same folds; CPU seconds are per fold, over whole folds.
+The loop is typical PyTorch code: a module, a data loader, AdamW, one head at a time, one thread.
+Both use the same folds; CPU seconds are per fold.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from karat.heads.compiled import kernels
 from karat.replay import fold_seeds
 from karat.splits import Fold, split
 
-#: rows, dimensions, classes, hidden units, how many times less CPU is wanted
+#: rows, dimensions, classes, hidden units, required speedup in CPU time
 SIZES = [
     (1000, 384, 2, None, 100),
     (1000, 384, 8, None, 40),
@@ -40,11 +40,11 @@ FOLDS = 3
 
 def measure(folds: int = FOLDS) -> Iterator[tuple[str, float, float, str, str]]:
     if find_spec("torch") is None:
-        print("  heads: the plain loop needs PyTorch, which is not installed; left out")
+        print("  heads: skipped, the plain loop needs PyTorch")
         return
     print(f"  compiled loops: {'numba' if kernels() else 'none'}; {folds} folds each")
     with one_thread():
-        _plain(*_problem(400, 8, 2), None, [0])  # what happens once is not what is measured
+        _plain(*_problem(400, 8, 2), None, [0])  # warm-up
         for rows, width, classes, hidden, limit in SIZES:
             X, y = _problem(rows, width, classes)
             parts = _folds(y)[:folds]
@@ -64,11 +64,11 @@ def measure(folds: int = FOLDS) -> Iterator[tuple[str, float, float, str, str]]:
 
 
 def _problem(rows: int, width: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return vectors with as much signal as heads of real encoders find: scores around 0.6."""
+    """Return vectors with a realistic signal: scores around 0.6."""
     rng = np.random.default_rng(0)
     y = np.arange(rows) % classes
-    centres = rng.standard_normal((classes, width)) * (2.2 / math.sqrt(width))
-    return (rng.standard_normal((rows, width)) + centres[y]).astype(np.float32), y
+    centers = rng.standard_normal((classes, width)) * (2.2 / math.sqrt(width))
+    return (rng.standard_normal((rows, width)) + centers[y]).astype(np.float32), y
 
 
 def _folds(y: np.ndarray) -> list[Fold]:
@@ -77,22 +77,22 @@ def _folds(y: np.ndarray) -> list[Fold]:
     return split(data, {"use": "senteval", "repeats": 2}, 0)
 
 
-def _score(truth: np.ndarray, given: np.ndarray, classes: int) -> float:
+def _score(target: np.ndarray, predicted: np.ndarray, classes: int) -> float:
     if classes == 2:
-        return max(0.0, float(matthews_corrcoef(truth, given)))
-    f1 = f1_score(truth, given, average="macro")
+        return max(0.0, float(matthews_corrcoef(target, predicted)))
+    f1 = f1_score(target, predicted, average="macro")
     return max(0.0, float((f1 - 1 / classes) / (1 - 1 / classes)))
 
 
 def _ours(
     X: np.ndarray, y: np.ndarray, folds: list[Fold], hidden: int | None
 ) -> tuple[float, float]:
-    begun, scores = time.process_time(), []
+    start, scores = time.process_time(), []
     for number, fold in enumerate(folds):
         head = AdamW(hidden_dims=hidden and [hidden], random_state=number)
         head.fit(X[fold.train], y[fold.train])
         scores.append(_score(y[fold.test], head.predict(X[fold.test]), len(head.classes_)))
-    return (time.process_time() - begun) / len(folds), float(np.mean(scores))
+    return (time.process_time() - start) / len(folds), float(np.mean(scores))
 
 
 # -- the plain loop -------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def _plain(X: np.ndarray, y: np.ndarray, hidden: int | None, numbers: Any) -> tu
 
     torch.set_num_threads(1)
     classes, folds = int(y.max()) + 1, _folds(y)
-    scores, begun = [], time.process_time()
+    scores, start = [], time.process_time()
     for number in numbers:
         train, test = folds[number].train, folds[number].test
         held = math.ceil(0.2 * len(train))
@@ -117,21 +117,21 @@ def _plain(X: np.ndarray, y: np.ndarray, hidden: int | None, numbers: Any) -> tu
             for part in (train[held:], train[:held], test)
         ]
         shuffle = torch.Generator().manual_seed(orders)
-        taught = DataLoader(sets[0], 128, shuffle=True, drop_last=True, generator=shuffle)
-        judged, asked = DataLoader(sets[1], 128), DataLoader(sets[2], 128)
+        training = DataLoader(sets[0], 128, shuffle=True, drop_last=True, generator=shuffle)
+        held_out, testing = DataLoader(sets[1], 128), DataLoader(sets[2], 128)
         best, chosen = -1.0, (0.0, 0.0, 0.0)
         for rate in (5e-4, 1e-3, 2e-3):
             for beta1 in (0.8, 0.9):
                 for beta2 in (0.99, 0.999):
                     network = _network(X.shape[1], hidden, classes, weights)
-                    _train(network, taught, judged, classes, (rate, beta1, beta2), 8, None)
-                    score = _evaluate(network, judged, classes)[1]
+                    _train(network, training, held_out, classes, (rate, beta1, beta2), 8, None)
+                    score = _evaluate(network, held_out, classes)[1]
                     if score > best:
                         best, chosen = score, (rate, beta1, beta2)
         network = _network(X.shape[1], hidden, classes, weights)
-        _train(network, taught, judged, classes, chosen, 100, 5)
-        scores.append(_evaluate(network, asked, classes)[1])
-    return (time.process_time() - begun) / len(scores), float(np.mean(scores))
+        _train(network, training, held_out, classes, chosen, 100, 5)
+        scores.append(_evaluate(network, testing, classes)[1])
+    return (time.process_time() - start) / len(scores), float(np.mean(scores))
 
 
 def _network(width: int, hidden: int | None, classes: int, seed: int) -> Any:
@@ -149,8 +149,8 @@ def _network(width: int, hidden: int | None, classes: int, seed: int) -> Any:
 
 def _train(
     network: Any,
-    taught: Any,
-    judged: Any,
+    training: Any,
+    held_out: Any,
     classes: int,
     rates: tuple[float, ...],
     epochs: int,
@@ -160,20 +160,20 @@ def _train(
     from torch import nn
 
     rate, *betas = rates
-    optimiser = torch.optim.AdamW(network.parameters(), lr=rate, betas=betas, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=rate, betas=betas, weight_decay=0.01)
     warm = torch.optim.lr_scheduler.LinearLR(
-        optimiser, start_factor=0.05, total_iters=max(1, len(taught) // 4)
+        optimizer, start_factor=0.05, total_iters=max(1, len(training) // 4)
     )
     best, bad = math.inf, 0
     for _ in range(epochs):
         network.train()
-        for X, y in taught:
-            optimiser.zero_grad()
+        for X, y in training:
+            optimizer.zero_grad()
             _loss(network(X), y, classes).backward()
             nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-            optimiser.step()
+            optimizer.step()
             warm.step()
-        loss = _evaluate(network, judged, classes)[0]
+        loss = _evaluate(network, held_out, classes)[0]
         better = best == math.inf or (best - loss) / best >= 0.0025
         best, bad = (loss, 0) if better else (best, bad + 1)
         if tenacity is not None and bad > tenacity:
@@ -193,8 +193,8 @@ def _evaluate(network: Any, rows: Any, classes: int) -> tuple[float, float]:
 
     network.eval()
     with torch.no_grad():
-        said, truth = zip(*((network(X), y) for X, y in rows), strict=True)
-        logits, y = torch.cat(said), torch.cat(truth)
+        outputs, targets = zip(*((network(X), y) for X, y in rows), strict=True)
+        logits, y = torch.cat(outputs), torch.cat(targets)
         given = (logits[:, 0] > 0) if classes == 2 else logits.argmax(1)
         return _loss(logits, y, classes).item(), _score(y.numpy(), given.numpy(), classes)
 
@@ -207,7 +207,7 @@ def _numbers(items: pd.DataFrame) -> np.ndarray:
 
 
 def _workers() -> Iterator[tuple[str, float, float, str, str]]:
-    """Yield how long two workers take for a task of 100 folds, by one worker's time."""
+    """Yield the time of two workers for a task of 100 folds, divided by that of one worker."""
     X, y = _problem(4000, 1536, 8)
     table = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(y=y)
     data = karat.Dataset.from_table(table, "y", name="rows", kind="classes")
@@ -222,9 +222,9 @@ def _workers() -> Iterator[tuple[str, float, float, str, str]]:
     for workers in (1, 2):
         with tempfile.TemporaryDirectory() as folder:
             os.environ["KARAT_CACHE"] = folder
-            begun = time.perf_counter()
+            start = time.perf_counter()
             karat.evaluate({"numbers": _numbers}, task, output=folder, workers=workers)
-            times.append(time.perf_counter() - begun)
+            times.append(time.perf_counter() - start)
     print(
         f"  100 folds of 4000 × 1536 × 8: {times[0]:.1f} s with one worker, {times[1]:.1f} with two"
     )
@@ -233,7 +233,7 @@ def _workers() -> Iterator[tuple[str, float, float, str, str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folds", type=int, default=FOLDS, help="how many folds to train")
+    parser.add_argument("--folds", type=int, default=FOLDS, help="number of folds to train")
     for what, value, limit, unit, against in measure(parser.parse_args().folds):
         mark = "" if value <= limit else "   OVER"
         print(f"{what:<46}{value:>8.4f} {unit:<3}{limit:>8.4f} {unit:<3}   {against}{mark}")

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from karat import registry
 from karat.compose import concat, interaction, single
 from karat.errors import DefinitionError
 
@@ -36,7 +35,3 @@ def test_composers_keep_single_precision():
 def test_a_wrong_number_of_fields_says_what_to_write(compose, fields):
     with pytest.raises(DefinitionError, match=f"the questions have {fields}"):
         compose(*[a] * fields)
-
-
-def test_they_are_found_by_name():
-    assert registry.composers.get("interaction") is interaction

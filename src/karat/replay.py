@@ -1,7 +1,7 @@
-"""The random numbers of Ulysses SentEval, drawn anew without PyTorch: seeds, weights, shuffles.
+"""The random numbers of Ulysses SentEval without PyTorch: seeds, weights, shuffles.
 
-PyTorch's generator for the processor is the Mersenne Twister that NumPy has too, seeded alike; what
-differs is how numbers, weights and orders are made of its words.
+PyTorch's CPU generator is the same Mersenne Twister as NumPy's, with the same seeding; only the way
+numbers, weights and orders are computed from its words differs.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: the seed of everything, unless told otherwise
+#: the default seed of the original
 MASTER = 9847706
 _TOP = 2**32 - 1
 
 
 @dataclass(frozen=True)
 class Repetition:
-    """The seeds of one repetition; ``draws`` goes on to shuffle the train rows of each fold."""
+    """The seeds of one repetition; ``draws`` then shuffles the train rows of each fold."""
 
     undersample: np.random.RandomState
     cut: int
@@ -38,13 +38,13 @@ def repetitions(repeats: int, folds: int, master: int = MASTER) -> Iterator[Repe
         draws = np.random.RandomState(seed)
         undersample, cut = draws.randint(0, _TOP, size=2)
         weights, orders = draws.randint(0, _TOP, size=(2, folds)).tolist()
-        draws.random_sample()  # there, how long a progress bar waits
+        draws.random_sample()  # in the original, the delay of a progress bar
         sampler = np.random.RandomState(undersample)
         yield Repetition(sampler, int(cut), tuple(weights), tuple(orders), draws)
 
 
 def shuffles(size: int, times: int) -> Iterator[np.ndarray]:
-    """Yield the orders of rows that are shuffled over and over, with the seeds 0, 1, 2 and so on.
+    """Yield the orders of rows that are shuffled repeatedly, with the seeds 0, 1, 2 and so on.
 
     >>> [order.tolist() for order in shuffles(4, 2)]
     [[2, 3, 1, 0], [0, 1, 2, 3]]
@@ -58,7 +58,7 @@ def shuffles(size: int, times: int) -> Iterator[np.ndarray]:
 
 
 def bootstrap_seed(repeats: int, master: int = MASTER) -> int:
-    """Return the seed of the intervals, drawn after those of the repetitions.
+    """Return the seed of the confidence intervals, drawn after those of the repetitions.
 
     >>> bootstrap_seed(10)
     1260762361
@@ -69,7 +69,7 @@ def bootstrap_seed(repeats: int, master: int = MASTER) -> int:
 
 
 def interval_seeds(names: Iterable[str], seed: int) -> dict[str, int]:
-    """Return a seed for the interval of each of these, whatever order they come in.
+    """Return a seed for the confidence interval of each name, independent of their order.
 
     >>> interval_seeds(["b", "a"], 1260762361) == interval_seeds(["a", "b"], 1260762361)
     True
@@ -80,21 +80,19 @@ def interval_seeds(names: Iterable[str], seed: int) -> dict[str, int]:
 
 
 def resamples(size: int, times: int, seed: int) -> np.ndarray:
-    """Return which of ``size`` values are drawn, with replacement, in each of some resamples."""
+    """Return the indices of ``times`` bootstrap samples of ``size`` values."""
     return np.random.RandomState(seed).randint(0, size, size=(times, size), dtype=np.int32)
 
 
 def fold_seeds(fold: int, folds: int, master: int = MASTER) -> tuple[int, int]:
-    """Return the seeds of a fold's weights and of its orders; folds are counted through."""
-    repeat, part = divmod(fold, folds)
-    for number, repetition in enumerate(repetitions(repeat + 1, folds, master)):
-        if number == repeat:
-            return repetition.weights[part], repetition.orders[part]
-    raise AssertionError("there are as many repetitions as were asked for")
+    """Return the seeds of a fold's weights and orders; folds are numbered across repetitions."""
+    repeat, place = divmod(fold, folds)
+    *_, repetition = repetitions(repeat + 1, folds, master)
+    return repetition.weights[place], repetition.orders[place]
 
 
 class Words:
-    """PyTorch's generator for the processor: a stream of words of 32 bits, and what it makes."""
+    """PyTorch's CPU generator: a stream of 32-bit words, and the values computed from it."""
 
     def __init__(self, seed: int) -> None:
         self._words = np.random.RandomState(seed & _TOP)
@@ -104,10 +102,10 @@ class Words:
         return self._words.randint(0, 2**32, size=count, dtype=np.uint32)
 
     def weights(self, inputs: int, outputs: int) -> np.ndarray:
-        """Return the first weights of a linear layer, a row per input."""
+        """Return the initial weights of a linear layer, a row per input."""
         bound = np.float32(math.sqrt(3.0) * (math.sqrt(2.0 / 6.0) / math.sqrt(inputs)))
         parts = self.take(inputs * outputs) & np.uint32(2**24 - 1)
-        # rounded once, as processors do that multiply and add in one step
+        # rounded once, like a fused multiply-add
         drawn = (parts * 2.0**-24 * float(2 * bound) - float(bound)).astype(np.float32)
         return np.ascontiguousarray(drawn.reshape(outputs, inputs).T)
 
@@ -121,8 +119,8 @@ class Words:
         return np.array(order, dtype=np.intp)
 
     def epoch(self, size: int) -> np.ndarray:
-        """Return the order of an epoch, and pass over what a data loader draws besides."""
+        """Return the order of an epoch, and skip the other numbers that a data loader draws."""
         self.take(2)  # the seed of its workers
         order = self.order(size)
-        self.take(max(size - 1, 0))  # an order for the rest, of which there is none
+        self.take(max(size - 1, 0))  # an order for the remainder, which is empty
         return order

@@ -83,7 +83,7 @@ def test_a_category_nobody_knows(rng):
 
 
 def test_only_names_can_be_strange(rng):
-    with pytest.raises(DefinitionError, match="there is no column of categories or text"):
+    with pytest.raises(DefinitionError, match="categories or text"):
         unseen_category(pd.DataFrame({"x": [1.0], "b": [True]}), None, 0.5, rng())
 
 
@@ -126,10 +126,10 @@ def test_dates_of_arrow_stay_with_arrow(rng):
 
 
 def test_dates_are_needed(rng):
-    with pytest.raises(DefinitionError, match="there is no column of dates"):
+    with pytest.raises(DefinitionError, match="dates"):
         date_shift(pd.DataFrame({"x": ["2020-01-01"]}), None, 0.5, rng())
     dates = pd.DataFrame({"d": [pd.Timestamp("2020-01-01")]})
-    with pytest.raises(DefinitionError, match="days is 1 or more, not 0"):
+    with pytest.raises(DefinitionError, match="days.*0"):
         date_shift(dates, None, 0.5, rng(), days=0)
 
 

@@ -38,8 +38,8 @@ def test_doses_by_hand():
 
 
 @pytest.mark.parametrize("text", ["a+", "+a", "a@x+b", "a@-1+b", "a@inf+b", "a@+b"])
-def test_a_broken_composition_is_told(text):
-    with pytest.raises(DefinitionError, match="write a composition as"):
+def test_invalid_compositions(text):
+    with pytest.raises(DefinitionError, match="a@0.2"):
         doses(text)
 
 
@@ -128,9 +128,9 @@ def test_reasons_before_anything_runs():
     assert why_not(View("noise_gaussian", 0.2), numbers, "encoder") == ""
     assert "vectors" in why_not(View("vector_int8", 1.0), numbers, "predictor")
     assert why_not(View("vector_int8", 1.0), numbers, "encoder") == ""
-    with pytest.raises(DefinitionError, match="1.5 is not in 0 to 1"):
+    with pytest.raises(DefinitionError, match="1.5"):
         check_view(View("missingness_mcar", 1.5))
-    with pytest.raises(DefinitionError, match="Did you mean"):
+    with pytest.raises(DefinitionError, match="missingness_mcar"):
         check_view(View("missingness_mcra", 0.5))
 
 

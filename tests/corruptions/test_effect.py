@@ -19,7 +19,7 @@ def table():
     )
 
 
-def test_what_is_the_same_in_another_type_is_the_same():
+def test_equal_values_of_another_dtype_are_equal():
     X = table()
     assert affected(X, X) == 0
     other = X.astype({"n": float, "c": object, "w": "str", "I": "Float64"})

@@ -22,7 +22,7 @@ from karat.corruptions.kinds import (
 )
 
 
-def test_the_type_alone_tells_the_kind(table):
+def test_the_kind_depends_only_on_the_dtype(table):
     X = table(5)
     found = {name: kind(column) for name, column in X.items()}
     other = {
@@ -138,7 +138,7 @@ def test_what_is_missing_stays_missing_in_a_wider_type():
     assert floats(found)[0] == 0.5
 
 
-def test_nothing_ends_at_infinity():
+def test_infinite_values_are_clipped():
     found = put(pd.Series([1.0, np.inf]), np.array([0]), np.array([np.inf]))
     assert found.tolist() == [np.finfo(float).max, np.inf]
 
@@ -190,7 +190,7 @@ def test_levels_are_those_that_are_there(column):
     assert [codes[row] for row in rows] == [0, 1]
 
 
-def test_lists_are_of_no_level():
+def test_lists_have_no_level():
     codes, rows = levels(pd.Series([[1], [2]], dtype=object))
     assert codes.tolist() == [-1, -1] and len(rows) == 0
 

@@ -50,7 +50,7 @@ def test_the_page_has_all_names():
 
 
 @pytest.mark.parametrize("name", MINE)
-def test_each_says_what_it_takes_and_needs(name):
+def test_each_corruption_declares_its_requirements(name):
     part = corruptions.get(name)
     assert set(part.takes) <= {"table", "text", "entity"}
     assert set(part.needs) <= set(NEEDS)
@@ -67,7 +67,7 @@ def test_a_severity_out_of_range_is_refused(name, severity, rng):
         lambda: check_severity(name, severity),
         lambda: corruptions.get(name)(pd.DataFrame({"x": [1]}), None, severity, rng()),
     ):
-        with pytest.raises(DefinitionError, match=f"corruption {name}: the severity"):
+        with pytest.raises(DefinitionError, match=f"{name}: severity"):
             ask()
 
 
@@ -78,7 +78,7 @@ def test_only_noise_goes_beyond_one(name):
     else:
         check_severity(name, 1)
         check_severity(name, np.float32(0.25))
-        with pytest.raises(DefinitionError, match="the severity 1.5 is not in 0 to 1."):
+        with pytest.raises(DefinitionError, match="0 to 1.*1.5"):
             check_severity(name, 1.5)
 
 
@@ -95,23 +95,23 @@ DAYS = {"d": pd.to_datetime(["2020-01-01"] * 3)}
         (
             table(**NUMBERS),
             {
-                "categorical_remap": "there is no column of categories, text or truth values",
-                "unseen_category": "there is no column of categories or text",
-                "date_shift": "there is no column of dates",
+                "categorical_remap": "categories, text or booleans",
+                "unseen_category": "categories or text",
+                "date_shift": "dates",
                 **dict.fromkeys(
                     [
                         *("typos", "case", "accents", "whitespace"),
                         *("word_drop", "word_swap", "truncation"),
                     ],
-                    "there is no column of text",
+                    "text",
                 ),
             },
         ),
         (
             table("numbers", **NUMBERS, **WORDS, **DAYS),
             {
-                "missingness_mnar": "the truth is numbers, not classes",
-                "rare_class_dilution": "the truth is numbers, not classes",
+                "missingness_mnar": "numbers, not classes",
+                "rare_class_dilution": "numbers, not classes",
             },
         ),
         (
@@ -122,31 +122,32 @@ DAYS = {"d": pd.to_datetime(["2020-01-01"] * 3)}
                         *("noise_gaussian", "noise_uniform", "scaling_error", "outliers"),
                         *("rounding", "sign_flip", "stuck_sensor"),
                     ],
-                    "there is no column of numbers",
+                    "numbers",
                 ),
-                "date_shift": "there is no column of dates",
-                "missingness_value": "there is no column of numbers or dates",
-                "missingness_mar": "there is no column of numbers or dates",
+                "date_shift": "dates",
+                "missingness_value": "numbers or dates",
+                "missingness_mar": "numbers or dates",
             },
         ),
         (table(**NUMBERS, **WORDS, **DAYS), {}),
         (
             table(x=[1, 2, 3]),
             {
-                "column_swap": "no two columns are of one kind",
-                "missingness_mar": "there is only one column",
+                "column_swap": "no two columns",
+                "missingness_mar": "only one column",
             },
         ),
     ],
 )
-def test_the_reason_is_told_before_and_the_same_words_after(data, refused, rng):
+def test_the_reason_is_the_same_in_a_plan_and_in_a_call(data, refused, rng):
     for name in MINE:
         if len(data.items.columns) < 2 and name not in refused:
             continue
-        assert reason_not(name, data) == refused.get(name, ""), name
+        reason = reason_not(name, data)
+        assert refused.get(name, "") in reason and bool(reason) == (name in refused), name
         y = pd.Series(data.truth)
         if name in refused:
-            with pytest.raises(DefinitionError, match=f"corruption {name}: {refused[name]}[.]"):
+            with pytest.raises(DefinitionError, match=f"corruption {name}: {reason}[.]"):
                 corruptions.get(name)(data.items, y, 0.5, rng())
         else:
             corruptions.get(name)(data.items, y, 0.5, rng())
@@ -156,19 +157,16 @@ def test_texts_and_entities():
     tables_only = [name for name in MINE if "text" not in corruptions.get(name).takes]
     assert {"noise_gaussian", "missingness_mcar", "date_shift"} <= set(tables_only)
     for name in MINE:
-        told = "it takes tables, not texts" if name in tables_only else ""
-        assert reason_not(name, texts()) == told
-        told = "it takes tables, not entities" if name in tables_only else ""
-        if name == "duplicate_rows":  # an entity is looked up by its id, and each has one
-            told = "it takes tables and texts, not entities"
-        assert reason_not(name, texts("entity")) == told
+        assert bool(reason_not(name, texts())) == (name in tables_only)
+        # an entity is found by its id, so it cannot be repeated
+        refused = name in tables_only or name == "duplicate_rows"
+        assert ("entities" in reason_not(name, texts("entity"))) == refused
 
 
 def test_where_questions_are_about_several_items_rows_stay():
-    told = "it changes rows and their answers, and not every question is about one item"
     assert by_row(texts()) and not by_row(pairs())
     for name in ("rare_class_dilution", "duplicate_rows", "label_noise"):
-        assert reason_not(name, pairs()) == told
+        assert "rows" in reason_not(name, pairs())
     assert reason_not("typos", pairs()) == ""
 
 
@@ -179,18 +177,18 @@ def test_an_entity_asked_about_twice_keeps_its_row():
 
 
 def test_hidden_and_other_truths():
-    assert reason_not("rare_class_dilution", texts().blind()) == "the truth is not known"
+    assert "target" in reason_not("rare_class_dilution", texts().blind())
     frame = pd.DataFrame({"t": ["one", "two"], "y": ["two", "one"]})
     items = Dataset.from_columns(frame, ["t"], "y", kind="items")
-    assert reason_not("label_noise", items) == "the truth is items, not classes or numbers"
-    assert reason_not("rare_class_dilution", items) == "the truth is items, not classes"
-    assert reason_not("duplicate_rows", items).startswith("it changes rows")
+    assert "items" in reason_not("label_noise", items)
+    assert "items" in reason_not("rare_class_dilution", items)
+    assert "rows" in reason_not("duplicate_rows", items)
 
 
 # -- users' own -----------------------------------------------------------------------------
 
 
-def test_a_plain_function_says_nothing_and_takes_all(clean_registry):
+def test_a_plain_function_takes_everything(clean_registry):
     @karat.corruption("mine")
     def mine(X, y, severity, rng):
         return X, y
@@ -200,30 +198,30 @@ def test_a_plain_function_says_nothing_and_takes_all(clean_registry):
     check_severity("mine", 17.0)
 
 
-def test_a_users_corruption_may_say_what_ours_say(clean_registry):
+def test_a_custom_corruption_may_declare_requirements(clean_registry):
     @karat.corruption("mine", takes="table", needs=["dates"], range=(0, 3))
     def mine(X, y, severity, rng):
         return X, y
 
     assert (mine.takes, mine.needs, mine.range) == (("table",), ("dates",), (0, 3))
-    assert reason_not("mine", texts()) == "it takes tables, not texts"
-    assert reason_not("mine", table(**NUMBERS)) == "there is no column of dates"
+    assert "texts" in reason_not("mine", texts())
+    assert "dates" in reason_not("mine", table(**NUMBERS))
     assert reason_not("mine", table(**DAYS)) == ""
-    with pytest.raises(DefinitionError, match="the severity 4 is not in 0 to 3"):
+    with pytest.raises(DefinitionError, match="0 to 3.*4"):
         check_severity("mine", 4)
 
 
-def test_ours_with_another_parameter_says_what_ours_says(clean_registry, rng):
+def test_a_partial_of_a_built_in_corruption(clean_registry, rng):
     near = functools.partial(outliers, far=3.0)
     karat.corruption("near")(near)
-    assert reason_not("near", table(**WORDS)) == "there is no column of numbers"
+    assert "numbers" in reason_not("near", table(**WORDS))
     found = corruptions.get("near")(pd.DataFrame({"x": [0.0, 2.0]}), None, 1.0, rng())[0]
     assert set((found["x"] - [0.0, 2.0]).abs()) == {3.0}
 
 
-def test_a_need_nobody_knows_is_a_mistake(clean_registry):
+def test_an_unknown_need_is_refused(clean_registry):
     karat.corruption("mine", needs=("nmbers",))(lambda X, y, severity, rng: (X, y))
-    with pytest.raises(DefinitionError, match='"mine" cannot need "nmbers". Did you mean "numb'):
+    with pytest.raises(DefinitionError, match='"mine".*"nmbers".*"numbers"'):
         reason_not("mine", table(**NUMBERS))
 
 
@@ -241,15 +239,15 @@ def test_arrays_and_seeds_will_do():
     pd.testing.assert_frame_equal(usual, fixed)
 
 
-def test_unlike_lengths_and_strange_tables_are_told(rng):
+def test_wrong_lengths_and_types_are_refused(rng):
     corrupt = corruptions.get("missingness_mcar")
-    with pytest.raises(DataError, match="3 rows in X and 2 answers in y"):
+    with pytest.raises(DataError, match="3 .*2"):
         corrupt(pd.DataFrame({"x": [1, 2, 3]}), [0, 1], 0.5, rng())
-    with pytest.raises(DataError, match="X is a table or a series, not list"):
+    with pytest.raises(DataError, match="list"):
         corrupt([1, 2], None, 0.5, rng())
 
 
-def test_severity_zero_asks_for_nothing(clean_registry, rng):
+def test_severity_zero_does_not_call_the_corruption(clean_registry, rng):
     @corrupts("never", needs=("dates",))
     def never(X, y, severity, rng):
         """Be asked."""
@@ -258,5 +256,5 @@ def test_severity_zero_asks_for_nothing(clean_registry, rng):
     X = pd.DataFrame({"x": [1]})
     found, y = never(X, None, 0, rng())
     assert found is not X and found.equals(X) and y is None
-    with pytest.raises(DefinitionError, match="corruption never: there is no column of dates"):
+    with pytest.raises(DefinitionError, match="never: .*dates"):
         never(X, None, 0.1, rng())

@@ -23,7 +23,7 @@ def added(found, X, name):
 
 
 @pytest.mark.parametrize(("corrupt", "size"), [(noise_gaussian, 1.0), (noise_uniform, 3**-0.5)])
-def test_noise_is_so_many_standard_deviations(corrupt, size, table, rng):
+def test_noise_is_in_standard_deviations_of_the_column(corrupt, size, table, rng):
     X = table(4000)
     found = corrupt(X, None, 0.2, rng())[0]
     for name in numbers(X):
@@ -78,7 +78,7 @@ def test_half_floats_never_overflow_in_silence(rng):
 
 
 @pytest.mark.parametrize("corrupt", [noise_gaussian, noise_uniform])
-def test_the_noise_of_a_column_hangs_on_its_place_only(corrupt, table, rng):
+def test_the_noise_of_a_column_depends_only_on_its_position(corrupt, table, rng):
     X = table(50)
     typed = X.assign(int8=X["int8"].astype(str))
     one, other = (corrupt(t, None, 0.3, rng())[0]["float64"] for t in (X, typed))
@@ -88,7 +88,7 @@ def test_the_noise_of_a_column_hangs_on_its_place_only(corrupt, table, rng):
 # -- outliers -------------------------------------------------------------------------------
 
 
-def test_outliers_stand_ten_standard_deviations_away(rng):
+def test_outliers_are_ten_standard_deviations_away(rng):
     X = pd.DataFrame({"x": [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0] * 10})
     moved = added(outliers(X, None, 0.25, rng())[0], X, "x")
     assert sorted(set(moved.tolist())) == [-20, 0, 20]
@@ -134,7 +134,7 @@ def test_rounding_up_may_need_a_wider_type(rng):
     X = pd.DataFrame({"x": np.array([255, 1], dtype="uint8")})
     found = rounding(X, None, 1.0, rng())[0]["x"]
     assert found.dtype == "uint16" and found.tolist() == [300, 1]
-    with pytest.raises(DefinitionError, match="digits is 1 or more, not 0"):
+    with pytest.raises(DefinitionError, match="digits.*0"):
         rounding(X, None, 1.0, rng(), digits=0)
 
 
@@ -162,7 +162,7 @@ def test_signs_are_turned_in_a_type_that_holds_them(dtype, values, expected, rng
 
 @pytest.mark.parametrize("corrupt", [noise_gaussian, noise_uniform, outliers, rounding, sign_flip])
 def test_a_table_without_numbers_is_refused(corrupt, rng):
-    with pytest.raises(DefinitionError, match="there is no column of numbers"):
+    with pytest.raises(DefinitionError, match="numbers"):
         corrupt(pd.DataFrame({"w": ["a"], "b": [True]}), None, 0.5, rng())
-    with pytest.raises(DefinitionError, match="it takes tables, not texts"):
+    with pytest.raises(DefinitionError, match="texts"):
         corrupt(pd.Series(["a", "b"]), None, 0.5, rng())

@@ -53,23 +53,11 @@ def test_the_only_class_is_not_dropped(rng):
     assert len(rare_class_dilution(X, pd.Series(["a"] * 30), 1.0, rng())[0]) == 30
 
 
-def test_rows_are_dropped_by_place(rng):
-    X, y = rows()
-    found, truth = rare_class_dilution(X.set_axis([0] * 30), y.set_axis([0] * 30), 0.4, rng())
-    assert len(found) == len(truth) == 26
-
-
-def test_texts_are_diluted_too(rng):
-    texts, y = pd.Series(list("abcdef")), pd.Series(["x", "x", "x", "x", "y", "y"])
-    found, truth = rare_class_dilution(texts, y, 0.5, rng())
-    assert len(found) == 5 and truth.tolist() == ["x"] * 4 + ["y"]
-
-
 def test_numbers_have_no_rare_class(rng):
     X, y = rows()
-    with pytest.raises(DefinitionError, match="rare_class_dilution: the truth is numbers"):
+    with pytest.raises(DefinitionError, match="rare_class_dilution: .*numbers"):
         rare_class_dilution(X, y + 0.5, 0.5, rng())
-    with pytest.raises(DefinitionError, match="rare_class_dilution: the truth is not known"):
+    with pytest.raises(DefinitionError, match="rare_class_dilution: .*target"):
         rare_class_dilution(X, None, 0.5, rng())
 
 
@@ -77,7 +65,7 @@ def test_numbers_have_no_rare_class(rng):
 
 
 @pytest.mark.parametrize(("severity", "more"), [(0.1, 3), (0.25, 7), (1.0, 30)])
-def test_a_share_of_the_rows_stands_twice(severity, more, rng):
+def test_a_share_of_the_rows_is_repeated(severity, more, rng):
     X, y = rows()
     found, truth = duplicate_rows(X, y, severity, rng())
     assert len(found) == 30 + more
@@ -127,7 +115,7 @@ def test_where_there_is_one_answer_none_is_wrong(rng):
 
 
 def test_answers_are_needed(rng):
-    with pytest.raises(DefinitionError, match="label_noise: the truth is not known"):
+    with pytest.raises(DefinitionError, match="label_noise: .*target"):
         label_noise(rows()[0], None, 0.5, rng())
 
 

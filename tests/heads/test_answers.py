@@ -1,4 +1,4 @@
-"""Asking estimators: labels and probabilities aligned with all classes, promises checked."""
+"""Predictions of estimators: labels and probabilities are aligned with all classes and checked."""
 
 import numpy as np
 import pandas as pd
@@ -24,8 +24,8 @@ def numbers(values):
     return Dataset.from_table(table, "y", kind="numbers")
 
 
-class Says:
-    """An estimator that answers what it is told to."""
+class Fixed:
+    """An estimator with fixed predictions."""
 
     def __init__(self, labels, probabilities=None, classes=None):
         self.labels = labels
@@ -41,7 +41,7 @@ class Says:
 ABC = classes(list("abca"), group=list("gghh"))
 
 
-def test_probabilities_stand_under_all_classes_when_train_lacks_one():
+def test_probabilities_have_a_column_for_a_class_without_train_rows():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((20, 2))
     model = LogisticRegression().fit(X, np.array(["c", "a"] * 10))
@@ -55,8 +55,8 @@ def test_probabilities_stand_under_all_classes_when_train_lacks_one():
 
 
 def test_the_order_of_the_estimators_classes_does_not_matter():
-    says = Says(list("aabc"), np.array([[0.2, 0.5, 0.3]] * 4), ["c", "a", "b"])
-    assert ask(says, None, ABC, "m").probabilities.tolist() == [[0.5, 0.3, 0.2]] * 4
+    model = Fixed(list("aabc"), np.array([[0.2, 0.5, 0.3]] * 4), ["c", "a", "b"])
+    assert ask(model, None, ABC, "m").probabilities.tolist() == [[0.5, 0.3, 0.2]] * 4
 
 
 @pytest.mark.parametrize("model", [RidgeClassifier(), SVC()])
@@ -70,7 +70,7 @@ def test_without_probabilities_the_label_has_probability_one(model):
 
 
 @pytest.mark.parametrize(
-    ("labels", "said", "texts"),
+    ("labels", "predicted", "texts"),
     [
         ([0, 1, 1], np.array([1.0, 0.0, 1.0]), ["1", "0", "1"]),
         ([0.0, 1.0, 1.0], np.array([1, 0, 1]), ["1.0", "0.0", "1.0"]),
@@ -80,51 +80,44 @@ def test_without_probabilities_the_label_has_probability_one(model):
         ([0, 1, 1], pd.Series([1, 0, 1]), ["1", "0", "1"]),
     ],
 )
-def test_labels_are_written_as_the_data_set_writes_them(labels, said, texts):
-    found = ask(Says(said), None, classes(labels), "m")
+def test_labels_are_written_as_in_the_dataset(labels, predicted, texts):
+    found = ask(Fixed(predicted), None, classes(labels), "m")
     assert found.predictions.tolist() == texts
     assert set(texts) == set(found.classes)
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("labels", "chances", "names", "word"),
     [
-        (Says(["a"] * 3), r"m.predict returned the shape \(3,\) for 4 questions"),
-        (Says(np.eye(4)), r"m.predict returned the shape \(4, 4\)"),
-        (Says(list("abcd")), 'm.predict returned "d", which is none of the classes a, b, c'),
-        (Says(np.array([0.0, 1, 2, np.nan])), 'm.predict returned "0.0"'),
-        (
-            Says(list("abca"), np.ones((4, 2)) / 2, list("ad")),
-            'classes_ holds "d", which is none of the classes',
-        ),
-        (Says(list("abca"), np.ones((4, 2)) / 2), r"shape \(4, 2\) for 4 questions and 3 classes"),
-        (Says(list("abca"), np.ones(4)), r"predict_proba returned the shape \(4,\)"),
-        (Says(list("abca"), np.full((4, 3), np.nan)), "predict_proba returned NaN or infinity 12"),
-        (Says(list("abca"), np.full((4, 3), "x")), "predict_proba must return numbers"),
-        (Says(list("abca"), np.ones((4, 3))), r"returned \[1.0, 1.0, 1.0\] \(row 0\); prob"),
-        (Says(list("abca"), np.array([[1, 1, -1]] * 4)), "are 0 or more and sum to 1"),
+        (["a"] * 3, None, None, r"m\.predict .*\(3,\)"),
+        (np.eye(4), None, None, r"m\.predict .*\(4, 4\)"),
+        (list("abcd"), None, None, r'm\.predict .*"d"'),
+        (np.array([0.0, 1, 2, np.nan]), None, None, r'm\.predict .*"0\.0"'),
+        (list("abca"), np.ones((4, 2)) / 2, list("ad"), 'classes_ .*"d"'),
+        (list("abca"), np.ones((4, 2)) / 2, None, r"predict_proba .*\(4, 2\)"),
+        (list("abca"), np.ones(4), None, r"predict_proba .*\(4,\)"),
+        (list("abca"), np.full((4, 3), np.nan), None, "predict_proba .*12"),
+        (list("abca"), np.full((4, 3), "x"), None, "predict_proba .*numbers"),
+        (list("abca"), np.ones((4, 3)), None, r"predict_proba .*\[1.0, 1.0, 1.0\] \(row 0\)"),
+        (list("abca"), np.array([[1, 1, -1]] * 4), None, "predict_proba"),
     ],
 )
-def test_a_broken_promise_is_named(model, said):
-    with pytest.raises(ContractError, match=said):
-        ask(model, None, ABC, "m")
+def test_wrong_predictions_are_refused(labels, chances, names, word):
+    with pytest.raises(ContractError, match=word):
+        ask(Fixed(labels, chances, names), None, ABC, "m")
 
 
 def test_numbers_are_checked_too():
     data = numbers([1.5, 2.5])
-    found = ask(Says(np.array([[1], [2]])), None, data, "m")
+    found = ask(Fixed(np.array([[1], [2]])), None, data, "m")
     assert (found.predictions.tolist(), found.truth.tolist()) == ([1, 2], [1.5, 2.5])
     assert (found.answers, found.truths, found.probabilities) == ("numbers", "numbers", None)
-    for wrong, said in (
-        ([1.0, np.nan], "m.predict returned NaN or infinity 1 times"),
-        ([1.0, np.inf], "NaN or infinity"),
-        (["a", "b"], "m.predict must return numbers"),
-    ):
-        with pytest.raises(ContractError, match=said):
-            ask(Says(wrong), None, data, "m")
+    for wrong in ([1.0, np.nan], [1.0, np.inf], ["a", "b"]):
+        with pytest.raises(ContractError, match=r"m\.predict"):
+            ask(Fixed(wrong), None, data, "m")
 
 
-def test_the_answer_without_looking_is_the_share_or_the_mean_of_train():
+def test_the_baseline_is_the_class_frequency_or_the_mean_of_the_train_rows():
     found = baseline(np.array(list("ccca")), ABC)
     assert found.predictions.tolist() == ["c"] * 4
     assert found.probabilities.tolist() == [[0.25, 0, 0.75]] * 4

@@ -1,4 +1,4 @@
-"""Outlier heads: odd items first, as many flagged as are known to be there."""
+"""Outlier heads: high scores for outliers, as many flagged as the rarer class has members."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from karat.metrics.base import score
 X = np.array([[0.0], [1.0], [2.0], [10.0]])
 
 
-def test_the_distance_to_neighbours_by_hand():
+def test_the_distance_to_neighbors_by_hand():
     assert knn_distance(1).outlier_scores(X).tolist() == [1, 1, 1, 8]
     assert knn_distance(2).outlier_scores(X).tolist() == [1.5, 1, 1.5, 8.5]
-    # more neighbours than there are others: all others
+    # more neighbors than other rows: all other rows
     assert knn_distance(50).outlier_scores(X)[3] == pytest.approx((10 + 9 + 8) / 3)
 
 
@@ -37,7 +37,7 @@ def people(labels: list[str]) -> Dataset:
 
 
 @pytest.mark.parametrize(("odd", "usual"), [("outlier", "normal"), ("a", "b")])
-def test_as_many_are_flagged_as_are_known_to_be_there(odd, usual):
+def test_as_many_are_flagged_as_the_rarer_class_has_members(odd, usual):
     data = people([usual, odd, usual, usual, usual])
     got = flag(np.array([1.0, 9.0, 2.0, 2.0, 0.0]), data, data.shares())
     assert got.predictions.tolist() == [usual, odd, usual, usual, usual]
@@ -51,12 +51,12 @@ def test_as_many_are_flagged_as_are_known_to_be_there(odd, usual):
 
 def test_only_two_classes():
     data = people(["a", "b", "c"])
-    with pytest.raises(DefinitionError, match="tells two classes apart; people has 3"):
+    with pytest.raises(DefinitionError, match="people .*3"):
         flag(np.zeros(3), data, data.shares())
 
 
 @pytest.mark.parametrize("head", ["knn-distance", "isolation-forest"])
-def test_a_task_finds_the_odd_rows_without_seeing_labels(head, tmp_path):
+def test_a_task_finds_outliers_without_labels(head, tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"])
     table["label"] = "normal"

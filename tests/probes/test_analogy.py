@@ -58,7 +58,7 @@ def test_the_length_of_a_vector_does_not_matter():
 
 
 @pytest.mark.parametrize("row", ["bafc", "cadb", "deaf"])
-def test_each_question_leaves_out_its_own(row):
+def test_the_items_of_a_question_are_not_candidates(row):
     unit = {name: np.array(v) / np.linalg.norm(v) for name, v in PLANE.items()}
     target = unit[row[1]] - unit[row[0]] + unit[row[2]]
     order = sorted(set("abcdef") - set(row[:3]), key=lambda name: -unit[name] @ target)
@@ -68,7 +68,7 @@ def test_each_question_leaves_out_its_own(row):
 
 
 @pytest.mark.parametrize("row", ["abca", "abcb", "abcc"])
-def test_an_answer_that_is_left_out_cannot_be_found(row):
+def test_a_target_that_is_not_a_candidate_cannot_be_found(row):
     found = Analogy().answer(questions([row]), vectors())
     assert found.rank.tolist() == [np.inf]
     assert score("hits@10", found) == (0.0, "")
@@ -124,14 +124,14 @@ def test_a_vocabulary_of_text_serves_ids_of_any_type():
     assert probe.answer(data, known).predictions.tolist() == ["3"]
 
 
-def test_unknown_words_of_a_vocabulary_are_no_candidates():
+def test_words_without_vectors_are_not_candidates():
     stock = {**PLANE, "x": [np.nan, np.nan]}
     found = Analogy().answer(questions(["abcd"]), vectors(vocabulary=stock))
     assert found.predictions.tolist() == ["d"]
     assert found.candidates.tolist() == [3]
 
 
-def test_only_questions_with_four_known_items_can_be_answered():
+def test_answerable_questions_have_four_vectors():
     plane = {**PLANE, "e": [np.nan, np.nan]}
     data = questions(["abcd", "abce", "ebcd", "aecd", "abed"])
     for known in (vectors(plane), vectors(plane, {k: v for k, v in PLANE.items() if k != "e"})):
@@ -140,12 +140,12 @@ def test_only_questions_with_four_known_items_can_be_answered():
     assert Analogy().answerable(blind, vectors(plane)).tolist() == [True]
 
 
-def test_a_miss_raises_and_is_never_the_last_row():
+def test_an_item_without_a_vector_raises():
     stock = {k: v for k, v in PLANE.items() if k != "c"}
-    with pytest.raises(KeyError, match="c is no candidate"):
+    with pytest.raises(KeyError, match="c "):
         Analogy().answer(questions(["abcd"]), vectors(vocabulary=stock))
     plane = {**PLANE, "f": [np.nan, np.nan]}
-    with pytest.raises(KeyError, match="f is no candidate"):
+    with pytest.raises(KeyError, match="f "):
         Analogy().answer(questions(["abcf"]), vectors(plane))
 
 
@@ -204,15 +204,7 @@ def test_the_ranks_are_those_of_a_plain_loop(seed):
     assert found.candidates.tolist() == list(others)
 
 
-def test_an_encoder_of_ones_earns_nothing():
-    # in 32 bits each sum of ones over √200 is off by more than a tie
-    data, _ = many(1, count=1500)
-    ones = Vectors(np.ones((1500, 200), dtype=np.float32), np.arange(1500))
-    found = Analogy().answer(data, ones)
-    assert (found.rank[np.isfinite(found.rank)] == found.candidates[np.isfinite(found.rank)]).all()
-
-
-def test_candidates_are_made_once_and_anew_for_other_vectors():
+def test_candidates_are_cached_per_vectors():
     probe, one, two = Analogy(), vectors(), vectors({**PLANE, "d": [1.0, 0.5]})
     data = questions(["abcd"])
     assert probe.answer(data, one).rank.tolist() == [1]
@@ -222,7 +214,7 @@ def test_candidates_are_made_once_and_anew_for_other_vectors():
     assert probe._candidates(data.take(np.array([0])), one) is stock
 
 
-def test_the_given_vectors_are_left_as_they_are():
+def test_the_vectors_do_not_change():
     known = vectors(dtype=np.float64)
     before = known.matrix.copy()
     Analogy().answer(questions(["abcd"]), known)
@@ -252,7 +244,7 @@ def test_the_given_vectors_are_left_as_they_are():
     ],
 )
 def test_other_questions_are_refused(data):
-    with pytest.raises(DefinitionError, match="analogy takes questions of three fields"):
+    with pytest.raises(DefinitionError, match="analogy"):
         Analogy().answerable(data, vectors())
 
 
@@ -296,14 +288,9 @@ def test_the_data_set_decides_the_candidates_of_each_data_set():
     assert probe.answer(questions(["abcd"]), known).candidates.tolist() == [4]
 
 
-def test_more_hits_than_candidates_may_be_asked_for():
-    found = Analogy().answer(questions(["abcd", "abcf", "abca"]), vectors())
-    assert score("hits@1000", found) == (pytest.approx(2 / 3), "")
-
-
 @pytest.mark.parametrize("candidates", ["all", 0, -1, True, 2.5, None])
 def test_other_candidates_are_refused(candidates):
-    with pytest.raises(DefinitionError, match='candidates is "vocabulary", "dataset" or'):
+    with pytest.raises(DefinitionError, match="candidates"):
         Analogy(candidates=candidates)
 
 
@@ -315,7 +302,7 @@ def last(a, b, c):
     return 1e9 * c
 
 
-def test_a_function_of_ones_own_makes_the_vector_to_look_for():
+def test_a_custom_function():
     # c is (−1, 0): d has the cosine 0.894 to it, e 0.707 and f −0.707
     for function in (last, f"{__name__}:last"):
         found = Analogy(function=function).answer(questions(["abcd", "abce", "abcf"]), vectors())
@@ -344,29 +331,26 @@ def test_a_function_that_finds_nothing_ties_with_all():
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "word"),
     [
-        (lambda a, b, c: c[:1], "one vector as long as those of a, b and c"),
-        (lambda a, b, c: np.stack([a, b]), r"it returned the shape \(2, 2\)"),
-        (lambda a, b, c: c * np.nan, "NaN or infinity"),
-        (lambda a, b, c: c / 0.0, "NaN or infinity"),
-        (lambda a, b, c: "d", "must return a vector of numbers"),
-        (lambda a, b, c: None, "it returned the shape"),
+        (lambda a, b, c: c[:1], r"\(1,\)"),
+        (lambda a, b, c: np.stack([a, b]), r"\(2, 2\)"),
+        (lambda a, b, c: c * np.nan, "NaN"),
+        (lambda a, b, c: c / 0.0, "infinity"),
+        (lambda a, b, c: "d", "numbers"),
+        (lambda a, b, c: None, "shape"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:(divide|invalid)")
-def test_a_function_that_breaks_its_promise_is_told(function, said):
-    with pytest.raises(ContractError, match=said):
+def test_wrong_results_of_a_custom_function(function, word):
+    with pytest.raises(ContractError, match=word):
         Analogy(function=function).answer(questions(["abcd"]), vectors())
 
 
-def test_what_is_no_function_is_refused():
-    with pytest.raises(DefinitionError, match="3 is no function"):
-        Analogy(function=3)
-    with pytest.raises(DefinitionError, match="is no function"):
-        Analogy(function="math:pi")
-    with pytest.raises(DefinitionError, match='cannot load "math:nothing"'):
-        Analogy(function="math:nothing")
+@pytest.mark.parametrize("function", [3, "math:pi", "math:nothing"])
+def test_function_must_be_callable(function):
+    with pytest.raises(DefinitionError, match=str(function)):
+        Analogy(function=function)
 
 
 def test_a_task_takes_both_options(tmp_path):
@@ -383,7 +367,7 @@ def test_groups_do_not_join_questions_to_one_list():
     assert score("mrr", Analogy().answer(data, vectors())) == (0.75, "")
 
 
-def test_brackets_around_an_iri_do_not_hide_it():
+def test_an_iri_may_be_written_in_brackets():
     from karat.probes.analogy import _find
 
     ids = pd.Index(["http://x/a", "http://x/b"])

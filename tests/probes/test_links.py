@@ -65,7 +65,7 @@ def test_a_translation_is_followed_from_other_heads(tail, place):
     assert probe.notes == []
 
 
-def test_other_answers_that_are_asked_for_are_left_out():
+def test_other_answers_in_test_are_not_candidates():
     train, test = graph(["fra"], ["dre", "drb", "dra"])
     found, _ = answers(train, test, vectors(), relation="translation")
     assert found.predictions.tolist() == ["c", "b", "a"]
@@ -76,7 +76,7 @@ def test_other_answers_that_are_asked_for_are_left_out():
     assert score("hits@100", found) == (1.0, "")
 
 
-def test_other_answers_that_were_taught_are_left_out():
+def test_other_answers_in_train_are_not_candidates():
     # the mean of f → a and d → b leads from d to (1.38, 0.82): b, c, a, d, e, f
     train, test = graph(["fra", "drb"], ["dra"])
     found, _ = answers(train, test, vectors(), relation="translation")
@@ -109,13 +109,11 @@ def test_a_ridge_by_hand():
         assert led[0] == pytest.approx([0, 1 / (2 + alpha)], abs=1e-7)
 
 
-def test_a_relation_that_was_never_taught_takes_the_way_of_all():
+def test_a_relation_without_train_links_uses_the_map_of_all_links():
     train, test = graph(["fra"], ["dsa", "drc"])
     found, probe = answers(train, test, vectors(), relation="translation")
     assert found.rank.tolist() == [2, 3]
-    assert probe.notes == [
-        "1 of 2 questions have a relation that was never taught; the way of all links answers them."
-    ]
+    assert "1 of 2" in probe.notes[0]
 
 
 def test_without_groups_there_is_one_relation():
@@ -232,7 +230,7 @@ def test_a_constant_encoder_is_always_last(way):
     assert found.rank.tolist() == found.candidates.tolist()
 
 
-def test_a_rank_hangs_on_the_questions_beside_only_by_the_filter():
+def test_a_rank_depends_on_other_questions_only_by_the_filter():
     (train, test), known, _, _ = random_graph(9)
     found, probe = answers(train, test, known)
     back = probe.answer(test.take(np.arange(len(test))[::-1]), known)
@@ -246,7 +244,7 @@ def test_a_rank_hangs_on_the_questions_beside_only_by_the_filter():
     assert alike > 5
 
 
-def test_the_truth_of_the_test_is_not_learned():
+def test_the_test_target_is_not_used():
     train, test = graph(["fra", "drb"], ["drc", "erb"])
     probe = Links()
     probe.fit(train, vectors())
@@ -265,7 +263,7 @@ def test_unknown_items_are_no_candidates():
     assert found.predictions.tolist() == ["a"]
 
 
-def test_a_taught_answer_may_be_unknown_when_it_is_asked_for():
+def test_an_answer_in_train_may_lack_a_vector_in_test():
     # as in the test by hand of taught answers; b is then no candidate that could be left out
     train, test = graph(["fra", "drb"], ["dra"])
     probe = Links(relation="translation")
@@ -281,7 +279,7 @@ def test_only_questions_between_known_items_can_be_answered():
     assert Links().answerable(test.blind(), known).tolist() == [True, False, True]
 
 
-def test_what_cannot_be_answered_is_a_miss():
+def test_unanswerable_questions_are_misses():
     train, test = graph(["fra"], ["drc", "drb"])
     known = vectors(unknown="b")
     answered, probe = answers(train, test.take(np.array([0])), known, relation="translation")
@@ -321,22 +319,22 @@ def test_a_run_on_a_given_split(tmp_path, missing, mrr):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "word"),
     [
-        ({"relation": "ridged"}, 'Did you mean "ridge"'),
-        ({"alpha": 0}, "alpha is a number above 0"),
-        ({"alpha": "one"}, "alpha is a number above 0"),
-        ({"alpha": np.inf}, "alpha is a number above 0"),
+        ({"relation": "ridged"}, '"ridge"'),
+        ({"alpha": 0}, "alpha.*0"),
+        ({"alpha": "one"}, "alpha.*one"),
+        ({"alpha": np.inf}, "alpha.*inf"),
     ],
 )
-def test_wrong_options_are_refused(options, said):
-    with pytest.raises(DefinitionError, match=said):
+def test_wrong_options_are_refused(options, word):
+    with pytest.raises(DefinitionError, match=word):
         Links(**options)
 
 
-def test_a_hidden_truth_teaches_nothing():
+def test_a_hidden_target_is_refused():
     train, _ = graph(["fra"], ["drc"])
-    with pytest.raises(DefinitionError, match="split: all hides the truth"):
+    with pytest.raises(DefinitionError, match="split: all"):
         Links().fit(train.blind(), vectors())
 
 
@@ -349,5 +347,5 @@ def test_other_questions_are_refused():
         "items",
         "entity",
     )
-    with pytest.raises(DefinitionError, match="links takes questions of one field"):
+    with pytest.raises(DefinitionError, match="links"):
         Links().answerable(two, vectors())

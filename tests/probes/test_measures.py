@@ -38,7 +38,7 @@ def test_every_name_measures(name):
 
 
 @pytest.mark.parametrize("name", ["cosine", "euclidean", "manhattan", "cityblock", "rbf"])
-def test_nothing_is_nearer_than_oneself(name):
+def test_a_vector_is_most_similar_to_itself(name):
     table = Measure(name).table(A, A)
     assert (table.max(axis=1) <= np.diag(table) + 1e-12).all()
 
@@ -48,7 +48,7 @@ def test_the_cosine_of_pairs_and_of_tables_agree():
     np.testing.assert_allclose(MEASURES["cosine"](A, B), np.diag(1 - cdist(A, B, "cosine")))
 
 
-def test_a_vector_without_direction_is_not_a_number_nowhere():
+def test_zero_vectors_never_give_nan():
     flat = np.ones((1, 4))
     for name in ("cosine", "correlation"):
         assert np.isfinite(Measure(name).rows(np.zeros((1, 4)), flat)).all()
@@ -59,22 +59,22 @@ def sigmoid(a, b):
     return 1 / (1 + np.exp(-(a @ b)))
 
 
-def test_a_function_of_ones_own_is_a_similarity():
+def test_a_custom_function_is_a_similarity():
     wanted = 1 / (1 + np.exp(-(A @ B.T)))
     np.testing.assert_allclose(Measure(sigmoid).table(A, B), wanted)
     np.testing.assert_allclose(Measure(sigmoid).rows(A, B), np.diag(wanted))
     assert Measure("numpy:dot").rows(A, B)[0] == pytest.approx(A[0] @ B[0])
 
 
-def test_what_a_function_may_not_return():
-    with pytest.raises(ContractError, match="one finite number"):
+def test_wrong_results_of_a_custom_function():
+    with pytest.raises(ContractError, match="array"):
         Measure(lambda a, b: a - b).rows(A, B)
     with pytest.raises(ContractError, match="nan"):
         Measure(lambda a, b: np.nan).rows(A, B)
 
 
-def test_a_wrong_name_names_the_nearest():
-    with pytest.raises(DefinitionError, match='Did you mean "cosine"'):
+def test_a_wrong_name_suggests_the_nearest():
+    with pytest.raises(DefinitionError, match='"cosine"'):
         Measure("cosin")
-    with pytest.raises(DefinitionError, match="a name or a function"):
+    with pytest.raises(DefinitionError, match="3"):
         Measure(3)  # type: ignore[arg-type]

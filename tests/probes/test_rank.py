@@ -42,7 +42,7 @@ def test_by_hand():
     assert ranks.tolist() == [1, 2, np.inf, 1, 1]
 
 
-def test_where_nobody_competes_nothing_is_found():
+def test_without_candidates_nothing_is_found():
     best, ranks = contest([[1.0]], [[1.0], [0.5]], [0], [(0, 0), (0, 1)]).settle()
     assert (best.tolist(), ranks.tolist()) == ([0], [np.inf])
 
@@ -83,7 +83,7 @@ def crowd(count=3000, asked=60, size=50, seed=0):
     return queries, unit_rows(near), rng.integers(count, size=asked)
 
 
-def test_no_bit_hangs_on_the_company():
+def test_ranks_do_not_depend_on_other_questions():
     # of several candidates of each question, 32 bits say now that they are ahead and now not
     queries, candidates, truth = crowd()
     best, ranks = contest(queries, candidates, truth).settle()
@@ -97,7 +97,7 @@ def test_no_bit_hangs_on_the_company():
         assert some.tolist() == best[rows].tolist()
 
 
-def test_a_candidate_on_the_line_is_looked_at_in_64_bits():
+def test_undecided_candidates_are_compared_in_64_bits():
     # the second misses the first by just more and just less than a tie
     for gap, place in ((0.999 * TIE, 2), (1.001 * TIE, 1)):
         query = [1.0, np.float32(gap)]

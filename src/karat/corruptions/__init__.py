@@ -1,1 +1,1 @@
-"""Corruptions: what happens to test data in the world, in doses. ``(X, y, severity, rng)``."""
+"""Corruptions of test data with a severity: functions ``(X, y, severity, rng)``."""

@@ -1,4 +1,4 @@
-"""Cells that hold what does not belong there: codes for unknown, strange categories, other days."""
+"""Wrong cells: codes for missing values, unseen categories, shifted dates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from karat.corruptions.needs import Corrupted, corrupts
 from karat.corruptions.shares import cells
 from karat.errors import DefinitionError
 
-#: a column, the rows hit in it and its number among those of its kind → the column changed
+#: takes a column, the affected rows and its number among those of its kind; returns a new column
 Change = Callable[[pd.Series, np.ndarray, int], pd.Series]
 
 
@@ -27,7 +27,7 @@ def sentinel(
     number: int = -999,
     text: str = "?",
 ) -> Corrupted:
-    """Put a code for unknown into this share of the cells: -999, ``?``, or 1 January 1900."""
+    """Replace this share of the cells by a code for missing: -999, ``?``, or 1 January 1900."""
 
     def coded(column: pd.Series, at: np.ndarray, i: int) -> pd.Series:
         if kind(column) == NUMBER:
@@ -43,7 +43,7 @@ def sentinel(
 def unseen_category(
     X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
 ) -> Corrupted:
-    """Put a category that was never seen into this share of the cells of text or categories."""
+    """Replace this share of the cells of text or categories by an unseen category."""
 
     def strange(column: pd.Series, at: np.ndarray, i: int) -> pd.Series:
         at = at[column.notna().to_numpy()[at]]
@@ -67,12 +67,12 @@ def date_shift(
     *,
     days: int = 365,
 ) -> Corrupted:
-    """Move this share of the dates by 1 to ``days`` days, forward or back.
+    """Shift this share of the dates by 1 to ``days`` days, forward or back.
 
-    A date near the end of the years that pandas knows is moved towards the others.
+    Dates near the limits of pandas are shifted away from them.
     """
     if days < 1:
-        raise DefinitionError(f"corruption date_shift: days is 1 or more, not {days}.")
+        raise DefinitionError(f"corruption date_shift: days must be >= 1, got {days}.")
     size = (len(places(X, DATE)), len(X))
     moves = rng.integers(1, days + 1, size=size) * rng.choice([-1, 1], size=size)
 
@@ -101,11 +101,12 @@ def _each(
     change: Change,
 ) -> pd.DataFrame:
     """Return the table with a share of the cells of some kinds of columns changed."""
-    able = places(X, *kinds)
-    hit = cells(len(X), len(able), severity, rng)
-    rows = [np.flatnonzero(each) for each in hit]
+    columns = places(X, *kinds)
+    rows = [np.flatnonzero(hit) for hit in cells(len(X), len(columns), severity, rng)]
     changed = {
-        place: change(X.iloc[:, place], rows[i], i) for i, place in enumerate(able) if len(rows[i])
+        place: change(X.iloc[:, place], rows[i], i)
+        for i, place in enumerate(columns)
+        if len(rows[i])
     }
     return with_columns(X, changed)
 
@@ -117,9 +118,9 @@ def _with(column: pd.Series, at: np.ndarray, values: Any) -> pd.Series:
 
 
 def _with_level(column: pd.Series, at: np.ndarray, text: str, number: Any) -> pd.Series:
-    """Return a column with a text in some rows, or a number where its categories are numbers.
+    """Set some rows of a column to a text, or to a number if its categories are numbers.
 
-    Categories of another kind, such as intervals, cannot have such a level and stay.
+    Categories of other kinds, such as intervals, do not change.
     """
     if not isinstance(column.dtype, pd.CategoricalDtype):
         return _with(column, at, text)

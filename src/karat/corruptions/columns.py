@@ -1,4 +1,4 @@
-"""Whole columns that are wrong: other units, other codes, changed places, a sensor that hangs."""
+"""Wrong columns: other units, other codes, swapped columns, a stuck sensor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from karat.corruptions.kinds import (
 from karat.corruptions.needs import Corrupted, corrupts
 from karat.corruptions.shares import count, count_up, streams
 
-#: pounds and kilograms, metres and feet, degrees of Fahrenheit and Celsius taken for each other
+#: factors between pounds and kilograms, meters and feet, Fahrenheit and Celsius
 FACTORS = (0.45, 2.2, 3.28, 0.3048, 1.8, 0.5556)
 
 
@@ -30,16 +30,16 @@ FACTORS = (0.45, 2.2, 3.28, 0.3048, 1.8, 0.5556)
 def scaling_error(
     X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
 ) -> Corrupted:
-    """Multiply this share of the columns of numbers by a factor each, as in a mix-up of units."""
+    """Multiply this share of the columns of numbers by a factor each, as if units were mixed up."""
     numbers = {i: floats(X.iloc[:, i]) for i in places(X, NUMBER)}
-    able = [i for i, values in numbers.items() if np.nan_to_num(values, posinf=0, neginf=0).any()]
-    factors = rng.choice(FACTORS, size=len(able))
+    usable = [i for i, values in numbers.items() if np.nan_to_num(values, posinf=0, neginf=0).any()]
+    factors = rng.choice(FACTORS, size=len(usable))
     changed = {}
-    for j in rng.permutation(len(able))[: count_up(len(able), severity)]:
-        values = numbers[able[j]]
+    for j in rng.permutation(len(usable))[: count_up(len(usable), severity)]:
+        values = numbers[usable[j]]
         at = np.isfinite(values)
         with np.errstate(over="ignore"):
-            changed[able[j]] = put(X.iloc[:, able[j]], at, values[at] * factors[j])
+            changed[usable[j]] = put(X.iloc[:, usable[j]], at, values[at] * factors[j])
     return with_columns(X, changed), y
 
 
@@ -47,20 +47,20 @@ def scaling_error(
 def categorical_remap(
     X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
 ) -> Corrupted:
-    """Let every level become another one, in this share of the columns that have levels.
+    """Replace every level by another one, in this share of the columns that have levels.
 
-    The levels stand in a random circle and each becomes the next, so none stays what it was.
+    The levels are arranged in a random circle and each becomes the next, so all of them change.
     """
     found = {i: levels(X.iloc[:, i]) for i in places(X, *LEVELS)}
-    able = [i for i, (_, rows) in found.items() if len(rows) > 1]
-    own, changed = streams(rng, len(able)), {}
-    for j in rng.permutation(len(able))[: count_up(len(able), severity)]:
-        codes, rows = found[able[j]]
-        circle = own[j].permutation(len(rows))
+    usable = [i for i, (_, rows) in found.items() if len(rows) > 1]
+    generators, changed = streams(rng, len(usable)), {}
+    for j in rng.permutation(len(usable))[: count_up(len(usable), severity)]:
+        codes, rows = found[usable[j]]
+        circle = generators[j].permutation(len(rows))
         becomes = np.empty(len(rows), dtype=np.intp)
         becomes[circle] = rows[np.roll(circle, -1)]
         source = np.where(codes < 0, np.arange(len(X)), becomes[codes])
-        changed[able[j]] = from_rows(X.iloc[:, able[j]], source)
+        changed[usable[j]] = from_rows(X.iloc[:, usable[j]], source)
     return with_columns(X, changed), y
 
 
@@ -68,7 +68,7 @@ def categorical_remap(
 def column_swap(
     X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
 ) -> Corrupted:
-    """Let this share of pairs of columns of one kind change places under their names."""
+    """Swap the contents of this share of pairs of columns of the same kind."""
     pairs: list[tuple[int, int]] = []
     for kind in (NUMBER, FLAG, CATEGORY, TEXT, DATE):
         mixed = rng.permutation(places(X, kind)).astype(int).tolist()
@@ -84,9 +84,9 @@ def column_swap(
 def stuck_sensor(
     X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
 ) -> Corrupted:
-    """Let each column of numbers repeat one reading for this share of the rows, in their order.
+    """Repeat one value of each column of numbers for this share of consecutive rows.
 
-    It hangs at a random row; after the last row it goes on with the first.
+    It starts at a random row; the first row follows the last one.
     """
     starts, size, changed = rng.integers(max(len(X), 1), size=X.shape[1]), len(X), {}
     for i in places(X, NUMBER):

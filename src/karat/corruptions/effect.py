@@ -1,4 +1,4 @@
-"""Effect: how much of the data a corruption has changed."""
+"""The share of the data that a corruption has changed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import pandas as pd
 
 
 def affected(before: Any, after: Any) -> float:
-    """Return the share of cells that changed, or of rows where rows came or went.
+    """Return the share of changed cells, or of changed rows if rows were dropped or repeated.
 
-    Both are a table, a series, or a pair ``(X, y)``, of which ``y`` counts where ``X`` has not
-    changed. A missing cell is like another, and a number like itself in any type. Where the index
-    is not the same, a row counts that was dropped, that stands once more, or that differs in any
-    cell.
+    Both arguments are a table, a series, or a pair ``(X, y)``; ``y`` counts if ``X`` has not
+    changed. Missing cells are equal, and so are equal numbers of different types. If the index
+    differs, rows count that were dropped, repeated, or differ in any cell.
 
     >>> before = pd.DataFrame({"a": [1, 2], "b": ["x", None]})
     >>> affected(before, before.assign(a=[1.0, 3.0]))
@@ -48,33 +47,34 @@ def _rows_changed(one: pd.DataFrame, other: pd.DataFrame) -> float:
 
 
 def _differing(one: pd.DataFrame, other: pd.DataFrame) -> np.ndarray:
-    """Return which cells differ; all of a column that is no longer there."""
-    alike = one.columns.equals(other.columns)
+    """Return which cells differ; all of a removed column."""
+    same_columns = one.columns.equals(other.columns)
     found = np.ones(one.shape, dtype=bool)
     for i, name in enumerate(one.columns):
-        if alike or name in other.columns:
-            found[:, i] = _unlike(one.iloc[:, i], other.iloc[:, i] if alike else other[name])
+        if same_columns or name in other.columns:
+            column = other.iloc[:, i] if same_columns else other[name]
+            found[:, i] = _differing_cells(one.iloc[:, i], column)
     return found
 
 
-def _unlike(one: pd.Series, other: pd.Series) -> np.ndarray:
-    lost, gone = one.isna().to_numpy(), other.isna().to_numpy()
-    there = ~(lost | gone)
+def _differing_cells(one: pd.Series, other: pd.Series) -> np.ndarray:
+    missing_before, missing_after = one.isna().to_numpy(), other.isna().to_numpy()
+    present = ~(missing_before | missing_after)
+    differing = missing_before != missing_after
     if one.dtype == other.dtype == "str":
-        # texts are compared where they lie, without making objects of them
-        return np.asarray((lost != gone) | (there & np.asarray(one.array != other.array)))
-    mine, its = (values[there] for values in _plain(one, other))
-    unlike = lost != gone
+        # compared without conversion to objects
+        return np.asarray(differing | (present & np.asarray(one.array != other.array)))
+    before, after = (values[present] for values in _plain(one, other))
     try:
-        unlike[there] = mine != its
-    except (TypeError, ValueError):  # arrays in cells, or a date before and a number now
-        pairs = zip(mine.tolist(), its.tolist(), strict=True)
-        unlike[there] = [repr(a) != repr(b) for a, b in pairs]
-    return unlike
+        differing[present] = before != after
+    except (TypeError, ValueError):  # arrays in cells, or a date that became a number
+        pairs = zip(before.tolist(), after.tolist(), strict=True)
+        differing[present] = [repr(a) != repr(b) for a, b in pairs]
+    return differing
 
 
 def _plain(one: pd.Series, other: pd.Series) -> tuple[np.ndarray, np.ndarray]:
-    """Return two columns as numbers, moments or codes, where both are such; else as objects."""
+    """Return two columns as numbers, dates or codes if both are; otherwise as objects."""
     both = (one, other)
     if isinstance(one.dtype, pd.CategoricalDtype) and one.dtype == other.dtype:
         other = other.cat.set_categories(one.cat.categories)

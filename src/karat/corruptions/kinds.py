@@ -1,8 +1,8 @@
-"""Kinds of columns, told by their type alone, and how changed cells go back into a column.
+"""Kinds of columns, and how to write changed cells back into a column.
 
-The type of a column is the same in every fold, so what a corruption acts on is too: numbers, truth
-values ("flag"), categories, text (strings and plain objects) and dates. All others, such as
-durations and intervals, can only go missing.
+The kind depends only on the dtype, which is the same in every fold: numbers, booleans ("flag"),
+categories, text (strings and plain objects) and dates. All others, such as durations and intervals,
+can only become missing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 NUMBER, FLAG, CATEGORY, TEXT, DATE, OTHER = "number", "flag", "category", "text", "date", "other"
-#: what has levels that can be mistaken for each other
+#: kinds with levels that can be confused
 LEVELS = (CATEGORY, TEXT, FLAG)
 
 _LARGEST = float(np.finfo(float).max)
@@ -21,7 +21,7 @@ _WIDER = ("uint16", "uint32", "uint64", "int16", "int32", "int64", "float32", "f
 
 
 def kind(column: pd.Series) -> str:
-    """Return what a column holds, by its type.
+    """Return the kind of a column.
 
     >>> [kind(pd.Series(v)) for v in ([1], [True], ["a"], [pd.Timestamp("2024-05-01")])]
     ['number', 'flag', 'text', 'date']
@@ -30,7 +30,7 @@ def kind(column: pd.Series) -> str:
 
 
 def kind_of(dtype: Any) -> str:
-    """Return what a column of this type holds."""
+    """Return the kind of a column of this dtype."""
     kinds = pd.api.types
     if isinstance(dtype, pd.CategoricalDtype):
         return CATEGORY
@@ -44,16 +44,12 @@ def kind_of(dtype: Any) -> str:
 
 
 def places(X: pd.DataFrame, *kinds: str) -> list[int]:
-    """Return the positions of the columns of these kinds.
-
-    >>> places(pd.DataFrame({"a": [1], "b": ["x"], "c": [0.5]}), NUMBER)
-    [0, 2]
-    """
+    """Return the positions of the columns of these kinds."""
     return [i for i, dtype in enumerate(X.dtypes) if kind_of(dtype) in kinds]
 
 
 def with_columns(X: pd.DataFrame, changed: dict[int, pd.Series]) -> pd.DataFrame:
-    """Return a new table with other columns at some positions."""
+    """Return a new table with replaced columns."""
     table = X.copy()
     for i, column in changed.items():
         table.isetitem(i, column)
@@ -61,17 +57,17 @@ def with_columns(X: pd.DataFrame, changed: dict[int, pd.Series]) -> pd.DataFrame
 
 
 def dense(column: pd.Series) -> pd.Series:
-    """Return a sparse column as a plain one; others as they are."""
+    """Return a sparse column as a dense one; others unchanged."""
     return column.sparse.to_dense() if isinstance(column.dtype, pd.SparseDtype) else column
 
 
 def floats(column: pd.Series) -> np.ndarray:
-    """Return a column of numbers as floats of 64 bits; missing ones are NaN."""
+    """Return a column of numbers as 64-bit floats; missing ones are NaN."""
     return dense(column).to_numpy(dtype=float, na_value=np.nan)
 
 
 def spread(values: np.ndarray) -> float:
-    """Return the standard deviation (ddof 0) of the finite numbers; 0 where they are all alike.
+    """Return the standard deviation (ddof 0) of the finite numbers; exactly 0 if all are equal.
 
     >>> spread(np.array([1.0, 3.0, np.nan])), spread(np.array([0.1, 0.1, 0.1]))
     (1.0, 0.0)
@@ -84,10 +80,10 @@ def spread(values: np.ndarray) -> float:
 
 
 def put(column: pd.Series, at: np.ndarray, values: np.ndarray) -> pd.Series:
-    """Return a column of numbers with others at some rows, in a type that holds them.
+    """Return a column of numbers with new values in some rows, in a dtype that can hold them.
 
-    The type stays where it can. Else it is a wider one of its kind, and for fractions among whole
-    numbers floats of 64 bits. A nullable column stays nullable; nothing ends at infinity.
+    The dtype is kept if possible. Otherwise it is a wider one of its kind, or a 64-bit float for
+    fractions among integers. A nullable column stays nullable; infinite values are clipped.
 
     >>> put(pd.Series([1, 2], dtype="int8"), np.array([0]), np.array([300.0])).dtype
     dtype('int16')
@@ -112,12 +108,12 @@ def _holds(dtype: np.dtype, own: np.dtype, values: np.ndarray) -> bool:
     if dtype.kind == "f":
         return max(-low, high) <= float(np.finfo(dtype).max)
     info = np.iinfo(dtype)
-    # the largest whole number of 64 bits is no float, the one after it is
+    # the largest 64-bit integer is not a float, its successor is
     return bool((values == np.rint(values)).all() and info.min <= low and high < info.max + 1)
 
 
 def _like(dtype: Any, wanted: np.dtype) -> Any:
-    """Return the type for these numbers in the family of a column: plain, nullable or Arrow's."""
+    """Return the wanted dtype in the family of a column: NumPy, nullable or Arrow."""
     if isinstance(dtype, pd.ArrowDtype):
         return pd.api.types.pandas_dtype(f"{wanted.name}[pyarrow]")
     if isinstance(dtype, pd.api.extensions.ExtensionDtype):
@@ -126,9 +122,9 @@ def _like(dtype: Any, wanted: np.dtype) -> Any:
 
 
 def levels(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number of each cell's level, -1 where it is missing, and a row of each level.
+    """Return the level of each cell, -1 if missing, and one row of each level.
 
-    Cells that are no labels, such as lists, are of no level.
+    Unhashable cells, such as lists, have no level.
 
     >>> codes, rows = levels(pd.Series(["b", "a", None, "b"]))
     >>> codes.tolist(), rows.tolist()
@@ -147,10 +143,6 @@ def levels(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
 
 
 def from_rows(column: pd.Series, rows: np.ndarray) -> pd.Series:
-    """Return a column whose cells are those of other rows, under its own index.
-
-    >>> from_rows(pd.Series([7, 8], index=["a", "b"]), np.array([1, 1])).to_dict()
-    {'a': 8, 'b': 8}
-    """
+    """Return a column with the cells of other rows, under its own index."""
     cells = column.array.take(rows)
     return pd.Series(cells, index=column.index, dtype=column.dtype, name=column.name)

@@ -1,4 +1,4 @@
-"""Cells that go missing: at random, by class, by their own value, or by another column's."""
+"""Missing cells: at random, by class, by their own value, or by another column."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from karat.corruptions.shares import cells, count, some, streams
 def missingness_mcar(
     X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
 ) -> Corrupted:
-    """Empty this share of all cells, whatever stands in them."""
+    """Remove this share of all cells, independent of their values."""
     return _emptied(X, cells(len(X), X.shape[1], severity, rng)), y
 
 
@@ -23,9 +23,9 @@ def missingness_mcar(
 def missingness_mnar(
     X: pd.DataFrame, y: pd.Series, severity: float, rng: np.random.Generator
 ) -> Corrupted:
-    """Empty this share of the cells of the rarest class, in all columns.
+    """Remove this share of the cells of the rarest class, in all columns.
 
-    Where classes are equally rare it is the last in the order of text: 1 of 0 and 1.
+    Among equally rare classes it is the last in text order: 1 of 0 and 1.
     """
     rows = np.flatnonzero(rarest(y))
     hit = some(len(rows) * X.shape[1], severity, rng)
@@ -39,9 +39,9 @@ def missingness_mnar(
 def missingness_value(
     X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
 ) -> Corrupted:
-    """Empty this share of each column of numbers or dates, high values rather than low ones.
+    """Remove this share of each column of numbers or dates, preferably high values.
 
-    Cells are drawn one after the other, each with a chance in proportion to its rank.
+    Cells are drawn without replacement, with a probability proportional to their rank.
     """
     gone = np.zeros((X.shape[1], len(X)), dtype=bool)
     for i, stream in enumerate(streams(rng, X.shape[1])):
@@ -54,10 +54,10 @@ def missingness_value(
 def missingness_mar(
     X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
 ) -> Corrupted:
-    """Empty this share of each column but one, where that one is high rather than low.
+    """Remove this share of each column but one, preferably where that one is high.
 
-    A column of numbers or dates is drawn that stays as it is. The cells of all others are drawn
-    one after the other, with a chance in proportion to the rank of that column in their row.
+    A random column of numbers or dates does not change. The cells of all others are drawn without
+    replacement, with a probability proportional to the rank of that column in their row.
     """
     guide = int(rng.choice(places(X, NUMBER, DATE)))
     ranks = np.nan_to_num(_ranks(X.iloc[:, guide]), nan=1.0)
@@ -78,7 +78,7 @@ def _ranks(column: pd.Series) -> np.ndarray:
 
 
 def _by_rank(ranks: np.ndarray, severity: float, rng: np.random.Generator) -> np.ndarray:
-    """Return the rows drawn; the first of some exponential waiting times is drawn by its rate."""
+    """Draw rows with probabilities proportional to their ranks, by exponential waiting times."""
     waiting = rng.standard_exponential(len(ranks)) / ranks
     known = int(np.isfinite(ranks).sum())
     return np.argsort(waiting, kind="stable")[: count(known, severity)]  # NaN are the last

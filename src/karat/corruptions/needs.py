@@ -1,8 +1,4 @@
-"""Needs: what a corruption takes and what the data must have, so that a plan can ask beforehand.
-
-A corruption of ours is registered with ``corrupts``, which checks its severity and its needs
-whenever it is called.
-"""
+"""Requirements of corruptions, checked before a run and whenever a built-in one is called."""
 
 from __future__ import annotations
 
@@ -19,33 +15,33 @@ from karat.dataset import Dataset
 from karat.errors import DataError, DefinitionError, did_you_mean
 from karat.registry import corruption, corruptions
 
-#: the items X, the answers y and their kind → why it cannot be, or nothing
+#: takes the items X, the target y and its kind; returns why the need is not met, or ""
 Need = Callable[[Any, Any, str], str]
 Corrupted = tuple[Any, Any]
 Function = Callable[..., Corrupted]
 
 _PLURAL = {"table": "tables", "text": "texts", "entity": "entities"}
-#: the generator where none is given, as the benchmark's document has it
+#: the default seed, as in the document of the benchmark
 _SEED = 42
 
 
 def reason_not(name: str, data: Dataset) -> str:
-    """Return why a corruption cannot change a data set; nothing where it can, or does not say.
+    """Return why a corruption cannot be applied to a dataset; "" if it can.
 
     >>> table = pd.DataFrame({"size": [1, 2, 3], "y": [0.5, 1.5, 2.5]})
     >>> data = Dataset.from_table(table, "y", name="sizes")
     >>> reason_not("noise_gaussian", data)
     ''
     >>> reason_not("rare_class_dilution", data)
-    'the truth is numbers, not classes'
+    'the target is numbers, not classes'
     """
-    part = corruptions.get(name)
-    takes, needs = getattr(part, "takes", ()), getattr(part, "needs", ())
+    function = corruptions.get(name)
+    takes, needs = getattr(function, "takes", ()), getattr(function, "needs", ())
     if takes and data.modality not in takes:
         return f"it takes {_listed(takes)}, not {_PLURAL[data.modality]}"
     why = _unmet(name, needs, data.items, data.truth, data.kind)
     if not why and {"rows", "classes", "truth"} & set(needs) and not by_row(data):
-        return "it changes rows and their answers, and not every question is about one item"
+        return "it changes rows and their target, but not every question is about one item"
     return why
 
 
@@ -58,12 +54,12 @@ def by_row(data: Dataset) -> bool:
 
 
 def check_severity(name: str, severity: Any) -> None:
-    """Refuse a severity that a corruption does not know.
+    """Refuse a severity outside of the range of a corruption.
 
     >>> check_severity("missingness_mcar", 1.5)
     Traceback (most recent call last):
     ...
-    karat.errors.DefinitionError: corruption missingness_mcar: the severity 1.5 is not in 0 to 1.
+    karat.errors.DefinitionError: corruption missingness_mcar: severity must be 0 to 1, got 1.5.
     """
     _check_range(name, severity, getattr(corruptions.get(name), "range", None))
 
@@ -75,10 +71,10 @@ def corrupts(
     needs: Sequence[str] = (),
     range: tuple[float, float] = (0.0, 1.0),
 ) -> Callable[[Function], Function]:
-    """Register a corruption that is never called on what it cannot change.
+    """Register a corruption that is only called on data that meet its needs.
 
-    It gets X and y of equal length, a severity above 0 and a generator. At severity 0 it is not
-    asked, and all comes back as it was.
+    The function receives X and y of equal length, a severity above 0 and a generator. At severity 0
+    it is not called, and the data are returned unchanged.
     """
 
     def add(change: Function) -> Function:
@@ -88,8 +84,7 @@ def corrupts(
             X, y = _aligned(name, X, y)
             if severity == 0:
                 return X.copy(), y
-            why = _untaken(takes, X) or _unmet(name, needs, X, y, _kind_of(y))
-            if why:
+            if why := _untaken(takes, X) or _unmet(name, needs, X, y, _kind_of(y)):
                 raise DefinitionError(f"corruption {name}: {why}.")
             rng = np.random.default_rng(_SEED if rng is None else rng)
             return change(X, y, float(severity), rng, **options)
@@ -105,17 +100,21 @@ def _check_range(name: str, severity: Any, allowed: tuple[float, float] | None) 
     low, high = allowed
     number = isinstance(severity, Real) and not isinstance(severity, bool)
     if not number or not low <= float(severity) <= high or float(severity) == np.inf:
-        span = f"in {low:g} to {high:g}" if high < np.inf else f"a finite number from {low:g} on"
-        raise DefinitionError(f"corruption {name}: the severity {severity} is not {span}.")
+        allowed_text = f"{low:g} to {high:g}" if high < np.inf else f"finite and >= {low:g}"
+        raise DefinitionError(
+            f"corruption {name}: severity must be {allowed_text}, got {severity}."
+        )
 
 
 def _aligned(name: str, X: Any, y: Any) -> Corrupted:
     if isinstance(X, np.ndarray):
         X = pd.DataFrame(X) if X.ndim == 2 else pd.Series(X)
     if not isinstance(X, pd.DataFrame | pd.Series):
-        raise DataError(f"corruption {name}: X is a table or a series, not {type(X).__name__}.")
+        raise DataError(
+            f"corruption {name}: X must be a table or a series, got {type(X).__name__}."
+        )
     if y is not None and len(y) != len(X):
-        raise DataError(f"corruption {name}: {len(X)} rows in X and {len(y)} answers in y.")
+        raise DataError(f"corruption {name}: X has {len(X)} rows, but y has {len(y)}.")
     return X, y if y is None or isinstance(y, pd.Series) else pd.Series(y, index=X.index)
 
 
@@ -129,7 +128,7 @@ def _listed(takes: Sequence[str]) -> str:
 
 
 def _kind_of(y: pd.Series | None) -> str:
-    """Return what answers are where nobody says: fractions are numbers, all others are classes."""
+    """Return the kind of an undeclared target: fractions are numbers, all others are classes."""
     if y is None:
         return ""
     if getattr(y.dtype, "kind", "") != "f":
@@ -144,18 +143,17 @@ def _kind_of(y: pd.Series | None) -> str:
 def _unmet(name: str, needs: Sequence[str], X: Any, y: Any, answers: str) -> str:
     for need in needs:
         if need not in NEEDS:
-            hint = did_you_mean(need, NEEDS) or f" It may need: {', '.join(NEEDS)}."
-            raise DefinitionError(f'corruption "{name}" cannot need "{need}".{hint}')
-        why = NEEDS[need](X, y, answers)
-        if why:
+            hint = did_you_mean(need, NEEDS) or f" Available: {', '.join(NEEDS)}."
+            raise DefinitionError(f'corruption "{name}": unknown need "{need}".{hint}')
+        if why := NEEDS[need](X, y, answers):
             return why
     return ""
 
 
 def _column(words: str, *kinds: str) -> Need:
     def missing(X: Any, y: Any, answers: str) -> str:
-        there = isinstance(X, pd.Series) or places(X, *kinds)
-        return "" if there else f"there is no column of {words}"
+        found = isinstance(X, pd.Series) or places(X, *kinds)
+        return "" if found else f"there is no column of {words}"
 
     return missing
 
@@ -166,24 +164,24 @@ def _two_columns(X: Any, y: Any, answers: str) -> str:
 
 def _pair(X: Any, y: Any, answers: str) -> str:
     found = [kind(X.iloc[:, i]) for i in range(X.shape[1])]
-    twice = any(found.count(each) > 1 for each in (NUMBER, FLAG, CATEGORY, TEXT, DATE))
-    return "" if twice else "no two columns are of one kind"
+    pair = any(found.count(each) > 1 for each in (NUMBER, FLAG, CATEGORY, TEXT, DATE))
+    return "" if pair else "no two columns are of the same kind"
 
 
 def _truth(X: Any, y: Any, answers: str) -> str:
     if y is None:
-        return "the truth is not known"
-    return "the truth is items, not classes or numbers" if answers == "items" else ""
+        return "there is no target"
+    return "the target is items, not classes or numbers" if answers == "items" else ""
 
 
 def _classes(X: Any, y: Any, answers: str) -> str:
     if answers and answers != "classes":
-        return f"the truth is {answers}, not classes"
+        return f"the target is {answers}, not classes"
     return _truth(X, y, answers)
 
 
 def _rows(X: Any, y: Any, answers: str) -> str:
-    return ""  # whether rows can come and go is a matter of the questions
+    return ""  # depends on the questions, see reason_not
 
 
 NEEDS: Mapping[str, Need] = {
@@ -191,7 +189,7 @@ NEEDS: Mapping[str, Need] = {
     "dates": _column("dates", DATE),
     "text": _column("text", TEXT),
     "order": _column("numbers or dates", NUMBER, DATE),
-    "levels": _column("categories, text or truth values", *LEVELS),
+    "levels": _column("categories, text or booleans", *LEVELS),
     "names": _column("categories or text", CATEGORY, TEXT),
     "codes": _column("numbers, categories, text or dates", NUMBER, CATEGORY, TEXT, DATE),
     "two columns": _two_columns,

@@ -1,4 +1,4 @@
-"""Numbers that are off: noise, outliers, rounding and lost signs."""
+"""Wrong numbers: noise, outliers, rounding and flipped signs."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def rounding(
     *,
     digits: int = 1,
 ) -> Corrupted:
-    """Round this share of the numbers to so many significant digits."""
+    """Round this share of the numbers to ``digits`` significant digits."""
     if digits < 1:
-        raise DefinitionError(f"corruption rounding: digits is 1 or more, not {digits}.")
+        raise DefinitionError(f"corruption rounding: digits must be >= 1, got {digits}.")
 
     def rounded(values: np.ndarray, i: int, at: np.ndarray, whole: bool) -> np.ndarray:
-        # as text and back: exact, also for the largest and the smallest numbers
+        # formatting as text is exact, also for the largest and the smallest numbers
         known, where = np.unique(values[at], return_inverse=True)
         return np.array([float(f"{value:.{digits - 1}e}") for value in known.tolist()])[where]
 
@@ -77,13 +77,13 @@ def rounding(
 def sign_flip(
     X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
 ) -> Corrupted:
-    """Turn the sign of this share of the numbers."""
+    """Flip the sign of this share of the numbers."""
     return _each(X, severity, rng, lambda values, i, at, whole: -values[at]), y
 
 
 def _shaken(X: pd.DataFrame, severity: float, rng: np.random.Generator, draw: Draw) -> pd.DataFrame:
     changed = {}
-    # a stream for every column, so that its noise hangs on its place and not on others' types
+    # one stream per column, so that its noise does not depend on the other columns
     for i, stream in enumerate(streams(rng, X.shape[1])):
         if kind(X.iloc[:, i]) != NUMBER:
             continue

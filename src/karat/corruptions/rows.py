@@ -1,4 +1,4 @@
-"""Rows that are lost or stand twice, and answers that are wrong."""
+"""Dropped and duplicate rows, and wrong targets."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ def rare_class_dilution(
 ) -> Corrupted:
     """Drop this share of the rows of the rarest class.
 
-    Where classes are equally rare it is the last in the order of text: 1 of 0 and 1.
+    Among equally rare classes it is the last in text order: 1 of 0 and 1.
     """
     rare = np.flatnonzero(rarest(y))
-    kept = np.delete(np.arange(len(X)), rare[some(len(rare), severity, rng)])
-    return X.iloc[kept], y.iloc[kept]
+    rest = np.delete(np.arange(len(X)), rare[some(len(rare), severity, rng)])
+    return X.iloc[rest], y.iloc[rest]
 
 
 @corrupts("duplicate_rows", takes=("table", "text"), needs=("rows",))
 def duplicate_rows(
     X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator
 ) -> Corrupted:
-    """Let this share of the rows stand a second time, after all others."""
+    """Repeat this share of the rows after all others."""
     rows = np.concatenate([np.arange(len(X)), some(len(X), severity, rng)])
     return X.iloc[rows], None if y is None else y.iloc[rows]
 
 
 @corrupts("label_noise", takes=_ITEMS, needs=("truth",))
 def label_noise(X: Any, y: pd.Series, severity: float, rng: np.random.Generator) -> Corrupted:
-    """Give this share of the rows another answer of the others', each of them as likely."""
+    """Replace the target of this share of the rows by another one, drawn uniformly."""
     codes, rows = levels(y)
     if len(rows) < 2:
         return X.copy(), y
@@ -51,7 +51,7 @@ def label_noise(X: Any, y: pd.Series, severity: float, rng: np.random.Generator)
 
 
 def rarest(y: pd.Series) -> np.ndarray:
-    """Return which rows are of the rarest class; none where there is but one class.
+    """Return which rows are of the rarest class; none if there is only one class.
 
     >>> rarest(pd.Series(["no", "yes", "no"])).tolist(), rarest(pd.Series([0, 1])).tolist()
     ([False, True, False], [False, True])

@@ -1,6 +1,6 @@
-"""Sentences and text cells that were typed or copied badly.
+"""Typing and copying errors in sentences and text cells.
 
-All act on a series of texts and on the columns of text in a table; what is no text stays.
+All apply to a series of texts and to the text columns of a table; other cells do not change.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from karat.corruptions.kinds import TEXT, places, with_columns
 from karat.corruptions.needs import Corrupted, corrupts
 from karat.corruptions.shares import count
 
-#: from a text to how many places it has where something may happen
+#: returns the number of places of a text that can change
 Count = Callable[[str], int]
-#: from a text and the places where it does happen to the changed text
+#: takes a text and the places to change, returns the changed text
 Change = Callable[[str, tuple[int, ...]], str]
 _ITEMS = ("table", "text", "entity")
 _WORD = re.compile(r"\S+")
@@ -28,7 +28,7 @@ _MARK = re.compile("[\u0300-\u036f]")
 
 @corrupts("typos", takes=_ITEMS, needs=("text",))
 def typos(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
-    """Swap each pair of neighbouring letters with a probability of ``severity``."""
+    """Swap each pair of neighboring letters with a probability of ``severity``."""
 
     def slipped(text: str, pairs: tuple[int, ...]) -> str:
         letters = list(text)
@@ -42,7 +42,7 @@ def typos(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator
 
 @corrupts("case", takes=_ITEMS, needs=("text",))
 def case(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
-    """Write each word in capitals with a probability of ``severity``; one in capitals in small."""
+    """Change each word to upper case, or back, with a probability of ``severity``."""
 
     def cased(text: str) -> list[re.Match[str]]:
         return [word for word in _WORD.finditer(text) if word[0].upper() != word[0].lower()]
@@ -59,9 +59,9 @@ def case(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator)
 
 @corrupts("accents", takes=_ITEMS, needs=("text",))
 def accents(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
-    """Take the accent off each accented letter with a probability of ``severity``.
+    """Remove the accent of each accented letter with a probability of ``severity``.
 
-    Letters with a stroke or of their own, such as ø or ß, have no accent.
+    Letters such as ø or ß have no accent.
     """
 
     def bare(letter: str) -> str:
@@ -85,7 +85,7 @@ def accents(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generat
 
 @corrupts("whitespace", takes=_ITEMS, needs=("text",))
 def whitespace(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
-    """Add a blank before, between and after words, each with a probability of ``severity``."""
+    """Add a space before, between and after words, each with a probability of ``severity``."""
 
     def spaced(text: str, gaps: tuple[int, ...]) -> str:
         ends = [0, *(word.end() for word in _WORD.finditer(text))]
@@ -96,7 +96,7 @@ def whitespace(X: Any, y: pd.Series | None, severity: float, rng: np.random.Gene
 
 @corrupts("word_drop", takes=_ITEMS, needs=("text",))
 def word_drop(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
-    """Drop each word with a probability of ``severity``; one word of every text stays."""
+    """Drop each word with a probability of ``severity``; at least one word of a text remains."""
 
     def shortened(text: str, words: tuple[int, ...]) -> str:
         starts = [*(word.start() for word in _WORD.finditer(text)), len(text)]
@@ -107,7 +107,7 @@ def word_drop(X: Any, y: pd.Series | None, severity: float, rng: np.random.Gener
 
 @corrupts("word_swap", takes=_ITEMS, needs=("text",))
 def word_swap(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
-    """Swap each pair of neighbouring words with a probability of ``severity``."""
+    """Swap each pair of neighboring words with a probability of ``severity``."""
 
     def swapped(text: str, pairs: tuple[int, ...]) -> str:
         words = list(_WORD.finditer(text))
@@ -120,7 +120,7 @@ def word_swap(X: Any, y: pd.Series | None, severity: float, rng: np.random.Gener
 
 @corrupts("truncation", takes=_ITEMS, needs=("text",))
 def truncation(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
-    """Cut this share of its letters off the end of every text; the first one stays."""
+    """Remove this share of the letters at the end of every text; the first one remains."""
     left = _Memo(lambda size: max(1, size - count(size, severity)))
 
     def cut(texts: pd.Series) -> list[Any]:
@@ -139,7 +139,7 @@ def _words(text: str) -> int:
 
 
 def _replaced(text: str, edits: list[tuple[tuple[int, int], str]]) -> str:
-    """Return a text with other text at some places, which are in order and do not overlap."""
+    """Return a text with replaced spans, which are in order and do not overlap."""
     parts, done = [], 0
     for (start, end), new in edits:
         parts += [text[done:start], new]
@@ -162,9 +162,9 @@ def _by_place(
     change: Change,
     spare: bool = False,
 ) -> Any:
-    """Return the texts changed at places of each, drawn for all of them at once.
+    """Return the texts changed at random places, drawn for all texts at once.
 
-    ``spare`` leaves the place with the highest draw of every text alone.
+    ``spare`` excludes the place with the highest draw of every text.
     """
     sizes_of, done = _Memo(counted), _Memo(lambda key: change(*key))
 
@@ -196,7 +196,7 @@ def _highest(draws: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 class _Memo(dict[Any, Any]):
-    """Remembers what a function gave: the same words stand in many cells."""
+    """A cache of function results: the same words are in many cells."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         super().__init__()

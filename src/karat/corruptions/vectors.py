@@ -1,7 +1,7 @@
-"""Corruptions of vectors: fewer bits, fewer dimensions, noise, and items that are not known.
+"""Corruptions of vectors: fewer bits, fewer dimensions, noise, and missing vectors.
 
-X is the matrix of the test items' vectors, one row each; a row of NaN is an item the encoder does
-not know. A head that was trained learned from the vectors as they were.
+X is the matrix of the vectors of the test items; an item without a vector is a row of NaN. Heads
+are trained on uncorrupted vectors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Blurred = tuple[np.ndarray, Any]
 
 @corruption("vector_int8", takes=("vectors",), range=(0.0, 1.0))
 def vector_int8(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator) -> Blurred:
-    """Round this share of the dimensions to 255 steps, from -127 to 127 of the largest number."""
+    """Round this share of the dimensions to 255 steps (int8), scaled by the largest number."""
     chosen = _dimensions(X, severity, rng)
     part = X[:, chosen]
     step = np.nanmax(np.abs(part), axis=0, initial=0.0) / 127
@@ -29,9 +29,9 @@ def vector_int8(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator
 
 @corruption("vector_binary", takes=("vectors",), range=(0.0, 1.0))
 def vector_binary(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator) -> Blurred:
-    """Keep of this share of the dimensions one bit, whether a number is above 0 or not.
+    """Reduce this share of the dimensions to one bit, whether a number is above 0.
 
-    Both bits stand for numbers of one size, the mean size of all numbers.
+    The two values are plus and minus the mean absolute value of all numbers.
     """
     chosen = _dimensions(X, severity, rng)
     size = np.nanmean(np.abs(X)) if np.isfinite(X).any() else 0.0
@@ -42,9 +42,9 @@ def vector_binary(X: np.ndarray, y: Any, severity: float, rng: np.random.Generat
 
 @corruption("vector_truncation", takes=("vectors",), range=(0.0, 1.0))
 def vector_truncation(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator) -> Blurred:
-    """Leave this share of the dimensions out, the last ones; the first one stays.
+    """Set this share of the dimensions, the last ones, to 0; the first one never changes.
 
-    They are 0, which for cosines and linear heads is the same as not being there.
+    For cosines and linear heads this is the same as removing them.
     """
     lost = min(count(X.shape[1], severity), X.shape[1] - 1)
     part = X[:, X.shape[1] - lost :]
@@ -54,7 +54,7 @@ def vector_truncation(X: np.ndarray, y: Any, severity: float, rng: np.random.Gen
 
 @corruption("vector_noise", takes=("vectors",), range=(0.0, np.inf))
 def vector_noise(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator) -> Blurred:
-    """Add Gaussian noise, of ``severity`` times each dimension's standard deviation."""
+    """Add Gaussian noise of ``severity`` times the standard deviation of each dimension."""
     known = ~np.isnan(X[:, 0])
     spread = X[known].std(axis=0) if known.any() else np.zeros(X.shape[1])
     return X + severity * spread * rng.standard_normal(X.shape), y
@@ -62,7 +62,7 @@ def vector_noise(X: np.ndarray, y: Any, severity: float, rng: np.random.Generato
 
 @corruption("vector_dropped", takes=("vectors",), range=(0.0, 1.0))
 def vector_dropped(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator) -> Blurred:
-    """Forget this share of the items, as if the encoder did not know them."""
+    """Remove the vectors of this share of the items."""
     X[some(len(X), severity, rng)] = np.nan
     return X, y
 

@@ -1,7 +1,7 @@
-"""Views: the test questions as they are, or seen through corruptions at a severity.
+"""Views: the clean test questions, or the test questions corrupted with a severity.
 
-A corruption's generator comes from seed, fold, draw and its own name alone. Adding a corruption
-changes no other, and since all severities share their draws, a higher one contains the lower ones.
+The generator of a corruption depends only on seed, fold, draw and its name, so adding a corruption
+changes no other. All severities share their random draws.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from karat.errors import ContractError, DefinitionError
 from karat.registry import corruptions
 from karat.vectors import Vectors
 
-#: what a corruption of vectors says it takes
+#: the ``takes`` of corruptions of vectors
 VECTORS = "vectors"
 
 
 @dataclass(frozen=True)
 class View:
-    """A corruption, its severity and which of several draws it is; the clean view has none.
+    """A corruption, its severity and the number of the draw; the clean view has no corruption.
 
-    The corruption may be composed, ``a+b`` or ``a@0.2+b@0.1``: one is applied after the other,
-    each at its dose times the severity.
+    Corruptions can be composed, ``a+b`` or ``a@0.2+b@0.1``: they are applied in this order, each
+    with its dose times the severity.
     """
 
     corruption: str = ""
@@ -40,7 +40,7 @@ class View:
 
     @property
     def name(self) -> str:
-        """The view's name as results show it: ``clean``, ``noise@0.2``, its second draw ``…#1``."""
+        """The name in results: ``clean``, ``noise@0.2``, or ``noise@0.2#1`` for the second draw."""
         if not self.corruption:
             return "clean"
         draw = f"#{self.draw}" if self.draw else ""
@@ -49,7 +49,7 @@ class View:
         return f"{self.corruption}@{_written(self.severity)}{draw}"
 
     def parts(self) -> list[tuple[str, float]]:
-        """Return the corruptions it is made of, each with its own severity."""
+        """Return the composed corruptions, each with its severity."""
         return [(name, dose * self.severity) for name, dose in doses(self.corruption)]
 
 
@@ -73,7 +73,7 @@ def doses(corruption: str) -> list[tuple[str, float]]:
             dose = -1.0
         if not name or not 0 <= dose < np.inf:
             raise DefinitionError(
-                f'corruption "{corruption}": write a composition as "a+b" or "a@0.2+b@0.1".'
+                f'corruption "{corruption}" is not valid; write "a+b" or "a@0.2+b@0.1".'
             )
         found.append((name, dose))
     return found
@@ -93,43 +93,43 @@ def views(chosen: Mapping[str, Sequence[float]], draws: int = 1) -> Iterator[Vie
 
 
 def check_view(view: View) -> None:
-    """Refuse a corruption nobody knows, and a severity it does not take."""
+    """Refuse unknown corruptions and severities outside of their range."""
     for name, severity in view.parts():
         check_severity(name, severity)
 
 
 def why_not(view: View, data: Dataset, role: str) -> str:
-    """Return why a model of this role cannot see the data through a view, or nothing."""
+    """Return why a view cannot be applied to the data for a model of this role, or ""."""
     for name, _ in view.parts():
         if VECTORS not in getattr(corruptions.get(name), "takes", ()):
             why = reason_not(name, data)
         else:
-            why = "" if role == "encoder" else "it changes vectors, and a predictor has none"
+            why = "" if role == "encoder" else "it changes vectors, but a predictor has none"
         if why:
             return f"{name}: {why}"
     return ""
 
 
 def see(test: Dataset, view: View, seed: int, fold: int) -> Dataset:
-    """Return the test questions through a view; the given data set is left as it is."""
+    """Return the corrupted test questions; the given dataset does not change."""
     return look(test, view, seed, fold)[0]
 
 
 def look(test: Dataset, view: View, seed: int, fold: int) -> tuple[Dataset, float]:
-    """Return the test questions through a view, and the share of what it changed.
+    """Return the corrupted test questions, and the share of changed cells.
 
-    The share is of cells, or of rows where a corruption drops or repeats some.
+    If a corruption drops or repeats rows, it is the share of rows.
     """
     seen, rows = test, np.arange(len(test))
     for (name, severity), rng in _generators(view, seed, fold):
         if severity and VECTORS not in getattr(corruptions.get(name), "takes", ()):
-            seen, kept = _see_one(seen, View(name, severity, view.draw), rng)
-            rows = rows[kept]
+            seen, remaining = _see_one(seen, View(name, severity, view.draw), rng)
+            rows = rows[remaining]
     return seen, 0.0 if seen is test else _changed(test, seen, rows)
 
 
 def _changed(test: Dataset, seen: Dataset, rows: np.ndarray) -> float:
-    """Return the share of cells or rows that differ; of answers where no cell does."""
+    """Return the share of cells or rows that differ; of targets if no cell differs."""
     if by_row(test):
         pairs = [
             (each.frame().set_axis(places, axis=0), pd.Series(each.truth, index=places))
@@ -142,25 +142,26 @@ def _changed(test: Dataset, seen: Dataset, rows: np.ndarray) -> float:
 
 
 def blur(vectors: Vectors, view: View, seed: int, fold: int) -> Vectors:
-    """Return vectors through the corruptions of a view that change vectors, not items."""
+    """Apply the corruptions of a view that change vectors instead of items."""
     for (name, severity), rng in _generators(view, seed, fold):
-        part = corruptions.get(name)
-        if severity and VECTORS in getattr(part, "takes", ()):
+        function = corruptions.get(name)
+        if severity and VECTORS in getattr(function, "takes", ()):
             state = rng.bit_generator.state
-            matrix = _blurred(part, vectors.matrix, severity, rng)
-            stock = vectors.vocabulary
-            if stock is not None:
+            matrix = _blurred(function, vectors.matrix, severity, rng)
+            vocabulary = vectors.vocabulary
+            if vocabulary is not None:
                 rng.bit_generator.state = state
-                stock = (stock[0], _blurred(part, stock[1], severity, rng))
-            vectors = dataclasses.replace(vectors, matrix=matrix, vocabulary=stock)
+                vocabulary = (vocabulary[0], _blurred(function, vocabulary[1], severity, rng))
+            vectors = dataclasses.replace(vectors, matrix=matrix, vocabulary=vocabulary)
     return vectors
 
 
-def _blurred(part: Any, matrix: np.ndarray, severity: float, rng: np.random.Generator) -> Any:
-    changed, _ = part(np.array(matrix), None, severity, rng)
+def _blurred(function: Any, matrix: np.ndarray, severity: float, rng: np.random.Generator) -> Any:
+    changed, _ = function(np.array(matrix), None, severity, rng)
     if np.shape(changed) != matrix.shape:
         raise ContractError(
-            f"a corruption of vectors made the shape {np.shape(changed)} of {matrix.shape}."
+            f"a corruption of vectors must return the shape {matrix.shape}, got "
+            f"{np.shape(changed)}."
         )
     return np.asarray(changed, dtype=matrix.dtype)
 
@@ -168,16 +169,17 @@ def _blurred(part: Any, matrix: np.ndarray, severity: float, rng: np.random.Gene
 def _generators(
     view: View, seed: int, fold: int
 ) -> Iterator[tuple[tuple[str, float], np.random.Generator]]:
-    """Yield the parts of a view with their generators; the same part again has another."""
-    seen: dict[str, int] = {}
-    for part in view.parts():
-        turn = seen[part[0]] = seen.get(part[0], -1) + 1
+    """Yield the corruptions of a view with their generators; repeated ones get different ones."""
+    repeats: dict[str, int] = {}
+    for name, severity in view.parts():
+        turn = repeats[name] = repeats.get(name, -1) + 1
         more = [view.draw, turn] if view.draw or turn else []
-        yield part, np.random.default_rng([seed, fold, zlib.crc32(part[0].encode()), *more])
+        rng = np.random.default_rng([seed, fold, zlib.crc32(name.encode()), *more])
+        yield (name, severity), rng
 
 
 def _see_one(test: Dataset, view: View, rng: np.random.Generator) -> tuple[Dataset, np.ndarray]:
-    """Return the questions through one corruption, and which questions they were."""
+    """Apply one corruption; return the questions and their original positions."""
     every = np.arange(len(test))
     if by_row(test):
         return _see_rows(test, view, rng, test.items.index[test.mentions(test.fields[0]).rows])
@@ -189,34 +191,34 @@ def _see_one(test: Dataset, view: View, rng: np.random.Generator) -> tuple[Datas
 def _see_rows(
     test: Dataset, view: View, rng: np.random.Generator, ids: pd.Index
 ) -> tuple[Dataset, np.ndarray]:
-    """Change the items question by question, with the truth; rows may be dropped or repeated."""
+    """Corrupt the item and target of each question; rows may be dropped or repeated."""
     items = test.frame().reset_index(drop=True).copy()
     truth = None if test.truth is None else pd.Series(test.truth)
     items, truth = _corrupted(view, items, truth, rng)
-    kept = np.asarray(items.index)
+    rows = np.asarray(items.index)
     if not len(items):
-        raise ContractError(f"{view.name} left no row to test.")
-    if not np.isin(kept, np.arange(len(test))).all():
-        raise ContractError(f"{view.name} returned rows under new labels; keep the index of X.")
+        raise ContractError(f"{view.name} returned no rows.")
+    if not np.isin(rows, np.arange(len(test))).all():
+        raise ContractError(f"{view.name} returned rows with new labels; keep the index of X.")
     if test.truth is not None:
         _check_truth(view, items, truth)
-    kept = kept.astype(np.intp)
-    # rows keep their index, so ids and groups follow even where some are dropped or repeated
-    named = ids[kept]
+    rows = rows.astype(np.intp)
+    # the index identifies dropped and repeated rows
+    named = ids[rows]
     items = items.set_axis(named if named.is_unique else pd.RangeIndex(len(items)), axis=0)
     seen = dataclasses.replace(
         test,
         items=items,
         questions=pd.DataFrame({test.fields[0]: items.index}),
         truth=None if test.truth is None else np.asarray(truth),
-        group=None if test.group is None else test.group[kept],
+        group=None if test.group is None else test.group[rows],
         part=None,
     )
-    return seen, kept
+    return seen, rows
 
 
 def _see_queries(test: Dataset, view: View, rng: np.random.Generator) -> Dataset:
-    """Change what is asked about, each item once; the candidates for an answer stay clean."""
+    """Corrupt the items in the questions; items that are only candidates do not change."""
     asked = np.unique(np.concatenate([test.mentions(name).rows for name in test.fields]))
     changed = _changed_items(test, view, rng, asked)
     others = np.setdiff1d(np.arange(len(test.items)), asked)
@@ -225,7 +227,7 @@ def _see_queries(test: Dataset, view: View, rng: np.random.Generator) -> Dataset
 
 
 def _see_items(test: Dataset, view: View, rng: np.random.Generator) -> Dataset:
-    """Change each item once, however many questions mention it; the truth cannot follow."""
+    """Corrupt each item once, independent of the number of its questions; targets do not change."""
     return dataclasses.replace(test, items=_changed_items(test, view, rng, test.mentioned()))
 
 
@@ -233,7 +235,7 @@ def _changed_items(test: Dataset, view: View, rng: np.random.Generator, rows: np
     items = test.items.iloc[rows]
     changed, _ = _corrupted(view, items.copy(), None, rng)
     if not changed.index.equals(items.index):
-        raise ContractError(f"{view.name} drops items, and {test.name} asks about each by name.")
+        raise ContractError(f"{view.name} must not drop items of {test.name}; questions use them.")
     return changed
 
 
@@ -241,19 +243,19 @@ def _corrupted(view: View, items: Any, truth: Any, rng: np.random.Generator) -> 
     result = corruptions.get(view.corruption)(items, truth, view.severity, rng)
     if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[0], type(items)):
         raise ContractError(
-            f"{view.name} must return (X, y) with X a {type(items).__name__}, as it was given."
+            f"{view.name} must return (X, y), and X must be a {type(items).__name__}."
         )
     return result
 
 
 def _check_truth(view: View, items: pd.DataFrame | pd.Series, truth: Any) -> None:
-    answers = 0 if truth is None else len(truth)
-    if answers != len(items):
+    targets = 0 if truth is None else len(truth)
+    if targets != len(items):
         raise ContractError(
-            f"{view.name} returned {len(items)} rows and {answers} answers; one each is needed."
+            f"{view.name} returned X with {len(items)} rows and y with {targets}; they must match."
         )
     if isinstance(truth, pd.Series) and not truth.index.equals(items.index):
-        raise ContractError(f"{view.name} returned X and y with unlike indexes; keep them alike.")
+        raise ContractError(f"{view.name} returned X and y with different indexes.")
 
 
 def _written(severity: float) -> str:

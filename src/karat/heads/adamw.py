@@ -1,4 +1,4 @@
-"""The head of Ulysses SentEval: AdamW, a small grid, early stopping; the grid trained as one."""
+"""The head of Ulysses SentEval: AdamW with a small grid, trained at once, and early stopping."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from karat.registry import head
 from karat.replay import MASTER, Words, fold_seeds
 
 MODES = ("fast", "exact")
-#: a column whose spread is below this share of its largest value is constant, and stays unscaled
+#: a column counts as constant, and is not scaled, if its spread is below this share of its maximum
 CONSTANT = 1e-6
 
 
 @head("adamw")
 @dataclass
 class AdamW:
-    """Train a logistic head, or one with hidden layers, and choose its rates by a grid.
+    """Train a logistic head, or one with hidden layers; a grid search selects the rates.
 
-    A share of the train rows (``eval_frac``) chooses the rates and says when to stop. ``mode:
-    exact`` takes the rows in the order they come in and replays the original's first weights and
-    shuffles, which wants ``split: senteval``; ``fast`` shuffles once for all grid points.
+    A share of the train rows (``eval_frac``) is held out to select the rates and to stop early.
+    ``mode: exact`` takes the rows in the given order and replays the initial weights and shuffles
+    of the original system, which requires ``split: senteval``; ``fast`` shuffles once for all grid
+    points.
     """
 
     mode: str = "fast"
@@ -61,33 +62,33 @@ class AdamW:
         _check(self)
 
     def fit(self, X: np.ndarray, y: Any, judges: int | None = None) -> AdamW:
-        """Choose the rates on a share of the rows, then train until the loss falls no more.
+        """Select the rates on the held-out rows, then train until their loss stops falling.
 
-        ``judges``, where given, are so many of the first rows, and ``eval_frac`` draws none.
+        With ``judges``, that number of first rows is held out instead of the share ``eval_frac``.
         """
         self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
         if len(self.classes_) < 2:
-            raise DataError("head adamw: the train rows have one class; two or more are needed.")
+            raise DataError("head adamw: the train rows have one class; at least two are needed.")
         chance = _Exact(self) if self.mode == "exact" else _Fast(self)
         X = np.asarray(X, dtype=np.float32)
-        held, kept = _cut(codes, self, chance.rows, judges)
-        self._scale(X[kept])
-        course = _Course(self, chance, (self._scaled(X), codes), (kept, held))
-        rates, points = course.choose()
-        self.network_, self.history_ = course.finish(rates)
-        self.notes_ = [self._told(rates, points)]
+        held, train = _cut(codes, self, chance.rows, judges)
+        self._scale(X[train])
+        training = _Training(self, chance, (self._scaled(X), codes), (train, held))
+        rates, points = training.select()
+        self.network_, self.history_ = training.finish(rates)
+        self.notes_ = [self._note(rates, points)]
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the likeliest classes."""
+        """Return the most probable classes."""
         return self.predict_both(X)[0]
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Return the probabilities of the classes, in the order of ``classes_``."""
+        """Return the class probabilities, in the order of ``classes_``."""
         return self.predict_both(X)[1]
 
     def predict_both(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the likeliest classes and the probabilities of all."""
+        """Return the most probable classes and the probabilities of all."""
         rows = self.network_.prepare(self._scaled(np.asarray(X, dtype=np.float32)))
         logits = self.network_.logits(rows).astype(np.float64)
         two = len(logits) == 1
@@ -104,7 +105,7 @@ class AdamW:
     def _scaled(self, X: np.ndarray) -> np.ndarray:
         return (X - self.mean_) / self.spread_
 
-    def _told(self, rates: Rates, points: int) -> str:
+    def _note(self, rates: Rates, points: int) -> str:
         chosen = (
             f"learning rate {rates.rate[0]:g}, beta1 {rates.beta1[0]:g}, beta2 {rates.beta2[0]:g}"
         )
@@ -114,7 +115,7 @@ class AdamW:
 
 
 class _Fast:
-    """Chance of our own: rows, weights and shuffles from one generator."""
+    """Random numbers of one NumPy generator for rows, weights and shuffles."""
 
     def __init__(self, head: AdamW) -> None:
         self._rng = np.random.default_rng(head.random_state or 0)
@@ -138,13 +139,13 @@ class _Fast:
 
 
 class _Exact:
-    """The chance of the original: rows as they come, PyTorch's weights and shuffles."""
+    """The random numbers of the original: rows as given, PyTorch's weights and shuffles."""
 
     shared = False
 
     def __init__(self, head: AdamW) -> None:
         if head.fold is None:
-            raise DefinitionError("head adamw: mode exact must know the number of the fold.")
+            raise DefinitionError("head adamw: mode exact needs the number of the fold.")
         self._weights, orders = fold_seeds(head.fold, head.folds, head.seed)
         self._orders = Words(orders)
 
@@ -158,48 +159,47 @@ class _Exact:
         return self._orders.epoch(size)
 
 
-class _Course:
-    """What happens in one fold: the grid on the rows kept, judged by the rows held out."""
+class _Training:
+    """The training of one fold; held-out rows select the rates."""
 
     def __init__(
         self,
         head: AdamW,
         chance: _Fast | _Exact,
         data: tuple[np.ndarray, np.ndarray],
-        parts: tuple[np.ndarray, np.ndarray],
+        split: tuple[np.ndarray, np.ndarray],
     ) -> None:
-        (X, codes), (kept, held) = data, parts
-        self.head = head
-        self.chance = chance
+        (X, codes), (train, held) = data, split
+        self.head, self.chance = head, chance
         self.outputs = 1 if len(head.classes_) == 2 else len(head.classes_)
         self.width = X.shape[1]
         rows = self._network(1).prepare(X)
-        self.X, self.held = rows[kept], rows[held]
-        self.wanted = targets(codes[kept], len(head.classes_))
+        self.X, self.held = rows[train], rows[held]
+        self.wanted = targets(codes[train], len(head.classes_))
         self.codes = codes[held]
         self.held_wanted = targets(self.codes, len(head.classes_))
         self.recipe = Recipe(
             head.batch_size, head.weight_decay, head.clip, head.warm_up, head.warm_up_start
         )
 
-    def choose(self) -> tuple[Rates, int]:
-        """Return the rates that do best on the rows held out, the first of equals."""
+    def select(self) -> tuple[Rates, int]:
+        """Return the first rates with the best score on the held-out rows, and the grid size."""
         head = self.head
         points = list(product(head.learning_rate, head.beta1, head.beta2))
         grid = Rates(*np.array(points, dtype=np.float64).T)
         if len(points) == 1:
             return grid, 1
-        scores = [score for rates in self._stacks(grid) for score in self._tried(rates)]
+        scores = [score for rates in self._stacks(grid) for score in self._grid_scores(rates)]
         return grid.take(int(np.argmax(scores))), len(points)
 
     def finish(self, rates: Rates) -> tuple[Network, list[dict[str, Any]]]:
-        """Train with the rates chosen until the loss of the rows held out has stopped falling."""
+        """Train with the selected rates until the loss of the held-out rows stops falling."""
         head, network = self.head, self._network(1)
         descent = Descent(network, rates, self.recipe)
-        taught, held, scores = [], [], []
-        best, bad, kept = math.inf, 0, None
+        epochs, held, scores = [], [], []
+        best, bad, best_network = math.inf, 0, None
         for _ in range(head.n_epochs):
-            taught.append(self._taught(descent))
+            epochs.append(self._epoch(descent))
             logits = network.logits(self.held)
             held.append(float(losses(logits, self.held_wanted)[0]))
             scores.append(float(above_chance(logits, self.codes)[0]))
@@ -209,34 +209,33 @@ class _Course:
             bad = 0 if better else bad + 1
             if better:
                 best = held[-1]
-                kept = copy.deepcopy(network) if head.restore_best else None
+                best_network = copy.deepcopy(network) if head.restore_best else None
             if bad > head.tenacity:
                 break
-        # the losses on the way are wanted at the end only: all epochs at once
-        said, wanted = (np.stack(each, axis=1) for each in zip(*taught, strict=True))
-        return kept or network, _history(losses(said, wanted), held, scores)
+        # the train losses of all epochs, computed at once
+        logits, wanted = (np.stack(each, axis=1) for each in zip(*epochs, strict=True))
+        return best_network or network, _history(losses(logits, wanted), held, scores)
 
     def _stacks(self, grid: Rates) -> Iterator[Rates]:
-        """Yield the grid in parts that are trained at once: all together, or one by one."""
+        """Yield the grid points that are trained together: all, or one at a time."""
         if self.chance.shared:
             yield grid
         else:
             yield from (grid.take(point) for point in range(len(grid.rate)))
 
-    def _tried(self, rates: Rates) -> np.ndarray:
+    def _grid_scores(self, rates: Rates) -> np.ndarray:
         network = self._network(len(rates.rate))
         descent = Descent(network, rates, self.recipe)
         for _ in range(self.head.grid_epochs):
-            order = self.chance.epoch(len(self.X))
-            descent.epoch(self.X, self.wanted[:, order], order)
+            self._epoch(descent)
         return above_chance(network.logits(self.held), self.codes)
 
-    def _taught(self, descent: Descent) -> tuple[np.ndarray, np.ndarray]:
-        """Go through an epoch and return what was said on the way, and what was wanted."""
+    def _epoch(self, descent: Descent) -> tuple[np.ndarray, np.ndarray]:
+        """Train for an epoch and return the logits before each step, and the targets."""
         order = self.chance.epoch(len(self.X))
         wanted = self.wanted[:, order]
-        said = descent.epoch(self.X, wanted, order)[:, 0]
-        return said, wanted[:, : said.shape[-1]]
+        logits = descent.epoch(self.X, wanted, order)[:, 0]
+        return logits, wanted[:, : logits.shape[-1]]
 
     def _network(self, heads: int) -> Logistic | Layered:
         first = self.chance.first()
@@ -245,11 +244,11 @@ class _Course:
         return Logistic(self.width, self.outputs, heads, first)
 
 
-def _history(taught: Any, held: list[float], scores: list[float]) -> list[dict[str, Any]]:
+def _history(train: Any, held: list[float], scores: list[float]) -> list[dict[str, Any]]:
     names = ("loss_per_epoch_train", "loss_per_epoch_eval", "metric_per_epoch_eval")
     return [
         {"epoch": epoch, "metric": name, "value": float(value)}
-        for epoch, values in enumerate(zip(taught, held, scores, strict=True), 1)
+        for epoch, values in enumerate(zip(train, held, scores, strict=True), 1)
         for name, value in zip(names, values, strict=True)
     ]
 
@@ -257,42 +256,44 @@ def _history(taught: Any, held: list[float], scores: list[float]) -> list[dict[s
 def _cut(
     codes: np.ndarray, head: AdamW, rows: Callable[[int], np.ndarray], judges: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows that judge and the rows that teach, both in the order they were drawn."""
+    """Return the held-out rows and the rows to train on, both in the order they were drawn."""
     order = rows(len(codes)) if judges is None else np.arange(len(codes))
     wanted = math.ceil(head.eval_frac * len(codes)) if judges is None else judges
     if len(codes) - wanted < 2:
         raise DataError(
-            f"head adamw: {len(codes)} train rows are too few; {wanted} of them would judge the "
-            f"grid and {len(codes) - wanted} teach."
+            f"head adamw: {len(codes)} train rows are too few: {wanted} are held out to select the "
+            f"rates, which leaves {len(codes) - wanted} to train on."
         )
-    judge = np.zeros(len(codes), dtype=bool)
+    held = np.zeros(len(codes), dtype=bool)
     if head.stratified_eval and judges is None:
         shares = np.empty(len(codes))
         for code in np.unique(codes):
             own = np.flatnonzero(codes[order] == code)
             shares[own] = (np.arange(len(own)) + 0.5) / len(own)
-        judge[np.argsort(shares, kind="stable")[:wanted]] = True
+        held[np.argsort(shares, kind="stable")[:wanted]] = True
     else:
-        judge[:wanted] = True
-    return order[judge], order[~judge]
+        held[:wanted] = True
+    return order[held], order[~held]
 
 
 def _check(head: AdamW) -> None:
     if head.kind != "classes":
-        raise DefinitionError(f"head adamw answers with classes, not {head.kind}.")
+        raise DefinitionError(f"head adamw predicts classes, not {head.kind}.")
     if head.mode not in MODES:
-        raise DefinitionError(f'head adamw: mode is "fast" or "exact", not "{head.mode}".')
+        raise DefinitionError(f'head adamw: mode must be "fast" or "exact", got "{head.mode}".')
     head.hidden_dims = [int(size) for size in head.hidden_dims or ()]
     if any(size < 1 for size in head.hidden_dims):
-        raise DefinitionError(f"head adamw: hidden_dims are sizes, not {head.hidden_dims}.")
+        raise DefinitionError(f"head adamw: hidden_dims must be >= 1, got {head.hidden_dims}.")
     for name in ("learning_rate", "beta1", "beta2"):
         given = getattr(head, name)
         values = tuple(given) if isinstance(given, Sequence) else (given,)
         if not values or not all(0 < value < 1 for value in values):
-            raise DefinitionError(f"head adamw: {name} lies between 0 and 1, not {given!r}.")
+            raise DefinitionError(f"head adamw: {name} must be between 0 and 1, got {given!r}.")
         setattr(head, name, values)
     for name in ("batch_size", "n_epochs", "grid_epochs"):
         if getattr(head, name) < 1:
-            raise DefinitionError(f"head adamw: {name} is 1 or more, not {getattr(head, name)!r}.")
+            raise DefinitionError(f"head adamw: {name} must be >= 1, got {getattr(head, name)!r}.")
     if not 0 < head.eval_frac < 1:
-        raise DefinitionError(f"head adamw: eval_frac is between 0 and 1, not {head.eval_frac!r}.")
+        raise DefinitionError(
+            f"head adamw: eval_frac must be between 0 and 1, got {head.eval_frac!r}."
+        )

@@ -1,4 +1,4 @@
-"""Ask a fitted estimator: its labels, probabilities or numbers become checked Predictions."""
+"""Turn the labels, probabilities or numbers of a fitted estimator into checked Predictions."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from karat.dataset import Dataset
 from karat.errors import ContractError, DefinitionError
 from karat.predictions import Predictions, as_text
 
-#: how far from 1 the sum of a row of probabilities may be
+#: largest allowed deviation from 1 of the sum of a row of probabilities
 TOLERANCE = 1e-3
 
 
 def ask(estimator: Any, X: Any, test: Dataset, name: str) -> Predictions:
-    """Return what a fitted estimator answers to the test questions, checked and aligned.
+    """Return the predictions of a fitted estimator for the test questions, checked and aligned.
 
-    Class probabilities stand in the order of all the data set's labels; where the estimator gives
-    none, the predicted label has probability 1. One with ``predict_both`` is asked once for labels
-    and probabilities.
+    Class probabilities are in the order of all classes of the dataset. Without ``predict_proba``,
+    the predicted label has probability 1. ``predict_both`` returns labels and probabilities in one
+    call.
     """
-    answers, chances = _asked(estimator, X, test.kind)
+    answers, chances = _raw_predictions(estimator, X, test.kind)
     if answers.ndim == 2 and answers.shape[1] == 1:
         answers = answers[:, 0]
     if answers.shape != (len(test),):
@@ -31,32 +31,20 @@ def ask(estimator: Any, X: Any, test: Dataset, name: str) -> Predictions:
             f"{name}.predict returned the shape {answers.shape} for {len(test)} questions."
         )
     if test.kind != "classes":
-        return Predictions(
-            predictions=_finite(answers, f"{name}.predict"),
-            truth=np.asarray(test.truth),
-            group=test.group,
-        )
+        return _numbers(_finite(answers, f"{name}.predict"), test)
     labels = _labels(answers, test, f"{name}.predict returned")
-    return Predictions(
-        predictions=labels,
-        truth=np.asarray(test.truth),
-        answers="classes",
-        truths="classes",
-        classes=tuple(as_text(test.classes)),
-        probabilities=_probabilities(estimator, chances, labels, test),
-        group=test.group,
-    )
+    return _classes(labels, _probabilities(estimator, chances, labels, test), test)
 
 
 def flag(scores: np.ndarray, test: Dataset, shares: Mapping[Any, float]) -> Predictions:
-    """Return oddness as answers about two classes: the oddest items are of the rarer one.
+    """Turn outlier scores into predictions of two classes: outliers belong to the rarer one.
 
-    As many are flagged as the rarer class's known share says; the probability of an item is its
-    place in the order of oddness, equal scores sharing theirs.
+    The number of outliers follows from the share of the rarer class. The probability of an item
+    is its rank divided by n + 1; equal scores share their mean rank.
     """
     if test.kind != "classes" or len(test.classes) != 2:
         raise DefinitionError(
-            f"an outlier head tells two classes apart; {test.name} has "
+            f"an outlier head needs a target with two classes; {test.name} has "
             f"{len(test.classes) or test.kind}."
         )
     scores = _finite(np.asarray(scores), "outlier_scores")
@@ -68,43 +56,44 @@ def flag(scores: np.ndarray, test: Dataset, shares: Mapping[Any, float]) -> Pred
     order = pd.Series(scores).rank(method="average").to_numpy() / (len(scores) + 1)
     chances = np.empty((len(scores), 2))
     chances[:, rare], chances[:, 1 - rare] = order, 1 - order
-    return Predictions(
-        predictions=np.where(flagged, classes[rare], classes[1 - rare]).astype(object),
-        truth=np.asarray(test.truth),
-        answers="classes",
-        truths="classes",
-        classes=classes,
-        probabilities=chances,
-        group=test.group,
-    )
+    labels = np.where(flagged, classes[rare], classes[1 - rare]).astype(object)
+    return _classes(labels, chances, test)
 
 
 def baseline(truth: np.ndarray, test: Dataset) -> Predictions:
-    """Return what one would answer without looking: the train shares of classes, or the mean."""
+    """Return the predictions of a dummy model: the class frequencies or the mean of train rows."""
     if test.kind != "classes":
-        values = np.full(len(test), float(np.mean(truth)))
-        return Predictions(predictions=values, truth=np.asarray(test.truth), group=test.group)
+        return _numbers(np.full(len(test), float(np.mean(truth))), test)
     seen = as_text(truth)
     return by_shares(test, {label: float(np.mean(seen == str(label))) for label in test.classes})
 
 
 def by_shares(test: Dataset, known: Mapping[Any, float]) -> Predictions:
-    """Return the shares of the classes as every question's probabilities."""
-    classes = tuple(as_text(test.classes))
+    """Return the shares of the classes as the probabilities of every question."""
     shares = np.array([known[label] for label in test.classes])
+    most_frequent = as_text(test.classes)[int(np.argmax(shares))]
+    labels = np.full(len(test), most_frequent, dtype=object)
+    return _classes(labels, np.tile(shares, (len(test), 1)), test)
+
+
+def _numbers(values: np.ndarray, test: Dataset) -> Predictions:
+    return Predictions(predictions=values, truth=np.asarray(test.truth), group=test.group)
+
+
+def _classes(labels: np.ndarray, probabilities: np.ndarray, test: Dataset) -> Predictions:
     return Predictions(
-        predictions=np.full(len(test), classes[int(np.argmax(shares))], dtype=object),
+        predictions=labels,
         truth=np.asarray(test.truth),
         answers="classes",
         truths="classes",
-        classes=classes,
-        probabilities=np.tile(shares, (len(test), 1)),
+        classes=tuple(as_text(test.classes)),
+        probabilities=probabilities,
         group=test.group,
     )
 
 
 def _labels(values: np.ndarray, test: Dataset, what: str) -> np.ndarray:
-    """Return labels as the data set writes them; ``1.0`` stands for the class ``1``."""
+    """Return labels as the dataset writes them; ``1.0`` also means the class ``1``."""
     texts = as_text(test.classes)
     written = {**dict(zip(test.classes, texts, strict=True)), **{text: text for text in texts}}
     names: dict[Any, str] = {}
@@ -112,21 +101,21 @@ def _labels(values: np.ndarray, test: Dataset, what: str) -> np.ndarray:
         name = written.get(str(value), written.get(value))
         if name is None:
             known = ", ".join(texts[:10])
-            raise ContractError(f'{what} "{value}", which is none of the classes {known}.')
+            raise ContractError(f'{what} the unknown class "{value}". Classes: {known}.')
         names[value] = name
     return np.array([names[value] for value in values.tolist()], dtype=object)
 
 
-def _asked(estimator: Any, X: Any, kind: str) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return what it predicts, and the probabilities of classes where it has them."""
+def _raw_predictions(estimator: Any, X: Any, kind: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the predictions, and the class probabilities if the estimator has them."""
     if kind != "classes":
         return np.asarray(estimator.predict(X)), None
     if hasattr(estimator, "predict_both"):
         answers, chances = estimator.predict_both(X)
         return np.asarray(answers), np.asarray(chances)
     answers = np.asarray(estimator.predict(X))
-    able = hasattr(estimator, "predict_proba")
-    return answers, np.asarray(estimator.predict_proba(X)) if able else None
+    has_chances = hasattr(estimator, "predict_proba")
+    return answers, np.asarray(estimator.predict_proba(X)) if has_chances else None
 
 
 def _probabilities(
@@ -148,8 +137,8 @@ def _probabilities(
     if given.min() < -TOLERANCE or np.abs(sums - 1).max() > TOLERANCE:
         row = int(np.argmax(np.maximum(np.abs(sums - 1), -given.min(axis=1))))
         raise ContractError(
-            f"predict_proba returned {given[row].tolist()} (row {row}); probabilities are 0 or "
-            f"more and sum to 1."
+            f"predict_proba returned {given[row].tolist()} (row {row}); probabilities must be >= 0 "
+            f"and sum to 1."
         )
     full[:, [column[label] for label in _labels(classes, test, "classes_ holds")]] = given
     return full
@@ -160,7 +149,6 @@ def _finite(values: np.ndarray, what: str) -> np.ndarray:
         numbers = values.astype(float)
     except (TypeError, ValueError) as error:
         raise ContractError(f"{what} must return numbers: {error}.") from error
-    broken = int((~np.isfinite(numbers)).sum())
-    if broken:
-        raise ContractError(f"{what} returned NaN or infinity {broken} times.")
+    if broken := int((~np.isfinite(numbers)).sum()):
+        raise ContractError(f"{what} returned {broken} values that are NaN or infinite.")
     return numbers

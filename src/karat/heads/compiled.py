@@ -1,7 +1,7 @@
-"""The inner loops of training, compiled where numba is installed (``pip install "karat[fast]"``).
+"""Inner loops of training, compiled if numba is installed (``pip install "karat[fast]"``).
 
-They do what ``descent`` and ``networks`` do in NumPy, without leaving the processor's cache. Sums
-are taken in another order, so that last digits differ.
+They compute the same as the NumPy code of ``descent`` and ``networks`` with fewer passes over
+memory. The order of summation differs, and so do the last digits.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -15,37 +15,37 @@ from typing import Any, NamedTuple
 import numpy as np
 
 F = np.float32
-#: how many rows an epoch takes at a time
+#: number of rows that ``_epoch`` processes at a time
 BLOCK = 4
 
 
 class Kernels(NamedTuple):
-    """Compiled loops: an epoch of one logistic head; clipping; a step; a layer there and back."""
+    """Compiled loops: epoch of one logistic head, clipping, step, layer forward and backward."""
 
     epoch: Callable[..., None]
     scales: Callable[..., np.ndarray]
     update: Callable[..., None]
-    normalise: Callable[..., np.ndarray]
-    denormalise: Callable[..., None]
+    normalize: Callable[..., np.ndarray]
+    denormalize: Callable[..., None]
 
 
 @cache
 def kernels() -> Kernels | None:
-    """Return the compiled loops, or nothing without numba."""
+    """Return the compiled loops, or None without numba."""
     if find_spec("numba") is None:
         return None
     from numba import njit
 
     options: dict[str, Any] = {"fastmath": {"reassoc", "contract", "arcp"}, "error_model": "numpy"}
-    loops = (_epoch, _scales, _update, _normalise, _denormalise)
+    loops = (_epoch, _scales, _update, _normalize, _denormalize)
     try:
         return Kernels(*(njit(cache=True, **options)(loop) for loop in loops))
-    except RuntimeError:  # there is no place to keep what was compiled
+    except RuntimeError:  # numba cannot write its cache
         return Kernels(*(njit(**options)(loop) for loop in loops))
 
 
 def _scales(gradients, size, clip):
-    """Return, per head, what turns a sum over a batch into a mean of a norm of ``clip`` or less."""
+    """Return, per head, the factor that turns a batch sum into a mean of norm ``clip`` or less."""
     heads = gradients[0].shape[1]
     scales = np.empty(heads, F)
     for head in range(heads):
@@ -61,7 +61,7 @@ def _scales(gradients, size, clip):
 
 
 def _update(weights, moments, gradients, change, memory, scale):
-    """Make an AdamW step; ``change``, ``memory`` and ``scale`` are numbers per head."""
+    """Make an AdamW step; ``change``, ``memory`` and ``scale`` have one value per head."""
     for part in range(weights.shape[0]):
         for head in range(weights.shape[1]):
             w, g = weights[part, head], gradients[part, head]
@@ -79,7 +79,7 @@ def _update(weights, moments, gradients, change, memory, scale):
 
 
 def _epoch(X, wanted, order, changes, w, moments, memory, clip, logits):
-    """Go through an epoch with one head of one output, four rows at a time."""
+    """Train one head with one output for an epoch, four rows at a time."""
     size = len(order) // len(changes)
     g, wrong = np.empty_like(w), np.empty(BLOCK, F)
     first, second = moments[0], moments[1]
@@ -109,10 +109,10 @@ def _epoch(X, wanted, order, changes, w, moments, memory, clip, logits):
             w[j] = w[j] * shrink - move * m / (np.sqrt(v) + small)
 
 
-def _normalise(normal, gain, shift, statistics, small):
-    """Normalise columns in place and return what ReLU leaves of them, scaled and shifted.
+def _normalize(normal, gain, shift, statistics, small):
+    """Normalize columns in place; return them scaled, shifted and rectified.
 
-    ``statistics`` gets their means, their variances and what they were multiplied with.
+    The means, variances and factors are written to ``statistics``.
     """
     rows, columns = normal.shape
     mean, variance, scale = statistics[0], statistics[1], statistics[2]
@@ -138,8 +138,8 @@ def _normalise(normal, gain, shift, statistics, small):
     return out
 
 
-def _denormalise(back, normal, out, slope, to_gain, to_shift):
-    """Turn slopes after a layer into those before it, in place; ``slope`` is gain times scale."""
+def _denormalize(back, normal, out, slope, to_gain, to_shift):
+    """Backpropagate through a layer, in place; ``slope`` is gain times scale."""
     rows, columns = back.shape
     to_gain[:] = 0
     to_shift[:] = 0

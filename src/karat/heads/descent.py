@@ -1,4 +1,4 @@
-"""AdamW on mini-batches: warm-up, clipped gradients, and a rate of its own for each head."""
+"""AdamW on mini-batches with warm-up, clipped gradients, and one learning rate per head."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from karat.heads.compiled import BLOCK, kernels
 
 EPSILON = 1e-8
-#: for how many epochs the changes of rates are worked out at once
+#: number of epochs for which the step sizes are computed at once
 AHEAD = 25
 
 
 class Network(Protocol):
-    """What can be trained: weights, their gradients after ``learn``, and logits."""
+    """A trainable network: weights, their gradients after ``learn``, and logits."""
 
     heads: int
     weights: list[np.ndarray]
@@ -29,21 +29,21 @@ class Network(Protocol):
 
 @dataclass(frozen=True)
 class Rates:
-    """Learning rates and the two memories of AdamW, one of each per head."""
+    """Learning rate and the two betas of AdamW for each head."""
 
     rate: np.ndarray
     beta1: np.ndarray
     beta2: np.ndarray
 
     def take(self, head: int) -> Rates:
-        """Return those of one head."""
-        kept = slice(head, head + 1)
-        return Rates(self.rate[kept], self.beta1[kept], self.beta2[kept])
+        """Return the rates of one head."""
+        own = slice(head, head + 1)
+        return Rates(self.rate[own], self.beta1[own], self.beta2[own])
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How steps are made; ``warm_up`` is the share of the first epoch in which the rate rises."""
+    """Settings of the steps; the rate rises during the share ``warm_up`` of the first epoch."""
 
     batch_size: int = 128
     weight_decay: float = 0.01
@@ -53,9 +53,9 @@ class Recipe:
 
 
 class Descent:
-    """A network under training; each ``epoch`` goes through the rows once.
+    """The training state of a network.
 
-    Weights, gradients and moments are seen as (outer, heads, inner), whatever their shapes.
+    Weights, gradients and moments are viewed as (outer, heads, inner).
     """
 
     def __init__(self, network: Network, rates: Rates, recipe: Recipe) -> None:
@@ -79,53 +79,45 @@ class Descent:
         self._plan = np.empty((0, 3, heads), dtype=np.float32)
 
     def epoch(self, X: np.ndarray, wanted: np.ndarray, order: np.ndarray) -> np.ndarray:
-        """Make a step per full batch, in an order, and return the first head's logits on the way.
+        """Make one step per full batch; return the first head's logits before each step.
 
-        ``wanted`` stands in that order. Rows that fill no batch are left out; too few for one are
-        one batch.
+        ``wanted`` is in the given order. An incomplete last batch is dropped, unless it is the only
+        one.
         """
         size = min(self.recipe.batch_size, len(order))
         batches = len(order) // size
         order = order[: batches * size]
         changes = self._changes(batches)
-        alone = len(self.weights) == 1 and self.weights[0].shape[:2] == (1, 1)
-        if kernels() and alone and size % BLOCK == 0:
-            return self._compiled(X, wanted, order, changes)
-        return self._stepped(X, wanted, order, changes)
-
-    def _stepped(
-        self, X: np.ndarray, wanted: np.ndarray, order: np.ndarray, changes: np.ndarray
-    ) -> np.ndarray:
-        size = len(order) // len(changes)
-        said = np.empty((len(wanted), 1, len(order)), dtype=np.float32)
+        single = len(self.weights) == 1 and self.weights[0].shape[:2] == (1, 1)
+        if kernels() and single and size % BLOCK == 0:
+            return self._compiled_epoch(X, wanted, order, changes)
+        logits = np.empty((len(wanted), 1, len(order)), dtype=np.float32)
         rows = np.empty((size, X.shape[1]), dtype=np.float32)
         for number, change in enumerate(changes):
             batch = slice(number * size, (number + 1) * size)
             np.take(X, order[batch], axis=0, out=rows, mode="clip")
-            said[:, :, batch] = self.network.learn(rows, wanted[:, batch])[:, :1]
+            logits[:, :, batch] = self.network.learn(rows, wanted[:, batch])[:, :1]
             self._step(change, size)
-        return said
+        return logits
 
-    def _compiled(
+    def _compiled_epoch(
         self, X: np.ndarray, wanted: np.ndarray, order: np.ndarray, changes: np.ndarray
     ) -> np.ndarray:
-        made = kernels()
-        assert made is not None
-        said = np.empty(len(order), dtype=np.float32)
-        weights, moments = self.weights[0][0, 0], self.moments[0][:, 0, 0]
-        memory = self._memory[:, 0]
+        compiled = kernels()
+        assert compiled is not None
+        logits = np.empty(len(order), dtype=np.float32)
+        state = self.weights[0][0, 0], self.moments[0][:, 0, 0], self._memory[:, 0]
         clip = np.float32(self.recipe.clip)
-        made.epoch(X, wanted[0], order, changes[:, :, 0], weights, moments, memory, clip, said)
-        return said[None, None]
+        compiled.epoch(X, wanted[0], order, changes[:, :, 0], *state, clip, logits)
+        return logits[None, None]
 
     def _step(self, change: np.ndarray, size: int) -> None:
-        parts = zip(self.weights, self.moments, self.scratch, strict=True)
-        made = kernels()
-        if made:
+        layers = zip(self.weights, self.moments, self.scratch, strict=True)
+        if compiled := kernels():
             gradients = tuple(part[0] for part in self.scratch)
-            scale = made.scales(gradients, np.float32(size), np.float32(self.recipe.clip))
-            for weights, moments, scratch in parts:
-                made.update(weights, moments, scratch[0], change, self._memory, scale)
+            scale = compiled.scales(gradients, np.float32(size), np.float32(self.recipe.clip))
+            for weights, moments, scratch in layers:
+                compiled.update(weights, moments, scratch[0], change, self._memory, scale)
             return
         for part in self.scratch:
             np.multiply(part[0], part[0], out=part[1])
@@ -133,11 +125,11 @@ class Descent:
         scale = np.minimum(1, self.recipe.clip / (np.sqrt(total) / size + 1e-6)) / size
         memory = self._memory.reshape(2, 2, 1, -1, 1).copy()
         memory[1] *= np.stack([scale, scale * scale])[:, None, :, None]
-        for weights, moments, scratch in parts:
+        for weights, moments, scratch in layers:
             _update(weights, moments, scratch, change[:, None, :, None], memory)
 
     def _changes(self, batches: int) -> np.ndarray:
-        """Return, for each step of an epoch and each head, how weights shrink and move."""
+        """Return decay, step size and epsilon for each step of an epoch and each head."""
         if self.steps + batches > len(self._plan):
             self._plan = self._planned(self.steps + AHEAD * batches, batches)
         self.steps += batches
@@ -162,7 +154,7 @@ def _update(
     change: np.ndarray,
     memory: np.ndarray,
 ) -> None:
-    """Make an AdamW step of gradients and their squares, which are used up."""
+    """Make an AdamW step from gradients and their squares, both overwritten."""
     keep, add = memory
     shrink, move, small = change
     moments *= keep

@@ -12,9 +12,9 @@ from karat.registry import head
 def logistic(
     C: float = 1.0, max_iter: int = 100, random_state: int | None = None, kind: str = "classes"
 ) -> Any:
-    """Logistic regression; at most 100 iterations unless told otherwise."""
+    """Logistic regression with at most ``max_iter`` iterations."""
     if kind != "classes":
-        raise DefinitionError(f"head: logistic predicts classes, not {kind}; say ridge or linear.")
+        raise DefinitionError(f"head logistic predicts classes, not {kind}; use ridge or linear.")
     from sklearn.linear_model import LogisticRegression
 
     return LogisticRegression(C=C, max_iter=max_iter, random_state=random_state)
@@ -40,4 +40,4 @@ def ridge(alpha: float = 1.0, kind: str = "numbers") -> Any:
 
 def _need_numbers(head: str, kind: str) -> None:
     if kind != "numbers":
-        raise DefinitionError(f"head: {head} predicts numbers, not {kind}; say logistic.")
+        raise DefinitionError(f"head {head} predicts numbers, not {kind}; use logistic.")

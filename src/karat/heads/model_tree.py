@@ -1,4 +1,4 @@
-"""Model trees: a decision tree for numbers with a linear model in every node, after M5."""
+"""Model trees: a regression tree with a linear model in every node, after M5."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from karat.errors import DefinitionError
 from karat.registry import head
 
-#: a node whose numbers spread less than this share of all is not cut further
+#: a node is not split if its standard deviation is below this share of that of all rows
 CALM = 0.05
-#: errors that differ by less than this share of the spread of all numbers are equal
+#: errors that differ by less than this share of the standard deviation count as equal
 EQUAL = 1e-9
-#: a column that lies this close to the others' plane adds nothing to them
+#: relative size below which a column counts as linearly dependent on the others
 RANK = 1e-10
 
 
@@ -22,21 +22,22 @@ RANK = 1e-10
 def model_tree(kind: str = "numbers", min_samples_leaf: int = 4, smoothing: float = 15.0) -> Any:
     """Grow a model tree after M5 (Quinlan 1992).
 
-    Of M5 it has: cuts that lower the spread most, until a node is small or calm; in every node a
-    least-squares model over the dimensions that are cut below it, without the terms that do not
-    pay; pruning from the leaves up by the mean absolute error times (n + v) / (n - v), for v
-    parameters fitted on n rows; and predictions smoothed towards the models above, which weigh as
-    much as ``smoothing`` rows (0: not at all). Cuts are chosen by variance, as CART has it, where
-    M5 has the standard deviation. It has no nominal dimensions and no missing values.
+    As in M5: splits minimize the variance until a node is small or nearly constant; every node has
+    a least-squares model of the dimensions that are split below it, without the terms that do not
+    reduce the adjusted error; pruning from the leaves up by the mean absolute error times
+    (n + v) / (n - v), for v parameters fitted on n rows; predictions are smoothed with the models
+    of the nodes above, weighted like ``smoothing`` rows (0: no smoothing). Splits use the variance
+    as CART does, where M5 uses the standard deviation. Nominal dimensions and missing values are
+    not supported.
     """
     if kind != "numbers":
-        raise DefinitionError(f"head: model-tree predicts numbers, not {kind}; say tree.")
+        raise DefinitionError(f"head model-tree predicts numbers, not {kind}; use tree.")
     if not isinstance(min_samples_leaf, int) or min_samples_leaf < 1:
         raise DefinitionError(
-            f"head: min_samples_leaf of model-tree is 1 or more, not {min_samples_leaf!r}."
+            f"head model-tree: min_samples_leaf must be an integer >= 1, got {min_samples_leaf!r}."
         )
     if not 0 <= smoothing < np.inf:
-        raise DefinitionError(f"head: smoothing of model-tree is 0 or more, not {smoothing!r}.")
+        raise DefinitionError(f"head model-tree: smoothing must be >= 0, got {smoothing!r}.")
     return ModelTree(min_samples_leaf, smoothing)
 
 
@@ -51,11 +52,11 @@ class Line:
 
     @property
     def parameters(self) -> int:
-        """How many numbers were fitted."""
+        """The number of fitted parameters."""
         return len(self.weights) + 1
 
     def dense(self, width: int) -> np.ndarray:
-        """Return the weight of every dimension, and the offset last."""
+        """Return the weights of all dimensions, followed by the offset."""
         whole = np.zeros(width + 1)
         whole[self.terms] = self.weights
         whole[-1] = self.offset
@@ -74,39 +75,39 @@ class ModelTree:
         from sklearn.tree import DecisionTreeRegressor
 
         X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        order = np.lexsort([*X.T, y])  # sums hang on the order of rows, so they get one of ours
+        order = np.lexsort([*X.T, y])  # makes sums independent of the order of rows
         X, y = X[order], y[order]
         leaf = min(self.min_samples_leaf, len(y))
         grown = DecisionTreeRegressor(min_samples_leaf=leaf, random_state=0).fit(X, y)
         self.grown_ = grown.tree_
         self._spread = float(y.std())
-        #: of every leaf that is left after pruning, by its number in the tree grown
+        #: smoothed weights of every leaf after pruning, by its node number in the grown tree
         self.leaves_: dict[int, np.ndarray] = {}
         self._prune(X, y)
         self._smooth(X.shape[1])
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return what the smoothed model of each row's leaf says."""
+        """Return the prediction of the smoothed model of each row's leaf."""
         X = np.asarray(X, dtype=np.float64)
-        answers = np.empty(len(X))
-        place = self._reached(X)
-        for node in np.unique(place):
-            here = place == node
-            weights = self.leaves_[int(node)]
-            answers[here] = X[here] @ weights[:-1] + weights[-1]
-        return answers
+        predicted = np.empty(len(X))
+        leaves = self._apply(X)
+        for leaf in np.unique(leaves):
+            here = leaves == leaf
+            weights = self.leaves_[int(leaf)]
+            predicted[here] = X[here] @ weights[:-1] + weights[-1]
+        return predicted
 
     def _prune(self, X: np.ndarray, y: np.ndarray) -> None:
-        """Model every node, the lowest first, and cut off what its model is not worse than."""
+        """Fit every node from the bottom up; prune subtrees that are not better than its model."""
         tree, equal = self.grown_, EQUAL * self._spread
         path = tree.decision_path(X.astype(np.float32)).tocsc()
         self.lines_: dict[int, Line] = {}
-        #: of every node: whether it is a leaf now, the dimensions cut below, and what its leaves
-        #: have: the mean absolute error and the parameters, a cut being one
-        self._whole: dict[int, bool] = {}
+        #: for every node: whether it is a leaf now, the dimensions split below it, and the mean
+        #: absolute error and number of parameters of its subtree, where a split counts as one
+        self._is_leaf: dict[int, bool] = {}
         tested: dict[int, np.ndarray] = {}
-        left: dict[int, tuple[float, int]] = {}
+        subtree: dict[int, tuple[float, int]] = {}
         for node in reversed(range(tree.node_count)):  # children come after their parents
             rows = np.sort(path.indices[path.indptr[node] : path.indptr[node + 1]])
             kids = [int(tree.children_left[node]), int(tree.children_right[node])]
@@ -115,22 +116,22 @@ class ModelTree:
             tested[node] = np.unique(np.concatenate([np.empty(0, dtype=np.intp), *below]))
             line = _line(X[rows][:, tested[node]], y[rows], tested[node], equal)
             self.lines_[node] = line
-            self._whole[node], left[node] = True, (line.error, line.parameters)
+            self._is_leaf[node], subtree[node] = True, (line.error, line.parameters)
             if not calm:
-                error = sum(left[kid][0] * tree.n_node_samples[kid] for kid in kids) / len(rows)
-                parameters = sum(left[kid][1] for kid in kids) + 1
+                error = sum(subtree[kid][0] * tree.n_node_samples[kid] for kid in kids) / len(rows)
+                parameters = sum(subtree[kid][1] for kid in kids) + 1
                 split = adjusted(error, len(rows), parameters)
                 if adjusted(line.error, len(rows), line.parameters) > split + equal:
-                    self._whole[node], left[node] = False, (error, parameters)
+                    self._is_leaf[node], subtree[node] = False, (error, parameters)
 
     def _smooth(self, width: int) -> None:
-        """Mix each model with the smoothed ones above, from the root down to the leaves left."""
+        """Mix the model of each leaf with the models of the nodes above it."""
         tree, k = self.grown_, self.smoothing
         waiting: list[tuple[int, list[tuple[int, np.ndarray]]]] = [(0, [])]
         while waiting:
             node, above = waiting.pop()
             mixed = self.lines_[node].dense(width)
-            if not self._whole[node]:
+            if not self._is_leaf[node]:
                 kids = (int(tree.children_left[node]), int(tree.children_right[node]))
                 waiting += [(kid, [*above, (node, mixed)]) for kid in kids]
                 continue
@@ -140,8 +141,8 @@ class ModelTree:
                 count = int(tree.n_node_samples[parent])
             self.leaves_[node] = mixed
 
-    def _reached(self, X: np.ndarray) -> np.ndarray:
-        """Return the leaf, of those left, that each row comes to."""
+    def _apply(self, X: np.ndarray) -> np.ndarray:
+        """Return the leaf of each row in the pruned tree."""
         tree, X32 = self.grown_, X.astype(np.float32)
         place = np.zeros(len(X), dtype=np.intp)
         ends = np.zeros(tree.node_count, dtype=bool)
@@ -156,17 +157,17 @@ class ModelTree:
 
 
 def _line(X: np.ndarray, y: np.ndarray, terms: np.ndarray, equal: float) -> Line:
-    """Return the least-squares model without the terms that do not pay."""
-    centre, mean = X.mean(axis=0), float(y.mean())
-    kept = _paying(X - centre, y - mean, equal)
-    weights = np.linalg.lstsq(X[:, kept] - centre[kept], y - mean, rcond=None)[0]
-    offset = mean - float(centre[kept] @ weights)
-    rest = y - mean - (X[:, kept] - centre[kept]) @ weights
-    return Line(terms[kept], weights, offset, _mean_error(rest))
+    """Return the least-squares model without the terms that do not reduce the adjusted error."""
+    center, mean = X.mean(axis=0), float(y.mean())
+    chosen = _select_columns(X - center, y - mean, equal)
+    weights = np.linalg.lstsq(X[:, chosen] - center[chosen], y - mean, rcond=None)[0]
+    offset = mean - float(center[chosen] @ weights)
+    rest = y - mean - (X[:, chosen] - center[chosen]) @ weights
+    return Line(terms[chosen], weights, offset, _mean_error(rest))
 
 
-def _paying(X: np.ndarray, y: np.ndarray, equal: float) -> np.ndarray:
-    """Return the columns to keep: the weakest go, one by one, while the adjusted error falls."""
+def _select_columns(X: np.ndarray, y: np.ndarray, equal: float) -> np.ndarray:
+    """Remove the weakest columns, one by one, while the adjusted error does not rise."""
     from scipy.linalg import qr, solve_triangular
 
     if not X.shape[1]:
@@ -176,25 +177,25 @@ def _paying(X: np.ndarray, y: np.ndarray, equal: float) -> np.ndarray:
     rank = int((size > RANK * size[0]).sum())
     inverse = solve_triangular(r[:rank, :rank], np.eye(rank))
     spread, weights = inverse @ inverse.T, inverse @ (q[:, :rank].T @ y)
-    kept, rest = order[:rank], y - q[:, :rank] @ (q[:, :rank].T @ y)
+    chosen, rest = order[:rank], y - q[:, :rank] @ (q[:, :rank].T @ y)
     error = adjusted(_mean_error(rest), len(y), rank + 1)
-    while len(kept):
+    while len(chosen):
         weak = int(np.argmin(weights**2 / spread.diagonal()))
-        # without a term, the others take over what they share with it
+        # without this column, the weights of the others change by what they share with it
         change = spread[:, weak] * (weights[weak] / spread[weak, weak])
-        without = rest + X[:, kept] @ change
-        fewer = adjusted(_mean_error(without), len(y), len(kept))
+        without = rest + X[:, chosen] @ change
+        fewer = adjusted(_mean_error(without), len(y), len(chosen))
         if fewer > error + equal:
             break
         spread = spread - np.outer(spread[:, weak], spread[weak]) / spread[weak, weak]
-        left = np.delete(np.arange(len(kept)), weak)
-        spread, weights, kept = spread[np.ix_(left, left)], (weights - change)[left], kept[left]
+        left = np.delete(np.arange(len(chosen)), weak)
+        spread, weights, chosen = spread[np.ix_(left, left)], (weights - change)[left], chosen[left]
         rest, error = without, fewer
-    return np.sort(kept)
+    return np.sort(chosen)
 
 
 def adjusted(error: float, rows: int, parameters: int) -> float:
-    """Return an error raised for the parameters it was reached with; infinite for too many.
+    """Return an error adjusted for the number of fitted parameters; infinite for too many.
 
     >>> adjusted(1.0, rows=3, parameters=1)
     2.0

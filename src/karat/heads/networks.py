@@ -1,7 +1,7 @@
-"""Small networks with gradients written out: logistic heads side by side, and hidden layers.
+"""Small networks with explicit gradients: stacked logistic heads, and hidden layers.
 
-Logits have the shape (outputs, heads, rows), targets (outputs, rows). One output tells two classes
-apart. Gradients are those of the summed loss.
+Logits have the shape (outputs, heads, rows), targets (outputs, rows). Two classes need one output.
+Gradients are those of the summed loss.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numpy as np
 
 from karat.heads.compiled import kernels
 
-#: makes the first weights of a layer of a size, a row per input
+#: returns the initial weights of a layer (inputs, outputs)
 FirstWeights = Callable[[int, int], np.ndarray]
-#: what batch normalisation adds to a variance, and how fast its running values move
+#: epsilon and momentum of batch normalization
 SMALL, MOMENTUM = np.float32(1e-5), np.float32(0.1)
 
 
 def targets(codes: np.ndarray, classes: int) -> np.ndarray:
-    """Return class codes as the numbers a network should give: 0 and 1, or a row per class."""
+    """Return class codes as targets of the network: 0 and 1, or one-hot rows."""
     if classes == 2:
         return codes.astype(np.float32)[None]
     return (np.arange(classes)[:, None] == codes).astype(np.float32)
@@ -40,7 +40,7 @@ def chances(logits: np.ndarray) -> np.ndarray:
 
 
 def losses(logits: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return the mean cross-entropy of each head; each may have targets of its own.
+    """Return the mean cross-entropy of each head; targets may differ between heads.
 
     >>> losses(np.zeros((1, 1, 3)), np.array([[0.0, 1.0, 1.0]])).round(4).tolist()
     [0.6931]
@@ -48,8 +48,7 @@ def losses(logits: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     wanted = wanted if wanted.ndim == 3 else wanted[:, None]
     if len(logits) == 1:
         z = logits[0]
-        # log(1 + exp(z)) that cannot overflow
-        whole = np.abs(z)
+        whole = np.abs(z)  # log(1 + exp(z)) without overflow
         np.log1p(np.exp(np.negative(whole, out=whole), out=whole), out=whole)
         whole += np.maximum(z, 0)
         whole -= z * wanted[0]
@@ -61,31 +60,31 @@ def losses(logits: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 
 def above_chance(logits: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return each head's score: the MCC, or macro-F1 adjusted for chance; 0 where it is below.
+    """Return the score of each head: MCC, or chance-adjusted macro-F1; negative scores are 0.
 
     >>> above_chance(np.array([[[2.0, 1.0, -1.0, 3.0]]]), np.array([1, 1, 0, 0])).round(4).tolist()
     [0.5774]
     """
-    given = (logits[0] > 0).astype(int) if len(logits) == 1 else logits.argmax(axis=0)
+    predicted = (logits[0] > 0).astype(int) if len(logits) == 1 else logits.argmax(axis=0)
     classes = max(2, len(logits))
-    return np.array([_above_chance(codes, answers, classes) for answers in given])
+    return np.array([_above_chance(codes, of_head, classes) for of_head in predicted])
 
 
-def _above_chance(truth: np.ndarray, given: np.ndarray, classes: int) -> float:
-    table = np.bincount(truth * classes + given, minlength=classes**2)
+def _above_chance(target: np.ndarray, predicted: np.ndarray, classes: int) -> float:
+    table = np.bincount(target * classes + predicted, minlength=classes**2)
     if classes == 2:
-        nil, over, under, hits = table.tolist()
-        spread = (nil + over) * (under + hits) * (nil + under) * (over + hits)
-        return max(0.0, (nil * hits - over * under) / math.sqrt(spread)) if spread else 0.0
+        tn, fp, fn, tp = table.tolist()
+        spread = (tn + fp) * (fn + tp) * (tn + fn) * (fp + tp)
+        return max(0.0, (tn * tp - fp * fn) / math.sqrt(spread)) if spread else 0.0
     table = table.reshape(classes, classes)
     sizes = table.sum(axis=0) + table.sum(axis=1)
-    seen = sizes > 0
-    f1 = float(np.mean(2 * table.diagonal()[seen] / sizes[seen]))
+    present = sizes > 0
+    f1 = float(np.mean(2 * table.diagonal()[present] / sizes[present]))
     return max(0.0, (f1 - 1 / classes) / (1 - 1 / classes))
 
 
 class Logistic:
-    """Logistic heads side by side: the rows of one matrix, whose last column is the bias."""
+    """Logistic heads stacked in one matrix, whose last column is the bias."""
 
     def __init__(self, width: int, outputs: int, heads: int, first: FirstWeights) -> None:
         weights = np.zeros((outputs, heads, width + 1), dtype=np.float32)
@@ -95,11 +94,11 @@ class Logistic:
         self.heads = heads
 
     def prepare(self, X: np.ndarray) -> np.ndarray:
-        """Return rows as the network wants them: with a column of ones for the bias."""
+        """Append a column of ones for the bias."""
         return np.column_stack([X, np.ones(len(X), dtype=np.float32)])
 
     def logits(self, X: np.ndarray) -> np.ndarray:
-        """Return what it says of rows."""
+        """Return the logits of rows."""
         (weights,) = self.weights
         outputs, heads, width = weights.shape
         return (weights.reshape(-1, width) @ X.T).reshape(outputs, heads, len(X))
@@ -107,14 +106,14 @@ class Logistic:
     def learn(self, X: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         """Set the gradients of a batch and return its logits."""
         logits = self.logits(X)
-        wrong = chances(logits.copy())
-        wrong -= wanted[:, None]
-        np.dot(wrong.reshape(-1, len(X)), X, out=self.gradients[0].reshape(-1, X.shape[1]))
+        errors = chances(logits.copy())
+        errors -= wanted[:, None]
+        np.dot(errors.reshape(-1, len(X)), X, out=self.gradients[0].reshape(-1, X.shape[1]))
         return logits
 
 
 class Layered:
-    """One network with hidden layers: linear, batch normalisation, ReLU; then a linear output."""
+    """A network with hidden layers (linear, batch normalization, ReLU) and a linear output."""
 
     heads = 1
 
@@ -130,11 +129,11 @@ class Layered:
         self.gradients = [np.empty_like(part) for part in self.weights]
 
     def prepare(self, X: np.ndarray) -> np.ndarray:
-        """Return rows as the network wants them."""
+        """Return the rows as a contiguous array."""
         return np.ascontiguousarray(X)
 
     def logits(self, X: np.ndarray) -> np.ndarray:
-        """Return what it says of rows, normalised by the running means and variances."""
+        """Return the logits of rows, normalized by the running means and variances."""
         for layer, (mean, variance) in enumerate(self.running):
             linear, gain, shift = self.weights[3 * layer : 3 * layer + 3]
             slope = gain / np.sqrt(variance + SMALL)
@@ -145,24 +144,24 @@ class Layered:
         """Set the gradients of a batch and return its logits."""
         layers = []
         for layer in range(len(self.running)):
-            kept = self._forward(layer, X)
-            layers.append((X, *kept))
-            X = kept[-1]
+            state = self._forward(layer, X)
+            layers.append((X, *state))
+            X = state[-1]
         logits = (X @ self.weights[-2] + self.weights[-1]).T[:, None]
-        wrong = chances(logits.copy())[:, 0] - wanted
-        np.dot(X.T, wrong.T, out=self.gradients[-2])
-        np.sum(wrong, axis=1, out=self.gradients[-1])
-        back = wrong.T @ self.weights[-2].T
+        errors = chances(logits.copy())[:, 0] - wanted
+        np.dot(X.T, errors.T, out=self.gradients[-2])
+        np.sum(errors, axis=1, out=self.gradients[-1])
+        back = errors.T @ self.weights[-2].T
         for layer in reversed(range(len(layers))):
             back = self._backward(layer, back, layers[layer])
         return logits
 
     def _forward(self, layer: int, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         linear, gain, shift = self.weights[3 * layer : 3 * layer + 3]
-        made = kernels()
+        compiled = kernels()
         normal = X @ linear
         statistics = np.empty((3, len(gain)), dtype=normal.dtype)
-        apply = made.normalise if made and normal.dtype == np.float32 else _normalise
+        apply = compiled.normalize if compiled and normal.dtype == np.float32 else _normalize
         out = apply(normal, gain, shift, statistics, SMALL)
         mean, variance, scale = statistics
         running = self.running[layer]
@@ -170,20 +169,20 @@ class Layered:
         running[1] += MOMENTUM * (variance * np.float32(len(X) / (len(X) - 1)) - running[1])
         return gain * scale, normal, out
 
-    def _backward(self, layer: int, back: np.ndarray, kept: tuple[np.ndarray, ...]) -> np.ndarray:
-        X, slope, normal, out = kept
+    def _backward(self, layer: int, back: np.ndarray, state: tuple[np.ndarray, ...]) -> np.ndarray:
+        X, slope, normal, out = state
         to_linear, to_gain, to_shift = self.gradients[3 * layer : 3 * layer + 3]
-        made = kernels()
-        apply = made.denormalise if made and back.dtype == np.float32 else _denormalise
+        compiled = kernels()
+        apply = compiled.denormalize if compiled and back.dtype == np.float32 else _denormalize
         apply(back, normal, out, slope, to_gain, to_shift)
         np.dot(X.T, back, out=to_linear)
         return back @ self.weights[3 * layer].T if layer else back
 
 
-def _normalise(
+def _normalize(
     normal: np.ndarray, gain: np.ndarray, shift: np.ndarray, statistics: np.ndarray, small: Any
 ) -> np.ndarray:
-    """Normalise columns in place and return what ReLU leaves of them, scaled and shifted."""
+    """Normalize columns in place; return them scaled, shifted and rectified."""
     mean, variance, scale = statistics
     np.mean(normal, axis=0, out=mean)
     normal -= mean
@@ -196,7 +195,7 @@ def _normalise(
     return np.maximum(out, 0, out=out)
 
 
-def _denormalise(
+def _denormalize(
     back: np.ndarray,
     normal: np.ndarray,
     out: np.ndarray,
@@ -204,7 +203,7 @@ def _denormalise(
     to_gain: np.ndarray,
     to_shift: np.ndarray,
 ) -> None:
-    """Turn slopes after a layer into those before it, in place; the batch's mean depends on all."""
+    """Backpropagate through a layer, in place; the batch mean depends on every row."""
     back *= out > 0
     np.sum(back, axis=0, out=to_shift)
     np.einsum("ij,ij->j", back, normal, out=to_gain)

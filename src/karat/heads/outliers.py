@@ -1,4 +1,4 @@
-"""Heads that say how odd each item is, without seeing the truth: outlier detectors."""
+"""Outlier detectors: heads that score each item without seeing the target."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ import numpy as np
 from karat.registry import head
 
 
-class NeighbourDistance:
-    """The mean distance of an item to its nearest neighbours."""
-
+class _NeighborDistance:
     def __init__(self, n_neighbors: int = 10) -> None:
         self.n_neighbors = n_neighbors
 
     def outlier_scores(self, X: np.ndarray) -> np.ndarray:
-        """Return one number per item; higher is odder."""
+        """Return one score per item; outliers have high scores."""
         from sklearn.neighbors import NearestNeighbors
 
         count = max(1, min(self.n_neighbors, len(X) - 1))
@@ -24,15 +22,13 @@ class NeighbourDistance:
         return np.asarray(distances.mean(axis=1))
 
 
-class Isolation:
-    """How soon random cuts set an item apart: scikit-learn's isolation forest."""
-
+class _Isolation:
     def __init__(self, n_estimators: int = 100, random_state: int | None = None) -> None:
         self.n_estimators = n_estimators
         self.random_state = random_state
 
     def outlier_scores(self, X: np.ndarray) -> np.ndarray:
-        """Return one number per item; higher is odder."""
+        """Return one score per item; outliers have high scores."""
         from sklearn.ensemble import IsolationForest
 
         forest = IsolationForest(n_estimators=self.n_estimators, random_state=self.random_state)
@@ -41,11 +37,11 @@ class Isolation:
 
 @head("knn-distance")
 def knn_distance(n_neighbors: int = 10) -> Any:
-    """Odd is what lies far from its nearest neighbours."""
-    return NeighbourDistance(n_neighbors)
+    """Outlier score: mean distance to the nearest neighbors."""
+    return _NeighborDistance(n_neighbors)
 
 
 @head("isolation-forest")
 def isolation_forest(n_estimators: int = 100, random_state: int | None = None) -> Any:
-    """Odd is what random cuts soon set apart."""
-    return Isolation(n_estimators, random_state)
+    """Isolation forest outlier score."""
+    return _Isolation(n_estimators, random_state)

@@ -1,4 +1,4 @@
-"""Heads that answer for the very items they are fitted on, without seeing the truth: clusterers."""
+"""Clusterers: heads that group the items they are fitted on, without seeing the target."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from karat.errors import ContractError, DefinitionError, did_you_mean
 from karat.registry import head, load_object
 
-#: how the distance of two clusters may follow from those of their members
+#: how the distance between two clusters follows from the distances between their members
 LINKAGES = ("average", "complete", "single")
-#: so many MB of distances are worked on at once
+#: working memory for distances, in MB
 MEMORY = 64
 
 
@@ -20,10 +20,7 @@ MEMORY = 64
 def kmeans(
     n_clusters: int, batch_size: int | None = 32, n_init: int = 10, random_state: int | None = None
 ) -> Any:
-    """K-means with as many clusters as there are classes, in mini-batches.
-
-    With ``batch_size: null`` every step looks at all rows.
-    """
+    """Mini-batch k-means with one cluster per class; ``batch_size: null`` is plain k-means."""
     _need_clusters("kmeans", n_clusters)
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
@@ -38,58 +35,58 @@ def kmeans(
 def agglomerative(
     n_clusters: int, metric: str | Callable[..., float] = "cosine", linkage: str = "average"
 ) -> Any:
-    """Join the nearest two clusters until as many are left as there are classes.
+    """Merge the two nearest clusters until there are as many as classes.
 
-    ``metric`` is a distance of scikit-learn's, or a function of two vectors that returns their
-    similarity; 1 less it is then the distance, at least 0. All distances are held at once: 1 GB for
-    11,000 rows. Of fewer rows than clusters, each is one.
+    ``metric`` is a distance of scikit-learn, or a function that returns the similarity of two
+    vectors; the distance is then max(0, 1 - similarity). All distances are kept in memory: 1 GB for
+    11,000 rows. With fewer rows than clusters, each row is its own cluster.
     """
     _need_clusters("agglomerative", n_clusters)
     if linkage not in LINKAGES:
         raise DefinitionError(
-            f'head: agglomerative has no linkage "{linkage}".{did_you_mean(linkage, LINKAGES)} '
-            f"There are: {', '.join(LINKAGES)}; and the head ward."
+            f'head agglomerative: unknown linkage "{linkage}".{did_you_mean(linkage, LINKAGES)} '
+            f"Available: {', '.join(LINKAGES)}; for Ward linkage use the head ward."
         )
-    return Joined(n_clusters, Distance(metric), linkage)
+    return _Hierarchy(n_clusters, Distance(metric), linkage)
 
 
 @head("ward")
 def ward(n_clusters: int) -> Any:
-    """Join the two clusters whose union adds least to the squared Euclidean distances within."""
+    """Merge the two clusters whose union increases the within-cluster variance least."""
     _need_clusters("ward", n_clusters)
-    return Joined(n_clusters, Distance("euclidean"), "ward")
+    return _Hierarchy(n_clusters, Distance("euclidean"), "ward")
 
 
 @head("dbscan")
 def dbscan(
     eps: float = 0.5, min_samples: int = 5, metric: str | Callable[..., float] = "cosine"
 ) -> Any:
-    """Find dense groups: items with ``min_samples`` others within ``eps``, itself counted.
+    """Find dense groups: items with ``min_samples`` items within ``eps``, including itself.
 
-    What lies in no group is in no cluster (-1). ``metric`` is as in the head agglomerative.
+    Items outside of all groups get the cluster -1. ``metric`` is as in the head agglomerative.
     """
-    return Dense(eps, min_samples, Distance(metric))
+    return _Dense(eps, min_samples, Distance(metric))
 
 
 class Distance:
-    """How far two vectors lie apart, by a name of scikit-learn's or a similarity of one's own."""
+    """The distance between vectors, named as in scikit-learn or given by a similarity function."""
 
     def __init__(self, metric: str | Callable[..., float]) -> None:
         if isinstance(metric, str) and ":" in metric:
             metric = load_object(metric)
-        if not callable(metric) and metric not in _names():
+        if not callable(metric) and metric not in distance_names():
             raise DefinitionError(
-                f'head: there is no metric "{metric}".{did_you_mean(str(metric), _names())} '
-                f'There are: {", ".join(_names())}; or write "package.module:function".'
+                f'head: unknown metric "{metric}".{did_you_mean(str(metric), distance_names())} '
+                f'Available: {", ".join(distance_names())}; or write "package.module:function".'
             )
         self.metric = metric
 
     def rows(self, X: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield, row by row, the distances of a vector to those after it."""
+        """Yield, for each vector, the distances to the vectors after it."""
         X = np.asarray(X, dtype=np.float64)
         if callable(self.metric):
             for place, one in enumerate(X):
-                yield np.array([self._apart(one, other) for other in X[place + 1 :]])
+                yield np.array([self._distance(one, other) for other in X[place + 1 :]])
             return
         from sklearn.metrics import pairwise_distances_chunked
 
@@ -97,11 +94,11 @@ class Distance:
         for block in pairwise_distances_chunked(X, metric=self.metric, working_memory=MEMORY):
             for distances in block:
                 place += 1
-                # a vector without a direction is as far as an unrelated one
+                # a zero vector has the distance of an unrelated one
                 yield np.nan_to_num(distances[place:], nan=1.0)
 
     def condensed(self, X: np.ndarray) -> np.ndarray:
-        """Return the distances of all pairs of rows, as SciPy wants them."""
+        """Return the distances of all pairs of rows in SciPy's condensed form."""
         distances = np.empty(len(X) * (len(X) - 1) // 2)
         start = 0
         for rest in self.rows(X):
@@ -109,19 +106,18 @@ class Distance:
             start += len(rest)
         return distances
 
-    def _apart(self, one: np.ndarray, other: np.ndarray) -> float:
-        near = self.metric(one, other)  # type: ignore[operator]
-        if np.ndim(near) or not np.isfinite(near):
+    def _distance(self, one: np.ndarray, other: np.ndarray) -> float:
+        similarity = self.metric(one, other)  # type: ignore[operator]
+        if np.ndim(similarity) or not np.isfinite(similarity):
             name = getattr(self.metric, "__name__", "the metric")
             raise ContractError(
-                f"{name} must return one finite number for two vectors, the higher the nearer; "
-                f"it returned {near!r}."
+                f"{name} must return one finite similarity for two vectors, got {similarity!r}."
             )
-        return max(0.0, 1.0 - float(near))
+        return max(0.0, 1.0 - float(similarity))
 
 
 class _Clusterer:
-    """What scikit-learn must know to tell that it learns no answers."""
+    """The tags by which scikit-learn recognizes a clusterer."""
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import Tags, TargetTags
@@ -129,9 +125,7 @@ class _Clusterer:
         return Tags(estimator_type="clusterer", target_tags=TargetTags(required=False))
 
 
-class Joined(_Clusterer):
-    """Clusters joined two by two, nearest first."""
-
+class _Hierarchy(_Clusterer):
     def __init__(self, n_clusters: int, distance: Distance, linkage: str) -> None:
         self.n_clusters = n_clusters
         self.distance = distance
@@ -143,29 +137,27 @@ class Joined(_Clusterer):
 
         if len(X) <= self.n_clusters:
             return np.arange(len(X))
-        joins = linkage(self.distance.condensed(X), method=self.linkage)
-        return _cut(joins[: len(X) - self.n_clusters, :2].astype(np.intp), len(X))
+        merges = linkage(self.distance.condensed(X), method=self.linkage)
+        return _cut(merges[: len(X) - self.n_clusters, :2].astype(np.intp), len(X))
 
 
-class Dense(_Clusterer):
-    """Groups of items with many others near by."""
-
+class _Dense(_Clusterer):
     def __init__(self, eps: float, min_samples: int, distance: Distance) -> None:
         self.eps = eps
         self.min_samples = min_samples
         self.distance = distance
 
     def fit_predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the number of each row's group; -1 for one that is in none."""
+        """Return the number of each row's group; -1 for rows outside of all groups."""
         from sklearn.cluster import DBSCAN
 
         scan = DBSCAN(eps=self.eps, min_samples=self.min_samples, metric=self.distance.metric)
         if not callable(self.distance.metric):
             return np.asarray(scan.fit_predict(X))
-        return np.asarray(scan.set_params(metric="precomputed").fit_predict(self._near(X)))
+        return np.asarray(scan.set_params(metric="precomputed").fit_predict(self._neighbors(X)))
 
-    def _near(self, X: np.ndarray) -> Any:
-        """Return the distances of neighbours, and no others."""
+    def _neighbors(self, X: np.ndarray) -> Any:
+        """Return the distances between neighbors as a sparse matrix."""
         from scipy.sparse import coo_matrix
 
         own = np.arange(len(X))
@@ -178,27 +170,28 @@ class Dense(_Clusterer):
         return coo_matrix((values, (rows, columns)), shape=(len(X), len(X))).tocsr()
 
 
-def _cut(joins: np.ndarray, rows: int) -> np.ndarray:
-    """Return the clusters after some joins; each join makes a cluster with the next number."""
+def _cut(merges: np.ndarray, rows: int) -> np.ndarray:
+    """Return the clusters after some merges; each merge makes a cluster with the next number."""
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 
-    made = rows + np.arange(len(joins))
-    size = rows + len(joins)
-    pairs = (joins.ravel(), np.repeat(made, 2))
-    graph = coo_matrix((np.ones(2 * len(joins), dtype=bool), pairs), shape=(size, size))
+    merged = rows + np.arange(len(merges))
+    size = rows + len(merges)
+    pairs = (merges.ravel(), np.repeat(merged, 2))
+    graph = coo_matrix((np.ones(2 * len(merges), dtype=bool), pairs), shape=(size, size))
     return np.asarray(connected_components(graph, directed=False)[1][:rows], dtype=np.intp)
 
 
-def _names() -> list[str]:
+def distance_names() -> list[str]:
+    """Return the distances of scikit-learn that need no further arguments."""
     from sklearn.metrics.pairwise import PAIRWISE_DISTANCE_FUNCTIONS
     from sklearn.neighbors import VALID_METRICS
 
-    # "precomputed" is none, and these want a covariance, a power or places on a globe of the user
+    # these need a covariance, a power, coordinates on a globe, or a matrix of distances
     other = {"precomputed", "mahalanobis", "haversine", "wminkowski", "seuclidean"}
     return sorted({*PAIRWISE_DISTANCE_FUNCTIONS, *VALID_METRICS["brute"]} - other)
 
 
 def _need_clusters(head: str, count: int) -> None:
     if count < 1:
-        raise DefinitionError(f"head: {head} needs n_clusters where the data have no classes.")
+        raise DefinitionError(f"head {head} needs n_clusters, as the dataset has no classes.")

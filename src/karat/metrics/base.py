@@ -1,7 +1,7 @@
-"""Metric: a named number about Predictions, which way is better, and what it needs to exist.
+"""Metrics of Predictions: name, direction, range and requirements, declared by one decorator.
 
-What is known about one metric stands in one place, its decorator. A family with a cut-off is
-registered as ``"hits@k"``, takes ``(predictions, k)`` and is asked for as ``"hits@10"``.
+A family with a cut-off is registered as ``"hits@k"``, takes ``(predictions, k)`` and is requested
+as ``"hits@10"``.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ Function = TypeVar("Function", bound=Callable[..., float])
 
 
 class Undefined(KaratError):
-    """A metric has no value for these predictions. The message is the reason shown to people."""
+    """A metric has no value for these predictions. The message is the reason shown to users."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric and all that is known about it.
+    """A metric and its properties.
 
     Attributes
     ----------
     compute
-        From Predictions to the value; may raise ``Undefined``. A family also takes ``k``.
+        Takes Predictions and returns the value; may raise ``Undefined``. A family also takes ``k``.
     range
-        The lowest and the highest possible value, infinite where there is no bound.
+        The lowest and the highest possible value, infinite if unbounded.
     needs
-        What the Predictions must offer, names from ``NEEDS``.
+        What the Predictions must contain, names from ``NEEDS``.
     about
-        What it is, in one line.
+        One-line description.
     weighted
-        Whether it counts a row as often as the Predictions' ``weight`` says.
+        Whether it uses the ``weight`` of rows.
     by_group
-        Whether each group has a value of its own, of which the mean is taken.
+        Whether it is the mean of one value per group.
     """
 
     name: str
@@ -66,30 +66,30 @@ def metric(
     weighted: bool = False,
     by_group: bool = False,
 ) -> Callable[[Function], Function]:
-    """Register a function as a metric under a name; the function itself stays as it is.
+    """Register a function as a metric; the function itself is not changed.
 
     >>> metric("error", higher_is_better=False, needs=("clases",))
     Traceback (most recent call last):
     ...
-    karat.errors.DefinitionError: metric "error" cannot need "clases". Did you mean "classes"?
+    karat.errors.DefinitionError: metric "error": unknown need "clases". Did you mean "classes"?
     """
     for need in needs:
         if need not in NEEDS:
-            hint = did_you_mean(need, NEEDS) or f" It may need: {', '.join(NEEDS)}."
-            raise DefinitionError(f'metric "{name}" cannot need "{need}".{hint}')
+            hint = did_you_mean(need, NEEDS) or f" Available: {', '.join(NEEDS)}."
+            raise DefinitionError(f'metric "{name}": unknown need "{need}".{hint}')
 
     def add(compute: Function) -> Function:
         about = (inspect.getdoc(compute) or "").partition("\n")[0]
-        part = Metric(
+        definition = Metric(
             name, compute, higher_is_better, range, tuple(needs), about, weighted, by_group
         )
-        registry.metrics.register(name, part)
+        registry.metrics.register(name, definition)
         return compute
 
     return add
 
 
-#: what MTEB calls metrics of ours; ``"ndcg_at_10"`` is ``"ndcg@10"`` there, and so are others
+#: names of metrics in MTEB; in addition ``"ndcg_at_10"`` is ``"ndcg@10"``, and so on
 MTEB = {
     "accuracy": "acc",
     "ap": "pr_auc",
@@ -104,14 +104,14 @@ MTEB = {
 }
 
 
-#: what is behind the name of a metric that leaves out what the model does not know
+#: suffix of a metric that ignores questions without vectors
 COVERED = "_covered"
 
 
 def get_metric(name: str) -> Metric:
-    """Return the metric of this name; ``"ndcg@10"`` is the family ``"ndcg@k"`` with k = 10.
+    """Return a metric by name; ``"ndcg@10"`` is the family ``"ndcg@k"`` with k = 10.
 
-    Names of MTEB are known too. ``"…_covered"`` counts only what the model knew.
+    Names of MTEB are accepted. ``"…_covered"`` ignores questions that the model cannot answer.
 
     >>> get_metric("hits@3").name
     'hits@3'
@@ -120,10 +120,10 @@ def get_metric(name: str) -> Metric:
     >>> get_metric("hits@0")
     Traceback (most recent call last):
     ...
-    karat.errors.DefinitionError: metric "hits@0": k must be 1, 2, 3, …, as in "hits@10".
+    karat.errors.DefinitionError: metric "hits@0": k must be an integer >= 1, as in "hits@10".
     """
     if name.endswith(COVERED) and name not in registry.metrics:
-        return _over_the_known(get_metric(name.removesuffix(COVERED)))
+        return _covered(get_metric(name.removesuffix(COVERED)))
     ours = MTEB.get(name) or re.sub("_at_([0-9]+)$", r"@\1", name)
     if ours != name and name not in registry.metrics:
         return replace(get_metric(ours), name=name)
@@ -134,19 +134,19 @@ def get_metric(name: str) -> Metric:
     if family not in registry.metrics:
         raise unknown("metric", name, _askable_names(cut))
     if not re.fullmatch("[1-9][0-9]*", cut):
-        raise DefinitionError(f'metric "{name}": k must be 1, 2, 3, …, as in "{stem}@10".')
-    part = _plain_metric(family)
-    return replace(part, name=name, compute=partial(part.compute, k=int(cut)))
+        raise DefinitionError(f'metric "{name}": k must be an integer >= 1, as in "{stem}@10".')
+    found = _plain_metric(family)
+    return replace(found, name=name, compute=partial(found.compute, k=int(cut)))
 
 
-def _over_the_known(part: Metric) -> Metric:
-    """Return a metric of the questions the model could answer, whatever the others cost."""
+def _covered(full: Metric) -> Metric:
+    """Return the metric restricted to the questions that the model could answer."""
 
     def compute(predictions: Predictions) -> float:
-        return _value(part, predictions.covered(part.by_group))
+        return _value(full, predictions.covered(full.by_group))
 
-    about = f"{part.about.rstrip('.')}; only of what the model knows."
-    return replace(part, name=part.name + COVERED, compute=compute, about=about)
+    about = f"{full.about.rstrip('.')}; only of questions that the model can answer."
+    return replace(full, name=full.name + COVERED, compute=compute, about=about)
 
 
 def _askable_names(cut: str) -> list[str]:
@@ -155,26 +155,26 @@ def _askable_names(cut: str) -> list[str]:
 
 
 def _plain_metric(name: str) -> Metric:
-    part = registry.metrics.get(name)
-    if not isinstance(part, Metric):
+    found = registry.metrics.get(name)
+    if not isinstance(found, Metric):
         # a path or an entry point names the function; importing it has registered the metric
-        origin = f"{getattr(part, '__module__', '?')}:{getattr(part, '__qualname__', '?')}"
+        origin = f"{getattr(found, '__module__', '?')}:{getattr(found, '__qualname__', '?')}"
         names = [known for known in registry.metrics if registry.metrics.origin(known) == origin]
-        found = map(registry.metrics.get, names)
-        part = next((other for other in found if isinstance(other, Metric)), part)
-    if not isinstance(part, Metric):
-        raise DefinitionError(f'"{name}" is not a metric; write @karat.metric(...) above it.')
-    return part
+        registered = map(registry.metrics.get, names)
+        found = next((other for other in registered if isinstance(other, Metric)), found)
+    if not isinstance(found, Metric):
+        raise DefinitionError(f'"{name}" is not a metric; decorate it with @karat.metric(...).')
+    return found
 
 
 def score(name: str, predictions: Predictions) -> tuple[float | None, str]:
-    """Return the value and an empty reason, or nothing and the reason. Never raises.
+    """Return the value and an empty reason, or None and the reason. Never raises.
 
     >>> score("rmse", Predictions(predictions=[1, 2], truth=[1, 4]))
     (1.4142135623730951, '')
     >>> value, reason = score("acc", Predictions(predictions=[1, 2], truth=[1, 4]))
     >>> reason.partition(";")[0]
-    'Scoring acc: it needs class labels as truth and answers'
+    'Scoring acc: it needs class labels as targets and predictions'
     """
     try:
         return _value(get_metric(name), predictions), ""
@@ -185,55 +185,43 @@ def score(name: str, predictions: Predictions) -> tuple[float | None, str]:
     return None, f"Scoring {name}: {' '.join(reason.split())}"
 
 
-def _value(part: Metric, predictions: Predictions) -> float:
+def _value(definition: Metric, predictions: Predictions) -> float:
     if not len(predictions):
         raise Undefined("there are no rows to score.")
-    for need in part.needs:
-        what, met = NEEDS[need]
-        if not met(predictions):
-            raise Undefined(f"it needs {what}; here {_offered(predictions)}.")
-    if predictions.weight is not None and not part.weighted:
-        raise Undefined("it cannot count rows that stand for several questions (weight).")
-    _check_numbers(part, predictions)
+    for need in definition.needs:
+        what, is_met = NEEDS[need]
+        if not is_met(predictions):
+            raise Undefined(f"it needs {what}; got {_description(predictions)}.")
+    if predictions.weight is not None and not definition.weighted:
+        raise Undefined("it does not support weighted rows.")
+    _check_nan(definition, predictions)
     # a division by zero shows in the value, and is reported below
     with np.errstate(all="ignore"):
-        value = float(part.compute(predictions))
+        value = float(definition.compute(predictions))
     if not math.isfinite(value):
         raise Undefined(f"the value is {value}.")
     return value
 
 
-def _check_numbers(part: Metric, predictions: Predictions) -> None:
-    if not {"numbers", "scores", "clusters", "probabilities"} & set(part.needs):
+def _check_nan(definition: Metric, predictions: Predictions) -> None:
+    if not {"numbers", "scores", "clusters", "probabilities"} & set(definition.needs):
         return
-    arrays = {"answers": predictions.predictions, "true values": predictions.truth}
-    if "probabilities" in part.needs and predictions.probabilities is not None:
+    arrays = {"predictions": predictions.predictions, "targets": predictions.truth}
+    if "probabilities" in definition.needs and predictions.probabilities is not None:
         arrays["rows of probabilities"] = predictions.probabilities.sum(axis=1)
     for what, values in arrays.items():
-        empty = int(np.isnan(values).sum()) if values.dtype.kind == "f" else 0
-        if empty:
-            raise Undefined(f"{empty} of {len(values)} {what} are not a number (NaN).")
+        if nan := int(np.isnan(values).sum()) if values.dtype.kind == "f" else 0:
+            raise Undefined(f"{nan} of {len(values)} {what} are NaN.")
 
 
-def class_names(predictions: Predictions) -> tuple[str, ...]:
-    """Return all class labels: the known ones in their order, then any other label met.
-
-    A truth of the numbers 0 and 1 counts as two classes.
-
-    >>> class_names(Predictions(["b", "a"], ["b", "b"], answers="classes", truths="classes"))
-    ('a', 'b')
-    """
-    return predictions.labels
-
-
-def _offered(predictions: Predictions) -> str:
-    names = class_names(predictions) if predictions.truths == "classes" else ()
+def _description(predictions: Predictions) -> str:
+    names = predictions.labels if predictions.truths == "classes" else ()
     count = f" ({len(names)})" if names else ""
-    return f"truth: {predictions.truths}{count}, answers: {predictions.answers}"
+    return f"targets: {predictions.truths}{count}, predictions: {predictions.answers}"
 
 
 def _is_binary(predictions: Predictions) -> bool:
-    return len(class_names(predictions)) == 2
+    return len(predictions.labels) == 2
 
 
 def _has_probabilities(predictions: Predictions) -> bool:
@@ -242,10 +230,10 @@ def _has_probabilities(predictions: Predictions) -> bool:
     return predictions.answers == "numbers" and _is_binary(predictions)
 
 
-#: what a metric may need of Predictions: how it is said to people, and whether it is there
+#: possible requirements of a metric: the description, and whether Predictions meet it
 NEEDS: dict[str, tuple[str, Callable[[Predictions], Any]]] = {
     "classes": (
-        "class labels as truth and answers",
+        "class labels as targets and predictions",
         lambda p: p.truths == "classes" and p.answers == "classes",
     ),
     "binary": ("exactly two classes", _is_binary),
@@ -254,14 +242,14 @@ NEEDS: dict[str, tuple[str, Callable[[Predictions], Any]]] = {
         _has_probabilities,
     ),
     "numbers": (
-        "numbers as truth and answers",
+        "numbers as targets and predictions",
         lambda p: p.truths == "numbers" and p.answers == "numbers",
     ),
-    "scores": ("numbers as answers", lambda p: p.answers == "numbers"),
+    "scores": ("numbers as predictions", lambda p: p.answers == "numbers"),
     "clusters": (
-        "classes as truth and clusters as answers",
+        "classes as targets and clusters as predictions",
         lambda p: p.truths == "classes" and p.answers == "clusters",
     ),
     "group": ("the group of each question", lambda p: p.group is not None),
-    "rank": ("the rank of the true item", lambda p: p.rank is not None),
+    "rank": ("the rank of the target", lambda p: p.rank is not None),
 }

@@ -1,6 +1,6 @@
-"""Metrics of clusters beside true classes; how clusters are numbered does not matter.
+"""Metrics of clusters against target classes; cluster numbers have no meaning.
 
-Only the pairs (class, cluster) that occur are kept, so thousands of clusters cost no memory.
+Only the pairs (class, cluster) that occur are stored, which allows thousands of clusters.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from karat.predictions import Predictions
 
 @metric("homogeneity", needs=("clusters",))
 def homogeneity(predictions: Predictions) -> float:
-    """How far each cluster holds one class only; 1 when there is but one class."""
+    """Homogeneity: 1 if each cluster contains a single class, or if there is only one class."""
     return _overlaps(predictions).homogeneity()
 
 
 @metric("completeness", needs=("clusters",))
 def completeness(predictions: Predictions) -> float:
-    """How far each class lies in one cluster only; 1 when there is but one cluster."""
+    """Completeness: 1 if each class is in a single cluster, or if there is only one cluster."""
     return _overlaps(predictions).turned().homogeneity()
 
 
 @metric("v_measure", needs=("clusters",))
 def v_measure(predictions: Predictions) -> float:
-    """Harmonic mean of homogeneity and completeness; 0 when both are."""
+    """Harmonic mean of homogeneity and completeness; 0 if both are 0."""
     overlaps = _overlaps(predictions)
     pure, whole = overlaps.homogeneity(), overlaps.turned().homogeneity()
     return 2 * pure * whole / (pure + whole) if pure + whole else 0.0
@@ -35,7 +35,7 @@ def v_measure(predictions: Predictions) -> float:
 
 @metric("nmi", needs=("clusters",))
 def nmi(predictions: Predictions) -> float:
-    """Mutual information over the arithmetic mean of the entropies: equal to the V-measure."""
+    """Mutual information divided by the mean of the entropies; equal to the V-measure."""
     return v_measure(predictions)
 
 
@@ -53,7 +53,7 @@ def ari(predictions: Predictions) -> float:
 
 @metric("ami", range=(-np.inf, 1.0), needs=("clusters",))
 def ami(predictions: Predictions) -> float:
-    """Mutual information adjusted for chance, over the arithmetic mean of the entropies."""
+    """Mutual information adjusted for chance and divided by the mean of the entropies."""
     from sklearn.metrics import adjusted_mutual_info_score
 
     overlaps = _overlaps(predictions)
@@ -64,9 +64,9 @@ def ami(predictions: Predictions) -> float:
 
 @metric("fowlkes_mallows", needs=("clusters",))
 def fowlkes_mallows(predictions: Predictions) -> float:
-    """Geometric mean of precision and recall over pairs of rows put together.
+    """Geometric mean of precision and recall over pairs of rows in the same cluster.
 
-    0 when no two rows share a cluster; without meaning when no two share a class.
+    0 if no two rows share a cluster; undefined if no two share a class.
     """
     both, classes, clusters = _overlaps(predictions).pairs()
     if not classes:
@@ -76,17 +76,17 @@ def fowlkes_mallows(predictions: Predictions) -> float:
 
 @metric("clustering_accuracy", needs=("clusters",))
 def clustering_accuracy(predictions: Predictions) -> float:
-    """Share of rows right under the best one-to-one matching of clusters to classes.
+    """Share of correct rows under the best one-to-one matching of clusters to classes.
 
-    Classes or clusters left without a partner count as wrong.
+    Unmatched classes and clusters count as wrong.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
     overlaps = _overlaps(predictions)
     classes, clusters = len(overlaps.class_sizes), len(overlaps.cluster_sizes)
-    # each class may also stay alone, at the price of no row: a full matching always exists, and
-    # one is added to all weights because a weight of zero would mean that there is no edge
+    # each class may also stay unmatched, with no rows, so that a full matching always exists;
+    # 1 is added to all weights, because a weight of 0 means that there is no edge
     alone = np.arange(classes)
     weights = np.concatenate([overlaps.sizes + 1, np.ones(classes)])
     rows = np.concatenate([overlaps.classes, alone])
@@ -98,7 +98,7 @@ def clustering_accuracy(predictions: Predictions) -> float:
 
 @dataclass(frozen=True)
 class _Overlaps:
-    """The pairs (class, cluster) that share rows, and how many; the rows' own codes."""
+    """The pairs (class, cluster) that share rows, their number of rows, and the codes of rows."""
 
     truth: np.ndarray
     answers: np.ndarray

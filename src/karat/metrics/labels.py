@@ -1,8 +1,8 @@
 """Metrics of class labels and class probabilities.
 
-Labels are compared as the text they are, never changed. With two classes the *second* in label
-order is the positive one; its probability is the second column. A class that is absent from the
-test fold adds nothing to an average, and a value it leaves without meaning is ``Undefined``.
+Labels are compared as text. With two classes the *second* in label order is the positive one; its
+probability is the second column. Averages ignore classes that are absent from the test fold; a
+value that is then meaningless is ``Undefined``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from karat.metrics.base import Undefined, class_names, metric
+from karat.metrics.base import Undefined, metric
 from karat.predictions import Predictions
 
 # -- from labels ----------------------------------------------------------------------------
@@ -20,33 +20,33 @@ from karat.predictions import Predictions
 
 @metric("acc", needs=("classes",))
 def acc(predictions: Predictions) -> float:
-    """Accuracy: share of rows with the right label."""
+    """Accuracy: share of rows with the correct label."""
     return float(np.mean(predictions.predictions == predictions.truth))
 
 
 @metric("balacc", needs=("classes",))
 def balacc(predictions: Predictions) -> float:
-    """Balanced accuracy: mean, over the classes of the truth, of the share found."""
+    """Balanced accuracy: mean recall of the classes in the target."""
     return float(np.nanmean(_count(predictions).recall()))
 
 
 @metric("mean_pce", higher_is_better=False, needs=("classes",))
 def mean_pce(predictions: Predictions) -> float:
-    """Mean, over the classes of the truth, of the share of rows with a wrong label."""
+    """Mean per-class error: mean, over the classes in the target, of the share of wrong labels."""
     return 1.0 - balacc(predictions)
 
 
 @metric("max_pce", higher_is_better=False, needs=("classes",))
 def max_pce(predictions: Predictions) -> float:
-    """Share of rows with a wrong label in the worst class of the truth."""
+    """Maximum per-class error: share of wrong labels in the worst class of the target."""
     return float(1.0 - np.nanmin(_count(predictions).recall()))
 
 
 @metric("precision", needs=("classes",))
 def precision(predictions: Predictions) -> float:
-    """Share of right ones among the rows answered with a class; macro average beyond two classes.
+    """Share of correct rows among those predicted as a class; macro average beyond two classes.
 
-    A class of the truth that is never answered counts 0.
+    A class of the target that is never predicted counts as 0.
     """
     counts = _count(predictions)
     return counts.summary(counts.precision())
@@ -54,7 +54,7 @@ def precision(predictions: Predictions) -> float:
 
 @metric("recall", needs=("classes",))
 def recall(predictions: Predictions) -> float:
-    """Share found of the rows of a class; macro average, over the truth's, beyond two classes."""
+    """Share of correctly predicted rows of a class; macro average beyond two classes."""
     counts = _count(predictions)
     return counts.summary(counts.recall())
 
@@ -79,28 +79,28 @@ def f2(predictions: Predictions) -> float:
 
 @metric("f1_macro", needs=("classes",))
 def f1_macro(predictions: Predictions) -> float:
-    """Mean F1 of all classes that are true or answered in some row."""
+    """Mean F1 of all classes that occur in the target or the predictions."""
     return float(np.nanmean(_count(predictions).f_score(1.0)))
 
 
 @metric("f1_weighted", needs=("classes",))
 def f1_weighted(predictions: Predictions) -> float:
-    """Mean F1 of all classes, each weighed by its number of rows in the truth."""
+    """Mean F1 of all classes, weighted by their number of rows in the target."""
     counts = _count(predictions)
     return float(np.nansum(counts.f_score(1.0) * counts.actual) / counts.actual.sum())
 
 
 @metric("f1_micro", needs=("classes",))
 def f1_micro(predictions: Predictions) -> float:
-    """F1 of all classes' decisions pooled: with one label per row this is the accuracy."""
+    """F1 of the pooled decisions of all classes; with one label per row this is the accuracy."""
     return acc(predictions)
 
 
 @metric("mcc", range=(-1.0, 1.0), needs=("classes",))
 def mcc(predictions: Predictions) -> float:
-    """Matthews correlation of answers and truth, for any number of classes.
+    """Matthews correlation of predictions and target, for any number of classes.
 
-    Constant answers give 0; a truth of one class has no correlation.
+    Constant predictions give 0; it is undefined for a target of one class.
     """
     counts = _count(predictions)
     _check_two_classes(counts.actual)
@@ -114,13 +114,13 @@ def mcc(predictions: Predictions) -> float:
 
 @metric("above_chance", needs=("classes",))
 def above_chance(predictions: Predictions) -> float:
-    """How far above chance, from 0 to 1: MCC of two classes, macro-F1 of more.
+    """Chance-adjusted score from 0 to 1: MCC for two classes, macro-F1 for more.
 
-    Of C classes the F1 is (F1 - 1/C) / (1 - 1/C), since guessing among equally frequent ones earns
-    1/C. What is below chance counts 0, so that the mean over folds cannot show it: look at
-    ``mcc`` or ``f1_macro`` too.
+    With C classes it is (F1 - 1/C) / (1 - 1/C), since guessing among equally frequent classes
+    scores 1/C. Values below chance count as 0, also in the mean over folds; see ``mcc`` and
+    ``f1_macro`` for them.
     """
-    classes = len(class_names(predictions))
+    classes = len(predictions.labels)
     if classes == 2:
         return max(0.0, mcc(predictions))
     if classes < 2:
@@ -130,7 +130,7 @@ def above_chance(predictions: Predictions) -> float:
 
 @dataclass(frozen=True)
 class _Counts:
-    """Per class: how often it was answered rightly, answered at all, and true."""
+    """Per class: number of correct predictions, of predictions, and of targets."""
 
     names: tuple[str, ...]
     hits: np.ndarray
@@ -138,33 +138,33 @@ class _Counts:
     actual: np.ndarray
 
     def precision(self) -> np.ndarray:
-        """Return one value per class, NaN for a class neither answered nor true."""
-        seen = self.answered + self.actual > 0
-        return np.where(seen, self.hits / np.maximum(self.answered, 1), np.nan)
+        """Return one value per class, NaN for a class that does not occur."""
+        present = self.answered + self.actual > 0
+        return np.where(present, self.hits / np.maximum(self.answered, 1), np.nan)
 
     def recall(self) -> np.ndarray:
-        """Return one value per class, NaN for a class that is never true."""
+        """Return one value per class, NaN for a class that is not in the target."""
         return np.where(self.actual > 0, self.hits / np.maximum(self.actual, 1), np.nan)
 
     def f_score(self, beta: float) -> np.ndarray:
-        """Return one value per class, NaN for a class neither answered nor true."""
+        """Return one value per class, NaN for a class that does not occur."""
         bottom = beta**2 * self.actual + self.answered
         top = (1 + beta**2) * self.hits
         return np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1), np.nan)
 
     def summary(self, values: np.ndarray) -> float:
-        """Return the value of the second of two classes, else the mean of those there are."""
+        """Return the value of the second of two classes, or the mean of more."""
         if len(self.names) == 1:
-            raise Undefined(f'only one class is known, "{self.names[0]}".')
+            raise Undefined(f'there is only one class, "{self.names[0]}".')
         if len(self.names) > 2:
             return float(np.nanmean(values))
         if np.isnan(values[1]):
-            raise Undefined(f'the positive class "{self.names[1]}" is not in the truth.')
+            raise Undefined(f'the positive class "{self.names[1]}" is not in the target.')
         return float(values[1])
 
 
 def _count(predictions: Predictions) -> _Counts:
-    names = class_names(predictions)
+    names = predictions.labels
     truth, answers = predictions.true_codes, predictions.answered_codes
     size = len(names)
     return _Counts(
@@ -192,7 +192,7 @@ def auc(predictions: Predictions) -> float:
 
 @metric("auc_ovr", needs=("probabilities",))
 def auc_ovr(predictions: Predictions) -> float:
-    """Mean ROC area of each class against the rest, weighed by the class's rows in the truth."""
+    """Mean ROC AUC of each class against the rest, weighted by the rows of the class."""
     truth, scores = _true_codes(predictions), _scores(predictions)
     there, rows = np.unique(truth, return_counts=True)
     areas = [_area(truth == label, scores[:, label]) for label in there]
@@ -201,9 +201,9 @@ def auc_ovr(predictions: Predictions) -> float:
 
 @metric("auc_ovo", needs=("probabilities",))
 def auc_ovo(predictions: Predictions) -> float:
-    """Mean ROC area of all pairs of classes, weighed by the pair's rows in the truth.
+    """Mean ROC AUC of all pairs of classes, weighted by the rows of the pair.
 
-    The area of a pair is the mean of both directions. Pairs without rows of both are left out.
+    The AUC of a pair is the mean of both directions. Pairs without rows of both are ignored.
     """
     truth, scores = _true_codes(predictions), _scores(predictions)
     rows = np.bincount(truth, minlength=scores.shape[1])
@@ -219,11 +219,11 @@ def auc_ovo(predictions: Predictions) -> float:
 
 @metric("auc_micro", needs=("probabilities",))
 def auc_micro(predictions: Predictions) -> float:
-    """ROC area of all (row, class) decisions pooled; with two classes the same as auc.
+    """ROC AUC of all pooled (row, class) decisions; with two classes the same as auc.
 
-    Two classes are one decision per row, as when scikit-learn binarises labels: pooling both
-    columns would ask for calibration too, and differ. Beyond two, absent classes are pooled as
-    well: giving them probability is a mistake.
+    Two classes are one decision per row, as when scikit-learn binarizes labels: pooling both
+    columns would also measure calibration. Beyond two, absent classes are pooled as well, because
+    predicting them is wrong.
     """
     truth, scores = _true_codes(predictions), _scores(predictions)
     if scores.shape[1] == 2:
@@ -233,7 +233,7 @@ def auc_micro(predictions: Predictions) -> float:
 
 @metric("pr_auc", needs=("binary", "probabilities"), weighted=True)
 def pr_auc(predictions: Predictions) -> float:
-    """Average precision of the second class: mean precision at each of its rows, best first.
+    """Average precision of the second class: mean precision at each of its rows.
 
     Rows with equal scores are retrieved together.
     """
@@ -244,25 +244,25 @@ def pr_auc(predictions: Predictions) -> float:
 
 @metric("f1_best", needs=("binary", "probabilities"), weighted=True)
 def f1_best(predictions: Predictions) -> float:
-    """F1 of the second class at the threshold that suits it best: an upper bound."""
+    """F1 of the second class at its best threshold: an upper bound."""
     gained, taken = _levels(predictions)
     return float((2 * np.cumsum(gained) / (np.cumsum(taken) + gained.sum())).max())
 
 
 @metric("acc_best", needs=("binary", "probabilities"), weighted=True)
 def acc_best(predictions: Predictions) -> float:
-    """Accuracy at the threshold that suits it best: an upper bound."""
+    """Accuracy at its best threshold: an upper bound."""
     gained, taken = _levels(predictions)
-    # with k levels taken, right are the positive rows in them and the negative ones behind them
+    # above a threshold, positive rows are correct, and negative rows below it
     lost = np.concatenate([[0.0], np.cumsum(2 * gained - taken)])
     return float((lost.max() + (taken - gained).sum()) / taken.sum())
 
 
 @metric("logloss", higher_is_better=False, range=(0.0, np.inf), needs=("probabilities",))
 def logloss(predictions: Predictions) -> float:
-    """Mean negative logarithm of the probability given to the true class.
+    """Mean negative logarithm of the predicted probability of the target class.
 
-    Probabilities are clipped by the machine epsilon, as scikit-learn does.
+    Probabilities are clipped by the machine epsilon, as in scikit-learn.
     """
     chances = _chances(predictions)
     given = chances[np.arange(len(predictions)), _true_codes(predictions)]
@@ -274,7 +274,7 @@ def logloss(predictions: Predictions) -> float:
 def brier(predictions: Predictions) -> float:
     """Mean squared error of the probabilities.
 
-    With two classes of the second one's probability (at most 1); beyond, the mean over rows of
+    With two classes, of the probability of the second (at most 1); beyond, the mean over rows of
     the sum over all classes (at most 2).
     """
     chances, truth = _chances(predictions), _true_codes(predictions)
@@ -283,39 +283,38 @@ def brier(predictions: Predictions) -> float:
 
 
 def _true_codes(predictions: Predictions) -> np.ndarray:
-    """Return the column of each row's true class."""
-    names = class_names(predictions)
+    """Return the column of each row's target class."""
+    names = predictions.labels
     if not names:
-        raise Undefined("the truth is neither class labels nor the numbers 0 and 1.")
+        raise Undefined("the target is neither class labels nor the numbers 0 and 1.")
     codes = predictions.true_codes
     given = predictions.truths == "classes" and predictions.probabilities is not None
     if (codes >= (len(predictions.classes) if given else len(names))).any():
-        raise Undefined(f'the class "{names[codes.max()]}" of the truth has no probabilities.')
+        raise Undefined(f'the target class "{names[codes.max()]}" has no probabilities.')
     return codes
 
 
 def _scores(predictions: Predictions) -> np.ndarray:
-    """Return one column per class; a numeric answer speaks for the second of two classes."""
+    """Return one column per class; a numeric prediction is the score of the second of two."""
     if predictions.probabilities is not None:
         return np.asarray(predictions.probabilities, dtype=float)
     return np.column_stack([-predictions.predictions, predictions.predictions])
 
 
 def _chances(predictions: Predictions) -> np.ndarray:
-    """Return the probabilities, checked to be some."""
+    """Return the checked probabilities."""
     if predictions.probabilities is None:
-        raise Undefined("scores are no probabilities; the model gives no class probabilities.")
+        raise Undefined("the model returned scores instead of class probabilities.")
     chances = np.asarray(predictions.probabilities, dtype=float)
     if (chances < 0).any() or (chances > 1).any():
         raise Undefined("some probabilities are below 0 or above 1.")
-    wrong = int((np.abs(chances.sum(axis=1) - 1) > 1e-3).sum())
-    if wrong:
+    if wrong := int((np.abs(chances.sum(axis=1) - 1) > 1e-3).sum()):
         raise Undefined(f"the probabilities of {wrong} of {len(chances)} rows do not sum to 1.")
     return chances
 
 
 def _levels(predictions: Predictions) -> tuple[np.ndarray, np.ndarray]:
-    """Return how many positive rows and how many rows each score has, from the highest score."""
+    """Return the number of positive rows and of all rows per score, from the highest score."""
     positive, scores = _true_codes(predictions) == 1, _scores(predictions)[:, 1]
     _check_two_classes(np.bincount(positive, minlength=2))
     weight = np.ones(len(scores)) if predictions.weight is None else predictions.weight
@@ -324,7 +323,7 @@ def _levels(predictions: Predictions) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _area(positive: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = None) -> float:
-    """Return the chance that a positive row scores above a negative one, ties counting half."""
+    """Return the probability that a positive row scores above a negative one; ties count half."""
     _check_two_classes(np.bincount(positive, minlength=2))
     values, level = np.unique(scores, return_inverse=True)
     weight = np.ones(len(scores)) if weight is None else weight
@@ -336,9 +335,9 @@ def _area(positive: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = 
 
 def _check_two_classes(rows: np.ndarray) -> None:
     if np.count_nonzero(rows) < 2:
-        raise Undefined("there is only one class in the truth.")
+        raise Undefined("there is only one class in the target.")
 
 
 def _clipped(value: float, lowest: float = 0.0) -> float:
-    # sums of rounded numbers may pass the bound by the last bit
+    # rounding may exceed the bound by the last bit
     return float(min(max(value, lowest), 1.0))

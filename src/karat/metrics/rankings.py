@@ -1,9 +1,9 @@
-"""Metrics of order: scores beside relevance, ranks of true items, correlations.
+"""Metrics of rankings: scores against relevance, ranks of target items, correlations.
 
-A numeric answer is a score, higher is better. The truth is a relevance (relevant above 0) or one of
-two classes (the second is relevant). Every group is one list and the value is the plain mean over
-lists; without groups all rows are one list. A list with nothing relevant is left out. Among equal
-scores the least relevant comes first, so that constant scores earn nothing by luck.
+A numeric prediction is a score, higher is better. The target is a relevance (relevant above 0) or
+one of two classes (the second is relevant). Every group is one list and the value is the mean over
+lists; without groups all rows are one list. Lists without relevant items are ignored. Among equal
+scores the least relevant item comes first, so that constant scores gain nothing.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from karat.metrics.base import Undefined, class_names, metric
+from karat.metrics.base import Undefined, metric
 from karat.predictions import Predictions
 
-#: all pairs of a list up to this long are compared at once
+#: lists up to this length are compared by all pairs at once
 SHORT = 300
 
 # -- lists of scored items ------------------------------------------------------------------
@@ -24,18 +24,13 @@ SHORT = 300
 
 @metric("map")
 def mean_average_precision(predictions: Predictions) -> float:
-    """Mean over lists of the mean precision at each relevant item, best score first."""
-    if predictions.rank is not None:
-        group, place, number = _answers(predictions)
-        return _mean_over(group, number / place)
-    lists = _lists(predictions)
-    found = np.where(lists.relevant, lists.found() / lists.place, 0.0)
-    return lists.mean(lists.sum(found) / np.maximum(lists.sum(lists.relevant), 1))
+    """Mean over lists of the mean precision at each relevant item."""
+    return mean_average_precision_at(predictions, np.inf)
 
 
 @metric("map@k")
-def mean_average_precision_at(predictions: Predictions, k: int) -> float:
-    """Mean over lists of the precision at each relevant item among k, over all relevant ones."""
+def mean_average_precision_at(predictions: Predictions, k: float) -> float:
+    """Mean average precision of the first k items, divided by all relevant items of a list."""
     if predictions.rank is not None:
         group, place, number = _answers(predictions)
         return _mean_over(group, np.where(place <= k, number / place, 0.0))
@@ -47,11 +42,11 @@ def mean_average_precision_at(predictions: Predictions, k: int) -> float:
 
 @metric("ndcg@k")
 def ndcg(predictions: Predictions, k: int) -> float:
-    """Discounted gain of the first k items over the best possible, mean over lists.
+    """Discounted gain of the first k items divided by the best possible, mean over lists.
 
     The gain is the relevance itself and equal scores share their places evenly, as in
-    scikit-learn; unlike there, a list without gain is left out and not counted as 0. Of ranked
-    answers each has the gain 1.
+    scikit-learn; but a list without gain is ignored instead of counted as 0. Ranked targets have
+    the gain 1.
     """
     if predictions.rank is not None:
         group, place, number = _answers(predictions)
@@ -60,7 +55,7 @@ def ndcg(predictions: Predictions, k: int) -> float:
         return float(np.mean(gained / best))
     lists = _lists(predictions)
     if (lists.gain < 0).any():
-        raise Undefined("some relevances in the truth are negative.")
+        raise Undefined("some relevances in the target are negative.")
     discount = np.where(lists.place <= k, 1 / np.log2(lists.place + 1), 0.0)
     level = np.cumsum(_changes(lists.group) | _changes(lists.score)) - 1
     shared = np.bincount(level, weights=lists.gain) / np.bincount(level)
@@ -82,7 +77,7 @@ def recall_at(predictions: Predictions, k: int) -> float:
 
 @metric("precision@k")
 def precision_at(predictions: Predictions, k: int) -> float:
-    """Share of relevant items among the first k of a list, mean over lists; a short list lacks."""
+    """Share of relevant items among k, mean over lists; a list of fewer than k items loses."""
     if predictions.rank is not None:
         group, place, _ = _answers(predictions)
         return float(np.mean(np.bincount(group, place <= k) / k))
@@ -95,40 +90,33 @@ def precision_at(predictions: Predictions, k: int) -> float:
 
 @metric("hits@k", needs=("rank",))
 def hits(predictions: Predictions, k: int) -> float:
-    """Share of questions whose true item ranks among the first k; an infinite rank is a miss."""
+    """Share of questions whose target ranks among the first k; an infinite rank is a miss."""
     return float(np.mean(_ranks(predictions) <= k))
 
 
 @metric("mrr")
 def mrr(predictions: Predictions) -> float:
-    """Mean over lists of 1 / place of the first relevant item.
+    """Mean over lists of 1 / rank of the first relevant item.
 
-    Without groups every ranked answer is a list of its own.
+    Without groups every ranked target is a separate list.
     """
-    return _reciprocal(predictions, np.inf)
+    return mrr_at(predictions, np.inf)
 
 
 @metric("mrr@k")
-def mrr_at(predictions: Predictions, k: int) -> float:
-    """Mean over lists of 1 / place of the first relevant item, 0 where it is not among k."""
-    return _reciprocal(predictions, k)
-
-
-def _reciprocal(predictions: Predictions, last: float) -> float:
+def mrr_at(predictions: Predictions, k: float) -> float:
+    """Mean over lists of 1 / rank of the first relevant item, 0 if it is not among the first k."""
     if predictions.rank is not None:
         group, place, number = _answers(predictions)
         group, place = group[number == 1], place[number == 1]
-        return _mean_over(group, np.where(place <= last, 1 / place, 0.0))
+        return _mean_over(group, np.where(place <= k, 1 / place, 0.0))
     lists = _lists(predictions)
-    first = lists.relevant & (lists.found() == 1) & (lists.place <= last)
+    first = lists.relevant & (lists.found() == 1) & (lists.place <= k)
     return lists.mean(lists.sum(first / lists.place))
 
 
 def _answers(predictions: Predictions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return list, place, and number within the list of each ranked answer, best first.
-
-    Without groups every question is a list of its own.
-    """
+    """Return list, rank, and number within the list of each ranked target, best first."""
     ranks = _ranks(predictions)
     alone = predictions.group is None
     group = np.arange(len(ranks)) if alone else _group_codes(predictions)
@@ -148,7 +136,7 @@ def _mean_over(group: np.ndarray, values: np.ndarray) -> float:
 def _ranks(predictions: Predictions) -> np.ndarray:
     ranks = np.asarray(predictions.rank, dtype=float)
     if not (ranks >= 1).all():
-        raise Undefined("some ranks are below 1 or not a number; the best rank is 1.")
+        raise Undefined("some ranks are below 1 or NaN; the best rank is 1.")
     return ranks
 
 
@@ -157,35 +145,32 @@ def _ranks(predictions: Predictions) -> np.ndarray:
 
 @metric("kendall", range=(-1.0, 1.0), needs=("numbers",), by_group=True)
 def kendall(predictions: Predictions) -> float:
-    """Kendall's tau-b of answers and truth, mean over groups.
+    """Kendall's tau-b of predictions and target, mean over groups.
 
-    A group with a constant truth is left out, one with constant answers counts 0; with nothing
-    else there is no value. The same holds for Spearman's and Pearson's correlation.
+    A group with a constant target is ignored, one with constant predictions counts as 0; if all
+    are constant, the value is undefined. The same holds for Spearman's and Pearson's correlation.
     """
     return _correlation(predictions, _kendall)
 
 
 @metric("spearman", range=(-1.0, 1.0), needs=("numbers",), by_group=True)
 def spearman(predictions: Predictions) -> float:
-    """Spearman's rank correlation of answers and truth, mean over groups."""
+    """Spearman's rank correlation of predictions and target, mean over groups."""
     return _correlation(predictions, lambda a, b: _pearson(_mean_ranks(a), _mean_ranks(b)))
 
 
 @metric("pearson", range=(-1.0, 1.0), needs=("numbers",), by_group=True)
 def pearson(predictions: Predictions) -> float:
-    """Pearson's linear correlation of answers and truth, mean over groups."""
+    """Pearson's linear correlation of predictions and target, mean over groups."""
     return _correlation(predictions, _pearson)
 
 
 @metric("harmonic", needs=("numbers",), by_group=True)
 def harmonic(predictions: Predictions) -> float:
-    """Harmonic mean of Pearson's and Spearman's correlation; without meaning unless both are > 0.
-
-    Of two correlations of which one is not above 0 a harmonic mean says nothing, or far too much.
-    """
+    """Harmonic mean of Pearson's and Spearman's correlation; undefined unless both are > 0."""
     both = pearson(predictions), spearman(predictions)
     if min(both) <= 0:
-        raise Undefined("Pearson's or Spearman's correlation is not above 0.")
+        raise Undefined("Pearson's or Spearman's correlation is not > 0.")
     return 2 * both[0] * both[1] / sum(both)
 
 
@@ -198,9 +183,9 @@ def _correlation(
         if truth.min() < truth.max():
             values.append(measure(answers, truth) if answers.min() < answers.max() else None)
     if not values:
-        raise Undefined("the truth is constant.")
+        raise Undefined("the target is constant.")
     if not any(value is not None for value in values):
-        raise Undefined("the answers are constant.")
+        raise Undefined("the predictions are constant.")
     return float(np.mean([value or 0.0 for value in values]))
 
 
@@ -209,20 +194,20 @@ def _kendall(a: np.ndarray, b: np.ndarray) -> float:
         from scipy.stats import kendalltau
 
         return float(kendalltau(a, b).statistic)
-    # lists are short and many: all pairs of one at once, without a test of significance
+    # for many short lists this is faster than SciPy, which also tests for significance
     one, other = _signs(a), _signs(b)
     ties = np.count_nonzero(one) * np.count_nonzero(other)
     return float(np.vdot(one, other) / np.sqrt(ties))
 
 
 def _signs(values: np.ndarray) -> np.ndarray:
-    """Return of all pairs which is larger: 1, -1, or 0 for equals, infinite ones too."""
+    """Return the sign of the difference of all pairs; infinite values may be equal."""
     above = (values[:, None] > values).astype(np.float32)
     return np.asarray(above - above.T)
 
 
 def _pearson(a: np.ndarray, b: np.ndarray) -> float:
-    # scaled first, so that no square of a large or a tiny number is lost
+    # scaled first, so that no square overflows or underflows
     a, b = a - a.mean(), b - b.mean()
     a, b = a / np.abs(a).max(), b / np.abs(b).max()
     return float(np.clip(a @ b / np.sqrt((a @ a) * (b @ b)), -1.0, 1.0))
@@ -250,7 +235,7 @@ class _Lists:
         return self.gain > 0
 
     def found(self) -> np.ndarray:
-        """Return for each item how many relevant ones its list has shown, itself included."""
+        """Return, for each item, the number of relevant items up to and including it."""
         total = np.cumsum(self.relevant)
         before = total - self.relevant
         return total - before[np.arange(len(total)) - self.place + 1]
@@ -260,16 +245,16 @@ class _Lists:
         return np.bincount(self.group, weights=values)
 
     def mean(self, values: np.ndarray) -> float:
-        """Return the mean of one value per list, over the lists with something relevant."""
-        kept = self.sum(self.relevant) > 0
-        if not kept.any():
-            raise Undefined("there is nothing relevant in the truth.")
-        return float(min(np.mean(values[kept]), 1.0))
+        """Return the mean of one value per list, over the lists with relevant items."""
+        has_relevant = self.sum(self.relevant) > 0
+        if not has_relevant.any():
+            raise Undefined("there are no relevant items in the target.")
+        return float(min(np.mean(values[has_relevant]), 1.0))
 
 
 def _lists(predictions: Predictions) -> _Lists:
     if predictions.answers != "numbers" or np.isnan(predictions.predictions).any():
-        raise Undefined("it needs a numeric score for each row, or the rank of the true item.")
+        raise Undefined("it needs a numeric score for each row, or the rank of the target.")
     gain, group = _gain(predictions), _group_codes(predictions)
     order = np.lexsort((gain, -predictions.predictions, group))
     group = group[order]
@@ -281,9 +266,9 @@ def _lists(predictions: Predictions) -> _Lists:
 def _gain(predictions: Predictions) -> np.ndarray:
     if predictions.truths == "numbers":
         return predictions.truth
-    names = class_names(predictions)
+    names = predictions.labels
     if len(names) != 2:
-        raise Undefined("relevance is a number, or the second of exactly two classes.")
+        raise Undefined("relevance must be a number, or the second of exactly two classes.")
     return (predictions.truth == names[1]).astype(float)
 
 

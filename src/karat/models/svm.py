@@ -1,13 +1,13 @@
-"""Support vector machines with the RBF kernel, fitted by libsvm and asked in blocks of rows.
+"""Support vector machines with an RBF kernel that is computed by matrix products.
 
-libsvm compares a row with one support vector after the other. Here a block of rows meets all of
-them in one matrix product, which gives the same decisions in a fraction of the time. Blocks are all
-of one height, the last one filled up, so that no bit of a decision hangs on the rows beside it.
+libsvm compares one pair of rows at a time. Here whole blocks of rows are compared in one product,
+and libsvm receives the kernel: the same machine in a fraction of the time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -16,21 +16,129 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from karat.models.truth import deal
 
-#: so many numbers of the kernel are held at once
-BLOCK = 2**16
-#: the height of a block is a multiple of this, as matrix products like it
+#: with more train rows the full kernel would not fit into half a GB, and libsvm computes its own
+LARGEST = 8192
+#: number of kernel entries per block of predicted rows, and the largest number of rows in a block
+BLOCK, HIGHEST = 2**16, 1024
+#: the height of a block is a multiple of this
 _STEP = 16
-#: the least steepness of the probabilities, so that they rise with the decisions
-_LEAST = 1e-3
+#: smallest slope of the calibration, so that probabilities increase with the decisions
+_SMALLEST_SLOPE = 1e-3
 
 
-class RbfClassifier(ClassifierMixin, BaseEstimator):
-    """Tell classes apart, one against one, with probabilities fitted to held-out decisions.
+class Kernel:
+    """The RBF kernel of the train rows, shared by all machines that are fitted on them."""
 
-    The label is the machine's own, by the votes of all pairs. For the probabilities the machine is
-    fitted ``folds`` times more, each time without a part of the train rows. One slope and an offset
-    per class are then chosen that make the truth of those parts likeliest: Platt's sigmoid for two
-    classes, a softmax of the sums of decisions for more, with his smoothed targets.
+    def __init__(self, X: np.ndarray, gamma: float | str) -> None:
+        X = np.asarray(X, dtype=np.float64)
+        self.gamma = 1 / (X.shape[1] * float(X.var()) or 1.0) if gamma == "scale" else float(gamma)
+        #: centering does not change distances, and loses fewer digits
+        self.center = X.mean(axis=0)
+        self.rows = self._scaled(X)
+
+    @cached_property
+    def square(self) -> np.ndarray:
+        """The kernel between the train rows."""
+        kernel = self.rows @ self.rows.T
+        halves = kernel.diagonal() / 2
+        return _exponentials(kernel, halves, halves)
+
+    def against(self, X: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
+        """Return the kernel between other rows and the train rows, or some of the train rows."""
+        (kernel,) = self.blocks(X, rows, len(X))
+        return kernel
+
+    def blocks(self, X: np.ndarray, rows: Any, height: int) -> Iterator[np.ndarray]:
+        """Yield the kernel between blocks of other rows and some of the train rows."""
+        train = self.rows[rows]
+        halves, columns = _half_squares(train), np.ascontiguousarray(train.T)
+        for start in range(0, len(X), height):
+            other = self._scaled(np.asarray(X[start : start + height], dtype=np.float64))
+            yield _exponentials(other @ columns, _half_squares(other), halves)
+
+    def fit(self, machine: Any, y: np.ndarray) -> Any:
+        """Fit a machine of scikit-learn on this kernel and return it."""
+        machine.random_state = 0  # otherwise it advances the global generator without using it
+        if len(y) > LARGEST:
+            return machine.set_params(kernel="rbf", gamma=0.5).fit(self.rows, y)
+        return machine.set_params(kernel="precomputed").fit(self.square, y)
+
+    def _scaled(self, X: np.ndarray) -> np.ndarray:
+        # with this scale, the kernel is exp(-|a - b|² / 2)
+        return np.asarray((X - self.center) * np.sqrt(2 * self.gamma))
+
+
+class RbfMachine(BaseEstimator):
+    """A machine that is fitted on vectors, or on a ``Kernel`` that several machines share."""
+
+    C: float
+    gamma: float | str
+
+    def fit(self, X: np.ndarray, y: Any) -> Any:
+        """Fit on vectors."""
+        self.kernel_ = Kernel(X, self.gamma)
+        self.fit_kernel(self.kernel_, y)
+        vars(self.kernel_).pop("square", None)  # not needed to predict
+        return self
+
+    def fit_kernel(self, kernel: Kernel, y: Any) -> None:
+        """Fit on the kernel of the train rows."""
+        raise NotImplementedError
+
+    def predict_kernel(self, kernel: np.ndarray) -> np.ndarray:
+        """Predict from the kernel between other rows and the support vectors."""
+        return self._answers(_pair_decisions(self.machine_, kernel))
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return a prediction per row."""
+        return self._answers(self._decisions(X))
+
+    def support(self) -> np.ndarray:
+        """Return which of the train rows are support vectors."""
+        return np.arange(0) if self.machine_ is None else np.asarray(self.machine_.support_)
+
+    def _answers(self, decisions: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def _decisions(self, X: np.ndarray) -> np.ndarray:
+        """Return the decision about each pair of classes, computed in blocks of equal height.
+
+        The last block is padded, so that the bits of a decision do not depend on the other rows.
+        """
+        support, count = self.support(), len(X)
+        height = min(HIGHEST, max(1, BLOCK // (_STEP * max(1, len(support)))) * _STEP)
+        padding = np.zeros((-count % height or height * (not count), np.shape(X)[1]))
+        X = np.vstack([np.asarray(X, dtype=np.float64), padding])
+        kernels = self.kernel_.blocks(X, support, height)
+        return np.concatenate([_pair_decisions(self.machine_, each) for each in kernels])[:count]
+
+
+class RbfLabels(ClassifierMixin, RbfMachine):
+    """Predict the class with the most votes, one against one; no probabilities."""
+
+    def __init__(self, C: float = 1.0, gamma: float | str = "scale") -> None:
+        self.C = C
+        self.gamma = gamma
+
+    def fit_kernel(self, kernel: Kernel, y: Any) -> None:
+        """Fit on the kernel of the train rows; a single class is always predicted."""
+        from sklearn.svm import SVC
+
+        self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
+        self.machine_ = kernel.fit(SVC(C=self.C), codes) if len(self.classes_) > 1 else None
+
+    def _answers(self, decisions: np.ndarray) -> np.ndarray:
+        votes = _votes(decisions, len(self.classes_))
+        return np.asarray(self.classes_[votes.argmax(axis=1)])
+
+
+class RbfClassifier(RbfLabels):
+    """Predict classes and probabilities that are calibrated on held-out decisions.
+
+    For the probabilities, the machine is fitted ``folds`` more times, each time without some of the
+    train rows. One slope and one offset per class then maximize the likelihood of the held-out
+    rows: Platt's sigmoid for two classes, a softmax of the sums of decisions for more, both with
+    Platt's smoothed targets.
     """
 
     def __init__(
@@ -40,155 +148,123 @@ class RbfClassifier(ClassifierMixin, BaseEstimator):
         folds: int = 5,
         random_state: int | None = None,
     ) -> None:
-        self.C = C
-        self.gamma = gamma
+        super().__init__(C, gamma)
         self.folds = folds
         self.random_state = random_state
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> RbfClassifier:
+    def fit(self, X: np.ndarray, y: Any) -> RbfClassifier:
         """Fit the machine on all rows, and the probabilities on rows held out in turn."""
-        X = np.asarray(X, dtype=np.float64)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        self.machine_ = self._machine(X, codes)
-        self.slope_, self.offsets_ = self._calibration(X, codes)
+        super().fit(X, y)
+        codes = np.unique(y, return_inverse=True)[1]
+        self.slope_, self.offsets_ = self._calibration(np.asarray(X, dtype=np.float64), codes)
         return self
 
     def decision_function(self, X: np.ndarray) -> np.ndarray:
         """Return what scikit-learn's ``SVC`` returns: a number per row, or one per class."""
-        pairs = _pair_decisions(X, self.machine_)
+        pairs = self._decisions(X)
         if len(self.classes_) == 2:
             return pairs[:, 0]
-        # between classes with as many votes, how clear the pairs were; below a third of a vote
-        clear = _margins(pairs, len(self.classes_))
-        return np.asarray(_votes(pairs, len(self.classes_)) + clear / (3 * (np.abs(clear) + 1)))
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the class with most votes."""
-        return self.predict_both(X)[0]
+        # margins decide between classes with equal votes, and add less than a third of a vote
+        margins = _margins(pairs, len(self.classes_))
+        return np.asarray(_votes(pairs, len(self.classes_)) + margins / (3 * (np.abs(margins) + 1)))
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """Return the probability of each class."""
         return self.predict_both(X)[1]
 
     def predict_both(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the class with most votes and the probability of each, from one pass."""
-        pairs, classes = _pair_decisions(X, self.machine_), len(self.classes_)
-        chances = _softmax(self.slope_ * _margins(pairs, classes) + self.offsets_)
-        return self.classes_[np.argmax(_votes(pairs, classes), axis=1)], chances
-
-    def _machine(self, X: np.ndarray, codes: np.ndarray) -> Any:
-        from sklearn.svm import SVC
-
-        machine = SVC(C=self.C, gamma=_gamma(X, self.gamma), random_state=self.random_state or 0)
-        return machine.fit(X, codes)
+        """Return the class with the most votes and the probability of each, in one pass."""
+        pairs = self._decisions(X)
+        logits = self.slope_ * _margins(pairs, len(self.classes_)) + self.offsets_
+        return self._answers(pairs), _softmax(logits)
 
     def _calibration(self, X: np.ndarray, codes: np.ndarray) -> tuple[float, np.ndarray]:
-        part = deal(codes, "classes", self.folds, self.random_state or 0)
+        fold_of_row = deal(codes, "classes", self.folds, self.random_state or 0)
         counts = np.bincount(codes)
-        part[counts[codes] == 1] = -1  # the only row of a class is always learned from
+        fold_of_row[counts[codes] == 1] = -1  # the only row of a class is never held out
         margins = np.zeros((len(codes), len(counts)))
         for fold in range(self.folds):
-            held = part == fold
+            held = fold_of_row == fold
             if held.any():
-                pairs = _pair_decisions(X[held], self._machine(X[~held], codes[~held]))
-                margins[held] = _margins(pairs, len(counts))
-        return _likeliest_sigmoid(margins[part >= 0], codes[part >= 0], counts)
+                machine = RbfLabels(self.C, self.gamma).fit(X[~held], codes[~held])
+                margins[held] = _margins(machine._decisions(X[held]), len(counts))
+        used = fold_of_row >= 0
+        return _fit_calibration(margins[used], codes[used], counts)
 
 
-class RbfRegressor(RegressorMixin, BaseEstimator):
-    """Predict numbers; the truth is scaled, since ``C`` and ``epsilon`` suppose a spread of 1."""
+class RbfRegressor(RegressorMixin, RbfMachine):
+    """Predict numbers; the target is standardized, as ``C`` and ``epsilon`` assume variance 1."""
 
     def __init__(self, C: float = 1.0, gamma: float | str = "scale", epsilon: float = 0.1) -> None:
         self.C = C
         self.gamma = gamma
         self.epsilon = epsilon
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> RbfRegressor:
-        """Fit the machine on the scaled truth."""
+    def fit_kernel(self, kernel: Kernel, y: Any) -> None:
+        """Fit on the kernel of the train rows."""
         from sklearn.svm import SVR
 
-        X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        self.centre_, self.spread_ = float(np.mean(y)), float(np.std(y)) or 1.0
-        machine = SVR(C=self.C, gamma=_gamma(X, self.gamma), epsilon=self.epsilon)
-        machine.random_state = (
-            0  # or else it draws a number it never uses from the global generator
-        )
-        self.machine_ = machine.fit(X, (y - self.centre_) / self.spread_)
-        return self
+        y = np.asarray(y, dtype=np.float64)
+        self.mean_, self.spread_ = float(y.mean()), float(y.std()) or 1.0
+        machine = SVR(C=self.C, epsilon=self.epsilon)
+        self.machine_ = kernel.fit(machine, (y - self.mean_) / self.spread_)
 
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return a number per row."""
-        return self.centre_ + self.spread_ * _pair_decisions(X, self.machine_)[:, 0]
+    def _answers(self, decisions: np.ndarray) -> np.ndarray:
+        return np.asarray(self.mean_ + self.spread_ * decisions[:, 0])
 
 
 # -- decisions ------------------------------------------------------------------------------
 
 
-def _gamma(X: np.ndarray, gamma: float | str) -> float:
-    """Return the kernel's width as a number, the same that scikit-learn's ``"scale"`` means."""
-    if gamma != "scale":
-        return float(gamma)
-    return 1 / (X.shape[1] * float(X.var()) or 1.0)
-
-
-def _pair_decisions(X: np.ndarray, machine: Any) -> np.ndarray:
+def _pair_decisions(machine: Any, kernel: np.ndarray) -> np.ndarray:
     """Return the decision about each pair of classes; one column for two classes or numbers."""
-    count, vectors = len(X), machine.support_vectors_
-    height = max(1, BLOCK // (_STEP * max(1, len(vectors)))) * _STEP
-    X = np.vstack([np.asarray(X, dtype=np.float64), np.zeros((-count % height, np.shape(X)[1]))])
+    if machine is None:  # a single class
+        return np.empty((len(kernel), 0))
     weights, starts = machine.dual_coef_, np.cumsum([0, *machine.n_support_])
-    several = len(weights) > 1
-    pairs = list(combinations(range(len(weights) + 1), 2)) if several else [(0, 0)]
-    decisions = np.empty((len(X), len(pairs)))
-    for rows, kernel in _kernels(X, vectors, machine.gamma, height):
-        if not several:
-            decisions[rows, 0] = kernel @ weights[0]
-            continue
-        # the weights of a support vector are those against each of the other classes
-        sums = [
-            kernel[:, a:b] @ weights[:, a:b].T for a, b in zip(starts, starts[1:], strict=False)
-        ]
-        for place, (i, j) in enumerate(pairs):
-            decisions[rows, place] = sums[i][:, j - 1] + sums[j][:, i]
-    return np.asarray(decisions[:count] + machine.intercept_)
+    if len(weights) == 1:
+        return np.asarray((kernel @ weights[0] + machine.intercept_[0])[:, None])
+    # the support vectors of a class have one weight against each of the other classes
+    slices = [slice(a, b) for a, b in zip(starts, starts[1:], strict=False)]
+    sums = [kernel[:, own] @ weights[:, own].T for own in slices]
+    pairs = combinations(range(len(slices)), 2)
+    return np.stack([sums[i][:, j - 1] + sums[j][:, i] for i, j in pairs], 1) + machine.intercept_
 
 
-def _kernels(
-    X: np.ndarray, vectors: np.ndarray, gamma: float, height: int
-) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield blocks of rows and their kernel with the support vectors, overwritten by the next."""
-    # -gamma |x - v|² is one product: of (2 gamma x, -gamma |x|², -gamma) and (v, 1, |v|²)
-    sides = [np.ones((len(vectors), 1)), _squares(vectors)]
-    theirs = np.ascontiguousarray(np.hstack([vectors, *sides]).T)
-    room = np.empty((height, len(vectors)))
-    for start in range(0, len(X), height):
-        rows = X[start : start + height]
-        sides = [-gamma * _squares(rows), np.full((len(rows), 1), -gamma)]
-        kernel = np.matmul(np.hstack([2 * gamma * rows, *sides]), theirs, out=room)
-        yield slice(start, start + height), np.exp(kernel, out=kernel)
+def _exponentials(products: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Turn products of rows into their kernel, in place and a few rows at a time."""
+    for start in range(0, len(products), 64):
+        block = products[start : start + 64]
+        block -= right
+        block -= left[start : start + 64, None]
+        np.exp(np.minimum(block, 0, out=block), out=block)
+    return products
 
 
-def _squares(rows: np.ndarray) -> np.ndarray:
-    return np.einsum("ij,ij->i", rows, rows)[:, None]
+def _half_squares(rows: np.ndarray) -> np.ndarray:
+    return np.asarray(np.einsum("ij,ij->i", rows, rows) / 2)
+
+
+def _signed_pairs(pairs: np.ndarray, classes: int) -> Iterator[tuple[int, int, np.ndarray]]:
+    """Yield each pair of classes and the decisions, which are positive for the first class."""
+    # scikit-learn reverses the sign of two classes
+    signed = -pairs if classes == 2 else pairs
+    for decision, (i, j) in zip(signed.T, combinations(range(classes), 2), strict=True):
+        yield i, j, decision
 
 
 def _votes(pairs: np.ndarray, classes: int) -> np.ndarray:
-    """Return how many pairs a class has won; of two, the second has a positive decision."""
-    if classes == 2:
-        return np.column_stack([pairs[:, 0] <= 0, pairs[:, 0] > 0]).astype(float)
+    """Return how many pairs each class has won."""
     votes = np.zeros((len(pairs), classes))
-    for decision, (i, j) in zip(pairs.T, combinations(range(classes), 2), strict=True):
+    for i, j, decision in _signed_pairs(pairs, classes):
         votes[:, i] += decision > 0
         votes[:, j] += decision <= 0
     return votes
 
 
 def _margins(pairs: np.ndarray, classes: int) -> np.ndarray:
-    """Return the sum of the decisions for a class, less those against it."""
-    if classes == 2:
-        return pairs * [-1.0, 1.0]
+    """Return the sum of the decisions for a class minus those against it."""
     margins = np.zeros((len(pairs), classes))
-    for decision, (i, j) in zip(pairs.T, combinations(range(classes), 2), strict=True):
+    for i, j, decision in _signed_pairs(pairs, classes):
         margins[:, i] += decision
         margins[:, j] -= decision
     return margins
@@ -197,22 +273,21 @@ def _margins(pairs: np.ndarray, classes: int) -> np.ndarray:
 # -- probabilities --------------------------------------------------------------------------
 
 
-def _softmax(scores: np.ndarray) -> np.ndarray:
-    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-def _likeliest_sigmoid(
+def _fit_calibration(
     margins: np.ndarray, codes: np.ndarray, counts: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """Return slope and offsets under which the truth is likeliest; the slope is positive."""
+    """Return the positive slope and the offsets that maximize the likelihood of the classes."""
     from scipy.optimize import minimize
 
     classes = len(counts)
-    if not len(codes):
+    if not len(codes) or classes == 1:
         return 1.0, np.zeros(classes)
-    seen = np.bincount(codes, minlength=classes)
-    rest = 1 / (seen[codes] + 2)
+    rest = 1 / (np.bincount(codes, minlength=classes)[codes] + 2)
     targets = np.repeat(rest[:, None] / (classes - 1), classes, axis=1)
     targets[np.arange(len(codes)), codes] = 1 - rest
 
@@ -222,7 +297,7 @@ def _likeliest_sigmoid(
         value = -float((targets * np.log(np.maximum(chances, 1e-300))).sum()) / len(codes)
         return value, np.concatenate([[(gap * margins).sum()], gap.sum(axis=0)[1:]])
 
-    begin = np.concatenate([[1.0], np.zeros(classes - 1)])
-    bounds = [(_LEAST, None)] + [(None, None)] * (classes - 1)
-    found = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=bounds).x
+    start = np.concatenate([[1.0], np.zeros(classes - 1)])
+    bounds = [(_SMALLEST_SLOPE, None)] + [(None, None)] * (classes - 1)
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
     return float(found[0]), np.concatenate([[0.0], found[1:]])

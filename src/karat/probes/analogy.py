@@ -10,22 +10,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.bags import holds_bags
 from karat.dataset import Dataset
 from karat.errors import ContractError, DefinitionError
 from karat.predictions import Predictions, as_text
-from karat.probes.base import ranked
+from karat.probes.base import missed, need_fields, ranked
 from karat.probes.rank import Contest
 from karat.registry import load_object, probe
 from karat.vectors import Vectors, unit_rows
 
-#: makes the vector to look for of the unit vectors of a, b and c
+#: maps the unit vectors of a, b and c to the vector to search for
 Function = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
 
 
 @dataclass(frozen=True)
 class Stock:
-    """The candidates: their ids, and the rows of a matrix that are their vectors."""
+    """The candidates: their ids, and the rows of the matrix with their vectors."""
 
     source: tuple[Any, Any]
     ids: pd.Index
@@ -33,22 +32,21 @@ class Stock:
     rows: np.ndarray | None
 
     def unit(self, places: Any) -> np.ndarray:
-        """Return the vectors of candidates at length 1, by their places."""
+        """Return the unit vectors of candidates by place."""
         return unit_rows(self.matrix[places if self.rows is None else self.rows[places]])
 
 
 @probe("analogy")
 class Analogy:
-    """Rank the true item among all candidates by the cosine to b − a + c.
+    """Rank the target among all candidates by the cosine to b − a + c.
 
-    ``candidates`` are the encoder's whole ``vocabulary``, or the data set's items where it has
-    none; only the items of the ``dataset``, the same for every encoder; or, for a whole number n,
-    the first n of the vocabulary and the data set's items. a, b and c are left out, and where the
-    answer is one of them it cannot be found. Ties count against the encoder, so equal vectors earn
-    nothing.
+    ``candidates`` are the whole ``vocabulary`` of the encoder, or the items of the dataset if it
+    has none; only the items of the ``dataset``, the same for every encoder; or, for an integer n,
+    the first n items of the vocabulary and the items of the dataset. a, b and c are not candidates,
+    so a target that is one of them cannot be found. Ties count against the encoder.
 
-    ``function``, a function or its ``"package.module:name"``, takes the vectors of a, b and c, each
-    of length 1, and returns the vector to look for instead of b − a + c.
+    ``function``, a function or its ``"package.module:name"``, takes the unit vectors of a, b and c
+    and returns the vector to search for instead of b − a + c.
     """
 
     def __init__(
@@ -57,7 +55,7 @@ class Analogy:
         given: Any = load_object(function) if isinstance(function, str) else function
         if given is not None and not callable(given):
             raise DefinitionError(
-                f"probe: function takes the vectors of a, b and c; {function!r} is no function."
+                f"probe: function must be a function of three vectors, got {function!r}."
             )
         _check_candidates(candidates)
         self.function = given
@@ -66,26 +64,21 @@ class Analogy:
         self._stock: Stock | None = None
 
     def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
-        """Return which questions mention only known items and have a known answer."""
-        bags = any(holds_bags(data.questions[name]) for name in data.fields)
-        if data.kind != "items" or len(data.fields) != 3 or bags:
-            raise DefinitionError(
-                f"probe: analogy takes questions of three fields, one item each, whose truth is an "
-                f"item; {data.name} has {len(data.fields)} fields and {data.kind}."
-            )
+        """Return which questions have a vector for every item and for the target."""
+        need_fields(data, "analogy", "items", 3)
         stock = self._candidates(data, vectors)
-        able = vectors.answerable(data)
-        for wanted in self._asked(data, vectors):
-            able &= _find(stock.ids, wanted) >= 0
-        return able
+        answerable = vectors.answerable(data)
+        for wanted in self._ids(data, vectors):
+            answerable &= _find(stock.ids, wanted) >= 0
+        return answerable
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
-        """Learn nothing."""
+        """Do nothing: the probe is stateless."""
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
-        """Return the nearest candidate of each question and the rank of the true one."""
+        """Return the nearest candidate of each question and the rank of the target."""
         stock = self._candidates(test, vectors)
-        *places, truth = (_places(stock.ids, wanted) for wanted in self._asked(test, vectors))
+        *places, truth = (_places(stock.ids, wanted) for wanted in self._ids(test, vectors))
         out = (np.tile(np.arange(len(test)), 3), np.concatenate(places))
         targets = self._targets(*map(stock.unit, places))
         best, rank = Contest(targets, truth, out, len(stock.ids), stock.unit).settle()
@@ -95,22 +88,19 @@ class Analogy:
         return ranked(test, stock.ids[best].to_numpy(), rank, others)
 
     def unanswered(self, test: Dataset) -> Predictions:
-        """Return misses: no answer, and the true item behind every candidate."""
-        others = getattr(self, "candidates_", max(len(test.items) - 3, 0))
-        return ranked(
-            test, np.full(len(test), ""), np.full(len(test), np.inf), np.full(len(test), others)
-        )
+        """Return empty predictions that rank the target behind every candidate."""
+        return missed(test, getattr(self, "candidates_", max(len(test.items) - 3, 0)))
 
     def _targets(self, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         if self.function is None:
             return b - a + c
-        # the order of cosines does not hang on the length, and ties are told at length 1
+        # the length does not change the order, but the tolerance of ties assumes unit vectors
         return unit_rows(
             np.array([_checked(self.function, *asked) for asked in zip(a, b, c, strict=True)])
         )
 
     def _candidates(self, data: Dataset, vectors: Vectors) -> Stock:
-        """Return all candidates, found once for all views and both sides."""
+        """Return all candidates, computed once for all views and for train and test."""
         whole = self._whole(vectors)
         of_data = whole is None or self.candidates != "vocabulary"
         source = (vectors if whole is None else whole[1], data.items if of_data else None)
@@ -131,12 +121,12 @@ class Analogy:
     def _whole(self, vectors: Vectors) -> tuple[pd.Index, np.ndarray] | None:
         return None if self.candidates == "dataset" else vectors.vocabulary
 
-    def _asked(self, data: Dataset, vectors: Vectors) -> list[pd.Index]:
-        """Return the ids that each field asks about, and the true answers if not hidden."""
+    def _ids(self, data: Dataset, vectors: Vectors) -> list[pd.Index]:
+        """Return the ids of each field, and the targets unless they are hidden."""
         columns = [data.questions[name].to_numpy() for name in data.fields]
         columns += [] if data.truth is None else [data.truth]
         if self._whole(vectors) is not None:
-            # a vector file knows its ids as text
+            # the ids of a vector file are text
             columns = [as_text(column) for column in columns]
         return [pd.Index(column, tupleize_cols=False) for column in columns]
 
@@ -150,43 +140,42 @@ def _as_text(ids: pd.Index) -> pd.Index:
 
 
 def _find(ids: pd.Index, wanted: pd.Index) -> np.ndarray:
-    """Return where ids stand, -1 for none; an IRI is the same with and without brackets."""
+    """Return the places of ids, -1 if not found; an IRI may be written in angle brackets."""
     places = np.asarray(ids.get_indexer(wanted))
-    lost = np.flatnonzero(places < 0)
-    if len(lost) and wanted.inferred_type == "string":
-        plain = [text[1:-1] if text[:1] + text[-1:] == "<>" else text for text in wanted[lost]]
-        places[lost] = ids.get_indexer(pd.Index(plain, dtype=object))
+    missing = np.flatnonzero(places < 0)
+    if len(missing) and wanted.inferred_type == "string":
+        plain = [text[1:-1] if text[:1] + text[-1:] == "<>" else text for text in wanted[missing]]
+        places[missing] = ids.get_indexer(pd.Index(plain, dtype=object))
     return places
 
 
 def _places(ids: pd.Index, wanted: pd.Index) -> np.ndarray:
     places = _find(ids, wanted)
     if (places < 0).any():
-        raise KeyError(f"{wanted[int(np.argmax(places < 0))]} is no candidate.")
+        raise KeyError(f"{wanted[int(np.argmax(places < 0))]} is not a candidate.")
     return places
 
 
 def _checked(function: Function, *asked: np.ndarray) -> np.ndarray:
-    """Return what a function makes of three vectors, or say which promise it broke."""
+    """Call a custom function with three vectors and check what it returns."""
     name = getattr(function, "__name__", type(function).__name__)
     try:
-        made = np.asarray(function(*asked), dtype=np.float64)
+        vector = np.asarray(function(*asked), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ContractError(f"{name} must return a vector of numbers: {error}.") from error
-    if made.shape != asked[0].shape:
+    if vector.shape != asked[0].shape:
         raise ContractError(
-            f"{name} must return one vector as long as those of a, b and c, {asked[0].shape}; "
-            f"it returned the shape {made.shape}."
+            f"{name} must return a vector of the shape {asked[0].shape}, got {vector.shape}."
         )
-    if not np.isfinite(made).all():
+    if not np.isfinite(vector).all():
         raise ContractError(f"{name} returned a vector with NaN or infinity.")
-    return made
+    return vector
 
 
 def _check_candidates(candidates: Any) -> None:
     whole = isinstance(candidates, Integral) and not isinstance(candidates, bool)
     if candidates not in ("vocabulary", "dataset") and not (whole and candidates >= 1):
         raise DefinitionError(
-            f'probe: candidates is "vocabulary", "dataset" or a whole number of 1 or more, '
-            f"not {candidates!r}."
+            f'probe: candidates must be "vocabulary", "dataset" or an integer >= 1, '
+            f"got {candidates!r}."
         )

@@ -1,4 +1,4 @@
-"""What a probe promises: fit on train questions, answer test questions, and own what it cannot."""
+"""The interface of probes, and predictions of items."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from karat.vectors import Vectors
 
 
 class Probe(Protocol):
-    """Turns vectors into answers. Questions it cannot answer never reach ``fit`` or ``answer``.
+    """Turns vectors into predictions. ``fit`` and ``answer`` receive only answerable questions.
 
-    A probe whose answers are about pairs or lists, not one for each question, says
+    A probe that predicts pairs or lists instead of one value per question sets
     ``one_answer_each = False``.
     """
 
@@ -26,33 +26,45 @@ class Probe(Protocol):
         """Return which questions can be answered with these vectors."""
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
-        """Learn from the train questions; their truth may be hidden."""
+        """Fit on the train questions; their target may be hidden."""
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
-        """Return one answer per question."""
+        """Return one prediction per question."""
 
     def unanswered(self, test: Dataset) -> Predictions:
-        """Return the answers that penalise: what stands for questions that cannot be answered."""
+        """Return the penalizing predictions for questions that cannot be answered."""
 
 
-def need_items(data: Dataset, probe: str) -> None:
-    """Refuse questions that do not ask for an item by one other item."""
-    if data.kind != "items" or len(data.fields) != 1 or holds_bags(data.questions.iloc[:, 0]):
+def need_fields(data: Dataset, probe: str, kind: str, fields: int = 1) -> None:
+    """Refuse questions with another kind of target, another number of fields, or sets of items."""
+    bags = any(holds_bags(data.questions[name]) for name in data.fields)
+    if data.kind != kind or len(data.fields) != fields or bags:
         raise DefinitionError(
-            f"probe: {probe} takes questions of one field, one item each, whose truth is an "
-            f"item; {data.name} has {len(data.fields)} fields and {data.kind}."
+            f"probe: {probe} needs questions with {fields} field(s) of one item each and a target "
+            f"of kind {kind}; {data.name} has {len(data.fields)} field(s) and {data.kind}."
         )
 
 
 def ranked(
-    test: Dataset, answers: np.ndarray, rank: np.ndarray, candidates: np.ndarray
+    test: Dataset,
+    answers: np.ndarray,
+    rank: np.ndarray,
+    candidates: np.ndarray,
+    group: np.ndarray | None = None,
 ) -> Predictions:
-    """Return items as answers, with the rank of the true one; each question is its own list."""
+    """Return predicted items with the rank of the target; without groups a list per question."""
     return Predictions(
         predictions=answers,
         truth=np.asarray(test.truth),
         answers="items",
         truths="items",
+        group=group,
         rank=rank,
         candidates=candidates,
     )
+
+
+def missed(test: Dataset, candidates: int) -> Predictions:
+    """Return empty predictions that rank the target behind every candidate."""
+    count = len(test)
+    return ranked(test, np.full(count, ""), np.full(count, np.inf), np.full(count, candidates))

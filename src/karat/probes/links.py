@@ -1,4 +1,4 @@
-"""The links probe: which item a relation leads to, from the vector of the item it starts at."""
+"""The links probe: predict the tail of a relation from the vector of its head."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import pandas as pd
 from karat.dataset import Dataset
 from karat.errors import DefinitionError, did_you_mean
 from karat.predictions import Predictions, as_text
-from karat.probes.base import need_items, ranked
+from karat.probes.base import missed, need_fields, ranked
 from karat.probes.rank import Contest
 from karat.registry import probe
 from karat.vectors import Vectors, unit_rows
 
 WAYS = ("ridge", "translation")
-#: questions are learned from and answered in blocks of this many
+#: number of questions per block
 BLOCK = 16_384
 
 
 @dataclass(frozen=True)
 class Triples:
-    """Links by the positions of their items; relations are text."""
+    """Links as positions of their items; relations are text."""
 
     head: np.ndarray
     relation: np.ndarray
@@ -31,7 +31,7 @@ class Triples:
 
     @classmethod
     def of(cls, data: Dataset) -> Triples:
-        """Return the links that questions ask about; without groups there is one relation."""
+        """Return the links of questions; without groups there is one relation."""
         head = data.mentions(data.fields[0]).rows
         relation = np.full(len(data), "") if data.group is None else data.group
         wanted = pd.Index(np.asarray(data.truth), tupleize_cols=False)
@@ -40,14 +40,14 @@ class Triples:
 
 @dataclass(frozen=True)
 class Way:
-    """How to get from head to tail: from one centre through some matrices to another centre."""
+    """An affine map from head to tail: subtract ``start``, apply matrices, add ``end``."""
 
     start: np.ndarray
     through: tuple[np.ndarray, ...]
     end: np.ndarray
 
     def follow(self, heads: np.ndarray) -> np.ndarray:
-        """Return where the way leads from each head."""
+        """Return the predicted tail vector of each head."""
         steps = heads - self.start
         for matrix in self.through:
             steps = steps @ matrix
@@ -56,47 +56,47 @@ class Way:
 
 @probe("links")
 class Links:
-    """Rank the item that a relation leads to among all items, by the cosine to where it leads.
+    """Rank the tail of a link among all items, by the cosine to its predicted vector.
 
-    Each question is a head, its group the relation and its truth the tail. Of every relation is
-    learned how to get from head to tail: ``relation: ridge`` fits a linear map around the means of
-    both, with ``alpha`` as its penalty for vectors of length 1 on average; ``translation`` adds the
-    mean of tail − head. A relation that was never taught is answered by the way of all links.
+    Each question is a head, its group the relation and its target the tail. A map from head to tail
+    is fitted for every relation: ``relation: ridge`` is a linear map of the centered vectors, with
+    the penalty ``alpha`` for vectors of mean length 1; ``translation`` adds the mean tail − head.
+    Relations without train links use the map fitted on all links.
 
-    Other true answers of the same question, taught or asked, are left out (filtered ranks). Ties
-    count against the encoder.
+    Other correct answers of the same question, in train or test, are not candidates (filtered
+    ranks). Ties count against the encoder.
     """
 
     def __init__(self, relation: str = "ridge", alpha: float = 1.0) -> None:
         if relation not in WAYS:
             raise DefinitionError(
-                f'probe: there is no relation "{relation}".{did_you_mean(str(relation), WAYS)} '
-                f"There are: {', '.join(WAYS)}."
+                f'probe: unknown relation "{relation}".{did_you_mean(str(relation), WAYS)} '
+                f"Available: {', '.join(WAYS)}."
             )
         if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < np.inf:
-            raise DefinitionError(f"probe: alpha is a number above 0, not {alpha!r}.")
+            raise DefinitionError(f"probe: alpha must be a number > 0, got {alpha!r}.")
         self.relation = relation
         self.alpha = float(alpha)
         self.notes: list[str] = []
 
     def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
-        """Return which questions have a known head and a known tail."""
-        need_items(data, "links")
-        able = vectors.answerable(data)
+        """Return which questions have a vector for head and tail."""
+        need_fields(data, "links", "items")
+        answerable = vectors.answerable(data)
         if data.truth is not None:
-            able &= vectors.known(Triples.of(data).tail)
-        return able
+            answerable &= vectors.known(Triples.of(data).tail)
+        return answerable
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
-        """Learn the way of each relation, and that of all links together."""
+        """Fit the map of each relation, and one of all links."""
         if train.truth is None:
             raise DefinitionError(
-                "split: all hides the truth, and links learns from it; use another split."
+                "split: all hides the target, which links needs to be fitted; use another split."
             )
         self.taught_ = links = Triples.of(train)
-        asked = np.unique(np.concatenate([links.head, links.tail]))
-        squares = [np.square(block).sum() for block in _blocks(vectors, asked, 1.0)]
-        self.scale_ = float(np.sqrt(np.sum(squares) / len(asked))) or 1.0
+        items = np.unique(np.concatenate([links.head, links.tail]))
+        squares = [np.square(block).sum() for block in _blocks(vectors, items, 1.0)]
+        self.scale_ = float(np.sqrt(np.sum(squares) / len(items))) or 1.0
         self.all_ = self._way(vectors, links.head, links.tail)
         self.ways_ = {
             relation: self._way(vectors, links.head[rows], links.tail[rows])
@@ -104,7 +104,7 @@ class Links:
         }
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
-        """Return the nearest item to where each relation leads, and the rank of the true one."""
+        """Return the item nearest to the predicted vector, and the rank of the target."""
         links = Triples.of(test)
         known = np.flatnonzero(vectors.known(np.arange(len(test.items))))
         place = np.full(len(test.items), -1, dtype=np.intp)
@@ -123,26 +123,25 @@ class Links:
         return ranked(test, test.items.index[known[best]].to_numpy(), rank, others)
 
     def unanswered(self, test: Dataset) -> Predictions:
-        """Return misses: no answer, and the true item behind every candidate."""
-        others = np.full(len(test), getattr(self, "candidates_", len(test.items)))
-        return ranked(test, np.full(len(test), ""), np.full(len(test), np.inf), others)
+        """Return empty predictions that rank the target behind every candidate."""
+        return missed(test, getattr(self, "candidates_", len(test.items)))
 
     def _targets(self, links: Triples, vectors: Vectors) -> np.ndarray:
-        """Return where the relations lead, at length 1."""
+        """Return the predicted tail vectors at length 1."""
         targets = np.empty((len(links.head), vectors.matrix.shape[1]), dtype=np.float32)
-        strange = 0
+        unseen = 0
         for relation, rows in _by_relation(links.relation):
             way = self.ways_.get(relation, self.all_)
-            strange += len(rows) * (relation not in self.ways_)
+            unseen += len(rows) * (relation not in self.ways_)
             heads = _blocks(vectors, links.head[rows], self.scale_)
             for begin, block in zip(range(0, len(rows), BLOCK), heads, strict=True):
                 targets[rows[begin : begin + BLOCK]] = unit_rows(way.follow(block))
-        told = f"{strange} of {len(targets)} questions have a relation that was never taught"
-        self.notes = [f"{told}; the way of all links answers them."] if strange else []
+        note = f"{unseen} of {len(targets)} questions have a relation without train links"
+        self.notes = [f"{note}; they use the map fitted on all links."] if unseen else []
         return targets
 
     def _way(self, vectors: Vectors, heads: np.ndarray, tails: np.ndarray) -> Way:
-        """Return how to get from these heads to their tails."""
+        """Fit the map from these heads to their tails."""
 
         def pairs() -> Iterator[tuple[np.ndarray, np.ndarray]]:
             sides = (_blocks(vectors, rows, self.scale_) for rows in (heads, tails))
@@ -155,10 +154,10 @@ class Links:
         if self.relation == "translation":
             return Way(start, (), end)
         size = len(start)
-        if 2 * len(heads) < size:  # fewer links than dimensions: their products are the smaller
+        if 2 * len(heads) < size:  # with fewer links than dimensions the dual problem is smaller
             ((a, b),) = ((a - start, b - end) for a, b in pairs())
-            learned = np.linalg.solve(a @ a.T + self.alpha * np.eye(len(a)), b)
-            return Way(start, (a.T, learned), end)
+            dual = np.linalg.solve(a @ a.T + self.alpha * np.eye(len(a)), b)
+            return Way(start, (a.T, dual), end)
         within, across = self.alpha * np.eye(size), np.zeros((size, size))
         for a, b in pairs():
             a, b = a - start, b - end
@@ -168,7 +167,7 @@ class Links:
 
 
 def _blocks(vectors: Vectors, rows: np.ndarray, scale: float) -> Iterator[np.ndarray]:
-    """Yield the vectors of items in 64 bits, divided by the scale, some at a time."""
+    """Yield blocks of item vectors in 64 bits, divided by the scale."""
     for begin in range(0, len(rows), BLOCK):
         yield vectors.at(rows[begin : begin + BLOCK]).astype(np.float64) / scale
 
@@ -179,18 +178,12 @@ def _by_relation(relations: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     return zip(names, rows, strict=True)
 
 
-def _other_answers(taught: Triples, asked: Triples) -> tuple[np.ndarray, np.ndarray]:
-    """Return pairs of a question and an item that is another true answer to it."""
-    relation, _ = pd.factorize(np.concatenate([taught.relation, asked.relation]))
-    head = np.concatenate([taught.head, asked.head])
-    tail = np.concatenate([taught.tail, asked.tail])
-    items = int(max(head.max(), tail.max())) + 1
-    ask, _ = pd.factorize(relation.astype(np.int64) * items + head)
-    mine = ask[len(taught.head) :]
-    ask, tail = np.divmod(np.unique(ask * items + tail), items)
-    begin, end = (np.searchsorted(ask, mine, side=side) for side in ("left", "right"))
-    many = end - begin
-    question = np.repeat(np.arange(len(mine)), many)
-    found = tail[np.arange(len(question)) + np.repeat(begin - (np.cumsum(many) - many), many)]
-    other = found != asked.tail[question]
-    return question[other], found[other]
+def _other_answers(train: Triples, test: Triples) -> tuple[np.ndarray, np.ndarray]:
+    """Return pairs of a test question and an item that is another correct answer to it."""
+    queries = pd.DataFrame({"head": test.head, "relation": test.relation})
+    queries["question"] = np.arange(len(queries))
+    links = pd.concat([pd.DataFrame(vars(train)), pd.DataFrame(vars(test))]).drop_duplicates()
+    found = queries.merge(links, on=["head", "relation"])
+    question, tail = found["question"].to_numpy(), found["tail"].to_numpy()
+    other = tail != test.tail[question]
+    return question[other], tail[other]

@@ -1,4 +1,4 @@
-"""The nearest probe: a query, and where the items that answer it stand among all candidates."""
+"""The nearest probe: rank the items that answer a query among all candidates."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import pandas as pd
 from karat.dataset import Dataset
 from karat.errors import DataError, DefinitionError
 from karat.predictions import Predictions
-from karat.probes.base import need_items
+from karat.probes.base import need_fields
+from karat.probes.base import ranked as ranked_items
 from karat.registry import probe
 from karat.vectors import Vectors, unit_rows
 
-#: at most this many scores are held at once
+#: largest number of scores in memory
 BLOCK = 2**22
-#: scores this near count as equal: the product of equal vectors differs in its last bits
+#: scores this close count as equal: the product of equal vectors differs in its last bits
 TIE = 1e-12
-#: with so few answers, counting what is ahead of each is quicker than a sort of all candidates
+#: up to this many answers per query, counting is faster than sorting all candidates
 FEW = 8
 
 
@@ -26,33 +27,32 @@ FEW = 8
 class Nearest:
     """Rank the items that answer a query among all candidates by their cosine to it.
 
-    Each question is a query and one of its answers. ``queries: among`` ranks the query's answers
-    among all other items; ``queries: apart`` leaves every query out of the candidates, those of
-    the train side and of questions left out too. An item that ties with an answer and is none
-    comes first, so equal vectors earn nothing.
+    Each question is a query and one of its answers. With ``queries: among`` all other items are
+    candidates; with ``queries: apart`` no query is a candidate, including those of the train side
+    and of questions without vectors. Ties count against the encoder.
     """
 
     def __init__(self, queries: str = "among") -> None:
         if queries not in ("among", "apart"):
-            raise DefinitionError(f'probe: queries is "among" or "apart", not "{queries}".')
+            raise DefinitionError(f'probe: queries must be "among" or "apart", got "{queries}".')
         self.queries = queries
         self.asked_ = np.empty(0, dtype=np.intp)
         self.notes: list[str] = []
 
     def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
-        """Return which questions have a known query and a known answer."""
-        need_items(data, "nearest")
-        able = vectors.answerable(data)
+        """Return which questions have a vector for the query and the answer."""
+        need_fields(data, "nearest", "items")
+        answerable = vectors.answerable(data)
         if data.truth is not None:
-            able &= vectors.known(_positions(data, np.asarray(data.truth)))
-        return able
+            answerable &= vectors.known(_positions(data, np.asarray(data.truth)))
+        return answerable
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
-        """Learn nothing but which items are queries."""
+        """Record which train items are queries."""
         self.asked_ = train.asked()
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
-        """Return the nearest candidate of each query and the place of each answer."""
+        """Return the nearest candidate of each query and the rank of each answer."""
         wanted = _positions(test, np.asarray(test.truth))
         out = self._left_out(test, vectors, wanted)
         asked, rows = _by_query(test, wanted)
@@ -66,54 +66,46 @@ class Nearest:
         return self._predictions(test, test.items.index.to_numpy()[best], rank)
 
     def unanswered(self, test: Dataset) -> Predictions:
-        """Return misses: no answer, and the true item behind every candidate."""
+        """Return empty predictions that rank the answers behind every candidate."""
         return self._predictions(test, np.full(len(test), ""), np.full(len(test), np.inf))
 
     def _left_out(self, test: Dataset, vectors: Vectors, wanted: np.ndarray) -> np.ndarray:
-        """Return which items are no candidates: those unknown and, if apart, all queries."""
+        """Return which items are not candidates: those without vectors and, if apart, queries."""
         out = ~vectors.known(np.arange(len(test.items)))
         self.notes = []
         if self.queries == "apart":
             out[test.asked()] = out[self.asked_] = True
-            lost = int(out[wanted].sum())
-            if lost:
-                told = f"{lost} of {len(test)} answers are queries themselves and cannot be found"
-                self.notes = [f"{told}; queries: among would rank them."]
+            if lost := int(out[wanted].sum()):
+                note = f"{lost} of {len(test)} answers are queries themselves and cannot be found"
+                self.notes = [f"{note}; set queries: among to rank them."]
         self.candidates_ = int((~out).sum()) - (self.queries == "among")
         if self.candidates_ < 1:
-            raise DataError(f"{test.name}: there is no candidate to rank besides the queries.")
+            raise DataError(f"{test.name}: there are no candidates apart from the queries.")
         return out
 
     def _predictions(self, test: Dataset, answers: np.ndarray, rank: np.ndarray) -> Predictions:
         others = getattr(self, "candidates_", len(test.items) - 1)
-        return Predictions(
-            predictions=answers,
-            truth=np.asarray(test.truth),
-            answers="items",
-            truths="items",
-            group=test.questions[test.fields[0]].to_numpy(),
-            rank=rank,
-            candidates=np.full(len(test), others),
-        )
+        queries = test.questions[test.fields[0]].to_numpy()
+        return ranked_items(test, answers, rank, np.full(len(test), others), queries)
 
 
 def similarities(queries: np.ndarray, candidates: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield the scores of all candidates, query by query; they may be written over."""
+    """Yield the scores of all candidates for each query; they may be overwritten."""
     step = max(1, BLOCK // len(candidates))
     for start in range(0, len(queries), step):
         yield from queries[start : start + step] @ candidates.T
 
 
 def nearest(scores: np.ndarray) -> int:
-    """Return the candidate of the highest score, of equal ones the first."""
+    """Return the first candidate with the highest score."""
     return int(np.argmax(scores >= scores.max() - TIE))
 
 
 def places(scores: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return the places of a query's answers in the list of all candidates, best first.
+    """Return the ranks of a query's answers in the list of all candidates.
 
-    A score of minus infinity is no candidate: what is wanted there cannot be found. What ties with
-    an answer and is none comes first. The scores are written over.
+    A score of minus infinity marks an item that is not a candidate; as an answer, its rank is
+    infinite. Ties count against the answers. The scores are overwritten.
 
     >>> places(np.array([0.9, 0.2, 0.5, 0.2]), np.array([2, 1]))
     array([2., 4.])
@@ -125,17 +117,17 @@ def places(scores: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 
 def ranked(scores: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the order in which a query's answers are found, and their places in that order."""
+    """Return the order of a query's answers by score, and their ranks in that order."""
     order = np.argsort(-scores[wanted], kind="stable")
-    mine = scores[wanted[order]]
+    answers = scores[wanted[order]]
     scores[wanted] = -np.inf
     if len(wanted) <= FEW:
-        ahead = np.array([np.count_nonzero(scores >= score) for score in mine - TIE], dtype=float)
+        ahead = np.array([np.count_nonzero(scores >= each) for each in answers - TIE], dtype=float)
     else:
         scores.sort()
-        # from the lowest to the highest, as a search of many likes it
-        ahead = len(scores) - np.searchsorted(scores, mine[::-1] - TIE)[::-1].astype(float)
-    ahead[np.isneginf(mine)] = np.inf
+        # searching in ascending order is faster
+        ahead = len(scores) - np.searchsorted(scores, answers[::-1] - TIE)[::-1].astype(float)
+    ahead[np.isneginf(answers)] = np.inf
     return order, ahead + np.arange(1, len(wanted) + 1)
 
 
@@ -145,7 +137,7 @@ def _by_query(test: Dataset, wanted: np.ndarray) -> tuple[np.ndarray, list[np.nd
     twice = pd.DataFrame({"query": which, "answer": wanted}).duplicated().to_numpy()
     if twice.any():
         query = test.items.index[asked[which[np.argmax(twice)]]]
-        raise DataError(f'{test.name}: the query "{query}" has an answer twice; name it once.')
+        raise DataError(f'{test.name}: the query "{query}" has a duplicate answer; remove it.')
     order = np.argsort(which, kind="stable")
     return asked, np.split(order, np.cumsum(np.bincount(which))[:-1])
 
@@ -153,5 +145,5 @@ def _by_query(test: Dataset, wanted: np.ndarray) -> tuple[np.ndarray, list[np.nd
 def _positions(data: Dataset, ids: np.ndarray) -> np.ndarray:
     places = np.asarray(data.items.index.get_indexer(pd.Index(ids, tupleize_cols=False)))
     if (places < 0).any():
-        raise KeyError(f"{ids[int(np.argmax(places < 0))]} is no item of {data.name}.")
+        raise KeyError(f"{ids[int(np.argmax(places < 0))]} is not an item of {data.name}.")
     return places

@@ -1,8 +1,8 @@
-"""Ranks of true items among many candidates, counted tile by tile, and the same in any company.
+"""Ranks of target items among many candidates, counted tile by tile.
 
-A product in 32 bits says of nearly every candidate whether it is ahead of the true item; its last
-bits hang on where a row stands in a tile. So the few candidates that it cannot decide about are
-looked at in 64 bits, and no rank hangs on the questions beside or on the size of a tile.
+A 32-bit product decides for nearly every candidate whether it is ahead of the target. Its last
+bits depend on the position of a row in its tile, so the few undecided candidates are compared in
+64 bits. A rank therefore depends neither on the other questions nor on the tile size.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Any
 
 import numpy as np
 
-#: scores this near count as equal: the product of equal vectors differs in its last bits
+#: scores this close count as equal: the product of equal vectors differs in its last bits
 TIE = 2e-6
-#: a tile is so many questions by so many candidates, few enough to stay in the cache
+#: questions and candidates per tile, small enough for the processor cache
 HEIGHT, WIDTH = 1024, 1024
-#: what a number of 32 bits is off by, at most, for its size
+#: largest relative rounding error of 32 bits
 _ROUNDING = 2.0**-24
 
 
 @dataclass(frozen=True)
 class Contest:
-    """Questions as vectors, the true place of each, and the candidates that compete.
+    """Query vectors, the place of each target, and the candidates.
 
-    ``vectors`` returns the 32-bit vectors of some candidates by place. ``out`` are pairs of
-    question and place that do not compete: the places asked about, or other true answers. Scores
-    are dot products, and should be about 1 or smaller, as ties are told by ``TIE``.
+    ``vectors`` returns the 32-bit vectors of candidates by place. ``out`` are pairs of question and
+    place that are not candidates: the items in the question, or other correct answers. Scores are
+    dot products and should be about 1 or smaller, because ``TIE`` is absolute.
     """
 
     queries: np.ndarray
@@ -38,10 +38,10 @@ class Contest:
     vectors: Callable[[Any], np.ndarray]
 
     def settle(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first candidate of each question, and the rank of its true one.
+        """Return the first candidate of each question, and the rank of its target.
 
-        What ties with the true one is ahead of it; of those that tie at the top, the one with the
-        lowest place is first. A true item that is left out has no rank: it is infinite.
+        Ties count against the target; among candidates that tie at the top, the lowest place is
+        first. The rank of a target that is not a candidate is infinite.
         """
         ahead = np.zeros(len(self.queries), dtype=np.intp)
         tops = np.empty((len(self.queries), len(self._starts)), dtype=np.float32)
@@ -50,13 +50,13 @@ class Contest:
             unclear = []
             for rows, scores in self._scores(vectors, start, np.arange(len(self.queries))):
                 tops[rows, tile] = scores.max(axis=1)
-                sure, maybe = self._counts(scores, start, rows)
-                ahead[rows] += sure
-                unclear.append(rows[sure != maybe])
-                ahead[unclear[-1]] -= sure[sure != maybe]
+                certain, possible = self._counts(scores, start, rows)
+                decided = certain == possible
+                ahead[rows[decided]] += certain[decided]
+                unclear.append(rows[~decided])
             for rows, scores in self._exact(vectors, start, np.concatenate(unclear)):
-                self._hide_truth(scores, start, rows)
-                ahead[rows] += _count(scores, self._wanted[rows] - TIE)
+                self._hide_target(scores, start, rows)
+                ahead[rows] += _count(scores, self._target_scores[rows] - TIE)
         ranks = ahead + 1.0
         questions, places = self.out
         ranks[questions[self.truth[questions] == places]] = np.inf
@@ -65,7 +65,7 @@ class Contest:
     # -- the candidate of the highest score -------------------------------------------------
 
     def _first(self, tops: np.ndarray) -> np.ndarray:
-        """Return the lowest place whose score ties with the highest, from the tops of tiles."""
+        """Return the lowest place whose score ties with the highest; ``tops`` are tile maxima."""
         best = np.full(len(tops), -1, dtype=np.intp)
         peak = np.full(len(tops), -np.inf)
         top = tops.max(axis=1).astype(np.float64)
@@ -95,53 +95,53 @@ class Contest:
     def _scores(
         self, vectors: np.ndarray, start: int, rows: np.ndarray
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield some questions and their scores in a tile; these may be written over."""
-        held = np.empty((min(HEIGHT, len(rows)), len(vectors)), dtype=vectors.dtype)
+        """Yield some questions and their scores in a tile; the scores may be overwritten."""
+        buffer = np.empty((min(HEIGHT, len(rows)), len(vectors)), dtype=vectors.dtype)
         for begin in range(0, len(rows), HEIGHT):
             some = rows[begin : begin + HEIGHT]
             queries = self.queries[some].astype(vectors.dtype, copy=False)
-            scores = np.matmul(queries, vectors.T, out=held[: len(some)])
+            scores = np.matmul(queries, vectors.T, out=buffer[: len(some)])
             self._hide_out(scores, start, some)
             yield some, scores
 
     def _exact(
         self, vectors: np.ndarray, start: int, rows: np.ndarray
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the same in 64 bits."""
+        """Yield the same as ``_scores`` in 64 bits."""
         if len(rows):
             yield from self._scores(vectors.astype(np.float64), start, rows)
 
     def _counts(
         self, scores: np.ndarray, start: int, rows: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return how many candidates are surely ahead of the true one, and how many may be."""
-        self._hide_truth(scores, start, rows)
-        line, slack = self._wanted[rows] - TIE, self._slack(self._wanted[rows])
+        """Return how many candidates are certainly, and how many possibly, ahead of the target."""
+        self._hide_target(scores, start, rows)
+        line, slack = self._target_scores[rows] - TIE, self._slack(self._target_scores[rows])
         return _count(scores, line + slack), _count(scores, line - slack)
 
     def _slack(self, scores: np.ndarray) -> np.ndarray:
-        """Return how far 32 bits may be off: sums round at each step, the more the larger."""
+        """Return the largest error of a 32-bit score; it grows with dimensions and score."""
         return np.asarray(_ROUNDING * (16 + self.queries.shape[1] * np.abs(scores) / 2))
 
     @cached_property
-    def _wanted(self) -> np.ndarray:
-        """The score of each question's true item, in 64 bits."""
-        wanted = np.empty(len(self.truth))
-        for begin in range(0, len(wanted), HEIGHT):
+    def _target_scores(self) -> np.ndarray:
+        """The score of each question's target, in 64 bits."""
+        found = np.empty(len(self.truth))
+        for begin in range(0, len(found), HEIGHT):
             rows = slice(begin, begin + HEIGHT)
-            true = self.vectors(self.truth[rows]).astype(np.float64)
-            wanted[rows] = np.einsum("ij,ij->i", self.queries[rows].astype(np.float64), true)
-        return wanted
+            targets = self.vectors(self.truth[rows]).astype(np.float64)
+            found[rows] = np.einsum("ij,ij->i", self.queries[rows].astype(np.float64), targets)
+        return found
 
-    # -- who does not compete ---------------------------------------------------------------
+    # -- places that are not candidates -----------------------------------------------------
 
-    def _hide_truth(self, scores: np.ndarray, start: int, rows: np.ndarray) -> None:
+    def _hide_target(self, scores: np.ndarray, start: int, rows: np.ndarray) -> None:
         place = self.truth[rows] - start
         here = np.flatnonzero((place >= 0) & (place < scores.shape[1]))
         scores[here, place[here]] = -np.inf
 
     def _hide_out(self, scores: np.ndarray, start: int, rows: np.ndarray) -> None:
-        """Take what is left out from a tile; the questions ascend."""
+        """Exclude the places ``out`` from a tile; ``rows`` must be ascending."""
         tiles, questions, places = self._sorted_out
         begin, end = np.searchsorted(tiles, [start // WIDTH, start // WIDTH + 1])
         here = slice(
@@ -161,9 +161,10 @@ class Contest:
 
 
 def _count(scores: np.ndarray, lines: np.ndarray) -> np.ndarray:
-    """Return how many scores of each row reach its line.
+    """Return how many scores of each row are at least its line.
 
-    Eight answers of one byte are added at once; as a row has at most 255 eights, no byte runs over.
+    Eight booleans are added at once as 64-bit integers; with at most 255 groups of eight per row,
+    no byte overflows.
     """
     height, width = scores.shape
     reached = np.zeros((height, -(-width // 8) * 8), dtype=bool)

@@ -1,4 +1,4 @@
-"""The similarity probe: how near the two items of a question lie, nothing learned."""
+"""The similarity probe: predict the similarity of the two items of a question, without training."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from karat.probes.measures import Measure
 from karat.registry import probe
 from karat.vectors import Vectors
 
-#: questions are compared in blocks of this many
+#: number of questions per block
 BLOCK = 65_536
-#: all matches among this many items are held at once
+#: largest number of items whose matches are in memory
 ITEMS = 4096
-#: what becomes of bags: one vector, or each item's best match in the other bag
+#: how to compare bags: by their mean vectors, or by each item's best match in the other bag
 BAGS = ("mean", "matches", "weighted-matches")
-#: what a question that cannot be answered is taken for, where that is to cost
+#: the predicted similarity of questions without vectors, if they are penalized
 UNKNOWN = ("last", "mean")
 
 
 @probe("similarity")
 class Similarity:
-    """Answer each question of two fields with the similarity of their vectors.
+    """Predict the similarity of the vectors of two fields.
 
-    ``measure`` is a name (scikit-learn's distances and kernels are known) or a function of two
-    vectors that returns a similarity. A bag of items is their weighted mean, or with ``bags:
-    matches`` the mean over the items of both bags of the best match each has in the other; with
+    ``measure`` is a name (any distance or kernel of scikit-learn) or a function of two vectors that
+    returns a similarity. Bags of items are compared by their weighted means, or with ``bags:
+    matches`` by the mean, over the items of both bags, of the best match in the other bag; with
     ``weighted-matches`` every match is multiplied by the weights of its two items.
 
-    Where a task penalises what is not known, such a question comes after all others (``unknown:
-    last``, for orders) or has the mean of all others (``unknown: mean``, for correlations).
+    If a task penalizes missing vectors, such questions are less similar than all others
+    (``unknown: last``, for rankings) or have the mean similarity (``unknown: mean``, for
+    correlations).
     """
 
     def __init__(
@@ -44,24 +45,26 @@ class Similarity:
         bags: str = "mean",
         unknown: str = "last",
     ) -> None:
-        for what, value, known in (("bags", bags, BAGS), ("unknown", unknown, UNKNOWN)):
-            if value not in known:
-                raise DefinitionError(f'probe: {what} is one of {", ".join(known)}, not "{value}".')
+        for name, value, allowed in (("bags", bags, BAGS), ("unknown", unknown, UNKNOWN)):
+            if value not in allowed:
+                raise DefinitionError(
+                    f'probe: {name} must be one of {", ".join(allowed)}, got "{value}".'
+                )
         self.unknown = unknown
         self.measure = Measure(measure)
         self.bags = bags
         self.notes: list[str] = []
 
     def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
-        """Return which questions mention known items in every field."""
+        """Return which questions have an item with a vector in every field."""
         if len(data.fields) != 2:
             raise DefinitionError(
-                f"probe: similarity compares two fields, {data.name} has {len(data.fields)}."
+                f"probe: similarity needs two fields; {data.name} has {len(data.fields)}."
             )
         return vectors.answerable(data)
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
-        """Learn nothing."""
+        """Do nothing: the probe is stateless."""
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the similarity of each question's two items."""
@@ -72,22 +75,22 @@ class Similarity:
     def _means(self, test: Dataset, vectors: Vectors) -> np.ndarray:
         scores = np.empty(len(test))
         for start in range(0, len(test), BLOCK):
-            part = test.take(np.arange(start, min(start + BLOCK, len(test))))
-            a, b = (vectors.of(part, name) for name in test.fields)
+            block = test.take(np.arange(start, min(start + BLOCK, len(test))))
+            a, b = (vectors.of(block, name) for name in test.fields)
             scores[start : start + BLOCK] = self.measure.rows(a, b)
         return scores
 
     def _matches(self, test: Dataset, vectors: Vectors) -> np.ndarray:
         weighted = self.bags == "weighted-matches"
-        asked = [np.unique(test.mentions(name).rows) for name in test.fields]
-        if max(map(len, asked)) > ITEMS and len(test) > 1:
+        items = [np.unique(test.mentions(name).rows) for name in test.fields]
+        if max(map(len, items)) > ITEMS and len(test) > 1:
             halves = np.array_split(np.arange(len(test)), 2)
             return np.concatenate([self._matches(test.take(half), vectors) for half in halves])
         one, other = (_Sets(test.mentions(name), vectors, weighted) for name in test.fields)
         return match(one, other, lambda a, b: self.measure.table(vectors.at(a), vectors.at(b)))
 
     def unanswered(self, test: Dataset) -> Predictions:
-        """Return what says nothing: a similarity below all others, or the mean of them."""
+        """Return a similarity below all others, or the mean of them."""
         lowest = getattr(self, "lowest_", 0.0)
         below = min(lowest - 1.0, np.nextafter(lowest, -np.inf))
         value = below if self.unknown == "last" else getattr(self, "mean_", 0.0)
@@ -104,7 +107,7 @@ class Similarity:
 
 
 class _Sets:
-    """The known items of bags, equal bags once: questions are about few documents, many times."""
+    """The items with vectors of distinct bags; questions often repeat the same few bags."""
 
     def __init__(self, bags: Bags, vectors: Vectors, weighted: bool) -> None:
         known = vectors.known(bags.rows)
@@ -127,20 +130,19 @@ class _Sets:
 def match(
     one: _Sets, other: _Sets, table: Callable[[np.ndarray, np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """Return for each question the mean over the items of two bags of their best matches."""
+    """Return, for each question, the mean best match over the items of its two bags."""
     items, place = np.unique(np.concatenate([one.rows, other.rows]), return_inverse=True)
-    mine, theirs = place[: len(one.rows)], place[len(one.rows) :]
-    near = table(items, items)
-    total = _best(near, (mine, one), (theirs, other)) + _best(near, (theirs, other), (mine, one)).T
+    left, right = (place[: len(one.rows)], one), (place[len(one.rows) :], other)
+    scores = table(items, items)
+    total = _best(scores, left, right) + _best(scores, right, left).T
     found = total / (one.sizes[:, None] + other.sizes)
     return np.asarray(found[one.which, other.which])
 
 
 def _best(
-    near: np.ndarray, one: tuple[np.ndarray, _Sets], other: tuple[np.ndarray, _Sets]
+    scores: np.ndarray, one: tuple[np.ndarray, _Sets], other: tuple[np.ndarray, _Sets]
 ) -> np.ndarray:
     """Return, for all pairs of bags, the sum over the items of one of their best in the other."""
-    (mine, bags), (theirs, others) = one, other
-    weighed = near[:, theirs] * others.weights
-    best = np.maximum.reduceat(weighed, others.starts, axis=1)
-    return np.asarray(np.add.reduceat(best[mine] * bags.weights[:, None], bags.starts, axis=0))
+    (rows, bags), (columns, others) = one, other
+    best = np.maximum.reduceat(scores[:, columns] * others.weights, others.starts, axis=1)
+    return np.asarray(np.add.reduceat(best[rows] * bags.weights[:, None], bags.starts, axis=0))

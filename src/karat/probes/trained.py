@@ -1,4 +1,4 @@
-"""The trained probe: a head on composed vectors, standardised unless told otherwise."""
+"""The trained probe: a head on composed, optionally standardized vectors."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from karat.predictions import Predictions
 from karat.registry import build, composers, heads, probe
 from karat.vectors import Vectors
 
-#: the head that is taken where the task names none; where the truth is hidden it is k-means
+#: the default heads; without a visible target it is k-means
 HEADS = {"classes": "logistic", "numbers": "ridge"}
 
 
 @probe("trained")
 class Trained:
-    """Fit a head on the train questions' vectors and ask it about the test questions.
+    """Fit a head on the vectors of the train questions and predict the test questions.
 
-    ``scale: standard`` gives every dimension mean 0 and variance 1 over the train questions;
-    ``scale: plain`` leaves the vectors as they are.
+    ``scale: standard`` standardizes every dimension with mean and variance of the train questions;
+    ``scale: plain`` does not change the vectors.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Trained:
         fold: int | None = None,
     ) -> None:
         if scale not in ("standard", "plain"):
-            raise DefinitionError(f'probe: scale is "standard" or "plain", not "{scale}".')
+            raise DefinitionError(f'probe: scale must be "standard" or "plain", got "{scale}".')
         self.head = head
         self.compose = compose
         self.scale = scale
@@ -45,26 +45,26 @@ class Trained:
         self.notes: list[str] = []
 
     def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
-        """Return which questions mention known items in every field."""
+        """Return which questions have an item with a vector in every field."""
         if data.kind == "items":
             raise DefinitionError(
-                f"probe: trained answers with classes or numbers, and the answers of {data.name} "
-                f"are items; say probe: analogy."
+                f"probe: trained predicts classes or numbers, but the target of {data.name} is an "
+                f"item; use probe: analogy."
             )
         return vectors.answerable(data)
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
-        """Scale the train vectors and fit the head; a clusterer waits for the test questions."""
+        """Scale the train vectors and fit the head; clusterers are fitted on the test questions."""
         self.head_ = self._make_head(train)
         self.truth_ = train.truth
         self.shares_ = train.shares()
         X = self._scaled(self._compose(train, vectors), fit=True)
         if train.truth is None:
             return
-        if _groups_only(self.head_) or hasattr(self.head_, "outlier_scores"):
+        if _is_clusterer(self.head_) or hasattr(self.head_, "outlier_scores"):
             raise DefinitionError(
-                f"probe: {type(self.head_).__name__} looks at vectors only and learns no answers; "
-                f"say split: all, or take another head."
+                f"probe: {type(self.head_).__name__} does not use the target; set split: all or "
+                f"use another head."
             )
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -81,36 +81,32 @@ class Trained:
         self.notes += getattr(self.head_, "notes_", [])
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
-        """Ask the head; without truth to learn from it must group the test questions itself."""
+        """Return the predictions of the head; without a visible target, it clusters."""
         X = self._scaled(self._compose(test, vectors), fit=False)
         if hasattr(self.head_, "outlier_scores"):
             return flag(self.head_.outlier_scores(X), test, self.shares_)
         if self.truth_ is None:
-            return Predictions(
-                predictions=self._clusters(X),
-                truth=np.asarray(test.truth),
-                answers="clusters",
-                truths=test.kind,
-            )
+            return self._clustering(self._clusters(X), test)
         return ask(self.head_, X, test, type(self.head_).__name__)
 
     def unanswered(self, test: Dataset) -> Predictions:
-        """Return the answer given without looking; in a clustering, a cluster of one's own."""
+        """Return the baseline; in a clustering, a separate cluster per question."""
         if hasattr(self.head_, "outlier_scores"):
             return by_shares(test, self.shares_)
         if self.truth_ is None:
-            own = -1 - np.arange(len(test))
-            return Predictions(
-                predictions=own, truth=np.asarray(test.truth), answers="clusters", truths=test.kind
-            )
+            return self._clustering(-1 - np.arange(len(test)), test)
         return baseline(self.truth_, test)
+
+    def _clustering(self, clusters: np.ndarray, test: Dataset) -> Predictions:
+        truth = np.asarray(test.truth)
+        return Predictions(predictions=clusters, truth=truth, answers="clusters", truths=test.kind)
 
     def _make_head(self, train: Dataset) -> Any:
         chosen = self.head or ("kmeans" if train.truth is None else HEADS[train.kind])
         chosen = {"use": chosen} if isinstance(chosen, str) else dict(chosen)
         name = chosen.pop("use", None)
         if name is None:
-            raise DefinitionError("probe: a head with parameters needs `use: <name of the head>`.")
+            raise DefinitionError(f"probe: head needs use: <name of the head>, got {self.head!r}.")
         offers = {
             "kind": train.kind,
             "random_state": self.random_state,
@@ -124,8 +120,8 @@ class Trained:
         composed = np.asarray(composers.get(name)(*(vectors.of(data, f) for f in data.fields)))
         if composed.ndim != 2 or len(composed) != len(data):
             raise ContractError(
-                f"compose: {name} returned the shape {composed.shape} for {len(data)} questions; "
-                f"one row per question is needed."
+                f"compose: {name} must return one row per question; it returned the shape "
+                f"{composed.shape} for {len(data)} questions."
             )
         return composed
 
@@ -141,22 +137,22 @@ class Trained:
     def _clusters(self, X: np.ndarray) -> np.ndarray:
         if not hasattr(self.head_, "fit_predict"):
             raise DefinitionError(
-                f"split: all hides the truth, and {type(self.head_).__name__} needs it to learn; "
-                f"use a clustering head (kmeans) or another split."
+                f"split: all hides the target, which {type(self.head_).__name__} needs to be "
+                f"fitted; use a clustering head (kmeans) or another split."
             )
         clusters = np.asarray(self.head_.fit_predict(X))
         if clusters.shape != (len(X),) or clusters.dtype.kind not in "iu":
             raise ContractError(
-                f"{type(self.head_).__name__}.fit_predict must return one whole number per "
-                f"question; it returned {clusters.dtype} of the shape {clusters.shape}."
+                f"{type(self.head_).__name__}.fit_predict must return one integer per question; "
+                f"it returned {clusters.dtype} of the shape {clusters.shape}."
             )
-        # what a head calls noise (-1) is in no cluster: each such question is one of its own
-        alone = clusters < 0
+        # each question that the head marks as noise (-1) becomes a separate cluster
+        noise = clusters < 0
         clusters = clusters.astype(np.intp)
-        clusters[alone] = clusters.max(initial=-1) + 1 + np.arange(alone.sum())
+        clusters[noise] = clusters.max(initial=-1) + 1 + np.arange(noise.sum())
         return clusters
 
 
-def _groups_only(head: Any) -> bool:
+def _is_clusterer(head: Any) -> bool:
     tags = getattr(head, "__sklearn_tags__", None)
     return tags is not None and tags().estimator_type == "clusterer"
