@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-
 from karat.definitions import strict_yaml
 from karat.definitions.places import SourceFile
 from karat.definitions.strict_yaml import read_yaml
