@@ -23,7 +23,7 @@ from karat.dataset import Dataset
 from karat.definitions.amlb_tasks import USUAL
 from karat.definitions.loader import Definitions
 from karat.definitions.merge import on_top
-from karat.definitions.places import written
+from karat.definitions.places import format_path
 from karat.errors import DataError, DefinitionError, KaratError, Unavailable, unknown
 from karat.models.adapters import adapt, is_vector_file
 from karat.models.base import Model
@@ -74,9 +74,9 @@ class DatasetLoader:
         quoted = [value] if value is not None else re.findall('"([^"]+)"', message)[:1]
         for path, place in self.origins.items():
             if self._setting(path) in quoted:
-                return f"{place}: {written((*self.path, *path))}: {message}"
+                return f"{place}: {format_path((*self.path, *path))}: {message}"
         begin = next(iter(self.origins.values()), "")
-        return ": ".join(part for part in (begin, written(self.path), message) if part)
+        return ": ".join(part for part in (begin, format_path(self.path), message) if part)
 
     def _setting(self, path: tuple[str | int, ...]) -> Any:
         value: Any = self.definition

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from karat.definitions.merge import NOT_INHERITED, PLACES_OF_DATA
-from karat.definitions.places import Key, Node, described
+from karat.definitions.places import Key, Node, describe
 from karat.definitions.schema import NESTED, SCHEMAS
 from karat.errors import did_you_mean
 
@@ -86,7 +86,7 @@ def _problem(section: str, details: Any, node: Node) -> Problem:
     if "index" in context:
         path = (*path, context["index"])
     written, found = node.nearest(path)
-    got = described(written.value, written.text) if found else described(details["input"])
+    got = describe(written.value, written.text) if found else describe(details["input"])
     return Problem(path, _message(details, got), incomplete=kind in _INCOMPLETE)
 
 
