@@ -234,7 +234,7 @@ def test_names_of_an_unreadable_file_are_not_reported_as_unknown(mistakes):
     assert messages[0].startswith("b.yaml:1: ")
 
 
-# -- built-in definitions ---------------------------------------------------------------------------
+# -- built-in definitions -------------------------------------------------------------------
 
 
 def test_built_in_definitions_are_valid():
