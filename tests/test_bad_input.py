@@ -167,7 +167,7 @@ def test_yaml_runs_no_code(ask, tmp_path):
         ("", "empty"),
         ("x,y\n1,a\n2,a\n3,a\n", '"a"'),
         ("x,y\n1,a\n2,\n3,b\n", "1 of 3 rows"),
-        ("x,x,y\n1,2,a\n3,4,b\n", 'duplicate column "x"'),
+        ("x,x,y\n1,2,a\n3,4,b\n", 'column "x"'),
         ("y\na\nb\n", 'target "y"'),
         ("x,y\n1,a\n2,b\n", "5 folds"),
     ],
