@@ -117,7 +117,7 @@ def lookups() -> Dataset:
 
 # -- heads ----------------------------------------------------------------------------------
 
-#: per capability of a head: the data, whether the target is hidden, the metric and a score it reaches
+#: per capability of a head: data, whether the target is hidden, metric and minimum score
 USES = {
     "classes": (singles("classes"), False, "acc", 0.95),
     "numbers": (singles("numbers"), False, "r2", 0.8),
