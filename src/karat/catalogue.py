@@ -131,8 +131,7 @@ class Catalogue:
     ) -> Model:
         """Return a model from a name, a vector file, a ``"package.module:Name"`` or an object.
 
-        ``"NAME=…"`` sets its name, ``"sentence-transformers:…"`` loads a model of that library,
-        ``params`` override its parameters.
+        ``"NAME=…"`` sets its name; ``params`` override its parameters.
         """
         if params and not (isinstance(thing, str) and thing in self.definitions.names("models")):
             raise DefinitionError(f"{thing}: params need a model defined in YAML.")
@@ -288,10 +287,7 @@ class Catalogue:
 
 
 def own_table(file: Path, target: str, kind: str | None) -> Dataset:
-    """Return the dataset of a table; warn if its target may be classes or numbers.
-
-    Errors name the file.
-    """
+    """Return the dataset of a table; warn if its target may be classes or numbers."""
     definition = {"path": str(file.absolute()), "target": target, "kind": kind}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*the target is whole numbers")

@@ -54,8 +54,6 @@ def check_model(model: Model, modality: str | None = None) -> list[Check]:
     DefinitionError
         If ``modality`` is not a modality.
 
-    Examples
-    --------
     >>> from karat.models.adapters import adapt
     >>> checks = check_model(adapt(lambda texts: [[len(t)] for t in texts[1:]]), "text")
     >>> [check.why for check in checks if not check.kept]
@@ -105,8 +103,6 @@ def check_metric(name: str) -> list[Check]:
     DefinitionError
         If no metric has this name.
 
-    Examples
-    --------
     >>> all(check.kept for check in check_metric("acc"))
     True
     """
@@ -143,8 +139,6 @@ def check_corruption(name: str) -> list[Check]:
     DefinitionError
         If no corruption has this name.
 
-    Examples
-    --------
     >>> all(check.kept for check in check_corruption("typos"))
     True
     """
