@@ -55,22 +55,22 @@ def test_ids_may_be_tuples_and_numbers():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "word"),
     [
-        (["a", "z"], 'question 1 asks about "z", which is not an item'),
-        (["a", {"b": 1, "z": 1}], 'question 1 asks about "z"'),
+        (["a", "z"], 'question 1 .*"z"'),
+        (["a", {"b": 1, "z": 1}], 'question 1 .*"z"'),
         (["a", {}], "question 1 has an empty bag"),
         (["a", None], "is missing in 1 rows \\(first: row 1\\)"),
         ([{"a": 1, np.nan: 1}, "b"], "is missing in 1 rows \\(first: row 0\\)"),
-        ([{"a": -1}], "the weight -1.0; it must be above 0"),
-        ([{"a": 0}], "the weight 0.0"),
-        ([{"a": np.inf}], "the weight inf"),
-        ([{"a": None}], "the weight nan"),
+        ([{"a": -1}], "-1.0"),
+        ([{"a": 0}], "got 0.0"),
+        ([{"a": np.inf}], "inf"),
+        ([{"a": None}], "nan"),
         ([{"a": "much"}], "weights of a bag must be numbers"),
     ],
 )
-def test_a_mistake_names_the_field_and_the_question(wrong, said):
-    with pytest.raises(DataError, match=said) as caught:
+def test_errors_name_the_field_and_the_question(wrong, word):
+    with pytest.raises(DataError, match=word) as caught:
         find(cells(*wrong), ITEMS, 'toy: the field "q"')
     assert str(caught.value).startswith('toy: the field "q"')
 

@@ -1,4 +1,4 @@
-"""Each promise, and a stranger's class that breaks exactly it."""
+"""Each requirement, and a class that violates exactly it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from karat.models.vector_file import KnownVectors
 
 
 def broken(checks):
-    """Return the broken promises without their place."""
+    """Return the failed requirements without the kind of data."""
     for check in checks:
         assert check.kept or (check.why and check.cure), check
     return [check.promise.partition(": ")[2] for check in checks if not check.kept]
@@ -40,7 +40,7 @@ def places(checks):
 
 
 class Lengths(TransformerMixin, BaseEstimator):
-    """Keeps every promise; the classes below break one each."""
+    """Meets every requirement; the classes below violate one each."""
 
     takes = ("text",)
 
@@ -173,24 +173,24 @@ class Lacking(Lengths):
         raise MissingExtra("cheese", "dairy")
 
 
-FIRST = ["can be copied unfitted", "runs"]
+FIRST = ["can be cloned unfitted", "runs"]
 
 
-def test_a_good_encoder_keeps_all_promises():
+def test_a_correct_encoder_passes():
     checks = check_model(adapt(Lengths))
     assert broken(checks) == []
     assert promises(checks) == [
         *FIRST,
-        "gives a matrix of finite numbers",
-        "gives one row per item",
-        "gives NaN in whole rows only",
-        "gives train and test items the same dimensions",
-        "leaves what it is given as it is",
-        "leaves np.random alone",
-        "can do without the truth",
-        "gives the same for the same seed",
-        "can be sent to a worker",
-        "looks at each row alone",
+        "returns a 2-D array of finite numbers",
+        "returns one row per item",
+        "returns NaN only in whole rows",
+        "has one width for train and test items",
+        "does not modify its input",
+        "does not use np.random globally",
+        "fits without a target",
+        "is reproducible with a fixed seed",
+        "can be pickled",
+        "encodes each row independently",
     ]
     assert places(checks) == ["on texts"]
 
@@ -198,88 +198,85 @@ def test_a_good_encoder_keeps_all_promises():
 @pytest.mark.parametrize(
     ("encoder", "promise"),
     [
-        (NeedsTruth, "can do without the truth"),
-        (Holes, "gives NaN in whole rows only"),
-        (Widens, "gives train and test items the same dimensions"),
-        (Centres, "looks at each row alone"),
-        (RollsGlobally, "leaves np.random alone"),
-        (Locked, "can be sent to a worker"),
+        (NeedsTruth, "fits without a target"),
+        (Holes, "returns NaN only in whole rows"),
+        (Widens, "has one width for train and test items"),
+        (Centres, "encodes each row independently"),
+        (RollsGlobally, "does not use np.random globally"),
+        (Locked, "can be pickled"),
     ],
 )
-def test_one_broken_promise_is_one_failed_check(encoder, promise):
+def test_one_violation_is_one_failed_check(encoder, promise):
     checks = check_model(adapt(encoder))
     assert broken(checks) == [promise]
     assert len(checks) == 12
 
 
 @pytest.mark.parametrize("encoder", [Rolls, Remembers])
-def test_what_varies_by_itself_is_compared_no_further(encoder):
+def test_a_random_encoder_is_not_compared_further(encoder):
     checks = check_model(adapt(encoder))
-    assert broken(checks) == promises(checks)[-1:] == ["gives the same for the same seed"]
-    assert "values differ." in checks[-1].why
+    assert broken(checks) == promises(checks)[-1:] == ["is reproducible with a fixed seed"]
+    assert "differ" in checks[-1].why
 
 
 @pytest.mark.parametrize(
-    ("encoder", "promise", "said"),
+    ("encoder", "promise", "reason"),
     [
-        (Single, "can be copied unfitted", "TypeError: there is only one of me"),
+        (Single, "can be cloned unfitted", "TypeError: there is only one of me"),
         (Fails, "runs", "RuntimeError: out of cheese"),
         (NoTruth, "runs", "TypeError: NoTruth.fit() takes 2 positional arguments"),
-        (Short, "gives one row per item", "149 rows for 150 items."),
-        (Flat, "gives a matrix of finite numbers", "the shapes are [(150,), (50,)]."),
-        (Words, "gives a matrix of finite numbers", "ValueError: could not convert"),
-        (Empty, "gives a matrix of finite numbers", "the shapes are [(150, 0), (50, 0)]."),
-        (Infinite, "gives a matrix of finite numbers", "some are infinite."),
+        (Short, "returns one row per item", "149"),
+        (Flat, "returns a 2-D array of finite numbers", "[(150,), (50,)]"),
+        (Words, "returns a 2-D array of finite numbers", "ValueError"),
+        (Empty, "returns a 2-D array of finite numbers", "[(150, 0), (50, 0)]"),
+        (Infinite, "returns a 2-D array of finite numbers", "infinite"),
     ],
 )
-def test_after_a_fatal_break_nothing_else_is_reported(encoder, promise, said):
+def test_nothing_is_reported_after_a_fatal_failure(encoder, promise, reason):
     checks = check_model(adapt(encoder))
     assert broken(checks) == [promise]
-    assert checks[-1].why.startswith(said)
+    assert reason in checks[-1].why
     assert promises(checks)[-1] == promise
 
 
-def test_an_encoder_that_declares_its_need_of_the_truth_may_have_it():
+def test_an_encoder_may_declare_that_it_requires_the_target():
     checks = check_model(adapt(Supervised))
     assert broken(checks) == []
-    assert "can do without the truth" not in promises(checks)
+    assert "fits without a target" not in promises(checks)
 
 
-def test_numpy_stays_as_it_was():
+def test_the_global_random_state_is_restored():
     before = np.random.get_state()[1].copy()
     check_model(adapt(RollsGlobally))
     assert (np.random.get_state()[1] == before).all()
 
 
-def test_an_encoder_that_writes_into_its_items_is_found_out():
-    assert "leaves what it is given as it is" in broken(check_model(adapt(Scribbles)))
+def test_an_encoder_that_modifies_its_input():
+    assert "does not modify its input" in broken(check_model(adapt(Scribbles)))
 
 
-def test_a_missing_extra_is_cured_by_its_pip_line():
+def test_the_fix_of_a_missing_extra_is_its_pip_line():
     check = check_model(adapt(Lacking))[-1]
-    assert check.why == 'MissingExtra: cheese is not installed: pip install "karat[dairy]"'
+    assert "cheese" in check.why
     assert check.cure == 'pip install "karat[dairy]"'
 
 
-def test_a_model_that_cannot_run_here_is_one_failed_check():
+def test_an_unavailable_model_is_one_failed_check():
     lacking = Model("m", None, "encoder", unavailable='x is not installed: pip install "karat[x]"')
     (check,) = check_model(lacking)
-    assert (check.kept, check.why, check.cure) == (
-        False,
-        "x is not installed",
-        'pip install "karat[x]"',
-    )
+    assert not check.kept and check.why == "x is not installed"
+    assert check.cure == 'pip install "karat[x]"'
     (check,) = check_model(Model("m", None, "encoder", unavailable="the file could not be had"))
     assert (check.why, bool(check.cure)) == ("the file could not be had", True)
 
 
-def test_one_that_does_not_say_what_it_takes_shows_what_it_can_do():
+def test_without_declared_modalities_those_that_work_are_reported():
     checks = check_model(adapt(lambda texts: [[len(text), 1.0] for text in texts]))
     assert places(checks) == ["on texts", "on entities"]
     assert broken(checks) == []
 
 
-def test_one_that_can_do_nothing_shows_the_furthest_it_came():
+def test_if_no_modality_works_the_best_one_is_reported():
     checks = check_model(adapt(StandardScaler))
     assert broken(checks) == ["runs"]
     assert places(checks) == ["on tables"]
@@ -296,7 +293,7 @@ def test_a_declared_modality_must_work():
     assert not checks[-1].kept
 
 
-def test_one_modality_can_be_asked_for():
+def test_one_modality_can_be_selected():
     assert places(check_model(adapt(lambda x: np.ones((len(x), 2))), "entity")) == ["on entities"]
 
 
@@ -311,22 +308,22 @@ def test_a_stateless_encoder_is_never_fitted():
     assert broken(check_model(adapt(Constant))) == []
 
 
-def test_known_vectors_are_asked_for_their_own_ids():
+def test_a_lookup_model_is_checked_with_its_own_ids():
     checks = check_model(adapt({"a": [1.0, 2.0], "b": [3.0, 4.0]}))
     assert broken(checks) == []
     assert promises(checks)[0] == "lists its ids"
 
 
-def test_an_id_that_stands_twice_is_found_before_anything_else():
+def test_duplicate_ids_are_found_first():
     checks = check_model(adapt(KnownVectors(["a", "a"], np.eye(2))))
     assert promises(checks) == broken(checks) == ["lists its ids"]
 
 
-def test_sparse_vectors_are_vectors():
+def test_sparse_vectors_pass():
     assert broken(check_model(adapt(HashingVectorizer(n_features=8)), "text")) == []
 
 
-def test_a_parameter_called_vocabulary_is_no_list_of_ids():
+def test_a_parameter_named_vocabulary_is_not_a_list_of_ids():
     checks = check_model(adapt(TfidfVectorizer()))
     assert places(checks) == ["on texts", "on entities"]
     assert broken(checks) == []
@@ -336,7 +333,7 @@ def test_a_parameter_called_vocabulary_is_no_list_of_ids():
 
 
 class Majority(ClassifierMixin, BaseEstimator):
-    """Keeps every promise; the classes below break one each."""
+    """Meets every requirement; the classes below violate one each."""
 
     takes = ("table",)
 
@@ -407,26 +404,26 @@ class Column(Mean):
         return np.full((len(X), 1), self.mean_)
 
 
-def test_a_good_classifier_keeps_all_promises():
+def test_a_correct_classifier_passes():
     checks = check_model(adapt(Majority))
     assert broken(checks) == []
     assert promises(checks) == [
         *FIRST,
-        "gives one answer per row",
-        "answers with labels it was taught, or finite numbers",
-        "gives a probability per class of classes_",
-        "gives probabilities that sum to 1",
-        "answers a single row",
-        "leaves what it is given as it is",
-        "leaves np.random alone",
-        "gives the same for the same seed",
-        "can be sent to a worker",
+        "returns one prediction per row",
+        "predicts training labels or finite numbers",
+        "returns one probability per class of classes_",
+        "returns probabilities that sum to 1",
+        "predicts a single row",
+        "does not modify its input",
+        "does not use np.random globally",
+        "is reproducible with a fixed seed",
+        "can be pickled",
     ]
     assert places(checks) == ["on tables, classes"]
 
 
 @pytest.mark.parametrize("predictor", [Mean, Column])
-def test_a_good_regressor_is_not_asked_for_probabilities(predictor):
+def test_a_correct_regressor_needs_no_probabilities(predictor):
     checks = check_model(adapt(predictor))
     assert broken(checks) == []
     assert len(checks) == 9
@@ -436,20 +433,20 @@ def test_a_good_regressor_is_not_asked_for_probabilities(predictor):
 @pytest.mark.parametrize(
     ("predictor", "promise"),
     [
-        (OneShort, "gives one answer per row"),
-        (Foreign, "answers with labels it was taught, or finite numbers"),
-        (Undecided, "answers with labels it was taught, or finite numbers"),
-        (Narrow, "gives a probability per class of classes_"),
-        (Unsure, "gives probabilities that sum to 1"),
-        (Spoils, "leaves what it is given as it is"),
-        (Crowd, "answers a single row"),
+        (OneShort, "returns one prediction per row"),
+        (Foreign, "predicts training labels or finite numbers"),
+        (Undecided, "predicts training labels or finite numbers"),
+        (Narrow, "returns one probability per class of classes_"),
+        (Unsure, "returns probabilities that sum to 1"),
+        (Spoils, "does not modify its input"),
+        (Crowd, "predicts a single row"),
     ],
 )
-def test_a_predictor_that_breaks_a_promise(predictor, promise):
+def test_violations_of_predictors(predictor, promise):
     assert promise in broken(check_model(adapt(predictor)))
 
 
-def test_one_that_does_not_say_its_kind_is_tried_on_both():
+def test_a_predictor_of_undeclared_kind_is_checked_on_both():
     class Echo:
         takes = ("table",)
 
@@ -464,11 +461,11 @@ def test_one_that_does_not_say_its_kind_is_tried_on_both():
     assert broken(checks) == []
 
 
-def test_an_estimator_for_numbers_only_is_told_so_on_a_mixed_table():
+def test_a_numeric_estimator_fails_on_a_mixed_table():
     for estimator in (LogisticRegression(), LinearRegression()):
         checks = check_model(adapt(estimator))
         assert broken(checks) == ["runs"]
-        assert checks[-1].why.startswith("ValueError: could not convert string to float")
+        assert "string to float" in checks[-1].why
 
 
 # -- metrics --------------------------------------------------------------------------------
@@ -489,33 +486,36 @@ def share(predictions):
     return float(np.mean(predictions.predictions == predictions.truth))
 
 
-def test_a_good_metric_keeps_all_promises(try_metric):
+def test_a_correct_metric_passes(try_metric):
     checks = try_metric(share)
     assert places(checks) == ["on 2 classes", "on 3 classes"]
     assert broken(checks) == []
     assert promises(checks)[:8] == [
-        "has a value",
+        "returns a value",
         "stays in its range",
-        "is best for perfect answers",
-        "says which way is better",
+        "is best for perfect predictions",
+        "declares the right direction",
         "does not depend on the order of rows",
-        "never stops a run",
-        "leaves what it is given as it is",
-        "leaves np.random alone",
+        "raises only Undefined",
+        "does not modify its input",
+        "does not use np.random globally",
     ]
 
 
-def test_a_metric_that_points_the_wrong_way(try_metric):
+def test_a_metric_with_the_wrong_direction(try_metric):
     checks = try_metric(share, higher=False)
-    assert set(broken(checks)) == {"is best for perfect answers", "says which way is better"}
+    assert set(broken(checks)) == {
+        "is best for perfect predictions",
+        "declares the right direction",
+    }
 
 
-def test_a_metric_beyond_its_range(try_metric):
+def test_a_metric_outside_its_range(try_metric):
     checks = try_metric(lambda p: 100 * share(p))
-    assert set(broken(checks)) == {"stays in its range", "is best for perfect answers"}
+    assert set(broken(checks)) == {"stays in its range", "is best for perfect predictions"}
 
 
-def test_a_metric_that_looks_at_positions(try_metric):
+def test_a_metric_that_depends_on_the_row_order(try_metric):
     first = lambda p: 1.0 if share(p) == 1 else float(p.predictions[0] == "no") / 2  # noqa: E731
     assert broken(try_metric(first, needs=("classes", "binary"))) == [
         "does not depend on the order of rows"
@@ -528,21 +528,21 @@ def test_a_metric_that_sorts_in_place(try_metric):
         predictions.truth.sort()
         return share(predictions)
 
-    assert "leaves what it is given as it is" in broken(try_metric(sorts))
+    assert "does not modify its input" in broken(try_metric(sorts))
 
 
-def test_a_metric_that_raises_is_told_to_say_its_needs(try_metric):
+def test_a_metric_that_raises(try_metric):
     def two_only(predictions):
         if len(predictions.classes) > 2:
             raise KeyError("c")
         return share(predictions)
 
     checks = try_metric(two_only)
-    assert [c.promise for c in checks if not c.kept] == ["on 3 classes: has a value"]
+    assert [c.promise for c in checks if not c.kept] == ["on 3 classes: returns a value"]
     assert checks[-1].why == "KeyError: 'c'"
 
 
-def test_a_metric_without_needs_must_be_right_somewhere(try_metric):
+def test_a_metric_without_needs_must_pass_on_one_kind(try_metric):
     assert places(try_metric(share, needs=())) == [
         "on 2 classes",
         "on 3 classes",
@@ -555,20 +555,22 @@ def test_a_metric_without_needs_must_be_right_somewhere(try_metric):
         raise Undefined("no value.")
 
     checks = try_metric(never, needs=())
-    assert broken(checks) == ["has a value"]
+    assert broken(checks) == ["returns a value"]
     assert checks[0].why == "Undefined: no value."
 
 
-def test_needs_that_nothing_meets(try_metric):
+def test_needs_that_no_data_meet(try_metric):
     (check,) = try_metric(share, needs=("classes", "rank"))
-    assert check.why == "nothing meets all its needs: classes, rank."
+    assert "classes, rank" in check.why
 
 
-def test_an_unknown_metric_or_corruption_is_a_mistake_of_the_definition():
-    with pytest.raises(DefinitionError, match='no metric "acccc"'):
+def test_unknown_names():
+    with pytest.raises(DefinitionError, match="acccc"):
         check_metric("acccc")
-    with pytest.raises(DefinitionError, match='no corruption "typo".*typos'):
+    with pytest.raises(DefinitionError, match="typos"):
         check_corruption("typo")
+    with pytest.raises(DefinitionError, match='"text"'):
+        check_model(adapt(Lengths), "texts")
 
 
 # -- corruptions ----------------------------------------------------------------------------
@@ -584,7 +586,7 @@ def try_corruption(monkeypatch):
 
 
 def blank(X, y, severity, rng):
-    """Keep every promise, on tables and texts."""
+    """Meet every requirement, on tables and texts."""
     changed = X.astype(object)
     changed[rng.random(len(X)) < severity] = None
     return changed, y
@@ -596,56 +598,56 @@ def halve(X, y, severity, rng):
     return X[kept], None if y is None else y[kept]
 
 
-def test_a_good_corruption_keeps_all_promises(try_corruption):
+def test_a_correct_corruption_passes(try_corruption):
     checks = try_corruption(blank)
     assert places(checks) == ["on tables", "on texts"]
     assert broken(checks) == []
     assert promises(checks)[:9] == [
-        "returns X and y as they came",
-        "keeps an answer per row",
+        "returns X and y in kind",
+        "returns one target per row",
         "changes nothing at severity 0",
-        "changes what it is for",
-        "changes more and more",
-        "gives the same for the same generator",
-        "can do without y",
-        "leaves what it is given as it is",
-        "leaves np.random alone",
+        "changes the data",
+        "changes more at a higher severity",
+        "is reproducible with the same generator",
+        "works without y",
+        "does not modify its input",
+        "does not use np.random globally",
     ]
 
 
-def test_a_corruption_that_drops_rows_need_not_change_more_and_more(try_corruption):
+def test_a_corruption_may_drop_rows(try_corruption):
     checks = try_corruption(halve)
     assert broken(checks) == []
-    assert "changes more and more" not in promises(checks)
+    assert "changes more at a higher severity" not in promises(checks)
 
 
 @pytest.mark.parametrize(
     ("corrupt", "expected"),
     [
-        (lambda X, y, s, rng: X, ["returns X and y as they came"]),
-        (lambda X, y, s, rng: (X.to_numpy(), y), ["returns X and y as they came"]),
-        (lambda X, y, s, rng: (X[1:], y), ["keeps an answer per row"]),
-        (lambda X, y, s, rng: (X[:0], y[:0]), ["keeps an answer per row"]),
-        (lambda X, y, s, rng: (X, y), ["changes what it is for"]),
+        (lambda X, y, s, rng: X, ["returns X and y in kind"]),
+        (lambda X, y, s, rng: (X.to_numpy(), y), ["returns X and y in kind"]),
+        (lambda X, y, s, rng: (X[1:], y), ["returns one target per row"]),
+        (lambda X, y, s, rng: (X[:0], y[:0]), ["returns one target per row"]),
+        (lambda X, y, s, rng: (X, y), ["changes the data"]),
         (
             lambda X, y, s, rng: blank(X, y, s and 1 - s, rng),
-            ["changes more and more"],
+            ["changes more at a higher severity"],
         ),
         (
             lambda X, y, s, rng: blank(X, y, s, np.random.default_rng([int(1e6 * s), _tick()])),
-            ["changes more and more", "gives the same for the same generator"],
+            ["changes more at a higher severity", "is reproducible with the same generator"],
         ),
         (
             lambda X, y, s, rng: (blank(X, y, s, rng)[0], y[y.index]),
-            ["can do without y"],
+            ["works without y"],
         ),
         (
             lambda X, y, s, rng: (blank(X, y, s, rng)[0], y) if np.random.rand() < 2 else None,
-            ["leaves np.random alone"],
+            ["does not use np.random globally"],
         ),
     ],
 )
-def test_a_corruption_that_breaks_a_promise(try_corruption, corrupt, expected):
+def test_violations_of_corruptions(try_corruption, corrupt, expected):
     assert list(dict.fromkeys(broken(try_corruption(corrupt)))) == expected
 
 
@@ -656,12 +658,12 @@ def _tick() -> int:
     return next(ticks)
 
 
-def test_a_corruption_of_severity_0_is_the_identity(try_corruption):
+def test_severity_0_must_be_the_identity(try_corruption):
     checks = try_corruption(lambda X, y, s, rng: blank(X, y, s + 0.05, rng))
     assert set(broken(checks)) == {"changes nothing at severity 0"}
 
 
-def test_a_corruption_that_writes_in_place_is_found_out(try_corruption):
+def test_a_corruption_that_modifies_its_input(try_corruption):
     def scribble(X, y, severity, rng):
         if severity:
             X.iloc[:, 1] = np.where(rng.random(len(X)) < severity, 0.0, X.iloc[:, 1])
@@ -669,10 +671,10 @@ def test_a_corruption_that_writes_in_place_is_found_out(try_corruption):
 
     checks = try_corruption(scribble)
     assert places(checks) == ["on tables"]
-    assert "leaves what it is given as it is" in broken(checks)
+    assert "does not modify its input" in broken(checks)
 
 
-def test_it_says_where_it_works(try_corruption):
+def test_a_corruption_is_reported_where_it_works(try_corruption):
     def upper(X, y, severity, rng):
         chosen = rng.random(len(X)) < severity
         return pd.Series(np.where(chosen, X.str.upper() + "!", X), index=X.index), y

@@ -42,23 +42,23 @@ def test_dates_as_classes_are_written_as_they_are_read():
 
 
 @pytest.mark.parametrize(
-    ("stored", "kind", "said"),
+    ("stored", "kind", "word"),
     [
         (pd.Series([1.0, np.nan, np.nan]), None, "is missing in 2 of 3 rows (first: row 1)"),
         (pd.Series(["a", None]), "classes", "is missing in 1 of 2 rows"),
         (pd.Series([1, pd.NA], dtype="Int64"), None, "is missing in 1 of 2 rows"),
-        (pd.Series([1.0, np.inf]), "numbers", "holds infinite values"),
-        (pd.Series(["1", "two"]), "numbers", 'should be numbers and holds "two"'),
-        (pd.Series(["1", "inf"]), "numbers", 'should be numbers and holds "inf"'),
-        (pd.Series(pd.to_datetime(["2020-01-31"])), "numbers", "should be numbers and holds"),
-        (pd.Series([1, "1"], dtype=object), "classes", "two labels that print alike: ['1']"),
+        (pd.Series([1.0, np.inf]), "numbers", "infinite"),
+        (pd.Series(["1", "two"]), "numbers", '"two"'),
+        (pd.Series(["1", "inf"]), "numbers", '"inf"'),
+        (pd.Series(pd.to_datetime(["2020-01-31"])), "numbers", "numbers"),
+        (pd.Series([1, "1"], dtype=object), "classes", "['1']"),
         (pd.Series([[1], [2]]), "classes", "is not a label"),
     ],
 )
-def test_answers_that_cannot_be_used_are_refused(stored, kind, said):
+def test_invalid_targets(stored, kind, word):
     with pytest.raises(DataError) as caught:
         answers(stored, kind, 'toy: the target "y"', "y")
-    assert said in str(caught.value)
+    assert word in str(caught.value)
     assert str(caught.value).startswith('toy: the target "y" ')
     assert caught.value.value == "y"
 
@@ -88,16 +88,16 @@ def test_the_kind_is_inferred_and_a_guess_is_said(truth, kind, warned):
 def test_classes_stand_in_the_order_of_their_text():
     assert find_classes("toy", np.array([10, 9, 1, 10])) == (1, 10, 9)
     assert find_classes("toy", np.array([True, False])) == (False, True)
-    with pytest.raises(DataError, match='only one class, "x"; at least two'):
+    with pytest.raises(DataError, match='"x"'):
         find_classes("toy", np.array(["x", "x"], dtype=object))
 
 
-def test_tables_that_cannot_be_used_are_refused():
-    with pytest.raises(DataError, match="expected a data frame, got list"):
+def test_invalid_tables():
+    with pytest.raises(DataError, match="list"):
         check_table([1], "toy")
-    with pytest.raises(DataError, match="toy is empty: 0 rows, 1 columns"):
+    with pytest.raises(DataError, match="0 rows"):
         check_table(pd.DataFrame({"a": []}), "toy")
-    with pytest.raises(DataError, match='the column "a" stands twice'):
+    with pytest.raises(DataError, match='"a"'):
         check_table(pd.DataFrame([[1, 2]], columns=["a", "a"]), "toy")
     table = pd.DataFrame({"a": [1, 2]}, index=[7, 7])
     assert check_table(table, "toy").index.tolist() == [0, 1]
@@ -108,6 +108,6 @@ def test_an_absent_column_names_the_nearest_and_what_there_is():
     table = pd.DataFrame({f"column{i}": [1] for i in range(25)})
     with pytest.raises(DataError) as caught:
         need_columns(table, ["column3", "colum4"], "toy")
-    assert str(caught.value).startswith('toy: "colum4" is not a column. Did you mean "column4"?')
+    assert 'Did you mean "column4"?' in str(caught.value)
     assert str(caught.value).endswith("column19 …")
     assert caught.value.value == "colum4"

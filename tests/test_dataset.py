@@ -92,26 +92,26 @@ def test_labels_survive(labels, classes):
 
 
 @pytest.mark.parametrize(
-    ("table", "given", "said"),
+    ("table", "given", "word"),
     [
         (TABLE, {"target": "churnn"}, '"churnn" is not a column. Did you mean "churn"?'),
         (TABLE, {"target": "churn", "group": "whom"}, 'not a column. Did you mean "who"?'),
         (TABLE, {"target": "churn", "drop": ["x"]}, '"x" is not a column'),
-        (TABLE, {"target": "churn", "part": "city"}, 'part is "train" or "test", not "Bonn"'),
-        (TABLE[["churn"]], {"target": "churn"}, "no column besides the target"),
+        (TABLE, {"target": "churn", "part": "city"}, '"Bonn"'),
+        (TABLE[["churn"]], {"target": "churn"}, "column other"),
         (TABLE[:0], {"target": "churn"}, "is empty: 0 rows, 5 columns"),
         (TABLE[:1], {"target": "churn"}, 'only one class, "yes"'),
         (TABLE.assign(churn=None), {"target": "churn"}, "missing in 4 of 4 rows"),
         (TABLE.assign(who=None), {"target": "churn", "group": "who"}, "group of question 0"),
-        (TABLE, {"target": "churn", "kind": "numbers"}, 'should be numbers and holds "yes"'),
+        (TABLE, {"target": "churn", "kind": "numbers"}, '"yes"'),
         (TABLE, {"target": "churn", "kind": "class"}, 'Did you mean "classes"?'),
-        (pd.concat([TABLE, TABLE], axis=1), {"target": "churn"}, '"age" stands twice'),
+        (pd.concat([TABLE, TABLE], axis=1), {"target": "churn"}, 'duplicate column "age"'),
     ],
 )
-def test_a_table_that_cannot_be_used_says_why(table, given, said):
+def test_invalid_tables(table, given, word):
     with pytest.raises(DataError) as caught:
         Dataset.from_table(table, **given, name="toy")
-    assert said in str(caught.value)
+    assert word in str(caught.value)
     assert str(caught.value).startswith("toy")
 
 
@@ -167,21 +167,21 @@ def test_a_cell_may_be_a_bag(modality):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "word"),
     [
         ({"fields": []}, "the questions have no field"),
-        ({"fields": ["a", "a"]}, 'the field "a" stands twice'),
+        ({"fields": ["a", "a"]}, 'duplicate field "a"'),
         ({"fields": ["a", "c"]}, '"c" is not a column'),
         ({"fields": ["a"], "modality": "texts"}, 'Did you mean "text"?'),
-        ({"fields": ["a"], "modality": "table"}, "are a DataFrame, not a Series"),
+        ({"fields": ["a"], "modality": "table"}, "got a Series"),
         ({"fields": ["gap"]}, 'the column "gap" is missing in 1 rows (first: row 1)'),
     ],
 )
-def test_columns_that_cannot_be_used_say_why(given, said):
+def test_invalid_columns(given, word):
     frame = PAIRS.assign(gap=["x", None, "y"])
     with pytest.raises(DataError) as caught:
         Dataset.from_columns(frame, **{"target": "score", "name": "toy", **given})
-    assert said in str(caught.value)
+    assert word in str(caught.value)
 
 
 def test_one_field_needs_no_list():
@@ -205,34 +205,34 @@ def test_bags_can_be_taken_and_blinded():
 
 def test_a_lookup_miss_raises():
     questions = pd.DataFrame({"one": ["w", "v"], "two": ["x", "y"]})
-    with pytest.raises(DataError, match='the field "one": question 1 asks about "v"'):
+    with pytest.raises(DataError, match='"one": question 1 .*"v"'):
         entities(questions=questions, truth=[1.0, 2.0])
-    with pytest.raises(DataError, match='the truth "q" is not an item'):
+    with pytest.raises(DataError, match='"q"'):
         entities(truth=np.array(["w", "q", "x"]), kind="items")
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "word"),
     [
         ({"truth": [1.0]}, "1 values of truth for 3 questions"),
-        ({"truth": [1.0, np.nan, 2.0]}, "the truth is missing in 1 of 3 rows"),
-        ({"truth": ["a", "b", "c"]}, 'should be numbers and holds "a"'),
+        ({"truth": [1.0, np.nan, 2.0]}, "missing in 1 of 3 rows"),
+        ({"truth": ["a", "b", "c"]}, 'numbers, got "a"'),
         ({"group": ["g"]}, "1 values of group"),
         ({"group": ["g", None, "h"]}, "the group of question 1 is missing"),
-        ({"part": ["train", "dev", "test"]}, 'part is "train" or "test", not "dev"'),
-        ({"items": pd.Series([1, 2], index=["w", "w"])}, 'the item id "w" stands twice'),
-        ({"items": pd.DataFrame({"a": [1]})}, "are a Series, not a DataFrame"),
+        ({"part": ["train", "dev", "test"]}, '"dev"'),
+        ({"items": pd.Series([1, 2], index=["w", "w"])}, 'duplicate item id "w"'),
+        ({"items": pd.DataFrame({"a": [1]})}, "got a DataFrame"),
         ({"questions": pd.DataFrame({"one": []}), "truth": None}, "it has no questions"),
         (
             {"kind": "classes", "truth": list("aab"), "classes": ("a", "c")},
-            'truth "b" is none of its classes',
+            'target "b"',
         ),
     ],
 )
-def test_a_data_set_is_checked_when_it_is_made(given, said):
+def test_invalid_arguments(given, word):
     with pytest.raises(DataError) as caught:
         entities(**given)
-    assert said in str(caught.value)
+    assert word in str(caught.value)
 
 
 def test_blind_hides_the_truth_and_keeps_the_number_of_classes():
@@ -256,9 +256,9 @@ def test_frame_follows_the_questions():
     assert data.frame()["age"].tolist() == [22, 31]
     texts = Dataset.from_columns(PAIRS, ["a"], "score")
     assert texts.frame().tolist() == ["hi", "yes", "hi"]
-    with pytest.raises(DataError, match="asks about 2 fields at once"):
+    with pytest.raises(DataError, match="2 fields"):
         Dataset.from_columns(PAIRS, ["a", "b"], "score").frame()
-    with pytest.raises(DataError, match="bags of items"):
+    with pytest.raises(DataError, match="bags"):
         entities(questions=pd.DataFrame({"one": [{"w": 1, "x": 1}, "y", "z"]})).frame()
 
 
@@ -284,7 +284,7 @@ def test_a_sample_is_exact_and_keeps_rare_classes():
     assert data.sample(1000, np.random.default_rng(0)) is data
 
 
-def test_a_sample_takes_whole_groups_and_drops_unasked_items():
+def test_a_sample_takes_whole_groups_and_drops_unused_items():
     frame = pd.DataFrame({"t": [f"t{i}" for i in range(30)], "g": np.repeat(range(10), 3)})
     data = Dataset.from_columns(
         frame.assign(y=np.arange(30) * 0.5), ["t"], "y", group="g", kind="numbers"
@@ -293,7 +293,7 @@ def test_a_sample_takes_whole_groups_and_drops_unasked_items():
     assert len(part) == len(part.items) == 9
     assert np.unique(part.group, return_counts=True)[1].tolist() == [3, 3, 3]
     assert len(data.sample(2, np.random.default_rng(0))) == 3  # one group at least
-    with pytest.raises(DataError, match="cannot keep 0 rows"):
+    with pytest.raises(DataError, match="rows must be"):
         data.sample(0, np.random.default_rng(0))
 
 

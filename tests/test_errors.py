@@ -1,4 +1,4 @@
-"""Errors: one tree, messages that name the next step, and a way across processes."""
+"""Exceptions: hierarchy, messages and pickling."""
 
 import pickle
 

@@ -8,7 +8,7 @@ from karat.overrides import change_models, change_tasks, parse
 from karat.task import Suite, Task
 
 
-def test_values_are_what_they_look_like():
+def test_parsing_of_values():
     found = parse(
         ["f.a=3", "m.b=0.5", "f.c=[1, 2]", "f.d=words", "f.e=true", "f.g=null", "verbose"]
     )
@@ -18,14 +18,14 @@ def test_values_are_what_they_look_like():
 
 
 @pytest.mark.parametrize("text", ["=3", "f=3", "t", "f.=1", ""])
-def test_what_is_no_override(text):
-    with pytest.raises(DefinitionError, match="-X is key=value"):
+def test_invalid_overrides(text):
+    with pytest.raises(DefinitionError, match="key=value"):
         parse([text])
 
 
-def test_a_parameter_that_no_model_has_is_told():
+def test_a_parameter_that_no_model_has():
     models = Catalogue().models(["ridge", "dummy"])
-    with pytest.raises(DefinitionError, match='no.* parameter "alhpa"'):
+    with pytest.raises(DefinitionError, match='"alhpa"'):
         change_models(models, {"alhpa": 1})
 
 
@@ -40,14 +40,14 @@ def test_a_parameter_reaches_the_models_that_have_it(tmp_path):
     assert line is models[1]
 
 
-def test_tasks_change_on_the_surface_and_inside():
+def test_values_and_nested_values_of_tasks():
     suite = Suite("s", (Task("a", "iris"), Task("b", "wine", split={"use": "kfold", "folds": 9})))
     given = parse(["t.max_runtime_seconds=60", "t.split.folds=3", "t.probe.head.use=knn"]).tasks
     changed = change_tasks(suite, given)
     assert [task.max_runtime_seconds for task in changed] == [60, 60]
     assert [task.split for task in changed] == [{"use": "kfold", "folds": 3}] * 2
     assert changed.tasks[0].probe == {"use": "trained", "head": {"use": "knn"}}
-    with pytest.raises(DefinitionError, match='Did you mean "split"'):
+    with pytest.raises(DefinitionError, match='"split"'):
         change_tasks(suite, {"splt": "all"})
-    with pytest.raises(DefinitionError, match="no .name. to change"):
+    with pytest.raises(DefinitionError, match='"name"'):
         change_tasks(suite, {"name": "x"})

@@ -1,4 +1,4 @@
-"""Bags: which items the cells of a question's field mention, and how much each of them counts."""
+"""Bags: the items in the cells of a field, with weights."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from karat.errors import DataError
 
 @dataclass(frozen=True)
 class Bags:
-    """The items a field's questions mention: question i owns ``rows[offsets[i]:offsets[i+1]]``."""
+    """The items of a field: those of question i are ``rows[offsets[i]:offsets[i+1]]``."""
 
     rows: np.ndarray
     offsets: np.ndarray
     weights: np.ndarray
 
     def take(self, questions: np.ndarray) -> Bags:
-        """Return the bags of some questions, in the order asked."""
+        """Return the bags of some questions, in this order."""
         sizes = (self.offsets[1:] - self.offsets[:-1])[questions]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         starts = np.repeat(self.offsets[:-1][questions] - offsets[:-1], sizes)
@@ -31,18 +31,18 @@ class Bags:
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of a field laid out flat: ids, their weights, and how many each question has."""
+    """The flattened cells of a field: ids, weights, and the number of ids per question."""
 
     ids: np.ndarray
     weights: np.ndarray
     sizes: np.ndarray
 
     def question(self, position: int) -> int:
-        """Return which question an id at this position belongs to."""
+        """Return the question of the id at this position."""
         return int(np.searchsorted(np.cumsum(self.sizes), position, side="right"))
 
     def renamed(self, ids: np.ndarray) -> Any:
-        """Return the cells with other ids in place of these, bags where there were bags."""
+        """Return the cells with other ids; bags stay bags."""
         if len(ids) == len(self.sizes):
             return ids
         ends = np.cumsum(self.sizes)
@@ -62,7 +62,7 @@ def holds_bags(cells: pd.Series) -> bool:
 
 
 def flat(cells: pd.Series, where: str) -> Cells:
-    """Return the ids of plain cells and bags alike; a plain cell is a bag of one with weight 1.
+    """Return the flattened cells; a plain cell is a bag of one item with weight 1.
 
     >>> flat(pd.Series([{"a": 2, "b": 1}, "c"]), "pairs").ids.tolist()
     ['a', 'b', 'c']
@@ -86,13 +86,13 @@ def flat(cells: pd.Series, where: str) -> Cells:
 
 
 def find(cells: pd.Series, items: pd.Index, where: str) -> Bags:
-    """Return where the mentioned items stand; an id that is no item is an error."""
+    """Return the positions of the items; an id that is not an item is an error."""
     found = flat(cells, where)
     rows = items.get_indexer(pd.Index(found.ids, tupleize_cols=False))
     if (rows < 0).any():
         position = int(np.flatnonzero(rows < 0)[0])
         raise DataError(
-            f'{where}: question {found.question(position)} asks about "{found.ids[position]}", '
+            f'{where}: question {found.question(position)} refers to "{found.ids[position]}", '
             f"which is not an item."
         )
     offsets = np.concatenate([[0], np.cumsum(found.sizes)]).astype(np.intp)
@@ -106,7 +106,7 @@ def _weights(values: list[Any], where: str) -> np.ndarray:
         raise DataError(f"{where}: the weights of a bag must be numbers: {error}.") from error
     wrong = ~(np.isfinite(weights) & (weights > 0))
     if wrong.any():
-        raise DataError(f"{where}: a bag has the weight {weights[wrong][0]}; it must be above 0.")
+        raise DataError(f"{where}: the weights of a bag must be > 0, got {weights[wrong][0]}.")
     return weights
 
 

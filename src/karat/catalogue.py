@@ -1,4 +1,4 @@
-"""The catalogue: names become models, tasks, suites and data sets, from YAML or registered code."""
+"""The catalogue: find models, tasks, suites and datasets by name, in YAML or registered code."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from karat.dataset import Dataset
 from karat.definitions.amlb_tasks import USUAL
 from karat.definitions.loader import Definitions
 from karat.definitions.merge import on_top
-from karat.definitions.places import written
+from karat.definitions.places import format_path
 from karat.errors import DataError, DefinitionError, KaratError, Unavailable, unknown
 from karat.models.adapters import adapt, is_vector_file
 from karat.models.base import Model
 from karat.models.sentence_transformer import SentenceTransformerEncoder
 from karat.task import Suite, Task
 
-#: a parameter that begins so names a data set whose file is meant
+#: prefix of a parameter that names a dataset, whose file is passed
 DATA_PREFIX = "data:"
-#: a model that begins so is a folder or a name on the hub, for sentence-transformers to load
+#: prefix of a folder or a hub name that sentence-transformers loads
 TRANSFORMER_PREFIX = "sentence-transformers:"
-#: what the answers of a task of some kind are, the ends of names and the plain tasks of each
+#: targets by task kind; suffixes of task names; the default task of each
 ANSWERS = {"classification": "classes", "regression": "numbers"}
 ENDS = ("classification", "multiclass", "regression")
 PLAIN = {
@@ -46,9 +46,9 @@ PLAIN = {
 
 @dataclass(frozen=True)
 class DatasetLoader:
-    """Loads a defined data set when it is called; mistakes in it are said with file and line.
+    """Load a defined dataset when called; errors name file and line.
 
-    ``path`` is where the definition stands, ``origins`` where each of its values was written.
+    ``path`` is the key path of the definition, ``origins`` the place of each value.
     """
 
     name: str
@@ -58,25 +58,25 @@ class DatasetLoader:
     origins: Mapping[tuple[str | int, ...], str]
 
     def __call__(self) -> Dataset:
-        """Return the data set."""
+        """Return the dataset."""
         try:
             return load_dataset(self.name, self.definition, self.folder)
         except Unavailable:
             raise
         except DataError as error:
-            raise DataError(self._told(str(error), error.value), error.value) from error
+            raise DataError(self._located(str(error), error.value), error.value) from error
         except DefinitionError as error:
-            raise DefinitionError(*(self._told(m, None) for m in error.messages)) from error
+            raise DefinitionError(*(self._located(m, None) for m in error.messages)) from error
 
-    def _told(self, message: str, value: str | None) -> str:
-        # name the line of the setting at fault, or else the line where the definition begins
+    def _located(self, message: str, value: str | None) -> str:
+        # the line of the wrong setting, or the first line of the definition
         message = message.removeprefix(f"{self.name}: ")
         quoted = [value] if value is not None else re.findall('"([^"]+)"', message)[:1]
         for path, place in self.origins.items():
             if self._setting(path) in quoted:
-                return f"{place}: {written((*self.path, *path))}: {message}"
+                return f"{place}: {format_path((*self.path, *path))}: {message}"
         begin = next(iter(self.origins.values()), "")
-        return ": ".join(part for part in (begin, written(self.path), message) if part)
+        return ": ".join(text for text in (begin, format_path(self.path), message) if text)
 
     def _setting(self, path: tuple[str | int, ...]) -> Any:
         value: Any = self.definition
@@ -89,7 +89,7 @@ class DatasetLoader:
 
 
 class Catalogue:
-    """Everything that has a name: built-in, of the user's YAML files, and registered by code."""
+    """All named objects: built-in, of the user's YAML files, and registered in Python."""
 
     def __init__(self, files: Sequence[str | Path] | str | Path = ()) -> None:
         given = [files] if isinstance(files, str | Path) else files
@@ -97,7 +97,7 @@ class Catalogue:
 
     @cached_property
     def definitions(self) -> Definitions:
-        """The checked definitions of all YAML files; Python files register their parts first."""
+        """The checked definitions of all YAML files; Python files are imported first."""
         for file in self._files:
             if file.suffix == ".py":
                 _import_file(file)
@@ -106,7 +106,7 @@ class Catalogue:
     # -- models -----------------------------------------------------------------------------
 
     def models(self, wanted: Iterable[Any] | Mapping[str, Any] | Any) -> list[Model]:
-        """Return what was asked for as models; all mistakes are reported at once."""
+        """Return the wanted models; all mistakes are reported at once."""
         if isinstance(wanted, Mapping):
             pairs = list(wanted.items())
         else:
@@ -121,7 +121,7 @@ class Catalogue:
                 messages += error.messages
             except KaratError as error:
                 messages.append(str(error))
-        messages += _twice("model", [model.name for model in found])
+        messages += _duplicates("model", [model.name for model in found])
         if messages:
             raise DefinitionError(*dict.fromkeys(messages))
         return found
@@ -131,10 +131,10 @@ class Catalogue:
     ) -> Model:
         """Return a model from a name, a vector file, a ``"package.module:Name"`` or an object.
 
-        ``"NAME=…"`` names it, ``"sentence-transformers:…"`` loads one; ``params`` go on top.
+        ``"NAME=…"`` sets its name; ``params`` override its parameters.
         """
         if params and not (isinstance(thing, str) and thing in self.definitions.names("models")):
-            raise DefinitionError(f"{thing}: only a defined model can be given other parameters.")
+            raise DefinitionError(f"{thing}: params need a model defined in YAML.")
         if not isinstance(thing, str):
             return adapt(thing, name)
         own, _, what = thing.partition("=")
@@ -165,17 +165,19 @@ class Catalogue:
         definition["params"] = on_top(definition.get("params") or {}, more)
         if definition.get("abstract"):
             raise DefinitionError(
-                f'the model "{key}" is only a pattern: extend it in a YAML file (--define).'
+                f'the model "{key}" is abstract; extend it in a YAML file (--define).'
             )
-        lacking = [m for m in definition.get("requires") or [] if not _installed(m)]
-        # no file is fetched for a model that cannot run
-        params, missing = self._params({} if lacking else definition.get("params") or {})
-        if lacking:
+        not_installed = [m for m in definition.get("requires") or [] if not _installed(m)]
+        # do not download files for a model that cannot run
+        params, missing = self._params({} if not_installed else definition.get("params") or {})
+        if not_installed:
             extra = definition.get("extra")
-            cure = f'pip install "karat[{extra}]"' if extra else f"pip install {lacking[0]}"
-            missing = f"{lacking[0]} is not installed: {cure}"
+            command = (
+                f'pip install "karat[{extra}]"' if extra else f"pip install {not_installed[0]}"
+            )
+            missing = f"{not_installed[0]} is not installed: {command}"
         role = definition.get("role")
-        if missing:  # its class may need what is missing, so it is not touched
+        if missing:  # importing its class may need what is missing
             model = Model(name or key, None, role or "encoder")
         else:
             made = _made(f'model "{key}"', registry.models.get(definition["use"]), params)
@@ -187,7 +189,7 @@ class Catalogue:
             artifacts=tuple(definition.get("artifacts") or ()),
             takes=tuple(definition["takes"]) if definition.get("takes") else model.takes,
             version=definition.get("version") or model.version,
-            params=_told_params(definition),
+            params=_params_of(definition),
             unavailable=missing or model.unavailable,
         )
 
@@ -204,10 +206,10 @@ class Catalogue:
                     missing = str(error)
         return params, missing
 
-    # -- tasks, suites, data sets -----------------------------------------------------------
+    # -- tasks, suites, datasets ------------------------------------------------------------
 
     def suite(self, name: str) -> Suite:
-        """Return a defined suite, or ``openml/s/271``; a task's name is a suite of that task."""
+        """Return a defined suite, or ``openml/s/271``; the name of a task gives a suite of it."""
         if name.startswith("openml/"):
             from karat.data.openml_tasks import tasks_named
 
@@ -231,20 +233,19 @@ class Catalogue:
         )
 
     def task(self, name: str) -> Task:
-        """Return a defined task; its data set is loaded when it is needed."""
+        """Return a defined task; its dataset is loaded on first use."""
         definition = self.definitions.chosen("tasks", name)
         if definition.get("abstract"):
-            raise DefinitionError(f'the task "{name}" is only a pattern that others extend.')
+            raise DefinitionError(f'the task "{name}" is abstract; extend it in a YAML file.')
         called = definition.get("called") or name
         return _task(called, definition, self._loader(name, definition["dataset"], called))
 
     def table_suite(self, path: str | Path, target: str, like: str | None = None) -> Suite:
-        """Return a suite of one task on a table of one's own, asked like a defined task.
+        """Return a suite of one task on the user's table, configured like a defined task.
 
-        ``like`` names a task or a pattern, or what stands before "-classification",
-        "-multiclass" and "-regression" in the names of several: the data choose. Without it the
-        task is plain classification or regression. Its models are those of the suite ``like``,
-        where there is one.
+        ``like`` is the name of a task, or the common prefix of tasks named "-classification",
+        "-multiclass" and "-regression", of which the data select one. Default: plain classification
+        or regression. The models are those of the suite ``like``, if there is one.
         """
         known = self.definitions.names("tasks", abstract=True)
         if like is not None and not any(name in known for name in (like, *_alike(like, *ENDS))):
@@ -263,7 +264,7 @@ class Catalogue:
         return Suite(data.name, (task,), tuple(models or ()))
 
     def dataset(self, name: str) -> Any:
-        """Return something to call that loads a data set by its name."""
+        """Return a function that loads a dataset."""
         if name in self.definitions.names("datasets", abstract=True):
             origins = self.definitions.origins("datasets", name)
             folder = self.definitions.folder("datasets", name, "path")
@@ -286,10 +287,7 @@ class Catalogue:
 
 
 def own_table(file: Path, target: str, kind: str | None) -> Dataset:
-    """Return the data set of a table; where its answers may be either, say what they are taken as.
-
-    What is wrong with it is told with the file's name.
-    """
+    """Return the dataset of a table; warn if its target may be classes or numbers."""
     definition = {"path": str(file.absolute()), "target": target, "kind": kind}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*the target is whole numbers")
@@ -300,15 +298,15 @@ def own_table(file: Path, target: str, kind: str | None) -> Dataset:
     whole = truth.dtype.kind in "iuf" and bool((truth % 1 == 0).all())
     if kind is None and whole and len(set(truth.tolist())) > 2:
         warnings.warn(
-            f'{file}: "{target}" is whole numbers, taken as {data.kind}; name a task of '
-            f"classification or of regression to be sure.",
+            f'{file}: "{target}" is whole numbers, taken as {data.kind}; choose a '
+            f"classification or regression task to be explicit.",
             stacklevel=2,
         )
     return data
 
 
 def _ends(data: Dataset) -> list[str]:
-    """Return how the names of tasks end that suit the answers of a table, the best first."""
+    """Return the suffixes of tasks that fit the target of a table, the best first."""
     if data.kind == "numbers":
         return ["regression"]
     return ["multiclass", "classification"] if len(data.classes) > 2 else ["classification"]
@@ -325,10 +323,10 @@ def _task(name: str, definition: Mapping[str, Any], dataset: Any) -> Task:
 
 
 def _import_file(file: Path) -> None:
-    """Run a Python file whose decorators register parts; workers get its classes by value."""
+    """Import a Python file that registers components; workers get its classes by value."""
     import cloudpickle
 
-    # two files of one name in two folders are two modules, the same file is always the same one
+    # the module name depends on the path: files of the same name are different modules
     place = zlib.crc32(str(file.absolute()).encode())
     name = f"karat_define_{file.stem}_{place:08x}"
     spec = importlib.util.spec_from_file_location(name, file)
@@ -346,10 +344,10 @@ def _import_file(file: Path) -> None:
 
 
 def _made(what: str, part: Any, params: Mapping[str, Any]) -> Any:
-    """Return the model that ``use`` means: an instance, or a function of the items as it is."""
+    """Return the model of ``use``: an instance, or a function of the items."""
     if not callable(part):
         if params:
-            raise DefinitionError(f"{what}: an object takes no params; name its class in use.")
+            raise DefinitionError(f"{what}: an object has no params; give its class in use.")
         return part
     if inspect.isfunction(part):
         needed = [p for p in inspect.signature(part).parameters.values() if p.default is p.empty]
@@ -358,22 +356,24 @@ def _made(what: str, part: Any, params: Mapping[str, Any]) -> Any:
     return registry.build(what, part, params, {})
 
 
-def _told_params(definition: Mapping[str, Any]) -> dict[str, Any]:
+def _params_of(definition: Mapping[str, Any]) -> dict[str, Any]:
     folds = definition.get("out_of_fold")
     return {**(definition.get("params") or {}), **({"out_of_fold": folds} if folds else {})}
 
 
 def _out_of_fold(what: str, made: Any, folds: int) -> Any:
-    """Return an encoder that embeds the train rows out of fold; refuse what cannot."""
+    """Return an encoder that embeds the train rows out of fold, if the model supports it."""
     from karat.models.out_of_fold import OutOfFold
 
     model = adapt(made)
     if model.role != "encoder" or model.stateless:
-        why = "predicts" if model.role != "encoder" else "learns nothing"
-        raise DefinitionError(f"{what}: out_of_fold is for encoders that learn; it {why}.")
+        why = "a predictor" if model.role != "encoder" else "stateless"
+        raise DefinitionError(
+            f"{what}: out_of_fold needs an encoder that is fitted; this one is {why}."
+        )
     if not getattr(model.prototype, "aligned", True):
         raise DefinitionError(
-            f"{what}: out_of_fold needs dimensions that mean the same in every fit; leave it out."
+            f"{what}: out_of_fold needs dimensions with the same meaning in every fit; remove it."
         )
     return OutOfFold(model.prototype, folds=folds)
 
@@ -381,7 +381,7 @@ def _out_of_fold(what: str, made: Any, folds: int) -> Any:
 def _installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
-    except (ImportError, ValueError):  # its parent is not there
+    except (ImportError, ValueError):  # its parent package is missing
         return False
 
 
@@ -392,9 +392,9 @@ def _is_file(text: str) -> bool:
         return False
 
 
-def _twice(kind: str, names: list[str]) -> list[str]:
+def _duplicates(kind: str, names: list[str]) -> list[str]:
     return [
-        f'two {kind}s are called "{name}"; name them: first=…, second=…'
+        f'two {kind}s are named "{name}"; name them: first=…, second=…'
         for name in dict.fromkeys(names)
         if names.count(name) > 1
     ]

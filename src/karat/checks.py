@@ -1,7 +1,7 @@
-"""Checks: which promises a stranger's model, metric or corruption breaks, and what to do about it.
+"""Check whether a model, a metric or a corruption meets the requirements of its kind.
 
-A part is tried on small data of our own. What cannot be tried because an earlier promise is broken
-is left out, never counted as kept.
+A component is run on small synthetic data. After a fatal failure, the requirements that could not
+be tested are left out; they do not count as passed.
 """
 
 from __future__ import annotations
@@ -17,34 +17,57 @@ import pandas as pd
 from karat import registry
 from karat.corruptions.view import VECTORS, View, see
 from karat.dataset import MODALITIES, Dataset
+from karat.errors import DefinitionError, did_you_mean
 from karat.metrics.base import NEEDS, Metric, get_metric, score
 from karat.models.base import Model, tags_of
 from karat.predictions import Predictions, as_text
 from karat.trials import Check, Trial, need, report, same
 
 SEED = 42
-#: how far a vector may move when other rows stand beside its item
+#: how much a vector may change when its item is encoded with other rows
 TOLERANCE = 1e-5
-_MEND = 'Mend it, put a step before it that makes numbers of them, or set takes = ("text",).'
+_FIX_RUN = 'Fix the error, encode such columns in an earlier step, or set takes = ("text",).'
 _TYPES = {"classifier": "classes", "regressor": "numbers"}
 _PLURAL = {"table": "tables", "text": "texts", "entity": "entities"}
 
 
 def check_model(model: Model, modality: str | None = None) -> list[Check]:
-    """Return which promises an encoder or a predictor keeps, on each modality it takes.
+    """Return one check per requirement of an encoder or a predictor, for each modality it takes.
 
-    Where it does not say what it takes, it is tried on everything and what works is reported.
+    Parameters
+    ----------
+    model
+        What ``karat.models.adapters.adapt`` or ``Catalogue().model(name)`` returns.
+    modality
+        "table", "text" or "entity": check on this modality only. By default on all that the model
+        declares in ``takes``; if it declares none, on all, and only those that work are reported.
+
+    Returns
+    -------
+    list of Check
+        Each with ``promise`` (the requirement), ``kept`` (whether it is met) and, if not, ``why``
+        and ``cure`` (what to change). Exceptions of the model become failed checks; a model that
+        cannot run here (a missing library or file) is one failed check.
+
+    Raises
+    ------
+    DefinitionError
+        If ``modality`` is not a modality.
 
     >>> from karat.models.adapters import adapt
     >>> checks = check_model(adapt(lambda texts: [[len(t)] for t in texts[1:]]), "text")
     >>> [check.why for check in checks if not check.kept]
     ['149 rows for 150 items.']
     """
+    if modality not in (None, *MODALITIES):
+        near = did_you_mean(str(modality), MODALITIES)
+        allowed = ", ".join(MODALITIES)
+        raise DefinitionError(f'modality must be one of {allowed}, got "{modality}".{near}')
     if model.unavailable:
         why, lacking, extra = model.unavailable.partition(": pip install ")
-        cure = f"pip install {extra}" if lacking else "Provide what is missing and check again."
+        cure = f"pip install {extra}" if lacking else "Provide what is missing, then check again."
         return [Check("can run here", False, why, cure)]
-    takes = (modality,) if modality else _tried(model)
+    takes = (modality,) if modality else _modalities(model)
     kinds = ("classes",) if model.role == "encoder" else _kinds(model.prototype)
     checks: list[Check] = []
     for modalities, answers in product(
@@ -60,26 +83,67 @@ def check_model(model: Model, modality: str | None = None) -> list[Check]:
 
 
 def check_metric(name: str) -> list[Check]:
-    """Return which promises a metric keeps, on all predictions that meet its needs.
+    """Return one check per requirement of a registered metric.
 
-    One without needs must keep them on one kind of predictions. ``"hits@k"`` is tried as hits@10.
+    It is computed on every kind of predictions that meets its ``needs``. A metric without needs
+    must pass on at least one kind.
+
+    Parameters
+    ----------
+    name
+        The registered name; ``"hits@k"`` is checked as ``hits@10``.
+
+    Returns
+    -------
+    list of Check
+        As of ``check_model``. Exceptions of the metric become failed checks.
+
+    Raises
+    ------
+    DefinitionError
+        If no metric has this name.
+
+    >>> all(check.kept for check in check_metric("acc"))
+    True
     """
     metric = get_metric(f"{name[:-1]}10" if name.endswith("@k") else name)
     trials = {
         f"on {what}": partial(_try_metric, metric, pair[0], pair[1])
-        for what, pair in _graded().items()
+        for what, pair in _sample_predictions().items()
         if all(NEEDS[need][1](pair[0]) for need in metric.needs)
     }
     if not trials:
-        why = f"nothing meets all its needs: {', '.join(metric.needs)}."
-        return [Check("can be met", False, why, "Take a need away.")]
+        why = f"no kind of predictions meets all its needs: {', '.join(metric.needs)}."
+        return [Check("has needs that some data meet", False, why, "Remove a need.")]
     return report(trials, lambda trial: metric.needs or all(c.kept for c in trial.checks))
 
 
 def check_corruption(name: str) -> list[Check]:
-    """Return which promises a corruption keeps, on tables, texts or vectors."""
+    """Return one check per requirement of a registered corruption.
+
+    It is applied to a table, to texts or, if it takes vectors, to a matrix. One that works on
+    tables only, or on texts only, is reported on these only.
+
+    Parameters
+    ----------
+    name
+        The registered name.
+
+    Returns
+    -------
+    list of Check
+        As of ``check_model``. Exceptions of the corruption become failed checks.
+
+    Raises
+    ------
+    DefinitionError
+        If no corruption has this name.
+
+    >>> all(check.kept for check in check_corruption("typos"))
+    True
+    """
     if VECTORS in getattr(registry.corruptions.get(name), "takes", ()):
-        return report({"on vectors": partial(_try_blur, name)}, lambda trial: trial.ended)
+        return report({"on vectors": partial(_try_on_vectors, name)}, lambda trial: trial.ended)
     trials = {
         f"on {_PLURAL[taken]}": partial(_try_corruption, name, _sample(taken, "classes"))
         for taken in ("table", "text")
@@ -88,17 +152,17 @@ def check_corruption(name: str) -> list[Check]:
 
 
 def _sample(modality: str, kind: str) -> Dataset:
-    """Return questions about 200 items, odd ones among them."""
+    """Return a dataset of 200 items, edge cases included."""
     rng, i = np.random.default_rng(7), np.arange(200)
     weight = rng.normal(50.0, 10.0, 200)
     words = [a + b for a in ("so", "mi", "ka", "re", "tu") for b in ("lar", "nde", "pi", "mó")]
     texts = [" ".join(rng.choice(words, size=3 + n % 5)) + f" w{n % 150}" for n in i]
-    colour = rng.choice(["red", "green", "blue"], size=200).astype(object)
-    colour[0], colour[5::11] = "violet", None  # row 0 tests: a value never seen in training
+    color = rng.choice(["red", "green", "blue"], size=200).astype(object)
+    color[0], color[5::11] = "violet", None  # row 0 is a test row: a value not seen in training
     columns = {
         "count": i % 9,
         "weight": np.where(i % 7 == 3, np.nan, weight),
-        "colour": colour,
+        "color": color,
         "size": pd.Categorical(rng.choice(["S", "M", "L"], size=200)),
         "bought": pd.Timestamp("2024-01-30") + pd.to_timedelta(i * 11, unit="D"),
         "fresh": i % 2 == 0,
@@ -114,57 +178,57 @@ def _sample(modality: str, kind: str) -> Dataset:
     return Dataset("sample", items, pd.DataFrame({"item": items.index}), truth, kind, modality)
 
 
-def _tried(model: Model) -> tuple[str, ...] | None:
-    # what is looked up is looked up alike, by an id or by a text
+def _modalities(model: Model) -> tuple[str, ...] | None:
+    # a lookup by id and a lookup by text are the same: check one
     looks_up = callable(getattr(model.prototype, "vocabulary", None))
     return ("entity",) if looks_up and "entity" in (model.takes or ()) else model.takes
 
 
 def _kinds(prototype: Any) -> list[str]:
-    """Return the kinds of truth a predictor says it answers; none if it does not say."""
+    """Return the kinds of target that a predictor declares; empty if it declares none."""
     if hasattr(prototype, "declines"):
         return [kind for kind in ("classes", "numbers") if not prototype.declines(kind)]
-    says = getattr(tags_of(prototype), "estimator_type", None)
-    return [kind for name, kind in _TYPES.items() if name == says]
+    declared = getattr(tags_of(prototype), "estimator_type", None)
+    return [kind for name, kind in _TYPES.items() if name == declared]
 
 
 def _try_model(model: Model, data: Dataset, trial: Trial) -> None:
     act, judge = (_embed, _try_vectors) if model.role == "encoder" else (_predict, _try_answers)
     if data.modality == "entity" and callable(getattr(model.prototype, "vocabulary", None)):
         with trial.promise("lists its ids", "Return (ids, matrix), each id once.", fatal=True):
-            data = _known(model.prototype)
+            data = _lookup_sample(model.prototype)
     items, truth, held = data.items, np.asarray(data.truth), np.arange(len(data)) % 4 == 0
     given = items[~held], truth[~held], items[held]
-    with trial.promise("can be copied unfitted", "Only store things in __init__.", fatal=True):
+    with trial.promise("can be cloned unfitted", "Only store things in __init__.", fatal=True):
         model.fresh(SEED, data.kind)
-    with trial.promise("runs", _MEND, fatal=True):
+    with trial.promise("runs", _FIX_RUN, fatal=True):
         with trial.watched(*given):
             fitted, first = act(model, data.kind, *given)
     judge(trial, fitted, first, *given)
     trial.check_watched()
-    told = tags_of(model.prototype)
-    if act is _embed and not model.stateless and not (told and told.target_tags.required):
-        with trial.promise("can do without the truth", "Let y=None in fit: some tasks hide it."):
+    tags = tags_of(model.prototype)
+    if act is _embed and not model.stateless and not (tags and tags.target_tags.required):
+        with trial.promise("fits without a target", "Accept y=None in fit: some tasks hide y."):
             _embed(model, data.kind, given[0], None, given[2])
-    with trial.promise("gives the same for the same seed", "Draw from random_state alone."):
-        other = slice(-len(given[1]), None)  # what a copy learns here must not reach the next one
+    with trial.promise("is reproducible with a fixed seed", "Use random_state for all randomness."):
+        other = slice(-len(given[1]), None)  # state of this copy must not leak into the next
         act(model, data.kind, items[other], truth[other], given[2])
         same(first, act(model, data.kind, *given)[1])
     if not trial.checks[-1].kept:
-        return  # what varies by itself cannot be compared any further
-    with trial.promise("can be sent to a worker", "Let __getstate__ leave out what cannot."):
+        return  # not reproducible: further comparisons are meaningless
+    with trial.promise("can be pickled", "Drop what cannot be pickled in __getstate__."):
         same(first, act(cloudpickle.loads(cloudpickle.dumps(model)), data.kind, *given)[1])
     if act is _embed:
-        with trial.promise("looks at each row alone", "Learn in fit, not in transform."):
+        with trial.promise("encodes each row independently", "Do not fit in transform."):
             for rows in (slice(None, None, -2), slice(0, 1)):
                 alone = _array(fitted.transform(given[2].iloc[rows])).astype(float)
                 same([first[1][rows].astype(float)], [alone], TOLERANCE)
 
 
-def _known(prototype: Any) -> Dataset:
+def _lookup_sample(prototype: Any) -> Dataset:
     ids, matrix = prototype.vocabulary()
     need(len(set(ids)) == len(matrix), f"{len(set(ids))} ids for {len(matrix)} vectors.")
-    items = pd.Series("known", index=[*ids[:199], "an entity that nobody knows"])
+    items = pd.Series("known", index=[*ids[:199], "an entity without a vector"])
     truth, asked = np.resize(["high", "low"], len(items)), pd.DataFrame({"item": items.index})
     return Dataset("sample", items, asked, truth, "classes", "entity")
 
@@ -188,20 +252,20 @@ def _embed(model: Model, kind: str, X: Any, y: Any, test: Any) -> tuple[Any, lis
 def _try_vectors(
     trial: Trial, fitted: Any, found: list[np.ndarray], X: Any, y: np.ndarray, test: Any
 ) -> None:
-    with trial.promise("gives a matrix of finite numbers", "Return a 2-D array.", fatal=True):
+    with trial.promise("returns a 2-D array of finite numbers", "Return a 2-D array.", fatal=True):
         vectors = [values.astype(float) for values in found]
         shapes = [values.shape for values in vectors]
         need(all(len(shape) == 2 and shape[1] for shape in shapes), f"the shapes are {shapes}.")
         need(not any(np.isinf(values).any() for values in vectors), "some are infinite.")
-    with trial.promise("gives one row per item", "Return them in the order given.", fatal=True):
-        for values, part in zip(vectors, (X, test), strict=True):
-            need(len(values) == len(part), f"{len(values)} rows for {len(part)} items.")
-    with trial.promise("gives NaN in whole rows only", "Fill NaN; a whole row means unknown."):
+    with trial.promise("returns one row per item", "Keep the order of items.", fatal=True):
+        for values, items in zip(vectors, (X, test), strict=True):
+            need(len(values) == len(items), f"{len(values)} rows for {len(items)} items.")
+    with trial.promise("returns NaN only in whole rows", "Fill NaN; a NaN row means no vector."):
         shares = np.concatenate([np.isnan(values).mean(axis=1) for values in vectors])
-        need(np.isin(shares, (0, 1)).all(), f"{np.sum(shares % 1 > 0)} rows are NaN in part.")
-    with trial.promise("gives train and test items the same dimensions", "Fix them in fit."):
-        (_, ours), (_, theirs) = (values.shape for values in vectors)
-        need(ours == theirs, f"{ours} for train items, {theirs} for test items.")
+        need(np.isin(shares, (0, 1)).all(), f"{np.sum(shares % 1 > 0)} rows are partly NaN.")
+    with trial.promise("has one width for train and test items", "Set the width in fit."):
+        (_, train), (_, tested) = (values.shape for values in vectors)
+        need(train == tested, f"{train} for train items, {tested} for test items.")
 
 
 def _predict(model: Model, kind: str, X: Any, y: Any, test: Any) -> tuple[Any, list[np.ndarray]]:
@@ -216,28 +280,28 @@ def _try_answers(
     trial: Trial, fitted: Any, found: list[np.ndarray], X: Any, y: np.ndarray, test: Any
 ) -> None:
     rows, labels = len(test), as_text(y)
-    with trial.promise("gives one answer per row", "Return a 1-D array.", fatal=True):
+    with trial.promise("returns one prediction per row", "Return a 1-D array.", fatal=True):
         need(found[0].size == rows == len(found[0]), f"{found[0].shape} for {rows} rows.")
-    with trial.promise("answers with labels it was taught, or finite numbers", "Mend predict."):
+    with trial.promise("predicts training labels or finite numbers", "Fix predict."):
         if y.dtype.kind == "f":
             need(np.isfinite(found[0].astype(float)).all(), "some are NaN or infinite.")
         else:
-            strange = sorted(set(as_text(found[0].ravel())) - set(labels))
-            need(not strange, f"{strange[:3]} are none of them.")
+            unseen = sorted(set(as_text(found[0].ravel())) - set(labels))
+            need(not unseen, f"{unseen[:3]} are not training labels.")
     for chances in found[1:]:
-        with trial.promise("gives a probability per class of classes_", "Set classes_ in fit."):
+        with trial.promise("returns one probability per class of classes_", "Set classes_ in fit."):
             classes = as_text(getattr(fitted, "classes_", np.unique(labels)))
             need(set(classes) <= set(labels), f"{list(classes)} are not all labels.")
             need(chances.shape == (rows, len(classes)), f"the shape is {chances.shape}.")
-        with trial.promise("gives probabilities that sum to 1", "Divide each row by its sum."):
+        with trial.promise("returns probabilities that sum to 1", "Divide each row by its sum."):
             need(np.allclose(chances.sum(axis=1), 1, atol=1e-3), f"{chances.sum(axis=1)[:3]}")
             need(chances.min() >= 0, "some are negative.")
-    with trial.promise("answers a single row", "Do not rely on other rows in predict."):
-        need(len(fitted.predict(test.iloc[:1])) == 1, "there is not one answer.")
+    with trial.promise("predicts a single row", "Predict each row independently."):
+        need(len(fitted.predict(test.iloc[:1])) == 1, "it did not return exactly one prediction.")
 
 
-def _graded() -> dict[str, list[Predictions]]:
-    """Return perfect answers and careless ones, by what they are about."""
+def _sample_predictions() -> dict[str, list[Predictions]]:
+    """Return perfect and shuffled predictions, by their kind."""
     rng, pairs = np.random.default_rng(3), {}
     for names in (("no", "yes"), ("a", "b", "c")):
         codes = np.arange(60) % len(names)
@@ -261,20 +325,20 @@ def _graded() -> dict[str, list[Predictions]]:
 
 def _try_metric(metric: Metric, perfect: Predictions, other: Predictions, trial: Trial) -> None:
     (low, high), sign = metric.range, 1 if metric.higher_is_better else -1
-    with trial.promise("has a value", "Say what it needs: needs=(...).", fatal=True):
+    with trial.promise("returns a value", "Declare what it needs: needs=(...).", fatal=True):
         with trial.watched(perfect.predictions, perfect.truth):
             best, value = (float(metric.compute(each)) for each in (perfect, other))
     with trial.promise("stays in its range", "Declare its range=(low, high)."):
         need(low <= min(best, value) and max(best, value) <= high, f"{best:g} and {value:g}.")
-    with trial.promise("is best for perfect answers", "Mend it or its range."):
+    with trial.promise("is best for perfect predictions", "Fix the metric or its range."):
         end = high if sign > 0 else low
         need(np.isclose(best, end) or np.isinf(end), f"it is {best:g}, not {end:g}.")
-    with trial.promise("says which way is better", "Set higher_is_better the other way."):
-        need(sign * best >= sign * value, f"perfect answers: {best:g}, others: {value:g}.")
+    with trial.promise("declares the right direction", "Invert higher_is_better."):
+        need(sign * best >= sign * value, f"perfect predictions: {best:g}, others: {value:g}.")
     with trial.promise("does not depend on the order of rows", "Align by value, not position."):
         turned = metric.compute(other.take(np.random.default_rng(1).permutation(len(other))))
         need(np.isclose(turned, value), f"{value:g}, in another order {turned:g}.")
-    with trial.promise("never stops a run", "Raise karat's Undefined with a reason."):
+    with trial.promise("raises only Undefined", "Raise karat's Undefined with a reason."):
         for rows in ([], [0], [0, 1]):
             found, why = score(metric.name, other.take(np.array(rows, dtype=int)))
             need((found is None) == bool(why), f"{found} and {why!r} for {len(rows)} rows.")
@@ -283,53 +347,53 @@ def _try_metric(metric: Metric, perfect: Predictions, other: Predictions, trial:
 
 def _try_corruption(name: str, data: Dataset, trial: Trial) -> None:
     corrupt, X, y = registry.corruptions.get(name), data.items, pd.Series(data.truth)
-    with trial.promise("returns X and y as they came", "Return (X, y), X of its type.", fatal=True):
+    with trial.promise("returns X and y in kind", "Return (X, y), X of the same type.", fatal=True):
         with trial.watched(X, y):
             seen = {s: corrupt(X, y, s, np.random.default_rng(5)) for s in (0.0, 0.1, 0.4)}
-        need(all(type(items) is type(X) for items, _ in seen.values()), "X is of another type.")
-    with trial.promise("keeps an answer per row", "Drop rows of X and y alike.", fatal=True):
+        need(all(type(items) is type(X) for items, _ in seen.values()), "X has another type.")
+    with trial.promise("returns one target per row", "Drop the same rows of X and y.", fatal=True):
         for items, truth in seen.values():
-            need(len(items) == len(truth) > 0, f"{len(items)} rows and {len(truth)} answers.")
+            need(len(items) == len(truth) > 0, f"{len(items)} rows and {len(truth)} targets.")
     none, low, high = (_cells(*each) for each in seen.values())
-    with trial.promise("changes nothing at severity 0", "Return X and y for severity 0."):
+    with trial.promise("changes nothing at severity 0", "Return X and y unchanged for severity 0."):
         same([_cells(X, y)], [none])
-        need(see(data, View(name, 0.0), SEED, 0) is data, "the view is another.")
-    with trial.promise("changes what it is for", "Make severity count."):
+        need(see(data, View(name, 0.0), SEED, 0) is data, "the view is not the original data.")
+    with trial.promise("changes the data", "Use severity."):
         need(high.shape != none.shape or (high != none).any(), "nothing changes at severity 0.4.")
     if none.shape == low.shape == high.shape:
-        with trial.promise("changes more and more", "Draw the same for every severity."):
+        with trial.promise("changes more at a higher severity", "Draw alike for every severity."):
             lost = (low != none) & (high == none)
             need(not lost.any(), f"{lost.sum()} cells changed at 0.1 are not at 0.4.")
-    with trial.promise("gives the same for the same generator", "Draw from rng alone."):
+    with trial.promise("is reproducible with the same generator", "Use rng for all randomness."):
         one, two = (see(data, View(name, 0.4), SEED, 0) for _ in range(2))
         same([_cells(one.items, one.truth)], [_cells(two.items, two.truth)])
     if not {"classes", "truth"} & set(getattr(corrupt, "needs", ())):
-        with trial.promise("can do without y", "Pass a y of None through: some tasks have none."):
+        with trial.promise("works without y", "Return y=None as it is: some tasks have no y."):
             need(corrupt(X, None, 0.4, np.random.default_rng(5))[1] is None, "y is not None.")
     trial.check_watched()
 
 
 def _cells(items: Any, truth: Any) -> np.ndarray:
-    """Return cells and answers as objects; an empty one is None, which equals itself."""
+    """Return cells and targets as objects; missing cells are None, which equals itself."""
     return np.column_stack([items.astype(object).where(items.notna(), None), truth])
 
 
-def _try_blur(name: str, trial: Trial) -> None:
+def _try_on_vectors(name: str, trial: Trial) -> None:
     corrupt, X = registry.corruptions.get(name), np.random.default_rng(7).normal(size=(60, 8))
-    X[4] = np.nan  # an item nobody knows
-    with trial.promise("returns vectors as they came", "Return (X, y), X a matrix.", fatal=True):
+    X[4] = np.nan  # an item without a vector
+    with trial.promise("returns vectors in shape", "Return (X, y), X a matrix.", fatal=True):
         with trial.watched():
             low, high, again = (
                 np.asarray(corrupt(X.copy(), None, s, np.random.default_rng(5))[0])
                 for s in (0.1, 0.4, 0.4)
             )
         need(low.shape == high.shape == X.shape, f"the shape is {low.shape}, not {X.shape}.")
-    with trial.promise("changes what it is for", "Make severity count."):
+    with trial.promise("changes the data", "Use severity."):
         need((high[5:] != X[5:]).any(), "nothing changes at severity 0.4.")
-    with trial.promise("changes more and more", "Draw the same for every severity."):
-        need(not ((low != X) & (high == X)).any(), "what changed at 0.1 is as it was at 0.4.")
-    with trial.promise("gives the same for the same generator", "Draw from rng alone."):
+    with trial.promise("changes more at a higher severity", "Draw alike for every severity."):
+        need(not ((low != X) & (high == X)).any(), "values changed at 0.1 are unchanged at 0.4.")
+    with trial.promise("is reproducible with the same generator", "Use rng for all randomness."):
         same([high], [again])
-    with trial.promise("leaves unknown items unknown", "Keep a row of NaN as it is."):
+    with trial.promise("keeps rows of NaN", "Leave rows of NaN unchanged."):
         need(np.isnan(high[4]).all(), "a row of NaN became numbers.")
     trial.check_watched()

@@ -1,4 +1,4 @@
-"""Columns, checked: tables that can be used, answers as plain arrays, what kind they are."""
+"""Check tables and columns; convert targets to arrays and infer their kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from karat.errors import DataError, did_you_mean
 
 
 def check_table(table: Any, name: str) -> pd.DataFrame:
-    """Return a table with its rows numbered, or say why it cannot be used."""
+    """Return a table with a new index, or raise a DataError if it cannot be used."""
     if not isinstance(table, pd.DataFrame):
         raise DataError(f"{name}: expected a data frame, got {type(table).__name__}.")
     if table.empty:
@@ -23,10 +23,10 @@ def check_table(table: Any, name: str) -> pd.DataFrame:
 
 
 def check_names(columns: pd.Index, name: str) -> None:
-    """Refuse a column that stands twice."""
-    twice = columns[columns.duplicated()]
-    if len(twice):
-        raise DataError(f'{name}: the column "{twice[0]}" stands twice; rename or drop one.')
+    """Refuse duplicate column names."""
+    duplicates = columns[columns.duplicated()]
+    if len(duplicates):
+        raise DataError(f'{name}: duplicate column "{duplicates[0]}"; rename or drop one.')
 
 
 def need_columns(table: pd.DataFrame, columns: Sequence[Any], name: str) -> None:
@@ -42,9 +42,9 @@ def need_columns(table: pd.DataFrame, columns: Sequence[Any], name: str) -> None
 
 
 def answers(column: pd.Series, kind: str | None, where: str, value: str | None = None) -> Any:
-    """Return a column of answers as a plain array of numbers, truth values or text.
+    """Return a target column as an array of numbers, booleans or text.
 
-    Labels of several types in one column become text, as they are written.
+    Labels of several types become text.
 
     >>> answers(pd.Series([1, 2], dtype="Int64"), "classes", "the target").dtype
     dtype('int64')
@@ -59,7 +59,7 @@ def answers(column: pd.Series, kind: str | None, where: str, value: str | None =
         )
     values = column.infer_objects().to_numpy()
     if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise DataError(f"{where} holds infinite values.", value)
+        raise DataError(f"{where} contains infinite values.", value)
     if values.dtype.kind in "iufb":
         return values
     if kind == "numbers":
@@ -77,7 +77,7 @@ def _numbers(values: np.ndarray, where: str, value: str | None) -> np.ndarray:
     wrong = ~np.isfinite(numbers)
     if wrong.any():
         first = texts[int(np.argmax(wrong))]
-        raise DataError(f'{where} should be numbers and holds "{first}".', value)
+        raise DataError(f'{where} must be numbers, got "{first}".', value)
     return numbers
 
 
@@ -87,14 +87,16 @@ def _as_written(column: pd.Series, where: str, value: str | None) -> np.ndarray:
     try:
         distinct = len(set(column.tolist()))
     except TypeError as error:
-        raise DataError(f"{where} holds something that is not a label: {error}.", value) from error
+        raise DataError(f"{where} contains a value that is not a label: {error}.", value) from error
     if distinct > len(set(texts)):
-        raise DataError(f"{where} has two labels that print alike: {sorted(set(texts))}.", value)
+        raise DataError(
+            f"{where} has different labels with the same text: {sorted(set(texts))}.", value
+        )
     return texts
 
 
 def infer_kind(truth: np.ndarray, name: str) -> str:
-    """Return ``"classes"`` or ``"numbers"``, with a warning where it is a guess."""
+    """Return ``"classes"`` or ``"numbers"``; warn if it is a guess."""
     if truth.dtype.kind not in "iuf":
         return "classes"
     if truth.dtype.kind == "f" and not (truth == np.round(truth)).all():
@@ -103,14 +105,14 @@ def infer_kind(truth: np.ndarray, name: str) -> str:
     kind = "classes" if distinct <= max(2, min(20, len(truth) // 10)) else "numbers"
     warnings.warn(
         f'{name}: the target is whole numbers, {distinct} distinct; taken as "{kind}". '
-        f'Say kind="classes" or kind="numbers" to be sure.',
+        f'Set kind="classes" or kind="numbers".',
         stacklevel=3,
     )
     return kind
 
 
 def refuse_fractions(truth: np.ndarray, where: str) -> None:
-    """Refuse more than 20 fractions where classes are wanted: each would be a class of its own.
+    """Refuse a target of more than 20 labels with fractions: it is a regression target.
 
     >>> refuse_fractions(np.array(["1.5", "2.5"]), "sizes")
     """
@@ -119,12 +121,12 @@ def refuse_fractions(truth: np.ndarray, where: str) -> None:
     fractions = labels[numbers.notna() & (numbers % 1 != 0)]
     if numbers.notna().all() and len(labels) > 20 and len(fractions):
         raise DataError(
-            f"{where} holds {fractions.iloc[0]}, a number and no class; that is regression."
+            f"{where} contains {fractions.iloc[0]}, which is not a class; use a regression task."
         )
 
 
 def find_classes(name: str, truth: np.ndarray) -> tuple[Any, ...]:
-    """Return the labels in the order of their text; there must be two or more.
+    """Return the labels sorted as text; there must be at least two.
 
     >>> find_classes("digits", np.array([10, 9, 9]))
     (10, 9)

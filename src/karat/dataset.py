@@ -1,8 +1,8 @@
-"""Dataset: the items to embed, the questions about them, and the true answers.
+"""Dataset: the items to embed, the questions about them, and the targets.
 
-A table's rows are items and each row is one question. A pair of sentences is one question with two
-fields; every sentence is one item, however often it is asked about. A cell of a question is an item
-id or a bag ``{id: weight}``.
+The rows of a table are items and each row is one question. A pair of sentences is one question with
+two fields; every distinct sentence is one item. A cell of a question is an item id or a bag
+``{id: weight}``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PARTS = ("train", "test")
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Items, questions and truth, checked when it is made and never changed.
+    """Items, questions and targets, checked on creation and immutable.
 
     Attributes
     ----------
@@ -46,15 +46,15 @@ class Dataset:
     questions
         One row per question, one column per field, cells are item ids or bags ``{id: weight}``.
     truth
-        One answer per question, or nothing when it is hidden.
+        One target per question, or None if it is hidden.
     kind
-        What the truth is: ``"classes"``, ``"numbers"`` or ``"items"`` (ids).
+        Kind of the target: ``"classes"``, ``"numbers"`` or ``"items"`` (ids).
     group
-        Questions of one group stay on one side of a split; rankings are scored per group.
+        Questions of a group are never split; rankings are scored per group.
     part
-        ``"train"`` or ``"test"`` per question, where the data come split.
+        ``"train"`` or ``"test"`` per question, if the data have a fixed split.
     about
-        Source, licence, citation and checksum, as they came with the data.
+        Source, license, citation and checksum of the data.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Dataset:
             object.__setattr__(self, "classes", self.classes or find_classes(self.name, self.truth))
         _check_truth(self)
 
-    # -- making one -------------------------------------------------------------------------
+    # -- constructors -----------------------------------------------------------------------
 
     @classmethod
     def from_table(
@@ -97,7 +97,7 @@ class Dataset:
         part: str | None = None,
         about: Mapping[str, str] | None = None,
     ) -> Dataset:
-        """Return a data set whose items are the rows of a table and whose truth is one column.
+        """Return a dataset whose items are the rows of a table and whose target is one column.
 
         >>> table = pd.DataFrame({"age": [31, 45], "churn": ["yes", "no"]})
         >>> Dataset.from_table(table, target="churn", name="churn")
@@ -109,7 +109,7 @@ class Dataset:
         truth = answers(table[target], kind, f'{name}: the target "{target}"', str(target))
         items = table.drop(columns=[target, *([part] if part else []), *drop])
         if not items.shape[1]:
-            raise DataError(f'{name}: there is no column besides the target "{target}".')
+            raise DataError(f'{name}: there is no column other than the target "{target}".')
         return cls(
             name=name,
             items=items,
@@ -137,9 +137,9 @@ class Dataset:
         label: Callable[[str], str] | None = None,
         about: Mapping[str, str] | None = None,
     ) -> Dataset:
-        """Return a data set of texts or entities: each row asks about the cells of its fields.
+        """Return a dataset of texts or entities: each row is a question about its fields.
 
-        ``label`` turns an entity id into words, so that text encoders can read it.
+        ``label`` converts an entity id into text for text encoders.
 
         >>> frame = pd.DataFrame({"a": ["hi", "yes"], "b": ["hello", "no"], "score": [0.9, 0.1]})
         >>> Dataset.from_columns(frame, ["a", "b"], "score", name="pairs", kind="numbers")
@@ -173,7 +173,7 @@ class Dataset:
             about=about or {},
         )
 
-    # -- looking at it ----------------------------------------------------------------------
+    # -- properties -------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self.questions)
@@ -191,13 +191,13 @@ class Dataset:
         return list(self.questions.columns)
 
     def mentions(self, field: str) -> Bags:
-        """Return the positions of the items that a field's questions mention."""
+        """Return the positions of the items in a field of the questions."""
         return self._mentions[field]  # type: ignore[attr-defined]
 
     def mentioned(self) -> np.ndarray:
-        """Return the positions of all items the questions mention, each once, ascending.
+        """Return the sorted positions of all items in the questions.
 
-        Where the answer is an item, any item may be the answer, so all are mentioned.
+        If the target is an item, these are all items: any of them may be the answer.
         """
         if self.kind == "items":
             return np.arange(len(self.items))
@@ -207,22 +207,22 @@ class Dataset:
         return np.flatnonzero(asked)
 
     def asked(self) -> np.ndarray:
-        """Return the positions of all items asked about, each once, ascending.
+        """Return the sorted positions of all query items.
 
-        Of a data set whose answers are items, a part knows whom the questions ask that it was
-        taken from: what is a query in one part is a candidate in none.
+        If the targets are items, a subset keeps the query items of the whole dataset: a query in
+        one subset is a candidate in none.
         """
-        known: np.ndarray | None = self.__dict__.get("_asked")
-        return self._own() if known is None else known
+        inherited: np.ndarray | None = self.__dict__.get("_asked")
+        return self._own() if inherited is None else inherited
 
     def _own(self) -> np.ndarray:
         return np.unique(np.concatenate([self.mentions(name).rows for name in self.fields]))
 
     def learnable(self) -> np.ndarray:
-        """Return the positions of the items an encoder may be fitted on, ascending.
+        """Return the sorted positions of the items an encoder may be fitted on.
 
-        Those are all that the questions mention; where the answer is an item, all but those that
-        only questions of another part ask about.
+        These are all items of the questions; if the target is an item, all items except the queries
+        of other subsets.
         """
         if self.kind != "items":
             return self.mentioned()
@@ -234,12 +234,14 @@ class Dataset:
         return np.flatnonzero(fine)
 
     def frame(self) -> pd.DataFrame | pd.Series:
-        """Return the items in the order of the questions; only for questions of one plain field."""
+        """Return the items in the order of the questions; only for one field without bags."""
         if len(self.fields) != 1:
-            raise DataError(f"{self.name} asks about {len(self.fields)} fields at once, not one.")
+            raise DataError(
+                f"{self.name} has questions with {len(self.fields)} fields, expected one."
+            )
         bags = self.mentions(self.fields[0])
         if len(bags.rows) != len(self):
-            raise DataError(f"{self.name} asks about bags of items, not single ones.")
+            raise DataError(f"{self.name} has questions with bags of items, expected single items.")
         return self.items.iloc[bags.rows]
 
     @cached_property
@@ -261,10 +263,10 @@ class Dataset:
             digest.update(b"-" if values is None else fingerprint(pd.Series(values)).encode())
         return digest.hexdigest()
 
-    # -- parts of it ------------------------------------------------------------------------
+    # -- subsets ----------------------------------------------------------------------------
 
     def take(self, rows: np.ndarray) -> Dataset:
-        """Return the same items with only these questions, in this order."""
+        """Return the dataset with only these questions, in this order."""
         rows = np.asarray(rows)
         part = copy.copy(self)
         part.__dict__.pop("fingerprint", None)
@@ -282,7 +284,7 @@ class Dataset:
         return part
 
     def shares(self) -> dict[Any, float]:
-        """Return the share of each class among the questions, also where the truth is hidden."""
+        """Return the share of each class, also if the target is hidden."""
         if self.truth is None:
             return dict(self.__dict__.get("_shares", {}))
         if self.kind != "classes":
@@ -290,7 +292,7 @@ class Dataset:
         return {label: float(np.mean(self.truth == label)) for label in self.classes}
 
     def blind(self) -> Dataset:
-        """Return it with the truth hidden; the classes and the share of each stay known."""
+        """Return the dataset without the target; the classes and their shares remain."""
         part = copy.copy(self)
         part.__dict__.pop("fingerprint", None)
         object.__setattr__(part, "_shares", self.shares())
@@ -298,24 +300,24 @@ class Dataset:
         return part
 
     def sample(self, rows: int, rng: np.random.Generator) -> Dataset:
-        """Return at most this many questions, drawn by the generator, classes in their shares.
+        """Return a stratified random sample of at most this many questions.
 
-        Groups stay whole, and one is kept even where it has more rows. Items that no question
-        mentions any more are left away.
+        Groups stay whole, and at least one is kept even if it has more rows. Items without
+        questions are dropped.
         """
         if rows < 1:
-            raise DataError(f"{self.name}: cannot keep {rows} rows; one is the least.")
+            raise DataError(f"{self.name}: the number of rows must be >= 1, got {rows}.")
         if rows >= len(self):
             return self
         classes = self.truth if self.kind == "classes" else None
-        kept = self.take(draw(len(self), rows, rng, classes, self.group))
+        sample = self.take(draw(len(self), rows, rng, classes, self.group))
         if self.kind == "items":  # any item may be the answer
-            return kept
-        return replace(kept, items=kept.items.iloc[kept.mentioned()])
+            return sample
+        return replace(sample, items=sample.items.iloc[sample.mentioned()])
 
 
 def _numbered(columns: list[np.ndarray]) -> tuple[list[Any], list[np.ndarray]]:
-    """Return the different things in some columns, and each column as numbers of things."""
+    """Return the distinct values of some columns, and each column as indices into them."""
     together = np.concatenate([np.asarray(column, dtype=object) for column in columns])
     codes, things = pd.factorize(together)
     ends = np.cumsum([len(column) for column in columns])[:-1]
@@ -332,14 +334,14 @@ def _check(data: Dataset) -> None:
     ):
         if value not in allowed:
             raise DataError(
-                f'{data.name}: {what} "{value}" is none of {", ".join(allowed)}.'
+                f'{data.name}: {what} must be one of {", ".join(allowed)}, got "{value}".'
                 + did_you_mean(str(value), allowed)
             )
     wanted = pd.DataFrame if data.modality == "table" else pd.Series
     if not isinstance(data.items, wanted):
         raise DataError(
-            f"{data.name}: the items of the modality {data.modality} are a {wanted.__name__}, "
-            f"not a {type(data.items).__name__}."
+            f"{data.name}: items of modality {data.modality} must be a {wanted.__name__}, "
+            f"got a {type(data.items).__name__}."
         )
     if isinstance(data.items, pd.DataFrame):
         check_names(data.items.columns, data.name)
@@ -347,16 +349,16 @@ def _check(data: Dataset) -> None:
         raise DataError(f"{data.name} is empty: it has no questions.")
     _check_fields(list(data.questions.columns), data.name)
     if not data.items.index.is_unique:
-        twice = data.items.index[data.items.index.duplicated()][0]
-        raise DataError(f'{data.name}: the item id "{twice}" stands twice; each item once.')
+        duplicate = data.items.index[data.items.index.duplicated()][0]
+        raise DataError(f'{data.name}: duplicate item id "{duplicate}".')
 
 
 def _check_fields(fields: list[Any], name: str) -> None:
     if not fields:
-        raise DataError(f"{name}: the questions have no field; name the columns they ask about.")
+        raise DataError(f"{name}: the questions have no fields; name their columns.")
     for field_name in fields:
         if fields.count(field_name) > 1:
-            raise DataError(f'{name}: the field "{field_name}" stands twice; each field once.')
+            raise DataError(f'{name}: duplicate field "{field_name}".')
 
 
 def _checked_values(data: Dataset, what: str) -> np.ndarray | None:
@@ -369,23 +371,23 @@ def _checked_values(data: Dataset, what: str) -> np.ndarray | None:
         )
     column = pd.Series(values).reset_index(drop=True)
     if what == "truth":
-        return np.asarray(answers(column, data.kind, f"{data.name}: the truth"))
+        return np.asarray(answers(column, data.kind, f"{data.name}: the target"))
     empty = column.isna().to_numpy()
     if empty.any():
         first = int(np.flatnonzero(empty)[0])
         raise DataError(f"{data.name}: the {what} of question {first} is missing; fill it.")
-    strange = [] if what == "group" else sorted(set(map(str, column)) - set(PARTS))
-    if strange:
-        raise DataError(f'{data.name}: part is "train" or "test", not "{strange[0]}".')
+    invalid = [] if what == "group" else sorted(set(map(str, column)) - set(PARTS))
+    if invalid:
+        raise DataError(f'{data.name}: part must be "train" or "test", got "{invalid[0]}".')
     return column.to_numpy()
 
 
 def _check_truth(data: Dataset) -> None:
     if data.truth is None or data.kind == "numbers":
         return
-    known = data.items.index if data.kind == "items" else pd.Index(data.classes)
-    lost = known.get_indexer(pd.Index(data.truth, tupleize_cols=False)) < 0
+    allowed = data.items.index if data.kind == "items" else pd.Index(data.classes)
+    lost = allowed.get_indexer(pd.Index(data.truth, tupleize_cols=False)) < 0
     if lost.any():
         label = data.truth[int(np.argmax(lost))]
-        what = "not an item" if data.kind == "items" else "none of its classes"
-        raise DataError(f'{data.name}: the truth "{label}" is {what}.')
+        what = "not an item" if data.kind == "items" else "not one of its classes"
+        raise DataError(f'{data.name}: the target "{label}" is {what}.')

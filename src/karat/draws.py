@@ -1,4 +1,4 @@
-"""Draws of rows: classes in their shares and each at least once, groups whole."""
+"""Stratified random samples of rows with whole groups."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def draw(
     groups: np.ndarray | None = None,
     nested: bool = False,
 ) -> np.ndarray:
-    """Return the positions of at most ``wanted`` of ``size`` rows, ascending.
+    """Return the sorted positions of at most ``wanted`` of ``size`` rows.
 
-    With classes, each keeps its share and has one row or more, where that can be. Groups are taken
-    whole; without them the number is exact. Only where no group is small enough, the smallest one
-    is more than was wanted.
+    With classes, the sample is stratified, with at least one row per class if possible. Groups are
+    drawn whole; without groups the number is exact. If every group is larger than ``wanted``, the
+    smallest one is returned.
 
-    A ``nested`` draw contains every smaller one by the same generator. Its groups are taken in a
-    row until one does not fit, and the first always.
+    A ``nested`` draw contains every smaller one of the same generator: groups are drawn in order
+    until one does not fit, and the first is always included.
 
     >>> draw(6, 2, np.random.default_rng(0), classes=np.array(list("aaaaab"))).tolist()[1]
     5
@@ -39,7 +39,7 @@ def draw(
     turn[np.argsort(codes, kind="stable")] = np.arange(size) - np.repeat(
         np.cumsum(counts) - counts, counts
     )
-    # the classes interleave in proportion: a row's place is its share of its class
+    # classes interleave in proportion: the place of a row is its quantile in its class
     place = (turn + 0.5) / counts[codes]
     return np.sort(shuffled[np.lexsort((place, turn > 0))[:wanted]])
 
@@ -50,17 +50,17 @@ def _whole_groups(
     sizes = np.bincount(groups)
     order = _group_order(groups, codes, rng)
     fitting = int(np.searchsorted(np.cumsum(sizes[order]), wanted, side="right"))
-    kept = list(order[:fitting])
-    left = wanted - int(sizes[kept].sum())
+    chosen = list(order[:fitting])
+    left = wanted - int(sizes[chosen].sum())
     for group in order[fitting:]:
         if left < sizes.min():
             break
         if sizes[group] <= left:
-            kept.append(group)
+            chosen.append(group)
             left -= int(sizes[group])
-    if not kept:
-        kept = [order[np.argmin(sizes[order])]]
-    return np.flatnonzero(np.isin(groups, kept))
+    if not chosen:
+        chosen = [order[np.argmin(sizes[order])]]
+    return np.flatnonzero(np.isin(groups, chosen))
 
 
 def _first_groups(
@@ -79,7 +79,7 @@ def _group_order(
 
 
 def _classes_first(order: np.ndarray, groups: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return the groups with those in front that are the first to show a class."""
+    """Move the groups to the front that are the first to contain a class."""
     place = np.empty(len(order), dtype=np.intp)
     place[order] = np.arange(len(order))
     shows = np.full(codes.max() + 1, len(order))

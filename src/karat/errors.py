@@ -1,14 +1,14 @@
-"""What can go wrong, and how it is said: what was wrong, where, and what to do next.
+"""Exception classes. Messages name what is wrong, where, and what to do next.
 
 ::
 
-    KaratError                a mistake a person can mend
-    ├── DefinitionError       in a name, a YAML file or an option: found before anything runs
-    ├── DataError             in a table, a text file, a vector file or a download
-    │   └── Unavailable       the data cannot be had from here (offline): declines a task
-    ├── ContractError         a model, head, metric or corruption broke its promise
+    KaratError                an error the user can fix
+    ├── DefinitionError       a wrong name, YAML file or option: found before anything runs
+    ├── DataError             a wrong table, text file, vector file or download
+    │   └── Unavailable       the data cannot be reached (offline): declines a task
+    ├── ContractError         a model, head, metric or corruption violates its contract
     ├── MissingExtra          an optional library is not installed
-    └── Declined              a model cannot take a task: shown as not applicable, never a failure
+    └── Declined              a model cannot run a task: shown as not applicable, not as failed
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-#: the ways a job can end without a score; "declined" is none of them
+#: the statuses of failed jobs; "declined" is not a failure
 FAILURES = ("failed", "timeout", "memory")
 
 
 def plainly(status: str) -> str:
-    """Return how a job ended, whatever made it fail.
+    """Return the status of a job, with one name for all failures.
 
     >>> plainly("timeout"), plainly("declined")
     ('failed', 'declined')
@@ -30,7 +30,7 @@ def plainly(status: str) -> str:
 
 
 class KaratError(Exception):
-    """A mistake a person can mend; printed as one message, never as a traceback."""
+    """An error the user can fix; printed as one message, never as a traceback."""
 
 
 class DefinitionError(KaratError):
@@ -42,7 +42,7 @@ class DefinitionError(KaratError):
 
 
 class DataError(KaratError):
-    """A data set cannot be used as it is. ``value`` is the setting at fault, where one is."""
+    """A dataset cannot be used as it is. ``value`` is the wrong setting, if there is one."""
 
     def __init__(self, message: str, value: str | None = None) -> None:
         self.value = value
@@ -50,15 +50,15 @@ class DataError(KaratError):
 
 
 class Unavailable(DataError):
-    """Data cannot be had from here: no source of it can be reached."""
+    """No source of the data can be reached."""
 
 
 class ContractError(KaratError):
-    """A model, head, metric or corruption broke the promise of its kind."""
+    """A model, head, metric or corruption violates the contract of its kind."""
 
 
 class MissingExtra(KaratError):
-    """An optional library is needed and not installed."""
+    """An optional library is required and not installed."""
 
     def __init__(self, library: str, extra: str) -> None:
         self.library = library
@@ -66,16 +66,16 @@ class MissingExtra(KaratError):
         super().__init__(f'{library} is not installed: pip install "karat[{extra}]"')
 
     def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:
-        # an exception is otherwise remade from its message alone, in another process
+        # unpickling would otherwise call the class with the message alone
         return type(self), (self.library, self.extra)
 
 
 class Declined(KaratError):
-    """A model cannot take a task. The message is the reason shown to people."""
+    """A model cannot run a task. The message is the reason shown to the user."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ``' Did you mean "x"?'`` for the nearest known name, or nothing.
+    """Return ``' Did you mean "x"?'`` for the closest known name, or an empty string.
 
     >>> did_you_mean("onehott", ["onehot", "random"])
     ' Did you mean "onehot"?'
@@ -88,7 +88,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> DefinitionError:
-    """Return the error for a name nobody knows, with the nearest one and where to look.
+    """Return the error for an unknown name, with the closest name and the command that lists all.
 
     >>> print(unknown("model", "onehott", ["onehot"]))
     there is no model "onehott". Did you mean "onehot"?   (karat list models)
@@ -100,4 +100,4 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> DefinitionError:
 
 
 class KnowsNothing(Declined):
-    """A model knows none of the items it is asked about: its coverage is 0."""
+    """A model has a vector for none of the items: its coverage is 0."""

@@ -1,4 +1,4 @@
-"""Fingerprints: a hash of what stands in a frame, its types, column names and index."""
+"""Fingerprints: a hash of the values, types, column names and index of a frame."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-#: values that pandas hashes by what they are; anything else is hashed by what it prints
+#: types that pandas hashes by value; all others are hashed by their repr
 _PLAIN = {str, int, float, bool, type(None)}
 
 
 def fingerprint(values: pd.DataFrame | pd.Series) -> str:
-    """Return a hash that another value, type, name or order changes.
+    """Return a hash that changes with any value, type, name or order.
 
     >>> fingerprint(pd.Series([1, 2])) == fingerprint(pd.Series([1, 2]))
     True
@@ -27,7 +27,7 @@ def fingerprint(values: pd.DataFrame | pd.Series) -> str:
     for column in [index, *(frame.iloc[:, i] for i in range(frame.shape[1]))]:
         digest.update(f"{column.dtype} ".encode())
         if isinstance(column.dtype, pd.CategoricalDtype):
-            # categories that do not occur count too: an encoder may give them a dimension
+            # unused categories count: an encoder may give them a dimension
             categories = column.cat.categories.to_series(index=range(len(column.cat.categories)))
             digest.update(f"{column.cat.ordered} {fingerprint(categories)}".encode())
         digest.update(_content(column))
@@ -41,11 +41,11 @@ def _content(column: pd.Series) -> bytes:
     types = {type(cell) for cell in cells}
     named = repr(sorted(f"{kind.__module__}.{kind.__qualname__}" for kind in types)).encode()
     if types == {str}:
-        with suppress(UnicodeEncodeError):  # half a surrogate pair cannot be hashed as it is
+        with suppress(UnicodeEncodeError):  # a lone surrogate cannot be encoded
             return named + _hashes(column)
-    # 1 and "1" hash alike in a column of mixed values, so the type of each cell counts
-    written = [f"{type(cell).__qualname__} {_written(cell)}" for cell in cells]
-    return named + _hashes(pd.Series(written, dtype=object))
+    # 1 and "1" have the same hash in a mixed column, so the type is included
+    texts = [f"{type(cell).__qualname__} {_text(cell)}" for cell in cells]
+    return named + _hashes(pd.Series(texts, dtype=object))
 
 
 def _hashes(column: pd.Series) -> bytes:
@@ -53,10 +53,10 @@ def _hashes(column: pd.Series) -> bytes:
     return np.asarray(hashed, dtype=np.uint64).tobytes()
 
 
-def _written(cell: Any) -> str:
+def _text(cell: Any) -> str:
     if type(cell) in _PLAIN:
         return repr(cell)
     if isinstance(cell, np.ndarray):
-        # numpy prints long arrays with a gap
+        # numpy abbreviates long arrays
         return f"{cell.dtype} {cell.shape} {hashlib.sha256(cell.tobytes()).hexdigest()}"
     return repr(cell)

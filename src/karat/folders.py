@@ -1,4 +1,4 @@
-"""Where Karat keeps what outlives a run, and what does not."""
+"""The cache folder and temporary folders of runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-#: folders of runs begin so, and then with the number of their process
+#: prefix of temporary folders, followed by the process id
 SCRATCH = "karat-run-"
 
 
@@ -29,7 +29,7 @@ def cache_folder() -> Path:
 
 @contextlib.contextmanager
 def scratch() -> Iterator[Path]:
-    """Make a folder for one run, and take along what runs that were killed have left."""
+    """Create a temporary folder for one run; remove those of killed runs."""
     _sweep(Path(tempfile.gettempdir()))
     made = tempfile.TemporaryDirectory(
         prefix=f"{SCRATCH}{os.getpid()}-", ignore_cleanup_errors=True
@@ -43,6 +43,6 @@ def _sweep(place: Path) -> None:
 
     for folder in place.glob(f"{SCRATCH}*-*"):
         pid = folder.name.removeprefix(SCRATCH).partition("-")[0]
-        with contextlib.suppress(OSError):  # it is another user's, or just gone
+        with contextlib.suppress(OSError):  # another user's, or already removed
             if pid.isdecimal() and not psutil.pid_exists(int(pid)) and not folder.is_symlink():
                 shutil.rmtree(folder, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""Overrides: ``key=value`` on the command line, for what a definition would say otherwise.
+"""Overrides: ``key=value`` on the command line changes values of definitions.
 
-``f.n_estimators=300`` is a parameter of the models, ``t.max_runtime_seconds=60`` or
-``t.split.folds=3`` something of the tasks, ``seed=7`` an option of the run.
+``f.n_estimators=300`` sets a parameter of the models, ``t.max_runtime_seconds=60`` or
+``t.split.folds=3`` a value of the tasks, ``seed=7`` an option of the run.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from karat.models.base import Model
 from karat.task import Suite, Task
 
 MODELS, TASKS = ("f", "m"), ("t",)
-#: what of a task may be changed: its name and data stay
+#: the fields of a task that can be changed: all but name and dataset
 CHANGEABLE = tuple(f.name for f in dataclasses.fields(Task) if f.name not in ("name", "dataset"))
 
 
 @dataclass(frozen=True)
 class Overrides:
-    """What was said for models, for tasks and for the run."""
+    """Overrides of models, of tasks and of the run."""
 
     models: Mapping[str, Any] = field(default_factory=dict)
     tasks: Mapping[str, Any] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Overrides:
 
 
 def parse(texts: Iterable[str]) -> Overrides:
-    """Return what ``key=value`` texts say; a key alone is true.
+    """Parse ``key=value`` texts; a key alone is true.
 
     >>> parse(["f.max_depth=3", "seed=7", "t.metrics=['acc']"])
     Overrides(models={'max_depth': 3}, tasks={'metrics': ['acc']}, options={'seed': 7})
@@ -43,7 +43,9 @@ def parse(texts: Iterable[str]) -> Overrides:
         where = "models" if start in MODELS else "tasks" if start in TASKS else "options"
         name = rest if dot and where != "options" else key
         if not name.strip() or (where != "options" and not dot):
-            raise DefinitionError(f'-X is key=value, f.PARAM=value or t.KEY=value, not "{text}".')
+            raise DefinitionError(
+                f'-X must be key=value, f.PARAM=value or t.KEY=value, got "{text}".'
+            )
         found[where][name] = _value(value) if equals else True
     return Overrides(**found)
 
@@ -59,7 +61,7 @@ def _value(text: str) -> Any:
 
 
 def change_models(models: Sequence[Model], given: Mapping[str, Any]) -> list[Model]:
-    """Return the models with other parameters; one that no model has is a mistake."""
+    """Return the models with changed parameters; one that no model has is an error."""
     if not given:
         return list(models)
     known = {name for model in models for name in _parameters(model)}
@@ -68,7 +70,7 @@ def change_models(models: Sequence[Model], given: Mapping[str, Any]) -> list[Mod
         raise DefinitionError(
             *(
                 f'-X f.{name}: none of the models has a parameter "{name}".'
-                f"{did_you_mean(name, known)} They have: {', '.join(sorted(known)) or 'none'}."
+                f"{did_you_mean(name, known)} Parameters: {', '.join(sorted(known)) or 'none'}."
                 for name in lost
             )
         )
@@ -91,7 +93,7 @@ def _changed(model: Model, given: Mapping[str, Any]) -> Model:
 
 
 def change_tasks(suite: Suite, given: Mapping[str, Any]) -> Suite:
-    """Return the suite with other tasks; ``split.folds`` changes one thing inside another."""
+    """Return the suite with changed tasks; ``split.folds`` changes a nested value."""
     if not given:
         return suite
     return dataclasses.replace(suite, tasks=tuple(_task(task, given) for task in suite))
@@ -103,8 +105,8 @@ def _task(task: Task, given: Mapping[str, Any]) -> Task:
         key, dot, rest = name.partition(".")
         if key not in CHANGEABLE:
             raise DefinitionError(
-                f'-X t.{name}: a task has no "{key}" to change.{did_you_mean(key, CHANGEABLE)} '
-                f"It has: {', '.join(CHANGEABLE)}."
+                f'-X t.{name}: a task has no field "{key}".{did_you_mean(key, CHANGEABLE)} '
+                f"Fields: {', '.join(CHANGEABLE)}."
             )
         changes[key] = _inside(changes.get(key, getattr(task, key)), rest, value) if dot else value
     return dataclasses.replace(task, **changes)

@@ -1,4 +1,4 @@
-"""Parts of a task: whether those it names exist and fit its data, and what is usual for it."""
+"""Check that the components of a task exist and fit its data; choose default metrics."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _METRICS = {
 
 
 def check_parts(task: Task) -> None:
-    """Refuse a part that does not exist, and parameters or severities it does not take."""
+    """Refuse unknown components, and parameters or severities they do not accept."""
     messages: list[str] = []
     for parts, name in named_parts(task):
         try:
@@ -47,13 +47,13 @@ def check_parts(task: Task) -> None:
     made = registry.build(f'task "{task.name}": probe', registry.probes.get(probe["use"]), used, {})
     if task.missing == "penalise" and not getattr(made, "one_answer_each", True):
         raise DefinitionError(
-            f'task "{task.name}": the probe {probe["use"]} has no answer for each question, so '
-            f"that it cannot penalise; say missing: ignore."
+            f'task "{task.name}": the probe {probe["use"]} has no default answer, so '
+            f"it cannot penalise; set missing: ignore."
         )
 
 
 def named_parts(task: Task) -> Iterator[tuple[registry.Registry, str]]:
-    """Yield every registered part a task names, with the registry it is to be found in."""
+    """Yield the registry and the name of every component of a task."""
     probe: Any = task.probe
     how: Any = task.split
     if task.ask is not None:
@@ -71,7 +71,7 @@ def named_parts(task: Task) -> Iterator[tuple[registry.Registry, str]]:
 
 
 def _heads(head: Any) -> Iterator[str]:
-    """Yield the head, and those it chooses from."""
+    """Yield the name of the head and of the heads inside it."""
     if isinstance(head, Mapping):
         inner = head.get("heads")
         for each in (head.get("use"), *(inner if isinstance(inner, list | tuple) else ())):
@@ -81,7 +81,7 @@ def _heads(head: Any) -> Iterator[str]:
 
 
 def check_head(task: Task, data: Dataset) -> None:
-    """Make the head once, so that a mistyped parameter stops before any job and not in each."""
+    """Create the head once, so that a wrong parameter is found before any job runs."""
     probe: Any = task.probe
     head = probe.get("head")
     if not isinstance(head, Mapping):
@@ -95,7 +95,7 @@ def check_head(task: Task, data: Dataset) -> None:
 
 
 def check_metrics(task: Task, data: Dataset, blind: bool) -> None:
-    """Refuse a task whose result no answer could ever give; its other metrics may stay empty."""
+    """Refuse a task whose primary metric cannot be computed; other metrics may be empty."""
     probe: Any = task.probe
     offered = {
         "trained": {"clusters", "classes"} if blind else {data.kind},
@@ -109,7 +109,7 @@ def check_metrics(task: Task, data: Dataset, blind: bool) -> None:
     needs = set(get_metric(task.metrics[0]).needs)
     if "binary" in needs and probe["use"] == "trained" and (why := _not_two(data)):
         raise DefinitionError(
-            f'task "{task.name}": the metric {task.metrics[0]} needs exactly two classes, and '
+            f'task "{task.name}": the metric {task.metrics[0]} needs exactly two classes; '
             f"{data.name} has {why}."
         )
     needed = {"classes", "numbers", "clusters", "rank"} & needs
@@ -121,17 +121,17 @@ def check_metrics(task: Task, data: Dataset, blind: bool) -> None:
 
 
 def _not_two(data: Dataset) -> str:
-    """Return what the truth is where it is not two classes, the numbers 0 and 1 among them."""
+    """Describe the target if it is not binary; the numbers 0 and 1 are binary."""
     if data.kind == "classes":
         many = len(data.classes)
-        return f"{many}; auc_ovr and acc take them" if many > 2 else ""
+        return f"{many}; use auc_ovr or acc" if many > 2 else ""
     if data.kind == "numbers" and not np.isin(np.asarray(data.truth), (0, 1)).all():
         return "numbers"
     return ""
 
 
 def usual_metrics(task: Task, data: Dataset, blind: bool) -> tuple[str, ...]:
-    """Return the metrics people use for such data."""
+    """Return the default metrics for the data."""
     probe: Any = task.probe
     if probe["use"] in ("nearest", "same-class"):
         return _METRICS["lists"]
@@ -147,7 +147,7 @@ def usual_metrics(task: Task, data: Dataset, blind: bool) -> tuple[str, ...]:
 
 
 def code_of_parts(task: Task) -> str:
-    """Return a hash of the users' own parts in a task: a changed metric is another metric."""
+    """Return a hash of the user's own components in a task: changed code changes it."""
     own = registry.users_parts()
     codes = []
     for parts, name in named_parts(task):
@@ -155,7 +155,7 @@ def code_of_parts(task: Task) -> str:
             part = parts.get(name)
             codes.append(f"{name} {_code(getattr(part, 'compute', part))}")
     probe: Any = task.probe
-    for name, value in probe.items():  # a function of one's own: a measure, an analogy
+    for name, value in probe.items():  # the user's own function, as a measure
         path = isinstance(value, str) and ":" in value
         if path or (callable(value) and not isinstance(value, str)):
             codes.append(f"{name} {_code(registry.load_object(value) if path else value)}")
@@ -167,5 +167,5 @@ def _code(part: Any) -> str:
 
 
 def of_task(task: Task, error: DefinitionError) -> DefinitionError:
-    """Return the mistake with the name of the task in front."""
+    """Return the error with the name of the task in front."""
     return DefinitionError(*(f'task "{task.name}": {message}' for message in error.messages))

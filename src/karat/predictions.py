@@ -1,7 +1,7 @@
-"""Predictions: what was answered beside what is true, exactly as ``predictions.csv`` holds it.
+"""Predictions and targets of a test fold, exactly as stored in ``predictions.csv``.
 
-Metrics see Predictions and nothing else, so every score can be computed again from the file.
-Class labels are kept as text and never changed: ``NA``, ``True``, ``0``, commas and case survive.
+Metrics use Predictions only, so every score can be recomputed from the file. Class labels are text
+and never changed: ``NA``, ``True``, ``0``, commas and case survive.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from karat.errors import ContractError, DataError
 
-#: what an answer is: a class label, a number (a value, a similarity), an item id, a cluster number
+#: kinds of predictions: class labels, numbers (values, similarities), item ids, cluster numbers
 ANSWERS = ("classes", "numbers", "items", "clusters")
 TRUTHS = ("classes", "numbers", "items")
 _EXTRAS = ("group", "rank", "candidates", "question", "weight", "known")
@@ -27,26 +27,26 @@ _TEXT = ("classes", "items")
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Answers and truth of one test fold, one row per question.
+    """Predictions and targets of one test fold, one row per question.
 
     Attributes
     ----------
     predictions
-        Labels (text), numbers, item ids (text) or cluster numbers, as ``answers`` says.
+        Labels (text), numbers, item ids (text) or cluster numbers, as given by ``answers``.
     truth
-        Labels (text), numbers or item ids (text), as ``truths`` says.
+        Labels (text), numbers or item ids (text), as given by ``truths``.
     classes, probabilities
-        All class labels in the order of their text, and one probability column for each.
+        All class labels sorted as text, and one probability column for each.
     group
         The group (query, main entity) of each question.
     rank
-        Where the true item stood among the candidates (1 is best); ``candidates`` says of how many.
+        Rank of the target item (1 is best); ``candidates`` is the number of candidates.
     question
-        The question's position in its data set, kept when some questions were left out.
+        Position of the question in its dataset; some may be left out.
     weight
-        How many questions a row stands for, where they are too many to list (all pairs of a table).
+        Number of questions a row represents, if there are too many to list (all pairs of a table).
     known
-        1 where the model knew all that was asked about, 0 where the row stands for not knowing.
+        1 if the model has vectors for all items of the question, 0 if the answer is a default.
     """
 
     predictions: np.ndarray
@@ -68,14 +68,14 @@ class Predictions:
             ("truth", self.truths, TRUTHS),
         ):
             if what not in known:
-                raise ContractError(f'{name} are one of {", ".join(known)}, not "{what}".')
+                raise ContractError(f'{name} must be one of {", ".join(known)}, got "{what}".')
             values = getattr(self, name)
             values = as_text(values) if what in _TEXT else _floats(values, name)
             object.__setattr__(self, name, values)
         if len(self.predictions) != len(self.truth):
             raise ContractError(
-                f"{len(self.predictions)} answers were given to {len(self.truth)} questions; "
-                f"one answer per question is needed."
+                f"got {len(self.predictions)} answers for {len(self.truth)} questions; "
+                f"expected one answer per question."
             )
         object.__setattr__(self, "classes", tuple(map(str, self.classes)))
         self._check_extras()
@@ -89,19 +89,19 @@ class Predictions:
             values = as_text(values) if name == "group" else _floats(values, name, len(shape))
             values = values.astype(np.intp) if name in _WHOLE else values
             if values.shape != shape:
-                raise ContractError(f"{name} have the shape {values.shape}, not {shape}.")
+                raise ContractError(f"{name} must have the shape {shape}, got {values.shape}.")
             object.__setattr__(self, name, values)
 
     def __len__(self) -> int:
         return len(self.truth)
 
-    # -- labels as numbers, made once for all metrics ---------------------------------------
+    # -- labels as codes, computed once for all metrics -------------------------------------
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """All class labels: the known ones in their order, then any other label met.
+        """All class labels: ``classes`` in their order, then other labels in the data.
 
-        A truth of the numbers 0 and 1 counts as two classes.
+        Targets of the numbers 0 and 1 are two classes.
         """
         if self.truths == "numbers" and np.isin(self.truth, (0, 1)).all():
             return ("0", "1")
@@ -114,21 +114,21 @@ class Predictions:
 
     @cached_property
     def true_codes(self) -> np.ndarray:
-        """The place of each row's true label among all labels."""
+        """The index of each row's target in ``labels``."""
         if self.truths == "numbers":
             return self.truth.astype(np.intp)
         return self._codes(self.truth)
 
     @cached_property
     def answered_codes(self) -> np.ndarray:
-        """The place of each row's answered label among all labels."""
+        """The index of each row's predicted label in ``labels``."""
         return self._codes(self.predictions)
 
     def _codes(self, texts: np.ndarray) -> np.ndarray:
         place = {label: i for i, label in enumerate(self.labels)}
         return np.fromiter(map(place.__getitem__, texts.tolist()), np.intp, len(texts))
 
-    # -- some rows, more rows ---------------------------------------------------------------
+    # -- selecting and merging --------------------------------------------------------------
 
     def take(self, rows: np.ndarray) -> Predictions:
         """Return some of the rows."""
@@ -139,16 +139,16 @@ class Predictions:
         return Predictions(answers=self.answers, truths=self.truths, classes=self.classes, **cut)
 
     def covered(self, by_group: bool = False) -> Predictions:
-        """Return the rows of what the model knew; whole groups of which it knew something."""
+        """Return the rows with ``known`` 1, or all rows of groups that have one."""
         if self.known is None:
             return self
-        kept = self.known == 1
+        covered = self.known == 1
         if by_group and self.group is not None:
-            kept = np.isin(self.group, self.group[kept])
-        return self.take(np.flatnonzero(kept))
+            covered = np.isin(self.group, self.group[covered])
+        return self.take(np.flatnonzero(covered))
 
     def merged(self, other: Predictions, mine: np.ndarray) -> Predictions:
-        """Return both sets of rows as one: this one's where ``mine`` is true, in order."""
+        """Return the rows of both, in order: this one's where ``mine`` is true."""
         place = np.empty(len(mine), dtype=np.intp)
         place[np.flatnonzero(mine)] = np.arange(len(self))
         place[np.flatnonzero(~mine)] = len(self) + np.arange(len(other))
@@ -163,7 +163,7 @@ class Predictions:
     # -- the file ---------------------------------------------------------------------------
 
     def to_csv(self) -> str:
-        """Return the text of ``predictions.csv``: classes, predictions, truth, then our extras."""
+        """Return the text of ``predictions.csv``: classes, predictions, truth, extra columns."""
         extras = [name for name in _EXTRAS if getattr(self, name) is not None]
         columns: list[list[str]] = []
         if self.probabilities is not None:
@@ -179,7 +179,7 @@ class Predictions:
     def from_csv(
         cls, text: str, *, answers: str, truths: str, classes: Sequence[str] = ()
     ) -> Predictions:
-        """Read ``predictions.csv`` back; what the columns mean comes from the job's metadata."""
+        """Read ``predictions.csv``; the kinds of the columns come from the job's metadata."""
         header, *body = _rows(text)
         at = _truth_column(header)
         columns = [np.array(cells, dtype=object) for cells in zip(*body, strict=True)]
@@ -198,19 +198,19 @@ class Predictions:
 
 
 def as_text(labels: Any) -> np.ndarray:
-    """Return labels as text, one object per label, unchanged otherwise.
+    """Return labels as an object array of text.
 
     >>> as_text(np.array([True, False])).tolist()
     ['True', 'False']
     """
     if np.ndim(labels) != 1:
-        raise ContractError(f"labels have {np.ndim(labels)} dimensions; there must be one.")
+        raise ContractError(f"labels must have 1 dimension, got {np.ndim(labels)}.")
     if isinstance(labels, np.ndarray) and labels.dtype == object:
         from pandas.api.types import infer_dtype
 
         if infer_dtype(labels, skipna=False) == "string":
             return labels
-    # a list goes label by label: numpy would make one type of all and cut zeros off their ends
+    # convert label by label: numpy would unify the types and strip trailing null characters
     values = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     return np.array([str(label) for label in values], dtype=object)
 
@@ -221,7 +221,7 @@ def _floats(values: Any, what: str, dimensions: int = 1) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise ContractError(f"{what} must be numbers: {error}.") from error
     if numbers.ndim != dimensions:
-        raise ContractError(f"{what} have {numbers.ndim} dimensions, not {dimensions}.")
+        raise ContractError(f"{what} must have {dimensions} dimensions, got {numbers.ndim}.")
     return numbers
 
 
@@ -234,11 +234,11 @@ def _cells(values: np.ndarray) -> list[str]:
 
 
 def _numbers(values: np.ndarray) -> list[str]:
-    """Return the shortest texts that read back to the same bits, as ``repr`` writes them."""
+    """Return the shortest texts that read back to the same floats, as ``repr`` does."""
     from pydantic_core import to_json
 
     size = np.abs(values)
-    # only here are the texts of JSON and of Python the same; those of JSON are made much faster
+    # in this range the JSON text equals repr, and is much faster to produce
     plain = (size == 0) | (size >= 1e-4) & (size < 1e16)
     texts = to_json(np.where(plain, values, 0.0).tolist()).decode()[1:-1].split(",")
     for place in np.flatnonzero(~plain).tolist():
@@ -247,7 +247,7 @@ def _numbers(values: np.ndarray) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    # the csv module leaves a lone carriage return bare, which no reader takes back
+    # the csv module does not quote a lone carriage return, which then cannot be read
     if any(mark in text for mark in ',"\r\n'):
         return '"' + text.replace('"', '""') + '"'
     return text
@@ -270,8 +270,8 @@ def _rows(text: str) -> list[list[str]]:
 
 
 def _truth_column(header: list[str]) -> int:
-    # a class may itself be called "predictions" or "truth", so the last such pair counts
+    # a class may be named "predictions" or "truth", so use the last such pair
     for at in range(len(header) - 1, 0, -1):
         if header[at] == "truth" and header[at - 1] == "predictions":
             return at
-    raise DataError('the predictions file has no neighbouring columns "predictions" and "truth".')
+    raise DataError('the predictions file has no adjacent columns "predictions" and "truth".')

@@ -1,8 +1,7 @@
-"""Names for parts: one Registry class, its instances, and the decorators that fill them.
+"""Registries of components: the Registry class, its instances, and their decorators.
 
-A part is found by its name, by ``"package.module:Name"``, or through a Python entry point of the
-group ``karat.<kind>s`` (``karat.models``, ``karat.metrics``, …). Nothing is imported before it is
-asked for.
+A component is found by its name, by ``"package.module:Name"``, or through a Python entry point of
+the group ``karat.<kind>s`` (``karat.models``, ``karat.metrics``, …). It is imported on first use.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ T = TypeVar("T")
 
 
 class Registry:
-    """A table from names to parts of one kind.
+    """A mapping from names to components of one kind.
 
     A value may be a ``"package.module:Name"`` string; it is imported on first use.
 
@@ -41,26 +40,25 @@ class Registry:
         self._entry_points_read = False
 
     def register(self, name: str, part: T) -> T:
-        """Add a part under a new name and return it; a taken name is an error."""
+        """Add a component under a new name and return it; a duplicate name is an error."""
         if not isinstance(name, str) or not name.strip() or ":" in name:
             raise DefinitionError(
-                f'a {self.kind} needs a name, a text without ":", to be registered under; '
-                f"{name!r} is none."
+                f'the name of a {self.kind} must be a non-empty string without ":", got {name!r}.'
             )
         origin = _origin(part)
         if not origin.startswith("karat."):
-            self._load_builtin()  # so that a user's part meets ours now, not at a later look-up
+            self._load_builtin()  # so that a conflict with a built-in name is found now
         if name in self._parts and self._origins[name] != origin:
             raise DefinitionError(
-                f'there is already a {self.kind} "{name}" (from {self._origins[name]}); '
-                f"give yours (from {origin}) another name."
+                f'duplicate {self.kind} "{name}", registered by {self._origins[name]}; '
+                f"choose another name for {origin}."
             )
         self._parts[name] = part
         self._origins[name] = origin
         return part
 
     def get(self, name: str) -> Any:
-        """Return the part of this name; a miss names the nearest one."""
+        """Return the component of this name; raise a DefinitionError with the closest name."""
         if ":" in name:
             return load_object(name)
         self._load_builtin()
@@ -72,7 +70,7 @@ class Registry:
         return load_object(part) if isinstance(part, str) else part
 
     def own(self) -> dict[str, Any]:
-        """Return the parts that users registered, not we."""
+        """Return the components that users registered."""
         return {
             name: part
             for name, part in self._parts.items()
@@ -80,7 +78,7 @@ class Registry:
         }
 
     def origin(self, name: str) -> str:
-        """Return where a part was defined: a module path or an entry point."""
+        """Return where a component is defined: a module path or an entry point."""
         return self._origins[name]
 
     def __contains__(self, name: str) -> bool:
@@ -97,7 +95,7 @@ class Registry:
     def _load_builtin(self) -> None:
         for module in tuple(self._modules):
             importlib.import_module(module)
-            if module in self._modules:  # importing it may have asked for a part itself
+            if module in self._modules:  # the import itself may have loaded it
                 self._modules.remove(module)
 
     def _load_entry_points(self) -> None:
@@ -108,7 +106,7 @@ class Registry:
         self._load_builtin()
         for point in entry_points(group=f"karat.{self.kind}s"):
             self.register(point.name, point.value)
-        self._entry_points_read = True  # last: a name taken twice is said each time
+        self._entry_points_read = True  # last: a duplicate name is reported each time
 
 
 def _origin(part: Any) -> str:
@@ -123,7 +121,7 @@ def _origin(part: Any) -> str:
 
 
 def load_object(path: str) -> Any:
-    """Import ``"package.module:Name"`` and return what it names.
+    """Import ``"package.module:Name"`` and return the object.
 
     >>> load_object("math:pi") > 3
     True
@@ -135,17 +133,17 @@ def load_object(path: str) -> Any:
             found = getattr(found, part)
     except KaratError:
         raise
-    except Exception as error:  # a module of one's own may raise anything when it is imported
-        said = f"{type(error).__name__}: {error}"
+    except Exception as error:  # importing a user's module may raise anything
+        reason = f"{type(error).__name__}: {error}"
         raise DefinitionError(
-            f'cannot load "{path}": {said}. Write it as "package.module:Name", '
+            f'cannot load "{path}": {reason}. Write it as "package.module:Name", '
             f"with the package installed or in the current folder."
         ) from error
     return found
 
 
 def accepts(part: Callable[..., Any]) -> tuple[set[str], bool]:
-    """Return the parameter names a callable takes, and whether it takes any name at all.
+    """Return the parameter names of a callable, and whether it has ``**kwargs``.
 
     >>> accepts(lambda a, b=1: 0) == ({"a", "b"}, False)
     True
@@ -161,10 +159,9 @@ def accepts(part: Callable[..., Any]) -> tuple[set[str], bool]:
 def build(
     what: str, part: Callable[..., T], params: Mapping[str, Any], offers: Mapping[str, Any]
 ) -> T:
-    """Call a part with the user's parameters and with those offers that it has a place for.
+    """Call a component with the user's parameters and with those offers that it accepts.
 
-    An unknown or missing parameter is a mistake of the definition; what the part itself raises
-    is not.
+    An unknown or missing parameter is a DefinitionError; errors of the component pass through.
 
     >>> build('head "knn"', lambda k, seed: (k, seed), {"k": 3}, {"seed": 1, "kind": "classes"})
     (3, 1)
@@ -260,12 +257,12 @@ ALL = (models, datasets, metrics, corruptions, heads, splitters, composers, prob
 
 
 def users_parts() -> dict[str, dict[str, Any]]:
-    """Return all parts that users registered, by kind: what a worker process must be told."""
+    """Return all components that users registered, by kind, to pass to worker processes."""
     return {parts.kind: parts.own() for parts in ALL}
 
 
 def adopt(given: Mapping[str, Mapping[str, Any]]) -> None:
-    """Register parts that another process passed on."""
+    """Register components of another process."""
     for parts in ALL:
         for name, part in given.get(parts.kind, {}).items():
             parts.register(name, part)
@@ -288,10 +285,10 @@ def corruption(
 ) -> Callable[[T], T]:
     """Register a corruption under a name.
 
-    It may say what it takes (``"table"``, ``"text"``, ``"entity"`` or ``"vectors"``), what the data
-    must have (names of ``karat.corruptions.needs.NEEDS``) and from where to where its severities
-    go; then the plan can tell before anything runs. The function stays as it is, with these as its
-    attributes; a ``functools.partial`` of a corruption says what the corruption says.
+    ``takes`` declares the modalities (``"table"``, ``"text"``, ``"entity"`` or ``"vectors"``),
+    ``needs`` the requirements on the data (names of ``karat.corruptions.needs.NEEDS``) and
+    ``range`` the allowed severities; the plan checks them before anything runs. They become
+    attributes of the function; a ``functools.partial`` of a corruption inherits them.
     """
 
     def add(part: T) -> T:
@@ -299,9 +296,9 @@ def corruption(
         while isinstance(whole, functools.partial):
             whole = whole.func
         for what, value in (("takes", takes), ("needs", needs), ("range", range)):
-            told: Any = getattr(whole, what, None) if value is None else value
-            if told is not None:
-                setattr(part, what, (told,) if isinstance(told, str) else tuple(told))
+            declared: Any = getattr(whole, what, None) if value is None else value
+            if declared is not None:
+                setattr(part, what, (declared,) if isinstance(declared, str) else tuple(declared))
         return corruptions.register(name, part)
 
     return add

@@ -1,4 +1,4 @@
-"""Task: a data set, how it is asked, how it is split and what is measured. Data only, no code."""
+"""Task: a dataset, a probe, a split and metrics. Data only, no code."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ MISSING = ("ignore", "penalise")
 
 @dataclass(frozen=True)
 class Task:
-    """What is asked of a model. Everything but name and data set has a default.
+    """One evaluation of a model. Everything but name and dataset has a default.
 
     Attributes
     ----------
     dataset
         A Dataset, the name of a defined one, or a function that loads it when it is needed.
     ask
-        What makes other questions of the data set's rows: ``"partial-rows"``, ``"text-queries"``
-        or a mapping ``{"use": …}`` with parameters; nothing asks the data set's own.
+        Query generator: ``"partial-rows"``, ``"text-queries"`` or a mapping ``{"use": …}`` with
+        parameters. By default the queries of the dataset itself.
     probe
         ``"trained"``, ``"similarity"``, ``"analogy"``, ``"links"``, ``"nearest"``,
         ``"same-class"``, ``"duplicates"`` or a mapping ``{"use": …}`` with parameters.
     split
         ``"kfold"``, ``"holdout"``, ``"all"``, ``"fixed"`` or a mapping ``{"use": …}``.
     metrics
-        The first one is the result people compare; empty: those usual for the data.
+        The first one is the primary metric. Empty: the defaults for the data.
     missing
-        What becomes of questions about items a model does not know: ``"ignore"`` leaves them out
-        and records the coverage, ``"penalise"`` counts them as answered without looking.
+        How to treat queries about items without a vector: ``"ignore"`` leaves them out and records
+        the coverage, ``"penalise"`` scores a default answer.
     corruptions
         Severities by the name of a corruption, or of several (``a+b``, ``a@0.2+b@0.1``); the test
-        fold is also seen through each.
+        fold is also evaluated under each.
     draws
-        How often each corruption is drawn anew, so that its scores have an interval.
+        Number of random draws of each corruption, for confidence intervals.
     usual
-        Metrics for ``"binary"``, ``"multiclass"`` and ``"numbers"``, where ``metrics`` is empty.
+        Default metrics for ``"binary"``, ``"multiclass"`` and ``"numbers"`` targets.
     folds
-        How many of its folds are run; where it says nothing, the constraint's number holds.
+        Number of folds to run. Default: the constraint's number.
     max_runtime_seconds, max_mem_size_mb, cores, gpus
-        What each of its jobs may take; where it says nothing, the constraint's limits hold.
+        Limits of each job. Default: the constraint's limits.
     ignore
-        Codes of checks that say nothing about this task, such as ``"KRT004"``.
+        Codes of checks to skip for this task, such as ``"KRT004"``.
     kind
-        The task kind it belongs to on a leaderboard, such as ``"classification"``.
+        The task kind on a leaderboard, such as ``"classification"``.
 
     >>> Task("churn", "churn", split={"use": "kfold", "folds": 10}).probe
     {'use': 'trained'}
@@ -78,11 +78,11 @@ class Task:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
-            raise DefinitionError(f"a task needs a name, a text; {self.name!r} is none.")
+            raise DefinitionError(f"task name must be a non-empty string, got {self.name!r}.")
         if not isinstance(self.dataset, Dataset | str) and not callable(self.dataset):
             raise DefinitionError(
-                f'task "{self.name}": dataset is a Dataset or a name, not '
-                f"{type(self.dataset).__name__}; make one with karat.Dataset.from_table."
+                f'task "{self.name}": dataset must be a Dataset or a name, got '
+                f"{type(self.dataset).__name__}; create one with karat.Dataset.from_table."
             )
         for name in ("probe", "split", *(["ask"] if self.ask is not None else [])):
             object.__setattr__(
@@ -90,7 +90,7 @@ class Task:
             )
         if self.missing not in MISSING:
             raise DefinitionError(
-                f'task "{self.name}": missing is "ignore" or "penalise", not "{self.missing}".'
+                f'task "{self.name}": missing must be "ignore" or "penalise", got "{self.missing}".'
                 + did_you_mean(self.missing, MISSING)
             )
         self._check_limits()
@@ -105,23 +105,25 @@ class Task:
                 continue
             if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
                 raise DefinitionError(
-                    f'task "{self.name}": {name} is a whole number of 1 or more, not {number!r}.'
+                    f'task "{self.name}": {name} must be an integer >= 1, got {number!r}.'
                 )
         seconds = self.max_runtime_seconds
         if seconds is not None and (not isinstance(seconds, Real) or not 0 < seconds < math.inf):
             raise DefinitionError(
-                f'task "{self.name}": max_runtime_seconds is a number above 0, not {seconds!r}.'
+                f'task "{self.name}": max_runtime_seconds must be a number > 0, got {seconds!r}.'
             )
 
     def _checked_metrics(self) -> tuple[str, ...]:
         given: Any = (self.metrics,) if isinstance(self.metrics, str) else self.metrics
         if isinstance(given, Mapping) or not isinstance(given, Iterable):
-            raise DefinitionError(f'task "{self.name}": metrics is a list of names, not {given!r}.')
+            raise DefinitionError(
+                f'task "{self.name}": metrics must be a list of names, got {given!r}.'
+            )
         metrics = tuple(dict.fromkeys(given))
         for metric in metrics:
             if not isinstance(metric, str):
                 raise DefinitionError(
-                    f'task "{self.name}": {metric!r} is not the name of a metric.'
+                    f'task "{self.name}": a metric must be a name, got {metric!r}.'
                 )
         return metrics
 
@@ -130,14 +132,14 @@ class Task:
         for code in codes:
             if not re.fullmatch("KRT[0-9]{1,3}", str(code)):
                 raise DefinitionError(
-                    f'task "{self.name}": ignore names checks, such as KRT004, not {code!r}.'
+                    f'task "{self.name}": ignore must hold codes such as KRT004, got {code!r}.'
                 )
         return codes
 
     def _checked_corruptions(self) -> dict[str, tuple[float, ...]]:
         where = f'task "{self.name}": corruptions'
         if not isinstance(self.corruptions, Mapping):
-            raise DefinitionError(f"{where}: write {{name: [severities]}}.")
+            raise DefinitionError(f"{where} must be a mapping {{name: [severities]}}.")
         chosen = {}
         for name, given in self.corruptions.items():
             several = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
@@ -146,7 +148,7 @@ class Task:
                 number = isinstance(value, Real) and not isinstance(value, bool)
                 if not number or not 0 <= value < math.inf:
                     raise DefinitionError(
-                        f"{where}: {name}: a severity is a number of 0 or more, not {value!r}."
+                        f"{where}: {name}: a severity must be a number >= 0, got {value!r}."
                     )
             chosen[name] = tuple(dict.fromkeys(float(value) for value in values))
         return chosen
@@ -156,7 +158,7 @@ def _used(where: str, value: Any) -> dict[str, Any]:
     if isinstance(value, str):
         return {"use": value}
     if not isinstance(value, Mapping) or not isinstance(value.get("use"), str):
-        raise DefinitionError(f'{where}: write a name, or a mapping with "use" and parameters.')
+        raise DefinitionError(f'{where} must be a name or a mapping with "use" and parameters.')
     return dict(value)
 
 
@@ -174,7 +176,7 @@ class Suite:
             if not isinstance(task, Task):
                 raise DefinitionError(
                     f'suite "{self.name}": {task!r} is not a karat.Task; '
-                    f"karat.suite(NAME) finds tasks by their names."
+                    f"use karat.suite(NAME) to find tasks by name."
                 )
         object.__setattr__(self, "tasks", tuple(self.tasks))
         object.__setattr__(self, "models", tuple(self.models))

@@ -1,4 +1,4 @@
-"""Trials: promises tried one after the other on small data, and what became of each."""
+"""Test requirements one after the other and record the outcome of each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from karat.fingerprints import fingerprint
 
 @dataclass(frozen=True)
 class Check:
-    """One promise: whether it is kept and, if not, why and what to change."""
+    """One requirement: whether it is met and, if not, why and what to change."""
 
     promise: str
     kept: bool
@@ -26,17 +26,17 @@ class Check:
 
 
 class Broken(Exception):
-    """A promise is broken; the message says why."""
+    """A requirement is not met; the message is the reason."""
 
 
 def need(kept: object, why: str) -> None:
-    """Break the promise, with a reason, unless it is kept."""
+    """Raise Broken with a reason unless the condition holds."""
     if not kept:
         raise Broken(why)
 
 
 class Trial:
-    """The promises tried on one kind of data, one after the other."""
+    """The requirements tested on one kind of data."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -45,7 +45,7 @@ class Trial:
 
     @contextmanager
     def promise(self, text: str, cure: str, *, fatal: bool = False) -> Iterator[None]:
-        """Note whether what is done inside keeps a promise; a fatal break ends the trial."""
+        """Record whether the block meets a requirement; a fatal failure ends the trial."""
         why = ""
         try:
             yield
@@ -53,7 +53,7 @@ class Trial:
             why = str(broken)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # sys.exit, and the panics of libraries written in Rust
+        except BaseException as error:  # includes sys.exit and panics of Rust libraries
             why = f"{type(error).__name__}: {error}"
             cure = str(error).partition(": ")[2] if isinstance(error, MissingExtra) else cure
         self.checks.append(Check(f"{self.where}: {text}", not why, why, cure if why else ""))
@@ -62,7 +62,7 @@ class Trial:
 
     @contextmanager
     def watched(self, *given: Any) -> Iterator[None]:
-        """Note whether the data given or numpy's global generator are changed inside."""
+        """Record whether the block changes the data or numpy's global random state."""
         marks, state = [_mark(each) for each in given], np.random.get_state()
         yield
         self.changed = marks != [_mark(each) for each in given]
@@ -70,17 +70,17 @@ class Trial:
         np.random.set_state(state)
 
     def check_watched(self) -> None:
-        """Try the promises about what was watched."""
-        with self.promise("leaves what it is given as it is", "Change a copy of it."):
-            need(not self.changed, "it was changed in place.")
-        with self.promise("leaves np.random alone", "Draw from np.random.default_rng(seed)."):
-            need(not self.drew, "its state has moved on.")
+        """Add the checks of what was watched."""
+        with self.promise("does not modify its input", "Modify a copy."):
+            need(not self.changed, "its input was modified in place.")
+        with self.promise("does not use np.random globally", "Use np.random.default_rng(seed)."):
+            need(not self.drew, "the state changed.")
 
 
 def report(
     trials: Mapping[str, Callable[[Trial], None]], good: Callable[[Trial], object]
 ) -> list[Check]:
-    """Return the checks of all good trials, or else of the one that went furthest."""
+    """Return the checks of all good trials, or of the one that passed most if none is good."""
     tried, state = [Trial(where) for where in trials], np.random.get_state()
     with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -89,8 +89,8 @@ def report(
                 steps(trial)
                 trial.ended = True
     np.random.set_state(state)
-    furthest = max(tried, key=lambda trial: sum(check.kept for check in trial.checks))
-    return [check for trial in filter(good, tried) for check in trial.checks] or furthest.checks
+    best = max(tried, key=lambda trial: sum(check.kept for check in trial.checks))
+    return [check for trial in filter(good, tried) for check in trial.checks] or best.checks
 
 
 def _mark(given: Any) -> str:
@@ -98,7 +98,7 @@ def _mark(given: Any) -> str:
 
 
 def same(first: Sequence[np.ndarray], second: Sequence[np.ndarray], close: float = 0.0) -> None:
-    """Break the promise unless two lists of arrays hold the same."""
+    """Raise Broken unless two lists of arrays are equal."""
     for a, b in zip(first, second, strict=True):
         need(a.shape == b.shape, f"the shapes are {a.shape} and {b.shape}.")
         floats = a.dtype.kind == b.dtype.kind == "f"

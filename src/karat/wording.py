@@ -1,4 +1,4 @@
-"""Wording: the rows of a table in plain words, for encoders that read texts."""
+"""Convert the rows of a table to sentences, for text encoders."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pandas as pd
 
 
 def sentences(table: pd.DataFrame) -> list[str]:
-    """Return each row in words; missing and empty cells are left out.
+    """Return each row as text; missing and empty cells are left out.
 
-    A cell is written the same whatever stands in its column: 31 and 31.0 are both "31", other
+    The text of a cell does not depend on the type of its column: 31 and 31.0 are both "31", other
     fractions have six digits, and midnight is left out of a date.
 
     >>> sentences(pd.DataFrame({"age": [31, None], "plan": ["basic", "plus"]}))
@@ -19,17 +19,17 @@ def sentences(table: pd.DataFrame) -> list[str]:
     """
     columns = []
     for name, column in table.items():
-        there = column.notna().to_numpy()
+        present = column.notna().to_numpy()
         texts = [
-            written(cell) if known else ""
-            for cell, known in zip(column.astype(object), there, strict=True)
+            written(cell) if filled else ""
+            for cell, filled in zip(column.astype(object), present, strict=True)
         ]
         columns.append([f"{name} is {text}." if text else "" for text in texts])
     return [" ".join(filter(None, cells)) for cells in zip(*columns, strict=True)]
 
 
 def written(cell: Any) -> str:
-    """Return a cell in words, the same whatever type its column has."""
+    """Return the text of a cell, independent of the type of its column."""
     if isinstance(cell, float | np.floating):
         cell = float(cell)
         whole = cell.is_integer() and abs(cell) < 1e15

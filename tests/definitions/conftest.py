@@ -8,7 +8,7 @@ from karat.errors import DefinitionError
 
 @pytest.fixture
 def alone(monkeypatch, tmp_path):
-    """Only the files of the test count; they are named relative to its folder."""
+    """Use only the files of the test, named relative to its folder."""
     monkeypatch.setattr(loader, "builtin_files", lambda: ([], []))
     monkeypatch.setattr(loader, "installed_files", lambda: ([], []))
     monkeypatch.chdir(tmp_path)
@@ -30,11 +30,24 @@ def load(alone):
 
 @pytest.fixture
 def mistakes(load):
-    """Return the messages that loading raises; none is a failure of the test."""
+    """Return the messages that loading raises."""
 
-    def told(text="", **texts):
+    def raised(text="", **texts):
         with pytest.raises(DefinitionError) as caught:
             load(text, **texts)
         return list(caught.value.messages)
 
-    return told
+    return raised
+
+
+@pytest.fixture
+def reports(mistakes):
+    """Assert that loading reports exactly these mistakes: place and key path, and a word."""
+
+    def check(text, *expected):
+        messages = mistakes(text)
+        assert len(messages) == len(expected), messages
+        for message, (place, word) in zip(messages, expected, strict=True):
+            assert message.startswith(f"my.yaml:{place}: ") and word in message, message
+
+    return check

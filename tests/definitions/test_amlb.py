@@ -110,11 +110,11 @@ def wrong(read):
 # -- frameworks -----------------------------------------------------------------------------
 
 
-def test_a_framework_of_theirs_replaces_ours_of_the_same_name(read):
+def test_a_framework_replaces_the_built_in_one(read):
     found = read(frameworks=FRAMEWORKS).get("models", "RandomForest")
     assert found["use"] == "karat.models.automl:BudgetForest" and found["role"] == "predictor"
     assert found["params"] == {"n_estimators": 400, "options": {"criterion": "entropy"}}
-    # the version that runs is told in results.csv, not the one that a file wishes for
+    # results.csv records the installed version, not the one in the file
     assert found["version"] is None
 
 
@@ -132,18 +132,12 @@ def test_extends_in_any_case_with_params_merged_and_artifacts_apart(read):
     assert places["params", "options", "criterion"] == "frameworks.yaml:16"
 
 
-def test_what_is_not_here_says_so_only_when_it_is_chosen(read):
+def test_an_unavailable_framework_is_refused_only_when_selected(read):
     definitions = read(frameworks=FRAMEWORKS)
     for name in ("autosklearn", "autosklearn_debug"):
-        with pytest.raises(
-            DefinitionError,
-            match=r'^frameworks\.yaml:25: the framework "autosklearn" runs .* module '
-            r"frameworks\.autosklearn, which is not here\. Here are: constantpredictor, Dec",
-        ):
+        with pytest.raises(DefinitionError, match=r"^frameworks\.yaml:25: .*constantpredictor"):
             definitions.chosen("models", name)
-    with pytest.raises(
-        DefinitionError, match=r'^frameworks\.yaml:34: "autoxgboost" was removed: not maintained'
-    ):
+    with pytest.raises(DefinitionError, match=r"^frameworks\.yaml:34: .*not maintained"):
         definitions.chosen("models", "autoxgboost")
     named = definitions.names("models")
     assert not {"autosklearn", "autosklearn_debug", "__dummy_framework_with_defaults"} & {*named}
@@ -155,7 +149,7 @@ def test_a_child_with_a_module_that_is_here_can_be_run(read):
     assert found["use"] == "karat.models.automl:OneTree"
 
 
-def test_a_class_of_ones_own_as_module(read):
+def test_a_class_as_module(read):
     assert read(frameworks=FRAMEWORKS).chosen("models", "mine")["use"].endswith(":RandomEncoder")
 
 
@@ -180,39 +174,35 @@ def test_params_given_to_a_defined_model_go_on_top(read):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "pattern"),
     [
-        (
-            "{a: {module: frameworks.RandomForest, parms: {}}}",
-            'my.yaml:1: models.a.parms: unknown key of the AutoML .* Did you mean "params"?',
-        ),
-        ("{a: {version: x, params: 3}}", "my.yaml:1: models.a.params: must be a mapping, not the"),
+        ("{a: {module: frameworks.RandomForest, parms: {}}}", 'models.a.parms: .*"params"'),
+        ("{a: {version: x, params: 3}}", "models.a.params: .*the number 3"),
         (
             "{a: {version: x, params: {_save_artifacts: [1]}}}",
-            "my.yaml:1: models.a.params._save_artifacts: must be a list of names",
+            "models.a.params._save_artifacts: .*list",
         ),
-        ("{a: {version: x, params: {_n_jobs: 1}}}", "my.yaml:1: models.a.params._n_jobs: is for"),
-        ("{a: {extends: nobody}}", 'my.yaml:1: models.a.extends: there is no model "nobody"'),
-        ("{a: {extends: b}, b: {extends: a}}", "my.yaml:1: models...extends: goes in a circle: "),
-        ("{rf: {version: x}}", 'my.yaml:1: models.rf: there is already a model "rf"'),
-        ("{a: {folds: x}}", "my.yaml:1: constraints.a.folds: must be a number above 0, or -1"),
-        ("{a: {folds: 0}}", "my.yaml:1: constraints.a.folds: must be a number above 0, or -1"),
-        ("{a: {fold: 1, cores: 2}}", 'my.yaml:1: constraints.a.fold: unknown key .* "folds"?'),
-        ("[{name: a, folds: 2, dataset: 7}]", "my.yaml:1: tasks.my.a.dataset: must be a path"),
-        ("[{name: a, datset: x}]", 'my.yaml:1: tasks.a.datset: unknown key .* "dataset"?'),
-        ("[{name: a, dataset: x}, {name: A, dataset: y}]", "tasks.A.name: must be a name of its"),
-        ("[{name: a, dataset: {path: x, type: odd}}]", "tasks.my.a.dataset.type: must be one of"),
-        ("[{name: a, dataset: {pth: x}}]", 'dataset.pth: unknown key .* Did you mean "path"'),
-        ("[{name: a, openml_task_id: x}]", "my.yaml:1: tasks.my.a.openml_task_id: must be a whole"),
-        ("[{name: a, dataset: x, metric: [1]}]", "tasks.my.a.metric: must be a metric or a list"),
-        ("[1, 2]", "my.yaml:1: must be a mapping with the sections models, tasks"),
-        ("{modles: {a: {use: b}}}", 'my.yaml:1: modles: unknown section. Did you mean "models"?'),
-        ("{constrants: {folds: {folds: 1}}}", "my.yaml:1: constrants: unknown section"),
+        ("{a: {version: x, params: {_n_jobs: 1}}}", "models.a.params._n_jobs: .*_k_folds"),
+        ("{a: {extends: nobody}}", 'models.a.extends: .*"nobody"'),
+        ("{a: {extends: b}, b: {extends: a}}", "models...extends: .*a -> b|b -> a"),
+        ("{rf: {version: x}}", 'models.rf: .*"rf"'),
+        ("{a: {folds: x}}", "constraints.a.folds: .*-1"),
+        ("{a: {folds: 0}}", "constraints.a.folds: .*-1"),
+        ("{a: {fold: 1, cores: 2}}", 'constraints.a.fold: .*"folds"'),
+        ("[{name: a, folds: 2, dataset: 7}]", "tasks.my.a.dataset: .*the number 7"),
+        ("[{name: a, datset: x}]", 'tasks.a.datset: .*"dataset"'),
+        ("[{name: a, dataset: x}, {name: A, dataset: y}]", "tasks.A.name: .*unique"),
+        ("[{name: a, dataset: {path: x, type: odd}}]", "tasks.my.a.dataset.type: .*multiclass"),
+        ("[{name: a, dataset: {pth: x}}]", 'dataset.pth: .*"path"'),
+        ("[{name: a, openml_task_id: x}]", "tasks.my.a.openml_task_id: .*OpenML"),
+        ("[{name: a, dataset: x, metric: [1]}]", "tasks.my.a.metric: .*list"),
+        ("[1, 2]", "models, tasks"),
+        ("{modles: {a: {use: b}}}", 'modles: .*"models"'),
+        ("{constrants: {folds: {folds: 1}}}", "constrants: .*section"),
     ],
 )
-def test_mistakes_with_file_line_and_key(wrong, text, said):
-    messages = wrong(my=text)
-    assert any(re.search(said.replace("[", r"\[").replace("?", r"\?"), m) for m in messages)
+def test_mistakes_with_file_line_and_key(wrong, text, pattern):
+    assert any(re.search(f"^my.yaml:1: .*{pattern}", message) for message in wrong(my=text))
 
 
 # -- constraints ----------------------------------------------------------------------------
@@ -235,15 +225,15 @@ def test_a_benchmark_is_a_suite_called_like_its_file(read):
     definitions = read(mine=BENCHMARK)
     suite = definitions.get("suites", "mine")
     assert suite["tasks"] == ["mine.shop", "mine.sizes", "mine.iris"]
-    assert suite["left_out"] == {
-        "m4": 'mine.yaml:18: the task "m4" is left out: it is a time series, which is not '
-        "supported.",
-        "asleep": 'mine.yaml:20: the task "asleep" is left out: it is not enabled.',
-        "odd": 'mine.yaml:24: the task "odd" is left out: there is no metric "aucc". Did you mean '
-        '"auc"?',
-        "nothing": 'mine.yaml:25: the task "nothing" is left out: it names neither openml_task_id '
-        "nor dataset.",
+    expected = {
+        "m4": ("mine.yaml:18: ", "time series"),
+        "asleep": ("mine.yaml:20: ", "not enabled"),
+        "odd": ("mine.yaml:24: ", '"auc"'),
+        "nothing": ("mine.yaml:25: ", "openml_task_id"),
     }
+    assert suite["left_out"].keys() == expected.keys()
+    for name, (place, word) in expected.items():
+        assert suite["left_out"][name].startswith(place) and word in suite["left_out"][name]
 
 
 def test_a_task_goes_before_the_defaults(read):
@@ -260,29 +250,28 @@ def test_a_task_goes_before_the_defaults(read):
     assert definitions.origins("tasks", "mine.sizes")["folds",] == "mine.yaml:11"
 
 
-def test_names_of_tasks_are_their_own(read):
+def test_task_names_are_per_file(read):
     """Two files may both have a task iris, and ours has one too."""
     one, two = "[{name: adult, dataset: a.csv}]", "[{name: adult, dataset: b.csv}]"
     definitions = read(one=one, two=two)
     assert {"adult", "one.adult", "two.adult"} <= set(definitions.names("tasks"))
 
 
-def test_a_chosen_task_that_is_left_out_says_why(read):
+def test_selecting_a_skipped_task(read):
     read(mine=BENCHMARK)
     catalogue = Catalogue("mine.yaml")
-    with pytest.raises(DefinitionError, match="it is a time series"):
+    with pytest.raises(DefinitionError, match="time series"):
         catalogue.task("mine.m4")
-    with pytest.warns(UserWarning, match="is left out") as told:
+    with pytest.warns(UserWarning, match="mine.yaml") as warned:
         assert [task.name for task in catalogue.suite("mine")] == ["shop", "sizes", "iris"]
-    assert len(told) == 4
+    assert len(warned) == 4
 
 
-def test_a_benchmark_of_which_nothing_can_be_run(read):
+def test_a_benchmark_without_runnable_tasks(read):
     read(mine="[{name: a}]")
     with pytest.raises(DefinitionError) as caught:
         Catalogue("mine.yaml").suite("mine")
-    assert caught.value.messages[0] == 'no task of the suite "mine" can be run.'
-    assert "names neither" in caught.value.messages[1]
+    assert '"mine"' in caught.value.messages[0] and "openml_task_id" in caught.value.messages[1]
 
 
 def test_a_file_that_is_hostile(wrong):
@@ -290,13 +279,11 @@ def test_a_file_that_is_hostile(wrong):
         f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
         for before, name in zip("abcdefgh", "bcdefghi", strict=True)
     )
-    assert "the aliases repeat more than" in wrong(my=bomb)[0]
+    assert "10,000" in wrong(my=bomb)[0]
 
 
-def test_a_task_without_a_name_is_told_by_its_place(tmp_path):
+def test_a_task_without_a_name_is_reported_by_its_place(tmp_path):
     file = tmp_path / "two.yaml"
     file.write_text("- {name: a, openml_task_id: 59}\n- openml_task_id: 61\n")
-    with pytest.raises(
-        DefinitionError, match=r"two\.yaml:2: tasks: task 2 of the list has no name"
-    ):
+    with pytest.raises(DefinitionError, match=r"two\.yaml:2: tasks: task 2 "):
         Definitions.load([file])

@@ -12,7 +12,7 @@ def test_values_are_inherited_and_merged(load):
     assert churn["metrics"] == ["auc"]
 
 
-def test_a_parent_may_stand_in_another_file_and_further_down(load):
+def test_a_parent_may_be_in_another_file_and_further_down(load):
     definitions = load(
         a="constraints: {c: {extends: b, folds: 1}}",
         b="constraints: {b: {extends: z, max_rows: 2}, z: {description: far}}",
@@ -25,7 +25,7 @@ def test_a_parent_may_stand_in_another_file_and_further_down(load):
     }
 
 
-def test_later_parents_win_over_earlier_ones_and_the_child_over_all(load):
+def test_later_parents_override_earlier_ones(load):
     text = """
 constraints:
   a: {folds: 1, max_rows: 1, description: a}
@@ -51,7 +51,7 @@ def test_another_split_replaces_the_parents(load):
     assert load(text).get("tasks", "churn")["split"] == {"use": "all"}
 
 
-def test_null_clears_what_is_inherited(load):
+def test_null_clears_an_inherited_value(load):
     text = """
 tasks:
   a: {dataset: {path: x.csv}, metrics: [acc], corruptions: {noise: [0.1]}, max_rows: 3}
@@ -61,23 +61,17 @@ tasks:
     assert (b["corruptions"], b["max_rows"]) == ({}, None)
 
 
-def test_a_missing_parent(mistakes):
+def test_a_missing_parent(reports):
     text = TASKS + "  churn:\n    extends: knd\n    metrcs: [acc]\n"
-    assert mistakes(text) == [
-        'my.yaml:5: tasks.churn.extends: there is no task "knd". Did you mean "kind"?   '
-        "(karat list tasks)",
-        'my.yaml:6: tasks.churn.metrcs: unknown key. Did you mean "metrics"?',
-    ]
+    reports(text, ("5: tasks.churn.extends", '"kind"'), ("6: tasks.churn.metrcs", '"metrics"'))
 
 
-def test_a_parent_is_of_the_same_section(mistakes):
+def test_a_parent_is_of_the_same_section(reports):
     text = "constraints: {a: {folds: 1}}\nsuites:\n  b: {extends: a}\n"
-    assert mistakes(text) == [
-        'my.yaml:3: suites.b.extends: there is no suite "a".   (karat list suites)'
-    ]
+    reports(text, ("3: suites.b.extends", '"a"'))
 
 
-def test_a_circle_is_named_whole_and_once(mistakes):
+def test_circular_inheritance(reports):
     text = """
 constraints:
   far: {extends: a}
@@ -85,24 +79,17 @@ constraints:
   b: {extends: [c]}
   c: {extends: a, fold: 1}
 """
-    assert mistakes(text) == [
-        "my.yaml:6: constraints.c.extends: goes in a circle: a -> b -> c -> a.",
-        'my.yaml:6: constraints.c.fold: unknown key. Did you mean "folds"?',
-    ]
+    circle = ("6: constraints.c.extends", "a -> b -> c -> a")
+    reports(text, circle, ("6: constraints.c.fold", '"folds"'))
+    reports("constraints: {a: {extends: a}}", ("1: constraints.a.extends", "a -> a"))
 
 
-def test_a_circle_of_one(mistakes):
-    assert mistakes("constraints: {a: {extends: a}}") == [
-        "my.yaml:1: constraints.a.extends: goes in a circle: a -> a."
-    ]
-
-
-def test_two_ways_to_one_parent_are_no_circle(load):
+def test_diamond_inheritance(load):
     text = "constraints: {a: {folds: 1}, b: {extends: a}, c: {extends: a}, d: {extends: [b, c]}}"
     assert load(text).get("constraints", "d")["folds"] == 1
 
 
-def test_extends_and_abstract_have_a_type(mistakes):
+def test_types_of_extends_and_abstract(reports):
     text = """
 constraints:
   a: {extends: 3}
@@ -110,15 +97,16 @@ constraints:
   c: {extends: [a, ~]}
   d: {abstract: yes}
 """
-    assert mistakes(text) == [
-        "my.yaml:3: constraints.a.extends: must be a name or a list of names, not the number 3.",
-        "my.yaml:4: constraints.b.extends: must be a name or a list of names, not an empty list.",
-        "my.yaml:5: constraints.c.extends: must be a name or a list of names, not nothing.",
-        'my.yaml:6: constraints.d.abstract: must be true or false, not the text "yes".',
-    ]
+    reports(
+        text,
+        ("3: constraints.a.extends", "the number 3"),
+        ("4: constraints.b.extends", "empty list"),
+        ("5: constraints.c.extends", "null"),
+        ("6: constraints.d.abstract", '"yes"'),
+    )
 
 
-def test_an_inherited_mistake_is_told_once(mistakes):
+def test_an_inherited_mistake_is_reported_once(reports):
     text = """
 constraints:
   child: {extends: parent}
@@ -126,9 +114,7 @@ constraints:
     fold: 3
   other: {extends: parent}
 """
-    assert mistakes(text) == [
-        'my.yaml:5: constraints.parent.fold: unknown key. Did you mean "folds"?'
-    ]
+    reports(text, ("5: constraints.parent.fold", '"folds"'))
 
 
 def chain(numbers):
@@ -140,4 +126,4 @@ def test_long_chains(load, mistakes):
     assert load(chain(range(100))).get("constraints", "c99")["folds"] == 7
     assert load(chain(reversed(range(100)))).get("constraints", "c99")["folds"] == 7
     for numbers in (range(3000), reversed(range(3000))):
-        assert "more than 100 steps of extends." in mistakes(chain(numbers))[0]
+        assert "more than 100" in mistakes(chain(numbers))[0]

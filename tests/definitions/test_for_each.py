@@ -90,70 +90,34 @@ constraints:
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("changed", "place", "word"),
     [
-        (
-            {"title": "'{m} {n}'"},
-            "my.yaml:7: tasks.few-{n}.title: unknown placeholder {m}. for_each has: {n}",
-        ),
-        (
-            {"name": "few-{m}"},
-            "my.yaml:3: tasks.few-{m}: unknown placeholder {m}. for_each has: {n}",
-        ),
-        (
-            {"title": "'a } b {n}'"},
-            'my.yaml:7: tasks.few-{n}.title: a lone "}"; write "}}" for it.',
-        ),
-        (
-            {"title": "{n}"},
-            'my.yaml:7: tasks.few-{n}.title: put the placeholder in quotes: "{n}".',
-        ),
-        (
-            {"for_each": "{n: [16], m: [1, 2]}"},
-            'my.yaml:3: tasks.few-{n}: for_each makes two entries named "few-16". '
-            "Put {m} into the name.",
-        ),
-        (
-            {"for_each": "{n: [16, 16]}"},
-            'my.yaml:3: tasks.few-{n}: for_each makes two entries named "few-16". '
-            "Make them differ.",
-        ),
-        (
-            {"for_each": "{n: [[1, 2]]}"},
-            "my.yaml:3: tasks.few-{n}: {n} is a list and cannot stand inside a text.",
-        ),
-        (
-            {"for_each": "{n: 16}"},
-            "my.yaml:4: tasks.few-{n}.for_each.n: must be a list, not the number 16.",
-        ),
-        ({"for_each": "{n: []}"}, "my.yaml:4: tasks.few-{n}.for_each.n: is empty."),
-        ({"for_each": "{}"}, "my.yaml:4: tasks.few-{n}.for_each: is empty, so there is no entry."),
-        ({"for_each": "[]"}, "my.yaml:4: tasks.few-{n}.for_each: is empty, so there is no entry."),
-        (
-            {"for_each": "[{n: 1}, 2]"},
-            "my.yaml:4: tasks.few-{n}.for_each[1]: must be a mapping, not the number 2.",
-        ),
-        (
-            {"for_each": "16"},
-            "my.yaml:4: tasks.few-{n}.for_each: must be a mapping of lists or a list of mappings, "
-            "not the number 16.",
-        ),
+        ({"title": "'{m} {n}'"}, "7: tasks.few-{n}.title", "{m}"),
+        ({"name": "few-{m}"}, "3: tasks.few-{m}", "{m}"),
+        ({"title": "'a } b {n}'"}, "7: tasks.few-{n}.title", '"}}"'),
+        ({"title": "{n}"}, "7: tasks.few-{n}.title", 'quotes: "{n}"'),
+        ({"for_each": "{n: [16], m: [1, 2]}"}, "3: tasks.few-{n}", "Add {m}"),
+        ({"for_each": "{n: [16, 16]}"}, "3: tasks.few-{n}", '"few-16"'),
+        ({"for_each": "{n: [[1, 2]]}"}, "3: tasks.few-{n}", "{n} is a list"),
+        ({"for_each": "{n: 16}"}, "4: tasks.few-{n}.for_each.n", "the number 16"),
+        ({"for_each": "{n: []}"}, "4: tasks.few-{n}.for_each.n", "empty"),
+        ({"for_each": "{}"}, "4: tasks.few-{n}.for_each", "empty"),
+        ({"for_each": "[]"}, "4: tasks.few-{n}.for_each", "empty"),
+        ({"for_each": "[{n: 1}, 2]"}, "4: tasks.few-{n}.for_each[1]", "the number 2"),
+        ({"for_each": "16"}, "4: tasks.few-{n}.for_each", "the number 16"),
     ],
 )
-def test_mistakes(mistakes, changed, message):
-    assert message in mistakes(task(**changed))
+def test_mistakes(mistakes, changed, place, word):
+    messages = mistakes(task(**changed))
+    assert any(m.startswith(f"my.yaml:{place}: ") and word in m for m in messages), messages
 
 
-def test_one_mistake_is_told_once_though_it_is_in_every_entry(mistakes):
-    assert mistakes(task(title="'{m}'")) == [
-        "my.yaml:7: tasks.few-{n}.title: unknown placeholder {m}. for_each has: {n}"
-    ]
-    assert mistakes(task().replace("title", "titel")) == [
-        'my.yaml:7: tasks.few-16.titel: unknown key. Did you mean "title"?'
-    ]
+def test_a_mistake_in_every_entry_is_reported_once(reports):
+    reports(task(title="'{m}'"), ("7: tasks.few-{n}.title", "{m}"))
+    reports(task().replace("title", "titel"), ("7: tasks.few-16.titel", '"title"'))
 
 
-def test_an_unknown_placeholder_hides_only_what_follows_from_it(mistakes):
+def test_an_unknown_placeholder_hides_only_its_consequences(reports):
     text = """
 tasks:
   "few-{n}":
@@ -161,21 +125,13 @@ tasks:
     dataset: "{data}"
     metrics: []
 """
-    assert mistakes(text) == [
-        "my.yaml:5: tasks.few-{n}.dataset: unknown placeholder {data}. for_each has: {n}",
-        "my.yaml:6: tasks.few-1.metrics: must not be empty.",
-    ]
+    reports(text, ("5: tasks.few-{n}.dataset", "{data}"), ("6: tasks.few-1.metrics", "empty"))
 
 
-def test_a_file_cannot_make_millions_of_entries(mistakes):
+def test_a_file_cannot_define_millions_of_entries(reports):
     many = "{" + ", ".join(f"{c}: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]" for c in "abcdefgh") + "}"
-    assert mistakes(task("{a}", many, "t")) == [
-        "my.yaml:4: tasks.{a}.for_each: makes more than 10,000 entries."
-    ]
+    reports(task("{a}", many, "t"), ("4: tasks.{a}.for_each", "10,000"))
 
 
-def test_braces_in_a_name_without_for_each(mistakes):
-    assert mistakes('constraints: {"c{n}": {folds: 1}}') == [
-        'my.yaml:1: constraints.c{n}: a name has no "/", "\\", ":" or braces in it '
-        'and no "." or "-" in front.'
-    ]
+def test_braces_in_a_name_without_for_each(reports):
+    reports('constraints: {"c{n}": {folds: 1}}', ("1: constraints.c{n}", "braces"))

@@ -46,7 +46,7 @@ def test_merging_is_associative(a, b, c):
 
 
 @given(trees)
-def test_merging_with_nothing_or_itself_changes_nothing(tree):
+def test_merging_is_idempotent(tree):
     assert merged(tree, {}) == merged({}, tree) == merged(tree, tree) == tree
 
 
@@ -64,7 +64,7 @@ def at(tree, path):
 
 
 @given(trees, trees)
-def test_the_child_wins_and_the_parent_fills(parent, child):
+def test_the_child_overrides_the_parent(parent, child):
     result = merged(parent, child)
     for path, value in paths(child):
         assert isinstance(value, dict) or at(result, path) == value
@@ -99,7 +99,7 @@ def test_rules(parent, child, result):
     assert merged(parent, child) == result
 
 
-def test_values_keep_the_place_they_were_written_at():
+def test_values_keep_their_place():
     parent = read_yaml(b"a:\n  x: 1\n  y: 2\n", SourceFile("parent.yaml"))[0]
     child = read_yaml(b"\n\na:\n  y: 3\n", SourceFile("child.yaml"))[0]
     leaves = {path: leaf.place for path, leaf in merge(parent, child).leaves()}
@@ -121,7 +121,7 @@ def test_abstract_extends_and_for_each_are_not_inherited():
     assert entry("tasks", parent, "{dataset: d}") == {"metrics": ["auc"], "dataset": "d"}
 
 
-def test_the_name_of_a_part_is_its_use():
+def test_the_name_of_a_component_is_its_use():
     parent = "{probe: trained, split: {use: kfold, folds: 5}}"
     assert entry("tasks", parent, "{probe: {head: knn}, split: all}") == {
         "probe": {"use": "trained", "head": "knn"},
@@ -139,7 +139,7 @@ def test_the_name_of_a_part_is_its_use():
     }
 
 
-def test_another_class_keeps_what_is_known_about_a_model():
+def test_another_class_keeps_the_metadata_of_a_model():
     parent = "{use: 'a:A', params: {n: 1}, licence: MIT}"
     assert entry("models", parent, "{use: 'b:B'}") == {
         "use": "b:B",
@@ -148,7 +148,7 @@ def test_another_class_keeps_what_is_known_about_a_model():
     }
 
 
-def test_another_place_of_the_data_replaces_the_parents():
+def test_another_location_of_the_data_replaces_the_inherited_one():
     assert entry("datasets", "{path: a.csv, target: y}", "{load: 'p:f'}") == {
         "target": "y",
         "load": "p:f",

@@ -43,7 +43,7 @@ values = st.recursive(
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(keys, values, min_size=1, max_size=4))
-def test_what_is_shown_reads_back_the_same(tree):
+def test_output_reads_back_the_same(tree):
     node, mistakes = read_yaml(show(as_node(tree), {}).encode(), FILE)
     assert mistakes == []
     assert same(node.plain(), tree)
@@ -109,7 +109,7 @@ def test_lists_of_mappings(load):
     ]
 
 
-def test_a_long_line_does_not_push_the_others(load):
+def test_a_long_line_does_not_widen_the_others(load):
     definitions = load(f"constraints: {{c: {{folds: 3, description: {'long ' * 20}}}}}")
     first, second = definitions.show("constraints", "c").splitlines()
     assert first == "folds: 3   # my.yaml:1"

@@ -1,8 +1,8 @@
-"""Files of the AutoML Benchmark, known by their shape and said in our own definitions.
+"""Translate files of the AutoML Benchmark, recognized by their shape, into definitions.
 
-Frameworks become models, a list of tasks becomes tasks and a suite called like the file, and
-constraints become constraints. Every value keeps the place it was written at. An entry that cannot
-be run here says why when it is chosen, and stops nobody else.
+Frameworks become models, a list of tasks becomes tasks and a suite named after the file, and
+constraints become constraints. Every value keeps its place. An entry that cannot be run raises its
+error when it is selected, and does not affect other entries.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from karat.definitions.places import Key, Mistake, Node, described, mistake_at
+from karat.definitions.places import Key, Mistake, Node, describe, mistake_at
 from karat.errors import did_you_mean
 
 IGNORED = ("ec2_instance_type", "ec2_volume_type")
@@ -23,9 +23,9 @@ FRAMEWORK_KEYS = (
     *("extends", "abstract", "removed", "module", "params", "description", "project", "refs"),
     *INSTALLING,
 )
-#: where their files may say anew what comes with the library
+#: built-in files whose entries may be replaced by their files
 REPLACED = ("karat/definitions/models_automl.yaml", "karat/definitions/constraints.yaml")
-#: the frameworks that are here, in small letters, and the pattern of each
+#: the supported frameworks, in lower case, and the abstract model of each
 MODULES = {
     f"frameworks.{name.lower()}": f"frameworks.{name}"
     for name in (
@@ -39,28 +39,28 @@ Made = tuple[str, str, Node]
 
 @dataclass
 class Translation:
-    """What a file defines, as (section, name, definition), and what is wrong with it."""
+    """The entries of a file, as (section, name, definition), and its mistakes."""
 
     entries: list[Made] = field(default_factory=list)
     mistakes: list[Mistake] = field(default_factory=list)
 
     def check_keys(self, node: Node, path: tuple[Key, ...], known: Iterable[str]) -> None:
-        """Note the keys that none of their files has."""
+        """Report unknown keys."""
         known = list(known)
         for key, child in node.value.items():
             if key not in known:
-                near = did_you_mean(str(key), known) or f" Known: {', '.join(known)}."
+                near = did_you_mean(str(key), known) or f" Allowed: {', '.join(known)}."
                 text = f"unknown key of the AutoML Benchmark.{near}"
                 self.mistakes.append(mistake_at(child, (*path, key), text, key=True))
 
     def wrong(self, node: Node, path: tuple[Key, ...], wanted: str) -> None:
-        """Note a value that is not what it must be."""
-        text = f"must be {wanted}, not {described(node.value, node.text)}."
+        """Report a value of the wrong type."""
+        text = f"must be {wanted}, got {describe(node.value, node.text)}."
         self.mistakes.append(mistake_at(node, path, text, key=True))
 
 
 def shape_of(root: Node) -> str:
-    """Return ``"benchmark"``, ``"frameworks"`` or ``"constraints"``, or nothing.
+    """Return ``"benchmark"``, ``"frameworks"``, ``"constraints"`` or ``""``.
 
     >>> from karat.definitions.strict_yaml import SourceFile, read_yaml
     >>> def shape(text): return shape_of(read_yaml(text.encode(), SourceFile("my.yaml"))[0])
@@ -76,7 +76,7 @@ def shape_of(root: Node) -> str:
     entries = [n for n in root.value.values() if isinstance(n.value, dict)]
     if len(entries) < len(root.value):
         return ""
-    # a mapping under a key of theirs is an entry of ours, below a section that is mistyped
+    # a mapping under one of their keys is a definition of Karat below a mistyped section
     found = {
         key
         for node in entries
@@ -89,7 +89,7 @@ def shape_of(root: Node) -> str:
 
 
 def translate(root: Node) -> Translation:
-    """Return what one of their files says, in our words."""
+    """Return the entries of one of their files."""
     made = Translation()
     shape = shape_of(root)
     if shape == "benchmark":
@@ -102,16 +102,13 @@ def translate(root: Node) -> Translation:
     else:
         names = {str(name).lower(): str(name) for name in root.value}
         for name, node in root.value.items():
-            if not str(name).startswith("__"):  # how their file shows what may stand there
+            if not str(name).startswith("__"):  # a template in their file
                 _add_framework(made, str(name), node, names)
     return made
 
 
 def plain_node(value: Any, at: Node) -> Node:
-    """Return a value of ours as a node that stands where one of theirs does.
-
-    What is a node already keeps its own place.
-    """
+    """Return a value as a node at the place of another; nodes keep their own place."""
     if isinstance(value, Node):
         return value
     if isinstance(value, Mapping):
@@ -123,14 +120,14 @@ def plain_node(value: Any, at: Node) -> Node:
 
 
 def limits_of(made: Translation, node: Node, path: tuple[Key, ...]) -> Iterator[tuple[str, Node]]:
-    """Yield the limits that are said; -1 and nothing mean none."""
+    """Yield the limits that are set; -1 and null mean no limit."""
     for key in (*LIMITS, "min_vol_size_mb"):
         given = node.child(key)
         if given is None or given.value in (None, -1):
             continue
         number = isinstance(given.value, int | float) and not isinstance(given.value, bool)
         if not number or given.value <= 0:
-            made.wrong(given, (*path, key), "a number above 0, or -1 for no limit")
+            made.wrong(given, (*path, key), "a number > 0, or -1 for no limit")
         else:
             yield key, given
 
@@ -138,10 +135,10 @@ def limits_of(made: Translation, node: Node, path: tuple[Key, ...]) -> Iterator[
 def _add_constraint(made: Translation, name: str, node: Node) -> None:
     path = ("constraints", name)
     made.check_keys(node, path, CONSTRAINT_KEYS)
-    said = dict(limits_of(made, node, path))
+    entry = dict(limits_of(made, node, path))
     if node.child("description") is not None:
-        said["description"] = node.value["description"]
-    made.entries.append(("constraints", name, node.renewed(said)))
+        entry["description"] = node.value["description"]
+    made.entries.append(("constraints", name, node.renewed(entry)))
 
 
 # -- frameworks -----------------------------------------------------------------------------
@@ -150,56 +147,56 @@ def _add_constraint(made: Translation, name: str, node: Node) -> None:
 def _add_framework(made: Translation, name: str, node: Node, names: Mapping[str, str]) -> None:
     path = ("models", name)
     made.check_keys(node, path, FRAMEWORK_KEYS)
-    said: dict[Key, Node] = {}
+    entry: dict[Key, Node] = {}
     for theirs, ours in (("abstract", "abstract"), ("description", "description")):
         if node.child(theirs) is not None:
-            said[ours] = node.value[theirs]
+            entry[ours] = node.value[theirs]
     if (project := node.child("project")) is not None:
-        said["homepage"] = project
+        entry["homepage"] = project
     if (refs := node.child("refs")) is not None:
         texts = refs.plain() if isinstance(refs.value, list) else [refs.plain()]
-        said["citation"] = plain_node(" ".join(map(str, texts)), refs)
-    said |= _parents(name, node, names)
-    said |= _params(made, node, path)
+        entry["citation"] = plain_node(" ".join(map(str, texts)), refs)
+    entry |= _parents(name, node, names)
+    entry |= _params(made, node, path)
     removed = node.child("removed")
     if removed is not None and removed.value not in (None, False):
         why = f": {removed.value}" if isinstance(removed.value, str) else "."
-        said["refuse"] = plain_node(f'{removed.place}: "{name}" was removed{why}', removed)
-    made.entries.append(("models", name, node.renewed(said)))
+        entry["refuse"] = plain_node(f'{removed.place}: "{name}" was removed{why}', removed)
+    made.entries.append(("models", name, node.renewed(entry)))
 
 
 def _parents(name: str, node: Node, names: Mapping[str, str]) -> dict[Key, Node]:
-    """Return what a framework extends and the pattern of its module, or why it cannot be run."""
+    """Return the parents of a framework and of its module, or why it cannot be run."""
     parent = node.child("extends")
     parents = []
     if parent is not None and parent.value is not None:
         ours = [pattern.partition(".")[2] for pattern in MODULES.values()]
-        spelt = {each.lower(): each for each in ours} | dict(names)
-        parents.append(parent.renewed(spelt.get(str(parent.value).lower(), parent.value)))
+        spelling = {each.lower(): each for each in ours} | dict(names)
+        parents.append(parent.renewed(spelling.get(str(parent.value).lower(), parent.value)))
     written = node.child("module")
     module = written.value if written is not None else None
     if module is None and parents:
         return {"extends": parents[0]}
-    none = plain_node(None, node)  # it can be run, whatever its parent says
+    none = plain_node(None, node)  # it can be run even if its parent is refused
     at = written if written is not None and module is not None else node
     module = str(module or f"frameworks.{name}")
-    if ":" in module:  # a class of one's own
+    if ":" in module:  # a user's own class
         use: dict[Key, Node] = {"use": plain_node(module, at)}
         return use | ({"extends": parents[0], "refuse": none} if parents else {})
     if module.lower() in MODULES:
         here = plain_node(MODULES[module.lower()], at)
-        said: dict[Key, Node] = {"extends": at.renewed([*parents, here])}
-        return {**said, **({"refuse": none} if parents else {})}
+        entry: dict[Key, Node] = {"extends": at.renewed([*parents, here])}
+        return {**entry, **({"refuse": none} if parents else {})}
     known = ", ".join(pattern.partition(".")[2] for pattern in MODULES.values())
     why = (
-        f'{at.place}: the framework "{name}" runs AutoML Benchmark\'s module {module}, which is '
-        f"not here. Here are: {known}; for a class of your own, module: package.module:Name."
+        f'{at.place}: the framework "{name}" needs the AutoML Benchmark module {module}, which is '
+        f"not available. Available: {known}; for your own class, module: package.module:Name."
     )
     return {"refuse": plain_node(why, at), **({"extends": parents[0]} if parents else {})}
 
 
 def _params(made: Translation, node: Node, path: tuple[Key, ...]) -> dict[Key, Node]:
-    """Return the parameters without those of their wrapper; the artifacts stand apart."""
+    """Return the parameters without those of their wrapper, and the artifacts."""
     params = node.child("params")
     if params is None or params.value is None:
         return {}
@@ -207,19 +204,19 @@ def _params(made: Translation, node: Node, path: tuple[Key, ...]) -> dict[Key, N
         made.wrong(params, (*path, "params"), "a mapping")
         return {}
     own = {key: value for key, value in params.value.items() if not str(key).startswith("_")}
-    said: dict[Key, Node] = {"params": params.renewed(own)}
+    entry: dict[Key, Node] = {"params": params.renewed(own)}
     for key, value in params.value.items():
         if key == "_save_artifacts":
-            said["artifacts"] = _artifacts(made, value, path)
+            entry["artifacts"] = _artifacts(made, value, path)
         elif str(key).startswith("_") and key[1:] in ("step_size", "memory_margin", "k_folds"):
             own[key[1:]] = value
         elif str(key).startswith("_"):
-            text = "is for the AutoML Benchmark's own wrapper; leave it out."
+            text = "is a parameter of the AutoML Benchmark's own wrapper; remove it."
             known = "_save_artifacts, _step_size, _memory_margin, _k_folds"
             made.mistakes.append(
-                mistake_at(value, (*path, "params", key), f"{text} Known: {known}.", key=True)
+                mistake_at(value, (*path, "params", key), f"{text} Supported: {known}.", key=True)
             )
-    return said
+    return entry
 
 
 def _artifacts(made: Translation, node: Node, path: tuple[Key, ...]) -> Node:

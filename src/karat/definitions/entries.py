@@ -1,4 +1,4 @@
-"""The entries of all files: sections checked, ``for_each`` spelt out, every name once."""
+"""Collect the entries of all files: sections, ``for_each``, unique names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from karat.definitions.amlb import REPLACED, shape_of, translate
 from karat.definitions.for_each import expand
-from karat.definitions.places import Mistake, Node, SourceFile, described, mistake_at
+from karat.definitions.places import Mistake, Node, SourceFile, describe, mistake_at
 from karat.definitions.strict_yaml import read_yaml
 from karat.errors import did_you_mean
 
@@ -19,7 +19,7 @@ _NAME = re.compile(r"(?![-. ])[^/\\:{}\x00-\x1f]+(?<! )")
 
 
 def singular(section: str) -> str:
-    """Return what one entry of a section is called.
+    """Return the singular of a section's name.
 
     >>> singular("tasks")
     'task'
@@ -29,9 +29,9 @@ def singular(section: str) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """One definition as it is written, before anything is inherited.
+    """One definition as written, before inheritance.
 
-    One of another benchmark's file (``foreign``) goes before what comes with the library for it.
+    A ``foreign`` one, of an AutoML Benchmark file, replaces the built-in one of the same name.
     """
 
     section: str
@@ -41,27 +41,27 @@ class Entry:
 
     @property
     def abstract(self) -> bool:
-        """Whether it is only there to be extended."""
+        """Whether it can only be extended."""
         node = self.node.child("abstract")
         return node is not None and node.value is True
 
     @property
     def hidden(self) -> bool:
-        """Whether it cannot be chosen: it is only a pattern, or says why it is refused."""
+        """Whether it cannot be selected: it is abstract or refused."""
         node = self.node.child("refuse")
         return self.abstract or (node is not None and node.value is not None)
 
 
 @dataclass
 class Entries:
-    """All entries by section and name; ``lost`` if a mistake hides entries that may be meant."""
+    """All entries by section and name; ``lost`` if a mistake may hide further entries."""
 
     found: dict[tuple[str, str], Entry] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
     lost: bool = False
 
     def add_file(self, file: SourceFile, content: bytes) -> None:
-        """Add what a file defines."""
+        """Add the entries of a file."""
         if file.supplied:
             self._add_all(_supplied(content, file))
         else:
@@ -78,13 +78,13 @@ class Entries:
         self.mistakes += mistakes
         if root is None:
             self.lost |= bool(mistakes)
-        elif _is_theirs(root):
+        elif _is_foreign(root):
             made = translate(root)
             self.mistakes += made.mistakes
             for section, name, node in made.entries:
                 self._add(Entry(section, name, node, foreign=True))
         elif not isinstance(root.value, dict):
-            text = f"must be a mapping with the sections {_listed(SECTIONS)}, not {_what(root)}."
+            text = f"must be a mapping with the sections {_listed(SECTIONS)}, got {_what(root)}."
             self._lose(mistake_at(root, (), text))
         else:
             for section, node in root.value.items():
@@ -92,13 +92,13 @@ class Entries:
 
     def _add_section(self, section: str, node: Node) -> None:
         if section not in SECTIONS:
-            near = did_you_mean(section, SECTIONS) or f" There are: {_listed(SECTIONS)}."
+            near = did_you_mean(section, SECTIONS) or f" Sections: {_listed(SECTIONS)}."
             self._lose(mistake_at(node, (section,), f"unknown section.{near}", key=True))
         elif isinstance(node.value, dict):
             for name, entry in node.value.items():
                 self._add_written(section, name, entry)
         elif node.value is not None:
-            text = f"must be a mapping of names to definitions, not {_what(node)}."
+            text = f"must be a mapping of names to definitions, got {_what(node)}."
             self._lose(mistake_at(node, (section,), text, key=True))
 
     def _add_written(self, section: str, name: str | int, node: Node) -> None:
@@ -106,7 +106,7 @@ class Entries:
             text = "a name must be text; put it in quotes."
             self._lose(mistake_at(node, (section, str(name)), text, key=True))
         elif not isinstance(node.value, dict):
-            text = f"must be a mapping, not {_what(node)}."
+            text = f"must be a mapping, got {_what(node)}."
             self._lose(mistake_at(node, (section, name), text, key=True))
         else:
             made, mistakes = expand(section, name, node)
@@ -117,18 +117,18 @@ class Entries:
 
     def _add(self, entry: Entry) -> None:
         path = (entry.section, entry.name)
-        known = self.found.get(path)
-        if known is not None and entry.foreign and known.node.file.label in REPLACED:
+        existing = self.found.get(path)
+        if existing is not None and entry.foreign and existing.node.file.label in REPLACED:
             del self.found[path]
         first = self.found.setdefault(path, entry)
         if not _NAME.fullmatch(entry.name):
-            text = 'a name has no "/", "\\", ":" or braces in it and no "." or "-" in front.'
+            text = 'a name must not contain "/", "\\", ":" or braces, nor start with "." or "-".'
             self.mistakes.append(mistake_at(entry.node, path, text, key=True))
         if first is not entry:
             text = (
-                f'there is already a {singular(entry.section)} "{entry.name}" '
+                f'duplicate {singular(entry.section)} "{entry.name}" '
                 f"({first.node.file.label}:{first.node.key_line}). "
-                f"Give this one another name; to build on that one, extends: {entry.name}."
+                f"Choose another name; to build on the existing one, use extends: {entry.name}."
             )
             self.mistakes.append(mistake_at(entry.node, path, text, key=True))
 
@@ -139,21 +139,21 @@ class Entries:
 
 @lru_cache(maxsize=64)
 def _supplied(content: bytes, file: SourceFile) -> Entries:
-    """Return what such a file defines, read once: every evaluation asks for it."""
+    """Return the entries of a supplied file, cached: every evaluation needs them."""
     entries = Entries()
     entries._add_content(file, content)
     return entries
 
 
-def _is_theirs(root: Node) -> bool:
-    """Return whether it is a file of the AutoML Benchmark, and none of ours."""
+def _is_foreign(root: Node) -> bool:
+    """Return whether it is a file of the AutoML Benchmark."""
     if not isinstance(root.value, dict | list) or any(name in SECTIONS for name in root.value):
         return False
     return bool(shape_of(root))
 
 
 def _what(node: Node) -> str:
-    return described(node.value, node.text)
+    return describe(node.value, node.text)
 
 
 def _listed(names: Iterable[str]) -> str:

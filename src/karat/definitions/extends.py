@@ -1,4 +1,4 @@
-"""Inheritance: an entry on top of the ones it extends, and all that can be wrong with that."""
+"""Inheritance: merge an entry with the entries it extends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from karat.definitions.entries import Entries, Entry, singular
 from karat.definitions.merge import merge_entry
-from karat.definitions.places import Mistake, Node, described, mistake_at
+from karat.definitions.places import Mistake, Node, describe, mistake_at
 from karat.errors import unknown
 
 LONGEST_CHAIN = 100
@@ -14,7 +14,7 @@ LONGEST_CHAIN = 100
 
 @dataclass(frozen=True)
 class Resolved:
-    """An entry with all it inherits; not ``sound`` if a parent is not to be had."""
+    """An entry with inherited values; not ``sound`` if a parent is missing."""
 
     node: Node
     mistakes: tuple[Mistake, ...]
@@ -23,14 +23,14 @@ class Resolved:
 
 
 class Inheritance:
-    """Resolves entries on demand, each once."""
+    """Resolve entries on demand and cache them."""
 
     def __init__(self, entries: Entries) -> None:
         self._entries = entries
         self._resolved: dict[tuple[str, str], Resolved] = {}
 
     def resolve(self, section: str, name: str, trail: tuple[str, ...] = ()) -> Resolved:
-        """Return an entry merged with its parents; later parents win over earlier ones."""
+        """Return an entry merged with its parents; later parents override earlier ones."""
         if (section, name) not in self._resolved:
             entry = self._entries.found[section, name]
             self._resolved[section, name] = self._merged(entry, (*trail, name))
@@ -62,12 +62,12 @@ class Inheritance:
         path = (section, entry.name, "extends")
         if parent in trail:
             circle = " -> ".join([*trail[trail.index(parent) :], parent])
-            return None, mistake_at(name, path, f"goes in a circle: {circle}.")
+            return None, mistake_at(name, path, f"circular inheritance: {circle}.")
         if (section, parent) in self._entries.found:
             far = len(trail) > LONGEST_CHAIN
             found = None if far else self.resolve(section, parent, trail)
             if found is None or found.depth >= LONGEST_CHAIN:
-                return None, mistake_at(name, path, f"more than {LONGEST_CHAIN} steps of extends.")
+                return None, mistake_at(name, path, f"more than {LONGEST_CHAIN} levels of extends.")
             return found, None
         if self._entries.lost:
             return None, None
@@ -77,12 +77,12 @@ class Inheritance:
 
 
 def _parents(entry: Entry) -> tuple[list[Node], list[Mistake]]:
-    """Return the names of the entries that one extends, and what is wrong with its own keys."""
+    """Return the names in ``extends``, and the mistakes in ``extends`` and ``abstract``."""
     path = (entry.section, entry.name)
     mistakes = []
     abstract = entry.node.child("abstract")
     if abstract is not None and not isinstance(abstract.value, bool):
-        text = f"must be true or false, not {described(abstract.value, abstract.text)}."
+        text = f"must be true or false, got {describe(abstract.value, abstract.text)}."
         mistakes.append(mistake_at(abstract, (*path, "abstract"), text, key=True))
     extends = entry.node.child("extends")
     if extends is None:
@@ -90,7 +90,7 @@ def _parents(entry: Entry) -> tuple[list[Node], list[Mistake]]:
     names = extends.value if isinstance(extends.value, list) else [extends]
     wrong = [name for name in names if not isinstance(name.value, str) or not name.value]
     if wrong or not names:
-        what = described(wrong[0].value, wrong[0].text) if wrong else "an empty list"
-        text = f"must be a name or a list of names, not {what}."
+        what = describe(wrong[0].value, wrong[0].text) if wrong else "an empty list"
+        text = f"must be a name or a list of names, got {what}."
         mistakes.append(mistake_at(extends, (*path, "extends"), text, key=True))
     return [name for name in names if name not in wrong], mistakes

@@ -1,4 +1,4 @@
-"""Which files hold definitions: the library's own, those of installed packages, and the user's."""
+"""Find the definition files: built-in, of installed packages, and the user's."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Found = tuple[list[tuple[SourceFile, bytes]], list[Mistake]]
 
 
 def builtin_files() -> Found:
-    """Return the definitions that come with the library."""
+    """Return the built-in definition files."""
     package = package_files("karat.definitions")
     found = [(_supplied(file, label), file.read_bytes()) for file, label in _walk(package)]
     return found, []
 
 
 def installed_files() -> Found:
-    """Return the definitions of installed packages: entry points say ``package:file.yaml``."""
+    """Return the files of installed packages, from entry points ``package:file.yaml``."""
     found = []
     mistakes = []
     for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
@@ -35,23 +35,23 @@ def installed_files() -> Found:
         try:
             file = package_files(package).joinpath(*name.split("/"))
             found.append((_supplied(file, label), file.read_bytes()))
-        except Exception as error:  # whatever importing a stranger's package may raise
+        except Exception as error:  # importing a package may raise anything
             text = (
-                f'the entry point "{point.name}" of {GROUP} names "{point.value}", which cannot '
-                f"be read ({type(error).__name__}: {error}); mend or uninstall that package."
+                f'the entry point "{point.name}" of {GROUP} refers to "{point.value}", which '
+                f"cannot be read ({type(error).__name__}: {error}); fix or uninstall that package."
             )
             mistakes.append(Mistake(label, 0, (), text))
     return found, mistakes
 
 
 def user_files(paths: Sequence[Path | str]) -> Found:
-    """Return the files a user names, and all YAML files of the folders a user names, each once."""
+    """Return the given files and all YAML files of the given folders, without duplicates."""
     found: dict[str, tuple[SourceFile, bytes]] = {}
     mistakes = []
     for given in map(Path, paths):
         chosen = _in_folder(given) if given.is_dir() else [given]
         if not chosen:
-            mistakes.append(Mistake(_label(given), 0, (), "holds no .yaml or .yml file."))
+            mistakes.append(Mistake(_label(given), 0, (), "contains no .yaml or .yml file."))
         for path in chosen:
             try:
                 file = SourceFile(_label(path), path.absolute().parent)
@@ -74,13 +74,13 @@ def _supplied(file: Traversable, label: str) -> SourceFile:
 
 
 def _in_folder(folder: Path) -> list[Path]:
-    """Return the folder's YAML files, sorted; hidden ones are an editor's, not the user's."""
+    """Return the folder's YAML files, sorted, without hidden ones."""
     paths = (path for path in folder.iterdir() if path.suffix in ENDINGS and path.is_file())
     return sorted(path for path in paths if not path.name.startswith("."))
 
 
 def _label(path: Path) -> str:
-    """Return a path as people read it: relative to the current folder when below it."""
+    """Return a path relative to the current folder if it is inside it."""
     absolute = Path(os.path.abspath(path))
     return str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else path)
 
@@ -90,4 +90,4 @@ def _unreadable(path: Path, error: OSError) -> str:
         return f"cannot be read: {error.strerror or error}."
     parent = path.absolute().parent
     names = [other.name for other in parent.iterdir()] if parent.is_dir() else []
-    return f"there is no such file or folder.{did_you_mean(path.name, names)}"
+    return f"no such file or folder.{did_you_mean(path.name, names)}"

@@ -1,4 +1,4 @@
-"""Several entries out of one: ``for_each`` fills the placeholders of a name and of its texts."""
+"""Expand ``for_each``: one entry with placeholders becomes several entries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import re
 from dataclasses import replace
 
-from karat.definitions.places import Key, Mistake, Node, described, mistake_at
+from karat.definitions.places import Key, Mistake, Node, describe, mistake_at
 
 MOST_ENTRIES = 10_000
 Row = dict[Key, Node]
@@ -17,9 +17,9 @@ _BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
 def expand(section: str, name: str, node: Node) -> tuple[list[tuple[str, Node]], list[Mistake]]:
-    """Return the entries that one entry stands for, and its mistakes.
+    """Return the entries that an entry expands to, and its mistakes.
 
-    An entry without ``for_each`` stands for itself, and its braces are left alone.
+    An entry without ``for_each`` is returned unchanged, braces included.
 
     >>> from karat.definitions.strict_yaml import SourceFile, read_yaml
     >>> text = b'{for_each: {n: [16, 32]}, max_rows: "{n}"}'
@@ -44,42 +44,42 @@ def expand(section: str, name: str, node: Node) -> tuple[list[tuple[str, Node]],
 
 
 class _Filling:
-    """Fills the placeholders of one entry and collects what is wrong with them."""
+    """Fill the placeholders of one entry and collect the mistakes."""
 
     def __init__(self, section: str, name: str) -> None:
         self.mistakes: list[Mistake] = []
         self._path: tuple[Key, ...] = (section, name)
 
     def rows(self, node: Node) -> list[Row]:
-        """Return one set of values per entry to make: combinations of lists, or a list of sets."""
+        """Return the values of each entry: all combinations of lists, or a list of mappings."""
         if not isinstance(node.value, dict | list):
-            text = f"must be a mapping of lists or a list of mappings, not {_what(node)}."
+            text = f"must be a mapping of lists or a list of mappings, got {_what(node)}."
             self._mistake(node, ("for_each",), text)
             return []
         if not node.value:
-            self._mistake(node, ("for_each",), "is empty, so there is no entry.")
+            self._mistake(node, ("for_each",), "is empty; it must define at least one entry.")
         if isinstance(node.value, dict):
             return self._combinations(node)
         for i, row in enumerate(node.value):
             if not isinstance(row.value, dict):
-                self._mistake(row, ("for_each", i), f"must be a mapping, not {_what(row)}.")
+                self._mistake(row, ("for_each", i), f"must be a mapping, got {_what(row)}.")
         return [row.value for row in node.value if isinstance(row.value, dict)]
 
     def _combinations(self, node: Node) -> list[Row]:
         for key, values in node.value.items():
             if not isinstance(values.value, list) or not values.value:
-                text = "is empty" if values.value == [] else f"must be a list, not {_what(values)}"
+                text = "is empty" if values.value == [] else f"must be a list, got {_what(values)}"
                 self._mistake(values, ("for_each", key), f"{text}.")
         if self.mistakes:
             return []
         lists = [values.value for values in node.value.values()]
         if math.prod(map(len, lists)) > MOST_ENTRIES:
-            self._mistake(node, ("for_each",), f"makes more than {MOST_ENTRIES:,} entries.")
+            self._mistake(node, ("for_each",), f"expands to more than {MOST_ENTRIES:,} entries.")
             return []
         return [dict(zip(node.value, row, strict=True)) for row in itertools.product(*lists)]
 
     def node(self, node: Node, row: Row, path: tuple[Key, ...]) -> Node:
-        """Return a node with all placeholders in its texts filled."""
+        """Return a node with all placeholders filled."""
         if isinstance(node.value, dict):
             self._check_quotes(node, row, path)
             filled = {k: self.node(n, row, (*path, k)) for k, n in node.value.items()}
@@ -96,18 +96,22 @@ class _Filling:
         return replace(node, value=text, text=text)
 
     def text(self, template: str, row: Row, *, node: Node, path: tuple[Key, ...]) -> str:
-        """Return a text with its placeholders filled; ``{{`` and ``}}`` are single braces."""
+        """Return a text with its placeholders filled; ``{{`` and ``}}`` become single braces."""
 
         def filled(match: re.Match[str]) -> str:
             if match[0] in ("{{", "}}"):
                 return match[0][0]
             if match[1] is None:
-                self._mistake(node, path, f'a lone "{match[0]}"; write "{match[0] * 2}" for it.')
+                self._mistake(
+                    node,
+                    path,
+                    f'unmatched "{match[0]}"; write "{match[0] * 2}".',
+                )
             elif match[1] not in row:
                 known = ", ".join(f"{{{key}}}" for key in row) or "none"
-                self._mistake(node, path, f"unknown placeholder {match[0]}. for_each has: {known}")
+                self._mistake(node, path, f"unknown placeholder {match[0]}. Defined: {known}")
             elif isinstance(row[match[1]].value, dict | list):
-                text = f"{match[0]} is {_what(row[match[1]])} and cannot stand inside a text."
+                text = f"{match[0]} is {_what(row[match[1]])} and cannot be part of a text."
                 self._mistake(node, path, text)
             else:
                 return row[match[1]].text
@@ -116,10 +120,10 @@ class _Filling:
         return _BRACES.sub(filled, template)
 
     def same_name(self, generated: str, row: Row, node: Node) -> None:
-        """Note that two entries got one name."""
-        lacking = [f"{{{key}}}" for key in row if f"{{{key}}}" not in str(self._path[1])]
-        remedy = f"Put {' and '.join(lacking)} into the name." if lacking else "Make them differ."
-        text = f'for_each makes two entries named "{generated}". {remedy}'
+        """Report two entries with the same name."""
+        unused = [f"{{{key}}}" for key in row if f"{{{key}}}" not in str(self._path[1])]
+        remedy = f"Add {' and '.join(unused)} to the name." if unused else "Use different values."
+        text = f'for_each expands to two entries named "{generated}". {remedy}'
         self.mistakes.append(mistake_at(node, self._path, text, key=True))
 
     def _check_quotes(self, node: Node, row: Row, path: tuple[Key, ...]) -> None:
@@ -134,4 +138,4 @@ class _Filling:
 
 
 def _what(node: Node) -> str:
-    return described(node.value, node.text)
+    return describe(node.value, node.text)

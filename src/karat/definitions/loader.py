@@ -1,4 +1,4 @@
-"""Definitions: every file read, checked and merged, and all mistakes said at once."""
+"""Load, merge and check all definition files; all mistakes are reported at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from karat.definitions.entries import SECTIONS, Entries, Entry, singular
 from karat.definitions.extends import Inheritance, Resolved
 from karat.definitions.files import builtin_files, installed_files, user_files
 from karat.definitions.merge import NOT_INHERITED
-from karat.definitions.places import Key, Mistake, Node, mistake_at, told
+from karat.definitions.places import Key, Mistake, Node, format_mistakes, mistake_at
 from karat.definitions.show import show
 from karat.errors import DefinitionError, did_you_mean, unknown
 
@@ -21,10 +21,10 @@ _REGISTRIES = {"models": registry.models, "datasets": registry.datasets}
 
 
 class Definitions:
-    """What is defined in YAML: models, tasks, suites, datasets and constraints, by name.
+    """Models, tasks, suites, datasets and constraints defined in YAML, by name.
 
-    The user's entries are checked when they are loaded, those that come with the library or an
-    installed package when they are asked for.
+    The user's entries are checked on loading, those of the library and of installed packages on
+    first use.
     """
 
     def __init__(self, entries: Entries) -> None:
@@ -36,7 +36,7 @@ class Definitions:
     def load(cls, files: Sequence[Path | str] = ()) -> Definitions:
         """Return all definitions; raise a DefinitionError with every mistake of every file.
 
-        ``files`` are YAML files, or folders of them. They add entries and override none.
+        ``files`` are YAML files or folders of them. They add entries and cannot override any.
 
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
@@ -60,17 +60,17 @@ class Definitions:
         return definitions
 
     def validate_all(self) -> None:
-        """Check every entry, those that come with the library too; raise all mistakes at once."""
+        """Check every entry, built-in ones included; raise all mistakes at once."""
         _raise(self._mistakes(self._entries.found.values()))
 
     def names(self, section: str, *, abstract: bool = False) -> list[str]:
-        """Return the sorted names of a section; those only there to be extended on request."""
+        """Return the sorted names of a section, on request with abstract and refused entries."""
         _check_section(section)
         entries = (entry for entry in self._entries.found.values() if entry.section == section)
         return sorted(entry.name for entry in entries if abstract or not self._hidden(entry))
 
     def _hidden(self, entry: Entry) -> bool:
-        """Return whether an entry cannot be chosen; one may inherit why it is refused."""
+        """Return whether an entry cannot be selected; ``refuse`` may be inherited."""
         return entry.hidden or (entry.foreign and self._refused(self._resolved(entry)))
 
     @staticmethod
@@ -83,9 +83,9 @@ class Definitions:
         return [section for section in SECTIONS if (section, name) in self._entries.found]
 
     def get(self, section: str, name: str) -> dict[str, Any]:
-        """Return a definition with all it inherits and all defaults, as a new dictionary.
+        """Return a definition with inherited values and defaults, as a new dictionary.
 
-        One that is abstract comes as far as it is written, with ``abstract`` and no defaults.
+        An abstract one has ``abstract`` and no defaults.
         """
         entry = self._entry(section, name)
         values, mistakes = self._check(entry)
@@ -93,23 +93,23 @@ class Definitions:
         return copy.deepcopy({**values, "abstract": True} if entry.abstract else values)
 
     def chosen(self, section: str, name: str) -> dict[str, Any]:
-        """Return a definition that is to be run; one that says why it cannot be is refused."""
+        """Return a definition to run; raise a DefinitionError if it is refused."""
         definition = self.get(section, name)
         if definition.get("refuse"):
             raise DefinitionError(definition["refuse"])
         return definition
 
     def folder(self, section: str, name: str, *keys: Key) -> Path | None:
-        """Return the folder of the file an entry stands in, for relative paths in it.
+        """Return the folder of an entry's file, for relative paths in it.
 
-        With keys, the folder of the file that value was written in: a child may inherit a path.
+        With keys, the folder of the file that defines this value, which may be inherited.
         """
         entry = self._entry(section, name)
         node = self._resolved(entry).node if keys else entry.node
         return node.nearest(keys)[0].file.folder
 
     def origins(self, section: str, name: str) -> dict[tuple[Key, ...], str]:
-        """Return where each value was written, ``file.yaml:12`` by key path."""
+        """Return the place of each value by key path, as ``file.yaml:12``."""
         node = self._resolved(self._entry(section, name)).node
         leaves = _without(node, *NOT_INHERITED).leaves()
         return {path: leaf.place for path, leaf in leaves if path}
@@ -148,19 +148,19 @@ class Definitions:
         return self._checked[key]
 
     def _mistakes(self, entries: Iterable[Entry]) -> list[Mistake]:
-        """Return all mistakes, parents first: what is inherited is told where it was written."""
+        """Return all mistakes, parents first: an inherited mistake is reported at its parent."""
         ordered = sorted(entries, key=lambda entry: self._resolved(entry).depth)
         return [mistake for entry in ordered for mistake in self._check(entry)[1]]
 
     def _unknown_names(self, entry: Entry, node: Node) -> Iterator[Problem]:
-        """Yield the names of other entries that nobody has defined or registered."""
+        """Yield the references to entries that are neither defined nor registered."""
         if self._entries.lost:
             return
         for section, path, name in _references(entry.section, node):
             known = _REGISTRIES.get(section, ())
             found = self._entries.found.get((section, name))
             if found is not None and found.abstract:
-                text = f'the {singular(section)} "{name}" is abstract: extend it, and name that.'
+                text = f'the {singular(section)} "{name}" is abstract; extend it instead.'
                 yield Problem(path, text)
             elif found is None and name not in known:
                 names = {*self.names(section), *known}
@@ -168,7 +168,7 @@ class Definitions:
 
 
 def _references(section: str, node: Node) -> Iterator[tuple[str, tuple[Key, ...], str]]:
-    """Yield section, key path and name of every other entry that one names."""
+    """Yield section, key path and name of every reference to another entry."""
     if section == "tasks":
         dataset = node.child("dataset")
         if dataset is not None and isinstance(dataset.value, str):
@@ -188,10 +188,10 @@ def _without(node: Node, *keys: str) -> Node:
 def _check_section(section: str) -> None:
     if section not in SECTIONS:
         near = did_you_mean(section, SECTIONS)
-        raise DefinitionError(f'there is no section "{section}".{near}')
+        raise DefinitionError(f'unknown section "{section}".{near}')
 
 
 def _raise(mistakes: Iterable[Mistake], files: Sequence[str] = ()) -> None:
-    messages = told(mistakes, files)
+    messages = format_mistakes(mistakes, files)
     if messages:
         raise DefinitionError(*messages)

@@ -1,7 +1,7 @@
-"""One definition on top of another: dictionaries merge deeply, everything else replaces.
+"""Merge a definition into its parent: mappings merge deeply, everything else replaces.
 
-Alternatives are never mixed: a part that names another ``use`` replaces the parent's part, and a
-data set that says where its data are replaces the parent's way of saying it.
+Alternatives are never mixed: a component with another ``use`` replaces the parent's component, and
+a dataset with its own location of the data replaces the parent's location.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 from karat.definitions.places import Key, Node
 
 NOT_INHERITED = ("abstract", "extends", "for_each")
-PARTS = {"tasks": ("ask", "probe", "split"), "datasets": ("load",)}
-"""Keys whose value is a part: the text ``knn`` there means ``{use: knn}``."""
+COMPONENTS = {"tasks": ("ask", "probe", "split"), "datasets": ("load",)}
+"""Keys whose value is a component: the text ``knn`` means ``{use: knn}``."""
 
 PLACES_OF_DATA = ("path", "sources", "load")
-"""Keys of a data set of which exactly one is given."""
+"""Keys of a dataset of which exactly one is given."""
 
 
-def merge(parent: Node, child: Node, *, part: bool = False) -> Node:
-    """Return the child on top of the parent, each value with the place it was written at.
+def merge(parent: Node, child: Node, *, component: bool = False) -> Node:
+    """Return the child merged over the parent; each value keeps its place.
 
-    A mapping whose ``use`` differs from the parent's replaces it. Inside a ``part`` the parent's
-    text is read as ``{use: text}`` where the child gives a mapping.
+    A mapping whose ``use`` differs from the parent's replaces it. In a ``component``, the parent's
+    text is read as ``{use: text}`` if the child is a mapping.
 
     >>> from karat.definitions.strict_yaml import SourceFile, read_yaml
     >>> def node(text): return read_yaml(text.encode(), SourceFile("my.yaml"))[0]
@@ -34,18 +34,18 @@ def merge(parent: Node, child: Node, *, part: bool = False) -> Node:
     """
     if not isinstance(child.value, dict):
         return child
-    if part and isinstance(parent.value, str):
+    if component and isinstance(parent.value, str):
         parent = parent.renewed({"use": parent})
     if not isinstance(parent.value, dict) or _another_use(parent.value, child.value):
         return child
     merged = dict(parent.value)
     for key, node in child.value.items():
-        merged[key] = merge(merged[key], node, part=part) if key in merged else node
+        merged[key] = merge(merged[key], node, component=component) if key in merged else node
     return child.renewed(merged)
 
 
 def on_top(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return plain values on top of others, mappings in both merged.
+    """Return plain values merged over others.
 
     >>> on_top({"a": 1, "b": {"x": 1, "y": 2}}, {"b": {"y": 3}})
     {'a': 1, 'b': {'x': 1, 'y': 3}}
@@ -55,24 +55,24 @@ def on_top(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 
 def merge_entry(section: str, parent: Node, child: Node) -> Node:
-    """Return an entry on top of the one it extends.
+    """Return an entry merged over the one it extends.
 
     ``abstract``, ``extends`` and ``for_each`` are not inherited. An entry's own ``use`` (a model's
-    class) replaces only itself: the title, licence and parameters stay.
+    class) replaces only that key: title, license and parameters stay.
     """
     merged = {key: node for key, node in parent.value.items() if key not in NOT_INHERITED}
     if section == "datasets":
-        _forget_other_places(merged, child)
+        _drop_other_places(merged, child)
     for key, node in child.value.items():
         old = merged.get(key)
         if old is None:
             merged[key] = node
             continue
         if section == "tasks" and key == "dataset" and isinstance(old.value, dict):
-            kept = dict(old.value)
-            _forget_other_places(kept, node)
-            old = old.renewed(kept)
-        merged[key] = merge(old, node, part=key in PARTS.get(section, ()))
+            inherited = dict(old.value)
+            _drop_other_places(inherited, node)
+            old = old.renewed(inherited)
+        merged[key] = merge(old, node, component=key in COMPONENTS.get(section, ()))
     return child.renewed(merged)
 
 
@@ -80,8 +80,8 @@ def _another_use(parent: dict[Key, Node], child: dict[Key, Node]) -> bool:
     return "use" in child and "use" in parent and child["use"].plain() != parent["use"].plain()
 
 
-def _forget_other_places(parent: dict[Key, Node], child: Node) -> None:
-    """Drop the parent's place of data where the child names another one."""
+def _drop_other_places(parent: dict[Key, Node], child: Node) -> None:
+    """Drop the parent's location of the data if the child gives another."""
     given = [key for key in PLACES_OF_DATA if child.child(key) is not None]
     for key in PLACES_OF_DATA:
         if given and key not in given:

@@ -1,4 +1,4 @@
-"""Values that know where they were written, and mistakes that say it."""
+"""Values with the file and line they come from, and mistakes at such places."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Key = str | int
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file of definitions: what people read in messages, and the folder it stands in.
+    """A file of definitions: its label in messages and its folder.
 
-    ``supplied`` files come with the library or an installed package, not from the user.
+    ``supplied`` files belong to the library or an installed package, not to the user.
     """
 
     label: str
@@ -24,10 +24,10 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value and its place: a plain value, a list of nodes or a mapping of nodes.
+    """A value and its place: a scalar, a list of nodes or a mapping of nodes.
 
-    ``line`` is where the value starts, ``key_line`` where its key stands, ``text`` a plain value as
-    it was written (``1.10``, where the value is 1.1).
+    ``line`` is the line of the value, ``key_line`` that of its key, ``text`` the scalar as written
+    (``1.10`` for the value 1.1).
     """
 
     value: Any
@@ -42,11 +42,11 @@ class Node:
         return f"{self.file.label}:{self.line}"
 
     def renewed(self, value: Any) -> Node:
-        """Return the same place with another value."""
+        """Return a node with another value at the same place."""
         return replace(self, value=value)
 
     def child(self, key: Key) -> Node | None:
-        """Return the node under a key or at a position, or nothing."""
+        """Return the node at a key or index, or None."""
         if isinstance(self.value, dict):
             return self.value.get(key)
         if isinstance(self.value, list) and isinstance(key, int) and key < len(self.value):
@@ -54,7 +54,7 @@ class Node:
         return None
 
     def nearest(self, path: Sequence[Key]) -> tuple[Node, bool]:
-        """Return the node at a path, or the last one on the way to it and False."""
+        """Return the node at a path and True, or its nearest existing parent and False."""
         node = self
         for key in path:
             found = node.child(key)
@@ -64,7 +64,7 @@ class Node:
         return node, True
 
     def plain(self) -> Any:
-        """Return the value alone, without places, as new lists and dictionaries."""
+        """Return the value without places, as new lists and dictionaries."""
         if isinstance(self.value, dict):
             return {key: node.plain() for key, node in self.value.items()}
         if isinstance(self.value, list):
@@ -72,7 +72,7 @@ class Node:
         return self.value
 
     def leaves(self, path: tuple[Key, ...] = ()) -> Iterator[tuple[tuple[Key, ...], Node]]:
-        """Yield every value that holds no other, with its key path."""
+        """Yield every scalar and empty collection with its key path."""
         if isinstance(self.value, dict | list) and self.value:
             pairs = self.value.items() if isinstance(self.value, dict) else enumerate(self.value)
             for key, node in pairs:
@@ -83,9 +83,9 @@ class Node:
 
 @dataclass(frozen=True)
 class Mistake:
-    """One mistake: its file, its line (0 for the file as a whole), its key path, and what to do.
+    """A mistake: its file, line (0 for the whole file), key path and message.
 
-    What else is wrong at the place of a ``root`` mistake follows from it and is not told.
+    Other mistakes at the place of a ``root`` mistake are consequences and are not reported.
 
     >>> print(Mistake("my.yaml", 14, ("tasks", "churn", "metrcs"), "unknown key."))
     my.yaml:14: tasks.churn.metrcs: unknown key.
@@ -99,50 +99,50 @@ class Mistake:
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file
-        return ": ".join(part for part in (place, written(self.path), self.text) if part)
+        return ": ".join(text for text in (place, format_path(self.path), self.text) if text)
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """Where it was written: the same for all entries that inherit it."""
+        """The place in the file: the same for all entries that inherit the mistake."""
         return (self.file, self.line, self.path[2:])
 
 
-def told(mistakes: Iterable[Mistake], files: Sequence[str] = ()) -> list[str]:
-    """Return the messages, each mistake once, in the order of the files and their lines."""
+def format_mistakes(mistakes: Iterable[Mistake], files: Sequence[str] = ()) -> list[str]:
+    """Return the messages of the mistakes, without duplicates, sorted by file and line."""
     mistakes = list(mistakes)
     roots = {mistake.place for mistake in mistakes if mistake.root}
-    once: dict[Any, Mistake] = {}
+    unique: dict[Any, Mistake] = {}
     for mistake in mistakes:
         if mistake.root or mistake.place not in roots:
-            once.setdefault((mistake.place, mistake.text), mistake)
+            unique.setdefault((mistake.place, mistake.text), mistake)
     order = {file: i for i, file in enumerate(files)}
-    ordered = sorted(once.values(), key=lambda m: (order.get(m.file, len(order)), m.line))
+    ordered = sorted(unique.values(), key=lambda m: (order.get(m.file, len(order)), m.line))
     return [str(mistake) for mistake in ordered]
 
 
 def mistake_at(node: Node, path: Sequence[Key], text: str, *, key: bool = False) -> Mistake:
-    """Return the mistake of a node, at the line of its value or of its key."""
+    """Return a mistake at the line of a node's value or of its key."""
     return Mistake(node.file.label, node.key_line if key else node.line, tuple(path), text)
 
 
-def written(path: Sequence[Key]) -> str:
-    """Return a key path as people write it.
+def format_path(path: Sequence[Key]) -> str:
+    """Return a key path as text.
 
-    >>> written(("suites", "small", "tasks", 2))
+    >>> format_path(("suites", "small", "tasks", 2))
     'suites.small.tasks[2]'
     """
     parts = [f"[{key}]" if isinstance(key, int) else f".{key}" for key in path]
     return "".join(parts).removeprefix(".")
 
 
-def described(value: Any, text: str = "") -> str:
-    """Return what a value is, in words for a message.
+def describe(value: Any, text: str = "") -> str:
+    """Describe a value for a message.
 
-    >>> described("x"), described(1.1, "1.10"), described(None), described([])
-    ('the text "x"', 'the number 1.10', 'nothing', 'a list')
+    >>> describe("x"), describe(1.1, "1.10"), describe(None), describe([])
+    ('the text "x"', 'the number 1.10', 'null', 'a list')
     """
     if value is None:
-        return "nothing"
+        return "null"
     if isinstance(value, bool):
         return text or str(value).lower()
     if isinstance(value, int | float):

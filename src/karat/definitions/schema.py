@@ -1,4 +1,4 @@
-"""What a definition may hold: one record per section, strict about keys and types."""
+"""Schema of the definitions: one pydantic model per section, strict about keys and types."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def _use(value: str) -> str:
     return value
 
 
-def _named_part(value: Any) -> Any:
+def _component(value: Any) -> Any:
     if isinstance(value, str):
         return {"use": value}
     if not isinstance(value, dict):
-        raise PydanticCustomError("shape", "must be a name or a mapping with use")
+        raise PydanticCustomError("shape", "must be a name or a mapping with the key use")
     return value
 
 
@@ -45,12 +45,12 @@ def _shape(value: Any) -> str | None:
 def _once(values: list[str]) -> list[str]:
     for i, value in enumerate(values):
         if value in values[:i]:
-            raise PydanticCustomError("twice", "stands twice in the list", {"index": i})
+            raise PydanticCustomError("duplicate", "duplicate value", {"index": i})
     return values
 
 
 def _or(default: type) -> BeforeValidator:
-    """Return what reads an empty value as the empty default, so that a child can clear it."""
+    """Read null as the empty default, so that a child can clear an inherited value."""
     return BeforeValidator(lambda value: default() if value is None else value)
 
 
@@ -68,18 +68,18 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
 
-class _Part(BaseModel):
-    """An asker, a probe, a splitter or a loader: what to use, and its own options."""
+class _Component(BaseModel):
+    """A query generator, probe, splitter or loader: what to use, and its own options."""
 
     model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
     use: Use
 
 
-Part = Annotated[_Part, BeforeValidator(_named_part)]
+Component = Annotated[_Component, BeforeValidator(_component)]
 
 
 class Model(_Strict):
-    """A model: the class to use, its parameters, and what is known about it."""
+    """A model: the class to use, its parameters and its metadata."""
 
     use: Use
     params: Options = {}
@@ -99,30 +99,82 @@ class Model(_Strict):
 
 
 class Paths(_Strict):
-    """Data that come split: one file to train on and one to test on."""
+    """Data in two files, one for training and one for testing."""
 
     train: Name
     test: Name
 
 
-class Source(_Strict):
-    """One way to get the data: a folder, a package, a file of the package index, or a URL."""
-
-    folder: Name | None = None
-    package: Name | None = None
-    index: Name | None = None
-    url: Name | None = None
-    file: Name | None = None
-    sha256: Checksum | None = None
-    member: Name | None = None
-
+class _Source(_Strict):
     @model_serializer(mode="wrap")
     def _given(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {key: value for key, value in dump(self).items() if value is not None}
 
 
+class FolderSource(_Source):
+    """A folder on this machine."""
+
+    folder: Name
+    sha256: Checksum | None = None
+
+
+class PackageSource(_Source):
+    """A file of an installed package."""
+
+    package: Name
+    member: Name
+    sha256: Checksum | None = None
+
+
+class IndexSource(_Source):
+    """A file of the Python package index."""
+
+    index: Name
+    file: Name
+    sha256: Checksum
+    member: Name | None = None
+
+
+class UrlSource(_Source):
+    """A file to download."""
+
+    url: Name
+    sha256: Checksum
+    member: Name | None = None
+
+
+SOURCES: dict[str, type[BaseModel]] = {
+    "folder": FolderSource,
+    "package": PackageSource,
+    "index": IndexSource,
+    "url": UrlSource,
+}
+
+
+def _source_kind(value: Any) -> str | None:
+    """Return the tag of a source: the one key of SOURCES that it has."""
+    if isinstance(value, _Source):
+        return f"<{type(value).__name__}>"
+    given = value if isinstance(value, dict) else {}
+    kinds = [key for key in SOURCES if given.get(key) is not None]
+    return f"<{SOURCES[kinds[0]].__name__}>" if len(kinds) == 1 else None
+
+
+Source = Annotated[
+    Annotated[FolderSource, Tag("<FolderSource>")]
+    | Annotated[PackageSource, Tag("<PackageSource>")]
+    | Annotated[IndexSource, Tag("<IndexSource>")]
+    | Annotated[UrlSource, Tag("<UrlSource>")],
+    Discriminator(
+        _source_kind,
+        custom_error_type="source",
+        custom_error_message=f"must be a mapping with exactly one of {', '.join(SOURCES)}",
+    ),
+]
+
+
 class Dataset(_Strict):
-    """A data set: where its data are, how to read them, what is asked, and its licence."""
+    """A dataset: where its data are, how to read them, its target and its license."""
 
     path: (
         Annotated[
@@ -136,7 +188,7 @@ class Dataset(_Strict):
         | None
     ) = None
     sources: Annotated[list[Source], Field(min_length=1)] | None = None
-    load: Part | None = None
+    load: Component | None = None
     reader: Name = "table"
     target: str | None = None
     kind: Literal["classes", "numbers", "items"] | None = None
@@ -154,7 +206,7 @@ class Dataset(_Strict):
 
 
 class Task(_Strict):
-    """A task: a data set, a probe, a split, and how answers are graded."""
+    """A task: a dataset, a probe, a split and metrics."""
 
     dataset: Annotated[
         Annotated[Name, Tag("<text>")] | Annotated[Dataset, Tag("<mapping>")],
@@ -164,9 +216,9 @@ class Task(_Strict):
             custom_error_message="must be the name of a dataset or a mapping",
         ),
     ]
-    ask: Part | None = None
-    probe: Part | None = None
-    split: Part | None = None
+    ask: Component | None = None
+    probe: Component | None = None
+    split: Component | None = None
     metrics: Annotated[list[Name], Field(min_length=1), AfterValidator(_once)] | None = None
     usual: dict[Literal["binary", "multiclass", "numbers"], Texts] | None = None
     called: Name | None = None
@@ -187,7 +239,7 @@ class Task(_Strict):
 
 
 class Suite(_Strict):
-    """A suite: tasks that are run together, and the models people usually run on them."""
+    """A suite: tasks that are run together, and the default models for them."""
 
     tasks: Annotated[list[Name], AfterValidator(_once)]
     left_out: Options = {}
@@ -197,7 +249,7 @@ class Suite(_Strict):
 
 
 class Constraint(_Strict):
-    """A constraint: how much of every task is run, and what each job may take."""
+    """A constraint: how much of every task is run, and the limits of each job."""
 
     folds: Count | None = None
     max_rows: Count | None = None
@@ -216,13 +268,9 @@ SCHEMAS: dict[str, type[BaseModel]] = {
     "datasets": Dataset,
     "constraints": Constraint,
 }
-NESTED: dict[str, type[BaseModel]] = {"dataset": Dataset, "path": Paths, "sources": Source}
-"""The record found under a key, for the nearest valid key of a mistyped one."""
-
-SOURCE_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "folder": ((), ("sha256",)),
-    "package": (("member",), ("sha256",)),
-    "index": (("file", "sha256"), ("member",)),
-    "url": (("sha256",), ("member",)),
+NESTED: dict[str, type[BaseModel]] = {
+    "dataset": Dataset,
+    "path": Paths,
+    **{f"<{source.__name__}>": source for source in SOURCES.values()},
 }
-"""Per kind of source, the keys that must and the keys that may stand beside it."""
+"""The model of a nested mapping, by its key or tag: the keys allowed in it."""

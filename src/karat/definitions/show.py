@@ -1,4 +1,4 @@
-"""A resolved definition as YAML, with the place of every line behind it."""
+"""Print a resolved definition as YAML with the origin of every line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def show(node: Node, defaults: Mapping[str, Any]) -> str:
 
 
 def scalar(value: Any, *, in_list: bool = False) -> str:
-    """Return a plain value as YAML, in quotes where it would read as something else.
+    """Return a scalar as YAML, quoted where it would be read as another value.
 
     >>> scalar("no"), scalar("1e5"), scalar(1e-5), scalar(None), scalar("a: b")
     ('no', '"1e5"', '1e-05', 'null', '"a: b"')
@@ -67,7 +67,7 @@ def _mapping(node: Node, indent: str) -> Iterator[Line]:
 
 
 def _pair(start: str, node: Node, indent: str) -> Iterator[Line]:
-    """Yield the lines of one value behind a key or a dash, deeper ones indented."""
+    """Yield the lines of a value after its key or dash."""
     inline = _inline(node)
     if inline is not None and (len(start) + len(inline) < WIDEST or not node.value):
         yield f"{start} {inline}", node.place
@@ -83,7 +83,7 @@ def _pair(start: str, node: Node, indent: str) -> Iterator[Line]:
 
 
 def _item(node: Node, indent: str) -> Iterator[Line]:
-    """Yield the lines of one value of a list; a mapping starts right behind the dash."""
+    """Yield the lines of a list item; a mapping starts after the dash."""
     if isinstance(node.value, dict) and node.value:
         (first, origin), *others = _mapping(node, indent + "  ")
         yield f"{indent}- {first.lstrip()}", origin
@@ -93,7 +93,7 @@ def _item(node: Node, indent: str) -> Iterator[Line]:
 
 
 def _inline(node: Node) -> str | None:
-    """Return a value that fits on one line, or nothing for one that had several."""
+    """Return a value as one line, or None if it was written on several."""
     if isinstance(node.value, dict):
         return None if node.value else "{}"
     if not isinstance(node.value, list):
