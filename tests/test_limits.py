@@ -147,7 +147,7 @@ def rows(nasty, tmp_path_factory):
 
 @linux
 @pytest.mark.parametrize("name", WANTED)
-def test_each_is_a_row_of_its_kind(rows, name):
+def test_each_job_has_the_expected_status(rows, name):
     status, said = WANTED[name]
     found = rows[0][name]
     assert [record["fold"] for record in found] == [0]
