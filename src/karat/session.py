@@ -246,9 +246,9 @@ class Session:
         return opened
 
     def _resumed(self, model: Model, about: Mapping[str, Any]) -> Run | None:
-        """Return the latest earlier run without outdated jobs, or a new run with a copy of the rest.
+        """Return the latest run without outdated jobs, or a new run with the jobs still valid.
 
-        The earlier run is not changed when a new one is created.
+        An earlier run with outdated jobs is not changed.
         """
         earlier = list(earlier_runs(self.options.output, about, SAME))
         for each in earlier:
