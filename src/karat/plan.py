@@ -115,9 +115,9 @@ class Plan:
 
     def limits_of(self, task: Task) -> Limits | None:
         """Return the limits of each job of a task: its own, else the constraint's."""
-        own = (task.max_runtime_seconds, task.max_mem_size_mb, task.cores, task.gpus)
-        both = zip(own, dataclasses.astuple(self.limits), strict=True)
-        return Limits(*(default if value is None else value for value, default in both)) or None
+        own = Limits(task.max_runtime_seconds, task.max_mem_size_mb, task.cores, task.gpus)
+        given = {name: value for name, value in vars(own).items() if value is not None}
+        return dataclasses.replace(self.limits, **given) or None
 
 
 def make_plan(
@@ -156,7 +156,8 @@ def make_plan(
 
 def _all_jobs(models: Sequence[Model], planned: Sequence[PlannedTask]) -> tuple[Any, ...]:
     """Return the jobs in their order, declined tasks, skipped corruptions and lost tasks."""
-    jobs, declined, unseen, lost = [], [], [], []
+    jobs, declined, lost = [], [], []
+    unseen: list[Decline] = []
     for model in models:
         for each in planned:
             reason = _reason(model, each)

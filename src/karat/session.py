@@ -314,13 +314,21 @@ class Session:
             spec = job_spec(self.plan, model, planned, fold)
             if done.get((model.name, planned.task.name, fold)) == spec:
                 continue
-            names = (*keys["model", model.name], *keys["task", planned.task.name])
-            folder = str(runs[model.name].folder)
             limits = self._limits(planned.task)
-            job = Job(*names, fold, self.plan.seed, spec, folder, limits=limits)
-            stage = (self.stage.folder, self.options.cache) if limits else None
-            batches = tuple(self.options.inference)
-            jobs.append(dataclasses.replace(job, stage=stage, batches=batches))
+            task_key, data_key = keys["task", planned.task.name]
+            job = Job(
+                model=keys["model", model.name],
+                task=task_key,
+                dataset=data_key,
+                fold=fold,
+                seed=self.plan.seed,
+                spec=spec,
+                folder=str(runs[model.name].folder),
+                limits=limits,
+                stage=(self.stage.folder, self.options.cache) if limits else None,
+                batches=tuple(self.options.inference),
+            )
+            jobs.append(job)
         return jobs
 
     def _limits(self, task: Task) -> Limits | None:
@@ -330,11 +338,11 @@ class Session:
             return limits
         return dataclasses.replace(limits, cores=min(limits.cores, cores()))
 
-    def _fill_shelf(self) -> dict[tuple[str, str], tuple[str, ...]]:
+    def _fill_shelf(self) -> dict[tuple[str, str], Any]:
         """Put models, tasks and datasets on the shelf; return their keys."""
-        keys: dict[tuple[str, str], tuple[str, ...]] = {}
+        keys: dict[tuple[str, str], Any] = {}
         for i, model in enumerate(self.plan.models):
-            keys["model", model.name] = (self.shelf.put(f"model-{i}", model),)
+            keys["model", model.name] = self.shelf.put(f"model-{i}", model)
         for i, planned in enumerate(self.plan.tasks):
             if (data := planned.data) is not None:
                 task = dataclasses.replace(planned.task, dataset=data.name)
