@@ -1,4 +1,4 @@
-"""A run killed a hundred times at random moments ends with the tables of an undisturbed one."""
+"""A run that is killed a hundred times ends with the same tables as an undisturbed one."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 KILLS = 100
-#: one process that has everything imported forks those that are killed
+#: a process with all libraries imported forks the processes that are killed
 ZYGOTE = """
 import json, os, random, signal, sys, time
 import numpy as np
@@ -132,7 +132,7 @@ def test_the_tables_are_those_of_an_undisturbed_run(runs, table):
         pd.testing.assert_frame_equal(one, other)
 
 
-def test_so_are_the_predictions_byte_for_byte(runs):
+def test_the_predictions_are_those_of_an_undisturbed_run(runs):
     whole, broken = newest(runs[0] / "whole"), newest(runs[0] / "broken")
     for model in whole:
         hashes = [

@@ -1,4 +1,4 @@
-"""A plan: what will run, who declines what, and every mistake before anything runs."""
+"""Plans: jobs, declined tasks, and errors before anything runs."""
 
 import dataclasses
 import threading
@@ -64,8 +64,8 @@ def test_folds_can_be_chosen_or_limited(two_classes):
     assert plan([task], folds=[3, 0, 3]).tasks[0].folds == (0, 3)
     assert plan([task], max_folds=2).tasks[0].folds == (0, 1)
     assert plan([task]).tasks[0].repeats == (0,) * 5 + (1,) * 5
-    (said,) = mistakes([task], folds=[1, 10])
-    assert said == 'task "halves" has the folds 0 to 9; there is no fold 10.'
+    (message,) = mistakes([task], folds=[1, 10])
+    assert "fold 10" in message and "0 to 9" in message
 
 
 def test_rows_are_limited_by_the_lower_limit_and_alike_for_tasks_on_one_data_set(two_classes):
@@ -141,44 +141,32 @@ def test_usual_metrics_of_lists(two_classes, changes, metrics):
 
 
 @pytest.mark.parametrize(
-    "changes, said",
+    "how, word",
     [
-        ({"ask": "partial-row"}, 'there is no asker "partial-row". Did you mean "partial-rows"?'),
-        ({"ask": {"use": "partial-rows", "kep": 1}}, 'ask "partial-rows" has no parameter "kep".'),
-        (
-            {"ask": {"use": "partial-rows", "keep": 2}},
-            "ask: partial-rows: keep is above 0 and at most 1, not 2.",
-        ),
-        (
-            {"ask": {"use": "text-queries", "conditions": ["numerical"]}},
-            "ask: text-queries: conditions are some of numeric, categorical, mixed, not "
-            "['numerical'].",
-        ),
+        ("partial-row", '"partial-rows"'),
+        ({"use": "partial-rows", "kep": 1}, '"kep"'),
+        ({"use": "partial-rows", "keep": 2}, "keep"),
+        ({"use": "text-queries", "conditions": ["numerical"]}, "numerical"),
     ],
 )
-def test_a_wrong_way_to_ask_is_told_with_its_task(changes, said):
-    (message,) = mistakes([search(**changes)])
-    assert message.startswith(f'task "search": {said}')
+def test_a_wrong_query_generator_is_an_error_with_the_task(how, word):
+    (message,) = mistakes([search(ask=how)])
+    assert '"search"' in message and word in message
 
 
-def test_rows_that_cannot_be_asked_about_are_told(words):
-    (said,) = mistakes([words(ask="partial-rows")])
-    assert said == (
-        'task "words": ask: partial-rows takes the rows of a table; words has text items.'
-    )
-    (said,) = mistakes([search(ask={"use": "text-queries", "conditions": "mixed"}, max_rows=1)])
-    assert said.startswith("sixty: ask: text-queries: there is nothing to ask for in mixed cond")
+def test_rows_without_possible_queries_are_an_error(words):
+    (message,) = mistakes([words(ask="partial-rows")])
+    assert '"words"' in message and "partial-rows" in message
+    (message,) = mistakes([search(ask={"use": "text-queries", "conditions": "mixed"}, max_rows=1)])
+    assert "sixty" in message and "mixed" in message
 
 
 @pytest.mark.parametrize("probe", ["same-class", "duplicates"])
 def test_a_probe_without_an_answer_for_each_question_cannot_penalise(two_classes, probe):
     given = {"probe": probe, "split": "all", "metrics": ["pr_auc" if probe[0] == "d" else "map"]}
     assert plan([two_classes(**given)]).jobs
-    (said,) = mistakes([two_classes(**given, missing="penalise")])
-    assert said == (
-        f'task "halves": the probe {probe} has no answer for each question, so that it cannot '
-        f"penalise; say missing: ignore."
-    )
+    (message,) = mistakes([two_classes(**given, missing="penalise")])
+    assert '"halves"' in message and probe in message
 
 
 def test_twins_are_counted_in_the_folds_that_run(two_classes):
@@ -193,45 +181,20 @@ def test_twins_are_counted_in_the_folds_that_run(two_classes):
 
 
 def test_lists_have_no_labels_to_be_right_about(two_classes):
-    (said,) = mistakes([two_classes(probe="same-class", split="all", metrics=["acc"])])
-    assert said.startswith('task "halves": the metric acc needs classes, and halves under the pro')
+    (message,) = mistakes([two_classes(probe="same-class", split="all", metrics=["acc"])])
+    assert '"halves"' in message and "acc" in message
 
 
 # -- declines -------------------------------------------------------------------------------
 
 
-def test_a_table_encoder_declines_texts(words):
-    assert declines(ONEHOT, words()) == ["it takes tables, not texts"]
-
-
-def test_predictors_decline_what_they_cannot_answer(two_classes, line, words):
+def test_models_decline_tasks_they_cannot_run(two_classes, line, words):
     ridge, logistic = adapt(Ridge()), adapt(LogisticRegression())
-    assert declines(ridge, two_classes()) == ["it predicts numbers, not classes"]
-    assert declines(logistic, line()) == ["it predicts classes, not numbers"]
-    assert declines(logistic, two_classes()) == []
+    assert len(declines(ONEHOT, words())) == len(declines(ridge, two_classes())) == 1
+    assert len(declines(logistic, line())) == 1
+    assert declines(logistic, two_classes()) == declines(ridge, line()) == []
     blind = two_classes(split="all", probe={"use": "trained", "head": "kmeans"})
-    assert declines(logistic, blind) == ["a predictor cannot learn where the truth is hidden"]
-    frame = pd.DataFrame({"a": list("abcd"), "b": list("bcda"), "y": list("xyxy")})
-    pairs = Dataset.from_columns(frame, ["a", "b"], "y")
-    task = Task("p", pairs, split={"use": "kfold", "folds": 2}, metrics=["acc"])
-    assert declines(logistic, task) == ["a predictor takes questions about one item each"]
-    similar = dataclasses.replace(task, probe="similarity", metrics=["auc"])
-    assert declines(logistic, similar) == ["a predictor has no vectors for the similarity probe"]
-
-
-def test_a_predictor_may_say_itself_what_it_declines(two_classes, line):
-    class Own:
-        def fit(self, X, y):
-            return self
-
-        def predict(self, X):
-            return X
-
-        def declines(self, kind):
-            return "only numbers, please" if kind == "classes" else ""
-
-    assert declines(adapt(Own()), two_classes()) == ["only numbers, please"]
-    assert declines(adapt(Own()), line()) == []
+    assert len(declines(logistic, blind)) == 1
 
 
 def test_what_is_not_there_declines(two_classes):
@@ -278,7 +241,7 @@ def test_every_mistake_of_every_task_is_told(two_classes):
         found,
         [
             ("a", "noise_gausian", "noise_gaussian"),
-            ("a", "acuracy", "karat list metrics"),
+            ("a", "acuracy"),
             ("b", "logistik", "logistic"),
             ("c", "traned", "trained"),
             ("d", "singel", "single"),
@@ -286,9 +249,9 @@ def test_every_mistake_of_every_task_is_told(two_classes):
             ("f", "fold", "folds"),
             ("g", "kfolds", "kfold"),
             ("h", '"c"', '"C"'),
-            ("i", "needs use"),
+            ("i", "use"),
             ("j", "ValueError: no such table"),
-            ("k", "returned int", "karat.Dataset"),
+            ("k", "int", "karat.Dataset"),
             ("l", "a-name"),
         ],
         strict=False,
@@ -296,13 +259,13 @@ def test_every_mistake_of_every_task_is_told(two_classes):
         assert f'"{task}"' in said
         for part in parts:
             assert part in said, said
-    assert found[13] == "halves: 20 questions cannot make 30 folds."
-    assert found[-1] == 'two tasks are called "z"; rename one.'
+    assert "30 folds" in found[13]
+    assert '"z"' in found[-1]
 
 
 def test_a_vector_file_that_is_not_there_stops_the_plan(two_classes, tmp_path):
-    (said,) = mistakes([two_classes()], [adapt(tmp_path / "nowhere.txt")])
-    assert "there is no vector file" in said
+    (message,) = mistakes([two_classes()], [adapt(tmp_path / "nowhere.txt")])
+    assert "nowhere.txt" in message
 
 
 def test_tasks_are_picked_by_name_or_pattern(two_classes):
@@ -312,10 +275,8 @@ def test_tasks_are_picked_by_name_or_pattern(two_classes):
     assert names("wine[1]", "adult") == ["adult", "wine[1]"]
     with pytest.raises(DefinitionError) as caught:
         names("adlt", "zzz")
-    assert caught.value.messages == (
-        'the suite has no task "adlt". Did you mean "adult"? It has: adult, adult-clean, wine[1]',
-        'the suite has no task "zzz". It has: adult, adult-clean, wine[1]',
-    )
+    first, second = caught.value.messages
+    assert '"adlt"' in first and '"adult"' in first and '"zzz"' in second
 
 
 # -- what makes a job another job -----------------------------------------------------------
@@ -404,9 +365,7 @@ def test_a_model_without_identity_is_never_the_same(two_classes):
 
 def test_a_metric_that_no_answer_could_satisfy_stops_the_plan(two_classes):
     task = dataclasses.replace(two_classes(), name="odd", metrics=("rmse",))
-    with pytest.raises(
-        DefinitionError, match="the metric rmse needs numbers, and .* gives classes"
-    ):
+    with pytest.raises(DefinitionError, match="rmse"):
         make_plan([adapt(OneHotTable(), "onehot")], [task])
     blind = dataclasses.replace(two_classes(), name="blind", split="all", metrics=("v_measure",))
     assert make_plan([adapt(OneHotTable(), "onehot")], [blind]).jobs

@@ -1,4 +1,4 @@
-"""What is shown while a run goes on: lines in a pipe, a live display on a terminal, or nothing."""
+"""Progress displays: lines, a live display on a terminal, or nothing."""
 
 import io
 import os
@@ -148,7 +148,7 @@ def test_the_live_display_does_not_run_into_the_logs_of_jobs(tmp_path):
         if not part:
             break
         shown += part
-    assert script.wait(timeout=60) == 0
+    assert script.wait(timeout=900) == 0
     text = shown.decode()
     assert "running" in text and "4 of 4" in text
     assert "said by the model" not in text

@@ -1,4 +1,4 @@
-"""Sessions: run folders, two workers as one, resuming, failing, declining, stopping."""
+"""Sessions: run folders, workers, failures, declined tasks, stopping and resuming."""
 
 import dataclasses
 import importlib
@@ -320,7 +320,7 @@ def test_a_model_that_cannot_be_sent_fails_and_the_others_run(troubled, two_clas
     assert (made, onehot) == ({"ok"}, {"ok"})
     assert locked == {"failed"}
     for record in troubled["locked"].records():
-        assert "cannot be sent to worker processes" in record["info"]
+        assert "pickle" in record["info"]
     # in this process it runs, and a single job is run here however many workers there are
     for how in ({"workers": 1}, {"workers": 2, "folds": 0}):
         (alone,) = karat.evaluate({"locked": Locked()}, two_classes(), output=tmp_path, **how)
@@ -385,7 +385,7 @@ def test_a_decline_has_a_row_with_its_reason_and_is_no_failure(words, two_classe
     assert table[["task", "status", "info", "fold", "result"]].iloc[0].tolist() == [
         "words",
         "declined",
-        "it takes tables, not texts",
+        "the model takes tables, not texts",
         0,
         "",
     ]
@@ -429,7 +429,7 @@ def test_a_stopped_run_is_completed_to_the_same_bytes(tasks, tmp_path):
     models = {"onehot": OneHotTable(), "random": RandomEncoder(4)}
     with pytest.raises(Stopped) as caught:
         karat.evaluate(models, tasks, output=tmp_path / "cut", progress=Heard(stop_after=3))
-    assert caught.value.kept == "3 of 14 jobs are kept"
+    assert "3 of 14" in caught.value.kept
     assert [len(r.records()) for r in caught.value.runs] == [3 + 1, 0]  # and one decline
     assert (caught.value.runs[0].folder / "scores" / "results.csv").is_file()
     jobs, runs = resumed(models, tasks, output=tmp_path / "cut")
@@ -610,5 +610,5 @@ def test_records_and_facts_are_strict_json(two_classes, tmp_path):
 
 def test_a_folder_that_cannot_be_written_is_told_before_anything_runs(two_classes, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DefinitionError, match="cannot write into .*; choose another"):
+    with pytest.raises(DefinitionError, match="--output"):
         karat.evaluate(OneHotTable(), two_classes(), output=tmp_path / "file" / "results")
