@@ -242,7 +242,7 @@ def kept(runs, forgotten=()):
 
 @real
 @pytest.mark.slow
-def test_the_same_rows_and_bytes_as_on_this_machine(
+def test_results_equal_those_of_local_workers(
     cluster, parts, two_classes, line, words, tmp_path, monkeypatch
 ):
     noise = {"noise_gaussian": [0.5, 2.0]}
@@ -287,7 +287,7 @@ def things(tmp_path, **kinds):
 
 @real
 @pytest.mark.slow
-def test_files_come_to_each_worker_once_by_their_content(cluster, tmp_path):
+def test_files_are_sent_to_each_worker_once(cluster, tmp_path):
     vectors = tmp_path / "vectors"
     vectors.mkdir()
     np.save(vectors / "vectors.npy", np.arange(1000.0))
@@ -318,9 +318,7 @@ def test_files_come_to_each_worker_once_by_their_content(cluster, tmp_path):
 
 @real
 @pytest.mark.slow
-def test_limits_hold_on_a_cluster_and_its_workers_live_on(
-    cluster, parts, two_classes, words, tmp_path
-):
+def test_limits_end_jobs_and_not_dask_workers(cluster, parts, two_classes, words, tmp_path):
     vectors = tmp_path / "vectors.txt"
     spoken = sorted(set(" ".join(words().dataset.items).split()))
     vectors.write_text("".join(f"{word} {i} 1\n" for i, word in enumerate(spoken)))
@@ -358,7 +356,7 @@ def pids(file):
 
 @real
 @pytest.mark.slow
-def test_a_killed_worker_costs_no_job_and_a_late_one_takes_over(fragile, tmp_path):
+def test_jobs_of_a_killed_worker_run_on_a_later_one(fragile, tmp_path):
     first = fragile.worker("first")
     seen = tmp_path / "seen"
     jobs = [
@@ -404,7 +402,7 @@ class Kills(Progress):
 
 @real
 @pytest.mark.slow
-def test_without_a_scheduler_what_is_finished_is_kept_and_resumed(
+def test_a_lost_scheduler_stops_the_run_and_resume_finishes_it(
     fragile, parts, two_classes, tmp_path
 ):
     task = two_classes(split={"use": "kfold", "folds": 10})
@@ -428,7 +426,7 @@ def test_without_a_scheduler_what_is_finished_is_kept_and_resumed(
 
 @real
 @pytest.mark.slow
-def test_jobs_take_of_the_resources_that_workers_declare(cluster, tmp_path):
+def test_jobs_reserve_declared_resources(cluster, tmp_path):
     shelf = things(tmp_path, data=1)
     jobs = [Job("model", "task", "data", i, 0, "", "", limits=Limits(cores=2)) for i in range(2)]
     found = dask.execute_on_dask(jobs, "its_dask_work:alone", shelf, cluster.address)
@@ -461,7 +459,7 @@ print(run.model, *run.results()["status"].unique(), len(psutil.Process().childre
 
 @real
 @pytest.mark.slow
-def test_without_an_address_a_cluster_is_started_and_ended(python, tmp_path):
+def test_without_an_address_a_local_cluster_is_used(python, tmp_path):
     (tmp_path / "script.py").write_text(textwrap.dedent(SCRIPT))
     done = python("script.py", cwd=tmp_path)
     assert (done.stdout.split(), done.stderr) == (["Own", "ok", "0"], "")
@@ -472,7 +470,7 @@ def test_without_an_address_a_cluster_is_started_and_ended(python, tmp_path):
 
 @real
 @pytest.mark.slow
-def test_another_version_is_refused_before_anything_runs(
+def test_other_versions_are_an_error_before_anything_runs(
     cluster, two_classes, tmp_path, monkeypatch
 ):
     now = dask._installed()
@@ -500,7 +498,7 @@ def test_another_version_is_refused_before_anything_runs(
 
 
 @real
-def test_nobody_at_the_address(two_classes, tmp_path, monkeypatch):
+def test_no_scheduler_at_the_address(two_classes, tmp_path, monkeypatch):
     monkeypatch.setattr(dask, "PATIENCE", 0.5)
     options = {"engine": "dask", "output": tmp_path / "out"}
     with pytest.raises(DefinitionError, match="tcp://127.0.0.1:9"):
@@ -508,7 +506,7 @@ def test_nobody_at_the_address(two_classes, tmp_path, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
-def test_options_that_make_no_sense_together(two_classes, cli):
+def test_wrong_engine_options_are_an_error(two_classes, cli):
     with pytest.raises(DefinitionError, match="'ray'"):
         karat.evaluate(OneHotTable(), two_classes(), engine="ray")
     result = cli("run", "quickstart", "-m", "dummy", "--scheduler", "tcp://127.0.0.1:9")
@@ -516,7 +514,7 @@ def test_options_that_make_no_sense_together(two_classes, cli):
     assert "--engine dask" in result.err
 
 
-def test_without_the_library_the_extra_is_named(two_classes, tmp_path, monkeypatch):
+def test_a_missing_library_names_the_extra(two_classes, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtra, match=r'pip install "karat\[dask\]"'):
         karat.evaluate(OneHotTable(), two_classes(), engine="dask", output=tmp_path / "out")
@@ -531,7 +529,7 @@ def parcel_of(content: bytes, path="elsewhere") -> Parcel:
 
 
 @pytest.mark.parametrize("pieces", [[b""], [b"abc"], [b"ab", b"c"]])
-def test_a_file_is_there_when_its_last_piece_is(tmp_path, pieces):
+def test_a_file_is_complete_after_its_last_piece(tmp_path, pieces):
     held, whole = Depot(tmp_path), b"".join(pieces)
     parcel, start = parcel_of(whole), 0
     for piece in pieces:
@@ -542,7 +540,7 @@ def test_a_file_is_there_when_its_last_piece_is(tmp_path, pieces):
     assert (held.files / parcel.sha256).read_bytes() == whole
 
 
-def test_other_content_than_promised_is_no_file(tmp_path):
+def test_content_with_another_hash_is_an_error(tmp_path):
     held, parcel = Depot(tmp_path), parcel_of(b"abc")
     with pytest.raises(OSError, match="changed"):
         held.receive(parcel, 0, b"abd", "session")
@@ -550,7 +548,7 @@ def test_other_content_than_promised_is_no_file(tmp_path):
     assert list(held.files.iterdir()) == []
 
 
-def test_a_file_on_a_shared_disk_is_not_sent_as_long_as_it_is_the_same(tmp_path):
+def test_an_unchanged_file_on_a_shared_disk_is_not_sent(tmp_path):
     shared = tmp_path / "shared"
     shared.write_bytes(b"abc")
     held, parcel = Depot(tmp_path / "depot"), parcel_of(b"abc", shared)
@@ -562,7 +560,7 @@ def test_a_file_on_a_shared_disk_is_not_sent_as_long_as_it_is_the_same(tmp_path)
     assert held.lacking([parcel]) == ()
 
 
-def test_what_was_not_used_for_the_longest_makes_room(tmp_path):
+def test_the_least_recently_used_files_are_removed(tmp_path):
     held = Depot(tmp_path)
     held.room = 7
     parcels = [parcel_of(bytes([i]) * 3) for i in range(4)]
@@ -576,7 +574,7 @@ def test_what_was_not_used_for_the_longest_makes_room(tmp_path):
     assert len(held.lacking(parcels)) == 2
 
 
-def test_children_of_a_machine_have_numbers_of_their_own(tmp_path, monkeypatch):
+def test_child_processes_of_a_machine_have_different_numbers(tmp_path, monkeypatch):
     """Else workers of one thread each would bind all their jobs to the same core."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     order = Order(None, "work", "session", {}, {}, ("", ""))
@@ -590,7 +588,7 @@ def test_children_of_a_machine_have_numbers_of_their_own(tmp_path, monkeypatch):
     one.close("session")
 
 
-def test_jobs_ask_for_what_is_declared_and_for_no_more_than_there_is():
+def test_jobs_require_at_most_the_declared_resources():
     class Client:
         workers: dict = {}
 
@@ -612,7 +610,7 @@ def test_jobs_ask_for_what_is_declared_and_for_no_more_than_there_is():
     assert share({"cores": 8}, job=dataclasses.replace(job, limits=None)) is None
 
 
-def test_modules_of_ones_own_go_along_and_installed_ones_do_not():
+def test_only_uninstalled_modules_are_pickled_by_value():
     import cloudpickle
 
     before = cloudpickle.list_registry_pickle_by_value()  # other tests may have left some

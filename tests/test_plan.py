@@ -39,7 +39,7 @@ def declines(model, task):
 # -- what runs ------------------------------------------------------------------------------
 
 
-def test_jobs_stand_in_the_order_of_models_tasks_and_folds(two_classes, line):
+def test_jobs_are_ordered_by_model_task_and_fold(two_classes, line):
     random = adapt(RandomEncoder(), "random")
     found = plan([two_classes("b"), line("a")], [random, ONEHOT])
     assert [(m.name, p.task.name, fold) for m, p, fold in found.jobs] == [
@@ -48,7 +48,7 @@ def test_jobs_stand_in_the_order_of_models_tasks_and_folds(two_classes, line):
     assert found.declined == ()
 
 
-def test_through_views_the_models_of_a_fold_come_one_after_the_other(two_classes, line):
+def test_with_corruptions_the_models_of_a_fold_are_consecutive(two_classes, line):
     random = adapt(RandomEncoder(), "random")
     seen = two_classes("b", corruptions={"noise_gaussian": [0.1]})
     found = plan([seen, line("a")], [random, ONEHOT])
@@ -68,7 +68,7 @@ def test_folds_can_be_chosen_or_limited(two_classes):
     assert "fold 10" in message and "0 to 9" in message
 
 
-def test_rows_are_limited_by_the_lower_limit_and_alike_for_tasks_on_one_data_set(two_classes):
+def test_rows_are_limited_alike_for_tasks_on_one_dataset(two_classes):
     tasks = [two_classes("a"), two_classes("b", max_rows=8)]
     first, second = plan(tasks, max_rows=10).tasks
     assert (len(first.data), len(second.data)) == (10, 8)
@@ -85,7 +85,7 @@ def test_rows_are_limited_by_the_lower_limit_and_alike_for_tasks_on_one_data_set
         ({"split": "all", "probe": {"use": "trained", "head": "kmeans"}}, ("v_measure", "ari")),
     ],
 )
-def test_metrics_that_nobody_named_are_the_usual_ones(two_classes, changes, metrics):
+def test_default_metrics(two_classes, changes, metrics):
     found = plan([two_classes(metrics=[], **changes)]).tasks[0].task.metrics
     assert found[: len(metrics)] == metrics
 
@@ -116,7 +116,7 @@ def search(name="search", **changes):
     return Task(name, data, **given)
 
 
-def test_questions_made_of_rows_are_planned_in_place_of_its_own():
+def test_generated_queries_replace_the_questions():
     planned = plan([search(max_rows=40)]).tasks[0]
     assert planned.data.name == "sixty partial-rows" and planned.data.kind == "items"
     assert len(planned.data.items) == 50  # forty rows, ten queries
@@ -162,14 +162,14 @@ def test_rows_without_possible_queries_are_an_error(words):
 
 
 @pytest.mark.parametrize("probe", ["same-class", "duplicates"])
-def test_a_probe_without_an_answer_for_each_question_cannot_penalise(two_classes, probe):
+def test_a_probe_without_one_answer_per_question_cannot_penalize(two_classes, probe):
     given = {"probe": probe, "split": "all", "metrics": ["pr_auc" if probe[0] == "d" else "map"]}
     assert plan([two_classes(**given)]).jobs
     (message,) = mistakes([two_classes(**given, missing="penalise")])
     assert '"halves"' in message and probe in message
 
 
-def test_twins_are_counted_in_the_folds_that_run(two_classes):
+def test_duplicates_are_counted_in_the_folds_that_run(two_classes):
     table = pd.DataFrame({"x": [0, 1] * 10, "y": ["p", "q"] * 10})
     data = Dataset.from_table(table, "y", name="two")
     task = Task("t", data, split={"use": "kfold", "folds": 5}, metrics=["acc"])
@@ -180,7 +180,7 @@ def test_twins_are_counted_in_the_folds_that_run(two_classes):
     assert plan([blind]).tasks[0].twins == (0, 0)
 
 
-def test_lists_have_no_labels_to_be_right_about(two_classes):
+def test_metrics_of_labels_do_not_fit_rankings(two_classes):
     (message,) = mistakes([two_classes(probe="same-class", split="all", metrics=["acc"])])
     assert '"halves"' in message and "acc" in message
 
@@ -197,13 +197,13 @@ def test_models_decline_tasks_they_cannot_run(two_classes, line, words):
     assert len(declines(logistic, blind)) == 1
 
 
-def test_what_is_not_there_declines(two_classes):
+def test_an_unavailable_model_declines(two_classes):
     missing = Model("m", None, "encoder", unavailable="torch is not installed")
     assert declines(missing, two_classes()) == ["torch is not installed"]
 
 
 @pytest.mark.parametrize("error", [Unavailable("you are offline"), MissingExtra("pyarrow", "x")])
-def test_data_that_cannot_be_had_declines_the_task(error, two_classes):
+def test_unavailable_data_decline_the_task(error, two_classes):
     def load():
         raise error
 
@@ -215,7 +215,7 @@ def test_data_that_cannot_be_had_declines_the_task(error, two_classes):
 # -- mistakes -------------------------------------------------------------------------------
 
 
-def test_every_mistake_of_every_task_is_told(two_classes):
+def test_one_error_lists_the_mistakes_of_all_tasks(two_classes):
     def broken():
         raise ValueError("no such table")
 
@@ -263,7 +263,7 @@ def test_every_mistake_of_every_task_is_told(two_classes):
     assert '"z"' in found[-1]
 
 
-def test_a_vector_file_that_is_not_there_stops_the_plan(two_classes, tmp_path):
+def test_a_missing_vector_file_is_an_error(two_classes, tmp_path):
     (message,) = mistakes([two_classes()], [adapt(tmp_path / "nowhere.txt")])
     assert "nowhere.txt" in message
 
@@ -326,7 +326,7 @@ def test_other_questions_are_another_job():
     assert spec(search(ask={"use": "partial-rows", "queries": 10, "keep": 0.9})) != first
 
 
-def test_an_asker_of_ones_own_is_part_of_the_job(clean_registry):
+def test_the_code_of_a_query_generator_is_part_of_the_spec(clean_registry):
     def register(count):
         def mine(data, rng):
             return partial_rows(data, rng, queries=count)
@@ -351,7 +351,7 @@ def test_another_metric_of_the_same_name_is_another_job(two_classes, clean_regis
     assert register(0.1) == one
 
 
-def test_a_model_without_identity_is_never_the_same(two_classes):
+def test_a_model_without_identity_has_a_new_spec_each_time(two_classes):
     class Locked:
         def __init__(self):
             self.lock = threading.Lock()
@@ -363,7 +363,7 @@ def test_a_model_without_identity_is_never_the_same(two_classes):
     assert spec(two_classes(), model) != spec(two_classes(), model)
 
 
-def test_a_metric_that_no_answer_could_satisfy_stops_the_plan(two_classes):
+def test_a_metric_that_does_not_fit_the_task_is_an_error(two_classes):
     task = dataclasses.replace(two_classes(), name="odd", metrics=("rmse",))
     with pytest.raises(DefinitionError, match="rmse"):
         make_plan([adapt(OneHotTable(), "onehot")], [task])

@@ -85,7 +85,7 @@ def test_the_folds_of_a_repeat_test_every_row_once(grouped, stratified, balanced
     st.booleans(),
     st.integers(0, 5),
 )
-def test_any_table_is_cut_so_or_refused(rows, folds, grouped, seed):
+def test_any_table_is_split_or_an_error(rows, folds, grouped, seed):
     labels, groups = [r[0] for r in rows] + ["a", "b"], [r[1] for r in rows] + [0, 1]
     data = classes(labels, groups if grouped else None)
     try:
@@ -102,19 +102,19 @@ def test_any_table_is_cut_so_or_refused(rows, folds, grouped, seed):
             assert not set(data.group[fold.train]) & set(data.group[fold.test])
 
 
-def test_classes_keep_their_shares_in_every_fold():
+def test_folds_are_stratified():
     for fold in split(classes(LABELS), {"use": "kfold", "folds": 5}, 0):
         drawn = np.array(LABELS)[fold.test]
         assert [(drawn == label).sum() for label in "abc"] == [6, 4, 2]
 
 
-def test_a_class_rarer_than_the_folds_is_no_mistake(recwarn):
+def test_a_class_may_be_rarer_than_the_folds(recwarn):
     made = split(classes(["a"] * 20 + ["b"] * 2), {"use": "kfold", "folds": 5}, 0)
     assert rows_tested(made).tolist() == list(range(22))
     assert not recwarn.list
 
 
-def test_undersampling_is_drawn_anew_each_repeat():
+def test_undersampling_differs_between_repeats():
     made = split(
         classes(LABELS), {"use": "kfold", "folds": 2, "repeats": 4, "balanced": True}, seed=3
     )
@@ -124,7 +124,7 @@ def test_undersampling_is_drawn_anew_each_repeat():
     assert all(rare <= set(rows) for rows in drawn)
 
 
-def test_more_repeats_leave_the_earlier_ones_as_they_were():
+def test_more_repeats_do_not_change_the_first_ones():
     data, how = classes(LABELS, GROUPS), {"use": "kfold", "folds": 3}
     few = split(data, {**how, "repeats": 2}, 5)
     many = split(data, {**how, "repeats": 6}, 5)
@@ -140,7 +140,7 @@ def test_more_repeats_leave_the_earlier_ones_as_they_were():
         {"use": "holdout", "train_rows": 16, "repeats": 3},
     ],
 )
-def test_the_same_seed_gives_the_same_folds_whatever_happened_before(how):
+def test_folds_depend_on_the_seed_and_the_dataset_name(how):
     data = classes(LABELS)
     first = split(data, how, 11)
     before = np.random.get_state()
@@ -179,7 +179,7 @@ class Recorder:
         return np.full(len(X), self.answer)
 
 
-def test_seed_plus_fold_reaches_the_model_and_not_the_splitter(tmp_path):
+def test_the_model_gets_seed_plus_fold_and_the_splitter_does_not(tmp_path):
     Recorder.seen.clear()
     data = classes(["a", "b"] * 50)
     task = karat.Task("toy", data, split={"use": "kfold", "folds": 5}, metrics=["acc"])
@@ -231,7 +231,7 @@ def test_a_share_is_held_out(share, train):
 
 @pytest.mark.parametrize("rows", [3, 4, 16, 59])
 @pytest.mark.parametrize("seed", range(4))
-def test_train_rows_are_exact_and_show_every_class(rows, seed):
+def test_train_rows_are_exact_and_have_every_class(rows, seed):
     data = classes(["a"] * 57 + ["b"] * 2 + ["c"])
     made = split(data, {"use": "holdout", "train_rows": rows, "repeats": 3}, seed)
     for fold in made:
@@ -246,7 +246,7 @@ def test_train_rows_can_be_fewer_than_the_classes():
     assert len(fold.train) == 2
 
 
-def test_without_stratifying_the_draw_is_plain():
+def test_without_stratification_classes_may_be_missing():
     data = classes(["a"] * 99 + ["b"])
     how = {"use": "holdout", "train_rows": 5, "stratified": False, "repeats": 20}
     found = [set(data.truth[fold.train]) for fold in split(data, how, 0)]
@@ -362,7 +362,7 @@ def test_all_trains_and_tests_on_everything():
     assert all(fold.train.tolist() == fold.test.tolist() == list(range(60)) for fold in made)
 
 
-def test_all_draws_a_share_anew_each_repeat():
+def test_all_draws_another_share_in_each_repeat():
     data = classes(LABELS)
     made = split(data, {"use": "all", "repeats": 4, "share": 0.8}, 0)
     assert len({tuple(fold.test) for fold in made}) == 4
@@ -399,7 +399,7 @@ def test_wrong_parameters_of_all_are_an_error(name, value):
         split(classes(LABELS), {"use": "all", name: value}, 0)
 
 
-def test_fixed_uses_the_parts_that_came_with_the_data():
+def test_fixed_uses_the_parts_of_the_dataset():
     data = classes(list("abab"), part=["test", "train", "train", "test"])
     (fold,) = split(data, {"use": "fixed"}, 0)
     assert (fold.train.tolist(), fold.test.tolist()) == ([1, 2], [0, 3])
@@ -459,7 +459,7 @@ def own(monkeypatch):
     return add
 
 
-def test_a_splitter_of_ones_own_may_yield_pairs(own):
+def test_a_custom_splitter_may_yield_pairs(own):
     own(lambda data, size=1: [(np.arange(size, len(data)), np.arange(size))])
     (fold,) = split(classes(list("abab")), {"use": "own", "size": 3}, 0)
     assert isinstance(fold, Fold)
@@ -475,7 +475,7 @@ def test_a_splitter_of_ones_own_may_yield_pairs(own):
         ([(np.array([True, False]), np.array([1]))], DataError),
     ],
 )
-def test_a_splitter_of_ones_own_is_checked(own, made, error):
+def test_a_custom_splitter_is_checked(own, made, error):
     own(lambda data: made)
     with pytest.raises(error):
         split(classes(list("abab")), {"use": "own"}, 0)
@@ -500,7 +500,7 @@ def asked_twice(repeats: int = 2) -> Dataset:
 
 
 @pytest.mark.parametrize("how", [{"use": "kfold", "folds": 5}, {"use": "holdout", "test": 0.3}])
-def test_an_item_never_sits_on_both_sides(how):
+def test_an_item_is_never_in_both_train_and_test(how):
     data = asked_twice()
     items = data.mentions("text").rows
     for fold in split(data, how, 0):
@@ -510,7 +510,7 @@ def test_an_item_never_sits_on_both_sides(how):
             assert np.unique(data.truth[fold.test], return_counts=True)[1].tolist() == [4, 4, 4]
 
 
-def test_grouped_false_lets_an_item_be_on_both_sides():
+def test_grouped_false_allows_an_item_in_both_train_and_test():
     data = asked_twice()
     items = data.mentions("text").rows
     shared = [
