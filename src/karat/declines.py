@@ -36,16 +36,11 @@ def _predictor_declines(model: Model, task: Task, data: Dataset, blind: bool) ->
         return "a predictor needs questions about one item each"
     if hasattr(model.prototype, "declines"):
         return str(model.prototype.declines(data.kind))
-    return _estimator_declines(model.prototype, data.kind)
+    if hasattr(model.prototype, "__sklearn_tags__"):
+        from sklearn.base import is_classifier, is_regressor
 
-
-def _estimator_declines(prototype: Any, kind: str) -> str:
-    from sklearn.base import is_classifier, is_regressor
-
-    if not hasattr(prototype, "__sklearn_tags__"):
-        return ""
-    if kind == "classes" and is_regressor(prototype):
-        return "the model is a regressor and the task is a classification"
-    if kind == "numbers" and is_classifier(prototype):
-        return "the model is a classifier and the task is a regression"
+        if data.kind == "classes" and is_regressor(model.prototype):
+            return "the model is a regressor and the task is a classification"
+        if data.kind == "numbers" and is_classifier(model.prototype):
+            return "the model is a classifier and the task is a regression"
     return ""

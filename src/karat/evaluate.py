@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -222,21 +222,20 @@ def find_both(
     Without models, those that the suite defines are returned.
     """
     messages: list[str] = []
-    found: list[Model] = []
-    chosen = Suite("", ())
-    try:
-        chosen = find_suite(catalogue, tasks)
-        pick_tasks(chosen, only, chosen.name)
-    except DefinitionError as error:
-        messages += error.messages
-    try:
-        found = catalogue.models(list(chosen.models) if models is None else models)
-    except DefinitionError as error:
-        messages += error.messages
-    try:
-        catalogue.definitions.get("constraints", constraint)
-    except DefinitionError as error:
-        messages += error.messages
+
+    def attempt(find: Callable[[], Any], default: Any = None) -> Any:
+        try:
+            return find()
+        except DefinitionError as error:
+            messages.extend(error.messages)
+            return default
+
+    chosen: Suite = attempt(lambda: find_suite(catalogue, tasks), Suite("", ()))
+    if chosen.name:
+        attempt(lambda: pick_tasks(chosen, only, chosen.name))
+    names = list(chosen.models) if models is None else models
+    found: list[Model] = attempt(lambda: catalogue.models(names), [])
+    attempt(lambda: catalogue.definitions.get("constraints", constraint))
     if not found and not messages:
         messages.append(f'no model was given and suite "{chosen.name}" defines none; use -m.')
     if messages:

@@ -294,13 +294,13 @@ class _Attempt:
     def _metadata(self, answers: Answers, test: Dataset) -> str:
         predictions = answers.predictions
         classes = test.kind == "classes"
-        many = "binary" if len(test.classes) == 2 else "multiclass"
+        kind = "binary" if len(test.classes) == 2 else "multiclass"
         facts = {
             "framework": self.model.name,
             "task": self.task.name,
             "dataset": test.name,
             "type": "classification" if classes else "regression",
-            "type_": many if classes else "regression",
+            "type_": kind if classes else "regression",
             "fold": self.job.fold,
             "seed": self.job.model_seed,
             "metric": self.task.metrics[0],

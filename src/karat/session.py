@@ -137,7 +137,7 @@ class Session:
             self.progress.lost(lost.model, lost.task, lost.reason)
         try:
             # a job with limits computes its vectors in its worker, where the limits are enforced
-            ready = [job if self._embeds(job) else self._embedded(job) for job in jobs]
+            ready = [self._with_vectors(job) for job in jobs]
             workers = self._parallel_jobs(ready)
             self._replace_unsendable(workers, ready)
             with contextlib.ExitStack() as stack:
@@ -166,12 +166,10 @@ class Session:
         self.progress.finished(record, str(Run(Path(job.folder)).log(record)))
         return not failed
 
-    def _embeds(self, job: Job) -> bool:
-        """Return whether a job computes its vectors itself; a vector file is read here for Dask."""
+    def _with_vectors(self, job: Job) -> Job:
         file = isinstance(self.shelf.get(job.model).prototype, VectorFile)
-        return job.stage is not None and not (self.on_dask and file)
-
-    def _embedded(self, job: Job) -> Job:
+        if job.stage is not None and not (self.on_dask and file):  # Dask workers lack the file
+            return job
         return dataclasses.replace(self.stage.embedded(job), stage=None)
 
     def _execute(self, jobs: Sequence[Job], workers: int) -> Generator[tuple[Any, Any]]:

@@ -205,8 +205,8 @@ def principal(matrix: np.ndarray) -> np.ndarray:
     else:
         values, axes = np.linalg.eigh(centered @ centered.T)
         scores = axes * np.sqrt(np.maximum(values, 0))
-    kept = [i for i in np.argsort(-values, kind="stable") if values[i] > FLAT * values.max()]
-    scores = scores[:, kept[:COMPONENTS]]
+    largest = [i for i in np.argsort(-values, kind="stable") if values[i] > FLAT * values.max()]
+    scores = scores[:, largest[:COMPONENTS]]
     scores[np.abs(scores) < TINY * np.abs(scores).max(initial=0)] = 0.0
     # of equally distant scores the first counts, independent of rounding
     farthest = (np.abs(scores) / np.abs(scores).max(axis=0, initial=0)).round(9).argmax(axis=0)
