@@ -271,8 +271,7 @@ def _plan_task(
     repeats = tuple(fold.repeat for fold in cut)
     run = [cut[fold] for fold in chosen]
     about: dict[str, Any] = {"facts": task_facts(data, run, blind), "code": code_of_parts(task)}
-    if not blind:
-        about["twins"] = twins(data, run)
+    about["twins"] = (0, 0) if blind else twins(data, run)
     return PlannedTask(task, data, tuple(chosen), repeats, blind, **about)
 
 
