@@ -1,4 +1,4 @@
-"""What the way to run costs: 1000 trivial jobs in process, in workers, with limits, on Dask."""
+"""Overhead of the engines: 1000 trivial jobs in process, in workers, with limits, on Dask."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import pandas as pd
 import karat
 
 JOBS = 1000
-#: jobs that compute for a while, to see how two workers share them
+#: number of jobs that compute for a while, and their loops
 BUSY, LOOPS = 40, 1000
 
 
 class Constant:
-    """Answers 0 without looking: its own work is next to nothing."""
+    """Always predicts 0."""
 
     def fit(self, X: object, y: object) -> Constant:
         return self
@@ -41,7 +41,7 @@ class Busy(Constant):
 
 
 def seconds(model: object, jobs: int, **how: Any) -> float:
-    """Return the wall seconds of a run, files, start and end of the workers and all."""
+    """Return the wall seconds of a run, including files and the start of workers."""
     table = pd.DataFrame({"x": np.arange(2.0 * jobs), "y": np.arange(2.0 * jobs)})
     data = karat.Dataset.from_table(table, target="y", name="line", kind="numbers")
     split = {"use": "kfold", "folds": jobs}
@@ -73,7 +73,7 @@ def measure() -> Iterator[tuple[str, float, float, str, str]]:
 
 
 def on_cluster(model: object, jobs: int, workers: int) -> float:
-    """Return the wall seconds of a run on a cluster that is there already."""
+    """Return the wall seconds of a run on an existing cluster."""
     from distributed import Client
 
     from karat.engines.dask import own_cluster

@@ -1,8 +1,8 @@
-"""A simulated run of very many jobs: what the records cost, whatever the models do.
+"""A simulated run of many jobs: the cost of records and predictions, without models.
 
-``python benchmarks/many_jobs.py 100000`` runs so many jobs in process whose work is nothing and
-writes their records and predictions as a real run does. It prints seconds, bytes, files, the memory
-of the process, and the cost of a row among the first and among the last.
+``python benchmarks/many_jobs.py 100000`` runs that many empty jobs in process and writes their
+records and predictions as a real run does. It prints seconds, bytes, files, the memory of the
+process, and the time per row in the first and in the last tenth.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROWS = 100
 
 
 def work(job: Job, shelf: Shelf) -> dict[str, Any]:
-    """Answer at once, with files as large as those of a fold of 100 rows and two classes."""
+    """Return the files of a fold of 100 rows and two classes at once."""
     task = shelf.get(job.task)
     record = new_record(job.spec, job.model, task)
     view = {"corruption": "clean", "severity": 0.0, "draw": 0, "affected": 0.0, "coverage": 1.0}
@@ -57,21 +57,19 @@ def simulate(count: int, output: Path) -> Iterator[tuple[str, float]]:
     }
     run = Run.create(output, about)
     folder = str(run.folder)
-    begun, jobs = (
-        time.perf_counter(),
-        [
-            Job("none", f"task-{i % TASKS}", "none", i // TASKS, 0, f"{i:064x}", folder)
-            for i in range(count)
-        ],
-    )
+    begun = time.perf_counter()
+    jobs = [
+        Job("none", f"task-{i % TASKS}", "none", i // TASKS, 0, f"{i:064x}", folder)
+        for i in range(count)
+    ]
     yield "planning the jobs, s", time.perf_counter() - begun
     begun, times = time.perf_counter(), [0.0]
     for _ in execute(jobs, "many_jobs:work", shelf):
         times.append(time.perf_counter() - begun)
     tenth = max(count // 10, 1)
     yield "running them, s", times[-1]
-    yield "a row among the first tenth, ms", 1000 * (times[tenth] - times[0]) / tenth
-    yield "a row among the last tenth, ms", 1000 * (times[-1] - times[-1 - tenth]) / tenth
+    yield "per row in the first tenth, ms", 1000 * (times[tenth] - times[0]) / tenth
+    yield "per row in the last tenth, ms", 1000 * (times[-1] - times[-1 - tenth]) / tenth
     begun = time.perf_counter()
     records = run.records()
     yield "reading all records, s", time.perf_counter() - begun
@@ -82,7 +80,7 @@ def simulate(count: int, output: Path) -> Iterator[tuple[str, float]]:
     sizes = {kind: _sizes(run.folder / kind) for kind in ("jobs", "predictions")}
     for kind, (files, size) in sizes.items():
         yield f"{kind}: files", files
-        yield f"{kind}: bytes a job", size / count
+        yield f"{kind}: bytes per job", size / count
     yield "memory of the process, MB", psutil.Process().memory_info().rss / 2**20
 
 

@@ -1,4 +1,4 @@
-"""How long ``karat --help`` and ``import karat`` take, as a ratio to a bare Python."""
+"""Time of ``karat --help`` and ``import karat``, relative to a bare Python."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMMANDS = {
 
 def measure() -> Iterator[tuple[str, float, float, str, str]]:
     best = dict.fromkeys(COMMANDS, float("inf"))
-    for _ in range(REPEATS):  # in turns, so that a noisy moment hits all alike
+    for _ in range(REPEATS):  # in turns, so that noise affects all commands alike
         for name, command in COMMANDS.items():
             begun = time.perf_counter()
             subprocess.run(command, stdout=subprocess.DEVNULL, check=True)

@@ -115,7 +115,7 @@ class Cluster:
             process.wait()
 
 
-def until(true, seconds=120.0):
+def until(true, seconds=900.0):
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "waited too long"
@@ -126,7 +126,7 @@ def until(true, seconds=120.0):
 def patience():
     """A machine with much to do may need long to start a worker."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dask, "PATIENCE", 120.0)
+        patch.setattr(dask, "PATIENCE", 900.0)
         yield
 
 
@@ -242,7 +242,7 @@ def kept(runs, forgotten=()):
 
 @real
 @pytest.mark.slow
-def test_the_same_rows_and_bytes_as_on_this_machine(
+def test_results_equal_those_of_local_workers(
     cluster, parts, two_classes, line, words, tmp_path, monkeypatch
 ):
     noise = {"noise_gaussian": [0.5, 2.0]}
@@ -265,8 +265,8 @@ def test_the_same_rows_and_bytes_as_on_this_machine(
     fine = [r for run in there[:4] for r in run.records() if r["task"] == "halves"]
     assert [r["status"] for r in fine] == ["ok"] * 8
     exits, locked = ({r["info"] for r in run.records() if r["task"] == "line"} for run in there[4:])
-    assert "the worker ended with exit code 3" in exits
-    assert len(locked) == 1 and "cannot be sent to worker processes" in locked.pop()
+    assert any("exit code 3" in info for info in exits)
+    assert len(locked) == 1 and "pickle" in locked.pop()
     assert [process.poll() for process in cluster.processes] == [None] * 3
     assert there[0].folder.name.startswith("noisy.custom.default.dask.")
     # what is resumed elsewhere finds nothing left to do
@@ -287,7 +287,7 @@ def things(tmp_path, **kinds):
 
 @real
 @pytest.mark.slow
-def test_files_come_to_each_worker_once_by_their_content(cluster, tmp_path):
+def test_files_are_sent_to_each_worker_once(cluster, tmp_path):
     vectors = tmp_path / "vectors"
     vectors.mkdir()
     np.save(vectors / "vectors.npy", np.arange(1000.0))
@@ -318,20 +318,16 @@ def test_files_come_to_each_worker_once_by_their_content(cluster, tmp_path):
 
 @real
 @pytest.mark.slow
-def test_limits_hold_on_a_cluster_and_its_workers_live_on(
-    cluster, parts, two_classes, words, tmp_path
-):
+def test_limits_end_jobs_and_not_dask_workers(cluster, parts, two_classes, words, tmp_path):
     vectors = tmp_path / "vectors.txt"
     spoken = sorted(set(" ".join(words().dataset.items).split()))
     vectors.write_text("".join(f"{word} {i} 1\n" for i, word in enumerate(spoken)))
     options = {"engine": "dask", "scheduler": cluster.address, "output": tmp_path / "out"}
-    bad = {"slow": parts.Forever(), "hungry": parts.Forever(hungry=True)}
-    task = two_classes(max_runtime_seconds=5, max_mem_size_mb=600)
-    runs = karat.evaluate(bad, task, folds=0, **options)
-    ((slow,), (hungry,)) = (run.records() for run in runs)
-    assert slow["status"] == "timeout"
-    assert slow["info"].startswith("over the time limit of 5 s")
-    assert hungry["status"] == "memory"
+    for hungry, seconds, wanted in ((False, 5, "timeout"), (True, 900, "memory")):
+        task = two_classes(max_runtime_seconds=seconds, max_mem_size_mb=600)
+        model = {"forever": parts.Forever(hungry)}
+        (run,) = karat.evaluate(model, task, folds=0, **options)
+        assert [record["status"] for record in run.records()] == [wanted]
     # a file of vectors lies here and not there: its vectors are sent
     (run,) = karat.evaluate(str(vectors), words(max_mem_size_mb=1000), folds=0, **options)
     (file,) = run.records()
@@ -360,7 +356,7 @@ def pids(file):
 
 @real
 @pytest.mark.slow
-def test_a_killed_worker_costs_no_job_and_a_late_one_takes_over(fragile, tmp_path):
+def test_jobs_of_a_killed_worker_run_on_a_later_one(fragile, tmp_path):
     first = fragile.worker("first")
     seen = tmp_path / "seen"
     jobs = [
@@ -373,7 +369,7 @@ def test_a_killed_worker_costs_no_job_and_a_late_one_takes_over(fragile, tmp_pat
     (child,) = psutil.Process(first.pid).children()
     first.kill()
     late = fragile.worker("late")
-    thread.join(120)
+    thread.join(900)
     assert sorted((job.fold, answer) for job, answer in answers) == [(0, "done"), (1, "done")]
     assert pids(seen) == [first.pid, late.pid]
     until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
@@ -383,10 +379,10 @@ def test_a_killed_worker_costs_no_job_and_a_late_one_takes_over(fragile, tmp_pat
     thread, answers = answered([deadly], "dies", things(tmp_path, data=1), fragile.address)
     until(lambda: pids(fatal) == [late.pid])
     fragile.worker("later")
-    thread.join(120)
+    thread.join(900)
     ((_, died),) = answers
     assert isinstance(died, WorkerDied)
-    assert died.cause.startswith("Dask workers died under it 2 times, the last ")
+    assert died.cause.startswith("2 Dask workers died")
     assert len(pids(fatal)) == 2
 
 
@@ -406,7 +402,7 @@ class Kills(Progress):
 
 @real
 @pytest.mark.slow
-def test_without_a_scheduler_what_is_finished_is_kept_and_resumed(
+def test_a_lost_scheduler_stops_the_run_and_resume_finishes_it(
     fragile, parts, two_classes, tmp_path
 ):
     task = two_classes(split={"use": "kfold", "folds": 10})
@@ -414,13 +410,11 @@ def test_without_a_scheduler_what_is_finished_is_kept_and_resumed(
     options = {"engine": "dask", "scheduler": fragile.address, "output": tmp_path / "out"}
     with pytest.raises(Stopped) as caught:
         karat.evaluate({"slow": parts.Slow()}, task, progress=Kills(fragile.process, 3), **options)
-    assert caught.value.why == "the scheduler is gone"
+    assert "scheduler" in caught.value.why
     done = len(caught.value.runs[0].records())
     assert 3 <= done < 10
-    assert str(caught.value) == (
-        f"the scheduler is gone: {done} of 10 jobs are kept; resume finishes the rest."
-    )
-    worker.wait(120)  # it ends by itself
+    assert f"{done} of 10" in caught.value.kept
+    worker.wait(900)  # it ends by itself
     fragile.scheduler()
     fragile.worker("two")
     options["scheduler"] = fragile.address
@@ -432,7 +426,7 @@ def test_without_a_scheduler_what_is_finished_is_kept_and_resumed(
 
 @real
 @pytest.mark.slow
-def test_jobs_take_of_the_resources_that_workers_declare(cluster, tmp_path):
+def test_jobs_reserve_declared_resources(cluster, tmp_path):
     shelf = things(tmp_path, data=1)
     jobs = [Job("model", "task", "data", i, 0, "", "", limits=Limits(cores=2)) for i in range(2)]
     found = dask.execute_on_dask(jobs, "its_dask_work:alone", shelf, cluster.address)
@@ -465,7 +459,7 @@ print(run.model, *run.results()["status"].unique(), len(psutil.Process().childre
 
 @real
 @pytest.mark.slow
-def test_without_an_address_a_cluster_is_started_and_ended(python, tmp_path):
+def test_without_an_address_a_local_cluster_is_used(python, tmp_path):
     (tmp_path / "script.py").write_text(textwrap.dedent(SCRIPT))
     done = python("script.py", cwd=tmp_path)
     assert (done.stdout.split(), done.stderr) == (["Own", "ok", "0"], "")
@@ -476,12 +470,12 @@ def test_without_an_address_a_cluster_is_started_and_ended(python, tmp_path):
 
 @real
 @pytest.mark.slow
-def test_another_version_is_refused_before_anything_runs(
+def test_other_versions_are_an_error_before_anything_runs(
     cluster, two_classes, tmp_path, monkeypatch
 ):
     now = dask._installed()
     monkeypatch.setattr(dask, "_installed", lambda: {**now, "pandas": "0.0"})
-    with pytest.raises(DefinitionError, match="has pandas .*, this process 0.0") as caught:
+    with pytest.raises(DefinitionError, match="pandas .* 0.0") as caught:
         karat.evaluate(
             OneHotTable(),
             two_classes(),
@@ -495,7 +489,7 @@ def test_another_version_is_refused_before_anything_runs(
     monkeypatch.undo()
     monkeypatch.setattr(cargo, "versions", lambda: ("0.0", "3.99"))
     jobs = [Job("model", "task", "data", 0, 0, "", "")]
-    with pytest.raises(DefinitionError, match="the run has karat 0.0 and Python 3.99; install"):
+    with pytest.raises(DefinitionError, match="0.0 and Python 3.99"):
         list(
             dask.execute_on_dask(
                 jobs, "its_dask_work:tell", things(tmp_path, data=1), cluster.address
@@ -504,23 +498,23 @@ def test_another_version_is_refused_before_anything_runs(
 
 
 @real
-def test_nobody_at_the_address(two_classes, tmp_path, monkeypatch):
+def test_no_scheduler_at_the_address(two_classes, tmp_path, monkeypatch):
     monkeypatch.setattr(dask, "PATIENCE", 0.5)
     options = {"engine": "dask", "output": tmp_path / "out"}
-    with pytest.raises(DefinitionError, match="no Dask scheduler answers at tcp://127.0.0.1:9 .*"):
+    with pytest.raises(DefinitionError, match="tcp://127.0.0.1:9"):
         karat.evaluate(OneHotTable(), two_classes(), scheduler="tcp://127.0.0.1:9", **options)
     assert not (tmp_path / "out").exists()
 
 
-def test_options_that_make_no_sense_together(two_classes, cli):
-    with pytest.raises(DefinitionError, match='engine must be "local" or "dask", not \'ray\''):
+def test_wrong_engine_options_are_an_error(two_classes, cli):
+    with pytest.raises(DefinitionError, match="'ray'"):
         karat.evaluate(OneHotTable(), two_classes(), engine="ray")
-    said = cli("run", "quickstart", "-m", "dummy", "--scheduler", "tcp://127.0.0.1:9")
-    assert said.code == 2
-    assert 'a scheduler needs the engine "dask": --engine dask.' in said.err
+    result = cli("run", "quickstart", "-m", "dummy", "--scheduler", "tcp://127.0.0.1:9")
+    assert result.code == 2
+    assert "--engine dask" in result.err
 
 
-def test_without_the_library_the_extra_is_named(two_classes, tmp_path, monkeypatch):
+def test_a_missing_library_names_the_extra(two_classes, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtra, match=r'pip install "karat\[dask\]"'):
         karat.evaluate(OneHotTable(), two_classes(), engine="dask", output=tmp_path / "out")
@@ -535,7 +529,7 @@ def parcel_of(content: bytes, path="elsewhere") -> Parcel:
 
 
 @pytest.mark.parametrize("pieces", [[b""], [b"abc"], [b"ab", b"c"]])
-def test_a_file_is_there_when_its_last_piece_is(tmp_path, pieces):
+def test_a_file_is_complete_after_its_last_piece(tmp_path, pieces):
     held, whole = Depot(tmp_path), b"".join(pieces)
     parcel, start = parcel_of(whole), 0
     for piece in pieces:
@@ -546,15 +540,15 @@ def test_a_file_is_there_when_its_last_piece_is(tmp_path, pieces):
     assert (held.files / parcel.sha256).read_bytes() == whole
 
 
-def test_other_content_than_promised_is_no_file(tmp_path):
+def test_content_with_another_hash_is_an_error(tmp_path):
     held, parcel = Depot(tmp_path), parcel_of(b"abc")
-    with pytest.raises(OSError, match="has changed"):
+    with pytest.raises(OSError, match="changed"):
         held.receive(parcel, 0, b"abd", "session")
     assert held.lacking([parcel]) == (parcel,)
     assert list(held.files.iterdir()) == []
 
 
-def test_a_file_on_a_shared_disk_is_not_sent_as_long_as_it_is_the_same(tmp_path):
+def test_an_unchanged_file_on_a_shared_disk_is_not_sent(tmp_path):
     shared = tmp_path / "shared"
     shared.write_bytes(b"abc")
     held, parcel = Depot(tmp_path / "depot"), parcel_of(b"abc", shared)
@@ -566,7 +560,7 @@ def test_a_file_on_a_shared_disk_is_not_sent_as_long_as_it_is_the_same(tmp_path)
     assert held.lacking([parcel]) == ()
 
 
-def test_what_was_not_used_for_the_longest_makes_room(tmp_path):
+def test_the_least_recently_used_files_are_removed(tmp_path):
     held = Depot(tmp_path)
     held.room = 7
     parcels = [parcel_of(bytes([i]) * 3) for i in range(4)]
@@ -580,7 +574,7 @@ def test_what_was_not_used_for_the_longest_makes_room(tmp_path):
     assert len(held.lacking(parcels)) == 2
 
 
-def test_children_of_a_machine_have_numbers_of_their_own(tmp_path, monkeypatch):
+def test_child_processes_of_a_machine_have_different_numbers(tmp_path, monkeypatch):
     """Else workers of one thread each would bind all their jobs to the same core."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     order = Order(None, "work", "session", {}, {}, ("", ""))
@@ -594,7 +588,7 @@ def test_children_of_a_machine_have_numbers_of_their_own(tmp_path, monkeypatch):
     one.close("session")
 
 
-def test_jobs_ask_for_what_is_declared_and_for_no_more_than_there_is():
+def test_jobs_require_at_most_the_declared_resources():
     class Client:
         workers: dict = {}
 
@@ -616,7 +610,7 @@ def test_jobs_ask_for_what_is_declared_and_for_no_more_than_there_is():
     assert share({"cores": 8}, job=dataclasses.replace(job, limits=None)) is None
 
 
-def test_modules_of_ones_own_go_along_and_installed_ones_do_not():
+def test_only_uninstalled_modules_are_pickled_by_value():
     import cloudpickle
 
     before = cloudpickle.list_registry_pickle_by_value()  # other tests may have left some

@@ -1,4 +1,4 @@
-"""Jobs in this process and in others: what comes back, and what becomes of who dies."""
+"""Jobs in this process and in workers: results, and workers that die."""
 
 import os
 import subprocess
@@ -89,11 +89,11 @@ def test_every_job_is_answered_once(run, workers):
     assert sorted(run(list(range(20)), "square", workers)) == [(i, i * i) for i in range(20)]
 
 
-def test_nothing_to_do(run):
+def test_no_jobs(run):
     assert list(run([], "square")) == []
 
 
-def test_one_thread_each_and_as_many_processes_as_asked(run):
+def test_workers_use_one_thread_each(run):
     answers = [answer for _, answer in run(list(range(6)), "environment")]
     assert os.getpid() not in {pid for pid, _, _ in answers}
     assert len({pid for pid, _, _ in answers}) <= 2
@@ -101,40 +101,38 @@ def test_one_thread_each_and_as_many_processes_as_asked(run):
     assert {n for _, _, pools in answers for n in pools} <= {1}
 
 
-def test_who_dies_costs_one_job_and_is_replaced(run):
+def test_a_dead_worker_fails_one_job_and_is_replaced(run):
     jobs = ["a", "exit", "b", "abort", "c", "kill", "d", "raise", "e"]
     answers = dict(run(jobs, "dies"))
     assert [answers[job] for job in "abcde"] == ["alive"] * 5
-    assert answers["exit"].cause == "the worker ended with exit code 3"
-    assert "goodbye" in answers["exit"].said
-    assert answers["abort"].cause == "the worker was ended by SIGABRT"
-    assert "Fatal Python error: Aborted" in answers["abort"].said
-    assert answers["kill"].cause == (
-        "the worker was ended by SIGKILL; often that means: out of memory"
-    )
-    assert answers["raise"].cause == "ValueError: not this one"
-    assert "Traceback" in answers["raise"].said
+    for job, cause, output in (
+        ("exit", "exit code 3", "goodbye"),
+        ("abort", "SIGABRT", "Fatal Python error: Aborted"),
+        ("kill", "SIGKILL", ""),
+        ("raise", "ValueError: not this one", "Traceback"),
+    ):
+        assert cause in answers[job].cause and output in answers[job].said
     assert all(isinstance(answers[job], WorkerDied) for job in jobs if len(job) > 1)
 
 
-def test_an_answer_that_cannot_be_read_is_a_death(run):
+def test_an_unreadable_answer_is_a_dead_worker(run):
     answers = dict(run(["garbage", "a"], "dies"))
     assert answers["a"] == "alive"
     assert isinstance(answers["garbage"], WorkerDied)
 
 
-def test_what_is_printed_or_read_does_not_meet_the_pipes(run):
+def test_jobs_cannot_use_the_pipes(run):
     assert [answer for _, answer in run([1, 2, 3], "talks")] == ["", "", ""]
 
 
-def test_functions_of_a_script_reach_the_workers(run):
+def test_functions_of_a_script_are_sent_to_workers(run):
     factor = 3
     answers = dict(run([1, 2], "shared", thing=lambda x: x * factor))
     assert answers == {1: 3, 2: 6}
 
 
-def test_what_cannot_be_sent_is_told(run):
-    with pytest.raises(DefinitionError, match="cannot be sent to worker processes.*use one worker"):
+def test_an_object_that_cannot_be_pickled_is_an_error(run):
+    with pytest.raises(DefinitionError, match="pickle.*one worker"):
         list(run([1, 2], "shared", thing=threading.Lock()))
 
 
@@ -145,7 +143,7 @@ def gone(pid):
         return True
 
 
-def until(true, seconds=60):
+def until(true, seconds=900):
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "waited too long"
@@ -157,7 +155,7 @@ def pids_of(files):
     return [int(file.read_text()) for file in files]
 
 
-def test_stopping_a_worker_ends_its_process_whatever_it_does(run, tmp_path):
+def test_stopping_a_worker_ends_its_process(run, tmp_path):
     shelf = Shelf(tmp_path / "shelf")
     shelf.put("parts", {})
     shelf.save()
@@ -174,9 +172,9 @@ def test_stopping_a_worker_ends_its_process_whatever_it_does(run, tmp_path):
     asking.start()
     (pid,) = pids_of([tmp_path / "one"])
     worker.stop()
-    asking.join(60)
+    asking.join(900)
     assert gone(pid)
-    assert died == ["the worker was ended by SIGKILL; often that means: out of memory"]
+    assert len(died) == 1 and "SIGKILL" in died[0]
 
 
 def test_a_closed_generator_leaves_no_process(run):
@@ -213,7 +211,7 @@ def test_a_worker_that_is_stopped_starts_no_process(tmp_path):
     assert worker.process is None
 
 
-def test_threads_are_limited_for_a_while_and_given_back(monkeypatch):
+def test_one_thread_restores_the_environment(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
     with one_thread():
@@ -222,5 +220,5 @@ def test_threads_are_limited_for_a_while_and_given_back(monkeypatch):
     assert "MKL_NUM_THREADS" not in os.environ
 
 
-def test_cores_are_those_we_may_use():
+def test_cores_are_at_most_those_of_the_machine():
     assert 1 <= cores() <= (os.cpu_count() or 1)

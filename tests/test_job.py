@@ -1,4 +1,4 @@
-"""One job: its record, its files, and what becomes of whatever goes wrong."""
+"""One job: its record, its files and its errors."""
 
 import json
 import sys
@@ -36,7 +36,7 @@ def outcome(tmp_path):
     return go
 
 
-# -- what a job leaves ----------------------------------------------------------------------
+# -- records and files ----------------------------------------------------------------------
 
 
 def test_the_record_of_a_job(outcome, two_classes):
@@ -74,14 +74,14 @@ def test_scores_can_be_computed_from_the_files_alone(outcome, two_classes):
         assert score(name, read) == (value, "")
 
 
-def test_the_folds_of_repeats_know_their_repeat(outcome, two_classes):
+def test_records_have_the_repeat_of_their_fold(outcome, two_classes):
     task = two_classes(split={"use": "kfold", "folds": 2, "repeats": 3})
     assert [outcome(OneHotTable(), task, fold).record["repeat"] for fold in range(6)] == [
         *(0, 0, 1, 1, 2, 2)
     ]
 
 
-def test_views_have_files_of_their_own(outcome, two_classes):
+def test_each_view_has_its_own_files(outcome, two_classes):
     task = two_classes(corruptions={"noise_gaussian": [0.0, 9.0]})
     done = outcome(OneHotTable(), task)
     assert [v["severity"] for v in done.record["views"]] == [0.0, 0.0, 9.0]
@@ -93,7 +93,7 @@ def test_views_have_files_of_their_own(outcome, two_classes):
     assert done.files["noise_gaussian@0/predictions.csv"] == done.files["predictions.csv"]
 
 
-def test_items_nobody_knows_are_listed(outcome):
+def test_items_without_vectors_are_listed(outcome):
     frame = pd.DataFrame({"e": list("abcd"), "y": list("xyxy")})
     data = Dataset.from_columns(frame, ["e"], "y", modality="entity")
     split = {"use": "fixed", "test": [2, 3]}
@@ -105,7 +105,7 @@ def test_items_nobody_knows_are_listed(outcome):
 
 
 class Learner(BaseEstimator):
-    """Leaves a history with everything that JSON cannot hold."""
+    """Has a history with values that JSON cannot represent."""
 
     def __init__(self, random_state=None):
         self.random_state = random_state
@@ -121,7 +121,7 @@ class Learner(BaseEstimator):
         return np.full(len(X), float(self.random_state))
 
 
-def test_the_model_gets_seed_plus_fold_and_its_history_is_kept(outcome, line):
+def test_the_model_gets_seed_plus_fold_and_its_history_is_recorded(outcome, line):
     for fold in (0, 1):
         done = outcome(Learner(), line(), fold, seed=7)
         assert done.record["seed"] == 7 + fold
@@ -134,7 +134,7 @@ def test_the_model_gets_seed_plus_fold_and_its_history_is_kept(outcome, line):
     json.dumps(done.record, allow_nan=False)
 
 
-def test_the_split_does_not_move_with_the_fold(outcome, line):
+def test_the_split_does_not_depend_on_the_fold(outcome, line):
     truths = []
     for fold in (0, 1):
         rows = outcome(Learner(), line(), fold).files["predictions.csv"].splitlines()[1:]
@@ -142,75 +142,45 @@ def test_the_split_does_not_move_with_the_fold(outcome, line):
     assert sorted(truths) == [2.0 * i for i in range(20)]
 
 
-# -- what goes wrong ------------------------------------------------------------------------
+# -- errors ---------------------------------------------------------------------------------
 
 
 class Encoder:
-    """Learns nothing but must be fitted, so that it runs inside the job."""
+    """Must be fitted, so that it runs inside the job; ``transform`` is a given function."""
+
+    def __init__(self, transform):
+        self.transform = transform
 
     def fit(self, items, y=None):
         return self
 
 
-class TooFew(Encoder):
-    def transform(self, items):
-        return np.zeros((len(items) - 1, 2))
+def raises(error):
+    def transform(items):
+        raise error
 
-
-class PartlyEmpty(Encoder):
-    def transform(self, items):
-        made = np.zeros((len(items), 2))
-        made[0, 1] = np.nan
-        return made
-
-
-class Text(Encoder):
-    def transform(self, items):
-        return [["a", "b"] for _ in range(len(items))]
-
-
-class OtherWidth(Encoder):
-    def fit(self, items, y=None):
-        self.train_ = items.index
-        return self
-
-    def transform(self, items):
-        return np.zeros((len(items), 2 if items.index.equals(self.train_) else 3))
-
-
-class Raises(Encoder):
-    def transform(self, items):
-        raise ValueError("first line\nsecond line")
-
-
-class Exits(Encoder):
-    def transform(self, items):
-        sys.exit("that is all")
+    return Encoder(transform)
 
 
 class Panic(BaseException):
-    """As what libraries written in Rust raise."""
+    """Like the exceptions of Rust libraries."""
 
 
-class Panics(Encoder):
-    def transform(self, items):
-        raise Panic("index out of bounds")
+RAISES = raises(ValueError("first line\nsecond line"))
 
 
 @pytest.mark.parametrize(
     "model, info",
     [
-        (TooFew, "ContractError: TooFew.transform returned 9 rows for 10 items."),
-        (PartlyEmpty, "ContractError: PartlyEmpty.transform returned NaN in part of a row"),
-        (Text, "ContractError: Text.transform must return numbers, one row per item"),
-        (OtherWidth, "ContractError: OtherWidth.transform returned 3 dimensions for the test"),
-        (Raises, "ValueError: first line second line"),
-        (Exits, "SystemExit: that is all"),
-        (Panics, "Panic: index out of bounds"),
+        (Encoder(lambda items: np.zeros((len(items) - 1, 2))), "ContractError: "),
+        (Encoder(lambda items: [["a", "b"]] * len(items)), "ContractError: "),
+        (RAISES, "ValueError: first line second line"),
+        (raises(SystemExit("that is all")), "SystemExit: that is all"),
+        (raises(Panic("index out of bounds")), "Panic: index out of bounds"),
     ],
 )
 def test_a_broken_encoder_is_a_failed_row_with_its_traceback(outcome, two_classes, model, info):
-    done = outcome(model(), two_classes())
+    done = outcome(model, two_classes())
     assert done.record["status"] == "failed"
     assert done.record["info"].startswith(info)
     assert done.record["views"] == []
@@ -218,61 +188,40 @@ def test_a_broken_encoder_is_a_failed_row_with_its_traceback(outcome, two_classe
     assert "predictions.csv" not in done.files
 
 
-def test_a_failure_keeps_repeat_and_costs(outcome, two_classes):
+def test_a_failed_job_has_repeat_and_costs(outcome, two_classes):
     task = two_classes(split={"use": "kfold", "folds": 2, "repeats": 2})
-    record = outcome(Raises(), task, fold=3).record
+    record = outcome(RAISES, task, fold=3).record
     assert (record["repeat"], record["questions"]) == (1, 10)
     assert record["seconds"] > 0
 
 
-def test_ctrl_c_is_no_failure(outcome, two_classes):
-    class Stops(Encoder):
-        def transform(self, items):
-            raise KeyboardInterrupt
-
+def test_ctrl_c_is_not_a_failure(outcome, two_classes):
     with pytest.raises(KeyboardInterrupt):
-        outcome(Stops(), two_classes())
+        outcome(raises(KeyboardInterrupt()), two_classes())
 
 
-@pytest.mark.parametrize(
-    "error, reason",
-    [
-        (Declined("it takes no tables"), "it takes no tables"),
-        (MissingExtra("skrub", "tables"), 'skrub is not installed: pip install "karat[tables]"'),
-    ],
-)
-def test_a_decline_is_no_failure(outcome, two_classes, error, reason):
-    class Declines(Encoder):
-        def transform(self, items):
-            raise error
-
-    record = outcome(Declines(), two_classes()).record
-    assert (record["status"], record["info"]) == ("declined", reason)
+@pytest.mark.parametrize("error", [Declined("no tables"), MissingExtra("skrub", "tables")])
+def test_a_declined_job_is_not_a_failure(outcome, two_classes, error):
+    record = outcome(raises(error), two_classes()).record
+    assert (record["status"], record["info"]) == ("declined", str(error))
 
 
-def test_a_long_message_is_cut_and_stands_whole_in_the_log(outcome, two_classes):
-    class Talks(Encoder):
-        def transform(self, items):
-            raise ValueError("word " * 100 + "end")
-
-    done = outcome(Talks(), two_classes())
+def test_the_log_has_the_whole_of_a_long_message(outcome, two_classes):
+    done = outcome(raises(ValueError("word " * 100 + "end")), two_classes())
     assert len(done.record["info"]) == INFO_LENGTH
     assert done.record["info"].endswith("…")
     assert "word end" in done.files["log.txt"]
 
 
-class Fragile(Encoder):
-    """Cannot stand empty cells."""
-
-    def transform(self, items):
-        if items.isna().to_numpy().any():
-            sys.exit("empty cells")
-        return items.to_numpy(dtype=float)
+def fragile(items):
+    if items.isna().to_numpy().any():
+        sys.exit("empty cells")
+    return items.to_numpy(dtype=float)
 
 
-def test_a_view_that_fails_leaves_the_others(outcome, two_classes):
+def test_a_failed_view_does_not_affect_the_others(outcome, two_classes):
     task = two_classes(corruptions={"missingness_mcar": [0.9], "noise_gaussian": [0.1]})
-    done = outcome(Fragile(), task)
+    done = outcome(Encoder(fragile), task)
     assert [v["status"] for v in done.record["views"]] == ["ok", "failed", "ok"]
     assert done.record["status"] == "failed"
     assert done.record["info"] == "missingness_mcar@0.9: SystemExit: empty cells"
@@ -281,30 +230,29 @@ def test_a_view_that_fails_leaves_the_others(outcome, two_classes):
     assert "Traceback" in done.files["log.txt"]
 
 
-def test_what_a_model_prints_and_warns_goes_to_its_log(outcome, two_classes, capsys):
-    class Talks(Encoder):
-        def transform(self, items):
-            print("hello")
-            print("there", file=sys.stderr)
-            warnings.warn("mind the gap", stacklevel=1)
-            return np.zeros((len(items), 1))
+def test_output_and_warnings_go_to_the_log(outcome, two_classes, capsys):
+    def talks(items):
+        print("hello")
+        print("there", file=sys.stderr)
+        warnings.warn("mind the gap", stacklevel=1)
+        return np.zeros((len(items), 1))
 
-    done = outcome(Talks(), two_classes())
+    done = outcome(Encoder(talks), two_classes())
     assert done.record["status"] == "ok"
-    for said in ("hello", "there", "UserWarning: mind the gap"):
-        assert said in done.files["log.txt"]
+    for text in ("hello", "there", "UserWarning: mind the gap"):
+        assert text in done.files["log.txt"]
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_metric_that_has_no_value_is_empty_with_a_reason(outcome, line):
+def test_a_metric_without_a_value_has_a_reason(outcome, line):
     record = outcome(Learner(), line(metrics=["rmse", "acc"])).record
     (view,) = record["views"]
     assert record["status"] == "ok"
     assert view["scores"]["acc"] is None
-    assert view["reasons"]["acc"].startswith("Scoring acc: it needs class labels")
+    assert "acc" in view["reasons"]["acc"]
 
 
-def test_vectors_that_could_not_be_made_are_told_as_they_failed(outcome, two_classes):
+def test_an_error_in_precomputed_vectors_fails_the_job(outcome, two_classes):
     try:
         raise ValueError("no\nmemory")
     except ValueError as error:
@@ -315,16 +263,13 @@ def test_vectors_that_could_not_be_made_are_told_as_they_failed(outcome, two_cla
     assert done.record["questions"] == 10
 
 
-def test_the_train_side_is_blind_where_test_rows_are_train_rows(outcome, two_classes):
-    class Sees(Encoder):
+def test_targets_are_hidden_if_test_rows_are_train_rows(outcome, two_classes):
+    class Supervised(Encoder):
         def fit(self, items, y=None):
-            assert y is None, "it saw the truth"
+            assert y is None, "the target is visible"
             return self
 
-        def transform(self, items):
-            return items.to_numpy(dtype=float)
-
     task = two_classes(split="all", probe={"use": "trained", "head": "kmeans"}, metrics=["ari"])
-    record = outcome(Sees(), task).record
+    record = outcome(Supervised(lambda items: items.to_numpy(dtype=float)), task).record
     assert record["info"] == ""
     assert record["views"][0]["scores"]["ari"] == 1.0

@@ -1,4 +1,4 @@
-"""Limits hold: whatever a model does, its job is a row of the right kind and the others finish."""
+"""Limits: a misbehaving model fails its own job with the right status, and the others finish."""
 
 import sys
 import time
@@ -84,16 +84,16 @@ class Told(Base):
     def act(self):
         told = (self.max_runtime_seconds, self.max_mem_size_mb, self.cores)
         allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-        assert (told, allowed) == ((3, 900, 1), 1), (told, allowed)
+        assert (told, allowed) == ((900, 900, 1), 1), (told, allowed)
 '''
-#: what becomes of each: its status, and what its row says
+#: the status of each model and a part of its message
 WANTED = {
     "Fine": ("ok", ""),
-    "Spin": ("timeout", "over the time limit of 3 s"),
-    "Deaf": ("timeout", "had to be killed"),
+    "Spin": ("timeout", "3 s"),
+    "Deaf": ("timeout", "killed"),
     "Hog": ("memory", ""),
     "Wants": ("memory", "MemoryError"),
-    "ChildHog": ("memory", "900 MB are allowed"),
+    "ChildHog": ("memory", "900 MB"),
     "Segfault": ("failed", "SIGSEGV"),
     "Exits": ("failed", "exit code 3"),
     "Forks": ("ok", ""),
@@ -102,10 +102,11 @@ WANTED = {
     "Shouts": ("ok", ""),
     "Quits": ("failed", "SystemExit: 4"),
     "Interrupts": ("failed", "KeyboardInterrupt"),
-    "Shape": ("failed", "the shape"),
-    "Nan": ("failed", "NaN or infinity"),
+    "Shape": ("failed", "shape"),
+    "Nan": ("failed", "NaN"),
     "Told": ("ok", ""),
 }
+ENDLESS = {"Spin", "Deaf"}
 linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="limits of memory: Linux")
 
 
@@ -129,21 +130,24 @@ def task(**limits):
 
 @pytest.fixture(scope="module")
 def rows(nasty, tmp_path_factory):
-    """All of them in one run with two workers."""
+    """The records of all models, run with two workers."""
     place = tmp_path_factory.mktemp("limits")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KARAT_TEST_PIDS", str(place / "pids"))
         patch.setattr("karat.watch.GRACE", 1.0)
-        limited = task(max_runtime_seconds=3, max_mem_size_mb=900, cores=1)
-        models = {name: getattr(nasty, name)() for name in WANTED}
-        runs = karat.evaluate(models, [limited], output=place / "out", workers=2, folds=[0])
+        runs = []
+        # only models that never end have little time: on a busy machine the others may be slow
+        for seconds, names in ((3, ENDLESS), (900, WANTED.keys() - ENDLESS)):
+            limited = task(max_runtime_seconds=seconds, max_mem_size_mb=900, cores=1)
+            models = {name: getattr(nasty, name)() for name in sorted(names)}
+            runs += karat.evaluate(models, [limited], output=place / "out", workers=2, folds=[0])
     found = {run.model: run.records() for run in runs}
     return found, (place / "pids").read_text().split()
 
 
 @linux
 @pytest.mark.parametrize("name", WANTED)
-def test_each_is_a_row_of_its_kind(rows, name):
+def test_each_job_has_the_expected_status(rows, name):
     status, said = WANTED[name]
     found = rows[0][name]
     assert [record["fold"] for record in found] == [0]
@@ -152,29 +156,34 @@ def test_each_is_a_row_of_its_kind(rows, name):
         assert said in record["info"]
 
 
+def ended(pid):
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
 @linux
 def test_no_process_is_left(rows):
     pids = [int(pid) for pid in rows[1]]
     assert len(pids) == 2
-    for pid in pids:
-        gone = not psutil.pid_exists(pid)
-        assert gone or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    assert all(map(ended, pids))
 
 
 @linux
-def test_what_was_ended_says_what_it_took(rows):
+def test_ended_jobs_record_their_costs(rows):
     killed = rows[0]["Deaf"][0]
-    assert 6.9 <= killed["seconds"] < 120
+    assert killed["seconds"] >= 6.9
     assert rows[0]["ChildHog"][0]["peak_memory_mb"] > 900
-    # one that spins has used the CPU, one that sleeps has not, and both say so
-    assert rows[0]["Spin"][0]["cpu_seconds"] > 1
+    # Spin used the CPU, Deaf slept
+    assert rows[0]["Spin"][0]["cpu_seconds"] > killed["cpu_seconds"]
     assert killed["cpu_seconds"] < killed["seconds"] / 2
     assert rows[0]["Interrupts"][0]["seconds"] > 0
     assert rows[0]["Fine"][0]["status"] == "ok"
 
 
 @linux
-def test_a_limit_of_the_constraint_is_beaten_by_the_tasks(nasty, tmp_path):
+def test_a_limit_of_the_task_replaces_that_of_the_constraint(nasty, tmp_path):
     define = tmp_path / "mine.yaml"
     define.write_text(
         "constraints:\n  quick: {max_runtime_seconds: 0.3, description: Little time.}\n"
@@ -187,15 +196,15 @@ def test_a_limit_of_the_constraint_is_beaten_by_the_tasks(nasty, tmp_path):
     assert "0.5 s" in run.records()[0]["info"]
 
 
-def test_too_little_room_on_the_disk_is_told_before_anything_runs(tmp_path):
+def test_too_little_disk_space_is_an_error_before_anything_runs(tmp_path):
     define = tmp_path / "mine.yaml"
     define.write_text("constraints:\n  vast: {min_vol_size_mb: 1000000000000}\n")
-    with pytest.raises(DefinitionError, match="wants 1,000,000,000,000 MB free"):
+    with pytest.raises(DefinitionError, match="1,000,000,000,000 MB"):
         karat.evaluate("dummy", [task()], define=define, constraint="vast", output=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_an_encoder_is_held_to_its_limits_too(tmp_path, script):
+def test_limits_apply_to_stateless_encoders(tmp_path, script):
     """Its vectors are made in the worker, where the limits hold."""
     (tmp_path / "slow.py").write_text(
         "import time\n"
@@ -214,7 +223,7 @@ def test_an_encoder_is_held_to_its_limits_too(tmp_path, script):
     assert done.stdout.strip() == "timeout", done.stderr
 
 
-# -- the parts ------------------------------------------------------------------------------
+# -- Limits, held, Log, end_tree ------------------------------------------------------------
 
 
 def test_the_deadline_is_twice_the_time_or_an_hour_more():
@@ -226,7 +235,7 @@ def test_the_deadline_is_twice_the_time_or_an_hour_more():
 
 
 @linux
-def test_memory_beyond_the_limit_cannot_be_had_and_the_limit_goes_again():
+def test_the_memory_limit_is_enforced_and_removed_again():
     with held(Limits(memory_mb=2000)), pytest.raises(MemoryError):
         np.ones(10**9)
     assert np.ones(10**6).sum() == 10**6
@@ -235,7 +244,7 @@ def test_memory_beyond_the_limit_cannot_be_had_and_the_limit_goes_again():
     assert resource.getrlimit(resource.RLIMIT_DATA)[0] == resource.RLIM_INFINITY
 
 
-def test_open_parameters_are_told_and_given_ones_stay():
+def test_limits_set_only_parameters_that_are_none():
     class Told:
         def __init__(self, cores=None, max_runtime_seconds=7):
             self.cores, self.max_runtime_seconds = cores, max_runtime_seconds
@@ -260,13 +269,11 @@ def test_a_log_keeps_both_ends_and_stays_open():
     text = log.getvalue()
     assert text.startswith("begin\n")
     assert text.endswith("\nend")
-    assert "characters are left out" in text
+    assert "omitted" in text
     assert len(text) < 250_000
-    kept = len(text.replace("\n", "").replace("begin", "").replace("end", ""))
-    assert kept < 500_000
 
 
-def test_a_tree_is_ended_with_its_own_sessions(tmp_path):
+def test_children_in_their_own_session_are_ended(tmp_path):
     import subprocess
 
     code = (
@@ -280,21 +287,18 @@ def test_a_tree_is_ended_with_its_own_sessions(tmp_path):
     child = int(process.stdout.readline())
     assert has_children(process.pid)
     end_tree(process.pid)
-    process.wait(timeout=10)
+    process.wait(timeout=600)
     process.stdout.close()
-    begun = time.monotonic()
-    while psutil.pid_exists(child) and time.monotonic() - begun < 10:
-        if psutil.Process(child).status() == psutil.STATUS_ZOMBIE:
-            break
+    deadline = time.monotonic() + 600
+    while not ended(child):
+        assert time.monotonic() < deadline
         time.sleep(0.05)
-    else:
-        assert not psutil.pid_exists(child)
 
 
-# -- graphics cards -------------------------------------------------------------------------
+# -- GPUs -----------------------------------------------------------------------------------
 
 
-def test_jobs_side_by_side_see_other_cards(monkeypatch):
+def test_parallel_jobs_see_different_gpus(monkeypatch):
     import os
 
     from karat.limits import VISIBLE, cards
@@ -311,13 +315,13 @@ def test_jobs_side_by_side_see_other_cards(monkeypatch):
     assert cards() == []
 
 
-def test_more_cards_than_there_are_is_told(monkeypatch, tmp_path):
+def test_too_few_gpus_are_an_error(monkeypatch, tmp_path):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    with pytest.raises(DefinitionError, match="wants 2 graphics cards and sees 1"):
+    with pytest.raises(DefinitionError, match="2 GPUs, found 1"):
         karat.evaluate("dummy", [task(gpus=2)], output=tmp_path / "out")
 
 
-def test_on_a_cluster_a_job_asks_for_the_cards_that_workers_declare():
+def test_on_a_cluster_a_job_requires_the_gpus_that_workers_declare():
     from types import SimpleNamespace
 
     from karat.engines.dask import _Cluster

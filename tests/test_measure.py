@@ -32,7 +32,7 @@ def test_sleeping_costs_wall_time_and_no_cpu():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems keep one peak per process")
-def test_the_peak_is_the_jobs_own():
+def test_the_peak_is_reset_for_each_job():
     meter = Meter()
     big = np.ones(200 * 2**17)  # 200 MB
     with_big = meter.costs()["peak_memory_mb"]
@@ -42,7 +42,7 @@ def test_the_peak_is_the_jobs_own():
     assert peak_memory() < with_big
 
 
-def test_a_system_without_proc_still_has_a_peak(monkeypatch):
+def test_peak_memory_without_proc(monkeypatch):
     def refused(*_, **__):
         raise OSError
 

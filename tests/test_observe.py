@@ -58,14 +58,14 @@ def test_classes_are_counted_the_largest_first():
     assert count_classes(table([1.0, 2.0], x=[1, 2])) == {}
 
 
-def test_different_rows_that_are_tested_are_counted_once():
+def test_test_rows_are_counted_once():
     data = table(list("abab"), x=range(4))
     folds = [fold([0, 1], [2, 3]), fold([2, 3], [1, 0]), fold([0, 1], [2, 3])]
     assert task_facts(data, folds)["tested"] == 4
     assert task_facts(data, folds[:1])["tested"] == 2
 
 
-def test_groups_that_a_split_lets_cross():
+def test_groups_in_both_train_and_test():
     frame = pd.DataFrame({"x": range(4), "who": list("aabb"), "y": list("npnp")})
     data = Dataset.from_table(frame, "y", group="who")
     assert shared_entities(data, [fold([0, 2], [1, 3])]) == (2, 2, "group")
@@ -73,7 +73,7 @@ def test_groups_that_a_split_lets_cross():
     assert shared_entities(data, [fold([0, 1, 2], [3]), fold([2, 3], [0])]) == (1, 2, "group")
 
 
-def test_items_of_pairs_on_both_sides():
+def test_items_of_pairs_in_both_train_and_test():
     frame = pd.DataFrame({"a": list("pqrs"), "b": list("qtuv"), "y": list("npnp")})
     data = Dataset.from_columns(frame, ["a", "b"], "y")
     # q stands in the pairs 0 and 1
@@ -89,7 +89,7 @@ def visits(agree):
     return table([str(v) for v in truth], patient=patient, x=rng.random(40))
 
 
-def test_a_key_whose_rows_agree_is_an_entity():
+def test_a_key_column_with_equal_targets_is_an_entity():
     folds = [fold(np.arange(0, 40, 2), np.arange(1, 40, 2))]
     assert shared_entities(visits(agree=True), folds) == (20, 20, "patient")
     # a patient's visits stay together: none crosses
@@ -101,7 +101,7 @@ def test_a_key_whose_rows_agree_is_an_entity():
     assert shared_entities(visits(agree=False), folds) is None
 
 
-def test_columns_that_are_no_keys():
+def test_columns_that_are_not_keys():
     rows = [fold(range(0, 40, 2), range(1, 40, 2))]
     truth = [str(i % 2) for i in range(40)]
     fractions = np.repeat(np.arange(20) / 7, 2)
@@ -110,7 +110,7 @@ def test_columns_that_are_no_keys():
     assert shared_entities(table(truth, x=[i % 2 for i in range(40)]), rows) is None  # too few
 
 
-def test_nothing_leaks_where_the_truth_is_hidden():
+def test_hidden_targets_cannot_leak():
     data = visits(agree=True)
     rows = np.arange(40)
     facts = task_facts(data, [Fold(rows, rows)], blind=True)
@@ -127,13 +127,13 @@ def test_a_column_that_separates_two_classes():
     assert give_away(data) == ("code", round(1 - (1 / 99) / 0.5, 3))
 
 
-def test_numbers_by_their_ranks():
+def test_numeric_targets_are_compared_by_rank():
     # neighbours differ by one rank: 1 - 1 / (2 · (100² - 1) / 12)
     truth = [float(i) ** 3 for i in range(100)]
     assert give_away(table(truth, x=np.arange(100) / 7)) == ("x", round(1 - 1 / (9999 / 6), 3))
 
 
-def test_texts_tell_of_equal_texts_only():
+def test_text_columns_compare_equal_texts_only():
     truth = list("ab" * 50)
     alike = ["left" if each == "a" else "right" for each in truth]
     # 98 pairs agree, and the one between the two texts is any two rows
@@ -142,14 +142,14 @@ def test_texts_tell_of_equal_texts_only():
     assert (name, score) == ("x", 0.0)
 
 
-def test_a_row_number_in_a_sorted_file_is_found_and_its_name_is_not():
+def test_a_row_number_in_a_sorted_file_leaks_and_unique_text_does_not():
     truth = ["a"] * 100 + ["b"] * 100
     data = table(truth, name=[f"n{i}" for i in range(200)], row=range(200))
     assert give_away(data)[0] == "row"
     assert give_away(data)[1] > 0.98
 
 
-def test_cells_that_are_no_numbers_do_not_break_it():
+def test_columns_of_any_type_are_scored():
     truth = list("ab" * 20)
     columns = {
         "lists": [[i] for i in range(40)],
@@ -163,14 +163,14 @@ def test_cells_that_are_no_numbers_do_not_break_it():
     assert score == round(1 - (1 / 39) / 0.5, 3)
 
 
-def test_without_a_choice_there_is_nothing_to_give_away():
+def test_no_leak_without_enough_rows_or_columns():
     assert give_away(table(["a", "b"], x=[1, 2])) is None
     texts = Dataset.from_columns(pd.DataFrame({"t": list("ab"), "y": list("cd")}), ["t"], "y")
     assert give_away(texts) is None
     assert "give_away" not in task_facts(texts, [fold([0], [1])])
 
 
-def test_the_same_rows_are_looked_at_every_time():
+def test_the_row_sample_is_reproducible():
     rng = np.random.default_rng(3)
     data = table([str(v) for v in rng.integers(0, 2, 5000)], x=rng.random(5000), z=rng.random(5000))
     assert give_away(data) == give_away(data)
@@ -186,7 +186,7 @@ def side(matrix, rows, cells=None):
     return data.take(np.array(rows)), Vectors(np.array(matrix, dtype=np.float32), np.array(rows))
 
 
-def test_what_is_seen_of_vectors():
+def test_statistics_of_vectors():
     # dimensions: constant, nearly so, zero but once, moving
     train = side([[1, 1000, 0, 3], [1, 1000.05, 0, 4]], [0, 1])
     test = side([[1, 1000, 0, 0], [1, 1000, 2, 0], [np.nan] * 4], [2, 3, 4])
@@ -205,7 +205,7 @@ def test_vectors_of_zeros_are_counted():
     assert (seen["constant"], seen["same"], seen["compared"]) == (0, 2, 2)
 
 
-def test_an_encoder_that_knows_nothing_is_seen_as_such():
+def test_an_encoder_without_any_vector():
     nothing = side([[np.nan, np.nan]], [0])
     assert observe(nothing, nothing) == {"dimensions": 2, "same": 0, "compared": 0}
 
@@ -218,7 +218,7 @@ def test_equal_items_may_have_equal_vectors():
 
 @steady
 @given(st.integers(0, 2**32), st.integers(1, 40), st.integers(1, 6), st.integers(1, 50))
-def test_dimensions_are_still_over_all_rows_not_only_those_looked_at(seed, rows, width, most):
+def test_constant_dimensions_are_found_over_all_rows(seed, rows, width, most):
     rng = np.random.default_rng(seed)
     matrix = rng.choice([0.0, 0.0, 0.0, 0.0, 1.0], (rows, width)).astype(np.float32)
     matrix[:, rng.integers(width)] = rng.choice([5.0, 100 + 1e-4 * rng.random()])
@@ -236,7 +236,7 @@ def test_dimensions_are_still_over_all_rows_not_only_those_looked_at(seed, rows,
 # -- heads ----------------------------------------------------------------------------------
 
 
-def test_what_gave_up_is_counted():
+def test_unconverged_estimators_are_counted():
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
@@ -257,7 +257,7 @@ def test_what_gave_up_is_counted():
     assert unconverged(HistGradientBoostingClassifier(max_iter=2).fit(X, y)) == 0
 
 
-def test_parts_that_hold_each_other_are_counted_once():
+def test_estimators_that_refer_to_each_other_are_counted_once():
     class Part:
         max_iter, n_iter_ = 3, np.array([1, 3])
 
@@ -285,7 +285,7 @@ def test_principal_components_are_those_of_a_decomposition(shape):
     assert (made.max(axis=0) >= -made.min(axis=0) - 1e-9).all()
 
 
-def test_at_most_16_components_and_none_of_rounding():
+def test_at_most_16_components_without_rounding_errors():
     rng = np.random.default_rng(1)
     assert principal(rng.normal(size=(50, 30))).shape == (50, 16)
     line = np.outer(np.arange(6.0), [1.0, 2.0, 3.0])
@@ -313,7 +313,7 @@ def test_the_sample_holds_labels_and_five_digits():
     ]
 
 
-def test_300_items_by_seed_and_data_whatever_the_model():
+def test_the_300_sampled_items_depend_on_seed_and_dataset_only():
     rows = 1000
     data = table([str(i % 3) for i in range(rows)], x=range(rows))
     rng = np.random.default_rng(0)
@@ -339,7 +339,7 @@ def test_labels_are_quoted_where_they_must_be():
     assert made["label"].tolist() == ['a,"b', "x\ny"]
 
 
-def test_pairs_and_equal_vectors_are_not_drawn():
+def test_pairs_and_equal_vectors_have_no_sample():
     frame = pd.DataFrame({"a": list("pq"), "b": list("rs"), "y": list("np")})
     pairs = Dataset.from_columns(frame, ["a", "b"], "y")
     assert sample_csv(pairs, Vectors(np.eye(4), np.arange(4)), 0) is None
@@ -358,7 +358,7 @@ def go(folder, task, fold=0):
     return run(Job("model", "task", "data", fold, 42, "spec", ""), shelf)
 
 
-def test_a_job_observes_in_its_first_fold(tmp_path, two_classes):
+def test_a_job_records_statistics_in_its_first_fold(tmp_path, two_classes):
     first, second = (go(tmp_path / str(i), two_classes(), fold=i) for i in range(2))
     assert first.record["observed"]["dimensions"] == 1
     assert first.record["observed"]["items"] == 20
@@ -368,7 +368,7 @@ def test_a_job_observes_in_its_first_fold(tmp_path, two_classes):
     assert "observed" not in second.record and "sample.csv" not in second.files
 
 
-def test_no_prediction_hangs_on_what_is_observed(tmp_path, two_classes, monkeypatch):
+def test_predictions_do_not_depend_on_statistics(tmp_path, two_classes, monkeypatch):
     task = two_classes(corruptions={"noise_gaussian": [0.5], "vector_noise": [0.5]})
     seen = go(tmp_path / "a", task)
     monkeypatch.setattr(_Attempt, "_observe", lambda *_: None)
@@ -379,7 +379,7 @@ def test_no_prediction_hangs_on_what_is_observed(tmp_path, two_classes, monkeypa
     assert [view["status"] for view in seen.record["views"]] == ["ok"] * 3
 
 
-def test_what_cannot_be_observed_is_a_note(tmp_path, two_classes, monkeypatch):
+def test_an_error_in_statistics_is_a_note(tmp_path, two_classes, monkeypatch):
     def broken(*_):
         raise ValueError("odd vectors")
 
@@ -389,13 +389,13 @@ def test_what_cannot_be_observed_is_a_note(tmp_path, two_classes, monkeypatch):
     assert outcome.record["notes"] == ["ValueError: odd vectors"]
 
 
-def test_observing_leaves_the_global_generator_alone(tmp_path, two_classes):
+def test_statistics_do_not_use_the_global_generator(tmp_path, two_classes):
     before = np.random.get_state()[1].copy()
     go(tmp_path, two_classes())
     assert (np.random.get_state()[1] == before).all()
 
 
-def test_the_same_is_observed_whatever_the_workers(tmp_path, two_classes):
+def test_statistics_do_not_depend_on_workers(tmp_path, two_classes):
     made = []
     for workers in (1, 2):
         runs = karat.evaluate(
@@ -410,7 +410,7 @@ def test_the_same_is_observed_whatever_the_workers(tmp_path, two_classes):
     assert task["give_away"] == ["x", round(1 - (1 / 19) / 0.5, 3)]
 
 
-def test_a_sample_is_taken_along_when_a_run_is_continued(tmp_path, two_classes):
+def test_a_sample_is_copied_with_its_job(tmp_path, two_classes):
     from karat.results.run import Run
 
     (old,) = karat.evaluate("onehot", two_classes(), output=tmp_path)
@@ -420,7 +420,7 @@ def test_a_sample_is_taken_along_when_a_run_is_continued(tmp_path, two_classes):
     assert one.read_bytes() == other.read_bytes()
 
 
-def test_a_task_names_the_checks_it_silences(two_classes):
+def test_a_task_may_ignore_checks(two_classes):
     assert two_classes(ignore="KRT004").ignore == ("KRT004",)
     assert two_classes(ignore=["KRT0", "KRT102"]).ignore == ("KRT0", "KRT102")
     with pytest.raises(DefinitionError, match="ignore names checks, such as KRT004, not 'acc'"):

@@ -1,4 +1,4 @@
-"""A plan: what will run, who declines what, and every mistake before anything runs."""
+"""Plans: jobs, declined tasks, and errors before anything runs."""
 
 import dataclasses
 import threading
@@ -39,7 +39,7 @@ def declines(model, task):
 # -- what runs ------------------------------------------------------------------------------
 
 
-def test_jobs_stand_in_the_order_of_models_tasks_and_folds(two_classes, line):
+def test_jobs_are_ordered_by_model_task_and_fold(two_classes, line):
     random = adapt(RandomEncoder(), "random")
     found = plan([two_classes("b"), line("a")], [random, ONEHOT])
     assert [(m.name, p.task.name, fold) for m, p, fold in found.jobs] == [
@@ -48,7 +48,7 @@ def test_jobs_stand_in_the_order_of_models_tasks_and_folds(two_classes, line):
     assert found.declined == ()
 
 
-def test_through_views_the_models_of_a_fold_come_one_after_the_other(two_classes, line):
+def test_with_corruptions_the_models_of_a_fold_are_consecutive(two_classes, line):
     random = adapt(RandomEncoder(), "random")
     seen = two_classes("b", corruptions={"noise_gaussian": [0.1]})
     found = plan([seen, line("a")], [random, ONEHOT])
@@ -64,11 +64,11 @@ def test_folds_can_be_chosen_or_limited(two_classes):
     assert plan([task], folds=[3, 0, 3]).tasks[0].folds == (0, 3)
     assert plan([task], max_folds=2).tasks[0].folds == (0, 1)
     assert plan([task]).tasks[0].repeats == (0,) * 5 + (1,) * 5
-    (said,) = mistakes([task], folds=[1, 10])
-    assert said == 'task "halves" has the folds 0 to 9; there is no fold 10.'
+    (message,) = mistakes([task], folds=[1, 10])
+    assert "fold 10" in message and "0 to 9" in message
 
 
-def test_rows_are_limited_by_the_lower_limit_and_alike_for_tasks_on_one_data_set(two_classes):
+def test_rows_are_limited_alike_for_tasks_on_one_dataset(two_classes):
     tasks = [two_classes("a"), two_classes("b", max_rows=8)]
     first, second = plan(tasks, max_rows=10).tasks
     assert (len(first.data), len(second.data)) == (10, 8)
@@ -85,7 +85,7 @@ def test_rows_are_limited_by_the_lower_limit_and_alike_for_tasks_on_one_data_set
         ({"split": "all", "probe": {"use": "trained", "head": "kmeans"}}, ("v_measure", "ari")),
     ],
 )
-def test_metrics_that_nobody_named_are_the_usual_ones(two_classes, changes, metrics):
+def test_default_metrics(two_classes, changes, metrics):
     found = plan([two_classes(metrics=[], **changes)]).tasks[0].task.metrics
     assert found[: len(metrics)] == metrics
 
@@ -116,7 +116,7 @@ def search(name="search", **changes):
     return Task(name, data, **given)
 
 
-def test_questions_made_of_rows_are_planned_in_place_of_its_own():
+def test_generated_queries_replace_the_questions():
     planned = plan([search(max_rows=40)]).tasks[0]
     assert planned.data.name == "sixty partial-rows" and planned.data.kind == "items"
     assert len(planned.data.items) == 50  # forty rows, ten queries
@@ -141,47 +141,35 @@ def test_usual_metrics_of_lists(two_classes, changes, metrics):
 
 
 @pytest.mark.parametrize(
-    "changes, said",
+    "how, word",
     [
-        ({"ask": "partial-row"}, 'there is no asker "partial-row". Did you mean "partial-rows"?'),
-        ({"ask": {"use": "partial-rows", "kep": 1}}, 'ask "partial-rows" has no parameter "kep".'),
-        (
-            {"ask": {"use": "partial-rows", "keep": 2}},
-            "ask: partial-rows: keep is above 0 and at most 1, not 2.",
-        ),
-        (
-            {"ask": {"use": "text-queries", "conditions": ["numerical"]}},
-            "ask: text-queries: conditions are some of numeric, categorical, mixed, not "
-            "['numerical'].",
-        ),
+        ("partial-row", '"partial-rows"'),
+        ({"use": "partial-rows", "kep": 1}, '"kep"'),
+        ({"use": "partial-rows", "keep": 2}, "keep"),
+        ({"use": "text-queries", "conditions": ["numerical"]}, "numerical"),
     ],
 )
-def test_a_wrong_way_to_ask_is_told_with_its_task(changes, said):
-    (message,) = mistakes([search(**changes)])
-    assert message.startswith(f'task "search": {said}')
+def test_a_wrong_query_generator_is_an_error_with_the_task(how, word):
+    (message,) = mistakes([search(ask=how)])
+    assert '"search"' in message and word in message
 
 
-def test_rows_that_cannot_be_asked_about_are_told(words):
-    (said,) = mistakes([words(ask="partial-rows")])
-    assert said == (
-        'task "words": ask: partial-rows takes the rows of a table; words has text items.'
-    )
-    (said,) = mistakes([search(ask={"use": "text-queries", "conditions": "mixed"}, max_rows=1)])
-    assert said.startswith("sixty: ask: text-queries: there is nothing to ask for in mixed cond")
+def test_rows_without_possible_queries_are_an_error(words):
+    (message,) = mistakes([words(ask="partial-rows")])
+    assert '"words"' in message and "partial-rows" in message
+    (message,) = mistakes([search(ask={"use": "text-queries", "conditions": "mixed"}, max_rows=1)])
+    assert "sixty" in message and "mixed" in message
 
 
 @pytest.mark.parametrize("probe", ["same-class", "duplicates"])
-def test_a_probe_without_an_answer_for_each_question_cannot_penalise(two_classes, probe):
+def test_a_probe_without_one_answer_per_question_cannot_penalize(two_classes, probe):
     given = {"probe": probe, "split": "all", "metrics": ["pr_auc" if probe[0] == "d" else "map"]}
     assert plan([two_classes(**given)]).jobs
-    (said,) = mistakes([two_classes(**given, missing="penalise")])
-    assert said == (
-        f'task "halves": the probe {probe} has no answer for each question, so that it cannot '
-        f"penalise; say missing: ignore."
-    )
+    (message,) = mistakes([two_classes(**given, missing="penalise")])
+    assert '"halves"' in message and probe in message
 
 
-def test_twins_are_counted_in_the_folds_that_run(two_classes):
+def test_duplicates_are_counted_in_the_folds_that_run(two_classes):
     table = pd.DataFrame({"x": [0, 1] * 10, "y": ["p", "q"] * 10})
     data = Dataset.from_table(table, "y", name="two")
     task = Task("t", data, split={"use": "kfold", "folds": 5}, metrics=["acc"])
@@ -192,55 +180,30 @@ def test_twins_are_counted_in_the_folds_that_run(two_classes):
     assert plan([blind]).tasks[0].twins == (0, 0)
 
 
-def test_lists_have_no_labels_to_be_right_about(two_classes):
-    (said,) = mistakes([two_classes(probe="same-class", split="all", metrics=["acc"])])
-    assert said.startswith('task "halves": the metric acc needs classes, and halves under the pro')
+def test_metrics_of_labels_do_not_fit_rankings(two_classes):
+    (message,) = mistakes([two_classes(probe="same-class", split="all", metrics=["acc"])])
+    assert '"halves"' in message and "acc" in message
 
 
 # -- declines -------------------------------------------------------------------------------
 
 
-def test_a_table_encoder_declines_texts(words):
-    assert declines(ONEHOT, words()) == ["it takes tables, not texts"]
-
-
-def test_predictors_decline_what_they_cannot_answer(two_classes, line, words):
+def test_models_decline_tasks_they_cannot_run(two_classes, line, words):
     ridge, logistic = adapt(Ridge()), adapt(LogisticRegression())
-    assert declines(ridge, two_classes()) == ["it predicts numbers, not classes"]
-    assert declines(logistic, line()) == ["it predicts classes, not numbers"]
-    assert declines(logistic, two_classes()) == []
+    assert len(declines(ONEHOT, words())) == len(declines(ridge, two_classes())) == 1
+    assert len(declines(logistic, line())) == 1
+    assert declines(logistic, two_classes()) == declines(ridge, line()) == []
     blind = two_classes(split="all", probe={"use": "trained", "head": "kmeans"})
-    assert declines(logistic, blind) == ["a predictor cannot learn where the truth is hidden"]
-    frame = pd.DataFrame({"a": list("abcd"), "b": list("bcda"), "y": list("xyxy")})
-    pairs = Dataset.from_columns(frame, ["a", "b"], "y")
-    task = Task("p", pairs, split={"use": "kfold", "folds": 2}, metrics=["acc"])
-    assert declines(logistic, task) == ["a predictor takes questions about one item each"]
-    similar = dataclasses.replace(task, probe="similarity", metrics=["auc"])
-    assert declines(logistic, similar) == ["a predictor has no vectors for the similarity probe"]
+    assert len(declines(logistic, blind)) == 1
 
 
-def test_a_predictor_may_say_itself_what_it_declines(two_classes, line):
-    class Own:
-        def fit(self, X, y):
-            return self
-
-        def predict(self, X):
-            return X
-
-        def declines(self, kind):
-            return "only numbers, please" if kind == "classes" else ""
-
-    assert declines(adapt(Own()), two_classes()) == ["only numbers, please"]
-    assert declines(adapt(Own()), line()) == []
-
-
-def test_what_is_not_there_declines(two_classes):
+def test_an_unavailable_model_declines(two_classes):
     missing = Model("m", None, "encoder", unavailable="torch is not installed")
     assert declines(missing, two_classes()) == ["torch is not installed"]
 
 
 @pytest.mark.parametrize("error", [Unavailable("you are offline"), MissingExtra("pyarrow", "x")])
-def test_data_that_cannot_be_had_declines_the_task(error, two_classes):
+def test_unavailable_data_decline_the_task(error, two_classes):
     def load():
         raise error
 
@@ -252,7 +215,7 @@ def test_data_that_cannot_be_had_declines_the_task(error, two_classes):
 # -- mistakes -------------------------------------------------------------------------------
 
 
-def test_every_mistake_of_every_task_is_told(two_classes):
+def test_one_error_lists_the_mistakes_of_all_tasks(two_classes):
     def broken():
         raise ValueError("no such table")
 
@@ -278,7 +241,7 @@ def test_every_mistake_of_every_task_is_told(two_classes):
         found,
         [
             ("a", "noise_gausian", "noise_gaussian"),
-            ("a", "acuracy", "karat list metrics"),
+            ("a", "acuracy"),
             ("b", "logistik", "logistic"),
             ("c", "traned", "trained"),
             ("d", "singel", "single"),
@@ -286,9 +249,9 @@ def test_every_mistake_of_every_task_is_told(two_classes):
             ("f", "fold", "folds"),
             ("g", "kfolds", "kfold"),
             ("h", '"c"', '"C"'),
-            ("i", "needs use"),
+            ("i", "use"),
             ("j", "ValueError: no such table"),
-            ("k", "returned int", "karat.Dataset"),
+            ("k", "int", "karat.Dataset"),
             ("l", "a-name"),
         ],
         strict=False,
@@ -296,13 +259,13 @@ def test_every_mistake_of_every_task_is_told(two_classes):
         assert f'"{task}"' in said
         for part in parts:
             assert part in said, said
-    assert found[13] == "halves: 20 questions cannot make 30 folds."
-    assert found[-1] == 'two tasks are called "z"; rename one.'
+    assert "30 folds" in found[13]
+    assert '"z"' in found[-1]
 
 
-def test_a_vector_file_that_is_not_there_stops_the_plan(two_classes, tmp_path):
-    (said,) = mistakes([two_classes()], [adapt(tmp_path / "nowhere.txt")])
-    assert "there is no vector file" in said
+def test_a_missing_vector_file_is_an_error(two_classes, tmp_path):
+    (message,) = mistakes([two_classes()], [adapt(tmp_path / "nowhere.txt")])
+    assert "nowhere.txt" in message
 
 
 def test_tasks_are_picked_by_name_or_pattern(two_classes):
@@ -312,10 +275,8 @@ def test_tasks_are_picked_by_name_or_pattern(two_classes):
     assert names("wine[1]", "adult") == ["adult", "wine[1]"]
     with pytest.raises(DefinitionError) as caught:
         names("adlt", "zzz")
-    assert caught.value.messages == (
-        'the suite has no task "adlt". Did you mean "adult"? It has: adult, adult-clean, wine[1]',
-        'the suite has no task "zzz". It has: adult, adult-clean, wine[1]',
-    )
+    first, second = caught.value.messages
+    assert '"adlt"' in first and '"adult"' in first and '"zzz"' in second
 
 
 # -- what makes a job another job -----------------------------------------------------------
@@ -365,7 +326,7 @@ def test_other_questions_are_another_job():
     assert spec(search(ask={"use": "partial-rows", "queries": 10, "keep": 0.9})) != first
 
 
-def test_an_asker_of_ones_own_is_part_of_the_job(clean_registry):
+def test_the_code_of_a_query_generator_is_part_of_the_spec(clean_registry):
     def register(count):
         def mine(data, rng):
             return partial_rows(data, rng, queries=count)
@@ -390,7 +351,7 @@ def test_another_metric_of_the_same_name_is_another_job(two_classes, clean_regis
     assert register(0.1) == one
 
 
-def test_a_model_without_identity_is_never_the_same(two_classes):
+def test_a_model_without_identity_has_a_new_spec_each_time(two_classes):
     class Locked:
         def __init__(self):
             self.lock = threading.Lock()
@@ -402,11 +363,9 @@ def test_a_model_without_identity_is_never_the_same(two_classes):
     assert spec(two_classes(), model) != spec(two_classes(), model)
 
 
-def test_a_metric_that_no_answer_could_satisfy_stops_the_plan(two_classes):
+def test_a_metric_that_does_not_fit_the_task_is_an_error(two_classes):
     task = dataclasses.replace(two_classes(), name="odd", metrics=("rmse",))
-    with pytest.raises(
-        DefinitionError, match="the metric rmse needs numbers, and .* gives classes"
-    ):
+    with pytest.raises(DefinitionError, match="rmse"):
         make_plan([adapt(OneHotTable(), "onehot")], [task])
     blind = dataclasses.replace(two_classes(), name="blind", split="all", metrics=("v_measure",))
     assert make_plan([adapt(OneHotTable(), "onehot")], [blind]).jobs

@@ -1,4 +1,4 @@
-"""What is shown while a run goes on: lines in a pipe, a live display on a terminal, or nothing."""
+"""Progress displays: lines, a live display on a terminal, or nothing."""
 
 import io
 import os
@@ -37,7 +37,7 @@ def tell(progress):
     progress.ended()
 
 
-def test_lines_tell_of_failures_and_of_all_when_verbose(capsys):
+def test_lines_print_failures_and_all_jobs_when_verbose(capsys):
     tell(Lines())
     out, err = capsys.readouterr()
     assert out == ""
@@ -51,7 +51,7 @@ def test_lines_tell_of_failures_and_of_all_when_verbose(capsys):
     ]
 
 
-def test_lines_tell_how_far_an_encoder_has_come_now_and_then(capsys, monkeypatch):
+def test_lines_print_encoded_texts_every_few_seconds(capsys, monkeypatch):
     clock = iter([0.0, 4.0, 11.0, 11.0, 15.0, 30.0])
     monkeypatch.setattr("karat.progress.time.monotonic", lambda: next(clock))
     progress = Lines()
@@ -61,12 +61,12 @@ def test_lines_tell_how_far_an_encoder_has_come_now_and_then(capsys, monkeypatch
     assert capsys.readouterr().err == "embedding data with m: 512 of 5,000 texts\n"
 
 
-def test_silence(capsys):
+def test_the_base_class_prints_nothing(capsys):
     tell(Progress())
     assert capsys.readouterr() == ("", "")
 
 
-def test_the_display_that_fits(monkeypatch):
+def test_choose_returns_the_display_for_the_stream(monkeypatch):
     assert type(choose(quiet=True)) is Progress
     assert type(choose()) is Lines
     assert choose(verbose=True).verbose
@@ -89,7 +89,7 @@ def test_the_live_display_shows_every_event(monkeypatch):
         assert said in text
 
 
-def test_events_come_from_a_run(two_classes, tmp_path):
+def test_a_run_sends_events(two_classes, tmp_path):
     heard = []
 
     class Heard(Progress):
@@ -131,7 +131,7 @@ LIVE = """
 
 
 @pytest.mark.slow
-def test_the_live_display_does_not_run_into_the_logs_of_jobs(tmp_path):
+def test_the_live_display_and_job_logs_are_separate(tmp_path):
     (tmp_path / "live.py").write_text(textwrap.dedent(LIVE))
     leader, follower = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
@@ -148,7 +148,7 @@ def test_the_live_display_does_not_run_into_the_logs_of_jobs(tmp_path):
         if not part:
             break
         shown += part
-    assert script.wait(timeout=60) == 0
+    assert script.wait(timeout=900) == 0
     text = shown.decode()
     assert "running" in text and "4 of 4" in text
     assert "said by the model" not in text

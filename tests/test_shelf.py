@@ -8,7 +8,7 @@ import pytest
 from karat.shelf import Shelf
 
 
-def test_things_are_the_same_object_in_one_process(tmp_path):
+def test_get_returns_the_same_object(tmp_path):
     shelf, thing = Shelf(tmp_path), object()
     assert shelf.put("thing", thing) == "thing"
     assert shelf.get("thing") is thing
@@ -25,7 +25,7 @@ def test_another_shelf_reads_what_was_saved(tmp_path):
     assert other.get("numbers") is other.get("numbers")
 
 
-def test_a_class_of_a_script_reaches_another_process(tmp_path):
+def test_a_class_of_a_script_is_loaded_by_another_process(tmp_path):
     script = (
         "import sys, pathlib\n"
         "from karat.shelf import Shelf\n"
@@ -38,12 +38,12 @@ def test_a_class_of_a_script_reaches_another_process(tmp_path):
     assert Shelf(tmp_path).get("mine")().size == 3
 
 
-def test_a_miss_is_loud(tmp_path):
+def test_a_missing_key_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         Shelf(tmp_path).get("nothing")
 
 
-def test_remember_makes_a_thing_once(tmp_path):
+def test_remember_makes_an_object_once(tmp_path):
     shelf, made = Shelf(tmp_path), []
     for _ in range(3):
         assert shelf.remember("folds", lambda: made.append(1) or "folds") == "folds"

@@ -78,7 +78,7 @@ def test_a_data_set_is_embedded_once_for_all_folds(stage):
     assert made.progress.events == [("mine", "three", 3), ("mine", "three")]
 
 
-def test_another_run_finds_them_in_the_cache(stage, tmp_path):
+def test_another_run_takes_vectors_from_the_cache(stage, tmp_path):
     for _ in range(2):
         made, job = stage(Counting())
         assert str(tmp_path / "cache") in made.embedded(job).vectors
@@ -88,7 +88,7 @@ def test_another_run_finds_them_in_the_cache(stage, tmp_path):
     assert entry.about.items() >= facts.items()
 
 
-def test_without_cache_nothing_outlives_the_run(stage, tmp_path):
+def test_without_cache_vectors_are_not_stored_between_runs(stage, tmp_path):
     for _ in range(2):
         made, job = stage(Counting(), keep=False)
         assert str(tmp_path / "scratch") in made.embedded(job).vectors
@@ -110,7 +110,7 @@ def test_without_cache_nothing_outlives_the_run(stage, tmp_path):
     ],
     ids=["parameter", "value", "column name"],
 )
-def test_other_data_or_parameters_never_find_old_vectors(stage, data, encoder):
+def test_other_data_or_parameters_have_other_vectors(stage, data, encoder):
     made, job = stage(Counting())
     first = made.embedded(job).vectors
     made, job = stage(encoder, data)
@@ -124,7 +124,7 @@ def test_the_seed_of_a_random_encoder_is_part_of_its_vectors(stage):
     np.testing.assert_array_equal(first, RandomEncoder(4, random_state=42).transform(DATA.items))
 
 
-def test_encoders_that_learn_are_left_to_their_jobs(stage):
+def test_encoders_that_must_be_fitted_are_not_precomputed(stage):
     made, job = stage(OneHotTable())
     assert made.embedded(job) is job
 
@@ -135,7 +135,7 @@ class Broken(StatelessEncoder):
         raise ValueError("out\nof order")
 
 
-def test_an_encoder_that_fails_is_tried_once(stage):
+def test_a_failed_encoder_is_tried_once(stage):
     made, job = stage(Broken())
     first, second = made.embedded(job), made.embedded(job)
     assert Counting.calls == [0]
@@ -153,7 +153,7 @@ def test_an_encoder_that_fails_is_tried_once(stage):
         (lambda items: [["a"]] * 3, "failed", "ContractError: mine.transform must return numbers"),
     ],
 )
-def test_a_broken_contract_is_told(stage, answer, status, info):
+def test_wrong_output_is_recorded(stage, answer, status, info):
     made, job = stage(answer)
     broken = made.embedded(job).broken
     assert broken.status == status
@@ -178,7 +178,7 @@ def test_ctrl_c_stops(stage):
         made.embedded(job)
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(stage, tmp_path, monkeypatch):
+def test_a_read_only_cache_is_not_an_error(stage, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "file" / "cache"))
     made, job = stage(Counting())
@@ -188,7 +188,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(stage, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("ids", [["a", "b", "c", "d"], [1, 2, 3, 4]])
-def test_the_whole_vocabulary_is_kept_where_the_answer_is_an_item(stage, ids):
+def test_the_vocabulary_is_stored_if_targets_are_items(stage, ids):
     frame = pd.DataFrame({"a": ids[:1], "b": ids[1:2], "c": ids[2:3], "y": ids[3:]})
     data = Dataset.from_columns(frame, ["a", "b", "c"], "y", kind="items", modality="entity")
     known = pd.DataFrame(np.eye(4), index=ids)
@@ -199,7 +199,7 @@ def test_the_whole_vocabulary_is_kept_where_the_answer_is_an_item(stage, ids):
     assert np.load(Path(ready.vocabulary) / "vectors.npy").tolist() == np.eye(4).tolist()
 
 
-def test_who_has_no_identity_is_never_found_again(stage):
+def test_vectors_of_a_model_without_identity_are_not_reused(stage):
     lock = threading.Lock()
 
     def encode(items):
@@ -257,14 +257,14 @@ TWO = sentences("two", "ccc", "dddd", "bb")
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_a_text_is_encoded_once_however_many_data_sets_it_stands_in(texts_of, keep):
+def test_a_text_is_encoded_once_for_all_datasets(texts_of, keep):
     one, two = texts_of(Noted(), ONE, TWO, keep=keep)
     assert one == [[1, 1], [2, 1], [1, 1], [3, 1]]
     assert two == [[3, 1], [4, 1], [2, 1]]
     assert Noted.asked == ["ccc", "bb", "a", "dddd"]
 
 
-def test_another_run_encodes_only_what_is_new_and_another_encoder_all(texts_of):
+def test_another_run_encodes_new_texts_and_another_encoder_all(texts_of):
     texts_of(Noted(), ONE)
     assert texts_of(Noted(), TWO) == [[[3, 1], [4, 1], [2, 1]]]
     assert Noted.asked == ["ccc", "bb", "a", "dddd"]
@@ -272,14 +272,14 @@ def test_another_run_encodes_only_what_is_new_and_another_encoder_all(texts_of):
     assert len(Noted.asked) == 7
 
 
-def test_a_cache_that_cannot_be_written_still_encodes_once(texts_of, tmp_path, monkeypatch):
+def test_texts_are_encoded_once_with_a_read_only_cache(texts_of, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "file" / "cache"))
     texts_of(Noted(), ONE, TWO)
     assert len(Noted.asked) == 4
 
 
-def test_who_has_no_identity_encodes_once_per_run(texts_of):
+def test_a_model_without_identity_encodes_once_per_run(texts_of):
     encoder = Noted()
     encoder.lock = threading.Lock()
     texts_of(encoder, ONE, TWO)
@@ -288,7 +288,7 @@ def test_who_has_no_identity_encodes_once_per_run(texts_of):
     assert len(Noted.asked) == 7
 
 
-def test_who_is_another_after_its_use_encodes_once_per_run(texts_of):
+def test_an_encoder_that_changes_when_used_encodes_once_per_run(texts_of):
     class Growing(Noted):
         def encode(self, texts):
             self.seen = [*getattr(self, "seen", []), *texts]
@@ -317,7 +317,7 @@ def test_a_function_is_given_new_texts_only_as_a_series(texts_of):
     assert seen == [["a", "bb", "ccc"], ["dddd"]]
 
 
-def test_vectors_as_wide_as_there_are_texts_are_made_of_all_at_once(texts_of):
+def test_an_encoder_whose_width_depends_on_the_texts_gets_all_at_once(texts_of):
     one, two = texts_of(lambda texts: np.eye(len(texts)), ONE, TWO)
     assert one == np.eye(3)[[0, 1, 0, 2]].tolist()
     assert two == np.eye(3).tolist()
@@ -337,7 +337,7 @@ def test_progress_counts_the_texts_that_are_new(texts_of, monkeypatch):
     ]
 
 
-def test_what_texts_cost_is_told_with_those_encoded_for_other_data(texts_of, monkeypatch):
+def test_the_cost_includes_texts_encoded_for_other_datasets(texts_of, monkeypatch):
     class Slow(Noted):
         def encode(self, texts):
             now[0] += len(texts)
@@ -349,7 +349,7 @@ def test_what_texts_cost_is_told_with_those_encoded_for_other_data(texts_of, mon
     assert [job.embed_seconds for job in texts_of.jobs] == [3.0, pytest.approx(3.0)]
 
 
-def test_a_missing_text_is_unknown_and_an_empty_one_is_encoded(texts_of):
+def test_a_missing_text_has_no_vector_and_an_empty_one_is_encoded(texts_of):
     (found,) = texts_of(Noted(), sentences("odd", "", None, "a"))
     np.testing.assert_array_equal(found, [[0, 1], [np.nan, np.nan], [1, 1]])
     assert Noted.asked == ["a", ""]
@@ -357,7 +357,7 @@ def test_a_missing_text_is_unknown_and_an_empty_one_is_encoded(texts_of):
     assert np.isnan(found).all()
 
 
-def test_unknown_texts_stay_unknown_in_other_data(texts_of):
+def test_texts_without_vectors_have_none_in_other_datasets(texts_of):
     known = {"a": [1.0, 2.0], "bb": [3.0, 4.0]}
     one, two = texts_of(known, ONE, TWO)
     nan = [np.nan, np.nan]
@@ -365,7 +365,7 @@ def test_unknown_texts_stay_unknown_in_other_data(texts_of):
     np.testing.assert_array_equal(two, [nan, nan, [3, 4]])
 
 
-def test_entities_and_texts_of_the_same_words_are_looked_up_each_in_its_way(texts_of):
+def test_entities_are_looked_up_by_id_and_texts_by_content(texts_of):
     known = pd.DataFrame([[1.0], [2.0]], index=["x", "0"])
     items = pd.Series(["0", "x"], index=["x", "0"])
     asked = pd.DataFrame({"item": items.index})

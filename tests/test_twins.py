@@ -36,13 +36,13 @@ def fold(train: list[int], test: list[int]) -> Fold:
     return Fold(np.array(train), np.array(test))
 
 
-def test_rows_with_the_same_cells_are_twins_whatever_their_answers():
+def test_rows_with_equal_cells_are_duplicates_whatever_their_targets():
     data = table(a=[1, 1, 2, 1], b=list("xxxy"))
     assert twins(data, [fold([0, 2], [1, 3])]) == (1, 2)
     assert twins(data, [fold([0, 2], [1, 3]), fold([3], [0]), fold([1], [0])]) == (2, 4)
 
 
-def test_only_the_train_part_of_the_same_fold_counts():
+def test_only_train_rows_of_the_same_fold_count():
     data = table(a=[1, 1, 2, 2])
     assert twins(data, [fold([0, 1], [2, 3])]) == (0, 2)
     assert twins(data, [fold([0], [2]), fold([2], [1])]) == (0, 2)
@@ -83,7 +83,7 @@ def test_cells_of_two_columns_are_not_mixed_up():
     assert twins(table(a=[0, 0, 1], b=[1, np.nan, np.nan]), [fold([0, 1], [2])]) == (0, 1)
 
 
-def test_texts_are_their_words_and_entities_their_ids():
+def test_texts_are_compared_by_content_and_entities_by_id():
     frame = pd.DataFrame({"t": ["a", "b", "a"], "y": [0.5, 1.5, 2.5]})
     text = Dataset.from_columns(frame, ["t"], "y")
     assert twins(text, [fold([0], [1, 2])]) == (1, 2)
@@ -95,7 +95,7 @@ def test_texts_are_their_words_and_entities_their_ids():
     assert twins(entity, [fold([0], [1, 2])]) == (1, 2)
 
 
-def test_pairs_bags_and_searches_have_none():
+def test_pairs_bags_and_searches_have_no_duplicates():
     frame = pd.DataFrame(
         {"a": list("xyx"), "b": list("yxy"), "y": [0.5, 1.5, 2.5], "z": list("xyx")}
     )
@@ -113,7 +113,7 @@ def test_pairs_bags_and_searches_have_none():
     ),
     st.integers(0, 20),
 )
-def test_the_same_as_comparing_every_pair(rows, seed):
+def test_the_count_equals_brute_force(rows, seed):
     data = table(a=[a for a, _ in rows], b=[b for _, b in rows])
     folds = split(data, {"use": "kfold", "folds": 2, "repeats": 2}, seed)
     expected = sum(any(rows[i] == rows[j] for j in each.train) for each in folds for i in each.test)
@@ -129,7 +129,7 @@ def test_wide_tables_are_cheap():
     assert time.process_time() - begun < 2
 
 
-def test_they_are_written_into_the_run(tmp_path):
+def test_duplicates_are_written_to_run_json(tmp_path):
     frame = pd.DataFrame({"x": [0, 1, 2, 3, 4] * 4, "y": ["p", "q"] * 10})
     data = Dataset.from_table(frame, "y", name="five")
     tasks = [

@@ -1,4 +1,4 @@
-"""Vectors: the NaN-row rule, bags, broken encoders, and who may see the truth."""
+"""Vectors: rows of NaN, bags, wrong encoder output, and hidden targets."""
 
 import warnings
 
@@ -49,26 +49,26 @@ def test_vectors_are_found_by_the_position_of_the_item():
 
 
 @pytest.mark.parametrize("position", [-1, 0, 15, 21, 99])
-def test_a_miss_raises_and_is_never_a_neighbour(position):
+def test_an_item_without_a_row_raises_a_key_error(position):
     vectors = Vectors(MATRIX[[0, 2]], np.array([10, 20]))
     for look in (vectors.at, vectors.known):
-        with pytest.raises(KeyError, match=f"no vector was computed for the item at {position}"):
+        with pytest.raises(KeyError, match=f"{position}"):
             look(np.array([10, position]))
 
 
-def test_a_row_of_nan_is_an_unknown_item():
+def test_a_row_of_nan_is_an_item_without_a_vector():
     vectors = Vectors(MATRIX, np.arange(4))
     assert vectors.known(np.array([1, 0, 3])).tolist() == [False, True, True]
 
 
-def test_a_bag_is_the_weighted_mean_of_the_items_that_are_known():
+def test_a_bag_is_the_weighted_mean_of_its_items_with_vectors():
     found = Vectors(MATRIX, np.arange(4)).of(bags(), "one")
     assert found[:2].tolist() == [[4, 5], [1, 2]]  # (1·w + 3·y) / 4, and w alone
     assert np.isnan(found[2]).all()
     assert found[3].tolist() == [7, 9]
 
 
-def test_a_question_can_be_answered_if_each_field_has_an_item_that_is_known():
+def test_a_question_is_answerable_if_each_field_has_an_item_with_a_vector():
     vectors = Vectors(MATRIX, np.arange(4))
     assert vectors.answerable(bags()).tolist() == [True, True, False, False]
     assert vectors.answerable(bags().take(np.array([3, 0]))).tolist() == [False, True]
@@ -100,8 +100,7 @@ class Tensor:
     def detach(self):
         return self
 
-    def cpu(self):
-        return self
+    cpu = detach
 
     def float(self):
         return Tensor(self.values)
@@ -129,7 +128,7 @@ class Tensor:
         ([np.array([1.0, 2.0]), np.array([3.0, 4.0])], "float64"),
     ],
 )
-def test_whatever_holds_numbers_becomes_a_matrix(values, dtype):
+def test_numbers_of_any_type_become_a_matrix(values, dtype):
     matrix = check_vectors(values, 2, "mine")
     assert matrix.tolist() == [[1, 2], [3, 4]]
     assert matrix.dtype == dtype
@@ -147,39 +146,38 @@ def test_whole_rows_of_nan_are_fine():
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "word"),
     [
-        ([[1.0, NAN]], r"NaN in part of a row \(row 0: 1 of 2\); a whole row of NaN means"),
-        ([[1.0, np.inf]], r"infinite number \(row 0\)"),
-        ([[NAN, -np.inf]], "infinite number"),
-        ([[1.0], [2.0]], "returned 2 rows for 1 items"),
-        (np.empty((0, 3)), "returned 0 rows for 1 items"),
-        ([1.0], "must return a matrix, one row per item; it returned 1 dimensions"),
-        ([[[1.0]]], "returned 3 dimensions"),
-        (np.empty((1, 0)), "without a single dimension"),
-        ([["a"]], "must return numbers, one row per item"),
-        ([["1", "2"]], "must return numbers"),
-        (np.array([["1", 2]], dtype=object), "must return numbers.*text"),
-        (np.array([["2020-01-01"]], dtype="datetime64[D]"), "must return numbers"),
-        (np.array([[1 + 2j]]), "must return numbers"),
-        (None, "must return"),
-        ({"a": 1}, "must return numbers"),
-        ([[1.0], [1.0, 2.0]], "must return numbers"),
-        (pd.DataFrame({"a": ["x"]}), "must return numbers"),
-        (1e300 * np.ones((1, 1), dtype=np.longdouble), "infinite number"),
+        ([[1.0, NAN]], r"NaN.*row 0: 1 of 2"),
+        ([[1.0, np.inf]], r"infinite.*row 0"),
+        ([[NAN, -np.inf]], "infinite"),
+        ([[1.0], [2.0]], "2 rows for 1 items"),
+        (np.empty((0, 3)), "0 rows for 1 items"),
+        ([1.0], "1 dimensions"),
+        ([[[1.0]]], "3 dimensions"),
+        (np.empty((1, 0)), "length 0"),
+        ([["a"]], "numbers"),
+        ([["1", "2"]], "numbers"),
+        (np.array([["1", 2]], dtype=object), "numbers.*text"),
+        (np.array([["2020-01-01"]], dtype="datetime64[D]"), "numbers"),
+        (np.array([[1 + 2j]]), "numbers"),
+        (None, "matrix"),
+        ({"a": 1}, "numbers"),
+        ([[1.0], [1.0, 2.0]], "numbers"),
+        (pd.DataFrame({"a": ["x"]}), "numbers"),
+        (1e300 * np.ones((1, 1), dtype=np.longdouble), "infinite"),
     ],
 )
-def test_a_broken_promise_is_named(values, said):
+def test_wrong_encoder_output_is_an_error(values, word):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # numpy's own word on 1e300
-        with pytest.raises(ContractError, match=said) as caught:
+        warnings.simplefilter("ignore", RuntimeWarning)  # overflow of 1e300
+        with pytest.raises(ContractError, match=f"^mine.transform.*{word}"):
             check_vectors(values, 1, "mine.transform")
-    assert str(caught.value).startswith("mine.transform")
 
 
-def test_a_sparse_matrix_too_large_to_be_dense_is_refused(monkeypatch):
+def test_a_sparse_matrix_too_large_to_be_dense_is_an_error(monkeypatch):
     monkeypatch.setattr(karat.vectors, "DENSE_LIMIT", 1000)
-    with pytest.raises(ContractError, match="a sparse matrix of 10 × 100, .* lower its number"):
+    with pytest.raises(ContractError, match="10 × 100"):
         check_vectors(sparse.csr_matrix((10, 100)), 10, "mine")
 
 
@@ -208,7 +206,7 @@ class OneStep(Spy):
 
 
 @pytest.mark.parametrize(("encoder", "value"), [(Spy(), 1.0), (OneStep(), 2.0)])
-def test_an_encoder_is_fitted_on_the_train_items_with_their_truth(encoder, value):
+def test_an_encoder_is_fitted_on_the_train_items_with_their_targets(encoder, value):
     train = table(list("abab")).take(np.array([3, 0]))
     vectors = fit_embed(encoder, train, "spy")
     assert encoder.shown == [([0, 3], ["a", "b"])]
@@ -216,7 +214,7 @@ def test_an_encoder_is_fitted_on_the_train_items_with_their_truth(encoder, value
     assert vectors.matrix.tolist() == [[value], [value]]
 
 
-def test_where_nothing_is_held_out_no_encoder_sees_the_truth():
+def test_encoders_do_not_see_hidden_targets():
     data = table(list("abab"))
     (fold,) = split(data, {"use": "all"}, 0)
     assert set(fold.train) & set(fold.test)
@@ -225,29 +223,7 @@ def test_where_nothing_is_held_out_no_encoder_sees_the_truth():
         assert encoder.shown == [([0, 1, 2, 3], None)]
 
 
-def test_a_job_with_nothing_held_out_hides_the_truth_from_a_supervised_encoder(tmp_path):
-    from sklearn.base import BaseEstimator
-
-    import karat
-
-    shown = []
-
-    class Supervised(BaseEstimator):
-        def fit(self, items, y=None):
-            shown.append(y)
-            return self
-
-        def transform(self, items):
-            return items.to_numpy(dtype=float)
-
-    task = karat.Task("toy", table(list("abab") * 5), split="all")
-    (run,) = karat.evaluate({"supervised": Supervised()}, task, output=tmp_path)
-    assert shown == [None]
-    assert run.results()["metric"].tolist() == ["v_measure"]
-    assert run.results()["info"].tolist() == [""]
-
-
-def test_an_item_of_several_questions_has_a_truth_if_they_agree():
+def test_an_item_of_several_questions_has_a_target_if_they_agree():
     frame = pd.DataFrame({"t": ["p", "q", "p"], "y": ["a", "b", "a"]})
     spy = Spy()
     fit_embed(spy, Dataset.from_columns(frame, ["t"], "y"), "spy")
@@ -257,7 +233,7 @@ def test_an_item_of_several_questions_has_a_truth_if_they_agree():
     assert spy.shown == [([0, 1], None)]
 
 
-def test_pairs_bags_and_items_have_no_truth_of_one_item():
+def test_pairs_bags_and_searches_have_no_target_per_item():
     frame = pd.DataFrame({"s": list("pq"), "t": list("rs"), "y": ["a", "b"]})
     for data in (
         Dataset.from_columns(frame, ["s", "t"], "y"),
@@ -269,7 +245,7 @@ def test_pairs_bags_and_items_have_no_truth_of_one_item():
         assert spy.shown[0][1] is None
 
 
-def test_an_encoder_that_learns_nothing_needs_no_fit():
+def test_a_stateless_encoder_needs_no_fit():
     class Plain:
         def transform(self, items):
             return [[value] for value in items["x"]]
@@ -281,9 +257,7 @@ def test_an_encoder_that_learns_nothing_needs_no_fit():
 def test_test_vectors_must_be_as_wide_as_train_vectors():
     data = table(list("abab"))
     assert embed(Spy(2), data, "spy", 2).matrix.shape == (4, 2)
-    with pytest.raises(
-        ContractError, match="spy.transform returned 2 dimensions for the test items and 3 for"
-    ):
+    with pytest.raises(ContractError, match="2 dim.* 3 "):
         embed(Spy(2), data, "spy", 3)
 
 
@@ -324,19 +298,19 @@ def test_texts_are_encoded_once_in_chunks_the_longest_first():
     assert heard == [2, 4]
 
 
-def test_who_wants_all_at_once_gets_them_in_their_order():
+def test_an_encoder_without_chunks_gets_all_texts_in_order():
     encoder = Lengths(chunk=None)
     encode(encoder, ["a", "bbb", "cc"], "mine")
     assert encoder.asked == [["a", "bbb", "cc"]]
 
 
-def test_nothing_to_encode_is_asked_of_nobody():
+def test_an_encoder_is_not_called_without_texts():
     encoder = Lengths()
     assert encode(encoder, [], "mine").shape[0] == 0
     assert encoder.asked == []
 
 
-def test_equal_items_share_a_vector_and_a_missing_text_is_unknown():
+def test_equal_items_share_a_vector_and_a_missing_text_has_none():
     encoder = Lengths()
     found = embed(encoder, texts("bb", "", None, "bb", 7, np.nan), "mine")
     assert encoder.asked == [["bb", "7", ""]]
@@ -344,22 +318,6 @@ def test_equal_items_share_a_vector_and_a_missing_text_is_unknown():
     np.testing.assert_array_equal(found.matrix, expected)
     codes, known = distinct(pd.Series([None, None], dtype=object))
     assert known == [] and np.isnan(spread(encode(encoder, known, "mine"), codes)).all()
-
-
-class Tensor:
-    """As torch's: on another device until it is asked for."""
-
-    def __init__(self, values):
-        self.values = np.asarray(values)
-        self.dtype = f"torch.{self.values.dtype}"
-
-    def detach(self):
-        return self
-
-    cpu = detach
-
-    def numpy(self):
-        return self.values
 
 
 @pytest.mark.parametrize(
@@ -385,26 +343,20 @@ def test_numbers_in_any_shape_become_32_bits(answer):
 
 
 @pytest.mark.parametrize(
-    "answer, said",
+    "answer, word",
     [
-        (lambda t: [[1, NAN]] * len(t), r'NaN in part of a row \(the text "a b": 1 of 2\)'),
-        (lambda t: [[1, np.inf]] * len(t), r'infinite number \(the text "a b"\)'),
-        (lambda t: np.full((len(t), 2), 1e300), "infinite number"),
-        (lambda t: [[1.0]], "mine returned 1 rows for 2 items"),
-        (lambda t: np.ones(len(t)), "must return a matrix"),
-        (lambda t: np.ones((len(t), 3, 2)), "it returned 3 dimensions"),
-        (lambda t: [[1], [1, 2]], "must return numbers"),
-        (lambda t: [["x"]] * len(t), "must return numbers"),
-        (lambda t: None, "must return a matrix"),
-        (lambda t: np.ones((len(t), 0)), "without a single dimension"),
+        (lambda t: [[1, NAN]] * len(t), r'NaN.*"a b": 1 of 2'),
+        (lambda t: [[1, np.inf]] * len(t), r'infinite.*"a b"'),
+        (lambda t: np.full((len(t), 2), 1e300), "infinite"),
+        (lambda t: [[1.0]], "1 rows for 2 items"),
     ],
 )
-def test_a_promise_an_encoder_of_texts_breaks_is_told(answer, said):
-    with pytest.raises(ContractError, match=said):
+def test_wrong_output_of_a_text_encoder_is_an_error(answer, word):
+    with pytest.raises(ContractError, match=word):
         encode(Lengths(answer), ["a b", "cc"], "mine")
 
 
-def test_vectors_of_several_widths_are_told():
+def test_vectors_of_different_widths_are_an_error():
     encoder = Lengths(lambda some: np.ones((len(some), len(some))), chunk=2)
-    with pytest.raises(ContractError, match="2 dimensions for some texts and 1 for others"):
+    with pytest.raises(ContractError, match="2 dimensions"):
         encode(encoder, ["a", "b", "c"], "mine")

@@ -1,4 +1,4 @@
-"""About: what ``run.json`` tells of a model, a task and a machine, in plain values."""
+"""The contents of ``run.json``: model, tasks and machine, as JSON values."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from karat.plan import PlannedTask
 
 
 def of_model(model: Model) -> dict[str, Any]:
-    """Return its parameters, its version, and what it is."""
+    """Return the parameters, the version and the role of a model."""
     return {"params": _plain(model.params), "version": model.version, "role": model.role}
 
 
 def of_machine() -> dict[str, Any]:
-    """Return what a run is made with: the versions, the platform, and how it was called."""
+    """Return versions, platform and command line."""
     return {
         "karat": __version__,
         "python": platform.python_version(),
@@ -38,7 +38,7 @@ def of_machine() -> dict[str, Any]:
 
 
 def _command() -> str:
-    """Return the command line, if there was one; a script of one's own stands there by its name."""
+    """Return the command line of ``karat``, or the name of the user's script."""
     called, *rest = sys.argv or [""]
     name = Path(called).name
     if name in ("karat", "karat.exe", "__main__.py"):
@@ -47,7 +47,7 @@ def _command() -> str:
 
 
 def of_task(planned: PlannedTask) -> dict[str, Any]:
-    """Return how a task is asked and measured, and on which data."""
+    """Return the definition of a task and the facts about its data."""
     task, data = planned.task, planned.data
     return {
         "name": task.name,
@@ -72,7 +72,7 @@ def of_task(planned: PlannedTask) -> dict[str, Any]:
 
 
 def _size(data: Dataset | None) -> dict[str, int]:
-    """Return how many items and questions there are, and how many columns a table has."""
+    """Return the numbers of items, questions and, for a table, columns."""
     if data is None:
         return {}
     sizes = {"items": len(data.items), "questions": len(data)}
@@ -80,7 +80,7 @@ def _size(data: Dataset | None) -> dict[str, int]:
 
 
 def _id(data: Dataset) -> str:
-    """Return what results call the data: OpenML's task, where it is one, or its name."""
+    """Return the OpenML task of the data, or its name."""
     number = data.about.get("openml_task")
     return f"openml.org/t/{number}" if number else data.name
 
@@ -93,7 +93,7 @@ def _versions() -> dict[str, str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON can hold it and gives it back; the rest becomes its text."""
+    """Return a value as JSON types; other objects become their repr."""
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

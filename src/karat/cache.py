@@ -1,11 +1,11 @@
-"""Vectors on disk, found by what they are made of, never by a name.
+"""Vectors on disk, found by a hash of the model and the items.
 
 The key is a hash of the model's identity (code, parameters, versions, files) and of the items, so
-other data or other parameters can never return old vectors. Entries are written into a folder of
-their own and renamed into place: writers at the same time cannot harm each other.
+other data or parameters never return old vectors. An entry is written to a temporary folder and
+renamed, so several processes can write at the same time.
 
-Where the vectors are those of texts, a mark of each text lies beside its matrix, and matrices of
-one encoder form a family: a text of another data set is found there and not encoded again.
+Vectors of texts are stored with a hash of each text, and the matrices of one encoder form a family:
+a text that occurs in another dataset is found there and not encoded again.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
-#: a text is marked by so many bytes
+#: number of bytes of the hash of a text
 MARK = 16
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One kept matrix: where it lies, what it is of, and its size on disk."""
+    """A cached matrix: its folder, its facts and its size on disk."""
 
     folder: Path
     about: Mapping[str, Any]
@@ -38,7 +38,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Kept:
-    """Vectors of some texts: their places among those asked for, and what they once cost."""
+    """Cached vectors of some texts: their positions in the request, and the time they took."""
 
     places: np.ndarray
     vectors: np.ndarray
@@ -46,12 +46,12 @@ class Kept:
 
 
 def mark(text: str) -> bytes:
-    """Return the bytes by which a text is found again."""
+    """Return the hash of a text."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=MARK).digest()
 
 
 class VectorCache:
-    """A folder of memory-mapped matrices, each with the ids or facts kept beside it."""
+    """A folder of memory-mapped matrices, each with a file of facts."""
 
     def __init__(self, root: Path) -> None:
         self.root = root / "vectors"
@@ -62,11 +62,11 @@ class VectorCache:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def folder(self, key: str) -> Path:
-        """Return where the entry of a key lies, whether it exists or not."""
+        """Return the folder of a key, whether it exists or not."""
         return self.root / key[:2] / key
 
     def get(self, key: str) -> np.ndarray | None:
-        """Return the matrix of a key, memory-mapped, or nothing; a damaged entry counts as none."""
+        """Return the matrix of a key, memory-mapped; None if it is missing or damaged."""
         folder = self.folder(key)
         try:
             json.loads((folder / "about.json").read_text())
@@ -77,9 +77,9 @@ class VectorCache:
     def put(
         self, key: str, matrix: np.ndarray, about: Mapping[str, Any], marks: Sequence[bytes] = ()
     ) -> Path:
-        """Keep a matrix and return its folder; if another writer was first, theirs stays.
+        """Store a matrix and return its folder; an entry of another writer is not replaced.
 
-        With a mark per row, its texts can be found in the family that ``about`` names.
+        With ``marks``, the hash of each row's text, texts are found in the family of ``about``.
         """
         folder = self.folder(key)
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ class VectorCache:
         return folder
 
     def find(self, family: str, marks: Sequence[bytes]) -> Iterator[Kept]:
-        """Yield the vectors that the matrices of a family have of these texts, each once."""
+        """Yield the cached vectors of these texts in a family, each text once."""
         left = {each: place for place, each in enumerate(marks)}
         folder = self._family(family)
         for key in sorted(path.name for path in folder.iterdir()) if folder.is_dir() else ():
@@ -141,11 +141,11 @@ class VectorCache:
                     return
                 if last:
                     raise
-                # what is left of a damaged entry stands in the way
+                # a damaged entry is replaced
                 shutil.rmtree(folder, ignore_errors=True)
 
     def entries(self) -> Iterator[Entry]:
-        """Yield what is kept, in the order of the keys; drafts of others at work are left out."""
+        """Yield the entries in the order of their keys, without drafts of other writers."""
         for folder in sorted(self.root.glob("??/*")):
             if folder.name.startswith("."):
                 continue
@@ -153,10 +153,10 @@ class VectorCache:
                 about = json.loads((folder / "about.json").read_text())
                 yield Entry(folder, about, _bytes_in(folder))
             except (OSError, ValueError):
-                continue  # half removed or cut short: as good as not there
+                continue  # partly removed or damaged
 
     def clear(self) -> int:
-        """Remove all vectors and return how many bytes that freed."""
+        """Remove all vectors and return the number of freed bytes."""
         before = _bytes_in(self.root)
         shutil.rmtree(self.root, ignore_errors=True)
         return before - _bytes_in(self.root)
@@ -165,6 +165,6 @@ class VectorCache:
 def _bytes_in(folder: Path) -> int:
     size = 0
     for file in folder.rglob("*"):
-        with suppress(OSError):  # another process may remove it meanwhile
+        with suppress(OSError):  # removed by another process
             size += file.stat().st_size if file.is_file() else 0
     return size

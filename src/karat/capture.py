@@ -1,4 +1,4 @@
-"""Capture: what a model prints and warns of, kept for its log."""
+"""Capture the output and the warnings of a model for the job's log."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import io
 import warnings
 from collections.abc import Iterator
 
-#: of what a model prints, so many characters at the beginning and at the end are kept
+#: number of characters kept at the beginning and at the end of a model's output
 LOG_LENGTH = 50_000
 
 
 class Log(io.TextIOBase):
-    """What a model prints: its beginning and its end, however much it is; it cannot be closed."""
+    """A text stream that keeps the beginning and the end of what is written; cannot be closed."""
 
     def __init__(self) -> None:
         self.begin, self.end, self.lost = "", "", 0
 
     def writable(self) -> bool:
-        """Return that it may be written to."""
+        """Return True."""
         return True
 
     def write(self, text: str) -> int:
-        """Keep a text, or as much of it as there is room for."""
+        """Keep a text, or as much of it as fits."""
         room = LOG_LENGTH - len(self.begin)
         self.begin += text[:room]
         self.end += text[room:][-LOG_LENGTH:]
@@ -33,17 +33,17 @@ class Log(io.TextIOBase):
         return len(text)
 
     def close(self) -> None:
-        """Stay open: what comes later must find a place."""
+        """Stay open for later output."""
 
     def getvalue(self) -> str:
-        """Return all that was kept."""
-        gap = f"\n… {self.lost:,} characters are left out here …\n" if self.lost else ""
+        """Return the kept text."""
+        gap = f"\n… {self.lost:,} characters omitted …\n" if self.lost else ""
         return self.begin + gap + self.end
 
 
 @contextlib.contextmanager
 def captured(log: Log) -> Iterator[None]:
-    """Send what is printed, and warnings, into a log."""
+    """Redirect standard output, standard error and warnings to a log."""
     with (
         contextlib.redirect_stdout(log),
         contextlib.redirect_stderr(log),

@@ -1,4 +1,4 @@
-"""Declines: why a model does not take a task, found out before anything runs."""
+"""Why a model cannot run a task, found before anything runs."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _PLURAL = {"table": "tables", "text": "texts", "entity": "entities"}
 
 
 def declines(model: Model, task: Task, data: Dataset, blind: bool) -> str:
-    """Return why a model does not take a task on this data; nothing where it does.
+    """Return why a model cannot run a task on this data, or an empty string if it can.
 
-    ``blind`` says that the train side does not see the truth.
+    ``blind``: the targets are hidden from the train rows.
     """
     if model.unavailable:
         return model.unavailable
     if model.takes is not None and data.modality not in model.takes:
         takes = " and ".join(_PLURAL.get(m, m) for m in model.takes)
-        return f"it takes {takes}, not {_PLURAL[data.modality]}"
+        return f"the model takes {takes}, not {_PLURAL[data.modality]}"
     if model.role == "predictor":
         return _predictor_declines(model, task, data, blind)
     return ""
@@ -31,21 +31,16 @@ def _predictor_declines(model: Model, task: Task, data: Dataset, blind: bool) ->
     if probe["use"] != "trained" or data.kind == "items":
         return f"a predictor has no vectors for the {probe['use']} probe"
     if blind:
-        return "a predictor cannot learn where the truth is hidden"
+        return "a predictor needs targets to train on, and this task hides them"
     if len(data.fields) != 1 or len(data.mentions(data.fields[0]).rows) != len(data):
-        return "a predictor takes questions about one item each"
+        return "a predictor needs questions about one item each"
     if hasattr(model.prototype, "declines"):
         return str(model.prototype.declines(data.kind))
-    return _estimator_declines(model.prototype, data.kind)
+    if hasattr(model.prototype, "__sklearn_tags__"):
+        from sklearn.base import is_classifier, is_regressor
 
-
-def _estimator_declines(prototype: Any, kind: str) -> str:
-    from sklearn.base import is_classifier, is_regressor
-
-    if not hasattr(prototype, "__sklearn_tags__"):
-        return ""
-    if kind == "classes" and is_regressor(prototype):
-        return "it predicts numbers, not classes"
-    if kind == "numbers" and is_classifier(prototype):
-        return "it predicts classes, not numbers"
+        if data.kind == "classes" and is_regressor(model.prototype):
+            return "the model is a regressor and the task is a classification"
+        if data.kind == "numbers" and is_classifier(model.prototype):
+            return "the model is a classifier and the task is a regression"
     return ""

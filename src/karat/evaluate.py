@@ -1,10 +1,10 @@
-"""Evaluate: models on tasks, from names to runs. The one verb everything else calls."""
+"""``evaluate``: run models on tasks and return one Run per model."""
 
 from __future__ import annotations
 
 import dataclasses
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -24,79 +24,189 @@ from karat.session import Options, Session
 from karat.task import Suite, Task
 
 ENGINES = ("local", "dask")
+#: the constraint's keys for the fields of Limits, in their order
+LIMITS = ("max_runtime_seconds", "max_mem_size_mb", "cores", "gpus")
 Tasks = str | Suite | Task | Iterable[str | Task]
+Files = Sequence[str | Path] | str | Path
 
 
 def evaluate(
     models: Any,
     tasks: Tasks,
     *,
-    define: Sequence[str | Path] | str | Path = (),
+    seed: int = 42,
+    workers: int = 1,
+    output: str | Path = "results",
+    constraint: str = "default",
+    only: str | Sequence[str] = (),
+    folds: int | Sequence[int] | None = None,
+    max_rows: int | None = None,
+    cache: bool = True,
+    resume: bool = False,
+    retry_failed: bool = False,
+    exit_on_error: bool = False,
+    inference: Sequence[int] = (),
+    engine: str = "local",
+    scheduler: str | None = None,
+    define: Files = (),
     progress: Progress | None = None,
-    **options: Any,
 ) -> list[Run]:
-    """Evaluate models on tasks and return one Run per model.
+    """Evaluate models on tasks.
+
+    A job that fails becomes a row with status ``failed``, ``timeout`` or ``memory``; the other
+    jobs still run. The scores depend on the seed, not on the number of workers or the engine.
 
     Parameters
     ----------
-    models
-        One or several of: a name, a class, an instance, a function, a scikit-learn pipeline, the
-        path of a vector file; or a mapping from names to those.
-    tasks
-        The name of a suite, a Suite, or Tasks and names of tasks.
-    define
-        YAML files with definitions of your own, Python files that register parts.
-    progress
-        Hears of every event; nothing is shown without one.
-    **options
-        ``seed`` (42), ``workers`` (1), ``output`` (``"results"``), ``constraint``, ``only`` (names
-        of tasks), ``folds``, ``max_rows``, ``cache`` (True), ``resume``, ``retry_failed``,
-        ``exit_on_error``, ``inference`` (sizes of batches to be timed), ``engine`` (``"local"`` or
-        ``"dask"``), ``scheduler`` (the address of a Dask cluster).
+    models : str, class, object, callable, path, mapping, or a list of these
+        Registered names, encoder or predictor classes and instances, functions that return
+        vectors, scikit-learn pipelines, paths of vector files, vectors in memory. A mapping
+        assigns the names under which results are stored. None: the models that the suite defines.
+    tasks : str, Suite, Task, or iterable of str and Task
+        The name of a suite, a suite, or tasks and names of tasks.
+    seed : int, default=42
+        Seed of splits, samples, corruptions and models. Fold ``i`` of a model uses ``seed + i``.
+    workers : int, default=1
+        Number of worker processes, at most one per core. With 1, jobs without limits run in this
+        process.
+    output : str or Path, default="results"
+        Folder in which one run folder per model is written.
+    constraint : str, default="default"
+        Name of the constraint that limits time, memory, cores, folds and rows.
+    only : str or sequence of str, default=()
+        Names or patterns (``adult*``) of the tasks to run. Empty: all tasks.
+    folds : int or sequence of int, optional
+        Numbers of the folds to run. Default: all folds.
+    max_rows : int, optional
+        Maximum number of rows per dataset.
+    cache : bool, default=True
+        Keep vectors of stateless encoders between runs.
+    resume : bool, default=False
+        Continue the latest matching run in ``output`` and run only what is missing or changed.
+    retry_failed : bool, default=False
+        With ``resume``, run failed jobs again.
+    exit_on_error : bool, default=False
+        Stop after the first failed job.
+    inference : sequence of int, default=()
+        Batch sizes for which inference is timed.
+    engine : {"local", "dask"}, default="local"
+        Where jobs run.
+    scheduler : str, optional
+        Address or scheduler file of a Dask cluster. Default with ``engine="dask"``: start a
+        cluster on this machine.
+    define : path or sequence of paths, default=()
+        YAML files with definitions, or Python files that register components.
+    progress : Progress, optional
+        Receives every event of the run. Default: no output.
+
+    Returns
+    -------
+    list of Run
+        One run per model, in the order of ``models``.
+
+    Raises
+    ------
+    DefinitionError
+        If a name, option or definition is wrong. Nothing has run then, and the error lists every
+        mistake.
+    MissingExtra
+        If ``engine="dask"`` and Dask is not installed.
+    Stopped
+        If the run was interrupted. Finished jobs are stored; ``resume=True`` runs the rest.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import karat
+    >>> runs = karat.evaluate(
+    ...     ["onehot", "dummy"], ["diabetes"], folds=0, output=tempfile.mkdtemp()
+    ... )
+    >>> [run.model for run in runs]
+    ['onehot', 'dummy']
+    >>> karat.leaderboard(runs).index.tolist()
+    ['onehot', 'dummy']
     """
-    chosen = make_options(options)
+    options = make_options(
+        {
+            "seed": seed,
+            "workers": workers,
+            "output": output,
+            "constraint": constraint,
+            "only": only,
+            "folds": folds,
+            "max_rows": max_rows,
+            "cache": cache,
+            "resume": resume,
+            "retry_failed": retry_failed,
+            "exit_on_error": exit_on_error,
+            "inference": inference,
+            "engine": engine,
+            "scheduler": scheduler,
+        }
+    )
     catalogue = Catalogue(define)
-    limit = chosen.constraint
-    found, suite = find_both(catalogue, models, tasks, only=chosen.only, constraint=limit)
-    return run_suite(plan_suite(found, suite, catalogue, chosen), suite, chosen, progress)
+    found, suite = find_both(catalogue, models, tasks, only=options.only, constraint=constraint)
+    return run_suite(plan_suite(found, suite, catalogue, options), suite, options, progress)
 
 
-def suite(name: str, define: Sequence[str | Path] | str | Path = ()) -> Suite:
-    """Return a defined suite by its name, ready to be iterated over or evaluated."""
+def suite(name: str, define: Files = ()) -> Suite:
+    """Return a defined suite.
+
+    Parameters
+    ----------
+    name : str
+        Name of the suite; ``karat list suites`` lists those that come with Karat.
+    define : path or sequence of paths, default=()
+        YAML files with definitions, or Python files that register components.
+
+    Returns
+    -------
+    Suite
+        An iterable of tasks that ``evaluate`` accepts.
+
+    Raises
+    ------
+    DefinitionError
+        If there is no such suite, or a file in ``define`` is wrong.
+
+    Examples
+    --------
+    >>> import karat
+    >>> [task.name for task in karat.suite("quickstart")][:2]
+    ['breast-cancer', 'adult']
+    """
     return Catalogue(define).suite(name)
 
 
 def make_options(given: Mapping[str, Any]) -> Options:
-    """Return checked options; a wrong name or value is said before anything runs."""
+    """Return checked options, or raise a DefinitionError that lists every wrong one."""
     given = {**given, "output": Path(given.get("output", Options.output))}
-    if isinstance(given.get("only"), str):
-        given["only"] = [given["only"]]
-    if isinstance(given.get("folds"), int):
-        given["folds"] = [given["folds"]]
+    for name, single in (("only", str), ("folds", int)):
+        if isinstance(given.get(name), single):
+            given[name] = [given[name]]
     options = build("evaluate", Options, given, {})
+    rows = () if options.max_rows is None else (options.max_rows,)
     messages = [
-        *_whole("workers", options.workers, least=1),
-        *_whole("seed", options.seed, least=0),
-        *(_whole("max_rows", options.max_rows, least=2) if options.max_rows is not None else []),
+        f"{name} must be an integer from {least} to {2**31 - 1}, got {value!r}."
+        for name, least, values in (
+            ("workers", 1, (options.workers,)),
+            ("seed", 0, (options.seed,)),
+            ("max_rows", 2, rows),
+            ("inference", 1, options.inference),
+            ("folds", 0, options.folds or ()),
+        )
+        for value in values
+        if isinstance(value, bool)
+        or not isinstance(value, Integral)
+        or not least <= int(value) < 2**31
     ]
-    for size in options.inference:
-        messages += _whole("inference", size, least=1)
-    for fold in options.folds or ():
-        messages += _whole("folds", fold, least=0)
     if options.engine not in ENGINES:
-        messages.append(f'engine must be "local" or "dask", not {options.engine!r}.')
+        messages.append(f'engine must be "local" or "dask", got {options.engine!r}.')
     elif options.scheduler is not None and options.engine != "dask":
-        messages.append('a scheduler needs the engine "dask": --engine dask.')
+        messages.append('scheduler requires engine="dask" (--engine dask).')
     if messages:
         raise DefinitionError(*messages)
     return options
-
-
-def _whole(name: str, value: Any, least: int) -> list[str]:
-    most = 2**31 - 1
-    if isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) <= most:
-        return []
-    return [f"{name} must be a whole number from {least} to {most}, not {value!r}."]
 
 
 def find_both(
@@ -107,36 +217,35 @@ def find_both(
     only: Sequence[str] = (),
     constraint: str = "default",
 ) -> tuple[list[Model], Suite]:
-    """Return models and suite; mistakes in all names that were given are said together.
+    """Return the models and the suite; one error lists the mistakes in all names.
 
-    Without models, the suite's own are taken.
+    Without models, those that the suite defines are returned.
     """
     messages: list[str] = []
-    found: list[Model] = []
-    chosen = Suite("", ())
-    try:
-        chosen = find_suite(catalogue, tasks)
-        pick_tasks(chosen, only, chosen.name)
-    except DefinitionError as error:
-        messages += error.messages
-    try:
-        found = catalogue.models(list(chosen.models) if models is None else models)
-    except DefinitionError as error:
-        messages += error.messages
-    try:
-        catalogue.definitions.get("constraints", constraint)
-    except DefinitionError as error:
-        messages += error.messages
+
+    def attempt(find: Callable[[], Any], default: Any = None) -> Any:
+        try:
+            return find()
+        except DefinitionError as error:
+            messages.extend(error.messages)
+            return default
+
+    chosen: Suite = attempt(lambda: find_suite(catalogue, tasks), Suite("", ()))
+    if chosen.name:
+        attempt(lambda: pick_tasks(chosen, only, chosen.name))
+    names = list(chosen.models) if models is None else models
+    found: list[Model] = attempt(lambda: catalogue.models(names), [])
+    attempt(lambda: catalogue.definitions.get("constraints", constraint))
     if not found and not messages:
-        messages.append(f'the suite "{chosen.name}" has no models of its own; name one with -m.')
+        messages.append(f'no model was given and suite "{chosen.name}" defines none; use -m.')
     if messages:
-        # a mistake in a file of one's own meets both, and is told once
+        # a mistake in a definition file is found by models and tasks alike
         raise DefinitionError(*dict.fromkeys(messages))
     return found, chosen
 
 
 def find_suite(catalogue: Catalogue, tasks: Tasks) -> Suite:
-    """Return what was asked for as a suite."""
+    """Return the given tasks as a suite."""
     if isinstance(tasks, str):
         return catalogue.suite(tasks)
     if isinstance(tasks, Suite):
@@ -147,18 +256,15 @@ def find_suite(catalogue: Catalogue, tasks: Tasks) -> Suite:
     messages = [] if listed else ["no task was given."]
     for task in listed:
         try:
-            found.append(catalogue.task(task) if isinstance(task, str) else _checked(task))
+            found.append(catalogue.task(task) if isinstance(task, str) else task)
         except DefinitionError as error:
             messages += error.messages
+        if not isinstance(task, str | Task):
+            kind = type(task).__name__
+            messages.append(f"a task must be a karat.Task or the name of one, got {kind}.")
     if messages:
         raise DefinitionError(*messages)
     return Suite("custom", tuple(found))
-
-
-def _checked(task: Any) -> Task:
-    if not isinstance(task, Task):
-        raise DefinitionError(f"a task is a karat.Task or a name, not {type(task).__name__}.")
-    return task
 
 
 def plan_suite(
@@ -167,46 +273,43 @@ def plan_suite(
     """Return the plan of a suite under the options and their constraint."""
     limits = catalogue.definitions.get("constraints", options.constraint)
     rows = [n for n in (limits.get("max_rows"), options.max_rows) if n is not None]
-    tasks = pick_tasks(suite, options.only, suite.name) if options.only else list(suite)
-    named = [
-        dataclasses.replace(t, dataset=catalogue.dataset(t.dataset))
-        if isinstance(t.dataset, str)
-        else t
-        for t in tasks
+    chosen = pick_tasks(suite, options.only, suite.name) if options.only else list(suite)
+    tasks = [
+        dataclasses.replace(task, dataset=catalogue.dataset(task.dataset))
+        if isinstance(task.dataset, str)
+        else task
+        for task in chosen
     ]
-    _check_columns(named)
+    _check_metric_names(tasks)
     with one_thread():
         plan = make_plan(
             models,
-            named,
+            tasks,
             seed=options.seed,
             folds=options.folds,
             max_folds=limits.get("folds"),
             max_rows=min(rows, default=None),
         )
-    _check_room(options, limits.get("min_vol_size_mb"))
-    names = ("max_runtime_seconds", "max_mem_size_mb", "cores", "gpus")
-    return dataclasses.replace(plan, limits=Limits(*(limits.get(name) for name in names)))
+    _check_disk_space(options, limits.get("min_vol_size_mb"))
+    return dataclasses.replace(plan, limits=Limits(*(limits.get(name) for name in LIMITS)))
 
 
-def _check_room(options: Options, megabytes: int | None) -> None:
-    """Refuse to begin where the disk has less room than the constraint wants."""
+def _check_disk_space(options: Options, megabytes: int | None) -> None:
     place = next((p for p in (options.output, *options.output.parents) if p.exists()), Path())
     free = shutil.disk_usage(place).free // 2**20
     if megabytes is not None and free < megabytes:
         raise DefinitionError(
-            f"the constraint {options.constraint} wants {megabytes:,} MB free below "
-            f"{options.output}; there are {free:,}. Choose another --output or constraint."
+            f'constraint "{options.constraint}" requires {megabytes:,} MB of free disk space in '
+            f"{options.output}, found {free:,} MB; choose another --output or constraint."
         )
 
 
-def _check_columns(tasks: Iterable[Task]) -> None:
-    """Refuse metrics called like a column that results.csv has for something else."""
+def _check_metric_names(tasks: Iterable[Task]) -> None:
     taken = {name for task in tasks for name in task.metrics if name in (*RESULTS, *OWN)}
     if taken:
         raise DefinitionError(
             *(
-                f'a metric cannot be called "{name}": results.csv has such a column; rename it.'
+                f'metric name "{name}" is a column of results.csv; rename the metric.'
                 for name in sorted(taken)
             )
         )
@@ -215,5 +318,5 @@ def _check_columns(tasks: Iterable[Task]) -> None:
 def run_suite(
     plan: Plan, suite: Suite, options: Options, progress: Progress | None = None
 ) -> list[Run]:
-    """Carry a plan out and return the runs, or raise Stopped with what is kept."""
+    """Run a plan and return the runs, or raise Stopped with the unfinished ones."""
     return Session(plan, suite, options, progress or Progress()).run()

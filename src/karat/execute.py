@@ -1,15 +1,15 @@
-"""Execute: jobs in this process or in worker processes, one BLAS thread each.
+"""Execute jobs in this process or in worker processes, with one BLAS thread each.
 
-Workers are plain Python processes that talk over pipes, so a script needs no ``__main__`` guard and
-its own classes reach them. A worker that dies costs its job a failed record and is replaced. Jobs
-with limits always run in workers, which are ended when their job goes over one; a worker is used
-again as long as it is well.
+Workers are plain Python processes that communicate over pipes: a script needs no ``__main__``
+guard, and its classes are sent to them. If a worker dies, its job fails and the worker is replaced.
+Jobs with limits always run in workers, which are ended when their job exceeds a limit.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import logging
 import os
 import pickle
 import queue
@@ -42,20 +42,22 @@ _THREADS = (
     "NUMBA_NUM_THREADS",
     "RAYON_NUM_THREADS",
 )
-#: of what a dead worker said, so many characters are kept
+#: number of characters kept of the output of a dead worker
 LOG_LENGTH = 20_000
-#: what nearly every job imports, loaded before a worker is ready
+#: modules that nearly every job imports, loaded before a worker is ready
 PRELOADED = ("sklearn.base", "sklearn.model_selection", "sklearn.preprocessing")
-#: seconds a worker that has stopped answering gets to end by itself
+#: seconds a worker that no longer answers has to end by itself
 PATIENCE = 5
 _START = "from karat.execute import serve; serve()"
 
+log = logging.getLogger("karat.execute")
+
 
 class WorkerDied(Exception):
-    """A job could not be run to its end in a worker: the cause, and what the worker said.
+    """A worker could not finish a job: the cause, and the worker's output in ``said``.
 
-    ``status`` is "failed", or "timeout" or "memory" where a limit ended it; ``costs`` what its
-    parent saw of it.
+    ``status`` is "failed", or "timeout" or "memory" if a limit was exceeded; ``costs`` are the
+    job's costs as the parent process measured them.
     """
 
     def __init__(
@@ -69,15 +71,15 @@ class WorkerDied(Exception):
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Return how many cores this process may use: its CPU affinity and container limits."""
+    from joblib import cpu_count
+
+    return int(cpu_count())
 
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Let BLAS and OpenMP use one thread: faster for small jobs, and the same bits everywhere."""
+    """Let BLAS and OpenMP use one thread: faster for small jobs, and reproducible scores."""
     from threadpoolctl import threadpool_limits
 
     before = {name: os.environ.get(name) for name in _THREADS}
@@ -93,9 +95,9 @@ def one_thread() -> Iterator[None]:
 def execute(
     jobs: Sequence[Any], work: str, shelf: Shelf, workers: int = 1
 ) -> Generator[tuple[Any, Any]]:
-    """Yield (job, what ``work(job, shelf)`` returned) as the jobs finish, in any order.
+    """Yield each job with the result of ``work(job, shelf)``, in the order in which they finish.
 
-    ``work`` is a ``"package.module:name"``. A worker that dies yields a WorkerDied in its place.
+    ``work`` is a ``"package.module:name"``. If a worker dies, the result is a WorkerDied.
     """
     if workers <= 1 and not any(getattr(job, "limits", None) for job in jobs):
         function = load_object(work)
@@ -108,13 +110,14 @@ def execute(
 
 
 def save(shelf: Shelf) -> None:
-    """Write the shelf, and the users' own parts with it, for other processes."""
+    """Write the shelf and the user's registered components for other processes."""
     shelf.put("parts", users_parts())
     try:
         shelf.save()
     except (TypeError, AttributeError, pickle.PicklingError) as error:
         raise DefinitionError(
-            f"a part of your own cannot be sent to worker processes ({error}); use one worker."
+            f"a component cannot be pickled to send it to worker processes ({error}); use one "
+            f"worker."
         ) from error
 
 
@@ -125,19 +128,19 @@ def _in_workers(
     done: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
     for job in jobs:
         waiting.put(job)
-    crew = [Worker(work, shelf.folder, slot) for slot in range(workers)]
-    for worker in crew:
+    pool = [Worker(work, shelf.folder, slot) for slot in range(workers)]
+    for worker in pool:
         threading.Thread(target=worker.drain, args=(waiting, done), daemon=True).start()
     try:
         for _ in jobs:
             yield done.get()
     finally:
-        for worker in crew:
+        for worker in pool:
             worker.stop()
 
 
 class Worker:
-    """One worker process, and the thread's side of the talk with it."""
+    """One worker process, used by one thread at a time."""
 
     def __init__(self, work: str, folder: Path, slot: int = 0) -> None:
         self.work = work
@@ -150,7 +153,7 @@ class Worker:
     def drain(
         self, waiting: queue.SimpleQueue[Any], done: queue.SimpleQueue[tuple[Any, Any]]
     ) -> None:
-        """Run jobs one after the other until none waits."""
+        """Run jobs one after the other until the queue is empty."""
         while not self.stopped:
             try:
                 job = waiting.get_nowait()
@@ -163,10 +166,10 @@ class Worker:
         self.stop()
 
     def ask(self, job: Any) -> Any:
-        """Send a job to the process and wait for its answer."""
+        """Send a job to the process and return its answer, or raise WorkerDied."""
         process = self.process or self._start()
         assert process.stdin is not None and process.stdout is not None
-        self.said.clear()  # what it said in earlier jobs is not about this one
+        self.output.clear()  # the output of earlier jobs
         limits: Limits | None = getattr(job, "limits", None) or None
         watch = Watch(process.pid, limits) if limits else None
         try:
@@ -178,30 +181,31 @@ class Worker:
         except Exception as error:
             raise self._died(process, error, watch) from None
         if watch is not None and has_children(process.pid):
-            # what a job leaves running is ended with the worker; the next job gets a new one
+            # child processes that a job left running are ended together with the worker
             self.process = None
             watch.end()
-            _ended(process)
+            _exit_code(process)
         return answer
 
     def _died(
         self, process: subprocess.Popen[bytes], error: Exception, watch: Watch | None
     ) -> WorkerDied:
-        """Return why there is no answer, after the process and its children are gone."""
+        """End the process and its children; return why there is no answer."""
         self.process = None
         (watch.end if watch is not None else lambda: _end_group(process.pid))()
-        code = _ended(process)
+        code = _exit_code(process)
         self.reader.join(timeout=PATIENCE)
-        said = b"".join(self.said).decode(errors="replace")[-LOG_LENGTH:]
-        costs = watch.costs if watch else {}
+        output = b"".join(self.output).decode(errors="replace")[-LOG_LENGTH:]
+        status, cause = "failed", f"cannot read the worker's answer: {error}"
         if isinstance(error, Ended):
-            return WorkerDied(error.cause, said, error.status, costs)
-        if isinstance(error, OSError | EOFError):
-            return WorkerDied(_cause(code, said), said, costs=costs)
-        return WorkerDied(f"the worker's answer cannot be read: {error}", said, costs=costs)
+            status, cause = error.status, error.cause
+        elif isinstance(error, OSError | EOFError):
+            cause = _cause(code, output)
+        log.warning("worker %d ended: %s", process.pid, cause)
+        return WorkerDied(cause, output, status, watch.costs if watch else {})
 
     def stop(self) -> None:
-        """End the process, whatever it is doing, and what it has started."""
+        """End the process and its children at once."""
         with self._lock:
             self.stopped = True
             process = self.process
@@ -210,7 +214,7 @@ class Worker:
             process.wait()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        with self._lock:  # who stops us meanwhile must meet either no process or this one
+        with self._lock:  # a concurrent stop() must find either no process or this one
             if self.stopped:
                 raise WorkerDied("the run was stopped", "")
             self.process = process = subprocess.Popen(
@@ -219,29 +223,30 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env={**os.environ, **{name: "1" for name in _THREADS}},
-                start_new_session=True,  # Ctrl-C in a terminal is the parent's to answer
+                start_new_session=True,  # only the parent handles Ctrl-C
             )
+        log.info("worker %d started", process.pid)
         assert process.stdin is not None and process.stdout is not None
-        self.said: deque[bytes] = deque()
-        listen = (process.stderr, self.said)
+        self.output: deque[bytes] = deque()
+        listen = (process.stderr, self.output)
         self.reader = threading.Thread(target=_listen, args=listen, daemon=True)
         self.reader.start()
         try:
             pickle.dump((sys.path, self.work, str(self.folder), self.slot), process.stdin)
             process.stdin.flush()
-            pickle.load(process.stdout)  # it is ready: what it took so far is no job's time
+            pickle.load(process.stdout)  # ready: the time of a job does not include the start
         except Exception as error:
             raise self._died(process, error, None) from None
         return process
 
 
-def _listen(stream: IO[bytes], said: deque[bytes]) -> None:
-    """Keep the last of what a process says, however much that is."""
+def _listen(stream: IO[bytes], output: deque[bytes]) -> None:
+    """Read the output of a process and keep the end of it."""
     with contextlib.suppress(OSError, ValueError):
         while piece := os.read(stream.fileno(), 4096):
-            said.append(piece)
-            while len(said) > 1 and sum(map(len, said)) > 2 * LOG_LENGTH:
-                said.popleft()
+            output.append(piece)
+            while len(output) > 1 and sum(map(len, output)) > 2 * LOG_LENGTH:
+                output.popleft()
 
 
 def _readable(stream: Any, seconds: float) -> bool:
@@ -253,7 +258,7 @@ def _end_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def _ended(process: subprocess.Popen[bytes]) -> int:
+def _exit_code(process: subprocess.Popen[bytes]) -> int:
     try:
         return process.wait(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
@@ -261,28 +266,28 @@ def _ended(process: subprocess.Popen[bytes]) -> int:
         return process.wait()
 
 
-def _cause(code: int, said: str) -> str:
+def _cause(code: int, output: str) -> str:
     if code >= 0:
-        lines = said.strip().splitlines()
-        last = f": {lines[-1]}" if code == 1 and "Traceback" in said else ""
+        lines = output.strip().splitlines()
+        last = f": {lines[-1]}" if code == 1 and "Traceback" in output else ""
         return f"the worker ended with exit code {code}{last}"
     try:
         name = signal.Signals(-code).name
     except ValueError:
         name = f"signal {-code}"
-    hint = "; often that means: out of memory" if name == "SIGKILL" else ""
+    hint = " (often: out of memory)" if name == "SIGKILL" else ""
     return f"the worker was ended by {name}{hint}"
 
 
 def serve() -> None:
-    """Be a worker: read jobs from standard input, write answers to standard output."""
+    """Run as a worker: read jobs from standard input, write answers to standard output."""
     import faulthandler
 
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow, args=(os.getppid(),), daemon=True).start()
     jobs, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    # what a model prints or reads must not meet the pipes
+    # models must not print into the pipe or read from it
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     sys.path[:], work, folder, slot = pickle.load(jobs)
@@ -301,18 +306,18 @@ def serve() -> None:
             except EOFError:
                 return
             answer = _answer(partial(function, job, shelf), job, clock, slot)
-            _heal()
+            _reopen_streams()
             pickle.dump(answer, answers)
             answers.flush()
 
 
-def _heal() -> None:
-    """Open again what a model has closed, so that the next job finds it."""
+def _reopen_streams() -> None:
+    """Open the standard streams that a model has closed, for the next job."""
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            opened = os.open(os.devnull, os.O_RDWR)  # the lowest that is free: most often this one
+            opened = os.open(os.devnull, os.O_RDWR)  # usually gets this number, the lowest free one
             if opened != number:
                 os.dup2(opened, number)
                 os.close(opened)
@@ -323,15 +328,15 @@ def _answer(act: Callable[[], Any], job: Any, clock: Clock, slot: int) -> Any:
     try:
         with held(getattr(job, "limits", None), slot), clock.job():
             return act()
-    except BaseException as error:  # code this process cannot find, a full disk, a late clock
+    except BaseException as error:  # code that cannot be imported, a full disk, a late TimedOut
         status = "memory" if isinstance(error, MemoryError) else "failed"
-        said = f"{type(error).__name__}: {error}".removesuffix(": ")
-        return WorkerDied(said, traceback.format_exc(), status, meter.costs())
+        cause = f"{type(error).__name__}: {error}".removesuffix(": ")
+        return WorkerDied(cause, traceback.format_exc(), status, meter.costs())
 
 
 def _follow(parent: int) -> None:
-    """End this process when its parent is gone, even if that was killed without a word."""
+    """End this process and its children when its parent has ended, even if it was killed."""
     while os.getppid() == parent:
         time.sleep(0.5)
-    _end_group(os.getpid())  # what a model has started goes along
+    _end_group(os.getpid())
     os._exit(1)

@@ -1,9 +1,10 @@
-"""Job → Outcome: one model on one fold of one task. ``run`` never raises."""
+"""A job: one model on one fold of one task. ``run`` turns every error into a record."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import math
 import traceback
 from collections.abc import Callable
@@ -34,13 +35,15 @@ from karat.task import Task
 from karat.timing import inference
 from karat.vectors import Vectors
 
-#: a message in a table is cut to this length; the whole text stands in the job's log
+#: maximum length of a message in results.csv; the job's log has the whole text
 INFO_LENGTH = 200
+
+log = logging.getLogger("karat.job")
 
 
 @dataclass(frozen=True)
 class Broken:
-    """What an error makes of a job: its status, the line tables show, and the whole log."""
+    """A failed or declined job: its status, its one-line message and its log."""
 
     status: str
     info: str
@@ -48,7 +51,7 @@ class Broken:
 
     @classmethod
     def by(cls, error: BaseException) -> Broken:
-        """Return what this error means: a decline has a reason, everything else is a failure."""
+        """Return the status, message and log of an error."""
         if isinstance(error, Declined | MissingExtra):
             return cls("declined", _short(str(error)), "")
         if isinstance(error, BrokenEmbedding):
@@ -61,13 +64,13 @@ class Broken:
 
 
 def _is_memory(error: BaseException) -> bool:
-    # PyTorch says so in words
+    # PyTorch raises a RuntimeError with one of these messages
     words = ("can't allocate memory", "out of memory", "cannot allocate memory")
     return isinstance(error, MemoryError) or any(word in str(error).lower() for word in words)
 
 
 class BrokenEmbedding(KaratError):
-    """The vectors of a model could not be made before the jobs ran."""
+    """The vectors of a model could not be computed before the jobs ran."""
 
     def __init__(self, broken: Broken) -> None:
         self.broken = broken
@@ -76,13 +79,12 @@ class BrokenEmbedding(KaratError):
 
 @dataclass(frozen=True)
 class Job:
-    """What to run, in small plain data; models, tasks and data stand on the shelf by key.
+    """What to run. ``model``, ``task`` and ``dataset`` are keys of the shelf.
 
-    ``spec`` is a hash of all it depends on, so that a finished job can be told from a changed one.
-    ``vectors`` is the folder of vectors made beforehand, ``embed_seconds`` how long that took when
-    they were made, ``broken`` why they could not be. ``stage`` says where vectors are made by the
-    job itself, so that its ``limits`` hold for them too, and whether they are kept between runs.
-    ``batches`` are the sizes for which inference is timed.
+    ``spec`` is a hash of everything the job depends on. ``vectors`` is the folder of precomputed
+    vectors, ``embed_seconds`` the time they took, ``broken`` why they could not be computed.
+    ``stage``, a folder and whether vectors are cached between runs, lets the job compute its
+    vectors itself, under its ``limits``. ``batches`` are the sizes for which inference is timed.
     """
 
     model: str
@@ -102,13 +104,13 @@ class Job:
 
     @property
     def model_seed(self) -> int:
-        """The seed the model gets: the run's plus the fold, kept within 32 bits."""
+        """The seed of the model: the run's seed plus the fold, within 31 bits."""
         return (self.seed + self.fold) % (2**31 - 1)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A job's record, the texts of its files by their place, and what the model leaves besides."""
+    """A job's record, its files by path, and the artifacts of the model."""
 
     record: dict[str, Any]
     files: dict[str, str]
@@ -116,32 +118,35 @@ class Outcome:
 
 
 def run(job: Job, shelf: Shelf) -> Outcome:
-    """Run a job and return its outcome; whatever goes wrong becomes a record with a message."""
+    """Run a job and return its outcome; every error becomes a record with a message."""
     attempt = _Attempt(job, shelf)
-    record, log = attempt.record, Log()
+    record, output = attempt.record, Log()
+    log.info("job started: %(model)s, %(task)s, fold %(fold)s", record)
     try:
-        with captured(log):
+        with captured(output):
             attempt.evaluate()
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # sys.exit, and the panics of libraries written in Rust
+    except BaseException as error:  # also sys.exit, and panics of Rust libraries
         broken = Broken.by(error)
-        limit = f" of {job.limits.seconds:g} s" if job.limits and job.limits.seconds else ""
+        limits = job.limits or Limits()
         if isinstance(error, KnowsNothing):
             record["coverage"] = 0.0
-        said = broken.info + limit * (broken.status == "timeout")
-        if broken.status == "memory" and job.limits and job.limits.memory_mb:
-            said = _short(f"over the memory limit of {job.limits.memory_mb:,} MB: {broken.info}")
-        record.update(status=broken.status, info=said)
-        log.write(broken.log)
+        info = broken.info
+        if broken.status == "timeout" and limits.seconds:
+            info = f"{info} of {limits.seconds:g} s"
+        if broken.status == "memory" and limits.memory_mb:
+            info = _short(f"over the memory limit of {limits.memory_mb:,} MB: {info}")
+        record.update(status=broken.status, info=info)
+        output.write(broken.log)
     record.update(attempt.meter.costs(), embed_seconds=job.embed_seconds, utc=_now())
-    if log.getvalue():
-        attempt.files["log.txt"] = log.getvalue()
+    if output.getvalue():
+        attempt.files["log.txt"] = output.getvalue()
     return Outcome(record, attempt.files, attempt.artifacts)
 
 
 def new_record(spec: str, model: str, task: Task) -> dict[str, Any]:
-    """Return the record of a job that has no scores yet."""
+    """Return the record of a job without scores."""
     return {
         "spec": spec,
         "model": model,
@@ -161,7 +166,7 @@ def new_record(spec: str, model: str, task: Task) -> dict[str, Any]:
 
 
 class _Attempt:
-    """A job under way: what it has found out so far stays, whatever happens next."""
+    """A running job; its record and files remain when an error ends it."""
 
     def __init__(self, job: Job, shelf: Shelf) -> None:
         self.job = job
@@ -175,7 +180,7 @@ class _Attempt:
         self.record.update(fold=job.fold, repeat=0, seed=job.model_seed)
 
     def evaluate(self) -> None:
-        """Fit once, then ask through every view; a view that fails leaves the others."""
+        """Fit once, then score every view; if a corrupted view fails, the others still run."""
         job, record = self.job, self.record
         with self.meter.phase("load"):
             data: Dataset = self.shelf.get(job.dataset)
@@ -190,29 +195,28 @@ class _Attempt:
         record.update(dimensions=solver.dimensions)
         for view in views(self.task.corruptions, self.task.draws):
             reason = why_not(view, data, self.model.role)
-            seen = _unseen(view, "declined", reason) if reason else self._see(solver, test, view)
-            record["views"].append(seen)
-            if seen["status"] in FAILURES:
-                record.update(status=seen["status"], info=_short(f"{view.name}: {seen['info']}"))
+            declined = _no_scores(view, "declined", reason)
+            result = declined if reason else self._score(solver, test, view)
+            record["views"].append(result)
+            if result["status"] in FAILURES:
+                info = _short(f"{view.name}: {result['info']}")
+                record.update(status=result["status"], info=info)
         record.update(notes=list(map(str, solver.notes)), history=_steps(solver.history()))
-        self._leave(solver, train, test)
+        self._add_extras(solver, train, test)
 
-    def _leave(self, solver: Direct | Probed, train: Dataset, test: Dataset) -> None:
-        """Keep what is asked for besides: artifacts, how long batches take, what checks read.
-
-        What goes wrong here is a note: the scores stand.
-        """
+    def _add_extras(self, solver: Direct | Probed, train: Dataset, test: Dataset) -> None:
+        """Add artifacts, inference times and the data of the checks; an error becomes a note."""
         record, fitted = self.record, solver.fitted()
         record["models"] = getattr(fitted, "models_count_", None)
         try:
             if self.model.artifacts:
-                self.artifacts, lacking = collect(fitted, self.model.artifacts)
-                record["notes"] += lacking
+                self.artifacts, notes = collect(fitted, self.model.artifacts)
+                record["notes"] += notes
             if self.job.batches:
                 seed = self.job.model_seed
                 record["inference"] = inference(solver.infer, test, self.job.batches, seed)
                 record["notes"] += [
-                    f"no batch of {size} rows was timed: the fold has {len(test)}"
+                    f"inference of {size} rows was not timed: the fold has {len(test)} rows"
                     for size in self.job.batches
                     if size > len(test)
                 ]
@@ -223,19 +227,19 @@ class _Attempt:
             print("".join(traceback.format_exception(error)))
 
     def _observe(self, solver: Direct | Probed, train: Dataset, test: Dataset) -> None:
-        """Keep whether heads converged; in the first fold, numbers about vectors and a sample."""
+        """Record whether heads converged and, in the first fold, statistics of the vectors."""
         self.record["unconverged"] = unconverged(solver.fitted())
         if isinstance(solver, Direct) or self.job.fold:
             return
         self.record["observed"] = observe((train, solver.vectors_), (test, solver.tested_))
-        drawn = sample_csv(test, solver.tested_, self.job.seed)
-        if drawn is not None:
-            self.files["sample.csv"] = drawn
+        sample = sample_csv(test, solver.tested_, self.job.seed)
+        if sample is not None:
+            self.files["sample.csv"] = sample
 
-    def _see(self, solver: Direct | Probed, test: Dataset, view: View) -> dict[str, Any]:
+    def _score(self, solver: Direct | Probed, test: Dataset, view: View) -> dict[str, Any]:
         try:
             with self.meter.phase("load"):
-                shown, share = self._look(test, view)
+                shown, share = self._corrupted(test, view)
             with self.meter.phase("predict"):
                 answers = self._answers(solver, shown, view)
         except KeyboardInterrupt:
@@ -245,58 +249,58 @@ class _Attempt:
                 raise
             broken = Broken.by(error)
             print(f"{view.name}: {broken.log or broken.info}")
-            return _unseen(view, broken.status, broken.info)
+            return _no_scores(view, broken.status, broken.info)
         with self.meter.phase("score"):
-            graded = {name: score(name, answers.predictions) for name in self.task.metrics}
-        self._keep(answers, test, "" if view == CLEAN else f"{view.name}/")
+            results = {name: score(name, answers.predictions) for name in self.task.metrics}
+        self._add_files(answers, test, "" if view == CLEAN else f"{view.name}/")
         return {
-            **_unseen(view, "ok", ""),
+            **_no_scores(view, "ok", ""),
             "affected": share,
             "coverage": answers.coverage,
-            "scores": {name: value for name, (value, _) in graded.items()},
-            "reasons": {name: reason for name, (_, reason) in graded.items() if reason},
+            "scores": {name: value for name, (value, _) in results.items()},
+            "reasons": {name: reason for name, (_, reason) in results.items() if reason},
         }
 
-    def _look(self, test: Dataset, view: View) -> tuple[Dataset, float]:
-        """Return the test fold through a view: all models of a process see the same table."""
+    def _corrupted(self, test: Dataset, view: View) -> tuple[Dataset, float]:
+        """Return the test fold of a view, computed once for all models of a process."""
         job = self.job
         key = f"view-{job.task}-{job.seed}-{job.fold}-{view.name}"
         if view == CLEAN:
             return test, 0.0
-        return self.shelf.recall(key, lambda: look(test, view, job.seed, job.fold), _weight)
+        return self.shelf.recall(
+            key,
+            lambda: look(test, view, job.seed, job.fold),
+            lambda seen: int(np.sum(seen[0].items.memory_usage(deep=True))),
+        )
 
     def _prepared(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return rows as predictors want them: those of a process that prepare alike share them."""
-        job = self.job
-        key = f"prepared-{job.task}-{job.seed}-{job.fold}-{name}"
+        """Return preprocessed rows, shared by the predictors of a process that preprocess alike."""
+        key = f"prepared-{self.job.task}-{self.job.seed}-{self.job.fold}-{name}"
         return self.shelf.recall(key, make, _bytes)
 
     def _answers(self, solver: Direct | Probed, shown: Dataset, view: View) -> Answers:
         if isinstance(solver, Direct):
             return solver.answer(shown, view=view.name)
-        return solver.answer(shown, self._blur(view))
+        job = self.job
+        change = None if view == CLEAN else lambda vectors: blur(vectors, view, job.seed, job.fold)
+        return solver.answer(shown, change)
 
-    def _blur(self, view: View) -> Callable[[Vectors], Vectors] | None:
-        if view == CLEAN:
-            return None
-        return lambda vectors: blur(vectors, view, self.job.seed, self.job.fold)
-
-    def _keep(self, answers: Answers, test: Dataset, where: str) -> None:
-        self.files[f"{where}predictions.csv"] = answers.predictions.to_csv()
-        self.files[f"{where}metadata.json"] = self._metadata(answers, test)
+    def _add_files(self, answers: Answers, test: Dataset, folder: str) -> None:
+        self.files[f"{folder}predictions.csv"] = answers.predictions.to_csv()
+        self.files[f"{folder}metadata.json"] = self._metadata(answers, test)
         if answers.missing:
-            self.files[f"{where}missing.txt"] = "\n".join(answers.missing) + "\n"
+            self.files[f"{folder}missing.txt"] = "\n".join(answers.missing) + "\n"
 
     def _metadata(self, answers: Answers, test: Dataset) -> str:
         predictions = answers.predictions
         classes = test.kind == "classes"
-        many = "binary" if len(test.classes) == 2 else "multiclass"
+        kind = "binary" if len(test.classes) == 2 else "multiclass"
         facts = {
             "framework": self.model.name,
             "task": self.task.name,
             "dataset": test.name,
             "type": "classification" if classes else "regression",
-            "type_": many if classes else "regression",
+            "type_": kind if classes else "regression",
             "fold": self.job.fold,
             "seed": self.job.model_seed,
             "metric": self.task.metrics[0],
@@ -309,17 +313,12 @@ class _Attempt:
         return json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False)
 
 
-def _weight(seen: tuple[Dataset, float]) -> int:
-    return int(np.sum(seen[0].items.memory_usage(deep=True)))
-
-
 def _bytes(made: Any) -> int:
     parts = made if isinstance(made, tuple) else (made,)
     return sum(int(getattr(part, "nbytes", 0)) for part in parts)
 
 
-def _unseen(view: View, status: str, info: str) -> dict[str, Any]:
-    """Return the record of a view that has no scores yet."""
+def _no_scores(view: View, status: str, info: str) -> dict[str, Any]:
     return {
         **dataclasses.asdict(view),
         "affected": None,
@@ -332,17 +331,17 @@ def _unseen(view: View, status: str, info: str) -> dict[str, Any]:
 
 
 def _steps(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the scores per epoch in plain numbers; a score that is none is empty."""
+    """Return the scores per epoch as JSON values; a NaN or infinite score becomes None."""
     steps = []
     for step in history:
         value = float(step["value"])
-        kept = value if math.isfinite(value) else None
-        steps.append({"epoch": int(step["epoch"]), "metric": str(step["metric"]), "value": kept})
+        finite = value if math.isfinite(value) else None
+        steps.append({"epoch": int(step["epoch"]), "metric": str(step["metric"]), "value": finite})
     return steps
 
 
 def _folds(job: Job, shelf: Shelf, task: Task, data: Dataset) -> list[Fold]:
-    # all folds of a task come from one call; the shelf keeps them for the process's other jobs
+    # one call makes all folds of a task, for all jobs of this process
     how: Any = task.split
     return shelf.remember(f"folds-{job.task}-{job.seed}", lambda: split(data, how, job.seed))
 
@@ -350,8 +349,8 @@ def _folds(job: Job, shelf: Shelf, task: Task, data: Dataset) -> list[Fold]:
 def _solver(job: Job, model: Model, task: Task, keep: Keep) -> Direct | Probed:
     if job.broken is not None:
         raise BrokenEmbedding(job.broken)
-    told = job.limits.told() if job.limits else {}
-    model = dataclasses.replace(model, limits={**told, "optimise": task.metrics[0]})
+    limits = job.limits.told() if job.limits else {}
+    model = dataclasses.replace(model, limits={**limits, "optimise": task.metrics[0]})
     if model.role == "predictor":
         return Direct(model, job.model_seed, keep)
     used = dict(task.probe)  # type: ignore[arg-type]
@@ -360,7 +359,7 @@ def _solver(job: Job, model: Model, task: Task, keep: Keep) -> Direct | Probed:
     probe: Probe = build(f'probe "{name}"', probes.get(name), used, offers)
     if job.vectors is None:
         return Probed(model, probe, task.missing, job.model_seed)
-    # an encoder that learns nothing has one seed for all folds: its vectors are made once
+    # a stateless encoder has one seed for all folds: its vectors are computed once
     return Probed(model, probe, task.missing, job.seed, _ready(job))
 
 
@@ -370,8 +369,7 @@ def _ready(job: Job) -> Vectors:
     if job.vocabulary is not None:
         folder = Path(job.vocabulary)
         ids = pd.Index(json.loads((folder / "about.json").read_text())["ids"])
-        stock = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
-        vocabulary = (ids, stock)
+        vocabulary = (ids, np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False))
     return Vectors(matrix, np.arange(len(matrix)), vocabulary)
 
 

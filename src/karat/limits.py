@@ -1,7 +1,7 @@
-"""Limits of a job: seconds, memory and cores; told to the model, held in its process.
+"""Limits of a job: time, memory, cores and GPUs, passed to the model and enforced in its process.
 
-The process that runs a job raises TimedOut when its parent says that the time is over, cannot
-allocate more than its share (Linux), and computes on as many cores as it may.
+The process that runs a job raises TimedOut when its parent signals the deadline, cannot allocate
+more than its memory limit (Linux), and computes on its own cores and GPUs.
 """
 
 from __future__ import annotations
@@ -10,37 +10,35 @@ import contextlib
 import os
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
-#: at most so many seconds above its own limit a model may take before its job is ended
+#: a job is ended at most this many seconds after the model's own time limit
 OVERHEAD = 3600.0
-#: the signal by which a parent says that the time is over, where there are such signals
+#: the signal by which the parent process announces the deadline; None on Windows
 TIME_IS_UP = getattr(signal, "SIGUSR1", None)
-
-
-#: by which CUDA is told what cards there are
+#: the environment variable that lists the GPUs of a process
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 class TimedOut(BaseException):
-    """The time of a job is over; not an Exception, so that ``except Exception`` lets it pass."""
+    """A job is over its deadline; not an Exception, so that ``except Exception`` ignores it."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a job may take; nothing where there is no limit.
+    """Resources of a job; None means no limit.
 
     Attributes
     ----------
     seconds
-        What the model is told; its job is ended after twice that, or an hour later.
+        Passed to the model; the job is ended after twice that time, or one hour later.
     memory_mb
-        The most memory of the job's process and its children together.
+        Maximum memory of the job's process and its children together.
     cores
-        On how many cores, with as many threads, it may compute.
+        Number of cores, and of threads.
     gpus
-        How many graphics cards it sees, those of no other job at the same time.
+        Number of GPUs, used by no other job at the same time.
     """
 
     seconds: float | None = None
@@ -49,12 +47,11 @@ class Limits:
     gpus: int | None = None
 
     def __bool__(self) -> bool:
-        given = (self.seconds, self.memory_mb, self.cores, self.gpus)
-        return any(value is not None for value in given)
+        return any(value is not None for value in astuple(self))
 
     @property
     def deadline(self) -> float | None:
-        """After how many seconds the whole job is ended.
+        """Seconds after which the whole job is ended.
 
         >>> Limits(seconds=60).deadline, Limits(seconds=7200).deadline
         (120, 10800.0)
@@ -62,18 +59,14 @@ class Limits:
         return None if self.seconds is None else min(2 * self.seconds, self.seconds + OVERHEAD)
 
     def told(self) -> dict[str, Any]:
-        """Return the limits by the names that models have parameters of."""
-        named = {
-            "max_runtime_seconds": self.seconds,
-            "max_mem_size_mb": self.memory_mb,
-            "cores": self.cores,
-            "gpus": self.gpus,
-        }
-        return {name: value for name, value in named.items() if value is not None}
+        """Return the limits that are set, by the names of model parameters."""
+        names = ("max_runtime_seconds", "max_mem_size_mb", "cores", "gpus")
+        values = zip(names, astuple(self), strict=True)
+        return {name: value for name, value in values if value is not None}
 
 
 class Clock:
-    """Raises TimedOut in the main thread when the parent says so, and only inside a job."""
+    """Raises TimedOut in the main thread when the parent signals it while a job runs."""
 
     def __init__(self) -> None:
         self.running = False
@@ -87,7 +80,7 @@ class Clock:
 
     @contextlib.contextmanager
     def job(self) -> Iterator[None]:
-        """Hear the clock inside."""
+        """React to the signal inside this context only."""
         self.running = True
         try:
             yield
@@ -97,41 +90,57 @@ class Clock:
 
 @contextlib.contextmanager
 def held(limits: Limits | None, slot: int = 0) -> Iterator[None]:
-    """Hold this process, the one of this number, to the memory and the cores of a job."""
-    if not limits:
-        yield
-        return
+    """Apply the memory, core and GPU limits of a job to this process.
+
+    ``slot`` is the number of the process; it selects other cores and GPUs for each process.
+    """
+    limits = limits or Limits()
     with _memory(limits.memory_mb), _cores(limits.cores, slot), _gpus(limits.gpus, slot):
         yield
 
 
 @contextlib.contextmanager
 def _memory(megabytes: int | None) -> Iterator[None]:
-    data = _data_limit()
-    if megabytes is None or data is None:
+    if megabytes is None or not os.path.exists("/proc/self/status"):  # RLIMIT_DATA: Linux only
         yield
         return
     import resource
 
-    before = resource.getrlimit(data)
-    # what is reserved and never touched, such as the buffers of BLAS, is nobody's memory
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    # memory that is reserved but never touched, such as BLAS buffers, does not count
     wanted = megabytes * 2**20 + _reserved()
-    resource.setrlimit(data, (wanted, before[1]))
+    resource.setrlimit(resource.RLIMIT_DATA, (wanted, before[1]))
     try:
         yield
     finally:
-        resource.setrlimit(data, before)
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+def _reserved() -> int:
+    sizes = {"VmData": 0, "RssAnon": 0}
+    with open("/proc/self/status") as status:
+        for line in status:
+            name = line.partition(":")[0]
+            if name in sizes:
+                sizes[name] = int(line.split()[1]) * 1024
+    return max(sizes["VmData"] - sizes["RssAnon"], 0)
 
 
 def cards() -> list[str]:
-    """Return the graphics cards this process may use, by CUDA's names for them."""
-    told = os.environ.get(VISIBLE)
-    if told is not None:
-        return [name.strip() for name in told.split(",") if name.strip() not in ("", "-1")]
+    """Return the GPUs this process may use, by their CUDA names."""
+    visible = os.environ.get(VISIBLE)
+    if visible is not None:
+        return [name.strip() for name in visible.split(",") if name.strip() not in ("", "-1")]
     try:
         return [str(i) for i in range(len(os.listdir("/proc/driver/nvidia/gpus")))]
     except OSError:
         return []
+
+
+def _share(things: list[Any], count: int, slot: int) -> list[Any]:
+    """Return ``count`` of some things; consecutive slots get consecutive ones."""
+    start = slot * count % len(things)
+    return (things * 2)[start : start + count]
 
 
 @contextlib.contextmanager
@@ -141,34 +150,11 @@ def _gpus(count: int | None, slot: int) -> Iterator[None]:
         yield
         return
     before = os.environ.get(VISIBLE)
-    start = slot * count % len(found)
-    os.environ[VISIBLE] = ",".join((found * 2)[start : start + count])
+    os.environ[VISIBLE] = ",".join(_share(found, count, slot))
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[VISIBLE]
-        else:
-            os.environ[VISIBLE] = before
-
-
-def _data_limit() -> int | None:
-    """Return the limit of what a process allocates; file maps do not count there as elsewhere."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    return getattr(resource, "RLIMIT_DATA", None) if os.path.exists("/proc/self/status") else None
-
-
-def _reserved() -> int:
-    held = {"VmData": 0, "RssAnon": 0}
-    with open("/proc/self/status") as status:
-        for line in status:
-            name = line.partition(":")[0]
-            if name in held:
-                held[name] = int(line.split()[1]) * 1024
-    return max(held["VmData"] - held["RssAnon"], 0)
+        os.environ.pop(VISIBLE) if before is None else os.environ.update({VISIBLE: before})
 
 
 @contextlib.contextmanager
@@ -178,16 +164,12 @@ def _cores(count: int | None, slot: int) -> Iterator[None]:
         return
     from threadpoolctl import threadpool_limits
 
-    bound = hasattr(os, "sched_setaffinity")
-    before = os.sched_getaffinity(0) if bound else set()
-    if bound and count < len(before):
-        # processes side by side take cores side by side
-        ordered = sorted(before)
-        start = slot * count % len(ordered)
-        os.sched_setaffinity(0, (ordered * 2)[start : start + count])
+    before = os.sched_getaffinity(0) if hasattr(os, "sched_setaffinity") else set()
+    if count < len(before):
+        os.sched_setaffinity(0, _share(sorted(before), count, slot))
     try:
         with threadpool_limits(count):
             yield
     finally:
-        if bound:
+        if before:
             os.sched_setaffinity(0, before)

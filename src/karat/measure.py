@@ -1,4 +1,4 @@
-"""What a job costs: seconds by phase, CPU seconds, and the peak of its memory."""
+"""Costs of a job: seconds by phase, CPU seconds and peak memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 
 class Meter:
-    """Measures from its making: wall and CPU seconds, seconds by phase, peak memory in MB."""
+    """Measures wall and CPU seconds, seconds by phase and peak memory since it was created."""
 
     def __init__(self) -> None:
         _forget_peak()
@@ -19,7 +19,7 @@ class Meter:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Add the seconds spent inside to a phase."""
+        """Add the seconds spent in this context to a phase."""
         begun = time.perf_counter()
         try:
             yield
@@ -37,7 +37,7 @@ class Meter:
 
 
 def peak_memory() -> float:
-    """Return the most memory this process held, in MB, since the peak was last forgotten."""
+    """Return the peak memory of this process in MB; on Linux, since the last reset."""
     with suppress(OSError, ValueError), open("/proc/self/status") as status:
         for line in status:
             if line.startswith("VmHWM:"):
@@ -53,6 +53,6 @@ def peak_memory() -> float:
 
 
 def _forget_peak() -> None:
-    # Linux keeps one peak per process; writing 5 here starts it anew, so each job has its own
+    # Linux has one peak per process; writing 5 resets it, so that each job has its own
     with suppress(OSError), open("/proc/self/clear_refs", "w") as peak:
         peak.write("5")

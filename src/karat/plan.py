@@ -1,4 +1,4 @@
-"""Plan: which model runs on which fold of which task, and which one declines and why."""
+"""A plan: which model runs on which fold of which task, and which tasks a model declines."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import hashlib
 import json
+import logging
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,19 +40,21 @@ from karat.parts import (
     of_task,
     usual_metrics,
 )
-from karat.splits import Fold, split
+from karat.splits import split
 from karat.task import Task
 from karat.twins import twins
+
+log = logging.getLogger("karat.plan")
 
 
 @dataclass(frozen=True)
 class PlannedTask:
-    """A task with its data at hand: metrics chosen, rows limited, folds counted.
+    """A task with loaded data, chosen metrics, limited rows and counted folds.
 
-    ``repeats`` holds the repeat of every fold, those that are not run too; ``code`` is a hash of
-    the users' own parts that the task is made of; ``twins`` tells how many of the tested rows
-    stand in their train part too, of how many; ``facts`` what else can be seen of it. Where the
-    data cannot be used, ``broken`` says why, and ``folds`` are those that were asked for.
+    ``repeats`` holds the repeat of every fold, also of those that do not run. ``code`` is a hash
+    of the user's own components. ``twins`` are the numbers of test rows that duplicate a train
+    row and of all test rows. ``facts`` are the other statistics of the task. If the data cannot
+    be used, ``broken`` is the reason and ``folds`` are the requested folds.
     """
 
     task: Task
@@ -67,21 +70,24 @@ class PlannedTask:
 
     @cached_property
     def asked(self) -> str:
-        """A hash of how the task is asked, split and measured; the rows of given folds are many."""
+        """A hash of the task's definition; cached because fixed folds list many rows."""
         task = self.task
         parts = [task.probe, task.split, task.metrics, task.missing, task.corruptions, task.draws]
-        # a function says its name here; what it does stands in ``code``
-        text = json.dumps(parts, sort_keys=True, default=_named)
-        return hashlib.sha256(text.encode()).hexdigest()
+
+        def name(value: Any) -> str:  # ``code`` is the hash of a function's source
+            return getattr(value, "__qualname__", None) or str(value)
+
+        return _hash(parts, name)
 
 
-def _named(value: Any) -> str:
-    return getattr(value, "__qualname__", None) or str(value)
+def _hash(value: Any, default: Any = str) -> str:
+    text = json.dumps(value, sort_keys=True, default=default)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Decline:
-    """A model that does not take a task, and why."""
+    """A task that a model cannot run, and the reason."""
 
     model: str
     task: str
@@ -90,11 +96,11 @@ class Decline:
 
 @dataclass(frozen=True)
 class Plan:
-    """What will run: (model, planned task, fold) in order, and what will not.
+    """The jobs to run, as (model, planned task, fold) in order, and what will not run.
 
-    ``identities`` tells who each model is; nothing where that cannot be told. ``unseen`` are the
-    corruptions a model takes a task without, and why. ``lost`` are tasks whose data cannot be used:
-    failed rows of every model, while the other tasks run.
+    ``identities`` are the hashes of the models; None if a model cannot be hashed. ``unseen`` are
+    corruptions that are skipped for a model. ``lost`` are tasks whose data cannot be used: they
+    fail for every model.
     """
 
     models: tuple[Model, ...]
@@ -108,11 +114,10 @@ class Plan:
     limits: Limits = Limits()
 
     def limits_of(self, task: Task) -> Limits | None:
-        """Return what each job of a task may take: its own limits, then the constraint's."""
+        """Return the limits of each job of a task: its own, else the constraint's."""
         own = Limits(task.max_runtime_seconds, task.max_mem_size_mb, task.cores, task.gpus)
-        names = [field.name for field in dataclasses.fields(Limits)]
-        both = [(getattr(own, name), getattr(self.limits, name)) for name in names]
-        return Limits(*(mine if mine is not None else theirs for mine, theirs in both)) or None
+        given = {name: value for name, value in vars(own).items() if value is not None}
+        return dataclasses.replace(self.limits, **given) or None
 
 
 def make_plan(
@@ -124,30 +129,33 @@ def make_plan(
     max_folds: int | None = None,
     max_rows: int | None = None,
 ) -> Plan:
-    """Return what to run. Every mistake in a task is found here, before anything runs.
+    """Return the plan, or raise one DefinitionError that lists the mistakes of all tasks.
 
-    ``folds`` picks folds by number, ``max_folds`` and ``max_rows`` are the constraint's limits.
+    ``folds`` selects folds by number; ``max_folds`` and ``max_rows`` are the constraint's limits.
     """
     planned: list[PlannedTask] = []
     identities: dict[str, str | None] = {}
     mistakes = _Mistakes()
     for task in tasks:
-        with mistakes.noted(f'task "{task.name}"'):
+        with mistakes.collected(f'task "{task.name}"'):
             planned.append(_plan_task(task, seed, folds, (max_folds, max_rows)))
     if mistakes.messages or all(each.data is None for each in planned):
         mistakes.messages += [each.broken for each in planned if each.broken]
     for model in models:
-        with mistakes.noted(f'model "{model.name}"'):
+        with mistakes.collected(f'model "{model.name}"'):
             identities[model.name] = None if model.unavailable else identity(model)
-    mistakes.messages += _check_names([p.task.name for p in planned])
-    mistakes.tell()
+    names = [each.task.name for each in planned]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    mistakes.messages += [f'duplicate task name "{name}"; rename one.' for name in twice]
+    mistakes.raise_all()
     jobs, *rest = _all_jobs(models, planned)
     declined, unseen, lost = map(tuple, rest)
+    log.debug("plan: %d jobs, %d declined, %d lost", len(jobs), len(declined), len(lost))
     return Plan(tuple(models), tuple(planned), jobs, declined, seed, identities, unseen, lost)
 
 
 def _all_jobs(models: Sequence[Model], planned: Sequence[PlannedTask]) -> tuple[Any, ...]:
-    """Return the jobs in their order, what models decline, which corruptions, and what is lost."""
+    """Return the jobs in their order, declined tasks, skipped corruptions and lost tasks."""
     jobs, declined, lost = [], [], []
     unseen: list[Decline] = []
     for model in models:
@@ -159,8 +167,8 @@ def _all_jobs(models: Sequence[Model], planned: Sequence[PlannedTask]) -> tuple[
                 lost.append(Decline(model.name, each.task.name, each.broken))
             else:
                 jobs += [(model, each, fold) for fold in each.folds]
-                unseen += _unseen(model, each)
-    # through views, the models of a fold come one after the other and share what is made of it
+                unseen += _skipped_corruptions(model, each)
+    # with corruptions, the models of a fold run one after the other and share the corrupted data
     place = {id(each): i for i, each in enumerate(planned)}
     jobs.sort(key=lambda job: (place[id(job[1])], job[2]) if job[1].task.corruptions else (-1, 0))
     return tuple(jobs), declined, unseen, lost
@@ -172,7 +180,7 @@ def _reason(model: Model, planned: PlannedTask) -> str:
     return declines(model, planned.task, planned.data, planned.blind)
 
 
-def _unseen(model: Model, planned: PlannedTask) -> Iterator[Decline]:
+def _skipped_corruptions(model: Model, planned: PlannedTask) -> Iterator[Decline]:
     for corruption in planned.task.corruptions:
         reason = why_not(View(corruption, 1.0), planned.data, model.role)  # type: ignore[arg-type]
         if reason:
@@ -182,7 +190,7 @@ def _unseen(model: Model, planned: PlannedTask) -> Iterator[Decline]:
 def job_spec(plan: Plan, model: Model, planned: PlannedTask, fold: int) -> str:
     """Return a hash of all that a job's scores depend on.
 
-    A model that cannot be told from its changed self has another hash each time.
+    For a model without an identity the hash is different each time.
     """
     from karat import __version__
 
@@ -198,20 +206,19 @@ def job_spec(plan: Plan, model: Model, planned: PlannedTask, fold: int) -> str:
         "karat": __version__,
         **(limits.told() if (limits := plan.limits_of(planned.task)) else {}),
     }
-    text = json.dumps(facts, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return _hash(facts)
 
 
 class _Mistakes:
-    """Collects what is wrong with tasks and models, to be told all at once."""
+    """Collects the errors of tasks and models, to raise them together."""
 
     def __init__(self) -> None:
         self.messages: list[str] = []
         self.first: Exception | None = None
 
     @contextlib.contextmanager
-    def noted(self, where: str) -> Iterator[None]:
-        """Keep what is raised inside; what users' own code raises is told with its place."""
+    def collected(self, where: str) -> Iterator[None]:
+        """Collect an error raised inside; ``where`` precedes errors of the user's own code."""
         try:
             yield
         except Exception as error:
@@ -223,8 +230,8 @@ class _Mistakes:
             else:
                 self.messages.append(f"{where}: {type(error).__name__}: {error}")
 
-    def tell(self) -> None:
-        """Raise one error with every mistake, if there is any."""
+    def raise_all(self) -> None:
+        """Raise one error with every message, if there is any."""
         if self.messages:
             raise DefinitionError(*dict.fromkeys(self.messages)) from self.first
 
@@ -243,15 +250,19 @@ def _plan_task(
         task = dataclasses.replace(task, metrics=task.metrics or ("?",))
         if isinstance(error, Unavailable | MissingExtra):
             return PlannedTask(task, None, unavailable=str(error))
-        return PlannedTask(task, None, _hoped(task, folds, max_folds), broken=str(error))
+        return PlannedTask(task, None, _expected_folds(task, folds, max_folds), broken=str(error))
     rows = min((n for n in (task.max_rows, max_rows) if n is not None), default=None)
     if rows is not None:
-        # drawn by the data set's name, so that all tasks on it see the same rows
+        # seeded with the dataset's name, so that all tasks on it use the same rows
         rng = np.random.default_rng([seed, zlib.crc32(f"rows {data.name}".encode())])
         data = data.sample(rows, rng)
-    data = _asked(task, data, seed)
+    how: Any = task
+    try:
+        data = data if task.ask is None else ask(data, how.ask, seed)
+        cut = split(data, how.split, seed)
+    except DefinitionError as error:
+        raise of_task(task, error) from error
     check_head(task, data)
-    cut = _cut(task, data, seed)
     blind = any(np.isin(fold.train, fold.test).any() for fold in cut)
     task = dataclasses.replace(task, metrics=task.metrics or usual_metrics(task, data, blind))
     check_metrics(task, data, blind)
@@ -259,38 +270,21 @@ def _plan_task(
     chosen = range(len(cut))[:most] if folds is None else _chosen(task, folds, len(cut))
     repeats = tuple(fold.repeat for fold in cut)
     run = [cut[fold] for fold in chosen]
-    seen: dict[str, Any] = {"facts": task_facts(data, run, blind)}
-    if not blind:
-        seen["twins"] = twins(data, run)
-    return PlannedTask(task, data, tuple(chosen), repeats, blind, code=code_of_parts(task), **seen)
-
-
-def _asked(task: Task, data: Dataset, seed: int) -> Dataset:
-    how: Any = task.ask
-    try:
-        return data if how is None else ask(data, how, seed)
-    except DefinitionError as error:
-        raise of_task(task, error) from error
-
-
-def _cut(task: Task, data: Dataset, seed: int) -> list[Fold]:
-    how: Any = task.split
-    try:
-        return split(data, how, seed)
-    except DefinitionError as error:
-        raise of_task(task, error) from error
+    about: dict[str, Any] = {"facts": task_facts(data, run, blind), "code": code_of_parts(task)}
+    about["twins"] = (0, 0) if blind else twins(data, run)
+    return PlannedTask(task, data, tuple(chosen), repeats, blind, **about)
 
 
 def _load(task: Task) -> Dataset:
     if isinstance(task.dataset, Dataset):
         return task.dataset
     if isinstance(task.dataset, str):
-        raise DefinitionError(f'task "{task.name}": the data set "{task.dataset}" is only a name.')
+        raise DefinitionError(f'task "{task.name}": dataset "{task.dataset}" was not resolved.')
     data = task.dataset()
     if not isinstance(data, Dataset):
         raise DefinitionError(
-            f'task "{task.name}": its data set function returned {type(data).__name__}; '
-            f"it must return a karat.Dataset."
+            f'task "{task.name}": the dataset function must return a karat.Dataset, '
+            f"got {type(data).__name__}."
         )
     return data
 
@@ -299,29 +293,24 @@ def _chosen(task: Task, folds: Sequence[int], count: int) -> list[int]:
     wrong = [fold for fold in folds if not 0 <= fold < count]
     if wrong:
         raise DefinitionError(
-            f'task "{task.name}" has the folds 0 to {count - 1}; there is no fold {wrong[0]}.'
+            f'task "{task.name}" has no fold {wrong[0]}; its folds are 0 to {count - 1}.'
         )
     return sorted(set(folds))
 
 
-def _hoped(task: Task, folds: Sequence[int] | None, most: int | None) -> tuple[int, ...]:
-    """Return the folds that would run if the data were there, as far as that can be told."""
+def _expected_folds(task: Task, folds: Sequence[int] | None, most: int | None) -> tuple[int, ...]:
+    """Return the folds that would run if the data were available, guessed from the definition."""
     if folds is not None:
         return tuple(sorted(set(folds)))
-    told = task.split.get("folds") if isinstance(task.split, Mapping) else None
-    count = told if isinstance(told, int) else 1
+    count = task.split.get("folds") if isinstance(task.split, Mapping) else None
+    count = count if isinstance(count, int) else 1
     return tuple(range(count)[: most if task.folds is None else task.folds])
 
 
-def _check_names(names: list[str]) -> list[str]:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    return [f'two tasks are called "{name}"; rename one.' for name in twice]
-
-
 def pick_tasks(tasks: Iterable[Task], wanted: Sequence[str], suite: str = "") -> list[Task]:
-    """Return the tasks of these names; ``*`` in a name stands for anything.
+    """Return the tasks of these names or patterns, such as ``adult*``.
 
-    The suite's own name before a task's may be left away: ``adult`` is ``taco-adult`` in ``taco``.
+    The suite's name may be omitted: ``adult`` is ``taco-adult`` in the suite ``taco``.
     """
     from fnmatch import fnmatchcase
 
@@ -331,12 +320,12 @@ def pick_tasks(tasks: Iterable[Task], wanted: Sequence[str], suite: str = "") ->
 
     tasks = list(tasks)
     names = [task.name for task in tasks]
-    lost = [
+    unknown = [
         f'the suite has no task "{pattern}".{did_you_mean(pattern, names)} '
         f"It has: {', '.join(names)}"
         for pattern in wanted
         if not any(fits(name, pattern) for name in names)
     ]
-    if lost:
-        raise DefinitionError(*lost)
+    if unknown:
+        raise DefinitionError(*unknown)
     return [task for task in tasks if any(fits(task.name, pattern) for pattern in wanted)]

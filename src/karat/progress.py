@@ -1,137 +1,117 @@
-"""Progress: what runs now, what is done, failed and left, shown live, as lines, or not at all."""
+"""Progress of a run: a live display, one line per event, or nothing."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from karat.errors import FAILURES
 
-#: seconds between two lines that tell how far an encoder has come
+#: seconds between two lines about the same encoder
 PAUSE = 10.0
 
 
 class Progress:
-    """Hears of every event of a run and shows nothing; others show them."""
+    """Receives every event of a run; this base class shows nothing."""
 
     def started(self, title: str, jobs: int) -> None:
-        """Hear that a run of so many jobs begins."""
+        """Receive the start of a run and its number of jobs."""
 
     def lost(self, model: str, task: str, reason: str) -> None:
-        """Hear that the data of a task cannot be used, so that it fails for this model."""
+        """Receive a task that fails for a model because its data cannot be used."""
 
     def embedding(self, model: str, dataset: str, items: int) -> None:
-        """Hear that items are being embedded."""
+        """Receive the start of an embedding."""
 
     def encoded(self, done: int, total: int) -> None:
-        """Hear how many of the texts to encode are done."""
+        """Receive the number of texts encoded so far."""
 
     def embedded(self, model: str, dataset: str, seconds: float) -> None:
-        """Hear that items have been embedded."""
+        """Receive the end of an embedding."""
 
     def finished(self, record: Mapping[str, Any], folder: str) -> None:
-        """Hear of a finished job."""
+        """Receive the record of a finished job and the path of its log."""
 
     def ended(self) -> None:
-        """Hear that the run is over, whether finished or stopped."""
-
-
-class Failures:
-    """Which failures were told: those of a model that say the same are told once, and counted."""
-
-    def __init__(self) -> None:
-        self._told: dict[tuple[str, str], int] = {}
-        self._lost: set[tuple[str, str]] = set()
-
-    def new(self, record: Mapping[str, Any]) -> bool:
-        """Return whether nobody was told of such a failure yet."""
-        key = (str(record["model"]), str(record["info"]))
-        self._told[key] = self._told.get(key, 0) + 1
-        return self._told[key] == 1
-
-    def first(self, task: str, reason: str) -> bool:
-        """Return whether nobody was told yet that a task cannot run."""
-        new = (task, reason) not in self._lost
-        self._lost.add((task, reason))
-        return new
-
-    def more(self) -> list[str]:
-        """Return a line for each model with failures that were not told."""
-        counts: dict[str, int] = {}
-        for (model, _), times in self._told.items():
-            counts[model] = counts.get(model, 0) + times - 1
-        return [
-            f"  ✗ {model}   {n} more job{'' if n == 1 else 's'} failed so"
-            for model, n in counts.items()
-            if n
-        ]
+        """Receive the end of the run, finished or stopped."""
 
 
 class Lines(Progress):
-    """One line per event, for logs and pipes; failures only, unless verbose."""
+    """One line per event, for logs and pipes; only failed jobs, unless verbose.
+
+    Failures of a model with the same message are printed once and counted.
+    """
 
     def __init__(self, verbose: bool = False) -> None:
         self.verbose = verbose
         self.jobs = self.done = 0
-        self.what, self.said = "", 0.0
-        self.failures = Failures()
+        self.failures: Counter[tuple[str, str]] = Counter()
+        self.lost_tasks: set[tuple[str, str]] = set()
+        self.what, self.printed = "", 0.0
 
     def started(self, title: str, jobs: int) -> None:
         """Print the title."""
         self.jobs = jobs
-        self._say(title)
+        self._print(title)
 
     def lost(self, model: str, task: str, reason: str) -> None:
-        """Print it once for all models."""
-        if self.failures.first(task, reason):
-            self._say(unusable(task, reason))
+        """Print a lost task once for all models."""
+        if (task, reason) not in self.lost_tasks:
+            self.lost_tasks.add((task, reason))
+            self._print(unusable(task, reason))
 
     def embedding(self, model: str, dataset: str, items: int) -> None:
-        """Note what is being embedded."""
-        self.what, self.said = f"{dataset} with {model}", time.monotonic()
+        """Remember what is being embedded."""
+        self.what, self.printed = f"{dataset} with {model}", time.monotonic()
 
     def encoded(self, done: int, total: int) -> None:
-        """Print how far it has come, if that has not been said for a while."""
-        if done < total and time.monotonic() - self.said >= PAUSE:
-            self.said = time.monotonic()
-            self._say(f"embedding {self.what}: {done:,} of {total:,} texts")
+        """Print the number of encoded texts every few seconds."""
+        if done < total and time.monotonic() - self.printed >= PAUSE:
+            self.printed = time.monotonic()
+            self._print(f"embedding {self.what}: {done:,} of {total:,} texts")
 
     def embedded(self, model: str, dataset: str, seconds: float) -> None:
         """Print what was embedded."""
-        self._say(f"embedded {dataset} with {model} in {seconds:.1f} s")
+        self._print(f"embedded {dataset} with {model} in {seconds:.1f} s")
 
     def finished(self, record: Mapping[str, Any], folder: str) -> None:
-        """Print a failure, and every job when verbose."""
+        """Print a failed job, and every job when verbose."""
         self.done += 1
         if record["status"] in FAILURES:
-            if self.verbose or self.failures.new(record):
-                self._say(failure(record, folder))
+            key = (str(record["model"]), str(record["info"]))
+            self.failures[key] += 1
+            if self.verbose or self.failures[key] == 1:
+                self._print(failure(record, folder))
         elif self.verbose:
-            self._say(f"{self.done} of {self.jobs}  {job_line(record)}")
+            self._print(f"{self.done} of {self.jobs}  {job_line(record)}")
 
     def ended(self) -> None:
-        """Print how many failures were like those that were told."""
-        for line in self.failures.more():
-            self._say(line)
+        """Print how many failures were not printed, by model."""
+        more: Counter[str] = Counter()
+        for (model, _), count in self.failures.items():
+            more[model] += 0 if self.verbose else count - 1
+        for model, count in more.items():
+            if count:
+                jobs = f"{count} more job{'' if count == 1 else 's'}"
+                self._print(f"  ✗ {model}   {jobs} failed with the same error")
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-class Live(Progress):
-    """A live display on a terminal: a bar, the job that finished last, failures above it."""
+class Live(Lines):
+    """A live display on a terminal: a bar, the last finished job, and failures above it."""
 
     def __init__(self, verbose: bool = False) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bars
 
-        self.verbose = verbose
-        self.failed = 0
-        # the stream as it is now: what jobs print goes to their logs, and this must not
-        self.failures = Failures()
+        super().__init__(verbose)
+        # the current stream: jobs redirect sys.stderr to their logs
         self.console = Console(file=sys.stderr, highlight=False)
         self.bars = Bars(
             TextColumn("  {task.fields[what]:<10}"),
@@ -146,21 +126,13 @@ class Live(Progress):
         )
 
     def started(self, title: str, jobs: int) -> None:
-        """Print the title and begin the bar."""
-        self.console.print(title, markup=False)
+        """Print the title and start the bar."""
+        super().started(title, jobs)
         self.bars.start()
-        self.jobs = jobs
-        self.done = 0
         self.bar = self.bars.add_task("", total=jobs, what="running", count=f"0 of {jobs}")
 
-    def lost(self, model: str, task: str, reason: str) -> None:
-        """Print it once for all models, above the bar."""
-        if self.failures.first(task, reason):
-            self.console.print(unusable(task, reason), markup=False)
-
     def embedding(self, model: str, dataset: str, items: int) -> None:
-        """Show what is being embedded."""
-        # the bar pulses until somebody tells how far the encoder has come
+        """Show what is being embedded; the bar pulses until the encoder reports a number."""
         self.begun = self.bars.add_task(
             f"{model}  {dataset}", total=None, what="embedding", count=f"{items:,} items"
         )
@@ -172,59 +144,55 @@ class Live(Progress):
         )
 
     def embedded(self, model: str, dataset: str, seconds: float) -> None:
-        """Take the line away again."""
+        """Remove the line."""
         self.bars.remove_task(self.begun)
 
     def finished(self, record: Mapping[str, Any], folder: str) -> None:
-        """Advance the bar; print a failure above it."""
-        if record["status"] in FAILURES:
-            self.failed += 1
-            if self.verbose or self.failures.new(record):
-                self.console.print(failure(record, folder), markup=False)
-        elif self.verbose:
-            self.console.print(job_line(record), markup=False)
-        self.done += 1
-        failed = f"   {self.failed} failed" if self.failed else ""
+        """Advance the bar; print a failed job above it."""
+        super().finished(record, folder)
+        failed = self.failures.total()
         self.bars.update(
             self.bar,
             advance=1,
             description=f"{record['model']}  {record['task']}  fold {record['fold']}",
-            count=f"{self.done} of {self.jobs}{failed}",
+            count=f"{self.done} of {self.jobs}" + (f"   {failed} failed" if failed else ""),
         )
 
     def ended(self) -> None:
-        """Take the display away; print how many failures were like those that were told."""
+        """Remove the display; print how many failures were not printed."""
         self.bars.stop()
-        for line in self.failures.more():
-            self.console.print(line, markup=False)
+        super().ended()
+
+    def _print(self, text: str) -> None:
+        self.console.print(text, markup=False)
 
 
 def unusable(task: str, reason: str) -> str:
-    """Return a task that cannot run as one line; the others do."""
-    return f"  ✗ {task}   {' '.join(reason.split())}   (its jobs fail; the others run)"
+    """Return the line about a task that cannot run."""
+    return f"  ✗ {task}   {' '.join(reason.split())}   (its jobs fail; other tasks run)"
+
+
+def _name(record: Mapping[str, Any]) -> str:
+    return f"{record['model']} · {record['task']} · fold {record['fold']}"
 
 
 def failure(record: Mapping[str, Any], folder: str) -> str:
-    """Return a failed job as one line, with the place of its log."""
-    where = f"{record['model']} · {record['task']} · fold {record['fold']}"
+    """Return the line about a failed job, with the path of its log."""
     kind = "" if record["status"] == "failed" else f"{record['status']}: "
-    return f"  ✗ {where}   {kind}{record['info']}   (log: {folder})"
+    return f"  ✗ {_name(record)}   {kind}{record['info']}   (log: {folder})"
 
 
 def job_line(record: Mapping[str, Any]) -> str:
-    """Return a finished job as one line."""
+    """Return the line about a finished job."""
     scores = record["views"][0]["scores"] if record["views"] else {}
     value = scores.get(record["metric"])
     shown = "–" if value is None else f"{value:.4g}"
     seconds = f"{record['seconds']:.2f} s" if "seconds" in record else "–"
-    return (
-        f"{record['model']} · {record['task']} · fold {record['fold']}   "
-        f"{record['metric']} {shown}   {seconds}   {record['status']}"
-    )
+    return f"{_name(record)}   {record['metric']} {shown}   {seconds}   {record['status']}"
 
 
 def choose(quiet: bool = False, verbose: bool = False) -> Progress:
-    """Return the display that fits: none when quiet, live on a terminal, lines elsewhere."""
+    """Return the display: none when quiet, live on a terminal, lines elsewhere."""
     if quiet:
         return Progress()
     return Live(verbose) if sys.stderr.isatty() else Lines(verbose)

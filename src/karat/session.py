@@ -1,9 +1,10 @@
-"""A session: one plan carried out, from run folders and vectors made beforehand to the tables."""
+"""A session runs one plan: it opens run folders, computes shared vectors and executes the jobs."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import logging
 import tempfile
 import zlib
 from collections.abc import Generator, Mapping, Sequence
@@ -21,30 +22,32 @@ from karat.job import Job, Outcome, new_record, run
 from karat.limits import Limits, cards
 from karat.models.base import Model
 from karat.models.vector_file import VectorFile
-from karat.plan import Decline, Plan, job_spec
+from karat.plan import Decline, Plan, PlannedTask, job_spec
 from karat.progress import Progress
 from karat.results.run import Run, earlier_runs
 from karat.shelf import Shelf
 from karat.staging import Stage
 from karat.task import Suite, Task
 
-#: the facts in which an unfinished run must agree with the new one to be completed by resume
+#: fields of run.json in which a run must match the new one to be resumed
 SAME = ("model", "suite", "constraint", "seed", "params")
+
+log = logging.getLogger("karat.session")
 
 
 class Stopped(KaratError):
-    """A run was interrupted; what is finished is kept."""
+    """A run was interrupted. Finished jobs are stored; ``runs`` are the unfinished runs."""
 
     def __init__(self, done: int, jobs: int, runs: list[Run], why: str = "stopped") -> None:
         self.runs = runs
         self.why = why
-        self.kept = f"{done} of {jobs} jobs are kept"
-        super().__init__(f"{why}: {self.kept}; resume finishes the rest.")
+        self.kept = f"{done} of {jobs} jobs are finished"
+        super().__init__(f"{why}: {self.kept}; resume runs the rest.")
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How to run: everything that does not change what is measured, and the limits that do."""
+    """The options of ``evaluate``, which documents them."""
 
     seed: int = 42
     workers: int = 1
@@ -63,16 +66,16 @@ class Options:
 
 
 def work(job: Job, shelf: Shelf) -> dict[str, Any]:
-    """Run a job and write its outcome into its run folder; what every worker here does."""
+    """Run a job, write its outcome into its run folder and return its record."""
     Run(Path(job.folder)).begin(shelf.get(job.task).name, job.fold)
     return keep(job, perform(job, shelf))
 
 
 def perform(job: Job, shelf: Shelf) -> Outcome:
-    """Run a job and return its outcome; what every worker does, here and elsewhere."""
+    """Run a job and return its outcome, without writing into the run folder."""
     if job.stage is not None:
-        folder, kept = job.stage
-        stage = shelf.remember("stage", lambda: Stage(shelf, Progress(), kept, Path(folder)))
+        folder, cached = job.stage
+        stage = shelf.remember("stage", lambda: Stage(shelf, Progress(), cached, Path(folder)))
         job = stage.embedded(job)
     return run(job, shelf)
 
@@ -84,19 +87,19 @@ def keep(job: Job, outcome: Outcome) -> dict[str, Any]:
 
 
 class Unsendable:
-    """Stands in worker processes for a model that cannot be sent there."""
+    """Replaces, in worker processes, a model that cannot be pickled."""
 
     def fit(self, *_: Any) -> Any:
-        """Say why nothing can be done here."""
+        """Raise the error that becomes the job's message."""
         raise ContractError(
-            "it cannot be sent to worker processes (pickled); use one worker and no limits."
+            "the model cannot be pickled to send it to worker processes; use workers=1, no limits."
         )
 
     transform = predict = fit
 
 
 class Session:
-    """One call of evaluate: the shelf, the run folders and the jobs that are left to do."""
+    """One call of ``evaluate``."""
 
     def __init__(self, plan: Plan, suite: Suite, options: Options, progress: Progress) -> None:
         self.plan = plan
@@ -106,9 +109,10 @@ class Session:
         self.stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
         self.workers = min(options.workers, cores())
         self.on_dask = options.engine == "dask"
+        self._planned = {planned.task.name: planned for planned in plan.tasks}
 
     def run(self) -> list[Run]:
-        """Carry the plan out and return the runs, or raise Stopped with what is kept."""
+        """Run the plan and return the runs, or raise Stopped with the unfinished ones."""
         if self.on_dask:
             check_cluster(self.options.scheduler)
         runs = self._open_runs()
@@ -126,35 +130,46 @@ class Session:
     def _run_jobs(self, runs: Mapping[str, Run]) -> None:
         jobs = self._jobs(runs)
         done = len(self.plan.jobs) - len(jobs)
+        log.info("%d jobs to run, %d already finished", len(jobs), done)
         self.progress.started(self._title(len(jobs)), len(jobs))
-        for each in self.plan.lost:
-            self.progress.lost(each.model, each.task, each.reason)
+        for lost in self.plan.lost:
+            log.warning("task %s fails for %s: %s", lost.task, lost.model, lost.reason)
+            self.progress.lost(lost.model, lost.task, lost.reason)
         try:
-            # what has limits is embedded where they hold: in the worker, by its first job
-            ready = [job if self._embeds(job) else self._embedded(job) for job in jobs]
-            workers = self._side_by_side(ready)
-            self._hold_back(workers, ready)
+            # a job with limits computes its vectors in its worker, where the limits are enforced
+            ready = [self._with_vectors(job) for job in jobs]
+            workers = self._parallel_jobs(ready)
+            self._replace_unsendable(workers, ready)
             with contextlib.ExitStack() as stack:
                 for opened in runs.values() if self.on_dask else ():
                     stack.enter_context(opened.at_work())
                 finished = self._execute(ready, workers)
                 stack.callback(finished.close)
                 for job, answer in finished:
-                    record = self._record(job, answer)
                     done += 1
-                    self.progress.finished(record, str(Run(Path(job.folder)).log(record)))
-                    if self.options.exit_on_error and record["status"] in FAILURES:
+                    if not self._finish(job, answer) and self.options.exit_on_error:
                         break
         except (KeyboardInterrupt, EngineLost) as error:
             why = str(error) if isinstance(error, EngineLost) else "stopped"
+            log.warning("%s after %d of %d jobs", why, done, len(self.plan.jobs))
             raise Stopped(done, len(self.plan.jobs), list(runs.values()), why) from None
 
-    def _embeds(self, job: Job) -> bool:
-        """Return whether a job makes its vectors itself; a vector file is read where it lies."""
-        file = isinstance(self.shelf.get(job.model).prototype, VectorFile)
-        return job.stage is not None and not (self.on_dask and file)
+    def _finish(self, job: Job, answer: Any) -> bool:
+        """Store and report a finished job; return whether it succeeded."""
+        record = self._record(job, answer)
+        failed = record["status"] in FAILURES
+        log.log(
+            logging.WARNING if failed else logging.INFO,
+            "job finished: %(model)s, %(task)s, fold %(fold)s: %(status)s %(info)s",
+            record,
+        )
+        self.progress.finished(record, str(Run(Path(job.folder)).log(record)))
+        return not failed
 
-    def _embedded(self, job: Job) -> Job:
+    def _with_vectors(self, job: Job) -> Job:
+        file = isinstance(self.shelf.get(job.model).prototype, VectorFile)
+        if job.stage is not None and not (self.on_dask and file):  # Dask workers lack the file
+            return job
         return dataclasses.replace(self.stage.embedded(job), stage=None)
 
     def _execute(self, jobs: Sequence[Job], workers: int) -> Generator[tuple[Any, Any]]:
@@ -163,8 +178,8 @@ class Session:
             return execute_on_dask(jobs, "karat.session:perform", self.shelf, scheduler, workers)
         return execute(jobs, "karat.session:work", self.shelf, workers)
 
-    def _side_by_side(self, jobs: Sequence[Job]) -> int:
-        """Return how many jobs may run at once, so that each has its cores and cards."""
+    def _parallel_jobs(self, jobs: Sequence[Job]) -> int:
+        """Return how many jobs may run at once, so that each has its cores and GPUs."""
         limits = [job.limits for job in jobs if job.limits]
         wanted = max((each.cores or 1 for each in limits), default=1)
         most = [self.workers, cores() // wanted, len(jobs)]
@@ -172,18 +187,18 @@ class Session:
         if gpus and not self.on_dask:
             if len(cards()) < gpus:
                 raise DefinitionError(
-                    f"a job wants {gpus} graphics cards and sees {len(cards())} "
-                    f"(CUDA_VISIBLE_DEVICES); lower gpus, or use --engine dask --scheduler."
+                    f"a job requires {gpus} GPUs, found {len(cards())} (CUDA_VISIBLE_DEVICES); "
+                    f"lower gpus, or use --engine dask --scheduler."
                 )
             most.append(len(cards()) // gpus)
         return max(1, min(most))
 
-    def _hold_back(self, workers: int, jobs: Sequence[Job]) -> None:
-        # who has no identity cannot be pickled; its vectors, if it has any, are made by now
-        for i, model in enumerate(self.plan.models):
-            isolated = workers > 1 or self.on_dask or any(job.limits for job in jobs)
-            if isolated and self.plan.identities[model.name] is None:
-                self.shelf.put(f"model-{i}", dataclasses.replace(model, prototype=Unsendable()))
+    def _replace_unsendable(self, workers: int, jobs: Sequence[Job]) -> None:
+        # a model without an identity cannot be pickled; its shared vectors exist by now
+        if workers > 1 or self.on_dask or any(job.limits for job in jobs):
+            for i, model in enumerate(self.plan.models):
+                if self.plan.identities[model.name] is None:
+                    self.shelf.put(f"model-{i}", dataclasses.replace(model, prototype=Unsendable()))
 
     def _title(self, left: int) -> str:
         plan = self.plan
@@ -195,15 +210,14 @@ class Session:
         ]
         if plan.declined:
             parts.append(f"{len(plan.declined)} declined (karat plan shows why)")
-        wanted = max(
-            (limit.cores or 0 for t in plan.tasks if (limit := plan.limits_of(t.task))), default=0
-        )
+        limits = [plan.limits_of(planned.task) or Limits() for planned in plan.tasks]
+        wanted = max((each.cores or 0 for each in limits), default=0)
         if wanted > cores() and not self.options.scheduler:
-            parts.append(f"{wanted} cores asked for, {cores()} here")
-        crew = f"{_count(self.workers, 'worker')} × 1 thread"
-        where = f"Dask at {self.options.scheduler}" if self.options.scheduler else crew
-        threads = f"seed {plan.seed} · {where}"
-        return f"karat {__version__}   {' · '.join(parts)}   {threads}"
+            parts.append(f"{wanted} cores requested, {cores()} available")
+        where = f"{_count(self.workers, 'worker')} × 1 thread"
+        if self.options.scheduler:
+            where = f"Dask at {self.options.scheduler}"
+        return f"karat {__version__}   {' · '.join(parts)}   seed {plan.seed} · {where}"
 
     # -- run folders ------------------------------------------------------------------------
 
@@ -215,13 +229,13 @@ class Session:
                 pass
         except OSError as error:
             raise DefinitionError(
-                f"cannot write into {output}: {error.strerror}; choose another with --output."
+                f"cannot write to {output}: {error.strerror}; choose another --output."
             ) from error
         return {model.name: self._open_run(model) for model in self.plan.models}
 
     def _open_run(self, model: Model) -> Run:
         about = self._about(model)
-        opened = self._continued(model, about) if self.options.resume else None
+        opened = self._resumed(model, about) if self.options.resume else None
         opened = opened or Run.create(self.options.output, about)
         for status, several in (("declined", self.plan.declined), ("failed", self.plan.lost)):
             for each in several:
@@ -229,39 +243,43 @@ class Session:
                     opened.write(*self._unrun(each, model, status))
         return opened
 
-    def _continued(self, model: Model, about: Mapping[str, Any]) -> Run | None:
-        """Return the newest earlier run in which nothing has changed since, or a new one.
+    def _resumed(self, model: Model, about: Mapping[str, Any]) -> Run | None:
+        """Return the latest run without outdated jobs, or a new run with the jobs still valid.
 
-        A new one takes along what is finished and still holds; the earlier run stays as it is.
+        An earlier run with outdated jobs is not changed.
         """
         earlier = list(earlier_runs(self.options.output, about, SAME))
         for each in earlier:
-            if not any(self._is_stale(model, record) for record in each.records()):
+            if not any(self._is_outdated(model, record) for record in each.records()):
+                log.info("resuming %s in %s", model.name, each.folder)
                 each.sweep()
                 each.replan(about["tasks"])
                 return each
         if not earlier:
+            log.info("no run of %s to resume in %s", model.name, self.options.output)
             return None
         new = Run.create(self.options.output, about)
-        for record in earlier[0].records():
-            if self._is_stale(model, record) is False:
-                new.take_over(earlier[0], record)
+        valid = [r for r in earlier[0].records() if self._is_outdated(model, r) is False]
+        for record in valid:
+            new.take_over(earlier[0], record)
+        log.info(
+            "copied %d unchanged jobs of %s into %s", len(valid), earlier[0].folder, new.folder
+        )
         return new
 
-    def _is_stale(self, model: Model, record: Mapping[str, Any]) -> bool | None:
-        """Return whether the same job would be another one today; nothing if it is not planned."""
-        planned = next((p for p in self.plan.tasks if p.task.name == record["task"]), None)
+    def _is_outdated(self, model: Model, record: Mapping[str, Any]) -> bool | None:
+        """Return whether a job has changed since it ran; None if it is not planned."""
+        planned = self._planned.get(record["task"])
         if planned is None or record["fold"] is None:
             return None
         return bool(record["spec"] != job_spec(self.plan, model, planned, record["fold"]))
 
     def _about(self, model: Model) -> dict[str, Any]:
-        options = self.options
         return {
             "model": model.name,
             "suite": self.suite.name,
-            "constraint": options.constraint,
-            "mode": options.engine,
+            "constraint": self.options.constraint,
+            "mode": self.options.engine,
             "stamp": self.stamp,
             "seed": self.plan.seed,
             **of_model(model),
@@ -271,12 +289,11 @@ class Session:
 
     def _unrun(self, which: Decline, model: Model, status: str) -> tuple[dict[str, Any], Any]:
         """Return the record and the log of a task that does not run."""
-        planned = next(p for p in self.plan.tasks if p.task.name == which.task)
-        record = new_record("", model.name, planned.task)
-        said = " ".join(which.reason.split())
+        record = new_record("", model.name, self._planned[which.task].task)
+        reason = " ".join(which.reason.split())
         if status == "declined":
-            return {**record, "status": status, "info": said}, {}
-        failed = {"status": status, "info": f"DataError: {said}", "repeat": 0}
+            return {**record, "status": status, "info": reason}, {}
+        failed = {"status": status, "info": f"DataError: {reason}", "repeat": 0}
         return {**record, **failed}, {"log.txt": which.reason}
 
     # -- jobs -------------------------------------------------------------------------------
@@ -289,38 +306,45 @@ class Session:
             for record in run.records()
             if record["status"] in over
         }
-        keys = self._shelve()
+        keys = self._fill_shelf()
         jobs = []
         for model, planned, fold in self.plan.jobs:
             spec = job_spec(self.plan, model, planned, fold)
             if done.get((model.name, planned.task.name, fold)) == spec:
                 continue
-            task, data = keys["task", planned.task.name]
-            folder = str(runs[model.name].folder)
-            (shelved,) = keys["model", model.name]
             limits = self._limits(planned.task)
-            job = Job(shelved, task, data, fold, self.plan.seed, spec, folder, limits=limits)
-            stage = (self.stage.folder, self.options.cache) if limits else None
-            batches = tuple(self.options.inference)
-            jobs.append(dataclasses.replace(job, stage=stage, batches=batches))
+            task_key, data_key = keys["task", planned.task.name]
+            job = Job(
+                model=keys["model", model.name],
+                task=task_key,
+                dataset=data_key,
+                fold=fold,
+                seed=self.plan.seed,
+                spec=spec,
+                folder=str(runs[model.name].folder),
+                limits=limits,
+                stage=(self.stage.folder, self.options.cache) if limits else None,
+                batches=tuple(self.options.inference),
+            )
+            jobs.append(job)
         return jobs
 
     def _limits(self, task: Task) -> Limits | None:
-        """Return what a job may take, with no more cores than this machine has if it runs here."""
+        """Return the limits of a job; on this machine, with no more cores than it has."""
         limits = self.plan.limits_of(task)
         if limits is None or limits.cores is None or self.options.scheduler:
             return limits
         return dataclasses.replace(limits, cores=min(limits.cores, cores()))
 
-    def _shelve(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        keys: dict[tuple[str, str], tuple[str, ...]] = {}
+    def _fill_shelf(self) -> dict[tuple[str, str], Any]:
+        """Put models, tasks and datasets on the shelf; return their keys."""
+        keys: dict[tuple[str, str], Any] = {}
         for i, model in enumerate(self.plan.models):
-            keys["model", model.name] = (self.shelf.put(f"model-{i}", model),)
+            keys["model", model.name] = self.shelf.put(f"model-{i}", model)
         for i, planned in enumerate(self.plan.tasks):
-            if planned.data is not None:
-                data = planned.data
+            if (data := planned.data) is not None:
                 task = dataclasses.replace(planned.task, dataset=data.name)
-                # equal data under another name has other folds, so the name is part of the key
+                # folds depend on the dataset's name, so equal data may be two datasets
                 name = zlib.crc32(data.name.encode())
                 data_key = self.shelf.put(f"data-{data.fingerprint[:32]}-{name:08x}", data)
                 keys["task", task.name] = (self.shelf.put(f"task-{i}", task), data_key)
@@ -334,18 +358,16 @@ class Session:
         if not isinstance(answer, WorkerDied):
             raise answer
         task: Task = self.shelf.get(job.task)
-        repeats = next(p.repeats for p in self.plan.tasks if p.task.name == task.name)
-        record = new_record(job.spec, self.shelf.get(job.model).name, task)
-        record.update(
-            fold=job.fold,
-            repeat=repeats[job.fold],
-            seed=job.model_seed,
-            status=answer.status,
-            info=answer.cause,
+        planned: PlannedTask = self._planned[task.name]
+        record = new_record(job.spec, self.shelf.get(job.model).name, task) | {
+            "fold": job.fold,
+            "repeat": planned.repeats[job.fold],
+            "seed": job.model_seed,
+            "status": answer.status,
+            "info": answer.cause,
             **answer.costs,
-        )
-        log = f"{answer.cause}\n{answer.said}"
-        Run(Path(job.folder)).write(record, {"log.txt": log})
+        }
+        Run(Path(job.folder)).write(record, {"log.txt": f"{answer.cause}\n{answer.said}"})
         return record
 
 

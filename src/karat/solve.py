@@ -1,4 +1,4 @@
-"""Solvers: a predictor on raw items, or an encoder with a probe; one loop runs both."""
+"""Solvers: a predictor on raw items, or an encoder with a probe, behind one interface."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from karat.predictions import Predictions
 from karat.probes.base import Probe
 from karat.vectors import Vectors, embed, fit_embed
 
-#: makes other vectors of some, such as rougher ones
+#: returns changed vectors, such as rounded ones
 Change = Callable[[Vectors], Vectors]
-#: returns the thing of a name, made by the second argument where nobody has made it yet
+#: returns the shared object of a name, made by the second argument on first use
 Keep = Callable[[str, Callable[[], Any]], Any]
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Predictions, and what the model did not know."""
+    """Predictions, the share of questions with vectors, and the ids of items without one."""
 
     predictions: Predictions
     coverage: float = 1.0
@@ -33,10 +33,10 @@ class Answers:
 
 
 class Direct:
-    """A predictor takes the raw items of questions with one field.
+    """A predictor on the raw items of questions with one field.
 
-    One that has ``parts``, a transformer and a predictor of what it makes, is fitted in two steps;
-    ``keep`` then lets all models that prepare the same items alike share what is prepared.
+    A predictor with ``parts``, a transformer and an estimator, is fitted in two steps; ``keep``
+    then shares the transformed items between models with the same transformer.
     """
 
     dimensions: int | None = None
@@ -48,57 +48,57 @@ class Direct:
 
     @property
     def notes(self) -> list[str]:
-        """What the predictor wants people to know, such as that it took only some rows."""
+        """Notes of the predictor, such as that it used only some rows."""
         return list(getattr(self.fitted_, "notes_", []))
 
     def fit(self, train: Dataset) -> None:
-        """Fit a fresh copy of the predictor on the train items and their truth."""
+        """Fit a new copy of the predictor on the train items and their targets."""
         if train.truth is None:
-            raise Declined("a predictor has nothing to learn from where the truth is hidden")
+            raise Declined("a predictor needs targets to train on, and this task hides them")
         self.fitted_ = self.model.fresh(self.seed, train.kind)
         self.preparation_ = None
         X: Any = train.frame()
         if hasattr(self.fitted_, "parts"):
             unfitted, self.fitted_ = self.fitted_.parts()
-            self.who_ = identity_of(unfitted)
-            self.preparation_, X = self._kept(
+            self.identity_ = identity_of(unfitted)
+            self.preparation_, X = self._shared(
                 "train", lambda: (unfitted, unfitted.fit_transform(X, train.truth))
             )
         self.fitted_.fit(X, train.truth)
 
     def answer(self, test: Dataset, change: Change | None = None, view: str = "") -> Answers:
-        """Return what it predicts for the test items; it has no vectors to change.
+        """Return the predictions for the test items; ``change`` is ignored.
 
-        What is prepared is kept under the name of the view, where it has one.
+        Transformed items are shared under the name of the view, if given.
         """
         if self.preparation_ is None:
             X: Any = test.frame()
         else:
             prepare = self.preparation_.transform
-            X = self._kept(view, lambda: prepare(test.frame()))
+            X = self._shared(view, lambda: prepare(test.frame()))
         return Answers(ask(self.fitted_, X, test, self.model.name))
 
     def fitted(self) -> Any:
-        """Return the fitted predictor, for what it leaves."""
+        """Return the fitted predictor."""
         return self.fitted_
 
     def infer(self, test: Dataset) -> Answers:
-        """Answer as one who has never seen these items."""
+        """Answer without shared objects, to be timed."""
         return self.answer(test)
 
-    def _kept(self, name: str, make: Callable[[], Any]) -> Any:
-        # what cannot be told from its changed self is not shared
-        if self.keep is None or self.who_ is None or not name:
+    def _shared(self, name: str, make: Callable[[], Any]) -> Any:
+        # a transformer without an identity is not shared
+        if self.keep is None or self.identity_ is None or not name:
             return make()
-        return self.keep(f"{self.who_}-{name}", make)
+        return self.keep(f"{self.identity_}-{name}", make)
 
     def history(self) -> list[dict[str, Any]]:
-        """Return the scores per epoch the predictor left, if any."""
+        """Return the scores per epoch, if the predictor has any."""
         return list(getattr(self.fitted_, "history_", []))
 
 
 class Probed:
-    """An encoder makes vectors and a probe answers from them."""
+    """An encoder computes vectors and a probe answers questions from them."""
 
     def __init__(
         self, model: Model, probe: Probe, missing: str, seed: int, ready: Vectors | None = None
@@ -112,11 +112,11 @@ class Probed:
 
     @property
     def notes(self) -> list[str]:
-        """What the probe wants people to know, such as a head that did not converge."""
+        """Notes of the probe, such as that a head did not converge."""
         return self.probe.notes
 
     def fit(self, train: Dataset) -> None:
-        """Embed the train items, with an encoder fitted on them unless it learns nothing."""
+        """Embed the train items, unless their vectors are ready, and fit the probe."""
         self.items_ = train.items
         if self.ready is None:
             self.encoder_ = self.model.fresh(self.seed, train.kind)
@@ -127,13 +127,13 @@ class Probed:
         able = self.probe.answerable(train, self.vectors_)
         if not able.any():
             items = len(train.mentioned())
-            raise KnowsNothing(f"it knows none of the {items} items of {train.name}")
+            raise KnowsNothing(f"no vector for any of the {items} items of {train.name}")
         self.probe.fit(train.take(np.flatnonzero(able)), self.vectors_)
 
     def answer(self, test: Dataset, change: Change | None = None) -> Answers:
-        """Answer what can be answered; leave the rest out or penalise it, as the task says.
+        """Answer the questions with vectors; omit or penalize the others, as the task defines.
 
-        ``change`` makes other vectors of those of the test items.
+        ``change`` is applied to the vectors of the test items.
         """
         vectors = self._vectors_of(test)
         if change is None:
@@ -143,8 +143,8 @@ class Probed:
         rows = test.mentioned()
         missing = [str(i) for i in test.items.index[rows[~vectors.known(rows)]]]
         if not able.any() and self.missing == "ignore":
-            raise KnowsNothing(f"it knows none of the {len(rows)} items tested in {test.name}")
-        # a probe may answer about an item nobody knows: it is still one that is not known
+            raise KnowsNothing(f"no vector for any of the {len(rows)} test items of {test.name}")
+        # coverage counts questions with vectors, even if the probe can answer the others
         known = able & vectors.answerable(test)
         predictions = self._answered(test, vectors, able)
         each = getattr(self.probe, "one_answer_each", True) and len(predictions) == len(known)
@@ -153,7 +153,7 @@ class Probed:
         return Answers(predictions, float(known.mean()), missing)
 
     def _answered(self, test: Dataset, vectors: Vectors, able: np.ndarray) -> Predictions:
-        """Return the answers, and those that stand for what cannot be answered where asked to."""
+        """Return the answers, with default answers for questions to be penalized."""
         if able.all():
             return self.probe.answer(test, vectors)
         part = test.take(np.flatnonzero(able))
@@ -167,16 +167,16 @@ class Probed:
         return predictions
 
     def history(self) -> list[dict[str, Any]]:
-        """Return the scores per epoch the head left, if any."""
+        """Return the scores per epoch, if the head has any."""
         return list(getattr(getattr(self.probe, "head_", None), "history_", []))
 
     def fitted(self) -> Any:
-        """Return the encoder, where it was fitted, and the head, for what they leave."""
+        """Return the encoder, if it was fitted here, and the head."""
         encoder = getattr(self, "encoder_", None)
         return {"encoder": encoder, "head": getattr(self.probe, "head_", None)}
 
     def infer(self, test: Dataset) -> Predictions:
-        """Embed and answer as one who has never seen these items."""
+        """Embed and answer without precomputed vectors, to be timed."""
         vectors = self._embedded(test)
         able = np.flatnonzero(self.probe.answerable(test, vectors))
         return self.probe.answer(test.take(able), vectors)
@@ -191,6 +191,6 @@ class Probed:
     def _embedded(self, test: Dataset) -> Vectors:
         encoder = self.encoder_ if self.ready is None else self.model.fresh(self.seed, test.kind)
         vectors = embed(encoder, test, self.model.name, self.dimensions)
-        # whole numbers in one fold and fractions in the other are still the same encoder's
+        # the dtype may differ between folds
         matrix = vectors.matrix.astype(self.vectors_.matrix.dtype, copy=False)
         return replace(vectors, matrix=matrix, vocabulary=self.vectors_.vocabulary)

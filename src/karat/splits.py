@@ -1,14 +1,14 @@
-"""Splits: which questions teach and which ones test.
+"""Splits of a dataset's questions into train and test folds.
 
-A splitter is ``(data, rng, **parameters) -> folds``. Its generator comes from the seed and the data
-set's name, so that every model sees the same folds and the folds of one repeat test every row once.
+A splitter is ``(data, rng, **parameters) -> folds``. Its generator is seeded with the run's seed
+and the dataset's name, so every model gets the same folds.
 """
 
 from __future__ import annotations
 
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from karat.replay import MASTER, repetitions, shuffles
 
 @dataclass(frozen=True)
 class Fold:
-    """The questions that teach and those that test; the folds of a repeat test each row once."""
+    """The rows of the train and of the test questions; folds of one repeat test each row once."""
 
     train: np.ndarray
     test: np.ndarray
@@ -32,13 +32,13 @@ class Fold:
 
 
 def split(data: Dataset, how: Mapping[str, Any], seed: int) -> list[Fold]:
-    """Return the folds of a data set under a split definition such as ``{"use": "kfold"}``.
+    """Return the folds of a dataset under a split definition such as ``{"use": "kfold"}``.
 
-    The same seed and data set name give the same folds, whoever asks. The rows of a fold's two
-    sides are different ones, or, with nothing held out, the same ones.
+    The same seed and dataset name give the same folds. Train and test rows of a fold are disjoint
+    or, if nothing is held out, equal.
     """
     if seed < 0:
-        raise DefinitionError(f"the seed is a whole number of 0 or more, not {seed}.")
+        raise DefinitionError(f"seed must be an integer >= 0, got {seed}.")
     params = {name: value for name, value in how.items() if name != "use"}
     rng = np.random.default_rng([seed, zlib.crc32(f"split {data.name}".encode())])
     part = splitters.get(how["use"])
@@ -53,26 +53,24 @@ def _checked(data: Dataset, fold: Any) -> Fold:
     try:
         fold = fold if isinstance(fold, Fold) else Fold(*fold)
     except TypeError as error:
-        raise ContractError(f"a splitter yields a Fold or (train, test): {error}.") from error
+        raise ContractError(f"a splitter must yield Fold or (train, test): {error}.") from error
     sides = [np.asarray(side) for side in (fold.train, fold.test)]
-    named = []
     for side in sides:
         if not len(side):
             raise DataError(
-                f"{data.name}: the split leaves {len(sides[0])} questions to train on and "
-                f"{len(sides[1])} to test; use fewer folds or more rows."
+                f"{data.name}: the split has {len(sides[0])} train and {len(sides[1])} test "
+                f"questions; use fewer folds or more rows."
             )
         if side.dtype.kind not in "iu":
-            raise DataError(f"{data.name}: a split names rows by whole numbers, not {side[0]!r}.")
+            raise DataError(f"{data.name}: rows of a split must be integers, got {side[0]!r}.")
         if side.min() < 0 or side.max() >= len(data):
-            raise DataError(f"{data.name} has rows 0 to {len(data) - 1}; the split names others.")
-        named.append(np.zeros(len(data), dtype=bool))
-        named[-1][side] = True
-        if named[-1].sum() < len(side):
-            raise DataError(f"{data.name}: the split names a row twice on one side.")
-    both = named[0] & named[1]
-    if both.any() and not (named[0] == named[1]).all():
-        raise DataError(f"{data.name}: the split both trains on and tests row {np.argmax(both)}.")
+            raise DataError(f"{data.name}: rows of a split must be from 0 to {len(data) - 1}.")
+    train, test = (np.bincount(side, minlength=len(data)) for side in sides)
+    if max(train.max(), test.max()) > 1:
+        raise DataError(f"{data.name}: duplicate row in the train or test rows of a split.")
+    both = train & test
+    if both.any() and not np.array_equal(train, test):
+        raise DataError(f"{data.name}: row {np.argmax(both)} is both a train and a test row.")
     return Fold(sides[0].astype(np.intp), sides[1].astype(np.intp), fold.repeat)
 
 
@@ -80,14 +78,14 @@ def _checked(data: Dataset, fold: Any) -> Fold:
 def everything(
     data: Dataset, rng: np.random.Generator, repeats: int = 1, share: float = 1.0
 ) -> Iterator[Fold]:
-    """Train and test on all questions; the train side never sees the truth.
+    """Train and test on all questions; the targets are hidden from training.
 
-    Each of the ``repeats`` has another seed for what is random in a model, and draws ``share`` of
-    the questions, classes in their shares and groups whole: how far a score hangs on the rows.
+    Each repeat has another model seed and draws ``share`` of the questions, stratified by class
+    and with whole groups, which shows how much a score depends on the rows.
     """
-    _check_whole("all: repeats", repeats, 1)
+    _check_integer("all: repeats", repeats, 1)
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
-        raise DefinitionError(f"all: share is above 0 and at most 1, not {share!r}.")
+        raise DefinitionError(f"all: share must be above 0 and at most 1, got {share!r}.")
     classes = data.truth if data.kind == "classes" else None
     for repeat, seed in enumerate(_seeds(rng, repeats)):
         rows = np.arange(len(data))
@@ -108,13 +106,13 @@ def kfold(
     grouped: bool | None = None,
     balanced: bool = False,
 ) -> Iterator[Fold]:
-    """Cut into folds, each tested once per repeat; groups stay whole, classes keep their shares.
+    """K-fold cross-validation, stratified by class; groups are not divided.
 
-    Without groups, questions about the same item stay together; ``grouped: false`` lets both go.
-    ``balanced`` first draws as many questions of each class as the rarest has, anew each repeat.
+    Without groups, questions about the same item stay together; ``grouped: false`` disables both.
+    ``balanced`` first draws, in each repeat, as many questions of each class as the rarest has.
     """
-    _check_whole("kfold: folds", folds, 2)
-    _check_whole("kfold: repeats", repeats, 1)
+    _check_integer("kfold: folds", folds, 2)
+    _check_integer("kfold: repeats", repeats, 1)
     for repeat, seed in enumerate(_seeds(rng, repeats)):
         rows = _balanced(data, np.random.default_rng(seed)) if balanced else np.arange(len(data))
         part = data.take(rows)
@@ -127,16 +125,16 @@ def kfold(
 def senteval(
     data: Dataset, folds: int = 5, repeats: int = 10, seed: int = MASTER
 ) -> Iterator[Fold]:
-    """Replay the folds of Ulysses SentEval: balanced, stratified, train rows in its own order.
+    """Reproduce the folds of Ulysses SentEval: balanced, stratified, same row order.
 
-    They depend on its seed and the answers alone, not on the seed of the run.
+    They depend on ``seed`` and the targets, not on the seed of the run.
     """
     from sklearn.model_selection import StratifiedKFold
 
-    _check_whole("senteval: folds", folds, 2)
-    _check_whole("senteval: repeats", repeats, 1)
+    _check_integer("senteval: folds", folds, 2)
+    _check_integer("senteval: repeats", repeats, 1)
     if data.kind != "classes":
-        raise DefinitionError(f"{data.name}: split senteval wants classes, not {data.kind}.")
+        raise DefinitionError(f"{data.name}: split senteval requires classes, got {data.kind}.")
     _refuse_groups(data, "senteval")
     codes = np.unique(np.asarray(data.truth), return_inverse=True)[1]
     if np.bincount(codes).min() < folds:
@@ -151,23 +149,23 @@ def senteval(
 
 @splitter("geval")
 def geval(data: Dataset, folds: int = 10, repeats: int = 10) -> Iterator[Fold]:
-    """Replay the folds of GEval: rows shuffled over and over, each order cut into equal parts.
+    """Reproduce the folds of GEval: rows shuffled repeatedly, each order cut into folds.
 
-    Questions about one item begin side by side, as its join left them, and nothing keeps them on
-    one side later: for old numbers only. They do not depend on the seed of the run.
+    Questions about one item may be in both train and test, as in GEval: use it only to reproduce
+    its numbers. The folds do not depend on the seed of the run.
     """
     from sklearn.model_selection import KFold, StratifiedKFold
 
-    _check_whole("geval: folds", folds, 2)
-    _check_whole("geval: repeats", repeats, 1)
+    _check_integer("geval: folds", folds, 2)
+    _check_integer("geval: repeats", repeats, 1)
     _refuse_groups(data, "geval")
     classes = data.kind == "classes"
     cutter = (StratifiedKFold if classes else KFold)(folds)
     if len(data) < folds:
-        raise DataError(f"{data.name}: {len(data)} questions cannot make {folds} folds.")
-    asked = data.mentions(data.fields[0]).rows
-    single = len(asked) == len(data)
-    joined = np.argsort(pd.factorize(asked)[0], kind="stable") if single else np.arange(len(data))
+        raise DataError(f"{data.name}: {len(data)} questions are too few for {folds} folds.")
+    items = data.mentions(data.fields[0]).rows
+    single = len(items) == len(data)
+    joined = np.argsort(pd.factorize(items)[0], kind="stable") if single else np.arange(len(data))
     codes = pd.factorize(data.truth)[0]
     for repeat, order in enumerate(shuffles(len(data), repeats)):
         rows = joined[order]
@@ -189,19 +187,18 @@ def holdout(
     stratified: bool | None = None,
     grouped: bool | None = None,
 ) -> Iterator[Fold]:
-    """Hold a share of the questions out (0.2), or train on a number of rows and test the rest.
+    """Hold out a share of the questions (0.2), or train on a number of rows and test the rest.
 
-    With ``test_rows`` that many are held out first, the same ones whatever ``train_rows``: more
-    rows to train on contain the fewer, as a learning curve needs. The train side has every class,
-    where that can be; groups stay whole, so that with them a side may have fewer rows than asked
-    for.
+    ``test_rows`` are held out first and do not depend on ``train_rows``, and larger train sets
+    contain the smaller ones, as a learning curve needs. The train rows have every class, if
+    possible; groups are not divided, so that a side may have fewer rows than requested.
     """
-    _check_whole("holdout: repeats", repeats, 1)
+    _check_integer("holdout: repeats", repeats, 1)
     for name, count in (("train_rows", train_rows), ("test_rows", test_rows)):
         if count is not None:
-            _check_whole(f"holdout: {name}", count, 1)
+            _check_integer(f"holdout: {name}", count, 1)
             if test is not None:
-                raise DefinitionError(f"holdout: say test or {name}, not both.")
+                raise DefinitionError(f"holdout: test and {name} exclude each other.")
     wanted = _wanted(data, 0.2 if test is None else test, train_rows, test_rows)
     classes = np.asarray(data.truth) if _by_class(data, stratified) else None
     groups = _groups(data, grouped)
@@ -212,36 +209,36 @@ def holdout(
 def _wanted(
     data: Dataset, test: float, train_rows: int | None, test_rows: int | None
 ) -> tuple[int, int | None]:
-    """Return how many rows to train on, and to test where that is a number of its own."""
+    """Return the number of train rows, and of test rows if it is given."""
     if isinstance(test, bool) or not isinstance(test, int | float) or not 0 < test < 1:
-        raise DefinitionError(f"holdout: test is a share between 0 and 1, not {test!r}.")
+        raise DefinitionError(f"holdout: test must be between 0 and 1, got {test!r}.")
     left = len(data) - (test_rows or 0)
     share = round(len(data) * (1 - test)) if test_rows is None else left
     wanted = share if train_rows is None else train_rows
     if not 0 < wanted < len(data) or wanted > left:
         raise DataError(
             f"{data.name}: cannot train on {max(wanted, 0)} of {len(data)} questions"
-            + (f" and test {test_rows}." if test_rows else ".")
+            + (f" and test on {test_rows}." if test_rows else ".")
         )
     return wanted, test_rows
 
 
 def _held_out(
-    size: int, wanted: tuple[int, int | None], kept: tuple[Any, Any], seed: int
+    size: int, wanted: tuple[int, int | None], labels: tuple[Any, Any], seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows to train on and those to test: the rest, or a number drawn first."""
+    """Return train rows and test rows; ``labels`` are the classes and groups to respect."""
     train_rows, test_rows = wanted
-    drawn = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     rows = np.arange(size)
     if test_rows is None:
-        train = draw(size, train_rows, drawn, *kept)
+        train = draw(size, train_rows, rng, *labels)
         return train, np.setdiff1d(rows, train)
-    test = draw(size, test_rows, drawn, *kept)
+    test = draw(size, test_rows, rng, *labels)
     rest = np.setdiff1d(rows, test)
-    if train_rows + test_rows == size or not len(rest):  # whole groups may leave more, or nothing
+    if train_rows + test_rows == size or not len(rest):  # whole groups change these sizes
         return rest, test
-    classes, groups = (None if values is None else values[rest] for values in kept)
-    return rest[draw(len(rest), train_rows, drawn, classes, groups, nested=True)], test
+    classes, groups = (None if values is None else values[rest] for values in labels)
+    return rest[draw(len(rest), train_rows, rng, classes, groups, nested=True)], test
 
 
 @splitter("fixed")
@@ -251,85 +248,78 @@ def fixed(
     train: Sequence[int] | None = None,
     folds: Sequence[Mapping[str, Any]] | None = None,
 ) -> Iterator[Fold]:
-    """Use the parts that came with the data, the given rows, or a list of folds of such rows.
+    """Use the train and test rows of the dataset, the given rows, or a list of folds.
 
-    Where only the test rows are given, all others teach.
+    If only test rows are given, all other rows are train rows.
     """
-    if folds is not None:
-        for number, fold in enumerate(folds):
-            strange = [name for name in fold if name not in ("train", "test", "repeat")]
-            if strange or "test" not in fold:
-                what = f'"{strange[0]}"' if strange else 'nothing under "test"'
-                raise DefinitionError(f"fixed: fold {number} has {what}; say train and test rows.")
-            yield _given(data, fold["test"], fold.get("train"), fold.get("repeat", 0))
-    elif test is not None:
-        yield _given(data, test, train)
-    elif data.part is None:
-        raise DataError(
-            f"{data.name} does not come split: give the split its test rows, "
-            f"or the data set a train and a test file."
-        )
-    else:
+    if test is not None and folds is None:
+        folds = [{"test": test, "train": train}]
+    if folds is None:
+        if data.part is None:
+            raise DataError(
+                f"{data.name} has no train and test part: give the split test rows, "
+                f"or the dataset a train and a test file."
+            )
         yield Fold(np.flatnonzero(data.part == "train"), np.flatnonzero(data.part == "test"))
+    for number, fold in enumerate(folds or ()):
+        unknown = [name for name in fold if name not in ("train", "test", "repeat")]
+        if unknown or "test" not in fold:
+            what = f'an unknown key "{unknown[0]}"' if unknown else 'no "test"'
+            raise DefinitionError(f"fixed: fold {number} has {what}; give train and test rows.")
+        rows = np.array(list(fold["test"]))
+        rest = np.setdiff1d(np.arange(len(data)), rows)
+        given = rest if fold.get("train") is None else np.array(list(fold["train"]))
+        yield Fold(given, rows, fold.get("repeat", 0))
 
 
-def _given(
-    data: Dataset, test: Iterable[int], train: Iterable[int] | None, repeat: int = 0
-) -> Fold:
-    rows = np.array(list(test))
-    rest = np.setdiff1d(np.arange(len(data)), rows) if train is None else np.array(list(train))
-    return Fold(rest, rows, repeat)
-
-
-def _check_whole(what: str, value: Any, least: int) -> None:
+def _check_integer(what: str, value: Any, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise DefinitionError(f"{what} is a whole number of {least} or more, not {value!r}.")
+        raise DefinitionError(f"{what} must be an integer >= {least}, got {value!r}.")
 
 
 def _refuse_groups(data: Dataset, name: str) -> None:
     if data.group is not None:
         raise DefinitionError(
-            f"{data.name} has groups, which split {name} would cut through; say split: kfold."
+            f"{data.name} has groups, which split {name} would divide; use split: kfold."
         )
 
 
 def _by_class(data: Dataset, stratified: bool | None) -> bool:
     if stratified and data.kind != "classes":
         raise DefinitionError(
-            f"{data.name}: only classes can be stratified, not {data.kind}; "
-            f"leave stratified out or say false."
+            f"{data.name}: stratified requires classes, got {data.kind}; use stratified: false."
         )
     return data.kind == "classes" if stratified is None else bool(stratified)
 
 
 def _groups(data: Dataset, grouped: bool | None) -> np.ndarray | None:
-    """Return which questions must stay on one side: those of a group, or about the same item."""
+    """Return the group of each question, or its item if several questions share one."""
     if grouped is False:
         return None
     if data.group is not None:
         return np.asarray(pd.factorize(data.group)[0])
     if grouped:
-        raise DefinitionError(f"{data.name} has no groups; leave grouped out, or name a group.")
-    asked = data.mentions(data.fields[0]).rows
-    if len(data.fields) != 1 or len(asked) != len(data):
+        raise DefinitionError(f"{data.name} has no groups; omit grouped or define a group.")
+    mentioned = data.mentions(data.fields[0]).rows
+    if len(data.fields) != 1 or len(mentioned) != len(data):
         return None
-    items = np.asarray(pd.factorize(asked)[0])
+    items = np.asarray(pd.factorize(mentioned)[0])
     return items if items.max() + 1 < len(items) else None
 
 
 def _seeds(rng: np.random.Generator, repeats: int) -> list[int]:
-    # drawn one by one, so that more repeats leave the earlier ones as they were
+    # drawn one by one, so that more repeats do not change the first ones
     return [int(rng.integers(2**31)) for _ in range(repeats)]
 
 
 def _balanced(data: Dataset, rng: np.random.Generator) -> np.ndarray:
     if data.kind != "classes":
-        raise DefinitionError(f"{data.name}: only classes can be balanced, not {data.kind}.")
+        raise DefinitionError(f"{data.name}: balanced requires classes, got {data.kind}.")
     return np.sort(_undersampled(pd.factorize(data.truth, sort=False)[0], rng))
 
 
 def _undersampled(codes: np.ndarray, rng: Any) -> np.ndarray:
-    """Return as many rows of each class as the rarest has, class by class."""
+    """Return as many rows of each class as the rarest class has."""
     fewest = np.bincount(codes).min()
     drawn = [
         rng.choice(np.flatnonzero(codes == code), size=fewest, replace=False)
@@ -339,21 +329,22 @@ def _undersampled(codes: np.ndarray, rng: Any) -> np.ndarray:
 
 
 def _cut(
-    data: Dataset, folds: int, kept: tuple[bool, np.ndarray | None], seed: int
+    data: Dataset, folds: int, how: tuple[bool, np.ndarray | None], seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    by_class, groups = kept
+    by_class, groups = how
     units = len(data) if groups is None else groups.max() + 1
     if units < folds:
         what = "questions" if groups is None else "groups" if data.group is not None else "items"
-        raise DataError(f"{data.name}: {units} {what} cannot make {folds} folds.")
+        raise DataError(f"{data.name}: {units} {what} are too few for {folds} folds.")
     codes = pd.factorize(data.truth)[0] if by_class else np.zeros(len(data), dtype=int)
     if by_class and np.bincount(codes).max() < folds:
         raise DataError(
-            f"{data.name}: no class has {folds} questions; use fewer folds or stratified: false."
+            f"{data.name}: every class has fewer than {folds} questions; use fewer folds or "
+            f"stratified: false."
         )
     if groups is None or data.group is not None:
         return _scikit_cut(codes, groups, folds, (by_class, seed))
-    # a few items asked about twice: cut the items, each with its first answer, then their questions
+    # several questions per item: split the items, each with its first target
     first = np.unique(groups, return_index=True)[1]
     cuts = _scikit_cut(codes[first], None, folds, (by_class, seed))
     tests = [np.isin(groups, test) for _, test in cuts]
@@ -372,6 +363,6 @@ def _scikit_cut(
         grouped = StratifiedGroupKFold if by_class else GroupKFold
         cutter = grouped(folds, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
-        # a class rarer than the number of folds is the data's way, not a mistake
+        # a class may be rarer than the number of folds
         warnings.simplefilter("ignore", UserWarning)
         return list(cutter.split(np.zeros(len(codes)), codes, groups))

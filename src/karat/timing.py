@@ -1,4 +1,4 @@
-"""Inference time: how long a fitted model takes to answer a batch of a given size."""
+"""Inference time of a fitted model by batch size."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 
 from karat.dataset import Dataset
 
-#: each size is timed so often; the median counts
+#: number of timings per batch size; the median is reported
 REPEATS = 5
 
 
 def inference(
     answer: Callable[[Dataset], Any], test: Dataset, sizes: Sequence[int], seed: int
 ) -> dict[str, float]:
-    """Return the seconds per batch by its size; no batch is larger than the test fold.
+    """Return the seconds per batch by batch size; sizes above the test fold are omitted.
 
     >>> from karat.dataset import Dataset
     >>> import pandas as pd

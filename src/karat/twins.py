@@ -1,4 +1,4 @@
-"""Twins: tested items with the same cells as an item of their own train part."""
+"""Leakage: test rows that duplicate a train row of the same fold."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from karat.splits import Fold
 
 
 def twins(data: Dataset, folds: Iterable[Fold]) -> tuple[int, int]:
-    """Return how many tested questions ask about an item that stands in their train part too.
+    """Return the number of test questions whose item is also a train item, and of all of them.
 
-    Items are the same if all their cells are, whatever their ids and answers; entities, if their
-    ids are. The second number is how many questions the folds test. Questions about several items,
-    or whose answers are items, have no twins.
+    Items are equal if all their cells are, whatever their ids and targets; entities, if their ids
+    are. Questions about several items, or whose targets are items, have no duplicates.
 
     >>> table = pd.DataFrame({"a": [1, 1, 2], "y": ["n", "p", "n"]})
     >>> data = Dataset.from_table(table, "y")
@@ -31,26 +30,21 @@ def twins(data: Dataset, folds: Iterable[Fold]) -> tuple[int, int]:
     if len(asked) != len(data):
         return 0, tested
     codes = asked if data.modality == "entity" else numbered(data.items)[asked]
-    found = 0
-    for fold in folds:
-        seen = np.zeros(codes.max() + 1, dtype=bool)
-        seen[codes[fold.train]] = True
-        found += int(seen[codes[fold.test]].sum())
-    return found, tested
+    return sum(int(np.isin(codes[f.test], codes[f.train]).sum()) for f in folds), tested
 
 
 def numbered(items: pd.DataFrame | pd.Series) -> np.ndarray:
-    """Return a number per item that items with the same cells share."""
+    """Return a number per item; items with equal cells have the same number."""
     frame = items.to_frame() if isinstance(items, pd.Series) else items
     codes = np.zeros(len(frame), dtype=np.int64)
     for i in range(frame.shape[1]):
         column = frame.iloc[:, i]
         try:
             cells = pd.factorize(column)[0]
-        except TypeError:  # a cell that cannot be compared is told by what it prints
+        except TypeError:  # unhashable cells are compared by their repr
             cells = pd.factorize(column.map(repr))[0]
-        # numbered anew after each column, so that they stay below the square of the rows
+        # renumbered after each column, so that the numbers cannot overflow
         codes = pd.factorize(codes * (cells.max() + 2) + cells)[0]
-        if codes.max() == len(codes) - 1:  # no two are the same so far
+        if codes.max() == len(codes) - 1:  # all items differ already
             break
     return codes

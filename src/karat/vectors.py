@@ -1,7 +1,7 @@
-"""Vectors: fit an encoder, embed items, and know which items it does not know.
+"""Vectors of items: fit an encoder, embed items, and check what it returns.
 
-A row of NaN means "I do not know this item". Everything about missing entities, coverage and the
-questions that can be answered follows from that one rule. A partly-NaN row is a broken contract.
+A row of NaN means that the encoder has no vector for the item; coverage and the questions that can
+be answered follow from this rule. A row that is partly NaN is an error.
 """
 
 from __future__ import annotations
@@ -16,20 +16,19 @@ import pandas as pd
 from karat.dataset import Dataset
 from karat.errors import ContractError
 
-#: a sparse matrix is made dense below this many bytes
+#: maximum size in bytes of a sparse matrix when dense
 DENSE_LIMIT = 4 * 2**30
-#: so many texts are encoded by one call, unless the encoder has a ``chunk`` of its own
+#: number of texts per call of an encoder without a ``chunk`` attribute
 CHUNK = 256
-#: rows are made as long as 1 in blocks of this many
+#: number of rows that are normalized at once
 BLOCK = 4096
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """The vectors of some items: row i of the matrix belongs to the item at ``rows[i]``.
+    """Vectors of items: row i of the matrix is the vector of item ``rows[i]``; rows ascend.
 
-    The rows ascend. ``vocabulary`` is the encoder's own whole stock of ids and vectors, where it
-    has one.
+    ``vocabulary`` are all ids and vectors of the encoder, if it has a vocabulary.
     """
 
     matrix: np.ndarray
@@ -37,23 +36,23 @@ class Vectors:
     vocabulary: tuple[pd.Index, np.ndarray] | None = None
 
     def at(self, positions: np.ndarray) -> np.ndarray:
-        """Return the vectors of items by their position in the data set; a miss is an error."""
+        """Return the vectors of items by their position in the dataset."""
         return np.asarray(self.matrix[self._places(positions)])
 
     def known(self, positions: np.ndarray) -> np.ndarray:
-        """Return which of these items the encoder knows."""
+        """Return which of these items have a vector."""
         return ~np.isnan(self.matrix[self._places(positions), 0])
 
     def _places(self, positions: np.ndarray) -> np.ndarray:
         places = np.searchsorted(self.rows, positions)
-        # one past the end is a miss as well; -1 would be numpy's last row
+        # -1 is appended for positions after the last row
         lost = np.append(self.rows, -1)[places] != positions
         if lost.any():
             raise KeyError(f"no vector was computed for the item at {positions[lost][0]}.")
         return places
 
     def of(self, data: Dataset, field: str) -> np.ndarray:
-        """Return one vector per question: the item's, or a bag's weighted mean of known items."""
+        """Return one vector per question: the item's, or the weighted mean of a bag of items."""
         bags = data.mentions(field)
         values = self.at(bags.rows)
         if len(bags.rows) == len(data):
@@ -65,7 +64,7 @@ class Vectors:
             return sums / np.where(totals > 0, totals, np.nan)
 
     def answerable(self, data: Dataset) -> np.ndarray:
-        """Return which questions mention, in every field, an item the encoder knows."""
+        """Return which questions mention, in every field, an item with a vector."""
         able = np.ones(len(data), dtype=bool)
         for name in data.fields:
             bags = data.mentions(name)
@@ -75,13 +74,13 @@ class Vectors:
 
 
 def unit_rows(matrix: np.ndarray, dtype: Any = np.float32) -> np.ndarray:
-    """Return the rows at length 1, in 32 bits or as told; a row of zeros stays as it is.
+    """Return the rows with L2 norm 1; rows of zeros are unchanged.
 
     >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
     rows = np.empty(np.shape(matrix), dtype=dtype)
-    for begin in range(0, len(matrix), BLOCK):  # all in 64 bits at once would be a third copy
+    for begin in range(0, len(matrix), BLOCK):  # saves a copy of the whole matrix in 64 bits
         block = np.asarray(matrix[begin : begin + BLOCK], dtype=np.float64)
         lengths = np.linalg.norm(block, axis=1, keepdims=True)
         rows[begin : begin + BLOCK] = block / np.where(lengths > 0, lengths, 1.0)
@@ -89,7 +88,7 @@ def unit_rows(matrix: np.ndarray, dtype: Any = np.float32) -> np.ndarray:
 
 
 def check_vectors(values: Any, items: int, name: str) -> np.ndarray:
-    """Return an encoder's output as a matrix of floats, or say which promise it broke.
+    """Return an encoder's output as a matrix of floats, or raise a ContractError.
 
     >>> check_vectors([[1, 2], [3, 4]], 2, "mine").dtype
     dtype('float32')
@@ -108,17 +107,17 @@ def _matrix(values: Any, items: int, name: str) -> np.ndarray:
         raise ContractError(f"{name} must return numbers, one row per item: {error}.") from error
     if matrix.ndim != 2:
         raise ContractError(
-            f"{name} must return a matrix, one row per item; it returned {matrix.ndim} dimensions."
+            f"{name} must return a matrix, one row per item; got {matrix.ndim} dimensions."
         )
     if matrix.shape[0] != items:
         raise ContractError(f"{name} returned {matrix.shape[0]} rows for {items} items.")
     if matrix.shape[1] == 0:
-        raise ContractError(f"{name} returned vectors without a single dimension.")
+        raise ContractError(f"{name} returned vectors of length 0.")
     return matrix
 
 
 def _array(values: Any, name: str) -> np.ndarray:
-    """Return a dense array of what may be sparse, masked, a tensor, a frame or nested lists."""
+    """Return a dense array of a sparse or masked array, a tensor, a frame or nested lists."""
     if isinstance(values, list | tuple) and values and hasattr(values[0], "detach"):
         return np.stack([_array(value, name) for value in values])
     if hasattr(values, "toarray"):
@@ -126,7 +125,7 @@ def _array(values: Any, name: str) -> np.ndarray:
         if size > DENSE_LIMIT:
             raise ContractError(
                 f"{name} returned a sparse matrix of {' × '.join(map(str, values.shape))}, "
-                f"{size / 2**30:.1f} GB when dense; lower its number of dimensions."
+                f"{size / 2**30:.1f} GB when dense; reduce its number of dimensions."
             )
         values = values.toarray()
     if hasattr(values, "detach"):
@@ -136,9 +135,9 @@ def _array(values: Any, name: str) -> np.ndarray:
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(float), np.nan)
     array = np.asarray(values)
-    written = array.dtype == object and any(isinstance(cell, str) for cell in array.flat)
-    if array.dtype.kind in "USmMcV" or written:
-        raise TypeError(f"they are {'text' if written else array.dtype}")
+    text = array.dtype == object and any(isinstance(cell, str) for cell in array.flat)
+    if array.dtype.kind in "USmMcV" or text:
+        raise TypeError(f"got {'text' if text else array.dtype}")
     return array
 
 
@@ -153,14 +152,14 @@ def _check_finite(matrix: np.ndarray, name: str, texts: list[str] | None = None)
 
     infinite = np.isinf(matrix).any(axis=1)
     if infinite.any():
-        raise ContractError(f"{name} returned an infinite number ({where(infinite)[1]}).")
+        raise ContractError(f"{name} returned an infinite value ({where(infinite)[1]}).")
     empty = (~finite).sum(axis=1)
     partly = (empty > 0) & (empty < matrix.shape[1])
     if partly.any():
         row, place = where(partly)
         raise ContractError(
             f"{name} returned NaN in part of a row ({place}: {empty[row]} of "
-            f"{matrix.shape[1]}); a whole row of NaN means that it does not know the item."
+            f"{matrix.shape[1]}); an item without a vector must be a whole row of NaN."
         )
 
 
@@ -168,21 +167,21 @@ def _check_finite(matrix: np.ndarray, name: str, texts: list[str] | None = None)
 
 
 def distinct(items: Any) -> tuple[np.ndarray, list[str]]:
-    """Return the texts of some items, each once, and which of them every item has; -1 for none.
+    """Return the index of each item's text, -1 if it is missing, and the distinct texts.
 
     >>> codes, texts = distinct(pd.Series(["b", "a", None, "b"]))
     >>> codes.tolist(), texts
     ([0, 1, -1, 0], ['b', 'a'])
     """
-    written = [
+    strings = [
         None if missing else str(text) for text, missing in zip(items, pd.isna(items), strict=True)
     ]
-    codes, texts = pd.factorize(np.array(written, dtype=object))
+    codes, texts = pd.factorize(np.array(strings, dtype=object))
     return codes, texts.tolist()
 
 
 def spread(matrix: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return the vectors of items from those of their texts; an item without text is unknown."""
+    """Return the vectors of items from those of their texts; NaN for an item without text."""
     rows = matrix[np.maximum(codes, 0)] if len(matrix) else np.empty((len(codes), 1), np.float32)
     rows[codes < 0] = np.nan
     return rows
@@ -191,10 +190,10 @@ def spread(matrix: np.ndarray, codes: np.ndarray) -> np.ndarray:
 def encode(
     encoder: Any, texts: list[str], name: str, tell: Callable[[int], None] | None = None
 ) -> np.ndarray:
-    """Return one row of 32-bit numbers per text, or say which promise the encoder broke.
+    """Return one row of 32-bit floats per text, or raise a ContractError.
 
-    The texts go to ``encoder.encode`` some at a time, the longest first; ``tell`` hears how many
-    are done. An encoder whose ``chunk`` is None gets all at once, in their order.
+    ``encoder.encode`` gets ``encoder.chunk`` texts at a time, longest first; all at once, in their
+    order, if that is None. ``tell`` is called with the number of encoded texts.
     """
     size = getattr(encoder, "chunk", CHUNK)
     order = np.arange(len(texts))
@@ -203,41 +202,39 @@ def encode(
     rows: np.ndarray | None = None
     for begin in range(0, len(texts), size or len(texts) or 1):
         places = order[begin : begin + size] if size else order
-        some = [texts[i] for i in places]
-        found = _encoded(encoder.encode(some), some, name)
-        rows = np.empty((len(texts), found.shape[1]), np.float32) if rows is None else rows
-        if found.shape[1] != rows.shape[1]:
+        chunk = [texts[i] for i in places]
+        vectors = _encoded(encoder.encode(chunk), chunk, name)
+        rows = np.empty((len(texts), vectors.shape[1]), np.float32) if rows is None else rows
+        if vectors.shape[1] != rows.shape[1]:
             raise ContractError(
                 f"{name} returned {rows.shape[1]} dimensions for some texts and "
-                f"{found.shape[1]} for others."
+                f"{vectors.shape[1]} for others."
             )
-        rows[places] = found
+        rows[places] = vectors
         if tell is not None:
             tell(begin + len(places))
     return np.empty((0, 1), np.float32) if rows is None else rows
 
 
 def _encoded(values: Any, texts: list[str], name: str) -> np.ndarray:
-    with np.errstate(over="ignore"):  # a number too large becomes infinity, which is then told
+    with np.errstate(over="ignore"):  # overflow becomes infinity, which is an error below
         matrix = _matrix(values, len(texts), name).astype(np.float32, copy=False)
     _check_finite(matrix, name, texts)
     return matrix
 
 
-# -- data sets ------------------------------------------------------------------------------
+# -- datasets -------------------------------------------------------------------------------
 
 
 def fit_embed(encoder: Any, train: Dataset, name: str) -> Vectors:
-    """Fit an encoder on the items the train questions mention, and embed those items.
+    """Fit an encoder on the items of the train questions and embed those items.
 
-    Where answers are items these are all, but not those that only the test questions ask about.
-
-    The truth is passed on where it is not hidden and each item has one; an item of two questions
-    with unlike answers has none.
+    If targets are items, these are all items except those that only test questions mention. The
+    target is passed to ``fit`` if it is visible and each item has exactly one.
     """
     rows = train.learnable()
     items = train.items.iloc[rows]
-    y = _truth_of_items(train, rows)
+    y = _item_targets(train, rows)
     if hasattr(encoder, "fit_transform"):
         values = encoder.fit_transform(items) if y is None else encoder.fit_transform(items, y)
     elif hasattr(encoder, "fit"):
@@ -249,7 +246,7 @@ def fit_embed(encoder: Any, train: Dataset, name: str) -> Vectors:
 
 
 def embed(encoder: Any, data: Dataset, name: str, width: int | None = None) -> Vectors:
-    """Embed the items a data set's questions mention with a fitted encoder."""
+    """Embed the items that the questions mention with a fitted encoder."""
     rows = data.mentioned()
     items = data.items.iloc[rows]
     if data.modality in getattr(encoder, "by_text", ()):
@@ -265,14 +262,12 @@ def embed(encoder: Any, data: Dataset, name: str, width: int | None = None) -> V
     return Vectors(matrix, rows)
 
 
-def _truth_of_items(train: Dataset, rows: np.ndarray) -> np.ndarray | None:
+def _item_targets(train: Dataset, rows: np.ndarray) -> np.ndarray | None:
     if train.truth is None or len(train.fields) != 1 or train.kind == "items":
         return None
-    asked = train.mentions(train.fields[0]).rows
-    if len(asked) != len(train):
+    mentioned = train.mentions(train.fields[0]).rows
+    if len(mentioned) != len(train):
         return None
-    truth = np.empty(len(train.items), dtype=train.truth.dtype)
-    truth[asked] = train.truth
-    if not (truth[asked] == train.truth).all():
-        return None
-    return truth[rows]
+    targets = np.empty(len(train.items), dtype=train.truth.dtype)
+    targets[mentioned] = train.truth
+    return targets[rows] if (targets[mentioned] == train.truth).all() else None

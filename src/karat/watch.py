@@ -1,8 +1,9 @@
-"""Watch: how much a process and its children hold, when their time is over, and how to end them."""
+"""Watch a worker process: memory and time of its process tree, and how to end it."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import time
@@ -14,12 +15,14 @@ from karat.limits import TIME_IS_UP, Limits
 
 #: seconds between two looks at a process
 PAUSE = 0.05
-#: seconds a job has to end by itself after it was told that its time is over
+#: seconds a job has to end by itself after its deadline signal
 GRACE = 5.0
+
+log = logging.getLogger("karat.watch")
 
 
 class Ended(Exception):
-    """A process was ended because its job went over a limit: which one, and by how much."""
+    """A process was ended because its job exceeded a limit."""
 
     def __init__(self, status: str, cause: str) -> None:
         self.status = status
@@ -28,10 +31,9 @@ class Ended(Exception):
 
 
 class Watch:
-    """Waits for a process's answer, and ends the process when its job goes over a limit.
+    """Waits for the answer of a process and ends the process when its job exceeds a limit.
 
-    ``peak_mb`` is the most memory that was seen, ``cpu_seconds`` the CPU time when it was last
-    looked at, ``seconds`` how long the job has taken.
+    ``peak_mb`` and ``cpu_seconds`` are what the last looks found; ``seconds`` is the job's time.
     """
 
     def __init__(self, pid: int, limits: Limits) -> None:
@@ -41,18 +43,18 @@ class Watch:
         self.peak_mb = 0.0
         self.cpu_seconds = 0.0
         self.family: list[psutil.Process] = []
-        # the worker alone: to look for its children takes as long as a small job
-        self._cpu_before = _cpu(_alone(pid))
-        self._told: float | None = None
+        # without its children: listing all processes takes as long as a small job
+        self._cpu_before = _cpu(_process(pid))
+        self._signaled: float | None = None
 
     @property
     def seconds(self) -> float:
-        """How long the job has taken so far."""
+        """Seconds since the job began."""
         return time.monotonic() - self.begun
 
     @property
     def costs(self) -> dict[str, float]:
-        """What was seen of the job, as its record has it."""
+        """The costs of the job, by the names its record uses."""
         return {
             "seconds": self.seconds,
             "cpu_seconds": self.cpu_seconds,
@@ -60,7 +62,7 @@ class Watch:
         }
 
     def wait(self, answered: Callable[[float], bool]) -> None:
-        """Return when there is an answer; ``answered`` waits for one so many seconds."""
+        """Return when ``answered(seconds)``, which waits up to that long, returns True."""
         while not answered(PAUSE):
             self._look()
 
@@ -70,62 +72,53 @@ class Watch:
         self.peak_mb = max(self.peak_mb, held)
         self.cpu_seconds = max(self.cpu_seconds, _cpu(self.family) - self._cpu_before)
         if limit is not None and held > limit:
-            self.end()
-            raise Ended("memory", f"it held {held:,.0f} MB; {limit:,} MB are allowed")
+            self._exceeded("memory", f"used {held:,.0f} MB; the memory limit is {limit:,} MB")
         deadline = self.limits.deadline
         if deadline is None or self.seconds < deadline:
             return
-        if self._told is None:
-            self._told = self.seconds
+        if self._signaled is None:
+            self._signaled = self.seconds
             if TIME_IS_UP is not None:
                 with contextlib.suppress(OSError):
                     os.kill(self.pid, TIME_IS_UP)
-        if self.seconds - self._told > GRACE or TIME_IS_UP is None:
-            self.end()
-            raise Ended("timeout", f"{over_time(self.limits)}; it had to be killed")
+        if self.seconds - self._signaled > GRACE or TIME_IS_UP is None:
+            seconds = f"{self.limits.seconds:g} s, ended after {deadline:g} s"
+            self._exceeded("timeout", f"over the time limit of {seconds}; the process was killed")
+
+    def _exceeded(self, status: str, cause: str) -> None:
+        log.warning("worker %d: %s", self.pid, cause)
+        self.end()
+        raise Ended(status, cause)
 
     def end(self) -> None:
-        """End the process and its children, those too whose parent is gone since."""
+        """End the process and its children, including those whose parent has already ended."""
         end_tree(self.pid)
         _each(self.family, psutil.Process.kill)
 
 
-def over_time(limits: Limits) -> str:
-    """Return the sentence about a job that took too long.
-
-    >>> over_time(Limits(seconds=60))
-    'over the time limit of 60 s, ended after 120 s'
-    """
-    return f"over the time limit of {limits.seconds:g} s, ended after {limits.deadline:g} s"
-
-
 def _memory(processes: Iterable[psutil.Process]) -> float:
-    """Return the memory that processes hold, in MB."""
-    total = 0
-    for process in processes:
-        with contextlib.suppress(psutil.Error):
-            total += process.memory_info().rss
-    return total / 2**20
+    """Return the resident memory of processes in MB."""
+    sizes: list[int] = []
+    _each(processes, lambda process: sizes.append(process.memory_info().rss))
+    return sum(sizes) / 2**20
 
 
 def _cpu(processes: Iterable[psutil.Process]) -> float:
-    """Return the CPU seconds of processes, those of children that have ended too."""
-    total = 0.0
-    for process in processes:
-        with contextlib.suppress(psutil.Error):
-            total += sum(process.cpu_times()[:4])
-    return total
+    """Return the CPU seconds of processes and of their children that have ended."""
+    seconds: list[float] = []
+    _each(processes, lambda process: seconds.append(sum(process.cpu_times()[:4])))
+    return sum(seconds)
 
 
 def has_children(pid: int) -> bool:
-    """Return whether a process has left children running."""
+    """Return whether a process has running children."""
     return len(_tree(pid)) > 1
 
 
 def end_tree(pid: int) -> None:
-    """End a process and all its children, those with a session of their own too.
+    """End a process and all its children, also those in a session of their own.
 
-    All are stopped first, so that none can start another while it is looked for.
+    All are suspended first, so that none can start another one meanwhile.
     """
     seen: dict[int, psutil.Process] = {}
     for _ in range(3):
@@ -136,17 +129,17 @@ def end_tree(pid: int) -> None:
         seen |= {process.pid: process for process in new}
     _each(seen.values(), psutil.Process.kill)
     with contextlib.suppress(OSError, AttributeError):
-        os.killpg(pid, signal.SIGKILL)  # a worker leads a group; its parent may be gone already
+        os.killpg(pid, signal.SIGKILL)  # a worker leads a group; its parent may have ended
 
 
 def _tree(pid: int) -> list[psutil.Process]:
     try:
-        return [each for root in _alone(pid) for each in (root, *root.children(recursive=True))]
+        return [each for root in _process(pid) for each in (root, *root.children(recursive=True))]
     except psutil.Error:
         return []
 
 
-def _alone(pid: int) -> list[psutil.Process]:
+def _process(pid: int) -> list[psutil.Process]:
     try:
         return [psutil.Process(pid)]
     except psutil.Error:

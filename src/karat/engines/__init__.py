@@ -1,1 +1,1 @@
-"""Engines: where jobs run other than on this machine."""
+"""Engines that run jobs on a cluster."""

@@ -1,4 +1,4 @@
-"""Cargo: what goes with a job to a Dask worker, files by content hash and code of one's own."""
+"""What is sent with a job to a Dask worker: files by content hash, and the user's own code."""
 
 from __future__ import annotations
 
@@ -16,22 +16,21 @@ from karat.engines.depot import Order, Parcel, file_hash, versions
 from karat.job import Job
 from karat.shelf import Shelf
 
-#: what a folder of vectors holds that jobs read
+#: files of a vector folder that jobs read
 VECTORS = ("vectors.npy", "about.json")
 
 
 @contextlib.contextmanager
 def code_goes_along() -> Iterator[None]:
-    """Have modules of the user's own, which are not installed, pickled as a whole."""
+    """Pickle the user's modules that are not installed by value."""
     import cloudpickle
 
     paths = sysconfig.get_paths()
-    known = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    known += [*site.getsitepackages(), site.getusersitepackages()]
-    places = (*known, str(Path(__file__).parents[1]))
-    others = tuple({os.path.realpath(place) + os.sep for place in places})
+    folders = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    folders += [*site.getsitepackages(), site.getusersitepackages(), str(Path(__file__).parents[1])]
+    installed = tuple({os.path.realpath(folder) + os.sep for folder in folders})
     already = cloudpickle.list_registry_pickle_by_value()
-    found = [m for name, m in list(sys.modules.items()) if _is_own(name, m, others)]
+    found = [m for name, m in list(sys.modules.items()) if _is_own(name, m, installed)]
     own = [module for module in found if module.__name__ not in already]
     for module in own:
         cloudpickle.register_pickle_by_value(module)
@@ -42,15 +41,15 @@ def code_goes_along() -> Iterator[None]:
             cloudpickle.unregister_pickle_by_value(module)
 
 
-def _is_own(name: str, module: Any, others: tuple[str, ...]) -> bool:
+def _is_own(name: str, module: Any, installed: tuple[str, ...]) -> bool:
     file = getattr(module, "__file__", None)
     if name == "__main__" or not file or getattr(module, "__name__", "") != name:
         return False
-    return not os.path.realpath(file).startswith(others)
+    return not os.path.realpath(file).startswith(installed)
 
 
 class Cargo:
-    """Makes orders of jobs; each file is hashed once."""
+    """Adds the files of jobs to them; each file is hashed once."""
 
     def __init__(self, shelf: Shelf, work: str) -> None:
         self.shelf = shelf
@@ -59,7 +58,7 @@ class Cargo:
         self._parcels: dict[Path, Parcel] = {}
 
     def order(self, job: Job) -> Order:
-        """Return a job with the files it needs and where they shall be."""
+        """Return a job with its files and their paths on the worker."""
         keys = ("parts", job.model, job.task, job.dataset)
         parcels = {f"shelf/{key}.pickle": self._parcel(self.shelf.file(key)) for key in keys}
         folders = {}

@@ -1,8 +1,8 @@
-"""Jobs on a Dask cluster: the same work, rows and bytes as on this machine.
+"""Jobs on a Dask cluster, with the same results as on this machine.
 
-A job is small plain data. What it needs goes to a worker by content hash, once: a worker that does
-not have a file answers so, gets it in pieces and is asked again. What a job has made comes back, so
-that workers need no disk in common with this process.
+Files that a job needs are sent to each worker once, by content hash: a worker that lacks a file
+answers Lacking, receives the file in pieces and gets the job again. Results are sent back, so
+workers need no disk shared with this process.
 """
 
 from __future__ import annotations
@@ -32,28 +32,34 @@ from karat.shelf import Shelf
 
 T = TypeVar("T")
 
-#: so many jobs at least are with the scheduler at a time, and twice as many as there are threads
+#: minimum number of submitted jobs; with many workers, twice their number of threads
 WINDOW = 100
-#: so many answers at most come in one message
+#: maximum number of answers in one message
 BATCH = 20
-#: bytes of a file that travel in one message
+#: bytes of a file in one message
 PIECE = 2**23
-#: a job whose files could not be brought to a worker so often is given up
+#: a job fails after this many attempts to send its files
 TRIES = 20
-#: how many workers may die under a job before it is given up, on a cluster of our own
+#: number of workers that may die while running a job, on a cluster that Karat started
 DEATHS = 2
-#: seconds to wait for a scheduler, and for the first worker
+#: seconds to wait for a scheduler and for the first worker
 PATIENCE = 30.0
-#: libraries in which pickles, or the last bits of a score, may differ between versions
+#: libraries whose versions must match, because pickles or the last bits of scores may differ
 LIBRARIES = ("karat", "cloudpickle", "numpy", "pandas", "scikit-learn", "scipy")
 
 
+log = logging.getLogger("karat.engines.dask")
+
+
 class EngineLost(KaratError):
-    """The scheduler is gone; what was finished is kept."""
+    """The connection to the scheduler was lost."""
+
+    def __init__(self) -> None:
+        super().__init__("lost the connection to the scheduler")
 
 
 def check_cluster(scheduler: str | None) -> None:
-    """Raise an error if there is no such scheduler, or if its cluster is not like this process."""
+    """Raise an error if there is no such scheduler, or if library versions differ."""
     try:
         import distributed  # noqa: F401
     except ImportError:
@@ -66,21 +72,21 @@ def check_cluster(scheduler: str | None) -> None:
 def execute_on_dask(
     jobs: Sequence[Job], work: str, shelf: Shelf, scheduler: str | None = None, workers: int = 1
 ) -> Generator[tuple[Job, Any]]:
-    """Yield (job, what ``work(job, shelf)`` returned on a cluster) as the jobs finish.
+    """Yield each job with the result of ``work(job, shelf)``, in the order in which they finish.
 
-    Without a scheduler a cluster of ``workers`` processes is started on this machine. A job that
-    could not be run to its end yields a WorkerDied in its place.
+    Without a scheduler a cluster of ``workers`` processes is started on this machine. The result
+    of a job that could not finish is a WorkerDied.
     """
     if not jobs:
         return
     with code_goes_along():
         save(shelf)
     with _connected(scheduler, workers) as client:
-        flight = _Flight(client, Cargo(shelf, work))
+        submitter = _Submitter(client, Cargo(shelf, work))
         try:
-            yield from flight.run(jobs)
+            yield from submitter.run(jobs)
         finally:
-            flight.close()
+            submitter.close()
 
 
 # -- the cluster ------------------------------------------------------------------------------
@@ -88,40 +94,36 @@ def execute_on_dask(
 
 @contextlib.contextmanager
 def _connected(scheduler: str | None, workers: int) -> Iterator[Any]:
-    """Give a client of the cluster at an address or in a scheduler file, or of one of our own."""
+    """Connect to the cluster at an address or in a scheduler file, or to a new local cluster."""
     from distributed import Client
 
     with _quiet(), contextlib.ExitStack() as stack:
-        place = {} if scheduler is None else _place(scheduler)
         where = scheduler or "127.0.0.1"
         try:
-            if not place:
-                place = {"address": stack.enter_context(own_cluster(workers))}
-            client = Client(**place, timeout=PATIENCE, set_as_default=False)
+            key = "scheduler_file" if Path(where).is_file() else "address"
+            cluster = scheduler or stack.enter_context(own_cluster(workers))
+            client = Client(**{key: cluster}, timeout=PATIENCE, set_as_default=False)
             stack.callback(client.close, timeout=1)
             client.wait_for_workers(1, timeout=PATIENCE)
         except TimeoutError as error:
             raise DefinitionError(
-                f"the Dask scheduler at {where} has no worker; start one with: dask worker {where}"
+                f"the Dask scheduler at {where} has no workers; start one: dask worker {where}"
             ) from error
         except (OSError, ValueError) as error:
             raise DefinitionError(
-                f"no Dask scheduler answers at {where} ({error}); start one with: dask scheduler"
+                f"no Dask scheduler at {where} ({error}); start one: dask scheduler"
             ) from error
+        log.info("connected to the Dask scheduler at %s", where)
         yield client
 
 
-def _place(scheduler: str) -> dict[str, str]:
-    return {"scheduler_file" if Path(scheduler).is_file() else "address": scheduler}
-
-
 def own_cluster(workers: int) -> Any:
-    """Return a cluster that only this machine can reach, its workers plain processes."""
+    """Return a cluster of worker processes that only this machine can reach."""
     from distributed import Scheduler, SpecCluster
     from distributed.deploy.subprocess import SubprocessWorker
 
     here = {"host": "127.0.0.1"}
-    # limits are held by the processes of the jobs; Dask's own would end all jobs of a worker
+    # Karat enforces the limits of each job; Dask's memory limit would end all jobs of a worker
     about = {**here, "nthreads": 1, "memory_limit": 0, "silence_logs": logging.CRITICAL}
     worker = {"cls": SubprocessWorker, "options": {"worker_kwargs": about}}
     web = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
@@ -135,14 +137,14 @@ def own_cluster(workers: int) -> Any:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Leave it to our own messages to tell what happens to a cluster."""
-    log = logging.getLogger("distributed")
-    before = log.level
-    log.setLevel(logging.CRITICAL + 1)
+    """Silence Dask's log messages; Karat reports failures of the cluster itself."""
+    logger = logging.getLogger("distributed")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        log.setLevel(before)
+        logger.setLevel(before)
 
 
 def _installed() -> dict[str, str]:
@@ -150,18 +152,18 @@ def _installed() -> dict[str, str]:
 
 
 def _check_versions(client: Any) -> None:
-    """Refuse a cluster that could not read what we send, or would answer other bits."""
+    """Raise an error if the cluster's versions of Python and libraries differ from ours."""
     messages = []
     python = client.run(platform.python_version)
     ours = pickle_versions()[1]
     for place, theirs in python.items():
         if ".".join(theirs.split(".")[:2]) != ours:
-            messages.append(f"the Dask worker {place} has Python {theirs}, this process {ours}")
+            messages.append(f"Dask worker {place} has Python {theirs}, this process {ours}")
     for name, here in _installed().items():
         for place, theirs in client.run(version, name, on_error="return").items():
             if theirs != here:
                 found = f"has {name} {theirs}" if isinstance(theirs, str) else f"has no {name}"
-                messages.append(f"the Dask worker {place} {found}, this process {here}")
+                messages.append(f"Dask worker {place} {found}, this process {here}")
     try:
         client.run_on_scheduler(version, "karat")
     except PackageNotFoundError:
@@ -171,20 +173,20 @@ def _check_versions(client: Any) -> None:
         raise DefinitionError(*shown, "install the same versions on the cluster and here.")
 
 
-# -- jobs on their way ---------------------------------------------------------------------------
+# -- submitted jobs ------------------------------------------------------------------------------
 
 
 @dataclass
 class _Sent:
-    """A job on its way: its future, and how often its files could not be brought to a worker."""
+    """A submitted job, its future, and how often its files could not be sent."""
 
     job: Job
     future: Any
     tries: int
 
 
-class _Flight:
-    """Jobs on their way through a cluster, a bounded number at a time; each lands once."""
+class _Submitter:
+    """Submits jobs to a cluster, a bounded number at a time, and yields each result once."""
 
     def __init__(self, client: Any, cargo: Cargo) -> None:
         self.client = client
@@ -195,41 +197,41 @@ class _Flight:
         self._cluster = _Cluster(client)
 
     def run(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Any]]:
-        """Yield every job with its answer, as they come."""
+        """Yield every job with its result."""
         waiting = deque(jobs)
         self._fill(waiting)
         while self.out:
-            landed = self._land()
+            finished = self._finished()
             self._fill(waiting)
-            for sent, answer in landed:
+            for sent, answer in finished:
                 if not isinstance(answer, Lacking):
                     yield sent.job, answer
                 elif sent.tries >= TRIES:
-                    yield sent.job, WorkerDied(f"its data could not be sent: {self.failure}", "")
+                    yield sent.job, WorkerDied(f"cannot send the job's files: {self.failure}", "")
                 else:
-                    failed = not self._deliver(answer)
+                    failed = not self._send_files(answer)
                     self._send(sent.job, sent.tries + failed)
 
     def _fill(self, waiting: deque[Job]) -> None:
         while waiting and len(self.out) < max(WINDOW, 2 * self._cluster.threads):
             self._send(waiting.popleft())
 
-    def _land(self) -> list[tuple[_Sent, Any]]:
-        """Wait for a job that is done, and take with it others that are, in one message."""
-        landed = [self.out.pop(self._next().key)]
-        while len(landed) < BATCH and not self.done.empty():
-            landed.append(self.out.pop(self.done.get().key))
-        fine = [sent.future for sent in landed if sent.future.status == "finished"]
+    def _finished(self) -> list[tuple[_Sent, Any]]:
+        """Wait for a finished job; return it and other finished ones, gathered in one message."""
+        finished = [self.out.pop(self._next().key)]
+        while len(finished) < BATCH and not self.done.empty():
+            finished.append(self.out.pop(self.done.get().key))
+        fine = [sent.future for sent in finished if sent.future.status == "finished"]
         answers: dict[str, Any] = {}
         try:
             values = self._call(self.client.gather, fine)
             answers = dict(zip((future.key for future in fine), values, strict=True))
         except EngineLost:
             raise
-        except Exception:  # one was lost since: they are asked for one by one
+        except Exception:  # one was lost meanwhile: fetch them one by one
             pass
         found = []
-        for sent in landed:
+        for sent in finished:
             key = sent.future.key
             found.append((sent, answers[key] if key in answers else self._answer(sent)))
             sent.future.release()
@@ -244,10 +246,10 @@ class _Flight:
                 pure=False,
                 resources=self._cluster.share(job),
             )
-        except (OSError, RuntimeError) as error:  # what a client says that has lost its scheduler
+        except (OSError, RuntimeError) as error:  # raised by a client without a scheduler
             if self.client.status == "running":
                 raise
-            raise EngineLost("the scheduler is gone") from error
+            raise EngineLost from error
         self.out[future.key] = _Sent(job, future, tries)
         future.add_done_callback(self.done.put)
 
@@ -261,10 +263,10 @@ class _Flight:
     def _check(self) -> None:
         lost = any(sent.future.status == "cancelled" for sent in self.out.values())
         if lost or self.client.status != "running":
-            raise EngineLost("the scheduler is gone")
+            raise EngineLost
 
     def _call(self, method: Callable[..., T], *arguments: Any, **options: Any) -> T:
-        """Call the client; if the scheduler goes meanwhile it may never return, but this does."""
+        """Call the client in a thread: it may never return if the scheduler disappears."""
         answers: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()
 
         def call() -> None:
@@ -290,48 +292,50 @@ class _Flight:
             error = future.exception()
             if isinstance(error, KilledWorker):
                 times = error.allowed_failures + 1
-                said = f"Dask workers died under it {times} times, the last {error.last_worker}"
-                return WorkerDied(said, str(error))
+                cause = f"{times} Dask workers died while running it, last {error.last_worker}"
+                return WorkerDied(cause, str(error))
             if isinstance(error, KaratError):
                 raise error
             raise DefinitionError(
-                f"a Dask worker cannot run jobs ({type(error).__name__}: {error}); it needs the "
-                f"same karat, Python and libraries as this process."
+                f"a Dask worker cannot run jobs ({type(error).__name__}: {error}); install the "
+                f"same karat, Python and libraries as in this process."
             )
         with contextlib.suppress(OSError, CancelledError):
             if future.status == "finished":
                 return self._call(future.result)
-        raise EngineLost("the scheduler is gone")
+        raise EngineLost
 
-    def _deliver(self, answer: Lacking) -> bool:
-        """Bring files to a worker and return whether that went well."""
+    def _send_files(self, answer: Lacking) -> bool:
+        """Send the missing files to a worker and return whether that succeeded."""
         worker = answer.worker
         try:
-            for parcel in self._ask(lacking, answer.parcels, worker=worker):
+            for parcel in self._run_on(lacking, answer.parcels, worker=worker):
                 with Path(parcel.path).open("rb") as file:
                     for start in range(0, max(parcel.size, 1), PIECE):
                         piece = file.read(PIECE)
-                        self._ask(receive, parcel, start, piece, self.cargo.session, worker=worker)
+                        session = self.cargo.session
+                        self._run_on(receive, parcel, start, piece, session, worker=worker)
         except (OSError, LookupError) as error:
             self.failure = f"{worker}: {type(error).__name__}: {error}"
+            log.warning("cannot send files to %s", self.failure)
             time.sleep(0.1)
             return False
         return True
 
-    def _ask(self, function: Any, *arguments: Any, worker: str) -> Any:
+    def _run_on(self, function: Any, *arguments: Any, worker: str) -> Any:
         return self._call(self.client.run, function, *arguments, workers=[worker])[worker]
 
     def close(self) -> None:
-        """Cancel what is left and end the processes of its jobs."""
+        """Cancel the remaining jobs and end their processes."""
         if self.client.status != "running":
             return
-        with contextlib.suppress(Exception):  # a cluster that is going down needs no order to
+        with contextlib.suppress(Exception):  # the cluster may be shutting down
             self.client.cancel([sent.future for sent in self.out.values()])
             self.client.run(close, self.cargo.session, on_error="ignore")
 
 
 class _Cluster:
-    """What the workers have: threads, and the resources they declare; looked up now and then."""
+    """The threads and declared resources of the workers, refreshed every two seconds."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -340,20 +344,20 @@ class _Cluster:
 
     def _workers(self) -> list[Mapping[str, Any]]:
         if time.monotonic() - self._when > 2.0:
-            with contextlib.suppress(OSError, AttributeError):  # whoever sends next meets the loss
+            with contextlib.suppress(OSError, AttributeError):  # submitting reports a lost client
                 self._seen = self.client.scheduler_info(n_workers=-1).get("workers", {})
             self._when = time.monotonic()
         return list(self._seen.values())
 
     @property
     def threads(self) -> int:
-        """How many jobs can run at once."""
+        """Number of jobs that can run at once."""
         return sum(int(worker["nthreads"]) for worker in self._workers())
 
     def share(self, job: Job) -> dict[str, float] | None:
-        """Return what a job takes of the resources that workers declare, and of no other.
+        """Return the declared resources that a job requires.
 
-        No job asks for more than the largest worker has: it would never run.
+        At most what the largest worker has, because otherwise the job would never run.
         """
         limits = job.limits
         if not limits:

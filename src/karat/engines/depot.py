@@ -1,7 +1,7 @@
-"""The depot of a Dask worker: files found by their content, and the processes that run jobs.
+"""The depot of a Dask worker: files by content hash, and the processes that run jobs.
 
-A file comes to a worker once: from a disk it shares with the client, or in pieces from the client.
-Jobs run in child processes as they do without Dask, so their limits hold and the worker lives on.
+A worker gets each file once: from a disk shared with the client, or in pieces from the client. Jobs
+run in child processes, as without Dask, so that limits end the job and not the worker.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from karat import __version__
 from karat.errors import DefinitionError
 from karat.execute import Worker, WorkerDied
 
-#: so many children of a machine are told apart
+#: maximum number of numbered child processes per machine
 SEATS = 1024
-#: seconds a child process may wait for its next job before another one may end it
+#: seconds after which an idle child process is ended
 IDLE = 300.0
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """A file that jobs need: the hash of its content, its size, its place on the client's disk."""
+    """A file that jobs need: its hash, its size and its path on the client."""
 
     sha256: str
     size: int
@@ -44,8 +44,8 @@ class Parcel:
 class Order:
     """A job as it is sent to a Dask worker.
 
-    ``parcels`` are the files it needs by their places below the folder of the session, ``folders``
-    the places that fields of the job shall name there.
+    ``parcels`` are its files by their path in the session's folder; ``folders`` are new values for
+    fields of the job, relative to that folder.
     """
 
     job: Any
@@ -58,30 +58,27 @@ class Order:
 
 @dataclass(frozen=True)
 class Lacking:
-    """The answer of a worker that does not have all files of a job yet."""
+    """The answer of a worker that lacks files of a job."""
 
     worker: str
     parcels: tuple[Parcel, ...]
 
 
 def versions() -> tuple[str, str]:
-    """Return the versions of Karat and of Python that pickles must agree in."""
+    """Return the versions of Karat and Python, which must match to read pickles."""
     return __version__, ".".join(platform.python_version_tuple()[:2])
 
 
 def perform(order: Order) -> Any:
-    """Run a job on the Dask worker that this is; what every task on a cluster does.
-
-    Returns what the work returned, a WorkerDied, or what is Lacking.
-    """
+    """Run a job on this Dask worker; return its result, a WorkerDied or Lacking."""
     from distributed import get_worker
 
     worker = get_worker()
     if order.versions != versions():
         theirs, ours = (" and Python ".join(pair) for pair in (versions(), order.versions))
         raise DefinitionError(
-            f"the Dask worker {worker.address} has karat {theirs}, the run has karat {ours}; "
-            f"install the same on both."
+            f"Dask worker {worker.address} has karat {theirs}, the run has karat {ours}; install "
+            f"the same versions."
         )
     depot = depot_of(worker)
     with depot.using(order.parcels.values()):
@@ -90,17 +87,17 @@ def perform(order: Order) -> Any:
 
 
 def lacking(parcels: Iterable[Parcel], dask_worker: Any) -> tuple[Parcel, ...]:
-    """Return which files a Dask worker does not have."""
+    """Return the files that a Dask worker lacks."""
     return depot_of(dask_worker).lacking(parcels)
 
 
 def receive(parcel: Parcel, start: int, piece: bytes, session: str, dask_worker: Any) -> None:
-    """Take a piece of a file; the last one completes it."""
+    """Receive a piece of a file; the last piece completes it."""
     depot_of(dask_worker).receive(parcel, start, piece, session)
 
 
 def close(session: str, dask_worker: Any) -> None:
-    """End the child processes of a session and forget its folder; files stay for the next one."""
+    """End the child processes of a session and remove its folder; files remain."""
     depot_of(dask_worker).close(session)
 
 
@@ -117,7 +114,7 @@ class Depot:
         self.folder = folder
         self.files = folder / "files"
         self.files.mkdir(parents=True, exist_ok=True)
-        #: files may take so many bytes; those not used for the longest are removed first
+        #: maximum number of bytes of all files; the least recently used are removed first
         self.room = shutil.disk_usage(folder).free // 2
         self._lock = threading.RLock()
         self._used: Counter[str] = Counter()
@@ -129,7 +126,7 @@ class Depot:
 
     @contextlib.contextmanager
     def using(self, parcels: Iterable[Parcel]) -> Iterator[None]:
-        """Keep these files from being removed."""
+        """Protect these files from being removed."""
         names = [parcel.sha256 for parcel in parcels]
         with self._lock:
             self._used.update(names)
@@ -140,7 +137,7 @@ class Depot:
                 self._used.subtract(names)
 
     def lacking(self, parcels: Iterable[Parcel]) -> tuple[Parcel, ...]:
-        """Return which files are neither here nor on a disk that the client shares with us."""
+        """Return the files that are neither here nor on a disk shared with the client."""
         once = {parcel.sha256: parcel for parcel in parcels}
         return tuple(parcel for parcel in once.values() if not self._has(parcel))
 
@@ -153,13 +150,13 @@ class Depot:
         if not _is_same(Path(parcel.path), parcel):
             return False
         with self._lock:
-            if not file.exists():  # no other thread was first
-                file.unlink(missing_ok=True)  # a link to what is no longer there
+            if not file.exists():  # not yet made by another thread
+                file.unlink(missing_ok=True)  # a broken link
                 file.symlink_to(parcel.path)
         return True
 
     def receive(self, parcel: Parcel, start: int, piece: bytes, session: str) -> None:
-        """Add a piece to a file that is on its way; the last one must make it what was promised."""
+        """Add a piece to a file; after the last piece, check the file's hash."""
         draft = self.files / f".{parcel.sha256}.{session}"
         key = (parcel.sha256, session)
         if start == 0:
@@ -172,7 +169,7 @@ class Depot:
                 return
             file.close()
             if digest.hexdigest() != parcel.sha256:
-                raise OSError(f"{parcel.path} has changed while it was sent")
+                raise OSError(f"{parcel.path} changed while it was sent")
             os.replace(draft, self.files / parcel.sha256)
         except OSError:
             file.close()
@@ -181,11 +178,11 @@ class Depot:
         self._tidy(parcel.sha256)
 
     def _tidy(self, newest: str) -> None:
-        """Remove what was not used for the longest, once all files need more than their room."""
+        """Remove the least recently used files if all files exceed the available room."""
         with self._lock:
-            kept = [(file, file.stat()) for file in self.files.iterdir() if not file.is_symlink()]
-            total = sum(facts.st_size for _, facts in kept)
-            for file, facts in sorted(kept, key=lambda each: each[1].st_mtime_ns):
+            files = [(file, file.stat()) for file in self.files.iterdir() if not file.is_symlink()]
+            total = sum(facts.st_size for _, facts in files)
+            for file, facts in sorted(files, key=lambda each: each[1].st_mtime_ns):
                 if total <= self.room:
                     return
                 idle = not self._used[file.name] and not file.name.startswith(".")
@@ -196,7 +193,7 @@ class Depot:
     # -- jobs ---------------------------------------------------------------------------------
 
     def run(self, order: Order) -> Any:
-        """Run a job in a child process; its death is an answer too."""
+        """Run a job in a child process; return its result or a WorkerDied."""
         root = self._unpack(order)
         job = order.job
         moved: dict[str, Any] = {name: str(root / at) for name, at in order.folders.items()}
@@ -216,7 +213,7 @@ class Depot:
             link = root / place
             if not os.path.lexists(link):
                 link.parent.mkdir(parents=True, exist_ok=True)
-                with contextlib.suppress(FileExistsError):  # another thread was first
+                with contextlib.suppress(FileExistsError):  # made by another thread
                     link.symlink_to(self.files / parcel.sha256)
         return root
 
@@ -233,7 +230,7 @@ class Depot:
             return crew[-1]
 
     def _dismiss(self) -> None:
-        """End children whose client seems to be gone without a word."""
+        """End idle child processes, whose client may have disappeared."""
         for session, crew in self._crew.items():
             late = [c for c in crew if not c.busy and time.monotonic() - c.since > IDLE]
             for child in late:
@@ -247,7 +244,7 @@ class Depot:
             child.stop()
 
     def close(self, session: str) -> None:
-        """End the children of a session, whatever they do, and remove its folder."""
+        """End the child processes of a session and remove its folder."""
         with self._lock:
             self._closed.add(session)
             crew = self._crew.pop(session, [])
@@ -258,7 +255,7 @@ class Depot:
 
 @dataclass(eq=False)
 class _Child:
-    """A child process of a session, and since when it waits."""
+    """A child process of a session; ``since`` is when it became idle."""
 
     worker: Worker
     session: str
@@ -267,17 +264,16 @@ class _Child:
     since: float = 0.0
 
     def stop(self) -> None:
-        """End the process, whatever it does, and leave its number to others."""
+        """End the process and release its number."""
         self.worker.stop()
         if self.seat is not None:
             self.seat.close()
 
 
 def _seat() -> tuple[int, IO[str] | None]:
-    """Return the lowest number that no child of any Dask worker of this machine has.
+    """Return the lowest number that no child process of this machine has, and its lock file.
 
-    Children side by side take cores side by side, by that number; it is theirs while the file,
-    which is returned too, is open.
+    The number selects the cores of a child; it is reserved while the file is open.
     """
     try:
         import fcntl
@@ -292,11 +288,11 @@ def _seat() -> tuple[int, IO[str] | None]:
             return number, file
         except OSError:
             file.close()
-    return 0, None  # a disk that knows no locks
+    return 0, None  # a file system without locks
 
 
 def _is_same(path: Path, parcel: Parcel) -> bool:
-    """Return whether a path of the client is a file here with the same content."""
+    """Return whether a client's path is a file here with the same content."""
     try:
         return path.stat().st_size == parcel.size and file_hash(path) == parcel.sha256
     except OSError:

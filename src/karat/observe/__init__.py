@@ -1,1 +1,1 @@
-"""Observe: plain numbers about tasks and vectors that checks read later; no score hangs on them."""
+"""Statistics of tasks and vectors that the checks read; scores do not depend on them."""

@@ -1,6 +1,6 @@
-"""What can be seen of a task before any model runs: classes, entities on both sides, a give-away.
+"""Statistics of a task: classes, entities in both train and test, columns that leak the target.
 
-Computed once per task, from a sample where the data are large. Models never see these numbers.
+Computed once per task, from a sample if the data are large. Models do not see them.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from karat.dataset import Dataset
 from karat.predictions import as_text
 from karat.splits import Fold
 
-#: so many classes are counted, the largest first
+#: number of classes to count, largest first
 MOST_CLASSES = 30
-#: so many rows of a table are looked at, and so many cells
+#: numbers of sampled rows and cells of a table
 MOST_ROWS, MOST_CELLS, FEWEST_ROWS = 2_000, 1_000_000, 200
-#: a column is a key if so large a part of its values are different, not all of them, and rows of
-#: one value agree in their answers at least this much
+#: a column is a key if its share of distinct values is between the first two numbers and its
+#: score on rows of equal value (see ``_Distance.score``) is at least the third
 KEY_LEAST, KEY_MOST, KEY_AGREES = 0.2, 0.95, 0.9
 
 
 def task_facts(data: Dataset, folds: Sequence[Fold], blind: bool = False) -> dict[str, Any]:
-    """Return ``tested``, ``classes``, ``entities`` and ``give_away`` of a task, in plain values.
+    """Return ``tested``, ``classes``, ``entities`` and ``give_away`` of a task as JSON values.
 
-    ``tested`` counts the different questions that are tested. ``entities`` is [shared, tested,
-    what]: how many tested questions ask about an entity that their train part has too.
-    ``give_away`` is [column, score], the column that tells the answer best. Where nothing is
-    learned from answers, neither can leak, and ``blind`` is true.
+    ``tested`` is the number of distinct test questions. ``entities`` is [shared, tested, what]:
+    the number of test questions whose entity is also in their train rows. ``give_away`` is
+    [column, score], the column that predicts the target best. With ``blind`` (hidden targets)
+    the last two are omitted.
     """
     rows = np.unique(np.concatenate([fold.test for fold in folds])) if folds else np.array([], int)
     facts: dict[str, Any] = {"tested": len(rows), "classes": count_classes(data)}
@@ -43,7 +43,7 @@ def task_facts(data: Dataset, folds: Sequence[Fold], blind: bool = False) -> dic
 
 
 def count_classes(data: Dataset) -> dict[str, int]:
-    """Return how many questions each class has, the largest classes first.
+    """Return the number of questions per class, largest first.
 
     >>> table = pd.DataFrame({"a": [1, 2, 3], "y": ["n", "p", "n"]})
     >>> count_classes(Dataset.from_table(table, "y"))
@@ -60,11 +60,11 @@ def count_classes(data: Dataset) -> dict[str, int]:
 
 
 def shared_entities(data: Dataset, folds: Sequence[Fold]) -> tuple[int, int, str] | None:
-    """Return how many tested questions share their entity with a train question, and of how many.
+    """Return how many test questions share their entity with a train question, of how many.
 
-    An entity is a group where the data have groups; an item that several questions of several
-    fields ask about; or the value of a key of a table, a column whose rows of one value have the
-    same answer. Nothing where there is no such thing.
+    An entity is a group, if the data have groups; an item, if questions have several fields; or
+    the value of a key column, whose rows of equal value have equal targets. The third value names
+    it; None if there is no entity.
     """
     tested = sum(len(fold.test) for fold in folds)
     if data.kind == "items":
@@ -75,20 +75,17 @@ def shared_entities(data: Dataset, folds: Sequence[Fold]) -> tuple[int, int, str
         return _items_on_both_sides(data, folds), tested, "item"
     found = [
         (_crossing(codes, folds), tested, name)
-        for name, codes in (_keys(data) if _asks_for_rows(data) else ())
+        for name, codes in (_keys(data) if _is_plain_table(data) else ())
     ]
     return max(found, key=lambda each: each[0], default=None)
 
 
 def _crossing(codes: np.ndarray, folds: Sequence[Fold]) -> int:
-    """Return how many tested rows have a code that their train part has; -1 is none."""
+    """Return how many test rows have a code of their train rows; -1 is missing."""
     found = 0
     for fold in folds:
-        seen = np.zeros(codes.max(initial=0) + 1, dtype=bool)
-        taught = codes[fold.train]
-        seen[taught[taught >= 0]] = True
-        asked = codes[fold.test]
-        found += int((seen[asked] & (asked >= 0)).sum())
+        test = codes[fold.test]
+        found += int((np.isin(test, codes[fold.train]) & (test >= 0)).sum())
     return found
 
 
@@ -107,7 +104,7 @@ def _items_on_both_sides(data: Dataset, folds: Sequence[Fold]) -> int:
 
 
 def _keys(data: Dataset) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the columns that tell whom a row is about, as a code per question."""
+    """Yield the key columns and a code per question."""
     table, distance = data.frame(), _Distance(data)
     for name in table.columns:
         column = table[name]
@@ -119,25 +116,25 @@ def _keys(data: Dataset) -> Iterator[tuple[str, np.ndarray]]:
             continue
         order = np.argsort(codes, kind="stable")
         same = np.flatnonzero((np.diff(codes[order]) == 0) & (codes[order][1:] >= 0))
-        if len(same) and distance.told(order[same], order[same + 1]) >= KEY_AGREES:
+        if len(same) and distance.score(order[same], order[same + 1]) >= KEY_AGREES:
             yield str(name), codes
 
 
-# -- a give-away ----------------------------------------------------------------------------
+# -- columns that leak the target ------------------------------------------------------------
 
 
 def give_away(data: Dataset) -> tuple[str, float] | None:
-    """Return the column of a table that tells the answers best, and how well, from 0 to 1.
+    """Return the column that predicts the target best, and its score from 0 to 1.
 
-    Rows are put in the order of the column. The score is 1 - D / E: D is how unlike the answers of
-    neighbours are, E how unlike those of any two rows; classes are unlike or not, numbers by the
-    square of the difference of their ranks. Neighbours of unlike text are any two rows.
+    Rows are sorted by the column. The score is 1 - D / E: D is the mean distance between the
+    targets of neighbors, E that of any two rows. The distance of classes is 0 or 1, of numbers
+    the squared difference of their ranks; for neighbors with different text it is E.
 
     >>> table = pd.DataFrame({"a": range(40), "b": [0, 1, 1, 0] * 10, "y": list("nppn") * 10})
     >>> give_away(Dataset.from_table(table, "y"))
     ('b', 0.949)
     """
-    if not _asks_for_rows(data) or data.kind == "items":
+    if not _is_plain_table(data) or data.kind == "items":
         return None
     table = data.frame()
     most = max(FEWEST_ROWS, min(MOST_ROWS, MOST_CELLS // max(table.shape[1], 1)))
@@ -153,7 +150,7 @@ def give_away(data: Dataset) -> tuple[str, float] | None:
 
 
 class _Distance:
-    """How unlike the answers of two questions are, and how unlike those of any two."""
+    """Distances between the targets of questions, and their expected value."""
 
     def __init__(self, data: Dataset) -> None:
         assert data.truth is not None
@@ -165,10 +162,10 @@ class _Distance:
         shares = counts / max(len(truth), 1)
         self.expected = float(1 - (shares**2).sum() if classes else 2 * self.values.var())
 
-    def told(self, first: np.ndarray, second: np.ndarray) -> float:
-        """Return how much less unlike these pairs are than any two; 1 is the same answer always."""
-        unlike = self.between(first, second)
-        return 1 - float(unlike.mean()) / self.expected if self.expected else 0.0
+    def score(self, first: np.ndarray, second: np.ndarray) -> float:
+        """Return 1 - mean distance / expected distance; 1 means equal targets in all pairs."""
+        distances = self.between(first, second)
+        return 1 - float(distances.mean()) / self.expected if self.expected else 0.0
 
     def between(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Return the distance of each pair."""
@@ -177,7 +174,7 @@ class _Distance:
 
 
 def _scores(table: pd.DataFrame, distance: _Distance) -> np.ndarray:
-    """Return how well each column tells the answers of its rows."""
+    """Return the score of each column."""
     scores = np.zeros(table.shape[1])
     numbers, places = [], []
     for i, column in enumerate(table.items()):
@@ -185,22 +182,22 @@ def _scores(table: pd.DataFrame, distance: _Distance) -> np.ndarray:
         if values is None:
             codes = _coded(column[1])
             order = np.argsort(codes, kind="stable")
-            # the order of texts means nothing: only rows of one text tell of each other
+            # texts have no order: only rows with equal text count as neighbors
             same = np.diff(codes[order]) == 0
-            unlike = np.where(same, distance.between(order[:-1], order[1:]), distance.expected)
-            scores[i] = 1 - float(unlike.mean()) / distance.expected
+            distances = np.where(same, distance.between(order[:-1], order[1:]), distance.expected)
+            scores[i] = 1 - float(distances.mean()) / distance.expected
         else:
             numbers.append(values)
             places.append(i)
     if numbers:
         order = np.argsort(np.stack(numbers), axis=1, kind="stable")
-        unlike = distance.between(order[:, :-1], order[:, 1:])
-        scores[places] = 1 - unlike.mean(axis=1) / distance.expected
+        distances = distance.between(order[:, :-1], order[:, 1:])
+        scores[places] = 1 - distances.mean(axis=1) / distance.expected
     return scores
 
 
 def _numbers(column: pd.Series) -> np.ndarray | None:
-    """Return a column as numbers, or nothing if its order means nothing."""
+    """Return a column as numbers, or None if it has no order."""
     types = pd.api.types
     if types.is_datetime64_any_dtype(column):
         return np.asarray(column.rank().to_numpy(dtype=float))
@@ -209,15 +206,15 @@ def _numbers(column: pd.Series) -> np.ndarray | None:
     return np.asarray(column.to_numpy(dtype=float, na_value=np.nan))
 
 
-def _asks_for_rows(data: Dataset) -> bool:
+def _is_plain_table(data: Dataset) -> bool:
     plain = len(data.fields) == 1 and len(data.mentions(data.fields[0]).rows) == len(data)
     return data.modality == "table" and plain
 
 
 def _coded(column: pd.Series) -> np.ndarray:
-    """Return a number per different cell; -1 where there is none."""
+    """Return a number per distinct cell; -1 for missing cells."""
     try:
         codes = pd.factorize(column)[0]
-    except TypeError:  # a cell that cannot be compared is told by what it prints
+    except TypeError:  # unhashable cells are compared by their repr
         codes = pd.factorize(column.map(repr))[0]
     return np.asarray(codes, dtype=np.int64)

@@ -1,12 +1,13 @@
-"""What can be seen of the vectors of a job, and a small sample of them to be drawn as a map.
+"""Statistics of a job's vectors, and a small sample of them for a scatter plot.
 
-The cost is small: of many items, some at even distances are looked at, save where all must be.
+Of many items, an evenly spaced sample is used, except to find constant dimensions.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from zlib import crc32
@@ -18,29 +19,29 @@ from karat.predictions import as_text
 from karat.twins import numbered
 from karat.vectors import Vectors
 
-#: so many numbers of either side are looked at, and so many at once where all are
+#: maximum number of sampled values of train and of test vectors, and of values read at once
 MOST_NUMBERS = 2**20
-#: so many items are compared with each other
+#: maximum number of items compared with each other
 MOST_COMPARED = 1_000
-#: a dimension that varies by less than this part of its largest value is nearly dead
+#: a dimension is nearly dead if its range is below this share of its largest value
 NEARLY = 1e-4
-#: the map: so many items, so many components, so many labels
+#: the scatter plot: number of items, components and labels
 SAMPLE, COMPONENTS, LABELS = 300, 16, 30
-#: components and numbers smaller than these parts of the largest are rounding errors
+#: variances and scores below these shares of the largest are rounding errors
 FLAT, TINY = 1e-10, 1e-9
-#: these count trees in ``max_iter``, and are finished when all are grown
+#: for these estimators ``max_iter`` is the number of trees, which is always reached
 GROWN = "HistGradientBoosting"
 
 Side = tuple[Dataset, Vectors]
 
 
 def observe(train: Side, test: Side) -> dict[str, Any]:
-    """Return plain numbers about the vectors of both sides of a fold.
+    """Return statistics of the train and test vectors of a fold.
 
-    ``dimensions``, of which ``constant`` are the same for all items and ``nearly_dead`` vary by
-    less than 1/10,000 of their size; of ``items`` looked at, ``zero`` have a vector of zeros, and
-    ``lengths`` are their 1st, 50th and 99th percentile; of ``compared`` test items, ``same`` have
-    the vector of another item with other cells.
+    Of the ``dimensions``, ``constant`` are equal for all items and ``nearly_dead`` vary by less
+    than 1/10,000 of their size. Of the sampled ``items``, ``zero`` are all zeros; ``lengths`` are
+    the 1st, 50th and 99th percentile of the norms. Of the ``compared`` test items, ``same`` have
+    the vector of an item with other cells.
     """
     width = int(train[1].matrix.shape[1])
     parts = [(vectors.matrix, _places(data, vectors)) for data, vectors in (train, test)]
@@ -56,13 +57,13 @@ def observe(train: Side, test: Side) -> dict[str, Any]:
 
 
 def _places(data: Dataset, vectors: Vectors) -> np.ndarray:
-    """Return where in the matrix the items stand that a side asks about and the encoder knows."""
+    """Return the matrix rows of the mentioned items that have a vector."""
     places = np.flatnonzero(np.isin(vectors.rows, data.mentioned(), assume_unique=True))
     return places[~np.isnan(vectors.matrix[places, 0])]
 
 
 def evenly(rows: np.ndarray, most: int) -> np.ndarray:
-    """Return at most so many of some rows, at even distances.
+    """Return at most ``most`` of the rows, evenly spaced.
 
     >>> evenly(np.arange(10), 4).tolist()
     [0, 3, 6, 9]
@@ -75,9 +76,9 @@ def evenly(rows: np.ndarray, most: int) -> np.ndarray:
 def still_dimensions(
     parts: Sequence[tuple[np.ndarray, np.ndarray]], looked: Sequence[np.ndarray]
 ) -> dict[str, int]:
-    """Return how many dimensions are constant, and how many nearly, over all rows of some parts.
+    """Return the numbers of constant and nearly constant dimensions over all rows.
 
-    What moves among the rows looked at is left alone: the others are read for the rest only.
+    Dimensions that vary in the sample ``looked`` are not read again.
     """
     low = np.min([matrix.min(axis=0) for matrix in looked], axis=0)
     high = np.max([matrix.max(axis=0) for matrix in looked], axis=0)
@@ -105,9 +106,9 @@ def _lengths(matrix: np.ndarray) -> np.ndarray:
 
 
 def same_vectors(data: Dataset, vectors: Vectors) -> tuple[int, int]:
-    """Return how many items have the vector of another item with other cells, and of how many.
+    """Return how many items have the vector of an item with other cells, and of how many.
 
-    Entities are told by their ids, other items by all that stands in them.
+    Entities are compared by id, other items by their cells.
     """
     places = evenly(_places(data, vectors), MOST_COMPARED)
     if len(places) < 2:
@@ -121,17 +122,17 @@ def same_vectors(data: Dataset, vectors: Vectors) -> tuple[int, int]:
     return int(several[vector].sum()), len(rows)
 
 
-# -- did what learns come to an end? ------------------------------------------------------------
+# -- convergence --------------------------------------------------------------------------------
 
 
 def unconverged(fitted: Any) -> int:
-    """Return how many fitted parts ended at their limit of iterations, not at their goal."""
+    """Return how many fitted estimators stopped at their iteration limit."""
     seen: set[int] = set()
-    return sum(_gave_up(part) for part in _parts(fitted, seen, 0))
+    return sum(_hit_limit(estimator) for estimator in _estimators(fitted, seen, 0))
 
 
-def _parts(whole: Any, seen: set[int], depth: int) -> Iterator[Any]:
-    """Yield an estimator and those it is made of."""
+def _estimators(whole: Any, seen: set[int], depth: int) -> Iterator[Any]:
+    """Yield an estimator and those it consists of."""
     if whole is None or depth > 4 or id(whole) in seen or len(seen) > 500:
         return
     seen.add(id(whole))
@@ -145,27 +146,27 @@ def _parts(whole: Any, seen: set[int], depth: int) -> Iterator[Any]:
         inside = [value for name, value in own.items() if name.endswith("_") or name == "steps"]
     for each in inside:
         if hasattr(each, "fit") or isinstance(each, Mapping | list | tuple):
-            yield from _parts(each, seen, depth + 1)
+            yield from _estimators(each, seen, depth + 1)
 
 
-def _gave_up(part: Any) -> bool:
-    if hasattr(part, "converged_"):
-        return not np.all(part.converged_)
-    most, done = getattr(part, "max_iter", None), getattr(part, "n_iter_", None)
+def _hit_limit(estimator: Any) -> bool:
+    if hasattr(estimator, "converged_"):
+        return not np.all(estimator.converged_)
+    most, done = getattr(estimator, "max_iter", None), getattr(estimator, "n_iter_", None)
     if not isinstance(most, int) or most < 1 or done is None:
         return False
-    return bool(np.max(done, initial=0) >= most) and not type(part).__name__.startswith(GROWN)
+    return bool(np.max(done, initial=0) >= most) and not type(estimator).__name__.startswith(GROWN)
 
 
-# -- the map --------------------------------------------------------------------------------
+# -- the scatter plot -----------------------------------------------------------------------
 
 
 def sample_csv(test: Dataset, vectors: Vectors, seed: int) -> str | None:
-    """Return up to 300 tested items as ``label,c0,c1,…``: scores on their principal components.
+    """Return up to 300 test items as ``label,c0,c1,…``: scores on their principal components.
 
-    Seed and data set choose the items, so that all models show the same ones, save those they do
-    not know. The label is the true class, if it is among the 30 largest, or the number. Nothing
-    for questions about several items, and where all vectors are the same.
+    The items depend on seed and dataset, so all models show the same ones. The label is the
+    target; empty for classes beyond the 30 largest. None for questions about several items and
+    if all vectors are equal.
     """
     if len(test.fields) != 1 or len(test.mentions(test.fields[0]).rows) != len(test):
         return None
@@ -188,7 +189,7 @@ def sample_csv(test: Dataset, vectors: Vectors, seed: int) -> str | None:
 
 
 def principal(matrix: np.ndarray) -> np.ndarray:
-    """Return the rows' scores on their first principal components, each with its sign fixed.
+    """Return the scores of rows on their first principal components.
 
     In each component the score farthest from 0 is positive.
 
@@ -197,29 +198,29 @@ def principal(matrix: np.ndarray) -> np.ndarray:
     """
     if len(matrix) < 2:
         return np.empty((len(matrix), 0))
-    centred = matrix - matrix.mean(axis=0)
-    if centred.shape[1] <= centred.shape[0]:
-        values, axes = np.linalg.eigh(centred.T @ centred)
-        scores = centred @ axes
+    centered = matrix - matrix.mean(axis=0)
+    if centered.shape[1] <= centered.shape[0]:
+        values, axes = np.linalg.eigh(centered.T @ centered)
+        scores = centered @ axes
     else:
-        values, axes = np.linalg.eigh(centred @ centred.T)
+        values, axes = np.linalg.eigh(centered @ centered.T)
         scores = axes * np.sqrt(np.maximum(values, 0))
-    kept = [i for i in np.argsort(-values, kind="stable") if values[i] > FLAT * values.max()]
-    scores = scores[:, kept[:COMPONENTS]]
+    largest = [i for i in np.argsort(-values, kind="stable") if values[i] > FLAT * values.max()]
+    scores = scores[:, largest[:COMPONENTS]]
     scores[np.abs(scores) < TINY * np.abs(scores).max(initial=0)] = 0.0
-    # of scores that are as far the first counts, whatever way they were rounded
+    # of equally distant scores the first counts, independent of rounding
     farthest = (np.abs(scores) / np.abs(scores).max(axis=0, initial=0)).round(9).argmax(axis=0)
     signs = np.sign(scores[farthest, np.arange(scores.shape[1])])
     return np.asarray(scores * signs + 0.0)
 
 
-def _labels(part: Dataset) -> list[str]:
-    if part.truth is None or part.kind == "items":
-        return [""] * len(part)
-    texts = [str(text) for text in as_text(part.truth)]
-    if part.kind == "numbers":
-        return [f"{float(value):.6g}" for value in part.truth]
-    counts = {label: texts.count(label) for label in dict.fromkeys(texts)}
+def _labels(data: Dataset) -> list[str]:
+    if data.truth is None or data.kind == "items":
+        return [""] * len(data)
+    if data.kind == "numbers":
+        return [f"{float(value):.6g}" for value in data.truth]
+    texts = [str(text) for text in as_text(data.truth)]
+    counts = Counter(texts)
     largest = sorted(counts, key=lambda label: (-counts[label], label))[:LABELS]
     return [label if label in largest else "" for label in texts]
 
