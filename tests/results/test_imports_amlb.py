@@ -16,7 +16,7 @@ import karat
 from karat.errors import DataError, DefinitionError
 from karat.results.export_amlb import NEW
 from karat.results.exports import export
-from karat.results.imports.found import Found, Told, write_run
+from karat.results.imports.found import ModelResults, ImportLog, write_run
 from karat.results.layouts import RESULTS
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "amlb"
@@ -280,7 +280,7 @@ JOBS = st.dictionaries(st.tuples(NAMES, st.integers(0, 3)), VALUES | NAMES, min_
 def test_any_names_values_and_messages_come_back(jobs, model, shape):
     with tempfile.TemporaryDirectory() as folder:
         source = put(Path(folder), "x")
-        found = Found("amlb", model, "s", [source])
+        found = ModelResults("amlb", model, "s", [source])
         for (task, fold), told in jobs.items():
             found.tasks[task] = {"dataset": task, "metric": "rmse", "kind": "regression"}
             job = found.job(task, fold)
@@ -288,7 +288,7 @@ def test_any_names_values_and_messages_come_back(jobs, model, shape):
                 job.info = told
             else:
                 found.put(job, "rmse", told)
-        run = write_run(found, Path(folder) / "in", Told())
+        run = write_run(found, Path(folder) / "in", ImportLog())
         (path,) = export(run, shape, Path(folder) / "csv")
         (back,) = karat.import_results(path, Path(folder) / "out").runs
         kept = {}

@@ -1,4 +1,4 @@
-"""The 18 tasks as the catalogue defines them, and their texts."""
+"""The 18 tasks of the catalogue, and their texts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,11 @@ from karat.errors import did_you_mean
 from karat.task import Task
 
 SUITE = "ulysses"
-#: the only field of questions about rows
-ROW = "row"
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What a task's definition says: its hidden layers, and what stands between options."""
+    """The hidden layers of a task, and the separator of its options."""
 
     task: str
     hidden_dims: tuple[int, ...]
@@ -35,7 +33,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Texts:
-    """The texts of a task, alone or in pairs, and their labels."""
+    """The texts of a task, single or in pairs, and their labels."""
 
     rule: Rule
     a: list[str]
@@ -43,11 +41,11 @@ class Texts:
     data: Dataset
 
     def asked(self, items: pd.DataFrame | pd.Series, modality: str) -> Dataset:
-        """Return the task's questions about other items, one per row."""
+        """Return a dataset with one question per item and the task's labels."""
         return Dataset(
             name=self.rule.task,
             items=items,
-            questions=pd.DataFrame({ROW: items.index}),
+            questions=pd.DataFrame({"row": items.index}),
             truth=self.data.truth,
             kind="classes",
             modality=modality,
@@ -56,11 +54,11 @@ class Texts:
         )
 
     def rows(self) -> Dataset:
-        """Return questions about rows that have nothing but a number."""
+        """Return a dataset of row numbers."""
         return self.asked(pd.Series(np.arange(len(self.a)).astype(str)), "entity")
 
     def table(self) -> Dataset:
-        """Return questions about rows of one text or two."""
+        """Return a dataset of the texts."""
         columns = {"a": self.a} if self.b is None else {"a": self.a, "b": self.b}
         return self.asked(pd.DataFrame(columns, dtype=object), "table")
 
@@ -74,7 +72,7 @@ class Texts:
 
 
 def chosen(wanted: str | Iterable[str]) -> tuple[str, ...]:
-    """Return the tasks asked for, each once: all of them, one, or several."""
+    """Return the names of the selected tasks, without duplicates."""
     known = list(Catalogue().definitions.get("suites", SUITE)["tasks"])
     if isinstance(wanted, str):
         wanted = known if wanted == "all" else [wanted]
@@ -82,22 +80,22 @@ def chosen(wanted: str | Iterable[str]) -> tuple[str, ...]:
     for name in names:
         if name not in known:
             raise WrongArgument(
-                f"there is no task {name!r}.{did_you_mean(str(name), known)} "
-                f"There are: {', '.join(known)}."
+                f"unknown task {name!r}.{did_you_mean(str(name), known)} "
+                f"Available: {', '.join(known)}."
             )
     if not names:
-        raise WrongArgument(f"no task was given. There are: {', '.join(known)}.")
+        raise WrongArgument(f"no task given. Available: {', '.join(known)}.")
     return names
 
 
 def defined(task: str) -> Task:
-    """Return a task as the catalogue has it."""
+    """Return a task of the catalogue."""
     return Catalogue().task(task)
 
 
 @cache
 def rule_of(task: str) -> Rule:
-    """Return what the definition of a task says."""
+    """Return the hidden layers and the option separator of a task."""
     made = defined(task)
     probe: Any = made.probe
     options = _definition(made).get("options") or {}
@@ -105,9 +103,9 @@ def rule_of(task: str) -> Rule:
 
 
 def load_texts(task: str, folder: Path) -> Texts:
-    """Return the texts of a task: from a CSV file in the folder, or else from where it is defined.
+    """Return the texts of a task, from a CSV file in the folder or from the task's sources.
 
-    Options to choose from come joined, as the file has them.
+    The options of a question are joined, as in the file.
     """
     made, rule = defined(task), rule_of(task)
     definition = _definition(made)
