@@ -1,13 +1,15 @@
 """FrameworkManager on a small gold folder: GEval's files, with scores computed by hand."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from karat.compat.geval import FrameworkManager, gold
+from karat.compat.geval import FrameworkManager, command, gold
+from karat.compat.geval.parameters import Parameters
 from karat.errors import DataError, DefinitionError
 
 from .geval_gold import iri, vectors, write_gold, write_hdf5, write_text
@@ -200,6 +202,22 @@ def test_scores_do_not_depend_on_other_tasks(place):
     two = run(place, tasks=["DocSim", "EntRel"], similarity_metric="euclidean", out="order")
     name = "entityRelatedness_KORE_results.csv"
     assert (one / name).read_text() == (two / name).read_text()
+
+
+def test_command(place, capsys):
+    folders = {"gold_directory_path": place / "gold", "result_directory_path": place / "command"}
+    asked = Parameters(str(place / "my vectors.txt"), tasks=["EntRel", "SemAn"], **folders)
+    assert command.run(asked) == 0
+    out = capsys.readouterr().out
+    assert "KORE" in out and "kendalltau_correlation" in out and "currency_entities" in out
+
+    def broken(a, b, c):
+        raise ValueError("no")
+
+    assert command.run(replace(asked, analogy_function=broken)) == 1
+    out = capsys.readouterr().out
+    assert "KORE" in out and "failed" in out and "accuracy_over_all" not in out
+    assert command.run(replace(asked, tasks=["SemAn"], analogy_function=broken)) == 1
 
 
 def test_parallel_gives_the_same_files(place, result):

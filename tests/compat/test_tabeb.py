@@ -122,6 +122,7 @@ def test_documented_settings(task):
 
 def test_documented_tasks():
     documented = {t.task: (t.metric, list(t.data_name_list)) for t in ALL if t is not TabEBBaseTask}
+    assert [t().direction() for t in ALL] == [t.task != "regression" for t in ALL]
     assert documented == {
         "regression": ("rmse", ["wine_pl", "wine_vivino_price"]),
         "classification": ("auc_micro", ["spotify"]),

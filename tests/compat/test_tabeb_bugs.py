@@ -92,20 +92,6 @@ def test_1_scores_by_hand():
         task.get_score([1, 1], [[0.2, 0.8], [0.4, 0.6]])
 
 
-# 2: only the first 500 rows, 16 of them for training
-
-
-def test_2_all_rows_are_used_80_percent_for_training():
-    frame = pd.DataFrame({"x": np.arange(700.0), "y": np.arange(700.0)})
-    task = own(TabEBRegressionTask, frame, "regression")
-    sizes = task.evaluate([Numbers()]).attrs["data"][0]
-    assert (sizes["train"], sizes["test"]) == (560, 140)
-    few = own(TabEBRegressionTask, frame, "regression", max_rows=500, n_train=16)
-    X_train, X_test, _, _ = few.get_splits(frame, {"target_name": "y", "task": "regression"})
-    assert (len(X_train), len(X_test)) == (16, 484)
-    assert max([*X_train.index, *X_test.index]) >= 500  # drawn, and not a slice
-
-
 # 3: the fill value is ignored, and invalid vectors are accepted
 
 
@@ -162,7 +148,8 @@ def test_3_skrub_encoder_keeps_infinity():
     assert encoder.fit_transform(frame[["x1"]])[3, 0] == np.inf  # and not the largest number
 
 
-# 4 and 13 (saving, leaderboard): see test_tabeb_interface.py
+# 2 (first 500 rows, 16 for training) and 6 (wrong metric): see test_tabeb.py
+# 4 (saving) and 13 (leaderboard): see test_tabeb_interface.py
 # 5: options become an attribute called "key"
 
 
@@ -172,17 +159,6 @@ def test_5_unknown_option_is_an_error():
         TabEBRegressionTask(max_row=10)
     with pytest.raises(DefinitionError, match='"embedding"'):
         get_model("random_encoder", embedding=3)
-
-
-# 6: the documented metric is not the computed one
-
-
-def test_6_metric_is_the_computed_one():
-    assert TabEBClassificationTask().metric == "auc_micro"
-    config = own(TabEBClassificationTask, noisy()).evaluate([Numbers()]).attrs["config"]
-    assert (config["metric"], config["higher_is_better"]) == ("auc_micro", True)
-    plain = own(TabEBRegressionTask, noisy(), "regression")
-    assert plain.evaluate([Numbers()]).attrs["config"]["higher_is_better"] is False
 
 
 # 7: fit does not return the encoder

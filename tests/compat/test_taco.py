@@ -349,13 +349,6 @@ def test_unsafe_dataset_names_stay_in_the_folder(quick, name):
     assert [each.name for each in quick.iterdir()] == ["out"]
 
 
-def test_models():
-    assert benchmark.MODELS == {
-        "classification": ("logreg", "svm", "rf", "xgb", "ffn"),
-        "regression": ("linreg", "svm", "rf", "xgb", "ffn"),
-    }
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["three", "numbers"])
 def test_all_models_run_or_give_one_warning(here, kind, monkeypatch):

@@ -496,13 +496,6 @@ def test_cache_key_of_vectors(senteval, tmp_path):
     assert [calls(), calls()] == [1, 0]
 
 
-def test_no_cache_without_a_key(senteval, tmp_path, monkeypatch):
-    senteval.single("T1A")
-    monkeypatch.chdir(tmp_path)
-    alone(senteval.model(), senteval, tasks="T1A").evaluate(kwargs_train=senteval.quick)
-    assert not (tmp_path / "cache").exists()
-
-
 def test_lazy_vectors_are_not_cached(senteval, tmp_path):
     senteval.single("T1A")
     with pytest.warns(UserWarning, match="cache_embed_key"):

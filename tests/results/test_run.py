@@ -167,13 +167,6 @@ def test_damaged_run_is_skipped_with_a_warning(run, tmp_path):
         open_runs([other.parent])
 
 
-def test_folder_without_tables(run):
-    run.write(record("t", 0, 0.25), {})
-    again = Run.open(run.folder)
-    assert again.scores()["value"].tolist() == [0.25]
-    assert again.results()["result"].tolist() == [0.25]
-
-
 @pytest.mark.parametrize("value", [0.1 + 0.2, 1e-300, 2 / 3, 123456789.123456789, None])
 def test_scores_are_read_exactly(run, value):
     run.write(record("t", 0, value), {})

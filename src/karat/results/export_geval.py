@@ -92,9 +92,6 @@ def _mean_scores(scores: Sequence[Mapping[str, float | None]]) -> dict[str, floa
     return {n: float(np.mean(found)) for n, found in values.items() if found}  # type: ignore[arg-type]
 
 
-# -- the result files -----------------------------------------------------------------------
-
-
 def _file_rows(repeat: Repeat) -> list[dict[str, Any]]:
     trial = repeat.trial
     scores = {theirs: repeat.scores.get(ours) for ours, theirs in trial.metrics.items()}
@@ -140,9 +137,6 @@ def _analogy_counts(repeat: Repeat) -> dict[str, Any]:
         right = int((answers.rank <= top_k).sum())
         counts |= {"right_answers": right, "tot_answers": len(answers.covered())}
     return counts
-
-
-# -- the comparison -------------------------------------------------------------------------
 
 
 def _compared_rows(name: str, repeats: Sequence[Repeat]) -> Iterator[dict[str, Any]]:

@@ -16,6 +16,7 @@ from karat.results.export_geval import geval_tables
 from karat.results.files import safe_name, write_atomic
 from karat.results.gather import named_runs, named_scores
 from karat.results.layouts import FINAL
+from karat.results.reread import view_of
 from karat.results.run import Run
 from karat.results.summary import senteval_tables
 
@@ -147,8 +148,7 @@ def _counts(
 def _counted(
     run: Run, record: dict[str, Any], view: dict[str, Any]
 ) -> list[tuple[tuple[str, str], int]]:
-    name = View(view["corruption"], view["severity"], view.get("draw", 0)).name
-    answers = run.labels(record["task"], record["fold"], name)
+    answers = run.labels(record["task"], record["fold"], view_of(view).name)
     pairs = zip(answers["truth"].tolist(), answers["predictions"].tolist(), strict=True)
     return sorted(Counter(pairs).items())
 

@@ -170,7 +170,7 @@ def _check_probabilities(path: Path, text: str, found: Predictions) -> None:
 
 def _check_questions(path: Path, found: Predictions, record: Mapping[str, Any], view: View) -> None:
     expected = record.get("questions")
-    coverage = next((v.get("coverage") for v in record["views"] if _view(v) == view), None)
+    coverage = next((v.get("coverage") for v in record["views"] if view_of(v) == view), None)
     listed = found.weight is not None or (found.rank is not None and found.group is not None)
     if expected is None or (listed and found.question is None and found.known is None):
         return  # rows of pairs or ranked lists can have any number
@@ -189,7 +189,8 @@ def _check_questions(path: Path, found: Predictions, record: Mapping[str, Any], 
         raise DataError(f"{path}: expected {expected} rows as in the record, got {len(found)}.")
 
 
-def _view(view: Mapping[str, Any]) -> View:
+def view_of(view: Mapping[str, Any]) -> View:
+    """Return the view of an entry in the views of a record."""
     return View(view["corruption"], view["severity"], view.get("draw", 0))
 
 

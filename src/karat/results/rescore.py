@@ -20,7 +20,7 @@ from karat.errors import DataError, DefinitionError, KaratError
 from karat.metrics.base import get_metric, score
 from karat.predictions import Predictions
 from karat.results.beside import find_run
-from karat.results.reread import reread
+from karat.results.reread import reread, view_of
 from karat.results.run import Run
 
 COLUMNS = ("task", "fold", "view", "metric", "before", "value", "why")
@@ -73,8 +73,8 @@ class Rescored:
             for view in old["views"]:
                 # do not copy unreadable files
                 if view.get("status", "ok") == "ok" and not _is_ok(record, view):
-                    place = made._view_folder(record["task"], record["fold"], _view(view).name)
-                    _remove(place, whole=_view(view) != CLEAN)
+                    place = made._view_folder(record["task"], record["fold"], view_of(view).name)
+                    _remove(place, whole=view_of(view) != CLEAN)
         made.finish()
         return made
 
@@ -180,7 +180,7 @@ class _Work:
             if view.get("status", "ok") != "ok":
                 continue
             try:
-                answers = reread(self.run, record, _view(view))
+                answers = reread(self.run, record, view_of(view))
             except KaratError as error:
                 self._fail(new, view, str(error))
                 if not new["views"]:
@@ -191,7 +191,7 @@ class _Work:
 
     def _fail(self, record: dict[str, Any], view: dict[str, Any], message: str) -> None:
         self.problems.append(message)
-        seen, before = _view(view), view["scores"]
+        seen, before = view_of(view), view["scores"]
         # tables have the path relative to the run folder
         info = message.replace(f"{self.run.folder}{os.sep}", "")[:INFO_LENGTH]
         view.update(status="failed", info=info, scores={}, reasons={})
@@ -214,7 +214,7 @@ class _Work:
             values[name] = value
             whys |= {name: why} if why else {}
             row = (own.get(name), value, why, name not in own)
-            self._row(record, _view(view), name, row)
+            self._row(record, view_of(view), name, row)
         view.update(scores=values, reasons=whys)
 
     def _is_available(self, name: str) -> bool:
@@ -255,12 +255,8 @@ class _Work:
             yield f"{task}: {part['why'].iloc[0] or name}"
 
 
-def _view(view: Mapping[str, Any]) -> View:
-    return View(view["corruption"], view["severity"], view.get("draw", 0))
-
-
 def _is_ok(record: Mapping[str, Any], view: Mapping[str, Any]) -> bool:
-    seen = [each for each in record["views"] if _view(each) == _view(view)]
+    seen = [each for each in record["views"] if view_of(each) == view_of(view)]
     return bool(seen) and seen[0].get("status", "ok") == "ok"
 
 

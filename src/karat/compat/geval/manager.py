@@ -156,8 +156,6 @@ class _Evaluation:
         self._write(runs, covered, planned, folder, store)
         return Report(folder, self.name, self.problems, self.failed, self.values)
 
-    # -- before -----------------------------------------------------------------------------
-
     def _encoder(self) -> VectorFile:
         """Return the vector file, converted into the cache."""
         asked = self.asked
@@ -215,8 +213,6 @@ class _Evaluation:
             workers=cores() if self.asked.parallel else 1,
             progress=self.progress,
         )
-
-    # -- after ------------------------------------------------------------------------------
 
     def _write(
         self,
