@@ -96,14 +96,14 @@ class Store:
             lock.unlink(missing_ok=True)
 
 
-def stem_of(asked: Parameters, size: int) -> str:
+def stem_of(params: Parameters, size: int) -> str:
     """Return the prefix of a run id: file, size, metric and k."""
-    metric: Any = asked.similarity_metric
+    metric: Any = params.similarity_metric
     named = metric if isinstance(metric, str) else getattr(metric, "__name__", "own")
-    path = Path(asked.vector_filename)
+    path = Path(params.vector_filename)
     packed = path.with_suffix("") if path.suffix.lower() in (".gz", ".zst") else path
-    stem = f"{packed.with_suffix('')}_{size}_{named}_{asked.top_k}"
-    return f"{stem}_{LEGACY}" if asked.protocol == LEGACY else stem
+    stem = f"{packed.with_suffix('')}_{size}_{named}_{params.top_k}"
+    return f"{stem}_{LEGACY}" if params.protocol == LEGACY else stem
 
 
 def next_number(stem: str, names: Sequence[str]) -> int:

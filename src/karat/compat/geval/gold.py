@@ -71,11 +71,11 @@ def _place(sources: Iterable[Mapping[str, Any]]) -> str:
     return str(next(s["folder"] for s in sources if "folder" in s)).removeprefix("geval/")
 
 
-def trials(gold: Gold, data: Dataset, asked: Parameters) -> Iterator[Trial]:
+def trials(gold: Gold, data: Dataset, params: Parameters) -> Iterator[Trial]:
     """Yield all models and configurations for a gold standard."""
-    legacy = asked.protocol == "legacy"
-    for setup in SETUPS[gold.task](asked, legacy):
-        how = _task_options(gold.task, setup, asked)
+    legacy = params.protocol == "legacy"
+    for setup in SETUPS[gold.task](params, legacy):
+        how = _task_options(gold.task, setup, params)
         name = " ".join(filter(None, (gold.task, gold.name, setup.model, setup.configuration)))
         yield Trial(gold, setup, Task(name=name, dataset=data, kind=gold.task, **how))
 
@@ -84,7 +84,7 @@ def _trained(head: Any, legacy: bool) -> dict[str, Any]:
     return {"use": "trained", "head": head, "scale": "plain" if legacy else "standard"}
 
 
-def _classifiers(asked: Parameters, legacy: bool) -> list[Setup]:
+def _classifiers(params: Parameters, legacy: bool) -> list[Setup]:
     machines = [{"use": "svm", "C": cost} for cost in COSTS]
     tree = {"use": "tree", "criterion": "gini" if legacy else "entropy"}
     knn = {"use": "knn", "n_neighbors": 3}
@@ -104,7 +104,7 @@ def _classifiers(asked: Parameters, legacy: bool) -> list[Setup]:
     ]
 
 
-def _regressors(asked: Parameters, legacy: bool) -> list[Setup]:
+def _regressors(params: Parameters, legacy: bool) -> list[Setup]:
     knn = {"use": "knn", "n_neighbors": 3}
     tree = ("M5", "", "tree") if legacy else ("ModelTree", "", "model-tree")
     rows: list[tuple[str, str, Any]] = [("LR", "", "linear"), ("KNN", "K=3", knn), tree]
@@ -115,8 +115,8 @@ def _regressors(asked: Parameters, legacy: bool) -> list[Setup]:
     return [*found, Setup("NestedChoice", "LR,KNN,ModelTree", _trained(any_of, legacy))]
 
 
-def _clusterers(asked: Parameters, legacy: bool) -> list[Setup]:
-    metric: Any = asked.similarity_metric
+def _clusterers(params: Parameters, legacy: bool) -> list[Setup]:
+    metric: Any = params.similarity_metric
     named = metric if isinstance(metric, str) else getattr(metric, "__name__", "own")
     rows: list[tuple[str, str, Any]] = [
         ("DBSCAN", f"metric={named}", {"use": "dbscan", "metric": metric}),
@@ -131,21 +131,21 @@ def _clusterers(asked: Parameters, legacy: bool) -> list[Setup]:
     return [Setup(*row[:2], {"use": "trained", "head": row[2]}) for row in rows]
 
 
-def _documents(asked: Parameters, legacy: bool) -> list[Setup]:
+def _documents(params: Parameters, legacy: bool) -> list[Setup]:
     ways = (("without_weights", "matches"), ("with_weights", "weighted-matches"))
-    probe = {"use": "similarity", "measure": asked.similarity_metric}
+    probe = {"use": "similarity", "measure": params.similarity_metric}
     return [Setup("", name, {**probe, "bags": bags}) for name, bags in ways]
 
 
-def _related(asked: Parameters, legacy: bool) -> list[Setup]:
-    return [Setup("", "", {"use": "similarity", "measure": asked.similarity_metric})]
+def _related(params: Parameters, legacy: bool) -> list[Setup]:
+    return [Setup("", "", {"use": "similarity", "measure": params.similarity_metric})]
 
 
-def _analogies(asked: Parameters, legacy: bool) -> list[Setup]:
+def _analogies(params: Parameters, legacy: bool) -> list[Setup]:
     probe: dict[str, Any] = {"use": "analogy"}
-    if asked.analogy_function is not None:
-        probe["function"] = asked.analogy_function
-    return [Setup("", f"top_k={asked.top_k}", probe)]
+    if params.analogy_function is not None:
+        probe["function"] = params.analogy_function
+    return [Setup("", f"top_k={params.top_k}", probe)]
 
 
 SETUPS: dict[str, Callable[[Parameters, bool], list[Setup]]] = {
@@ -158,10 +158,10 @@ SETUPS: dict[str, Callable[[Parameters, bool], list[Setup]]] = {
 }
 
 
-def _task_options(task: str, setup: Setup, asked: Parameters) -> dict[str, Any]:
+def _task_options(task: str, setup: Setup, params: Parameters) -> dict[str, Any]:
     options: dict[str, Any] = {"probe": setup.probe, "metrics": tuple(METRICS[task])}
     if task in ("Classification", "Regression"):
-        use = "geval" if asked.protocol == "legacy" else "kfold"
+        use = "geval" if params.protocol == "legacy" else "kfold"
         return {**options, "split": {"use": use, "folds": 10, "repeats": setup.repeats}}
     options["split"] = "all"
     if task == "DocumentSimilarity":
@@ -169,6 +169,6 @@ def _task_options(task: str, setup: Setup, asked: Parameters) -> dict[str, Any]:
     if task == "EntityRelatedness":
         options["metrics"] = ("kendall", "kendall_covered")
     elif task == "SemanticAnalogies":
-        hits = f"hits@{asked.top_k}"
+        hits = f"hits@{params.top_k}"
         options["metrics"] = (hits, f"{hits}_covered", "mrr", "mrr_covered")
     return {**options, "missing": "penalise"}

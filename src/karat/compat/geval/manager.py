@@ -115,17 +115,17 @@ class Report:
     values: pd.DataFrame | None
 
 
-def run_parameters(asked: Parameters, progress: Progress | None = None) -> Report:
+def run_parameters(params: Parameters, progress: Progress | None = None) -> Report:
     """Evaluate checked parameters, write GEval's files and return what happened."""
-    default = Lines(verbose=True) if asked.debugging_mode else Progress()
-    return _Evaluation(asked, progress or default).run()
+    default = Lines(verbose=True) if params.debugging_mode else Progress()
+    return _Evaluation(params, progress or default).run()
 
 
 @dataclass
 class _Evaluation:
     """The state of one evaluation."""
 
-    asked: Parameters
+    params: Parameters
     progress: Progress
     problems: list[str] = field(default_factory=list)
     name: str = ""
@@ -133,17 +133,17 @@ class _Evaluation:
     failed: bool = False
 
     def run(self) -> Report:
-        root = Path(self.asked.result_directory_path or RESULTS)
+        root = Path(self.params.result_directory_path or RESULTS)
         store = Store(root)
-        store.check(self.asked.compare_with)  # type: ignore[arg-type]
+        store.check(self.params.compare_with)  # type: ignore[arg-type]
         self.begun = datetime.now()
         encoder = self._encoder()
         self.format = encoder.suffix.removeprefix(".")
         self.size = encoder.vocabulary()[1].shape[1] if not encoder.reads_rows else 0
-        found = [self._covered(gold, encoder) for gold in GOLD if gold.task in self.asked.tasks]
+        found = [self._covered(gold, encoder) for gold in GOLD if gold.task in self.params.tasks]
         covered = [each for each in found if each is not None]
         if not covered:
-            message = f"no gold standard can be evaluated with {self.asked.vector_filename}:"
+            message = f"no gold standard can be evaluated with {self.params.vector_filename}:"
             raise DataError("\n  ".join([message, *self.problems]))
         folder = _new_folder(root, self.begun)
         planned = {each.gold: self._planned(each) for each in covered}
@@ -158,12 +158,14 @@ class _Evaluation:
 
     def _encoder(self) -> VectorFile:
         """Return the vector file, converted into the cache."""
-        asked = self.asked
+        params = self.params
         # a file suffix that determines the format overrides the default "txt"
-        by_suffix = plain_suffix(Path(asked.vector_filename)) in SUFFIXES
-        form = None if by_suffix and asked.vector_file_format == "txt" else asked.vector_file_format
-        encoder = VectorFile(asked.vector_filename, asked.vector_size, form)
-        self.model = adapt(encoder, Path(asked.vector_filename).name)
+        by_suffix = plain_suffix(Path(params.vector_filename)) in SUFFIXES
+        form = (
+            None if by_suffix and params.vector_file_format == "txt" else params.vector_file_format
+        )
+        encoder = VectorFile(params.vector_filename, params.vector_size, form)
+        self.model = adapt(encoder, Path(params.vector_filename).name)
         if self.model.unavailable:
             raise DataError(self.model.unavailable)
         with tempfile.TemporaryDirectory(prefix="karat-") as scratch:
@@ -176,7 +178,7 @@ class _Evaluation:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                data = load_gold(gold, self.asked.gold_directory_path)  # type: ignore[arg-type]
+                data = load_gold(gold, self.params.gold_directory_path)  # type: ignore[arg-type]
         except (DataError, Unavailable) as error:
             self.problems.append(f"{gold.task}, {gold.name}: left out: {error}")
             return None
@@ -191,10 +193,10 @@ class _Evaluation:
 
     def _planned(self, coverage: Coverage) -> list[Trial]:
         """Return the trials that can be run; add the reasons against the others to the problems."""
-        joined = self.asked.protocol == "legacy" and coverage.gold.task in _JOINED
+        joined = self.params.protocol == "legacy" and coverage.gold.task in _JOINED
         data = coverage.covered() if joined else coverage.data
         runnable = []
-        for trial in trials(coverage.gold, data, self.asked):
+        for trial in trials(coverage.gold, data, self.params):
             try:
                 make_plan([self.model], [trial.task])
                 runnable.append(trial)
@@ -210,7 +212,7 @@ class _Evaluation:
             {self.model.name: self.model.prototype},
             tasks,
             output=folder / RUNS,
-            workers=cores() if self.asked.parallel else 1,
+            workers=cores() if self.params.parallel else 1,
             progress=self.progress,
         )
 
@@ -232,18 +234,18 @@ class _Evaluation:
         for coverage in covered:
             finished = [trial for trial in planned[coverage.gold] if trial.task.name in done]
             if runs and finished:
-                legacy = self.asked.protocol == "legacy"
+                legacy = self.params.protocol == "legacy"
                 outcomes.append(Outcome(coverage, finished, runs[0], scores, declined, legacy))
         written = write(outcomes, folder)
         written += self._compare(outcomes, folder, store) if outcomes and store else []
         self._log(folder, covered, records, written)
 
     def _compare(self, outcomes: list[Outcome], folder: Path, store: Store) -> list[Path]:
-        legacy = self.asked.protocol == "legacy"
+        legacy = self.params.protocol == "legacy"
         rows = [row for outcome in outcomes for row in outcome.summary()]
         self.size = self.size or _width(outcomes)
-        self.name = store.add(stem_of(self.asked, self.size), rows)
-        table = compared(store.read(), self.name, self.asked.compare_with)  # type: ignore[arg-type]
+        self.name = store.add(stem_of(self.params, self.size), rows)
+        table = compared(store.read(), self.name, self.params.compare_with)  # type: ignore[arg-type]
         ranks = ranking(table, self.name, first=0 if legacy else 1)
         self.values = table
         if legacy:
@@ -259,24 +261,30 @@ class _Evaluation:
         records: list[dict[str, Any]],
         written: list[Path],
     ) -> None:
-        lines = ["TESTED CONFIGURATION", *self._configuration(), "", NOTES[self.asked.protocol], ""]
-        for task in self.asked.tasks:
+        lines = [
+            "TESTED CONFIGURATION",
+            *self._configuration(),
+            "",
+            NOTES[self.params.protocol],
+            "",
+        ]
+        for task in self.params.tasks:
             lines += [f"  {each.summary()}" for each in covered if each.gold.task == task]
             spent = [r.get("seconds") or 0.0 for r in records if r["task"].startswith(f"{task} ")]
             jobs = "1 job" if len(spent) == 1 else f"{len(spent)} jobs"
             lines.append(f"{task} execution time: {sum(spent):.2f} seconds, {jobs}")
-        whole = (datetime.now() - self.begun).total_seconds()
-        lines += [f"all tasks, from start to end: {whole:.2f} seconds", ""]
+        elapsed = (datetime.now() - self.begun).total_seconds()
+        lines += [f"all tasks, from start to end: {elapsed:.2f} seconds", ""]
         lines += ["PROBLEMS", *(self.problems or ["none"]), ""]
-        if self.asked.debugging_mode:
+        if self.params.debugging_mode:
             lines += ["JOBS", *(_job_line(record) for record in records), ""]
         lines += ["FILES", *(path.name for path in written)]
         (folder / "log.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def _configuration(self) -> list[str]:
-        named = {f.name: getattr(self.asked, f.name) for f in fields(Parameters)}
+        named = {f.name: getattr(self.params, f.name) for f in fields(Parameters)}
         named["vector_file_format"] = self.format
-        named["vector_size"] = self.size or self.asked.vector_size or "as in the file"
+        named["vector_size"] = self.size or self.params.vector_size or "as in the file"
         named["run id"] = self.name or "none: nothing was scored"
         named["started"] = self.begun.strftime("%Y-%m-%d %H:%M:%S")
         return [f"{name}: {_shown(value)}" for name, value in named.items()]

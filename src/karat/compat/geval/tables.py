@@ -54,14 +54,14 @@ class Outcome:
         ]
         grouped = rows.groupby("repeat")["value"]
         # an interrupted repeat has no mean
-        whole = grouped.size() == self._folds(trial)
-        return grouped.mean()[whole].dropna()
+        complete = grouped.size() == self._folds(trial)
+        return grouped.mean()[complete].dropna()
 
     def _folds(self, trial: Trial) -> int:
         """Return the number of folds per repeat, without declined ones."""
         (about,) = [t for t in self.run.about["tasks"] if t["name"] == trial.task.name]
-        lost = self.declined.get(trial.task.name, 0)
-        return (len(about["folds"]) - lost) // trial.setup.repeats
+        declined = self.declined.get(trial.task.name, 0)
+        return (len(about["folds"]) - declined) // trial.setup.repeats
 
     def value(self, trial: Trial, metric: str) -> float:
         """Return a metric of a trial with one fold, NaN if there is none."""

@@ -54,15 +54,16 @@ class Rows:
                 raise DefinitionError(f"{name} must be {allowed}, got {value!r}.{hint}")
         for name, least in (("seed", 0), ("max_rows", 2), ("n_train", 1)):
             value = getattr(self, name)
-            whole = isinstance(value, Integral) and not isinstance(value, bool)
-            if not (whole and value >= least) and (name == "seed" or value is not None):
+            is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+            if not (is_integer and value >= least) and (name == "seed" or value is not None):
                 raise DefinitionError(f"{name} must be an integer >= {least}, got {value!r}.")
 
     def taken(self, table: pd.DataFrame, metadata: Mapping[str, Any], name: str) -> Dataset:
         """Return the rows that are used as a dataset, with their groups."""
         entity = metadata.get("entity_name")
-        whole = self.group == "entity" or (self.group is None and bool(metadata.get("repeated")))
-        if whole and not entity:
+        repeated = bool(metadata.get("repeated"))
+        by_entity = self.group == "entity" or (self.group is None and repeated)
+        if by_entity and not entity:
             raise DataError(f'{name}: cannot group by entity: the metadata lack "entity_name".')
         if "target_name" not in metadata:
             raise DataError(f'{name}: the metadata lack "target_name".')
@@ -71,7 +72,7 @@ class Rows:
             metadata["target_name"],
             name=name,
             kind=kind_of(metadata, name),
-            group=entity if whole else None,
+            group=entity if by_entity else None,
         )
         if self.group == "row":
             data = replace(data, group=row_keys(data.items, index=False))

@@ -185,21 +185,23 @@ class UlyssesSentEval:
             )
         return model.encode(texts, **arguments)
 
-    def _embedded(self, texts: Texts, arguments: Arguments, folder: Path, anew: bool) -> StoredRows:
+    def _embedded(
+        self, texts: Texts, arguments: Arguments, folder: Path, ignore_cached: bool
+    ) -> StoredRows:
         """Return the rows of all questions, from the cache if possible."""
         given, task = dict(arguments or {}), texts.rule.task
         path = folder / f"{task}.npy"
         if self.cache_embed_key is not None:
             facts = [texts.digest(), repr(sorted(given.items())), method_of(type(self).embed)]
             path = place(Path(self.cache_dir), self.cache_embed_key, task, facts)
-            cached = None if anew else find(path, len(texts.a))
+            cached = None if ignore_cached else find(path, len(texts.a))
             if cached is not None:
                 return cached
         rows = self.embed(texts.a, texts.b, task, "all", **given)
         return store(path, as_rows(rows, len(texts.a), f"{type(self).__name__}.embed"))
 
     def _run(
-        self, texts: Texts, training: Training, arguments: Arguments, anew: bool
+        self, texts: Texts, training: Training, arguments: Arguments, ignore_cached: bool
     ) -> tuple[Statistics, pd.DataFrame]:
         rule, head = texts.rule, training.head(texts.rule.hidden_dims)
         with tempfile.TemporaryDirectory(prefix="karat-", ignore_cleanup_errors=True) as scratch:
@@ -209,7 +211,7 @@ class UlyssesSentEval:
                 data, role, takes = texts.table(), "predictor", PerFold.takes
                 workers = workers if workers == 1 else _sendable(prototype, workers)
             else:
-                prototype = self._embedded(texts, arguments, folder, anew)
+                prototype = self._embedded(texts, arguments, folder, ignore_cached)
                 data, role, takes = texts.rows(), "encoder", StoredRows.takes
             (run,) = evaluate(
                 Model(self._name(), prototype, role, takes),

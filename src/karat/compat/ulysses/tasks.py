@@ -40,8 +40,7 @@ class Texts:
     b: list[str] | None
     data: Dataset
 
-    def asked(self, items: pd.DataFrame | pd.Series, modality: str) -> Dataset:
-        """Return a dataset with one question per item and the task's labels."""
+    def _dataset(self, items: pd.DataFrame | pd.Series, modality: str) -> Dataset:
         return Dataset(
             name=self.rule.task,
             items=items,
@@ -55,12 +54,12 @@ class Texts:
 
     def rows(self) -> Dataset:
         """Return a dataset of row numbers."""
-        return self.asked(pd.Series(np.arange(len(self.a)).astype(str)), "entity")
+        return self._dataset(pd.Series(np.arange(len(self.a)).astype(str)), "entity")
 
     def table(self) -> Dataset:
         """Return a dataset of the texts."""
         columns = {"a": self.a} if self.b is None else {"a": self.a, "b": self.b}
-        return self.asked(pd.DataFrame(columns, dtype=object), "table")
+        return self._dataset(pd.DataFrame(columns, dtype=object), "table")
 
     def digest(self) -> str:
         """Return a hash of the texts."""

@@ -68,8 +68,8 @@ class Training:
 
     def check(self) -> None:
         """Raise if a value is invalid."""
-        whole = {"batch_size": 1, "n_repeats": 1, "k_fold": 2, "n_epochs": 1, "tenacity": 0}
-        for name, least in {**whole, "random_state": 0, "n_processes": None}.items():
+        minimum = {"batch_size": 1, "n_repeats": 1, "k_fold": 2, "n_epochs": 1, "tenacity": 0}
+        for name, least in {**minimum, "random_state": 0, "n_processes": None}.items():
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool):
                 raise DefinitionError(f"kwargs_train: {name} must be an integer, got {value!r}.")
