@@ -1,4 +1,4 @@
-"""Small files in the form of Ulysses SentEval's, and a sentence model without a library."""
+"""Small files in the format of Ulysses SentEval, and a sentence model without a library."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ WORDS = (
     ("sol", "chuva", "vento", "nuvem", "frio"),
     ("arroz", "feijão", "milho", "trigo", "café"),
 )
-#: few folds and epochs, one process, nothing on the screen
+#: few folds and epochs, no progress bar
 QUICK = {"n_repeats": 1, "k_fold": 2, "n_epochs": 3, "show_progress_bar": False}
 
 
 class Sentences:
-    """A sentence model: how often each word of a class stands in a text, as 32-bit numbers."""
+    """A sentence model that counts the words of each class."""
 
     def __init__(self) -> None:
         self.seen: list[list[str]] = []
-        self.told: list[dict] = []
+        self.arguments: list[dict] = []
 
     def encode(self, texts: list[str], **arguments: object) -> np.ndarray:
         assert isinstance(texts, list)
         self.seen.append(texts)
-        self.told.append(arguments)
+        self.arguments.append(arguments)
         words = [word for group in WORDS for word in group]
         return np.array([[text.split().count(w) for w in words] for text in texts], np.float32)
 
 
 class SentEvalFolder:
-    """A folder that gets CSV files, each an index, one text or two, and the label."""
+    """A folder of CSV files, each with an index, one or two texts, and the label."""
 
     files = FILES
     words = WORDS
@@ -85,7 +85,7 @@ class SentEvalFolder:
         return self.write(task, {"text": [self.sentence(i) for i in labels], "label": labels})
 
     def pairs(self, task: str, rows: int = 60) -> pd.DataFrame:
-        """Write pairs that are of one kind or not."""
+        """Write pairs of the same or of different kinds."""
         labels = np.arange(rows) % 2
         kinds = self.rng.integers(0, 2, rows)
         a, b = map(self.sentence, kinds), map(self.sentence, (kinds + 1 - labels) % 2)
@@ -103,7 +103,7 @@ class SentEvalFolder:
 
 @pytest.fixture
 def senteval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SentEvalFolder:
-    """Return a folder of files; nothing is downloaded."""
+    """An empty folder of files, without downloads."""
     monkeypatch.setenv("KARAT_OFFLINE", "1")
     monkeypatch.delenv("KARAT_DATA", raising=False)
     (tmp_path / "files").mkdir()

@@ -1,4 +1,4 @@
-"""A small folder of gold standards laid out as GEval's, and vectors that know most of it."""
+"""A small folder of gold standards in GEval's layout, and vectors for most of its entities."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 BASE = "http://dbpedia.org/resource/"
-#: entities no vector file has
+#: entities without a vector
 LOST = ("City_3", "Orphan", "Main_2", "Rel_0_0", "Country_7")
 
 
@@ -18,8 +18,8 @@ def iri(name: str) -> str:
 
 
 def write_gold(folder: Path) -> Path:
-    """Write one gold standard of each task; the other files of GEval are not there."""
-    cities = [f"City_{i}" for i in range(40)] + ["City_5", "City_6"]  # two of them stand twice
+    """Write one gold standard of each task."""
+    cities = [f"City_{i}" for i in range(40)] + ["City_5", "City_6"]  # two duplicates
     rows = [
         f"{iri(name)}\t{'high' if int(name[5:]) % 2 else 'low'}\t{10.0 + int(name[5:]) % 2}"
         for name in cities

@@ -1,4 +1,4 @@
-"""Comparison with earlier runs: ids, directions, ties, and which runs are chosen."""
+"""Comparison with earlier runs: ids, metric directions, ties and selected runs."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from karat.compat.geval import FrameworkManager
-from karat.compat.geval.comparison import COLUMNS, Store, compared, next_number, ranking
+from karat.compat.geval.comparison import COLUMNS, Store, compared, next_number
 from karat.errors import DataError, DefinitionError
+from karat.results.geval_names import ranking
 
 from .geval_gold import vectors, write_gold, write_text
 
@@ -35,32 +36,32 @@ def ranks(values, own, **given):
     [
         ([0.7, 0.9, 0.8], 0, 3, 3, 3),
         ([0.7, 0.9, 0.8], 1, 1, 3, 3),
-        ([0.8, 0.9, 0.8], 0, 2, 3, 2),  # equals share the better place
+        ([0.8, 0.9, 0.8], 0, 2, 3, 2),  # ties share the better rank
         ([0.8, 0.9, 0.9, 0.8], 3, 3, 4, 2),
         ([math.nan, 0.9], 0, -1, 1, 1),
         ([0.7, math.nan], 0, 1, 1, 1),
         ([0.7], 0, 1, 1, 1),
     ],
 )
-def test_ranks_count_from_one_and_equals_share(values, own, rank, total, distinct):
+def test_ranks_start_at_one_and_ties_share(values, own, rank, total, distinct):
     found = ranks(values, own)
     assert found["ranking"] == rank
     assert (found["absolute_total"], found["relative_total"]) == (total, distinct)
 
 
-def test_the_smaller_error_is_the_better_one():
+def test_lower_error_ranks_first():
     found = ranks([10.0, 12.0], 0, task="Regression", metric="root_mean_squared_error")
     assert found["ranking"] == 1
 
 
-def test_numbers_of_runs_are_numbers():
+def test_run_numbers_are_compared_as_numbers():
     names = [f"cities_200_cosine_2_{i}" for i in range(1, 12)]
     assert next_number("cities_200_cosine_2", names) == 12
     assert next_number("cities_200_cosine_20", names) == 1  # a prefix is not the same file
     assert next_number("cities_200", [*names, "cities_200_x"]) == 1
 
 
-def test_a_store_keeps_names_with_blanks_and_quotes(tmp_path):
+def test_store_with_blanks_and_quotes_in_names(tmp_path):
     store = Store(tmp_path)
     name = store.add('my "best" vectors/v 1', [row(0.5), row(math.nan, model="")])
     assert name.endswith("v 1_1")
@@ -72,7 +73,7 @@ def test_a_store_keeps_names_with_blanks_and_quotes(tmp_path):
     assert store.runs() == ['my "best" vectors/v 1_1', 'my "best" vectors/v 1_2']
 
 
-def test_runs_at_the_same_time_lose_nothing(tmp_path):
+def test_concurrent_writers(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         names = list(pool.map(lambda i: Store(tmp_path).add("v", [row(i / 10)]), range(10)))
     assert sorted(names) == sorted(f"v_{i}" for i in range(1, 11))
@@ -80,7 +81,7 @@ def test_runs_at_the_same_time_lose_nothing(tmp_path):
     assert not (tmp_path / "comparison.lock").exists()
 
 
-def test_chosen_runs_only(tmp_path):
+def test_compare_with_selected_runs(tmp_path):
     store = Store(tmp_path)
     first, second, own = (store.add("v", [row(value)]) for value in (0.9, 0.8, 0.7))
     table = store.read()
@@ -91,13 +92,13 @@ def test_chosen_runs_only(tmp_path):
         store.check(["v_4"])
 
 
-def test_a_damaged_store_is_told(tmp_path):
+def test_damaged_store(tmp_path):
     (tmp_path / "comparison.csv").write_text("test_name task_name\nx\n")
     with pytest.raises(DataError, match="damaged"):
         Store(tmp_path).read()
 
 
-def test_a_second_run_stands_beside_the_first(tmp_path):
+def test_second_run_is_compared_with_the_first(tmp_path):
     write_gold(tmp_path / "gold")
     asked = {
         "tasks": ["EntRel", "SemAn"],
@@ -106,7 +107,7 @@ def test_a_second_run_stands_beside_the_first(tmp_path):
     }
     path = write_text(tmp_path / "v.txt", vectors())
     FrameworkManager().evaluate(str(path), **asked)
-    write_text(path, vectors(lost=()))  # now it knows everything
+    write_text(path, vectors(lost=()))  # now every entity has a vector
     second = FrameworkManager().evaluate(str(path), **asked)
     values = pd.read_csv(second / "comparison_values.csv")
     assert values["test_name"].nunique() == 2

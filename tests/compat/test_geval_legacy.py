@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -10,7 +11,9 @@ from karat.compat.geval import FrameworkManager, gold
 from karat.compat.geval.coverage import Coverage
 from karat.compat.geval.gold import GOLD, load_gold, trials
 from karat.compat.geval.parameters import Parameters
+from karat.dataset import Dataset
 from karat.models.vector_file import VectorFile
+from karat.splits import split
 
 from .geval_gold import vectors, write_gold, write_text
 
@@ -26,13 +29,11 @@ COVERAGE = {"Cities": 0.9811, "MetacriticMovies": 0.9815, "MetacriticAlbums": 0.
     "AAUP": 0.9563,
     "Forbes": 0.8763,
 }
-needs_data = pytest.mark.skipif(
-    not VECTORS.is_file(), reason="no shared data beside the repository"
-)
+needs_data = pytest.mark.skipif(not VECTORS.is_file(), reason="needs ../shared/data/geval")
 
 
 @pytest.fixture(scope="module")
-def stock():
+def encoder():
     encoder = VectorFile(str(VECTORS))
     encoder.vocabulary()
     return encoder
@@ -40,22 +41,22 @@ def stock():
 
 @needs_data
 @pytest.mark.parametrize("name", COVERAGE)
-def test_the_published_coverage(stock, name):
+def test_published_coverage(encoder, name):
     (found,) = [g for g in GOLD if g.name == name and g.task == "Classification"]
-    coverage = Coverage.of(found, load_gold(found, str(SHARED)), stock)
+    coverage = Coverage.of(found, load_gold(found, str(SHARED)), encoder)
     assert round(coverage.share, 4) == pytest.approx(COVERAGE[name], abs=1e-4)
 
 
 @needs_data
 @pytest.mark.parametrize("key", PUBLISHED, ids=" ".join)
-def test_the_published_scores_to_the_third_digit(stock, key, tmp_path):
+def test_published_scores_to_the_third_digit(encoder, key, tmp_path):
     wanted = PUBLISHED[key]
     (found,) = [g for g in GOLD if (g.task, g.name) == key]
-    data = Coverage.of(found, load_gold(found, str(SHARED)), stock).covered()
+    data = Coverage.of(found, load_gold(found, str(SHARED)), encoder).covered()
     asked = Parameters(str(VECTORS), protocol="legacy").checked()
     chosen = {t.task.name: t for t in trials(found, data, asked) if t.setup.model in wanted}
     (run,) = karat.evaluate(
-        {"rdf2vec": stock}, [t.task for t in chosen.values()], output=tmp_path, workers=1
+        {"rdf2vec": encoder}, [t.task for t in chosen.values()], output=tmp_path, workers=1
     )
     scores = run.scores()
     assert len(scores) == 200  # ten repeats of ten folds, twice
@@ -64,9 +65,6 @@ def test_the_published_scores_to_the_third_digit(stock, key, tmp_path):
         ours = scores[scores["task"] == name]["value"].mean()
         half = 0.0005 if published < 1 else 0.0006
         assert ours == pytest.approx(published, abs=half), (name, ours)
-
-
-# -- without the real vectors ---------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +82,7 @@ def result(tmp_path_factory):
         )
 
 
-def test_models_are_called_as_they_were(result):
+def test_original_model_names(result):
     table = pd.read_csv(result / "classification_Cities_results.csv")
     assert list(table["model_name"].unique()) == ["NB", "KNN", "C45", "SVM"]
     assert len(table) == 10
@@ -92,24 +90,19 @@ def test_models_are_called_as_they_were(result):
     assert list(table["model_name"]) == ["LR", "KNN", "M5"]
 
 
-def test_columns_are_the_old_ones(result):
+def test_original_columns(result):
     clusters = pd.read_csv(result / "clustering_teams_cluster_results.csv")
     assert clusters.columns[-1] == "clustering_accuracy"
     assert pd.read_csv(result / "semanticAnalogies_results.csv").columns[-1] == "accuracy"
     ranks = pd.read_csv(result / "comparison_ranking.csv")
     assert list(ranks.columns)[-3:] == ["ranking", "absolute_total", "relative_total"]
-    assert set(ranks["ranking"]) == {0}  # counted from 0 there
-    assert "exchanged" in (result / "log.txt").read_text()
+    assert set(ranks["ranking"]) == {0}  # GEval counts from 0
+    assert "swapped" in (result / "log.txt").read_text()
 
 
-def test_its_folds_are_shuffled_over_and_over_and_blind_to_twins():
-    """What is wrong with them, and therefore only in the legacy protocol."""
-    import numpy as np
-
-    from karat.dataset import Dataset
-    from karat.splits import split
-
-    names = pd.Series([f"e{i % 20}" for i in range(40)])  # every entity stands twice
+def test_folds_ignore_the_seed_and_separate_rows_of_one_entity():
+    """Known flaws of GEval's folds, reproduced in the legacy protocol only."""
+    names = pd.Series([f"e{i % 20}" for i in range(40)])  # two rows per entity
     items = pd.Series(names.unique(), index=names.unique())
     truth = np.array(["a", "b"] * 20, dtype=object)
     data = Dataset("twice", items, pd.DataFrame({"row": names}), truth, "classes", "entity")

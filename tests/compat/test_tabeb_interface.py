@@ -19,7 +19,7 @@ from karat.compat.tabeb import (
     get_leaderboard,
     get_model,
 )
-from karat.compat.tabeb.heads import told
+from karat.compat.tabeb.heads import describe
 from karat.compat.tabeb.scores import CONFIG, ENCODER, read_scores
 from karat.errors import DataError, Declined, DefinitionError, MissingExtra
 from karat.models.base import Model
@@ -31,7 +31,7 @@ TABLE = pd.DataFrame({"x": np.arange(ROWS, dtype=float), "w": ["a", "b"] * 20})
 
 
 class Scaled(TabEBBaseEncoder):
-    """The column x times a factor, or a constant for 0; NaN asks for a failure."""
+    """The column x times a factor."""
 
     def __init__(self, factor: float = 1.0, name: str = "scaled") -> None:
         self.factor = factor
@@ -54,10 +54,7 @@ def task(kind: str = "regression", names: tuple[str, ...] = ("one",), **options)
     return made
 
 
-# -- the base of encoders -------------------------------------------------------------------
-
-
-def test_the_base_is_abstract():
+def test_base_class_is_abstract():
     with pytest.raises(TypeError, match="abstract"):
         TabEBBaseEncoder()
 
@@ -70,18 +67,11 @@ def test_the_base_is_abstract():
 
 
 def test_name_and_device():
-    class Mine(Scaled):
+    class Named(Scaled):
         def __init__(self, device=None):
             TabEBBaseEncoder.__init__(self, device)
 
-    assert (Mine().device, Mine("cuda:0").device, Mine().name) == (None, "cuda:0", "")
-    made = task()
-    assert made.evaluate([RenamedLater("later")])["encoder"].tolist() == ["later"]
-
-
-class RenamedLater(Scaled):
-    def __init__(self, name: str) -> None:
-        super().__init__(name=name)
+    assert (Named().device, Named("cuda:0").device, Named().name) == (None, "cuda:0", "")
 
 
 def test_normalize():
@@ -89,14 +79,11 @@ def test_normalize():
     rows = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -2.0]])
     assert encoder.normalize(rows) == pytest.approx(np.array([[0.6, 0.8], [0, 0], [0, -1]]))
     for wrong in (np.ones(3), np.ones((2, 2, 2))):
-        with pytest.raises(ValueError, match=f"two dimensions, not {wrong.ndim}"):
+        with pytest.raises(ValueError, match=str(wrong.ndim)):
             encoder.normalize(wrong)
 
 
-# -- models by their names ------------------------------------------------------------------
-
-
-def test_the_random_encoder():
+def test_random_encoder():
     encoder = get_model("random_encoder")
     vectors = encoder.fit_transform(TABLE)
     assert vectors.shape == (ROWS, 128) and encoder.name == "random_encoder"
@@ -110,18 +97,18 @@ def test_the_random_encoder():
     assert encoder.transform(TABLE.to_numpy()).shape == (ROWS, 128)
 
 
-def test_the_skrub_encoder():
+def test_skrub_encoder():
     pytest.importorskip("skrub")
     encoder = get_model("skrub_encoder", cardinality_threshold=1)
     assert encoder.fit(TABLE) is encoder and encoder.name == "skrub_encoder"
     assert encoder.vectorizer_.cardinality_threshold == 1
-    with pytest.raises(DefinitionError, match='has no parameter "cardinality". Did you mean "low_'):
+    with pytest.raises(DefinitionError, match='"cardinality"'):
         get_model("skrub_encoder", cardinality=1)
-    kept = get_model("skrub_encoder", cardinality_threshold=1, random_state=3)
-    assert told(kept) == "SkrubRows(options={cardinality_threshold: 1}, random_state=3)"
+    seeded = get_model("skrub_encoder", cardinality_threshold=1, random_state=3)
+    assert describe(seeded) == "SkrubRows(options={cardinality_threshold: 1}, random_state=3)"
 
 
-def test_the_carte_encoder_is_told_what_the_truth_is(monkeypatch):
+def test_carte_encoder_gets_the_kind_of_target(monkeypatch):
     carte = pytest.importorskip("karat.models.carte")
 
     class Fake:
@@ -145,14 +132,14 @@ def test_the_carte_encoder_is_told_what_the_truth_is(monkeypatch):
         assert task(kind, seed=5).evaluate([encoder])["encoder"].tolist() == ["carte_encoder"]
     assert Fake.made == [(2, "vectors.bin", "numbers", 5), (2, "vectors.bin", "classes", 5)]
     assert encoder.fit(TABLE, TABLE["x"]).transform(TABLE).shape == (ROWS, 1)
-    assert Fake.made[-1] == (2, "vectors.bin", "numbers", None)  # its own word, where nobody tells
-    with pytest.raises(DefinitionError, match="task is regression or classification, not 'regr'"):
+    assert Fake.made[-1] == (2, "vectors.bin", "numbers", None)  # from its parameter task
+    with pytest.raises(DefinitionError, match="'regr'"):
         get_model("carte_encoder", task="regr")
-    with pytest.raises(DefinitionError, match='model "carte_encoder" has no parameter "n_jobs"'):
+    with pytest.raises(DefinitionError, match='"n_jobs"'):
         get_model("carte_encoder", n_jobs=2)
 
 
-def test_the_carte_encoder_says_what_it_lacks_when_it_is_used(monkeypatch):
+def test_carte_encoder_without_torch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     encoder = get_model("carte_encoder", task="regression")
     with pytest.warns(UserWarning, match="^carte_encoder on one: .*torch"):
@@ -160,43 +147,43 @@ def test_the_carte_encoder_says_what_it_lacks_when_it_is_used(monkeypatch):
     assert frame["one"].isna().tolist() == [True, False]
 
 
-def test_karats_own_models():
+def test_karat_models():
     encoder = get_model("onehot", min_frequency=3)
     assert encoder.name == "onehot" and encoder.min_frequency == 3
     assert encoder.fit_transform(TABLE).shape == (ROWS, 3)
-    with pytest.raises(DefinitionError, match='model "onehot" has no parameter "min_freq". Did yo'):
+    with pytest.raises(DefinitionError, match='"min_frequency"'):
         get_model("onehot", min_freq=3)
-    with pytest.raises(DefinitionError, match="^ridge is a predictor; TabEB's tasks take encoders"):
+    with pytest.raises(DefinitionError, match="^ridge"):
         get_model("ridge")
     assert get_model("karat.models.tables:OneHotTable").min_frequency == 0.005
 
 
-def test_a_model_that_cannot_run_here(monkeypatch):
+def test_unavailable_model(monkeypatch):
     from karat.catalogue import Catalogue
 
     absent = Model("skrub", None, "encoder", unavailable="skrub is not installed: pip …")
     monkeypatch.setattr(Catalogue, "model", lambda self, name: absent)
     encoder = get_model("skrub")
     for use in (encoder.fit, encoder.transform, encoder.fit_transform):
-        with pytest.raises(Declined, match="skrub is not installed"):
+        with pytest.raises(Declined, match="skrub"):
             use(TABLE)
     for model in (encoder, absent):
-        with pytest.warns(UserWarning, match="^skrub on one: skrub is not installed: pip …$"):
+        with pytest.warns(UserWarning, match="^skrub on one"):
             assert task().evaluate([model])["one"].isna().all()
 
 
 def test_unknown_models_and_revisions():
-    with pytest.raises(DefinitionError, match='no model "skrub_encode". Did you mean "skrub_enco'):
+    with pytest.raises(DefinitionError, match='"skrub_encoder"'):
         get_model("skrub_encode")
-    with pytest.raises(DefinitionError, match='there is no model "None"'):
+    with pytest.raises(DefinitionError, match='"None"'):
         get_model(None)
     for name in ("random_encoder", "onehot"):
         assert get_model(name, revision=None).name == name
-        with pytest.raises(DefinitionError, match=f"\"{name}\" has no revisions, so 'v2' cannot"):
+        with pytest.raises(DefinitionError, match="'v2'"):
             get_model(name, revision="v2")
 
 
-def test_a_model_with_revisions(monkeypatch):
+def test_model_with_revisions(monkeypatch):
     from karat.catalogue import Catalogue
 
     class Versioned(Scaled):
@@ -207,9 +194,6 @@ def test_a_model_with_revisions(monkeypatch):
     assert get_model("onehot", revision="v2").revision == "v2"
 
 
-# -- saved scores ---------------------------------------------------------------------------
-
-
 def test_nothing_is_saved_unless_a_folder_is_given(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     task().evaluate([Scaled()])
@@ -217,7 +201,7 @@ def test_nothing_is_saved_unless_a_folder_is_given(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_file_holds_the_frame_and_how_it_came_about(tmp_path):
+def test_content_of_the_score_file(tmp_path):
     frame = task(names=("one", "two")).evaluate([Scaled()], save_dir=tmp_path / "deep" / "er")
     path = tmp_path / "deep" / "er" / "scores_regression.parquet"
     assert [p.name for p in path.parent.iterdir()] == [path.name]
@@ -227,17 +211,17 @@ def test_the_file_holds_the_frame_and_how_it_came_about(tmp_path):
         *(CONFIG, ENCODER),
     ]
     pd.testing.assert_frame_equal(saved[list(frame.columns)], frame, check_exact=True)
-    for said in ('"protocol": "original"', '"seed": 42', '"max_rows": null', '"metric": "rmse"'):
-        assert said in saved.loc[0, CONFIG]
+    for item in ('"protocol": "original"', '"seed": 42', '"max_rows": null', '"metric": "rmse"'):
+        assert item in saved.loc[0, CONFIG]
     assert saved.loc[0, ENCODER] == "Scaled(factor=1.0, name='scaled')"
 
 
-def test_encoders_are_added_and_an_encoder_is_replaced(tmp_path):
+def test_encoders_are_added_and_replaced(tmp_path):
     task().evaluate([Scaled(name="a")], save_dir=tmp_path)
     task().evaluate([Scaled(name="b"), Scaled(0, name="c")], save_dir=tmp_path)
     saved = read_scores(tmp_path / "scores_regression.parquet")
     assert saved["encoder"].tolist() == ["a", "b", "c"]
-    with pytest.warns(UserWarning, match="b has other parameters than before; its row is repla"):
+    with pytest.warns(UserWarning, match=" b "):
         task().evaluate([Scaled(0, name="b")], save_dir=tmp_path)
     saved = read_scores(tmp_path / "scores_regression.parquet").set_index("encoder")
     assert sorted(saved.index) == ["a", "b", "c"]
@@ -249,20 +233,20 @@ def test_encoders_are_added_and_an_encoder_is_replaced(tmp_path):
     [{"seed": 1}, {"max_rows": 30}, {"n_train": 8}, {"names": ("one", "two")}],
     ids=lambda other: next(iter(other)),
 )
-def test_scores_of_other_settings_are_never_mixed(tmp_path, other):
+def test_other_settings_are_separate_rows(tmp_path, other):
     first = task().evaluate([Scaled(0)], save_dir=tmp_path)
-    with pytest.warns(UserWarning, match="also holds 1 rows of other settings; they stay there"):
+    with pytest.warns(UserWarning, match="other settings"):
         second = task(**other).evaluate([Scaled(0)], save_dir=tmp_path)
     saved = read_scores(tmp_path / "scores_regression.parquet")
     assert saved["encoder"].tolist() == ["scaled", "scaled"]
     assert saved["one"].tolist() == [first.loc[0, "one"], second.loc[0, "one"]]
     assert saved[CONFIG].nunique() == 2
-    with pytest.warns(UserWarning, match="holds scores of several settings; shown are those sav"):
+    with pytest.warns(UserWarning, match="several settings"):
         board = get_leaderboard(["regression"], tmp_path)
     assert board["one"].tolist() == [second.loc[0, "one"]]
 
 
-def test_a_failure_does_not_erase_a_score(tmp_path):
+def test_failure_keeps_an_earlier_score(tmp_path):
     class Failing(Scaled):
         fails: tuple[float, ...] = ()
 
@@ -274,68 +258,65 @@ def test_a_failure_does_not_erase_a_score(tmp_path):
     made = task(names=("one", "two"))
     good = made.evaluate([Failing(0)], save_dir=tmp_path)
     Failing.fails = (2,)
-    with pytest.warns(UserWarning, match="scaled on two: OSError: no network"):
+    with pytest.warns(UserWarning, match="scaled on two"):
         bad = made.evaluate([Failing(0)], save_dir=tmp_path)
     assert np.isnan(bad.loc[0, "two"])
     saved = read_scores(tmp_path / "scores_regression.parquet")
     pd.testing.assert_frame_equal(saved[list(good.columns)], good, check_exact=True)
 
 
-def test_files_that_cannot_be_used_are_told_before_the_run(tmp_path):
+def test_invalid_score_files_are_reported_before_the_run(tmp_path):
     class Never(Scaled):
         def fit(self, X, y=None):
             raise AssertionError("it ran")
 
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="^save_dir: .*file is no folder: "):
+    with pytest.raises(DataError, match="^save_dir"):
         task().evaluate([Never()], save_dir=tmp_path / "file")
     path = tmp_path / "scores_regression.parquet"
     path.write_text("no table")
-    with pytest.raises(DataError, match="scores_regression.parquet cannot be read: "):
+    with pytest.raises(DataError, match="scores_regression.parquet"):
         task().evaluate([Never()], save_dir=tmp_path)
     pd.DataFrame({"x": [1]}).to_parquet(path)
-    with pytest.raises(DataError, match='holds no scores: it has no column "encoder"'):
+    with pytest.raises(DataError, match='"encoder"'):
         task().evaluate([Never()], save_dir=tmp_path)
 
 
-def test_a_file_of_tabeb_itself_is_added_to(tmp_path):
+def test_score_file_of_tabeb(tmp_path):
     path = tmp_path / "scores_regression.parquet"
     old = pd.DataFrame({"encoder": ["old"], "one": [0.5], "regression_average": [0.5]})
     old.to_parquet(path)
-    with pytest.warns(UserWarning, match="ranks nobody"):
+    with pytest.warns(UserWarning, match="higher_is_better"):
         assert get_leaderboard(["regression"], tmp_path)["encoder"].tolist() == ["old"]
-    with pytest.warns(UserWarning, match="also holds 1 rows of other settings"):
+    with pytest.warns(UserWarning, match="other settings"):
         task().evaluate([Scaled()], save_dir=tmp_path)
     assert read_scores(path)["encoder"].tolist() == ["old", "scaled"]
 
 
-def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+def test_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
     def full(*paths: object) -> None:
         raise OSError(28, "No space left on device")
 
     task().evaluate([Scaled(name="a")], save_dir=tmp_path)
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(DataError, match="scores_regression.parquet cannot be written: .*No space"):
+    with pytest.raises(DataError, match="scores_regression.parquet.*No space"):
         task().evaluate([Scaled(name="b")], save_dir=tmp_path)
     (path,) = tmp_path.iterdir()
     assert read_scores(path)["encoder"].tolist() == ["a"]
 
 
-def test_what_an_encoder_is_told_to_be_is_the_same_in_every_process():
+def test_descriptions():
     class Odd:
         def __init__(self):
             self.me, self.rows, self.name, self.pairs = self, np.ones(3), "x", {"a": [1, None]}
 
-    assert told(Odd()) == "Odd(name='x', pairs={a: [1, None]})"
-    assert told(None) == "None"
-    long = [told(Scaled(1, "n" * 600 + end)) for end in "ab"]
+    assert describe(Odd()) == "Odd(name='x', pairs={a: [1, None]})"
+    assert describe(None) == "None"
+    long = [describe(Scaled(1, "n" * 600 + end)) for end in "ab"]
     assert long[0][:500] == long[1][:500] and long[0] != long[1] and len(long[0]) < 520
 
 
-# -- the leaderboard ------------------------------------------------------------------------
-
-
-def test_ranks_know_which_way_is_better(tmp_path):
+def test_ranks_use_the_direction_of_the_metric(tmp_path):
     models = [Scaled(0, "constant"), Scaled(1, "line")]
     for kind in ("regression", "classification"):
         task(kind).evaluate(models, save_dir=tmp_path)
@@ -350,8 +331,7 @@ def test_ranks_know_which_way_is_better(tmp_path):
     assert set(board.attrs["configs"]) == {"regression", "classification"}
 
 
-def test_a_scale_does_not_decide(tmp_path):
-    """The mean of errors follows the data set with the largest numbers; ranks do not."""
+def test_ranks_do_not_depend_on_scale(tmp_path):
     path = tmp_path / "scores_regression.parquet"
     made = task(names=("one", "two", "three"))
     made.evaluate([Scaled(0, "a"), Scaled(0, "b")], save_dir=tmp_path)
@@ -366,23 +346,23 @@ def test_a_scale_does_not_decide(tmp_path):
     assert board["regression_average"].is_monotonic_decreasing
 
 
-def test_one_task_is_that_tasks_frame(tmp_path):
+def test_leaderboard_of_one_task(tmp_path):
     frame = task(names=("one", "two")).evaluate([Scaled(1, "line")], save_dir=tmp_path)
     for asked in (["regression"], "regression", task()):
         board = get_leaderboard(asked, tmp_path)
         assert list(board.columns) == [*frame.columns, "regression_rank"]
-        assert board["regression_rank"].isna().all()  # alone, it is ranked against nobody
+        assert board["regression_rank"].isna().all()  # a single encoder has no rank
 
 
-def test_failures_rank_last_and_the_absent_below(tmp_path):
+def test_failures_rank_last_and_missing_encoders_below(tmp_path):
     class Broken(Scaled):
         def transform(self, X, y=None):
             return np.full((len(X), 1), np.inf)
 
     line, constant = Scaled(1, "line"), Scaled(0, "constant")
-    with pytest.warns(UserWarning, match="returned an infinite number"):
+    with pytest.warns(UserWarning, match="infinite"):
         task().evaluate([Broken(name="broken"), line, constant], save_dir=tmp_path)
-    with pytest.warns(UserWarning, match="returned an infinite number"):
+    with pytest.warns(UserWarning, match="infinite"):
         task("classification").evaluate([Broken(name="broken"), constant], save_dir=tmp_path)
     board = get_leaderboard(["regression", "classification"], tmp_path).set_index("encoder")
     assert board.index.tolist() == ["constant", "broken", "line"]
@@ -391,36 +371,33 @@ def test_failures_rank_last_and_the_absent_below(tmp_path):
     assert np.isnan(board.loc["line", "classification_rank"])
 
 
-def test_a_data_set_that_nobody_could_take_ranks_nobody(tmp_path):
+def test_dataset_without_scores_is_ignored(tmp_path):
     made = task(names=("one", "lost"))
     del made.data_dict["lost"]
-    with pytest.warns(UserWarning, match="^lost: no data_dir was given, and Karat defines no data"):
+    with pytest.warns(UserWarning, match="^lost: "):
         made.evaluate([Scaled(0, "constant"), Scaled(1, "line")], save_dir=tmp_path)
     board = get_leaderboard(["regression"], tmp_path)
     assert board["regression_rank"].tolist() == [1.0, 2.0]
     assert board["encoder"].tolist() == ["line", "constant"]
 
 
-def test_wrong_leaderboards(tmp_path):
-    with pytest.raises(DefinitionError, match="^no task was given; name some, as in get_leaderbo"):
+def test_invalid_leaderboards(tmp_path):
+    with pytest.raises(DefinitionError, match="get_leaderboard"):
         get_leaderboard([], tmp_path)
-    with pytest.raises(DefinitionError, match="a task is a name or a task object, not 3"):
+    with pytest.raises(DefinitionError, match="3"):
         get_leaderboard([3], tmp_path)
-    with pytest.raises(DataError, match=r"no file .*scores_regression.parquet; .* Saved there: no"):
+    with pytest.raises(DataError, match="scores_regression.parquet"):
         get_leaderboard(["regression"], tmp_path)
     task().evaluate([Scaled()], save_dir=tmp_path)
-    with pytest.raises(DataError, match='Did you mean "regression"\\? Saved there: regression.$'):
+    with pytest.raises(DataError, match='"regression"'):
         get_leaderboard(["regresion"], tmp_path)
 
 
-def test_reading_needs_a_library(tmp_path, monkeypatch):
+def test_reading_needs_pyarrow(tmp_path, monkeypatch):
     task().evaluate([Scaled()], save_dir=tmp_path)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtra, match="pyarrow"):
         get_leaderboard(["regression"], tmp_path)
-
-
-# -- display --------------------------------------------------------------------------------
 
 
 def test_display_prints(capsys, monkeypatch):
@@ -429,7 +406,7 @@ def test_display_prints(capsys, monkeypatch):
     assert capsys.readouterr().out == "  encoder  score\n0       a    0.5\nand text\n"
 
 
-def test_display_is_that_of_a_notebook(monkeypatch):
+def test_display_in_a_notebook(monkeypatch):
     shown: list[object] = []
     notebook = types.ModuleType("IPython")
     notebook.get_ipython = lambda: object()
@@ -445,11 +422,11 @@ def test_display_is_that_of_a_notebook(monkeypatch):
     assert shown == [1, 2, "3\n"]
 
 
-def test_importing_is_quiet_and_light():
+def test_import_loads_no_heavy_library():
     code = (
         "import sys, karat.compat.tabeb;"
         "print([m for m in ('torch', 'skrub', 'pyarrow', 'IPython') if m in sys.modules])"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stderr == ""
-    assert said.stdout.strip() in ("[]", "['pyarrow']")  # pandas itself may load pyarrow
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout.strip() in ("[]", "['pyarrow']")  # pandas itself may load pyarrow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import inspect
 import sys
 import warnings
@@ -48,16 +49,16 @@ def rows(size: int = 60, seed: int = 0) -> pd.DataFrame:
 
 
 def split(kind: str = "classes", train: int = 60, test: int = 40) -> tuple:
-    """Return X_train, X_test, y_train, y_test; the answer hangs on the column a."""
+    """Return X_train, X_test, y_train, y_test; the target depends on column a."""
     X = rows(train + test)
     noisy = X["a"] + np.random.default_rng(1).normal(0, 0.5, len(X))
-    answers = {
+    targets = {
         "classes": (noisy > 0.4).astype(int),
         "words": pd.Series(np.where(noisy > 0.4, "yes", "no")),
         "three": pd.Series(np.digitize(noisy, [-0.5, 0.5])).map({0: "lo", 1: "mid", 2: "hi"}),
         "numbers": 3 * noisy,
     }
-    y = answers[kind]
+    y = targets[kind]
     return X[:train], X[train:], y[:train], y[train:]
 
 
@@ -74,17 +75,14 @@ def one_draw(monkeypatch):
 
 @pytest.fixture
 def quick(here, one_draw, monkeypatch):
-    """Two models that take no time, one draw, and no pictures."""
+    """Two fast models, one draw, and no plots."""
     few = {"classification": ("logreg", "dummy"), "regression": ("linreg", "dummy")}
     monkeypatch.setattr(benchmark, "MODELS", few)
     monkeypatch.setattr(benchmark, "plot_runs", lambda *_, **__: [])
     return here
 
 
-# -- corruptions ------------------------------------------------------------------------------
-
-
-def test_the_names_in_their_order():
+def test_names_in_order():
     assert list(CORRUPTION_FUNCS) == NAMES
     assert taco.__all__ == sorted(taco.__all__)
 
@@ -98,7 +96,7 @@ def test_a_corruption_has_the_documented_signature(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_corruption_changes_a_copy_and_something_in_it(name):
+def test_corruption_changes_a_copy(name):
     X, y = rows(), pd.Series([0, 0, 0, 1] * 15)
     before = X.copy(deep=True), y.copy(deep=True)
     new_X, new_y = CORRUPTION_FUNCS[name](X, y, 0.4)
@@ -113,7 +111,7 @@ def test_a_corruption_changes_a_copy_and_something_in_it(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_seed_is_42_a_number_or_a_generator(name):
+def test_seed_is_42_a_number_or_a_generator(name):
     X, y = rows(), pd.Series([0, 0, 0, 1] * 15)
     corrupt = CORRUPTION_FUNCS[name]
     usual = corrupt(X, y, 0.4)
@@ -123,11 +121,11 @@ def test_the_seed_is_42_a_number_or_a_generator(name):
     others = [corrupt(X, y, 0.4, rng=seed) for seed in range(5)]
     assert any(not usual[0].equals(other) for other, _ in others)
     for one, other in zip(usual, corruptions.get(name)(X, y, 0.4, 42), strict=True):
-        assert one.equals(other), "the one that Karat's own runs use"
+        assert one.equals(other)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "categorical_remap"])
-def test_an_array_will_do(name):
+def test_corruption_of_an_array(name):
     X, y = rows()[["a", "b"]].to_numpy(), np.array([0, 0, 0, 1] * 15)
     before = X.copy()
     new_X, new_y = CORRUPTION_FUNCS[name](X, y, 0.4)
@@ -135,7 +133,7 @@ def test_an_array_will_do(name):
     assert affected((pd.DataFrame(X), pd.Series(y)), (new_X, new_y)) > 0
 
 
-def test_shares_are_those_of_the_document():
+def test_documented_shares():
     X, y = rows(), pd.Series([0, 0, 0, 1] * 15)
     assert CORRUPTION_FUNCS["missingness_mcar"](X, y, 0.2)[0].isna().sum().sum() == 36
     assert CORRUPTION_FUNCS["missingness_mnar"](X, y, 0.2)[0][y == 1].isna().sum().sum() == 9
@@ -145,17 +143,14 @@ def test_shares_are_those_of_the_document():
     assert 0.08 * X["a"].std() < noise.abs().max() <= 0.1 * X["a"].std()
 
 
-def test_a_corruption_that_cannot_be_says_so():
-    with pytest.raises(DefinitionError, match="not classes"):
+def test_invalid_corruptions():
+    with pytest.raises(DefinitionError, match="missingness_mnar"):
         CORRUPTION_FUNCS["missingness_mnar"](rows(), np.linspace(0, 1, 60), 0.2)
-    with pytest.raises(DefinitionError, match="not in 0 to 1"):
+    with pytest.raises(DefinitionError, match=r"1\.2"):
         CORRUPTION_FUNCS["missingness_mcar"](rows(), None, 1.2)
 
 
-# -- the benchmark ----------------------------------------------------------------------------
-
-
-def test_the_documented_signatures():
+def test_documented_signatures_of_suites():
     wanted = ["dataset_name", "X_train", "X_test", "y_train", "y_test", "results_dir", "task"]
     parameters = inspect.signature(run_benchmark).parameters
     assert list(parameters) == [*wanted, "severities"]
@@ -167,25 +162,25 @@ def test_the_documented_signatures():
         assert parameters["random_state"].default == 42
 
 
-def test_what_it_returns_and_where_it_writes(quick):
-    returned = run_benchmark("mine", *split(), results_dir="out", severities=(0.2,))
+def test_return_value_and_files(quick):
+    returned = run_benchmark("own", *split(), results_dir="out", severities=(0.2,))
     assert returned == {
-        "dataset_name": "mine",
+        "dataset_name": "own",
         "task": "classification",
         "results_dir": "out",
         "severities": (0.2,),
     }
     assert sorted(path.name for path in Path("out").iterdir()) == [
-        "confusion_mine_classification.csv",
-        "metrics_mine_classification.csv",
+        "confusion_own_classification.csv",
+        "metrics_own_classification.csv",
         "runs",
     ]
     assert {run.model for run in open_runs(["out/runs"])} == {"logreg", "dummy"}
 
 
-def test_a_line_for_every_view_model_and_metric(quick):
-    run_benchmark("mine", *split(), severities=(0.1, 0.2, 0.4))
-    table = pd.read_csv("results/metrics_mine_classification.csv")
+def test_one_row_per_view_model_and_metric(quick):
+    run_benchmark("own", *split(), severities=(0.1, 0.2, 0.4))
+    table = pd.read_csv("results/metrics_own_classification.csv")
     assert list(table) == COLUMNS
     views = table[["corruption", "severity"]].drop_duplicates()
     pairs = [f"{a}+{b}" for a, b in combinations(NAMES, 2)]
@@ -197,33 +192,33 @@ def test_a_line_for_every_view_model_and_metric(quick):
     assert views["severity"].tolist() == ["0.0"] + ["0.1", "0.2", "0.4"] * 7 + ["0.2+0.2"] * 21
     assert set(table["metric"]) >= {"AUC", "accuracy", "precision", "recall"}
     assert len(table) == 2 * 7 * (1 + 21 + 21) and set(table["model"]) == {"logreg", "dummy"}
-    assert set(table["dataset"]) == {"mine"} and set(table["task"]) == {"classification"}
+    assert set(table["dataset"]) == {"own"} and set(table["task"]) == {"classification"}
 
 
-def test_numbers_know_five_corruptions(quick):
-    table = run_regression_suite("mine", *split("numbers"), severities=(0.1, 0.2, 0.4))
+def test_regression_has_five_corruptions(quick):
+    table = run_regression_suite("own", *split("numbers"), severities=(0.1, 0.2, 0.4))
     assert list(table) == COLUMNS and table["value"].notna().all()
     names = set(table["corruption"])
     assert not any("mnar" in name or "dilution" in name for name in names)
     assert len(table) == 2 * 3 * (1 + 15 + 10) and set(table["metric"]) == {"RMSE", "mae", "r2"}
-    written = pd.read_csv("results/metrics_mine_regression.csv")
+    written = pd.read_csv("results/metrics_own_regression.csv")
     assert written["value"].tolist() == pytest.approx(table["value"].tolist())
     assert not list(Path("results").glob("confusion*"))
 
 
-def test_the_middle_severity_of_two_or_four_is_the_later_one(quick):
+def test_middle_severity_of_an_even_number(quick):
     for severities, middle in (((0.1, 0.3), "0.3+0.3"), ((0.1, 0.2, 0.25, 0.4), "0.25+0.25")):
-        table = run_regression_suite("mine", *split("numbers"), severities=severities)
+        table = run_regression_suite("own", *split("numbers"), severities=severities)
         assert table["severity"].iloc[-1] == middle
         assert set(table["severity"]) == {0.0, *severities, middle}, "0.25 is not 0.2"
 
 
-def test_without_severities_only_clean_rows_are_tested(quick):
-    table = run_classification_suite("mine", *split(), severities=())
+def test_no_severities_means_clean_data_only(quick):
+    table = run_classification_suite("own", *split(), severities=())
     assert set(table["corruption"]) == {"clean"}
 
 
-def test_the_split_is_the_one_that_was_given(quick, clean_registry, monkeypatch):
+def test_given_split_is_used_unchanged(quick, clean_registry, monkeypatch):
     seen: dict[str, list] = {"fit": [], "asked": []}
 
     @karat.predictor("watcher")
@@ -241,44 +236,43 @@ def test_the_split_is_the_one_that_was_given(quick, clean_registry, monkeypatch)
     X_train, X_test, y_train, y_test = split("words")
     given = [part.copy(deep=True) for part in (X_train, X_test, y_train, y_test)]
     mixed = X_test[["c", "a", "b"]]  # the same columns in another order
-    run_benchmark("mine", X_train, mixed, y_train, y_test, severities=(0.2,))
+    run_benchmark("own", X_train, mixed, y_train, y_test, severities=(0.2,))
     ((X, y),) = seen["fit"]
     assert X.to_numpy().tolist() == X_train.to_numpy().tolist() and y.tolist() == y_train.tolist()
     assert seen["asked"][0].to_numpy().tolist() == X_test.to_numpy().tolist()
     assert len(seen["asked"]) == 1 + 7 + 21
     for part, before in zip((X_train, X_test, y_train, y_test), given, strict=True):
-        assert part.equals(before), "nothing of the caller's has changed"
+        assert part.equals(before), "input changed"
 
 
-def test_clean_scores_are_those_that_scikit_learn_computes(quick):
+def test_clean_scores_equal_scikit_learn(quick):
     X_train, X_test, y_train, y_test = split()
     X_train, X_test = X_train[["a"]], X_test[["a"]]
-    with pytest.warns(UserWarning, match="left out: categorical_remap: there is no column of"):
-        table = run_classification_suite(
-            "mine", X_train, X_test, y_train, y_test, severities=(0.2,)
-        )
+    with pytest.warns(UserWarning, match="categorical_remap"):
+        table = run_classification_suite("own", X_train, X_test, y_train, y_test, severities=(0.2,))
     clean = table[(table["corruption"] == "clean") & (table["model"] == "logreg")]
+    clean = clean.set_index("metric")["value"]
     # one column: any logistic regression ranks the rows as the column does
     wanted = roc_auc_score(y_test, X_test["a"])
-    assert clean.set_index("metric")["value"]["AUC"] == pytest.approx(wanted)
+    assert clean["AUC"] == pytest.approx(wanted)
     scale = X_train["a"].mean(), X_train["a"].std(ddof=0)
     model = LogisticRegression().fit((X_train - scale[0]) / scale[1], y_train)
-    said = model.predict((X_test - scale[0]) / scale[1])
-    assert clean.set_index("metric")["value"]["accuracy"] == pytest.approx((said == y_test).mean())
-    counts = pd.read_csv("results/confusion_mine_classification.csv")
+    predicted = model.predict((X_test - scale[0]) / scale[1])
+    assert clean["accuracy"] == pytest.approx((predicted == y_test).mean())
+    counts = pd.read_csv("results/confusion_own_classification.csv")
     counts = counts[(counts["corruption"] == "clean") & (counts["model"] == "logreg")]
     square = counts.pivot(index="truth", columns="prediction", values="count").fillna(0)
-    assert (square.to_numpy() == confusion_matrix(y_test, said)).all()
+    assert (square.to_numpy() == confusion_matrix(y_test, predicted)).all()
 
 
 @pytest.mark.parametrize("kind", ["classes", "words", "three", "numbers"])
 @pytest.mark.parametrize("given", [None, "right"])
-def test_the_task_is_inferred_or_given(quick, kind, given):
+def test_inferred_or_given_task(quick, kind, given):
     right = "regression" if kind == "numbers" else "classification"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        told = run_benchmark("m", *split(kind), task=given and right, severities=())
-    assert told["task"] == right
+        returned = run_benchmark("m", *split(kind), task=given and right, severities=())
+    assert returned["task"] == right
     table = pd.read_csv(f"results/metrics_m_{right}.csv")
     first = {"three": "auc_ovr", "numbers": "RMSE"}.get(kind, "AUC")
     assert table["metric"].iloc[0] == first and table["value"].notna().all()
@@ -296,19 +290,19 @@ def test_the_task_is_inferred_or_given(quick, kind, given):
     ],
     ids=["flags", "categories", "nullable", "whole floats", "column", "fractions"],
 )
-def test_answers_of_many_types(quick, y, task):
+def test_target_types(quick, y, task):
     X = rows(100)
     returned = run_benchmark("m", X[:60], X[60:], y[:60], y[60:], severities=())
     assert returned["task"] == task
 
 
-def test_whole_numbers_are_told_what_they_are_taken_as(quick):
+def test_integer_targets_give_a_warning(quick):
     X_train, X_test, _, _ = split()
     grades, prices = np.arange(100) % 5, np.arange(100) * 1000
     for y, taken in ((grades, "classification"), (prices, "regression")):
-        with pytest.warns(UserWarning, match=f"whole numbers, .* taken as {taken}"):
-            told = run_benchmark("m", X_train, X_test, y[:60], y[60:], severities=())
-        assert told["task"] == taken
+        with pytest.warns(UserWarning, match=taken):
+            returned = run_benchmark("m", X_train, X_test, y[:60], y[60:], severities=())
+        assert returned["task"] == taken
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run_benchmark(
@@ -327,7 +321,7 @@ def test_arrays_and_frames_give_the_same_numbers(quick, monkeypatch):
     pd.testing.assert_frame_equal(one, other)
 
 
-def test_the_seed_decides_what_is_drawn(quick, monkeypatch):
+def test_random_state_changes_corruptions_only(quick, monkeypatch):
     monkeypatch.setitem(benchmark.MODELS, "classification", ("logreg",))
     tables = [
         run_classification_suite("m", *split(), f"out{i}", (0.2,), seed)
@@ -339,7 +333,7 @@ def test_the_seed_decides_what_is_drawn(quick, monkeypatch):
     assert not tables[0]["value"][~clean].equals(tables[2]["value"][~clean])
 
 
-def test_a_later_run_replaces_the_files_and_keeps_its_own_folder(quick):
+def test_later_run_replaces_the_tables_and_adds_run_folders(quick):
     run_benchmark("m", *split(), severities=())
     before = Path("results/metrics_m_classification.csv").read_text()
     run_benchmark("m", *split(), severities=())
@@ -348,36 +342,26 @@ def test_a_later_run_replaces_the_files_and_keeps_its_own_folder(quick):
 
 
 @pytest.mark.parametrize("name", ["my data", "../up", "<script>", "a/b"])
-def test_strange_names_stay_in_the_folder(quick, name):
+def test_unsafe_dataset_names_stay_in_the_folder(quick, name):
     run_benchmark(name, *split(), results_dir="out", severities=())
     (path,) = Path("out").glob("metrics_*.csv")
     assert set(pd.read_csv(path)["dataset"]) == {name}
     assert [each.name for each in quick.iterdir()] == ["out"]
 
 
-# -- models -----------------------------------------------------------------------------------
-
-
-def test_the_five_families():
-    assert benchmark.MODELS == {
-        "classification": ("logreg", "svm", "rf", "xgb", "ffn"),
-        "regression": ("linreg", "svm", "rf", "xgb", "ffn"),
-    }
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["three", "numbers"])
-def test_all_families_run_or_are_told_once(here, kind, monkeypatch):
+def test_all_models_run_or_give_one_warning(here, kind, monkeypatch):
     monkeypatch.setattr(benchmark, "plot_runs", lambda *_, **__: [])
     lacking = {"xgb": "xgboost", "ffn": "torch"}
-    lost = [name for name, library in lacking.items() if not _there(library)]
+    lost = [name for name, library in lacking.items() if importlib.util.find_spec(library) is None]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        run_benchmark("mine", *split(kind), severities=(0.2,))
-    said = [str(each.message) for each in caught if each.category is UserWarning]
-    assert len(said) == bool(lost)
+        run_benchmark("own", *split(kind), severities=(0.2,))
+    messages = [str(each.message) for each in caught if each.category is UserWarning]
+    assert len(messages) == bool(lost)
     for name in lost:
-        assert f"{name}: {lacking[name]} is not installed: pip install" in said[0]
+        assert name in messages[0] and lacking[name] in messages[0]
     (path,) = Path("results").glob("metrics_*.csv")
     table = pd.read_csv(path)
     first = "linreg" if kind == "numbers" else "logreg"
@@ -385,18 +369,10 @@ def test_all_families_run_or_are_told_once(here, kind, monkeypatch):
     assert list(table["model"].unique()) == wanted
     assert table["value"].notna().all()
     (run,) = [run for run in open_runs(["results/runs"]) if run.model == "rf"]
-    assert set(run.scores()["draw"]) == {0, 1, 2}, "as in the suite taco"
-
-
-def _there(library: str) -> bool:
-    import importlib.util
-
-    return importlib.util.find_spec(library) is not None
+    assert set(run.scores()["draw"]) == {0, 1, 2}  # as in the suite taco
 
 
 class Broken:
-    """Fails when it is fitted."""
-
     def fit(self, X, y):
         raise ValueError("out of order")
 
@@ -404,49 +380,41 @@ class Broken:
         return X
 
 
-def test_a_model_that_fails_is_told_and_the_others_stay(quick, clean_registry, monkeypatch):
+def test_failed_model_gives_a_warning(quick, clean_registry, monkeypatch):
     karat.predictor("taco-test-broken")(Broken)
     monkeypatch.setitem(benchmark.MODELS, "classification", ("taco-test-broken", "dummy"))
-    with pytest.warns(UserWarning, match="taco-test-broken: ValueError: out of order"):
+    with pytest.warns(UserWarning, match="taco-test-broken.*out of order"):
         table = run_classification_suite("m", *split(), severities=(0.2,))
     assert set(table["model"]) == {"dummy"}
     monkeypatch.setitem(benchmark.MODELS, "classification", ("taco-test-broken",))
-    with pytest.raises(DataError, match=r"m: no model could be evaluated.*out of order"):
+    with pytest.raises(DataError, match="out of order"):
         run_classification_suite("m", *split(), severities=(0.2,))
 
 
-def test_rows_that_a_model_left_out_are_told(quick, monkeypatch):
+def test_row_limit_gives_a_warning(quick, monkeypatch):
     monkeypatch.setitem(benchmark.MODELS, "classification", ("svm",))
     X = rows(5200)
-    y = (X["a"] > 0).astype(int)  # easy, for what takes long is not the number of rows
-    with pytest.warns(UserWarning, match="svm: fitted on 5,000 of 5,100 rows"):
+    y = (X["a"] > 0).astype(int)
+    with pytest.warns(UserWarning, match="svm.*5,000"):
         run_benchmark("m", X[:5100], X[5100:], y[:5100], y[5100:], severities=())
 
 
-# -- pictures ---------------------------------------------------------------------------------
-
-
-def test_pictures_as_taco_names_them(here, one_draw, monkeypatch):
+def test_plot_names(here, one_draw, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(benchmark, "MODELS", {"regression": ("linreg",)})
-    run_benchmark("mine", *split("numbers"), severities=(0.2,))
-    names = {path.name for path in Path("results/mine_plots").iterdir()}
+    run_benchmark("own", *split("numbers"), severities=(0.2,))
+    names = {path.name for path in Path("results/own_plots").iterdir()}
     five = [name for name in NAMES if name not in ("missingness_mnar", "rare_class_dilution")]
-    assert names == {"mine_clean_rmse_bar.png", *(f"mine_{name}_rmse_curve.png" for name in five)}
+    assert names == {"own_clean_rmse_bar.png", *(f"own_{name}_rmse_curve.png" for name in five)}
 
 
-def test_without_matplotlib_there_are_no_pictures_and_that_is_said(here, one_draw, monkeypatch):
+def test_missing_matplotlib_gives_a_warning(here, one_draw, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr(benchmark, "MODELS", {"regression": ("linreg",)})
-    with pytest.warns(
-        UserWarning, match=r'no pictures: matplotlib is not installed: pip install "'
-    ):
-        run_benchmark("mine", *split("numbers"), severities=(0.2,))
-    assert Path("results/metrics_mine_regression.csv").is_file()
-    assert not Path("results/mine_plots").exists()
-
-
-# -- bad input --------------------------------------------------------------------------------
+    with pytest.warns(UserWarning, match="matplotlib"):
+        run_benchmark("own", *split("numbers"), severities=(0.2,))
+    assert Path("results/metrics_own_regression.csv").is_file()
+    assert not Path("results/own_plots").exists()
 
 
 def changed(place: int, value) -> tuple:
@@ -456,35 +424,35 @@ def changed(place: int, value) -> tuple:
 
 
 @pytest.mark.parametrize(
-    ("parts", "more", "said"),
+    ("parts", "more", "match"),
     [
-        (split(), {"task": "clasification"}, 'Did you mean "classification"?'),
-        (split(), {"task": "both"}, 'is "classification" or "regression", not \'both\''),
-        (split("words"), {"task": "regression"}, "should be numbers and holds"),
-        (split("numbers"), {"task": "classification"}, "a number and no class"),
-        (split(), {"severities": (0.1, 2.0)}, "the severity 2.0 is not in 0 to 1"),
-        (split(), {"severities": (-0.1,)}, "a severity is a number of 0 or more"),
-        (split(), {"severities": ("much",)}, "a severity is a number"),
-        (split(), {"dataset_name": ""}, "dataset_name is a text"),
-        (changed(0, lambda X: X[:10]), {}, "X_train has 10 rows and y_train 60 answers"),
-        (changed(3, lambda y: y[:10]), {}, "X_test has 40 rows and y_test 10 answers"),
-        (changed(1, lambda X: X.rename(columns={"a": "A"})), {}, 'X_test has no column "a"'),
-        (changed(1, lambda X: X.assign(d=1)), {}, 'X_train has no column "d"'),
-        (changed(0, lambda X: X[:0]), {}, "X_train is empty: 0 rows"),
-        (changed(0, lambda X: X["a"].to_numpy()), {}, "X_train is a table, not 1-dimensional"),
-        (changed(2, lambda y: y.replace(1, np.nan)), {}, r"y_train is missing in \d+ of 60 rows"),
-        (changed(2, lambda y: np.zeros((60, 2))), {}, "y_train is one answer per row"),
+        (split(), {"task": "clasification"}, '"classification"'),
+        (split(), {"task": "both"}, "both"),
+        (split("words"), {"task": "regression"}, "numbers"),
+        (split("numbers"), {"task": "classification"}, "y"),
+        (split(), {"severities": (0.1, 2.0)}, r"2\.0"),
+        (split(), {"severities": (-0.1,)}, r"-0\.1"),
+        (split(), {"severities": ("much",)}, "much"),
+        (split(), {"dataset_name": ""}, "dataset_name"),
+        (changed(0, lambda X: X[:10]), {}, "X_train has 10 .*60"),
+        (changed(3, lambda y: y[:10]), {}, "X_test has 40 .*10"),
+        (changed(1, lambda X: X.rename(columns={"a": "A"})), {}, 'X_test .*"a"'),
+        (changed(1, lambda X: X.assign(d=1)), {}, 'X_train .*"d"'),
+        (changed(0, lambda X: X[:0]), {}, "X_train"),
+        (changed(0, lambda X: X["a"].to_numpy()), {}, "X_train"),
+        (changed(2, lambda y: y.replace(1, np.nan)), {}, r"y_train .*\d+ of 60"),
+        (changed(2, lambda y: np.zeros((60, 2))), {}, "y_train"),
     ],
 )
-def test_bad_input_is_told_before_anything_runs(quick, parts, more, said):
-    given = {"dataset_name": "mine", "severities": (0.2,), **more}
+def test_bad_input_is_reported_before_anything_runs(quick, parts, more, match):
+    given = {"dataset_name": "own", "severities": (0.2,), **more}
     name = given.pop("dataset_name")
-    with pytest.raises((DataError, DefinitionError), match=said):
+    with pytest.raises((DataError, DefinitionError), match=match):
         run_benchmark(name, *parts, **given)
     assert not list(quick.glob("results/*.csv"))
 
 
-def test_one_class_alone_is_refused(quick):
+def test_single_class_is_an_error(quick):
     X_train, X_test, y_train, y_test = split()
-    with pytest.raises(DataError, match="only one class"):
+    with pytest.raises(DataError, match="class"):
         run_classification_suite("m", X_train, X_test, y_train * 0, y_test * 0)

@@ -1,4 +1,4 @@
-"""Mistakes of TACO's code that have no test beside the part they concern."""
+"""Mistakes of TACO's code that are tested nowhere else."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from karat.models.svm import RbfClassifier
 
 
 def halves(rows: int = 400, levels: int = 3) -> pd.DataFrame:
-    """Return two numbers, a word of so many levels, and classes that hang on the first number."""
+    """Return two numbers, a category, and classes that depend on the first number."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"x": rng.normal(size=rows), "n": rng.integers(0, 90, rows)})
     table["w"] = [f"level {i % levels}" for i in range(rows)]
@@ -53,7 +53,7 @@ def test_clean_and_corrupted_rows_are_the_same_rows(few, tmp_path):
             assert np.array_equal(run.predictions("halves", 0, name).truth, truth)
 
 
-def test_a_cap_of_one_model_costs_the_others_no_row(tmp_path, monkeypatch):
+def test_row_limit_of_one_model_does_not_affect_others(tmp_path, monkeypatch):
     seen, fit = {}, {}
 
     def noted(kind):
@@ -72,7 +72,7 @@ def test_a_cap_of_one_model_costs_the_others_no_row(tmp_path, monkeypatch):
     assert seen == {"RbfClassifier": 50, "LogisticRegression": 320}
 
 
-def test_the_halves_of_a_pair_draw_apart():
+def test_corruptions_of_a_pair_are_drawn_independently():
     table = pd.DataFrame(np.ones((1000, 10))).assign(y=np.resize(["a", "b"], 1000))
     table.iloc[::3, :10] = 5.0
     data = Dataset.from_table(table.rename(columns=str), "y", name="ones")
@@ -86,7 +86,7 @@ def test_the_halves_of_a_pair_draw_apart():
     assert np.array_equal((both != data.items).to_numpy(), hit["sign_flip"] | hit["outliers"])
 
 
-def test_one_severity_shows_what_it_shows_among_three(few, tmp_path):
+def test_scores_do_not_depend_on_other_severities(few, tmp_path):
     table = halves()
     one = suite(table, tmp_path / "one", (0.2,))
     three = suite(table, tmp_path / "three", (0.1, 0.2, 0.4))
@@ -94,7 +94,7 @@ def test_one_severity_shows_what_it_shows_among_three(few, tmp_path):
     pd.testing.assert_frame_equal(one, wanted.reset_index(drop=True))
 
 
-def test_a_remap_of_many_levels_reaches_the_model(few, tmp_path):
+def test_remap_of_many_categories_changes_predictions(few, tmp_path):
     table = halves(levels=120)
     table["y"] = np.where(pd.factorize(table["w"])[0] % 3 == 0, "yes", "no")
     scores = suite(table, tmp_path, (1.0,)).query("metric == 'AUC'")
@@ -103,7 +103,7 @@ def test_a_remap_of_many_levels_reaches_the_model(few, tmp_path):
     assert found["categorical_remap"] < 0.8
 
 
-def test_precision_sees_that_a_class_becomes_rarer_and_auc_does_not(few, tmp_path):
+def test_dilution_changes_precision_and_not_auc(few, tmp_path):
     scores = suite(halves(4000), tmp_path, (0.8,))
     found = scores.pivot(index="corruption", columns="metric", values="value")
     lost = found.loc["clean"] - found.loc["rare_class_dilution"]
@@ -111,12 +111,12 @@ def test_precision_sees_that_a_class_becomes_rarer_and_auc_does_not(few, tmp_pat
     assert lost["precision"] > 0.2 and lost["pr_auc"] > 0.2
 
 
-def test_a_quarter_is_not_written_as_a_fifth(few, tmp_path):
+def test_severity_is_not_rounded(few, tmp_path):
     scores = suite(halves(), tmp_path, (0.2, 0.25))
     assert set(scores["severity"]) == {0.0, 0.2, 0.25, "0.25+0.25"}
 
 
-def test_an_edited_file_is_read_anew(tmp_path, monkeypatch):
+def test_edited_file_is_read_again(tmp_path, monkeypatch):
     monkeypatch.setenv("KARAT_DATA", str(tmp_path))
     for target in ("0011", "0111"):
         lines = [f"{i},{label},{i}" for i, label in enumerate(target)]
@@ -125,7 +125,7 @@ def test_an_edited_file_is_read_anew(tmp_path, monkeypatch):
         assert (data.truth == "yes").sum() == target.count("1")
 
 
-def test_a_column_of_many_levels_is_not_left_out_in_silence():
+def test_column_with_many_categories_is_used():
     table = halves(600, levels=150)
     y = np.where(pd.factorize(table["w"])[0] % 2, "odd", "even")
     fitted = TablePredictor("sklearn.linear_model:LogisticRegression").fit(table[["w"]], y)
@@ -145,6 +145,6 @@ print(json.dumps([one == other for one, other in zip(before, after)] + [same]))
 """
 
 
-def test_importing_sets_nothing(python):
+def test_import_changes_no_global_state(python):
     done = python("-c", IMPORTS)
     assert json.loads(done.stdout) == [True] * 5, done.stderr

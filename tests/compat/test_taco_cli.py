@@ -50,15 +50,15 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def call(here, monkeypatch, capsys):
-    """Call the command line in this process; return its exit code and what it said."""
+    """Call the command line; return exit code, standard output and standard error."""
 
     def made(*arguments: str) -> tuple[int, str, str]:
         capsys.readouterr()
         monkeypatch.setattr(sys, "argv", ["taco", *arguments])
         with pytest.raises(SystemExit) as ended:
             command.main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
+        printed = capsys.readouterr()
+        return int(ended.value.code or 0), printed.out, printed.err
 
     return made
 
@@ -67,10 +67,7 @@ def written(folder: str = "results") -> list[str]:
     return sorted(path.name for path in Path(folder).glob("*.csv"))
 
 
-# -- the data sets ----------------------------------------------------------------------------
-
-
-def test_what_is_there_runs_and_what_is_not_is_skipped(call):
+def test_missing_datasets_are_skipped(call):
     code, out, err = call("--quick")
     assert code == 0
     assert written() == [
@@ -81,37 +78,32 @@ def test_what_is_there_runs_and_what_is_not_is_skipped(call):
         "metrics_porto_classification.csv",
     ]
     assert "porto: classification, 120 rows" in out and "nyc: regression, 120 rows" in out
-    for name in ("diabetes", "ieee"):
-        assert f'{name}: skipped: the file of "taco_{name}" could not be had' in err
+    assert "diabetes: skipped" in err and "ieee: skipped" in err
     assert str(Path("results/metrics_nyc_regression.csv")) in out
 
 
-def test_one_data_set(call):
-    code, _, err = call("--only", "nyc", "--quick", "--results_dir", "out", "--data_dir", "data")
+@pytest.mark.parametrize("arguments", [("--only", "nyc"), ("--task", "regression")])
+def test_selected_datasets(call, arguments):
+    code, _, err = call(*arguments, "--quick", "--results_dir", "out", "--data_dir", "data")
     assert code == 0 and "skipped" not in err
     assert written("out") == ["metrics_nyc_regression.csv"] and not Path("results").exists()
 
 
-def test_the_data_sets_of_one_task(call):
-    code, _, err = call("--task", "regression", "--quick")
-    assert code == 0 and "skipped" not in err and written() == ["metrics_nyc_regression.csv"]
-
-
 @pytest.mark.parametrize("arguments", [["--only", "ieee"], ["--data_dir", "nowhere"]])
-def test_nothing_to_run_is_exit_code_2(call, arguments):
+def test_exit_code_2_if_nothing_runs(call, arguments):
     code, out, err = call(*arguments, "--quick", "--only", "ieee")
     assert code == 2 and not out and "ieee: skipped" in err
     assert "$KARAT_DATA/ieee_cis_fraud.csv" in err and "Traceback" not in err
 
 
-def test_a_wrong_file_is_skipped_with_its_path(call, here):
+def test_invalid_file_is_skipped_with_its_path(call, here):
     Path("data/ieee_cis_fraud.csv").write_text("a,b\n1,2\n")
     code, _, err = call("--only", "ieee", "--quick")
     assert code == 2 and str(here / "data/ieee_cis_fraud.csv") in err
-    assert "there is no column 'isFraud'" in err
+    assert "isFraud" in err
 
 
-def test_the_usual_severities_and_draws(call):
+def test_default_severities_and_draws(call):
     call("--only", "nyc")
     table = pd.read_csv("results/metrics_nyc_regression.csv")
     assert set(table["severity"]) == {"0.0", "0.1", "0.2", "0.4", "0.2+0.2"}
@@ -120,21 +112,21 @@ def test_the_usual_severities_and_draws(call):
     assert set(run.scores()["draw"]) == {0, 1, 2}
 
 
-def test_quick_is_one_severity_and_one_draw_with_the_numbers_of_the_suite(call, monkeypatch):
+def test_quick_has_one_severity_and_the_scores_of_the_suite(call, monkeypatch):
     call("--only", "porto", "--quick")
     table = pd.read_csv("results/metrics_porto_classification.csv")
     assert set(table["severity"]) == {"0.0", "0.2", "0.2+0.2"}
-    (mine,) = [run for run in open_runs(["results/runs"]) if run.model == "logreg"]
-    assert set(mine.scores()["draw"]) == {0}
+    (own,) = [run for run in open_runs(["results/runs"]) if run.model == "logreg"]
+    assert set(own.scores()["draw"]) == {0}
     monkeypatch.setenv("KARAT_DATA", "data")
-    (its,) = karat.evaluate("logreg", "taco", only=["porto"], output="suite")
+    (suite,) = karat.evaluate("logreg", "taco", only=["porto"], output="suite")
     keys = ["corruption", "severity", "draw", "metric"]
-    both = mine.scores().merge(its.scores(), on=keys, suffixes=("", "_suite"))
-    assert len(both) == len(mine.scores()) == 7 * (1 + 7 + 21)
+    both = own.scores().merge(suite.scores(), on=keys, suffixes=("", "_suite"))
+    assert len(both) == len(own.scores()) == 7 * (1 + 7 + 21)
     assert both["value"].tolist() == both["value_suite"].tolist()
 
 
-def test_the_folders_of_the_caller_stay_as_they_were(call, monkeypatch):
+def test_environment_is_restored(call, monkeypatch):
     call("--only", "ieee")
     assert "KARAT_DATA" not in os.environ
     monkeypatch.setenv("KARAT_DATA", str(Path("data").absolute()))
@@ -143,7 +135,7 @@ def test_the_folders_of_the_caller_stay_as_they_were(call, monkeypatch):
     assert code == 0 and os.environ["KARAT_DATA"] == before
 
 
-def test_what_was_said_once_is_not_said_again(call, monkeypatch):
+def test_notes_are_printed_once(call, monkeypatch):
     both = {"classification": ("logreg", "missing"), "regression": ("linreg", "missing")}
     monkeypatch.setattr(benchmark, "MODELS", both)
     evaluate = benchmark.evaluate
@@ -151,23 +143,20 @@ def test_what_was_said_once_is_not_said_again(call, monkeypatch):
         "models:\n  missing: {extends: table-predictor, requires: [no_such_library]}\n"
     )
     monkeypatch.setattr(benchmark, "evaluate", lambda *a, **k: evaluate(*a, define="my.yaml", **k))
-    Path("data/adult.csv").unlink()  # two data sets will do
+    Path("data/adult.csv").unlink()
     code, out, err = call("--quick")
     assert "porto: classification" in out and "nyc: regression" in out
-    assert code == 0 and err.count("no_such_library is not installed") == 1
+    assert code == 0 and sum("no_such_library" in line for line in err.splitlines()) == 1
 
 
-# -- a table of one's own ---------------------------------------------------------------------
-
-
-def test_a_table_of_ones_own(call):
+def test_own_table(call):
     code, out, _ = call("--csv", "own (1).csv", "--target_col", "target", "--quick")
     assert code == 0 and "own (1): classification, 120 rows" in out
     (path,) = Path("results").glob("metrics_*.csv")
     table = pd.read_csv(path)
     assert set(table["dataset"]) == {"own (1)"} and set(table["task"]) == {"classification"}
     (run,) = [run for run in open_runs(["results/runs"]) if run.model == "logreg"]
-    assert run.records()[0]["questions"] == 24, "a fifth is tested"
+    assert run.records()[0]["questions"] == 24
 
 
 def test_both_tasks_of_a_table(call):
@@ -181,13 +170,13 @@ def test_both_tasks_of_a_table(call):
     ]
 
 
-def test_of_both_tasks_one_may_not_do(call):
+def test_both_tasks_if_one_is_invalid(call):
     code, _, err = call("--csv", "numbers.csv", "--target_col", "y", "--task", "both", "--quick")
     assert code == 0 and written() == ["metrics_numbers_regression.csv"]
-    assert "numbers: skipped" in err and "a number and no class" in err
+    assert "numbers: skipped" in err
 
 
-def test_a_given_task_wins_over_the_guess(call):
+def test_given_task_overrides_inference(call):
     PORTO.drop(columns="id").to_csv("flags.csv", index=False)
     given = ("--csv", "flags.csv", "--target_col", "target", "--quick")
     assert call(*given, "--task", "regression")[0] == 0
@@ -195,29 +184,29 @@ def test_a_given_task_wins_over_the_guess(call):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "match"),
     [
-        (["--csv", "own (1).csv"], "--csv and --target_col go together"),
-        (["--target_col", "y"], "--csv and --target_col go together"),
-        (["--csv", "nowhere.csv", "--target_col", "y"], "there is no file"),
-        (["--csv", "own (1).csv", "--target_col", "tarket"], 'Did you mean "target"?'),
-        (["--csv", "data", "--target_col", "y"], "is a folder, not a file"),
-        (["--csv", "empty.csv", "--target_col", "y"], "empty.csv is empty"),
-        (["--csv", "own (1).csv", "--target_col", "target", "--only", "nyc"], "leave it out"),
+        (["--csv", "own (1).csv"], "--target_col"),
+        (["--target_col", "y"], "--target_col"),
+        (["--csv", "nowhere.csv", "--target_col", "y"], "nowhere.csv"),
+        (["--csv", "own (1).csv", "--target_col", "tarket"], '"target"'),
+        (["--csv", "data", "--target_col", "y"], "data"),
+        (["--csv", "empty.csv", "--target_col", "y"], "empty.csv"),
+        (["--csv", "own (1).csv", "--target_col", "target", "--only", "nyc"], "--only"),
         (["--only", "adlut"], "adlut"),
         (["--task", "clustering"], "clustering"),
         (["--quik"], "--quik"),
         (["--only", "nyc", "--results_dir", "numbers.csv"], "numbers.csv"),
     ],
 )
-def test_bad_input_is_one_message_and_exit_code_2(call, arguments, said):
+def test_bad_input_gives_exit_code_2(call, arguments, match):
     Path("empty.csv").touch()
     code, out, err = call(*arguments)
-    assert code == 2 and said in err and "Traceback" not in err
+    assert code == 2 and match in err and "Traceback" not in err
     assert not Path("results").exists()
 
 
-def test_an_interrupted_run_is_no_skipped_one(call, monkeypatch):
+def test_interrupted_run(call, monkeypatch):
     def stopped(*_, **__):
         raise Stopped(0, 2, [])
 
@@ -227,7 +216,7 @@ def test_an_interrupted_run_is_no_skipped_one(call, monkeypatch):
     assert issubclass(Stopped, KaratError)
 
 
-def test_as_a_module(here, python, script):
+def test_run_as_module(here, python, script):
     done = python("-m", "karat.compat.taco", "--help", cwd=here)
     assert done.returncode == 0
     for option in ("data_dir", "results_dir", "only", "quick", "csv", "target_col", "task"):

@@ -1,4 +1,4 @@
-"""What went wrong in Ulysses SentEval, and does not here."""
+"""Known mistakes of Ulysses SentEval that Karat does not have."""
 
 from __future__ import annotations
 
@@ -19,15 +19,11 @@ from karat.results.run import open_runs
 from karat.results.senteval import aggregate, frame
 from karat.results.summary import summary
 
-
-def alone(model, folder, cls=UlyssesSentEval, **given):
-    return cls(model, data_dir_path=folder.path, disable_multiprocessing=True, **given)
+from .test_ulysses import alone
 
 
-# 1 -------------------------------------------------------------------------------------------
-
-
-def test_the_hidden_layer_of_f3_does_not_reach_later_tasks(senteval, monkeypatch):
+# mistake 1
+def test_hidden_layer_of_f3_is_not_used_in_later_tasks(senteval, monkeypatch):
     from karat.heads import adamw
 
     made = []
@@ -45,7 +41,7 @@ def test_the_hidden_layer_of_f3_does_not_reach_later_tasks(senteval, monkeypatch
     evaluator = alone(senteval.model(), senteval, tasks=["F3", "F4", "T1A"])
     evaluator.evaluate(kwargs_train=train)
     assert made == [[256]] * 2 + [[]] * 4
-    assert train == senteval.quick, "the caller's arguments are as they were"
+    assert train == senteval.quick
     made.clear()
     evaluator.evaluate(kwargs_train=train | {"hidden_dims": None})
     assert made == [[]] * 6
@@ -54,113 +50,97 @@ def test_the_hidden_layer_of_f3_does_not_reach_later_tasks(senteval, monkeypatch
     assert made == [[8, 4]] * 6
 
 
-# 2, 3 ----------------------------------------------------------------------------------------
-
-
+# mistake 2, 3
 @pytest.mark.parametrize("rows", [600, 60])
-def test_few_rows_are_learned_from(rows, senteval):
-    """Fewer than 512 train rows, whose rate stayed at 5 %, and fewer than 128: no step at all."""
+def test_training_with_few_rows(rows, senteval):
+    """With fewer than 512 rows the original's rate stays at 5 %; below 128 it makes no step."""
     senteval.single("T1A", rows=rows)
     train = senteval.quick | {"n_epochs": 100}
-    told = alone(senteval.model(), senteval, tasks="T1A").evaluate(kwargs_train=train)["T1A"]
-    losses = told["avg_loss_per_epoch_train"]
+    found = alone(senteval.model(), senteval, tasks="T1A").evaluate(kwargs_train=train)["T1A"]
+    losses = found["avg_loss_per_epoch_train"]
     assert np.isfinite(losses).all()
-    assert losses[0] - losses[-1] > 0.1, "with 5 % of the rates it would be less than 0.02"
+    assert losses[0] - losses[-1] > 0.1  # below 0.02 with 5 % of the rate
 
 
-# 4 -------------------------------------------------------------------------------------------
-
-
-def test_a_graphics_card_is_not_needed(senteval):
+# mistake 4
+def test_device_is_ignored(senteval):
     senteval.single("T1A")
     evaluator = alone(senteval.model(), senteval, tasks="T1A")
-    with pytest.warns(UserWarning, match="device 'cuda:0' is not used") as caught:
-        told = evaluator.evaluate(kwargs_train=senteval.quick | {"device": "cuda:0"})
+    with pytest.warns(UserWarning, match="'cuda:0'") as caught:
+        found = evaluator.evaluate(kwargs_train=senteval.quick | {"device": "cuda:0"})
     assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for device in ("auto", "cpu"):
             again = evaluator.evaluate(kwargs_train=senteval.quick | {"device": device})
-            assert again["T1A"]["avg_loss_test"] == told["T1A"]["avg_loss_test"]
+            assert again["T1A"]["avg_loss_test"] == found["T1A"]["avg_loss_test"]
 
 
-def test_neither_is_torch():
+def test_import_loads_no_heavy_library():
     code = "import sys; from karat.compat import ulysses; ulysses.UlyssesSentEval(None); "
     code += "print(sorted({'torch', 'numba', 'sentence_transformers'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
 
 
-# 5 -------------------------------------------------------------------------------------------
-
-
+# mistake 5
 def test_one_epoch_and_one_run_are_aggregated(senteval):
     senteval.single("T1A")
     train = senteval.quick | {"n_epochs": 1}
-    told, table = alone(senteval.model(), senteval, tasks="T1A").evaluate(
+    found, table = alone(senteval.model(), senteval, tasks="T1A").evaluate(
         kwargs_train=train, return_all_results=True
     )
-    assert told["T1A"]["avg_loss_per_epoch_train"].shape == (1,)
+    assert found["T1A"]["avg_loss_per_epoch_train"].shape == (1,)
     one = aggregate(table[table["kfold_partition"] == 1])["T1A"]
     assert one["std_metric_test"] == 0
     assert one["ci99_low_metric_test"] == one["avg_metric_test"] == one["ci99_high_metric_test"]
 
 
-# 6 -------------------------------------------------------------------------------------------
-
-
-def test_scores_that_are_all_alike_have_an_interval(senteval):
-    """Texts that say nothing about their labels, which alternate: every fold is at chance."""
+# mistake 6
+def test_equal_scores_have_an_interval(senteval):
     senteval.write("T1A", {"text": ["lei"] * 60, "label": [0, 1] * 30})
-    told = alone(senteval.model(), senteval, tasks="T1A").evaluate(kwargs_train=senteval.quick)
+    found = alone(senteval.model(), senteval, tasks="T1A").evaluate(kwargs_train=senteval.quick)
     names = ("avg", "std", "ci99_low", "ci99_high")
-    assert [told["T1A"][f"{name}_metric_test"] for name in names] == [0.0] * 4
-    every = np.concatenate([np.ravel(value) for value in told["T1A"].values()])
+    assert [found["T1A"][f"{name}_metric_test"] for name in names] == [0.0] * 4
+    every = np.concatenate([np.ravel(value) for value in found["T1A"].values()])
     assert np.isfinite(every).all() and (every >= 0).all()
 
 
-# 7, 9 ----------------------------------------------------------------------------------------
-
-
-def test_the_summary_has_the_wider_interval_and_the_plain_scores(senteval):
+# mistake 7, 9
+def test_summary_has_the_wider_interval_and_raw_scores(senteval):
     senteval.single("T1A")
     runs = senteval.path / "runs"
     train = senteval.quick | {"k_fold": 5, "n_repeats": 2, "n_epochs": 8, "batch_size": 4}
-    found = alone(senteval.model(), senteval, tasks="T1A", runs_dir=runs).evaluate(
+    statistics = alone(senteval.model(), senteval, tasks="T1A", runs_dir=runs).evaluate(
         kwargs_train=train
-    )
+    )["T1A"]
     (run,) = open_runs([runs])
-    told = summary(run).set_index("metric")
-    first = told.loc["above_chance"].iloc[0]
-    assert first["mean"] == found["T1A"]["avg_metric_test"] and first["mode"] == "exact"
-    assert first["ci99_low"] == found["T1A"]["ci99_low_metric_test"]
+    found = summary(run).set_index("metric")
+    first = found.loc["above_chance"].iloc[0]
+    assert first["mean"] == statistics["avg_metric_test"] and first["mode"] == "exact"
+    assert first["ci99_low"] == statistics["ci99_low_metric_test"]
     assert first["nb99_low"] < first["ci99_low"] and first["nb99_high"] > first["ci99_high"]
     answers = [run.predictions("T1A", fold) for fold in range(10)]
     plain = [matthews_corrcoef(p.truth, p.predictions) for p in answers]
-    assert told.loc["mcc", "mean"] == pytest.approx(np.mean(plain))
+    assert found.loc["mcc", "mean"] == pytest.approx(np.mean(plain))
     assert first["mean"] == pytest.approx(np.mean(np.maximum(plain, 0)))
 
 
-# 10 ------------------------------------------------------------------------------------------
-
-
-def test_a_word_that_is_new_in_the_test_texts_does_not_explode(senteval):
-    """A column that is 0 in all train rows, not so in test rows, was divided by 1e-12."""
+# mistake 10
+def test_new_word_in_test_texts(senteval):
+    """The original divides a column that is 0 in all training rows by 1e-12."""
     labels = np.arange(80) % 2
     texts = [f"{'lei' if label else 'gol'} w{i}" for i, label in enumerate(labels)]
     senteval.write("F1A", {"a": texts, "b": texts[::-1], "label": labels})
     words = ["lei", "gol", *(f"w{i}" for i in range(80))]
-    told = alone(
+    found = alone(
         CountVectorizer(vocabulary=words), senteval, UlyssesSentEvalLazy, tasks="F1A"
     ).evaluate(kwargs_train=senteval.quick)
-    assert told["F1A"]["avg_loss_test"] < 5
+    assert found["F1A"]["avg_loss_test"] < 5
 
 
-# 12 ------------------------------------------------------------------------------------------
-
-
-def test_options_are_told_apart_by_lazy_embedders_too(senteval):
-    """The right option is of other words than the rest, which only its own columns show."""
+# mistake 12
+def test_options_with_lazy_embedders(senteval):
     senteval.options("F3", rows=90)
     words = [word for group in senteval.words for word in group]
     evaluator = alone(
@@ -182,29 +162,27 @@ def test_options_are_told_apart_by_lazy_embedders_too(senteval):
     assert one.loc[one["metric"] == "metric_test", "value"].min() > 0.5
 
 
-def test_a_lazy_embedder_learns_the_words_of_options_not_the_separator(senteval):
+def test_lazy_embedder_is_not_fitted_on_the_separator(senteval):
     evaluator = UlyssesSentEvalLazy(TfidfVectorizer())
     evaluator.embed(["lei"], ["gol [SEP] sol"], "F3", "train")
     assert sorted(evaluator.fitted_.vocabulary_) == ["gol", "lei", "sol"]
 
 
 @pytest.mark.parametrize("cls", [UlyssesSentEval, UlyssesSentEvalLazy])
-def test_options_of_unequal_number_are_told(cls, senteval):
+def test_different_numbers_of_options_are_an_error(cls, senteval):
     joined = ["lei [SEP] gol [SEP] sol"] * 59 + ["lei [SEP] gol"]
     senteval.write("F5", {"a": ["lei"] * 60, "b": joined, "label": [0, 1, 2] * 20})
     model = TfidfVectorizer() if cls is UlyssesSentEvalLazy else senteval.model()
-    with pytest.raises(DataError, match='row 59: "b" has 2 options, row 0 has 3'):
+    with pytest.raises(DataError, match="row 59"):
         alone(model, senteval, cls, tasks="F5").evaluate(kwargs_train=senteval.quick)
-    with pytest.raises(DataError, match="row 1 has 1 options, row 0 has 2"):
+    with pytest.raises(DataError, match="row 1 "):
         alone(model, senteval, cls).embed(["a", "b"], ["a [SEP] b", "a"], "F5", "train")
 
 
-# 13 ------------------------------------------------------------------------------------------
-
-
+# mistake 13
 @pytest.fixture(scope="module")
 def plain():
-    """The loss with vectors as they are usual, for the first that asks to find out."""
+    """The loss with plain vectors, set by the first test."""
     return []
 
 
@@ -229,12 +207,11 @@ def tensor(matrix, kind):
     ids=["f16", "f64", "int", "lists", "rows", "frame", "tensor", "tensor64", "bfloat16"],
 )
 @pytest.mark.parametrize("own", [True, False], ids=["embed", "encode"])
-def test_vectors_may_come_as_anything(shape, own, plain, senteval, tmp_path):
-    """Counts are the same numbers in any precision, on the first run and from the cache."""
-    shape(np.ones((2, 2)))  # without torch there is nothing to see
+def test_types_of_vectors(shape, own, plain, senteval, tmp_path):
+    shape(np.ones((2, 2)))  # skip without torch
     senteval.single("T1A", rows=30)
 
-    class Mine(UlyssesSentEval):
+    class Own(UlyssesSentEval):
         def embed(self, X_a, X_b, task, data_split, **kwargs):
             if not own:
                 return super().embed(X_a, X_b, task, data_split, **kwargs)
@@ -248,18 +225,16 @@ def test_vectors_may_come_as_anything(shape, own, plain, senteval, tmp_path):
     if not plain:
         wanted = alone(senteval.model(), senteval, tasks="T1A").evaluate(kwargs_train=train)
         plain.append(wanted["T1A"]["avg_loss_test"])
-    kept = {"cache_embed_key": "m", "cache_dir": tmp_path / "kept"}
+    cached = {"cache_embed_key": "m", "cache_dir": tmp_path / "vectors"}
     for _ in range(2):
-        found = alone(model, senteval, Mine, tasks="T1A", **kept).evaluate(kwargs_train=train)
+        found = alone(model, senteval, Own, tasks="T1A", **cached).evaluate(kwargs_train=train)
         assert [found["T1A"]["avg_loss_test"]] == plain
-    assert len(list((tmp_path / "kept").rglob("*.npy"))) == 1
+    assert len(list((tmp_path / "vectors").rglob("*.npy"))) == 1
 
 
-# 14 ------------------------------------------------------------------------------------------
-
-
+# mistake 14
 @pytest.mark.parametrize(("task", "classes"), [("F2", 2), ("T1A", 4)])
-def test_the_classes_choose_the_metric_not_the_tasks_name(task, classes, senteval):
+def test_metric_depends_on_the_number_of_classes(task, classes, senteval):
     senteval.single(task, rows=80, classes=classes)
     runs = senteval.path / "runs"
     train = senteval.quick | {"n_epochs": 30}
@@ -269,17 +244,15 @@ def test_the_classes_choose_the_metric_not_the_tasks_name(task, classes, senteva
     (run,) = open_runs([runs])
     wanted = []
     for answers in (run.predictions(task, fold) for fold in range(2)):
-        truth, said = answers.truth, answers.predictions
-        macro = (f1_score(truth, said, average="macro") - 1 / classes) / (1 - 1 / classes)
-        wanted.append(max(0, matthews_corrcoef(truth, said) if classes == 2 else macro))
+        truth, predicted = answers.truth, answers.predictions
+        macro = (f1_score(truth, predicted, average="macro") - 1 / classes) / (1 - 1 / classes)
+        wanted.append(max(0, matthews_corrcoef(truth, predicted) if classes == 2 else macro))
     assert found[task]["avg_metric_test"] == pytest.approx(np.mean(wanted))
     assert frame(run)["task"].unique().tolist() == [task]
 
 
-# 15 stands among the tests of the cache ------------------------------------------------------
-
-
-def test_defaults_are_those_of_the_original():
+# mistake 15: see the tests of the cache
+def test_default_arguments():
     made = Training.of(None, alone=False)
     wanted = {
         "n_processes": 5,

@@ -1,4 +1,4 @@
-"""The examples of Ulysses SentEval's document: other imports, its slips of the pen mended."""
+"""The examples in the documentation of Ulysses SentEval, with other imports and without typos."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SOME = ("F3", "F1A", "T1A")
 
 @pytest.fixture
 def here(senteval, tmp_path, monkeypatch):
-    """Stand in a folder with data for all tasks; few folds are trained, of three tasks."""
+    """A working folder with data for all tasks; three tasks with few folds are run."""
     for task in senteval.files:
         if task in ("F3", "F5"):
             senteval.options(task, rows=24)
@@ -45,7 +45,7 @@ def here(senteval, tmp_path, monkeypatch):
 
 @pytest.fixture
 def sentence_transformers(here, monkeypatch):
-    """A library of that name, whose models count words."""
+    """A fake library whose models count words."""
 
     class SentenceTransformer(here.model):
         def __init__(self, path, device="cpu"):
@@ -63,7 +63,7 @@ def sbert(sentence_transformers):
     return sentence_transformers.SentenceTransformer("path/to/sbert", device="cuda:0")
 
 
-def test_the_minimal_example(sentence_transformers, capsys):
+def test_minimal_example(sentence_transformers, capsys):
     disable_multiprocessing = False
     sbert = sentence_transformers.SentenceTransformer("path/to/sbert", device="cuda:0")
     evaluator = ulysses_senteval.UlyssesSentEval(
@@ -90,7 +90,7 @@ def test_all_unaggregated_results(sbert):
     assert last.tolist()[:5] == ["T1A", 1, 2, -1, "metric_test"]
 
 
-def test_the_embed_cache(sbert, tmp_path):
+def test_embed_cache(sbert, tmp_path):
     evaluator = ulysses_senteval.UlyssesSentEval(
         sbert,
         cache_embed_key="unique_identifier_for_your_model",
@@ -100,8 +100,8 @@ def test_the_embed_cache(sbert, tmp_path):
     calls = len(sbert.seen)
     evaluator.evaluate()
     assert calls == len(sbert.seen) == 3
-    kept = tmp_path / "cache" / "unique_identifier_for_your_model"
-    assert sorted(path.name.partition("-")[0] for path in kept.iterdir()) == sorted(SOME)
+    cache = tmp_path / "cache" / "unique_identifier_for_your_model"
+    assert sorted(path.name.partition("-")[0] for path in cache.iterdir()) == sorted(SOME)
 
 
 def test_several_processes(senteval):
@@ -115,7 +115,7 @@ def test_several_processes(senteval):
 
 
 @pytest.mark.parametrize("kind", ["array", "tensor"])
-def test_an_embedding_method_of_ones_own(sbert, kind):
+def test_own_embedding_method(sbert, kind):
     seen = []
 
     class MyCustomEmbedder(ulysses_senteval.UlyssesSentEval):
@@ -137,14 +137,14 @@ def test_an_embedding_method_of_ones_own(sbert, kind):
     assert seen == [("F3", "all", False), ("F1A", "all", False), ("T1A", "all", True)]
 
 
-def test_arguments_of_the_embedding(sbert):
+def test_kwargs_embed(sbert):
     kwargs_embed = {
         "batch_size": 128,
         "show_progress_bar": True,
     }
 
     res = ulysses_senteval.UlyssesSentEval(sbert).evaluate(kwargs_embed=kwargs_embed)
-    assert list(res) == list(SOME) and sbert.told == [kwargs_embed] * 3
+    assert list(res) == list(SOME) and sbert.arguments == [kwargs_embed] * 3
 
 
 def test_lazy_embedders(here):
@@ -166,4 +166,4 @@ def test_all_18_tasks(here):
     )
     res, table = evaluator.evaluate(return_all_results=True)
     assert list(res) == list(here.files) == table["task"].unique().tolist()
-    assert all(len(told) == 20 and np.isfinite(told["avg_loss_test"]) for told in res.values())
+    assert all(len(each) == 20 and np.isfinite(each["avg_loss_test"]) for each in res.values())

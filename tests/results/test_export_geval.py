@@ -1,4 +1,4 @@
-"""GEval's files out of runs of ours, and back: columns, counts, ranks, the same scores."""
+"""Export in GEval's files and import of them: columns, counts, ranks, equal scores."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import karat
 from karat.catalogue import Catalogue
 from karat.errors import DataError
 from karat.results.exports import export
-from karat.results.geval_names import COMPARED, GOLD, Trial, trial_of
+from karat.results.geval_names import COMPARED, Trial, trial_of
 
 IDS = [f"http://x/{i}" for i in range(24)]
 
 
 def tasks() -> list[karat.Task]:
-    """Small stand-ins under the names of the suite ``geval``."""
+    """Small datasets under the task names of the suite ``geval``."""
     make = karat.Dataset.from_columns
     entity = {"modality": "entity"}
     towns = pd.DataFrame({"e": IDS, "y": ["high", "low"] * 12, "n": np.arange(24.0)})
@@ -107,7 +107,7 @@ def test_means_of_each_repeat(runs, tmp_path):
     )
 
 
-def test_a_row_per_main_entity(runs, tmp_path):
+def test_one_row_per_main_entity(runs, tmp_path):
     export(runs[0], "geval", tmp_path)
     table = read(tmp_path / "entityRelatedness_KORE_results.csv")
     answers = runs[0].predictions("kore")
@@ -119,18 +119,18 @@ def test_a_row_per_main_entity(runs, tmp_path):
     assert table["kendalltau_correlation"].mean() == pytest.approx(final.iloc[0], rel=1e-12)
 
 
-def test_right_answers_are_counted(runs, tmp_path):
+def test_counts_of_right_answers(runs, tmp_path):
     export(runs[1], "geval", tmp_path)
     (row,) = read(tmp_path / "semanticAnalogies_results.csv").to_dict("records")
     answers = runs[1].predictions("capital-country")
-    # two of 24 entities are not known: quadruples of neighbours that begin at five places lack one
+    # two of 24 entities are missing; they occur in five quadruples
     assert row["tot_answers"] == 24 - 5 and row["coverage"] == pytest.approx(19 / 24)
     assert row["right_answers"] == int((answers.rank <= 2).sum())
     assert row["accuracy"] == pytest.approx(row["right_answers"] / 19)
     assert row["accuracy_over_all"] == pytest.approx(row["right_answers"] / 24)
 
 
-def test_rank_1_is_the_lower_error(runs, tmp_path):
+def test_lower_error_ranks_first(runs, tmp_path):
     export(runs, "geval", tmp_path)
     values = read(tmp_path / "comparison_values.csv")
     errors = values[values["task_name"] == "Regression"].set_index("test_name")["score_value"]
@@ -147,7 +147,7 @@ def clean(run: karat.Run) -> dict[tuple[str, str], float]:
     return {key: value for key, value in means.items() if key[0] != "own"}
 
 
-def test_there_and_back_by_the_comparison(runs, tmp_path):
+def test_round_trip_of_the_comparison(runs, tmp_path):
     export(runs, "geval", tmp_path)
     back = karat.import_results(tmp_path / "comparison.csv", tmp_path / "out").runs
     assert [run.model for run in back] == ["first", "second"]
@@ -162,7 +162,7 @@ def test_there_and_back_by_the_comparison(runs, tmp_path):
         assert shares[0] == shares[1] and len(shares[0]) == 1
 
 
-def test_there_and_back_by_the_result_files(runs, tmp_path):
+def test_round_trip_of_the_result_files(runs, tmp_path):
     export(runs[1], "geval", tmp_path / "second")
     files = sorted((tmp_path / "second").glob("*_results.csv"))
     done = karat.import_results(files, tmp_path / "out", system="geval")
@@ -170,16 +170,16 @@ def test_there_and_back_by_the_result_files(runs, tmp_path):
     assert set(by_file.about["imported"]["files"]) == {path.name for path in files}
     assert by_file.model == "second" and not done.problems
     found, before = clean(by_file), clean(runs[1])
-    # a file of main entities tells only of those that are known
+    # GEval's relatedness file has covered main entities only
     lost = {("capital-country", "hits@1"), ("kore", "kendall")}
     assert set(before) - set(found) == lost
     assert found == {key: pytest.approx(before[key], rel=1e-12) for key in found}
-    assert any("exchanges with_weights and without_weights" in note for note in done.notes)
+    assert any("with_weights" in note for note in done.notes)
     board = karat.leaderboard([runs[0], by_file])
     assert board.loc["second", "cities-nb"] == pytest.approx(before["cities-nb", "acc"])
 
 
-def test_imported_runs_are_exported_without_what_needs_answers(runs, tmp_path):
+def test_export_of_imported_runs(runs, tmp_path):
     export(runs, "geval", tmp_path)
     back = karat.import_results(tmp_path / "comparison.csv", tmp_path / "out").runs
     export(back, "geval", tmp_path / "again")
@@ -187,13 +187,13 @@ def test_imported_runs_are_exported_without_what_needs_answers(runs, tmp_path):
     pd.testing.assert_frame_equal(one, other, check_exact=False, rtol=1e-12)
 
 
-def test_runs_without_a_task_of_geval(tmp_path):
+def test_runs_without_a_geval_task(tmp_path):
     (run,) = karat.evaluate("dummy", ["diabetes"], folds=[0], output=tmp_path)
-    with pytest.raises(DataError, match="no task of GEval's; those of the suites geval and nodes"):
+    with pytest.raises(DataError, match="geval and nodes"):
         export(run, "geval", tmp_path / "out")
 
 
-def test_the_files_of_geval_itself(tmp_path):
+def test_import_of_original_geval_files(tmp_path):
     text = "task_name,gold_standard_file,coverage,model_name,model_configuration,accuracy\n"
     text += "Classification,Cities,0.98,C45,,0.5\nClassification,Cities,0.98,C45,,0.75\n"
     folder = tmp_path / "result_2020-01-01_10-00-00"
@@ -202,12 +202,12 @@ def test_the_files_of_geval_itself(tmp_path):
     (run,) = karat.import_results(folder, tmp_path / "out").runs
     assert run.model == "result_2020-01-01_10-00-00"
     assert run.scores()["value"].tolist() == [0.5, 0.75]
-    # its tree is none of ours, so the task keeps its name
+    # Karat has no such tree, so the task keeps GEval's names
     assert run.about["tasks"][0]["name"] == "Classification Cities C45"
     assert run.about["tasks"][0]["dataset"] == "cities"
 
 
-def test_every_task_of_the_suite_has_a_name_there():
+def test_every_task_of_the_suite_has_a_geval_name():
     catalogue = Catalogue()
     listed = [
         catalogue.task(t) if isinstance(t, str) else t for t in catalogue.suite("geval").tasks
@@ -220,17 +220,7 @@ def test_every_task_of_the_suite_has_a_name_there():
         assert theirs, task.name
 
 
-def test_names_are_those_of_the_interface():
-    from karat.compat.geval.comparison import COLUMNS
-    from karat.compat.geval.gold import CLUSTERING
-    from karat.compat.geval.gold import GOLD as THEIRS
-    from karat.results.geval_names import METRICS
-
-    assert COMPARED == COLUMNS and METRICS["Clustering"] == CLUSTERING
-    assert GOLD == {gold.dataset: (gold.task, gold.name) for gold in THEIRS}
-
-
-def test_a_run_of_the_interface_is_exported_too():
+def test_task_names_of_the_interface_are_recognized():
     name = "Clustering teams_cluster Ward hierarchical clustering metric=euclidean"
     trial = trial_of(name, "teams", "Clustering")
     assert trial == Trial(

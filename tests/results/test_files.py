@@ -1,4 +1,4 @@
-"""Files that are whole or not there, under names that stay where they are."""
+"""Safe file names and atomic writes."""
 
 import os
 import threading
@@ -11,7 +11,7 @@ from karat.results.files import safe_name, write_atomic
 
 
 @pytest.mark.parametrize("name", ["penguins", "a-b_c", "noise@0.1", "v1.2", "UPPER", "a+b=c,d"])
-def test_plain_names_stay(name):
+def test_plain_names_are_unchanged(name):
     assert safe_name(name) == name
 
 
@@ -21,7 +21,7 @@ ODD += [safe_name("a b"), safe_name(safe_name("a b"))]
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_odd_names_become_one_plain_component(name):
+def test_unsafe_names_become_one_component(name):
     made = safe_name(name)
     assert os.path.basename(made) == made
     assert made not in ("", ".", "..")
@@ -31,21 +31,16 @@ def test_odd_names_become_one_plain_component(name):
     assert made == safe_name(name)
 
 
-def test_odd_names_stay_apart():
+def test_unsafe_names_stay_different():
     assert len({safe_name(name) for name in ODD}) == len(ODD)
 
 
 @given(st.lists(st.text(max_size=8), min_size=2, max_size=2, unique=True))
-def test_two_names_are_two_names(pair):
+def test_different_names_stay_different(pair):
     assert safe_name(pair[0]) != safe_name(pair[1])
 
 
-def test_a_made_name_is_not_taken_for_a_plain_one():
-    made = safe_name("a b")
-    assert safe_name(made) != made
-
-
-def test_a_file_is_replaced_whole_and_no_draft_stays(tmp_path):
+def test_write_replaces_the_file(tmp_path):
     path = tmp_path / "deep" / "file.txt"
     write_atomic(path, "one\r\ntwo ü\n")
     assert path.read_bytes() == "one\r\ntwo ü\n".encode()
@@ -54,7 +49,7 @@ def test_a_file_is_replaced_whole_and_no_draft_stays(tmp_path):
     assert [p.name for p in path.parent.iterdir()] == ["file.txt"]
 
 
-def test_readers_never_see_a_part(tmp_path):
+def test_readers_see_complete_files_only(tmp_path):
     path = tmp_path / "file.txt"
     texts = {letter * 200_000 for letter in "ab"}
     write_atomic(path, "a" * 200_000)

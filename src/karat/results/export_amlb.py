@@ -1,4 +1,4 @@
-"""The AutoML Benchmark's ``results.csv``: its documented columns, or those of its present files."""
+"""Export as the AutoML Benchmark's ``results.csv``, with its documented or current columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from karat.results.gather import named_runs
 from karat.results.layouts import RESULTS, by_fold
 from karat.results.run import Run
 
-#: the columns of present files, in their order
+#: the columns of current files
 NEW = (
     *("id", "task", "framework", "constraint", "fold", "type", "result", "metric", "mode"),
     *("version", "params", "app_version", "utc", "duration", "training_duration"),
@@ -25,12 +25,12 @@ WHOLE = ("fold", "seed", "models", "models_count")
 
 
 def amlb_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
-    """Yield ``results.csv`` with the documented columns; results are as they were measured."""
+    """Yield ``results.csv`` with the documented columns."""
     yield "results.csv", _table(runs, RESULTS, _documented)
 
 
 def new_amlb_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
-    """Yield ``results.csv`` with today's columns; a result is turned so that higher is better."""
+    """Yield ``results.csv`` with the current columns; lower-is-better results are negated."""
     yield "results.csv", _table(runs, NEW, _present)
 
 
@@ -39,7 +39,7 @@ def _table(runs: Any, columns: tuple[str, ...], make: Any) -> pd.DataFrame:
     found = named_runs(runs)
     pairs = [(run.model, run.about["constraint"]) for run, _, _ in found]
     for (run, name, label), pair in zip(found, pairs, strict=True):
-        # a framework may stand there once under each constraint
+        # the name must be unique for each constraint
         model = run.model if pairs.count(pair) == 1 else name
         tasks = {task["name"]: task for task in run.about["tasks"]}
         for record in by_fold(run.about, run.records()):
@@ -47,7 +47,7 @@ def _table(runs: Any, columns: tuple[str, ...], make: Any) -> pd.DataFrame:
             named = {"framework": model, "task": label[record["task"]]}
             rows.append({**make(run, record, task), **named})
     if not rows:
-        raise DataError("the runs hold no finished job to export.")
+        raise DataError("the runs have no finished job to export.")
     metrics = sorted({name for row in rows for name in row} - set(columns))
     table = pd.DataFrame(rows, columns=[*columns, *metrics])
     return table.astype({name: "Int64" for name in WHOLE if name in columns})
@@ -87,11 +87,10 @@ def _present(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> di
 def _shared(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> dict[str, Any]:
     params = record.get("params") or run.about["params"]
     view = _clean(record)
-    # there, whoever declines says so as an error does
     kind = "Declined: " if record["status"] == "declined" else ""
-    said = [f"{kind}{record['info']}", *view.get("reasons", {}).values()]
+    messages = [f"{kind}{record['info']}", *view.get("reasons", {}).values()]
     if view.get("status") == "ok":
-        said = said[1:]  # what a corrupted view failed of is not told of the clean one
+        messages = messages[1:]  # the failure of a corrupted view
     return {
         "id": task.get("dataset", ""),
         "constraint": run.about["constraint"],
@@ -101,7 +100,7 @@ def _shared(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> dic
         "params": params if isinstance(params, str) else repr(params) if params else "",
         "utc": record["utc"],
         "seed": record["seed"],
-        "info": "; ".join(filter(None, said)),
+        "info": "; ".join(filter(None, messages)),
     }
 
 
@@ -116,12 +115,12 @@ def _scores(record: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _higher(metric: str, task: Mapping[str, Any]) -> bool:
-    told = task.get("higher_is_better", {}).get(metric)
-    return get_metric(metric).higher_is_better if told is None else bool(told)
+    higher = task.get("higher_is_better", {}).get(metric)
+    return get_metric(metric).higher_is_better if higher is None else bool(higher)
 
 
 def _type(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> str:
-    """Return binary, multiclass or regression, as the job's metadata tell."""
+    """Return binary, multiclass or regression, from the job's metadata."""
     path = run._view_folder(record["task"], record["fold"], CLEAN.name) / "metadata.json"
     try:
         return str(json.loads(path.read_text(encoding="utf-8"))["type_"])

@@ -1,9 +1,7 @@
-"""GEval's files: a table per gold standard, and the comparison of all runs."""
+"""Export in GEval's files: a table per gold standard, and the comparison of all runs."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,17 +14,13 @@ from karat.errors import DataError, KaratError
 from karat.predictions import Predictions
 from karat.results.files import safe_name
 from karat.results.gather import named_runs
-from karat.results.geval_names import COMPARED, TOP_K, Trial, trial_of
+from karat.results.geval_names import COMPARED, TOP_K, Trial, comparison_text, ranking, trial_of
 from karat.results.run import Run
-
-RANKED = ("task_name", "gold_standard_file", "model", "model_configuration", "metric")
-#: GEval's metrics of which less is better
-LOWER = ("root_mean_squared_error",)
 
 
 @dataclass(frozen=True)
 class Repeat:
-    """The scores of a trial in one repeat, means over its folds, and where its answers are."""
+    """The mean scores over the folds of one repeat of a trial, and where its predictions are."""
 
     trial: Trial
     number: int
@@ -37,12 +31,12 @@ class Repeat:
     fold: int
 
     def start(self) -> dict[str, Any]:
-        """Return the columns every row begins with."""
+        """Return the leading columns of every row."""
         names = (self.trial.task, self.trial.gold, self.coverage)
         return dict(zip(("task_name", "gold_standard_file", "coverage"), names, strict=True))
 
     def answers(self) -> Predictions | None:
-        """Return what was answered; nothing if nobody kept it."""
+        """Return the predictions, or None if the run has none."""
         try:
             return self.run.predictions(self.task, self.fold)
         except KaratError:
@@ -50,29 +44,29 @@ class Repeat:
 
 
 def geval_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
-    """Yield GEval's result files, of several models in a folder each, and the comparison."""
+    """Yield GEval's result files (one folder per model if several) and the comparison."""
     found = {name: list(_repeats(run)) for run, name, _ in named_runs(runs)}
     found = {name: repeats for name, repeats in found.items() if repeats}
     if not found:
         raise DataError(
-            "the runs hold no task of GEval's; those of the suites geval and nodes are some."
+            "the runs have no GEval task; the suites geval and nodes contain GEval tasks."
         )
-    rows = [row for name, repeats in found.items() for row in _compared(name, repeats)]
+    rows = [row for name, repeats in found.items() for row in _compared_rows(name, repeats)]
     values = pd.DataFrame(rows, columns=list(COMPARED))
     for name, repeats in found.items():
         folder = f"{safe_name(name)}/" if len(found) > 1 else ""
         files: dict[str, list[dict[str, Any]]] = {}
         for repeat in repeats:
-            files.setdefault(repeat.trial.file, []).extend(_rows(repeat))
+            files.setdefault(repeat.trial.file, []).extend(_file_rows(repeat))
         for file, lines in files.items():
             yield folder + file, pd.DataFrame(lines)
-        yield f"{folder}comparison_ranking.csv", _ranking(values, name)
+        yield f"{folder}comparison_ranking.csv", ranking(values, name).iloc[:, :-3]
     yield "comparison_values.csv", values
-    yield "comparison.csv", _blanks(values)
+    yield "comparison.csv", comparison_text(values)
 
 
 def _repeats(run: Run) -> Iterator[Repeat]:
-    """Yield what a run has on GEval's tasks: all folds of a repeat together."""
+    """Yield the scores of a run on GEval's tasks, folds of one repeat combined."""
     records = run.records()
     for task in run.about["tasks"]:
         trial = trial_of(task["name"], str(task.get("dataset", "")), str(task.get("kind", "")))
@@ -84,30 +78,27 @@ def _repeats(run: Run) -> Iterator[Repeat]:
                 for view in record["views"]:
                     if View(view["corruption"], view["severity"]) == CLEAN and view["scores"]:
                         groups.setdefault(record["repeat"], []).append((record["fold"], view))
-        for number, part in groups.items():
-            views = [view for _, view in part]
+        for number, folds in groups.items():
+            views = [view for _, view in folds]
             shares = [view["coverage"] for view in views if view.get("coverage") is not None]
             coverage = float(np.mean(shares)) if shares else None
-            scores = _means([view["scores"] for view in views])
-            yield Repeat(trial, number, coverage, scores, run, task["name"], part[0][0])
+            scores = _mean_scores([view["scores"] for view in views])
+            yield Repeat(trial, number, coverage, scores, run, task["name"], folds[0][0])
 
 
-def _means(scores: Sequence[Mapping[str, float | None]]) -> dict[str, float]:
+def _mean_scores(scores: Sequence[Mapping[str, float | None]]) -> dict[str, float]:
     names = dict.fromkeys(name for each in scores for name in each)
     values = {n: [each[n] for each in scores if each.get(n) is not None] for n in names}
     return {n: float(np.mean(found)) for n, found in values.items() if found}  # type: ignore[arg-type]
 
 
-# -- the result files -----------------------------------------------------------------------
-
-
-def _rows(repeat: Repeat) -> list[dict[str, Any]]:
+def _file_rows(repeat: Repeat) -> list[dict[str, Any]]:
     trial = repeat.trial
     scores = {theirs: repeat.scores.get(ours) for ours, theirs in trial.metrics.items()}
     if trial.task == "EntityRelatedness":
-        return list(_entities(repeat))
+        return list(_entity_rows(repeat))
     if trial.task == "SemanticAnalogies":
-        return [{**repeat.start(), **_counts(repeat), **scores}]
+        return [{**repeat.start(), **_analogy_counts(repeat), **scores}]
     if trial.task == "DocumentSimilarity":
         return [{**repeat.start(), "conf": trial.configuration, **scores}]
     named = {"model_name": trial.model, "model_configuration": trial.configuration}
@@ -118,8 +109,8 @@ def _rows(repeat: Repeat) -> list[dict[str, Any]]:
     return [{**repeat.start(), **named, **scores}]
 
 
-def _entities(repeat: Repeat) -> Iterator[dict[str, Any]]:
-    """Yield a row per main entity that the model knows something of."""
+def _entity_rows(repeat: Repeat) -> Iterator[dict[str, Any]]:
+    """Yield a row per main entity with at least one vector."""
     from scipy.stats import kendalltau
 
     answers = repeat.answers()
@@ -138,7 +129,7 @@ def _entities(repeat: Repeat) -> Iterator[dict[str, Any]]:
         }
 
 
-def _counts(repeat: Repeat) -> dict[str, Any]:
+def _analogy_counts(repeat: Repeat) -> dict[str, Any]:
     top_k = int(repeat.trial.configuration.removeprefix(TOP_K))
     answers = repeat.answers()
     counts: dict[str, Any] = {"top_k_value": top_k, "right_answers": None, "tot_answers": None}
@@ -148,16 +139,13 @@ def _counts(repeat: Repeat) -> dict[str, Any]:
     return counts
 
 
-# -- the comparison -------------------------------------------------------------------------
-
-
-def _compared(name: str, repeats: Sequence[Repeat]) -> Iterator[dict[str, Any]]:
-    """Yield what runs are compared by: the mean of each metric over the repeats."""
+def _compared_rows(name: str, repeats: Sequence[Repeat]) -> Iterator[dict[str, Any]]:
+    """Yield the mean of each metric over the repeats."""
     trials: dict[Trial, list[Repeat]] = {}
     for repeat in repeats:
         trials.setdefault(repeat.trial, []).append(repeat)
     for trial, part in trials.items():
-        means = _means([repeat.scores for repeat in part])
+        means = _mean_scores([repeat.scores for repeat in part])
         for ours, theirs in trial.metrics.items():
             if ours in means:
                 yield {
@@ -168,27 +156,3 @@ def _compared(name: str, repeats: Sequence[Repeat]) -> Iterator[dict[str, Any]]:
                     "metric": theirs,
                     "score_value": means[ours],
                 }
-
-
-def _ranking(values: pd.DataFrame, own: str) -> pd.DataFrame:
-    """Return where a model stands: 1 is best, equals share the best of theirs."""
-    rows = []
-    for key, part in values.groupby(list(RANKED), sort=False):
-        scores = part["score_value"].to_numpy(dtype=float)
-        mine = scores[(part["test_name"] == own).to_numpy()]
-        if len(mine):
-            better = scores < mine[0] if key[-1] in LOWER else scores > mine[0]
-            totals = (1 + int(better.sum()), len(scores), len(np.unique(scores)))
-            names = (*RANKED, "ranking", "absolute_total", "relative_total")
-            rows.append(dict(zip(names, (*key, *totals), strict=True)))
-    return pd.DataFrame(rows)
-
-
-def _blanks(values: pd.DataFrame) -> str:
-    """Return the table with blanks between its cells, as GEval keeps it."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, delimiter=" ", lineterminator="\n")
-    writer.writerow(COMPARED)
-    for row in values.itertuples(index=False):
-        writer.writerow(["" if cell is None or cell != cell else cell for cell in row])
-    return buffer.getvalue()

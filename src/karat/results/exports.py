@@ -1,4 +1,4 @@
-"""Exports: the scores of runs in the files that other benchmarks write."""
+"""Export of scores in the file formats of other benchmarks."""
 
 from __future__ import annotations
 
@@ -16,41 +16,42 @@ from karat.results.export_geval import geval_tables
 from karat.results.files import safe_name, write_atomic
 from karat.results.gather import named_runs, named_scores
 from karat.results.layouts import FINAL
+from karat.results.reread import view_of
 from karat.results.run import Run
 from karat.results.summary import senteval_tables
 
-#: the columns of TACO's metrics files, in its order
+#: the columns of TACO's metrics files
 TACO = ("dataset", "task", "corruption", "severity", "model", "metric", "value")
 CONFUSION = ("dataset", "task", "corruption", "severity", "model", "truth", "prediction", "count")
-#: what TACO calls our metrics; others keep their names
+#: TACO's names of metrics, where they differ
 METRICS = {"auc": "AUC", "acc": "accuracy", "rmse": "RMSE"}
 KINDS = {"classes": "classification", "numbers": "regression"}
 VIEW = ["corruption", "severity"]
 
-#: names of files, and the tables in them, or texts
+#: file names with their tables or texts
 Tables = Iterable[tuple[str, pd.DataFrame | str]]
 
 
 def export(runs: Any, shape: str, folder: str | Path) -> list[Path]:
-    """Write the runs' scores as another benchmark does, and return the files.
+    """Write the scores of runs in the format of another benchmark, and return the files.
 
-    ``"taco"`` writes ``metrics_<dataset>_<task>.csv``, the mean over folds and draws, and
-    ``confusion_<dataset>_<task>.csv``, all folds and draws counted together. ``"ulysses"`` writes
-    ``results_nonagg.csv`` and ``results_agg.json``, of several models in a folder each, and
-    ``summary.csv``. ``"amlb"`` writes the AutoML Benchmark's ``results.csv`` as documented,
-    ``"amlb-new"`` as it is today; both tell of clean data alone. ``"geval"`` writes GEval's result
-    files, of several models in a folder each, and its comparison.
+    ``"taco"`` writes ``metrics_<dataset>_<task>.csv`` (means over folds and draws) and
+    ``confusion_<dataset>_<task>.csv`` (counts over all folds and draws). ``"ulysses"`` writes
+    ``results_nonagg.csv``, ``results_agg.json`` and ``summary.csv``, ``"geval"`` GEval's result
+    files and its comparison; with several models, each model has its own folder. ``"amlb"``
+    writes the AutoML Benchmark's ``results.csv`` as documented, ``"amlb-new"`` with its current
+    columns; both for clean data only.
     """
     if shape not in SHAPES:
         raise DefinitionError(
-            f'there is no export as "{shape}".{did_you_mean(shape, SHAPES)} '
-            f"There are: {', '.join(SHAPES)}."
+            f'unknown export format "{shape}".{did_you_mean(shape, SHAPES)} '
+            f"Available: {', '.join(SHAPES)}."
         )
     return write_tables(SHAPES[shape](runs), folder)
 
 
 def write_tables(tables: Tables, folder: str | Path) -> list[Path]:
-    """Write tables as CSV files below a folder, texts as they are, and return the files."""
+    """Write tables as CSV files and texts unchanged into a folder, and return the files."""
     written = []
     for name, table in tables:
         path = Path(folder) / name
@@ -58,21 +59,18 @@ def write_tables(tables: Tables, folder: str | Path) -> list[Path]:
         write_atomic(path, text)
         written.append(path)
     if not written:
-        raise DataError("the runs hold no classification or regression to export.")
+        raise DataError("the runs have no classification or regression task to export.")
     return written
 
 
 def taco_tables(runs: Any) -> Tables:
-    """Yield the names of TACO's files and the tables in them, task by task.
-
-    A task is named in a file's name where several are about one data set.
-    """
+    """Yield TACO's files; the file name has the task if a dataset has several tasks."""
     found = named_runs(runs)
-    known = _known(found)
-    times = Counter(known.values())
+    tasks = _tasks(found)
+    times = Counter(tasks.values())
     scores, _, _ = named_scores([run for run, _, _ in found])
     scores = scores[scores["epoch"] == FINAL]
-    for task, (dataset, kind) in known.items():
+    for task, (dataset, kind) in tasks.items():
         part = scores[scores["task"] == task]
         if not len(part):
             continue
@@ -86,19 +84,18 @@ def taco_tables(runs: Any) -> Tables:
             yield f"confusion_{stem}.csv", _confusion(together)
 
 
-def _known(found: Iterable[tuple[Run, str, dict[str, str]]]) -> dict[str, tuple[str, str]]:
-    """Return the data set and the kind of each task that is classification or regression."""
-    known = {}
+def _tasks(found: Iterable[tuple[Run, str, dict[str, str]]]) -> dict[str, tuple[str, str]]:
+    """Return the dataset and the kind of each classification or regression task."""
+    tasks = {}
     for run, _, label in found:
         for task in run.about["tasks"]:
-            kind = task["kind"] or _answered(run, task["name"])
+            kind = task["kind"] or _predicted_kind(run, task["name"])
             if kind in KINDS.values():
-                known[label[task["name"]]] = (str(task["dataset"]), kind)
-    return known
+                tasks[label[task["name"]]] = (str(task["dataset"]), kind)
+    return tasks
 
 
-def _answered(run: Run, task: str) -> str:
-    """Return what a task asks for that does not say its kind."""
+def _predicted_kind(run: Run, task: str) -> str:
     for record in run.records() if "imported" not in run.about else ():
         if record["task"] == task and record["status"] == "ok":
             return KINDS.get(run.predictions(task, record["fold"]).answers, "")
@@ -119,7 +116,7 @@ def _confusion(counts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with views as TACO writes them: ``clean`` at 0.0, ``a+b`` at 0.2+0.1."""
+    """Return the table with TACO's names of views: ``clean`` at 0.0, ``a+b`` at 0.2+0.1."""
     views = {pair: _view(*pair) for pair in set(zip(*(table[name] for name in VIEW), strict=True))}
     pairs = [views[pair] for pair in zip(*(table[name] for name in VIEW), strict=True)]
     severity = pd.Series([pair[1] for pair in pairs], index=table.index, dtype=object)
@@ -128,7 +125,7 @@ def _named(table: pd.DataFrame) -> pd.DataFrame:
 
 def _view(corruption: str, severity: float) -> tuple[str, float | str]:
     parts = View(corruption, severity).parts() or [("clean", 0.0)]
-    # a dose times a severity may be off by the last bit
+    # remove floating-point noise
     doses = [round(dose, 12) for _, dose in parts]
     return "+".join(name for name, _ in parts), "+".join(map(str, doses)) if doses[1:] else doses[0]
 
@@ -136,9 +133,9 @@ def _view(corruption: str, severity: float) -> tuple[str, float | str]:
 def _counts(
     found: Iterable[tuple[Run, str, dict[str, str]]], task: str
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield corruption, severity, model, truth, answer, and how often, by fold and draw."""
+    """Yield corruption, severity, model, true class, predicted class and count."""
     for run, model, label in found:
-        # an imported run has scores and no answers to count
+        # imported runs have no predictions
         for record in run.records() if "imported" not in run.about else ():
             if label[record["task"]] != task:
                 continue
@@ -151,8 +148,7 @@ def _counts(
 def _counted(
     run: Run, record: dict[str, Any], view: dict[str, Any]
 ) -> list[tuple[tuple[str, str], int]]:
-    name = View(view["corruption"], view["severity"], view.get("draw", 0)).name
-    answers = run.labels(record["task"], record["fold"], name)
+    answers = run.labels(record["task"], record["fold"], view_of(view).name)
     pairs = zip(answers["truth"].tolist(), answers["predictions"].tolist(), strict=True)
     return sorted(Counter(pairs).items())
 

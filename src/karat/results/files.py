@@ -1,4 +1,4 @@
-"""Files that are never seen half-written, under names that never leave their folder."""
+"""Atomic file writes, and safe file names."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import re
 from pathlib import Path
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@+=,-][A-Za-z0-9_@+=,.-]{0,59}")
-#: how a made name ends; a plain name that ends so could be taken for one
+#: the suffix of generated names
 _MADE = re.compile(r"-[0-9a-f]{12}$")
 
 
 def safe_name(name: str) -> str:
-    """Return a name that is one plain path component, and another one for another name.
+    """Return a name that is a single path component, different for different names.
 
     >>> safe_name("penguins"), safe_name("noise@0.1")
     ('penguins', 'noise@0.1')
@@ -28,10 +28,7 @@ def safe_name(name: str) -> str:
 
 
 def write_atomic(path: Path, content: str | bytes, *, durable: bool = False) -> None:
-    """Write a file so that readers see the old content or the new one and never a part.
-
-    ``durable`` waits until the content has reached the disk.
-    """
+    """Write a file atomically; ``durable`` waits until the content has reached the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with draft.open("wb") as file:

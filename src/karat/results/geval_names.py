@@ -1,10 +1,13 @@
-"""GEval's names: its gold standards, models, configurations and metrics beside ours."""
+"""GEval's names of gold standards, models and metrics in Karat's terms; its comparison table."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: GEval's task and gold standard of our data sets
+import numpy as np
+import pandas as pd
+
+#: GEval's task and gold standard, by Karat dataset
 GOLD = {
     **{
         data + end: (task, name)
@@ -28,7 +31,7 @@ GOLD = {
     "currency": ("SemanticAnalogies", "currency_entities"),
     "city_state": ("SemanticAnalogies", "city_state_entities"),
 }
-#: model and configuration of what our tasks end in
+#: GEval's model and configuration, by the suffix of Karat's task names
 SETUPS = {
     "Classification": {
         "nb": ("NB", ""),
@@ -56,7 +59,7 @@ SETUPS = {
     "EntityRelatedness": {"": ("", "")},
     "SemanticAnalogies": {"": ("", "top_k=2")},
 }
-#: GEval's metrics of each task, by ours; ``{k}`` is the number of a configuration ``top_k=…``
+#: GEval's metrics by Karat's; ``{k}`` is the number in the configuration ``top_k=...``
 METRICS = {
     "Classification": {"acc": "accuracy"},
     "Regression": {"rmse": "root_mean_squared_error"},
@@ -91,11 +94,15 @@ COMPARED = (
     *("model_configuration", "metric", "score_value"),
 )
 TOP_K = "top_k="
+#: the columns two scores must agree in to be compared
+RANKED = ("task_name", "gold_standard_file", "model", "model_configuration", "metric")
+#: metrics where lower is better
+LOWER = ("root_mean_squared_error",)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What a row of GEval's files is about: a model with a configuration on a gold standard."""
+    """A model with a configuration on a gold standard: the subject of a row in GEval's files."""
 
     task: str
     gold: str
@@ -104,7 +111,7 @@ class Trial:
 
     @property
     def name(self) -> str:
-        """Our task of the suite ``geval``, or all its parts, as ``karat geval`` names it.
+        """The task name in the suite ``geval``, or else all fields, as in ``karat geval``.
 
         >>> Trial("Classification", "Cities", "NB").name, Trial("Regression", "Cities", "M5").name
         ('cities-nb', 'Regression Cities M5')
@@ -116,7 +123,7 @@ class Trial:
 
     @property
     def dataset(self) -> str:
-        """Our data set, or nothing."""
+        """Karat's dataset, or an empty string."""
         pair = (self.task, self.gold)
         return next((data for data, names in GOLD.items() if names == pair), "")
 
@@ -127,7 +134,7 @@ class Trial:
 
     @property
     def metrics(self) -> dict[str, str]:
-        """GEval's metrics by ours."""
+        """GEval's metrics by Karat's."""
         k = self.configuration.removeprefix(TOP_K) or "2"
         return {ours.format(k=k): theirs for ours, theirs in METRICS[self.task].items()}
 
@@ -139,7 +146,7 @@ class Trial:
 
 
 def trial_of(name: str, dataset: str, kind: str) -> Trial | None:
-    """Return what a task of ours is in GEval, or nothing.
+    """Return the GEval trial that corresponds to a Karat task, or None.
 
     >>> trial_of("cities-svm-0.1", "cities", "classification")
     Trial(task='Classification', gold='Cities', model='SVM', configuration='C=0.1')
@@ -150,9 +157,9 @@ def trial_of(name: str, dataset: str, kind: str) -> Trial | None:
     """
     if kind in METRICS and name.startswith(f"{kind} "):
         gold, *rest = name.removeprefix(f"{kind} ").split(" ")
-        told = bool(rest) and any(sign in rest[-1] for sign in ("=", ",", "_weights"))
-        model = " ".join(rest[:-1] if told else rest)
-        return Trial(kind, gold, model, rest[-1] if told else "")
+        configured = bool(rest) and any(sign in rest[-1] for sign in ("=", ",", "_weights"))
+        configuration = rest.pop() if configured else ""
+        return Trial(kind, gold, " ".join(rest), configuration)
     if dataset not in GOLD:
         return None
     task, gold = GOLD[dataset]
@@ -161,3 +168,37 @@ def trial_of(name: str, dataset: str, kind: str) -> Trial | None:
     if ending not in SETUPS[task] or (ending and not name.startswith(f"{stem}-")):
         return None
     return Trial(task, gold, *SETUPS[task][ending])
+
+
+def ranking(values: pd.DataFrame, run_id: str, first: int = 1) -> pd.DataFrame:
+    """Return the ranks of a run: the best has the rank ``first``, ties share the better rank.
+
+    A missing score has the rank -1. ``absolute_total`` counts the scores compared,
+    ``relative_total`` the distinct ones.
+    """
+    rows = []
+    for key, group in values.groupby(list(RANKED), sort=False, dropna=False):
+        is_own = (group["test_name"] == run_id).to_numpy()
+        if not is_own.any():
+            continue
+        scores = group["score_value"].to_numpy(dtype=float)
+        own, present = scores[is_own][0], scores[~np.isnan(scores)]
+        better = present < own if key[-1] in LOWER else present > own
+        coverage = group["coverage"].to_numpy(dtype=float)
+        rows.append(
+            {
+                **dict(zip(RANKED, key, strict=True)),
+                "ranking": -1 if np.isnan(own) else first + int(better.sum()),
+                "absolute_total": len(present),
+                "relative_total": len(np.unique(present)),
+                "coverage": coverage[is_own][0],
+                "lowest_coverage": coverage.min(),
+                "highest_coverage": coverage.max(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def comparison_text(values: pd.DataFrame) -> str:
+    """Return the comparison table separated by blanks, as GEval stores it."""
+    return values[list(COMPARED)].to_csv(sep=" ", index=False, lineterminator="\n")

@@ -1,7 +1,7 @@
-"""Layouts: the records of a run as the tables people know.
+"""The tables of a run, built from its records.
 
-``results.csv`` follows the AutoML Benchmark: its columns in its order, then the metrics
-alphabetically, then our own. ``scores.csv`` is the tidy table: one row per number.
+``results.csv`` has the columns of the AutoML Benchmark, then the metrics in alphabetical order,
+then Karat's columns. ``scores.csv`` is the tidy table with one row per score.
 """
 
 from __future__ import annotations
@@ -13,62 +13,24 @@ from typing import Any
 import pandas as pd
 
 RESULTS = (
-    "id",
-    "task",
-    "framework",
-    "constraint",
-    "fold",
-    "result",
-    "metric",
-    "mode",
-    "version",
-    "params",
-    "tag",
-    "utc",
-    "duration",
-    "models",
-    "seed",
-    "info",
+    *("id", "task", "framework", "constraint", "fold", "result", "metric", "mode", "version"),
+    *("params", "tag", "utc", "duration", "models", "seed", "info"),
 )
 OWN = (
-    "status",
-    "repeat",
-    "corruption",
-    "severity",
-    "draw",
-    "affected",
-    "coverage",
-    "dimensions",
-    "train_questions",
-    "questions",
-    "embed_seconds",
-    "load_seconds",
-    "fit_seconds",
-    "predict_seconds",
-    "score_seconds",
-    "seconds",
-    "cpu_seconds",
-    "peak_memory_mb",
-    "notes",
+    *("status", "repeat", "corruption", "severity", "draw", "affected", "coverage", "dimensions"),
+    *("train_questions", "questions", "embed_seconds", "load_seconds", "fit_seconds"),
+    *("predict_seconds", "score_seconds", "seconds", "cpu_seconds", "peak_memory_mb", "notes"),
 )
 SCORES = (
-    "task",
-    "model",
-    "repeat",
-    "fold",
-    "corruption",
-    "severity",
-    "draw",
-    "epoch",
-    "metric",
+    *("task", "model", "repeat", "fold", "corruption", "severity", "draw", "epoch", "metric"),
     "value",
 )
-#: epoch of a final score; the scores along the way have the epochs 1, 2, …
+#: epoch of a final score; scores during training have the epochs 1, 2, ...
 FINAL = -1
 
 
 def scores_table(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return the tidy table: one row per score, empty values where a metric had none."""
+    """Return the tidy table: one row per score, NaN if a metric has no value."""
     rows: list[tuple[Any, ...]] = []
     for record in records:
         job = (record["task"], record["model"], record["repeat"], record["fold"])
@@ -82,7 +44,7 @@ def scores_table(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def results_table(about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return one row per job and view; a failed or declined job is a row with its message."""
+    """Return one row per job and view, including failed and declined jobs."""
     datasets = {task["name"]: task.get("id") or task["dataset"] for task in about["tasks"]}
     rows = []
     for record in by_fold(about, records):
@@ -101,7 +63,7 @@ def results_table(about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
 def by_fold(
     about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the records; that of a task which never ran stands for each of its planned folds."""
+    """Yield the records; the record of a task that never ran is repeated for each planned fold."""
     folds = {task["name"]: task.get("folds") or [None] for task in about["tasks"]}
     for record in records:
         if record["fold"] is not None:
@@ -135,9 +97,8 @@ def _fixed(about: Mapping[str, Any], record: Mapping[str, Any], dataset: str) ->
 
 
 def _of_view(record: Mapping[str, Any], view: Mapping[str, Any]) -> dict[str, Any]:
-    # where one view failed, the others are as good as they are
-    blamed = any(each.get("info") for each in record["views"])
-    status, said = (view["status"], view["info"]) if blamed else (record["status"], record["info"])
+    # if a view failed, each view has its own status
+    source = view if any(each.get("info") for each in record["views"]) else record
     reasons = view.get("reasons", {}).values()
     return {
         **view["scores"],
@@ -147,6 +108,6 @@ def _of_view(record: Mapping[str, Any], view: Mapping[str, Any]) -> dict[str, An
         "draw": view.get("draw", 0),
         "affected": view.get("affected"),
         "coverage": view.get("coverage"),
-        "status": status,
-        "info": "; ".join(message for message in (said, *reasons) if message),
+        "status": source["status"],
+        "info": "; ".join(message for message in (source["info"], *reasons) if message),
     }

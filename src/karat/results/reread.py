@@ -1,4 +1,4 @@
-"""Reread: a predictions file read with all checks, since somebody may have edited it."""
+"""Read a predictions file with all checks, because it may have been edited."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from karat.heads.answers import TOLERANCE
 from karat.predictions import ANSWERS, TRUTHS, Predictions
 from karat.results.run import Run
 
-#: the columns that may come after ``truth``
+#: the columns allowed after ``truth``
 EXTRAS = ("group", "rank", "candidates", "question", "weight", "known")
 _FACTS = ("answers", "truths", "classes")
 _PAIR = ["predictions", "truth"]
 
 
 def reread(run: Run, record: Mapping[str, Any], view: View) -> Predictions:
-    """Return the answers of a job through a view, or say what is wrong, in which file and line."""
+    """Return the predictions of a job on a view; errors name the file and the line."""
     folder = run._view_folder(record["task"], record["fold"], view.name)
     facts = _facts(folder / "metadata.json")
     path = folder / "predictions.csv"
@@ -33,49 +33,44 @@ def reread(run: Run, record: Mapping[str, Any], view: View) -> Predictions:
     try:
         found = Predictions.from_csv(text, **facts)
     except (KaratError, ValueError) as error:
-        raise DataError(_why(path, text, facts, error)) from error
+        raise DataError(_explain(path, text, facts, error)) from error
     _check_columns(path, text, facts)
     _check_labels(path, text, found)
-    _check_chances(path, text, found)
+    _check_probabilities(path, text, found)
     _check_questions(path, found, record, view)
     return found
-
-
-# -- the files ------------------------------------------------------------------------------
 
 
 def _facts(path: Path) -> dict[str, Any]:
     try:
         read = json.loads(_text(path))
     except ValueError as error:
-        raise DataError(f"{path} is no JSON: {error}.") from error
-    known = {"answers": ANSWERS, "truths": TRUTHS}
-    for name in _FACTS:
-        given = read.get(name) if isinstance(read, dict) else None
-        if name == "classes":
-            right = isinstance(given, list) and all(isinstance(each, str) for each in given)
-        else:
-            right = given in known[name]
-        if not right:
-            allowed = "a list of labels" if name == "classes" else ", ".join(known[name])
-            raise DataError(f'{path}: "{name}" is {given!r}; it must be {allowed}.')
-    return {name: read[name] for name in _FACTS}
+        raise DataError(f"{path} is not valid JSON: {error}.") from error
+    facts = {name: read.get(name) if isinstance(read, dict) else None for name in _FACTS}
+    for name, known in (("answers", ANSWERS), ("truths", TRUTHS)):
+        if facts[name] not in known:
+            allowed = ", ".join(known)
+            raise DataError(f'{path}: "{name}" must be one of {allowed}, got {facts[name]!r}.')
+    classes = facts["classes"]
+    if not isinstance(classes, list) or not all(isinstance(each, str) for each in classes):
+        raise DataError(f'{path}: "classes" must be a list of labels, got {classes!r}.')
+    return facts
 
 
 def _text(path: Path) -> str:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
+        raise DataError(f"cannot read {path}: {error.strerror}.") from error
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        raise DataError(f"{path}, line {line}: it is not UTF-8 ({error.reason}).") from error
+        raise DataError(f"{path}, line {line}: not UTF-8 ({error.reason}).") from error
 
 
 def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield each row with the line it begins in."""
+    """Yield each row with its first line number."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     while True:
         line = reader.line_num + 1
@@ -88,27 +83,30 @@ def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
         yield line, row
 
 
-def _why(path: Path, text: str, facts: Mapping[str, Any], error: Exception) -> str:
-    """Return what is wrong with a file that could not be read, with the line where it is."""
+def _explain(path: Path, text: str, facts: Mapping[str, Any], error: Exception) -> str:
+    """Return why a file could not be read, with the line."""
     try:
-        return f"{path}, {_found(text, facts)}"
+        return f"{path}, {_first_mistake(text, facts)}"
     except DataError as damage:
         return f"{path}, {damage}."
     except StopIteration:
         return f"{path}: {error}"
 
 
-def _found(text: str, facts: Mapping[str, Any]) -> str:
-    """Return the first line that is wrong and how, or raise ``StopIteration`` if none is."""
+def _first_mistake(text: str, facts: Mapping[str, Any]) -> str:
+    """Return the first mistake with its line, or raise ``StopIteration`` if there is none."""
     rows = _rows(text)
     _, header = next(rows)
     numbers = _numeric(header, facts)
     for line, row in rows:
         if len(row) != len(header):
-            return f"line {line}: it has {len(row)} cells, the header has {len(header)}."
+            return f"line {line}: expected {len(header)} cells as in the header, got {len(row)}."
         for at in numbers:
-            if not _is_number(row[at]):
-                return f'line {line}: "{row[at][:40]}" in column "{header[at]}" is no number.'
+            try:
+                float(row[at])
+            except ValueError:
+                cell = row[at][:40]
+                return f'line {line}: column "{header[at]}" must be a number, got "{cell}".'
     raise StopIteration
 
 
@@ -116,8 +114,8 @@ def _numeric(header: list[str], facts: Mapping[str, Any]) -> list[int]:
     at = _truth(header)
     if at is None:
         return []
-    told = {at - 1: facts["answers"], at: facts["truths"]}
-    text = {place for place, what in told.items() if what in ("classes", "items")}
+    kinds = {at - 1: facts["answers"], at: facts["truths"]}
+    text = {place for place, kind in kinds.items() if kind in ("classes", "items")}
     text |= {place for place in range(at + 1, len(header)) if header[place] == "group"}
     return [place for place in range(len(header)) if place not in text]
 
@@ -127,32 +125,19 @@ def _truth(header: list[str]) -> int | None:
     return next(places, None)
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-# -- what they hold -------------------------------------------------------------------------
-
-
 def _check_columns(path: Path, text: str, facts: Mapping[str, Any]) -> None:
     _, header = next(_rows(text))
     at = _truth(header) or 0
-    chances, extras = header[: at - 1], header[at + 1 :]
-    if chances and chances != facts["classes"]:
+    labels, extras = header[: at - 1], header[at + 1 :]
+    if labels and labels != facts["classes"]:
         raise DataError(
-            f"{path}, line 1: the columns before predictions are {_listed(chances)}; the classes "
-            f"in metadata.json are {_listed(facts['classes'])}."
+            f"{path}, line 1: the columns before predictions are {_listed(labels)}, but the "
+            f"classes in metadata.json are {_listed(facts['classes'])}."
         )
     for name in extras:
         if name not in EXTRAS or extras.count(name) > 1:
-            what = "stands there twice" if name in EXTRAS else "is none of ours"
-            raise DataError(
-                f'{path}, line 1: the column "{name}" {what}.{did_you_mean(name, EXTRAS)}'
-            )
+            what = "duplicate" if name in EXTRAS else "unknown"
+            raise DataError(f'{path}, line 1: {what} column "{name}".{did_you_mean(name, EXTRAS)}')
 
 
 def _check_labels(path: Path, text: str, found: Predictions) -> None:
@@ -161,52 +146,51 @@ def _check_labels(path: Path, text: str, found: Predictions) -> None:
         if kind != "classes" or not known:
             continue
         labels = getattr(found, name).tolist()
-        strange = set(labels) - known
-        if strange:
-            row = next(i for i, label in enumerate(labels) if label in strange)
+        row = next((i for i, label in enumerate(labels) if label not in known), None)
+        if row is not None:
             raise DataError(
-                f'{path}, line {_line(text, row)}: the label "{labels[row][:40]}" in column '
-                f'"{name}" is none of {_listed(found.classes)}.'
+                f'{path}, line {_line(text, row)}: unknown label "{labels[row][:40]}" in column '
+                f'"{name}"; expected one of {_listed(found.classes)}.'
             )
 
 
-def _check_chances(path: Path, text: str, found: Predictions) -> None:
-    chances = found.probabilities
-    if chances is None or not len(chances):
+def _check_probabilities(path: Path, text: str, found: Predictions) -> None:
+    values = found.probabilities
+    if values is None or not len(values):
         return
-    sums = chances.sum(axis=1)
-    off = ~((np.abs(sums - 1) <= TOLERANCE) & (chances >= -TOLERANCE).all(axis=1))
-    if off.any():
-        row = int(np.argmax(off))
+    sums = values.sum(axis=1)
+    wrong = ~((np.abs(sums - 1) <= TOLERANCE) & (values >= -TOLERANCE).all(axis=1))
+    if wrong.any():
+        row = int(np.argmax(wrong))
         raise DataError(
-            f"{path}, line {_line(text, row)}: the probabilities {chances[row].tolist()} sum to "
-            f"{sums[row]:.6g}; they must be 0 or more and sum to 1 ({int(off.sum())} such rows)."
+            f"{path}, line {_line(text, row)}: probabilities must be >= 0 and sum to 1, got "
+            f"{values[row].tolist()} with sum {sums[row]:.6g} ({int(wrong.sum())} such rows)."
         )
 
 
 def _check_questions(path: Path, found: Predictions, record: Mapping[str, Any], view: View) -> None:
-    asked = record.get("questions")
-    told = next((v.get("coverage") for v in record["views"] if _view(v) == view), None)
+    expected = record.get("questions")
+    coverage = next((v.get("coverage") for v in record["views"] if view_of(v) == view), None)
     listed = found.weight is not None or (found.rank is not None and found.group is not None)
-    if asked is None or (listed and found.question is None and found.known is None):
-        return  # rows that stand for pairs or lists are as many as they are
+    if expected is None or (listed and found.question is None and found.known is None):
+        return  # rows of pairs or ranked lists can have any number
     if found.question is not None:
-        places = found.question
-        if len(np.unique(places)) < len(places) or (places < 0).any() or (places >= asked).any():
+        numbers = found.question
+        invalid = (numbers < 0) | (numbers >= expected)
+        if len(np.unique(numbers)) < len(numbers) or invalid.any():
             raise DataError(
-                f'{path}: the column "question" must hold numbers from 0 to {asked - 1}, each '
-                f"once at most."
+                f'{path}: the column "question" must have distinct numbers from 0 to '
+                f"{expected - 1}."
             )
-        if told is None or len(found) >= round(float(told) * asked):
+        if coverage is None or len(found) >= round(float(coverage) * expected):
             return
-        asked = round(float(told) * asked)
-    if len(found) != asked:
-        raise DataError(
-            f"{path}: it has {len(found)} rows; the record says that {asked} questions were asked."
-        )
+        expected = round(float(coverage) * expected)
+    if len(found) != expected:
+        raise DataError(f"{path}: expected {expected} rows as in the record, got {len(found)}.")
 
 
-def _view(view: Mapping[str, Any]) -> View:
+def view_of(view: Mapping[str, Any]) -> View:
+    """Return the view of an entry in the views of a record."""
     return View(view["corruption"], view["severity"], view.get("draw", 0))
 
 
@@ -217,5 +201,5 @@ def _line(text: str, row: int) -> int:
 
 def _listed(names: Any) -> str:
     shown = [str(name)[:20] for name in names[:6]]
-    more = [f"… ({len(names)})"] if len(names) > 6 else []
+    more = [f"... ({len(names)})"] if len(names) > 6 else []
     return ", ".join([*shown, *more]) or "none"

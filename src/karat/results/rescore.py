@@ -1,7 +1,8 @@
-"""Rescore: every score of a run computed again from its predictions files, others added."""
+"""Compute the scores of a run again from its predictions, and add other metrics."""
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import shutil
@@ -19,33 +20,33 @@ from karat.errors import DataError, DefinitionError, KaratError
 from karat.metrics.base import get_metric, score
 from karat.predictions import Predictions
 from karat.results.beside import find_run
-from karat.results.reread import reread
+from karat.results.reread import reread, view_of
 from karat.results.run import Run
 
 COLUMNS = ("task", "fold", "view", "metric", "before", "value", "why")
-#: a message in a table is cut to this length
+#: maximum length of a message in a table
 INFO_LENGTH = 200
 
 
 @dataclass(frozen=True, eq=False)
 class Rescored:
-    """A run's scores computed again.
+    """The recomputed scores of a run.
 
     Attributes
     ----------
     run
-        The run whose predictions were read; it is left as it is.
+        The run whose predictions were read; it is not changed.
     scores
         One row per score: ``task``, ``fold``, ``view``, ``metric``, the value ``before`` (NaN if
-        there was none), the ``value`` now, and ``why`` there is none.
+        there was none), the new ``value``, and ``why`` it is missing.
     added
         The metrics that the run did not have on some task.
     problems
         A message for every file that could not be used; its fold counts as failed.
     notes
-        What a reader must know, such as metrics that cannot be computed here.
+        Notes for the user, such as metrics that cannot be computed.
     records
-        The jobs' records with the new scores.
+        The records of the jobs with the new scores.
     """
 
     run: Run
@@ -57,37 +58,37 @@ class Rescored:
 
     @property
     def differences(self) -> pd.DataFrame:
-        """The scores of the run's own metrics that are not what they were, to the last digit."""
+        """The scores of the run's own metrics that are not exactly equal to the earlier ones."""
         old, new = self.scores["before"], self.scores["value"]
         same = (old == new) | (old.isna() & new.isna())
         return self.scores[~same & ~self.scores["added"]][list(COLUMNS)].reset_index(drop=True)
 
     def write(self, output: str | Path) -> Run:
-        """Write a new run folder with the new scores and the predictions they were made of."""
+        """Write a new run folder with the new scores and the predictions."""
         made = Run.create(Path(output), self._about())
         before = {(r["task"], r["fold"]): r for r in self.run.records()}
         for record in self.records:
             old = before[record["task"], record["fold"]]
             made.take_over(self.run, record)
             for view in old["views"]:
-                # what could not be read is not handed on
+                # do not copy unreadable files
                 if view.get("status", "ok") == "ok" and not _is_ok(record, view):
-                    place = made._view_folder(record["task"], record["fold"], _view(view).name)
-                    _remove(place, whole=_view(view) != CLEAN)
+                    place = made._view_folder(record["task"], record["fold"], view_of(view).name)
+                    _remove(place, whole=view_of(view) != CLEAN)
         made.finish()
         return made
 
     def _about(self) -> dict[str, Any]:
         about = copy.deepcopy(self.run.about)
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-        told = {"run": self.run.folder.resolve().name, "karat": __version__, "added": self.added}
+        source = {"run": self.run.folder.resolve().name, "karat": __version__, "added": self.added}
         fits = self.scores[self.scores["added"] & self.scores["value"].notna()]
         for task in about["tasks"]:
             new = list(dict.fromkeys(fits.loc[fits["task"] == task["name"], "metric"]))
             task["metrics"] = [*task["metrics"], *new]
             higher = {name: get_metric(name).higher_is_better for name in new}
             task["higher_is_better"] = {**task.get("higher_is_better", {}), **higher}
-        return {**about, "stamp": stamp, "rescored": told}
+        return {**about, "stamp": stamp, "rescored": source}
 
 
 def rescore(
@@ -95,59 +96,60 @@ def rescore(
     metrics: Sequence[str] | str | None = None,
     output: str | Path | None = None,
 ) -> Rescored:
-    """Compute every score of a run again from its predictions, in all folds and views.
+    """Compute the scores of a run again from its predictions, in all folds and views.
 
     Parameters
     ----------
     run
-        A run folder. Nothing in it is changed.
+        A run folder, which is not changed.
     metrics
-        Metrics to compute besides the run's own; one that does not fit a task has a reason there.
+        Additional metrics; if one does not apply to a task, the table has the reason.
     output
-        Where to write a new run folder with the new scores; without it nothing is written.
+        Folder for a new run folder with the new scores. Default: nothing is written.
     """
     found = find_run(run)
-    told = found.about.get("imported")
-    if told:
+    imported = found.about.get("imported")
+    if imported:
         raise DataError(
-            f"{found.folder} was imported from {told.get('system')} ({told.get('file')}): it has "
-            f"no predictions to compute scores from."
+            f"{found.folder} was imported from {imported.get('system')} "
+            f"({imported.get('file')}) and has no predictions to compute scores from."
         )
     work = _Work(found, check_metrics(metrics))
-    for record in _records(found):
-        work.again(record)
-    done = work.done()
+    for record in _valid_records(found):
+        work.rescore(record)
+    result = work.result()
     if output is not None:
-        done.write(output)
-    return done
+        result.write(output)
+    return result
 
 
-def _records(run: Run) -> list[dict[str, Any]]:
-    """Return a run's records, or say that one is not what a run writes."""
+def _valid_records(run: Run) -> list[dict[str, Any]]:
     try:
         records = run.records()
-    except TypeError:  # they cannot be put in order
+    except TypeError:  # they cannot be sorted
         records = [{}]
-    if not all(map(_is_whole, records)):
-        raise DataError(f"{run.folder / 'jobs'} has a record that is damaged.")
+    if not all(map(_is_valid, records)):
+        raise DataError(f"{run.folder / 'jobs'} has a damaged record.")
     return records
 
 
-def _is_whole(record: Mapping[str, Any]) -> bool:
-    """Return whether a record is what a run writes; its fold is part of the paths of its files."""
-    if not record:
+def _is_valid(record: Mapping[str, Any]) -> bool:
+    """Return whether a record has valid types; its fold becomes part of file paths."""
+    if not record or not isinstance(record["task"], str) or not isinstance(record["views"], list):
         return False
-    fold, views = record["fold"], record["views"]
-    whole = isinstance(fold, int) and not isinstance(fold, bool) and fold >= 0
-    right = isinstance(record["task"], str) and (fold is None or whole) and isinstance(views, list)
-    for view in views if right else ():
-        right = right and isinstance(view, dict) and isinstance(view.get("scores"), dict)
-        right = right and isinstance(view.get("corruption"), str) and "severity" in view
-    return right
+    fold = record["fold"]
+    integer = isinstance(fold, int) and not isinstance(fold, bool) and fold >= 0
+    return (fold is None or integer) and all(
+        isinstance(view, dict)
+        and isinstance(view.get("scores"), dict)
+        and isinstance(view.get("corruption"), str)
+        and "severity" in view
+        for view in record["views"]
+    )
 
 
 def check_metrics(metrics: Sequence[str] | str | None) -> list[str]:
-    """Return the names of metrics, or say which there are none of."""
+    """Return the names of metrics without duplicates; raise if one is unknown."""
     asked = [metrics] if isinstance(metrics, str) else list(metrics or ())
     messages: list[str] = []
     for name in asked:
@@ -161,7 +163,7 @@ def check_metrics(metrics: Sequence[str] | str | None) -> list[str]:
 
 
 class _Work:
-    """A run being scored again: what was found so far."""
+    """The state of rescoring a run."""
 
     def __init__(self, run: Run, asked: Sequence[str]) -> None:
         self.run = run
@@ -171,14 +173,14 @@ class _Work:
         self.problems: list[str] = []
         self.unknown: set[str] = set()
 
-    def again(self, record: Mapping[str, Any]) -> None:
-        """Score one job again; who had no answers stays as it is."""
+    def rescore(self, record: Mapping[str, Any]) -> None:
+        """Score one job again; a job without predictions is not changed."""
         new = copy.deepcopy(dict(record))
         for view in new["views"] if record["fold"] is not None else ():
             if view.get("status", "ok") != "ok":
                 continue
             try:
-                answers = reread(self.run, record, _view(view))
+                answers = reread(self.run, record, view_of(view))
             except KaratError as error:
                 self._fail(new, view, str(error))
                 if not new["views"]:
@@ -189,13 +191,13 @@ class _Work:
 
     def _fail(self, record: dict[str, Any], view: dict[str, Any], message: str) -> None:
         self.problems.append(message)
-        seen, before = _view(view), view["scores"]
-        # in a table the file's place in the run will do
-        said = message.replace(f"{self.run.folder}{os.sep}", "")[:INFO_LENGTH]
-        view.update(status="failed", info=said, scores={}, reasons={})
-        record.update(status="failed", info=said if seen == CLEAN else f"{seen.name}: {said}")
+        seen, before = view_of(view), view["scores"]
+        # tables have the path relative to the run folder
+        info = message.replace(f"{self.run.folder}{os.sep}", "")[:INFO_LENGTH]
+        view.update(status="failed", info=info, scores={}, reasons={})
+        record.update(status="failed", info=info if seen == CLEAN else f"{seen.name}: {info}")
         if seen == CLEAN:
-            # as in a job: without answers on clean data there are none at all
+            # as in a job that fails on clean data
             record["views"] = []
         for name, value in before.items():
             self._row(record, seen, name, (value, None, message, False))
@@ -205,34 +207,32 @@ class _Work:
         values: dict[str, float | None] = {}
         whys: dict[str, str] = {}
         for name in dict.fromkeys([*own, *self.asked]):
-            if not self._knows(name):
+            if not self._is_available(name):
                 value, why = own[name], reasons.get(name, "")
             else:
                 value, why = score(name, answers)
             values[name] = value
             whys |= {name: why} if why else {}
             row = (own.get(name), value, why, name not in own)
-            self._row(record, _view(view), name, row)
+            self._row(record, view_of(view), name, row)
         view.update(scores=values, reasons=whys)
 
-    def _knows(self, name: str) -> bool:
-        """Return whether a metric is at hand; a name in a file never makes us import code."""
+    def _is_available(self, name: str) -> bool:
+        """Return whether a metric can be computed; names in files never import code."""
         if name in self.asked:
             return True
         if ":" not in name:
-            try:
+            with contextlib.suppress(KaratError):
                 get_metric(name)
                 return True
-            except KaratError:
-                pass
         self.unknown.add(name)
         return False
 
-    def _row(self, record: Mapping[str, Any], view: View, name: str, told: tuple[Any, ...]) -> None:
-        self.rows.append((record["task"], record["fold"], view.name, name, *told))
+    def _row(self, record: Mapping[str, Any], view: View, name: str, row: tuple[Any, ...]) -> None:
+        self.rows.append((record["task"], record["fold"], view.name, name, *row))
 
-    def done(self) -> Rescored:
-        """Return all that was found."""
+    def result(self) -> Rescored:
+        """Return the result."""
         table = pd.DataFrame(self.rows, columns=[*COLUMNS, "added"])
         table = table.astype({"before": float, "value": float, "added": bool})
         return Rescored(
@@ -247,20 +247,16 @@ class _Work:
     def _notes(self, table: pd.DataFrame) -> Iterator[str]:
         for name in sorted(self.unknown):
             yield (
-                f"{name} is not known here and was kept as it was; name it with --metric, or the "
+                f"{name} is not registered and was not recomputed; pass it with --metric, or the "
                 f"file that registers it with --define."
             )
-        lost = table[table["added"] & table["value"].isna()]
-        for (task, name), part in lost.groupby(["task", "metric"], sort=False):
+        missing = table[table["added"] & table["value"].isna()]
+        for (task, name), part in missing.groupby(["task", "metric"], sort=False):
             yield f"{task}: {part['why'].iloc[0] or name}"
 
 
-def _view(view: Mapping[str, Any]) -> View:
-    return View(view["corruption"], view["severity"], view.get("draw", 0))
-
-
 def _is_ok(record: Mapping[str, Any], view: Mapping[str, Any]) -> bool:
-    seen = [each for each in record["views"] if _view(each) == _view(view)]
+    seen = [each for each in record["views"] if view_of(each) == view_of(view)]
     return bool(seen) and seen[0].get("status", "ok") == "ok"
 
 

@@ -1,14 +1,14 @@
-"""Run: the folder of one model on one suite, written once, then only read.
+"""Run: the result folder of one model on one suite.
 
 ::
 
     <model>.<suite>.<constraint>.<mode>.<timestamp>/
-        run.json                                  what was planned, with what, on what
-        jobs/<task>.<fold>.json                   one record per finished job: the truth
+        run.json                                  the plan: model, tasks, seed, versions
+        jobs/<task>.<fold>.json                   one record per finished job
         predictions/<task>/<fold>/predictions.csv, metadata.json, missing.txt
-        missing/<task>.txt                        what the model does not know, over all folds
-        logs/<task>/<fold>.txt                    warnings, output, the whole traceback
-        scores/results.csv, scores.csv            tables, rebuilt from the records
+        missing/<task>.txt                        items without a vector, over all folds
+        logs/<task>/<fold>.txt                    warnings, output and traceback
+        scores/results.csv, scores.csv            tables, built from the records
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from karat.results.files import safe_name, write_atomic
 from karat.results.layouts import SCORES, results_table, scores_table
 
 SCHEMA = 1
-#: what makes a file a record
+#: the keys every record has
 NEEDED = {"spec", "model", "task", "fold", "repeat", "seed", "metric", "status", "info"}
 NEEDED |= {"views", "notes", "history", "utc"}
 
@@ -49,11 +49,9 @@ class Run:
     def __repr__(self) -> str:
         return f"<Run {self.folder.name}>"
 
-    # -- writing ----------------------------------------------------------------------------
-
     @classmethod
     def create(cls, output: Path, about: Mapping[str, Any]) -> Run:
-        """Make the folder of a new run and write down what is planned."""
+        """Create the folder of a new run and write its plan."""
         names = [safe_name(str(about[key])) for key in ("model", "suite", "constraint", "mode")]
         stem = ".".join([*names, about["stamp"]])
         for attempt in itertools.count(1):
@@ -68,7 +66,7 @@ class Run:
         return cls(folder)
 
     def replan(self, tasks: Sequence[Mapping[str, Any]]) -> None:
-        """Take the tasks of a new plan over; who declines them is said anew."""
+        """Add the tasks of a new plan; remove earlier records that these tasks were declined."""
         planned = {task["name"] for task in tasks}
         for record in self.records():
             if record["fold"] is None and record["task"] in planned:
@@ -83,39 +81,39 @@ class Run:
             self.__dict__["about"] = about
 
     def take_over(self, other: Run, record: Mapping[str, Any]) -> None:
-        """Copy a finished job of another run, its files first."""
-        if other._predictions(record).is_dir():
-            shutil.copytree(
-                other._predictions(record), self._predictions(record), dirs_exist_ok=True
-            )
+        """Copy a finished job of another run; the record is written last."""
+        source = other._predictions(record)
+        if source.is_dir():
+            shutil.copytree(source, self._predictions(record), dirs_exist_ok=True)
         if other.log(record).is_file():
             self.log(record).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(other.log(record), self.log(record))
         write_atomic(self._record(record), _json(record), durable=True)
 
     def sweep(self) -> None:
-        """Remove what writers that died have left half-written."""
+        """Remove partial files of dead processes."""
         for draft in self.folder.rglob(".*.tmp"):
             number = draft.name.removesuffix(".tmp").rpartition(".")[2]
             if number.isdecimal() and not _alive(int(number)):
                 draft.unlink(missing_ok=True)
 
     def begin(self, task: str, fold: int) -> None:
-        """Note that a job runs now, and in which process."""
-        path = self._record({"task": task, "fold": fold}).with_suffix(".running")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{os.getpid()} {platform.node()}")
+        """Mark a job as running in this process."""
+        self._mark_running(self._record({"task": task, "fold": fold}).with_suffix(".running"))
 
     @contextlib.contextmanager
     def at_work(self) -> Iterator[None]:
-        """Note that this process has jobs of the run carried out elsewhere, until it ends."""
+        """Mark the run as running while this process waits for jobs on other machines."""
         path = self.folder / "jobs" / "elsewhere.running"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{os.getpid()} {platform.node()}")
+        self._mark_running(path)
         try:
             yield
         finally:
             path.unlink(missing_ok=True)
+
+    def _mark_running(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{os.getpid()} {platform.node()}")
 
     def write(
         self,
@@ -123,13 +121,13 @@ class Run:
         files: Mapping[str, str],
         artifacts: Mapping[str, bytes] | None = None,
     ) -> None:
-        """Keep a finished job: first its files, then the record that says it is done."""
+        """Write a finished job: its files first, then its record."""
         for name, content in (artifacts or {}).items():
             kind, _, rest = name.partition("/")
             inside = [safe_name(part) for part in rest.split("/")]
             write_atomic(self.artifact_folder(kind, record).joinpath(*inside), content)
         if "log.txt" not in files:
-            self.log(record).unlink(missing_ok=True)  # that of an earlier attempt
+            self.log(record).unlink(missing_ok=True)  # log of an earlier attempt
         for name, text in files.items():
             view, _, file = name.rpartition("/")
             within = [safe_name(view), file] if view else [file]
@@ -139,11 +137,11 @@ class Run:
         self._record(record).with_suffix(".running").unlink(missing_ok=True)
 
     def artifact_folder(self, name: str, record: Mapping[str, Any]) -> Path:
-        """Return where what a model left of a kind stands."""
+        """Return the folder of a job's artifacts of one kind."""
         return self.folder / safe_name(name) / safe_name(record["task"]) / _fold(record)
 
     def running(self) -> list[str]:
-        """Return the jobs that run now, by task and fold; those of processes that died do not."""
+        """Return the running jobs, by task and fold; jobs of dead processes do not count."""
         found = []
         for path in sorted((self.folder / "jobs").glob("*.running")):
             with contextlib.suppress(OSError, ValueError):
@@ -154,7 +152,7 @@ class Run:
         return found
 
     def log(self, record: Mapping[str, Any]) -> Path:
-        """Return where a job's log stands, if it left one."""
+        """Return the path of a job's log, which may not exist."""
         return self.folder / "logs" / safe_name(record["task"]) / f"{_fold(record)}.txt"
 
     def _predictions(self, record: Mapping[str, Any]) -> Path:
@@ -174,12 +172,10 @@ class Run:
         write_atomic(scores / f"{stem}.csv", text)
         write_atomic(scores / "scores.csv", scores_table(records).to_csv(index=False))
         for task in dict.fromkeys(record["task"] for record in records):
-            unknown = self.missing(task)
-            if unknown:
-                listed = self.folder / "missing" / f"{safe_name(task)}.txt"
-                write_atomic(listed, "\n".join(unknown) + "\n")
-
-    # -- reading ----------------------------------------------------------------------------
+            items = self.missing(task)
+            if items:
+                path = self.folder / "missing" / f"{safe_name(task)}.txt"
+                write_atomic(path, "\n".join(items) + "\n")
 
     @classmethod
     def open(cls, folder: str | Path) -> Run:
@@ -191,11 +187,11 @@ class Run:
 
     @cached_property
     def about(self) -> dict[str, Any]:
-        """What was planned: model, suite, seed, tasks, versions."""
+        """The plan: model, suite, seed, tasks, versions."""
         try:
             return dict(json.loads((self.folder / "run.json").read_text(encoding="utf-8")))
         except (OSError, ValueError) as error:
-            raise DataError(f"{self.folder / 'run.json'} cannot be read: {error}.") from error
+            raise DataError(f"cannot read {self.folder / 'run.json'}: {error}.") from error
 
     @property
     def model(self) -> str:
@@ -210,14 +206,14 @@ class Run:
             try:
                 record = json.loads(path.read_text(encoding="utf-8"))
             except ValueError:
-                continue  # a machine that lost power may leave an empty record: the job is not done
+                continue  # an incomplete record, for example after a power failure
             if isinstance(record, dict) and record.keys() >= NEEDED:
                 found.append(record)
         last = len(order)
         return sorted(found, key=lambda r: (order.get(r["task"], last), r["task"], r["fold"] or 0))
 
     def scores(self) -> pd.DataFrame:
-        """Return the tidy table of all scores, one row per number."""
+        """Return the tidy table of all scores, one row per score."""
         table = self._current("scores.csv")
         return scores_table(self.records()) if table is None else table
 
@@ -226,12 +222,9 @@ class Run:
         return results_table(self.about, self.records())
 
     def predictions(self, task: str, fold: int = 0, view: str = "clean") -> Predictions:
-        """Return what was answered in a fold, as it is or seen through a view such as "typos@0.1".
-
-        Every score of the run can be computed again from it.
-        """
+        """Return the predictions of a fold, on clean data or on a view such as "typos@0.1"."""
         folder = self._view_folder(task, fold, view)
-        with self._found(task, fold, view):
+        with self._explain_missing(task, fold, view):
             facts = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
             with (folder / "predictions.csv").open(encoding="utf-8", newline="") as file:
                 text = file.read()
@@ -239,19 +232,19 @@ class Run:
         return Predictions.from_csv(text, **kinds)
 
     def missing(self, task: str) -> list[str]:
-        """Return the items of a task that the model does not know, each once, in all its folds."""
+        """Return the items of a task without a vector, over all folds."""
         files = self._predictions({"task": task, "fold": "*"}).parent.glob("*/missing.txt")
         return sorted(
             {line for file in files for line in file.read_text("utf-8").split("\n")} - {""}
         )
 
     def labels(self, task: str, fold: int = 0, view: str = "clean") -> pd.DataFrame:
-        """Return ``predictions`` and ``truth`` alone, as they are written, for those in a hurry."""
+        """Return the columns ``predictions`` and ``truth`` as text; faster than ``predictions``."""
         path = self._view_folder(task, fold, view) / "predictions.csv"
-        with self._found(task, fold, view):
+        with self._explain_missing(task, fold, view):
             with path.open(encoding="utf-8", newline="") as file:
                 header = next(csv.reader(file))
-            # a class may have the name of either column, so the last pair counts
+            # classes may have these names too, so use the last pair
             pairs = range(len(header) - 1)
             at = max(i for i in pairs if header[i : i + 2] == ["predictions", "truth"])
             columns = {"usecols": [at, at + 1], "names": range(len(header)), "header": 0}
@@ -263,7 +256,7 @@ class Run:
         return folder if view == "clean" else folder / safe_name(view)
 
     @contextlib.contextmanager
-    def _found(self, task: str, fold: int, view: str) -> Iterator[None]:
+    def _explain_missing(self, task: str, fold: int, view: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -273,7 +266,7 @@ class Run:
             ) from error
 
     def _current(self, name: str) -> pd.DataFrame | None:
-        """Return a table that is newer than the records, or nothing if it is not whole either."""
+        """Return a table if it is complete and newer than the records, else None."""
         table, jobs = self.folder / "scores" / name, self.folder / "jobs"
         try:
             if table.stat().st_mtime_ns < jobs.stat().st_mtime_ns:
@@ -286,18 +279,17 @@ class Run:
                 io.StringIO(text), dtype=dict.fromkeys(names, str), keep_default_na=False
             )
             numbers = {"fold": "int64", "repeat": "int64", "severity": float, "epoch": "int64"}
-            # Python reads a number to the very bits that were written; pandas may not
+            # unlike pandas, float() always restores the exact value
             values = [float(text) if text else float("nan") for text in found["value"]]
             return found.astype(numbers).assign(value=values)
         except (OSError, ValueError, KeyError):
-            return None  # it can be made from the records again
+            return None  # rebuild it from the records
 
 
 def open_runs(paths: Iterable[str | Path], *, damaged: bool = False) -> list[Run]:
-    """Open run folders; a folder that holds run folders stands for all of them.
+    """Open run folders, and all run folders inside other folders.
 
-    Those in it that do not tell what they are are left out with a warning, unless ``damaged`` ones
-    are wanted too.
+    Damaged runs inside a folder are skipped with a warning, unless ``damaged`` is set.
     """
     runs: list[Run] = []
     for path in map(Path, paths):
@@ -305,31 +297,31 @@ def open_runs(paths: Iterable[str | Path], *, damaged: bool = False) -> list[Run
             runs.append(Run.open(path))
             continue
         inside = sorted(p.parent for p in path.glob("*/run.json"))
-        whole = [run for run in map(Run.open, inside) if damaged or _readable(run)]
-        if inside and not whole:
+        readable = [run for run in map(Run.open, inside) if damaged or _readable(run)]
+        if inside and not readable:
             raise DataError(f"none of the {len(inside)} runs in {path} can be read.")
         if not inside:
-            missing = "is no folder" if path.exists() else "does not exist"
-            what = "holds no run folder" if path.is_dir() else missing
-            raise DataError(f"{path} {what}; karat run makes one.")
-        runs += whole
+            missing = "is not a folder" if path.exists() else "does not exist"
+            what = "contains no run folder" if path.is_dir() else missing
+            raise DataError(f"{path} {what}; create one with karat run.")
+        runs += readable
     return runs
 
 
 def _readable(run: Run) -> bool:
-    """Return whether a run tells what it is; one of many that does not is left out, and named."""
+    """Return whether run.json has a model and tasks; warn if not."""
     try:
         if run.about["model"] and run.about["tasks"] is not None:
             return True
-        error: Exception = DataError("run.json tells no model and no tasks.")
+        error: Exception = DataError("run.json has no model or no tasks.")
     except (DataError, KeyError, TypeError) as wrong:
         error = wrong
-    warnings.warn(f"{run.folder.name} is left out: {error}", stacklevel=2)
+    warnings.warn(f"skipping {run.folder.name}: {error}", stacklevel=2)
     return False
 
 
 def earlier_runs(output: Path, about: Mapping[str, Any], keys: Sequence[str]) -> Iterator[Run]:
-    """Yield the runs below a folder that agree with a new one in these facts, newest first."""
+    """Yield the runs in a folder with the same values of these keys, newest first."""
     found = []
     for path in output.glob("*/run.json"):
         run = Run(path.parent)
@@ -338,7 +330,7 @@ def earlier_runs(output: Path, about: Mapping[str, Any], keys: Sequence[str]) ->
                 found.append((str(run.about.get("stamp")), len(path.parent.name), run))
         except DataError:
             continue
-    # within one second, the later of two has the longer or the higher number behind its name
+    # runs of the same second differ by the number at the end of the name
     newest = sorted(found, key=lambda f: (*f[:2], f[2].folder.name), reverse=True)
     yield from (run for _, _, run in newest)
 
@@ -350,7 +342,7 @@ def _alive(pid: int) -> bool:
 
 
 def _fold(record: Mapping[str, Any]) -> str:
-    # what never ran has no fold: a task that was declined, or whose data cannot be used
+    # tasks that were declined or whose data cannot be loaded have no fold
     never = "declined" if record.get("status", "declined") == "declined" else "lost"
     return never if record["fold"] is None else str(record["fold"])
 

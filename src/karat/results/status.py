@@ -1,4 +1,4 @@
-"""Status: how far runs have come, told from their folders alone, at any time."""
+"""The progress of runs, computed from their folders."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ COLUMNS = (
 
 
 def status(paths: Sequence[str | Path] | str | Path) -> pd.DataFrame:
-    """Return a row per run: how many of its jobs are done, failed, running and left.
+    """Return a row per run with the numbers of finished, failed, running and remaining jobs.
 
-    ``state`` is "finished", "running", or "stopped" where jobs are left and nobody works on them;
-    ``last`` is when the newest job ended.
+    ``state`` is "finished", "running", or "stopped" (jobs remain and no process works on them);
+    ``last`` is the end of the most recent job.
     """
     several = [paths] if isinstance(paths, str | Path) else list(paths)
     rows = [status_row(run) for run in open_runs(several)]
@@ -34,9 +34,10 @@ def status(paths: Sequence[str | Path] | str | Path) -> pd.DataFrame:
 def status_row(run: Run) -> dict[str, Any]:
     """Return the row of one run."""
     records = run.records()
-    # a task whose data cannot be used has failed in every fold; one that was declined has none
-    lost = by_fold(run.about, [r for r in records if r["fold"] is None and r["status"] in FAILURES])
-    jobs = [record for record in records if record["fold"] is not None] + list(lost)
+    # a task whose data cannot be loaded has failed in every fold; a declined task has no fold
+    failed = [r for r in records if r["fold"] is None and r["status"] in FAILURES]
+    jobs = [record for record in records if record["fold"] is not None]
+    jobs += by_fold(run.about, failed)  # type: ignore[arg-type]
     planned = _planned(run, records)
     counts = Counter(record["status"] for record in jobs)
     done = {(record["task"], record["fold"]) for record in jobs}
@@ -68,7 +69,7 @@ def _planned(run: Run, records: Sequence[dict[str, Any]]) -> set[tuple[str, int]
 
 
 def ago(utc: str, now: datetime | None = None) -> str:
-    """Return how long ago a moment was, in words.
+    """Return the time since a moment as text.
 
     >>> ago("2026-01-01T00:00:00", datetime(2026, 1, 1, 0, 2, 5, tzinfo=UTC))
     '2 min ago'

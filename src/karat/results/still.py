@@ -1,4 +1,4 @@
-"""Still: runs as they stood when they were first read."""
+"""Runs whose records are read once, so that all readers see the same jobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from karat.results.run import Run
 
 
 class Still(Run):
-    """A run as it stood when it was first read: whatever reads it sees the same jobs."""
+    """A run that caches its records and scores on first access."""
 
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
@@ -23,14 +23,14 @@ class Still(Run):
         return super().scores()
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the records of the finished jobs, in the order of the plan."""
+        """Return the cached records, in the order of the plan."""
         return self._records
 
     def scores(self) -> pd.DataFrame:
-        """Return the tidy table of all scores, one row per number."""
+        """Return the cached table of scores."""
         return self._scores
 
 
 def read_once(runs: Any) -> list[Run]:
-    """Return runs that stay as they are now; one that does already is taken as it is."""
+    """Return runs with cached records."""
     return [run if isinstance(run, Still) else Still(run.folder) for run in opened(runs)]

@@ -1,4 +1,4 @@
-"""The summary of tasks scored above chance: each task, each group of tasks, and all of them."""
+"""Summary of Ulysses SentEval tasks: per task, per group of tasks, and over all tasks."""
 
 from __future__ import annotations
 
@@ -40,19 +40,20 @@ from karat.results.senteval import (
     short_names,
 )
 
-#: what is told of a task: the metric it is compared by, and what that hides
-TOLD = (ASKED, "mcc", "f1_macro", "acc", "logloss")
-#: the tasks of all groups together
+#: the metrics of a task
+REPORTED = (ASKED, "mcc", "f1_macro", "acc", "logloss")
+#: the group of all tasks
 ALL = "all"
 
 
 def summary(runs: Any, *, confidence: float = 0.99, resamples: int = 10_000) -> pd.DataFrame:
     """Return a row per model, task and metric, and rows for the means of groups and of all tasks.
 
-    ``ci`` is the interval of Ulysses SentEval, ``nb`` that of Nadeau and Bengio, which knows that
-    folds share their rows; both stay within the metric's range. Groups are the tasks' kinds without
-    ``ulysses-``, of a bare table their first letters. Their means are those of ``above_chance``;
-    ``std`` is that over the tasks, and the intervals tell how the folds make the mean vary.
+    ``ci`` is the interval of Ulysses SentEval, ``nb`` the one of Nadeau and Bengio, which accounts
+    for folds that share rows; both are clipped to the metric's range. Groups are the kinds of
+    tasks without ``ulysses-``, or the first letters of task names in a plain table. Rows of groups
+    have the mean of ``above_chance``, its standard deviation over the tasks, and intervals for the
+    variation over folds.
     """
     how = Resampling(confidence, resamples)
     rows = [
@@ -64,7 +65,7 @@ def summary(runs: Any, *, confidence: float = 0.99, resamples: int = 10_000) -> 
 
 
 def senteval_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
-    """Yield the files of Ulysses SentEval, of several models in a folder each, and a summary."""
+    """Yield the files of Ulysses SentEval (one folder per model if several) and a summary."""
     models = list(_models(runs))
     for model in models:
         folder = f"{safe_name(model.name)}/" if len(models) > 1 else ""
@@ -84,12 +85,9 @@ def _json(aggregates: Aggregates) -> str:
     return json.dumps(named, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-# -- models ---------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class _Model:
-    """The scores of a model; by task its group and what its head told of the mode."""
+    """The scores of a model, and by task its group and the mode of its head."""
 
     name: str
     scores: pd.DataFrame
@@ -97,25 +95,25 @@ class _Model:
     modes: dict[str, str] = field(default_factory=dict)
 
     def tables(self) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
-        """Yield what each task is called, its group and mode, and its scores, a row per fold."""
+        """Yield name, group and mode of each task, and its scores, a row per fold."""
         scores = clean(self.scores)
         names = short_names(scores)
-        final = numbered(scores[(scores["epoch"] == FINAL) & scores["metric"].isin(TOLD)])
+        final = numbered(scores[(scores["epoch"] == FINAL) & scores["metric"].isin(REPORTED)])
         for task, name in names.items():
             part = final[final["task"] == task]
             table = part.pivot(index=FOLD, columns="metric", values="value").sort_index()
             group = self.kinds.get(task, "").removeprefix("ulysses-") or name[:1]
-            told = {"task": name, "group": group, "mode": self.modes.get(task, "")}
-            yield told, table[[metric for metric in TOLD if metric in table]]
+            labels = {"task": name, "group": group, "mode": self.modes.get(task, "")}
+            yield labels, table[[metric for metric in REPORTED if metric in table]]
 
 
 def _models(runs: Any) -> Iterator[_Model]:
-    """Yield the models of runs, or of a tidy table, that have a task scored above chance."""
+    """Yield the models of runs, or of a tidy table, with a task scored above chance."""
     models = list(_of_table(runs) if isinstance(runs, pd.DataFrame) else _of_runs(runs))
-    able = [model for model in models if (model.scores["metric"] == ASKED).any()]
-    if not able:
-        short_names(models[0].scores)  # which tells what is missing
-    yield from able
+    scored = [model for model in models if (model.scores["metric"] == ASKED).any()]
+    if not scored:
+        short_names(models[0].scores)  # raises
+    yield from scored
 
 
 def _of_table(scores: pd.DataFrame) -> Iterator[_Model]:
@@ -134,36 +132,33 @@ def _of_runs(runs: Any) -> Iterator[_Model]:
 
 def _modes(run: Run) -> Iterator[tuple[str, str]]:
     for record in run.records():
-        told = [re.match(r"mode (\w+)", note) for note in record["notes"]]
-        yield from ((record["task"], each[1]) for each in told if each)
-
-
-# -- rows -----------------------------------------------------------------------------------
+        matches = [re.match(r"mode (\w+)", note) for note in record["notes"]]
+        yield from ((record["task"], match[1]) for match in matches if match)
 
 
 def _of_tasks(model: _Model, how: Resampling) -> Iterator[dict[str, Any]]:
-    for told, table in model.tables():
+    for labels, table in model.tables():
         repetitions, partitions = (table.index.get_level_values(name).max() for name in FOLD)
         seeds = metric_seeds(repetitions)
         for metric in table.columns:
             values = table[[metric]].dropna().to_numpy()
             if not len(values):
                 continue
-            # what is no metric there is resampled as the one there is
+            # metrics that the original lacks use the seed of its metric
             seed, limits = seeds[TESTS.get(metric, TESTS[ASKED])], get_metric(metric).range
             made = describe(values, seed, how, limits)
             pair = corrected(values, partitions, how.confidence)
-            yield _row({**told, "metric": metric}, made, how.named("nb", _kept(pair, limits)))
+            yield _row({**labels, "metric": metric}, made, how.named("nb", _clipped(pair, limits)))
 
 
 def _of_groups(model: _Model, how: Resampling) -> Iterator[dict[str, Any]]:
-    """Yield the means of tasks, each counting the same, by group and over all."""
+    """Yield the unweighted means over the tasks of each group and over all tasks."""
     members: dict[str, list[tuple[str, np.ndarray, int, str]]] = {}
-    for told, table in model.tables():
+    for labels, table in model.tables():
         values = table[[ASKED]].dropna().to_numpy()
         parts = int(table.index.get_level_values(FOLD[1]).max())
-        for group in (told["group"], ALL) if len(values) else ():
-            members.setdefault(group, []).append((told["task"], values, parts, told["mode"]))
+        for group in (labels["group"], ALL) if len(values) else ():
+            members.setdefault(group, []).append((labels["task"], values, parts, labels["mode"]))
     for group in sorted(members, key=lambda name: (name == ALL, name)):
         tasks, tables, parts_of, modes = zip(*members[group], strict=True)
         named = dict(zip(tasks, tables, strict=True))
@@ -172,20 +167,20 @@ def _of_groups(model: _Model, how: Resampling) -> Iterator[dict[str, Any]]:
         drawn = pooled_bootstrap(named, MASTER, how.confidence, how.times)
         made = {"avg": means.mean(axis=0), "std": spread(means), **how.named("ci", drawn)}
         count = f"{len(tasks)} task{'s' if len(tasks) > 1 else ''}"
-        told = {"task": count, "group": group, "metric": ASKED}
-        told["mode"] = modes[0] if len(set(modes)) == 1 else ""
-        yield _row(told, made, how.named("nb", _kept(pair, get_metric(ASKED).range)))
+        labels = {"task": count, "group": group, "metric": ASKED}
+        labels["mode"] = modes[0] if len(set(modes)) == 1 else ""
+        yield _row(labels, made, how.named("nb", _clipped(pair, get_metric(ASKED).range)))
 
 
 def _row(
-    told: dict[str, str], made: dict[str, np.ndarray], besides: dict[str, np.ndarray]
+    labels: dict[str, str], made: dict[str, np.ndarray], corrected: dict[str, np.ndarray]
 ) -> dict[str, Any]:
     values = {"mean": made["avg"], "std": made["std"]}
     values |= {name: value for name, value in made.items() if name not in ("avg", "std")}
-    numbers = {name: float(value[0]) for name, value in (values | besides).items()}
-    first = {name: told[name] for name in ("task", "group", "metric")}
-    return {**first, **numbers, "mode": told["mode"]}
+    numbers = {name: float(value[0]) for name, value in (values | corrected).items()}
+    first = {name: labels[name] for name in ("task", "group", "metric")}
+    return {**first, **numbers, "mode": labels["mode"]}
 
 
-def _kept(pair: Bounds, limits: tuple[float, float]) -> Bounds:
+def _clipped(pair: Bounds, limits: tuple[float, float]) -> Bounds:
     return np.clip(pair[0], *limits), np.clip(pair[1], *limits)

@@ -1,6 +1,6 @@
-"""Stands in for the AutoML Benchmark: its files, its frameworks and its command line.
+"""Compatibility with the AutoML Benchmark's user folder and command line.
 
-Definitions need nothing of this: any command takes files of the AutoML Benchmark with ``--define``.
+Every Karat command also accepts its definition files with ``--define``.
 """
 
 from karat.compat.amlb.overrides import Overrides, read_overrides

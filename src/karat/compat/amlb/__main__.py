@@ -23,33 +23,33 @@ from karat.task import Suite
 
 ELSEWHERE = ("aws", "docker", "singularity")
 LEVELS = {"debug": 2, "info": 1, "warning": 0, "warn": 0, "error": 0, "critical": 0}
-#: where the AutoML Benchmark looks for the user's files
+#: the AutoML Benchmark's default user folder
 HOME = Path("~/.config/automlbenchmark")
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the arguments of ``runbenchmark.py``, and what became of each."""
+    """Return a parser of the arguments of ``runbenchmark.py``."""
     made = argparse.ArgumentParser(
         prog="python -m karat.compat.amlb",
         description="Run a framework on a benchmark under a constraint, as runbenchmark.py does.",
-        epilog="Exit code: 0 all went well, 1 some jobs failed, 2 a mistake in what was asked.",
+        epilog="Exit code: 0 success, 1 some jobs failed, 2 invalid arguments.",
     )
     add = made.add_argument
-    add("framework", help="A model or a framework, in any case; NAME:TAG is NAME.")
+    add("framework", help="A model or framework (case-insensitive); NAME:TAG means NAME.")
     add("benchmark", nargs="?", default="test", help="A suite, a YAML file, openml/s/N, openml/t/N")
     add("constraint", nargs="?", default="test", help="A constraint: karat list constraints.")
-    add("-m", "--mode", default="local", choices=["local", *ELSEWHERE], help="Only local.")
+    add("-m", "--mode", default="local", choices=["local", *ELSEWHERE], help="Must be local.")
     add("-t", "--task", nargs="*", default=[], metavar="TASK", help="Only these tasks.")
     add("-f", "--fold", nargs="*", type=int, default=[], metavar="N", help="Only these folds.")
-    add("-i", "--indir", type=Path, metavar="DIR", help="Where data files are looked for.")
+    add("-i", "--indir", type=Path, metavar="DIR", help="Folder of data files.")
     add("-o", "--outdir", type=Path, default=Path("results"), metavar="DIR")
     add("-u", "--userdir", type=Path, metavar="DIR", help=f"Definition files.  [{HOME}]")
-    add("-p", "--parallel", type=int, default=1, metavar="N", help="Jobs side by side.")
+    add("-p", "--parallel", type=int, default=1, metavar="N", help="Number of parallel jobs.")
     add("-s", "--setup", default="auto", choices=["auto", "skip", "force", "only"])
     add("-k", "--keep-scores", nargs="?", const="true", metavar="true|false")
     add("-e", "--exit-on-error", action="store_true", help="Stop at the first failed job.")
-    add("--logging", default="console:info", metavar="LEVEL", help="debug, info, warning …")
-    add("--resume", action="store_true", help="Complete unfinished runs in the folder.")
+    add("--logging", default="console:info", metavar="LEVEL", help="debug, info, warning ...")
+    add("--resume", action="store_true", help="Resume unfinished runs in the output folder.")
     add("--jobhistory", metavar="FILE", help=argparse.SUPPRESS)
     add("--openml-run-tag", metavar="TAG", help=argparse.SUPPRESS)
     add("--openml-test-server", action="store_true", help=argparse.SUPPRESS)
@@ -61,13 +61,12 @@ def parser() -> argparse.ArgumentParser:
 
 
 def amlb(arguments: Sequence[str] | None = None) -> int:
-    """Run what the arguments ask for; return the exit code."""
+    """Run a benchmark and return the exit code."""
     given = parser().parse_args(arguments)
-    _refuse(given)
-    _note(given)
+    _check_supported(given)
+    _print_notes(given)
     changes = read_overrides(given.extra)
-    folders = [folder for folder in (given.indir, given.userdir) if folder is not None]
-    _look_in(folders)
+    _add_data_folders([folder for folder in (given.indir, given.userdir) if folder is not None])
     catalogue, name = _catalogue(given)
     model = _model(catalogue, given.framework, changes)
     suite = _suite(catalogue, name, given.task)
@@ -90,46 +89,42 @@ def amlb(arguments: Sequence[str] | None = None) -> int:
     return show_runs(runs, None, quiet=level == 0)
 
 
-def _refuse(given: argparse.Namespace) -> None:
-    """Refuse what cannot be done here."""
-    wrong = []
-    if given.mode != "local":
-        wrong.append(
-            f"-m {given.mode}: jobs run on this machine, each within its limits; for several "
-            f"machines: karat run --engine dask."
-        )
-    if given.setup in ("force", "only"):
-        wrong.append(f"-s {given.setup}: nothing is installed here; use pip, karat list models.")
-    if given.jobhistory is not None:
-        wrong.append("--jobhistory: --resume looks into the run folders of --outdir itself.")
-    if given.openml_test_server:
-        wrong.append("--openml-test-server: only OpenML itself is asked.")
-    if given.session is not None:
-        wrong.append("--session: a run folder has the name of what it holds; choose --outdir.")
-    if wrong:
-        raise DefinitionError(*wrong)
+def _check_supported(given: argparse.Namespace) -> None:
+    """Raise if an option is not supported."""
+    checks = {
+        f"-m {given.mode}: jobs run on this machine. For several machines use karat run --engine "
+        f"dask.": given.mode != "local",
+        f"-s {given.setup}: Karat installs nothing; use pip. See karat list models.": given.setup
+        in ("force", "only"),
+        "--jobhistory: not supported; --resume reads the run folders in --outdir.": given.jobhistory
+        is not None,
+        "--openml-test-server: not supported.": given.openml_test_server,
+        "--session: not supported; set --outdir.": given.session is not None,
+    }
+    mistakes = [message for message, wrong in checks.items() if wrong]
+    if mistakes:
+        raise DefinitionError(*mistakes)
 
 
-def _note(given: argparse.Namespace) -> None:
-    """Tell what is left away without harm."""
-    if given.keep_scores is not None:
-        _say("-k: every run keeps its scores; karat leaderboard reads all runs of a folder.")
-    if given.openml_run_tag is not None:
-        _say("--openml-run-tag: nothing is sent to OpenML, so that the tag is not used.")
-    if given.profiling:
-        _say("--profiling: seconds, CPU seconds and memory of every job stand in results.csv.")
-    if ":" in given.framework and not given.framework.partition(":")[2][:1].isupper():
-        _say(f"{given.framework}: what is installed is run, whatever the tag says.")
+def _print_notes(given: argparse.Namespace) -> None:
+    """Print notes about options that have no effect."""
+    tagged = ":" in given.framework and not given.framework.partition(":")[2][:1].isupper()
+    notes = {
+        "-k: scores are always saved; karat leaderboard reads all runs of a folder.": (
+            given.keep_scores is not None
+        ),
+        "--openml-run-tag is ignored: nothing is sent to OpenML.": given.openml_run_tag is not None,
+        "--profiling: results.csv always has seconds, CPU seconds and memory.": given.profiling,
+        f"{given.framework}: the tag is ignored; the installed version is run.": tagged,
+    }
+    for text in (text for text, applies in notes.items() if applies):
+        sys.stderr.write(f"note: {text}\n")
 
 
-def _say(text: str) -> None:
-    sys.stderr.write(f"note: {text}\n")
-
-
-def _look_in(folders: Sequence[Path]) -> None:
+def _add_data_folders(folders: Sequence[Path]) -> None:
     for folder in folders:
         if not folder.is_dir():
-            raise DefinitionError(f"there is no folder {folder}.")
+            raise DefinitionError(f"folder not found: {folder}.")
     known = os.environ.get("KARAT_DATA")
     places = [*(str(folder.absolute()) for folder in folders), *([known] if known else [])]
     if places:
@@ -137,18 +132,18 @@ def _look_in(folders: Sequence[Path]) -> None:
 
 
 def _level(given: str) -> int:
-    """Return how much is said: 0 nothing but mistakes, 1 progress, 2 a line for every job."""
-    said = [part.rpartition(":") for part in given.lower().split(",")]
-    parts = {logger or "console": level for logger, _, level in said}
-    for level in parts.values():
+    """Return the verbosity: 0 errors only, 1 progress, 2 a line per job."""
+    pairs = [item.rpartition(":") for item in given.lower().split(",")]
+    levels = {logger or "console": level for logger, _, level in pairs}
+    for level in levels.values():
         if level not in LEVELS:
             near = did_you_mean(level, LEVELS)
-            raise DefinitionError(f'--logging: "{level}" is no level.{near}')
-    return LEVELS[parts.get("console", "info")]
+            raise DefinitionError(f'--logging: unknown level "{level}".{near}')
+    return LEVELS[levels.get("console", "info")]
 
 
 def _catalogue(given: argparse.Namespace) -> tuple[Catalogue, str]:
-    """Return all that is defined, and the name of the benchmark."""
+    """Return the catalogue with the user's definitions, and the name of the benchmark."""
     files, name = list(given.define), given.benchmark
     if Path(name).suffix in (".yaml", ".yml"):
         files.append(Path(name))
@@ -163,7 +158,7 @@ def _model(catalogue: Catalogue, framework: str, changes: Overrides) -> Model:
     names = catalogue.definitions.names("models", abstract=True)
     if framework not in names and framework.count(":") == 1:
         name, _, tag = framework.partition(":")
-        # package.module:Name is a class; a tag is not
+        # package.module:Name is a class, name:tag is not
         framework = framework if tag[:1].isupper() else name
     alike = [name for name in names if name.lower() == framework.lower()]
     chosen = framework if framework in names or not alike else alike[0]
@@ -171,7 +166,7 @@ def _model(catalogue: Catalogue, framework: str, changes: Overrides) -> Model:
 
 
 def _suite(catalogue: Catalogue, name: str, tasks: Sequence[str]) -> Suite:
-    """Return the suite; a task that is asked for and left out says why."""
+    """Return the suite; raise with the reason if a selected task is excluded."""
     definitions = catalogue.definitions
     for task in tasks:
         key = f"{name}.{task}"
@@ -183,13 +178,13 @@ def _suite(catalogue: Catalogue, name: str, tasks: Sequence[str]) -> Suite:
 
 
 def _exactly(suite: Suite, wanted: str) -> str:
-    """Return the name of a task as it is written."""
+    """Return the exact name of a task."""
     alike = [task.name for task in suite if task.name.lower() == wanted.lower()]
     return alike[0] if alike else wanted
 
 
 def main() -> None:
-    """Run the command line; a mistake is a message on standard error and exit code 2."""
+    """Run the command line; an error is a message on standard error and exit code 2."""
     warnings.formatwarning = lambda message, *_, **__: f"note: {message}\n"
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())

@@ -1,4 +1,4 @@
-"""``-X key=value``: what a command line changes about the run, the tasks and the framework."""
+"""``-X key=value``: overrides of options of the run, the tasks and the framework."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from karat.errors import DefinitionError, did_you_mean
 from karat.task import Task
 
-#: keys of a task that may be changed, and what they are called here
+#: keys of a task and Karat's names for them
 TASK_KEYS = {
     "metric": "metrics",
     "folds": "folds",
@@ -20,7 +20,7 @@ TASK_KEYS = {
     "max_mem_size_mb": "max_mem_size_mb",
     "cores": "cores",
 }
-#: keys of their configuration that mean something here, and the options they stand for
+#: supported keys of AMLB's configuration and Karat's options for them
 RUN_KEYS = {
     "seed": "seed",
     "job_scheduler.parallel_jobs": "workers",
@@ -32,19 +32,19 @@ KNOWN = (*RUN_KEYS, *(f"t.{key}" for key in TASK_KEYS), "f.PARAMETER")
 
 @dataclass(frozen=True)
 class Overrides:
-    """What is changed: options of the run, fields of every task, parameters of the framework."""
+    """Overridden options of the run, fields of every task, and parameters of the framework."""
 
     run: Mapping[str, Any] = field(default_factory=dict)
     task: Mapping[str, Any] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
 
     def changed(self, task: Task) -> Task:
-        """Return a task with its fields changed."""
+        """Return a task with the overridden fields."""
         return dataclasses.replace(task, **self.task)
 
 
 def read_overrides(given: Sequence[str]) -> Overrides:
-    """Return what ``key=value`` arguments say; a value is a Python literal, or else text.
+    """Parse ``key=value`` arguments; a value is a Python literal, or else text.
 
     >>> read_overrides(["seed=7", "t.metric=['auc']", "f.options.max_depth=3", "f.verbose"])
     Overrides(run={'seed': 7}, task={'metrics': ['auc']}, params={'options': {'max_depth': 3}, \
@@ -63,8 +63,8 @@ def read_overrides(given: Sequence[str]) -> Overrides:
         elif key in RUN_KEYS:
             run[RUN_KEYS[key]] = _seed(value) if key == "seed" else value
         else:
-            near = did_you_mean(key, KNOWN) or f" Known: {', '.join(KNOWN)}."
-            raise DefinitionError(f'-X {each}: there is no key "{key}" here.{near}')
+            near = did_you_mean(key, KNOWN) or f" Available: {', '.join(KNOWN)}."
+            raise DefinitionError(f'-X {each}: unknown key "{key}".{near}')
     return Overrides(run, task, params)
 
 
@@ -79,7 +79,7 @@ def _put(params: dict[str, Any], path: Sequence[str], value: Any, each: str) -> 
     for key in path[:-1]:
         params = params.setdefault(key, {})
         if not isinstance(params, dict):
-            raise DefinitionError(f'-X {each}: "{key}" is a value already.')
+            raise DefinitionError(f'-X {each}: "{key}" already has a value.')
     params[path[-1]] = value
 
 
@@ -91,9 +91,9 @@ def _limit(key: str, value: Any) -> Any:
 
 
 def _seed(value: Any) -> int:
-    """Return a seed; ``auto`` draws one, which the run folder tells."""
+    """Return a seed; ``auto`` draws one, which the run folder records."""
     if value == "auto":
         return secrets.randbelow(2**31 - 1)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise DefinitionError(f"-X seed={value}: a seed is a whole number, or auto.")
+        raise DefinitionError(f"-X seed={value}: the seed must be an integer or auto.")
     return value

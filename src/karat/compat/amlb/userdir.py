@@ -1,4 +1,4 @@
-"""The user's folder of the AutoML Benchmark: its configuration and the files that names."""
+"""The user folder of the AutoML Benchmark: its configuration and definition files."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from karat.definitions.places import SourceFile
 from karat.definitions.strict_yaml import read_yaml
 from karat.errors import DefinitionError
 
-#: what their configuration names definition files by
+#: configuration keys of definition files
 FILES = (("frameworks", "definition_file"), ("benchmarks", "constraints_file"))
 FOLDERS = ("benchmarks", "definition_dir")
-#: where these are, if the configuration names none
+#: default definition files
 USUAL = ("frameworks.yaml", "constraints.yaml")
 USUAL_FOLDER = "benchmarks"
 
 
 def files_of(folder: Path, benchmark: str) -> list[Path]:
-    """Return the definition files of a user's folder, with the one of the benchmark.
+    """Return the definition files of a user folder, with the one of the benchmark.
 
-    Those are the ones its ``config.yaml`` names, or ``frameworks.yaml``, ``constraints.yaml`` and
-    ``benchmarks/NAME.yaml``. What stands in the AutoML Benchmark's own folder (``{root}``) is not
-    looked for: the frameworks and constraints of this package take its place.
+    These are the files named in its ``config.yaml``, and ``frameworks.yaml``, ``constraints.yaml``
+    and ``benchmarks/NAME.yaml``. Files in the AutoML Benchmark's own folder (``{root}``) are
+    ignored: Karat has its own frameworks and constraints.
     """
     if not folder.is_dir():
-        raise DefinitionError(f"-u: there is no folder {folder}.")
+        raise DefinitionError(f"-u: folder not found: {folder}.")
     folder = folder.absolute()
     config = _config(folder / "config.yaml")
     files = [folder / name for name in USUAL]

@@ -1,22 +1,20 @@
-"""What ``karat geval`` does: evaluate with progress, then tell the results and where they are."""
+"""The command ``karat geval``: evaluate with progress, print the scores and the result folder."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
 import pandas as pd
 
-from karat.compat.geval.manager import FrameworkManager
+from karat.compat.geval.manager import Report, run_parameters
 from karat.compat.geval.parameters import TASKS, Parameters, truth
-from karat.compat.geval.tables import LOWER
-from karat.errors import FAILURES
 from karat.progress import choose
+from karat.results.geval_names import LOWER
 from karat.session import Stopped
 
-#: what a task is told by, in one line for each gold standard
+#: metrics shown for each gold standard
 MAIN = {
     "Classification": ("accuracy",),
     "Regression": ("root_mean_squared_error",),
@@ -25,24 +23,23 @@ MAIN = {
     "EntityRelatedness": ("kendalltau_correlation", "kendalltau_correlation_penalised"),
     "SemanticAnalogies": ("accuracy", "accuracy_over_all"),
 }
-#: chosen without a look at the test folds, so that it is told before the best of several
+#: selected on inner folds only, so it is shown instead of the best score on the test folds
 HONEST = "NestedChoice"
 
 
 def run(parameters: Parameters) -> int:
-    """Evaluate, print the best of each gold standard, and return the exit code."""
+    """Evaluate, print the best score of each gold standard, and return the exit code."""
     verbose = truth("debugging_mode", parameters.debugging_mode)
     try:
-        folder = FrameworkManager(choose(verbose=verbose)).evaluate_parameters(parameters)
+        report = run_parameters(parameters.checked(), choose(verbose=verbose))
     except Stopped as stop:
         click.echo(f"stopped: {stop.kept}.", err=True)
         return 130
-    show(folder)
-    bad = any(f": {status}" in line for line in _problems(folder) for status in FAILURES)
-    return 1 if bad or not (folder / "comparison_values.csv").is_file() else 0
+    show(report)
+    return 1 if report.failed or report.values is None else 0
 
 
-def show(folder: Path) -> None:
+def show(report: Report) -> None:
     """Print one line per gold standard and main metric, then the problems and the folder."""
     from rich.console import Console
     from rich.table import Table
@@ -50,49 +47,30 @@ def show(folder: Path) -> None:
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("task", "gold standard", "coverage", "model", "metric", "score"):
-        right = column in ("coverage", "score")
-        whole = column in ("task", "coverage", "metric", "score")
-        table.add_column(column, justify="right" if right else "left", no_wrap=whole)
-    for line in _lines(folder):
-        table.add_row(*(Text(cell) for cell in line))
+        justify: Any = "right" if column in ("coverage", "score") else "left"
+        table.add_column(column, justify=justify, no_wrap=column not in ("gold standard", "model"))
+    for cells in _best_scores(report):
+        table.add_row(*map(Text, cells))
     console = Console()
     console.print(table)
-    problems = _problems(folder)
-    for problem in problems:
+    for problem in report.problems:
         console.print(Text(problem), style="yellow")
-    console.print(Text(f"\n{folder}"))
+    console.print(Text(f"\n{report.folder}"))
 
 
-def _lines(folder: Path) -> Iterator[tuple[str, ...]]:
-    path = folder / "comparison_values.csv"
-    if not path.is_file():
+def _best_scores(report: Report) -> Iterator[tuple[str, ...]]:
+    if report.values is None:
         return
-    table = pd.read_csv(path, keep_default_na=False, dtype=str)
-    ours = table[table["test_name"] == _run_id(folder)]
+    own = report.values[report.values["test_name"] == report.run_id]
     keys = ["task_name", "gold_standard_file", "metric"]
-    for (task, gold, metric), part in ours.groupby(keys, sort=False):
-        part = part[part["model"] == HONEST] if (part["model"] == HONEST).any() else part
-        scores = pd.to_numeric(part["score_value"], errors="coerce")
+    for (task, gold, metric), rows in own.groupby(keys, sort=False):
+        honest = rows["model"] == HONEST
+        rows = rows[honest] if honest.any() else rows
+        scores = pd.to_numeric(rows["score_value"])
         if metric not in MAIN[str(task)] or scores.isna().all():
             continue
-        best: Any = part.loc[scores.idxmin() if metric in LOWER else scores.idxmax()]
+        best: Any = rows.loc[scores.idxmin() if metric in LOWER else scores.idxmax()]
         model = best["model"] or best["model_configuration"]
-        others = f" (best of {len(part)})" if len(part) > 1 else ""
-        share, score = f"{float(best['coverage']):.1%}", f"{float(best['score_value']):.4f}"
-        yield TASKS[str(task)], gold, share, model + others, metric, score
-
-
-def _log(folder: Path) -> list[str]:
-    return (folder / "log.txt").read_text(encoding="utf-8").splitlines()
-
-
-def _run_id(folder: Path) -> str:
-    found = [line for line in _log(folder) if line.startswith("run id: ")]
-    return found[0].removeprefix("run id: ") if found else ""
-
-
-def _problems(folder: Path) -> list[str]:
-    lines = _log(folder)
-    begin = lines.index("PROBLEMS") + 1
-    found = lines[begin : lines.index("", begin)]
-    return [] if found == ["none"] else found
+        others = f" (best of {len(rows)})" if len(rows) > 1 else ""
+        coverage, score = f"{best['coverage']:.1%}", f"{best['score_value']:.4f}"
+        yield TASKS[str(task)], str(gold), coverage, model + others, str(metric), score

@@ -1,10 +1,9 @@
-"""Comparison with earlier runs: what they scored, and where the new one stands among them."""
+"""Comparison with earlier runs: their scores, and the rank of the new run."""
 
 from __future__ import annotations
 
 import contextlib
 import csv
-import io
 import os
 import re
 import time
@@ -12,86 +11,83 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from karat.compat.geval.parameters import ALL, Parameters
-from karat.compat.geval.tables import LOWER
 from karat.errors import DataError, DefinitionError, did_you_mean
 from karat.results.files import write_atomic
-from karat.results.geval_names import COMPARED
+from karat.results.geval_names import COMPARED, RANKED, comparison_text
 
 COLUMNS = COMPARED
-#: what two scores must agree in to be compared
-SAME = ("task_name", "gold_standard_file", "model", "model_configuration", "metric")
 NAME = "comparison.csv"
-#: in the ids of runs by the old protocol, whose scores are compared with one another only
+#: part of the ids of legacy runs, which are compared with legacy runs only
 LEGACY = "legacy"
-#: seconds to wait for another run that writes the same file
+#: seconds to wait for a lock
 PATIENCE = 60.0
 
 
 class Store:
-    """The scores of all runs of a results folder, in one file with GEval's columns."""
+    """The scores of all runs of a results folder, in a file with GEval's columns."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / NAME
 
     def read(self) -> pd.DataFrame:
-        """Return all scores there are."""
+        """Return all stored scores."""
         if not self.path.is_file():
             return pd.DataFrame(columns=list(COLUMNS))
         with self.path.open(encoding="utf-8", newline="") as file:
             lines = list(csv.reader(file, delimiter=" "))
         if not lines or tuple(lines[0]) != COLUMNS or any(len(r) != len(COLUMNS) for r in lines):
             raise DataError(
-                f"{self.path} is damaged: it needs the columns {', '.join(COLUMNS)}, separated by "
-                f"blanks; move it away to begin a new one."
+                f"{self.path} is damaged: expected the columns {', '.join(COLUMNS)}, separated by "
+                f"blanks. Move the file away to start a new one."
             )
         table = pd.DataFrame(lines[1:], columns=list(COLUMNS), dtype=object)
         numbers = ["coverage", "score_value"]
         return table.assign(**{n: pd.to_numeric(table[n], errors="coerce") for n in numbers})
 
     def check(self, wanted: Sequence[str]) -> None:
-        """Refuse a run id that there is none of, before anything is run."""
-        if ALL in wanted:
-            return
+        """Raise if a run id does not exist."""
         known = self.runs()
-        lost = [run for run in wanted if run not in known]
-        if lost:
+        unknown = [run for run in wanted if run not in known] if ALL not in wanted else []
+        if unknown:
+            available = ", ".join(known) or "none"
             raise DefinitionError(
                 *(
-                    f'compare_with: there is no earlier run "{run}".{did_you_mean(run, known)} '
-                    f"{self.path} has: {', '.join(known) or 'none'}."
-                    for run in lost
+                    f'compare_with: unknown run "{run}".{did_you_mean(run, known)} '
+                    f"Runs in {self.path}: {available}."
+                    for run in unknown
                 )
             )
 
     def runs(self) -> list[str]:
-        """Return the ids of all earlier runs, in their order."""
+        """Return the ids of all earlier runs, oldest first."""
         return list(dict.fromkeys(self.read()["test_name"]))
 
     def add(self, stem: str, rows: Sequence[Mapping[str, Any]]) -> str:
-        """Keep the scores of a new run under an id of its own, and return the id."""
+        """Store the scores of a new run under a new id, and return the id."""
         with self._locked():
             earlier = self.read()
             name = f"{stem}_{next_number(stem, earlier['test_name'])}"
             new = pd.DataFrame([{"test_name": name, **row} for row in rows], columns=list(COLUMNS))
-            write_atomic(self.path, _text(pd.concat([earlier, new]) if len(earlier) else new))
+            write_atomic(
+                self.path, comparison_text(pd.concat([earlier, new]) if len(earlier) else new)
+            )
         return name
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         lock = self.path.with_suffix(".lock")
-        begun = time.monotonic()
+        deadline = time.monotonic() + PATIENCE
         while True:
             try:
                 os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
                 break
             except FileExistsError:
-                if time.monotonic() - begun > PATIENCE:
+                if time.monotonic() > deadline:
                     raise DataError(
-                        f"{lock} is held by another run; delete it if there is none."
+                        f"{lock} is held by another run; delete it if no other run is active."
                     ) from None
                 time.sleep(0.05)
         try:
@@ -100,18 +96,18 @@ class Store:
             lock.unlink(missing_ok=True)
 
 
-def stem_of(asked: Parameters, size: int) -> str:
-    """Return what the id of a run begins with: file, size, metric and k."""
-    metric: Any = asked.similarity_metric
+def stem_of(params: Parameters, size: int) -> str:
+    """Return the prefix of a run id: file, size, metric and k."""
+    metric: Any = params.similarity_metric
     named = metric if isinstance(metric, str) else getattr(metric, "__name__", "own")
-    path = Path(asked.vector_filename)
+    path = Path(params.vector_filename)
     packed = path.with_suffix("") if path.suffix.lower() in (".gz", ".zst") else path
-    stem = f"{packed.with_suffix('')}_{size}_{named}_{asked.top_k}"
-    return f"{stem}_{LEGACY}" if asked.protocol == LEGACY else stem
+    stem = f"{packed.with_suffix('')}_{size}_{named}_{params.top_k}"
+    return f"{stem}_{LEGACY}" if params.protocol == LEGACY else stem
 
 
 def next_number(stem: str, names: Sequence[str]) -> int:
-    """Return the first number that no run of this stem has; numbers, not texts, are compared.
+    """Return the next free number of a stem.
 
     >>> next_number("cities_200", ["cities_200_9", "cities_200_10", "cities_2000_11"])
     11
@@ -121,7 +117,7 @@ def next_number(stem: str, names: Sequence[str]) -> int:
 
 
 def is_legacy(name: str) -> bool:
-    """Return whether a run was made by the old protocol.
+    """Return whether a run used the legacy protocol.
 
     >>> is_legacy("v_200_cosine_2_legacy_3"), is_legacy("v_200_cosine_2_3")
     (True, False)
@@ -130,46 +126,8 @@ def is_legacy(name: str) -> bool:
 
 
 def compared(table: pd.DataFrame, own: str, wanted: Sequence[str]) -> pd.DataFrame:
-    """Return the scores of a run and of those it is compared with."""
-    kept = table if ALL in wanted else table[table["test_name"].isin([own, *wanted])]
-    kept = kept[kept["test_name"].map(is_legacy) == is_legacy(own)]
-    mine = table[table["test_name"] == own]
-    return kept.merge(mine[list(SAME)].drop_duplicates(), on=list(SAME))[list(COLUMNS)]
-
-
-def ranking(table: pd.DataFrame, own: str, first: int = 1) -> pd.DataFrame:
-    """Return where a run stands: the best has the rank ``first``, equals share the best of theirs.
-
-    A score that is none has the rank -1. ``absolute_total`` counts the scores compared,
-    ``relative_total`` those that differ.
-    """
-    rows = []
-    for key, part in table.groupby(list(SAME), sort=False, dropna=False):
-        found = dict(zip(SAME, key, strict=True))
-        values = part["score_value"].to_numpy(dtype=float)
-        mine = float(values[(part["test_name"] == own).to_numpy()][0])
-        others = values[~np.isnan(values)]
-        better = others < mine if found["metric"] in LOWER else others > mine
-        place = -1 if np.isnan(mine) else first + int(better.sum())
-        share = part["coverage"].to_numpy(dtype=float)
-        rows.append(
-            {
-                **found,
-                "ranking": place,
-                "absolute_total": len(others),
-                "relative_total": len(np.unique(others)),
-                "coverage": share[(part["test_name"] == own).to_numpy()][0],
-                "lowest_coverage": share.min(),
-                "highest_coverage": share.max(),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def _text(table: pd.DataFrame) -> str:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, delimiter=" ", lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in table.itertuples(index=False):
-        writer.writerow(["" if cell is None else cell for cell in row])
-    return buffer.getvalue()
+    """Return the scores of a run and of the runs it is compared with."""
+    chosen = table if ALL in wanted else table[table["test_name"].isin([own, *wanted])]
+    chosen = chosen[chosen["test_name"].map(is_legacy) == is_legacy(own)]
+    keys = table.loc[table["test_name"] == own, list(RANKED)].drop_duplicates()
+    return chosen.merge(keys, on=list(RANKED))[list(COLUMNS)]

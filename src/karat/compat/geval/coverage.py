@@ -1,9 +1,7 @@
-"""What a vector file knows of a gold standard: coverage, and GEval's files of what is missing."""
+"""Coverage of a gold standard by a vector file, and GEval's files of missing entities."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +17,7 @@ FILE_ORDER = ("a", "c", "b")
 
 @dataclass(frozen=True)
 class Coverage:
-    """A gold standard beside a vector file: which items and which questions the file knows."""
+    """Which items and questions of a gold standard a vector file has vectors for."""
 
     gold: Gold
     data: Dataset
@@ -40,65 +38,48 @@ class Coverage:
 
     @property
     def share(self) -> float:
-        """The share of the gold standard's rows that are covered."""
+        """The fraction of the gold standard's rows that are covered."""
         return float(self.questions.mean())
 
     @property
     def missing(self) -> list[str]:
-        """The entities the file does not have, in the order of the gold standard."""
+        """The entities without a vector, in the order of the gold standard."""
         return [str(name) for name in self.data.items.index[~self.items]]
 
     def covered(self) -> Dataset:
-        """Return the covered rows alone, as GEval joins them before it cuts folds."""
+        """Return the covered rows, as GEval joins them before it splits."""
         return self.data.take(np.flatnonzero(self.questions))
 
-    def told(self) -> str:
-        """Return it in one line for the log."""
-        rows, lost = len(self.questions), len(self.missing)
-        return (
-            f"{self.gold.name}: coverage {self.share:.4f} ({self.questions.sum()} of {rows} rows), "
-            f"{lost} of {len(self.items)} entities missing"
-        )
+    def summary(self) -> str:
+        """Return one line for the log."""
+        rows = f"{self.questions.sum()} of {len(self.questions)} rows"
+        entities = f"{len(self.missing)} of {len(self.items)} entities missing"
+        return f"{self.gold.name}: coverage {self.share:.4f} ({rows}), {entities}"
 
     def write(self, folder: Path) -> Path | None:
-        """Write GEval's file of ignored data where something is missing, and return it."""
+        """Write GEval's file of ignored data if anything is missing, and return its path."""
         if not self.missing:
             return None
-        stem = f"{_lower(self.gold.task)}_{self.gold.name}_ignoredData"
-        if self.gold.task == "EntityRelatedness":
-            return _table(folder / f"{stem}.csv", ("entity", "related_to"), self._pairs())
-        if self.gold.task == "SemanticAnalogies":
-            columns = [f"entity_{i}" for i in range(1, 5)]
-            return _table(folder / f"{stem}.csv", columns, self._quadruples())
-        path = folder / f"{stem}.txt"
-        path.write_text("\n".join(self.missing) + "\n", encoding="utf-8")
+        task = self.gold.task
+        stem = f"{task[0].lower()}{task[1:]}_{self.gold.name}_ignoredData"
+        tables = {"EntityRelatedness": self._pairs, "SemanticAnalogies": self._quadruples}
+        path = folder / f"{stem}.{'csv' if task in tables else 'txt'}"
+        if task in tables:
+            tables[task]().to_csv(path, index=False, lineterminator="\n")
+        else:
+            path.write_text("\n".join(self.missing) + "\n", encoding="utf-8")
         return path
 
-    def _pairs(self) -> list[tuple[str, str]]:
-        """Return missing related entities with their main one; a missing main one is its own."""
+    def _pairs(self) -> pd.DataFrame:
+        """Return missing related entities with their main entity; missing main ones come first."""
         main, related = (self.data.mentions(name).rows for name in self.data.fields)
+        pairs = [(m, m) for m in dict.fromkeys(main)] + list(zip(related, main, strict=True))
         names = self.data.items.index
-        lost = [(names[m], names[m]) for m in dict.fromkeys(main) if not self.items[m]]
-        lost += [
-            (names[r], names[m]) for m, r in zip(main, related, strict=True) if not self.items[r]
-        ]
-        return [(str(entity), str(other)) for entity, other in lost]
+        missing = [(names[a], names[b]) for a, b in pairs if not self.items[a]]
+        return pd.DataFrame(missing, columns=["entity", "related_to"])
 
-    def _quadruples(self) -> list[tuple[str, ...]]:
-        lost = np.flatnonzero(~self.questions)
-        asked = self.data.questions.iloc[lost]
-        truth = np.asarray(self.data.truth)[lost]
-        columns = [asked[name].astype(str) for name in FILE_ORDER]
-        return list(zip(*columns, map(str, truth), strict=True))
-
-
-def _table(path: Path, columns: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Path:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
-    return path
-
-
-def _lower(task: str) -> str:
-    return task[0].lower() + task[1:]
+    def _quadruples(self) -> pd.DataFrame:
+        missing = self.data.questions.loc[~self.questions, list(FILE_ORDER)]
+        answers = np.asarray(self.data.truth)[~self.questions]
+        table = missing.assign(answer=answers).astype(str)
+        return table.set_axis([f"entity_{i}" for i in range(1, 5)], axis=1)

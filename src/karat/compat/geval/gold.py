@@ -1,4 +1,4 @@
-"""GEval's gold standards and models, as Karat's tasks under either protocol."""
+"""GEval's gold standards and models as Karat tasks, for both protocols."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REPEATS = 10
 
 @dataclass(frozen=True)
 class Gold:
-    """A gold standard: the task it is for, its name in GEval's files, and our data set."""
+    """A gold standard: the task it is for, its name in GEval's files, and Karat's dataset."""
 
     task: str
     name: str
@@ -30,7 +30,7 @@ class Gold:
 
 @dataclass(frozen=True)
 class Setup:
-    """A model of GEval with a configuration, and what it is here."""
+    """A model of GEval with a configuration, and Karat's probe for it."""
 
     model: str
     configuration: str
@@ -40,7 +40,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Trial:
-    """One set-up on one gold standard: what a row of GEval's files is about."""
+    """A setup on a gold standard, and its Karat task."""
 
     gold: Gold
     setup: Setup
@@ -52,14 +52,14 @@ CLUSTERING = METRICS["Clustering"]
 
 
 def load_gold(gold: Gold, folder: str | None) -> Dataset:
-    """Return the data of a gold standard, from a folder laid out as GEval's, or from anywhere."""
+    """Return a gold standard, from a folder with GEval's layout or from its usual sources."""
     catalogue = Catalogue()
     if folder is None:
         data: Dataset = catalogue.dataset(gold.dataset)()
         return data
     definition = dict(catalogue.definitions.get("datasets", gold.dataset))
     options = dict(definition.get("options") or {})
-    if "pairs" in options:  # a second file, beside the first
+    if "pairs" in options:  # a second file in the same folder
         options["pairs"] = Path(_place(options["pairs"])).name
     path = Path(folder) / _place(definition["sources"])
     local = {**definition, "sources": None, "path": str(path), "options": options}
@@ -67,15 +67,15 @@ def load_gold(gold: Gold, folder: str | None) -> Dataset:
 
 
 def _place(sources: Iterable[Mapping[str, Any]]) -> str:
-    """Return where a file stands below GEval's folder."""
+    """Return the path of a file in GEval's data folder."""
     return str(next(s["folder"] for s in sources if "folder" in s)).removeprefix("geval/")
 
 
-def trials(gold: Gold, data: Dataset, asked: Parameters) -> Iterator[Trial]:
-    """Yield every model and configuration that a gold standard is evaluated with."""
-    legacy = asked.protocol == "legacy"
-    for setup in SETUPS[gold.task](asked, legacy):
-        how = _HOW[gold.task](setup, legacy, asked)
+def trials(gold: Gold, data: Dataset, params: Parameters) -> Iterator[Trial]:
+    """Yield all models and configurations for a gold standard."""
+    legacy = params.protocol == "legacy"
+    for setup in SETUPS[gold.task](params, legacy):
+        how = _task_options(gold.task, setup, params)
         name = " ".join(filter(None, (gold.task, gold.name, setup.model, setup.configuration)))
         yield Trial(gold, setup, Task(name=name, dataset=data, kind=gold.task, **how))
 
@@ -84,7 +84,7 @@ def _trained(head: Any, legacy: bool) -> dict[str, Any]:
     return {"use": "trained", "head": head, "scale": "plain" if legacy else "standard"}
 
 
-def _classifiers(asked: Parameters, legacy: bool) -> list[Setup]:
+def _classifiers(params: Parameters, legacy: bool) -> list[Setup]:
     machines = [{"use": "svm", "C": cost} for cost in COSTS]
     tree = {"use": "tree", "criterion": "gini" if legacy else "entropy"}
     knn = {"use": "knn", "n_neighbors": 3}
@@ -94,7 +94,7 @@ def _classifiers(asked: Parameters, legacy: bool) -> list[Setup]:
     found = [Setup(*row[:2], _trained(row[2], legacy), REPEATS) for row in rows]
     if legacy:
         return found
-    # chosen by inner folds: best of seven by the test folds flatters
+    # selected on inner folds: the best of seven on the test folds would be optimistic
     nested = {"use": "best-of", "heads": machines, "folds": 3}
     any_of = {"use": "best-of", "heads": ["nb", knn, tree, *machines], "folds": 3}
     return [
@@ -104,7 +104,7 @@ def _classifiers(asked: Parameters, legacy: bool) -> list[Setup]:
     ]
 
 
-def _regressors(asked: Parameters, legacy: bool) -> list[Setup]:
+def _regressors(params: Parameters, legacy: bool) -> list[Setup]:
     knn = {"use": "knn", "n_neighbors": 3}
     tree = ("M5", "", "tree") if legacy else ("ModelTree", "", "model-tree")
     rows: list[tuple[str, str, Any]] = [("LR", "", "linear"), ("KNN", "K=3", knn), tree]
@@ -115,8 +115,8 @@ def _regressors(asked: Parameters, legacy: bool) -> list[Setup]:
     return [*found, Setup("NestedChoice", "LR,KNN,ModelTree", _trained(any_of, legacy))]
 
 
-def _clusterers(asked: Parameters, legacy: bool) -> list[Setup]:
-    metric: Any = asked.similarity_metric
+def _clusterers(params: Parameters, legacy: bool) -> list[Setup]:
+    metric: Any = params.similarity_metric
     named = metric if isinstance(metric, str) else getattr(metric, "__name__", "own")
     rows: list[tuple[str, str, Any]] = [
         ("DBSCAN", f"metric={named}", {"use": "dbscan", "metric": metric}),
@@ -131,21 +131,21 @@ def _clusterers(asked: Parameters, legacy: bool) -> list[Setup]:
     return [Setup(*row[:2], {"use": "trained", "head": row[2]}) for row in rows]
 
 
-def _documents(asked: Parameters, legacy: bool) -> list[Setup]:
+def _documents(params: Parameters, legacy: bool) -> list[Setup]:
     ways = (("without_weights", "matches"), ("with_weights", "weighted-matches"))
-    probe = {"use": "similarity", "measure": asked.similarity_metric}
+    probe = {"use": "similarity", "measure": params.similarity_metric}
     return [Setup("", name, {**probe, "bags": bags}) for name, bags in ways]
 
 
-def _related(asked: Parameters, legacy: bool) -> list[Setup]:
-    return [Setup("", "", {"use": "similarity", "measure": asked.similarity_metric})]
+def _related(params: Parameters, legacy: bool) -> list[Setup]:
+    return [Setup("", "", {"use": "similarity", "measure": params.similarity_metric})]
 
 
-def _analogies(asked: Parameters, legacy: bool) -> list[Setup]:
+def _analogies(params: Parameters, legacy: bool) -> list[Setup]:
     probe: dict[str, Any] = {"use": "analogy"}
-    if asked.analogy_function is not None:
-        probe["function"] = asked.analogy_function
-    return [Setup("", f"top_k={asked.top_k}", probe)]
+    if params.analogy_function is not None:
+        probe["function"] = params.analogy_function
+    return [Setup("", f"top_k={params.top_k}", probe)]
 
 
 SETUPS: dict[str, Callable[[Parameters, bool], list[Setup]]] = {
@@ -158,43 +158,17 @@ SETUPS: dict[str, Callable[[Parameters, bool], list[Setup]]] = {
 }
 
 
-def _cut(setup: Setup, legacy: bool) -> dict[str, Any]:
-    how = "geval" if legacy else "kfold"
-    return {"use": how, "folds": 10, "repeats": setup.repeats}
-
-
-_HOW: dict[str, Callable[[Setup, bool, Parameters], dict[str, Any]]] = {
-    "Classification": lambda setup, legacy, _: {
-        "probe": setup.probe,
-        "split": _cut(setup, legacy),
-        "metrics": ("acc",),
-    },
-    "Regression": lambda setup, legacy, _: {
-        "probe": setup.probe,
-        "split": _cut(setup, legacy),
-        "metrics": ("rmse",),
-    },
-    "Clustering": lambda setup, legacy, _: {
-        "probe": setup.probe,
-        "split": "all",
-        "metrics": tuple(CLUSTERING),
-        "missing": "penalise",
-    },
-    "DocumentSimilarity": lambda setup, legacy, _: {
-        "probe": setup.probe,
-        "split": "all",
-        "metrics": ("pearson", "spearman", "harmonic"),
-    },
-    "EntityRelatedness": lambda setup, legacy, _: {
-        "probe": setup.probe,
-        "split": "all",
-        "metrics": ("kendall", "kendall_covered"),
-        "missing": "penalise",
-    },
-    "SemanticAnalogies": lambda setup, legacy, asked: {
-        "probe": setup.probe,
-        "split": "all",
-        "metrics": (f"hits@{asked.top_k}", f"hits@{asked.top_k}_covered", "mrr", "mrr_covered"),
-        "missing": "penalise",
-    },
-}
+def _task_options(task: str, setup: Setup, params: Parameters) -> dict[str, Any]:
+    options: dict[str, Any] = {"probe": setup.probe, "metrics": tuple(METRICS[task])}
+    if task in ("Classification", "Regression"):
+        use = "geval" if params.protocol == "legacy" else "kfold"
+        return {**options, "split": {"use": use, "folds": 10, "repeats": setup.repeats}}
+    options["split"] = "all"
+    if task == "DocumentSimilarity":
+        return options
+    if task == "EntityRelatedness":
+        options["metrics"] = ("kendall", "kendall_covered")
+    elif task == "SemanticAnalogies":
+        hits = f"hits@{params.top_k}"
+        options["metrics"] = (hits, f"{hits}_covered", "mrr", "mrr_covered")
+    return {**options, "missing": "penalise"}

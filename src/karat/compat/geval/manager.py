@@ -1,4 +1,4 @@
-"""FrameworkManager: GEval's one entry point, from parameters to its folder of results."""
+"""FrameworkManager, GEval's entry point: from parameters to a folder of result files."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any
 
 import pandas as pd
 
-from karat.compat.geval.comparison import Store, compared, ranking, stem_of
+from karat.compat.geval.comparison import Store, compared, stem_of
 from karat.compat.geval.coverage import Coverage
 from karat.compat.geval.gold import GOLD, Gold, Trial, load_gold, trials
 from karat.compat.geval.parameters import Parameters, from_xml, task_names
 from karat.compat.geval.tables import Outcome, write
-from karat.errors import DataError, KaratError, Unavailable
+from karat.errors import FAILURES, DataError, KaratError, Unavailable
 from karat.evaluate import evaluate as run_tasks
 from karat.execute import cores
 from karat.models.adapters import adapt
@@ -28,25 +28,25 @@ from karat.models.vector_file import SUFFIXES, VectorFile
 from karat.models.vector_text import plain_suffix
 from karat.plan import make_plan
 from karat.progress import Lines, Progress
+from karat.results.geval_names import ranking
 from karat.results.run import Run
 from karat.session import Stopped
 from karat.shelf import Shelf
 from karat.staging import Stage
 
 RESULTS = "results"
-#: below the folder of results: Karat's own run, with every prediction
+#: subfolder for Karat's own run folder, with all predictions
 RUNS = "karat"
 NOTES = {
     "legacy": (
-        "protocol legacy: cumulative shuffles, rows about one entity on both sides, no scaling but "
-        "in clustering; "
-        "for comparison with published numbers only. Document similarity is labelled as it is "
-        "computed: published tables have with_weights and without_weights exchanged."
+        "protocol legacy: cumulative shuffles, rows of one entity in both train and test, scaling "
+        "in clustering only. Use it only to compare with published numbers. Document similarity "
+        "is labeled correctly: published tables have with_weights and without_weights swapped."
     ),
     "corrected": (
-        "protocol corrected: repeated folds that keep rows about one entity together, vectors "
-        "scaled on the train part; C=nested and NestedChoice are chosen by inner folds, the best "
-        "of several others by their test scores would flatter."
+        "protocol corrected: repeated folds that keep the rows of one entity together, vectors "
+        "scaled on the training fold. C=nested and NestedChoice are selected on inner folds; "
+        "picking the best of the other models by test score would be optimistic."
     ),
 }
 
@@ -77,86 +77,95 @@ class FrameworkManager:
         protocol: str = "corrected",
         gold_directory_path: str | Path | None = None,
     ) -> Path:
-        """Run the tasks, write GEval's files, and return the folder they stand in.
+        """Run the tasks, write GEval's files, and return their folder.
 
-        ``protocol="legacy"`` gives the old numbers. ``gold_directory_path`` is a folder laid out as
-        GEval's data; without it the gold standards are fetched where they are not at hand.
-        ``similarity_metric`` is a name of scikit-learn's or a function of two vectors that returns
-        a similarity.
+        ``protocol="legacy"`` reproduces the published numbers. ``gold_directory_path`` is a folder
+        with the layout of GEval's data; by default, missing gold standards are downloaded.
+        ``similarity_metric`` is the name of a scikit-learn metric or a function of two vectors that
+        returns a similarity.
         """
         given = {name: value for name, value in locals().items() if name != "self"}
         return self.evaluate_parameters(Parameters(**given))
 
     def evaluate_parameters(self, parameters: Parameters) -> Path:
-        """Run the tasks that parameters ask for, such as those of an XML file."""
-        asked = parameters.checked()
-        return _Evaluation(asked, self.progress or _progress(asked)).run()
+        """Run the tasks of a parameter record, such as one read from an XML file."""
+        return run_parameters(parameters.checked(), self.progress).folder
 
     def get_parameters_xmlFile(self, path: str | Path) -> Parameters:
-        """Return the parameters of an XML file, to be evaluated by ``evaluate_parameters``."""
+        """Return the parameters of an XML file, for ``evaluate_parameters``."""
         return from_xml(path)
 
     def check_parameters(self, **given: Any) -> dict[str, Any]:
-        """Return the given parameters in their one spelling; what is wrong raises."""
-        known = {field.name for field in fields(Parameters)}
-        if set(given) >= {"vector_filename"}:
-            checked = Parameters(**given).checked()
-            return {name: getattr(checked, name) for name in known}
+        """Return the parameters in canonical spelling; raise if one is invalid."""
+        if "vector_filename" in given:
+            return vars(Parameters(**given).checked())
         if "tasks" in given:
             given["tasks"] = task_names("tasks", given["tasks"])
         return given
 
 
-def _progress(asked: Parameters) -> Progress:
-    return Lines(verbose=True) if asked.debugging_mode else Progress()
+@dataclass(frozen=True)
+class Report:
+    """The result of an evaluation; ``values`` are the compared scores, None if there are none."""
+
+    folder: Path
+    run_id: str
+    problems: list[str]
+    failed: bool
+    values: pd.DataFrame | None
+
+
+def run_parameters(params: Parameters, progress: Progress | None = None) -> Report:
+    """Evaluate checked parameters, write GEval's files and return what happened."""
+    default = Lines(verbose=True) if params.debugging_mode else Progress()
+    return _Evaluation(params, progress or default).run()
 
 
 @dataclass
 class _Evaluation:
-    """One call of evaluate: what was found, what went wrong, and the log of it."""
+    """The state of one evaluation."""
 
-    asked: Parameters
+    params: Parameters
     progress: Progress
     problems: list[str] = field(default_factory=list)
+    name: str = ""
+    values: pd.DataFrame | None = None
+    failed: bool = False
 
-    def run(self) -> Path:
-        root = Path(self.asked.result_directory_path or RESULTS)
+    def run(self) -> Report:
+        root = Path(self.params.result_directory_path or RESULTS)
         store = Store(root)
-        store.check(self.asked.compare_with)  # type: ignore[arg-type]
+        store.check(self.params.compare_with)  # type: ignore[arg-type]
         self.begun = datetime.now()
         encoder = self._encoder()
         self.format = encoder.suffix.removeprefix(".")
         self.size = encoder.vocabulary()[1].shape[1] if not encoder.reads_rows else 0
-        found = [self._covered(gold, encoder) for gold in GOLD if gold.task in self.asked.tasks]
+        found = [self._covered(gold, encoder) for gold in GOLD if gold.task in self.params.tasks]
         covered = [each for each in found if each is not None]
         if not covered:
-            told = f"none of the gold standards can be used with {self.asked.vector_filename}:"
-            raise DataError("\n  ".join([told, *self.problems]))
+            message = f"no gold standard can be evaluated with {self.params.vector_filename}:"
+            raise DataError("\n  ".join([message, *self.problems]))
         folder = _new_folder(root, self.begun)
         planned = {each.gold: self._planned(each) for each in covered}
-        stopped: Stopped | None = None
-        runs: list[Run] = []
         try:
             runs = self._run(planned, folder)
         except Stopped as stop:
-            stopped, runs = stop, stop.runs
-        if stopped is not None:
-            self.problems.insert(0, f"stopped: {stopped.kept}; nothing was added to {store.path}")
-        self._write(runs, covered, planned, folder, None if stopped else store)
-        if stopped is not None:
-            raise stopped
-        return folder
-
-    # -- before -----------------------------------------------------------------------------
+            self.problems.insert(0, f"stopped: {stop.kept}; nothing was added to {store.path}")
+            self._write(stop.runs, covered, planned, folder, None)
+            raise
+        self._write(runs, covered, planned, folder, store)
+        return Report(folder, self.name, self.problems, self.failed, self.values)
 
     def _encoder(self) -> VectorFile:
-        """Return the vector file, converted once into the cache."""
-        asked = self.asked
-        # where the name of the file says what it is, "txt" is but what nobody changed
-        told = plain_suffix(Path(asked.vector_filename)) in SUFFIXES
-        form = None if told and asked.vector_file_format == "txt" else asked.vector_file_format
-        encoder = VectorFile(asked.vector_filename, asked.vector_size, form)
-        self.model = adapt(encoder, Path(asked.vector_filename).name)
+        """Return the vector file, converted into the cache."""
+        params = self.params
+        # a file suffix that determines the format overrides the default "txt"
+        by_suffix = plain_suffix(Path(params.vector_filename)) in SUFFIXES
+        form = (
+            None if by_suffix and params.vector_file_format == "txt" else params.vector_file_format
+        )
+        encoder = VectorFile(params.vector_filename, params.vector_size, form)
+        self.model = adapt(encoder, Path(params.vector_filename).name)
         if self.model.unavailable:
             raise DataError(self.model.unavailable)
         with tempfile.TemporaryDirectory(prefix="karat-") as scratch:
@@ -169,7 +178,7 @@ class _Evaluation:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                data = load_gold(gold, self.asked.gold_directory_path)  # type: ignore[arg-type]
+                data = load_gold(gold, self.params.gold_directory_path)  # type: ignore[arg-type]
         except (DataError, Unavailable) as error:
             self.problems.append(f"{gold.task}, {gold.name}: left out: {error}")
             return None
@@ -183,17 +192,17 @@ class _Evaluation:
         return coverage
 
     def _planned(self, coverage: Coverage) -> list[Trial]:
-        """Return the trials that can be run at all; why others cannot is a problem of the log."""
-        joined = self.asked.protocol == "legacy" and coverage.gold.task in _JOINED
+        """Return the trials that can be run; add the reasons against the others to the problems."""
+        joined = self.params.protocol == "legacy" and coverage.gold.task in _JOINED
         data = coverage.covered() if joined else coverage.data
-        fine = []
-        for trial in trials(coverage.gold, data, self.asked):
+        runnable = []
+        for trial in trials(coverage.gold, data, self.params):
             try:
                 make_plan([self.model], [trial.task])
-                fine.append(trial)
+                runnable.append(trial)
             except KaratError as error:
                 self.problems.append(f"{trial.task.name}: not run: {error}")
-        return fine
+        return runnable
 
     def _run(self, planned: Mapping[Gold, list[Trial]], folder: Path) -> list[Run]:
         tasks = [trial.task for each in planned.values() for trial in each]
@@ -203,11 +212,9 @@ class _Evaluation:
             {self.model.name: self.model.prototype},
             tasks,
             output=folder / RUNS,
-            workers=cores() if self.asked.parallel else 1,
+            workers=cores() if self.params.parallel else 1,
             progress=self.progress,
         )
-
-    # -- after ------------------------------------------------------------------------------
 
     def _write(
         self,
@@ -219,26 +226,28 @@ class _Evaluation:
     ) -> None:
         records = [record for run in runs for record in run.records()]
         done = {record["task"] for record in records if record["status"] == "ok"}
-        self.problems += _alike(records)
+        self.failed = any(record["status"] in FAILURES for record in records)
+        self.problems += _grouped_problems(records)
         declined = Counter(r["task"] for r in records if r["status"] == "declined")
         scores = runs[0].scores() if runs else pd.DataFrame()
         outcomes = []
         for coverage in covered:
-            kept = [trial for trial in planned[coverage.gold] if trial.task.name in done]
-            if runs and kept:
-                legacy = self.asked.protocol == "legacy"
-                outcomes.append(Outcome(coverage, kept, runs[0], scores, declined, legacy))
+            finished = [trial for trial in planned[coverage.gold] if trial.task.name in done]
+            if runs and finished:
+                legacy = self.params.protocol == "legacy"
+                outcomes.append(Outcome(coverage, finished, runs[0], scores, declined, legacy))
         written = write(outcomes, folder)
         written += self._compare(outcomes, folder, store) if outcomes and store else []
         self._log(folder, covered, records, written)
 
     def _compare(self, outcomes: list[Outcome], folder: Path, store: Store) -> list[Path]:
-        legacy = self.asked.protocol == "legacy"
+        legacy = self.params.protocol == "legacy"
         rows = [row for outcome in outcomes for row in outcome.summary()]
         self.size = self.size or _width(outcomes)
-        self.name = store.add(stem_of(self.asked, self.size), rows)
-        table = compared(store.read(), self.name, self.asked.compare_with)  # type: ignore[arg-type]
+        self.name = store.add(stem_of(self.params, self.size), rows)
+        table = compared(store.read(), self.name, self.params.compare_with)  # type: ignore[arg-type]
         ranks = ranking(table, self.name, first=0 if legacy else 1)
+        self.values = table
         if legacy:
             ranks = ranks.drop(columns=["coverage", "lowest_coverage", "highest_coverage"])
         table.to_csv(folder / "comparison_values.csv", index=False)
@@ -252,35 +261,41 @@ class _Evaluation:
         records: list[dict[str, Any]],
         written: list[Path],
     ) -> None:
-        lines = ["TESTED CONFIGURATION", *self._configuration(), "", NOTES[self.asked.protocol], ""]
-        for task in self.asked.tasks:
-            lines += [f"  {each.told()}" for each in covered if each.gold.task == task]
+        lines = [
+            "TESTED CONFIGURATION",
+            *self._configuration(),
+            "",
+            NOTES[self.params.protocol],
+            "",
+        ]
+        for task in self.params.tasks:
+            lines += [f"  {each.summary()}" for each in covered if each.gold.task == task]
             spent = [r.get("seconds") or 0.0 for r in records if r["task"].startswith(f"{task} ")]
             jobs = "1 job" if len(spent) == 1 else f"{len(spent)} jobs"
             lines.append(f"{task} execution time: {sum(spent):.2f} seconds, {jobs}")
-        whole = (datetime.now() - self.begun).total_seconds()
-        lines += [f"all tasks, from start to end: {whole:.2f} seconds", ""]
+        elapsed = (datetime.now() - self.begun).total_seconds()
+        lines += [f"all tasks, from start to end: {elapsed:.2f} seconds", ""]
         lines += ["PROBLEMS", *(self.problems or ["none"]), ""]
-        if self.asked.debugging_mode:
-            lines += ["JOBS", *(_told(record) for record in records), ""]
+        if self.params.debugging_mode:
+            lines += ["JOBS", *(_job_line(record) for record in records), ""]
         lines += ["FILES", *(path.name for path in written)]
         (folder / "log.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def _configuration(self) -> list[str]:
-        named = {f.name: getattr(self.asked, f.name) for f in fields(Parameters)}
+        named = {f.name: getattr(self.params, f.name) for f in fields(Parameters)}
         named["vector_file_format"] = self.format
-        named["vector_size"] = self.size or self.asked.vector_size or "as in the file"
-        named["run id"] = getattr(self, "name", "none: nothing was scored")
+        named["vector_size"] = self.size or self.params.vector_size or "as in the file"
+        named["run id"] = self.name or "none: nothing was scored"
         named["started"] = self.begun.strftime("%Y-%m-%d %H:%M:%S")
         return [f"{name}: {_shown(value)}" for name, value in named.items()]
 
 
-#: tasks whose rows GEval joins with the vectors before it cuts folds
+#: tasks whose rows GEval joins with the vectors before it splits
 _JOINED = ("Classification", "Regression")
 
 
-def _alike(records: list[dict[str, Any]]) -> list[str]:
-    """Return what went wrong, jobs that went wrong in the same way once, with their number."""
+def _grouped_problems(records: list[dict[str, Any]]) -> list[str]:
+    """Return one line per distinct problem, with the number of folds it affected."""
     counts = Counter(
         (record["task"], record["status"], record["info"])
         for record in records
@@ -297,7 +312,7 @@ def _width(outcomes: list[Outcome]) -> int:
     return next((int(width) for width in found if width), 0)
 
 
-def _told(record: Mapping[str, Any]) -> str:
+def _job_line(record: Mapping[str, Any]) -> str:
     scores = {name: value for view in record["views"] for name, value in view["scores"].items()}
     numbers = ", ".join(f"{name} {value}" for name, value in scores.items())
     notes = "; ".join(record["notes"])
@@ -323,4 +338,4 @@ def _new_folder(root: Path, begun: datetime) -> Path:
                 raise DataError(f"{root} is a file; choose another result directory.") from None
         except OSError as error:
             raise DataError(f"cannot write into {root}: {error.strerror}.") from error
-    raise AssertionError("there is always another number")
+    raise AssertionError("unreachable")

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
-from xml.parsers import expat
+from xml.etree import ElementTree
 
 from karat.errors import DataError, DefinitionError, did_you_mean
 from karat.models.vector_file import FORMATS
 from karat.probes.measures import Measure
 from karat.registry import load_object
 
-#: the tasks in the order they are run, and the short names the document has for them
+#: long and short task names, in the order of execution
 TASKS = {
     "Classification": "Class",
     "Regression": "Reg",
@@ -25,7 +25,7 @@ TASKS = {
 }
 PROTOCOLS = ("corrected", "legacy")
 ALL = "_all"
-#: spellings of the document that its code does not have, and the other way round
+#: other spellings used by GEval's documentation or code
 SPELLINGS = {
     "vector_file": "vector_filename",
     "vectors_file": "vector_filename",
@@ -38,7 +38,7 @@ _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off", "")
 
 @dataclass(frozen=True)
 class Parameters:
-    """What ``evaluate`` is asked to do; what is wrong with it is told at once, all together."""
+    """The parameters of ``evaluate``."""
 
     vector_filename: str
     vector_file_format: str = "txt"
@@ -55,9 +55,9 @@ class Parameters:
     gold_directory_path: str | Path | None = None
 
     def checked(self) -> Parameters:
-        """Return the same in one spelling, or raise with everything that is wrong."""
+        """Return the parameters in canonical spelling, or raise one error with all mistakes."""
         mistakes: list[str] = []
-        given: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        given: dict[str, Any] = dict(vars(self))
         for name, check in _CHECKS.items():
             try:
                 given[name] = check(name, given[name])
@@ -72,43 +72,67 @@ def from_xml(path: str | Path) -> Parameters:
     """Return the parameters of an XML file: ``<parameters>`` with one element for each."""
     given: dict[str, Any] = {}
     known = [field.name for field in fields(Parameters)]
-    for tag, text, values in _elements(Path(path)):
-        name = SPELLINGS.get(tag, tag)
+    for element in _parse_xml(Path(path)):
+        name, text = SPELLINGS.get(element.tag, element.tag), (element.text or "").strip()
         if name not in known:
-            hint = did_you_mean(tag, [*known, *SPELLINGS])
-            raise DefinitionError(f"{path}: there is no parameter <{tag}>.{hint}")
+            hint = did_you_mean(element.tag, [*known, *SPELLINGS])
+            raise DefinitionError(f"{path}: unknown parameter <{element.tag}>.{hint}")
         if name in given:
-            raise DefinitionError(f"{path}: <{tag}> stands twice.")
-        listed = [value for value in values if value]
+            raise DefinitionError(f"{path}: duplicate parameter <{element.tag}>.")
+        for nested in (below for value in element for below in value):
+            raise DataError(f"{path}: unexpected element <{nested.tag}> below <{element.tag}>.")
+        values = [value.text.strip() for value in element if value.text and value.text.strip()]
         if name in ("tasks", "compare_with"):
-            given[name] = listed or _words(text) or ALL
+            given[name] = values or _words(text) or ALL
         elif text:
             given[name] = text
     if "vector_filename" not in given:
-        raise DefinitionError(f"{path}: <vector_filename> is missing: the file to evaluate.")
+        raise DefinitionError(f"{path}: <vector_filename> is missing.")
     return Parameters(**given)
 
 
+class _NoDoctype(ElementTree.TreeBuilder):
+    """Rejects a document type, whose entities can name other files or grow without limit."""
+
+    def doctype(self, *_: Any) -> None:
+        raise DataError("a parameter file must not have a document type (<!DOCTYPE ...>).")
+
+
+def _parse_xml(path: Path) -> ElementTree.Element:
+    parser = ElementTree.XMLParser(target=_NoDoctype())
+    try:
+        root = ElementTree.fromstring(path.read_bytes(), parser)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}.") from error
+    except ElementTree.ParseError as error:
+        raise DataError(f"{path} is not valid XML: {error}.") from error
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    if root.tag != "parameters":
+        raise DataError(f"{path}: the root element must be <parameters>, got <{root.tag}>.")
+    return root
+
+
 def task_names(name: str, given: Any) -> list[str]:
-    """Return the long names of tasks, in the order they are run.
+    """Return the long names of tasks, in the order of execution.
 
     >>> task_names("tasks", ["SemAn", "Classification"])
     ['Classification', 'SemanticAnalogies']
     """
     wanted = _words(given) if isinstance(given, str) else [str(each) for each in given or ()]
     if not wanted:
-        raise DefinitionError(f"{name} is empty: say {ALL}, or some of {', '.join(TASKS)}.")
+        raise DefinitionError(f"{name} is empty: expected {ALL} or some of {', '.join(TASKS)}.")
     if ALL in wanted:
         return list(TASKS)
     spelled = {each.lower(): long for long, short in TASKS.items() for each in (long, short)}
-    lost = [each for each in wanted if each.lower() not in spelled]
-    if lost:
+    unknown = [each for each in wanted if each.lower() not in spelled]
+    if unknown:
         both = [each for pair in TASKS.items() for each in pair]
+        allowed = ", ".join(f"{long} ({short})" for long, short in TASKS.items())
         raise DefinitionError(
             *(
-                f'there is no task "{each}".{did_you_mean(each, both)} There are: '
-                f"{', '.join(f'{long} ({short})' for long, short in TASKS.items())}; or {ALL}."
-                for each in lost
+                f'unknown task "{each}".{did_you_mean(each, both)} Available: {allowed}; or {ALL}.'
+                for each in unknown
             )
         )
     chosen = {spelled[each.lower()] for each in wanted}
@@ -116,7 +140,7 @@ def task_names(name: str, given: Any) -> list[str]:
 
 
 def truth(name: str, given: Any) -> bool:
-    """Return a boolean, of which "false" is one too.
+    """Return a boolean parameter, also from a text such as "false".
 
     >>> truth("parallel", "False"), truth("parallel", True)
     (False, True)
@@ -124,7 +148,7 @@ def truth(name: str, given: Any) -> bool:
     text = str(given).strip().lower()
     if isinstance(given, bool | str | int) and text in (*_TRUE, *_FALSE):
         return text in _TRUE
-    raise DefinitionError(f"{name} is true or false, not {given!r}.")
+    raise DefinitionError(f"{name} must be true or false, got {given!r}.")
 
 
 def _whole(name: str, given: Any) -> int | None:
@@ -132,7 +156,7 @@ def _whole(name: str, given: Any) -> int | None:
         return None
     text = str(given).strip()
     if isinstance(given, bool) or not re.fullmatch("[0-9]+", text) or int(text) < 1:
-        raise DefinitionError(f"{name} is a whole number of 1 or more, not {given!r}.")
+        raise DefinitionError(f"{name} must be an integer >= 1, got {given!r}.")
     return int(text)
 
 
@@ -142,8 +166,7 @@ def _file(name: str, given: Any) -> str:
     if not text or not path.is_file():
         near = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() and text else []
         raise DefinitionError(
-            f"{name}: there is no vector file {text or '(nothing was given)'}."
-            f"{did_you_mean(path.name, near)}"
+            f"{name}: file not found: {text or '(empty)'}.{did_you_mean(path.name, near)}"
         )
     return text
 
@@ -153,7 +176,7 @@ def _one_of(known: Iterable[str]) -> Callable[[str, Any], str]:
         text = str(given).strip().lower()
         if text not in known:
             hint = did_you_mean(text, known)
-            raise DefinitionError(f'{name} is one of {", ".join(known)}, not "{given}".{hint}')
+            raise DefinitionError(f'{name} must be one of {", ".join(known)}, got "{given}".{hint}')
         return text
 
     return check
@@ -166,7 +189,7 @@ def _measure(name: str, given: Any) -> Any:
 def _function(name: str, given: Any) -> Any:
     found = load_object(given) if isinstance(given, str) and given else given
     if found is not None and not callable(found):
-        raise DefinitionError(f"{name} is a function of three vectors, not {given!r}.")
+        raise DefinitionError(f"{name} must be a function of three vectors, got {given!r}.")
     return given or None
 
 
@@ -175,7 +198,7 @@ def _folder(name: str, given: Any) -> str | None:
         return None
     path = Path(given).expanduser()
     if name == "gold_directory_path" and not path.is_dir():
-        raise DefinitionError(f"{name}: there is no folder {given}.")
+        raise DefinitionError(f"{name}: folder not found: {given}.")
     return str(path)
 
 
@@ -204,63 +227,3 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
 
 def _words(text: str) -> list[str]:
     return [word for word in re.split(r"[\s,;]+", text.strip()) if word]
-
-
-# -- XML ------------------------------------------------------------------------------------
-
-
-def _elements(path: Path) -> list[tuple[str, str, list[str]]]:
-    """Return tag, text and the texts of the values inside, for each element below the root."""
-    reading = _Reading(path)
-    parser = expat.ParserCreate()
-    parser.buffer_text = True
-    parser.StartDoctypeDeclHandler = reading.refuse
-    parser.StartElementHandler = reading.open
-    parser.EndElementHandler = reading.close
-    parser.CharacterDataHandler = reading.say
-    try:
-        parser.Parse(path.read_bytes(), True)
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
-    except expat.ExpatError as error:
-        raise DataError(f"{path}: not a sound XML file: {error}.") from error
-    return reading.found
-
-
-class _Reading:
-    """An XML file under way; it may have three levels and no document type."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.found: list[tuple[str, str, list[str]]] = []
-        self._open: list[str] = []
-        self._texts: list[str] = []
-        self._values: list[str] = []
-
-    def refuse(self, *_: Any) -> None:
-        """Refuse a document type: entities can name other files and grow without end."""
-        raise DataError(f"{self.path}: a parameter file has no document type (<!DOCTYPE …>).")
-
-    def open(self, tag: str, _: Mapping[str, str]) -> None:
-        """Begin an element."""
-        if not self._open and tag != "parameters":
-            raise DataError(f"{self.path}: the root is <{tag}>; it must be <parameters>.")
-        if len(self._open) == 3:
-            raise DataError(f"{self.path}: <{tag}> inside <{self._open[-1]}> means nothing here.")
-        self._open.append(tag)
-        self._texts.append("")
-        if len(self._open) == 2:
-            self._values = []
-
-    def say(self, text: str) -> None:
-        """Take text."""
-        self._texts[-1] += text
-
-    def close(self, tag: str) -> None:
-        """End an element."""
-        depth, text = len(self._open), self._texts.pop().strip()
-        self._open.pop()
-        if depth == 3:
-            self._values.append(text)
-        elif depth == 2:
-            self.found.append((tag, text, self._values))

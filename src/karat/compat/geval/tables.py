@@ -1,4 +1,4 @@
-"""GEval's result files, made of a run's scores and predictions."""
+"""GEval's result files, written from the scores and predictions of a run."""
 
 from __future__ import annotations
 
@@ -12,20 +12,16 @@ import pandas as pd
 
 from karat.compat.geval.coverage import Coverage
 from karat.compat.geval.gold import CLUSTERING, Trial
+from karat.results import geval_names
 from karat.results.geval_names import METRICS, TOP_K
 from karat.results.run import Run
 
 START = ("task_name", "gold_standard_file", "coverage")
-#: metrics of which less is better
-LOWER = ("root_mean_squared_error",)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """All trials on one gold standard that have scores, and where those are.
-
-    ``declined`` are how many folds of a task there was nothing to learn from.
-    """
+    """The scored trials on one gold standard; ``declined`` counts the declined folds by task."""
 
     coverage: Coverage
     trials: Sequence[Trial]
@@ -39,40 +35,41 @@ class Outcome:
         return _TABLES[self.coverage.gold.task](self)
 
     def file_name(self) -> str:
-        """Return the name of GEval's result file; analogies share one."""
-        task, name = self.coverage.gold.task, self.coverage.gold.name
-        stem = task[0].lower() + task[1:]
-        middle = "" if task == "SemanticAnalogies" else f"_{name}"
-        return f"{stem}{middle}_results.csv"
+        """Return the name of GEval's result file; all analogies share one."""
+        return geval_names.Trial(self.coverage.gold.task, self.coverage.gold.name).file
 
-    def start(self, share: float | None = None) -> dict[str, Any]:
-        """Return the columns every row begins with."""
+    def start(self, trial: Trial | None = None) -> dict[str, Any]:
+        """Return the leading columns of every row, with those of the model if one is given."""
         gold = self.coverage.gold
-        return dict(zip(START, (gold.task, gold.name, share or self.coverage.share), strict=True))
+        row = dict(zip(START, (gold.task, gold.name, self.coverage.share), strict=True))
+        if trial is not None:
+            row["model_name"] = trial.setup.model
+            row["model_configuration"] = trial.setup.configuration
+        return row
 
     def values(self, trial: Trial, metric: str) -> pd.Series:
-        """Return a metric of a trial by repeat: the mean over the folds of each."""
+        """Return the mean of a metric over the folds of each repeat."""
         rows = self.scores[
             (self.scores["task"] == trial.task.name) & (self.scores["metric"] == metric)
         ]
         grouped = rows.groupby("repeat")["value"]
-        # a repeat that was stopped in the middle has no mean
-        whole = grouped.size() == self._folds(trial)
-        return grouped.mean()[whole].dropna()
+        # an interrupted repeat has no mean
+        complete = grouped.size() == self._folds(trial)
+        return grouped.mean()[complete].dropna()
 
     def _folds(self, trial: Trial) -> int:
-        """Return how many folds a repeat of a trial has, those that were declined left out."""
+        """Return the number of folds per repeat, without declined ones."""
         (about,) = [t for t in self.run.about["tasks"] if t["name"] == trial.task.name]
-        lost = self.declined.get(trial.task.name, 0)
-        return (len(about["folds"]) - lost) // trial.setup.repeats
+        declined = self.declined.get(trial.task.name, 0)
+        return (len(about["folds"]) - declined) // trial.setup.repeats
 
     def value(self, trial: Trial, metric: str) -> float:
-        """Return a metric of a trial that has one fold, NaN where it has no value."""
+        """Return a metric of a trial with one fold, NaN if there is none."""
         found = self.values(trial, metric)
         return float(found.iloc[0]) if len(found) else float("nan")
 
     def summary(self) -> list[dict[str, Any]]:
-        """Return what runs are compared by: the mean of each metric over the repeats."""
+        """Return the rows of the comparison: the mean of each metric over the repeats."""
         rows = []
         for trial in self.trials:
             k = trial.setup.configuration.removeprefix(TOP_K)
@@ -92,7 +89,7 @@ class Outcome:
 
 
 def write(outcomes: Sequence[Outcome], folder: Path) -> list[Path]:
-    """Write GEval's result files and those of what is missing."""
+    """Write GEval's result files and its files of missing entities."""
     files: dict[str, list[pd.DataFrame]] = {}
     written = []
     for outcome in outcomes:
@@ -111,12 +108,7 @@ def _repeated(metric: str, column: str) -> Callable[[Outcome], pd.DataFrame]:
     def table(outcome: Outcome) -> pd.DataFrame:
         return pd.DataFrame(
             [
-                {
-                    **outcome.start(),
-                    "model_name": trial.setup.model,
-                    "model_configuration": trial.setup.configuration,
-                    column: value,
-                }
+                {**outcome.start(trial), column: value}
                 for trial in outcome.trials
                 for value in outcome.values(trial, metric)
             ]
@@ -132,35 +124,22 @@ def _clusters(outcome: Outcome) -> pd.DataFrame:
         scores = {name: outcome.value(trial, metric) for metric, name in CLUSTERING.items()}
         if outcome.legacy:
             del scores["fowlkes_mallows_score"]
-        rows.append(
-            {
-                **outcome.start(),
-                "model_name": trial.setup.model,
-                "model_configuration": trial.setup.configuration,
-                "num_clusters": len(np.unique(found.predictions)),
-                **scores,
-            }
-        )
+        clusters = len(np.unique(found.predictions))
+        rows.append({**outcome.start(trial), "num_clusters": clusters, **scores})
     return pd.DataFrame(rows)
 
 
 def _documents(outcome: Outcome) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {
-                **outcome.start(),
-                "conf": trial.setup.configuration,
-                "pearson_score": outcome.value(trial, "pearson"),
-                "spearman_score": outcome.value(trial, "spearman"),
-                "harmonic_mean": outcome.value(trial, "harmonic"),
-            }
-            for trial in outcome.trials
-        ]
-    )
+    rows = []
+    for trial in outcome.trials:
+        scores = METRICS["DocumentSimilarity"].items()
+        values = {name: outcome.value(trial, metric) for metric, name in scores}
+        rows.append({**outcome.start(), "conf": trial.setup.configuration, **values})
+    return pd.DataFrame(rows)
 
 
 def _related(outcome: Outcome) -> pd.DataFrame:
-    """Return a row per main entity the file has: keyed by name, whoever else is missing."""
+    """Return a row per main entity with a vector."""
     from scipy.stats import kendalltau
 
     rows = []

@@ -1,7 +1,7 @@
 """TabEB's interface: change the imports of a script, and it runs on Karat.
 
 ``from tabeb.tasks import …`` becomes ``from karat.compat.tabeb.tasks import …``, and
-``tabeb.interface`` likewise; all names can be had from here, too.
+``tabeb.interface`` likewise; all names can also be imported from here.
 """
 
 from karat.compat.tabeb.interface import (

@@ -1,4 +1,4 @@
-"""Answers in two arrays, ``y_true`` and ``y_pred``, and back into Karat's Predictions."""
+"""Conversion between Karat's Predictions and the two arrays ``y_true`` and ``y_pred``."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ from karat.dataset import Dataset
 from karat.errors import ContractError
 from karat.predictions import Predictions, as_text
 
-#: what ``y_pred`` holds: values, class probabilities, class labels, clusters, places in a ranking
-SHAPES = ("numbers", "classes", "labels", "clusters", "places")
-
 
 def as_arrays(
     predictions: Predictions, test: Dataset, probabilities: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return ``y_true`` and ``y_pred`` in the labels of the table.
 
-    Ranked answers are the query and the place of each. Probabilities have one column per class, in
-    the order of the labels.
+    Ranked answers are returned as queries and ranks. Probabilities have one column per class, in
+    sorted label order.
     """
     if predictions.rank is not None:
         return np.asarray(predictions.group), np.asarray(predictions.rank)
@@ -37,10 +34,11 @@ def as_arrays(
 
 
 def as_predictions(y_true: Any, y_pred: Any, shape: str) -> Predictions:
-    """Return two arrays as Predictions, by what ``y_pred`` holds.
+    """Return two arrays as Predictions.
 
-    A matrix holds the probabilities of the classes, whatever is said; numbers about two classes
-    speak for the second.
+    ``shape`` names the content of ``y_pred``: ``"numbers"``, ``"classes"`` (probabilities),
+    ``"labels"``, ``"clusters"`` or ``"places"`` (ranks). A matrix always holds class
+    probabilities; numbers for two classes are scores of the second.
 
     >>> as_predictions([0, 1, 2], [[0.5, 0.3, 0.2], [0, 1, 0], [0, 0, 1]], "classes").classes
     ('0', '1', '2')
@@ -67,7 +65,7 @@ def as_predictions(y_true: Any, y_pred: Any, shape: str) -> Predictions:
 
 
 def _classes(truth: np.ndarray, answers: np.ndarray) -> tuple[Any, ...]:
-    """Return the labels in Karat's order; classes numbered from 0 need not all be true."""
+    """Return the labels in Karat's order; integer classes from 0 need not all occur in truth."""
     labels = find_classes("y_true", truth) if len(np.unique(truth)) > 1 else tuple(truth[:1])
     if answers.ndim == 1 or answers.shape[1] == len(labels):
         return labels
@@ -75,6 +73,6 @@ def _classes(truth: np.ndarray, answers: np.ndarray) -> tuple[Any, ...]:
     if truth.dtype.kind in "iu" and truth.min() >= 0 and truth.max() < columns:
         return tuple(sorted(range(columns), key=str))
     raise ContractError(
-        f"y_pred has {columns} columns and y_true {len(labels)} classes; there must be one column "
-        f"per class, in the order of the labels."
+        f"y_pred has {columns} columns but y_true has {len(labels)} classes; expected one column "
+        f"per class, in sorted label order."
     )

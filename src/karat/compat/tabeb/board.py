@@ -1,4 +1,4 @@
-"""The leaderboard of saved scores: TabEB's averages as documented, and ranks that compare."""
+"""The leaderboard of saved scores: TabEB's documented averages, and mean ranks."""
 
 from __future__ import annotations
 
@@ -17,35 +17,32 @@ from karat.results.ranks import rank_models
 
 
 class Scores:
-    """The scores of one task that belong together: those of the setting saved last."""
+    """The scores of one task with the most recently saved settings."""
 
     def __init__(self, task: str, folder: str | Path) -> None:
         self.task = task
         table = read_scores(_existing(score_file(folder, task)))
         config = table[CONFIG].iloc[-1] if len(table) else ""
-        kept = table[table[CONFIG] == config].reset_index(drop=True)
-        if len(kept) < len(table):
+        latest = table[table[CONFIG] == config].reset_index(drop=True)
+        if len(latest) < len(table):
             warnings.warn(
-                f"scores_{task}.parquet holds scores of several settings; shown are those saved "
-                f"last: {config or 'unknown'}",
+                f"scores_{task}.parquet has scores with several settings; only the most recently "
+                f"saved are shown: {config or 'unknown'}",
                 stacklevel=4,
             )
         self.settings: dict[str, Any] = json.loads(config) if config else {}
         self.average = f"{task}_average"
-        told = [n for n in table.columns if n not in ("encoder", self.average, CONFIG, ENCODER)]
-        self.datasets = list(self.settings.get("datasets", told))
-        self.frame = kept[["encoder", *self.datasets, self.average]]
+        columns = [n for n in table.columns if n not in ("encoder", self.average, CONFIG, ENCODER)]
+        self.datasets = list(self.settings.get("datasets", columns))
+        self.frame = latest[["encoder", *self.datasets, self.average]]
 
     def upwards(self, encoders: list[str]) -> list[np.ndarray]:
-        """Return one column per data set, higher is better; NaN where an encoder has none.
-
-        A data set on which nobody has a score is left out.
-        """
+        """Return one column per dataset with any score, higher is better; NaN if missing."""
         up = self.settings.get("higher_is_better")
         if up is None:
             warnings.warn(
-                f"{self.task}: whether a higher {self.settings.get('metric', 'score')} is better "
-                f"is not known, so it ranks nobody; set higher_is_better in the task's class.",
+                f"{self.task}: cannot rank by {self.settings.get('metric', 'score')}: direction "
+                f"unknown. Set higher_is_better in the task's class.",
                 stacklevel=4,
             )
             return []
@@ -58,9 +55,9 @@ def get_leaderboard(tasks: Any, result_dir: str | Path = "") -> pd.DataFrame:
     """Return the encoders of some tasks, best first.
 
     One task gives its table of scores, several give ``<task>_average`` of each. ``<task>_rank`` is
-    the mean of an encoder's ranks over the task's data sets (1 is best, each in its metric's
-    direction) and ``mean_rank`` that over all data sets of all tasks. A failure ranks last. An
-    encoder that was not evaluated in some task stands below those that were.
+    the mean rank of an encoder over the task's datasets (1 is best, in the direction of the
+    metric) and ``mean_rank`` the mean over all datasets of all tasks. A failure ranks last.
+    Encoders that lack some task are listed below those that have all.
     """
     found = [Scores(task, result_dir) for task in _named(tasks)]
     encoders = list(dict.fromkeys(name for one in found for name in one.frame["encoder"]))
@@ -68,15 +65,14 @@ def get_leaderboard(tasks: Any, result_dir: str | Path = "") -> pd.DataFrame:
     for one in found:
         shown = one.frame if len(found) == 1 else one.frame[["encoder", one.average]]
         board = board.merge(shown, on="encoder", how="left")
-    there = np.array([np.isin(encoders, one.frame["encoder"].tolist()) for one in found])
+    evaluated = np.array([np.isin(encoders, one.frame["encoder"].tolist()) for one in found])
     values = [one.upwards(encoders) for one in found]
-    for one, columns, takes in zip(found, values, there, strict=True):
+    for one, columns, takes in zip(found, values, evaluated, strict=True):
         board[f"{one.task}_rank"] = _mean_rank(columns, [takes] * len(columns), len(encoders))
     if len(found) > 1:
-        takes_all = [takes for takes, columns in zip(there, values, strict=True) for _ in columns]
+        takes_all = [row for row, columns in zip(evaluated, values, strict=True) for _ in columns]
         board["mean_rank"] = _mean_rank(sum(values, []), takes_all, len(encoders))
-    # the last column decides, among those that took every task
-    order = np.lexsort((board.iloc[:, -1].fillna(np.inf), (~there).sum(axis=0)))
+    order = np.lexsort((board.iloc[:, -1].fillna(np.inf), (~evaluated).sum(axis=0)))
     board = board.iloc[order].reset_index(drop=True)
     board.attrs["configs"] = {one.task: one.settings for one in found}
     return board
@@ -94,11 +90,11 @@ def _named(tasks: Any) -> list[str]:
     names = [task if isinstance(task, str) else getattr(task, "task", task) for task in listed]
     if not names:
         raise DefinitionError(
-            'no task was given; name some, as in get_leaderboard(["regression"], result_dir).'
+            'no task given; pass task names, for example get_leaderboard(["regression"], folder).'
         )
     for name in names:
         if not isinstance(name, str):
-            raise DefinitionError(f"a task is a name or a task object, not {name!r}.")
+            raise DefinitionError(f"a task must be a name or a task object, got {name!r}.")
     return list(dict.fromkeys(names))
 
 
@@ -108,6 +104,6 @@ def _existing(path: Path) -> Path:
     saved = sorted(other.stem.removeprefix("scores_") for other in path.parent.glob("scores_*"))
     name = path.stem.removeprefix("scores_")
     raise DataError(
-        f"there is no file {path}; evaluate the task with save_dir first."
-        f"{did_you_mean(name, saved)} Saved there: {', '.join(saved) or 'nothing'}."
+        f"file not found: {path}; evaluate the task with save_dir first."
+        f"{did_you_mean(name, saved)} Saved tasks: {', '.join(saved) or 'none'}."
     )

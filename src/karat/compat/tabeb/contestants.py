@@ -1,4 +1,4 @@
-"""Contestants: what may stand in a list of models, and how a fresh copy meets each data set."""
+"""The models of an evaluation: which objects are accepted, and fresh copies for each dataset."""
 
 from __future__ import annotations
 
@@ -20,11 +20,7 @@ from karat.vectors import check_vectors
 
 @dataclass(frozen=True)
 class Treatment:
-    """What an evaluation does with every encoder.
-
-    ``fit_params`` go to its ``fit``; ``fill`` takes the place of NaN in its vectors, and nothing
-    means that NaN is refused.
-    """
+    """Options for every encoder: parameters of ``fit``, and the replacement of NaN in vectors."""
 
     fit_params: Mapping[str, Any] = field(default_factory=dict)
     fill: float | None = None
@@ -32,19 +28,17 @@ class Treatment:
 
 @dataclass(frozen=True, eq=False)
 class Contestant(Model):
-    """An encoder whose copies keep what its owner has set, under the treatment of an evaluation."""
+    """An encoder whose copies keep the parameters set by the user."""
 
     treatment: Treatment = field(default_factory=Treatment)
 
     def fresh(self, seed: int, kind: str) -> Any:
-        """Return a copy; a ``random_state`` or ``kind`` that was left open is filled in."""
+        """Return a copy; a ``random_state`` or ``kind`` that is None is set."""
         made = copy_of(self.prototype)
-        given = _settings(made)
         offers: dict[str, Any] = {"random_state": seed, "kind": kind}
-        left_open = [name for name, value in given.items() if value is None]
-        filled = {name: offers[name] for name in left_open if name in offers}
-        # those of its parts, too
-        filled |= {name: seed for name in left_open if name.endswith("__random_state")}
+        unset = [name for name, value in _settings(made).items() if value is None]
+        filled = {name: offers[name] for name in unset if name in offers}
+        filled |= {name: seed for name in unset if name.endswith("__random_state")}
         if filled and _cloneable(made):
             made.set_params(**filled)
         else:
@@ -54,7 +48,7 @@ class Contestant(Model):
 
 
 class Treated:
-    """A fresh encoder whose vectors are checked: TabEB's promise is that none holds NaN."""
+    """A fresh encoder whose vectors are checked for NaN."""
 
     def __init__(self, encoder: Any, name: str, treatment: Treatment) -> None:
         self.encoder = encoder
@@ -62,7 +56,7 @@ class Treated:
         self.treatment = treatment
 
     def fit_transform(self, items: Any, y: Any = None) -> np.ndarray:
-        """Fit the encoder and return the vectors of these items."""
+        """Fit the encoder and return the vectors of the items."""
         given = (items,) if y is None else (items, y)
         if hasattr(self.encoder, "fit_transform"):
             values = self.encoder.fit_transform(*given, **self.treatment.fit_params)
@@ -73,7 +67,7 @@ class Treated:
         return self._checked(values, len(items))
 
     def transform(self, items: Any) -> np.ndarray:
-        """Return the vectors of these items."""
+        """Return the vectors of the items."""
         return self._checked(self.encoder.transform(items), len(items))
 
     def _checked(self, values: Any, count: int) -> np.ndarray:
@@ -87,15 +81,15 @@ class Treated:
         if empty:
             raise ContractError(
                 f"{self.name}.transform returned NaN for {empty} of {count} rows; "
-                f"na_fill_value puts a number in its place."
+                f"set na_fill_value to replace NaN."
             )
         return matrix
 
 
 def contestants(models: Any, treatment: Treatment, named: Any) -> list[Contestant]:
-    """Return a list of models, ready to be copied; all mistakes in it are said at once.
+    """Return the models of a list; raise one error with all mistakes, such as duplicate names.
 
-    ``named`` finds an encoder by its name. Two of one name are a mistake: both would be one row.
+    ``named`` finds an encoder by its name.
     """
     found: list[Contestant] = []
     messages: list[str] = []
@@ -108,27 +102,27 @@ def contestants(models: Any, treatment: Treatment, named: Any) -> list[Contestan
             messages.append(str(error))
     names = [contestant.name for contestant in found]
     messages += [
-        f'two models are called "{name}"; set the attribute name of one, or pass '
-        f'{{"first": …, "second": …}}.'
+        f'duplicate model name "{name}"; set the attribute name of one, or pass '
+        f'{{"first": ..., "second": ...}}.'
         for name in dict.fromkeys(names)
         if names.count(name) > 1
     ]
     if not found and not messages:
-        messages.append("no model was given.")
+        messages.append("no model given.")
     if messages:
         raise DefinitionError(*dict.fromkeys(messages))
     return found
 
 
 def copy_of(prototype: Any) -> Any:
-    """Return an unfitted copy, or a true one where scikit-learn would lose parameters.
+    """Return an unfitted clone, or a deep copy if the constructor takes ``*args`` or ``**kwargs``.
 
-    A constructor with ``*args`` or ``**kwargs`` does not tell what it was given.
+    scikit-learn cannot recover the parameters of such a constructor.
     """
     if _cloneable(prototype):
         try:
             return clone(prototype)
-        except (AttributeError, RuntimeError, TypeError):  # its __init__ changes what it is given
+        except (AttributeError, RuntimeError, TypeError):  # __init__ changes its parameters
             pass
     return copy.deepcopy(prototype)
 
@@ -138,7 +132,7 @@ def _cloneable(thing: Any) -> bool:
         return False
     starred = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     taken = inspect.signature(type(thing).__init__).parameters.values()
-    # the constructor that every class has takes anything and means nothing
+    # object.__init__ has a signature with *args
     plain = type(thing).__init__ is object.__init__
     return plain or not any(parameter.kind in starred for parameter in taken)
 
@@ -148,7 +142,7 @@ def _settings(thing: Any) -> dict[str, Any]:
         return dict(getattr(thing, "__dict__", {}))
     try:
         return dict(thing.get_params())
-    except RuntimeError:  # one of its parts takes *args
+    except RuntimeError:  # a nested estimator takes *args
         return dict(thing.get_params(deep=False))
 
 
@@ -165,19 +159,16 @@ def _contestant(thing: Any, name: str | None, treatment: Treatment, named: Any) 
         thing = named(thing)
     try:
         model = adapt(thing)
-    except RuntimeError:  # scikit-learn's word on a constructor that takes *args
+    except RuntimeError:  # the constructor takes *args
         model = Model(type(thing).__name__, thing, "encoder")
     if model.unavailable:
         thing = AbsentRows(model.name, model.unavailable)
         model = adapt(thing)
     if not hasattr(model.prototype, "transform"):
         raise DefinitionError(
-            f"{name or model.name} is a predictor; a task takes encoders, with fit and transform."
+            f"{name or model.name} is a predictor; expected an encoder with fit and transform."
         )
     own = getattr(thing, "name", "")
-    label = name or (own if isinstance(own, str) and own else "") or _class_name(thing, model)
+    class_name = (thing if inspect.isclass(thing) else type(thing)).__name__
+    label = name or (own if isinstance(own, str) else "") or model.name or class_name
     return Contestant(label, model.prototype, "encoder", params=model.params, treatment=treatment)
-
-
-def _class_name(thing: Any, model: Model) -> str:
-    return model.name or (thing if inspect.isclass(thing) else type(thing)).__name__

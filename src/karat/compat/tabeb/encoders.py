@@ -1,9 +1,10 @@
-"""Encoders under TabEB's names: its base class, the random, the skrub and the CARTE encoder."""
+"""TabEB's encoders: the base class, and the random, skrub and CARTE encoders."""
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from karat.registry import accepts, build, load_object
 from karat.vectors import unit_rows
 
 CARTE = "karat.models.carte:CarteEncoder"
-#: what TabEB calls the parameters that CARTE calls otherwise
+#: CARTE's parameters by TabEB's names
 CARTE_NAMES = {
     "pretrain_model_path": "pretrained",
     "lm_path": "fasttext",
@@ -27,10 +28,9 @@ CARTE_NAMES = {
 
 
 class TabEBBaseEncoder(TransformerMixin, BaseEstimator, ABC):
-    """A base for encoders: write ``fit`` and ``transform``.
+    """Base class of encoders; subclasses implement ``fit`` and ``transform``.
 
-    ``name`` is the label of the encoder's row in a table of scores, its class where it is empty;
-    ``device`` is for encoders that compute on one.
+    ``name`` labels the encoder's row in score tables (default: the class name).
     """
 
     name: str = ""
@@ -41,30 +41,27 @@ class TabEBBaseEncoder(TransformerMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Learn from the rows of a table, and from their truth where it is given."""
+        """Fit on the rows of a table, and on their target if given."""
 
     @abstractmethod
     def transform(self, X: Any, y: Any = None) -> Any:
-        """Return one vector per row, all of one length and without NaN."""
+        """Return one vector per row, all of the same length and without NaN."""
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Fit this encoder and return its own vectors, whatever its ``fit`` returns."""
+        """Fit the encoder and return the vectors of the rows."""
         self.fit(X, **fit_params) if y is None else self.fit(X, y, **fit_params)
         return self.transform(X)
 
     def normalize(self, emb: Any) -> np.ndarray:
-        """Return the rows at length 1; a row of zeros stays as it is."""
+        """Scale the rows to length 1; rows of zeros are unchanged."""
         emb = np.asarray(emb)
         if emb.ndim != 2:
-            raise ValueError(f"embeddings have two dimensions, not {emb.ndim}.")
+            raise ValueError(f"embeddings must have two dimensions, got {emb.ndim}.")
         return unit_rows(emb)
 
 
 class RandomRows(TabEBBaseEncoder):
-    """A random vector of length 1 for each row, drawn from its index, its cells and the seed.
-
-    Row 3 of a train table and row 3 of a test table have vectors of their own.
-    """
+    """A random unit vector per row, drawn from the row's index, its cells and the seed."""
 
     name = "random_encoder"
 
@@ -73,7 +70,7 @@ class RandomRows(TabEBBaseEncoder):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> RandomRows:
-        """Learn nothing."""
+        """Return self; the encoder is stateless."""
         return self
 
     def transform(self, X: Any, y: Any = None) -> np.ndarray:
@@ -84,7 +81,7 @@ class RandomRows(TabEBBaseEncoder):
 
 
 class SkrubRows(TabEBBaseEncoder):
-    """skrub's TableVectorizer with ``options``; what it leaves empty becomes 0."""
+    """skrub's TableVectorizer with ``options``; missing values become 0."""
 
     name = "skrub_encoder"
 
@@ -95,12 +92,12 @@ class SkrubRows(TabEBBaseEncoder):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> SkrubRows:
-        """Learn how each column is encoded."""
+        """Fit the vectorizer."""
         self.fit_transform(X, y)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
-        """Learn how each column is encoded, and encode these rows."""
+        """Fit the vectorizer and encode the rows."""
         try:
             from skrub import StringEncoder, TableVectorizer
         except ImportError as error:
@@ -115,10 +112,7 @@ class SkrubRows(TabEBBaseEncoder):
 
 
 class CarteRows(TabEBBaseEncoder):
-    """Karat's CARTE encoder with ``options``.
-
-    An evaluation tells it what the truth is (``kind``); ``task`` says so where nobody does.
-    """
+    """Karat's CARTE encoder with ``options``; ``kind``, if set, overrides ``task``."""
 
     name = "carte_encoder"
 
@@ -135,17 +129,17 @@ class CarteRows(TabEBBaseEncoder):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> CarteRows:
-        """Fine-tune the network on the rows and their truth."""
+        """Fine-tune the network on the rows and their target."""
         self.encoder_ = self._made().fit(X, y)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Fine-tune the network, and return the vectors of these rows."""
+        """Fine-tune the network and return the vectors of the rows."""
         self.encoder_ = self._made()
         return self.encoder_.fit_transform(X, y, **fit_params)
 
     def transform(self, X: Any, y: Any = None) -> Any:
-        """Return what the network makes of the rows."""
+        """Return the network's vectors of the rows."""
         return self.encoder_.transform(X)
 
     def _made(self) -> Any:
@@ -154,19 +148,17 @@ class CarteRows(TabEBBaseEncoder):
 
 
 class AbsentRows(TabEBBaseEncoder):
-    """An encoder that cannot run here: whoever uses it is told why."""
+    """An unavailable encoder: every call raises the reason."""
 
     def __init__(self, name: str, reason: str) -> None:
         self.name = name
         self.reason = reason
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Say why it cannot run."""
+        """Raise the reason."""
         raise Declined(self.reason)
 
-    def transform(self, X: Any, y: Any = None) -> Any:
-        """Say why it cannot run."""
-        raise Declined(self.reason)
+    transform = fit
 
 
 def random_encoder(**params: Any) -> RandomRows:
@@ -175,35 +167,36 @@ def random_encoder(**params: Any) -> RandomRows:
 
 
 def skrub_encoder(random_state: int | None = None, **options: Any) -> SkrubRows:
-    """Return skrub's vectoriser; the options are those of its TableVectorizer."""
-    try:
+    """Return skrub's vectorizer with options of ``TableVectorizer``."""
+    # if skrub is missing, the error is raised on use, so that other encoders still run
+    with contextlib.suppress(ImportError):
         from skrub import TableVectorizer
-    except ImportError:  # said when it is used: the other encoders of a list still run
-        return SkrubRows(options, random_state)
-    _check_options("skrub_encoder", options, accepts(TableVectorizer)[0])
+
+        check_params("skrub_encoder", options, accepts(TableVectorizer)[0])
     return SkrubRows(options, random_state)
 
 
 def carte_encoder(
     task: str = "regression", random_state: int | None = None, **options: Any
 ) -> CarteRows:
-    """Return the CARTE encoder; what it needs and is not there is said when it is used."""
+    """Return the CARTE encoder; missing dependencies raise on use."""
     if task not in KINDS:
         hint = did_you_mean(str(task), KINDS)
         raise DefinitionError(
-            f'model "carte_encoder": task is regression or classification, not {task!r}.{hint}'
+            f'model "carte_encoder": task must be regression or classification, got {task!r}.{hint}'
         )
-    _check_options("carte_encoder", options, accepts(load_object(CARTE))[0] | set(CARTE_NAMES))
+    check_params("carte_encoder", options, accepts(load_object(CARTE))[0] | set(CARTE_NAMES))
     named = {CARTE_NAMES.get(name, name): value for name, value in options.items()}
     return CarteRows(task, named, random_state=random_state)
 
 
-def _check_options(name: str, options: Mapping[str, Any], known: set[str]) -> None:
-    for option in options:
-        if option not in known:
+def check_params(name: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Raise if a model does not have one of the given parameters."""
+    for param in given:
+        if param not in known:
             raise DefinitionError(
-                f'model "{name}" has no parameter "{option}".{did_you_mean(option, known)} '
-                f"It has: {', '.join(sorted(known))}."
+                f'model "{name}" has no parameter "{param}".{did_you_mean(param, known)} '
+                f"Available: {', '.join(sorted(known)) or 'none'}."
             )
 
 

@@ -1,4 +1,4 @@
-"""Evaluation: encoders on the data sets of one task, where nothing that fails ends the run."""
+"""Evaluation of encoders on the datasets of one task; a failure does not stop the evaluation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.base import is_regressor
 from karat.columns import answers, find_classes, infer_kind
 from karat.compat.tabeb.answers import as_arrays
 from karat.compat.tabeb.contestants import Contestant
-from karat.compat.tabeb.heads import told
+from karat.compat.tabeb.heads import describe
 from karat.compat.tabeb.rows import kind_of, row_keys
 from karat.compat.tabeb.scores import CONFIG, ENCODER, averaged
 from karat.compat.tabeb.tables import LostData
@@ -26,15 +26,15 @@ from karat.solve import Probed
 if TYPE_CHECKING:
     from karat.compat.tabeb.tasks import TabEBBaseTask
 
-#: what libraries say to their programmers, not to people who evaluate
+#: warnings for library developers, which are not reported
 FOR_PROGRAMMERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ResourceWarning)
 
-#: a reason or note is cut to so many letters
+#: maximum length of a reason or note
 LONGEST = 1000
 
 
 class Evaluation:
-    """One run of encoders on a task: what was scored, what failed, what is worth knowing."""
+    """The scores, failures and notes of encoders on a task."""
 
     def __init__(
         self,
@@ -53,39 +53,39 @@ class Evaluation:
         self.config = self._settings()
 
     def encoders(self) -> dict[str, str]:
-        """Return what each encoder is, with its parameters, by its name."""
+        """Return a description of each encoder, by name."""
         extra = self.entries[0].treatment.fit_params
         fitted = f" fitted with {sorted(extra.items())}" if extra else ""
-        return {entry.name: told(entry.prototype) + fitted for entry in self.entries}
+        return {entry.name: describe(entry.prototype) + fitted for entry in self.entries}
 
     def frame(self) -> pd.DataFrame:
-        """Return the scores: a row per encoder, a column per data set, and their mean."""
+        """Return the scores: a row per encoder, a column per dataset, and their mean."""
         names = _checked_names(self.task.data_name_list)
-        lost = _load(self.task, names)
+        missing = _load(self.task, names)
         table = pd.DataFrame({"encoder": [entry.name for entry in self.entries]})
         for name in names:
-            table[name] = self._column(name, lost.get(name))
+            table[name] = self._column(name, missing.get(name))
         frame = averaged(table, self.task.task)
-        frame.attrs["config"] = self.config
-        frame.attrs["encoders"] = self.encoders()
-        frame.attrs["failures"] = self.failures
-        frame.attrs["notes"] = self.notes
-        frame.attrs["data"] = self.data
+        frame.attrs |= {
+            "config": self.config,
+            "encoders": self.encoders(),
+            "failures": self.failures,
+            "notes": self.notes,
+            "data": self.data,
+        }
         return frame
 
-    # -- one data set, one cell -------------------------------------------------------------
-
-    def _column(self, name: str, lost: str | None) -> list[float]:
+    def _column(self, name: str, missing: str | None) -> list[float]:
         try:
-            if lost is not None:
-                raise DataError(lost)
+            if missing is not None:
+                raise DataError(missing)
             train, test = self._sides(name)
         except Exception as error:
-            said = _reason(error)
+            reason = _reason(error)
             for entry in self.entries:
-                self.failures.append(_entry(entry.name, name, reason=said))
-            # the line shown is that which called evaluate
-            warnings.warn(said if said.startswith(name) else f"{name}: {said}", stacklevel=4)
+                self.failures.append(_entry(entry.name, name, reason=reason))
+            # show the line that called evaluate
+            warnings.warn(reason if reason.startswith(name) else f"{name}: {reason}", stacklevel=4)
             return [np.nan] * len(self.entries)
         values = []
         for entry in self.entries:
@@ -129,8 +129,8 @@ class Evaluation:
             return task.get_score(*arrays, predictions=predictions)
         if predictions.weight is not None:
             raise ContractError(
-                f"{type(task).__name__}.get_score must take predictions: pairs are counted, and "
-                f"predictions.weight says how many a row stands for."
+                f"{type(task).__name__}.get_score must accept a parameter predictions: "
+                f"predictions.weight holds the number of pairs of each row."
             )
         return task.get_score(*arrays)
 
@@ -139,12 +139,10 @@ class Evaluation:
         if note not in self.notes:
             self.notes.append(note)
 
-    # -- the two sides ----------------------------------------------------------------------
-
     def _sides(self, name: str) -> tuple[Dataset, Dataset]:
         table, metadata = self.task.data_dict[name], self.task.metadata.get(name)
         if metadata is None:
-            raise DataError(f"{name}: nothing is known about it; put its target_name in metadata.")
+            raise DataError(f"{name}: no metadata; set metadata[{name!r}] with its target_name.")
         metadata = {**metadata, "name": name}
         X_train, X_test, y_train, y_test = self.task.get_splits(table, metadata)
         kind = self._kind(metadata, y_train, name)
@@ -153,21 +151,21 @@ class Evaluation:
         classes = find_classes(name, np.concatenate(truths)) if kind == "classes" else ()
         train = _dataset(X_train, truths[0], name, kind, classes)
         test = train if X_test is X_train else _dataset(X_test, truths[1], name, kind, classes)
-        self.data.append(_told_sides(train, test, metadata.get("entity_name")))
+        self.data.append(_sizes(train, test, metadata.get("entity_name")))
         return train, train if self.side == "train" else test
 
     def _kind(self, metadata: Mapping[str, Any], y: Any, name: str) -> str:
         kind = kind_of(metadata, name) or infer_kind(np.asarray(y), name)
         numbers = np.asarray(y).dtype.kind in "iufb"
         if kind == "classes" and numbers and not self.task.unsupervised:
-            # TabEB does not ask what a head predicts: least squares may learn 0 and 1
+            # as in TabEB, a regressor may be trained on the classes 0 and 1
             head = self.task.make_head(kind, 2, self.head_params)
             return "numbers" if head is not None and is_regressor(head) else kind
         return kind
 
     def _settings(self) -> dict[str, Any]:
         task = self.task
-        # a head is made now, so that a mistake in it stops before anything runs
+        # make a head now to find mistakes before anything runs
         guess = "classes" if task.task == "classification" else "numbers"
         head = task.make_head(guess, 2, self.head_params)
         open_ = "n_clusters" in accepts(task.get_head)[0]
@@ -181,7 +179,7 @@ class Evaluation:
             "na_fill_value": self.entries[0].treatment.fill,
             "metric": task.metric,
             "higher_is_better": task.direction(),
-            "head": told(head, ("n_clusters",) if open_ else ()),
+            "head": describe(head, ("n_clusters",) if open_ else ()),
             "datasets": list(task.data_name_list),
         }
 
@@ -200,8 +198,8 @@ def _dataset(X: Any, truth: np.ndarray, name: str, kind: str, classes: tuple[Any
     )
 
 
-def _told_sides(train: Dataset, test: Dataset, entity: Any) -> dict[str, Any]:
-    """Return the sizes of both sides, and how many test rows the train side knows."""
+def _sizes(train: Dataset, test: Dataset, entity: Any) -> dict[str, Any]:
+    """Return the numbers of train and test rows, and of test rows that also occur in train."""
     sizes: dict[str, Any] = {"dataset": train.name, "train": len(train), "test": len(test)}
     if test is train:
         return sizes
@@ -214,7 +212,7 @@ def _told_sides(train: Dataset, test: Dataset, entity: Any) -> dict[str, Any]:
 
 
 def _load(task: TabEBBaseTask, names: Sequence[str]) -> dict[str, str]:
-    """Have the task load what it lacks; return why some data sets are not there."""
+    """Let the task load missing datasets; return the reasons of those that cannot be loaded."""
     if all(name in task.data_dict for name in names):
         return {}
     reasons: dict[str, str] = {}
@@ -224,17 +222,17 @@ def _load(task: TabEBBaseTask, names: Sequence[str]) -> dict[str, str]:
         reasons = error.reasons
     except Exception as error:
         reasons = dict.fromkeys(names, _reason(error))
-    lost = [name for name in names if name not in task.data_dict]
-    return {name: reasons.get(name, f"{name}: load_data did not load it.") for name in lost}
+    missing = [name for name in names if name not in task.data_dict]
+    return {name: reasons.get(name, f"{name}: load_data did not load it.") for name in missing}
 
 
 def _checked_names(given: Any) -> list[str]:
     names = [given] if isinstance(given, str) else list(given)
     if not names:
-        raise DefinitionError("the task has no data sets; name some in data_name_list.")
+        raise DefinitionError("the task has no datasets; set data_name_list.")
     for name in names:
         if name in ("encoder", CONFIG, ENCODER) or names.count(name) > 1:
-            raise DefinitionError(f'data_name_list: "{name}" is taken; each name once.')
+            raise DefinitionError(f'data_name_list: "{name}" is reserved or a duplicate.')
     return names
 
 
@@ -243,8 +241,9 @@ def _entry(encoder: str, dataset: str, **text: str) -> dict[str, str]:
 
 
 def _reason(error: Exception) -> str:
-    said = str(error) if isinstance(error, KaratError) else f"{type(error).__name__}: {error}"
-    return _line(said)
+    return _line(
+        str(error) if isinstance(error, KaratError) else f"{type(error).__name__}: {error}"
+    )
 
 
 def _line(text: str) -> str:

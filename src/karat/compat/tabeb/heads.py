@@ -1,4 +1,4 @@
-"""Heads as a task makes them: asked of ``get_head``, given to Karat's trained probe."""
+"""The heads returned by ``get_head``, for Karat's trained probe."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from karat.dataset import Dataset
 from karat.errors import ContractError, DefinitionError, did_you_mean
 from karat.probes.trained import Trained
 
-#: what is written as it is, and how long a line may get
+#: types written with ``repr``, and the maximum length of a description
 PLAIN = (str, int, float, type(None))
 LONGEST = 500
 
 
 class Headed(Trained):
-    """The trained probe with a head that a task makes for each train side."""
+    """The trained probe with a head that the task makes for each training set."""
 
     def __init__(self, make: Callable[[Dataset], Any], scale: str) -> None:
         super().__init__(scale=scale)
@@ -30,7 +30,7 @@ class Headed(Trained):
 
 
 class Detector:
-    """A detector in scikit-learn's way, asked how odd each item is."""
+    """A scikit-learn outlier detector with the interface of Karat's heads."""
 
     def __init__(self, detector: Any) -> None:
         self.detector = detector
@@ -40,7 +40,7 @@ class Detector:
         return {"detector": self.detector}
 
     def outlier_scores(self, X: np.ndarray) -> np.ndarray:
-        """Return one number per item; higher is odder."""
+        """Return one outlier score per item; higher is more unusual."""
         self.detector.fit(X)
         if hasattr(self.detector, "negative_outlier_factor_"):
             return -np.asarray(self.detector.negative_outlier_factor_)
@@ -48,10 +48,10 @@ class Detector:
 
 
 def as_scorer(head: Any) -> Any:
-    """Return a head that scores oddness, or a detector made into one."""
+    """Return a head with ``outlier_scores``, wrapping a scikit-learn detector if needed."""
     if hasattr(head, "outlier_scores"):
         return head
-    # a local outlier factor has score_samples only where it is made for items it has not seen
+    # LocalOutlierFactor has score_samples only with novelty=True
     if hasattr(head, "score_samples") or is_outlier_detector(head):
         return Detector(head)
     raise ContractError(
@@ -61,7 +61,7 @@ def as_scorer(head: Any) -> Any:
 
 
 def with_params(head: Any, params: Mapping[str, Any]) -> Any:
-    """Return the head with its parameters set; a name it does not have is a mistake."""
+    """Return the head with parameters set; raise if one does not exist."""
     if not params:
         return head
     known = head.get_params() if hasattr(head, "get_params") else vars(head)
@@ -78,39 +78,39 @@ def with_params(head: Any, params: Mapping[str, Any]) -> Any:
     return head
 
 
-def told(thing: Any, hidden: Collection[str] = ()) -> str:
+def describe(thing: Any, hidden: Collection[str] = ()) -> str:
     """Return an object's class and parameters in one line, the same in every process.
 
-    A long line ends in a hash of all that it stands for.
+    A line that is too long ends in a hash of the whole description.
 
     >>> from sklearn.linear_model import Ridge
-    >>> told(Ridge(alpha=2.0)).startswith("Ridge(alpha=2.0, copy_X=True")
+    >>> describe(Ridge(alpha=2.0)).startswith("Ridge(alpha=2.0, copy_X=True")
     True
-    >>> told({"b": 1, "a": [Ridge]})
+    >>> describe({"b": 1, "a": [Ridge]})
     '{a: [Ridge], b: 1}'
     """
-    text = _told(thing, hidden)
+    text = _described(thing, hidden)
     if len(text) <= LONGEST:
         return text
     return f"{text[:LONGEST]}… {hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def _told(thing: Any, hidden: Collection[str] = ()) -> str:
+def _described(thing: Any, hidden: Collection[str] = ()) -> str:
     if isinstance(thing, PLAIN):
         return repr(thing)
     if isinstance(thing, list | tuple):
-        return f"[{', '.join(map(_told, thing))}]"
+        return f"[{', '.join(map(_described, thing))}]"
     if isinstance(thing, Mapping):
-        return f"{{{', '.join(f'{name}: {_told(thing[name])}' for name in sorted(thing))}}}"
+        return f"{{{', '.join(f'{name}: {_described(thing[name])}' for name in sorted(thing))}}}"
     if hasattr(thing, "__qualname__"):
         return str(thing.__qualname__)
     try:
         params = thing.get_params(deep=False)
     except (AttributeError, RuntimeError, TypeError):
-        # what is no estimator may hold anything, also itself
+        # other objects may contain anything, even themselves
         held = getattr(thing, "__dict__", {})
         params = {name: value for name, value in held.items() if _is_plain(value)}
-    shown = [f"{name}={_told(params[name])}" for name in sorted(params) if name not in hidden]
+    shown = [f"{name}={_described(params[name])}" for name in sorted(params) if name not in hidden]
     return f"{type(thing).__name__}({', '.join(shown)})"
 
 

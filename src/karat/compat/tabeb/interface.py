@@ -1,4 +1,4 @@
-"""TabEB's interface: the base of encoders, models by their names, the leaderboard, ``display``."""
+"""TabEB's interface: encoder base class, models by name, leaderboard and ``display``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from karat.compat.tabeb.encoders import (
     AbsentRows,
     TabEBBaseEncoder,
     carte_encoder,
+    check_params,
     random_encoder,
     skrub_encoder,
 )
-from karat.errors import DefinitionError, did_you_mean, unknown
+from karat.errors import DefinitionError, unknown
 
 __all__ = ["TabEBBaseEncoder", "display", "get_leaderboard", "get_model"]
 
@@ -30,11 +31,11 @@ ENCODERS: dict[str, Callable[..., TabEBBaseEncoder]] = {
 
 
 def get_model(model_name: str, revision: str | None = None, **kwargs: Any) -> Any:
-    """Return an encoder by its name: TabEB's three, or any that Karat knows.
+    """Return an encoder by name: TabEB's three, or any Karat encoder.
 
-    ``kwargs`` are the encoder's parameters. A library or file that is missing is not an error
-    here: the encoder's row of scores is empty then, with the reason. ``revision`` is for models
-    that have a parameter of this name; for others it is refused.
+    ``kwargs`` are the encoder's parameters. A missing library or file is not an error here: the
+    evaluation then reports the reason instead of scores. ``revision`` is accepted for models with
+    a parameter of this name only.
 
     >>> get_model("random_encoder", embedding_size=4).transform([[1], [2]]).shape
     (2, 4)
@@ -48,20 +49,21 @@ def get_model(model_name: str, revision: str | None = None, **kwargs: Any) -> An
         raise unknown("model", str(model_name), [*ENCODERS, *defined])
     model = catalogue.model(model_name)
     if model.role != "encoder":
-        raise DefinitionError(f"{model_name} is a predictor; TabEB's tasks take encoders.")
+        raise DefinitionError(f"{model_name} is a predictor; TabEB tasks need an encoder.")
     if model.unavailable:
         return AbsentRows(model_name, model.unavailable)
     made = copy_of(model.prototype)
     _check_revision(model_name, revision, _params(made))
     given = kwargs if revision is None else {**kwargs, "revision": revision}
-    made = _with_params(made, model_name, given)
-    with contextlib.suppress(AttributeError):  # it may have a name that cannot be changed
+    check_params(model_name, given, _params(made))
+    made = made.set_params(**given) if given else made
+    with contextlib.suppress(AttributeError):  # a read-only name
         made.name = model_name
     return made
 
 
 def display(*things: Any) -> None:
-    """Show things: in a notebook as it does itself, elsewhere as text on the standard output."""
+    """Display objects: in a notebook with IPython, elsewhere as text on standard output."""
     shell = sys.modules.get("IPython")
     if shell is not None and shell.get_ipython() is not None:
         from IPython.display import display as show
@@ -80,16 +82,5 @@ def _params(model: Any) -> Mapping[str, Any]:
 def _check_revision(name: str, revision: str | None, known: Any) -> None:
     if revision is not None and "revision" not in known:
         raise DefinitionError(
-            f'model "{name}" has no revisions, so {revision!r} cannot be had; leave revision out.'
+            f'model "{name}" has no revisions, got revision={revision!r}; omit it.'
         )
-
-
-def _with_params(model: Any, name: str, given: Mapping[str, Any]) -> Any:
-    known = _params(model)
-    for param in given:
-        if param not in known:
-            raise DefinitionError(
-                f'model "{name}" has no parameter "{param}".{did_you_mean(param, known)} '
-                f"It has: {', '.join(sorted(known)) or 'none'}."
-            )
-    return model.set_params(**given) if given else model

@@ -1,4 +1,4 @@
-"""Which rows of a table take part and which of them teach, under either protocol."""
+"""Which rows of a table are used, and which of them for training, in both protocols."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ GROUPS = (None, "entity", "row")
 
 @dataclass(frozen=True)
 class Rows:
-    """How a table is cut, checked when it is made.
+    """How a table is sampled and split.
 
     Attributes
     ----------
     protocol
-        ``"corrected"``: a drawn sample, groups whole, classes in their shares. ``"original"``: the
+        ``"corrected"``: a random sample and a stratified split by groups. ``"original"``: the
         first rows, and scikit-learn's GroupShuffleSplit as TabEB calls it.
     n_train
-        How many rows teach (under ``"original"``: groups of rows); nothing: 80 %.
+        Number of training rows (of groups under ``"original"``). Default: 80 %.
     group
-        What stays on one side: rows of one ``"entity"``, rows alike in every feature (``"row"``),
-        or nothing: rows of one entity where the metadata say ``repeated``.
+        Keep rows of one ``"entity"`` or with equal features (``"row"``) on the same side.
+        Default: by entity if the metadata have ``repeated``.
     whole_classes
-        Whether a sample takes all rows of a class or none, as duplicates need it.
+        Whether a sample contains all rows of a class or none, for deduplication.
     """
 
     protocol: str = "corrected"
@@ -50,29 +50,29 @@ class Rows:
             value = getattr(self, name)
             if value not in known:
                 hint = did_you_mean(str(value), [text for text in known if text])
-                raise DefinitionError(f"{name} is {_listed(known)}, not {value!r}.{hint}")
+                allowed = " or ".join(map(repr, known))
+                raise DefinitionError(f"{name} must be {allowed}, got {value!r}.{hint}")
         for name, least in (("seed", 0), ("max_rows", 2), ("n_train", 1)):
             value = getattr(self, name)
-            whole = isinstance(value, Integral) and not isinstance(value, bool)
-            if not (whole and value >= least) and (name == "seed" or value is not None):
-                raise DefinitionError(
-                    f"{name} is a whole number of {least} or more, not {value!r}."
-                )
+            is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+            if not (is_integer and value >= least) and (name == "seed" or value is not None):
+                raise DefinitionError(f"{name} must be an integer >= {least}, got {value!r}.")
 
     def taken(self, table: pd.DataFrame, metadata: Mapping[str, Any], name: str) -> Dataset:
-        """Return the rows that take part as a data set, with the groups that stay whole."""
+        """Return the rows that are used as a dataset, with their groups."""
         entity = metadata.get("entity_name")
-        whole = self.group == "entity" or (self.group is None and bool(metadata.get("repeated")))
-        if whole and not entity:
-            raise DataError(f'{name}: its metadata have no "entity_name" to group the rows by.')
+        repeated = bool(metadata.get("repeated"))
+        by_entity = self.group == "entity" or (self.group is None and repeated)
+        if by_entity and not entity:
+            raise DataError(f'{name}: cannot group by entity: the metadata lack "entity_name".')
         if "target_name" not in metadata:
-            raise DataError(f'{name}: its metadata have no "target_name".')
+            raise DataError(f'{name}: the metadata lack "target_name".')
         data = Dataset.from_table(
             table,
             metadata["target_name"],
             name=name,
             kind=kind_of(metadata, name),
-            group=entity if whole else None,
+            group=entity if by_entity else None,
         )
         if self.group == "row":
             data = replace(data, group=row_keys(data.items, index=False))
@@ -82,12 +82,12 @@ class Rows:
             return data
         if self.protocol == "original":
             return data.take(np.arange(self.max_rows))
-        # drawn as a plan draws them: the same rows in a run of Karat's own
+        # the same sample as in a Karat run
         rng = np.random.default_rng([self.seed, zlib.crc32(f"rows {name}".encode())])
         return data.sample(self.max_rows, rng)
 
     def fold(self, data: Dataset) -> Fold:
-        """Return the rows that teach and those that test."""
+        """Return the training and test rows."""
         if self.protocol == "original":
             return self._as_tabeb(data)
         rows = {} if self.n_train is None else {"train_rows": int(self.n_train)}
@@ -101,23 +101,23 @@ class Rows:
         wanted = int(0.8 * len(data)) if self.n_train is None else int(self.n_train)
         if not 0 < wanted < count:
             raise DataError(f"{data.name}: cannot train on {wanted} of {count} groups of rows.")
-        cutter = GroupShuffleSplit(n_splits=1, test_size=count - wanted, random_state=self.seed)
-        return Fold(*next(cutter.split(np.zeros(len(data)), groups=groups)))
+        splitter = GroupShuffleSplit(n_splits=1, test_size=count - wanted, random_state=self.seed)
+        return Fold(*next(splitter.split(np.zeros(len(data)), groups=groups)))
 
 
 def kind_of(metadata: Mapping[str, Any], name: str) -> str | None:
-    """Return what the metadata say that the truth is; nothing where they do not."""
+    """Return the kind of the target according to the metadata, or None."""
     task = metadata.get("task")
     if task is None or task in KINDS:
         return KINDS.get(str(task))
     raise DataError(
-        f'{name}: in its metadata, "task" is regression or classification, not {task!r}.'
+        f'{name}: "task" in the metadata must be regression or classification, got {task!r}.'
         f"{did_you_mean(str(task), KINDS)}"
     )
 
 
 def row_keys(table: Any, *, index: bool) -> np.ndarray:
-    """Return a number per row, the same for rows alike in every cell (and in their index).
+    """Return a hash per row, equal for rows with equal cells (and index).
 
     >>> keys = row_keys([[1, "a"], [1, "a"], [2, "a"]], index=False)
     >>> (keys == keys[0]).tolist()
@@ -126,10 +126,6 @@ def row_keys(table: Any, *, index: bool) -> np.ndarray:
     frame = pd.DataFrame(table)
     try:
         keys = pd.util.hash_pandas_object(frame, index=index)
-    except TypeError:  # a cell that cannot be hashed is told by what it prints
+    except TypeError:  # cells that cannot be hashed
         keys = pd.util.hash_pandas_object(frame.map(repr), index=index)
     return np.asarray(keys)
-
-
-def _listed(known: tuple[str | None, ...]) -> str:
-    return " or ".join(repr(value) for value in known)

@@ -1,4 +1,4 @@
-"""Where a task's tables come from: a folder in TabEB's layout, or Karat's own data sets."""
+"""The tables of a task, from a folder in TabEB's layout or from Karat's datasets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Table = tuple[pd.DataFrame, dict[str, Any]]
 
 
 class LostData(DataError):
-    """Some data sets cannot be had; ``reasons`` says why, by their names."""
+    """Some datasets are not available; ``reasons`` holds the reasons by name."""
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
         self.reasons = dict(reasons)
@@ -27,7 +27,7 @@ class LostData(DataError):
 
 
 def folder_file(data_dir: str | Path | None, name: str) -> Path | None:
-    """Return the Parquet file of a data set in a folder of TabEB's layout, if there is one."""
+    """Return the Parquet file of a dataset in a folder with TabEB's layout, or None."""
     if not data_dir:
         return None
     folder = Path(data_dir).expanduser()
@@ -36,33 +36,33 @@ def folder_file(data_dir: str | Path | None, name: str) -> Path | None:
 
 
 def find_table(name: str, data_dir: str | Path | None) -> Table:
-    """Return a table, its target included, and its metadata; the folder comes first."""
+    """Return a table with its target column, and its metadata; the folder takes precedence."""
     path = folder_file(data_dir, name)
     if path is not None:
         return _of_folder(path, name)
     catalogue = Catalogue()
     known = catalogue.definitions.names("datasets")
-    where = "no data_dir was given"
+    where = "no data_dir given"
     if data_dir:
-        where = f"there is no file {Path(data_dir) / name / name}.parquet"
+        where = f"no file {Path(data_dir) / name / name}.parquet"
     if name in known:
         try:
             return _of_catalogue(name, catalogue)
         except Unavailable as error:
             raise Unavailable(f"{name}: {where}, and {error}") from error
     raise DataError(
-        f"{name}: {where}, and Karat defines no data set of this name."
+        f"{name}: {where}, and Karat has no dataset with this name."
         f"{did_you_mean(name, known)}   (karat list datasets)"
     )
 
 
 def warn_of_own(names: Iterable[str], data_dir: str | Path | None) -> None:
-    """Say once which tables are Karat's own because the folder does not hold them."""
+    """Warn about tables that are taken from Karat because the folder does not have them."""
     own = [name for name in names if data_dir and folder_file(data_dir, name) is None]
     if own:
         warnings.warn(
-            f"data_dir: {data_dir} does not hold {', '.join(own)}; Karat's own data sets of these "
-            f"names are used.",
+            f"data_dir: {data_dir} does not contain {', '.join(own)}; using Karat's datasets of "
+            f"these names.",
             stacklevel=3,
         )
 
@@ -74,8 +74,8 @@ def _of_folder(path: Path, name: str) -> Table:
     wrong = metadata.pop("warnings")
     if wrong:
         warnings.warn(
-            f"{place.name}: {len(wrong)} of its {len(metadata['dtype'])} declared types are wrong "
-            f"and not used; the first: {wrong[0]}",
+            f"{place.name}: ignored {len(wrong)} of {len(metadata['dtype'])} declared types that "
+            f"are wrong; the first: {wrong[0]}",
             stacklevel=4,
         )
     return _with_target(data, metadata["target_name"]), metadata
@@ -86,8 +86,8 @@ def _of_catalogue(name: str, catalogue: Catalogue) -> Table:
     kinds = {kind: task for task, kind in KINDS.items()}
     if data.modality != "table" or data.kind not in kinds or len(data.fields) != 1:
         raise DataError(
-            f"{name} is no table whose rows have a class or a number each: it has "
-            f"{data.modality} items, {len(data.fields)} fields and {data.kind}."
+            f"{name} is not a table with one class or number per row: it has {data.modality} "
+            f"items, {len(data.fields)} fields and the target kind {data.kind}."
         )
     definitions = catalogue.definitions
     definition = definitions.get("datasets", name)
@@ -96,7 +96,9 @@ def _of_catalogue(name: str, catalogue: Catalogue) -> Table:
         entity = definitions.get("datasets", f"{name}_by_entity").get("group")
     loader = definition.get("load")
     target = definition.get("target") or (isinstance(loader, dict) and loader.get("target"))
-    target = _free(str(target or "target"), data)
+    target = str(target or "target")
+    while target in data.items.columns:
+        target += "_"
     metadata: dict[str, Any] = {
         "name": name,
         "task": kinds[data.kind],
@@ -112,9 +114,3 @@ def _with_target(data: Dataset, target: str) -> pd.DataFrame:
     table = data.frame()
     assert isinstance(table, pd.DataFrame)
     return table.assign(**{target: data.truth})
-
-
-def _free(target: str, data: Dataset) -> str:
-    while target in data.items.columns:
-        target += "_"
-    return target

@@ -1,4 +1,4 @@
-"""TabEB's tasks: six kinds, and the base that tasks of one's own inherit from."""
+"""TabEB's six tasks, and the base class for custom tasks."""
 
 from __future__ import annotations
 
@@ -32,52 +32,52 @@ Sides = tuple[pd.DataFrame, pd.DataFrame, pd.Series, pd.Series]
 
 
 class Params(TypedDict, total=False):
-    """Parameters for parts of an evaluation: the encoders' ``fit``, and the head."""
+    """Parameters of the encoders' ``fit`` and of the head."""
 
     encoder_fit_params: Mapping[str, Any] | None
     head_params: Mapping[str, Any] | None
 
 
 class TabEBBaseTask:
-    """A task: data sets, a head on the encoders' vectors, and a score.
+    """A task: datasets, a head on the encoders' vectors, and a score.
 
-    A task of one's own sets ``task``, ``metric`` and ``data_name_list`` and writes ``get_head``
-    and ``get_score``. Where ``metric`` is one of Karat's, ``get_score`` need not be written.
+    A custom task sets ``task``, ``metric`` and ``data_name_list`` and implements ``get_head`` and
+    ``get_score``. If ``metric`` is one of Karat's, ``get_score`` is optional.
 
     Parameters
     ----------
     data_dir
-        A folder with ``<name>/<name>.parquet`` and ``<name>/<name>_metadata.json``. What is not
-        there, or everything where no folder is given, is taken from Karat's own data sets.
+        Folder with ``<name>/<name>.parquet`` and ``<name>/<name>_metadata.json``. Datasets that
+        it lacks are taken from Karat.
     seed
-        Decides the rows, the split, and every ``random_state`` that was left open.
+        Seed of the sample, the split, and every ``random_state`` that is None.
     max_rows
-        Take at most so many rows of each table.
+        Maximum number of rows per dataset.
     n_train
-        Train on so many rows; 80 % where nothing is said.
+        Number of training rows. Default: 80 %.
     protocol
-        ``"corrected"``, or ``"original"``: the first rows, TabEB's own split, vectors as they are
-        and its plain heads.
+        ``"corrected"``, or ``"original"``: the first rows, TabEB's split, unscaled vectors and
+        TabEB's heads.
     group
-        ``"entity"`` keeps the rows of one entity on one side of the split and ``"row"`` those
-        with the same features; where nothing is said, the metadata decide.
+        Keep rows of one ``"entity"`` or with equal features (``"row"``) on the same side of the
+        split. Default: as in the metadata.
 
     Attributes
     ----------
     split
         The sides that ``evaluate`` can score.
     data_dict, metadata, data_loaded_
-        The tables and what is said about them, by name, and whether all are there. Put tables of
-        your own here, and they are used.
+        The tables and their metadata by name, and whether all are loaded. Tables that you add
+        here are used.
     higher_is_better
-        For a metric that Karat does not know; without it, a leaderboard cannot rank.
+        Direction of a metric that Karat does not define; the leaderboard needs it.
     """
 
     task: str = "classification"
     metric: str = "acc"
     data_name_list: Sequence[str] = ()
     higher_is_better: bool | None = None
-    #: what ``y_true`` and ``y_pred`` are, and whether the train side hides its truth
+    #: the content of ``y_pred``, and whether the target is hidden from training
     shape: str = "numbers"
     unsupervised: bool = False
 
@@ -95,10 +95,10 @@ class TabEBBaseTask:
         protocol: str = "corrected",
         group: str | None = None,
     ) -> None:
-        Rows(protocol, seed, max_rows, n_train, group)  # a wrong setting is said now
+        Rows(protocol, seed, max_rows, n_train, group)  # validate the settings
         if self.unsupervised and (n_train is not None or group is not None):
             raise DefinitionError(
-                f"{type(self).__name__} holds no rows out, so n_train and group mean nothing."
+                f"{type(self).__name__} has no train/test split; omit n_train and group."
             )
         self.data_dir = data_dir
         self.seed = seed
@@ -116,19 +116,17 @@ class TabEBBaseTask:
         self.metadata: dict[str, dict[str, Any]] = {}
         self.data_loaded_ = False
 
-    # -- data -------------------------------------------------------------------------------
-
     def load_data(self) -> None:
-        """Load the tables that are not there yet; what cannot be had is said after the others."""
+        """Load missing tables; raise after the last one if any is not available."""
         lost: dict[str, str] = {}
         fresh = [name for name in self.data_name_list if name not in self.data_dict]
         for name in fresh:
             try:
                 self.data_dict[name], self.metadata[name] = self._load_data(name, self.data_dir)
-            except Exception as error:  # the other tables are loaded all the same
-                said = str(error)
-                known = isinstance(error, KaratError)
-                lost[name] = said if known else f"{name}: {type(error).__name__}: {said}"
+            except KaratError as error:
+                lost[name] = str(error)
+            except Exception as error:
+                lost[name] = f"{name}: {type(error).__name__}: {error}"
         warn_of_own([name for name in fresh if name not in lost], self.data_dir)
         self.data_loaded_ = not lost
         if lost:
@@ -144,10 +142,7 @@ class TabEBBaseTask:
         num_train: int | None = None,
         random_state: int | None = None,
     ) -> Sides:
-        """Return ``X_train, X_test, y_train, y_test``: the rows that take part, cut in two.
-
-        Where the truth is hidden from the train side, both sides are all rows.
-        """
+        """Return ``X_train, X_test, y_train, y_test``; unsupervised tasks use all rows for both."""
         rows = self._rows(num_train, random_state)
         taken = rows.taken(data, metadata, str(metadata.get("name", "table")))
         X = taken.frame()
@@ -162,22 +157,17 @@ class TabEBBaseTask:
         seed = self.seed if random_state is None else random_state
         return Rows(self.protocol, seed, self.max_rows, n_train, self.group)
 
-    # -- the two seams ----------------------------------------------------------------------
-
     def get_head(self) -> Any:
-        """Return an unfitted head; nothing stands for the usual one of the data.
+        """Return an unfitted head, or None for the default head.
 
-        A parameter ``n_clusters`` is told how many classes there are.
+        A parameter ``n_clusters``, if present, receives the number of classes.
         """
         return None
 
     def get_score(
         self, y_true: np.ndarray, y_pred: np.ndarray, predictions: Predictions | None = None
     ) -> float:
-        """Return the task's metric of two arrays.
-
-        A parameter ``predictions`` is given Karat's own record of the answers.
-        """
+        """Return the score of two arrays; ``predictions`` is Karat's record of the predictions."""
         given = predictions or as_predictions(y_true, y_pred, self.shape)
         value, reason = score(self.metric, given)
         if value is None:
@@ -185,28 +175,26 @@ class TabEBBaseTask:
         return value
 
     def make_head(self, kind: str, n_clusters: int, params: Mapping[str, Any]) -> Any:
-        """Return a head for one train side, with its parameters set."""
+        """Return a head for one training set, with parameters set."""
         head = build("get_head", self.get_head, {}, {"n_clusters": n_clusters})
         head = self.usual_head(kind) if head is None else head
         works = hasattr(head, "fit") or hasattr(head, "outlier_scores")
         if inspect.isclass(head) or not works:
-            raise ContractError(f"get_head returned {head!r}; it must return an unfitted head.")
+            raise ContractError(f"get_head must return an unfitted head, got {head!r}.")
         return with_params(head, params)
 
     def usual_head(self, kind: str) -> Any:
-        """Return the protocol's head for classes or numbers."""
+        """Return the protocol's default head for classes or numbers."""
         if kind == "classes":
             return heads.get("logistic")(random_state=self.seed)
         return heads.get("linear" if self.protocol == "original" else "ridge")()
 
     def make_probe(self, params: Mapping[str, Any]) -> Probe:
-        """Return what turns vectors into answers."""
+        """Return the probe that turns vectors into predictions."""
         return Headed(
             lambda train: self.make_head(train.kind, len(train.classes), params),
             "plain" if self.protocol == "original" else "standard",
         )
-
-    # -- evaluation -------------------------------------------------------------------------
 
     def evaluate(
         self,
@@ -217,27 +205,27 @@ class TabEBBaseTask:
         save_dir: str | Path | None = None,
         **params: Unpack[Params],
     ) -> pd.DataFrame:
-        """Return one row per encoder: its name, a score per data set, and their plain mean.
+        """Return one row per encoder: its name, a score per dataset, and their mean.
 
-        What fails is NaN, with a warning and a reason in ``frame.attrs["failures"]``. There are
-        also ``attrs["notes"]`` (such as a head that did not converge), ``attrs["data"]`` (sizes,
-        and test rows that the train side knows), ``attrs["config"]`` and ``attrs["encoders"]``.
+        A failure gives NaN, a warning and a reason in ``frame.attrs["failures"]``. Other ``attrs``
+        are ``"notes"`` (such as a head that did not converge), ``"data"`` (sizes, and test rows
+        that also occur in training), ``"config"`` and ``"encoders"``.
 
         Parameters
         ----------
         models
             Objects with ``fit`` and ``transform``, names for ``get_model``, or a mapping from row
-            labels to those. Each data set meets a fresh copy.
+            labels to these. Every dataset gets a fresh copy.
         split
-            The side that is scored, ``"test"`` or ``"train"``.
+            The side to score, ``"test"`` or ``"train"``.
         model_kwargs
-            TabEB's name for ``encoder_fit_params``; the head does not see them.
+            TabEB's name for ``encoder_fit_params``; not passed to the head.
         na_fill_value
-            Put in the place of NaN in vectors, which are refused otherwise.
+            Replacement of NaN in vectors. Default: NaN is an error.
         save_dir
-            Where ``scores_<task>.parquet`` is written or added to; nothing: nowhere.
+            Folder of ``scores_<task>.parquet``. Default: nothing is saved.
         **params
-            ``encoder_fit_params`` go to the encoders' ``fit``, ``head_params`` are set on the head.
+            ``encoder_fit_params`` for the encoders' ``fit``, ``head_params`` for the head.
         """
         self._check(split, params)
         fit_params = _one_of(model_kwargs, params.get("encoder_fit_params"))
@@ -254,7 +242,7 @@ class TabEBBaseTask:
         return frame
 
     def direction(self) -> bool | None:
-        """Return whether a higher score is better; nothing where it is not known."""
+        """Return whether higher is better, or None if unknown."""
         if self.higher_is_better is not None:
             return self.higher_is_better
         try:
@@ -269,11 +257,12 @@ class TabEBBaseTask:
                 raise DefinitionError(f'evaluate has no parameter "{name}".{hint}')
         if split not in self.split:
             hint = did_you_mean(str(split), self.split)
-            raise DefinitionError(f"split is {' or '.join(self.split)}, not {split!r}.{hint}")
+            allowed = " or ".join(self.split)
+            raise DefinitionError(f"split must be {allowed}, got {split!r}.{hint}")
 
 
 class TabEBRegressionTask(TabEBBaseTask):
-    """Predict a number: ridge on standardised vectors, RMSE. Originally plain least squares."""
+    """Regression: ridge on standardized vectors (original protocol: least squares), RMSE."""
 
     task = "regression"
     metric = "rmse"
@@ -285,7 +274,7 @@ class TabEBRegressionTask(TabEBBaseTask):
 
 
 class TabEBClassificationTask(TabEBBaseTask):
-    """Predict a class: logistic regression, AUROC of its probabilities, micro beyond two."""
+    """Classification: logistic regression, AUROC (micro-averaged for more than two classes)."""
 
     task = "classification"
     metric = "auc_micro"
@@ -293,12 +282,12 @@ class TabEBClassificationTask(TabEBBaseTask):
     shape = "classes"
 
     def get_head(self) -> Any:
-        """Return a logistic regression of at most 100 iterations."""
+        """Return a logistic regression with at most 100 iterations."""
         return self.usual_head("classes")
 
 
 class TabEBClusteringTask(TabEBBaseTask):
-    """Group all rows: mini-batch k-means with as many clusters as classes, V-measure."""
+    """Clustering: mini-batch k-means with as many clusters as classes, V-measure."""
 
     task = "clustering"
     metric = "v_measure"
@@ -312,7 +301,7 @@ class TabEBClusteringTask(TabEBBaseTask):
 
 
 class TabEBAnomalyDetectionTask(TabEBBaseTask):
-    """Find the odd rows: the share known to be odd, by the distance to neighbours; weighted F1."""
+    """Anomaly detection: distance to neighbors, known share of outliers, weighted F1."""
 
     task = "anomaly_detection"
     metric = "f1_weighted"
@@ -321,31 +310,31 @@ class TabEBAnomalyDetectionTask(TabEBBaseTask):
     unsupervised = True
 
     def get_head(self) -> Any:
-        """Return a head that scores how odd each row is; scikit-learn's detectors do as well."""
+        """Return a head with outlier scores; scikit-learn's detectors are also accepted."""
         return heads.get("knn-distance")()
 
     def make_head(self, kind: str, n_clusters: int, params: Mapping[str, Any]) -> Any:
-        """Return a head that scores oddness, with its parameters set."""
+        """Return a head with outlier scores, with parameters set."""
         return as_scorer(super().make_head(kind, n_clusters, params))
 
 
 class _Compared(TabEBBaseTask):
-    """A task that compares vectors by their cosine and has no head."""
+    """A task that compares vectors by cosine, without a head."""
 
     def make_head(self, kind: str, n_clusters: int, params: Mapping[str, Any]) -> Any:
-        """Refuse a head, which would not be used."""
+        """Raise if a head is configured."""
         if self.get_head() is not None or params:
             raise DefinitionError(
-                f"{type(self).__name__} compares vectors by their cosine: it has no head, and "
-                f"neither get_head nor head_params mean anything."
+                f"{type(self).__name__} compares vectors by cosine and has no head; "
+                f"omit get_head and head_params."
             )
         return None
 
 
 class TabEBRankingTask(_Compared):
-    """Rank train rows by their cosine to test rows; those of the same class are wanted; MAP.
+    """Rank training rows by cosine to each test row; rows of its class are relevant; MAP.
 
-    ``get_score`` gets the query of each wanted row as ``y_true`` and its place as ``y_pred``.
+    ``get_score`` gets the query of each relevant row as ``y_true`` and its rank as ``y_pred``.
     """
 
     task = "ranking"
@@ -359,10 +348,10 @@ class TabEBRankingTask(_Compared):
 
 
 class TabEBDeduplicationTask(_Compared):
-    """Tell pairs of rows about one thing from all other pairs, by their cosine; AUROC.
+    """Distinguish pairs of duplicate rows from all other pairs by cosine; AUROC.
 
-    ``get_score`` gets whether a pair is a duplicate as ``y_true`` and its cosine as ``y_pred``;
-    pairs are counted, so it must take ``predictions``, whose ``weight`` says how many a row is.
+    ``get_score`` gets whether a pair is a duplicate as ``y_true`` and its cosine as ``y_pred``. It
+    must accept ``predictions``, whose ``weight`` is the number of pairs of each row.
     """
 
     task = "deduplication"
@@ -380,5 +369,5 @@ class TabEBDeduplicationTask(_Compared):
 
 def _one_of(first: Mapping[str, Any] | None, second: Mapping[str, Any] | None) -> dict[str, Any]:
     if first and second:
-        raise DefinitionError("model_kwargs is TabEB's name for encoder_fit_params; give one.")
+        raise DefinitionError("pass either model_kwargs or its synonym encoder_fit_params.")
     return dict(first or second or {})

@@ -24,7 +24,7 @@ from karat.progress import choose
 from karat.session import Stopped
 from karat.splits import split
 
-#: TACO's data sets and the task of each
+#: TACO's datasets and the task of each
 DATASETS = {
     "adult": "classification",
     "diabetes": "classification",
@@ -33,7 +33,7 @@ DATASETS = {
     "nyc": "regression",
 }
 QUICK = (0.2,)
-#: names, and what loads their data
+#: dataset names and loaders
 Loaders = list[tuple[str, Callable[[], Dataset]]]
 
 
@@ -41,13 +41,13 @@ Loaders = list[tuple[str, Callable[[], Dataset]]]
 @click.option("--data_dir", default="data", show_default=True, metavar="DIR")
 @click.option("--results_dir", default="results", show_default=True, metavar="DIR")
 @click.option("--only", default="all", type=click.Choice(["all", *DATASETS]), show_default=True)
-@click.option("--quick", is_flag=True, help="One severity, 0.2, drawn once.")
-@click.option("--csv", metavar="PATH", help="A table of your own.")
-@click.option("--target_col", metavar="COL", help="With --csv: the column to answer.")
+@click.option("--quick", is_flag=True, help="Severity 0.2 only, with one draw.")
+@click.option("--csv", metavar="PATH", help="Your own table.")
+@click.option("--target_col", metavar="COL", help="With --csv: the target column.")
 @click.option(
     "--task",
     type=click.Choice([*KINDS, "both"]),
-    help="With --csv: what it is, else the data tell; without it: only data sets of this task.",
+    help="Task of --csv (default: inferred); without --csv: only datasets of this task.",
 )
 def taco(
     data_dir: str,
@@ -58,9 +58,9 @@ def taco(
     target_col: str | None,
     task: str | None,
 ) -> int:
-    """Run TACO's models on its data sets, or on a table of your own, and write its files.
+    """Run TACO's models on its datasets or on your own table, and write TACO's files.
 
-    A data set whose file is not there is skipped. Exit code: 0 something was run, 2 nothing was.
+    Datasets whose file is missing are skipped. Exit code: 0 if any dataset was run, else 2.
     """
     setting = Setting(Path(results_dir), workers=cores())
     if quick:
@@ -68,26 +68,26 @@ def taco(
     if csv is None and target_col is None:
         tasks = list(KINDS) if task in (None, "both") else [task]
         wanted = [name for name in DATASETS if only in ("all", name) and DATASETS[name] in tasks]
-        with _looking_in(data_dir):
+        with _data_folder(data_dir):
             found = [(name, Catalogue().dataset(f"taco_{name}")) for name in wanted]
             return _run_all(found, setting)
     if csv is None or target_col is None:
-        raise DefinitionError("--csv and --target_col go together.")
+        raise DefinitionError("--csv and --target_col must be used together.")
     if only != "all":
-        raise DefinitionError("--only chooses among TACO's data sets; leave it out with --csv.")
+        raise DefinitionError("--only selects TACO datasets and cannot be used with --csv.")
     return _run_all(_own(csv, target_col, task), setting)
 
 
 def _own(csv: str, target: str, task: str | None) -> Loaders:
-    """Return what loads a table of one's own, once for every task."""
+    """Return the loaders of the user's table, one per task."""
     tasks = list(KINDS) if task == "both" else [task]
     kinds = [None if each is None else KINDS[each] for each in tasks]
     return [(Path(csv).stem, partial(own_table, Path(csv), target, kind)) for kind in kinds]
 
 
 def _run_all(loaders: Loaders, setting: Setting) -> int:
-    """Run what can be run and tell what cannot; what was said once is not said again."""
-    told: set[str] = set()
+    """Run all datasets that can be loaded; print each note once."""
+    printed: set[str] = set()
     done = 0
     for name, load in loaders:
         try:
@@ -100,8 +100,8 @@ def _run_all(loaders: Loaders, setting: Setting) -> int:
             click.echo(f"{name}: skipped: {error}", err=True)
             continue
         done += 1
-        for note in (note for note in results.notes if note not in told):
-            told.add(note)
+        for note in (note for note in results.notes if note not in printed):
+            printed.add(note)
             click.echo(f"{name}: {note}", err=True)
         for path in results.files:
             click.echo(f"  {path}")
@@ -109,7 +109,7 @@ def _run_all(loaders: Loaders, setting: Setting) -> int:
 
 
 def _held_out(data: Dataset, name: str) -> Dataset:
-    """Return the data with a fifth of the rows to test, those of the suite ``taco``."""
+    """Return the data with 20 % test rows, the same as in the suite ``taco``."""
     (fold,) = split(data, {"use": "holdout", "test": 0.2}, SEED)
     part = np.full(len(data), "train", dtype=object)
     part[fold.test] = "test"
@@ -117,8 +117,8 @@ def _held_out(data: Dataset, name: str) -> Dataset:
 
 
 @contextmanager
-def _looking_in(folder: str) -> Iterator[None]:
-    """Look for data files in a folder first."""
+def _data_folder(folder: str) -> Iterator[None]:
+    """Search data files in a folder first."""
     before = os.environ.get("KARAT_DATA")
     places = [str(Path(folder).absolute()), *([before] if before else [])]
     os.environ["KARAT_DATA"] = os.pathsep.join(places)
@@ -132,7 +132,7 @@ def _looking_in(folder: str) -> Iterator[None]:
 
 
 def main() -> None:
-    """Run the command line; a mistake is one message on standard error and exit code 2."""
+    """Run the command line; an error is a message on standard error and exit code 2."""
     warnings.formatwarning = lambda message, *_, **__: f"note: {message}\n"
     try:
         sys.exit(taco.main(prog_name="python -m karat.compat.taco", standalone_mode=False) or 0)

@@ -1,4 +1,4 @@
-"""The benchmark: TACO's five families of models on one split, clean and through its corruptions."""
+"""TACO's five models on one split, on clean and on corrupted data."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def run_benchmark(
     task: str | None = None,
     severities: Sequence[float] = SEVERITIES,
 ) -> dict[str, Any]:
-    """Fit on the train rows, test clean and corrupted, and write TACO's files.
+    """Fit on the training rows, test on clean and corrupted data, and write TACO's files.
 
     ``results_dir`` gets ``metrics_<name>_<task>.csv``, ``confusion_<name>_classification.csv``,
-    the pictures in ``<name>_plots`` and, in ``runs``, the run folders with all predictions. Without
-    a ``task`` it is inferred. A model that cannot take part is told in a warning.
+    the plots in ``<name>_plots`` and, in ``runs``, the run folders with all predictions. The
+    default ``task`` is inferred from ``y``. Models that cannot be evaluated give a warning.
     """
     data = given_split(dataset_name, (X_train, X_test), (y_train, y_test), task)
-    _told(benchmark(data, Setting(Path(results_dir), tuple(severities))))
+    _warned(benchmark(data, Setting(Path(results_dir), tuple(severities))))
     return {
         "dataset_name": dataset_name,
         "task": TASKS[data.kind],
@@ -68,9 +68,9 @@ def run_classification_suite(
     severities: Sequence[float] = SEVERITIES,
     random_state: int = SEED,
 ) -> pd.DataFrame:
-    """Run the benchmark on classes, and return the table of ``metrics_<name>_classification``."""
+    """Run a classification benchmark and return the table of ``metrics_<name>_classification``."""
     data = given_split(name, (X_train, X_test), (y_train, y_test), "classification")
-    return _told(benchmark(data, Setting(Path(results_dir), tuple(severities), random_state)))
+    return _warned(benchmark(data, Setting(Path(results_dir), tuple(severities), random_state)))
 
 
 def run_regression_suite(
@@ -83,17 +83,14 @@ def run_regression_suite(
     severities: Sequence[float] = SEVERITIES,
     random_state: int = SEED,
 ) -> pd.DataFrame:
-    """Run the benchmark on numbers, and return the table of ``metrics_<name>_regression``."""
+    """Run a regression benchmark and return the table of ``metrics_<name>_regression``."""
     data = given_split(name, (X_train, X_test), (y_train, y_test), "regression")
-    return _told(benchmark(data, Setting(Path(results_dir), tuple(severities), random_state)))
-
-
-# -- one data set ---------------------------------------------------------------------------
+    return _warned(benchmark(data, Setting(Path(results_dir), tuple(severities), random_state)))
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Where results go and what is asked; without ``draws`` as many as in the suite ``taco``."""
+    """Options of the benchmark; the default of ``draws`` is that of the suite ``taco``."""
 
     results_dir: Path
     severities: tuple[float, ...] = SEVERITIES
@@ -104,7 +101,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Results:
-    """The table of metrics, the files written, and what people should know."""
+    """The table of metrics, the files written, and notes for the user."""
 
     metrics: pd.DataFrame
     files: list[Path]
@@ -112,7 +109,7 @@ class Results:
 
 
 def benchmark(data: Dataset, setting: Setting, progress: Progress | None = None) -> Results:
-    """Evaluate the models on a data set that knows its parts, and write TACO's files."""
+    """Evaluate the models on a dataset with train and test rows, and write TACO's files."""
     task = _task(data, setting)
     runs = evaluate(
         list(MODELS[task.kind]),
@@ -132,12 +129,12 @@ def benchmark(data: Dataset, setting: Setting, progress: Progress | None = None)
         folder = setting.results_dir / f"{safe_name(data.name)}_plots"
         files += plot_runs(runs, folder) if task.corruptions else []
     except MissingExtra as error:
-        notes.append(f"no pictures: {error}.")
+        notes.append(f"no plots: {error}.")
     return Results(tables[0][1], files, notes)
 
 
 def _task(data: Dataset, setting: Setting) -> Task:
-    """Return the task of the suite ``taco`` on other data, with other severities."""
+    """Return a task of the suite ``taco`` with this dataset and these severities."""
     task = TASKS[data.kind]
     pattern = "multiclass" if len(data.classes) > 2 else task
     definition = Catalogue().definitions.get("tasks", f"taco-{pattern}")
@@ -154,7 +151,7 @@ def _task(data: Dataset, setting: Setting) -> Task:
 
 
 def _corruptions(task: str, severities: Sequence[float]) -> dict[str, Sequence[float]]:
-    """Return all corruptions at all severities, and all pairs of them at the middle one."""
+    """Return all corruptions at all severities, and all pairs at the middle severity."""
     if not severities:
         return {}
     names = [name for name in NAMES if task == "classification" or name not in FOR_CLASSES]
@@ -164,20 +161,20 @@ def _corruptions(task: str, severities: Sequence[float]) -> dict[str, Sequence[f
 
 
 def _notes(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield who did not take part or not wholly, and once what the data cannot be corrupted by."""
-    unseen: dict[str, None] = {}
+    """Yield the failures and notes of models, and corruptions that do not apply to the data."""
+    declined: dict[str, None] = {}
     for run in runs:
         for record in run.records():
-            said = [record["info"]] if record["status"] != "ok" else []
-            for text in (*said, *record["notes"]):
+            failure = [record["info"]] if record["status"] != "ok" else []
+            for text in (*failure, *record["notes"]):
                 yield f"{run.model}: {text.rstrip('.')}."
             views = [view for view in record["views"] if view["status"] == "declined"]
-            unseen |= dict.fromkeys(view["info"].rstrip(".") for view in views)
-    yield from (f"left out: {reason}." for reason in unseen)
+            declined |= dict.fromkeys(view["info"].rstrip(".") for view in views)
+    yield from (f"left out: {reason}." for reason in declined)
 
 
-def _told(results: Results) -> pd.DataFrame:
+def _warned(results: Results) -> pd.DataFrame:
     if results.notes:
-        # the line shown is that which called us
+        # show the line that called the public function
         warnings.warn(" ".join(results.notes), stacklevel=3)
     return results.metrics

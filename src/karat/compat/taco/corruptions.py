@@ -13,7 +13,7 @@ from karat.registry import corruptions
 Rng = np.random.Generator | int | None
 Corruption = Callable[..., tuple[pd.DataFrame, pd.Series]]
 
-#: in the order of TACO's own table
+#: in the order of TACO's table
 NAMES = (
     "missingness_mcar",
     "missingness_mnar",
@@ -23,7 +23,7 @@ NAMES = (
     "noise_uniform",
     "rare_class_dilution",
 )
-#: what has no meaning where the truth is numbers
+#: not defined for regression
 FOR_CLASSES = ("missingness_mnar", "rare_class_dilution")
 
 
@@ -39,5 +39,5 @@ def _function(name: str) -> Corruption:
     return corrupt
 
 
-#: what is given stays as it is; without ``rng`` the seed is 42
+#: the input is not modified; the default seed is 42
 CORRUPTION_FUNCS: dict[str, Corruption] = {name: _function(name) for name in NAMES}

@@ -1,4 +1,4 @@
-"""Ulysses SentEval's interface: change the import of a script, and it runs on Karat.
+"""Ulysses SentEval's interface: change the import of a script to run it on Karat.
 
 ``import ulysses_senteval`` becomes ``from karat.compat import ulysses as ulysses_senteval``.
 """

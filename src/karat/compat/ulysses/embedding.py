@@ -1,10 +1,10 @@
-"""From texts to one row of numbers per question, and a place where such rows are kept."""
+"""From texts to one row of numbers per question, and a cache of such rows."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Callable, Mapping, Sequence
+import io
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -14,31 +14,31 @@ import numpy as np
 from karat.compose import concat, interaction, single
 from karat.errors import ContractError, DataError
 from karat.models.base import StatelessEncoder
-from karat.results.files import safe_name
+from karat.results.files import safe_name, write_atomic
 from karat.vectors import check_vectors, distinct
 
 Encode = Callable[[list[str]], Any]
 
 
 def as_rows(values: Any, rows: int, name: str) -> np.ndarray:
-    """Return what was embedded as a matrix of 32-bit numbers, whatever it came as.
+    """Return embedded rows as a float32 matrix.
 
     >>> as_rows([[1, 2]], 1, "embed").dtype
     dtype('float32')
     """
-    with np.errstate(over="ignore"):  # a number too large becomes infinity, which is then told
+    with np.errstate(over="ignore"):  # overflow becomes infinity, which is an error below
         matrix = check_vectors(values, rows, name).astype(np.float32, copy=False)
     broken = ~np.isfinite(matrix).all(axis=1)
     if broken.any():
         raise ContractError(
             f"{name} returned NaN or infinity in {int(broken.sum())} of {rows} rows (first: row "
-            f"{int(np.argmax(broken))}); every text needs a vector."
+            f"{int(np.argmax(broken))}); every text needs a finite vector."
         )
     return matrix
 
 
 def columns_of(a: Sequence[str], b: Sequence[str] | None, separator: str | None) -> list[list[str]]:
-    """Return what is embedded of each question: its text, its two, or its text and its options."""
+    """Return the columns to embed: one text, two texts, or a text and its options."""
     if b is None:
         return [list(a)]
     if separator is None:
@@ -47,8 +47,8 @@ def columns_of(a: Sequence[str], b: Sequence[str] | None, separator: str | None)
     for row, found in enumerate(options):
         if len(found) != len(options[0]):
             raise DataError(
-                f"row {row} has {len(found)} options, row 0 has {len(options[0])}; every question "
-                f'needs as many, with "{separator}" between them.'
+                f"row {row} has {len(found)} options but row 0 has {len(options[0])}; all "
+                f'questions need the same number of options, separated by "{separator}".'
             )
     return [list(a), *map(list, zip(*options, strict=True))]
 
@@ -66,7 +66,7 @@ def composed(columns: Sequence[list[str]], encode: Encode, chosen: bool, name: s
 
 
 class StoredRows(StatelessEncoder):
-    """Rows that were embedded before, in a file; items are their numbers."""
+    """Embedded rows in a file; items are row numbers."""
 
     takes = ("entity",)
 
@@ -85,38 +85,35 @@ class StoredRows(StatelessEncoder):
 
 
 def store(path: Path, matrix: np.ndarray) -> StoredRows:
-    """Write rows so that no reader meets half of them, and return the encoder that has them."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with draft.open("wb") as file:
-        np.save(file, matrix, allow_pickle=False)
-    os.replace(draft, path)
-    return stored(path, matrix)
+    """Write rows atomically and return their encoder."""
+    buffer = io.BytesIO()
+    np.save(buffer, matrix, allow_pickle=False)
+    write_atomic(path, buffer.getvalue())
+    return _stored(path, matrix)
 
 
-def stored(path: Path, matrix: np.ndarray) -> StoredRows:
-    """Return the encoder that has the rows of a file."""
+def _stored(path: Path, matrix: np.ndarray) -> StoredRows:
     return StoredRows(str(path), hashlib.sha256(np.ascontiguousarray(matrix).data).hexdigest())
 
 
 def find(path: Path, rows: int) -> StoredRows | None:
-    """Return the encoder of rows kept before; nothing where there are none, or broken ones."""
+    """Return the encoder of cached rows, or None if they are missing or invalid."""
     try:
         matrix = np.load(path, mmap_mode="r", allow_pickle=False)
-        fine = matrix.ndim == 2 and len(matrix) == rows and matrix.dtype == np.float32
-        return stored(path, matrix) if fine else None
+        valid = matrix.ndim == 2 and len(matrix) == rows and matrix.dtype == np.float32
+        return _stored(path, matrix) if valid else None
     except (OSError, ValueError, EOFError):
         return None
 
 
 def place(folder: Path, key: str, task: str, facts: Sequence[Any]) -> Path:
-    """Return the file of a task's rows; other texts, arguments or methods have another."""
+    """Return the cache file of a task's rows, which depends on the facts."""
     digest = hashlib.sha256(repr(list(facts)).encode("utf-8", "surrogatepass")).hexdigest()
     return folder / safe_name(key) / f"{task}-{digest[:16]}.npy"
 
 
 def method_of(embed: Any) -> str:
-    """Return what tells a method from its changed self: where it stands and what it does."""
+    """Return the qualified name and the bytecode of a method, to detect changes of it."""
     code = getattr(getattr(embed, "__func__", embed), "__code__", None)
     named = f"{getattr(embed, '__module__', '')}.{getattr(embed, '__qualname__', '')}"
     return f"{named} {_instructions(code)}" if isinstance(code, CodeType) else named
@@ -125,8 +122,3 @@ def method_of(embed: Any) -> str:
 def _instructions(code: CodeType) -> str:
     parts = [_instructions(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
     return repr((code.co_code.hex(), code.co_names, parts))
-
-
-def written(arguments: Mapping[str, Any]) -> str:
-    """Return arguments as text, whatever order they came in."""
-    return repr(sorted(arguments.items()))

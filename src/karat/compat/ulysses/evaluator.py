@@ -1,4 +1,4 @@
-"""The evaluator: embed a task's texts once, or in every fold, and train heads on the vectors."""
+"""The evaluator: embed a task's texts once or per fold, and train heads on the vectors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from karat.compat.ulysses.embedding import (
     method_of,
     place,
     store,
-    written,
 )
 from karat.compat.ulysses.lazy import PerFold
 from karat.compat.ulysses.tasks import SUITE, Texts, chosen, defined, load_texts, rule_of
@@ -47,23 +46,23 @@ Statistics = dict[str, Any]
 
 
 class UlyssesSentEval:
-    """Tell what a sentence model is worth on the tasks of Ulysses SentEval.
+    """Evaluate a sentence model on the tasks of Ulysses SentEval.
 
     Parameters
     ----------
     sentence_model
-        An object with ``encode``; also a function, vectors by text, or the name of a model.
+        An object with ``encode``, a function, vectors by text, or the name of a model.
     tasks
         ``"all"``, one task, or several, such as ``["F1A", "T3"]``.
     data_dir_path
-        Where CSV files are looked for first; what is not there is downloaded into Karat's cache.
+        Folder searched first for CSV files; missing files are downloaded into Karat's cache.
     cache_embed_key
-        A name of the model under which its vectors are kept below ``cache_dir``, also by texts,
-        arguments and embedding method.
+        Name under which the model's vectors are cached in ``cache_dir``. Other texts, arguments
+        or embedding methods have other cache entries.
     lazy_embedding
-        Whether ``embed`` is called in every fold, for its train, eval and test texts in that order.
+        Call ``embed`` in every fold, for its train, eval and test texts in that order.
     runs_dir
-        Where run folders with all predictions are kept, and completed when called again.
+        Folder for run folders with all predictions; unfinished runs in it are resumed.
     """
 
     def __init__(
@@ -88,12 +87,10 @@ class UlyssesSentEval:
         self.runs_dir = runs_dir
         if lazy_embedding and cache_embed_key is not None:
             warnings.warn(
-                "cache_embed_key is not used: what is embedded anew in every fold is not kept.",
+                "cache_embed_key is ignored: vectors computed per fold are not cached.",
                 UserWarning,
                 stacklevel=2,
             )
-
-    # -- what people call -------------------------------------------------------------------
 
     def evaluate(
         self,
@@ -105,39 +102,38 @@ class UlyssesSentEval:
     ) -> Any:
         """Return the 20 statistics of each task, and with ``return_all_results`` the frame too.
 
-        All data are loaded before anything is embedded. A task that cannot be carried through is
-        told in a warning; if none can, that is an error.
+        All data are loaded before anything is embedded. A task that fails gives a warning; if all
+        fail, the first error is raised.
 
         Parameters
         ----------
         kwargs_embed
-            Passed on to ``embed``, and by that to the sentence model.
+            Passed to ``embed``, which passes them to the sentence model.
         kwargs_train
-            n_processes (5), batch_size (128), hidden_dims (those of the task), eval_frac (0.20),
+            n_processes (5), batch_size (128), hidden_dims (from the task), eval_frac (0.20),
             device, show_progress_bar (True), n_repeats (10), k_fold (5), n_epochs (100), tenacity
             (5), early_stopping_rel_improv (0.0025), random_state (9847706), mode ("exact").
         ignore_cached
-            Embed again what is kept, and keep that instead.
+            Compute cached vectors again and replace them.
         """
         training = Training.of(kwargs_train, self.disable_multiprocessing)
-        waiting = {task: load_texts(task, Path(self.data_dir_path)) for task in self.tasks}
+        loaded = {task: load_texts(task, Path(self.data_dir_path)) for task in self.tasks}
         found: dict[str, Statistics] = {}
-        tables, lost = [], list[KaratError]()
+        tables, errors = [], list[KaratError]()
         for task in self.tasks:
-            texts = waiting.pop(task)
+            texts = loaded.pop(task)
             try:
                 found[task], table = self._run(texts, training, kwargs_embed, ignore_cached)
                 tables.append(table)
             except Stopped:
                 raise
             except KaratError as error:
-                lost.append(error)
+                errors.append(error)
         if not found:
-            raise lost[0]
-        for reason in lost:
+            raise errors[0]
+        for reason in errors:
             warnings.warn(str(reason), stacklevel=2)
-        whole = pd.concat(tables, ignore_index=True)
-        return (found, whole) if return_all_results else found
+        return (found, pd.concat(tables, ignore_index=True)) if return_all_results else found
 
     def evaluate_in_task(
         self,
@@ -158,16 +154,14 @@ class UlyssesSentEval:
     def embed(
         self, X_a: list[str], X_b: list[str] | None, task: str, data_split: str, **kwargs: Any
     ) -> Any:
-        """Return one row per question; write your own in a class that extends this one.
+        """Return one row per question; subclasses may override this method.
 
-        Here the sentence model encodes each distinct text once, ``kwargs`` being passed to it. A
-        row is (a) of single texts, (a, b, |a − b|, a · b) of pairs, and (a, b1 … bk) of a question
-        and its options. ``data_split`` is ``"all"``, or a part of a fold with lazy embedding.
+        The sentence model encodes each distinct text once, with ``kwargs``. A row is (a) for single
+        texts, (a, b, |a − b|, a · b) for pairs, and (a, b1 … bk) for a question and its options.
+        ``data_split`` is ``"all"``, or with lazy embedding ``"train"``, ``"eval"`` or ``"test"``.
         """
         _check_split(data_split)
         return self._composed(X_a, X_b, task, lambda texts: self._encode(texts, kwargs))
-
-    # -- embedding --------------------------------------------------------------------------
 
     def _composed(
         self, X_a: list[str], X_b: list[str] | None, task: str, encode: Encode
@@ -186,28 +180,28 @@ class UlyssesSentEval:
             model = found.prototype
         if not callable(getattr(model, "encode", None)):
             raise ContractError(
-                f"{type(model).__name__} has no encode; a vectoriser that is fitted first goes "
-                f"into UlyssesSentEvalLazy."
+                f"{type(model).__name__} has no method encode; for a vectorizer that must be "
+                f"fitted use UlyssesSentEvalLazy."
             )
         return model.encode(texts, **arguments)
 
-    def _embedded(self, texts: Texts, arguments: Arguments, folder: Path, anew: bool) -> StoredRows:
-        """Return the rows of all questions, as they were kept or embedded now."""
+    def _embedded(
+        self, texts: Texts, arguments: Arguments, folder: Path, ignore_cached: bool
+    ) -> StoredRows:
+        """Return the rows of all questions, from the cache if possible."""
         given, task = dict(arguments or {}), texts.rule.task
         path = folder / f"{task}.npy"
         if self.cache_embed_key is not None:
-            facts = [texts.digest(), written(given), method_of(type(self).embed)]
+            facts = [texts.digest(), repr(sorted(given.items())), method_of(type(self).embed)]
             path = place(Path(self.cache_dir), self.cache_embed_key, task, facts)
-            kept = None if anew else find(path, len(texts.a))
-            if kept is not None:
-                return kept
+            cached = None if ignore_cached else find(path, len(texts.a))
+            if cached is not None:
+                return cached
         rows = self.embed(texts.a, texts.b, task, "all", **given)
         return store(path, as_rows(rows, len(texts.a), f"{type(self).__name__}.embed"))
 
-    # -- one task ---------------------------------------------------------------------------
-
     def _run(
-        self, texts: Texts, training: Training, arguments: Arguments, anew: bool
+        self, texts: Texts, training: Training, arguments: Arguments, ignore_cached: bool
     ) -> tuple[Statistics, pd.DataFrame]:
         rule, head = texts.rule, training.head(texts.rule.hidden_dims)
         with tempfile.TemporaryDirectory(prefix="karat-", ignore_cleanup_errors=True) as scratch:
@@ -217,7 +211,7 @@ class UlyssesSentEval:
                 data, role, takes = texts.table(), "predictor", PerFold.takes
                 workers = workers if workers == 1 else _sendable(prototype, workers)
             else:
-                prototype = self._embedded(texts, arguments, folder, anew)
+                prototype = self._embedded(texts, arguments, folder, ignore_cached)
                 data, role, takes = texts.rows(), "encoder", StoredRows.takes
             (run,) = evaluate(
                 Model(self._name(), prototype, role, takes),
@@ -241,7 +235,7 @@ class UlyssesSentEval:
 
 
 class UlyssesSentEvalLazy(UlyssesSentEval):
-    """The same for vectorisers: cloned and fitted in every fold, on its train texts alone."""
+    """The same for vectorizers, which are cloned and fitted on the training texts of each fold."""
 
     def __init__(self, sentence_model: Any, **kwargs: Any) -> None:
         super().__init__(sentence_model, **{**kwargs, "lazy_embedding": True})
@@ -249,26 +243,23 @@ class UlyssesSentEvalLazy(UlyssesSentEval):
     def embed(
         self, X_a: list[str], X_b: list[str] | None, task: str, data_split: str, **kwargs: Any
     ) -> Any:
-        """Fit a clone of the vectoriser on the train texts; transform those of any part.
-
-        ``kwargs`` are passed to ``transform``.
-        """
+        """Fit a clone on the ``"train"`` texts; ``kwargs`` are passed to ``transform``."""
         from sklearn.base import clone
 
         _check_split(data_split)
         if data_split == "all":
-            raise WrongArgument("a lazy embedder sees parts of a fold, not all texts at once.")
+            raise WrongArgument('data_split must be "train", "eval" or "test", got "all".')
         if data_split == "train":
             texts = columns_of(X_a, X_b, rule_of(task).separator)
             self.fitted_ = clone(self.sentence_model, safe=False)
             self.fitted_.fit([text for column in texts for text in column])
         if not hasattr(self, "fitted_"):
-            raise WrongArgument("a lazy embedder is fitted first, with the texts of train.")
-        return self._composed(X_a, X_b, task, lambda some: self.fitted_.transform(some, **kwargs))
+            raise WrongArgument('the vectorizer is not fitted; call embed with "train" first.')
+        return self._composed(X_a, X_b, task, lambda texts: self.fitted_.transform(texts, **kwargs))
 
 
 def _task(data: Dataset, head: Mapping[str, Any], training: Training) -> Task:
-    """Return the task as it is defined, with its rows embedded and its folds replayed."""
+    """Return the catalogue's task with embedded rows and replayed folds."""
     probe = {"use": "trained", "head": {"use": "adamw", **head}, "compose": "single"}
     return replace(
         defined(data.name),
@@ -281,26 +272,26 @@ def _task(data: Dataset, head: Mapping[str, Any], training: Training) -> Task:
 def _sendable(prototype: PerFold, workers: int) -> int:
     if identity_of(prototype) is not None:
         return workers
-    warnings.warn("the embedder cannot be sent to other processes; one is used.", stacklevel=4)
+    warnings.warn("the embedder cannot be pickled; using one process.", stacklevel=4)
     return 1
 
 
 def _check_run(run: Run, task: str) -> None:
-    """Refuse a run without a single fold; tell of folds that could not be run."""
+    """Raise if all folds failed; warn if some did."""
     records = [record for record in run.records() if record["task"] == task]
     bad = [record for record in records if record["status"] != "ok"]
     if not bad:
         return
-    said = f"{task}: {len(bad)} of {len(records)} folds could not be run: {bad[0]['info']}"
+    message = f"{task}: {len(bad)} of {len(records)} folds failed: {bad[0]['info']}"
     if len(bad) == len(records):
-        error = ContractError(said)
+        error = ContractError(message)
         log = run.log(bad[0])
         if log.is_file():
             error.add_note(log.read_text(encoding="utf-8"))
         raise error
-    warnings.warn(said, stacklevel=4)
+    warnings.warn(message, stacklevel=4)
 
 
 def _check_split(data_split: str) -> None:
     if data_split not in SPLITS:
-        raise DataError(f"data_split is one of {', '.join(SPLITS)}, not {data_split!r}.")
+        raise DataError(f"data_split must be one of {', '.join(SPLITS)}, got {data_split!r}.")

@@ -1,4 +1,4 @@
-"""A predictor that embeds anew in every fold: fitted on the train texts, asked about the others."""
+"""A predictor that embeds the texts of each fold separately."""
 
 from __future__ import annotations
 
@@ -14,21 +14,18 @@ from karat.compat.ulysses.embedding import as_rows
 from karat.compat.ulysses.training import SEEDS
 from karat.heads.adamw import AdamW
 
-#: what embeds texts: the evaluator's own method
-Embedder = Any
-
 
 class PerFold:
-    """Embed the train rows, then those that judge, train the head, and embed the test rows last.
+    """Embed the train rows, then the eval rows, train the head, and embed the test rows last.
 
-    The first rows judge, as many as the head's ``eval_frac`` says: rows come in the fold's order.
+    The eval rows are the first ones, their share is the head's ``eval_frac``.
     """
 
     takes = ("table",)
 
     def __init__(
         self,
-        embedder: Embedder,
+        embedder: Any,
         task: str,
         head: Mapping[str, Any],
         arguments: Mapping[str, Any],
@@ -42,13 +39,13 @@ class PerFold:
         self.random_state: int | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PerFold:
-        # the sentence model is shared; what the embedder learns in a fold is its copy's own
+        # share the sentence model, but not what the embedder learns in a fold
         return PerFold(copy.copy(self.embedder), self.task, self.head, self.arguments, self.seed)
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> PerFold:
-        """Embed the rows by their parts, and train the head."""
-        told = int(self.random_state or 0)
-        self.head_ = AdamW(**self.head, fold=(told - self.seed) % SEEDS, random_state=told)
+        """Embed the train and eval rows, and train the head."""
+        seed = int(self.random_state or 0)
+        self.head_ = AdamW(**self.head, fold=(seed - self.seed) % SEEDS, random_state=seed)
         judges = math.ceil(self.head_.eval_frac * len(X))
         train = self._embed(X.iloc[judges:], "train")
         held = self._embed(X.iloc[:judges], "eval")
@@ -58,11 +55,11 @@ class PerFold:
         return self
 
     def predict(self, X: pd.DataFrame) -> np.ndarray:
-        """Return the likeliest classes."""
+        """Return the most likely classes."""
         return self.predict_both(X)[0]
 
     def predict_both(self, X: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-        """Return the likeliest classes and the probabilities of all."""
+        """Return the most likely classes and all probabilities."""
         return self.head_.predict_both(self._embed(X, "test"))
 
     def _embed(self, X: pd.DataFrame, part: str) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The 18 tasks as the catalogue defines them, and their texts."""
+"""The 18 tasks of the catalogue, and their texts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,11 @@ from karat.errors import did_you_mean
 from karat.task import Task
 
 SUITE = "ulysses"
-#: the only field of questions about rows
-ROW = "row"
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What a task's definition says: its hidden layers, and what stands between options."""
+    """The hidden layers of a task, and the separator of its options."""
 
     task: str
     hidden_dims: tuple[int, ...]
@@ -35,19 +33,18 @@ class Rule:
 
 @dataclass(frozen=True)
 class Texts:
-    """The texts of a task, alone or in pairs, and their labels."""
+    """The texts of a task, single or in pairs, and their labels."""
 
     rule: Rule
     a: list[str]
     b: list[str] | None
     data: Dataset
 
-    def asked(self, items: pd.DataFrame | pd.Series, modality: str) -> Dataset:
-        """Return the task's questions about other items, one per row."""
+    def _dataset(self, items: pd.DataFrame | pd.Series, modality: str) -> Dataset:
         return Dataset(
             name=self.rule.task,
             items=items,
-            questions=pd.DataFrame({ROW: items.index}),
+            questions=pd.DataFrame({"row": items.index}),
             truth=self.data.truth,
             kind="classes",
             modality=modality,
@@ -56,13 +53,13 @@ class Texts:
         )
 
     def rows(self) -> Dataset:
-        """Return questions about rows that have nothing but a number."""
-        return self.asked(pd.Series(np.arange(len(self.a)).astype(str)), "entity")
+        """Return a dataset of row numbers."""
+        return self._dataset(pd.Series(np.arange(len(self.a)).astype(str)), "entity")
 
     def table(self) -> Dataset:
-        """Return questions about rows of one text or two."""
+        """Return a dataset of the texts."""
         columns = {"a": self.a} if self.b is None else {"a": self.a, "b": self.b}
-        return self.asked(pd.DataFrame(columns, dtype=object), "table")
+        return self._dataset(pd.DataFrame(columns, dtype=object), "table")
 
     def digest(self) -> str:
         """Return a hash of the texts."""
@@ -74,7 +71,7 @@ class Texts:
 
 
 def chosen(wanted: str | Iterable[str]) -> tuple[str, ...]:
-    """Return the tasks asked for, each once: all of them, one, or several."""
+    """Return the names of the selected tasks, without duplicates."""
     known = list(Catalogue().definitions.get("suites", SUITE)["tasks"])
     if isinstance(wanted, str):
         wanted = known if wanted == "all" else [wanted]
@@ -82,22 +79,22 @@ def chosen(wanted: str | Iterable[str]) -> tuple[str, ...]:
     for name in names:
         if name not in known:
             raise WrongArgument(
-                f"there is no task {name!r}.{did_you_mean(str(name), known)} "
-                f"There are: {', '.join(known)}."
+                f"unknown task {name!r}.{did_you_mean(str(name), known)} "
+                f"Available: {', '.join(known)}."
             )
     if not names:
-        raise WrongArgument(f"no task was given. There are: {', '.join(known)}.")
+        raise WrongArgument(f"no task given. Available: {', '.join(known)}.")
     return names
 
 
 def defined(task: str) -> Task:
-    """Return a task as the catalogue has it."""
+    """Return a task of the catalogue."""
     return Catalogue().task(task)
 
 
 @cache
 def rule_of(task: str) -> Rule:
-    """Return what the definition of a task says."""
+    """Return the hidden layers and the option separator of a task."""
     made = defined(task)
     probe: Any = made.probe
     options = _definition(made).get("options") or {}
@@ -105,9 +102,9 @@ def rule_of(task: str) -> Rule:
 
 
 def load_texts(task: str, folder: Path) -> Texts:
-    """Return the texts of a task: from a CSV file in the folder, or else from where it is defined.
+    """Return the texts of a task, from a CSV file in the folder or from the task's sources.
 
-    Options to choose from come joined, as the file has them.
+    The options of a question are joined, as in the file.
     """
     made, rule = defined(task), rule_of(task)
     definition = _definition(made)

@@ -1,4 +1,4 @@
-"""What may be said in ``kwargs_train``, checked before anything is embedded."""
+"""The parameters in ``kwargs_train``, checked before anything is embedded."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from karat.heads.adamw import AdamW
 from karat.registry import build
 from karat.replay import MASTER
 
-#: the hidden layers that a task's own definition has
+#: default of ``hidden_dims``: the hidden layers of the task definition
 OF_THE_TASK = "of the task"
-#: the seeds that a run may have
+#: the number of seeds of a run
 SEEDS = 2**31 - 1
 
 
 class WrongArgument(DefinitionError, ValueError):
-    """An argument that cannot be taken; scripts may catch it as a ValueError."""
+    """An invalid argument; also a ValueError, as in the original."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """How heads are trained; the defaults are those that published results were made with.
+    """How heads are trained; the defaults are those of the published results.
 
-    ``mode: exact`` replays the original's splits, weights and shuffles; ``fast`` its splits alone.
-    Heads are trained on the processor, whatever ``device`` says.
+    ``mode: exact`` replays the original's splits, weights and shuffles; ``fast`` its splits only.
+    Heads are always trained on the CPU; ``device`` is ignored.
     """
 
     n_processes: int = 5
@@ -47,12 +47,11 @@ class Training:
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | None, alone: bool) -> Training:
-        """Return what was given, checked; ``alone`` says that there is one process only."""
+        """Return checked parameters; with ``alone``, there is one process only."""
         given = {} if given is None else dict(given)
         if alone and "n_processes" in given:
             raise WrongArgument(
-                "kwargs_train has n_processes, but disable_multiprocessing=True means one process; "
-                "leave one of them out."
+                "kwargs_train: n_processes conflicts with disable_multiprocessing=True; omit one."
             )
         try:
             made = build("kwargs_train", cls, {"n_processes": 1} | given if alone else given, {})
@@ -61,56 +60,50 @@ class Training:
             raise WrongArgument(*error.messages) from error
         if str(made.device) not in ("auto", "cpu"):
             warnings.warn(
-                f"device {str(made.device)!r} is not used: heads are trained on the processor. "
-                f"The sentence model stays where it is.",
+                f"device {str(made.device)!r} is ignored: heads are trained on the CPU. The "
+                f"device of the sentence model does not change.",
                 stacklevel=3,
             )
         return made
 
     def check(self) -> None:
-        """Refuse what no head could be trained with."""
-        whole = {"batch_size": 1, "n_repeats": 1, "k_fold": 2, "n_epochs": 1, "tenacity": 0}
-        for name, least in {**whole, "random_state": 0, "n_processes": None}.items():
+        """Raise if a value is invalid."""
+        minimum = {"batch_size": 1, "n_repeats": 1, "k_fold": 2, "n_epochs": 1, "tenacity": 0}
+        for name, least in {**minimum, "random_state": 0, "n_processes": None}.items():
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool):
-                raise DefinitionError(f"kwargs_train: {name} is a whole number, not {value!r}.")
+                raise DefinitionError(f"kwargs_train: {name} must be an integer, got {value!r}.")
             if least is not None and int(value) < least:
-                raise DefinitionError(f"kwargs_train: {name} is {least} or more, not {value}.")
+                raise DefinitionError(f"kwargs_train: {name} must be >= {least}, got {value}.")
         if self.random_state >= 2**32:
-            raise DefinitionError("kwargs_train: random_state has 32 bits; it is below 2**32.")
+            raise DefinitionError("kwargs_train: random_state must be below 2**32.")
         for name in ("eval_frac", "early_stopping_rel_improv"):
             value = getattr(self, name)
             if not isinstance(value, Real):
-                raise DefinitionError(f"kwargs_train: {name} is a number, not {value!r}.")
-        dims = () if self.hidden_dims is None else self.hidden_dims
-        if isinstance(dims, str):
-            fine = dims == OF_THE_TASK
-        else:
-            fine = isinstance(dims, Sequence) and all(isinstance(size, Integral) for size in dims)
-        if not fine:
-            raise DefinitionError(f"kwargs_train: hidden_dims is a list of sizes, not {dims!r}.")
+                raise DefinitionError(f"kwargs_train: {name} must be a number, got {value!r}.")
+        dims = [] if self.hidden_dims in (None, OF_THE_TASK) else self.hidden_dims
+        listed = isinstance(dims, Sequence) and not isinstance(dims, str)
+        if not listed or not all(isinstance(size, Integral) for size in dims):
+            raise DefinitionError(f"kwargs_train: hidden_dims must be a list, got {dims!r}.")
         AdamW(**self.head([]))
 
     @property
     def seed(self) -> int:
-        """The seed of the run, which models get plus their fold."""
+        """The seed of the run; models get this seed plus their fold."""
         return int(self.random_state) % SEEDS
 
     @property
     def workers(self) -> int:
-        """How many processes run; fewer than one means one."""
+        """The number of processes, at least one."""
         return max(1, int(self.n_processes))
 
     def split(self) -> dict[str, Any]:
-        """Return the split that replays the original's."""
+        """Return the split that replays the original's folds."""
         counts = {"folds": int(self.k_fold), "repeats": int(self.n_repeats)}
         return {"use": "senteval", **counts, "seed": int(self.random_state)}
 
     def head(self, of_the_task: Sequence[int] | None) -> dict[str, Any]:
-        """Return the parameters of the head, with the task's hidden layers unless others are given.
-
-        Nothing of one task stays for the next.
-        """
+        """Return the parameters of the head; the task's hidden layers are the default."""
         dims = of_the_task if isinstance(self.hidden_dims, str) else self.hidden_dims
         return {
             "mode": self.mode,

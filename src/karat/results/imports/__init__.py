@@ -1,4 +1,4 @@
-"""Imports: result files of other systems as run folders, which stand beside our own."""
+"""Import of result files of other systems as run folders."""
 
 from karat.results.imports.reading import SYSTEMS, Imported, import_results
 

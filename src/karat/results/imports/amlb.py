@@ -1,4 +1,4 @@
-"""The AutoML Benchmark: ``results.csv`` in its documented and in its present columns."""
+"""Import of the AutoML Benchmark's ``results.csv``, with its documented or current columns."""
 
 from __future__ import annotations
 
@@ -13,66 +13,73 @@ from typing import Any
 from karat.corruptions.view import View
 from karat.errors import KaratError
 from karat.results.imports.files import Row, Sample, rows
-from karat.results.imports.found import UNKNOWN, UNTOLD, Found, Told, direction, kind_of
+from karat.results.imports.found import (
+    UNKNOWN,
+    UNKNOWN_CONSTRAINT,
+    ImportLog,
+    ModelResults,
+    direction,
+    kind_of,
+)
 from karat.results.layouts import OWN, RESULTS
 
 LOOKS = "a CSV file with the columns task, framework, fold and result"
-#: columns of today's files that the documented ones do not have
-#: how a declined job says so in their columns
+#: prefix of ``info`` of a declined job
 DECLINED = "Declined: "
+#: columns of current files that are not documented
 NEW = ("type", "app_version", "training_duration", "predict_duration", "models_count")
-#: what a result is, where no column says it: the first of these that equals it most often
+#: the metric of a result without a column metric: the one that equals it most often, in this order
 FIRST = ("auc", "logloss", "rmse", "acc")
 NEGATED = "neg_"
 KINDS = {"binary": "classification", "multiclass": "classification", "regression": "regression"}
-#: two texts of one number may differ by what was rounded
+#: relative tolerance for rounded values
 NEAR = 1e-4
 
 
-def recognises(seen: Sample) -> bool:
+def recognizes(sample: Sample) -> bool:
     """Return whether a file is one of these."""
-    return seen.shape == "csv" and seen.has("task", "framework", "fold", "result")
+    return sample.shape == "csv" and sample.has("task", "framework", "fold", "result")
 
 
-def read(samples: Sequence[Sample], told: Told) -> Iterator[Found]:
+def read(samples: Sequence[Sample], log: ImportLog) -> Iterator[ModelResults]:
     """Yield a run per file, framework and constraint."""
     files = []
     firsts: dict[str, str] = {}
-    for seen in samples:
+    for sample in samples:
         try:
-            file = _File(seen, told)
-            # what one file tells of a task's metric holds in the others
+            file = _File(sample, log)
+            # the metric of a task in one file also applies to the others
             firsts |= {task: name for task, name in file.firsts().items() if name != UNKNOWN}
             files.append(file)
         except KaratError as error:
-            told.problems.append(str(error))
+            log.problems.append(str(error))
     for file in files:
         try:
             yield from file.runs(firsts)
         except KaratError as error:
-            told.problems.append(str(error))
+            log.problems.append(str(error))
 
 
 class _File:
-    """One file: its rows, its columns of metrics, and what its tasks are scored by."""
+    """The rows of a file, its metric columns, and the primary metrics of its tasks."""
 
-    def __init__(self, seen: Sample, told: Told) -> None:
-        self.seen = seen
-        self.told = told
+    def __init__(self, sample: Sample, log: ImportLog) -> None:
+        self.sample = sample
+        self.log = log
         base = {*RESULTS, *OWN, *NEW}
-        others = [name for name in seen.names if name not in base]
+        others = [name for name in sample.names if name not in base]
         self.metrics = [name for name in others if direction(name) is not None]
         self.rows = self._last()
         self.first: dict[str, str] = {}
         asked = {_plain(row.text("metric")) for row in self.rows} - {""}
         numbers = [name for name in others if name not in self.metrics and name not in asked]
-        told.skipped(seen.path, [n for n in numbers if not n.startswith("infer_batch_size")])
+        log.skipped(sample.path, [n for n in numbers if not n.startswith("infer_batch_size")])
 
     def _last(self) -> list[Row]:
-        """Return the rows, of those about one job and view the last."""
+        """Return the last row of each job and view."""
         found: dict[tuple[Any, ...], Row] = {}
         count = declined = 0
-        for row in rows(self.seen):
+        for row in rows(self.sample):
             if row.text("status") == "declined" or row.text("info").startswith(DECLINED):
                 declined += 1
                 continue
@@ -82,14 +89,14 @@ class _File:
             found[key] = row
             count += 1
         if count > len(found):
-            repeated = f"{count - len(found)} of {count} rows are repeated"
-            self.told.note(f"{self.seen.path.name}: {repeated}; the last of each counts.")
+            repeated = f"{count - len(found)} of {count} rows are duplicates"
+            self.log.note(f"{self.sample.path.name}: {repeated}; the last one is used.")
         if declined:
-            self.told.note(f"{self.seen.path.name}: {declined} declined jobs are left out.")
+            self.log.note(f"{self.sample.path.name}: skipped {declined} declined jobs.")
         return list(found.values())
 
     def firsts(self) -> dict[str, str]:
-        """Return the metric each task is scored by: as told, else what its results equal."""
+        """Return the primary metric of each task: as given, else the one equal to its results."""
         firsts: dict[str, str] = {}
         counts: dict[str, Counter[str]] = {}
         for row in self.rows:
@@ -100,14 +107,14 @@ class _File:
                 result = row.number("result")
                 equal = [name for name in self.metrics if row.number(name) == result]
                 counts.setdefault(task, Counter()).update(equal)
-        for task, seen in counts.items():
-            rank = {name: -FIRST.index(name) for name in FIRST if name in seen}
-            best = max(seen, key=lambda n: (seen[n], rank.get(n, -len(FIRST))), default=UNKNOWN)
+        rank = {name: -index for index, name in enumerate(FIRST)}
+        for task, times in counts.items():
+            best = max(times, key=lambda n: (times[n], rank.get(n, -len(FIRST))), default=UNKNOWN)
             firsts.setdefault(task, best)
         return firsts
 
-    def runs(self, firsts: Mapping[str, str]) -> Iterator[Found]:
-        """Yield the runs; ``firsts`` holds what tasks are scored by."""
+    def runs(self, firsts: Mapping[str, str]) -> Iterator[ModelResults]:
+        """Yield the runs; ``firsts`` holds the primary metrics of other files."""
         own = {task: metric for task, metric in self.firsts().items() if metric != UNKNOWN}
         self.first = {**firsts, **own}
         self.ways = {metric: direction(metric) for metric in self.first.values()}
@@ -115,15 +122,15 @@ class _File:
         for row in self.rows:
             parts.setdefault((row.text("framework"), row.text("constraint")), []).append(row)
         for (framework, constraint), part in parts.items():
-            model = self.told.model or framework
-            found = Found("amlb", model, _suite(self.seen), [self.seen.path])
-            found.about = {"constraint": constraint or UNTOLD, **self._common(part)}
+            model = self.log.model or framework
+            found = ModelResults("amlb", model, _suite(self.sample), [self.sample.path])
+            found.about = {"constraint": constraint or UNKNOWN_CONSTRAINT, **self._common(part)}
             for row in part:
                 self._add(found, row)
             yield found
 
     def _common(self, part: Sequence[Row]) -> dict[str, Any]:
-        """Return what all rows of a run share, and the time of the last one."""
+        """Return the common fields of the rows of a run, and the time of the last row."""
         modes, versions = (_each(part, name) for name in ("mode", "version"))
         params = _each(part, "params")
         tags = _each(part, "tag") or _each(part, "app_version")
@@ -132,19 +139,19 @@ class _File:
         return {
             "mode": "+".join(modes) or "imported",
             "version": ", ".join(versions),
-            # parameters of single attempts stand in their records
+            # if the rows differ, the records have the parameters
             "params": _params(params[0]) if len(params) == 1 else {},
             "tag": ", ".join(tags),
             "stamp": stamp if whole else None,
         }
 
-    def _add(self, found: Found, row: Row) -> None:
+    def _add(self, found: ModelResults, row: Row) -> None:
         task, fold = row.text("task"), row.whole("fold")
         first = self.first.get(task, UNKNOWN)
         if task not in found.tasks:
             kind = KINDS.get(row.text("type"), row.text("type")) or kind_of(first)
-            told = {"dataset": row.text("id") or task, "metric": first, "kind": kind}
-            found.tasks[task] = {**told, **_some(type=row.text("type"))}
+            facts = {"dataset": row.text("id") or task, "metric": first, "kind": kind}
+            found.tasks[task] = {**facts, **_some(type=row.text("type"))}
         repeat = row.whole("repeat") if row.text("repeat") else 0
         job = found.job(task, fold, repeat)
         scores = self._scores(found, row)
@@ -158,35 +165,35 @@ class _File:
             found.put(job, name, value, View(row.text("corruption"), severity, draw))
         job.facts |= _facts(row)
 
-    def _scores(self, found: Found, row: Row) -> dict[str, float]:
+    def _scores(self, found: ModelResults, row: Row) -> dict[str, float]:
         named, result = row.text("metric"), row.number("result")
         first = self.first.get(row.text("task"), UNKNOWN)
         negated = named.startswith(NEGATED)
         scores: dict[str, float] = {}
         if result is not None and first != UNKNOWN:
             scores[first] = -result if negated else result
-            # today's files turn every result so that higher is better, and tell when they did
-            if self.ways[first] is None and (negated or "app_version" in self.seen.names):
+            # current files negate lower-is-better results and name the metric neg_...
+            if self.ways[first] is None and (negated or "app_version" in self.sample.names):
                 found.higher[first] = not negated
             elif self.ways[first] is None:
                 del scores[first]
-                self.told.skipped(self.seen.path, [first])
+                self.log.skipped(self.sample.path, [first])
         for name in self.metrics:
             value = row.number(name)
             if value is None or result is None:
                 continue
             if name in scores and not math.isclose(value, scores[name], rel_tol=NEAR):
-                self.told.note(
-                    f"{row.path.name}, line {row.line}: result is {result}, {name} is {value}; "
-                    f"the latter counts."
+                self.log.note(
+                    f"{row.path.name}, line {row.line}: result is {result} but {name} is {value}; "
+                    f"using {name}."
                 )
             scores[name] = value
         return scores
 
 
-def _suite(seen: Sample) -> str:
-    """Return what was run, as far as the names of file and folder tell."""
-    path = seen.path.resolve()
+def _suite(sample: Sample) -> str:
+    """Return the suite according to the names of the file and its folders."""
+    path = sample.path.resolve()
     parts = path.parent.parent.name.split(".")
     if path.parent.name == "scores" and len(parts) >= 5:
         return parts[1]
@@ -202,7 +209,7 @@ def _each(part: Sequence[Row], name: str) -> list[str]:
 
 
 def _params(text: str) -> dict[str, Any]:
-    """Return parameters written as JSON or as Python.
+    """Return parameters written as JSON or as a Python literal.
 
     >>> _params("{'n_estimators': 2000}"), _params("?")
     ({'n_estimators': 2000}, {'text': '?'})

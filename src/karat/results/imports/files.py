@@ -1,4 +1,4 @@
-"""Files of other systems: CSV, JSON and Parquet, read with the line where something is wrong."""
+"""CSV, JSON and Parquet files of other systems; errors name the line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUFFIXES = (".csv", ".json", ".parquet")
 
 @dataclass(frozen=True)
 class Sample:
-    """A file and what it shows at first sight: its columns, or the keys of its JSON."""
+    """A file and its columns, or the keys of its JSON object."""
 
     path: Path
     shape: str
@@ -25,21 +25,21 @@ class Sample:
     content: Any = None
 
     def has(self, *names: str) -> bool:
-        """Return whether all these columns or keys are there."""
+        """Return whether the file has all these columns or keys."""
         return set(names) <= set(self.names)
 
     @property
     def shown(self) -> str:
-        """What was found, for people."""
+        """The columns or keys, for messages."""
         what = "keys" if self.shape == "json" else "columns"
         listed = ", ".join(name[:30] for name in self.names[:10]) or "none"
-        return f"{what} {listed}" + (" …" if len(self.names) > 10 else "")
+        return f"{what} {listed}" + (" ..." if len(self.names) > 10 else "")
 
 
-def sample(path: Path) -> Sample:
+def sample_file(path: Path) -> Sample:
     """Return the columns or keys of a file."""
     if not path.is_file():
-        raise DataError(f"there is no file {path}.")
+        raise DataError(f"file not found: {path}.")
     suffix = path.suffix.lower()
     if suffix == ".json":
         content = read_json(path)
@@ -48,7 +48,7 @@ def sample(path: Path) -> Sample:
     if suffix == ".parquet":
         return Sample(path, "parquet", tuple(map(str, read_parquet(path).columns)))
     if suffix != ".csv":
-        raise DataError(f"{path} is none of the files that are read: {', '.join(SUFFIXES)}.")
+        raise DataError(f"{path}: unsupported suffix; expected one of {', '.join(SUFFIXES)}.")
     _, header = next(_lines(path, ","), (1, []))
     if len(header) == 1 and " " in header[0]:
         return Sample(path, "blanks", tuple(header[0].split(" ")))
@@ -56,13 +56,13 @@ def sample(path: Path) -> Sample:
 
 
 def read_json(path: Path) -> Any:
-    """Return what a JSON file holds."""
+    """Return the content of a JSON file."""
     try:
         return json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
+        raise DataError(f"cannot read {path}: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} is no JSON: {error}.") from error
+        raise DataError(f"{path} is not valid JSON: {error}.") from error
 
 
 def read_parquet(path: Path) -> Any:
@@ -76,54 +76,54 @@ def read_parquet(path: Path) -> Any:
     try:
         return pd.read_parquet(path)
     except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
+        raise DataError(f"cannot read {path}: {str(error).splitlines()[0]}") from error
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a CSV file, which knows where it stands."""
+    """A row of a CSV file with its line number."""
 
     path: Path
     line: int
     cells: dict[str, str]
 
     def text(self, name: str) -> str:
-        """Return a cell, empty where there is no such column."""
+        """Return a cell, or an empty string if the column is missing."""
         return self.cells.get(name, "").strip()
 
     def number(self, name: str) -> float | None:
-        """Return a number, or nothing where the cell is empty."""
+        """Return a number, or None if the cell is empty."""
         try:
             return number(self.cells.get(name))
         except ValueError:
-            raise self.wrong(name, "is no number") from None
+            raise self.wrong(name, "a number") from None
 
     def whole(self, name: str, lowest: int = 0) -> int:
-        """Return a whole number that must be there."""
+        """Return a required integer."""
         value = self.number(name)
         if value is None or value != int(value) or value < lowest:
-            raise self.wrong(name, f"must be a whole number from {lowest}")
+            raise self.wrong(name, f"an integer >= {lowest}")
         return int(value)
 
-    def wrong(self, name: str, what: str) -> DataError:
+    def wrong(self, name: str, expected: str) -> DataError:
         """Return the error about a cell."""
         cell = self.cells.get(name, "")[:40]
-        return DataError(f'{self.path}, line {self.line}: {name} is "{cell}" and {what}.')
+        return DataError(f'{self.path}, line {self.line}: {name} must be {expected}, got "{cell}".')
 
 
-def rows(seen: Sample) -> Iterator[Row]:
+def rows(sample: Sample) -> Iterator[Row]:
     """Yield the rows of a CSV file."""
-    lines = _lines(seen.path, " " if seen.shape == "blanks" else ",")
+    lines = _lines(sample.path, " " if sample.shape == "blanks" else ",")
     _, header = next(lines)
     for line, cells in lines:
         if not cells:
             continue
         if len(cells) != len(header):
             raise DataError(
-                f"{seen.path}, line {line}: it has {len(cells)} cells, the header has "
-                f"{len(header)}."
+                f"{sample.path}, line {line}: expected {len(header)} cells as in the header, got "
+                f"{len(cells)}."
             )
-        yield Row(seen.path, line, dict(zip(header, cells, strict=True)))
+        yield Row(sample.path, line, dict(zip(header, cells, strict=True)))
 
 
 def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -135,11 +135,11 @@ def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
                 yield line, cells
                 line = reader.line_num + 1
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}, near line {line}: it is not UTF-8 ({error.reason}).") from error
+        raise DataError(f"{path}, near line {line}: not UTF-8 ({error.reason}).") from error
     except csv.Error as error:
         raise DataError(f"{path}, line {line}: {error}.") from error
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
+        raise DataError(f"cannot read {path}: {error.strerror}.") from error
 
 
 def folder_name(paths: Sequence[Path]) -> str:

@@ -1,8 +1,9 @@
-"""Found: what a result file of another system tells, as jobs, and the run folder made of it."""
+"""The results of a model in files of another system, and the run folder written from them."""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,13 +18,13 @@ from karat.errors import DataError, KaratError
 from karat.metrics.base import get_metric
 from karat.results.run import Run
 
-#: stands for a metric nobody told, and for limits nobody told
-UNKNOWN, UNTOLD = "?", "unknown"
+#: an unknown metric, and an unknown constraint
+UNKNOWN, UNKNOWN_CONSTRAINT = "?", "unknown"
 
 
 @dataclass
 class Job:
-    """A fold of a task: scores by view, or why there are none."""
+    """A fold of a task: scores by view, or the reason of the failure in ``info``."""
 
     task: str
     fold: int = 0
@@ -36,12 +37,11 @@ class Job:
 
 
 @dataclass
-class Found:
+class ModelResults:
     """The results of one model in some files.
 
-    ``tasks`` holds what is told of each: ``dataset``, ``kind``, ``metric`` (the first one), and
-    more; ``higher`` which way metrics are better that are registered nowhere; ``about`` what the
-    run tells of itself.
+    ``tasks`` holds ``dataset``, ``kind``, ``metric`` (the primary one) and more for each task,
+    ``higher`` the direction of metrics that are not registered, and ``about`` fields of the run.
     """
 
     system: str
@@ -54,47 +54,41 @@ class Found:
     about: dict[str, Any] = field(default_factory=dict)
 
     def job(self, task: str, fold: int = 0, repeat: int = 0) -> Job:
-        """Return the job of a task and fold, a new one where there is none yet."""
+        """Return the job of a task and fold, which is created if needed."""
         return self.jobs.setdefault((task, fold), Job(task, fold, repeat))
 
     def first(self, task: str) -> str | None:
-        """Return the metric a task is compared by: the one told, or the first that is known."""
-        told: str = self.tasks[task]["metric"]
-        if self.way(told) is not None:
-            return told
+        """Return the primary metric of a task: the given one, or the first with a direction."""
+        primary: str = self.tasks[task]["metric"]
         jobs = [job for job in self.jobs.values() if job.task == task]
         scored = dict.fromkeys(m for job in jobs for view in job.scores.values() for m in view)
-        return next((name for name in scored if self.way(name) is not None), None)
+        return next((n for n in (primary, *scored) if self.way(n) is not None), None)
 
     def way(self, metric: str) -> bool | None:
-        """Return whether a higher value is better, or nothing if nobody knows."""
+        """Return whether higher is better, or None if unknown."""
         return self.higher.get(metric, direction(metric))
 
     def settle(self) -> list[str]:
-        """Fix each task's first metric, and drop the tasks that have none; return those."""
-        lost = []
-        for task in list(self.tasks):
-            first = self.first(task)
-            if first is None:
-                lost.append(task)
-                del self.tasks[task]
-            else:
-                self.tasks[task]["metric"] = first
+        """Set each task's primary metric; remove and return the tasks without one."""
+        primary = {task: self.first(task) for task in self.tasks}
+        removed = [task for task, metric in primary.items() if metric is None]
+        self.tasks = {
+            task: {**facts, "metric": primary[task]}
+            for task, facts in self.tasks.items()
+            if task not in removed
+        }
         self.jobs = {key: job for key, job in self.jobs.items() if job.task in self.tasks}
-        return lost
+        return removed
 
     def put(self, job: Job, metric: str, value: float | None, view: View = CLEAN) -> None:
-        """Keep a score."""
+        """Add a score."""
         if value is not None:
             job.scores.setdefault(view, {})[metric] = value
 
 
 @dataclass
-class Told:
-    """What reading files has shown: notes, problems, and the runs that are there already.
-
-    ``model`` is the model's name, if one was given.
-    """
+class ImportLog:
+    """Notes and problems of an import, the runs in the output folder, and a given model name."""
 
     model: str | None = None
     notes: list[str] = field(default_factory=list)
@@ -103,22 +97,22 @@ class Told:
     again: list[str] = field(default_factory=list)
 
     def note(self, text: str) -> None:
-        """Keep a note, once."""
+        """Add a note unless it exists."""
         if text not in self.notes:
             self.notes.append(text)
 
     def skipped(self, path: Path, names: Iterable[str]) -> None:
-        """Note metrics that are left out, as nobody knows which way they are better."""
+        """Add a note about metrics that Karat does not have."""
         listed = sorted(set(names))
         if listed:
-            shown = ", ".join(listed[:12]) + (f", … ({len(listed)})" if len(listed) > 12 else "")
-            self.note(f"{path.name}: left out, since Karat has no such metric: {shown}.")
+            shown = ", ".join(listed[:12]) + (f", ... ({len(listed)})" if len(listed) > 12 else "")
+            self.note(f"{path.name}: skipped metrics that Karat does not have: {shown}.")
 
 
 def direction(name: str) -> bool | None:
-    """Return whether a higher value is better, or nothing if the metric is none of ours.
+    """Return whether higher is better, or None if Karat does not have the metric.
 
-    A name in a file never makes us import code.
+    Names in files never import code.
 
     >>> direction("rmse"), direction("acc"), direction("os:system")
     (False, True, None)
@@ -132,7 +126,7 @@ def direction(name: str) -> bool | None:
 
 
 def kind_of(metric: str) -> str:
-    """Return the kind of task that a metric of ours is for, or nothing.
+    """Return the kind of task of a Karat metric, or an empty string.
 
     >>> kind_of("auc"), kind_of("rmse"), kind_of("v_measure")
     ('classification', 'regression', 'clustering')
@@ -145,39 +139,36 @@ def kind_of(metric: str) -> str:
     return next((kind for need, kind in kinds.items() if need in needs), "")
 
 
-# -- the run folder -------------------------------------------------------------------------
-
-
-def write_run(found: Found, output: Path, told: Told) -> Run | None:
-    """Write what was found as a run folder; what is there already is not written again."""
-    lost = found.settle()
-    if lost:
-        listed = ", ".join(lost[:6]) + (" …" if len(lost) > 6 else "")
-        told.note(f"{found.model}: left out, since no metric is known there: {listed}.")
+def write_run(found: ModelResults, output: Path, log: ImportLog) -> Run | None:
+    """Write results as a run folder, or return the existing one of an earlier import."""
+    removed = found.settle()
+    if removed:
+        listed = ", ".join(removed[:6]) + (" ..." if len(removed) > 6 else "")
+        log.note(f"{found.model}: skipped tasks without a known metric: {listed}.")
     if not found.jobs:
         return None
     imported = _imported(found)
     about = _about(found)
-    earlier = told.earlier = _runs_of(output) if told.earlier is None else told.earlier
+    earlier = log.earlier = _runs_of(output) if log.earlier is None else log.earlier
     for run in earlier:
         same = run.about.get("imported") == imported and _named(run.about) == _named(about)
         if same and (run.folder / "scores" / "scores.csv").is_file():
-            told.again.append(run.folder.name)
+            log.again.append(run.folder.name)
             return run
-    about["stamp"] = _free(found.model, str(about["stamp"]), earlier)
+    about["stamp"] = _unused_stamp(found.model, str(about["stamp"]), earlier)
     run = Run.create(output, {**about, "imported": imported})
     earlier.append(run)
     (run.folder / "jobs").mkdir()
     for job in found.jobs.values():
         record = _record(found, job)
         text = json.dumps(record, ensure_ascii=False, allow_nan=False)
-        # nobody reads it yet, and what is lost can be imported again: the tables come last
+        # no atomic write: the run is complete only with its tables, which are written last
         run._record(record).write_text(text, encoding="utf-8")
     run.finish()
     return run
 
 
-def _imported(found: Found) -> dict[str, Any]:
+def _imported(found: ModelResults) -> dict[str, Any]:
     digests = {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in found.files}
     if len(digests) == 1:
         ((path, digest),) = digests.items()
@@ -198,8 +189,9 @@ def _below(path: Path, folder: Path) -> str:
     return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.name
 
 
-def _about(found: Found) -> dict[str, Any]:
-    own = {"constraint": UNTOLD, "mode": "imported", "params": {}, "version": "", **found.about}
+def _about(found: ModelResults) -> dict[str, Any]:
+    own = {"constraint": UNKNOWN_CONSTRAINT, "mode": "imported", "params": {}, "version": ""}
+    own |= found.about
     stamp = own.pop("stamp", None) or datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     named = {"model": found.model, "suite": found.suite}
     by_task: dict[str, list[Job]] = {}
@@ -213,29 +205,27 @@ def _named(about: Mapping[str, Any]) -> list[Any]:
     return [about.get(name) for name in ("model", "suite", "constraint", "mode")]
 
 
-def _task(found: Found, name: str, jobs: Sequence[Job]) -> dict[str, Any]:
-    told = dict(found.tasks[name])
-    first = told.pop("metric")
+def _task(found: ModelResults, name: str, jobs: Sequence[Job]) -> dict[str, Any]:
+    facts = dict(found.tasks[name])
+    primary = facts.pop("metric")
     scored = [metric for job in jobs for view in job.scores.values() for metric in view]
-    metrics = [m for m in dict.fromkeys([first, *scored]) if found.way(m) is not None]
-    ways = {metric: found.way(metric) for metric in metrics}
+    metrics = [m for m in dict.fromkeys([primary, *scored]) if found.way(m) is not None]
     return {
         "name": name,
-        "dataset": told.pop("dataset", name),
-        "kind": told.pop("kind", "") or kind_of(first),
+        "dataset": facts.pop("dataset", name),
+        "kind": facts.pop("kind", "") or kind_of(primary),
         "metrics": metrics,
-        "higher_is_better": ways,
+        "higher_is_better": {metric: found.way(metric) for metric in metrics},
         "folds": sorted({job.fold for job in jobs}),
         "fingerprint": "",
-        **told,
+        **facts,
     }
 
 
-def _record(found: Found, job: Job) -> dict[str, Any]:
+def _record(found: ModelResults, job: Job) -> dict[str, Any]:
     facts = dict(job.facts)
     coverage = facts.pop("coverage", None)
-    told = found.tasks[job.task]
-    first, kind = told["metric"], told.get("kind") or kind_of(told["metric"])
+    task = found.tasks[job.task]
     order = sorted(job.scores, key=lambda view: view != CLEAN)
     views = [_view(view, job.scores[view], coverage) for view in order]
     failed = bool(job.info) or not views
@@ -243,11 +233,11 @@ def _record(found: Found, job: Job) -> dict[str, Any]:
         "spec": "",
         "model": found.model,
         "task": job.task,
-        "kind": kind,
+        "kind": task.get("kind") or kind_of(task["metric"]),
         "fold": job.fold,
         "repeat": job.repeat,
         "seed": None,
-        "metric": first,
+        "metric": task["metric"],
         "status": "failed" if failed else "ok",
         "info": " ".join((job.info or "no score in the file").split()) if failed else "",
         "views": views,
@@ -259,9 +249,17 @@ def _record(found: Found, job: Job) -> dict[str, Any]:
 
 
 def _view(view: View, scores: Mapping[str, float], coverage: float | None) -> dict[str, Any]:
-    seen = {"corruption": view.corruption, "severity": view.severity, "draw": view.draw}
-    told = {"affected": None, "coverage": coverage, "scores": dict(scores), "reasons": {}}
-    return {**seen, **told, "status": "ok", "info": ""}
+    return {
+        "corruption": view.corruption,
+        "severity": view.severity,
+        "draw": view.draw,
+        "affected": None,
+        "coverage": coverage,
+        "scores": dict(scores),
+        "reasons": {},
+        "status": "ok",
+        "info": "",
+    }
 
 
 def _runs_of(output: Path) -> list[Run]:
@@ -276,18 +274,15 @@ def _runs_of(output: Path) -> list[Run]:
     return found
 
 
-def _free(model: str, stamp: str, earlier: Sequence[Run]) -> str:
-    """Return a time stamp that no other run of the model has: runs are told apart by it."""
+def _unused_stamp(model: str, stamp: str, earlier: Sequence[Run]) -> str:
+    """Return a time stamp that no other run of the model has."""
     taken = {str(run.about.get("stamp")) for run in earlier if run.about.get("model") == model}
-    new, number = stamp, 1
-    while new in taken:
-        number += 1
-        new = f"{stamp}-{number}"
-    return new
+    stamps = (f"{stamp}-{number}" if number > 1 else stamp for number in itertools.count(1))
+    return next(new for new in stamps if new not in taken)
 
 
 def number(cell: Any) -> float | None:
-    """Return a finite number, or nothing for an empty cell; raises ``ValueError`` for a text.
+    """Return a finite number, or None for an empty cell; raise ``ValueError`` for other text.
 
     >>> number("0.5"), number(""), number("nan"), number(None)
     (0.5, None, None, None)

@@ -1,4 +1,4 @@
-"""MTEB: a JSON file per task, in the layout of its first and of its later versions."""
+"""Import of MTEB: a JSON file per task, in the layout of its first or its later versions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 
 from karat.errors import DataError, KaratError
 from karat.results.imports.files import Sample, read_json
-from karat.results.imports.found import Found, Told, direction
+from karat.results.imports.found import ImportLog, ModelResults, direction
 
 LOOKS = 'JSON with the keys "task_name" and "scores", or "mteb_dataset_name" and "test"'
 META = "model_meta.json"
-#: our names of metrics; what MTEB calls f1 of a classification is the mean over classes
+#: Karat's names of metrics; MTEB's f1 of a classification is the macro average
 OURS = {
     "accuracy": "acc",
     "f1": "f1_macro",
@@ -26,11 +26,11 @@ OURS = {
     "cosine_accuracy": "acc_best",
 }
 MAIN = "main_score"
-#: what a main score is, where several metrics have its value or none is named so
+#: the metric of the main score, if several have its value or there is no main score
 ORDER = ("ndcg@10", "map", "v_measure", "spearman", "pr_auc", "acc", "f1_macro", "max_ap")
-#: what it calls so where sentences are matched, with precision and recall beside it
+#: names in bitext mining, recognized by precision and recall
 MATCHED = {"f1": "f1_weighted", "precision": "", "recall": ""}
-#: measures that earlier versions nest scores in; what is told of others than cosine is not kept
+#: measures in which earlier versions nest scores; only those of cosine are imported
 MEASURES = {name: name for name in ("cosine", "dot", "euclidean", "manhattan", "max", "similarity")}
 MEASURES |= {"cos_sim": "cosine"}
 OTHERS = ("dot_", "euclidean_", "manhattan_", "similarity_", "nAUC_")
@@ -38,74 +38,74 @@ REVISION = re.compile("[0-9a-f]{7,40}|no_revision_available|external|main")
 NOT_SCORES = {"languages", "hf_subset", "evaluation_time", "scores_per_experiment", "v_measures"}
 
 
-def recognises(seen: Sample) -> bool:
+def recognizes(sample: Sample) -> bool:
     """Return whether a file is one of these."""
-    if seen.shape != "json":
+    if sample.shape != "json":
         return False
-    return seen.has("task_name", "scores") or seen.has("mteb_dataset_name")
+    return sample.has("task_name", "scores") or sample.has("mteb_dataset_name")
 
 
-def read(samples: Sequence[Sample], told: Told) -> Iterator[Found]:
+def read(samples: Sequence[Sample], log: ImportLog) -> Iterator[ModelResults]:
     """Yield a run per model: all its files together."""
     models: dict[tuple[str, str], list[Sample]] = {}
-    for seen in samples:
-        models.setdefault(_model(seen.path, told), []).append(seen)
+    for sample in samples:
+        models.setdefault(_model(sample.path, log), []).append(sample)
     for (model, revision), part in models.items():
-        found = Found("mteb", model, "mteb", [])
+        found = ModelResults("mteb", model, "mteb", [])
         found.about = {"version": revision}
-        files, strange = [], set()
-        for seen in part:
+        files, skipped = [], set()
+        for sample in part:
             try:
-                strange |= _add(found, seen, told)
-                files.append(seen.path)
+                skipped |= _add(found, sample, log)
+                files.append(sample.path)
             except KaratError as error:
-                told.problems.append(str(error))
+                log.problems.append(str(error))
         found.files = files
         if files:
-            told.skipped(files[0].parent if files[1:] else files[0], strange)
+            log.skipped(files[0].parent if files[1:] else files[0], skipped)
             yield found
 
 
-def _model(path: Path, told: Told) -> tuple[str, str]:
-    """Return a model's name and revision: told, from the file beside, or from the folders."""
-    beside = path.with_name(META)
-    meta = read_json(beside) if beside.is_file() else {}
+def _model(path: Path, log: ImportLog) -> tuple[str, str]:
+    """Return a model's name and revision: as given, from the metadata file, or from folders."""
+    metadata = path.with_name(META)
+    meta = read_json(metadata) if metadata.is_file() else {}
     meta = meta if isinstance(meta, dict) else {}
     folder = path.resolve().parent
     revised = REVISION.fullmatch(folder.name)
     name = str(meta.get("name") or (folder.parent if revised else folder).name)
     revision = str(meta.get("revision") or (folder.name if revised else ""))
-    return told.model or name.replace("__", "/") or "mteb", revision
+    return log.model or name.replace("__", "/") or "mteb", revision
 
 
-def _add(found: Found, seen: Sample, told: Told) -> set[str]:
-    """Add the scores of a file; return the names of what we have no metric for."""
-    content: Mapping[str, Any] = seen.content
+def _add(found: ModelResults, sample: Sample, log: ImportLog) -> set[str]:
+    """Add the scores of a file; return the names of metrics that Karat does not have."""
+    content: Mapping[str, Any] = sample.content
     name = str(content.get("task_name") or content.get("mteb_dataset_name"))
     unknown: set[str] = set()
     count = 0
-    for split, subset, scores in _entries(seen.path, content):
+    for split, subset, scores in _entries(sample.path, content):
         task = _task(name, split, subset)
         if task in found.tasks:
-            told.note(f"{seen.path.name}: {task} was there before; this one counts.")
+            log.note(f"{sample.path.name}: duplicate task {task}; the last one is used.")
             found.jobs.pop((task, 0), None)
-        kept, strange = _kept(scores)
-        unknown |= strange
+        renamed, skipped = _renamed(scores)
+        unknown |= skipped
         main: Any = scores.get(MAIN)
-        first = _first(kept, main)
+        first = _first(renamed, main)
         found.tasks[task] = {"dataset": name, "metric": first, "kind": ""}
         job = found.job(task)
         if first == MAIN:
-            found.higher[MAIN] = True  # the benchmark ranks by it, the highest first
-            kept = {MAIN: main if _is_number(main) else None, **kept}
-        for metric, value in kept.items():
+            found.higher[MAIN] = True  # MTEB ranks by it, highest first
+            renamed = {MAIN: main if _is_number(main) else None, **renamed}
+        for metric, value in renamed.items():
             found.put(job, metric, value)
         seconds: Any = scores.get("evaluation_time", content.get("evaluation_time"))
         if _is_number(seconds):
             job.facts["seconds"] = float(seconds)
         count += 1
     if not count:
-        raise DataError(f"{seen.path} holds no scores of {name}.")
+        raise DataError(f"{sample.path} has no scores of {name}.")
     return unknown
 
 
@@ -114,7 +114,7 @@ def _entries(path: Path, content: Mapping[str, Any]) -> Iterator[tuple[str, str,
     if isinstance(content.get("scores"), Mapping):
         for split, entries in content["scores"].items():
             if not isinstance(entries, list):
-                raise DataError(f"{path}: the scores of {split} are no list.")
+                raise DataError(f"{path}: the scores of {split} must be a list.")
             for entry in entries:
                 if isinstance(entry, Mapping):
                     yield str(split), str(entry.get("hf_subset", "default")), _flat(entry)
@@ -142,36 +142,36 @@ def _flat(scores: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _kept(scores: Mapping[str, Any]) -> tuple[dict[str, float | None], set[str]]:
-    """Return scores under our names, and the names that we have no metric for."""
-    kept: dict[str, float | None] = {}
-    strange = set()
+def _renamed(scores: Mapping[str, Any]) -> tuple[dict[str, float | None], set[str]]:
+    """Return scores under Karat's names, and the names of metrics that Karat does not have."""
+    renamed: dict[str, float | None] = {}
+    skipped = set()
     names = {**OURS, **MATCHED} if scores.keys() >= MATCHED.keys() else OURS
-    # what is told of the cosine comes before what is told without a measure
+    # scores of cosine take precedence over scores without a measure
     for name in sorted(scores, key=lambda each: not each.startswith("cosine_")):
         value = scores[name]
         if name in NOT_SCORES or name == MAIN or not isinstance(value, int | float):
             continue
         ours = names.get(name, re.sub("_at_([0-9]+)$", r"@\1", name))
         if name.startswith(OTHERS) or direction(ours) is None:
-            strange.add(name)
+            skipped.add(name)
         else:
-            kept.setdefault(ours, float(value) if _is_number(value) else None)
-    return kept, {name for name in strange if not name.endswith(("_stderr", "_std"))}
+            renamed.setdefault(ours, float(value) if _is_number(value) else None)
+    return renamed, {name for name in skipped if not name.endswith(("_stderr", "_std"))}
 
 
-def _first(kept: Mapping[str, float | None], main: Any) -> str:
-    """Return the metric that a main score is, by its value, or by what there is."""
-    order = [*(name for name in ORDER if name in kept), *kept]
+def _first(scores: Mapping[str, float | None], main: Any) -> str:
+    """Return the metric that equals the main score, or the first one without a main score."""
+    order = [*(name for name in ORDER if name in scores), *scores]
     if not _is_number(main):
         return next(iter(order), MAIN)
-    known = ((name, kept[name]) for name in order)
+    known = ((name, scores[name]) for name in order)
     equal = (n for n, v in known if v is not None and math.isclose(v, main, rel_tol=1e-9))
     return next(equal, MAIN)
 
 
 def _task(name: str, split: str, subset: str) -> str:
-    """Return what a task is called: subsets and splits other than test are tasks of their own."""
+    """Return the task name; other subsets and splits than the default are separate tasks."""
     parts = [] if subset == "default" else [subset]
     parts += [] if split == "test" else [split]
     return f"{name} ({', '.join(parts)})" if parts else name

@@ -1,4 +1,4 @@
-"""Reading: which system wrote a file, and the run folders made of all that were given."""
+"""Recognize the system that wrote a file, and write run folders of its results."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from types import ModuleType
 
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.results.imports import amlb, geval, mteb, tabeb, taco, ulysses
-from karat.results.imports.files import SUFFIXES, Sample, sample
-from karat.results.imports.found import Told, write_run
+from karat.results.imports.files import SUFFIXES, Sample, sample_file
+from karat.results.imports.found import ImportLog, write_run
 from karat.results.run import Run
 
 SYSTEMS: dict[str, ModuleType] = {
@@ -25,7 +25,7 @@ SYSTEMS: dict[str, ModuleType] = {
 
 @dataclass(frozen=True, eq=False)
 class Imported:
-    """What was read: the runs made of it, what was left out, and which files cannot be used."""
+    """The imported runs, notes about skipped content, and problems with files."""
 
     runs: list[Run]
     notes: list[str] = field(default_factory=list)
@@ -39,72 +39,74 @@ def import_results(
     system: str | None = None,
     model: str | None = None,
 ) -> Imported:
-    """Read result files of other systems and write a run folder for every model in them.
+    """Read result files of other systems and write a run folder for every model.
 
     Parameters
     ----------
     files
         CSV, JSON or Parquet files, or folders of them.
     output
-        Where the run folders go.
+        Folder for the run folders.
     system
-        Whose results they are: ``"amlb"``, ``"geval"``, ``"mteb"``, ``"tabeb"``, ``"taco"`` or
-        ``"ulysses"``; without it, their columns and keys tell.
+        The system that wrote the files: ``"amlb"``, ``"geval"``, ``"mteb"``, ``"tabeb"``,
+        ``"taco"`` or ``"ulysses"``. Default: inferred from their columns and keys.
     model
-        A name for the model, in place of what the files tell.
+        Name of the model. Default: the name in the files.
     """
     if system is not None and system not in SYSTEMS:
         raise DefinitionError(
-            f'nothing is known about results of "{system}".{did_you_mean(system, SYSTEMS)} '
-            f"There are: {', '.join(SYSTEMS)}."
+            f'unknown system "{system}".{did_you_mean(system, SYSTEMS)} '
+            f"Available: {', '.join(SYSTEMS)}."
         )
-    told = Told(model)
+    log = ImportLog(model)
     given = [files] if isinstance(files, str | Path) else list(files)
     by_system: dict[str, list[Sample]] = {}
-    for path, sure in _all_files([Path(each) for each in given], told):
+    for path, named in _all_files([Path(each) for each in given], log):
         try:
-            seen = sample(path)
-            by_system.setdefault(_system(seen, system), []).append(seen)
+            sample = sample_file(path)
+            by_system.setdefault(_system(sample, system), []).append(sample)
         except KaratError as error:
-            (told.problems if sure else told.notes).append(str(error))
-    runs = list(_runs(by_system, Path(output), told))
+            (log.problems if named else log.notes).append(str(error))
+    runs = list(_runs(by_system, Path(output), log))
     if not runs:
-        messages = [*told.problems, *told.notes] or ["no file was given to import."]
+        messages = [*log.problems, *log.notes] or ["no file given."]
         raise DataError("\n".join(["nothing was imported.", *messages]))
-    if told.again:
-        more = f" and {len(told.again) - 1} more" * (len(told.again) > 1)
-        told.note(f"there already, delete to import anew: {told.again[0]}{more}.")
-    return Imported(runs, told.notes, told.problems)
+    if log.again:
+        more = f" and {len(log.again) - 1} more" * (len(log.again) > 1)
+        log.note(f"already imported: {log.again[0]}{more}; delete to import again.")
+    return Imported(runs, log.notes, log.problems)
 
 
-def _runs(by_system: dict[str, list[Sample]], output: Path, told: Told) -> Iterator[Run]:
+def _runs(by_system: dict[str, list[Sample]], output: Path, log: ImportLog) -> Iterator[Run]:
     for name, samples in by_system.items():
-        for found in SYSTEMS[name].read(samples, told):
-            run = write_run(found, output, told)
+        for found in SYSTEMS[name].read(samples, log):
+            run = write_run(found, output, log)
             if run is not None:
                 yield run
 
 
-def _all_files(paths: Sequence[Path], told: Told) -> Iterator[tuple[Path, bool]]:
-    """Yield files, and whether they were named; of folders all that may hold results."""
+def _all_files(paths: Sequence[Path], log: ImportLog) -> Iterator[tuple[Path, bool]]:
+    """Yield files and whether they were given by name; of folders all with a known suffix."""
     for path in paths:
         if not path.is_dir():
             yield path, True
             continue
         inside = sorted(each for each in path.rglob("*") if each.suffix.lower() in SUFFIXES)
         ours = {each.parent for each in inside if each.name == "run.json"}
-        kept = [each for each in inside if not ours & {each.parent, *each.parents}]
+        others = [each for each in inside if not ours & {each.parent, *each.parents}]
         if ours:
-            told.note(f"{path}: {len(ours)} run folders of Karat in it are left as they are.")
-        if not kept and not ours:
-            told.problems.append(f"{path} holds no file of {', '.join(SUFFIXES)}.")
-        yield from ((each, False) for each in kept if each.name != mteb.META)
+            log.note(f"{path}: skipped {len(ours)} run folders of Karat.")
+        if not others and not ours:
+            log.problems.append(f"{path} has no file with suffix {', '.join(SUFFIXES)}.")
+        yield from ((each, False) for each in others if each.name != mteb.META)
 
 
-def _system(seen: Sample, asked: str | None) -> str:
+def _system(sample: Sample, asked: str | None) -> str:
     names = list(SYSTEMS) if asked is None else [asked]
-    found = next((name for name in names if SYSTEMS[name].recognises(seen)), None)
+    found = next((name for name in names if SYSTEMS[name].recognizes(sample)), None)
     if found is not None:
         return found
-    looked = "; ".join(f"{name}: {SYSTEMS[name].LOOKS}" for name in names)
-    raise DataError(f"{seen.path} is not recognised: it has the {seen.shown}. Looked for {looked}.")
+    expected = "; ".join(f"{name}: {SYSTEMS[name].LOOKS}" for name in names)
+    raise DataError(
+        f"unknown file format: {sample.path} has the {sample.shown}. Expected {expected}."
+    )

@@ -1,4 +1,4 @@
-"""Ulysses SentEval: the frame of all numbers, or the aggregates, of one model."""
+"""Import of Ulysses SentEval: the frame of all scores, or the aggregates, of one model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from karat.errors import DataError, KaratError
 from karat.results.imports.files import Row, Sample, folder_name, rows
-from karat.results.imports.found import Found, Told, number
+from karat.results.imports.found import ImportLog, ModelResults, number
 from karat.results.layouts import FINAL
 from karat.results.senteval import CURVES, KEYS, TESTS
 
@@ -15,37 +15,37 @@ OURS = {theirs: ours for ours, theirs in TESTS.items()}
 MEAN = "avg_metric_test"
 
 
-def recognises(seen: Sample) -> bool:
+def recognizes(sample: Sample) -> bool:
     """Return whether a file is one of these."""
-    if seen.shape == "csv":
-        return seen.has(*KEYS, "value") or seen.has("group", "metric", "avg", "nb99_low")
-    content = seen.content
+    if sample.shape == "csv":
+        return sample.has(*KEYS, "value") or sample.has("group", "metric", "avg", "nb99_low")
+    content = sample.content
     if not isinstance(content, Mapping) or not content:
         return False
     return all(isinstance(part, Mapping) and MEAN in part for part in content.values())
 
 
-def read(samples: Sequence[Sample], told: Told) -> Iterator[Found]:
-    """Yield a run per folder: of the frame, else of the aggregates."""
-    frames = {seen.path.parent for seen in samples if seen.has(*KEYS)}
-    for seen in samples:
-        if seen.shape == "csv" and not seen.has(*KEYS):
-            told.note(f"{seen.path.name}: a summary of other files; left out.")
-        elif seen.shape == "json" and seen.path.parent in frames:
-            told.note(f"{seen.path.name}: the frame beside it tells more; left out.")
+def read(samples: Sequence[Sample], log: ImportLog) -> Iterator[ModelResults]:
+    """Yield a run per folder, from the frame if there is one, else from the aggregates."""
+    frames = {sample.path.parent for sample in samples if sample.has(*KEYS)}
+    for sample in samples:
+        if sample.shape == "csv" and not sample.has(*KEYS):
+            log.note(f"{sample.path.name}: skipped, it is a summary of other files.")
+        elif sample.shape == "json" and sample.path.parent in frames:
+            log.note(f"{sample.path.name}: skipped, the frame in the same folder has more detail.")
         else:
-            model = told.model or folder_name([seen.path])
-            found = Found("ulysses", model, "ulysses", [seen.path])
+            model = log.model or folder_name([sample.path])
+            found = ModelResults("ulysses", model, "ulysses", [sample.path])
             try:
-                (_add_frame if seen.shape == "csv" else _add_means)(found, seen, told)
+                (_add_frame if sample.shape == "csv" else _add_means)(found, sample, log)
             except KaratError as error:
-                told.problems.append(str(error))
+                log.problems.append(str(error))
             else:
                 yield found
 
 
-def _add_frame(found: Found, seen: Sample, told: Told) -> None:
-    table = list(rows(seen))
+def _add_frame(found: ModelResults, sample: Sample, log: ImportLog) -> None:
+    table = list(rows(sample))
     parts: dict[str, int] = {}
     for row in table:
         task = row.text("task")
@@ -58,7 +58,7 @@ def _add_frame(found: Found, seen: Sample, told: Told) -> None:
             continue
         repeat = row.whole("kfold_repetition", 1) - 1
         fold = repeat * parts[task] + row.whole("kfold_partition", 1) - 1
-        found.tasks.setdefault(task, _told(task))
+        found.tasks.setdefault(task, _task_facts(task))
         job = found.job(task, fold, repeat)
         epoch = _epoch(row)
         if metric in OURS and epoch == FINAL:
@@ -66,7 +66,7 @@ def _add_frame(found: Found, seen: Sample, told: Told) -> None:
         else:
             step = {"epoch": epoch, "metric": metric, "value": row.number("value")}
             job.history.append(step)
-    told.skipped(seen.path, unknown)
+    log.skipped(sample.path, unknown)
 
 
 def _epoch(row: Row) -> int:
@@ -75,17 +75,19 @@ def _epoch(row: Row) -> int:
     return row.whole("train_epoch", 1)
 
 
-def _add_means(found: Found, seen: Sample, told: Told) -> None:
-    told.note(f"{seen.path.name}: means of all folds; each stands as one fold.")
-    for task, part in seen.content.items():
-        found.tasks[task] = _told(task)
+def _add_means(found: ModelResults, sample: Sample, log: ImportLog) -> None:
+    log.note(f"{sample.path.name}: means over all folds, imported as one fold.")
+    for task, part in sample.content.items():
+        found.tasks[task] = _task_facts(task)
         for theirs, ours in OURS.items():
             try:
                 found.put(found.job(task), ours, number(part.get(f"avg_{theirs}")))
             except (TypeError, ValueError) as error:
-                raise DataError(f"{seen.path}: avg_{theirs} of {task} is no number.") from error
+                raise DataError(
+                    f"{sample.path}: avg_{theirs} of {task} must be a number."
+                ) from error
 
 
-def _told(task: str) -> dict[str, str]:
+def _task_facts(task: str) -> dict[str, str]:
     kind = f"ulysses-{task[0]}" if task[:1] in ("F", "G", "T") else "ulysses"
     return {"dataset": task, "metric": OURS["metric_test"], "kind": kind}
