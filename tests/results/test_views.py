@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import t as student
 
 from karat.errors import DataError
+from karat.results.gather import Gathered
 from karat.results.leaderboard import leaderboard
 from karat.results.within import fold_ratios, within_limits
 
@@ -172,15 +173,17 @@ def test_who_has_no_rank_has_no_letter():
     assert board[["rank", "rank_low", "rank_high"]].isna().all(axis=None)
 
 
-def test_test_to_train_is_that_of_a_repeat():
+def test_ratio_of_test_to_train_rows():
     def rows(task, repeats, folds):
         return [(task, repeat, fold) for repeat in range(repeats) for fold in range(folds)]
 
-    given = [*rows("cv", 1, 4), *rows("twice", 2, 2), *rows("holdout", 5, 1)]
-    scores = pd.DataFrame(given, columns=["task", "repeat", "fold"])
-    found = fold_ratios(scores, ["holdout", "cv", "twice", "none"])
-    assert found[1:3] == [1 / 3, 1.0]
-    assert np.isnan([found[0], found[3]]).all()
+    scored = [*rows("cv", 1, 4), *rows("twice", 2, 2), *rows("holdout", 5, 1), *rows("sized", 2, 1)]
+    scores = pd.DataFrame(scored, columns=["task", "repeat", "fold"])
+    # sizes where they are recorded, else 1 / (k - 1) of the k folds of a repeat
+    jobs = pd.DataFrame({"task": ["cv", "sized"], "train": [None, 80.0], "test": [None, 20.0]})
+    tasks = ["holdout", "none", "cv", "twice", "sized"]
+    found = fold_ratios(Gathered([], scores, jobs), tasks)
+    assert found == pytest.approx([np.nan, np.nan, 1 / 3, 1.0, 0.25], nan_ok=True)
 
 
 def test_ranks_within_a_kind():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,8 +11,8 @@ import numpy as np
 from karat.corruptions.view import View
 from karat.results.beside import Answered, Side, Unit
 from karat.results.cells import FAILED, OK
-from karat.results.intervals import corrected
 from karat.results.known import Stranger, Uncut, cut_to_common
+from karat.results.significance import corrected_t, fold_ratio
 
 #: why a run that has scores is not compared on a task
 OTHER_DATA, OTHER_FOLDS, NO_FOLD = "other data", "other folds", "no common fold"
@@ -19,7 +20,6 @@ OTHER_PROBE = "other probe"
 NOT_MEASURED = "not measured"
 #: values this near, by their size, are equal: a mean of folds differs in its last bits
 TIE = 1e-12
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -164,10 +164,15 @@ class Contest:
         """Return the interval of the mean difference; none where folds do not differ in it."""
         if len(apart) < 2 or np.ptp(apart) <= TIE:
             return np.nan, np.nan
-        train, tested = self.units[0][shared[0]].sizes
-        parts = max(2, round(train / tested) + 1) if tested else 2
-        low, high = corrected(apart[:, None], parts, CONFIDENCE)
-        return float(low[0]), float(high[0])
+        found = corrected_t(apart, self.ratio(shared))
+        return float(found.low), float(found.high)
+
+    def ratio(self, shared: Iterable[Unit]) -> float:
+        """Return n_test / n_train of some folds; see ``fold_ratio``."""
+        train, test = zip(*(self.units[0][unit].sizes for unit in shared), strict=True)
+        records = [r for r in self.sides[0].run.records() if r["task"] == self.task]
+        repeats = Counter(repeat for repeat, _ in {(r["repeat"], r["fold"]) for r in records})
+        return fold_ratio(train, test, max(repeats.values(), default=0))
 
 
 def standing(mine: Side, side: Side, task: str, view: View) -> str:

@@ -14,7 +14,10 @@ from karat.metrics.base import get_metric
 from karat.results.layouts import FINAL, SCORES, by_fold
 from karat.results.run import Run, open_runs
 
-JOBS = ("model", "task", "repeat", "fold", "status", "seconds", "memory", "coverage", "dimensions")
+JOBS = (
+    *("model", "task", "repeat", "fold", "status", "seconds", "memory", "coverage", "dimensions"),
+    *("train", "test"),
+)
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,9 @@ def _jobs(run: Run, name: str, label: Mapping[str, str]) -> Iterator[tuple[Any, 
             seconds = (seconds or 0.0) + record["embed_seconds"]
         views = record["views"]
         coverage = views[0].get("coverage") if views else record.get("coverage")
-        yield *job, seconds, record.get("peak_memory_mb"), coverage, record.get("dimensions")
+        rows = record.get("train_questions"), record.get("questions")
+        costs = (seconds, record.get("peak_memory_mb"), coverage, record.get("dimensions"))
+        yield *job, *costs, *(rows if all(rows) else (None, None))
 
 
 def _final(scores: pd.DataFrame) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from scipy.stats import t as student
 
 from karat.errors import DefinitionError
 from karat.replay import resamples
+from karat.results.significance import corrected_variance, fold_ratio
 
 #: resampled means nearer to the mean than this share of the values' spread are the mean itself
 TIE = 1e-9
@@ -160,9 +161,12 @@ def pooled_corrected(
     mean = np.mean([values.mean(axis=0) for values in tasks], axis=0)
     if min(map(len, tasks)) < 2 or min(parts) < 2:
         return np.full_like(mean, np.nan), np.full_like(mean, np.nan)
-    shares = [1 / len(values) + 1 / (each - 1) for values, each in zip(tasks, parts, strict=True)]
-    spreads = np.array([values.var(axis=0, ddof=1) for values in tasks])
-    variances = spreads * np.array(shares)[:, None]
+    variances = np.array(
+        [
+            corrected_variance(values.var(axis=0, ddof=1), len(values), fold_ratio([], [], folds))
+            for values, folds in zip(tasks, parts, strict=True)
+        ]
+    )
     freedom = np.array([[len(values) - 1] for values in tasks])
     whole, each = variances.sum(axis=0), (variances**2 / freedom).sum(axis=0)
     degrees = np.where(each > 0, whole**2 / np.where(each > 0, each, 1), 1)

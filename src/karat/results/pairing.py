@@ -22,6 +22,7 @@ from karat.results.contest import NO_FOLD, NOT_MEASURED, Contest
 from karat.results.gather import gather
 from karat.results.lookup import find_two, unknown_model
 from karat.results.missing import significant
+from karat.results.within import fold_ratios
 
 OTHER_SEED = "another seed"
 #: what is compared: all questions of a fold, those that both know, or each question by itself
@@ -97,12 +98,12 @@ def _of_table(table: pd.DataFrame, first: str, second: str, metric: str | None) 
     notes = _without(metric, [task for task in has if task not in chosen])
     cells = make_cells(given, chosen)
     places = [given.models.index(name) for name in (first, second)]
+    ratios = fold_ratios(given, cells.tasks)
     found = []
     for t, task in enumerate(cells.tasks):
         both = cells.folds[t][places] * (1 if cells.higher[t] else -1)
         states = (str(cells.states[places[0], t]), str(cells.states[places[1], t]))
-        parts = _parts(given.scores[given.scores["task"] == task])
-        found.append(_paired(task, chosen[task], cells.higher[t], both, parts, states))
+        found.append(_paired(task, chosen[task], cells.higher[t], both, ratios[t], states))
     return Pairing(first, second, found, notes)
 
 
@@ -131,12 +132,6 @@ def _snapped(both: np.ndarray) -> np.ndarray:
     """Return two rows of scores, made equal where they differ by no digit that counts."""
     same = np.equal(*significant(both))
     return np.where(same, both.mean(axis=0), both)
-
-
-def _parts(folds: pd.DataFrame) -> float:
-    """Return test to train rows of a cross-validation: 1 to k - 1, if a repeat has k folds."""
-    many = folds.groupby("repeat", dropna=False)["fold"].nunique().max()
-    return 1 / (many - 1) if many > 1 else np.nan
 
 
 # -- from runs ------------------------------------------------------------------------------
@@ -206,7 +201,7 @@ class _Work:
             return made
         shared = [unit for unit in every if all(unit in table for table in tables)]
         pair = (contest.sides[0], contest.sides[1])
-        return replace(made, ratio=_ratio(contest, shared), sides=pair, units=shared)
+        return replace(made, ratio=contest.ratio(shared), sides=pair, units=shared)
 
     def _fitting(self, task: str) -> tuple[tuple[Side | None, Side | None], Contest | None]:
         """Return the newest two runs that can be paired; if none can, the newest and why not."""
@@ -239,17 +234,6 @@ def _answered(side: Side | None, task: str) -> dict[Unit, Answered]:
 def _scores(units: dict[Unit, Answered], metric: str) -> dict[Unit, float]:
     found = {unit: told.scores.get(metric) for unit, told in units.items()}
     return {unit: v for unit, v in found.items() if v is not None and np.isfinite(v)}
-
-
-def _ratio(contest: Contest, shared: Sequence[Unit]) -> float:
-    """Return test to train rows, as the folds tell; else what cross-validation would have."""
-    sizes = [contest.units[0][unit].sizes for unit in shared]
-    train, test = sum(size[0] for size in sizes), sum(size[1] for size in sizes)
-    if train and test:
-        return test / train
-    side = contest.sides[0]
-    rows = [(r["repeat"], r["fold"]) for r in side.run.records() if r["task"] == contest.task]
-    return _parts(pd.DataFrame(rows, columns=["repeat", "fold"]))
 
 
 def _higher(sides: Sequence[Side], task: str, metric: str) -> bool:

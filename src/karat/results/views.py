@@ -87,7 +87,7 @@ def by_task(
 ) -> pd.DataFrame:
     """Return one row per task and model: its rank there, its score, the intervals over folds."""
     keys = pd.MultiIndex.from_product([cells.tasks, cells.models])
-    ranks = rank_within(compared, fold_ratios(given.scores, cells.tasks))
+    ranks = rank_within(compared, fold_ratios(given, cells.tasks))
     low, high = _score_intervals(cells, list(metrics.values()))
     counts = [(~np.isnan(table)).sum(axis=1) for table in cells.folds]
     columns = {

@@ -11,9 +11,10 @@ from threadpoolctl import threadpool_limits
 
 from karat.errors import KaratError
 from karat.metrics.base import get_metric
+from karat.results.gather import Gathered
 from karat.results.missing import Compared
 from karat.results.ranks import draw, interval, letters_of, rank_each
-from karat.results.significance import ALPHA, corrected_t, holm, subtract
+from karat.results.significance import ALPHA, corrected_t, fold_ratio, holm, subtract
 
 
 @dataclass(frozen=True)
@@ -73,14 +74,14 @@ def tied_folds(values: np.ndarray, ratio: float) -> np.ndarray:
     return tied
 
 
-def fold_ratios(scores: pd.DataFrame, tasks: Sequence[str]) -> list[float]:
-    """Return test to train rows of each task's folds: 1 to k - 1, if a repeat has k of them.
-
-    NaN where a repeat has one fold: how large its test part is, scores do not tell.
-    """
-    folds = scores.groupby(["task", "repeat"], dropna=False, observed=True)["fold"].nunique()
-    most = folds.groupby(level=0).max().reindex(list(tasks)).fillna(1)
-    return [1 / (many - 1) if many > 1 else np.nan for many in most]
+def fold_ratios(given: Gathered, tasks: Sequence[str]) -> list[float]:
+    """Return n_test / n_train of each task's folds; see ``significance.fold_ratio``."""
+    repeats = given.scores.groupby(["task", "repeat"], dropna=False, observed=True)["fold"]
+    folds = repeats.nunique().groupby(level=0).max()
+    sizes = given.jobs.groupby("task", observed=True)[["train", "test"]].sum()
+    rows = pd.concat([sizes, folds], axis=1).reindex(list(tasks)).fillna(0)
+    columns = zip(rows["train"], rows["test"], rows["fold"], strict=True)
+    return [fold_ratio(train, test, int(k)) for train, test, k in columns]
 
 
 def within_limits(low: np.ndarray, high: np.ndarray, scores: np.ndarray, metric: str) -> np.ndarray:

@@ -13,11 +13,11 @@ import pandas as pd
 
 from karat.errors import DefinitionError
 from karat.metrics.base import COVERED, MTEB, get_metric
-from karat.results.still import read_once
 from karat.results.cells import OK, Cells, make_cells
-from karat.results.gather import Gathered, gather, named_runs, opened
+from karat.results.gather import Gathered, gather, named_runs
 from karat.results.layouts import by_fold
-from karat.results.run import Run
+from karat.results.still import read_once
+from karat.results.within import fold_ratios
 
 #: from the one that matters most
 LEVELS = ("error", "warning", "note")
@@ -128,15 +128,11 @@ class Facts:
         asked = self.asked.get(task, {}).values()
         return sum(int(record["questions"]) for record in asked if not record["repeat"])
 
-    def share_tested(self, task: str) -> float:
-        """Return how many test questions there are per train question; of k folds, 1 / (k - 1).
-
-        Repeats on the same rows, where nothing is learned from answers, are taken as folds.
-        """
-        told = [record for record in self.asked.get(task, {}).values() if record["train_questions"]]
-        if told and not self.tasks.get(task, {}).get("blind"):
-            return float(np.median([r["questions"] / r["train_questions"] for r in told]))
-        return 1 / max(self.cells.folds[self.place[task]].shape[1] - 1, 1)
+    @cached_property
+    def ratios(self) -> dict[str, float]:
+        """n_test / n_train of each task's folds; see ``significance.fold_ratio``."""
+        tasks = list(self.given.metrics)
+        return dict(zip(tasks, fold_ratios(self.given, tasks), strict=True))
 
     @cached_property
     def asked(self) -> dict[str, dict[int, Mapping[str, Any]]]:

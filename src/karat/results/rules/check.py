@@ -201,10 +201,19 @@ def rule_of(code: str) -> Rule:
     return found
 
 
+def render_page(rule: Rule) -> str:
+    """Return the page of a check as Markdown: what it means, how it is computed, what to do."""
+    body = resources.files("karat.results.rules") / "pages" / f"{rule.code}.md"
+    return (
+        f"# {rule.code}: {rule.title}\n\nLevel: {rule.level}.\n\n"
+        f"{body.read_text(encoding='utf-8')}\n"
+        f"To silence it, use `--ignore {rule.code}`, or `ignore: [{rule.code}]` in the task.\n"
+    )
+
+
 def explain(code: str) -> str:
-    """Return the page of a check: what it means, how it is computed, what to do."""
-    page = resources.files("karat.results.rules") / "pages" / f"{rule_of(code).code}.md"
-    return page.read_text(encoding="utf-8")
+    """Return the page of the check with this code as Markdown; see ``render_page``."""
+    return render_page(rule_of(code))
 
 
 def index_table(folder: str = "checks") -> str:

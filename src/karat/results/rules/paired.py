@@ -7,6 +7,7 @@ from scipy.special import ndtri
 from scipy.stats import t as student
 
 from karat.results.rules.base import Facts, is_share, several
+from karat.results.significance import corrected_variance
 
 #: how sure an interval is, and how surely a difference that is there must be found
 CONFIDENCE, POWER = 0.95, 0.8
@@ -60,7 +61,7 @@ def _errors(
         mean = safe.sum(axis=1) / counts
         squares = (np.where(there, differences - mean[:, None], 0.0) ** 2).sum(axis=1)
         variance = np.where(counts > 1, squares / (counts - 1), np.nan)
-        return mean, np.sqrt(variance * (1 / counts + facts.share_tested(task))), counts
+        return mean, np.sqrt(corrected_variance(variance, counts, facts.ratios[task])), counts
 
 
 def _errors_of_shares(facts: Facts, task: str, other: int) -> np.ndarray:
