@@ -18,7 +18,8 @@ from sklearn.metrics import v_measure_score
 
 import karat
 from karat.errors import DataError, DefinitionError
-from karat.results.compare import RANKS, VALUES, compare
+from karat.results.compare import RANKS, VALUES
+from karat.results.compare import compare_to_history as history
 from karat.results.contest import ranked, shared_units
 from karat.results.run import Run
 
@@ -87,7 +88,7 @@ def test_values_ranks_and_the_best_other(tmp_path):
     mine = write_run(tmp_path, "mine", {"t": folds})
     write_run(tmp_path, "a", {"t": {0: {"acc": 0.8, "rmse": 9}, 1: {"acc": 0.8, "rmse": 9}}})
     write_run(tmp_path, "b", {"t": {0: {"acc": 0.1, "rmse": 1}, 1: {"acc": 0.2, "rmse": 2}}})
-    found = compare(mine)
+    found = history(mine)
     assert [run.model for run in found.others] == ["a", "b"]
     assert found.notes == []
     assert tuple(found.values.columns) == VALUES and tuple(found.ranks.columns) == RANKS
@@ -111,7 +112,7 @@ def test_equal_values_share_the_better_rank(tmp_path):
     mine = write_run(tmp_path, "mine", {"t": {0: {"acc": 0.1}, 1: {"acc": 0.7}}}, metrics=["acc"])
     write_run(tmp_path, "a", {"t": {0: {"acc": 0.4}, 1: {"acc": 0.4}}}, metrics=["acc"])
     write_run(tmp_path, "b", {"t": {0: {"acc": 0.0}, 1: {"acc": 0.0}}}, metrics=["acc"])
-    found = compare(mine)
+    found = history(mine)
     assert values(found, what="rank") == {"mine": 1, "a": 1, "b": 3}
     assert (row(found)["rank"], row(found)["compared"], row(found)["best_model"]) == (1, 3, "a")
 
@@ -135,7 +136,7 @@ def test_shared_folds_are_held_by_all_who_stay(held):
 
 
 def test_a_run_alone_has_values_and_no_rank(tmp_path):
-    found = compare(write_run(tmp_path, "mine", {"t": {0: {"acc": 0.5, "rmse": 1}}}))
+    found = history(write_run(tmp_path, "mine", {"t": {0: {"acc": 0.5, "rmse": 1}}}))
     assert found.others == []
     one = row(found)
     assert (one["value"], one["compared"], one["best_model"]) == (0.5, 1, "")
@@ -146,7 +147,7 @@ def test_a_run_alone_has_values_and_no_rank(tmp_path):
 def test_the_interval_is_that_of_paired_folds(tmp_path):
     mine = write_run(tmp_path, "mine", {"t": {0: {"acc": 0.9}, 1: {"acc": 0.6}}}, metrics=["acc"])
     write_run(tmp_path, "a", {"t": {0: {"acc": 0.6}, 1: {"acc": 0.5}}}, metrics=["acc"])
-    one = row(compare(mine))
+    one = row(history(mine))
     # differences 0.3 and 0.1: variance 0.02; 80 rows teach and 20 test
     half = student.ppf(0.975, 1) * math.sqrt(0.02 * (1 / 2 + 20 / 80))
     assert one["difference"] == pytest.approx(0.2)
@@ -158,7 +159,7 @@ def test_folds_that_do_not_vary_have_no_interval(tmp_path):
     same = {"t": {fold: {"acc": 0.5} for fold in range(3)}}
     mine = write_run(tmp_path, "mine", same, metrics=["acc"])
     write_run(tmp_path, "a", same, metrics=["acc"])
-    one = row(compare(mine))
+    one = row(history(mine))
     assert one["difference"] == 0
     assert math.isnan(one["difference_low"]) and math.isnan(one["difference_high"])
 
@@ -170,7 +171,7 @@ def test_means_are_over_the_folds_all_have(tmp_path):
     folds = {0: {"acc": 0.2}, 1: {"acc": 0.4}, 2: {"acc": 0.9, "coverage": 0.4}}
     mine = write_run(tmp_path, "mine", {"t": folds}, metrics=["acc"])
     write_run(tmp_path, "a", {"t": {**folds, 2: "failed"}}, metrics=["acc"])
-    found = compare(mine)
+    found = history(mine)
     assert values(found) == pytest.approx({"mine": 0.3, "a": 0.3})
     assert values(found, what="folds") == {"mine": 2, "a": 2}
     assert values(found, what="coverage") == {"mine": 1.0, "a": 1.0}
@@ -181,7 +182,7 @@ def test_who_has_no_fold_in_common_is_told(tmp_path):
     mine = write_run(tmp_path, "mine", {"t": {0: {"acc": 0.2}, 1: {"acc": 0.4}}}, metrics=["acc"])
     write_run(tmp_path, "a", {"t": {1: {"acc": 0.5}}}, metrics=["acc"])
     write_run(tmp_path, "b", {"t": {7: {"acc": 0.9}}}, metrics=["acc"])
-    found = compare(mine)
+    found = history(mine)
     assert (row(found)["value"], row(found)["rank"], row(found)["compared"]) == (0.4, 2, 2)
     assert values(found, what="status")["b"] == "no common fold"
     assert row(found)["absent"] == 1
@@ -191,7 +192,7 @@ def test_who_has_no_fold_in_common_is_told(tmp_path):
 def test_folds_of_other_sizes_are_other_folds(tmp_path):
     mine = write_run(tmp_path, "mine", {"t": {0: {"acc": 0.2, "rmse": 1}}})
     write_run(tmp_path, "a", {"t": {0: {"acc": 0.9, "rmse": 0}}}, sizes=(90, 10))
-    found = compare(mine)
+    found = history(mine)
     assert row(found)["compared"] == 1
     assert found.notes == ["a has other folds on t: not compared there."]
 
@@ -206,7 +207,7 @@ def test_failed_and_absent_are_counted_and_named(tmp_path):
     write_run(tmp_path, "b", {"t": {None: "declined"}, "u": {0: {"acc": 0.9, "rmse": 0}}})
     write_run(tmp_path, "c", {"u": fine})
     write_run(tmp_path, "d", {"t": {0: {"acc": None, "rmse": 2}}})
-    found = compare(mine)
+    found = history(mine)
     one = row(found)
     assert (one["rank"], one["compared"], one["failed"], one["absent"]) == (None, 1, 2, 2)
     assert row(found, metric="rmse")["rank"] == 1
@@ -230,7 +231,7 @@ def test_failed_and_absent_are_counted_and_named(tmp_path):
 def test_what_another_run_did_not_measure_is_no_failure(tmp_path):
     mine = write_run(tmp_path, "mine", {"t": {0: {"acc": 0.5, "rmse": 1}}})
     write_run(tmp_path, "a", {"t": {0: {"acc": 0.4}}}, metrics=["acc"])
-    found = compare(mine)
+    found = history(mine)
     assert values(found, metric="rmse", what="status") == {"mine": "ok", "a": "not measured"}
     assert (row(found)["rank"], row(found, metric="rmse")["failed"]) == (1, 0)
     assert found.notes == ["a has not measured t (rmse)."]
@@ -242,7 +243,7 @@ def test_other_data_other_seeds_and_other_tasks_are_not_compared(tmp_path):
     write_run(tmp_path, "a", {"t": fine}, data="another")
     write_run(tmp_path, "b", {"t": fine}, seed=7)
     write_run(tmp_path, "c", {"else": fine})
-    found = compare(mine)
+    found = history(mine)
     assert row(found)["compared"] == 1
     assert values(found, what="status") == {"mine": "ok", "a": "other data"}
     assert found.notes == [
@@ -256,7 +257,7 @@ def test_other_data_other_seeds_and_other_tasks_are_not_compared(tmp_path):
 def test_two_runs_of_one_model_are_told_apart(tmp_path):
     mine = write_run(tmp_path, "m", {"t": {0: {"acc": 0.5, "rmse": 1}}}, stamp="2")
     write_run(tmp_path, "m", {"t": {0: {"acc": 0.6, "rmse": 1}}}, stamp="1")
-    found = compare(mine)
+    found = history(mine)
     assert values(found) == {"m (2)": 0.5, "m (1)": 0.6}
     assert row(found)["best_run"] == "m.s.c.m.1"
 
@@ -269,8 +270,8 @@ def test_corrupted_views_are_compared_where_asked(tmp_path):
     mine = write_run(tmp_path, "mine", {"t": {0: seen(0.5)}}, metrics=["acc"])
     write_run(tmp_path, "a", {"t": {0: seen(0.8)}}, metrics=["acc"])
     write_run(tmp_path, "b", {"t": {0: [view(acc=0.1)]}}, metrics=["acc"])
-    assert set(compare(mine).ranks["view"]) == {"clean"}
-    found = compare(mine, views=True)
+    assert set(history(mine).ranks["view"]) == {"clean"}
+    found = history(mine, views=True)
     # the mean of two draws
     assert values(found, view="typos@0.1") == pytest.approx(
         {"mine": 0.45, "a": 0.75, "b": math.nan}, nan_ok=True
@@ -290,22 +291,22 @@ def three(tmp_path) -> list[Run]:
 
 def test_runs_are_named_by_folder_by_path_or_as_they_are(three, tmp_path):
     mine, first, second = three
-    assert [r.model for r in compare(mine.folder, first.folder.name).others] == ["first"]
-    assert [r.model for r in compare(str(mine.folder), [second.folder, first]).others] == [
+    assert [r.model for r in history(mine.folder, with_=first.folder.name).others] == ["first"]
+    assert [r.model for r in history(str(mine.folder), with_=[second.folder, first]).others] == [
         "second",
         "first",
     ]
-    assert [r.model for r in compare(mine, [first, first.folder.name]).others] == ["first"]
+    assert [r.model for r in history(mine, with_=[first, first.folder.name]).others] == ["first"]
     away = tmp_path / "away" / mine.folder.name
     shutil.copytree(mine.folder, away)
-    found = compare(mine, [away])
+    found = history(mine, with_=[away])
     assert found.values["run"].nunique() == found.values["model"].nunique() == 2
 
 
 def test_unknown_runs_are_an_error_with_the_nearest(three):
     mine, first, _ = three
     with pytest.raises(DefinitionError) as error:
-        compare(mine, ["frist", first.folder.name, "first.s.c.m.20260101T000001", "zzz"])
+        history(mine, with_=["frist", first.folder.name, "first.s.c.m.20260101T000001", "zzz"])
     said = error.value.messages
     assert len(said) == 3
     assert said[0] == f'there is no run "frist", nor in out. Did you mean "{first.folder.name}"?'
@@ -316,28 +317,28 @@ def test_unknown_runs_are_an_error_with_the_nearest(three):
 def test_what_is_no_run_is_said(three, tmp_path):
     mine = three[0]
     with pytest.raises(DefinitionError, match="is the run itself"):
-        compare(mine, mine.folder.name)
+        history(mine, with_=mine.folder.name)
     with pytest.raises(DefinitionError, match="not 7"):
-        compare(mine, 7)
+        history(mine, with_=7)
     with pytest.raises(DefinitionError, match="no other run was named"):
-        compare(mine, [])
+        history(mine, with_=[])
     with pytest.raises(DefinitionError, match="a run is a folder or the name of one, not None"):
-        compare(mine, [None])
+        history(mine, with_=[None])
     with pytest.raises(DataError, match=r"out is no run but a folder of 3; name one, such as"):
-        compare(tmp_path / "out")
+        history(tmp_path / "out")
     with pytest.raises(DataError, match='there is no run .*mien.* Did you mean "mine'):
-        compare(tmp_path / "out" / "mien.s.c.m.20260101T000000")
+        history(tmp_path / "out" / "mien.s.c.m.20260101T000000")
     with pytest.raises(DataError, match="it has no run.json"):
-        compare(tmp_path)
+        history(tmp_path)
 
 
 def test_metrics_are_chosen_or_the_near_one_is_named(three):
     mine = three[0]
-    assert set(compare(mine, metric="rmse").ranks["metric"]) == {"rmse"}
+    assert set(history(mine, metric="rmse").ranks["metric"]) == {"rmse"}
     with pytest.raises(DefinitionError, match='no metric "rmes". Did you mean "rmse"'):
-        compare(mine, metric="rmes")
+        history(mine, metric="rmes")
     with pytest.raises(DefinitionError, match="It has: acc, rmse"):
-        compare(mine, metric="zzz")
+        history(mine, metric="zzz")
 
 
 def test_a_task_without_the_metric_is_told(tmp_path):
@@ -346,7 +347,7 @@ def test_a_task_without_the_metric_is_told(tmp_path):
     about = json.loads((mine.folder / "run.json").read_text())
     about["tasks"][1]["metrics"] = ["r2"]
     (mine.folder / "run.json").write_text(json.dumps(about))
-    found = compare(mine.folder, metric="acc")
+    found = history(mine.folder, metric="acc")
     assert list(found.ranks["task"]) == ["t"]
     assert "Without acc: u." in found.notes
 
@@ -357,13 +358,13 @@ def test_a_task_without_the_metric_is_told(tmp_path):
 def test_a_broken_run_beside_is_told_and_refused_if_named(three, text):
     mine, first, _ = three
     (first.folder / "run.json").write_text(text)
-    found = compare(mine)
+    found = history(mine)
     assert [run.model for run in found.others] == ["second"]
     assert len(found.notes) == 1 and f"{first.folder.name} is left out: " in found.notes[0]
     with pytest.raises(DataError, match="run.json"):
-        compare(mine, [first.folder.name])
+        history(mine, with_=[first.folder.name])
     with pytest.raises(DataError, match="run.json"):
-        compare(first.folder)
+        history(first.folder)
 
 
 def test_damaged_folders_and_records_are_told(three):
@@ -372,21 +373,21 @@ def test_damaged_folders_and_records_are_told(three):
     record = next((second.folder / "jobs").iterdir())
     whole = json.loads(record.read_text())
     record.write_text(json.dumps({**whole, "views": [{}]}))
-    found = compare(mine)
+    found = history(mine)
     assert found.others == []
     assert any("first" in note and "it has no run.json" in note for note in found.notes)
     assert any("second" in note and "a record that is damaged" in note for note in found.notes)
     with pytest.raises(DataError, match="a record that is damaged"):
-        compare(second)
+        history(second)
 
 
 def test_a_run_without_a_finished_job_has_nothing_to_compare(tmp_path):
     with pytest.raises(DataError, match="no finished job"):
-        compare(write_run(tmp_path, "mine", {"t": {}}))
+        history(write_run(tmp_path, "mine", {"t": {}}))
 
 
 def test_both_tables_are_written(three, tmp_path):
-    found = compare(three[0])
+    found = history(three[0])
     written = found.to_csv(tmp_path / "new" / "folder")
     assert [path.name for path in written] == ["comparison_values.csv", "comparison_ranks.csv"]
     read = [pd.read_csv(path) for path in written]
@@ -429,16 +430,16 @@ def test_the_common_questions_turn_the_order_around(tmp_path, missing):
     mine, _ = runs_of(
         task, tmp_path, mine=cosines(0.6, 0.6, 0.6, 0.9), other=cosines(0.7, 0.7, 0.7)
     )
-    own = compare(mine)
+    own = history(mine)
     if missing == "ignore":
         assert values(own, "pairs", "mae") == pytest.approx({"mine": 0.3, "other": 0.2}, abs=1e-6)
         assert row(own, "pairs", "mae")["rank"] == 2
     assert values(own, "pairs", "mae", "coverage") == {"mine": 1.0, "other": 0.75}
     assert own.notes == [
-        "pairs: the runs know different shares of the questions; --common (common=True) compares "
+        "pairs: the runs know different shares of the questions; --common (on="common") compares "
         "on those that all know."
     ]
-    found = compare(mine, common=True)
+    found = history(mine, on="common")
     assert found.common
     assert values(found, "pairs", "mae") == pytest.approx({"mine": 0.1, "other": 0.2}, abs=1e-6)
     one = row(found, "pairs", "mae")
@@ -456,7 +457,7 @@ def test_only_what_every_run_knows_is_common(tmp_path):
         a=cosines(0.9, 0.8, 0.5, None),
         b=cosines(0.9, 0.5, None, 0.9),
     )
-    found = compare(mine, common=True)
+    found = history(mine, on="common")
     expected = {"mine": 0.1, "a": 0.3, "b": 0.0}
     assert values(found, "pairs", "mae") == pytest.approx(expected, abs=1e-6)
     assert values(found, "pairs", "mae", "rank") == {"mine": 2, "a": 3, "b": 1}
@@ -466,7 +467,7 @@ def test_only_what_every_run_knows_is_common(tmp_path):
 def test_nothing_in_common_is_told(tmp_path):
     task = near([0.5, 0.5, 0.5, 0.5])
     mine, _ = runs_of(task, tmp_path, mine=cosines(0.6, 0.6), a=cosines(None, None, 0.5, 0.5))
-    found = compare(mine, common=True)
+    found = history(mine, on="common")
     assert found.ranks["value"].isna().all() and found.ranks["rank"].isna().all()
     assert "pairs: compared on 0 of 4 questions that all 2 runs know." in found.notes
     assert "pairs: Scoring mae: there are no rows to score." in found.notes
@@ -477,8 +478,8 @@ def test_groups_keep_the_rows_left(tmp_path):
     mine, _ = runs_of(
         task, tmp_path, mine=cosines(0.9, 0.1, 0.2, 0.8), other=cosines(0.1, 0.3, 0.5)
     )
-    assert values(compare(mine), "pairs", "kendall")["mine"] == pytest.approx(0.0)
-    found = compare(mine, common=True)
+    assert values(history(mine), "pairs", "kendall")["mine"] == pytest.approx(0.0)
+    found = history(mine, on="common")
     # of group q one row is left, so that p alone has an order
     expected = {
         "mine": kendalltau([0.9, 0.1], [0.1, 0.2])[0],
@@ -502,7 +503,7 @@ def points(count, known, seed) -> dict[str, np.ndarray]:
 def test_clusters_are_scored_on_the_rows_left(tmp_path):
     task = entities(["a", "b"] * 12, split="all", metrics=["v_measure"])
     runs = runs_of(task, tmp_path, mine=points(24, range(20), 1), other=points(24, range(4, 24), 2))
-    found = compare(runs[0], common=True)
+    found = history(runs[0], on="common")
     expected = {}
     for run in runs:
         told = run.predictions("t")
@@ -516,13 +517,13 @@ def test_clusters_are_scored_on_the_rows_left(tmp_path):
 def test_folds_are_cut_one_by_one(tmp_path):
     task = entities(["a", "b"] * 12, split={"use": "kfold", "folds": 3}, metrics=["acc"])
     runs = runs_of(task, tmp_path, mine=points(24, range(24), 1), other=points(24, range(18), 2))
-    found = compare(runs[0], common=True)
+    found = history(runs[0], on="common")
     kept = [runs[1].predictions("t", fold).question for fold in range(3)]
     mine = [runs[0].predictions("t", fold) for fold in range(3)]
     right = [(p.predictions == p.truth)[rows].mean() for p, rows in zip(mine, kept, strict=True)]
     assert values(found, "t")["mine"] == pytest.approx(np.mean(right))
     # of the other run nothing is left out
-    assert values(found, "t")["other"] == values(compare(runs[0]), "t")["other"]
+    assert values(found, "t")["other"] == values(history(runs[0]), "t")["other"]
     assert (row(found)["questions"], row(found)["asked"], row(found)["folds"]) == (18, 24, 3)
 
 
@@ -530,7 +531,7 @@ def test_common_folds_are_told_too(tmp_path):
     task = entities(["a", "b"] * 12, split={"use": "kfold", "folds": 3}, metrics=["acc"])
     (mine,) = runs_of(task, tmp_path, mine=points(24, range(24), 1))
     karat.evaluate({"other": points(24, range(18), 2)}, task, output=tmp_path, folds=[1])
-    found = compare(mine, common=True)
+    found = history(mine, on="common")
     assert row(found)["folds"] == 1 and row(found)["asked"] == 8
     assert found.notes[0] == ("t: compared on the 1 of 3 folds that all have; other has no 0, 2.")
 
@@ -546,10 +547,10 @@ def test_pairs_and_lists_are_compared_on_their_own_scores(tmp_path, probe, reaso
     metric = {"same-class": "map", "duplicates": "auc"}[probe]
     task = entities(["a", "b"] * 6, probe=probe, split="all", metrics=[metric])
     runs = runs_of(task, tmp_path, mine=points(12, range(12), 1), other=points(12, range(9), 2))
-    found = compare(runs[0], common=True)
+    found = history(runs[0], on="common")
     assert found.notes == [f"t: compared on each run's own questions: {reason}."]
     assert row(found, "t", metric)["questions"] is None
-    own = values(compare(runs[0]), "t", metric)
+    own = values(history(runs[0]), "t", metric)
     assert values(found, "t", metric) == own
     assert row(found, "t", metric)["compared"] == 2
 
@@ -562,7 +563,7 @@ def test_candidates_that_differ_are_told(tmp_path):
     )
     task = karat.Task("t", data, probe="analogy", split="all", metrics=["hits@1"])
     mine, other = runs_of(task, tmp_path, mine=points(8, range(8), 1), other=points(8, range(7), 2))
-    found = compare(mine, common=True)
+    found = history(mine, on="common")
     # a question is about 4 neighbours, so that the item nobody knows spoils 4 of 8
     assert (row(found, "t", "hits@1")["questions"], row(found, "t", "hits@1")["asked"]) == (4, 8)
     assert "t: answers are picked from what each run knows, 4 to 5 items." in found.notes
@@ -581,7 +582,7 @@ def test_predictions_that_are_gone_or_of_other_questions_leave_a_run_out(tmp_pat
     shutil.rmtree(gone.folder / "predictions")
     file = odd.folder / "predictions" / "pairs" / "0" / "predictions.csv"
     file.write_text(file.read_text().replace(",0.5,", ",0.4,"))
-    found = compare(mine, common=True)
+    found = history(mine, on="common")
     assert values(found, "pairs", "mae", "rank") == {
         "mine": 1,
         "gone": None,
@@ -594,7 +595,7 @@ def test_predictions_that_are_gone_or_of_other_questions_leave_a_run_out(tmp_pat
         "odd on pairs: its folds ask other questions; not compared there.",
     }
     shutil.rmtree(mine.folder / "predictions")
-    found = compare(mine, common=True)
+    found = history(mine, on="common")
     assert row(found, "pairs", "mae")["compared"] == 4
     assert found.notes == [
         "pairs: compared on each run's own questions: of this run, its predictions of fold 0 "
@@ -611,7 +612,7 @@ def test_where_all_is_known_nothing_changes_in_any_view_or_draw(tmp_path):
         "t", data, metrics=["acc", "auc"], split={"use": "kfold", "folds": 2}, **noise
     )
     mine, _ = karat.evaluate(["logreg", "dummy"], task, output=tmp_path)
-    own, found = (compare(mine, views=True, common=common) for common in (False, True))
+    own, found = (history(mine, views=True, on=on) for on in ("folds", "common"))
     assert list(dict.fromkeys(found.ranks["view"])) == [
         *("clean", "noise_gaussian@0.5", "noise_gaussian@2")
     ]
@@ -625,7 +626,7 @@ def test_data_of_the_same_name_that_differ_are_refused(tmp_path):
         runs_of(near(truth), tmp_path, **{name: cosines(0.6, 0.6, 0.6, 0.6)})[0]
         for name, truth in (("mine", [0.5, 0.5, 0.5, 0.5]), ("other", [0.5, 0.5, 0.5, 0.4]))
     )
-    found = compare(mine)
+    found = history(mine)
     assert found.notes == ["other has other data on pairs: not compared there."]
     assert row(found, "pairs", "mae")["compared"] == 1
 
@@ -651,7 +652,7 @@ def test_a_task_that_was_asked_another_way_is_not_compared(tmp_path):
         return karat.evaluate("onehot", [task], output=tmp_path / "out")[0]
 
     run("linear")
-    found = karat.compare(run("knn"))
+    found = history(run("knn"))
     assert any("asked line another way" in note for note in found.notes)
     run("knn")
-    assert karat.compare(run("knn")).ranks["compared"].max() == 3
+    assert history(run("knn")).ranks["compared"].max() == 3

@@ -11,7 +11,7 @@ from scipy import stats
 
 import karat
 from karat.errors import DataError, DefinitionError
-from karat.results.contests import contest_runs, contests
+from karat.results.contests import compare_all, contests
 from karat.results.significance import benjamini_hochberg, holm, many
 
 
@@ -101,7 +101,7 @@ def test_files(tmp_path):
 def test_scores_are_put_on_one_scale_by_hand():
     tasks = {f"t{i}": {"a": [0.9, 0.7], "b": [0.5, None], "c": [0.1, 0.3]} for i in range(3)}
     given = scores({**tasks, "price": {"a": [10.0, 30.0], "b": [30.0, 50.0], "c": [20.0, 24.0]}})
-    found = contest_runs(given)
+    found = compare_all(given)
     # only the first fold of t has all three: 0.9, 0.5, 0.1; rmse of 20, 40 and 22, less is better
     assert found.values["t0"].tolist() == pytest.approx([1.0, 0.5, 0.0])
     assert found.values["price"].tolist() == pytest.approx([1.0, 0.0, 0.9])
@@ -116,26 +116,26 @@ def test_they_are_ranked_as_the_board_ranks_them():
         for i in range(9)
     }
     given = scores({**tasks, "price": {m: (rng.random(3) * 50).tolist() for m in "abcd"}})
-    found, board = contest_runs(given), karat.leaderboard(given)
+    found, board = compare_all(given), karat.leaderboard(given)
     ranks = pd.Series(found.many.ranks, index=found.models)
     assert ranks[board.index].tolist() == pytest.approx(board["rank"].tolist())
 
 
 def test_contests_of_chosen_models_and_metric():
     given = scores({f"t{i}": {m: [0.1 * j, 0.2] for j, m in enumerate("abc")} for i in range(6)})
-    found = contest_runs(given, ["a", "c"])
+    found = compare_all(given, models=["a", "c"])
     assert sorted(found.models) == ["a", "c"] and found.pairs["wins"].tolist() == [6]
-    assert len(contest_runs(given, metric="acc").pairs) == 3
+    assert len(compare_all(given, metric="acc").pairs) == 3
     with pytest.raises(DefinitionError, match='no model "d"'):
-        contest_runs(given, ["a", "d"])
+        compare_all(given, models=["a", "d"])
     with pytest.raises(DefinitionError, match='no task has the metric "auc"'):
-        contest_runs(given, metric="auc")
+        compare_all(given, metric="auc")
 
 
 def test_who_takes_hardly_any_task_is_left_out_and_named():
     tasks = {f"t{i}": {"a": [0.1], "b": [0.2]} for i in range(4)}
     tasks["t0"]["few"] = [0.9]
-    found = contest_runs(scores(tasks))
+    found = compare_all(scores(tasks))
     assert found.models == ["a", "b"]
     assert "Left out for too few tasks: few." in found.notes
 
@@ -147,10 +147,10 @@ def test_of_several_runs_of_a_model_the_newest_counts():
             "u": {"a (2025)": [0.9], "b": [0.5]},
         }
     )
-    found = contest_runs(given, ["b", "a"])
+    found = compare_all(given, models=["b", "a"])
     assert found.values.loc["a"].tolist() == [1.0, 1.0], "0.3 beside 0.2, and 0.9 beside 0.5"
     assert "a has 2 runs: of each task the newest that has a score counts." in found.notes
-    old = contest_runs(given, ["b", "a (2025)"])
+    old = compare_all(given, models=["b", "a (2025)"])
     assert old.values.loc["a (2025)"].tolist() == [0.0, 1.0]
 
 

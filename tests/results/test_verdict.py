@@ -14,7 +14,7 @@ import karat
 from karat.errors import DataError, DefinitionError
 from karat.results.run import Run
 from karat.results.significance import holm
-from karat.results.verdict import COLUMNS, verdict
+from karat.results.verdict import COLUMNS, compare
 
 BETTER = {"acc": True, "rmse": False, "odd": True}
 
@@ -64,7 +64,7 @@ def row(found, task: str) -> pd.Series:
 
 def test_a_task_by_hand(tmp_path):
     runs = write_two(tmp_path, {"t": [0.9, 0.8, 0.7, 0.9]}, {"t": [0.8, 0.8, 0.6, 0.6]})
-    found = verdict(runs, "one", "other")
+    found = compare(runs, "one", "other")
     told = row(found, "t")
     apart = np.array([0.1, 0.0, 0.1, 0.3])
     # 80 rows teach and 20 test: the variance of the mean is 1/4 + 1/4 of that of the folds
@@ -86,7 +86,7 @@ def test_a_task_by_hand(tmp_path):
 
 def test_a_task_that_tells(tmp_path):
     runs = write_two(tmp_path, {"t": [0.9, 0.8, 0.91, 0.8]}, {"t": [0.5, 0.4, 0.5, 0.41]})
-    found = verdict(runs, "other", "one")
+    found = compare(runs, "other", "one")
     assert row(found, "t")["better"] == "one"
     assert found.sentence.startswith("one is better than other on t (acc -0.400, p ")
     assert (found.overall.worse, found.overall.losses) == (1, 1)
@@ -94,7 +94,7 @@ def test_a_task_that_tells(tmp_path):
 
 def test_lower_is_better_and_counts_as_a_share(tmp_path):
     runs = write_two(tmp_path, {"rmse": [9.0, 9.0, 9.3]}, {"rmse": [11.0, 11.0, 10.7]})
-    told = row(verdict(runs, "one", "other"), "rmse")
+    told = row(compare(runs, "one", "other"), "rmse")
     assert told["difference"] == pytest.approx(-1.8)
     assert told["relative"] and told["gain"] == pytest.approx(1.8 / 10)
     assert told["p_better"] > 0.95
@@ -103,7 +103,7 @@ def test_lower_is_better_and_counts_as_a_share(tmp_path):
 def test_one_fold_and_folds_without_spread_are_not_tested(tmp_path):
     first = {"one fold": [0.9], "flat": [0.75, 0.5], "same": [0.5, 0.6]}
     runs = write_two(tmp_path, first, {"one fold": [0.8], "flat": [0.5, 0.25], "same": [0.5, 0.6]})
-    found = verdict(runs, "one", "other")
+    found = compare(runs, "one", "other")
     assert np.isnan(row(found, "one fold")["p"]) and np.isnan(row(found, "flat")["p"])
     assert (row(found, "same")["p"], row(found, "same")["gain"]) == (1.0, 0.0)
     assert (found.overall.untested, found.overall.untold, found.overall.ties) == (2, 1, 1)
@@ -124,7 +124,7 @@ def many_tasks(output: Path, shift: float, tasks: int = 8) -> list[Run]:
 
 
 def test_over_tasks_is_wilcoxon_of_the_gains(tmp_path):
-    found = verdict(many_tasks(tmp_path, 0.05), "one", "other")
+    found = compare(many_tasks(tmp_path, 0.05), "one", "other")
     gains = found.tasks["gain"].to_numpy()
     o = found.overall
     assert (gains > 0).all() and o.p == pytest.approx(2 / 2**8)
@@ -150,17 +150,17 @@ def test_over_tasks_is_wilcoxon_of_the_gains(tmp_path):
     ],
 )
 def test_what_is_said(tmp_path, shift, rope, said):
-    found = verdict(many_tasks(tmp_path, shift), "one", "other", rope=rope)
+    found = compare(many_tasks(tmp_path, shift), "one", "other", rope=rope)
     assert found.sentence.startswith(said)
 
 
 def test_few_tasks_say_no_more_than_they_can(tmp_path):
-    found = verdict(many_tasks(tmp_path, 0.05, tasks=3), "one", "other")
+    found = compare(many_tasks(tmp_path, 0.05, tasks=3), "one", "other")
     assert found.sentence == (
         "one is better than other on 3 of 3 tasks. So few tasks say no more; a verdict over tasks "
         "takes 6."
     )
-    found = verdict(many_tasks(tmp_path / "same", 0.0, tasks=3), "one", "other")
+    found = compare(many_tasks(tmp_path / "same", 0.0, tasks=3), "one", "other")
     assert found.sentence.startswith("one and other cannot be told apart on any of 3 tasks.")
 
 
@@ -168,7 +168,7 @@ def test_swapping_sides_mirrors_everything(tmp_path):
     first = {"a": [0.9, 0.8], "rmse": [3.0, 4.0], "b": [0.5, 0.7], "c": [0.61, 0.6]}
     second = {"a": [0.7, 0.75], "rmse": [4.0, 4.5], "b": [0.6, 0.7], "c": [0.6, 0.6]}
     runs = write_two(tmp_path, first, second)
-    one, other = verdict(runs, "one", "other"), verdict(runs, "other", "one")
+    one, other = compare(runs, "one", "other"), compare(runs, "other", "one")
     assert one.tasks[["folds", "better"]].equals(other.tasks[["folds", "better"]])
     for name in ("p", "p_holm", "p_equal"):
         assert one.tasks[name].to_numpy() == pytest.approx(other.tasks[name].to_numpy())
@@ -194,7 +194,7 @@ def test_swapping_sides_mirrors_everything(tmp_path):
 
 def test_a_model_beside_its_equal(tmp_path):
     scores = {f"t{i}": [0.5, 0.6, 0.7] for i in range(7)}
-    found = verdict(write_two(tmp_path, scores, scores), "one", "other")
+    found = compare(write_two(tmp_path, scores, scores), "one", "other")
     assert found.tasks["p"].tolist() == [1.0] * 7 and found.overall.p == 1.0
     assert (found.overall.ties, found.overall.p_equal) == (7, 1.0)
     assert "practically equal" in found.sentence
@@ -205,7 +205,7 @@ def test_a_model_beside_its_equal(tmp_path):
 
 def test_only_folds_that_both_have(tmp_path):
     runs = write_two(tmp_path, {"t": [0.9, None, 0.7, 0.5]}, {"t": [0.8, 0.1, 0.5]})
-    found = verdict(runs, "one", "other")
+    found = compare(runs, "one", "other")
     told = row(found, "t")
     assert (told["first"], told["second"], told["folds"]) == (pytest.approx(0.8), 0.65, 2)
     assert (told["first_folds"], told["second_folds"]) == (3, 3)
@@ -217,7 +217,7 @@ def test_what_cannot_be_paired_is_said(tmp_path):
     good = [0.9, 0.8]
     first = {"both": good, "failed": good, "declined": good, "gone": good, "neither": "declined"}
     second = {"both": good, "failed": [None, None], "declined": "declined", "neither": "declined"}
-    found = verdict(write_two(tmp_path, first, {**second, "new": good}), "one", "other")
+    found = compare(write_two(tmp_path, first, {**second, "new": good}), "one", "other")
     states = found.tasks.set_index("task")["second_status"].to_dict()
     assert states["failed"] == "failed" and states["declined"] == "declined"
     assert states["gone"] == "not run" and row(found, "new")["first_status"] == "not run"
@@ -227,7 +227,7 @@ def test_what_cannot_be_paired_is_said(tmp_path):
     assert "Not compared, other not run: gone." in found.notes
     assert "Not compared, one not run: new." in found.notes
     assert "Not compared, both declined: neither." in found.notes
-    nothing = verdict(write_two(tmp_path / "n", {"t": good}, {"t": [None]}), "one", "other")
+    nothing = compare(write_two(tmp_path / "n", {"t": good}, {"t": [None]}), "one", "other")
     assert nothing.sentence == "one and other could not be compared on any task."
     assert nothing.overall.tasks == 0 and np.isnan(nothing.overall.p)
 
@@ -241,11 +241,11 @@ def test_other_folds_are_not_paired(tmp_path, about, why):
         write_run(tmp_path, "one", {"t": [0.9, 0.8]}),
         write_run(tmp_path, "other", {"t": [0.7, 0.6]}, **about),
     ]
-    found = verdict(runs, "one", "other")
+    found = compare(runs, "one", "other")
     assert row(found, "t")["folds"] == 0 and why in row(found, "t")["second_status"]
     assert row(found, "t")["second"] == pytest.approx(0.65), "its own value is still shown"
     for one, other in (("one", "other"), ("other", "one")):
-        (said,) = verdict(runs, one, other).regressions(1.0)["why"]
+        (said,) = compare(runs, one, other).regressions(1.0)["why"]
         assert said.startswith("no score to compare: ") and why in said
 
 
@@ -254,20 +254,20 @@ def test_of_several_runs_the_newest_that_fits_counts(tmp_path):
     write_run(tmp_path, "one", {"t": [0.8, 0.9]}, stamp="20260101T000000")
     write_run(tmp_path, "one", {"t": [0.3, 0.3]}, stamp="20270101T000000", seed=1)
     write_run(tmp_path, "other", {"t": [0.7, 0.7], "old": [0.5, 0.5]})
-    found = verdict(tmp_path, "one", "other")
+    found = compare(tmp_path, "one", "other")
     assert row(found, "t")["first"] == pytest.approx(0.85), "the newest has another seed"
     assert row(found, "old")["first"] == pytest.approx(0.55)
     assert "one has 3 runs: of each task the newest that fits counts." in found.notes
-    named = verdict(tmp_path, old.folder, "other")
+    named = compare(tmp_path, old.folder, "other")
     assert row(named, "t")["first"] == pytest.approx(0.15)
-    by_name = verdict(tmp_path, old.folder.name, "other")
+    by_name = compare(tmp_path, old.folder.name, "other")
     assert row(by_name, "t")["first"] == pytest.approx(0.15)
 
 
 def test_two_runs_of_one_model_are_told_apart_by_their_stamps(tmp_path):
     old = write_run(tmp_path, "m", {"t": [0.5, 0.6]}, stamp="20250101T000000")
     new = write_run(tmp_path, "m", {"t": [0.7, 0.8]}, stamp="20260101T000000")
-    found = verdict([], new, old.folder)
+    found = compare([], new, old.folder)
     assert (found.first, found.second) == ("m (20260101T000000)", "m (20250101T000000)")
     assert found.overall.wins == 1
 
@@ -276,11 +276,11 @@ def test_folders_of_runs_stand_for_their_model(tmp_path):
     for name, value in (("old", 0.5), ("new", 0.6)):
         write_run(tmp_path / name, "m", {"a": [value, 0.1]}, stamp="20250101T000000")
         write_run(tmp_path / name, "m", {"b": [value, 0.2]}, stamp="20260101T000000")
-    found = verdict([], tmp_path / "new", tmp_path / "old")
+    found = compare([], tmp_path / "new", tmp_path / "old")
     assert found.tasks["difference"].to_numpy() == pytest.approx([0.05, 0.05])
     write_run(tmp_path / "old", "n", {"a": [0.1]})
     with pytest.raises(DefinitionError, match=r"holds runs of 2 models \(.*\); name one"):
-        verdict([], tmp_path / "new", tmp_path / "old")
+        compare([], tmp_path / "new", tmp_path / "old")
 
 
 def test_a_text_among_runs_is_a_name_and_no_folder(tmp_path):
@@ -293,9 +293,9 @@ def test_a_text_among_runs_is_a_name_and_no_folder(tmp_path):
         f"{runs[0].folder}/../../elsewhere",
     ):
         with pytest.raises(DefinitionError, match="the runs have no model"):
-            verdict(runs, "one", name)
-    assert verdict(runs, "one", secret.folder).second == "secret"
-    assert verdict(runs[0].folder.parent, "one", str(secret.folder)).second == "secret"
+            compare(runs, "one", name)
+    assert compare(runs, "one", secret.folder).second == "secret"
+    assert compare(runs[0].folder.parent, "one", str(secret.folder)).second == "secret"
 
 
 def test_damaged_records_are_left_out_or_said(tmp_path):
@@ -303,11 +303,11 @@ def test_damaged_records_are_left_out_or_said(tmp_path):
     bad = write_run(tmp_path, "other", {"t": [0.1, 0.1]}, stamp="20270101T000000")
     for path in (bad.folder / "jobs").iterdir():
         path.write_text(json.dumps({**json.loads(path.read_text()), "views": [{"scores": {}}]}))
-    found = verdict(tmp_path, "one", "other")
+    found = compare(tmp_path, "one", "other")
     assert row(found, "t")["second"] == pytest.approx(0.65)
     assert any("has a record that is damaged" in note for note in found.notes)
     with pytest.raises(DataError, match="has a record that is damaged"):
-        verdict(tmp_path, "one", bad.folder)
+        compare(tmp_path, "one", bad.folder)
 
 
 def test_mistakes_are_said(tmp_path):
@@ -320,15 +320,15 @@ def test_mistakes_are_said(tmp_path):
         (("one", "other"), {"on": "row"}, DefinitionError, 'Did you mean "rows"'),
     ]:
         with pytest.raises(error) as caught:
-            verdict(runs, *arguments, **how)
+            compare(runs, *arguments, **how)
         assert said in str(caught.value)
     with pytest.raises(DataError, match='no run folder "x", and no folder .*nowhere.* --in DIR'):
-        verdict(tmp_path / "nowhere", "x", "y")
+        compare(tmp_path / "nowhere", "x", "y")
     with pytest.raises(DataError, match="there is no run .*gone"):
-        verdict(tmp_path, "one", f"{tmp_path}/gone")
+        compare(tmp_path, "one", f"{tmp_path}/gone")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "run.json").write_text("{}")
-    found = verdict(tmp_path, "one", "other")
+    found = compare(tmp_path, "one", "other")
     assert any(note.startswith("broken is left out: ") for note in found.notes)
 
 
@@ -350,7 +350,7 @@ def scores_table(repeats: int = 2) -> pd.DataFrame:
 
 def test_a_table_of_scores_will_do():
     table = scores_table()
-    found = verdict(table, "one", "other")
+    found = compare(table, "one", "other")
     part = table[table["task"] == "a"].pivot(
         index=["repeat", "fold"], columns="model", values="value"
     )
@@ -360,13 +360,13 @@ def test_a_table_of_scores_will_do():
     assert row(found, "a")["p"] == pytest.approx(2 * stats.t.sf(apart.mean() / error, 9))
     assert row(found, "a")["folds"] == 10
     with pytest.raises(DefinitionError, match='the table has no model "two"'):
-        verdict(table, "one", "two")
+        compare(table, "one", "two")
     with pytest.raises(DefinitionError, match="holds no predictions"):
-        verdict(table, "one", "other", on="rows")
+        compare(table, "one", "other", on="rows")
     with pytest.raises(DefinitionError, match="is named twice"):
-        verdict(table, "one", "one")
+        compare(table, "one", "one")
     with pytest.raises(DefinitionError, match='no task has the metric "auc"'):
-        verdict(table, "one", "other", metric="auc")
+        compare(table, "one", "other", metric="auc")
 
 
 def test_folds_of_scikit_learn():
@@ -386,7 +386,7 @@ def test_folds_of_scikit_learn():
         for i, value in enumerate(values)
     ]
     table = pd.DataFrame(rows, columns=["task", "model", "repeat", "fold", "metric", "value"])
-    told = row(verdict(table.assign(corruption="", severity=0.0, epoch=-1), "knn", "bayes"), "iris")
+    told = row(compare(table.assign(corruption="", severity=0.0, epoch=-1), "knn", "bayes"), "iris")
     train, test = next(iter(folds.split(X, y)))
     apart = found["knn"] - found["bayes"]
     error = np.sqrt(np.var(apart, ddof=1) * (1 / 50 + len(test) / len(train)))
@@ -396,7 +396,7 @@ def test_folds_of_scikit_learn():
 
 def test_a_metric_that_nobody_registered(tmp_path):
     runs = write_two(tmp_path, {"t": [30.0, 40.0]}, {"t": [20.0, 30.0]}, metric="odd")
-    told = row(verdict(runs, "one", "other"), "t")
+    told = row(compare(runs, "one", "other"), "t")
     assert told["relative"] and told["gain"] == pytest.approx(10 / 30)
 
 
@@ -407,7 +407,7 @@ def test_regressions_by_hand(tmp_path):
     old = {"a": [0.9, 0.8], "b": [0.5, 0.5], "rmse": [10.0, 10.0], "gone": [0.5], "half": [0.5] * 4}
     new = {"a": [0.8, 0.88], "b": [0.5, 0.48], "rmse": [10.1, 10.11], "half": [0.6, None, 0.6]}
     runs = write_two(tmp_path, new, old)
-    found = verdict(runs, "one", "other")
+    found = compare(runs, "one", "other")
     # a: 0.85 → 0.84 is worse by 0.01 and no more; rmse by 1.05 % of 10
     told = found.regressions(0.01).set_index("task")
     assert list(told.index) == ["rmse", "half", "gone"]
@@ -423,8 +423,8 @@ def test_regressions_by_hand(tmp_path):
 
 def test_what_is_new_or_got_better_is_no_regression(tmp_path):
     runs = write_two(tmp_path, {"t": [0.9, 0.9], "new": [0.1]}, {"t": [0.5, 0.5]})
-    assert not len(verdict(runs, "one", "other").regressions(0.0))
-    assert list(verdict(runs, "other", "one").regressions(0.0)["task"]) == ["t", "new"]
+    assert not len(compare(runs, "one", "other").regressions(0.0))
+    assert list(compare(runs, "other", "one").regressions(0.0)["task"]) == ["t", "new"]
 
 
 # -- how it is kept and shown ---------------------------------------------------------------
@@ -432,7 +432,7 @@ def test_what_is_new_or_got_better_is_no_regression(tmp_path):
 
 def test_files_and_plain_values(tmp_path):
     runs = write_two(tmp_path, {"t": [0.9], "u": [0.5, 0.6]}, {"t": [0.8], "u": [0.4, 0.6]})
-    found = verdict(runs, "one", "other")
+    found = compare(runs, "one", "other")
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert told["verdict"] == found.sentence and told["overall"]["wins"] == 2
     assert told["tasks"][0]["p"] is None and told["tasks"][1]["gain"] == pytest.approx(0.05)
@@ -448,7 +448,7 @@ def test_it_shows_itself_and_names_are_no_markup(tmp_path):
         write_run(tmp_path, odd, {"<b>t": [0.9, 0.8]}),
         write_run(tmp_path, "other", {"<b>t": [0.7, 0.7]}),
     ]
-    found = verdict(runs, odd, "other")
+    found = compare(runs, odd, "other")
     text, page = repr(found), found._repr_html_()
     assert text.startswith(found.sentence) and "+0.150" in text and "Wilcoxon" not in text
     assert "<script>" not in page and "<b>t" not in page and "&lt;script&gt;" in page
@@ -479,7 +479,7 @@ def answered(tmp_path_factory) -> list[Run]:
 
 
 def test_stored_answers_are_tested(answered):
-    found = verdict(answered, "right", "wrong", on="rows")
+    found = compare(answered, "right", "wrong", on="rows")
     told = row(found, "forty")
     answers = [run.predictions("forty") for run in answered]
     right = [each.predictions == each.truth for each in answers]
@@ -488,17 +488,17 @@ def test_stored_answers_are_tested(answered):
     assert told["p"] == pytest.approx(stats.binomtest(int(only[0]), int(sum(only))).pvalue)
     assert told["difference_low"] <= told["difference"] <= told["difference_high"]
     assert not np.isnan(told["difference_low"])
-    areas = row(verdict(answered, "right", "wrong", metric="auc", on="rows"), "forty")
+    areas = row(compare(answered, "right", "wrong", metric="auc", on="rows"), "forty")
     assert areas["test"] == "bootstrap" and 0 < areas["p"] <= 1
-    again = row(verdict(answered, "right", "wrong", metric="auc", on="rows"), "forty")
+    again = row(compare(answered, "right", "wrong", metric="auc", on="rows"), "forty")
     assert again.equals(areas), "the same seed, the same numbers"
-    turned = row(verdict(answered, "wrong", "right", metric="auc", on="rows"), "forty")
+    turned = row(compare(answered, "wrong", "right", metric="auc", on="rows"), "forty")
     assert turned["difference_low"] == pytest.approx(-areas["difference_high"])
 
 
 def test_runs_without_predictions_say_so(tmp_path):
     runs = write_two(tmp_path, {"t": [0.9, 0.8]}, {"t": [0.7, 0.7]})
-    found = verdict(runs, "one", "other", on="rows")
+    found = compare(runs, "one", "other", on="rows")
     assert any("t: not tested on its rows" in note for note in found.notes)
     assert row(found, "t")["test"] == "corrected t"
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from karat.errors import DataError, did_you_mean, plainly
+from karat.errors import DataError, DefinitionError, did_you_mean, plainly
 from karat.metrics.base import get_metric
 from karat.results.layouts import FINAL, SCORES, by_fold
 from karat.results.run import Run, open_runs
@@ -99,6 +99,16 @@ def named_runs(runs: Any) -> list[tuple[Run, str, dict[str, str]]]:
     """Return runs, each with what its model and its tasks are called beside those of the others."""
     found = opened(runs)
     return list(zip(found, _model_names(found), _task_labels(found), strict=True))
+
+
+def choose_metric(metric: str, tasks: Iterable[str], known: Iterable[str]) -> dict[str, str]:
+    """Return this metric for the tasks that have it; ``known`` are all metrics there are."""
+    chosen = dict.fromkeys(tasks, metric)
+    if not chosen:
+        names = sorted(set(known))
+        hint = did_you_mean(metric, names) or f" There are: {', '.join(names)}."
+        raise DefinitionError(f'no task has the metric "{metric}".{hint}')
+    return chosen
 
 
 def _of_table(table: pd.DataFrame) -> Gathered:
