@@ -109,7 +109,7 @@ def _check(question: str, given: dict[str, Any]) -> None:
     wrong = [
         f"{option} cannot be used with {_CHOSEN[question]}."
         for option, (key, questions) in _OPTIONS.items()
-        if question not in questions and given[key] not in (None, False, ())
+        if question not in questions and not any(given[key] is unset for unset in (None, False, ()))
     ]
     if question == "two" and not (given["a"] and given["b"]):
         wrong.append("-a and -b must be given together.")

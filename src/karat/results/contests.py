@@ -91,7 +91,7 @@ class AllPairs:
         most = int(tested.max()) if len(tested) else 0
         if 2.0 ** (1 - most) * len(tested) < ALPHA:
             return ""
-        return f"; {most} common tasks are too few for {len(tested)} pairs to reach significance"
+        return f"; {len(tested)} pairs need more than {most} common tasks to reach significance"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
