@@ -1,4 +1,4 @@
-"""Views of a leaderboard: one row per model, or per model within each task, kind or data set."""
+"""Views of a leaderboard: one row per model, or per model within each task, kind or dataset."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from karat.results.missing import BASELINE, Compared, find_baseline
 from karat.results.normalise import normalise, over_tasks, win_shares
 from karat.results.ranks import CONFIDENCE, rank_models, ranked_on_few
 from karat.results.ratings import borda, elo
+from karat.results.significance import mean_of
 from karat.results.within import fold_ratios, rank_within, within_limits
 
 BY = ("task", "kind", "dataset")
-#: where tasks stand of which no run tells the kind or the data set
+#: group of tasks whose kind or dataset is not recorded
 OTHER = "other"
 
 
 @dataclass(frozen=True)
 class Made:
-    """Which columns are to be made, and where the models stand that they refer to.
+    """The columns to compute, and the indices of the models that they refer to.
 
-    ``baseline`` is the 0 of normalised scores, without it the worst model of each task; ``anchor``
-    is who has an Elo of 1500, without it the mean of all.
+    ``baseline`` is the 0 of normalized scores (default: the worst model of each task), ``anchor``
+    the model with an Elo of 1500 (default: the mean of all).
     """
 
     asked: Asked
@@ -38,7 +39,7 @@ class Made:
 
     @classmethod
     def of(cls, asked: Asked, models: list[str]) -> Made:
-        """Find the models that are named."""
+        """Look up the models by name."""
         zero = find_baseline("normalise", asked.normalise or "", models)
         anchor = find_baseline("elo", f"{BASELINE}{asked.anchor}" if asked.anchor else "", models)
         return cls(asked, zero, anchor)
@@ -112,28 +113,26 @@ def by_task(
 
 
 def groups_of(given: Gathered, tasks: list[str], by: str | None) -> dict[str, str]:
-    """Return what each task stands under in a view: its kind or data set; nothing over all."""
+    """Return the group of each task in a view: its kind or dataset; none over all."""
     if by is None:
         return {}
     if not tasks:
         raise DataError(
-            "no task could be run, so there is nothing to compare; karat plan tells why."
+            "no task could be run, so there is nothing to compare; karat plan shows why."
         )
     if by == "task":
         return {task: task for task in tasks}
-    told = given.kinds if by == "kind" else given.datasets
-    if not told:
-        raise DataError(
-            f"a table of scores tells the {by} of a task in a column of that name; it has none."
-        )
-    return {task: str(told.get(task) or OTHER) for task in tasks}
+    groups = given.kinds if by == "kind" else given.datasets
+    if not groups:
+        raise DataError(f'by="{by}" needs a column "{by}" in the table of scores.')
+    return {task: str(groups.get(task) or OTHER) for task in tasks}
 
 
 def check_by(by: str | None) -> None:
-    """Tell which views there are, if this is none."""
+    """Raise ``DefinitionError`` if there is no such view."""
     if by is not None and by not in BY:
         raise DefinitionError(
-            f'by is "task", "kind" or "dataset", not {by!r}.{did_you_mean(str(by), BY)}'
+            f'by must be "task", "kind" or "dataset", got {by!r}.{did_you_mean(str(by), BY)}'
         )
 
 
@@ -141,7 +140,7 @@ def check_by(by: str | None) -> None:
 
 
 def _summary(compared: Compared, made: Made) -> pd.DataFrame:
-    # in the order of their names, so that the order of tasks does not change the resamples
+    # sorted by name, so that the order of tasks does not change the resamples
     tasks = compared.tasks
     compared = compared.only(sorted(range(len(tasks)), key=tasks.__getitem__))
     ranks = rank_models(compared.values, compared.takes)
@@ -162,12 +161,12 @@ def _summary(compared: Compared, made: Made) -> pd.DataFrame:
 
 
 def _order(board: pd.DataFrame, compared: Compared) -> np.ndarray:
-    # a rank over hardly any task does not lead a board of many
+    # models ranked on too few tasks come last
     return np.lexsort((board["rank"].fillna(np.inf), ranked_on_few(compared.takes)))
 
 
 def _score_intervals(cells: Cells, metrics: list[str]) -> np.ndarray:
-    """Return the bounds of each score as it was measured, tasks × models."""
+    """Return the bounds of each score, tasks × models."""
     found = []
     for t, (table, metric) in enumerate(zip(cells.folds, metrics, strict=True)):
         low, high = _interval(table)
@@ -177,15 +176,14 @@ def _score_intervals(cells: Cells, metrics: list[str]) -> np.ndarray:
 
 
 def _interval(folds: np.ndarray) -> np.ndarray:
-    """Return the bounds of the t interval of the mean over folds; nothing for a single fold."""
-    known = ~np.isnan(folds)
-    count = known.sum(axis=1)
-    few = count < 2
-    some = np.where(few, 2, count)
-    mean = np.where(known, folds, 0).sum(axis=1) / np.maximum(count, 1)
-    spread = (np.where(known, folds - mean[:, None], 0) ** 2).sum(axis=1) / (some - 1)
-    half = student.ppf((1 + CONFIDENCE) / 2, some - 1) * np.sqrt(spread / some)
-    half[few] = np.nan
+    """Return the bounds of the t interval of the mean over folds; NaN for a single fold."""
+    counts = (~np.isnan(folds)).sum(axis=1)
+    mean = mean_of(folds)
+    squares = mean_of((folds - mean[:, None]) ** 2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        error = np.sqrt(squares / (counts - 1))
+    half = student.ppf((1 + CONFIDENCE) / 2, np.maximum(counts - 1, 1)) * error
+    half[counts < 2] = np.nan
     return np.stack([mean - half, mean + half])
 
 
@@ -204,7 +202,7 @@ def _costs(jobs: pd.DataFrame, keys: pd.Series | list[pd.Series]) -> pd.DataFram
 
 
 def _whole(costs: pd.DataFrame) -> pd.DataFrame:
-    """Return costs in which nothing failed where no job is known, unless no job is known at all."""
+    """Return costs with counts of 0 for models without jobs, unless there are no jobs at all."""
     counts = [name for name in ("failed", "declined") if name in costs]
     if costs[counts].notna().to_numpy().any():
         return costs.fillna(dict.fromkeys(counts, 0)).astype(dict.fromkeys(counts, int))

@@ -1,4 +1,4 @@
-"""Within: the ranks on one task, the interval that its folds give them, and its tie groups."""
+"""Ranks on single tasks, with intervals over folds and tie groups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from karat.results.significance import ALPHA, corrected_t, fold_ratio, holm, sub
 
 @dataclass(frozen=True)
 class Within:
-    """Models × tasks: the rank on each task, the ends of its interval, the letters of ties."""
+    """Models × tasks: the rank on each task, its interval, and the letters of tie groups."""
 
     rank: np.ndarray
     low: np.ndarray
@@ -28,15 +28,15 @@ class Within:
 
 
 def rank_within(compared: Compared, ratios: Sequence[float]) -> Within:
-    """Return the ranks on each task by itself; ``ratios`` are test to train rows of its folds.
+    """Return the ranks on each task; ``ratios`` are n_test / n_train of its folds.
 
-    The interval is that of folds drawn anew; one fold gives none. Who does not take a task, or
-    takes it alone, has no rank there and no letter.
+    Intervals resample the folds; a single fold has none. A model that does not take a task, or is
+    the only one, has no rank and no letter there.
     """
     rank = rank_each(compared.values, compared.takes)
     low, high = np.full((2, *rank.shape), np.nan)
     ties = np.full(rank.shape, "", dtype=object)
-    with threadpool_limits(1):  # the products are small: more threads only cost
+    with threadpool_limits(1):  # small products: more threads only add overhead
         for t, who in enumerate(compared.takes.T):
             if who.sum() < 2:
                 continue
@@ -54,11 +54,11 @@ def _rank_interval(values: np.ndarray, rank: np.ndarray) -> np.ndarray:
 
 
 def tied_folds(values: np.ndarray, ratio: float) -> np.ndarray:
-    """Return which two models the folds of one task cannot tell apart.
+    """Return which pairs of models do not differ significantly over the folds of one task.
 
-    ``values`` are models × folds, a failed fold counts as the worst of that fold. Each pair has
-    the corrected resampled t-test, and all pairs Holm's correction. Where that gives no p, as of
-    one fold or of a difference without spread, nothing is told apart.
+    ``values`` are models × folds, a failed fold counts as the worst of that fold. Corrected
+    resampled t-test of each pair, with Holm's correction. Pairs without a p, because of a single
+    fold or a constant difference, count as tied.
 
     >>> tied_folds(np.array([[0.9, 0.8, 0.9], [0.1, 0.1, 0.2]]), ratio=0.5).tolist()
     [[True, False], [False, True]]
@@ -85,9 +85,9 @@ def fold_ratios(given: Gathered, tasks: Sequence[str]) -> list[float]:
 
 
 def within_limits(low: np.ndarray, high: np.ndarray, scores: np.ndarray, metric: str) -> np.ndarray:
-    """Return the two ends within the values that a metric can have, where it is known.
+    """Return an interval clipped to the range of a registered metric.
 
-    A score beyond them is on another scale, such as per cent: its ends stay.
+    Scores outside that range are on another scale, such as percent; they are not clipped.
 
     >>> ends = np.array([0.9, 90.0]), np.array([1.1, 110.0]), np.array([1.0, 100.0])
     >>> within_limits(*ends, "acc").tolist()

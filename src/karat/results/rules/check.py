@@ -153,7 +153,6 @@ RULES = (
 
 def check_runs(
     runs: pd.DataFrame | Run | str | Path | Iterable[Run | str | Path],
-    *,
     ignore: str | Iterable[str] = (),
 ) -> Findings:
     """Check runs for problems with their data, models, training and statistics.
