@@ -6,7 +6,7 @@ import pytest
 
 from karat.errors import DefinitionError
 from karat.results.leaderboard import leaderboard
-from karat.results.order import sort_board
+from karat.results.order import sort_leaderboard
 
 COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
 
@@ -52,7 +52,7 @@ def test_the_best_comes_first(sort, models):
 )
 def test_every_column_has_its_direction_and_equals_stay(column, values, models):
     board = pd.DataFrame({column: values}, index=pd.Index(["x", "y", "z"], name="model"))
-    assert sort_board(board, column, {}).index.tolist() == models
+    assert sort_leaderboard(board, column, {}).index.tolist() == models
 
 
 def test_sorting_by_rank_changes_nothing():

@@ -12,9 +12,13 @@ from scipy import stats
 
 import karat
 from karat.errors import DataError, DefinitionError
+from karat.results.gather import gather
+from karat.results.pairing import pair
+from karat.results.rules.base import Facts
 from karat.results.run import Run
 from karat.results.significance import holm
 from karat.results.verdict import COLUMNS, compare
+from karat.results.within import fold_ratios
 
 BETTER = {"acc": True, "rmse": False, "odd": True}
 
@@ -107,6 +111,14 @@ def test_one_fold_and_folds_without_spread_are_not_tested(tmp_path):
     assert (row(found, "same")["p"], row(found, "same")["gain"]) == (1.0, 0.0)
     assert (found.overall.untested, found.overall.untold, found.overall.ties) == (2, 1, 1)
     assert any("One fold" in note and "one fold" in note for note in found.notes)
+
+
+def test_comparisons_leaderboards_and_checks_use_one_ratio(tmp_path):
+    # a holdout of 70 training rows and 30 test rows, repeated: not 1 / (k - 1)
+    runs = write_two(tmp_path, {"t": [0.9, 0.8]}, {"t": [0.7, 0.6]}, sizes=(70, 30))
+    (paired,) = pair(runs, "one", "other", None, "folds").tasks
+    assert paired.ratio == fold_ratios(gather(runs), ["t"])[0] == Facts.of(runs).ratios["t"]
+    assert paired.ratio == pytest.approx(30 / 70)
 
 
 # -- over tasks -----------------------------------------------------------------------------

@@ -64,11 +64,11 @@ class Asked:
         scaled = self.normalise is not None and name in (*NORMALISED, "normalised")
         return scaled or name == self.sort or name in (self.names or ())
 
-    def pick(self, board: pd.DataFrame, by: str | None) -> pd.DataFrame:
+    def pick(self, frame: pd.DataFrame, by: str | None) -> pd.DataFrame:
         """Return the requested columns, in the order of the leaderboard."""
         if self.names is None:
-            return board
-        known = [str(name) for name in board.columns]
+            return frame
+        known = [str(name) for name in frame.columns]
         tasks = [name for name in known if name not in {*ALWAYS, *RATINGS, *COSTS}]
         several = {"costs": COSTS} | ({"tasks": tuple(tasks)} if by is None else {})
         chosen = {*ALWAYS, *OF_VIEW.get(by or "", ())} | {n for n in RATINGS if self.wants(n)}
@@ -77,4 +77,4 @@ class Asked:
                 hint = other_names(name, [*several, *known], by)
                 raise DefinitionError(f'columns: there is no column "{name}".{hint}')
             chosen |= {name, f"{name}_low", f"{name}_high", *several.get(name, ())}
-        return board[[name for name in board.columns if name in chosen]]
+        return frame[[name for name in frame.columns if name in chosen]]

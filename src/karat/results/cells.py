@@ -90,12 +90,17 @@ def _rows(given: Gathered, chosen: dict[str, str]) -> dict[str, np.ndarray]:
     # sorted, so that the order of the runs changes nothing
     repeat, _ = pd.factorize(both["repeat"], use_na_sentinel=False, sort=True)
     fold, folds = pd.factorize(both["fold"], use_na_sentinel=False, sort=True)
-    kept = np.flatnonzero((task >= 0) & (metric >= 0) & (metric == np.append(wanted, -1)[task]))
-    kept = kept[np.argsort(task[kept], kind="stable")]
+    used = np.flatnonzero((task >= 0) & (metric >= 0) & (metric == np.append(wanted, -1)[task]))
+    used = used[np.argsort(task[used], kind="stable")]
     fold = repeat * max(len(folds), 1) + fold
-    _check_once(both, kept[kept >= len(lost)], (task, model, fold))
+    _check_once(both, used[used >= len(lost)], (task, model, fold))
     value = both["value"].to_numpy()
-    return {"task": task[kept], "model": model[kept], "fold": fold[kept], "value": value[kept]}
+    return {
+        "task": task[used],
+        "model": model[used],
+        "fold": fold[used],
+        "value": value[used],
+    }
 
 
 def _codes(column: pd.Series, axis: Iterable[str]) -> np.ndarray:
@@ -105,14 +110,14 @@ def _codes(column: pd.Series, axis: Iterable[str]) -> np.ndarray:
 
 
 def _check_once(
-    rows: pd.DataFrame, kept: np.ndarray, codes: tuple[np.ndarray, np.ndarray, np.ndarray]
+    rows: pd.DataFrame, used: np.ndarray, codes: tuple[np.ndarray, np.ndarray, np.ndarray]
 ) -> None:
-    task, model, fold = (code[kept].astype(np.int64) for code in codes)
+    task, model, fold = (code[used].astype(np.int64) for code in codes)
     key = (task * (model.max(initial=0) + 1) + model) * (fold.max(initial=0) + 1) + fold
     order = np.argsort(key, kind="stable")
     twice = np.flatnonzero(np.diff(key[order]) == 0)
     if len(twice):
-        first = rows.loc[kept[order[twice[0]]], ["model", "task", "fold"]]
+        first = rows.loc[used[order[twice[0]]], ["model", "task", "fold"]]
         raise DataError(
             f"{first['model']} has two scores on {first['task']}, fold {first['fold']}; "
             f"rename one of the models or drop one score."

@@ -211,10 +211,10 @@ def comparable(compared: Compared) -> np.ndarray:
     """
     values = normalise(compared)
     for t, table in enumerate(compared.values):
-        who = compared.takes[:, t]
-        if who.sum() > 1:
-            values[who & np.isnan(values[:, t]), t] = 0.0
-            values[who & np.isnan(table).all(axis=1), t] = -1e-6
+        taking = compared.takes[:, t]
+        if taking.sum() > 1:
+            values[taking & np.isnan(values[:, t]), t] = 0.0
+            values[taking & np.isnan(table).all(axis=1), t] = -1e-6
     return values
 
 

@@ -14,7 +14,7 @@ from karat.results.asked import COSTS, RANKS, RATINGS, Asked
 from karat.results.cells import OK, Cells, make_cells
 from karat.results.gather import Gathered, gather
 from karat.results.missing import RULES, Compared, check_rule, compare, count_missing
-from karat.results.order import sort_board
+from karat.results.order import sort_leaderboard
 from karat.results.pareto import pareto
 from karat.results.ranks import ranked_on_few
 from karat.results.run import Run
@@ -95,40 +95,40 @@ def leaderboard(
     headings = dict(zip(chosen, chosen if by else map(_heading, chosen), strict=True))
     made = Made.of(asked, cells.models)
     if by is None:
-        board = overall(given, cells, compared, headings, made)
+        frame = overall(given, cells, compared, headings, made)
     elif by == "task":
-        board = by_task(given, cells, compared, chosen, made)
+        frame = by_task(given, cells, compared, chosen, made)
     else:
-        board = by_group(given, compared, groups, made)
-    board.index.names = ["model"] if by is None else [by, "model"]
+        frame = by_group(given, compared, groups, made)
+    frame.index.names = ["model"] if by is None else [by, "model"]
     facts = _facts(given, cells, compared, headings)
     facts |= {"by": by, "normalise": asked.normalise, "groups": groups, "anchor": asked.anchor}
     facts["metrics"] = {headings[task]: metric for task, metric in chosen.items()}
     facts["missing"] = count_missing(cells, compared, rule)
     facts["uneven"] &= rule != "exclude"
-    return _finished(board, asked, facts)
+    return _finished(frame, asked, facts)
 
 
-def _finished(board: pd.DataFrame, asked: Asked, facts: dict[str, Any]) -> pd.DataFrame:
+def _finished(frame: pd.DataFrame, asked: Asked, facts: dict[str, Any]) -> pd.DataFrame:
     """Return a leaderboard with its Pareto front, sorted, with the requested columns and attrs."""
     if asked.wants("pareto"):
-        place = sum(name in COLUMNS and name not in COSTS for name in board.columns)
-        board.insert(place, "pareto", pareto(board, asked.cost))
+        place = sum(name in COLUMNS and name not in COSTS for name in frame.columns)
+        frame.insert(place, "pareto", pareto(frame, asked.cost))
         facts["pareto"] = asked.cost
     if asked.sort is not None:
-        board = sort_board(board, asked.sort, facts["higher_is_better"])
-    board = asked.pick(board, facts["by"])
+        frame = sort_leaderboard(frame, asked.sort, facts["higher_is_better"])
+    frame = asked.pick(frame, facts["by"])
     if facts["by"] is None:
-        facts["tasks"] = [task for task in facts["tasks"] if task in board]
+        facts["tasks"] = [task for task in facts["tasks"] if task in frame]
     shared = {name: Shared(v) if isinstance(v, dict) else v for name, v in facts.items()}
-    board.attrs.update(shared)
-    return board
+    frame.attrs.update(shared)
+    return frame
 
 
 def _costs_of(given: Gathered, compared: Compared) -> Gathered:
     """Return the scores without the costs of tasks on which no model is compared."""
     counted = {
-        task for task, who in zip(compared.tasks, compared.takes.T, strict=True) if who.any()
+        task for task, taking in zip(compared.tasks, compared.takes.T, strict=True) if taking.any()
     }
     named = ["seconds", "memory", "dimensions"]
     jobs = given.jobs.copy()

@@ -18,23 +18,25 @@ def normalise(compared: Compared, baseline: int | None = None) -> np.ndarray:
     task on which all are equal, the baseline has no score, or there is one model only.
 
     >>> two = [np.array([[0.5], [0.7], [0.9]])]
-    >>> board = Compared(["a", "b", "c"], ["t"], two, np.ones((3, 1), bool))
-    >>> normalise(board).round(3).ravel().tolist()
+    >>> ranked = Compared(["a", "b", "c"], ["t"], two, np.ones((3, 1), bool))
+    >>> normalise(ranked).round(3).ravel().tolist()
     [0.0, 0.5, 1.0]
-    >>> normalise(board, baseline=1).round(3).ravel().tolist()
+    >>> normalise(ranked, baseline=1).round(3).ravel().tolist()
     [-1.0, 0.0, 1.0]
     """
     result = np.full(compared.takes.shape, np.nan)
     for t, values in enumerate(compared.values):
-        who = np.flatnonzero(compared.takes[:, t])
-        table = values[who]
+        taking = np.flatnonzero(compared.takes[:, t])
+        table = values[taking]
         failed = np.isnan(table).all(axis=1)
-        if len(who) < 2 or failed.all():
+        if len(taking) < 2 or failed.all():
             continue
         if baseline is None:
-            result[who, t] = _by_range(_means(table), failed)
-        elif (who[~failed] == baseline).any():
-            result[who, t] = _by_baseline(_means(table), int(np.flatnonzero(who == baseline)[0]))
+            result[taking, t] = _by_range(_means(table), failed)
+        elif (taking[~failed] == baseline).any():
+            result[taking, t] = _by_baseline(
+                _means(table), int(np.flatnonzero(taking == baseline)[0])
+            )
     return result
 
 

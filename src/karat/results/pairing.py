@@ -1,7 +1,7 @@
 """The scores of two models, task by task, on the folds that both have.
 
 Of several runs of a model the newest that fits counts, task by task: the same seed, data, probe and
-folds as the other model's. Tasks that cannot be paired are kept, with the reason.
+folds as the other model's. Tasks that cannot be paired stay in the result, with the reason.
 """
 
 from __future__ import annotations

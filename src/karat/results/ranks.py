@@ -77,9 +77,9 @@ def rank_each(values: list[np.ndarray], takes: np.ndarray) -> np.ndarray:
     array([ 1.,  2., nan])
     """
     ranks = np.full(takes.shape, np.nan)
-    for t, who in enumerate(takes.T):
-        if who.sum() > 1:
-            ranks[who, t] = rankdata(-_worst_for_failed(values[t][who]).mean(axis=1))
+    for t, taking in enumerate(takes.T):
+        if taking.sum() > 1:
+            ranks[taking, t] = rankdata(-_worst_for_failed(values[t][taking]).mean(axis=1))
     return ranks
 
 
@@ -117,11 +117,11 @@ def draw(values: list[np.ndarray], there: np.ndarray) -> Drawn:
     """Return the ranks in every resample: folds are resampled within tasks, then tasks."""
     rng = np.random.default_rng(SEED)
     ranks = np.zeros((*there.shape, RESAMPLES), dtype=np.float32)
-    for t, who in enumerate(there.T):
-        filled = _worst_for_failed(values[t][who])
+    for t, taking in enumerate(there.T):
+        filled = _worst_for_failed(values[t][taking])
         weights = _weights(rng, filled.shape[1])
         # resampling a single fold changes nothing
-        ranks[who, t] = _ranked((weights if filled.shape[1] > 1 else weights[:1]) @ filled.T).T
+        ranks[taking, t] = _ranked((weights if filled.shape[1] > 1 else weights[:1]) @ filled.T).T
     # ranks are multiples of 0.5, whose sums are exact in single precision
     return Drawn(ranks, there, _weights(rng, len(values)).T.astype(np.float32))
 

@@ -1,4 +1,4 @@
-"""Which metrics are compared by relative differences, so that unlike metrics can be combined."""
+"""Which metrics are compared by relative differences, so that different metrics can be combined."""
 
 from __future__ import annotations
 

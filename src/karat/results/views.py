@@ -55,9 +55,9 @@ def overall(
     """Return one row per model: its ranks over all tasks, its score on each, its costs."""
     means = pd.DataFrame(cells.means, index=cells.models, columns=list(columns.values()))
     costs = _costs(given.jobs, given.jobs["model"]).reindex(cells.models)
-    board = pd.concat([_summary(compared, made), means, _whole(costs)], axis=1)
-    board.index.name = "model"
-    return board.iloc[_order(board, compared)]
+    frame = pd.concat([_summary(compared, made), means, _whole(costs)], axis=1)
+    frame.index.name = "model"
+    return frame.iloc[_order(frame, compared)]
 
 
 def by_group(
@@ -71,10 +71,10 @@ def by_group(
     boards = []
     for places in groups.values():
         part = compared.only(places)
-        board = _summary(part, made)
+        frame = _summary(part, made)
         contested = part.takes.sum(axis=0) > 1
-        board["tasks"] = part.takes[:, contested].sum(axis=1)
-        boards.append(board.iloc[_order(board, part)])
+        frame["tasks"] = part.takes[:, contested].sum(axis=1)
+        boards.append(frame.iloc[_order(frame, part)])
     long = pd.concat(boards, keys=list(groups))
     return pd.concat([long, _whole(costs.reindex(long.index))], axis=1)
 
@@ -104,12 +104,12 @@ def by_task(
     if made.asked.normalise is not None:
         columns["normalised"] = normalise(compared, made.baseline).T.ravel()
     columns |= {"folds": np.concatenate(counts), "status": cells.states.T.ravel()}
-    board = pd.DataFrame(columns, index=keys)
+    frame = pd.DataFrame(columns, index=keys)
     costs = _costs(given.jobs, [given.jobs["task"], given.jobs["model"]]).drop(columns="declined")
-    board = pd.concat([board, _whole(costs.reindex(keys))], axis=1)
+    frame = pd.concat([frame, _whole(costs.reindex(keys))], axis=1)
     task = np.repeat(np.arange(len(cells.tasks)), len(cells.models))
-    missing = (board["status"] != OK).to_numpy()
-    return board.iloc[np.lexsort((board["rank"].fillna(np.inf), missing, task))]
+    missing = (frame["status"] != OK).to_numpy()
+    return frame.iloc[np.lexsort((frame["rank"].fillna(np.inf), missing, task))]
 
 
 def groups_of(given: Gathered, tasks: list[str], by: str | None) -> dict[str, str]:
@@ -144,25 +144,25 @@ def _summary(compared: Compared, made: Made) -> pd.DataFrame:
     tasks = compared.tasks
     compared = compared.only(sorted(range(len(tasks)), key=tasks.__getitem__))
     ranks = rank_models(compared.values, compared.takes)
-    board = pd.DataFrame(
+    frame = pd.DataFrame(
         {"rank": ranks.mean, "rank_low": ranks.low, "rank_high": ranks.high, "tie": ranks.ties},
         index=pd.Index(compared.models, name="model"),
     )
     if made.asked.normalise is not None:
-        board["score"], board["median"] = over_tasks(normalise(compared, made.baseline))
+        frame["score"], frame["median"] = over_tasks(normalise(compared, made.baseline))
     if made.asked.wants("wins"):
-        board["wins"] = over_tasks(win_shares(ranks.each))[0]
+        frame["wins"] = over_tasks(win_shares(ranks.each))[0]
     if made.asked.wants("borda"):
-        board["borda"] = borda(ranks.each)
+        frame["borda"] = borda(ranks.each)
     if made.asked.wants("elo"):
         rated = elo(ranks, made.anchor)
-        board["elo"], board["elo_low"], board["elo_high"] = rated.mean, rated.low, rated.high
-    return board
+        frame["elo"], frame["elo_low"], frame["elo_high"] = rated.mean, rated.low, rated.high
+    return frame
 
 
-def _order(board: pd.DataFrame, compared: Compared) -> np.ndarray:
+def _order(frame: pd.DataFrame, compared: Compared) -> np.ndarray:
     # models ranked on too few tasks come last
-    return np.lexsort((board["rank"].fillna(np.inf), ranked_on_few(compared.takes)))
+    return np.lexsort((frame["rank"].fillna(np.inf), ranked_on_few(compared.takes)))
 
 
 def _score_intervals(cells: Cells, metrics: list[str]) -> np.ndarray:

@@ -37,12 +37,12 @@ def rank_within(compared: Compared, ratios: Sequence[float]) -> Within:
     low, high = np.full((2, *rank.shape), np.nan)
     ties = np.full(rank.shape, "", dtype=object)
     with threadpool_limits(1):  # small products: more threads only add overhead
-        for t, who in enumerate(compared.takes.T):
-            if who.sum() < 2:
+        for t, taking in enumerate(compared.takes.T):
+            if taking.sum() < 2:
                 continue
-            values, own = compared.values[t][who], rank[who, t]
-            low[who, t], high[who, t] = _rank_interval(values, own)
-            ties[who, t] = letters_of(own, tied_folds(values, ratios[t]))
+            values, own = compared.values[t][taking], rank[taking, t]
+            low[taking, t], high[taking, t] = _rank_interval(values, own)
+            ties[taking, t] = letters_of(own, tied_folds(values, ratios[t]))
     return Within(rank, low, high, ties)
 
 
