@@ -1,4 +1,4 @@
-"""How long the statistics of 100 models on 100 tasks take: all pairs, intervals, ranks."""
+"""CPU time of the statistics of 100 models on 100 tasks: all pairs, intervals, ranks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def measure() -> Iterator[tuple[str, float, float, str, str]]:
     tables = scores()
     values = np.column_stack([table.mean(axis=1) for table in tables])
     takes = np.ones(values.shape, dtype=bool)
-    contests(values[:3])  # the imports are not what is measured
+    contests(values[:3])  # not to measure the imports
     pairs = seconds(lambda: contests(values))
     yield (
         f"all pairs of {MODELS} models × {TASKS} tasks, CPU",

@@ -1,4 +1,4 @@
-"""``karat compare``: a run beside earlier ones, a model beside another, many beside each other."""
+"""``karat compare``: one model against another, all models, or a run against earlier ones."""
 
 from __future__ import annotations
 
@@ -10,155 +10,157 @@ import click
 from karat.cli_options import SETTINGS, options
 from karat.errors import DefinitionError
 
+FORMATS = ("table", "markdown", "json")
+
 what_to_compare = options(
-    click.argument("names", nargs=-1, metavar="RUN | A B | A B C…"),
+    click.argument("runs", nargs=-1, metavar="[RUNS]..."),
+    click.option("-a", metavar="MODEL", help="Is this model better than that of -b?"),
+    click.option("-b", metavar="MODEL", help="The model that -a is compared with."),
     click.option(
-        "--in",
-        "folders",
-        multiple=True,
-        metavar="DIR",
-        help="Where models are looked for by name: a folder of runs. Repeatable.  [default: "
-        "results]",
-    ),
-    click.option(
-        "--with",
-        "others",
-        multiple=True,
+        "--history",
         metavar="RUN",
-        help="Of one RUN: a run folder, or the name of one beside RUN. Repeatable; without it all "
-        "beside RUN.",
+        help="Compare this run folder with RUNS.  [default RUNS: all next to it]",
     ),
     click.option(
-        "--common", is_flag=True, help="Only the questions that all runs know, scored again."
-    ),
-    click.option(
-        "--rows",
-        is_flag=True,
-        help="Of two models: test each task on its stored predictions, with McNemar's test or a "
-        "paired bootstrap.",
+        "-m",
+        "--model",
+        "models",
+        multiple=True,
+        metavar="NAME",
+        help="Without -a, -b and --history: compare only these models. Repeatable.",
     ),
     click.option(
         "--metric",
         metavar="NAME",
-        help="One metric: instead of all of each task, of two or more models instead of its first.",
+        help="Compare on this metric only. Default: each task's primary metric; all metrics with "
+        "--history.",
     ),
-    click.option("--views", is_flag=True, help="Of one RUN: on corrupted test folds too."),
+    click.option(
+        "--on",
+        type=click.Choice(["folds", "common", "rows"]),
+        help="Compare scores of all questions of a fold, of the questions that all can answer "
+        "(computed again), or test the stored predictions (only -a and -b).  [default: folds]",
+    ),
+    click.option("--views", is_flag=True, help="With --history: on corrupted test folds too."),
     click.option(
         "--rope",
         type=float,
         metavar="SIZE",
-        help="Of two models: differences up to this size count as none.  [default: 0.01]",
+        help="With -a and -b: differences up to this size count as equal.  [default: 0.01]",
     ),
     click.option(
         "--fail-on-regression",
         "tolerance",
         type=float,
         metavar="SIZE",
-        help="A is the old and B the new: exit code 1 where B is worse on any task by more than "
-        "SIZE, or has no score.",
+        help="With -a and -b: exit code 1 if -a is worse than -b on any task by more than SIZE, "
+        "or has no score.",
     ),
-    click.option("--csv", "folder", metavar="FOLDER", help="Write the tables there as well."),
-    click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON."),
-    click.option("--markdown", is_flag=True, help="Of two models or more: print it as Markdown."),
+    click.option(
+        "--format", "shape", type=click.Choice(FORMATS), default="table", show_default=True
+    ),
+    click.option(
+        "-o", "--output", metavar="FOLDER", help="Also write the tables as CSV into this folder."
+    ),
 )
 
 
 @click.command(context_settings=SETTINGS)
 @what_to_compare
-def compare(names: tuple[str, ...], folder: str | None, as_json: bool, **given: Any) -> int:
-    """Tell how RUN stands beside earlier runs, or whether model A is better than B.
+def compare(output: str | None, **given: Any) -> int:
+    """Compare models: -a with -b, all models of RUNS, or one run with earlier ones (--history).
 
-    One RUN: values, ranks and coverage beside all earlier runs, task by task. Two, each a run
-    folder or the name of a model in the runs of --in: paired by task and fold, with intervals,
-    corrected p-values and a verdict. Three or more, or none and --in: all pairs of models.
+    RUNS are run folders or folders of runs.  [default: results]
+
+    A MODEL is the name of a model in RUNS, or a run folder. Models are paired by task and fold; the
+    output has confidence intervals and corrected p-values.
 
     \b
     Examples:
-      karat compare results/onehot.quickstart.default.local.20261115T201300
-      karat compare skrub onehot
-      karat compare OLD NEW --fail-on-regression 0.01
-      karat compare skrub onehot random --in results --in others
+      karat compare results -a skrub -b onehot
+      karat compare -a NEW_RUN -b OLD_RUN --fail-on-regression 0.01
+      karat compare results
+      karat compare --history results/onehot.quickstart.default.local.20261115T201300
 
-    Exit code: 0 compared, 1 a regression was found where that was asked, 2 wrong input.
+    Exit code: 0 compared, 1 regression found with --fail-on-regression, 2 wrong input.
     """
-    _check(len(names), given)
-    if len(names) == 1:
-        found, code = _beside(names[0], given, as_json), 0
-    elif len(names) == 2:
-        found, code = _two(names, given, as_json)
-    else:
-        found, code = _many(names, given, as_json), 0
-    for path in found.to_csv(folder) if folder else ():
+    question = "two" if given["a"] or given["b"] else "history" if given["history"] else "all"
+    _check(question, given)
+    found, code = {"two": _two, "history": _history, "all": _all}[question](given)
+    for path in found.to_csv(output) if output else ():
         click.echo(path, err=True)
     return code
 
 
-#: which options are about how many models, by how they are given
-_ONLY = {
-    "one run": {"others": "--with", "views": "--views"},
-    "two models": {"rope": "--rope", "rows": "--rows", "tolerance": "--fail-on-regression"},
+#: how each question is asked, and the options that only some questions have
+_CHOSEN = {"two": "-a and -b", "history": "--history", "all": "a comparison of all models"}
+_OPTIONS = {
+    "--history": ("history", {"history"}),
+    "--model": ("models", {"all"}),
+    "--on": ("on", {"two", "history"}),
+    "--views": ("views", {"history"}),
+    "--rope": ("rope", {"two"}),
+    "--fail-on-regression": ("tolerance", {"two"}),
 }
 
 
-def _check(many: int, given: dict[str, Any]) -> None:
-    """Say which options do not go with so many names."""
-    if not many and not given["folders"]:
-        raise DefinitionError("name a run, two models, or --in DIR to compare all models there.")
-    wrong = []
-    for who, names in _ONLY.items():
-        if many != (1 if who == "one run" else 2):
-            wrong += [
-                f"{option} is about {who}." for key, option in names.items() if _is(given[key])
-            ]
-    if many == 1:
-        wrong += ["--in is about models by name; name two."] if given["folders"] else []
-        wrong += ["--markdown is about two models or more."] if given["markdown"] else []
-    if many not in (1, 2) and given["common"]:
-        wrong.append("--common is about one run or two models.")
-    if given["common"] and given["rows"]:
-        wrong.append("--rows is on common questions already; leave out --common.")
+def _check(question: str, given: dict[str, Any]) -> None:
+    """Raise ``DefinitionError`` for options that do not go together."""
+    wrong = [
+        f"{option} cannot be used with {_CHOSEN[question]}."
+        for option, (key, questions) in _OPTIONS.items()
+        if question not in questions and not any(given[key] is unset for unset in (None, False, ()))
+    ]
+    if question == "two" and not (given["a"] and given["b"]):
+        wrong.append("-a and -b must be given together.")
+    if question == "history" and given["on"] == "rows":
+        wrong.append("--on rows cannot be used with --history.")
     if wrong:
         raise DefinitionError(*wrong)
 
 
-def _is(value: Any) -> bool:
-    return value is not None and value is not False and value != ()
-
-
-def _beside(run: str, given: dict[str, Any], as_json: bool) -> Any:
-    from karat.report.comparison import show_comparison
-    from karat.results.compare import compare as look
-
-    how = {name: given[name] for name in ("metric", "common", "views")}
-    found = look(Path(run), list(given["others"]) or "all", **how)
-    show_comparison(found, as_json=as_json)
-    return found
-
-
-def _two(names: tuple[str, ...], given: dict[str, Any], as_json: bool) -> tuple[Any, int]:
+def _two(given: dict[str, Any]) -> tuple[Any, int]:
     from karat.report.verdict import show_verdict
-    from karat.results.verdict import ROPE, verdict
+    from karat.results.either import compare as compare_two
+    from karat.results.verdict import ROPE
 
-    tolerance = given["tolerance"]
-    # of an old and a new one, the new one is what is asked about
-    first, second = names if tolerance is None else names[::-1]
-    on = "rows" if given["rows"] else "common" if given["common"] else "folds"
-    rope = ROPE if given["rope"] is None else given["rope"]
-    runs = given["folders"] or ("results",)
-    found = verdict(runs, first, second, metric=given["metric"], rope=rope, on=on)
-    worse = None if tolerance is None else found.regressions(tolerance)
-    show_verdict(found, _shape(given, as_json), worse)
+    found = compare_two(
+        given["runs"] or ("results",),
+        given["a"],
+        given["b"],
+        metric=given["metric"],
+        rope=ROPE if given["rope"] is None else given["rope"],
+        on=given["on"] or "folds",
+    )
+    worse = None if given["tolerance"] is None else found.regressions(given["tolerance"])
+    show_verdict(found, given["shape"], worse)
     return found, 0 if worse is None or not len(worse) else 1
 
 
-def _many(names: tuple[str, ...], given: dict[str, Any], as_json: bool) -> Any:
+def _all(given: dict[str, Any]) -> tuple[Any, int]:
     from karat.report.verdict import show_contests
-    from karat.results.contests import contest_runs
+    from karat.results.either import compare_all
 
-    found = contest_runs(given["folders"] or ("results",), names, metric=given["metric"])
-    show_contests(found, _shape(given, as_json))
-    return found
+    runs = given["runs"] or ("results",)
+    found = compare_all(runs, models=given["models"], metric=given["metric"])
+    show_contests(found, given["shape"])
+    return found, 0
 
 
-def _shape(given: dict[str, Any], as_json: bool) -> str:
-    return "json" if as_json else "markdown" if given["markdown"] else "table"
+def _history(given: dict[str, Any]) -> tuple[Any, int]:
+    from karat.report.comparison import comparison_table, show_comparison
+    from karat.report.formats import to_markdown
+    from karat.results.either import compare_to_history
+
+    found = compare_to_history(
+        Path(given["history"]),
+        with_=given["runs"] or None,
+        metric=given["metric"],
+        on=given["on"] or "folds",
+        views=given["views"],
+    )
+    if given["shape"] == "markdown":
+        click.echo(to_markdown(comparison_table(found)), nl=False)
+    else:
+        show_comparison(found, as_json=given["shape"] == "json")
+    return found, 0

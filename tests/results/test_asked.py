@@ -59,7 +59,7 @@ def test_ratings_by_hand():
     assert board.attrs["anchor"] == "c"
 
 
-def test_who_sorts_by_a_column_has_asked_for_it():
+def test_sorting_by_a_column_adds_it():
     assert columns(None, sort="elo") == [
         *RANKS,
         *("elo", "elo_low", "elo_high", "t", "u", "v", "w"),
@@ -105,24 +105,24 @@ def test_tasks_that_are_not_shown_still_count():
 
 
 @pytest.mark.parametrize(
-    "options, said",
+    "options, words",
     [
-        ({"columns": ["eloo"]}, 'columns: the board has no column "eloo". Did you mean "elo"?'),
-        ({"columns": ["cost"]}, 'Did you mean "costs"?'),
-        ({"columns": ["zzz"]}, "It has: costs, tasks, rank, "),
+        ({"columns": ["eloo"]}, '"elo"?'),
+        ({"columns": ["cost"]}, '"costs"?'),
+        ({"columns": ["zzz"]}, "costs, tasks, rank, "),
         ({"columns": ["zzz"]}, "; on request: score, median, wins, borda, elo, pareto."),
         ({"columns": ["zzz", "elo"]}, "; on request: score, median, wins, borda, pareto."),
         ({"columns": ["zzz"], "by": "task"}, "; on request: normalised, pareto."),
-        ({"columns": ["elo:aa"]}, 'elo: the board has no model "aa". Did you mean "a"?'),
-        ({"columns": ["pareto:second"]}, 'no column "second". Did you mean "seconds"?'),
-        ({"columns": ["elo"], "by": "task"}, 'columns: the board has no column "elo".'),
-        ({"sort": "eloo"}, 'sort: the board has no column "eloo". Did you mean "elo"?'),
+        ({"columns": ["elo:aa"]}, '"a"?'),
+        ({"columns": ["pareto:second"]}, '"seconds"?'),
+        ({"columns": ["elo"], "by": "task"}, '"elo"'),
+        ({"sort": "eloo"}, '"elo"?'),
     ],
 )
-def test_wrong_names_are_told(options, said):
+def test_unknown_names_raise(options, words):
     with pytest.raises(DefinitionError) as error:
         leaderboard(table(), **options)
-    assert said in str(error.value)
+    assert words in str(error.value)
 
 
 def test_dimensions_and_common_costs_come_from_the_runs(tmp_path):
@@ -132,12 +132,12 @@ def test_dimensions_and_common_costs_come_from_the_runs(tmp_path):
         ["onehot", "random", "dummy"], ["diabetes", "wine-clusters"], folds=[0], output=tmp_path
     )
     board = leaderboard(runs, columns=["costs", "pareto"])
-    told = {run.model: [r.get("dimensions") for r in run.records()] for run in runs}
-    widest = {model: max([d for d in each if d] or [np.nan]) for model, each in told.items()}
+    widths = {run.model: [r.get("dimensions") for r in run.records()] for run in runs}
+    widest = {model: max([d for d in each if d] or [np.nan]) for model, each in widths.items()}
     assert board["dimensions"].to_dict() == pytest.approx(widest, nan_ok=True)
     assert board["dimensions"].notna().to_dict() == {"onehot": True, "random": True, "dummy": False}
     assert board.attrs["uneven"]
-    # dummy declines the clusters: only the costs of what all have stand beside each other
+    # dummy declines the clusters: only costs of common tasks are shown
     common = leaderboard(runs, columns=["costs"], missing="common")
     assert not common.attrs["uneven"]
     for run in runs:

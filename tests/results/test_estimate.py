@@ -21,12 +21,12 @@ def output(tmp_path):
     return tmp_path / "out"
 
 
-def test_jobs_cost_what_they_cost_on_average(output):
+def test_mean_duration_of_earlier_jobs(output):
     found = estimate([("dummy", "line")] * 5 + [("dummy", "other"), ("ridge", "line")], output)
     assert (found.seconds, found.known, found.jobs) == (10.0, 5, 7)
 
 
-def test_without_earlier_runs_nothing_is_known(tmp_path):
+def test_no_earlier_runs(tmp_path):
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / "run.json").write_text("{}")
     assert estimate([("dummy", "line")], tmp_path).known == 0

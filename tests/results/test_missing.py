@@ -60,8 +60,7 @@ HOLES = table(
 def test_worst_leaves_out_what_was_not_taken():
     # c: third of three on t, nothing on u, third on v
     assert ranks(HOLES, "worst") == {"a": (1 + 2 + 1) / 3, "b": (2 + 1 + 2) / 3, "c": 3}
-    told = leaderboard(HOLES).attrs["missing"]
-    assert told == {
+    assert leaderboard(HOLES).attrs["missing"] == {
         "rule": "worst",
         "failed": 1,
         "declined": 0,
@@ -83,21 +82,21 @@ def test_exclude_compares_on_what_all_have():
     assert board.loc["a", ["t", "u", "v"]].tolist() == [0.9, 0.2, 0.3]
 
 
-def test_exclude_is_not_stopped_by_who_has_nothing_at_all():
+def test_exclude_ignores_models_without_any_score():
     lost = table(t={"a": [0.9], "b": [0.5], "x": [None]})
     board = leaderboard(lost, missing="exclude")
     assert board["rank"].dropna().to_dict() == {"a": 1, "b": 2}
     assert np.isnan(board.loc["x", "rank"])
 
 
-def test_exclude_with_nothing_in_common_ranks_nobody():
+def test_exclude_without_common_tasks_has_no_ranks():
     apart = table(t={"a": [0.9]}, u={"b": [0.5]})
     board = leaderboard(apart, missing="exclude")
     assert board["rank"].isna().all()
     assert board.attrs["missing"]["tasks"] == 0
 
 
-def test_a_baseline_stands_in_for_every_missing_score():
+def test_a_baseline_replaces_every_missing_score():
     # u: c counts as b's 0.4, so b and c share 1 and 2; v: c counts as b's 0.1
     expected = {"a": (1 + 3 + 1) / 3, "b": (2 + 1.5 + 2.5) / 3, "c": (3 + 1.5 + 2.5) / 3}
     board = leaderboard(HOLES, missing="baseline:b")
@@ -106,13 +105,13 @@ def test_a_baseline_stands_in_for_every_missing_score():
     assert np.isnan(board.loc["c", "u"])
 
 
-def test_what_the_baseline_lacks_itself_is_dealt_with_as_without_one():
+def test_scores_that_the_baseline_lacks():
     board = leaderboard(HOLES, missing="baseline:c")
     assert board["rank"].to_dict() == ranks(HOLES, "worst")
     assert board.attrs["missing"]["imputed"] == 0
 
 
-def test_penalise_counts_what_was_not_taken_as_the_worst_too():
+def test_penalise_counts_tasks_not_taken_as_the_worst():
     # u: c is third of three, as on t and v
     board = leaderboard(HOLES, missing="penalise")
     assert board["rank"].to_dict() == {"a": (1 + 2 + 1) / 3, "b": (2 + 1 + 2) / 3, "c": 3}
@@ -125,7 +124,7 @@ def test_penalise_counts_what_was_not_taken_as_the_worst_too():
     assert ranks(two, "worst") == {"a": 1, "b": 2, "c": 2.5, "d": 2.5}
 
 
-def test_penalise_counts_a_fold_that_was_not_run_and_spares_who_ran_nothing():
+def test_penalise_counts_folds_not_run():
     # b: 0.6 and the worst of fold 1, 0.9: a mean of 0.75 against 0.7 and 0.525
     rows = table(t={"a": [0.5, 0.9], "b": [0.6], "c": [0.1, 0.95]})
     assert ranks(rows, "penalise") == {"b": 1, "a": 2, "c": 3}
@@ -138,7 +137,7 @@ def test_penalise_counts_a_fold_that_was_not_run_and_spares_who_ran_nothing():
     assert board.attrs["missing"]["of"] == 1
 
 
-def test_common_is_another_name_of_exclude():
+def test_common_is_an_alias_of_exclude():
     one, other = (leaderboard(HOLES, missing=rule) for rule in ("common", "exclude"))
     pd.testing.assert_frame_equal(one, other)
     assert one.attrs["missing"] == other.attrs["missing"]
@@ -156,7 +155,7 @@ def test_normalised_scores_follow_the_rule():
     assert common.round(12).to_dict() == {"a": 1.0, "b": 0.5, "c": 0.0}
 
 
-def test_runs_that_are_not_finished_are_told_and_compared_on_common_folds():
+def test_unfinished_runs_are_compared_on_common_folds():
     rows = table(t={"a": [0.5, 0.9], "b": [0.6]})
     for rule in ("worst", "exclude", "baseline:a"):
         board = leaderboard(rows, missing=rule)
@@ -165,26 +164,25 @@ def test_runs_that_are_not_finished_are_told_and_compared_on_common_folds():
 
 
 @pytest.mark.parametrize(
-    "option, given, said",
+    "option, given, words",
     [
-        ("missing", "wrost", 'missing is "worst", "exclude", "common", "penalise" or "baseline:'),
-        ("missing", "wrost", 'MODEL", not \'wrost\'. Did you mean "worst"?'),
-        ("missing", None, "not None"),
-        ("missing", "baseline:aa", 'missing: the board has no model "aa". Did you mean "a"?'),
-        ("missing", "baseline:", 'has no model "". It has: a, b, c.'),
-        ("normalise", "rnge", 'normalise is "range" or "baseline:MODEL", not \'rnge\'. Did you'),
-        ("normalise", "baseline:x", 'normalise: the board has no model "x"'),
-        ("by", "tasks", 'by is "task", "kind" or "dataset", not \'tasks\'. Did you mean "task"?'),
+        ("missing", "wrost", '"worst"?'),
+        ("missing", None, "None"),
+        ("missing", "baseline:aa", '"a"?'),
+        ("missing", "baseline:", "a, b, c"),
+        ("normalise", "rnge", '"range"?'),
+        ("normalise", "baseline:x", '"x"'),
+        ("by", "tasks", '"task"?'),
     ],
 )
-def test_wrong_rules_are_told(option, given, said):
+def test_wrong_rules_raise(option, given, words):
     with pytest.raises(DefinitionError) as error:
         leaderboard(HOLES, **{option: given})
-    assert said in str(error.value)
+    assert words in str(error.value)
 
 
 @given(st.lists(st.floats(-1e9, 1e9).filter(lambda x: x == 0 or abs(x) > 1e-9), min_size=1))
-def test_digits_that_count_are_kept_and_the_rest_is_no_order(values):
+def test_significant_digits(values):
     given = np.array(values)
     rounded = significant(given)
     assert np.allclose(rounded, given, rtol=5.1e-6, atol=0)
@@ -193,7 +191,7 @@ def test_digits_that_count_are_kept_and_the_rest_is_no_order(values):
     assert (np.diff(rounded[order]) >= 0).all()
 
 
-def test_the_noise_of_computing_ranks_nobody():
+def test_numerical_noise_does_not_rank():
     scores = {"a": [54.91703041447251], "b": [54.91703046134013], "c": [60.0]}
     board = leaderboard(table("rmse", t=scores))
     assert board["rank"].to_dict() == {"a": 1.5, "b": 1.5, "c": 3.0}

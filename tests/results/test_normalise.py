@@ -34,7 +34,7 @@ def test_a_failed_fold_is_the_worst_of_that_fold():
     assert column([[NAN], [5], [6]]) == [0.0, 0.0, 1.0]
 
 
-def test_a_task_that_tells_nobody_apart_is_empty():
+def test_a_task_on_which_all_are_equal_is_nan():
     assert np.isnan(column([[0.5], [0.5]])).all()
     assert np.isnan(column([[0.1 + 0.2], [0.3]])).all()
     assert np.isnan(column([[NAN], [NAN]])).all()
@@ -42,7 +42,7 @@ def test_a_task_that_tells_nobody_apart_is_empty():
     assert np.isnan(column([[0.5], [0.5]], baseline=0, takes=[[1], [0]])).all()
 
 
-def test_to_have_a_score_is_better_than_to_have_none():
+def test_a_score_is_better_than_a_failure():
     assert column([[0.5], [NAN], [0.5]]) == [1.0, 0.0, 1.0]
 
 
@@ -52,20 +52,20 @@ def test_a_baseline_is_0_and_the_best_is_1():
     assert column([[0.9], [0.7], [0.6], [-9]], baseline=1) == [1.0, 0.0, pytest.approx(-0.5), -1.0]
 
 
-def test_where_nobody_beats_the_baseline_the_others_are_below():
+def test_no_model_beats_the_baseline():
     assert column([[0.9], [0.5], [0.9]], baseline=0) == [0.0, -1.0, 0.0]
 
 
-def test_without_a_score_of_the_baseline_there_is_no_scale():
+def test_a_baseline_without_a_score():
     assert np.isnan(column([[0.9], [NAN], [0.5]], baseline=1)).all()
     assert np.isnan(column([[0.9], [NAN], [0.5]], baseline=1, takes=[[1], [0], [1]])).all()
 
 
-def test_endless_scores_stay_within_the_scale():
+def test_infinite_scores_are_clipped():
     assert column([[-np.inf], [0.5], [1.0]]) == [0.0, 0.0, 1.0]
 
 
-def test_who_does_not_take_a_task_is_not_on_its_scale():
+def test_models_that_do_not_take_a_task_are_ignored():
     found = column([[0.9], [0.5], [0.1]], takes=[[1], [1], [0]])
     assert found[:2] == [1.0, 0.0]
     assert np.isnan(found[2])

@@ -40,32 +40,32 @@ def test_a_task_not_taken_does_not_count():
     assert found.mean.tolist() == [(1 + 2) / 2, 2.0, (3 + 1) / 2]
 
 
-def test_a_task_of_one_model_ranks_nobody():
+def test_a_task_of_one_model_is_ignored():
     found = ranks([[3.0], [NAN]], takes=[[1], [0]])
     assert np.isnan(found.mean).all()
     assert found.ties == ["", ""]
 
 
-def test_who_always_wins_has_no_uncertainty_and_a_letter_of_its_own():
+def test_a_model_that_always_wins_has_its_own_letter():
     found = ranks(*[[[0.9, 0.8], [0.1, 0.2]] for _ in range(3)])
     assert (found.mean.tolist(), found.low.tolist(), found.high.tolist()) == ([1, 2],) * 3
     assert found.ties == ["a", "b"]
 
 
-def test_on_fewer_than_three_tasks_nobody_is_told_apart():
+def test_fewer_than_three_tasks_tie_all_models():
     found = ranks(*[[[0.9], [0.1]] for _ in range(2)])
     assert found.mean.tolist() == [1, 2]
     assert found.ties == ["a", "a"]
 
 
-def test_who_wins_as_often_as_it_loses_is_tied():
+def test_equal_wins_and_losses_are_a_tie():
     found = ranks(*[[[0.9], [0.1]], [[0.1], [0.9]]] * 3)
     assert found.mean.tolist() == [1.5, 1.5]
     assert found.ties == ["a", "a"]
     assert found.low[0] < 1.5 < found.high[0]
 
 
-def test_only_common_tasks_tell_two_models_apart():
+def test_only_common_tasks_are_compared():
     # a beats b on three tasks, c takes two of them only: too few for a letter
     takes = [[1, 1, 1], [1, 1, 1], [1, 1, 0]]
     task = [[0.9], [0.5], [0.1]]
@@ -140,17 +140,17 @@ def tied(models, *pairs):
         ([1, 2, 3], [(0, 2)], ["a", "b", "c"]),
     ],
 )
-def test_letters_join_neighbours_that_do_not_differ(mean, pairs, letters):
+def test_letters_join_adjacent_models_that_do_not_differ(mean, pairs, letters):
     assert letters_of(np.array(mean, dtype=float), tied(len(mean), *pairs)) == letters
 
 
-def test_there_are_more_models_than_letters():
+def test_more_groups_than_letters():
     letters = letters_of(np.arange(30.0), tied(30))
     assert letters[25:28] == ["z", "[27]", "[28]"]
     assert len(set(letters)) == 30
 
 
-def test_a_model_on_hardly_any_task_gets_no_letter():
+def test_a_model_with_too_few_tasks_gets_no_letter():
     tasks = [np.array([[0.9, 0.8], [0.5, 0.4], [0.95, 0.9]])] * 4
     takes = np.array([[True] * 4, [True] * 4, [True, False, False, False]])
     got = rank_models(tasks, takes)
@@ -158,7 +158,7 @@ def test_a_model_on_hardly_any_task_gets_no_letter():
     assert got.ties == ["a", "b", ""]
 
 
-def test_an_interval_holds_its_mean_however_noisy_the_folds_are():
+def test_an_interval_contains_its_mean():
     # folds drawn anew are noisier than the folds: the best is pulled to the middle in all resamples
     rng = np.random.default_rng(0)
     tasks = [np.linspace(1, 0, 30)[:, None] + rng.normal(size=(30, 3)) for _ in range(40)]
@@ -167,7 +167,7 @@ def test_an_interval_holds_its_mean_however_noisy_the_folds_are():
     assert (found.low < found.high).all()
 
 
-def test_models_of_many_patterns_are_told_apart_as_two_at_a_time():
+def test_many_patterns_of_tasks_equal_pairwise_comparisons():
     rng = np.random.default_rng(5)
     tasks = [np.linspace(1, 0, 60)[:, None] * 2 + rng.normal(size=(60, 1)) for _ in range(12)]
     takes = rng.random((60, 12)) > 0.3

@@ -68,7 +68,7 @@ def test_corrections_only_raise_p_and_go_by_value(p, shuffler):
     assert (holm(p) >= benjamini_hochberg(p) - 1e-12).all()
 
 
-def test_no_test_stays_none_and_does_not_count():
+def test_corrections_ignore_nan():
     assert holm([0.01, np.nan, 0.02]) == pytest.approx([0.02, np.nan, 0.02], nan_ok=True)
     assert holm([[np.nan]]).shape == (1, 1)
     assert holm([]).size == 0
@@ -86,7 +86,7 @@ def test_corrected_t_by_hand():
     assert found.high - found.mean == pytest.approx(stats.t.ppf(0.975, 3) * error)
 
 
-def test_corrected_t_is_what_the_example_of_scikit_learn_computes():
+def test_corrected_t_equals_scikit_learns_example():
     # its example of model comparison: 10 × 10 folds, p one-sided, from the same formula
     rng = np.random.default_rng(1)
     apart = rng.normal(0.01, 0.03, 100)
@@ -104,7 +104,7 @@ def test_corrected_t_without_correction_is_students():
         assert (p, t) == pytest.approx((expected.pvalue, expected.statistic))
 
 
-def test_corrected_t_where_there_is_nothing_to_test():
+def test_corrected_t_without_variance():
     rows = [[0.1, np.nan, np.nan], [0.1, 0.1, 0.1], [0, 0, 0], [np.nan] * 3]
     found = corrected_t(rows, 0.5)
     assert found.mean == pytest.approx([0.1, 0.1, 0, np.nan], nan_ok=True)
@@ -164,7 +164,7 @@ def test_zeros_and_ties_by_hand():
     assert found.p == 1.0  # 4 of 8 sums are 4 or less
     dropped = wilcoxon(row, zeros="wilcox")
     assert (dropped.positive, dropped.negative) == (4, 2)
-    with pytest.raises(DefinitionError, match='zeros is "pratt" or "wilcox", not'):
+    with pytest.raises(DefinitionError, match="split"):
         wilcoxon(row, zeros="split")
 
 
@@ -204,7 +204,7 @@ def test_the_normal_curve_equals_scipys(zeros):
     assert wilcoxon(rows, zeros=zeros).p == pytest.approx(expected)
 
 
-def test_what_is_missing_is_as_if_it_were_not_there():
+def test_wilcoxon_ignores_nan():
     rng = np.random.default_rng(3)
     for tasks in (10, 40):
         row = np.round(rng.normal(0.1, 0.5, tasks), 1)
@@ -366,21 +366,21 @@ def test_equal_models_are_one_clique_and_separate_ones_none():
     assert found.difference[1, 0] == pytest.approx(3.0)
 
 
-def test_models_of_one_rank_stand_by_their_values():
+def test_models_of_equal_rank_are_ordered_by_value():
     # both are first once and second once; the second is ahead by more
     values = np.array([[0.5, 0.6], [0.9, 0.5]])
     assert many(values).order.tolist() == [1, 0]
     assert many(values[::-1]).order.tolist() == [0, 1]
 
 
-def test_who_has_no_task_is_in_no_clique():
+def test_a_model_without_a_task_is_in_no_clique():
     values = np.vstack([table(3, 8), np.full(8, np.nan)])
     found = many(values)
     assert np.isnan(found.ranks[3]) and np.isnan(found.pairs[3, :3]).all()
     assert 3 not in itertools.chain(*found.cliques) and found.order[-1] == 3
 
 
-def test_five_cases_by_the_book():
+def test_published_examples():
     """Four classifiers on 14 data sets: table 6 of Demšar (2006), whose ranks are printed there."""
     c45 = [0.763, 0.599, 0.954, 0.628, 0.882, 0.936, 0.661]
     c45 += [0.583, 0.775, 1.0, 0.940, 0.619, 0.972, 0.957]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import t as student
 
 from karat.errors import DataError
+from karat.results.gather import Gathered
 from karat.results.leaderboard import leaderboard
 from karat.results.within import fold_ratios, within_limits
 
@@ -29,7 +30,7 @@ def table(tasks, **columns):
         for fold, value in enumerate(np.atleast_1d(values))
     ]
     made = pd.DataFrame(rows, columns=COLUMNS)
-    return made.assign(**{name: made["task"].map(told) for name, told in columns.items()})
+    return made.assign(**{name: made["task"].map(groups) for name, groups in columns.items()})
 
 
 def rounded(column):
@@ -55,7 +56,7 @@ def test_the_score_over_a_baseline():
     assert rounded(board["score"]) == rounded({"a": 1 / 3, "c": 0.0, "b": -1 / 3})
 
 
-def test_without_being_asked_there_is_no_normalised_score():
+def test_normalized_scores_are_on_request():
     assert not {"score", "median", "wins"} & set(leaderboard(table(THREE)).columns)
     assert "normalised" not in leaderboard(table(THREE), by="task")
 
@@ -102,7 +103,7 @@ def test_the_interval_of_a_score_stays_within_what_its_metric_can_be():
     assert board.loc[("t4", "a")].tolist() == [95.516, 100.484]
 
 
-def test_a_metric_that_is_registered_nowhere_has_no_limits():
+def test_an_unregistered_metric_has_no_limits():
     ends = np.array([-0.5]), np.array([1.5])
     assert within_limits(*ends, np.array([0.5]), "no-such-metric").tolist() == [[-0.5], [1.5]]
     assert within_limits(*ends, np.array([0.5]), "acc").tolist() == [[0.0], [1.0]]
@@ -128,7 +129,7 @@ def test_folds_drawn_anew_give_ranks_an_interval():
     assert found["a"][3] == found["b"][3] == "a"
 
 
-def test_who_is_always_first_has_no_other_rank():
+def test_a_model_that_is_always_first_has_no_uncertainty():
     # 0.8, 0.7, 0.7 differ from 0 by t = 0.7333 / √(0.003333 × (1/3 + 1/2)) = 13.9, p = 0.005
     found = places({"a": [0.9, 0.8, 0.9], "b": [0.1, 0.1, 0.2]})
     assert found == {"a": [1, 1, 1, "a"], "b": [2, 2, 2, "b"]}
@@ -145,7 +146,7 @@ def test_letters_are_those_of_the_corrected_test_of_all_pairs():
     assert [each[:3] for each in three.values()] == [[1, 1, 1], [2, 2, 2], [3, 3, 3]]
 
 
-def test_one_fold_tells_nobody_apart():
+def test_one_fold_ties_all_models():
     found = places({"a": [0.9], "b": [0.5], "c": [0.1]})
     assert [each[0] for each in found.values()] == [1, 2, 3]
     assert [each[3] for each in found.values()] == ["a", "a", "a"]
@@ -165,22 +166,24 @@ def test_a_failed_fold_counts_as_the_worst_one():
     assert found == {"a": [1, 1, 1, "a"], "b": [2, 2, 2, "b"], "c": [3, 3, 3, "b"]}
 
 
-def test_who_has_no_rank_has_no_letter():
+def test_a_model_without_a_rank_has_no_letter():
     tasks = {"t": ("acc", {"a": [0.9, 0.8], "b": [0.5, 0.6]}), "u": ("acc", {"a": [0.1, 0.2]})}
     board = leaderboard(table(tasks), by="task").loc["u", PLACES]
     assert board["tie"].tolist() == ["", ""]
     assert board[["rank", "rank_low", "rank_high"]].isna().all(axis=None)
 
 
-def test_test_to_train_is_that_of_a_repeat():
+def test_ratio_of_test_to_train_rows():
     def rows(task, repeats, folds):
         return [(task, repeat, fold) for repeat in range(repeats) for fold in range(folds)]
 
-    given = [*rows("cv", 1, 4), *rows("twice", 2, 2), *rows("holdout", 5, 1)]
-    scores = pd.DataFrame(given, columns=["task", "repeat", "fold"])
-    found = fold_ratios(scores, ["holdout", "cv", "twice", "none"])
-    assert found[1:3] == [1 / 3, 1.0]
-    assert np.isnan([found[0], found[3]]).all()
+    scored = [*rows("cv", 1, 4), *rows("twice", 2, 2), *rows("holdout", 5, 1), *rows("sized", 2, 1)]
+    scores = pd.DataFrame(scored, columns=["task", "repeat", "fold"])
+    # sizes where they are recorded, else 1 / (k - 1) of the k folds of a repeat
+    jobs = pd.DataFrame({"task": ["cv", "sized"], "train": [None, 80.0], "test": [None, 20.0]})
+    tasks = ["holdout", "none", "cv", "twice", "sized"]
+    found = fold_ratios(Gathered([], scores, jobs), tasks)
+    assert found == pytest.approx([np.nan, np.nan, 1 / 3, 1.0, 0.25], nan_ok=True)
 
 
 def test_ranks_within_a_kind():
@@ -194,14 +197,14 @@ def test_ranks_within_a_kind():
     assert board.index.names == ["kind", "model"]
 
 
-def test_a_kind_of_all_tasks_is_the_overall_board():
+def test_a_kind_of_all_tasks_is_the_overall_leaderboard():
     whole = leaderboard(table(THREE), normalise="range")
     kind = leaderboard(table(THREE, kind=dict.fromkeys(THREE, "k")), by="kind", normalise="range")
     same = ["rank", "rank_low", "rank_high", "tie", "score", "median", "wins"]
     pd.testing.assert_frame_equal(kind.loc["k", same], whole[same])
 
 
-def test_tasks_on_one_data_set_stand_together():
+def test_tasks_are_grouped_by_dataset():
     names = {"t1": "adult", "t2": "adult", "t3": ""}
     board = leaderboard(table(THREE, dataset=names), by="dataset")
     assert board.loc["adult", "rank"].to_dict() == {"a": 1, "c": 2, "b": 3}
@@ -209,7 +212,7 @@ def test_tasks_on_one_data_set_stand_together():
 
 
 def test_a_table_without_kinds_has_no_such_view():
-    with pytest.raises(DataError, match="tells the kind of a task in a column of that name"):
+    with pytest.raises(DataError, match="kind"):
         leaderboard(table(THREE), by="kind")
 
 
@@ -282,7 +285,7 @@ def assert_a_model_that_is_worse_everywhere_changes_no_rank(tasks, known):
 
 @settings(max_examples=15, deadline=None)
 @given(boards(), st.integers(0, 999), st.sampled_from([0.5, 2.0, 1024.0]))
-def test_what_changes_no_board(tasks, seed, unit):
+def test_leaderboards_are_invariant(tasks, seed, unit):
     known = numbers(tasks)
     assert known["wins"].mean() == pytest.approx(0.5), "who wins, wins over another"
     assert_the_order_of_rows_changes_nothing(tasks, known, seed)

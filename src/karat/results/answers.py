@@ -1,6 +1,6 @@
-"""Answers: two models on the very questions of a task, by their stored predictions.
+"""Two models on the single questions of a task, by their stored predictions.
 
-McNemar's test where an answer is right or wrong, a paired bootstrap of any metric elsewhere.
+McNemar's test for accuracy, a paired bootstrap for all other metrics.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom, chi2
+from scipy.stats import binomtest, chi2
 
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError
@@ -20,9 +20,9 @@ from karat.results.known import common_rows
 from karat.results.pairing import Paired
 from karat.results.significance import CONFIDENCE
 
-#: answers to fewer questions on which two disagree are counted exactly
+#: McNemar's p is exact if the two disagree on fewer questions than this
 EXACT = 25
-#: resamples of the bootstrap, and the seed that makes it repeatable
+#: resamples of the bootstrap, and their seed
 RESAMPLES = 1000
 SEED = 0
 MCNEMAR, BOOTSTRAP = "McNemar", "bootstrap"
@@ -30,7 +30,7 @@ MCNEMAR, BOOTSTRAP = "McNemar", "bootstrap"
 
 @dataclass(frozen=True)
 class McNemar:
-    """How often only the first was right, only the second, and p of no difference."""
+    """Numbers of questions that only the first, or only the second, answers correctly, and p."""
 
     first_only: int
     second_only: int
@@ -40,30 +40,29 @@ class McNemar:
 
 
 def mcnemar(first: Any, second: Any, exact: bool | None = None) -> McNemar:
-    """Return McNemar's test of two models' right answers to the same questions.
+    """Return McNemar's test of two models' correct answers to the same questions.
 
-    Exact (binomial) where they disagree on fewer than 25 questions, else chi-square with Edwards'
-    correction, unless it is said which.
+    ``exact`` chooses the binomial test or the chi-square with Edwards' correction; by default it
+    is exact if they disagree on fewer than 25 questions.
 
     >>> mcnemar([1, 1, 1, 1, 0], [0, 0, 0, 0, 0]).p  # 2 × 0.5⁴
     0.125
     """
     one, other = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
     if one.shape != other.shape:
-        raise DefinitionError(f"{one.size} answers cannot be paired with {other.size}.")
+        raise DefinitionError(f"cannot pair {one.size} answers with {other.size}.")
     left, right = int((one & ~other).sum()), int((other & ~one).sum())
-    many = left + right
-    counted = many < EXACT if exact is None else exact
-    if counted or not many:
-        p = min(1.0, 2 * float(binom.cdf(min(left, right), many, 0.5))) if many else 1.0
+    count = left + right
+    if not count or (count < EXACT if exact is None else exact):
+        p = float(binomtest(left, count).pvalue) if count else 1.0
         return McNemar(left, right, float(min(left, right)), p, True)
-    statistic = max(abs(left - right) - 1, 0) ** 2 / many
+    statistic = max(abs(left - right) - 1, 0) ** 2 / count
     return McNemar(left, right, statistic, float(chi2.sf(statistic, 1)), False)
 
 
 @dataclass(frozen=True)
 class Resampled:
-    """A difference, its interval and p of none, from so many resamples that had a value."""
+    """A difference, its interval and p, and the number of resamples that had a value."""
 
     difference: float
     low: float
@@ -80,11 +79,11 @@ def paired_bootstrap(
     seed: int = SEED,
     confidence: float = CONFIDENCE,
 ) -> Resampled:
-    """Return a difference under resampling of the questions, those of each fold by themselves.
+    """Return a difference with its interval by resampling the questions within each fold.
 
-    ``difference`` takes the rows drawn from each fold, the same for both models. The interval is
-    that of the percentiles; p is twice the smaller share of resamples at or beyond no difference,
-    one added to both counts. Resamples without a value are left out.
+    ``difference`` takes the rows drawn from each fold, the same for both models. It is a percentile
+    interval; p is twice the smaller share of resamples at or beyond 0, with one added to both
+    counts. Resamples without a value are left out.
 
     >>> rows = np.array([0.0, 1.0, 1.0, 1.0])
     >>> found = paired_bootstrap(lambda drawn: float(rows[drawn[0]].mean()), [4], seed=1)
@@ -106,12 +105,12 @@ def paired_bootstrap(
     return Resampled(whole, float(low), float(high), p, len(drawn))
 
 
-# -- on the predictions of runs -------------------------------------------------------------
+# -- stored predictions of runs -------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the answers to single questions say: which test, the interval, p, of how many."""
+class RowTest:
+    """A test on single questions: its name, interval, p, and the number of questions."""
 
     test: str
     low: float
@@ -120,31 +119,31 @@ class Asked:
     questions: int
 
 
-def ask_answers(paired: Paired) -> Asked:
-    """Return the test of a task's stored answers, on the questions that both models know.
+def compare_predictions(paired: Paired) -> RowTest:
+    """Return the test of a task's stored predictions on the questions that both can answer.
 
-    Of a repeated cross-validation the first repeat counts, so that no question counts twice.
-    Raises a ``KaratError`` where answers cannot be read or are not about one question each.
+    Only the first repeat of a cross-validation is used, so that no question counts twice. Raises a
+    ``KaratError`` if predictions cannot be read or are not about one question each.
     """
     folds = _answers(paired)
     right = [_right(one) - _right(other) for one, other in folds] if _is_share(paired) else None
     if right is not None:
         found = paired_bootstrap(lambda drawn: _mean_of(right, drawn), [len(r) for r in right])
-        told = np.concatenate(right)
-        p = mcnemar(told > 0, told < 0).p
-        return Asked(MCNEMAR, found.low, found.high, p, len(told))
+        rows = np.concatenate(right)
+        p = mcnemar(rows > 0, rows < 0).p
+        return RowTest(MCNEMAR, found.low, found.high, p, len(rows))
     units = [_Units(*both) for both in folds]
     found = paired_bootstrap(
         lambda drawn: _difference(units, drawn, paired.metric), [len(unit) for unit in units]
     )
     questions = sum(len(one) for one, _ in folds)
-    return Asked(BOOTSTRAP, found.low, found.high, found.p, questions)
+    return RowTest(BOOTSTRAP, found.low, found.high, found.p, questions)
 
 
 def _answers(paired: Paired) -> list[tuple[Predictions, Predictions]]:
-    """Return the predictions of both, fold by fold, cut to the questions that both know."""
+    """Return the predictions of both, fold by fold, on the questions that both can answer."""
     if paired.sides is None or not paired.units:
-        raise DataError("there are no predictions.")
+        raise DataError("there are no stored predictions.")
     sides = paired.sides
     repeats = {r["fold"]: r["repeat"] for r in sides[0].run.records() if r["task"] == paired.task}
     first = repeats[paired.units[0][0]]
@@ -152,19 +151,19 @@ def _answers(paired: Paired) -> list[tuple[Predictions, Predictions]]:
     for unit in paired.units:
         if repeats[unit[0]] != first:
             continue
-        told = [side.answered[paired.task][CLEAN][unit] for side in sides]
+        folds = [side.answered[paired.task][CLEAN][unit] for side in sides]
         answers = [side.run.predictions(paired.task, unit[0]) for side in sides]
-        rows = common_rows(answers, told)
-        both = [each.take(kept) for each, kept in zip(answers, rows, strict=True)]
+        rows = common_rows(answers, folds)
+        both = [each.take(common) for each, common in zip(answers, rows, strict=True)]
         if len(both[0]):
             found.append((both[0], both[1]))
     if not found:
-        raise DataError("there is no question that both know.")
+        raise DataError("there is no question that both can answer.")
     return found
 
 
 def _is_share(paired: Paired) -> bool:
-    """Whether the metric is the share of right answers."""
+    """Whether the metric is accuracy."""
     return paired.metric in ("acc", "accuracy")
 
 
@@ -177,7 +176,7 @@ def _mean_of(folds: Sequence[np.ndarray], drawn: Sequence[np.ndarray]) -> float:
 
 
 class _Units:
-    """What is drawn of a fold: single questions, or groups of them where they belong together."""
+    """The units resampled in a fold: single questions, or groups of them."""
 
     def __init__(self, one: Predictions, other: Predictions) -> None:
         self.both = one, other
@@ -194,13 +193,13 @@ class _Units:
             return [each.take(drawn) for each in self.both]
         parts = [self.groups[g] for g in drawn]
         rows = np.concatenate(parts)
-        # a group that is drawn twice counts twice
+        # a group drawn twice counts as two groups
         names = np.repeat(np.arange(len(parts)), [len(part) for part in parts]).astype(str)
         return [replace(each.take(rows), group=names) for each in self.both]
 
 
 def _difference(units: Sequence[_Units], drawn: Sequence[np.ndarray], metric: str) -> float:
-    """Return the mean over folds of the first's score less the second's; NaN where one has none."""
+    """Return the mean over folds of the difference in score; NaN if a score is missing."""
     apart = []
     for unit, rows in zip(units, drawn, strict=True):
         one, other = (score(metric, part)[0] for part in unit.draw(rows))

@@ -1,4 +1,4 @@
-"""Asked: which columns of a board are wanted, and what those that need it refer to."""
+"""The columns requested of a leaderboard, and the models that they refer to."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from karat.results.order import other_names
 
 RANKS = ("rank", "rank_low", "rank_high", "tie")
 NORMALISED = ("score", "median", "wins")
-#: columns that stand on a board only if they are asked for
+#: columns computed on request
 RATINGS = (*NORMALISED, "borda", "elo", "elo_low", "elo_high", "pareto")
 COSTS = ("failed", "declined", "seconds", "memory_mb", "dimensions")
-#: columns of every board, whatever is chosen: no order without its uncertainty
+#: columns of every leaderboard: ranks always come with their uncertainty
 ALWAYS = {*RANKS, "metric", "status", "failed"}
-#: what else always stands in a view
+#: further columns of each view
 OF_VIEW = {"task": ("score", "score_low", "score_high"), "kind": ("tasks",), "dataset": ("tasks",)}
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is wanted of a board. ``names`` are the columns to show, or None for all there are.
+    """The columns requested: ``names`` to show, or None for all.
 
-    ``normalise`` is what normalised scores refer to, ``anchor`` the model whose Elo is 1500,
-    ``cost`` the column that the Pareto front sets quality against.
+    ``normalise`` is the reference of normalized scores, ``anchor`` the model whose Elo is 1500,
+    ``cost`` the cost column of the Pareto front.
     """
 
     names: tuple[str, ...] | None = None
@@ -45,11 +45,11 @@ class Asked:
         by: str | None,
         sort: str | None,
     ) -> Asked:
-        """Return what is wanted of a view; who sorts by a column has asked for it."""
+        """Return the request for a view; sorting by a column requests it."""
         given = [columns] if isinstance(columns, str) else list(columns or ())
         parts = [str(each).partition(":") for each in given]
-        told = {name: rest for name, _, rest in parts if name in ("elo", "pareto") and rest}
-        names = tuple(name if name in told else "".join((name, *rest)) for name, *rest in parts)
+        options = {name: rest for name, _, rest in parts if name in ("elo", "pareto") and rest}
+        names = tuple(name if name in options else "".join((name, *rest)) for name, *rest in parts)
         if normalise is not None:
             normalise = check_rule("normalise", normalise, REFERENCES)
         elif by == "task":
@@ -57,24 +57,24 @@ class Asked:
         elif sort in NORMALISED or {"score", "median"} & {*names}:
             normalise = "range"
         shown = None if columns is None else names
-        return cls(shown, sort, normalise, told.get("elo"), told.get("pareto", cls.cost))
+        return cls(shown, sort, normalise, options.get("elo"), options.get("pareto", cls.cost))
 
     def wants(self, name: str) -> bool:
-        """Return whether a column is to be made."""
+        """Return whether a column must be computed."""
         scaled = self.normalise is not None and name in (*NORMALISED, "normalised")
         return scaled or name == self.sort or name in (self.names or ())
 
-    def pick(self, board: pd.DataFrame, by: str | None) -> pd.DataFrame:
-        """Return the columns that are wanted, in the order of the board."""
+    def pick(self, frame: pd.DataFrame, by: str | None) -> pd.DataFrame:
+        """Return the requested columns, in the order of the leaderboard."""
         if self.names is None:
-            return board
-        known = [str(name) for name in board.columns]
+            return frame
+        known = [str(name) for name in frame.columns]
         tasks = [name for name in known if name not in {*ALWAYS, *RATINGS, *COSTS}]
         several = {"costs": COSTS} | ({"tasks": tuple(tasks)} if by is None else {})
-        kept = {*ALWAYS, *OF_VIEW.get(by or "", ())} | {n for n in RATINGS if self.wants(n)}
+        chosen = {*ALWAYS, *OF_VIEW.get(by or "", ())} | {n for n in RATINGS if self.wants(n)}
         for name in self.names:
             if name not in (*several, *known):
                 hint = other_names(name, [*several, *known], by)
-                raise DefinitionError(f'columns: the board has no column "{name}".{hint}')
-            kept |= {name, f"{name}_low", f"{name}_high", *several.get(name, ())}
-        return board[[name for name in board.columns if name in kept]]
+                raise DefinitionError(f'columns: there is no column "{name}".{hint}')
+            chosen |= {name, f"{name}_low", f"{name}_high", *several.get(name, ())}
+        return frame[[name for name in frame.columns if name in chosen]]

@@ -1,7 +1,7 @@
-"""Bayes: how probable it is that one model is better, worse, or practically equal to another.
+"""Bayesian tests: the probability that a model is better, worse, or practically equal to another.
 
-Two are practically equal where they differ by no more than the region of practical equivalence
-(ROPE). Differences are the first less the second, higher is better; NaN stands for what is missing.
+Two are practically equal if they differ by no more than the region of practical equivalence (ROPE).
+Differences are first minus second, higher is better; NaN means missing.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from scipy.special import stdtr
 from karat.errors import DefinitionError
 from karat.results.significance import as_rows, corrected_t
 
-#: draws from a posterior, and the seed that makes them repeatable
+#: draws from a posterior, and their seed
 DRAWS = 50_000
 SEED = 0
-#: how much the prior counts, in tasks; it says that both are equal
+#: weight of the prior, in tasks; it assumes that both are equal
 PRIOR = 0.5
-#: numbers that are worked on at a time
+#: numbers per block
 BLOCK = 2_000_000
 
 
 @dataclass(frozen=True)
 class Chances:
-    """How probable it is that the first is better by more than the ROPE, equal within it, worse.
+    """Probabilities that the first is better by more than the ROPE, equal within it, or worse.
 
-    The three of a row add up to 1; they are NaN where nothing can be said.
+    They add up to 1; NaN where they cannot be computed.
     """
 
     better: np.ndarray
@@ -37,18 +37,17 @@ class Chances:
 
 
 def check_rope(rope: float) -> float:
-    """Return the region of practical equivalence, or say what it must be."""
+    """Return the region of practical equivalence as a float, or raise ``DefinitionError``."""
     if not (np.isfinite(rope) and rope >= 0):
-        raise DefinitionError(f"rope is 0 or more, such as 0.01, not {rope!r}.")
+        raise DefinitionError(f"rope must be a number >= 0, such as 0.01, got {rope!r}.")
     return float(rope)
 
 
 def correlated_t(differences: Any, ratio: Any, rope: float) -> Chances:
-    """Return the chances of each row of folds by the correlated t-test (Corani, Benavoli 2015).
+    """Return the correlated Bayesian t-test (Corani, Benavoli 2015) of each row of folds.
 
-    The mean difference has a Student posterior with the variance of Nadeau and Bengio; ``ratio`` is
-    the number of test rows to that of train rows. One fold, or folds without spread, say nothing;
-    folds without any difference say that both are equal.
+    The mean difference has a Student posterior with the Nadeau-Bengio variance; ``ratio`` is
+    n_test / n_train. NaN for one fold or a constant difference; equal if all differences are 0.
 
     >>> found = correlated_t([0.0, 0.2], ratio=1.0, rope=0.1)  # t of 1 degree around 0.1
     >>> float(found.better.round(4))
@@ -66,11 +65,11 @@ def correlated_t(differences: Any, ratio: Any, rope: float) -> Chances:
 
 
 def signed_rank(differences: Any, rope: float, *, draws: int = DRAWS, seed: int = SEED) -> Chances:
-    """Return the chances of each row of tasks by the signed-rank test (Benavoli and others 2014).
+    """Return the Bayesian signed-rank test (Benavoli et al. 2014) of each row of tasks.
 
-    Tasks get random weights (a Dirichlet process whose prior is a task without difference, counted
-    half). In each draw the mean of two tasks picked by weight is most often above the ROPE, within
-    it (its ends too) or below: chances are the shares of draws.
+    Tasks get random weights from a Dirichlet process whose prior is a task without difference,
+    with weight 0.5. In each draw, the mean of two tasks picked by weight is most often above the
+    ROPE, within it (bounds included) or below; the result is the share of draws of each.
 
     >>> found = signed_rank([0.1, 0.2, 0.1, 0.3], rope=0.01)
     >>> bool(found.better > 0.9), float(found.better + found.equal + found.worse)
@@ -91,14 +90,14 @@ def signed_rank(differences: Any, rope: float, *, draws: int = DRAWS, seed: int 
 
 
 def _weights(tasks: int, draws: int, seed: int) -> np.ndarray:
-    """Return weights: the prior's first, then one per task; a column per draw, of any sum."""
+    """Return unnormalized weights, (1 + tasks) × draws, that of the prior first."""
     rng = np.random.default_rng([seed, tasks])
     prior = rng.standard_gamma(PRIOR, size=(1, draws))
     return np.vstack([prior, rng.standard_exponential((tasks, draws))])
 
 
 def _shares(row: np.ndarray, rope: float, weights: np.ndarray) -> tuple[float, float, float]:
-    # weights go by size of difference, so that neither the order of tasks nor of models matters
+    # sorted by size, so that the order of tasks and of models does not matter
     row = np.concatenate([[0.0], row[np.argsort(np.abs(row), kind="stable")]])
     order = np.argsort(row, kind="stable")
     ranked = row[order]

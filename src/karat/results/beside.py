@@ -1,7 +1,4 @@
-"""Beside: the runs that one is compared with, by path, by the name of a folder, or all there are.
-
-What a run has on a task stands here as plain numbers, by view and by fold.
-"""
+"""The runs to compare with, by path, by folder name, or all in a folder; their scores by fold."""
 
 from __future__ import annotations
 
@@ -16,15 +13,13 @@ from karat.errors import DataError, DefinitionError, did_you_mean, plainly
 from karat.results.cells import DECLINED, FAILED, NOT_RUN, OK
 from karat.results.run import Run
 
-ALL = "all"
-
-#: fold and draw: what is the same question to two runs of one seed on the same data
+#: fold and draw: the same test rows in two runs of one seed on the same data
 Unit = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Answered:
-    """A fold through a view: scores by metric, the share that was known, and how many it asks."""
+    """A fold in a view: scores by metric, coverage, and the numbers of test and train questions."""
 
     scores: dict[str, float | None]
     coverage: float
@@ -33,13 +28,13 @@ class Answered:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """How many questions teach, and how many test."""
+        """The numbers of train and of test questions."""
         return self.train, self.questions
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """A run: ``name`` is that of its folder, ``model`` what its model is called beside others."""
+    """A run: ``name`` of its folder, and ``model``, unique among the runs compared."""
 
     run: Run
     name: str
@@ -47,39 +42,39 @@ class Side:
 
     @cached_property
     def tasks(self) -> dict[str, dict[str, Any]]:
-        """What the run tells of its tasks."""
+        """The entries of run.json about its tasks, by name."""
         return {task["name"]: task for task in self.run.about["tasks"]}
 
     @property
     def seed(self) -> Any:
-        """The seed that made its folds."""
+        """The seed of its folds."""
         return self.run.about.get("seed")
 
     def data(self, task: str) -> tuple[str, str]:
-        """Return the name and the fingerprint of a task's data: both decide its folds."""
+        """Return the name and the fingerprint of a task's data, which determine its folds."""
         about = self.tasks.get(task, {})
         return str(about.get("dataset", "")), str(about.get("fingerprint", ""))
 
     def probe(self, task: str) -> tuple[Any, Any] | None:
-        """Return how a task was asked, and what not knowing cost; nothing in runs of old."""
+        """Return a task's probe and its rule for missing vectors; None in old runs."""
         about = self.tasks.get(task, {})
         return (about["probe"], about.get("missing")) if "probe" in about else None
 
     def state(self, task: str, view: View = CLEAN) -> str:
-        """Return whether it has answered a task, seen through a view, or why not."""
-        said = self._states.get(task, {}).get(view, set())
-        return next((state for state in (OK, FAILED, DECLINED) if state in said), NOT_RUN)
+        """Return "ok" if it has a score of a task in a view, or why not."""
+        states = self._states.get(task, {}).get(view, set())
+        return next((state for state in (OK, FAILED, DECLINED) if state in states), NOT_RUN)
 
     def check(self) -> None:
-        """Say so if its records are not what a run writes."""
+        """Raise ``DataError`` if its records are damaged."""
         try:
             self.answered, self._states  # noqa: B018
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DataError(f"{self.run.folder / 'jobs'} has a record that is damaged.") from error
+            raise DataError(f"{self.run.folder / 'jobs'} has a damaged record.") from error
 
     @cached_property
     def answered(self) -> dict[str, dict[View, dict[Unit, Answered]]]:
-        """Its answers by task, view and fold; a view stands for all its draws."""
+        """Its scores by task, view and fold; all draws of a corruption belong to one view."""
         found: dict[str, dict[View, dict[Unit, Answered]]] = {}
         for record in self._records:
             for view in record["views"] if record["fold"] is not None else ():
@@ -121,67 +116,72 @@ def _answered(record: dict[str, Any], view: dict[str, Any]) -> Answered:
 
 
 def find_run(run: Run | str | Path) -> Run:
-    """Return the run that is compared with others, or say what is wrong with the folder."""
+    """Return a run by its folder, or raise ``DataError`` with what is wrong with the folder."""
     if not isinstance(run, Run):
         folder = Path(run)
         inside = sorted(path.parent.name for path in folder.glob("*/run.json"))
         if inside and not (folder / "run.json").is_file():
             raise DataError(
-                f"{folder} is no run but a folder of {len(inside)}; name one, such as "
+                f"{folder} is not a run folder but holds {len(inside)}; use one of them, such as "
                 f"{folder / inside[-1]}."
             )
         if not folder.is_dir():
-            beside = [path.parent.name for path in folder.parent.glob("*/run.json")]
-            raise DataError(f"there is no run {folder}.{_near(folder.name, beside)}")
+            siblings = [path.parent.name for path in folder.parent.glob("*/run.json")]
+            raise DataError(f"there is no run folder {folder}.{_near(folder.name, siblings)}")
         run = Run.open(folder)
     _check(run)
     return run
 
 
-def find_others(run: Run, others: Any) -> tuple[list[Run], list[str]]:
-    """Return the runs to compare with, and a note on each beside that cannot be read.
+def find_others(run: Run, others: Any = None) -> tuple[list[Run], list[str]]:
+    """Return the runs to compare with, and notes on those in the folder that cannot be read.
 
-    Whoever is named must be there and whole; of all there are, those that cannot be read are told.
+    Runs that are given must be readable; None means all that are in the same folder.
     """
-    if isinstance(others, str) and others == ALL:
-        return _all_beside(run)
-    named = [others] if isinstance(others, str | Path | Run) else others
-    if not isinstance(named, Iterable):
-        raise DefinitionError(f'others are "all" or a list of runs, not {others!r}.')
+    if others is None:
+        return _inside(run.folder.resolve().parent, run)
+    given = [others] if isinstance(others, str | Path | Run) else others
+    if not isinstance(given, Iterable):
+        raise DefinitionError(f"with_ must be a run or a list of runs, got {others!r}.")
     found: list[Run] = []
+    notes: list[str] = []
     messages: list[str] = []
-    for each in named:
+    for each in given:
         try:
-            found.append(_named(run, each))
+            runs, left_out = _named(run, each)
+            found, notes = found + runs, notes + left_out
         except DefinitionError as error:
             messages += error.messages
     if not found and not messages:
-        messages.append('no other run was named; "all" stands for those beside it.')
+        messages.append("no run to compare with; leave with_ out for all in the same folder.")
     if messages:
         raise DefinitionError(*messages)
-    return list({_place(each): each for each in found}.values()), []
+    return list({_place(each): each for each in found}.values()), notes
 
 
-def _named(run: Run, given: Any) -> Run:
+def _named(run: Run, given: Any) -> tuple[list[Run], list[str]]:
+    """Return a run, or those in a folder of runs, and notes on those that cannot be read."""
     if not isinstance(given, str | Path | Run):
-        raise DefinitionError(f"a run is a folder or the name of one, not {given!r}.")
+        raise DefinitionError(f"a run must be a folder or the name of one, got {given!r}.")
     folder = run.folder.resolve().parent
-    place = given.folder if isinstance(given, Run) else Path(given)
-    tries = [place] if isinstance(given, Run) else [place, folder / place]
-    found = next((path for path in tries if (path / "run.json").is_file()), None)
+    path = given.folder if isinstance(given, Run) else Path(given)
+    tries = [path] if isinstance(given, Run) else [path, folder / path]
+    found = next((each for each in tries if (each / "run.json").is_file()), None)
+    if found is None and any(path.glob("*/run.json")):
+        return _inside(path.resolve(), run)
     if found is None:
-        known = [path.name for path in _folders(folder) if path != run.folder.resolve()]
-        hint = _near(place.name, known)
-        raise DefinitionError(f'there is no run "{place}", nor in {folder.name}.{hint}')
-    other = Run(found)
-    if _place(other) == _place(run):
+        known = [each.name for each in _folders(folder) if each != _place(run)]
+        hint = _near(path.name, known)
+        raise DefinitionError(f'there is no run "{path}", nor one in {folder.name}.{hint}')
+    if found.resolve() == _place(run):
         raise DefinitionError(f'"{given}" is the run itself; name another to compare with.')
+    other = Run(found)
     _check(other)
-    return other
+    return [other], []
 
 
 def _near(name: str, known: list[str]) -> str:
-    """Return a hint at the nearest folder, by its whole name or by its model's."""
+    """Return a suggestion of a folder, by its whole name or by its model's."""
     models = {folder.partition(".")[0]: folder for folder in known}
     hint = did_you_mean(name, known) or did_you_mean(name.partition(".")[0], models)
     for model, folder in models.items():
@@ -189,22 +189,23 @@ def _near(name: str, known: list[str]) -> str:
     return hint
 
 
-def _all_beside(run: Run) -> tuple[list[Run], list[str]]:
+def _inside(folder: Path, run: Run) -> tuple[list[Run], list[str]]:
+    """Return the other runs in a folder, and notes on those that cannot be read."""
     found, notes = [], []
-    for folder in _folders(run.folder.resolve().parent):
-        if folder == _place(run):
+    for path in _folders(folder):
+        if path == _place(run):
             continue
-        other = Run(folder)
+        other = Run(path)
         try:
             _check(other)
             found.append(other)
         except DataError as error:
-            notes.append(f"{folder.name} is left out: {error}")
+            notes.append(f"{path.name} is left out: {error}")
     return found, notes
 
 
 def _folders(folder: Path) -> Iterator[Path]:
-    """Yield what are run folders, or were meant to be."""
+    """Yield the run folders, damaged ones too."""
     for path in sorted(folder.iterdir()):
         if (path / "run.json").exists() or (path / "jobs").is_dir():
             yield path
@@ -215,28 +216,28 @@ def _place(run: Run) -> Path:
 
 
 def _check(run: Run) -> None:
-    """Say what a folder lacks that a run must tell."""
+    """Raise ``DataError`` if a folder has no readable run.json with a model and tasks."""
     if not (run.folder / "run.json").is_file():
         raise DataError(f"{run.folder} is not a run folder: it has no run.json.")
     try:
         tasks = run.about["tasks"]
-        whole = all(task["name"] and list(task["metrics"]) for task in tasks)
-        whole = whole and bool(run.model) and isinstance(tasks, list)
+        complete = isinstance(tasks, list) and bool(run.model)
+        complete = complete and all(task["name"] and list(task["metrics"]) for task in tasks)
     except (KeyError, TypeError, ValueError):
-        whole = False
-    if not whole:
-        raise DataError(f"{run.folder / 'run.json'} does not tell a model and its tasks.")
+        complete = False
+    if not complete:
+        raise DataError(f"{run.folder / 'run.json'} lacks a model or its tasks.")
 
 
 def make_sides(runs: list[Run]) -> list[Side]:
-    """Return runs under names that tell them apart."""
+    """Return runs under unique names."""
     folders = [run.folder.resolve() for run in runs]
     names = [path.name for path in folders]
     models = [run.model for run in runs]
     sides = []
     for run, path, model in zip(runs, folders, models, strict=True):
         name = path.name if names.count(path.name) == 1 else str(run.folder)
-        # two runs of one model stand side by side under their time stamps
+        # two runs of one model are named after their time stamps
         stamp = name.rpartition(".")[2] if names.count(path.name) == 1 else name
         sides.append(Side(run, name, f"{model} ({stamp})" if models.count(model) > 1 else model))
     return sides

@@ -1,4 +1,4 @@
-"""Cells: what each model has on each task, fold by fold, and why a score is missing."""
+"""The scores of each model on each task, fold by fold, and why a score is missing."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import pandas as pd
 from karat.errors import DataError
 from karat.results.gather import JOBS, Gathered
 
-#: what can be said of a model on a task; only the first has a score
+#: states of a model on a task; only the first has a score
 OK, FAILED, DECLINED, NOT_RUN = STATES = ("ok", "failed", "declined", "not run")
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Models × tasks. ``folds[t]`` holds models × folds, turned so that higher is better.
+    """Models × tasks. ``folds[t]`` holds models × folds, negated if lower is better.
 
-    ``means`` are the scores as they were measured; ``tried[t]`` tells which folds were run,
-    ``takes`` who ran any, ``states`` holds one of STATES per cell.
+    ``means`` are the scores as measured; ``tried[t]`` is which folds were run, ``takes`` whether
+    any was, ``states`` one of STATES per cell.
     """
 
     models: list[str]
@@ -34,7 +34,7 @@ class Cells:
 
     @property
     def scored(self) -> np.ndarray:
-        """Which tasks have a score of any model."""
+        """Which tasks have a score of some model."""
         return (self.states == OK).any(axis=0)
 
 
@@ -52,7 +52,7 @@ def make_cells(given: Gathered, chosen: dict[str, str]) -> Cells:
         fold, folds = pd.factorize(part["fold"], sort=True)
         table = np.full((len(models), max(len(folds), 1)), np.nan)
         run = np.zeros(table.shape, dtype=bool)
-        # what failed comes first, so that a score of the same fold takes its place
+        # failures come first, so that a score of the same fold replaces them
         run[part["model"], fold] = True
         table[part["model"], fold] = part["value"]
         takes[:, t] = run.any(axis=1)
@@ -68,15 +68,15 @@ def _states(given: Gathered, tasks: list[str], means: np.ndarray, takes: np.ndar
     states = np.where(takes, FAILED, NOT_RUN).astype(object)
     declined = given.jobs[given.jobs["status"] == DECLINED]
     model, task = _codes(declined["model"], given.models), _codes(declined["task"], tasks)
-    said = np.zeros(takes.shape, dtype=bool)
-    said[model[task >= 0], task[task >= 0]] = True
-    states[said & ~takes] = DECLINED
+    is_declined = np.zeros(takes.shape, dtype=bool)
+    is_declined[model[task >= 0], task[task >= 0]] = True
+    states[is_declined & ~takes] = DECLINED
     states[~np.isnan(means)] = OK
     return states
 
 
 def _rows(given: Gathered, chosen: dict[str, str]) -> dict[str, np.ndarray]:
-    """Return task, model, fold and value of every score and every failed job, as numbers."""
+    """Return task, model and fold (as codes) and value of every score and every failed job."""
     names = ["task", "model", "repeat", "fold", "metric", "value"]
     failed = given.jobs[given.jobs["status"] == FAILED]
     lost = pd.DataFrame(
@@ -87,15 +87,20 @@ def _rows(given: Gathered, chosen: dict[str, str]) -> dict[str, np.ndarray]:
     task, model = _codes(both["task"], chosen), _codes(both["model"], given.models)
     metric, metrics = pd.factorize(both["metric"])
     wanted = pd.Index(metrics).get_indexer(list(chosen.values()))
-    # in their own order, so that the order of the runs changes nothing
+    # sorted, so that the order of the runs changes nothing
     repeat, _ = pd.factorize(both["repeat"], use_na_sentinel=False, sort=True)
     fold, folds = pd.factorize(both["fold"], use_na_sentinel=False, sort=True)
-    kept = np.flatnonzero((task >= 0) & (metric >= 0) & (metric == np.append(wanted, -1)[task]))
-    kept = kept[np.argsort(task[kept], kind="stable")]
+    used = np.flatnonzero((task >= 0) & (metric >= 0) & (metric == np.append(wanted, -1)[task]))
+    used = used[np.argsort(task[used], kind="stable")]
     fold = repeat * max(len(folds), 1) + fold
-    _check_once(both, kept[kept >= len(lost)], (task, model, fold))
+    _check_once(both, used[used >= len(lost)], (task, model, fold))
     value = both["value"].to_numpy()
-    return {"task": task[kept], "model": model[kept], "fold": fold[kept], "value": value[kept]}
+    return {
+        "task": task[used],
+        "model": model[used],
+        "fold": fold[used],
+        "value": value[used],
+    }
 
 
 def _codes(column: pd.Series, axis: Iterable[str]) -> np.ndarray:
@@ -105,15 +110,15 @@ def _codes(column: pd.Series, axis: Iterable[str]) -> np.ndarray:
 
 
 def _check_once(
-    rows: pd.DataFrame, kept: np.ndarray, codes: tuple[np.ndarray, np.ndarray, np.ndarray]
+    rows: pd.DataFrame, used: np.ndarray, codes: tuple[np.ndarray, np.ndarray, np.ndarray]
 ) -> None:
-    task, model, fold = (code[kept].astype(np.int64) for code in codes)
+    task, model, fold = (code[used].astype(np.int64) for code in codes)
     key = (task * (model.max(initial=0) + 1) + model) * (fold.max(initial=0) + 1) + fold
     order = np.argsort(key, kind="stable")
     twice = np.flatnonzero(np.diff(key[order]) == 0)
     if len(twice):
-        first = rows.loc[kept[order[twice[0]]], ["model", "task", "fold"]]
+        first = rows.loc[used[order[twice[0]]], ["model", "task", "fold"]]
         raise DataError(
             f"{first['model']} has two scores on {first['task']}, fold {first['fold']}; "
-            f"name the models apart or keep one."
+            f"rename one of the models or drop one score."
         )

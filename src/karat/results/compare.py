@@ -1,4 +1,4 @@
-"""Compare: a run beside earlier ones, task by task: values, ranks, coverage, and what differs."""
+"""A run against earlier ones, task by task: values, ranks, coverage and differences."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import pandas as pd
 
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, did_you_mean
-from karat.metrics.base import get_metric
-from karat.results.beside import ALL, Side, find_others, find_run, make_sides
+from karat.results.beside import Side, find_others, find_run, make_sides
 from karat.results.cells import DECLINED, FAILED, NOT_RUN, OK
 from karat.results.contest import (
     NO_FOLD,
@@ -24,10 +23,13 @@ from karat.results.contest import (
     OTHER_PROBE,
     Contest,
     Round,
+    higher_is_better,
 )
-from karat.results.files import write_atomic
 from karat.results.run import Run
+from karat.results.worded import write_tables
 
+#: what is scored: all questions of a fold, or those for which all runs have a prediction
+ON = ("folds", "common")
 VALUES = (
     *("run", "model", "task", "dataset", "kind", "view", "metric", "value", "rank", "folds"),
     *("coverage", "status"),
@@ -37,40 +39,40 @@ RANKS = (
     *("best_run", "best_model", "best_value", "difference", "difference_low", "difference_high"),
     *("folds", "coverage", "best_coverage", "failed", "absent", "questions", "asked"),
 )
-#: why a run is not compared on a task, as it is said
-_SAID = {
-    FAILED: "{who} has no score on {tasks}: failed.",
-    DECLINED: "{who} declines {tasks}.",
-    NOT_RUN: "{who} has not run {tasks}.",
-    NOT_MEASURED: "{who} has not measured {tasks}.",
-    OTHER_DATA: "{who} has other data on {tasks}: not compared there.",
-    OTHER_PROBE: "{who} was asked {tasks} another way (probe, missing): not compared there.",
-    OTHER_FOLDS: "{who} has other folds on {tasks}: not compared there.",
-    NO_FOLD: "{who} has no fold of {tasks} that the others have: not compared there.",
+_REASONS = {
+    FAILED: "{run} failed on {tasks}: no score.",
+    DECLINED: "{run} declines {tasks}.",
+    NOT_RUN: "{run} was not run on {tasks}.",
+    NOT_MEASURED: "{run} has no such metric on {tasks}.",
+    OTHER_DATA: "{run} has other data on {tasks}: not compared there.",
+    OTHER_PROBE: "{run} used another probe or missing rule on {tasks}: not compared there.",
+    OTHER_FOLDS: "{run} has other folds on {tasks}: not compared there.",
+    NO_FOLD: "{run} shares no fold of {tasks} with the others: not compared there.",
 }
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
-    """A run beside others.
+class History:
+    """A run against others.
 
     Attributes
     ----------
     run, others
-        The run, and those that have a task in common with it.
+        The run, and the runs that have a task in common with it.
     values
         One row per run, task, view and metric: ``run`` (its folder), ``model``, ``task``,
         ``dataset``, ``kind``, ``view``, ``metric``, ``value`` (mean over ``folds``, those that all
-        have), ``rank``, ``coverage``, ``status``.
+        runs have), ``rank``, ``coverage``, ``status``.
     ranks
-        One row per task, view and metric: the run's ``value``, its ``rank`` of so many
-        ``compared`` (1 is best, equal values share the better rank), the best other run, the
-        ``difference`` to it with a 95 % interval over folds, how many ``failed`` or are ``absent``,
-        and on how many ``questions`` of those ``asked``, where only common ones were compared.
+        One row per task, view and metric: the run's ``value``, its ``rank`` among the ``compared``
+        runs (1 is best, equal values share the better rank), the best other run, the
+        ``difference`` from it with a 95 % interval over folds, the numbers of runs that ``failed``
+        or are ``absent``, and with ``on="common"`` the number of ``questions`` compared of those
+        ``asked``.
     notes
-        What a reader must know: who is left out and why, which folds and questions count.
+        What was left out and why, and which folds and questions were compared.
     common
-        Whether the comparison is on the questions that all runs know.
+        Whether only the questions that all runs can answer were compared.
     """
 
     run: Run
@@ -85,83 +87,87 @@ class Comparison:
         return f"{self.ranks.to_html(index=False)}<ul>{notes}</ul>"
 
     def to_csv(self, folder: str | Path) -> list[Path]:
-        """Write ``comparison_values.csv`` and ``comparison_ranks.csv``, and return the files."""
-        tables = {"values": self.values, "ranks": self.ranks}
-        paths = {name: Path(folder) / f"comparison_{name}.csv" for name in tables}
-        for name, table in tables.items():
-            write_atomic(paths[name], table.to_csv(index=False, lineterminator="\n"))
-        return list(paths.values())
+        """Write ``history_values.csv`` and ``history_ranks.csv``, and return the files."""
+        return write_tables(folder, "history", {"values": self.values, "ranks": self.ranks})
 
 
-def compare(
+def compare_to_history(
     run: Run | str | Path,
-    others: Run | str | Path | Iterable[Run | str | Path] = ALL,
     *,
+    with_: Run | str | Path | Iterable[Run | str | Path] | None = None,
     metric: str | None = None,
-    common: bool = False,
+    on: str = "folds",
     views: bool = False,
-) -> Comparison:
-    """Return how a run stands beside others on the tasks they share.
+) -> History:
+    """Compare a run with earlier ones on the tasks they share.
 
-    Only what can be compared is: runs of the same seed on the same data, on the folds that all
-    have. Who is left out, and why, stands in ``notes``.
+    Only runs with the same seed on the same data are compared, on the folds that all of them have.
+    ``notes`` of the result list what was left out and why.
 
     Parameters
     ----------
     run
-        A run folder.
-    others
-        ``"all"`` runs in the same output folder, or run folders, or the names of folders there.
+        A run or a run folder.
+    with_
+        Runs, run folders, folders of runs, or names of run folders next to ``run``. Default: all
+        other runs in the same folder.
     metric
-        One metric instead of all that the tasks have.
-    common
-        Compare on the questions that all runs know, computed again from the predictions.
+        Compare on this metric only. Default: all metrics of each task.
+    on
+        ``"folds"``: scores as they were measured. ``"common"``: scores computed again from the
+        stored predictions, on the questions that all runs can answer.
     views
-        Compare on corrupted test folds too, not on clean ones alone.
+        Compare on corrupted test folds as well as on clean ones.
+
+    Returns
+    -------
+    History
+        Values, ranks and notes.
+
+    Raises
+    ------
+    DataError
+        If ``run`` cannot be read or has no finished job.
+    DefinitionError
+        If a run, the metric or ``on`` is unknown.
+
+    Examples
+    --------
+    >>> history = karat.compare_to_history("results/onehot.s.default.local.1")  # doctest: +SKIP
+    >>> history.ranks[["task", "metric", "value", "rank"]]  # doctest: +SKIP
     """
-    first = find_run(run)
-    found, notes = find_others(first, others)
-    mine, *rest = make_sides([first, *found])
-    mine.check()
-    asked = _asked(mine, metric, notes)
-    sides = [mine, *_comparable(mine, rest, notes)]
-    contests = []
-    values: list[tuple[Any, ...]] = []
-    ranks: list[tuple[Any, ...]] = []
-    for task, metrics in asked.items():
-        for view in mine.answered.get(task, {CLEAN: {}}) if views else (CLEAN,):
-            contest = Contest(sides, task, view)
-            if common:
-                contest.cut(metrics)
-            for name in metrics:
-                scored = contest.score(name, _higher(mine, task, name))
-                values += _values(contest, scored)
-                ranks.append(_rank(contest, scored))
-            contests.append(contest)
+    if on not in ON:
+        raise DefinitionError(f"on must be one of {', '.join(ON)}, got {on!r}.")
+    current = find_run(run)
+    found, notes = find_others(current, with_)
+    first, *rest = make_sides([current, *found])
+    first.check()
+    metrics = _metrics(first, metric, notes)
+    sides = [first, *_comparable(first, rest, notes)]
+    contests, values, ranks = _scored(sides, metrics, on == "common", views)
     frame = _typed(values, VALUES)
-    notes += _told(contests, common)
-    notes += _left_out(sides, frame)
-    kept = [side.run for side in sides[1:]]
-    notes = list(dict.fromkeys(notes))
-    return Comparison(first, kept, frame, _typed(ranks, RANKS), notes, common)
+    notes += [*_contest_notes(contests, on == "common"), *_missing_notes(sides, frame)]
+    others = [side.run for side in sides[1:]]
+    table = _typed(ranks, RANKS)
+    return History(current, others, frame, table, list(dict.fromkeys(notes)), on == "common")
 
 
 # -- what is compared -----------------------------------------------------------------------
 
 
-def _asked(mine: Side, metric: str | None, notes: list[str]) -> dict[str, list[str]]:
-    """Return the metrics of each task that the run has tried; the others are noted."""
+def _metrics(first: Side, metric: str | None, notes: list[str]) -> dict[str, list[str]]:
+    """Return the metrics of each task that the run has tried; add the others to the notes."""
     tried: dict[str, list[str]] = {}
-    apart: dict[str, list[str]] = {}
-    for task, about in mine.tasks.items():
-        state = mine.state(task)
+    skipped: dict[str, list[str]] = {}
+    for task, about in first.tasks.items():
+        state = first.state(task)
         if state in (OK, FAILED):
             tried[task] = [str(name) for name in about["metrics"]]
         else:
-            apart.setdefault(state, []).append(task)
-    notes += [_SAID[s].format(who="This run", tasks=", ".join(t)) for s, t in apart.items()]
+            skipped.setdefault(state, []).append(task)
+    notes += [_reason(state, "This run", tasks) for state, tasks in skipped.items()]
     if not tried:
-        raise DataError(f"{mine.run.folder} has no finished job: there is nothing to compare.")
+        raise DataError(f"{first.run.folder} has no finished job: there is nothing to compare.")
     if metric is None:
         return tried
     known = {name for names in tried.values() for name in names}
@@ -169,40 +175,55 @@ def _asked(mine: Side, metric: str | None, notes: list[str]) -> dict[str, list[s
         hint = did_you_mean(metric, known) or f" It has: {', '.join(sorted(known))}."
         raise DefinitionError(f'the run has no metric "{metric}".{hint}')
     without = [task for task, names in tried.items() if metric not in names]
-    notes += [f"Without {metric}: {', '.join(without)}."] if without else []
+    notes += [f"Not compared, no {metric}: {', '.join(without)}."] if without else []
     return {task: [metric] for task, names in tried.items() if metric in names}
 
 
-def _comparable(mine: Side, rest: Sequence[Side], notes: list[str]) -> list[Side]:
-    """Return the runs that share a task and the seed with this one; the others are noted."""
-    apart = [side for side in rest if not side.tasks.keys() & mine.tasks.keys()]
-    seeds = [side for side in rest if side not in apart and side.seed != mine.seed]
+def _comparable(first: Side, rest: Sequence[Side], notes: list[str]) -> list[Side]:
+    """Return the runs that share a task and the seed with the first; note the others."""
+    unrelated = [side for side in rest if not side.tasks.keys() & first.tasks.keys()]
+    reseeded = [side for side in rest if side not in unrelated and side.seed != first.seed]
     if not rest:
-        notes.append(f"There is no other run in {mine.run.folder.resolve().parent.name}.")
-    if apart:
-        notes.append(f"No task in common: {', '.join(side.name for side in apart)}.")
-    if seeds:
-        named = ", ".join(f"{side.name} ({side.seed})" for side in seeds)
-        notes.append(
-            f"Another seed than this run's {mine.seed}, so other folds, not compared: {named}."
-        )
-    kept = []
+        notes.append(f"There is no other run in {first.run.folder.resolve().parent.name}.")
+    if unrelated:
+        notes.append(f"No task in common: {', '.join(side.name for side in unrelated)}.")
+    if reseeded:
+        named = ", ".join(f"{side.name} ({side.seed})" for side in reseeded)
+        notes.append(f"Not compared, seed is not {first.seed}, so the folds differ: {named}.")
+    comparable = []
     for side in rest:
-        if side not in apart and side not in seeds:
+        if side not in unrelated and side not in reseeded:
             try:
                 side.check()
-                kept.append(side)
+                comparable.append(side)
             except DataError as error:
                 notes.append(f"{side.name} is left out: {error}")
-    return kept
-
-
-def _higher(mine: Side, task: str, metric: str) -> bool:
-    told = mine.tasks[task].get("higher_is_better", {}).get(metric)
-    return get_metric(metric).higher_is_better if told is None else bool(told)
+    return comparable
 
 
 # -- the rows -------------------------------------------------------------------------------
+
+Rows = list[tuple[Any, ...]]
+
+
+def _scored(
+    sides: list[Side], metrics: dict[str, list[str]], common: bool, views: bool
+) -> tuple[list[Contest], Rows, Rows]:
+    """Return the contest of each task and view, and the rows of both tables."""
+    contests: list[Contest] = []
+    values: Rows = []
+    ranks: Rows = []
+    for task, names in metrics.items():
+        for view in sides[0].answered.get(task, {CLEAN: {}}) if views else (CLEAN,):
+            contest = Contest(sides, task, view)
+            if common:
+                contest.cut(names)
+            for name in names:
+                scored = contest.score(name, higher_is_better(sides[:1], task, name))
+                values += _values(contest, scored)
+                ranks.append(_rank(contest, scored))
+            contests.append(contest)
+    return contests, values, ranks
 
 
 def _head(contest: Contest, scored: Round) -> tuple[Any, ...]:
@@ -222,7 +243,7 @@ def _values(contest: Contest, scored: Round) -> Iterator[tuple[Any, ...]]:
 
 
 def _rank(contest: Contest, scored: Round) -> tuple[Any, ...]:
-    """Return the row of the run itself."""
+    """Return the row of the first run."""
     best = scored.best
     other: tuple[Any, ...] = ("", "", np.nan)
     if best is not None:
@@ -248,39 +269,44 @@ def _rank(contest: Contest, scored: Round) -> tuple[Any, ...]:
 
 def _typed(rows: list[tuple[Any, ...]], columns: Sequence[str]) -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=list(columns))
-    whole = [name for name in ("rank", "questions", "asked") if name in table]
-    return table.astype({name: "Int64" for name in whole})
+    return table.astype({n: "Int64" for n in ("rank", "questions", "asked") if n in table})
 
 
-# -- what is said ---------------------------------------------------------------------------
+# -- the notes ------------------------------------------------------------------------------
 
 
-def _told(contests: Sequence[Contest], common: bool) -> Iterator[str]:
-    """Yield the notes of the tasks, and where coverage makes a comparison doubtful."""
-    said: dict[str, dict[str, None]] = {}
-    for about, what in (note for contest in contests for note in contest.notes):
-        said.setdefault(what, {})[about] = None
-    yield from (f"{', '.join(about)}: {what}" for what, about in said.items())
+def _reason(state: str, run: str, tasks: Sequence[str]) -> str:
+    template = _REASONS.get(state, f"{{run}} on {{tasks}}: {state}; not compared there.")
+    return template.format(run=run, tasks=", ".join(tasks))
+
+
+def _contest_notes(contests: Sequence[Contest], common: bool) -> Iterator[str]:
+    """Yield the notes of the tasks, and where the runs' coverage differs."""
+    tasks_of: dict[str, dict[str, None]] = {}
+    for about, text in (note for contest in contests for note in contest.notes):
+        tasks_of.setdefault(text, {})[about] = None
+    yield from (f"{', '.join(about)}: {text}" for text, about in tasks_of.items())
     differ = [c.task for c in contests if c.questions is None and c.coverage_differs]
     if differ and not common:
         yield (
-            f"{', '.join(dict.fromkeys(differ))}: the runs know different shares of the questions; "
-            f"--common (common=True) compares on those that all know."
+            f"{', '.join(dict.fromkeys(differ))}: coverage of the questions differs between runs; "
+            f'on="common" (--on common) compares on the questions that all can answer.'
         )
 
 
-def _left_out(sides: Sequence[Side], values: pd.DataFrame) -> Iterator[str]:
-    """Yield who has no value on which tasks, and why."""
-    lost = values[values["status"] != OK]
-    many = values.groupby(["run", "task", "view"]).size()
+def _missing_notes(sides: Sequence[Side], values: pd.DataFrame) -> Iterator[str]:
+    """Yield which run has no value on which tasks, and why."""
+    missing = values[values["status"] != OK]
+    rows_of = values.groupby(["run", "task", "view"]).size()
     for i, side in enumerate(sides):
-        mine = lost[lost["run"] == side.name]
-        for state, part in mine.groupby("status", sort=False):
-            where = []
+        for state, part in missing[missing["run"] == side.name].groupby("status", sort=False):
+            tasks = []
             for (task, view), rows in part.groupby(["task", "view"], sort=False):
-                seen = task if view == CLEAN.name else f"{task}, {view}"
-                few = len(rows) < many[side.name, task, view]
-                where.append(f"{seen} ({', '.join(rows['metric'])})" if few else seen)
-            who = side.model if i else "This run"
-            said = _SAID.get(state, "{who} on {tasks}: {state}; not compared there.")
-            yield said.format(who=who, tasks=", ".join(where), state=state)
+                shown = task if view == CLEAN.name else f"{task}, {view}"
+                some = len(rows) < rows_of[side.name, task, view]
+                tasks.append(f"{shown} ({', '.join(rows['metric'])})" if some else shown)
+            yield _reason(str(state), side.model if i else "This run", tasks)
+
+
+# the name that the report imports
+Comparison = History

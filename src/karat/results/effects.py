@@ -1,4 +1,4 @@
-"""Effects: how large a difference is, whatever its chance; each row of an array by itself."""
+"""Effect sizes of differences, for each row of an array."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from karat.results.significance import corrected_t, mean_of, wilcoxon
 
 
 def cohens_d(differences: Any) -> np.ndarray:
-    """Return the mean of each row by its standard deviation (Cohen's d of pairs); 0 for zeros only.
+    """Return Cohen's d of paired differences: mean divided by standard deviation.
 
-    NaN where differences have no spread, or there is one.
+    0 if all are 0; NaN if all are equal or there is only one.
 
     >>> float(cohens_d([1.0, 2.0, 3.0]).round(9))  # 2 / 1
     2.0
@@ -25,7 +25,7 @@ def cohens_d(differences: Any) -> np.ndarray:
 
 
 def superiority(differences: Any) -> np.ndarray:
-    """Return the share of each row that is positive, zeros counted half; 0.5 is no difference.
+    """Return the share of each row that is positive; zeros count half.
 
     >>> float(superiority([0.1, 0.2, 0.0, -0.1]))
     0.625
@@ -35,7 +35,7 @@ def superiority(differences: Any) -> np.ndarray:
 
 
 def rank_biserial(differences: Any) -> np.ndarray:
-    """Return the share of ranks that is positive less that which is negative, from -1 to 1.
+    """Return the matched rank-biserial correlation of each row, from -1 to 1.
 
     >>> float(rank_biserial([0.1, 0.2, -0.3]))
     0.0
@@ -44,9 +44,9 @@ def rank_biserial(differences: Any) -> np.ndarray:
 
 
 def vargha_delaney(first: Any, second: Any) -> float:
-    """Return how probable it is that any value of the first is above any of the second.
+    """Return Vargha and Delaney's A (2000): the probability that a first value is above a second.
 
-    Equal ones count half (Vargha and Delaney's A, 2000). The values are not paired.
+    Equal ones count half. The values are not paired.
 
     >>> vargha_delaney([1, 2, 3], [2, 2])
     0.5

@@ -1,4 +1,4 @@
-"""Learning curves: what heads and nets reported after each epoch, over folds."""
+"""Learning curves: the metrics of heads and networks after each epoch, over folds."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ KEYS = ["task", "model", "metric", "epoch"]
 
 
 def learning_curves(runs: Any) -> pd.DataFrame:
-    """Return mean and spread by task, model, metric and epoch, over the folds that came so far.
+    """Return mean, std and count over folds by task, model, metric and epoch.
 
-    ``count`` says how many those are: training that stopped early has no later epochs.
+    Folds whose training stopped early have no later epochs.
     """
     table, _, _ = named_scores(runs)
     table = table[(table["epoch"] != FINAL) & (table["corruption"] == "")]

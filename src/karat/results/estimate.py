@@ -1,4 +1,4 @@
-"""Estimate: how long jobs took in earlier runs, for those who plan new ones."""
+"""Estimate the duration of jobs from earlier runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from karat.results.run import Run
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds of work that earlier runs needed for ``known`` of ``jobs`` jobs like these."""
+    """Seconds that earlier runs needed for ``known`` of these ``jobs`` jobs."""
 
     seconds: float
     known: int
@@ -20,9 +20,9 @@ class Estimate:
 
 
 def estimate(jobs: Iterable[tuple[str, str]], folder: Path) -> Estimate:
-    """Return what jobs, each a model and a task, took in the runs below a folder, on average.
+    """Return the mean duration of jobs (model, task) in the runs of a folder.
 
-    A job nobody has run yet is not guessed at.
+    Jobs that were never run are left out.
     """
     wanted = list(jobs)
     past = _past({model for model, _ in wanted}, folder)

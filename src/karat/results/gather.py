@@ -1,29 +1,32 @@
-"""Gather: the scores and jobs of some runs, or of a table, under names that tell them apart."""
+"""The scores and jobs of some runs, or of a table, under unique names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from karat.errors import DataError, did_you_mean, plainly
+from karat.errors import DataError, DefinitionError, did_you_mean, plainly
 from karat.metrics.base import get_metric
 from karat.results.layouts import FINAL, SCORES, by_fold
 from karat.results.run import Run, open_runs
 
-JOBS = ("model", "task", "repeat", "fold", "status", "seconds", "memory", "coverage", "dimensions")
+JOBS = (
+    *("model", "task", "repeat", "fold", "status", "seconds", "memory", "coverage", "dimensions"),
+    *("train", "test"),
+)
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """Final scores on clean data, jobs, and what the runs tell of their tasks.
+    """Final scores on clean data, jobs, and facts about the tasks.
 
-    ``metrics`` holds the metric each task is compared by, ``kinds`` and ``datasets`` what the task
-    belongs to, ``higher_is_better`` which way a metric is better where a run told it, ``twins``
-    how many tested rows stand in their train part too, of how many.
+    ``metrics`` holds each task's primary metric, ``kinds`` and ``datasets`` its groups,
+    ``higher_is_better`` the directions of metrics as recorded by runs, ``twins`` the number of test
+    rows that also occur in training, and of all test rows.
     """
 
     models: list[str]
@@ -37,7 +40,7 @@ class Gathered:
     twins: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def chosen(self, wanted: Mapping[str, str]) -> dict[str, str]:
-        """Return each task's metric: the wanted ones in place of the tasks' own."""
+        """Return each task's metric, with the wanted ones in place of the primary ones."""
         for task, metric in wanted.items():
             if task not in self.metrics:
                 hint = did_you_mean(task, self.metrics)
@@ -49,23 +52,23 @@ class Gathered:
         return {**self.metrics, **wanted}
 
     def only(self, wanted: Mapping[str, str]) -> Gathered:
-        """Return these tasks alone, each by its metric; a task without one keeps its own."""
+        """Return only these tasks, each with its metric; an empty one means the primary metric."""
         changed = {t: metric for t, metric in wanted.items() if metric or t not in self.metrics}
         chosen = self.chosen(changed)
-        kept = {name: getattr(self, name) for name in ("scores", "jobs")}
-        kept = {name: table[table["task"].isin(list(wanted))] for name, table in kept.items()}
-        return replace(self, metrics={task: chosen[task] for task in wanted}, **kept)
+        tables = {name: getattr(self, name) for name in ("scores", "jobs")}
+        tables = {name: table[table["task"].isin(list(wanted))] for name, table in tables.items()}
+        return replace(self, metrics={task: chosen[task] for task in wanted}, **tables)
 
     def higher(self, metric: str) -> bool:
-        """Return whether higher is better; a run tells of metrics that are registered nowhere."""
-        told = self.higher_is_better.get(metric)
-        return get_metric(metric).higher_is_better if told is None else told
+        """Return whether higher is better, as recorded by a run, else as registered."""
+        recorded = self.higher_is_better.get(metric)
+        return get_metric(metric).higher_is_better if recorded is None else recorded
 
 
 def gather(runs: Any) -> Gathered:
-    """Return what is to be compared: a tidy table, runs, run folders or folders of those.
+    """Return the scores of a table, runs, run folders or folders of runs.
 
-    What is gathered stays as it is.
+    A ``Gathered`` is returned as it is.
     """
     if isinstance(runs, Gathered):
         return runs
@@ -73,9 +76,9 @@ def gather(runs: Any) -> Gathered:
 
 
 def named_scores(runs: Any) -> tuple[pd.DataFrame, dict[str, str], dict[str, bool]]:
-    """Return all scores, corrupted views too, each task's first metric, and directions told.
+    """Return all scores with corrupted views, each task's primary metric, and known directions.
 
-    A table without the column ``draw`` has one draw of each corruption.
+    A table without a column ``draw`` has one draw of each corruption.
     """
     if isinstance(runs, pd.DataFrame):
         given = _of_table(runs)
@@ -87,49 +90,59 @@ def named_scores(runs: Any) -> tuple[pd.DataFrame, dict[str, str], dict[str, boo
     for run, name, label in found:
         table = run.scores()
         tables.append(table.assign(model=name, task=table["task"].map(label)))
-    # the columns of a table without rows have no types, and would take those of the others away
+    # columns of an empty table have no types and would change those of the others
     tables = [table for table in tables if len(table)] or tables
     return pd.concat(tables, ignore_index=True), given.metrics, given.higher_is_better
 
 
 def named_runs(runs: Any) -> list[tuple[Run, str, dict[str, str]]]:
-    """Return runs, each with what its model and its tasks are called beside those of the others."""
+    """Return runs, each with the unique names of its model and its tasks."""
     found = opened(runs)
     return list(zip(found, _model_names(found), _task_labels(found), strict=True))
+
+
+def choose_metric(metric: str, tasks: Iterable[str], known: Iterable[str]) -> dict[str, str]:
+    """Return this metric for the tasks that have it; ``known`` are all metrics there are."""
+    chosen = dict.fromkeys(tasks, metric)
+    if not chosen:
+        names = sorted(set(known))
+        hint = did_you_mean(metric, names) or f" There are: {', '.join(names)}."
+        raise DefinitionError(f'no task has the metric "{metric}".{hint}')
+    return chosen
 
 
 def _of_table(table: pd.DataFrame) -> Gathered:
     missing = [name for name in SCORES if name not in (*table.columns, "draw")]
     if missing:
-        raise DataError(f"a table of scores needs the columns {', '.join(missing)}.")
+        raise DataError(f"missing columns in the table of scores: {', '.join(missing)}.")
     final = _final(table)
     for name in ("task", "model", "metric"):
         if final[name].isna().any():
             raise DataError(
-                f"a table of scores has a row without a {name}; a name such as NA is read as one "
-                f"with pandas.read_csv(…, keep_default_na=False)."
+                f"the table of scores has a row without a {name}; if that is named NA, read the "
+                f"file with pandas.read_csv(…, keep_default_na=False)."
             )
     firsts = final.drop_duplicates("task").set_index("task")
     if not len(firsts):
-        raise DataError("the table holds no final score on clean data (epoch -1, no corruption).")
-    # a table may tell kinds and data sets in columns of its own
-    told = {name: firsts[name].to_dict() for name in ("kind", "dataset") if name in firsts}
+        raise DataError("the table has no final score on clean data (epoch -1, no corruption).")
+    # a table may have columns for kinds and datasets
+    groups = {name: firsts[name].to_dict() for name in ("kind", "dataset") if name in firsts}
     return Gathered(
         list(pd.unique(final["model"])),
         final,
         pd.DataFrame(columns=list(JOBS)),
         metrics=firsts["metric"].to_dict(),
-        kinds=told.get("kind", {}),
-        datasets=told.get("dataset", {}),
+        kinds=groups.get("kind", {}),
+        datasets=groups.get("dataset", {}),
     )
 
 
 def opened(runs: Any) -> list[Run]:
-    """Return runs, run folders and folders of those as runs, each once."""
+    """Return runs, run folders and folders of runs as runs, without duplicates."""
     several = [runs] if isinstance(runs, Run | str | Path) else list(runs)
     found = [r for run in several for r in ([run] if isinstance(run, Run) else open_runs([run]))]
     if not found:
-        raise DataError("a leaderboard needs at least one run.")
+        raise DataError("there is no run; at least one is needed.")
     return list({run.folder.resolve(): run for run in found}.values())
 
 
@@ -166,12 +179,14 @@ def _jobs(run: Run, name: str, label: Mapping[str, str]) -> Iterator[tuple[Any, 
         job = (name, label[record["task"]], record["repeat"], record["fold"], status)
         seconds = record.get("seconds")
         if record.get("embed_seconds") and data.get(record["task"]) not in embedded:
-            # vectors are made once per data set, and all its jobs share them
+            # vectors are computed once per dataset and shared by its jobs
             embedded.add(data.get(record["task"]))
             seconds = (seconds or 0.0) + record["embed_seconds"]
         views = record["views"]
         coverage = views[0].get("coverage") if views else record.get("coverage")
-        yield *job, seconds, record.get("peak_memory_mb"), coverage, record.get("dimensions")
+        rows = record.get("train_questions"), record.get("questions")
+        costs = (seconds, record.get("peak_memory_mb"), coverage, record.get("dimensions"))
+        yield *job, *costs, *(rows if all(rows) else (None, None))
 
 
 def _final(scores: pd.DataFrame) -> pd.DataFrame:
@@ -180,7 +195,7 @@ def _final(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _task_labels(runs: list[Run]) -> list[dict[str, str]]:
-    """Return what each run's tasks are called; two tasks of one name on other data stay apart."""
+    """Return the unique names of each run's tasks; data of one name may differ."""
     seen: dict[str, dict[str, str]] = {}
     labels = []
     for run in runs:
@@ -195,7 +210,7 @@ def _task_labels(runs: list[Run]) -> list[dict[str, str]]:
 
 
 def _model_names(runs: list[Run]) -> list[str]:
-    # two runs of one model stand side by side under their time stamps
+    # several runs of one model are named after their time stamps
     models = [run.model for run in runs]
     return [
         f"{model} ({run.folder.name.rpartition('.')[2]})" if models.count(model) > 1 else model

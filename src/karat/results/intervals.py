@@ -1,6 +1,6 @@
-"""Intervals of means over folds: the bootstrap of Ulysses SentEval, and one for overlapping folds.
+"""Intervals of means over folds: the bootstrap of Ulysses SentEval, and corrected t intervals.
 
-Values have a row per fold and a column per thing that was measured in all of them.
+Values have a row per fold and a column per measured quantity.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from scipy.stats import t as student
 
 from karat.errors import DefinitionError
 from karat.replay import resamples
+from karat.results.significance import corrected_variance, fold_ratio
 
-#: resampled means nearer to the mean than this share of the values' spread are the mean itself
+#: tolerance, relative to the range of the values, below which a resampled mean is the mean
 TIE = 1e-9
 
 Bounds = tuple[np.ndarray, np.ndarray]
@@ -25,7 +26,7 @@ Bounds = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Resampling:
-    """How wide intervals are, how often values are resampled, and whether ends stay untouched."""
+    """Confidence, number of resamples, and whether intervals are unclipped as in the original."""
 
     confidence: float = 0.99
     times: int = 10_000
@@ -33,17 +34,17 @@ class Resampling:
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:
-            raise DefinitionError(f"confidence is between 0 and 1, not {self.confidence!r}.")
+            raise DefinitionError(f"confidence must be between 0 and 1, got {self.confidence!r}.")
         if self.times < 1:
-            raise DefinitionError(f"resamples is 1 or more, not {self.times!r}.")
+            raise DefinitionError(f"resamples must be >= 1, got {self.times!r}.")
 
     @property
     def percent(self) -> str:
-        """The confidence as it stands in the names of results: 99 of 0.99."""
+        """The confidence in percent, as in column names: "99" for 0.99."""
         return f"{100 * self.confidence:g}"
 
     def named(self, kind: str, pair: Bounds) -> dict[str, np.ndarray]:
-        """Return the two ends by their names, such as ``ci99_low`` and ``ci99_high``."""
+        """Return both bounds by name, such as ``ci99_low`` and ``ci99_high``."""
         return {f"{kind}{self.percent}_{end}": bound for end, bound in zip(ENDS, pair, strict=True)}
 
 
@@ -53,10 +54,10 @@ ENDS = ("low", "high")
 def describe(
     table: np.ndarray, seed: int, how: Resampling, limits: tuple[float, float]
 ) -> dict[str, np.ndarray]:
-    """Return mean, spread and interval of each column, over the rows that have a value there.
+    """Return mean, standard deviation and interval of each column, ignoring NaN.
 
-    An interval stays within the limits, and is the mean where all values are equal, unless it is
-    to be as the original has it.
+    Intervals are clipped to the limits, and equal the mean where all values are equal, unless
+    ``how.faithful``.
     """
     there = ~np.isnan(table)
     counts = there.sum(axis=0)
@@ -73,21 +74,21 @@ def describe(
 
 
 def spread(values: np.ndarray) -> np.ndarray:
-    """Return the standard deviation of each column; that of one value is 0."""
+    """Return the standard deviation of each column; 0 for a single value."""
     return values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
 
 
-# -- the original's -------------------------------------------------------------------------
+# -- Ulysses SentEval -----------------------------------------------------------------------
 
 
 def bootstrap(
     values: np.ndarray, seed: int, confidence: float = 0.99, times: int = 10_000
 ) -> Bounds:
-    """Return the interval of each column's mean as Ulysses SentEval has it; NaN where all is equal.
+    """Return the interval of each column's mean as in Ulysses SentEval; NaN if all are equal.
 
-    It resamples what the mean is above the resampled mean, corrects for bias and acceleration
-    (BCa), and adds the two ends to the mean. That reflects the usual interval, so that an end may
-    leave the range of the values. One fold has no spread: both ends are its value.
+    It resamples mean minus resampled mean, corrects for bias and acceleration (BCa), and adds the
+    bounds to the mean. That reflects the usual interval, so that a bound may lie outside the range
+    of the values. For a single fold both bounds are its value.
     """
     mean = values.mean(axis=0)
     if len(values) == 1:
@@ -102,9 +103,9 @@ def bootstrap(
 
 
 def _shares(above: np.ndarray, values: np.ndarray, alpha: float) -> list[np.ndarray]:
-    """Return which shares of the resamples lie below the two ends of each column's interval."""
+    """Return the quantiles of the resamples at both bounds of each column's interval."""
     near = TIE * np.ptp(values, axis=0)
-    # a resample of every value once has the mean itself, whatever way its sum was rounded
+    # a resample with every value once equals the mean up to rounding
     below = ((above < -near).mean(axis=0) + (above <= near).mean(axis=0)) / 2
     bias = ndtri(below)
     apart = values.mean(axis=0) - values
@@ -114,7 +115,7 @@ def _shares(above: np.ndarray, values: np.ndarray, alpha: float) -> list[np.ndar
 
 
 def resampled_means(values: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """Return the mean of each column in each resample: one product for all columns."""
+    """Return the mean of each column in each resample, as one sparse product."""
     from scipy.sparse import csr_array
 
     times, size = drawn.shape
@@ -124,7 +125,7 @@ def resampled_means(values: np.ndarray, drawn: np.ndarray) -> np.ndarray:
 
 
 def _quantile(ordered: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Return the value below which a share of each row lies, between neighbours in proportion."""
+    """Return a quantile of each sorted row, by linear interpolation."""
     last = ordered.shape[1] - 1
     place = np.nan_to_num(shares) * last
     left = np.minimum(place.astype(int), max(last - 1, 0))
@@ -133,15 +134,14 @@ def _quantile(ordered: np.ndarray, shares: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(shares), np.nan, low + (place - left) * (high - low))
 
 
-# -- for overlapping folds, and for several tasks -------------------------------------------
-# The tasks are those and no others: what varies are the folds of each, independently.
+# -- corrected for overlapping folds, and pooled over tasks ---------------------------------
+# Tasks are fixed; the folds of each vary independently.
 
 
 def corrected(values: np.ndarray, parts: int, confidence: float = 0.99) -> Bounds:
-    """Return the t interval of each column's mean, corrected for folds that share their rows.
+    """Return the t interval of each column's mean with the Nadeau-Bengio correction.
 
-    Nadeau and Bengio (2003): the variance of the mean over J folds is (1/J + test/train) times
-    that of the values; of k parts, one tests and k - 1 teach. One fold has no interval.
+    ``parts`` is the k of k-fold cross-validation: n_test / n_train = 1 / (k - 1). NaN for one fold.
 
     >>> low, high = corrected(np.array([[0.5], [0.7]]), parts=2, confidence=0.5)
     >>> float(round(high[0] - 0.6, 4))  # 1 × sqrt(0.02 × (1/2 + 1/1))
@@ -153,16 +153,19 @@ def corrected(values: np.ndarray, parts: int, confidence: float = 0.99) -> Bound
 def pooled_corrected(
     tasks: Sequence[np.ndarray], parts: Sequence[int], confidence: float = 0.99
 ) -> Bounds:
-    """Return the corrected interval of the mean, over some tasks, of their columns' means.
+    """Return the corrected interval of the mean over tasks of their columns' means.
 
-    Degrees of freedom are those of Welch and Satterthwaite.
+    Degrees of freedom after Welch and Satterthwaite.
     """
     mean = np.mean([values.mean(axis=0) for values in tasks], axis=0)
     if min(map(len, tasks)) < 2 or min(parts) < 2:
         return np.full_like(mean, np.nan), np.full_like(mean, np.nan)
-    shares = [1 / len(values) + 1 / (each - 1) for values, each in zip(tasks, parts, strict=True)]
-    spreads = np.array([values.var(axis=0, ddof=1) for values in tasks])
-    variances = spreads * np.array(shares)[:, None]
+    variances = np.array(
+        [
+            corrected_variance(values.var(axis=0, ddof=1), len(values), fold_ratio([], [], folds))
+            for values, folds in zip(tasks, parts, strict=True)
+        ]
+    )
     freedom = np.array([[len(values) - 1] for values in tasks])
     whole, each = variances.sum(axis=0), (variances**2 / freedom).sum(axis=0)
     degrees = np.where(each > 0, whole**2 / np.where(each > 0, each, 1), 1)
@@ -173,7 +176,7 @@ def pooled_corrected(
 def pooled_bootstrap(
     tasks: Mapping[str, np.ndarray], seed: int, confidence: float = 0.99, times: int = 10_000
 ) -> Bounds:
-    """Return the percentile interval of the mean, over some tasks, of their columns' means.
+    """Return the percentile interval of the mean over tasks of their columns' means.
 
     The resamples of a task depend on the seed and its name.
     """

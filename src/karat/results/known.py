@@ -1,4 +1,4 @@
-"""Known: scores computed again from the questions that all of some runs know."""
+"""Scores computed again on the questions that all of some runs can answer."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from karat.results.beside import Answered, Side, Unit
 
 
 class Uncut(KaratError):
-    """The answers to a task cannot be cut to some of its questions. The message says why."""
+    """The predictions of a task cannot be restricted to some of its questions."""
 
 
 class Stranger(KaratError):
-    """A run has no answers to these questions. Holds the run's place and why."""
+    """A run (``place``) has no predictions for these questions."""
 
     def __init__(self, place: int, reason: str) -> None:
         self.place = place
@@ -28,9 +28,10 @@ class Stranger(KaratError):
 
 @dataclass
 class Cut:
-    """Scores of each run by fold, of how many questions out of how many, and why some are none.
+    """Scores of each run by fold on ``questions`` of those ``asked``.
 
-    ``candidates`` are the most that an answer of each run was picked from, where it tells.
+    ``reasons`` tell by metric why a score is missing, ``candidates`` is each run's largest number
+    of candidate answers, where recorded.
     """
 
     scores: list[dict[Unit, dict[str, float | None]]]
@@ -43,19 +44,19 @@ class Cut:
 def cut_to_common(
     sides: Sequence[Side], task: str, view: View, units: Sequence[Unit], metrics: Sequence[str]
 ) -> Cut:
-    """Return the scores of the questions of each fold that all runs know.
+    """Return the scores on the questions of each fold that all runs can answer.
 
-    Raises ``Uncut`` where an answer is not about one question, and ``Stranger`` where a run's
-    answers cannot be read or are to other questions than those of the first run.
+    Raises ``Uncut`` where a prediction is not about one question, and ``Stranger`` where a run's
+    predictions cannot be read or belong to other questions than those of the first run.
     """
     cut = Cut([{} for _ in sides], candidates=[0] * len(sides))
     for unit in units:
-        told = [side.answered[task][view][unit] for side in sides]
+        folds = [side.answered[task][view][unit] for side in sides]
         answers = [_read(sides, i, task, view, unit) for i in range(len(sides))]
-        kept = common_rows(answers, told)
-        cut.questions += len(kept[0])
-        cut.asked += told[0].questions
-        for i, (each, rows) in enumerate(zip(answers, kept, strict=True)):
+        rows_of = common_rows(answers, folds)
+        cut.questions += len(rows_of[0])
+        cut.asked += folds[0].questions
+        for i, (each, rows) in enumerate(zip(answers, rows_of, strict=True)):
             part = each.take(rows)
             if part.candidates is not None and len(part):
                 cut.candidates[i] = max(cut.candidates[i], int(part.candidates.max()))
@@ -65,43 +66,42 @@ def cut_to_common(
     return cut
 
 
-def common_rows(answers: Sequence[Predictions], told: Sequence[Answered]) -> list[np.ndarray]:
-    """Return for each run the rows of the questions that all know, in the order of the questions.
+def common_rows(answers: Sequence[Predictions], folds: Sequence[Answered]) -> list[np.ndarray]:
+    """Return each run's rows of the questions that all can answer, in the order of the questions.
 
     >>> one = Predictions([1.0, 2.0], [1.0, 3.0], question=[0, 2])
     >>> other = Predictions([5.0, 6.0, 7.0], [1.0, 2.0, 3.0], known=[0, 1, 1])
-    >>> told = [Answered({}, 2 / 3, 3, 0)] * 2
-    >>> [rows.tolist() for rows in common_rows([one, other], told)]
+    >>> folds = [Answered({}, 2 / 3, 3, 0)] * 2
+    >>> [rows.tolist() for rows in common_rows([one, other], folds)]
     [[1], [2]]
     """
-    places = [_places(each, fold) for each, fold in zip(answers, told, strict=True)]
+    places = [_places(each, fold) for each, fold in zip(answers, folds, strict=True)]
     shared = places[0]
     for each in places[1:]:
         shared = shared[np.isin(shared, each)]
     shared = np.sort(shared[shared >= 0])
-    kept = []
+    rows = []
     for i, each in enumerate(places):
         order = np.argsort(each, kind="stable")
-        kept.append(order[np.searchsorted(each[order], shared)])
-        mine, first = answers[i].truth[kept[i]], answers[0].truth[kept[0]]
-        if not np.array_equal(mine, first):
-            raise Stranger(i, "its folds ask other questions")
-    return kept
+        rows.append(order[np.searchsorted(each[order], shared)])
+        if not np.array_equal(answers[i].truth[rows[i]], answers[0].truth[rows[0]]):
+            raise Stranger(i, "its folds have other questions")
+    return rows
 
 
-def _places(answers: Predictions, told: Answered) -> np.ndarray:
-    """Return the question each row is about, less than 0 where the model does not know it."""
+def _places(answers: Predictions, fold: Answered) -> np.ndarray:
+    """Return the question of each row, -1 where the model cannot answer it."""
     if answers.weight is not None:
-        raise Uncut("a row stands for several pairs")
+        raise Uncut("a row of its predictions counts for several pairs")
     if answers.rank is not None and answers.group is not None:
         if len(set(answers.group.tolist())) < len(answers):
-            raise Uncut("the answers to a query are one list")
+            raise Uncut("the predictions of a query are one ranked list")
     if answers.question is not None:
         places = np.asarray(answers.question)
-    elif len(answers) == told.questions and (answers.known is not None or told.coverage == 1):
+    elif len(answers) == fold.questions and (answers.known is not None or fold.coverage == 1):
         places = np.arange(len(answers))
     else:
-        raise Uncut("there is not one answer per question")
+        raise Uncut("there is not one prediction per question")
     return places if answers.known is None else np.where(answers.known == 1, places, -1)
 
 

@@ -1,4 +1,4 @@
-"""Lookup: the runs of two models, by the models' names, by run folders or by folders of runs."""
+"""The runs of two models, found by the models' names, by run folders or by folders of runs."""
 
 from __future__ import annotations
 
@@ -12,31 +12,33 @@ from karat.results.run import Run, open_runs
 
 
 def find_two(runs: Any, first: Any, second: Any, notes: list[str]) -> list[list[Side]]:
-    """Return the runs of each of two models, newest first, under names that tell them apart.
+    """Return the runs of each of two models, newest first, under unique names.
 
-    Who is named must be there and whole; of the runs of a model those that cannot be read are told
-    in the notes.
+    Runs of a model that cannot be read are added to the notes; a run given by its folder must be
+    readable.
     """
     several = [runs] if isinstance(runs, Run | str | Path) else list(runs)
     pool = _Pool(several, notes)
     groups = [pool.find(name) for name in (first, second)]
     places = [{run.folder.resolve() for run in group} for group in groups]
     if places[0] & places[1]:
-        raise DefinitionError(f'"{first}" and "{second}" are the same run; name two to compare.')
+        raise DefinitionError(
+            f'"{first}" and "{second}" are the same run; name two models to compare.'
+        )
     sides = [
         [Side(run, run.folder.resolve().name, name) for run in group]
         for group, name in zip(groups, _names(groups), strict=True)
     ]
-    sides = [_whole(group, notes) for group in sides]
-    notes += _several(sides)
+    sides = [_readable(group, notes) for group in sides]
+    notes += _repeated(sides)
     return sides
 
 
 class _Pool:
-    """Runs to find models in; folders are read when a name is looked for.
+    """Runs to find models in; folders are read when a name is looked up.
 
-    Where all that is given are runs, a text is a name among them and never a folder: names may come
-    from strangers. A ``Path`` is always a folder.
+    If all runs are given as ``Run``, a string is a model's name and never a folder, since names may
+    come from untrusted users. A ``Path`` is always a folder.
     """
 
     def __init__(self, given: Sequence[Any], notes: list[str]) -> None:
@@ -59,7 +61,7 @@ class _Pool:
             models = list(dict.fromkeys(run.model for run in inside))
             if len(models) != 1:
                 raise DefinitionError(
-                    f"{path} holds runs of {len(models)} models ({', '.join(models)}); name one."
+                    f"{path} holds runs of {len(models)} models; name one of {', '.join(models)}."
                 )
             return inside
         return self._named(str(name))
@@ -72,7 +74,7 @@ class _Pool:
         if not found:
             models = sorted({run.model for run in self.opened})
             if "/" in name and not self.closed and not did_you_mean(name, models):
-                find_run(name)  # says what is wrong with a folder
+                find_run(name)  # raises with what is wrong with the folder
             raise DefinitionError(unknown_model(name, models, "the runs have"))
         return _newest(found)
 
@@ -80,8 +82,8 @@ class _Pool:
         missing = [p for p in self.given if not isinstance(p, Run) and not Path(p).is_dir()]
         if missing:
             raise DataError(
-                f'there is no run folder "{name}", and no folder {missing[0]} to look for a model '
-                f"of that name in; name one with --in DIR."
+                f'there is no run folder "{name}", and the folder {missing[0]}, in which to look '
+                f"for a model of that name, does not exist."
             )
         every = [
             r
@@ -91,17 +93,17 @@ class _Pool:
         return list({run.folder.resolve(): run for run in every}.values())
 
     def _readable(self, runs: Sequence[Run]) -> list[Run]:
-        kept = []
+        readable = []
         for run in runs:
             try:
-                kept.append(find_run(run))
+                readable.append(find_run(run))
             except DataError as error:
                 self.notes.append(f"{run.folder.name} is left out: {error}")
-        return kept
+        return readable
 
 
 def _names(groups: Sequence[Sequence[Run]]) -> list[str]:
-    """Return what the two are called: their models, apart by what tells their folders apart."""
+    """Return the names of the two: their models, with time stamps where these are equal."""
     models = [group[0].model for group in groups]
     if models[0] != models[1]:
         return models
@@ -125,30 +127,29 @@ def _newest(runs: Sequence[Run]) -> list[Run]:
     return sorted(runs, key=age, reverse=True)
 
 
-def _whole(group: Sequence[Side], notes: list[str]) -> list[Side]:
-    """Return the runs whose records can be read; the others are noted, unless there is no other."""
-    kept, lost = [], []
+def _readable(group: Sequence[Side], notes: list[str]) -> list[Side]:
+    """Return the runs whose records can be read, and note the others; raise if there is none."""
+    readable, errors = [], []
     for side in group:
         try:
             side.check()
-            kept.append(side)
+            readable.append(side)
         except DataError as error:
-            lost.append(error)
-    if not kept:
-        raise lost[0]
-    notes += [f"Left out: {error}" for error in lost]
-    return kept
+            errors.append(error)
+    if not readable:
+        raise errors[0]
+    notes += [f"Left out: {error}" for error in errors]
+    return readable
 
 
-def _several(groups: Sequence[Sequence[Side]]) -> Iterator[str]:
+def _repeated(groups: Sequence[Sequence[Side]]) -> Iterator[str]:
     for group in groups:
         tasks = [task for side in group for task in side.tasks]
         if len(set(tasks)) < len(tasks):
-            many = f"{group[0].model} has {len(group)} runs"
-            yield f"{many}: of each task the newest that fits counts."
+            yield f"{group[0].model} has {len(group)} runs: the newest that fits each task is used."
 
 
 def unknown_model(name: str, models: Sequence[str], where: str) -> str:
-    """Return that a model is not there, and the nearest that is."""
+    """Return the message for an unknown model, with the nearest name."""
     hint = did_you_mean(name, models) or f" There are: {', '.join(models)}."
     return f'{where} no model "{name}".{hint}'

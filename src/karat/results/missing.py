@@ -1,4 +1,4 @@
-"""Missing cells: the rules by which a score that is not there is dealt with."""
+"""Rules for missing scores."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from karat.errors import DefinitionError, did_you_mean
 from karat.results.cells import DECLINED, FAILED, NOT_RUN, OK, Cells
 
 RULES = ("worst", "exclude", "common", "penalise")
-#: rules that have two names
+#: aliases of rules
 SAME = {"common": "exclude"}
 BASELINE = "baseline:"
 
 
-#: scores that agree in so many digits are equal: the rest is the noise of computing
+#: significant digits in which scores are compared; the rest is numerical noise
 DIGITS = 6
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What is ranked: ``values[t]`` models × folds, higher is better; ``takes`` who counts where.
+    """The scores to rank: ``values[t]`` are models × folds, higher is better.
 
-    NaN is a failed fold, which counts as the worst of that fold.
+    NaN is a failed fold, which counts as the worst of that fold. ``takes`` is models × tasks,
+    whether a model is ranked on a task.
     """
 
     models: list[str]
@@ -34,13 +35,13 @@ class Compared:
     takes: np.ndarray
 
     def only(self, places: Sequence[int]) -> Compared:
-        """Return these tasks alone."""
+        """Return only these tasks."""
         tasks, values = [self.tasks[t] for t in places], [self.values[t] for t in places]
         return Compared(self.models, tasks, values, self.takes[:, list(places)])
 
 
 def find_baseline(option: str, given: str, models: Sequence[str]) -> int | None:
-    """Return the place of the model in ``"baseline:NAME"``, or nothing if it is no baseline.
+    """Return the index of the model in ``"baseline:NAME"``, None if there is no such prefix.
 
     >>> find_baseline("missing", "baseline:dummy", ["onehot", "dummy"])
     1
@@ -49,24 +50,24 @@ def find_baseline(option: str, given: str, models: Sequence[str]) -> int | None:
         return None
     name = given.removeprefix(BASELINE)
     if name not in models:
-        hint = did_you_mean(name, models) or f" It has: {', '.join(models)}."
-        raise DefinitionError(f'{option}: the board has no model "{name}".{hint}')
+        hint = did_you_mean(name, models) or f" There are: {', '.join(models)}."
+        raise DefinitionError(f'{option}: there is no model "{name}".{hint}')
     return list(models).index(name)
 
 
 def check_rule(option: str, given: Any, rules: Sequence[str]) -> str:
-    """Return a rule as it is known, or tell which there are."""
+    """Return the name of a rule, or raise ``DefinitionError``."""
     if isinstance(given, str) and (given in rules or given.startswith(BASELINE)):
         return SAME.get(given, given)
     named = ", ".join(f'"{rule}"' for rule in rules)
     hint = did_you_mean(str(given), rules)
-    raise DefinitionError(f'{option} is {named} or "baseline:MODEL", not {given!r}.{hint}')
+    raise DefinitionError(f'{option} must be {named} or "baseline:MODEL", got {given!r}.{hint}')
 
 
 def compare(cells: Cells, rule: str) -> Compared:
-    """Return what is ranked under a rule of RULES, or with a baseline in place of what is missing.
+    """Return the scores to rank under a rule of RULES or "baseline:MODEL".
 
-    A model that took no task at all is compared with nobody.
+    A model that took no task at all is not ranked.
     """
     baseline = find_baseline("missing", rule, cells.models)
     takes = cells.takes.copy()
@@ -75,7 +76,7 @@ def compare(cells: Cells, rule: str) -> Compared:
         if rule == "exclude":
             table, takes[:, t] = _common(table, (cells.states == OK).any(axis=1))
         elif rule == "penalise":
-            # what is empty counts as the worst of its fold, whyever it is
+            # missing scores count as the worst of their fold, whatever the reason
             takes[:, t] = cells.takes.any(axis=1) & cells.scored[t]
         else:
             table = _of_common_folds(table, cells.tried[t], takes[:, t])
@@ -87,7 +88,7 @@ def compare(cells: Cells, rule: str) -> Compared:
 
 
 def significant(values: np.ndarray) -> np.ndarray:
-    """Return numbers to the digits that count.
+    """Return numbers rounded to significant digits.
 
     >>> significant(np.array([54.91703041, 54.91703046, 0.0, -1234567.0])).tolist()
     [54.917, 54.917, 0.0, -1234570.0]
@@ -95,14 +96,14 @@ def significant(values: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         size = np.floor(np.log10(np.abs(values)))
     places = DIGITS - 1 - np.where(np.isfinite(size), size, 0.0)
-    # up and down by whole powers of ten, so that equal digits give equal bits
+    # scaled by whole powers of ten, so that equal digits give equal bits
     up, down = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
     rounded = np.round(values / down * up) / up * down
     return np.where(np.isfinite(values), rounded, values)
 
 
 def _common(table: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the folds in which all models have a score, and who is compared on them."""
+    """Return the folds in which all models have a score, and which models are compared."""
     common = ~np.isnan(table[present]).any(axis=0)
     if common.any() and present.any():
         return table[:, common], present
@@ -110,7 +111,7 @@ def _common(table: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _of_common_folds(values: np.ndarray, tried: np.ndarray, takes: np.ndarray) -> np.ndarray:
-    """Return the scores of the folds all models have, so that a stopped run is not punished."""
+    """Return the scores of the folds that all models ran, not to penalize an unfinished run."""
     common = tried[takes].all(axis=0) if takes.any() else np.zeros(values.shape[1], dtype=bool)
     if common.any():
         return values[:, common]
@@ -120,11 +121,10 @@ def _of_common_folds(values: np.ndarray, tried: np.ndarray, takes: np.ndarray) -
 
 
 def count_missing(cells: Cells, compared: Compared, rule: str) -> dict[str, Any]:
-    """Return the rule, how many cells are missing and why, and how many tasks are compared.
+    """Return the rule and the numbers of missing scores, by reason, and of tasks compared.
 
-    Tasks of which nobody has a score are not counted. ``imputed`` are the missing cells that count
-    as the baseline's, ``penalised`` those that count as the worst, ``partial`` those of fewer folds
-    than others have.
+    Tasks without any score are not counted. ``imputed`` counts scores replaced by the baseline's,
+    ``penalised`` those that count as the worst, ``partial`` models with fewer folds than others.
     """
     shown = cells.scored
     states, takes = cells.states[:, shown], compared.takes[:, shown]

@@ -1,4 +1,4 @@
-"""Normalised scores: every task on one scale, so that a mean over tasks means something."""
+"""Normalized scores: every task on one scale, so that they can be averaged over tasks."""
 
 from __future__ import annotations
 
@@ -7,40 +7,41 @@ import numpy as np
 from karat.results.missing import Compared
 
 REFERENCES = ("range",)
-#: scores nearer to each other than this share of their size are equal
+#: relative tolerance below which scores are equal
 EQUAL = 1e-12
 
 
 def normalise(compared: Compared, baseline: int | None = None) -> np.ndarray:
     """Return models × tasks: 1 is the best model of a task, 0 the worst, or the baseline.
 
-    Below a baseline, scores go down to -1, which is as far below as the best stands above, and
-    no further. A task on which all are equal, or on which the baseline has no score, is empty, as
-    is a task of one model alone.
+    Scores below a baseline are clipped at -1, which is as far below as the best is above. NaN on a
+    task on which all are equal, the baseline has no score, or there is one model only.
 
     >>> two = [np.array([[0.5], [0.7], [0.9]])]
-    >>> board = Compared(["a", "b", "c"], ["t"], two, np.ones((3, 1), bool))
-    >>> normalise(board).round(3).ravel().tolist()
+    >>> ranked = Compared(["a", "b", "c"], ["t"], two, np.ones((3, 1), bool))
+    >>> normalise(ranked).round(3).ravel().tolist()
     [0.0, 0.5, 1.0]
-    >>> normalise(board, baseline=1).round(3).ravel().tolist()
+    >>> normalise(ranked, baseline=1).round(3).ravel().tolist()
     [-1.0, 0.0, 1.0]
     """
     result = np.full(compared.takes.shape, np.nan)
     for t, values in enumerate(compared.values):
-        who = np.flatnonzero(compared.takes[:, t])
-        table = values[who]
+        taking = np.flatnonzero(compared.takes[:, t])
+        table = values[taking]
         failed = np.isnan(table).all(axis=1)
-        if len(who) < 2 or failed.all():
+        if len(taking) < 2 or failed.all():
             continue
         if baseline is None:
-            result[who, t] = _by_range(_means(table), failed)
-        elif (who[~failed] == baseline).any():
-            result[who, t] = _by_baseline(_means(table), int(np.flatnonzero(who == baseline)[0]))
+            result[taking, t] = _by_range(_means(table), failed)
+        elif (taking[~failed] == baseline).any():
+            result[taking, t] = _by_baseline(
+                _means(table), int(np.flatnonzero(taking == baseline)[0])
+            )
     return result
 
 
 def _means(values: np.ndarray) -> np.ndarray:
-    """Return the means over the folds of which anybody has a score; a failure is the worst."""
+    """Return means over the folds with any score; a failed fold counts as its worst."""
     known = values[:, ~np.isnan(values).all(axis=0)]
     return np.where(np.isnan(known), np.nanmin(known, axis=0), known).mean(axis=1)
 
@@ -51,7 +52,7 @@ def _by_range(means: np.ndarray, failed: np.ndarray) -> np.ndarray:
     if not _equal(low, high):
         return np.clip((means - low) / (high - low), 0, 1)
     if failed.any():
-        # nothing is worse than the one score there is, but to have none
+        # a failure is worse than the only score
         return np.where(failed, 0.0, 1.0)
     return np.full(len(means), np.nan)
 
@@ -68,7 +69,7 @@ def _equal(a: float, b: float) -> bool:
 
 
 def win_shares(ranks: np.ndarray) -> np.ndarray:
-    """Return models × tasks: the share of a task's other models that it beats; a tie is a half.
+    """Return models × tasks: the share of other models beaten on a task; a tie counts half.
 
     >>> win_shares(np.array([[1.0], [2.5], [2.5], [np.nan]])).ravel().tolist()
     [1.0, 0.25, 0.25, nan]
@@ -79,7 +80,7 @@ def win_shares(ranks: np.ndarray) -> np.ndarray:
 
 
 def over_tasks(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean and the median over the tasks a model has; nothing where it has none."""
+    """Return each model's mean and median over its tasks; NaN if it has none."""
     mean, median = np.full((2, len(values)), np.nan)
     some = ~np.isnan(values).all(axis=1)
     mean[some], median[some] = np.nanmean(values[some], axis=1), np.nanmedian(values[some], axis=1)

@@ -1,13 +1,14 @@
-"""Pairing: the scores of two models, task by task, on the folds that both have.
+"""The scores of two models, task by task, on the folds that both have.
 
-Of several runs of a model the newest that fits counts, task by task: the same seed, data, way of
-asking and folds as the other model's. What cannot be paired stays, with the reason why.
+Of several runs of a model the newest that fits counts, task by task: the same seed, data, probe and
+folds as the other model's. Tasks that cannot be paired stay in the result, with the reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,26 +16,27 @@ import pandas as pd
 
 from karat.corruptions.view import CLEAN
 from karat.errors import DefinitionError, did_you_mean
-from karat.metrics.base import get_metric
 from karat.results.beside import Answered, Side, Unit
 from karat.results.cells import NOT_RUN, OK, make_cells
-from karat.results.contest import NO_FOLD, NOT_MEASURED, Contest
-from karat.results.gather import gather
+from karat.results.contest import NO_FOLD, NOT_MEASURED, Contest, higher_is_better
+from karat.results.gather import choose_metric, gather
 from karat.results.lookup import find_two, unknown_model
 from karat.results.missing import significant
+from karat.results.significance import mean_of
+from karat.results.within import fold_ratios
 
 OTHER_SEED = "another seed"
-#: what is compared: all questions of a fold, those that both know, or each question by itself
+#: what is compared: all questions of a fold, those both can answer, or each question by itself
 ON = ("folds", "common", "rows")
 
 
 @dataclass(frozen=True)
 class Paired:
-    """Two models on a task: ``first`` and ``second`` are their scores, as measured, by fold.
+    """Two models on a task: ``first`` and ``second`` are their scores by fold, as measured.
 
-    ``ratio`` is the number of test rows to that of train rows, NaN where it is not known. Both
-    ``states`` are "ok" where they could be paired. ``own`` are the means over all folds that each
-    ``held`` a score of. ``sides`` and ``units`` tell where predictions stand, if they do.
+    ``ratio`` is n_test / n_train, NaN if unknown. Both ``states`` are "ok" if they could be paired.
+    ``own`` are each model's means over all folds it has a score of, ``held`` their numbers.
+    ``sides`` and ``units`` locate the stored predictions, if there are any.
     """
 
     task: str
@@ -51,13 +53,13 @@ class Paired:
 
     @property
     def compared(self) -> bool:
-        """Whether there is a fold that both have a score of."""
+        """Whether both have a score of some fold."""
         return len(self.first) > 0
 
 
 @dataclass(frozen=True)
 class Pairing:
-    """Two models under their names, their tasks, and what a reader must know of them."""
+    """The names of two models, their tasks, and notes on what was left out."""
 
     first: str
     second: str
@@ -66,15 +68,17 @@ class Pairing:
 
 
 def pair(runs: Any, first: Any, second: Any, metric: str | None, on: str) -> Pairing:
-    """Return two models beside each other: names in a table or some runs, or run folders."""
+    """Return two models, named in a table or in some runs or as run folders, task by task."""
     if on not in ON:
         hint = did_you_mean(str(on), ON)
-        raise DefinitionError(f"on is one of {', '.join(ON)}, not {on!r}.{hint}")
+        raise DefinitionError(f"on must be one of {', '.join(ON)}, got {on!r}.{hint}")
     if isinstance(runs, pd.DataFrame):
         if on != "folds":
-            raise DefinitionError(f'a table holds no predictions: on="{on}" needs run folders.')
+            raise DefinitionError(f'on="{on}" needs run folders: a table has no predictions.')
         return _of_table(runs, str(first), str(second), metric)
-    return _of_runs(runs, first, second, metric, on)
+    notes: list[str] = []
+    groups = find_two(runs, first, second, notes)
+    return _Work(groups[0], groups[1], metric, on, notes).done()
 
 
 # -- from a table of scores -----------------------------------------------------------------
@@ -85,24 +89,23 @@ def _of_table(table: pd.DataFrame, first: str, second: str, metric: str | None) 
     for name in (first, second):
         if name not in given.models:
             raise DefinitionError(unknown_model(name, given.models, "the table has"))
-    _check_two(first, second)
-    there = given.scores["model"].isin([first, second])
-    has = dict.fromkeys(given.scores.loc[there, "task"])
-    if metric is None:
-        chosen = {task: given.metrics[task] for task in has}
-    else:
-        measured = given.scores.loc[there & (given.scores["metric"] == metric), "task"]
-        chosen = dict.fromkeys(dict.fromkeys(measured), metric)
-        _check_metric(metric, chosen, set(given.scores["metric"]))
-    notes = _without(metric, [task for task in has if task not in chosen])
+    if first == second:
+        raise DefinitionError(f'a and b are both "{first}"; name two models to compare.')
+    rows = given.scores[given.scores["model"].isin([first, second])]
+    tasks = dict.fromkeys(rows["task"])
+    chosen = {task: given.metrics[task] for task in tasks}
+    if metric is not None:
+        measured = dict.fromkeys(rows.loc[rows["metric"] == metric, "task"])
+        chosen = choose_metric(metric, measured, given.scores["metric"])
+    notes = _without(metric, [task for task in tasks if task not in chosen])
     cells = make_cells(given, chosen)
     places = [given.models.index(name) for name in (first, second)]
+    ratios = fold_ratios(given, cells.tasks)
     found = []
     for t, task in enumerate(cells.tasks):
         both = cells.folds[t][places] * (1 if cells.higher[t] else -1)
         states = (str(cells.states[places[0], t]), str(cells.states[places[1], t]))
-        parts = _parts(given.scores[given.scores["task"] == task])
-        found.append(_paired(task, chosen[task], cells.higher[t], both, parts, states))
+        found.append(_paired(task, chosen[task], cells.higher[t], both, ratios[t], states))
     return Pairing(first, second, found, notes)
 
 
@@ -117,35 +120,22 @@ def _paired(
     known = ~np.isnan(both)
     shared = known.all(axis=0) & (states == (OK, OK))
     held = (int(known[0].sum()), int(known[1].sum()))
-    own = [
-        float(row[kept].mean()) if kept.any() else np.nan
-        for row, kept in zip(both, known, strict=True)
-    ]
+    own = mean_of(both)
     if states == (OK, OK) and not shared.any():
         states = (OK, NO_FOLD)
     first, second = _snapped(both[:, shared])
-    return Paired(task, metric, higher, first, second, ratio, states, held, (own[0], own[1]))
+    return Paired(
+        task, metric, higher, first, second, ratio, states, held, (float(own[0]), float(own[1]))
+    )
 
 
 def _snapped(both: np.ndarray) -> np.ndarray:
-    """Return two rows of scores, made equal where they differ by no digit that counts."""
+    """Return two rows of scores, made equal where they agree in all significant digits."""
     same = np.equal(*significant(both))
     return np.where(same, both.mean(axis=0), both)
 
 
-def _parts(folds: pd.DataFrame) -> float:
-    """Return test to train rows of a cross-validation: 1 to k - 1, if a repeat has k folds."""
-    many = folds.groupby("repeat", dropna=False)["fold"].nunique().max()
-    return 1 / (many - 1) if many > 1 else np.nan
-
-
 # -- from runs ------------------------------------------------------------------------------
-
-
-def _of_runs(runs: Any, first: Any, second: Any, metric: str | None, on: str) -> Pairing:
-    notes: list[str] = []
-    groups = find_two(runs, first, second, notes)
-    return _Work(groups[0], groups[1], metric, on, notes).done()
 
 
 class _Work:
@@ -159,25 +149,22 @@ class _Work:
 
     def done(self) -> Pairing:
         """Return the tasks of both, those of the first model first."""
-        tasks = dict.fromkeys(t for side in (*self.firsts, *self.seconds) for t in side.tasks)
-        metrics = {task: self._metrics(task) for task in tasks}
-        chosen = {task: self._chosen(names) for task, names in metrics.items()}
+        sides = [*self.firsts, *self.seconds]
+        names: dict[str, dict[str, None]] = {}
+        for side in sides:
+            for task, about in side.tasks.items():
+                known = names.setdefault(task, {})
+                known |= dict.fromkeys(str(name) for name in about["metrics"] if name != "?")
+        chosen = {task: next(iter(known)) for task, known in names.items() if known}
         if self.metric is not None:
-            known = {name for names in metrics.values() for name in names}
-            _check_metric(self.metric, [t for t, name in chosen.items() if name], known)
-        self.notes += _without(self.metric, [t for t, name in chosen.items() if not name])
-        found = [self._task(task, name) for task, name in chosen.items() if name]
+            measured = [task for task, known in names.items() if self.metric in known]
+            chosen = choose_metric(
+                self.metric, measured, [n for each in names.values() for n in each]
+            )
+        self.notes += _without(self.metric, [task for task in names if task not in chosen])
+        found = [self._task(task, name) for task, name in chosen.items()]
         first, second = self.firsts[0].model, self.seconds[0].model
         return Pairing(first, second, found, list(dict.fromkeys(self.notes)))
-
-    def _metrics(self, task: str) -> list[str]:
-        told = [s.tasks[task]["metrics"] for s in (*self.firsts, *self.seconds) if task in s.tasks]
-        return list(dict.fromkeys(str(n) for names in told for n in names if n != "?"))
-
-    def _chosen(self, names: list[str]) -> str:
-        if self.metric is None:
-            return names[0] if names else ""
-        return self.metric if self.metric in names else ""
 
     def _task(self, task: str, metric: str) -> Paired:
         sides, contest = self._fitting(task)
@@ -186,49 +173,48 @@ class _Work:
         if contest is not None:
             if self.on != "folds":
                 contest.cut([metric])
-            self._told(contest)
+            self._note(contest)
             units, states = contest.units, contest.states
-        # what could not be paired still has a value of its own
+        # a model that could not be paired still has a value of its own
         tables = [
             _scores(given or _answered(side, task), metric)
             for given, side in zip(units, sides, strict=True)
         ]
-        told = [
+        one, other = (
             NOT_MEASURED if state == OK and not table else state
             for state, table in zip(states, tables, strict=True)
-        ]
+        )
         every = sorted({unit for table in tables for unit in table})
         both = [[table.get(unit, np.nan) for unit in every] for table in tables]
-        higher = _higher([*self.firsts, *self.seconds], task, metric)
+        higher = higher_is_better([*self.firsts, *self.seconds], task, metric)
         values = np.array(both, dtype=float).reshape(2, len(every))
-        made = _paired(task, metric, higher, values, np.nan, (told[0], told[1]))
+        made = _paired(task, metric, higher, values, np.nan, (one, other))
         if contest is None or not made.compared:
             return made
         shared = [unit for unit in every if all(unit in table for table in tables)]
         pair = (contest.sides[0], contest.sides[1])
-        return replace(made, ratio=_ratio(contest, shared), sides=pair, units=shared)
+        return replace(made, ratio=contest.ratio(shared), sides=pair, units=shared)
 
     def _fitting(self, task: str) -> tuple[tuple[Side | None, Side | None], Contest | None]:
         """Return the newest two runs that can be paired; if none can, the newest and why not."""
-        one = [side for side in self.firsts if task in side.tasks]
-        other = [side for side in self.seconds if task in side.tasks]
+        firsts = [side for side in self.firsts if task in side.tasks]
+        seconds = [side for side in self.seconds if task in side.tasks]
         tried: Contest | None = None
-        for mine in one:
-            for theirs in other:
-                contest = Contest([mine, theirs], task, CLEAN)
-                if mine.seed != theirs.seed and contest.states == [OK, OK]:
-                    contest.states[1], contest.units[1] = OTHER_SEED, {}
-                if contest.states == [OK, OK]:
-                    return (mine, theirs), contest
-                tried = tried or contest
-        return (one[0] if one else None, other[0] if other else None), tried
+        for first, second in product(firsts, seconds):
+            contest = Contest([first, second], task, CLEAN)
+            if first.seed != second.seed and contest.states == [OK, OK]:
+                contest.states[1], contest.units[1] = OTHER_SEED, {}
+            if contest.states == [OK, OK]:
+                return (first, second), contest
+            tried = tried or contest
+        return (next(iter(firsts), None), next(iter(seconds), None)), tried
 
-    def _told(self, contest: Contest) -> None:
-        self.notes += [f"{about}: {said}" for about, said in contest.notes]
+    def _note(self, contest: Contest) -> None:
+        self.notes += [f"{about}: {text}" for about, text in contest.notes]
         if self.on == "folds" and contest.coverage_differs:
             self.notes.append(
-                f"{contest.task}: the two know different shares of the questions; --common "
-                f'(on="common") compares on those that both know.'
+                f"{contest.task}: coverage of the questions differs between the models; "
+                f'on="common" (--on common) compares on those that both can answer.'
             )
 
 
@@ -237,39 +223,9 @@ def _answered(side: Side | None, task: str) -> dict[Unit, Answered]:
 
 
 def _scores(units: dict[Unit, Answered], metric: str) -> dict[Unit, float]:
-    found = {unit: told.scores.get(metric) for unit, told in units.items()}
+    found = {unit: answer.scores.get(metric) for unit, answer in units.items()}
     return {unit: v for unit, v in found.items() if v is not None and np.isfinite(v)}
 
 
-def _ratio(contest: Contest, shared: Sequence[Unit]) -> float:
-    """Return test to train rows, as the folds tell; else what cross-validation would have."""
-    sizes = [contest.units[0][unit].sizes for unit in shared]
-    train, test = sum(size[0] for size in sizes), sum(size[1] for size in sizes)
-    if train and test:
-        return test / train
-    side = contest.sides[0]
-    rows = [(r["repeat"], r["fold"]) for r in side.run.records() if r["task"] == contest.task]
-    return _parts(pd.DataFrame(rows, columns=["repeat", "fold"]))
-
-
-def _higher(sides: Sequence[Side], task: str, metric: str) -> bool:
-    for side in sides:
-        told = side.tasks.get(task, {}).get("higher_is_better", {}).get(metric)
-        if told is not None:
-            return bool(told)
-    return get_metric(metric).higher_is_better
-
-
-def _check_two(first: str, second: str) -> None:
-    if first == second:
-        raise DefinitionError(f'"{first}" is named twice; name two models to compare.')
-
-
-def _check_metric(metric: str, tasks: Any, known: set[str]) -> None:
-    if not tasks:
-        hint = did_you_mean(metric, known) or f" There are: {', '.join(sorted(known))}."
-        raise DefinitionError(f'no task has the metric "{metric}".{hint}')
-
-
 def _without(metric: str | None, tasks: Sequence[str]) -> list[str]:
-    return [f"Without {metric or 'a metric'}: {', '.join(tasks)}."] if tasks else []
+    return [f"Not compared, no {metric or 'metric'}: {', '.join(tasks)}."] if tasks else []

@@ -8,42 +8,42 @@ import pandas as pd
 from karat.results.order import better_first
 
 
-def pareto(board: pd.DataFrame, cost: str = "seconds", quality: str = "rank") -> pd.Series:
-    """Return which rows of a board stand on the front of quality against cost, in each group.
+def pareto(frame: pd.DataFrame, cost: str = "seconds", quality: str = "rank") -> pd.Series:
+    """Return which rows of a leaderboard are on the Pareto front of quality against cost.
 
-    A model stands there if no other is at least as good at no higher cost, and better in one of
-    them. Who lacks either number does not, nor who has no score at all, or on too few tasks to be
-    told apart. ``cost`` and ``quality`` are columns of the board, tasks too.
+    A model is on the front of its group if no other is at least as good at no higher cost, and
+    better in one of them. Models that lack either number, have no score, or have too few tasks to
+    be ranked are not. ``cost`` and ``quality`` are columns of the leaderboard.
 
-    >>> board = pd.DataFrame({"rank": [1.0, 2.0, 3.0], "seconds": [9.0, 2.0, 4.0]})
-    >>> pareto(board).tolist()
+    >>> frame = pd.DataFrame({"rank": [1.0, 2.0, 3.0], "seconds": [9.0, 2.0, 4.0]})
+    >>> pareto(frame).tolist()
     [True, True, False]
     """
-    higher = board.attrs.get("higher_is_better", {})
-    good = better_first(board, quality, higher, "pareto")
-    cheap = better_first(board, cost, higher, "pareto")
+    higher = frame.attrs.get("higher_is_better", {})
+    good = better_first(frame, quality, higher, "pareto")
+    cheap = better_first(frame, cost, higher, "pareto")
     known = np.isfinite(good) & np.isfinite(cheap)
-    if "tie" in board:
-        known &= (board["tie"] != "").to_numpy()
-    scored = [task for task in board.attrs.get("tasks", ()) if task in board]
-    if scored:  # who failed everywhere cost little, and is worth nothing
-        known &= board[scored].notna().any(axis=1).to_numpy()
-    group = np.zeros(len(board)) if board.index.nlevels == 1 else _codes(board)
-    on = np.zeros(len(board), dtype=bool)
+    if "tie" in frame:
+        known &= (frame["tie"] != "").to_numpy()
+    scored = [task for task in frame.attrs.get("tasks", ()) if task in frame]
+    if scored:  # a model that failed on every task is cheap but not on the front
+        known &= frame[scored].notna().any(axis=1).to_numpy()
+    group = np.zeros(len(frame)) if frame.index.nlevels == 1 else _codes(frame)
+    on = np.zeros(len(frame), dtype=bool)
     for each in np.unique(group[known]):
         rows = np.flatnonzero(known & (group == each))
         on[rows] = _front(good[rows], cheap[rows])
-    return pd.Series(on, index=board.index, name="pareto")
+    return pd.Series(on, index=frame.index, name="pareto")
 
 
-def _codes(board: pd.DataFrame) -> np.ndarray:
-    return np.asarray(pd.factorize(board.index.get_level_values(0))[0])
+def _codes(frame: pd.DataFrame) -> np.ndarray:
+    return np.asarray(pd.factorize(frame.index.get_level_values(0))[0])
 
 
 def _front(good: np.ndarray, cheap: np.ndarray) -> np.ndarray:
-    """Return which points no other is below in one number and not above in the other."""
+    """Return which points are not dominated."""
     order = np.lexsort((cheap, good))
-    # the cheapest of all that are strictly better, and of those as good
+    # the lowest cost among the strictly better points, and among equally good ones
     lowest = np.minimum.accumulate(cheap[order])
     start = np.searchsorted(good[order], good[order], side="left")
     before = np.append(np.inf, lowest)[start]

@@ -8,23 +8,23 @@ import numpy as np
 from scipy.stats import rankdata
 from threadpoolctl import threadpool_limits
 
-#: resamples of the bootstrap, its confidence, and the seed that makes it repeatable
+#: resamples of the bootstrap, its confidence and its seed
 RESAMPLES = 1000
 CONFIDENCE = 0.95
 SEED = 0
-#: models that share fewer tasks than this cannot be told apart
+#: models that share fewer tasks than this are never significantly different
 FEWEST_TASKS = 3
-#: two blocks of so many models are told apart at a time
+#: number of models compared in one block
 _BLOCK = 50
 _TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """What the resamples of the bootstrap hold.
+    """The resamples of the bootstrap.
 
-    ``ranks`` are models × tasks × resamples, 0 where a model does not take the task: those of the
-    contested tasks, each with its folds drawn anew. ``there`` tells who takes which of them,
+    ``ranks`` are models × tasks × resamples on the contested tasks, with resampled folds; 0 where a
+    model does not take the task. ``there`` is models × tasks, whether a model takes a task,
     ``weights`` how often a task is drawn in a resample.
     """
 
@@ -37,7 +37,7 @@ class Drawn:
 class Ranks:
     """Mean rank of each model over its tasks, an interval, and the letters of its tie groups.
 
-    ``each`` holds the ranks themselves, models × tasks; ``drawn`` what the interval rests on.
+    ``each`` holds the ranks by task, models × tasks; ``drawn`` the resamples of the interval.
     """
 
     mean: np.ndarray
@@ -49,7 +49,7 @@ class Ranks:
 
 
 def ranked_on_few(takes: np.ndarray) -> np.ndarray:
-    """Return which models take fewer tasks than can tell them apart, where most take enough.
+    """Return which models take too few tasks to be ranked, if most models take enough.
 
     >>> ranked_on_few(np.array([[True, True, True], [True, False, False]])).tolist()
     [False, True]
@@ -58,7 +58,7 @@ def ranked_on_few(takes: np.ndarray) -> np.ndarray:
 
 
 def too_few(counts: np.ndarray) -> np.ndarray:
-    """Return which counts of tasks are too few, if at least half of those above 0 are not.
+    """Return which task counts are too low, if at least half of those above 0 are not.
 
     >>> too_few(np.array([9, 3, 1])).tolist(), too_few(np.array([9, 2, 1])).tolist()
     ([False, False, True], [False, False, False])
@@ -71,25 +71,24 @@ def too_few(counts: np.ndarray) -> np.ndarray:
 def rank_each(values: list[np.ndarray], takes: np.ndarray) -> np.ndarray:
     """Return models × tasks: the rank of each model's mean over folds, 1 is best.
 
-    What is given is that of ``rank_models``. Models that do not take a task have no rank on it, and
-    nobody has one on a task that is taken by one model alone.
+    Arguments as in ``rank_models``. NaN where a model does not take a task, or is the only one.
 
     >>> rank_each([np.array([[0.9], [0.7], [0.8]])], np.array([[True], [True], [False]])).ravel()
     array([ 1.,  2., nan])
     """
     ranks = np.full(takes.shape, np.nan)
-    for t, who in enumerate(takes.T):
-        if who.sum() > 1:
-            ranks[who, t] = rankdata(-_worst_for_failed(values[t][who]).mean(axis=1))
+    for t, taking in enumerate(takes.T):
+        if taking.sum() > 1:
+            ranks[taking, t] = rankdata(-_worst_for_failed(values[t][taking]).mean(axis=1))
     return ranks
 
 
 def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
     """Rank models on tasks; 1 is best.
 
-    ``values[t]`` holds one row per model and one column per fold, higher is better; where a model
-    that takes the task failed in a fold stands NaN, which counts as that fold's worst.
-    ``takes[m, t]`` says which model takes which task; tasks taken by one model alone rank nobody.
+    ``values[t]`` holds models × folds, higher is better; NaN is a failed fold, which counts as the
+    worst of that fold. ``takes[m, t]`` is whether a model takes a task; tasks of a single model are
+    ignored.
 
     >>> rank_models([np.array([[0.9, 0.8], [0.7, np.nan]])], np.array([[True], [True]])).mean
     array([1., 2.])
@@ -100,7 +99,7 @@ def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
     if not contested:
         nothing = np.full(models, np.nan)
         return Ranks(nothing, nothing, nothing, [""] * models, each)
-    with threadpool_limits(1):  # the products are small: more threads only cost
+    with threadpool_limits(1):  # small products: more threads only add overhead
         drawn = draw([values[t] for t in contested], takes[:, contested])
         total = np.einsum("mtr,tr->mr", drawn.ranks, drawn.weights)
         tied = _tied(drawn)
@@ -109,33 +108,33 @@ def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
     low, high = np.clip(interval(mean, resampled), 1, models)
     few = ranked_on_few(takes) | np.isnan(mean)
     letters = np.full(models, "", dtype=object)
-    # who takes hardly any task can be told apart from nobody: no letter would say that
+    # a model with too few tasks never differs significantly, so it gets no letter
     letters[~few] = letters_of(mean[~few], tied[np.ix_(~few, ~few)])
     return Ranks(mean, low, high, letters.tolist(), each, drawn)
 
 
 def draw(values: list[np.ndarray], there: np.ndarray) -> Drawn:
-    """Return the ranks of every resample: the folds inside each task first, then the tasks."""
+    """Return the ranks in every resample: folds are resampled within tasks, then tasks."""
     rng = np.random.default_rng(SEED)
     ranks = np.zeros((*there.shape, RESAMPLES), dtype=np.float32)
-    for t, who in enumerate(there.T):
-        filled = _worst_for_failed(values[t][who])
+    for t, taking in enumerate(there.T):
+        filled = _worst_for_failed(values[t][taking])
         weights = _weights(rng, filled.shape[1])
-        # a single fold is the same however often it is drawn
-        ranks[who, t] = _ranked((weights if filled.shape[1] > 1 else weights[:1]) @ filled.T).T
-    # halves in single precision: all sums of them are exact, in whatever order
+        # resampling a single fold changes nothing
+        ranks[taking, t] = _ranked((weights if filled.shape[1] > 1 else weights[:1]) @ filled.T).T
+    # ranks are multiples of 0.5, whose sums are exact in single precision
     return Drawn(ranks, there, _weights(rng, len(values)).T.astype(np.float32))
 
 
 def _weights(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Return how often each of so many things is drawn in each resample, with replacement."""
+    """Return how often each of ``count`` items is drawn in each resample, with replacement."""
     drawn = rng.integers(count, size=(RESAMPLES, count))
     places = drawn + count * np.arange(RESAMPLES)[:, None]
     return np.bincount(places.ravel(), minlength=RESAMPLES * count).reshape(-1, count).astype(float)
 
 
 def _ranked(scores: np.ndarray) -> np.ndarray:
-    """Return the ranks within each row, the highest score first; equal scores share their mean."""
+    """Return the ranks within each row, highest score first; ties share their mean rank."""
     order = np.argsort(-scores, axis=1)
     if (np.diff(np.take_along_axis(scores, order, axis=1), axis=1) == 0).any():
         return rankdata(-scores, axis=1)
@@ -157,43 +156,43 @@ def _divided(total: np.ndarray, count: np.ndarray) -> np.ndarray:
 
 
 def _tied(drawn: Drawn) -> np.ndarray:
-    """Return which two models cannot be told apart on the tasks they share."""
+    """Return which pairs do not differ significantly on their shared tasks."""
     models = len(drawn.there)
     tied = np.eye(models, dtype=bool)
     weighted = drawn.ranks * drawn.weights
     blocks = [slice(i, i + _BLOCK) for i in range(0, models, _BLOCK)]
-    for i, ours in enumerate(blocks):
-        for theirs in blocks[: i + 1]:
-            here, there = drawn.there[ours], drawn.there[theirs]
+    for i, rows in enumerate(blocks):
+        for columns in blocks[: i + 1]:
+            here, there = drawn.there[rows], drawn.there[columns]
             count = _counts(here, there, drawn.weights)
-            mine = _divided(_sums(weighted[ours], there), count)
-            other = _divided(_sums(weighted[theirs], here).swapaxes(0, 1), count)
-            low, high = quantiles(other - mine)
-            apart = ((low > 0) | (high < 0)) & (here.astype(int) @ there.T >= FEWEST_TASKS)
-            tied[ours, theirs], tied[theirs, ours] = ~apart, ~apart.T
+            first = _divided(_sums(weighted[rows], there), count)
+            second = _divided(_sums(weighted[columns], here).swapaxes(0, 1), count)
+            low, high = quantiles(second - first)
+            differ = ((low > 0) | (high < 0)) & (here.astype(int) @ there.T >= FEWEST_TASKS)
+            tied[rows, columns], tied[columns, rows] = ~differ, ~differ.T
     return tied
 
 
 def _sums(weighted: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return models × others × resamples: the sum of a model's ranks where the other is too."""
-    # models that have the same tasks are treated alike, so there are few patterns to go through
+    """Return models × others × resamples: a model's rank sum over the tasks both take."""
+    # models with the same tasks are computed once
     patterns, which = np.unique(others, axis=0, return_inverse=True)
     return (patterns.astype(np.float32) @ weighted)[:, which.ravel()]
 
 
 def _counts(here: np.ndarray, there: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return models × others × resamples: how many tasks both have."""
-    mine, i = np.unique(here, axis=0, return_inverse=True)
-    theirs, j = np.unique(there, axis=0, return_inverse=True)
-    shared = mine[:, None, :] & theirs
+    """Return models × others × resamples: the number of tasks both take."""
+    first, i = np.unique(here, axis=0, return_inverse=True)
+    second, j = np.unique(there, axis=0, return_inverse=True)
+    shared = first[:, None, :] & second
     return (shared.astype(np.float32) @ weights)[i.ravel()[:, None], j.ravel()]
 
 
 def letters_of(mean: np.ndarray, tied: np.ndarray) -> list[str]:
-    """Return the letters of the groups of neighbours none of which differ."""
+    """Return the letters of groups of adjacent models that do not differ significantly."""
     order = np.argsort(np.where(np.isnan(mean), np.inf, mean), kind="stable")
     groups: list[tuple[int, int]] = []
-    end = 0  # it never goes back: a group without its first model is one too
+    end = 0  # never decreases: a group without its first model is still a group
     for start in range(len(order)):
         while end + 1 < len(order) and tied[order[end + 1], order[start : end + 1]].all():
             end += 1
@@ -211,9 +210,9 @@ def _letter(i: int) -> str:
 
 
 def interval(mean: np.ndarray, resampled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bounds of resampled means, moved by what their own mean is off, holding the mean.
+    """Return bounds of resampled means, shifted by their bias, which contain the mean.
 
-    Folds drawn anew are noisier than the folds themselves, which pulls everybody to the middle.
+    Resampled folds are noisier than the folds themselves, which pulls all ranks to the middle.
     """
     known = ~np.isnan(resampled)
     off = _divided(np.where(known, resampled, 0.0).sum(axis=1), known.sum(axis=1)) - mean
@@ -222,7 +221,7 @@ def interval(mean: np.ndarray, resampled: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def quantiles(values: np.ndarray) -> np.ndarray:
-    """Return the bounds of the 95 % interval over the resamples, the last axis, that have a value.
+    """Return the 95 % interval over the last axis, ignoring NaN.
 
     >>> quantiles(np.array([np.arange(0.0, 41.0), np.full(41, np.nan)]))
     array([[ 1., nan],

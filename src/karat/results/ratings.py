@@ -1,4 +1,4 @@
-"""Ratings: Borda points, and Elo by the Bradley–Terry model of who beats whom on a task."""
+"""Borda points, and Elo ratings by a Bradley–Terry model of wins on tasks."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from threadpoolctl import threadpool_limits
 
 from karat.results.ranks import Drawn, Ranks, interval
 
-#: where the mean of all models, or the model named as the anchor, stands
-CENTRE = 1500.0
+#: rating of the mean of all models, or of the anchor
+CENTER = 1500.0
 #: points of Elo per unit of log odds: 400 points are odds of ten to one
 POINTS = 400 / math.log(10)
-#: as if there were one more task, on which all models are equal: who always wins stays finite
+#: prior: one more task on which all models are equal keeps ratings finite
 EQUAL_TASKS = 1.0
-#: strengths of a resample are exact to this, which is below a fiftieth of a point
+#: precision of the strengths of a resample, less than 0.02 points
 _NEAR = 1e-4
-#: so many short steps lead to nearly every resample; the others are solved as the whole is
+#: fixed-Hessian steps; resamples that need more are solved by Newton's method
 _STEPS = 12
-#: so many numbers of a block of resamples stay near the processor
+#: numbers per block of resamples, which fit the processor's cache
 _BLOCK = 100_000
 
 
 @dataclass(frozen=True)
 class Ratings:
-    """A rating per model with its 95 % interval; nothing for a model that was never compared."""
+    """A rating per model with its 95 % interval; NaN for a model that was never compared."""
 
     mean: np.ndarray
     low: np.ndarray
@@ -34,7 +34,7 @@ class Ratings:
 
 
 def borda(ranks: np.ndarray) -> np.ndarray:
-    """Return the sum over tasks of how many models each beats; a tie is half, no rank no points.
+    """Return the sum over tasks of the number of models beaten; a tie counts half.
 
     >>> borda(np.array([[1.0, 2.0], [2.5, 1.0], [2.5, np.nan]])).tolist()
     [2.0, 1.5, 0.5]
@@ -44,10 +44,10 @@ def borda(ranks: np.ndarray) -> np.ndarray:
 
 
 def elo(ranks: Ranks, anchor: int | None = None) -> Ratings:
-    """Return Elo ratings of the Bradley–Terry model, fitted to who beats whom on each task.
+    """Return Elo ratings of a Bradley–Terry model of the wins on each task.
 
     A tie is half a win. The mean of all models is 1500, or the model at ``anchor`` is. The
-    intervals are those of the resamples that the ranks have: tasks, and folds inside them.
+    intervals use the resamples of the ranks: tasks, and folds within them.
     """
     nothing = np.full(len(ranks.each), np.nan)
     drawn = ranks.drawn
@@ -57,7 +57,7 @@ def elo(ranks: Ranks, anchor: int | None = None) -> Ratings:
     there = drawn.there[rated]
     with threadpool_limits(1):  # the products are small: more threads only cost
         strengths, resampled = _fitted(ranks, drawn, rated)
-    # a resample without any task of a model says nothing of it
+    # a resample without any task of a model has no rating of it
     resampled[(there.astype(float) @ drawn.weights).T == 0] = np.nan
     place = None if anchor is None else int(np.count_nonzero(rated[:anchor]))
     mean = _points(strengths, place)
@@ -69,11 +69,10 @@ def elo(ranks: Ranks, anchor: int | None = None) -> Ratings:
 
 
 def bradley_terry(wins: np.ndarray, games: np.ndarray) -> np.ndarray:
-    """Return the strengths that make these wins the likeliest; their mean is 0.
+    """Return the maximum-likelihood strengths, with a mean of 0.
 
-    ``wins[i]`` is how often a model won, ``games[i, j]`` how often it met another. The odds that i
-    beats j are exp(strength of i - strength of j). The strengths are finite if some wins and
-    losses lead from every model to every other, as ``EQUAL_TASKS`` sees to.
+    ``wins[i]`` is the number of wins of a model, ``games[i, j]`` the number of games of two. The
+    odds that i beats j are exp(strength of i - strength of j). ``EQUAL_TASKS`` keeps them finite.
 
     >>> bradley_terry(np.array([3.0, 1.0]), np.array([[0, 4], [4, 0.0]])).round(4).tolist()
     [0.5493, -0.5493]
@@ -87,7 +86,7 @@ def bradley_terry(wins: np.ndarray, games: np.ndarray) -> np.ndarray:
 def _fitted(ranks: Ranks, drawn: Drawn, rated: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the strengths of the rated models, and those in every resample.
 
-    How often each model won is all that the likelihood knows of who won: no pair is counted.
+    The likelihood depends only on each model's number of wins, not on whom it beat.
     """
     there = drawn.there[rated].astype(float)
     half = EQUAL_TASKS * (len(there) - 1) / 2
@@ -106,8 +105,8 @@ def _fitted(ranks: Ranks, drawn: Drawn, rated: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _games(there: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return resamples × models × models: how often two meet."""
-    # models that have the same tasks meet the others alike
+    """Return resamples × models × models: the number of games of two."""
+    # models with the same tasks are computed once
     patterns, pattern_of = np.unique(there, axis=0, return_inverse=True)
     met = (patterns * weights.T[:, None, :]) @ patterns.T
     which = pattern_of.ravel()
@@ -121,7 +120,7 @@ def _with_equal_tasks(games: np.ndarray) -> np.ndarray:
 def _nearby(
     start: np.ndarray, inverse: np.ndarray, wins: np.ndarray, games: np.ndarray
 ) -> np.ndarray:
-    """Return the strengths of resamples, from those of all tasks and their curvature."""
+    """Return the strengths of resamples, starting at those of all tasks with their Hessian."""
     found = np.repeat(start[None, :], len(wins), axis=0)
     for _ in range(_STEPS):
         odds = np.exp(found)
@@ -137,7 +136,7 @@ def _nearby(
 
 
 def _solved(found: np.ndarray, wins: np.ndarray, games: np.ndarray) -> np.ndarray:
-    """Return the strengths by Newton's method, from what was found so far."""
+    """Return the strengths by Newton's method, from a starting point."""
     for _ in range(100):
         expected, curvature = _slopes(found, games)
         step = np.linalg.solve(curvature, (wins - expected)[:, :, None])[:, :, 0]
@@ -149,16 +148,16 @@ def _solved(found: np.ndarray, wins: np.ndarray, games: np.ndarray) -> np.ndarra
 
 
 def _slopes(strengths: np.ndarray, games: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return how often each model is expected to win, and the curvature of the likelihood."""
+    """Return each model's expected number of wins, and the Hessian of the likelihood."""
     share = 1 / (1 + np.exp(strengths[:, None, :] - strengths[:, :, None]))
     expected = games * share
     bend = expected * (1 - share)
-    # only differences count: the ones hold the mean where it is
+    # the likelihood depends on differences only: adding 1 fixes the mean
     diagonal = np.eye(strengths.shape[1]) * bend.sum(axis=2)[:, :, None]
     return expected.sum(axis=2), diagonal - bend + 1
 
 
 def _points(strengths: np.ndarray, anchor: int | None) -> np.ndarray:
-    """Return strengths in points of Elo, the anchor at the centre, or the mean."""
-    centre = 0.0 if anchor is None else strengths[..., anchor, None]
-    return CENTRE + POINTS * (strengths - centre)
+    """Return strengths in Elo points, with the anchor or the mean at the center."""
+    center = 0.0 if anchor is None else strengths[..., anchor, None]
+    return CENTER + POINTS * (strengths - center)

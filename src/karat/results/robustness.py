@@ -1,7 +1,7 @@
-"""Robustness: what corruption costs a model, in the numbers that ImageNet-C made common.
+"""Robustness of models to corruption, with the measures of ImageNet-C.
 
-An error is 1 − score where higher is better, the score itself where lower is. All sums go over the
-severities of one corruption, all means over corruptions; compositions stand apart.
+An error is 1 − score where higher is better, else the score itself. Sums are over the severities of
+one corruption, means over corruptions; compositions are summarized separately.
 """
 
 from __future__ import annotations
@@ -34,31 +34,53 @@ def robustness(
     compositions: bool = False,
     by_corruption: bool = False,
 ) -> pd.DataFrame:
-    """Return one row per task and model: clean and corrupted scores, and what lies between.
+    """Summarize the effect of corruptions on the scores of each model.
 
-    ``mce`` is the mean over corruptions of the model's summed error over the baseline's, and
-    ``relative_mce`` that of the summed losses against clean; both need a ``baseline`` model, of
-    several the first one that a task has. ``retention`` is the mean share of the clean score that
-    is kept, ``area`` the mean height of the curve of scores over severities, from clean on, and
-    ``worst`` the worst mean score of a corruption at a severity, named in ``worst_view``.
+    Parameters
+    ----------
+    runs
+        A table of scores, runs, run folders or folders of runs.
+    baseline
+        Model that ``mce`` and ``relative_mce`` refer to; of several the first that a task has.
+    metric
+        Metric to use. Default: each task's primary metric.
+    compositions
+        Summarize composed corruptions instead of single ones.
+    by_corruption
+        Return a row per corruption, with ``ce`` and ``relative_ce``, instead of means over them.
 
-    Every number has a 95 % interval, ``…_low`` and ``…_high``, by resampling folds and, within
-    them, draws; it is empty where there is one of each. A model counts for a corruption that it
-    has a score for at every severity; ``corruptions`` says how many those are. ``metric`` takes
-    another than the tasks' first ones. ``compositions`` tells of composed corruptions instead of
-    plain ones, ``by_corruption`` of each corruption by itself, in ``ce`` and ``relative_ce``.
+    Returns
+    -------
+    pandas.DataFrame
+        One row per task and model. ``clean`` and ``corrupted`` are mean scores; ``mce`` is the mean
+        over corruptions of the model's summed error relative to the baseline's, ``relative_mce``
+        that of the summed losses against clean; ``retention`` is the mean share of the clean score,
+        ``area`` the mean height of the curve of scores over severities, ``worst`` the worst mean
+        score of a corruption at a severity, named in ``worst_view``. Each has a 95 % interval,
+        ``…_low`` and ``…_high``, by resampling folds and draws within them; NaN if there is one of
+        each. ``corruptions`` counts the corruptions with a score at every severity, which are used.
+
+    Raises
+    ------
+    DataError
+        If no run has corrupted scores, or the metric or baseline is unknown.
+
+    Examples
+    --------
+    >>> table = karat.robustness("results", baseline="onehot")  # doctest: +SKIP
+    >>> table[["task", "model", "clean", "corrupted", "mce"]]  # doctest: +SKIP
     """
     table = _scores(runs, metric)
     composed = table["corruption"].str.contains("+", regex=False)
     table = table[(composed == compositions) | (table["corruption"] == "")]
     if not (table["corruption"] != "").any():
         what = "composed" if compositions else "single"
-        raise DataError(f"no task has a {what} corruption; name some in a task.")
+        raise DataError(f"no task has a {what} corruption; add corruptions to a task.")
     baselines = [baseline] if isinstance(baseline, str) else list(baseline or ())
     known = list(pd.unique(table["model"]))
     if baselines and not set(baselines) & set(known):
         hint = did_you_mean(baselines[0], known) or f" There are: {', '.join(known)}."
-        raise DataError(f'there is no run of "{baselines[0]}" to compare with.{hint}')
+        raise DataError(f'baseline: there is no run of "{baselines[0]}".{hint}')
     frames = []
     for _, part in table.groupby("task", sort=False):
         if (part["corruption"] != "").any():
@@ -67,7 +89,7 @@ def robustness(
 
 
 def curves(runs: Any, *, metric: str | None = None) -> pd.DataFrame:
-    """Return mean and spread of the scores by task, model, corruption and severity, clean at 0."""
+    """Return mean, std and count of scores by task, model, corruption and severity (0 is clean)."""
     table = _scores(runs, metric)
     corrupted = table[table["corruption"] != ""]
     clean = table[table["corruption"] == ""].drop(columns=VIEW)
@@ -80,8 +102,8 @@ def curves(runs: Any, *, metric: str | None = None) -> pd.DataFrame:
 
 
 def _scores(runs: Any, metric: str | None) -> pd.DataFrame:
-    """Return the final scores in one metric per task; a severity of 0 is clean, and left out."""
-    table, firsts, told = named_scores(runs)
+    """Return the final scores in one metric per task, without corruptions of severity 0."""
+    table, firsts, directions = named_scores(runs)
     table = table[table["epoch"] == FINAL]
     there = sorted(table["metric"].unique())
     if metric is not None and metric not in there:
@@ -90,9 +112,9 @@ def _scores(runs: Any, metric: str | None) -> pd.DataFrame:
     table = table[table["metric"] == (table["task"].map(firsts) if metric is None else metric)]
     table = table[(table["corruption"] == "") | (table["severity"] > 0)]
     if not (table["corruption"] != "").any():
-        raise DataError("no run has a corrupted view; name corruptions in a task.")
+        raise DataError("no run has a corrupted view; add corruptions to a task.")
     up = {
-        name: told[name] if name in told else get_metric(name).higher_is_better
+        name: directions[name] if name in directions else get_metric(name).higher_is_better
         for name in table["metric"].unique()
     }
     return table.assign(higher_is_better=table["metric"].map(up).astype(bool))
@@ -106,8 +128,8 @@ class _Cells:
     """Scores by model, view and unit; a unit is a draw of a fold.
 
     ``clean`` has the shape (models, units) and ``seen`` (models, views, units); ``corruption`` and
-    ``severity`` tell what each view is, ``fold`` to which fold a unit belongs. Averaged over units,
-    their last axis is that of the resamples.
+    ``severity`` describe the views, ``fold`` is the fold of each unit. After averaging over units
+    the last axis is that of the resamples.
     """
 
     models: list[str]
@@ -120,7 +142,7 @@ class _Cells:
 
     @classmethod
     def of(cls, part: pd.DataFrame) -> _Cells:
-        """Return the scores of one task as arrays; views that no model has a score for are out."""
+        """Return the scores of one task as arrays, without views that have no score at all."""
         plain, dirty = part[part["corruption"] == ""], part[part["corruption"] != ""]
         models = pd.Index(pd.unique(part["model"]))
         known = dirty[dirty["value"].notna()]
@@ -131,8 +153,8 @@ class _Cells:
         at = (models.get_indexer(known["model"]), _places(views, known), _places(units, known))
         seen[at] = known["value"]
         clean = np.full((len(models), len(folds)), np.nan)
-        kept = plain[_places(folds, plain) >= 0]
-        clean[models.get_indexer(kept["model"]), _places(folds, kept)] = kept["value"]
+        plain = plain[_places(folds, plain) >= 0]
+        clean[models.get_indexer(plain["model"]), _places(folds, plain)] = plain["value"]
         fold = folds.get_indexer(units.droplevel("draw"))
         corruption, severity = (np.asarray(views.get_level_values(name)) for name in VIEW)
         up = bool(part["higher_is_better"].iloc[0])
@@ -149,18 +171,18 @@ class _Cells:
         )
 
     def averaged(self, times: np.ndarray) -> _Cells:
-        """Return means over units, each as many times as a row of ``times`` says."""
+        """Return means over units, weighted by each row of ``times``."""
         return replace(self, clean=_weighed(self.clean, times), seen=_weighed(self.seen, times))
 
     def resamples(self, count: int) -> np.ndarray:
-        """Return how often each unit is drawn: folds with replacement, in each its draws."""
+        """Return how often each unit is drawn: folds with replacement, then draws within folds."""
         rng = np.random.default_rng(SEED)
         sizes = np.bincount(self.fold)
         folds, most = len(sizes), int(sizes.max())
         chosen = rng.integers(folds, size=(count, folds))
         room = sizes[chosen][:, :, None]
         drawn = (rng.random((count, folds, most)) * room).astype(np.intp)
-        # units stand fold by fold
+        # units are sorted by fold
         units = (np.cumsum(sizes) - sizes)[chosen][:, :, None] + drawn
         at = np.arange(count)[:, None, None] * len(self.fold) + units
         inside = np.broadcast_to(np.arange(most) < room, at.shape)
@@ -191,10 +213,10 @@ def _frames(part: pd.DataFrame, baselines: Sequence[str], each: bool) -> list[pd
         return [_rows({"task": first["task"]}, keys, cells, base)]
     frames = []
     for name in dict.fromkeys(cells.corruption):
-        told = {"task": first["task"], "corruption": name}
-        found = _rows(told, keys, cells.only(name), base).drop(columns="corruptions")
-        names = {f"{old}mce{end}": f"{old}ce{end}" for old in _OLD for end in ("", *_ENDS)}
-        frames.append(found.rename(columns=names))
+        names = {"task": first["task"], "corruption": name}
+        found = _rows(names, keys, cells.only(name), base).drop(columns="corruptions")
+        renamed = {f"{old}mce{end}": f"{old}ce{end}" for old in _OLD for end in ("", *_ENDS)}
+        frames.append(found.rename(columns=renamed))
     return frames
 
 
@@ -202,17 +224,17 @@ _OLD, _ENDS = ("", "relative_"), {"_low": 2.5, "_high": 97.5}
 
 
 def _rows(
-    told: dict[str, Any], keys: dict[str, Any], cells: _Cells, base: int | None
+    names: dict[str, Any], keys: dict[str, Any], cells: _Cells, base: int | None
 ) -> pd.DataFrame:
     means = cells.averaged(np.ones((1, len(cells.fold))))
     found = _summaries(means, base)
-    frame = pd.DataFrame({**told, "model": cells.models, **keys})
+    frame = pd.DataFrame({**names, "model": cells.models, **keys})
     several = len(cells.fold) > 1
     times = cells.resamples(RESAMPLES) if several else np.empty((0, len(cells.fold)))
     drawn = _summaries(cells.averaged(times), base)
     for name in SUMMARIES:
         frame[name] = found[name][:, 0]
-        # draws tell nothing of clean rows
+        # clean scores do not vary over draws
         spread = drawn[name] if name != "clean" or cells.fold.max() > 0 else drawn[name][:, :0]
         for end, share in _ENDS.items():
             frame[f"{name}{end}"] = _edge(spread, share)
@@ -226,7 +248,7 @@ def _rows(
 
 
 def _edge(spread: np.ndarray, share: float) -> np.ndarray:
-    """Return a percentile of the resamples that say something, where at least half of them do."""
+    """Return a percentile over the resamples; NaN where more than half of them are NaN."""
     edge = np.full(len(spread), np.nan)
     known = (~np.isnan(spread)).sum(axis=1) > spread.shape[1] / 2
     if known.any():
@@ -235,19 +257,19 @@ def _edge(spread: np.ndarray, share: float) -> np.ndarray:
 
 
 def _summaries(means: _Cells, base: int | None) -> dict[str, np.ndarray]:
-    """Return every number by model and resample."""
+    """Return every measure by model and resample."""
     clean, seen = means.clean, means.seen
     before = clean[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
-        kept = seen / before if means.up else before / seen
-    kept = np.where(np.isfinite(kept), kept, np.nan)
+        retained = seen / before if means.up else before / seen
+    retained = np.where(np.isfinite(retained), retained, np.nan)
     nothing = np.full(clean.shape, np.nan)
     found = {
         "clean": clean,
         "corrupted": _over(means, seen, lambda part, _: part.mean(axis=1)),
         "mce": nothing,
         "relative_mce": nothing,
-        "retention": _over(means, kept, lambda part, _: part.mean(axis=1)),
+        "retention": _over(means, retained, lambda part, _: part.mean(axis=1)),
         "area": _over(means, seen, lambda part, severity: _area(clean, part, severity)),
         "worst": _worst(seen, means.up),
     }
@@ -262,7 +284,7 @@ def _summaries(means: _Cells, base: int | None) -> dict[str, np.ndarray]:
 def _over(
     means: _Cells, values: np.ndarray, reduce: Callable[[np.ndarray, np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """Return the mean over corruptions of what becomes of their severities, where all are known."""
+    """Return the mean over corruptions of a reduction over their severities, ignoring NaN."""
     found = []
     for name in dict.fromkeys(means.corruption):
         rows = np.flatnonzero(means.corruption == name)
@@ -275,14 +297,14 @@ def _over(
 
 
 def _ratio(part: np.ndarray, base: int) -> np.ndarray:
-    """Return sums over those of the baseline; nothing where it has no error to compare with."""
+    """Return sums relative to the baseline's; NaN where the baseline has no error."""
     sums = part.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(sums[base] > 0, sums / sums[base], np.nan)
 
 
 def _area(clean: np.ndarray, part: np.ndarray, severity: np.ndarray) -> np.ndarray:
-    """Return the mean height of the curve from severity 0, which is clean, to the last one."""
+    """Return the mean height of the curve from severity 0 (clean) to the largest one."""
     heights = np.concatenate([clean[:, None], part], axis=1)
     places = np.concatenate([[0.0], severity])
     return np.asarray(np.trapezoid(heights, places, axis=1) / places[-1])

@@ -1,6 +1,6 @@
-"""Significance: tests on arrays of paired differences, all rows of an array at once.
+"""Tests on arrays of paired differences, vectorized over the rows of an array.
 
-Differences are the first less the second, higher is better; NaN stands for what is missing.
+Differences are first minus second, higher is better; NaN means missing.
 """
 
 from __future__ import annotations
@@ -11,57 +11,84 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, stdtr, stdtrit
-from scipy.stats import chi2, rankdata
+from scipy.stats import chi2, false_discovery_control, friedmanchisquare, rankdata
 
 from karat.errors import DefinitionError
 
 ALPHA = 0.05
 CONFIDENCE = 0.95
-#: signed ranks of up to so many differences are counted exactly, beyond by the normal curve
+#: signed ranks of up to this many differences have an exact p, more a normal approximation
 EXACT = 25
-#: values this near, by their size, are equal: a mean differs in its last bits
+#: relative tolerance below which values are equal: means differ in their last bits
 EQUAL = 1e-12
-#: differences whose sizes are this near, by their size, share a rank
+#: relative tolerance below which the sizes of differences share a rank
 TIE = 1e-9
-#: pairs that are worked on at a time: the arrays stay small, whatever the number of models
+#: pairs per block, which bounds memory whatever the number of models
 BLOCK = 4096
 
 # -- several tests at once ------------------------------------------------------------------
 
 
 def holm(p: Any) -> np.ndarray:
-    """Return p-values corrected after Holm (1979): the chance of any false alarm stays below alpha.
+    """Return p-values corrected after Holm (1979), which bounds the family-wise error rate.
 
-    NaN is no test and stays.
+    NaN (not tested) is ignored and stays NaN.
 
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
     """
-    return _stepwise(p, lambda ranks, many: many - ranks, np.maximum)
+    result = np.array(p, dtype=float)
+    known = ~np.isnan(result)
+    values = result[known]
+    order = np.argsort(values, kind="stable")
+    scaled = values[order] * np.arange(len(values), 0, -1)
+    values[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
+    result[known] = values
+    return result
 
 
 def benjamini_hochberg(p: Any) -> np.ndarray:
-    """Return p-values corrected after Benjamini and Hochberg (1995): the share of false alarms.
+    """Return p-values corrected after Benjamini and Hochberg (1995): the false discovery rate.
+
+    NaN (not tested) is ignored and stays NaN.
 
     >>> benjamini_hochberg([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.04, 0.04]
     """
-    return _stepwise(p, lambda ranks, many: many / (ranks + 1), np.minimum)
-
-
-def _stepwise(p: Any, factor: Any, gather: np.ufunc) -> np.ndarray:
-    given = np.asarray(p, dtype=float)
-    result = np.full(given.shape, np.nan)
-    known = ~np.isnan(given)
-    values = given[known]
-    order = np.argsort(values, kind="stable")
-    scaled = values[order] * factor(np.arange(len(values)), len(values))
-    # Holm goes upwards from the smallest, Benjamini and Hochberg downwards from the largest
-    step = slice(None) if gather is np.maximum else slice(None, None, -1)
-    corrected = np.empty(len(values))
-    corrected[order[step]] = np.minimum(gather.accumulate(scaled[step]), 1.0)
-    result[known] = corrected
+    result = np.array(p, dtype=float)
+    known = ~np.isnan(result)
+    result[known] = false_discovery_control(result[known])
     return result
+
+
+# -- folds that share training rows ---------------------------------------------------------
+
+
+def fold_ratio(train: Any, test: Any, folds: int = 0) -> float:
+    """Return n_test / n_train of the folds as they were run, for the Nadeau-Bengio correction.
+
+    ``train`` and ``test`` are the numbers of rows of each fold. Where they are not recorded, as in
+    imported runs, k-fold cross-validation is assumed: 1 / (k - 1), with ``folds`` per repeat. NaN
+    where there is neither.
+
+    >>> fold_ratio([80, 80], [20, 20]), fold_ratio([], [], folds=5), fold_ratio([], [], folds=1)
+    (0.25, 0.25, nan)
+    """
+    n_train, n_test = float(np.nansum(train)), float(np.nansum(test))
+    if n_train and n_test:
+        return n_test / n_train
+    return 1 / (folds - 1) if folds > 1 else float("nan")
+
+
+def corrected_variance(variance: Any, folds: Any, ratio: Any) -> np.ndarray:
+    """Return the variance of a mean over folds after Nadeau and Bengio (2003).
+
+    ``variance`` is that of the values over ``folds``, ``ratio`` is n_test / n_train.
+
+    >>> float(corrected_variance(0.02, 2, ratio=1.0).round(4))
+    0.03
+    """
+    return np.asarray(variance * (1 / np.asarray(folds) + np.asarray(ratio, dtype=float)))
 
 
 # -- two models on one task -----------------------------------------------------------------
@@ -69,10 +96,9 @@ def _stepwise(p: Any, factor: Any, gather: np.ufunc) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Corrected:
-    """Mean difference of each row over its folds, standard error, interval, t, p of no difference.
+    """Mean difference of each row over its folds, standard error, confidence interval, t and p.
 
-    Rows of one fold have a mean alone. So have rows without spread, but for those of zeros only:
-    their p is 1.
+    A row with one fold, or whose values are all equal, has only a mean; if all are 0, p is 1.
     """
 
     mean: np.ndarray
@@ -85,10 +111,9 @@ class Corrected:
 
 
 def corrected_t(differences: Any, ratio: Any, confidence: float = CONFIDENCE) -> Corrected:
-    """Return the resampled t-test of Nadeau and Bengio (2003), two-sided, of each row of folds.
+    """Return the two-sided resampled t-test of Nadeau and Bengio (2003) of each row of folds.
 
-    The variance of a mean over n folds is (1/n + ratio) times that of the folds, where ``ratio`` is
-    the number of test rows to that of train rows, one for all or one per row.
+    ``ratio`` is n_test / n_train, one for all rows or one per row (see ``fold_ratio``).
 
     >>> corrected_t([0.02, 0.04, 0.03, 0.03], ratio=1 / 3).t.round(4).tolist()  # 0.03 / 0.006236
     4.8107
@@ -100,7 +125,7 @@ def corrected_t(differences: Any, ratio: Any, confidence: float = CONFIDENCE) ->
         mean = np.where(known, given, 0).sum(axis=-1) / folds
         apart = np.where(known, given - mean[..., None], 0)
         variance = (apart**2).sum(axis=-1) / (folds - 1)
-        error = np.sqrt(variance * (1 / folds + np.asarray(ratio, dtype=float)))
+        error = np.sqrt(corrected_variance(variance, folds, ratio))
         size = np.abs(np.where(known, given, 0)).max(axis=-1, initial=0)
         error = np.where((folds > 1) & (np.sqrt(variance) > EQUAL * size), error, np.nan)
         t = mean / error
@@ -115,10 +140,7 @@ def corrected_t(differences: Any, ratio: Any, confidence: float = CONFIDENCE) ->
 
 @dataclass(frozen=True)
 class SignedRank:
-    """Sums of the ranks of positive and negative differences, p of no difference, and how many.
-
-    ``tasks`` counts all differences, ``zeros`` those that are none.
-    """
+    """Rank sums of positive and negative differences, p, and the numbers of tasks and of zeros."""
 
     positive: np.ndarray
     negative: np.ndarray
@@ -128,25 +150,25 @@ class SignedRank:
 
     @property
     def effect(self) -> np.ndarray:
-        """The matched rank-biserial correlation, from -1 (all negative) to 1; 0 where all is 0."""
+        """The matched rank-biserial correlation, from -1 (all negative) to 1; 0 if all are 0."""
         total = self.positive + self.negative
         balance = (self.positive - self.negative) / np.where(total > 0, total, 1)
         return np.where(self.tasks > 0, balance, np.nan)
 
 
 def wilcoxon(differences: Any, zeros: str = "pratt") -> SignedRank:
-    """Return Wilcoxon's signed-rank test, two-sided, of each row.
+    """Return the two-sided Wilcoxon signed-rank test of each row.
 
-    Equal sizes share their mean rank. Zeros take the lowest ranks and then leave (``"pratt"``), so
-    that many equal tasks count against a difference, or leave before (``"wilcox"``). Up to 25
-    differences p is exact, given the ties; beyond it is that of the normal curve, with the
-    variance that the ties leave and no correction for continuity.
+    Equal sizes share their mean rank. Zeros are ranked and then dropped (``"pratt"``), so that many
+    equal tasks count against a difference, or dropped before ranking (``"wilcox"``). Up to 25
+    differences p is exact, given the ties; beyond that it is the normal approximation, with the
+    variance corrected for ties and no continuity correction.
 
     >>> float(wilcoxon([0.1, 0.2, 0.3, 0.4, 0.5]).p)  # 2 / 2⁵
     0.0625
     """
     if zeros not in ("pratt", "wilcox"):
-        raise DefinitionError(f'zeros is "pratt" or "wilcox", not {zeros!r}.')
+        raise DefinitionError(f'zeros must be "pratt" or "wilcox", got {zeros!r}.')
     given = np.asarray(differences, dtype=float)
     rows = as_rows(given)
     if zeros == "wilcox":
@@ -167,7 +189,7 @@ def wilcoxon(differences: Any, zeros: str = "pratt") -> SignedRank:
 
 
 def _signed_ranks(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return ranks by size in ascending order, 0 for zeros; their signs; how many are ranked."""
+    """Return ranks by size in ascending order (0 for zeros), their signs, and their number."""
     sizes = np.where(np.isnan(rows), np.inf, np.abs(rows))
     order = np.argsort(sizes, axis=1)
     sizes = np.take_along_axis(sizes, order, axis=1)
@@ -184,12 +206,12 @@ def _signed_ranks(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def _exact(ranks: np.ndarray, smaller: np.ndarray) -> np.ndarray:
-    """Return how probable so small a sum is, or so large a one, if every sign is a coin's."""
+    """Return the two-sided probability of a rank sum this extreme if all signs are random."""
     if not len(ranks):
         return np.empty(0)
     doubled, which = np.unique(np.rint(2 * ranks).astype(np.intp), axis=0, return_inverse=True)
     which = which.ravel()
-    # zeros and what is missing move no sum, and sums beyond the largest asked for are not needed
+    # zeros and missing values change no sum; sums beyond the largest needed are not computed
     doubled = doubled[:, doubled.any(axis=0)]
     asked = np.rint(2 * smaller).astype(np.intp)
     size = int(asked.max()) + 1
@@ -209,26 +231,26 @@ def _exact(ranks: np.ndarray, smaller: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Many:
-    """Many models on many tasks: Friedman's test of all, Wilcoxon's of all pairs, cliques.
+    """Many models on many tasks: Friedman's test of all, Wilcoxon's test of all pairs, cliques.
 
     Attributes
     ----------
     statistic, p, tasks
-        Friedman's chi-square, its p of no difference at all, and how many tasks it could use: those
-        on which all models have a value.
+        Friedman's chi-square, its p, and the number of tasks used: those with a value of every
+        model.
     ranks, order
-        Mean rank of each model over the tasks it has (1 is best), and the models, best first.
+        Mean rank of each model over its tasks (1 is best), and the models, best first.
     pairs
-        p of each pair, corrected after Holm; 1 on the diagonal. NaN where a pair shares no task.
+        p of each pair, corrected after Holm; 1 on the diagonal, NaN where a pair shares no task.
     raw
         The same before the correction.
     difference
-        Mean of row less column over the tasks both have; positive where the row is better.
+        Mean of row minus column over the shared tasks; positive where the row is better.
     shared
-        How many tasks both have.
+        Number of tasks that both have.
     cliques
-        Groups of two or more neighbours in the order of ranks none of whose pairs differ at
-        ``alpha``; each group best first, and no group inside another.
+        Maximal groups of two or more models, adjacent in rank, of which no pair differs
+        significantly at ``alpha``; best first.
     """
 
     statistic: float
@@ -245,9 +267,9 @@ class Many:
 
 
 def many(values: Any, alpha: float = ALPHA) -> Many:
-    """Return what tells models × tasks apart; higher is better, NaN is missing.
+    """Return Friedman's test and all pairwise tests of models × tasks; higher is better.
 
-    Values of unlike scales must be made alike before: pairs are tested on the sizes of differences.
+    NaN is missing. All tasks must be on one scale: pairs are tested on the sizes of differences.
 
     >>> found = many([[0.9, 0.8, 0.7], [0.5, 0.6, 0.6], [0.1, 0.2, 0.3]])
     >>> found.statistic, found.order.tolist(), found.cliques
@@ -266,7 +288,7 @@ def many(values: Any, alpha: float = ALPHA) -> Many:
     pairs = np.eye(models)
     pairs[upper] = pairs[upper[::-1]] = holm(raw[upper])
     there = (~np.isnan(given)).astype(float)
-    # models of one rank stand by their values, whatever their order was
+    # models of equal rank are ordered by their values, not by their position
     order = np.lexsort((-mean_of(given), np.where(np.isnan(ranks), np.inf, ranks)))
     shared = (there @ there.T).astype(int)
     found = cliques(order[~np.isnan(ranks[order])], ~(pairs < alpha))
@@ -274,29 +296,31 @@ def many(values: Any, alpha: float = ALPHA) -> Many:
 
 
 def friedman(values: Any) -> tuple[float, float, int]:
-    """Return Friedman's chi-square, corrected for ties, its p, and how many tasks were used.
+    """Return Friedman's chi-square, corrected for ties, its p, and the number of tasks used.
 
-    Used are the tasks on which all models have a value; a model without any value is left out.
+    Tasks with a value of every model are used; a model without any value is left out. Two models,
+    which ``scipy.stats.friedmanchisquare`` refuses, have the chi-square of the sign test.
     """
     given = np.asarray(values, dtype=float)
     given = given[~np.isnan(given).all(axis=1)]
-    whole = given[:, ~np.isnan(given).any(axis=0)]
-    models, tasks = whole.shape
+    complete = _snapped(given[:, ~np.isnan(given).any(axis=0)])
+    models, tasks = complete.shape
     if models < 2 or not tasks:
         return np.nan, np.nan, tasks
-    ranks = rankdata(_snapped(whole), axis=0)
-    middle = (models + 1) / 2
-    spread = float(((ranks - middle) ** 2).sum()) / (models - 1)
-    if not spread:
+    if (complete == complete[0]).all():
         return 0.0, 1.0, tasks
-    statistic = float(((ranks.sum(axis=1) - tasks * middle) ** 2).sum()) / spread
-    return statistic, float(chi2.sf(statistic, models - 1)), tasks
+    if models > 2:
+        found = friedmanchisquare(*complete)
+        return float(found.statistic), float(found.pvalue), tasks
+    signs = np.sign(complete[0] - complete[1])
+    statistic = float(signs.sum() ** 2 / np.abs(signs).sum())
+    return statistic, float(chi2.sf(statistic, 1)), tasks
 
 
 def mean_ranks(values: np.ndarray) -> np.ndarray:
-    """Return the mean rank of each model over the tasks it has, 1 is best; NaN where it has none.
+    """Return the mean rank of each model over its tasks (1 is best); NaN if it has none.
 
-    A task that one model has alone ranks nobody.
+    Tasks with a value of one model only are ignored.
     """
     contested = values[:, (~np.isnan(values)).sum(axis=0) > 1]
     ranks = rankdata(-_snapped(contested), axis=0, nan_policy="omit")
@@ -304,7 +328,7 @@ def mean_ranks(values: np.ndarray) -> np.ndarray:
 
 
 def _snapped(values: np.ndarray) -> np.ndarray:
-    """Return values by task that are the same number where they differ in their last bits alone."""
+    """Return values as integers by task, equal where the values differ only in their last bits."""
     order = np.argsort(values, axis=0, kind="stable")
     ranked = np.take_along_axis(values, order, axis=0)
     with np.errstate(invalid="ignore"):
@@ -316,7 +340,7 @@ def _snapped(values: np.ndarray) -> np.ndarray:
 
 
 def paired_blocks(values: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield first and second model of some pairs, and their differences: pairs × tasks."""
+    """Yield first and second models of a block of pairs, and their differences, pairs × tasks."""
     one, other = np.triu_indices(len(values), 1)
     for start in range(0, len(one), BLOCK):
         here = slice(start, start + BLOCK)
@@ -324,16 +348,16 @@ def paired_blocks(values: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, 
 
 
 def subtract(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return differences; 0 where the two differ in their last bits alone."""
+    """Return differences; 0 where the two differ only in their last bits."""
     apart = first - second
     apart[np.abs(apart) <= EQUAL * np.maximum(np.abs(first), np.abs(second))] = 0.0
     return apart
 
 
 def cliques(order: np.ndarray, tied: np.ndarray) -> list[list[int]]:
-    """Return the largest groups of neighbours in an order, two or more, all of whose pairs tie."""
+    """Return the maximal groups of two or more neighbors in an order all of whose pairs tie."""
     groups: list[list[int]] = []
-    end = 0  # it never goes back: a group without its first model is one too
+    end = 0  # never decreases: a group without its first model is still a group
     for start in range(len(order)):
         before, end = end, max(end, start)
         while end + 1 < len(order) and tied[order[end + 1], order[start : end + 1]].all():
@@ -344,7 +368,7 @@ def cliques(order: np.ndarray, tied: np.ndarray) -> list[list[int]]:
 
 
 def as_rows(values: np.ndarray) -> np.ndarray:
-    """Return the last axis as rows; one of nothing is a row of what is missing.
+    """Return a 2-d array of the last axis; an empty axis becomes one NaN.
 
     >>> as_rows(np.empty(0))
     array([[nan]])
@@ -354,7 +378,7 @@ def as_rows(values: np.ndarray) -> np.ndarray:
 
 
 def mean_of(rows: np.ndarray) -> np.ndarray:
-    """Return the mean of what is known in each row; NaN where nothing is."""
+    """Return the mean of each row ignoring NaN; NaN where all are."""
     known = ~np.isnan(rows)
     count = known.sum(axis=-1)
     total = np.where(known, rows, 0.0).sum(axis=-1)

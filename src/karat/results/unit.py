@@ -1,4 +1,4 @@
-"""Unit: how differences of unlike metrics are made alike, so that they can stand together."""
+"""Which metrics are compared by relative differences, so that different metrics can be combined."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from karat.metrics.base import get_metric
 
 
 def is_ratio(metric: str, values: Sequence[float] | np.ndarray) -> bool:
-    """Return whether differences of a metric count as shares: it begins at 0 and has no end.
+    """Return whether differences of a metric are relative: it starts at 0 and is unbounded.
 
-    Of a metric that is registered nowhere, whether a value is beyond -1 and 1.
+    For a metric that is not registered, whether a value lies outside [-1, 1].
 
     >>> is_ratio("rmse", [0.5]), is_ratio("acc", [0.5]), is_ratio("r2", [-3.0])
     (True, False, False)

@@ -1,8 +1,8 @@
-"""Verdict: is one model better than another? Paired by task and fold, in numbers and in words."""
+"""Is one model better than another? Paired by task and fold, with tests and a conclusion."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from karat.errors import DataError, DefinitionError, KaratError
-from karat.results.answers import Asked, ask_answers
+from karat.results.answers import RowTest, compare_predictions
 from karat.results.bayes import check_rope, correlated_t, signed_rank
 from karat.results.cells import OK
 from karat.results.effects import cohens_d, superiority
-from karat.results.files import write_atomic
 from karat.results.pairing import Paired, Pairing, pair
+from karat.results.run import Run
 from karat.results.significance import (
     ALPHA,
     CONFIDENCE,
@@ -27,11 +27,11 @@ from karat.results.significance import (
     wilcoxon,
 )
 from karat.results.unit import is_ratio
-from karat.results.worded import Words, repr_html, repr_text
+from karat.results.worded import Words, records, repr_html, repr_text, write_tables
 
-#: differences up to this size count as none in practice, unless it is said otherwise
+#: default region of practical equivalence
 ROPE = 0.01
-#: resamples of tasks for the interval of the mean gain, and the seed that makes them repeatable
+#: resamples of tasks for the interval of the mean gain, and their seed
 RESAMPLES = 10_000
 SEED = 0
 CORRECTED = "corrected t"
@@ -50,12 +50,12 @@ class Overall:
     Attributes
     ----------
     tasks, of
-        How many tasks were compared, of how many that either has a score of.
+        Number of tasks compared, and number for which either model has a score.
     wins, ties, losses
-        On how many the first has the better value, the same, the worse.
+        Number of tasks on which the first has the better, the same, the worse value.
     better, worse, untold, untested
-        On how many the first is told to be better or worse (corrected p below 0.05), on how many
-        they cannot be told apart, and on how many the folds allow no test.
+        Number of tasks on which the first is significantly better or worse (corrected p < 0.05),
+        on which there is no significant difference, and on which the folds allow no test.
     gain, gain_low, gain_high
         Mean gain of the first over tasks, and its 95 % interval by resampling tasks.
     p
@@ -63,8 +63,8 @@ class Overall:
     p_better, p_equal, p_worse
         Bayesian signed-rank test: better by more than the ROPE, within it, worse.
     rank_biserial, superiority, cohens_d
-        Effect sizes: the ranks' balance (-1 to 1), the share of tasks won (ties count half), the
-        mean gain by its spread over tasks.
+        Effect sizes: matched rank-biserial correlation (-1 to 1), share of tasks won (ties count
+        half), mean gain divided by its standard deviation over tasks.
     """
 
     tasks: int
@@ -89,25 +89,25 @@ class Overall:
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
-    """Two models beside each other.
+class Comparison:
+    """Two models compared.
 
     Attributes
     ----------
     first, second
-        The models' names.
+        The names of a and b.
     tasks
-        One row per task: both values (means over the folds that both have), the ``difference`` of
-        the first less the second with its 95 % interval, ``p`` and ``p_holm`` (corrected over
-        tasks), ``better`` (a model's name, or empty if they cannot be told apart), which ``test``
-        says so, the ``gain`` of the first (positive is better; a share of both values' mean where
-        ``relative``), the chances by the Bayesian test, Cohen's d over folds, and both states.
+        One row per task: both values (means over the shared folds), the ``difference`` first minus
+        second with its 95 % interval, ``p`` and ``p_holm`` (corrected over tasks), ``better`` (a
+        model's name, empty without a significant difference), the ``test`` used, the ``gain`` of
+        the first (positive is better; relative to the mean of both values where ``relative``), the
+        Bayesian probabilities, Cohen's d over folds, and both states.
     overall
         The same over all tasks.
     rope
         The region of practical equivalence, in units of the gain.
     notes
-        What a reader must know: what was left out and why.
+        What was left out and why.
     """
 
     first: str
@@ -119,41 +119,38 @@ class Verdict:
 
     @property
     def sentence(self) -> str:
-        """The verdict in plain words."""
+        """The conclusion in one sentence."""
         return Words(self.first, self.second, self.rope).verdict(self.tasks, self.overall)
 
     def regressions(self, tolerance: float) -> pd.DataFrame:
         """Return the tasks on which the first is worse than the second by more than a tolerance.
 
-        ``loss`` is the difference in the metric's own units; of metrics that begin at 0 and have no
-        upper bound, such as rmse, it is a share of the second's value. A task or fold of which the
-        second has a score and the first has none is one too; ``why`` tells.
+        ``loss`` is in the metric's own units, or relative to the second's value for metrics that
+        start at 0 and have no upper bound, such as rmse. A task or fold with a score of the second
+        but not of the first counts as well; ``why`` gives the reason.
         """
         if not (np.isfinite(tolerance) and tolerance >= 0):
-            raise DefinitionError(f"a tolerance is 0 or more, such as 0.01, not {tolerance!r}.")
+            raise DefinitionError(f"tolerance must be a number >= 0, got {tolerance!r}.")
         found = [(row, *_regression(row, tolerance)) for _, row in self.tasks.iterrows()]
-        kept = [
+        rows = [
             (row["task"], row["metric"], row["first"], row["second"], loss, why)
             for row, loss, why in found
             if why
         ]
-        return pd.DataFrame(kept, columns=["task", "metric", "first", "second", "loss", "why"])
+        return pd.DataFrame(rows, columns=["task", "metric", "first", "second", "loss", "why"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it in plain values: names, the sentence, tasks, overall, notes."""
-        rows = self.tasks.astype(object).where(self.tasks.notna(), None).to_dict(orient="records")
+        """Return everything as plain values: names, conclusion, tasks, overall, notes."""
         facts = {k: None if v != v else v for k, v in vars(self.overall).items()}
         names = {"first": self.first, "second": self.second, "verdict": self.sentence}
-        return {**names, "rope": self.rope, "tasks": rows, "overall": facts, "notes": self.notes}
+        tables = {"rope": self.rope, "tasks": records(self.tasks), "overall": facts}
+        return {**names, **tables, "notes": self.notes}
 
     def to_csv(self, folder: str | Path) -> list[Path]:
-        """Write ``verdict_tasks.csv`` and ``verdict_overall.csv``, and return the files."""
+        """Write ``comparison_tasks.csv`` and ``comparison_overall.csv``, and return the files."""
         overall = pd.DataFrame([{"first": self.first, "second": self.second, **vars(self.overall)}])
         tables = {"tasks": self.tasks, "overall": overall.assign(rope=self.rope)}
-        paths = {name: Path(folder) / f"verdict_{name}.csv" for name in tables}
-        for name, table in tables.items():
-            write_atomic(paths[name], table.to_csv(index=False, lineterminator="\n"))
-        return list(paths.values())
+        return write_tables(folder, "comparison", tables)
 
     def __repr__(self) -> str:
         return repr_text(self)
@@ -162,49 +159,67 @@ class Verdict:
         return repr_html(self)
 
 
-def verdict(
-    runs: Any,
-    first: Any,
-    second: Any,
+def compare(
+    runs: pd.DataFrame | Run | str | Path | Iterable[Run | str | Path],
+    a: Run | str | Path,
+    b: Run | str | Path,
     *,
     metric: str | None = None,
     rope: float = ROPE,
     on: str = "folds",
-) -> Verdict:
-    """Return whether the first model is better than the second, task by task and over all.
+) -> Comparison:
+    """Test whether model ``a`` is better than model ``b``, on each task and over all tasks.
 
-    Only folds that both have are compared: of runs with the same seed on the same data. What is
-    left out, and why, stands in ``notes``.
+    Only folds that both models have are compared, from runs with the same seed on the same data.
+    ``notes`` of the result list what was left out and why.
 
     Parameters
     ----------
     runs
-        A table of scores, runs, run folders or folders of them, in which the models are found.
-    first, second
-        Names of models, runs, or run folders; among runs a text is a name, a ``Path`` a folder.
+        A table of scores, runs, run folders or folders of runs, in which the models are looked up.
+    a, b
+        Names of models, runs, or run folders. If ``runs`` are ``Run`` objects, a string is always
+        a name; a ``Path`` is always a folder.
     metric
-        One metric instead of each task's first.
+        Compare on this metric only. Default: each task's primary metric.
     rope
-        Gains up to this size count as none in practice.
+        Region of practical equivalence: gains up to this size count as no difference.
     on
-        ``"folds"``: the scores of the folds. ``"common"``: scores of the questions that both know,
-        computed again. ``"rows"``: the same, and each task is tested on its stored predictions,
-        with McNemar's test or a paired bootstrap.
+        ``"folds"``: scores as they were measured. ``"common"``: scores computed again on the
+        questions that both models can answer. ``"rows"``: the same, and each task is tested on its
+        stored predictions, with McNemar's test or a paired bootstrap.
+
+    Returns
+    -------
+    Comparison
+        Differences, intervals and tests of each task and of all together, and a conclusion.
+
+    Raises
+    ------
+    DataError
+        If a run cannot be read, or the two models have no task.
+    DefinitionError
+        If a model, the metric or an option is unknown, or both models are the same.
+
+    Examples
+    --------
+    >>> found = karat.compare("results", "skrub", "onehot")  # doctest: +SKIP
+    >>> found.sentence, found.overall.p  # doctest: +SKIP
     """
     check_rope(rope)
-    found = pair(runs, first, second, metric, on)
+    found = pair(runs, a, b, metric, on)
     if not found.tasks:
         raise DataError(f"{found.first} and {found.second} have no task.")
     notes = [*found.notes, *_left_out(found)]
-    asked = _asked(found, notes) if on == "rows" else {}
-    table = _table(found, rope, asked)
-    return Verdict(found.first, found.second, table, _overall(table, rope), rope, notes)
+    by_rows = _row_tests(found, notes) if on == "rows" else {}
+    table = _table(found, rope, by_rows)
+    return Comparison(found.first, found.second, table, _overall(table, rope), rope, notes)
 
 
 # -- task by task ---------------------------------------------------------------------------
 
 
-def _table(found: Pairing, rope: float, asked: dict[int, Asked]) -> pd.DataFrame:
+def _table(found: Pairing, rope: float, by_rows: dict[int, RowTest]) -> pd.DataFrame:
     tasks = found.tasks
     apart = _padded([subtract(p.first, p.second) for p in tasks])
     ratio = np.array([p.ratio for p in tasks])
@@ -216,7 +231,7 @@ def _table(found: Pairing, rope: float, asked: dict[int, Asked]) -> pd.DataFrame
     chances = correlated_t(apart / unit[:, None], ratio, rope)
     p, low, high = tested.p.copy(), tested.low.copy(), tested.high.copy()
     names = [CORRECTED if not np.isnan(each) else "" for each in p]
-    for t, each in asked.items():
+    for t, each in by_rows.items():
         names[t], p[t], low[t], high[t] = each.test, each.p, each.low, each.high
     corrected = holm(p)
     same = subtract(values[:, 0], values[:, 1]) == 0
@@ -236,7 +251,7 @@ def _table(found: Pairing, rope: float, asked: dict[int, Asked]) -> pd.DataFrame
 
 
 def _values(paired: Paired) -> tuple[float, float]:
-    """Return the means over the folds that both have, or else what each has by itself."""
+    """Return the means over the shared folds; without any, over each model's own."""
     if paired.compared:
         return float(paired.first.mean()), float(paired.second.mean())
     return paired.own
@@ -249,16 +264,16 @@ def _padded(rows: Sequence[np.ndarray]) -> np.ndarray:
     return table
 
 
-def _asked(found: Pairing, notes: list[str]) -> dict[int, Asked]:
-    """Return what the stored answers say of each task; where they say nothing, a note says why."""
-    asked = {}
+def _row_tests(found: Pairing, notes: list[str]) -> dict[int, RowTest]:
+    """Return the test of each task's stored predictions; note why where there is none."""
+    tests = {}
     for t, paired in enumerate(found.tasks):
         if paired.compared:
             try:
-                asked[t] = ask_answers(paired)
+                tests[t] = compare_predictions(paired)
             except KaratError as error:
                 notes.append(f"{paired.task}: not tested on its rows, {str(error).rstrip('.')}.")
-    return asked
+    return tests
 
 
 # -- over all tasks -------------------------------------------------------------------------
@@ -267,7 +282,7 @@ def _asked(found: Pairing, notes: list[str]) -> dict[int, Asked]:
 def _overall(table: pd.DataFrame, rope: float) -> Overall:
     compared = table[table["folds"] > 0]
     gain = compared["gain"].to_numpy(dtype=float)
-    told, tested = compared["better"] != "", compared["p"].notna()
+    differs, tested = compared["better"] != "", compared["p"].notna()
     low, high = _interval(gain)
     ranks, chances = wilcoxon(gain), signed_rank(gain, rope)
     return Overall(
@@ -276,9 +291,9 @@ def _overall(table: pd.DataFrame, rope: float) -> Overall:
         wins=int((gain > 0).sum()),
         ties=int((gain == 0).sum()),
         losses=int((gain < 0).sum()),
-        better=int((told & (gain > 0)).sum()),
-        worse=int((told & (gain < 0)).sum()),
-        untold=int((tested & ~told).sum()),
+        better=int((differs & (gain > 0)).sum()),
+        worse=int((differs & (gain < 0)).sum()),
+        untold=int((tested & ~differs).sum()),
         untested=int((~tested).sum()),
         gain=float(gain.mean()) if len(gain) else np.nan,
         gain_low=low,
@@ -294,11 +309,11 @@ def _overall(table: pd.DataFrame, rope: float) -> Overall:
 
 
 def _interval(gain: np.ndarray) -> tuple[float, float]:
-    """Return the percentile interval of the mean over resampled tasks; none of fewer than two."""
+    """Return the percentile interval of the mean over resampled tasks; NaN for fewer than two."""
     if len(gain) < 2:
         return np.nan, np.nan
     rng = np.random.default_rng([SEED, len(gain)])
-    # by size, so that neither the order of tasks nor that of the models changes what is drawn
+    # sorted by size, so that the order of tasks and of models does not change the draws
     ranked = gain[np.argsort(np.abs(gain), kind="stable")]
     means = ranked[rng.integers(len(gain), size=(RESAMPLES, len(gain)))].mean(axis=1)
     low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
@@ -309,30 +324,28 @@ def _interval(gain: np.ndarray) -> tuple[float, float]:
 
 
 def _left_out(found: Pairing) -> Iterator[str]:
-    """Yield which tasks were not compared or not tested, which folds do not count, and why."""
+    """Yield which tasks were not compared or tested, which folds were left out, and why."""
     names = (found.first, found.second)
-    said: dict[str, list[str]] = {}
+    tasks_of: dict[str, list[str]] = {}
     for paired in found.tasks:
-        one, other = paired.states
-        if one == other != OK:
-            said.setdefault(f"Not compared, both {one}", []).append(paired.task)
+        if paired.states[0] == paired.states[1] != OK:
+            reasons = [f"Not compared, both {paired.states[0]}"]
         else:
-            for name, state in zip(names, paired.states, strict=True):
-                if state != OK:
-                    said.setdefault(f"Not compared, {name} {state}", []).append(paired.task)
-        many = len(paired.first)
-        if many == 1 and max(paired.held) == 1:
-            why = 'One fold, so no test over folds (--rows or on="rows" tests the answers)'
-            said.setdefault(why, []).append(paired.task)
-        for name, whole in zip(names, paired.held[::-1], strict=True):
-            if many and whole > many:
-                lost = f"Left out, {name} has no score in {whole - many} of {whole} folds"
-                said.setdefault(lost, []).append(paired.task)
-    yield from (f"{why}: {', '.join(tasks)}." for why, tasks in said.items())
+            states = zip(names, paired.states, strict=True)
+            reasons = [f"Not compared, {name} {state}" for name, state in states if state != OK]
+        folds = len(paired.first)
+        if folds == 1 and max(paired.held) == 1:
+            reasons.append('One fold, so no test over folds; on="rows" (--on rows) tests the rows')
+        for name, held in zip(names, paired.held[::-1], strict=True):
+            if folds and held > folds:
+                reasons.append(f"Left out, {name} has no score in {held - folds} of {held} folds")
+        for reason in reasons:
+            tasks_of.setdefault(reason, []).append(paired.task)
+    yield from (f"{reason}: {', '.join(tasks)}." for reason, tasks in tasks_of.items())
 
 
 def _regression(row: pd.Series, tolerance: float) -> tuple[float, str]:
-    """Return by how much a task got worse, and why that is a regression, if it is one."""
+    """Return the loss on a task, and why it is a regression; no reason if it is none."""
     if not row["second_folds"]:
         return np.nan, ""
     if not row["folds"]:
@@ -348,3 +361,8 @@ def _regression(row: pd.Series, tolerance: float) -> tuple[float, str]:
         lost = row["second_folds"] - row["folds"]
         return loss, f"no score in {lost} of {row['second_folds']} folds"
     return loss, ""
+
+
+# the names that the server and the report import
+Verdict = Comparison
+verdict = compare

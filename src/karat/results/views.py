@@ -1,4 +1,4 @@
-"""Views of a leaderboard: one row per model, or per model within each task, kind or data set."""
+"""Views of a leaderboard: one row per model, or per model within each task, kind or dataset."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from karat.results.missing import BASELINE, Compared, find_baseline
 from karat.results.normalise import normalise, over_tasks, win_shares
 from karat.results.ranks import CONFIDENCE, rank_models, ranked_on_few
 from karat.results.ratings import borda, elo
+from karat.results.significance import mean_of
 from karat.results.within import fold_ratios, rank_within, within_limits
 
 BY = ("task", "kind", "dataset")
-#: where tasks stand of which no run tells the kind or the data set
+#: group of tasks whose kind or dataset is not recorded
 OTHER = "other"
 
 
 @dataclass(frozen=True)
 class Made:
-    """Which columns are to be made, and where the models stand that they refer to.
+    """The columns to compute, and the indices of the models that they refer to.
 
-    ``baseline`` is the 0 of normalised scores, without it the worst model of each task; ``anchor``
-    is who has an Elo of 1500, without it the mean of all.
+    ``baseline`` is the 0 of normalized scores (default: the worst model of each task), ``anchor``
+    the model with an Elo of 1500 (default: the mean of all).
     """
 
     asked: Asked
@@ -38,7 +39,7 @@ class Made:
 
     @classmethod
     def of(cls, asked: Asked, models: list[str]) -> Made:
-        """Find the models that are named."""
+        """Look up the models by name."""
         zero = find_baseline("normalise", asked.normalise or "", models)
         anchor = find_baseline("elo", f"{BASELINE}{asked.anchor}" if asked.anchor else "", models)
         return cls(asked, zero, anchor)
@@ -54,9 +55,9 @@ def overall(
     """Return one row per model: its ranks over all tasks, its score on each, its costs."""
     means = pd.DataFrame(cells.means, index=cells.models, columns=list(columns.values()))
     costs = _costs(given.jobs, given.jobs["model"]).reindex(cells.models)
-    board = pd.concat([_summary(compared, made), means, _whole(costs)], axis=1)
-    board.index.name = "model"
-    return board.iloc[_order(board, compared)]
+    frame = pd.concat([_summary(compared, made), means, _whole(costs)], axis=1)
+    frame.index.name = "model"
+    return frame.iloc[_order(frame, compared)]
 
 
 def by_group(
@@ -70,10 +71,10 @@ def by_group(
     boards = []
     for places in groups.values():
         part = compared.only(places)
-        board = _summary(part, made)
+        frame = _summary(part, made)
         contested = part.takes.sum(axis=0) > 1
-        board["tasks"] = part.takes[:, contested].sum(axis=1)
-        boards.append(board.iloc[_order(board, part)])
+        frame["tasks"] = part.takes[:, contested].sum(axis=1)
+        boards.append(frame.iloc[_order(frame, part)])
     long = pd.concat(boards, keys=list(groups))
     return pd.concat([long, _whole(costs.reindex(long.index))], axis=1)
 
@@ -87,7 +88,7 @@ def by_task(
 ) -> pd.DataFrame:
     """Return one row per task and model: its rank there, its score, the intervals over folds."""
     keys = pd.MultiIndex.from_product([cells.tasks, cells.models])
-    ranks = rank_within(compared, fold_ratios(given.scores, cells.tasks))
+    ranks = rank_within(compared, fold_ratios(given, cells.tasks))
     low, high = _score_intervals(cells, list(metrics.values()))
     counts = [(~np.isnan(table)).sum(axis=1) for table in cells.folds]
     columns = {
@@ -103,37 +104,35 @@ def by_task(
     if made.asked.normalise is not None:
         columns["normalised"] = normalise(compared, made.baseline).T.ravel()
     columns |= {"folds": np.concatenate(counts), "status": cells.states.T.ravel()}
-    board = pd.DataFrame(columns, index=keys)
+    frame = pd.DataFrame(columns, index=keys)
     costs = _costs(given.jobs, [given.jobs["task"], given.jobs["model"]]).drop(columns="declined")
-    board = pd.concat([board, _whole(costs.reindex(keys))], axis=1)
+    frame = pd.concat([frame, _whole(costs.reindex(keys))], axis=1)
     task = np.repeat(np.arange(len(cells.tasks)), len(cells.models))
-    missing = (board["status"] != OK).to_numpy()
-    return board.iloc[np.lexsort((board["rank"].fillna(np.inf), missing, task))]
+    missing = (frame["status"] != OK).to_numpy()
+    return frame.iloc[np.lexsort((frame["rank"].fillna(np.inf), missing, task))]
 
 
 def groups_of(given: Gathered, tasks: list[str], by: str | None) -> dict[str, str]:
-    """Return what each task stands under in a view: its kind or data set; nothing over all."""
+    """Return the group of each task in a view: its kind or dataset; none over all."""
     if by is None:
         return {}
     if not tasks:
         raise DataError(
-            "no task could be run, so there is nothing to compare; karat plan tells why."
+            "no task could be run, so there is nothing to compare; karat plan shows why."
         )
     if by == "task":
         return {task: task for task in tasks}
-    told = given.kinds if by == "kind" else given.datasets
-    if not told:
-        raise DataError(
-            f"a table of scores tells the {by} of a task in a column of that name; it has none."
-        )
-    return {task: str(told.get(task) or OTHER) for task in tasks}
+    groups = given.kinds if by == "kind" else given.datasets
+    if not groups:
+        raise DataError(f'by="{by}" needs a column "{by}" in the table of scores.')
+    return {task: str(groups.get(task) or OTHER) for task in tasks}
 
 
 def check_by(by: str | None) -> None:
-    """Tell which views there are, if this is none."""
+    """Raise ``DefinitionError`` if there is no such view."""
     if by is not None and by not in BY:
         raise DefinitionError(
-            f'by is "task", "kind" or "dataset", not {by!r}.{did_you_mean(str(by), BY)}'
+            f'by must be "task", "kind" or "dataset", got {by!r}.{did_you_mean(str(by), BY)}'
         )
 
 
@@ -141,33 +140,33 @@ def check_by(by: str | None) -> None:
 
 
 def _summary(compared: Compared, made: Made) -> pd.DataFrame:
-    # in the order of their names, so that the order of tasks does not change the resamples
+    # sorted by name, so that the order of tasks does not change the resamples
     tasks = compared.tasks
     compared = compared.only(sorted(range(len(tasks)), key=tasks.__getitem__))
     ranks = rank_models(compared.values, compared.takes)
-    board = pd.DataFrame(
+    frame = pd.DataFrame(
         {"rank": ranks.mean, "rank_low": ranks.low, "rank_high": ranks.high, "tie": ranks.ties},
         index=pd.Index(compared.models, name="model"),
     )
     if made.asked.normalise is not None:
-        board["score"], board["median"] = over_tasks(normalise(compared, made.baseline))
+        frame["score"], frame["median"] = over_tasks(normalise(compared, made.baseline))
     if made.asked.wants("wins"):
-        board["wins"] = over_tasks(win_shares(ranks.each))[0]
+        frame["wins"] = over_tasks(win_shares(ranks.each))[0]
     if made.asked.wants("borda"):
-        board["borda"] = borda(ranks.each)
+        frame["borda"] = borda(ranks.each)
     if made.asked.wants("elo"):
         rated = elo(ranks, made.anchor)
-        board["elo"], board["elo_low"], board["elo_high"] = rated.mean, rated.low, rated.high
-    return board
+        frame["elo"], frame["elo_low"], frame["elo_high"] = rated.mean, rated.low, rated.high
+    return frame
 
 
-def _order(board: pd.DataFrame, compared: Compared) -> np.ndarray:
-    # a rank over hardly any task does not lead a board of many
-    return np.lexsort((board["rank"].fillna(np.inf), ranked_on_few(compared.takes)))
+def _order(frame: pd.DataFrame, compared: Compared) -> np.ndarray:
+    # models ranked on too few tasks come last
+    return np.lexsort((frame["rank"].fillna(np.inf), ranked_on_few(compared.takes)))
 
 
 def _score_intervals(cells: Cells, metrics: list[str]) -> np.ndarray:
-    """Return the bounds of each score as it was measured, tasks × models."""
+    """Return the bounds of each score, tasks × models."""
     found = []
     for t, (table, metric) in enumerate(zip(cells.folds, metrics, strict=True)):
         low, high = _interval(table)
@@ -177,15 +176,14 @@ def _score_intervals(cells: Cells, metrics: list[str]) -> np.ndarray:
 
 
 def _interval(folds: np.ndarray) -> np.ndarray:
-    """Return the bounds of the t interval of the mean over folds; nothing for a single fold."""
-    known = ~np.isnan(folds)
-    count = known.sum(axis=1)
-    few = count < 2
-    some = np.where(few, 2, count)
-    mean = np.where(known, folds, 0).sum(axis=1) / np.maximum(count, 1)
-    spread = (np.where(known, folds - mean[:, None], 0) ** 2).sum(axis=1) / (some - 1)
-    half = student.ppf((1 + CONFIDENCE) / 2, some - 1) * np.sqrt(spread / some)
-    half[few] = np.nan
+    """Return the bounds of the t interval of the mean over folds; NaN for a single fold."""
+    counts = (~np.isnan(folds)).sum(axis=1)
+    mean = mean_of(folds)
+    squares = mean_of((folds - mean[:, None]) ** 2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        error = np.sqrt(squares / (counts - 1))
+    half = student.ppf((1 + CONFIDENCE) / 2, np.maximum(counts - 1, 1)) * error
+    half[counts < 2] = np.nan
     return np.stack([mean - half, mean + half])
 
 
@@ -204,7 +202,7 @@ def _costs(jobs: pd.DataFrame, keys: pd.Series | list[pd.Series]) -> pd.DataFram
 
 
 def _whole(costs: pd.DataFrame) -> pd.DataFrame:
-    """Return costs in which nothing failed where no job is known, unless no job is known at all."""
+    """Return costs with counts of 0 for models without jobs, unless there are no jobs at all."""
     counts = [name for name in ("failed", "declined") if name in costs]
     if costs[counts].notna().to_numpy().any():
         return costs.fillna(dict.fromkeys(counts, 0)).astype(dict.fromkeys(counts, int))

@@ -1,4 +1,4 @@
-"""Within: the ranks on one task, the interval that its folds give them, and its tie groups."""
+"""Ranks on single tasks, with intervals over folds and tie groups."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from threadpoolctl import threadpool_limits
 
 from karat.errors import KaratError
 from karat.metrics.base import get_metric
+from karat.results.gather import Gathered
 from karat.results.missing import Compared
 from karat.results.ranks import draw, interval, letters_of, rank_each
-from karat.results.significance import ALPHA, corrected_t, holm, subtract
+from karat.results.significance import ALPHA, corrected_t, fold_ratio, holm, subtract
 
 
 @dataclass(frozen=True)
 class Within:
-    """Models × tasks: the rank on each task, the ends of its interval, the letters of ties."""
+    """Models × tasks: the rank on each task, its interval, and the letters of tie groups."""
 
     rank: np.ndarray
     low: np.ndarray
@@ -27,21 +28,21 @@ class Within:
 
 
 def rank_within(compared: Compared, ratios: Sequence[float]) -> Within:
-    """Return the ranks on each task by itself; ``ratios`` are test to train rows of its folds.
+    """Return the ranks on each task; ``ratios`` are n_test / n_train of its folds.
 
-    The interval is that of folds drawn anew; one fold gives none. Who does not take a task, or
-    takes it alone, has no rank there and no letter.
+    Intervals resample the folds; a single fold has none. A model that does not take a task, or is
+    the only one, has no rank and no letter there.
     """
     rank = rank_each(compared.values, compared.takes)
     low, high = np.full((2, *rank.shape), np.nan)
     ties = np.full(rank.shape, "", dtype=object)
-    with threadpool_limits(1):  # the products are small: more threads only cost
-        for t, who in enumerate(compared.takes.T):
-            if who.sum() < 2:
+    with threadpool_limits(1):  # small products: more threads only add overhead
+        for t, taking in enumerate(compared.takes.T):
+            if taking.sum() < 2:
                 continue
-            values, own = compared.values[t][who], rank[who, t]
-            low[who, t], high[who, t] = _rank_interval(values, own)
-            ties[who, t] = letters_of(own, tied_folds(values, ratios[t]))
+            values, own = compared.values[t][taking], rank[taking, t]
+            low[taking, t], high[taking, t] = _rank_interval(values, own)
+            ties[taking, t] = letters_of(own, tied_folds(values, ratios[t]))
     return Within(rank, low, high, ties)
 
 
@@ -53,11 +54,11 @@ def _rank_interval(values: np.ndarray, rank: np.ndarray) -> np.ndarray:
 
 
 def tied_folds(values: np.ndarray, ratio: float) -> np.ndarray:
-    """Return which two models the folds of one task cannot tell apart.
+    """Return which pairs of models do not differ significantly over the folds of one task.
 
-    ``values`` are models × folds, a failed fold counts as the worst of that fold. Each pair has
-    the corrected resampled t-test, and all pairs Holm's correction. Where that gives no p, as of
-    one fold or of a difference without spread, nothing is told apart.
+    ``values`` are models × folds, a failed fold counts as the worst of that fold. Corrected
+    resampled t-test of each pair, with Holm's correction. Pairs without a p, because of a single
+    fold or a constant difference, count as tied.
 
     >>> tied_folds(np.array([[0.9, 0.8, 0.9], [0.1, 0.1, 0.2]]), ratio=0.5).tolist()
     [[True, False], [False, True]]
@@ -73,20 +74,20 @@ def tied_folds(values: np.ndarray, ratio: float) -> np.ndarray:
     return tied
 
 
-def fold_ratios(scores: pd.DataFrame, tasks: Sequence[str]) -> list[float]:
-    """Return test to train rows of each task's folds: 1 to k - 1, if a repeat has k of them.
-
-    NaN where a repeat has one fold: how large its test part is, scores do not tell.
-    """
-    folds = scores.groupby(["task", "repeat"], dropna=False, observed=True)["fold"].nunique()
-    most = folds.groupby(level=0).max().reindex(list(tasks)).fillna(1)
-    return [1 / (many - 1) if many > 1 else np.nan for many in most]
+def fold_ratios(given: Gathered, tasks: Sequence[str]) -> list[float]:
+    """Return n_test / n_train of each task's folds; see ``significance.fold_ratio``."""
+    repeats = given.scores.groupby(["task", "repeat"], dropna=False, observed=True)["fold"]
+    folds = repeats.nunique().groupby(level=0).max()
+    sizes = given.jobs.groupby("task", observed=True)[["train", "test"]].sum()
+    rows = pd.concat([sizes, folds], axis=1).reindex(list(tasks)).fillna(0)
+    columns = zip(rows["train"], rows["test"], rows["fold"], strict=True)
+    return [fold_ratio(train, test, int(k)) for train, test, k in columns]
 
 
 def within_limits(low: np.ndarray, high: np.ndarray, scores: np.ndarray, metric: str) -> np.ndarray:
-    """Return the two ends within the values that a metric can have, where it is known.
+    """Return an interval clipped to the range of a registered metric.
 
-    A score beyond them is on another scale, such as per cent: its ends stay.
+    Scores outside that range are on another scale, such as percent; they are not clipped.
 
     >>> ends = np.array([0.9, 90.0]), np.array([1.1, 110.0]), np.array([1.0, 100.0])
     >>> within_limits(*ends, "acc").tolist()

@@ -1,98 +1,97 @@
-"""Worded: a verdict in plain words, and how it shows itself in a shell or a notebook."""
+"""The conclusion of a comparison as a sentence, and how it is printed and written to files."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from karat.results.files import write_atomic
 from karat.results.significance import ALPHA
 
-#: so sure is sure: a chance from here on is said without a perhaps
-SURE = 1 - ALPHA
-#: with fewer tasks not even a win on all of them is beyond chance: 2 / 2⁵ is above 0.05
+#: a Bayesian probability from here on counts as a conclusion
+PROBABLE = 1 - ALPHA
+#: with fewer tasks Wilcoxon's p stays above 0.05 even for a win on all: 2 / 2⁵ = 0.0625
 FEWEST = 6
-UNTOLD = "cannot be told apart"
+UNTOLD = "no significant difference"
 
 
 @dataclass(frozen=True)
 class Words:
-    """What is said about two models."""
+    """Sentences about two models."""
 
     first: str
     second: str
     rope: float
 
     def verdict(self, tasks: pd.DataFrame, overall: Any) -> str:
-        """Return one sentence, or two where the tasks say more than all of them together."""
+        """Return the conclusion in one or two sentences."""
         if not overall.tasks:
             return f"{self.first} and {self.second} could not be compared on any task."
         if overall.tasks == 1:
-            (row,) = (row for _, row in tasks.iterrows() if row["folds"] > 0)
-            return self._one(row)
+            return self._one(tasks[tasks["folds"] > 0].iloc[0])
         if overall.tasks < FEWEST:
-            return self._few(overall)
+            return f"{self._counts(overall)}. A test over tasks needs at least {FEWEST} tasks."
         return self._many(overall)
 
     def _one(self, row: pd.Series) -> str:
         if not row["better"]:
-            why = "" if not math.isnan(row["p"]) else "; its folds allow no test"
-            return f"{self.first} and {self.second} {UNTOLD} on {row['task']}{why}."
+            why = "" if not math.isnan(row["p"]) else " (its folds allow no test)"
+            return f"{self._none()} on {row['task']}{why}."
         worse = self.second if row["better"] == self.first else self.first
-        better = f"{row['better']} is better than {worse} on {row['task']}"
         return (
-            f"{better} ({row['metric']} {signed(row['difference'])}, p {p_value(row['p_holm'])})."
+            f"{row['better']} is better than {worse} on {row['task']} "
+            f"({row['metric']} {signed(row['difference'])}, p {p_value(row['p_holm'])})."
         )
-
-    def _few(self, overall: Any) -> str:
-        few = f"So few tasks say no more; a verdict over tasks takes {FEWEST}."
-        if overall.better + overall.worse + overall.untested:
-            return f"{self._told(overall)}. {few}"
-        return f"{self.first} and {self.second} {UNTOLD} on any of {overall.tasks} tasks. {few}"
 
     def _many(self, overall: Any) -> str:
         over = f"over {overall.tasks} tasks"
         ahead = overall.rank_biserial > 0
         first, second = (self.first, self.second) if ahead else (self.second, self.first)
-        sure = overall.p_better if ahead else overall.p_worse
-        if overall.p_equal >= SURE:
-            but = (
-                f", though {first} is ahead more often than by chance"
-                if self._real(overall)
-                else ""
-            )
+        p_ahead = overall.p_better if ahead else overall.p_worse
+        beyond = f"by more than {self.rope:g} with probability {chance(p_ahead)}"
+        p, significant = p_value(overall.p), bool(overall.p < ALPHA)
+        if overall.p_equal >= PROBABLE:
+            but = f", though {first} is significantly ahead (p {p})" if significant else ""
             return (
                 f"{self.first} and {self.second} are practically equal {over}: within "
                 f"{self.rope:g} with probability {chance(overall.p_equal)}{but}."
             )
-        if self._real(overall):
+        if significant:
+            return f"{first} is better than {second} {over} (p {p}), {beyond}."
+        if p_ahead >= PROBABLE:
             return (
-                f"{first} is better than {second} {over} (p {p_value(overall.p)}), by more than "
-                f"{self.rope:g} with probability {chance(sure)}."
+                f"{first} is probably better than {second} {over}, {beyond}, but the difference "
+                f"is not significant (p {p})."
             )
-        if sure >= SURE:
-            return (
-                f"{first} is probably better than {second} {over}, by more than {self.rope:g} with "
-                f"probability {chance(sure)}, but chance could do it too (p {p_value(overall.p)})."
-            )
-        told = f"; {self._told(overall)}" if overall.better + overall.worse else ""
-        return f"{self.first} and {self.second} {UNTOLD} {over} (p {p_value(overall.p)}){told}."
+        tasks = f"; {self._counts(overall)}" if overall.better + overall.worse else ""
+        return f"{self._none()} {over} (p {p}){tasks}."
 
-    def _real(self, overall: Any) -> bool:
-        return bool(overall.p < ALPHA)
+    def _none(self) -> str:
+        return f"{self.first} and {self.second} do not differ significantly"
 
-    def _told(self, overall: Any) -> str:
+    def _counts(self, overall: Any) -> str:
         """Return on how many tasks which model is better; the one that leads is named first."""
+        if not overall.better + overall.worse + overall.untested:
+            return f"{self._none()} on any of {overall.tasks} tasks"
         first, second, wins, losses = self.first, self.second, overall.better, overall.worse
         if losses > wins:
             first, second, wins, losses = second, first, losses, wins
-        said = f"{first} is better than {second} on {wins} of {overall.tasks} tasks"
-        said += f", worse on {losses}" if losses else ""
-        said += f"; they {UNTOLD} on {overall.untold}" if overall.untold else ""
-        return said + (f" ({overall.untested} not tested)" if overall.untested else "")
+        return f"{first} is significantly better than {second} on " + _listed(
+            f"{wins} of {overall.tasks} tasks",
+            (losses, f"worse on {losses}"),
+            (overall.untold, f"{UNTOLD} on {overall.untold}"),
+            (overall.untested, f"{overall.untested} not tested"),
+        )
+
+
+def _listed(first: str, *counted: tuple[int, str]) -> str:
+    return ", ".join([first, *(text for count, text in counted if count)])
 
 
 # -- numbers --------------------------------------------------------------------------------
@@ -111,14 +110,14 @@ def signed(value: float) -> str:
 
 
 def number(value: float) -> str:
-    """Return a value as it is shown: three digits, or four that count."""
+    """Return a value with three decimals, or four significant digits from 10 on."""
     if math.isnan(value):
         return "–"
     return f"{value:.3f}" if abs(value) < 10 else f"{value:#.4g}".rstrip(".")
 
 
 def p_value(p: float) -> str:
-    """Return p with three digits, or that it is smaller.
+    """Return p with three decimals.
 
     >>> p_value(0.0301), p_value(0.00002), p_value(1.0)
     ('0.030', '< 0.001', '1.000')
@@ -127,7 +126,7 @@ def p_value(p: float) -> str:
 
 
 def chance(p: float) -> str:
-    """Return a probability; what was drawn at random never looks sure.
+    """Return a probability estimated by sampling, which is never shown as 0 or 1.
 
     >>> chance(0.97), chance(1.0), chance(0.0)
     ('0.970', '> 0.999', '< 0.001')
@@ -140,15 +139,29 @@ def interval(value: float, low: float, high: float) -> str:
     return signed(value) if math.isnan(low) else f"{signed(value)} [{signed(low)}, {signed(high)}]"
 
 
+# -- tables and files -----------------------------------------------------------------------
+
+
+def records(table: pd.DataFrame) -> list[dict[Any, Any]]:
+    """Return the rows of a table as dictionaries, None for what is missing."""
+    return table.astype(object).where(table.notna(), None).to_dict(orient="records")
+
+
+def write_tables(folder: str | Path, prefix: str, tables: Mapping[str, pd.DataFrame]) -> list[Path]:
+    """Write tables as ``prefix_name.csv`` into a folder, and return the files."""
+    paths = [Path(folder) / f"{prefix}_{name}.csv" for name in tables]
+    for path, table in zip(paths, tables.values(), strict=True):
+        write_atomic(path, table.to_csv(index=False, lineterminator="\n"))
+    return paths
+
+
 # -- in a shell, in a notebook --------------------------------------------------------------
 
 
 def shown(found: Any) -> pd.DataFrame:
-    """Return the rows of a verdict as text."""
-    # of what neither has a score, a note says it
+    """Return the tasks of a comparison as text; those without any score are left to the notes."""
     rows = found.tasks[found.tasks[["first", "second"]].notna().any(axis=1)]
     tested = zip(rows["better"], rows["folds"], rows["p"].notna(), strict=True)
-    better = [name or _untold(folds, known) for name, folds, known in tested]
     arrow = rows["higher_is_better"].map({True: " ↑", False: " ↓"})
     bounds = (rows["difference"], rows["difference_low"], rows["difference_high"])
     return pd.DataFrame(
@@ -159,23 +172,25 @@ def shown(found: Any) -> pd.DataFrame:
             "second": rows["second"].map(number),
             "difference": [interval(*each) for each in zip(*bounds, strict=True)],
             "p": rows["p_holm"].map(p_value),
-            "better": better,
+            "better": [name or _undecided(folds, known) for name, folds, known in tested],
         }
     )
 
 
-def _untold(folds: int, tested: bool) -> str:
+def _undecided(folds: int, tested: bool) -> str:
     return "not compared" if not folds else UNTOLD if tested else "not tested"
 
 
 def overall_lines(found: Any) -> list[str]:
-    """Return what is said over all tasks, line by line."""
+    """Return the results over all tasks, line by line."""
     o = found.overall
     if not o.tasks:
         return []
-    told = f"told better on {o.better}, worse on {o.worse}, neither on {o.untold}"
-    told += f", {o.untested} not tested" if o.untested else ""
-    lines = [f"{o.tasks} of {o.of} tasks: {o.wins} won, {o.ties} tied, {o.losses} lost; {told}"]
+    counts = _listed(
+        f"significantly better on {o.better}, worse on {o.worse}, {UNTOLD} on {o.untold}",
+        (o.untested, f"{o.untested} not tested"),
+    )
+    lines = [f"{o.tasks} of {o.of} tasks: {o.wins} won, {o.ties} tied, {o.losses} lost; {counts}"]
     if o.tasks > 1:
         lines += [
             f"mean gain {interval(o.gain, o.gain_low, o.gain_high)}; Wilcoxon p {p_value(o.p)}",
@@ -188,7 +203,7 @@ def overall_lines(found: Any) -> list[str]:
 
 
 def repr_text(found: Any) -> str:
-    """Return a verdict as text: the sentence, the tasks, all tasks together, the notes."""
+    """Return a comparison as text: conclusion, tasks, all tasks together, notes."""
     table = shown(found).rename(columns={"first": found.first, "second": found.second})
     table = table.map(_printable).rename(columns=_printable)
     parts = [table.to_string(index=False), "\n".join(overall_lines(found))]
@@ -197,12 +212,12 @@ def repr_text(found: Any) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return a text without signs that steer a terminal."""
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text)
+    """Return a text without control characters."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
 
 
 def repr_html(found: Any) -> str:
-    """Return a verdict as HTML; names are text, whatever they hold."""
+    """Return a comparison as HTML, with all names escaped."""
     heads = ["task", "metric", found.first, found.second, "difference", "p", "better"]
     rows = shown(found).to_numpy().tolist()
     head = "".join(f"<th>{escape(name)}</th>" for name in heads)

@@ -1,4 +1,4 @@
-"""What a rule is, what it reads and what it finds."""
+"""Rules, the facts they read and the findings they return."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ import pandas as pd
 
 from karat.errors import DefinitionError
 from karat.metrics.base import COVERED, MTEB, get_metric
-from karat.results.still import read_once
 from karat.results.cells import OK, Cells, make_cells
-from karat.results.gather import Gathered, gather, named_runs, opened
+from karat.results.gather import Gathered, gather, named_runs
 from karat.results.layouts import by_fold
-from karat.results.run import Run
+from karat.results.still import read_once
+from karat.results.within import fold_ratios
 
-#: from the one that matters most
+#: the most severe first
 LEVELS = ("error", "warning", "note")
-#: models that know nothing: what a score is worth is seen beside theirs
-CLUELESS = {"random", "dummy", "constantpredictor", "constantpredictor_enc"}
-#: metrics that are the share of questions answered right
+#: models without any information about the items, against which scores are judged
+UNINFORMED = {"random", "dummy", "constantpredictor", "constantpredictor_enc"}
+#: metrics that are the share of correct answers
 SHARES = {"acc", "f1_micro"}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check has found: about a model, a task, both, or all of the runs."""
+    """A finding about a model, a task, both, or all runs."""
 
     code: str
     level: str
@@ -40,7 +40,7 @@ class Finding:
 
 
 class Findings(list[Finding]):
-    """Findings, those that matter most first; ``silenced`` counts those not to be told, by code."""
+    """Findings, the most severe first; ``silenced`` counts the silenced ones by code."""
 
     def __init__(self, found: Iterable[Finding] = (), silenced: Mapping[str, int] | None = None):
         super().__init__(found)
@@ -49,7 +49,7 @@ class Findings(list[Finding]):
 
 @dataclass(frozen=True)
 class Hit:
-    """Where a rule applies, and what it has to say there."""
+    """A place where a rule applies, and its message."""
 
     message: str
     model: str | None = None
@@ -58,7 +58,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Rule:
-    """A numbered check. ``title`` stands before the places where it is found."""
+    """A numbered check; ``look`` yields the places where it applies."""
 
     code: str
     title: str
@@ -69,7 +69,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Job:
-    """A job's record, under the names that its model and its task have on the board."""
+    """A job's record, under the leaderboard's names of its model and task."""
 
     model: str
     task: str
@@ -80,8 +80,8 @@ class Job:
 class Facts:
     """All that the rules read.
 
-    ``tasks`` holds what the runs tell of each task, ``abouts`` what they tell of themselves, by the
-    model's name on the board.
+    ``tasks`` holds the entries of run.json about each task, ``abouts`` the whole run.json by the
+    model's name on the leaderboard.
     """
 
     given: Gathered
@@ -91,12 +91,12 @@ class Facts:
 
     @classmethod
     def of(cls, runs: Any) -> Facts:
-        """Return the facts of runs, run folders, or a tidy table of scores."""
+        """Return the facts of runs, run folders, or a table of scores."""
         if isinstance(runs, pd.DataFrame):
             return cls(gather(runs))
-        kept = read_once(runs)
-        facts = cls(gather(kept))
-        for run, name, label in named_runs(kept):
+        runs = read_once(runs)
+        facts = cls(gather(runs))
+        for run, name, label in named_runs(runs):
             facts.abouts[name] = run.about
             facts.jobs.extend(
                 Job(name, label[record["task"]], record)
@@ -109,43 +109,34 @@ class Facts:
     # -- tasks ------------------------------------------------------------------------------
 
     def counted(self, name: str) -> Iterator[tuple[str, int, int, Any]]:
-        """Yield task, count and total of a fact ``[count, total, …]``, and what stands behind."""
-        for task, told in self.tasks.items():
-            found: list[Any] = list(told.get(name) or (0, 0))
+        """Yield task, count, total and last item of each fact ``[count, total, …]``."""
+        for task, about in self.tasks.items():
+            found: list[Any] = list(about.get(name) or (0, 0))
             if found[1]:
                 yield task, int(found[0]), int(found[1]), found[-1]
 
     def probe(self, task: str) -> str:
-        """Return the name of the probe that a task is asked with; nothing where nobody tells."""
-        told = self.tasks.get(task, {}).get("probe") or ""
-        return str(told.get("use", "")) if isinstance(told, Mapping) else str(told)
+        """Return the name of a task's probe, empty if no run records it."""
+        probe = self.tasks.get(task, {}).get("probe") or ""
+        return str(probe.get("use", "")) if isinstance(probe, Mapping) else str(probe)
 
     def tested(self, task: str) -> int:
-        """Return how many different questions of a task are tested; 0 where nobody tells."""
-        told = self.tasks.get(task, {}).get("tested")
-        if told:
-            return int(told)
-        asked = self.asked.get(task, {}).values()
-        return sum(int(record["questions"]) for record in asked if not record["repeat"])
-
-    def share_tested(self, task: str) -> float:
-        """Return how many test questions there are per train question; of k folds, 1 / (k - 1).
-
-        Repeats on the same rows, where nothing is learned from answers, are taken as folds.
-        """
-        told = [record for record in self.asked.get(task, {}).values() if record["train_questions"]]
-        if told and not self.tasks.get(task, {}).get("blind"):
-            return float(np.median([r["questions"] / r["train_questions"] for r in told]))
-        return 1 / max(self.cells.folds[self.place[task]].shape[1] - 1, 1)
+        """Return the number of distinct test questions of a task, 0 if no run records it."""
+        recorded = self.tasks.get(task, {}).get("tested")
+        if recorded:
+            return int(recorded)
+        folds = {
+            job.record["fold"]: int(job.record.get("questions") or 0)
+            for job in self.jobs
+            if job.task == task and not job.record["repeat"]
+        }
+        return sum(folds.values())
 
     @cached_property
-    def asked(self) -> dict[str, dict[int, Mapping[str, Any]]]:
-        """A record of each fold of each task that tells how many questions were asked."""
-        found: dict[str, dict[int, Mapping[str, Any]]] = {}
-        for job in self.jobs:
-            if job.record.get("questions") and "train_questions" in job.record:
-                found.setdefault(job.task, {}).setdefault(job.record["fold"], job.record)
-        return found
+    def ratios(self) -> dict[str, float]:
+        """n_test / n_train of each task's folds; see ``significance.fold_ratio``."""
+        tasks = list(self.given.metrics)
+        return dict(zip(tasks, fold_ratios(self.given, tasks), strict=True))
 
     # -- scores -----------------------------------------------------------------------------
 
@@ -156,18 +147,18 @@ class Facts:
 
     @cached_property
     def place(self) -> dict[str, int]:
-        """Where each task stands among the cells."""
+        """The index of each task in the cells."""
         return {task: t for t, task in enumerate(self.cells.tasks)}
 
     def scored(self, task: str, contenders: bool = False) -> np.ndarray:
-        """Return the places of the models with a score; contenders know something."""
+        """Return the indices of models with a score; contenders are not uninformed models."""
         ok = np.flatnonzero(self.cells.states[:, self.place[task]] == OK)
         if not contenders:
             return ok
-        return np.array([m for m in ok if self.called(int(m)).lower() not in CLUELESS], dtype=int)
+        return np.array([m for m in ok if self.called(int(m)).lower() not in UNINFORMED], dtype=int)
 
     def rivals(self, task: str) -> np.ndarray:
-        """Return the contenders, the best first; of several runs of a model the best."""
+        """Return the contenders, the best first; of several runs of a model only the best."""
         models = self.scored(task, contenders=True)
         turned = np.nanmean(self.cells.folds[self.place[task]][models], axis=1)
         first: dict[str, int] = {}
@@ -176,17 +167,17 @@ class Facts:
         return np.array(list(first.values()), dtype=int)
 
     def called(self, model: int) -> str:
-        """Return a model's own name, without what tells its runs apart."""
+        """Return a model's own name, without the time stamp of its run."""
         name = self.cells.models[model]
         return str(self.abouts.get(name, {}).get("model", name))
 
     def score(self, model: int, task: str) -> str:
-        """Return a mean score as people read it."""
+        """Return a mean score with four digits."""
         return f"{self.cells.means[model, self.place[task]]:.4g}"
 
 
 def _merge(known: dict[str, Any], task: Mapping[str, Any]) -> None:
-    """Add what another run tells of a task; of counts, those of the most questions stay."""
+    """Add the facts of another run about a task; of counts, those of the most questions."""
     for name, value in task.items():
         if name in ("twins", "entities") and value:
             value = max(known.get(name) or value, value, key=lambda counts: counts[1])
@@ -198,7 +189,7 @@ def _merge(known: dict[str, Any], task: Mapping[str, Any]) -> None:
 
 
 def plain_metric(name: str) -> str:
-    """Return the name Karat has for a metric.
+    """Return Karat's name of a metric.
 
     >>> plain_metric("accuracy"), plain_metric("hits@1_covered")
     ('acc', 'hits@1')
@@ -208,13 +199,13 @@ def plain_metric(name: str) -> str:
 
 
 def is_share(metric: str) -> bool:
-    """Return whether a metric is the share of questions that are answered right."""
+    """Return whether a metric is the share of correct answers."""
     name = plain_metric(metric)
     return name in SHARES or name.startswith("hits@")
 
 
 def best_value(metric: str) -> tuple[float, float] | None:
-    """Return the best value of a metric and how far the worst is; nothing without such bounds."""
+    """Return the best value of a metric and its range; None if it is unbounded."""
     try:
         known = get_metric(metric)
     except DefinitionError:

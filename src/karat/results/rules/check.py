@@ -1,4 +1,4 @@
-"""The table of rules, and what they find in some runs."""
+"""The table of rules, and the findings of all rules in some runs."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from karat.results.run import Run
 RULES = (
     Rule(
         "KRT001",
-        "Test rows that stand in the train part",
+        "Test rows duplicated in the training rows",
         "warning",
-        "Drop duplicates, or give the task a group so that equal rows stay together.",
+        "Drop duplicates, or give the dataset a group so that equal rows stay together.",
         data.duplicates,
     ),
     Rule(
         "KRT002",
         "The same entity in train and test",
         "warning",
-        "Name the entity's column as the group of the data set, so that it stays on one side.",
+        "Set the dataset's group to the entity's column, so that it stays in one fold.",
         data.entities,
     ),
     Rule(
         "KRT003",
-        "One column gives the answer away",
+        "One column predicts the target",
         "warning",
-        "Find out how the column came about; drop it if it was made from the answer.",
+        "Find out how the column was made; drop it if it was derived from the target.",
         data.give_away,
     ),
     Rule(
@@ -47,42 +47,42 @@ RULES = (
         "KRT101",
         "Worse than chance",
         "warning",
-        "Look for a bug: mixed-up rows, a lost column, items it does not know.",
+        "Look for a bug: rows in another order, a lost column, items without a vector.",
         models.worse_than_random,
     ),
     Rule(
         "KRT102",
         "No better than raw features",
         "note",
-        "Say so when you report the model; more folds may tell small differences.",
+        "Report it with the model; more folds may detect a small difference.",
         models.no_better_than_raw,
     ),
     Rule(
         "KRT103",
-        "Dimensions that say nothing",
+        "Constant dimensions",
         "note",
-        "Drop them; many of them hint at dead units or a column that is not read.",
+        "Drop them; many of them suggest dead units or a column that is not read.",
         models.constant_dimensions,
     ),
     Rule(
         "KRT104",
-        "Unlike items with the same vector",
+        "Different items with the same vector",
         "warning",
-        "Look at the items: out of its vocabulary, cut to the same beginning, or not read at all?",
+        "Inspect the items: out of vocabulary, truncated to the same prefix, or not read at all?",
         models.same_vectors,
     ),
     Rule(
         "KRT105",
         "Low coverage",
         "warning",
-        "Compare on the questions that all know, or let the task penalise what is missing.",
+        "Compare on the common questions (--on common), or set missing: penalise in the task.",
         models.low_coverage,
     ),
     Rule(
         "KRT106",
-        "Vectors of very unlike lengths",
+        "Vectors of very different norms",
         "note",
-        "Scale the vectors to length 1, or look at the items with the longest ones.",
+        "Scale the vectors to norm 1, or inspect the items with the largest norms.",
         models.unlike_lengths,
     ),
     Rule(
@@ -96,35 +96,35 @@ RULES = (
         "KRT202",
         "Unstable with the seed",
         "warning",
-        "Report the mean over several seeds, or make what learns more stable.",
+        "Report the mean over several seeds, or make the training more stable.",
         learning.unstable,
     ),
     Rule(
         "KRT301",
         "Saturated task",
         "note",
-        "Do not choose between models by this task; take a harder one.",
+        "Do not choose between models by this task; use a harder one.",
         statistics.saturated,
     ),
     Rule(
         "KRT302",
-        "First and second too close for the rows",
+        "First and second too close to call",
         "note",
         "Call it a tie, or test on more rows or folds.",
         statistics.too_few_rows,
     ),
     Rule(
         "KRT401",
-        "Scores changed though nothing did",
+        "Scores changed for an identical job",
         "error",
-        "Find what is not seeded, or what depends on the machine or its libraries.",
+        "Find what is not seeded, or depends on the machine or its libraries.",
         runs.changed,
     ),
     Rule(
         "KRT402",
         "Failed jobs",
         "warning",
-        "The board fills them by its rule for missing scores; karat run … --resume --retry-failed.",
+        "The leaderboard fills them by its missing rule; karat run … --resume --retry-failed.",
         runs.failed,
     ),
     Rule(
@@ -138,12 +138,12 @@ RULES = (
         "KRT404",
         "Several seeds",
         "warning",
-        "Run all models with the same seeds; other seeds make other folds.",
+        "Run all models with the same seeds; different seeds make different folds.",
         runs.seeds,
     ),
     Rule(
         "KRT405",
-        "One task, several versions of its data",
+        "Several versions of a task's data",
         "note",
         "Run all models again on one version of the data.",
         runs.other_data,
@@ -152,13 +152,34 @@ RULES = (
 
 
 def check_runs(
-    runs: pd.DataFrame | Run | str | Path | Iterable[Run | str | Path], ignore: Iterable[str] = ()
+    runs: pd.DataFrame | Run | str | Path | Iterable[Run | str | Path],
+    ignore: str | Iterable[str] = (),
 ) -> Findings:
-    """Return what the checks find in runs, run folders, folders of those, or a table of scores.
+    """Check runs for problems with their data, models, training and statistics.
 
-    ``ignore`` silences checks by their code, or by its beginning: ``KRT1`` is all about models. A
-    task silences with ``ignore`` in its definition. Names of models and tasks are those of the
-    leaderboard of the same runs. What is silenced is counted in ``silenced``.
+    Parameters
+    ----------
+    runs
+        A table of scores, runs, run folders or folders of runs.
+    ignore
+        Codes of checks to silence, or prefixes of them: ``"KRT1"`` silences all checks of models.
+        A task can silence checks with ``ignore`` in its definition.
+
+    Returns
+    -------
+    Findings
+        A list of findings, the most severe first, under the leaderboard's names of models and
+        tasks; ``silenced`` counts the silenced ones by code.
+
+    Raises
+    ------
+    DefinitionError
+        If a code in ``ignore`` is unknown.
+
+    Examples
+    --------
+    >>> for finding in karat.check_runs("results"):  # doctest: +SKIP
+    ...     print(finding.code, finding.message)
     """
     quiet = check_codes(ignore)
     facts = Facts.of(runs)
@@ -175,40 +196,49 @@ def check_runs(
     return Findings(found, silenced)
 
 
-def check_codes(codes: Iterable[str]) -> tuple[str, ...]:
-    """Return codes that are to be silent; one that no check has is a mistake.
+def check_codes(codes: str | Iterable[str]) -> tuple[str, ...]:
+    """Return codes, or prefixes of codes, in upper case; raise if no check has one.
 
     >>> check_codes(["krt004", "KRT3"])
     ('KRT004', 'KRT3')
     """
-    wanted = [codes] if isinstance(codes, str) else list(codes)
-    known = [rule.code for rule in RULES]
-    for code in wanted:
-        begins = len(code) > 3 and any(each.startswith(code.upper()) for each in known)
-        if not begins:
-            raise DefinitionError(
-                f'there is no check "{code}".{did_you_mean(code, known)}   (karat checks --list)'
-            )
-    return tuple(code.upper() for code in wanted)
+    upper = [code.upper() for code in ([codes] if isinstance(codes, str) else codes)]
+    for code in upper:
+        if len(code) <= 3 or not any(rule.code.startswith(code) for rule in RULES):
+            raise _unknown(code)
+    return tuple(upper)
 
 
 def rule_of(code: str) -> Rule:
-    """Return the rule of a code; a code that no check has is a mistake."""
-    found = next((rule for rule in RULES if rule.code == code.upper()), None)
-    if found is None:
-        hint = did_you_mean(code, [rule.code for rule in RULES])
-        raise DefinitionError(f'there is no check "{code}".{hint}   (karat checks --list)')
-    return found
+    """Return the rule with this code."""
+    for rule in RULES:
+        if rule.code == code.upper():
+            return rule
+    raise _unknown(code)
+
+
+def _unknown(code: str) -> DefinitionError:
+    hint = did_you_mean(code, [rule.code for rule in RULES])
+    return DefinitionError(f'there is no check "{code}".{hint}   (karat checks --list)')
+
+
+def render_page(rule: Rule) -> str:
+    """Return the page of a check as Markdown: what it means, how it is computed, what to do."""
+    body = resources.files("karat.results.rules") / "pages" / f"{rule.code}.md"
+    return (
+        f"# {rule.code}: {rule.title}\n\nLevel: {rule.level}.\n\n"
+        f"{body.read_text(encoding='utf-8')}\n"
+        f"To silence it, use `--ignore {rule.code}`, or `ignore: [{rule.code}]` in the task.\n"
+    )
 
 
 def explain(code: str) -> str:
-    """Return the page of a check: what it means, how it is computed, what to do."""
-    page = resources.files("karat.results.rules") / "pages" / f"{rule_of(code).code}.md"
-    return page.read_text(encoding="utf-8")
+    """Return the page of the check with this code as Markdown; see ``render_page``."""
+    return render_page(rule_of(code))
 
 
 def index_table(folder: str = "checks") -> str:
-    """Return the table of all checks as Markdown, each with a link to its page."""
+    """Return a Markdown table of all checks with links to their pages."""
     rows = [
         f"| [{rule.code}]({folder}/{rule.code}.md) | {rule.level} | {rule.title} |"
         for rule in RULES

@@ -1,4 +1,4 @@
-"""KRT2xx: what learns did not come to its end, or comes to another one with every seed."""
+"""KRT2xx: training that did not converge, or depends on the seed."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from karat.results.rules.base import Facts, Hit, several
 
 
 def unconverged(facts: Facts) -> Iterator[Hit]:
-    """KRT201: heads or models that stopped at their limit of iterations."""
+    """KRT201: heads or models that stopped at their iteration limit."""
     counts: dict[tuple[str, str], list[bool]] = {}
     names = {}
     for job in facts.jobs:
         if job.record["status"] == "ok":
-            gave_up = bool(job.record.get("unconverged"))
-            counts.setdefault((job.model, job.task), []).append(gave_up)
+            stopped = bool(job.record.get("unconverged"))
+            counts.setdefault((job.model, job.task), []).append(stopped)
             names[job.model] = job.record["model"]
-    for (model, task), stopped in counts.items():
-        if any(stopped):
+    for (model, task), folds in counts.items():
+        if any(folds):
             yield Hit(
-                f"{names[model]} on {task}: did not converge in {sum(stopped)} of "
-                f"{several(len(stopped), 'fold')}.",
+                f"{names[model]} on {task}: did not converge in {sum(folds)} of "
+                f"{several(len(folds), 'fold')}.",
                 model,
                 task,
             )
 
 
 def unstable(facts: Facts) -> Iterator[Hit]:
-    """KRT202: another seed changes the mean more than another fold changes a score."""
+    """KRT202: the mean varies more over seeds than the score over folds."""
     for task in facts.given.metrics:
         for runs in _same_but_for_seed(facts, task):
             folds = facts.cells.folds[facts.place[task]][list(runs.values())]
@@ -45,14 +45,15 @@ def unstable(facts: Facts) -> Iterator[Hit]:
                 ends = means if facts.given.higher(facts.given.metrics[task]) else -means
                 yield Hit(
                     f"{facts.called(first)} on {task}: {min(ends):.4g} to {max(ends):.4g} with "
-                    f"{len(runs)} seeds, a spread of {between:.2g}; that of folds is {inside:.2g}.",
+                    f"{len(runs)} seeds, a standard deviation of {between:.2g}; over folds it is "
+                    f"{inside:.2g}.",
                     facts.cells.models[first],
                     task,
                 )
 
 
 def _same_but_for_seed(facts: Facts, task: str) -> Iterator[dict[int, int]]:
-    """Yield the runs of a model with other seeds: the place of each by its seed."""
+    """Yield the runs of a model with several seeds: the index of each by its seed."""
     found: dict[str, dict[int, int]] = {}
     for m in facts.scored(task):
         about = facts.abouts.get(facts.cells.models[m], {})

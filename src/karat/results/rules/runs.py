@@ -1,4 +1,4 @@
-"""KRT4xx: what is wrong with the runs that stand on one board."""
+"""KRT4xx: problems of runs that are compared."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Any
 from karat.errors import FAILURES
 from karat.results.rules.base import Facts, Hit, Job, several
 
-#: scores that differ by less, as a part of their size, are the same
+#: relative tolerance below which scores are equal
 SAME = 1e-6
 
 
 def changed(facts: Facts) -> Iterator[Hit]:
-    """KRT401: the same job has other scores in another run."""
+    """KRT401: an identical job has other scores in another run."""
     first: dict[str, Job] = {}
-    told = set()
+    reported = set()
     for job in sorted(facts.jobs, key=lambda job: str(job.record["utc"])):
         spec = job.record["spec"]
         if not spec or job.record["status"] != "ok":
             continue
         before = first.setdefault(spec, job)
         where = (job.model, job.task)
-        if before is job or where in told:
+        if before is job or where in reported:
             continue
         for name, old, new in _differing(before.record, job.record):
-            told.add(where)
+            reported.add(where)
             yield Hit(
                 f"{job.record['model']} on {job.task}, fold {job.record['fold']}: {name} was "
-                f"{old:.8g} and is {new:.8g}, though nothing has changed"
-                f"{_elsewhere(facts, before, job)}.",
+                f"{old:.8g} and is {new:.8g} for an identical job"
+                f"{_environment(facts, before, job)}.",
                 *where,
             )
             break
@@ -39,7 +39,7 @@ def changed(facts: Facts) -> Iterator[Hit]:
 def _differing(
     before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> Iterator[tuple[str, float, float]]:
-    """Yield the scores of a job that are not the same: name, old and new value."""
+    """Yield the scores of a job that differ: name, old and new value."""
     views = [{_view(view): view["scores"] for view in each["views"]} for each in (before, after)]
     for view, scores in views[0].items():
         for name, old in scores.items():
@@ -54,8 +54,8 @@ def _view(view: Mapping[str, Any]) -> tuple[Any, ...]:
     return view["corruption"], view["severity"], view.get("draw", 0)
 
 
-def _elsewhere(facts: Facts, before: Job, after: Job) -> str:
-    """Return which libraries or machines differ: they are no part of what a job is known by."""
+def _environment(facts: Facts, before: Job, after: Job) -> str:
+    """Return which libraries or platforms differ, which are not part of a job's identity."""
     abouts = [facts.abouts[job.model] for job in (before, after)]
     versions = [about.get("versions") or {} for about in abouts]
     other = [
@@ -68,11 +68,11 @@ def _elsewhere(facts: Facts, before: Job, after: Job) -> str:
         for name in ("python", "platform")
         if abouts[0].get(name) != abouts[1].get(name)
     ]
-    return f" but {', '.join(other)}" if other else ""
+    return f" ({', '.join(other)})" if other else ""
 
 
 def failed(facts: Facts) -> Iterator[Hit]:
-    """KRT402: jobs without a score, which the board fills by its rule."""
+    """KRT402: jobs without a score, which the leaderboard fills by its rule."""
     counts: dict[tuple[str, str], list[bool]] = {}
     names = {}
     for job in facts.jobs:
@@ -90,7 +90,7 @@ def failed(facts: Facts) -> Iterator[Hit]:
 
 
 def versions(facts: Facts) -> Iterator[Hit]:
-    """KRT403: runs of several versions of Karat stand on one board."""
+    """KRT403: runs of several versions of Karat are compared."""
     found = _by(facts, "karat")
     if len(found) > 1:
         parts = [f"{version} ({_names(models)})" for version, models in sorted(found.items())]
@@ -98,7 +98,7 @@ def versions(facts: Facts) -> Iterator[Hit]:
 
 
 def seeds(facts: Facts) -> Iterator[Hit]:
-    """KRT404: models that are compared were run with other seeds, so on other folds."""
+    """KRT404: models were run with different seeds, so on different folds."""
     found = _by(facts, "seed")
     own: dict[str, set[str]] = {}
     for seed, models in found.items():
@@ -106,15 +106,17 @@ def seeds(facts: Facts) -> Iterator[Hit]:
             own.setdefault(model, set()).add(seed)
     if len({frozenset(each) for each in own.values()}) > 1:
         parts = [f"{seed} ({_names(models)})" for seed, models in sorted(found.items())]
-        yield Hit(f"Models were run with other seeds, on other folds: {', '.join(parts)}.")
+        yield Hit(
+            f"Models were run with different seeds, so on different folds: {', '.join(parts)}."
+        )
 
 
 def _by(facts: Facts, name: str) -> dict[str, list[str]]:
-    """Return the models by what their runs tell; those that tell nothing are left out."""
+    """Return the models by a field of their run.json, where it is recorded."""
     found: dict[str, list[str]] = {}
-    for board, about in facts.abouts.items():
+    for name_shown, about in facts.abouts.items():
         if about.get(name) is not None:
-            found.setdefault(str(about[name]), []).append(str(about.get("model", board)))
+            found.setdefault(str(about[name]), []).append(str(about.get("model", name_shown)))
     return found
 
 
@@ -125,7 +127,7 @@ def _names(models: list[str]) -> str:
 
 
 def other_data(facts: Facts) -> Iterator[Hit]:
-    """KRT405: a task of one name was asked on other data."""
+    """KRT405: a task was run on several versions of its data."""
     found: dict[str, dict[str, str]] = {}
     for label, task in facts.tasks.items():
         if task.get("fingerprint"):
@@ -133,7 +135,7 @@ def other_data(facts: Facts) -> Iterator[Hit]:
     for name, labels in found.items():
         if len(labels) > 1:
             yield Hit(
-                f"{name} was asked on {len(labels)} versions of its data, each compared apart: "
+                f"{name} was run on {len(labels)} versions of its data, compared separately: "
                 f"{', '.join(labels.values())}.",
                 task=next(iter(labels.values())),
             )

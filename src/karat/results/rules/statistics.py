@@ -1,4 +1,4 @@
-"""KRT3xx: what the scores of a task cannot tell."""
+"""KRT3xx: what the scores of a task cannot distinguish."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 from karat.results.rules.base import Facts, Hit, best_value, several
 from karat.results.rules.paired import detectable
 
-#: so near to the best possible value, as a part of the metric's range, nothing is left to gain
+#: distance to the best possible value, relative to the metric's range, that counts as there
 CEILING = 0.02
-#: so many models there, and so large a part of all, make a task saturated
+#: number and share of models there from which a task is saturated
 FEWEST_THERE, PART_THERE = 3, 0.5
-#: scores that differ by less, as a part of their size, are equal
+#: relative tolerance below which scores are equal
 TIE = 1e-6
 
 
 def saturated(facts: Facts) -> Iterator[Hit]:
-    """KRT301: half of the models, or more, have nearly the best possible score."""
+    """KRT301: half of the models or more have nearly the best possible score."""
     for task, metric in facts.given.metrics.items():
         best = best_value(metric)
         models = facts.rivals(task)
@@ -35,7 +35,7 @@ def saturated(facts: Facts) -> Iterator[Hit]:
 
 
 def too_few_rows(facts: Facts) -> Iterator[Hit]:
-    """KRT302: the first and the second are nearer than the test rows can tell."""
+    """KRT302: the difference of first and second is below the detectable one."""
     for task in facts.given.metrics:
         models = facts.rivals(task)
         if len(models) < 2:
@@ -43,10 +43,10 @@ def too_few_rows(facts: Facts) -> Iterator[Hit]:
         first, second = models[:2]
         means = facts.cells.means[[first, second], facts.place[task]]
         gap = abs(float(means[0] - means[1]))
-        least, told = detectable(facts, task, first, second) or (0.0, "")
+        least, basis = detectable(facts, task, first, second) or (0.0, "")
         if TIE * float(np.abs(means).max()) < gap < least:
             yield Hit(
                 f"On {task}, {facts.called(first)} leads {facts.called(second)} by {gap:.2g}; "
-                f"{told} can tell differences from {least:.2g}.",
+                f"{basis} can detect differences from {least:.2g}.",
                 task=task,
             )
