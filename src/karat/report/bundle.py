@@ -16,7 +16,7 @@ from karat.report.maps import make_maps
 from karat.report.notes import caption, notes
 from karat.report.origin import make_failures, make_runs, text_of
 from karat.report.scores import Metrics, folds_of, means_of, metrics_of, spread_of, states_of
-from karat.report.shown import Shown, Told
+from karat.report.shown import Shown, ShownRun
 from karat.report.tested import make_checks, make_tests
 from karat.results.cells import Cells, make_cells
 from karat.results.gather import Gathered, gather, named_runs
@@ -117,7 +117,7 @@ def _shown(found: Any, given: Gathered, board: pd.DataFrame, tasks: list[str]) -
     runs = []
     for run, name, labels in [] if isinstance(found, pd.DataFrame) else named_runs(found):
         own = {task: places[label] for task, label in labels.items() if label in places}
-        runs.append(Told(run, at[name], own, run.records()))
+        runs.append(ShownRun(run, at[name], own, run.records()))
     runs.sort(key=lambda told: told.model)
     return Shown(models, tasks, [str(given.kinds.get(task) or "") for task in tasks], runs)
 
@@ -148,7 +148,7 @@ def _models(board: pd.DataFrame, shown: Shown) -> list[dict[str, Any]]:
     return found
 
 
-def _origin(told: Told | None, name: str) -> dict[str, Any]:
+def _origin(told: ShownRun | None, name: str) -> dict[str, Any]:
     about: Mapping[str, Any] = told.run.about if told else {}
     keys = {key: about.get(key) for key in ("suite", "constraint", "stamp", "seed")}
     folder = told.run.folder.resolve().name if told else None

@@ -9,7 +9,7 @@ from typing import Any
 from karat.errors import FAILURES
 from karat.report.compact import cut_text
 from karat.report.notes import short
-from karat.report.shown import Shown, Told, count, some
+from karat.report.shown import Shown, ShownRun, count, some
 
 #: characters of a log that are shown, those of all logs, and the failures that are listed
 LOG, LOGS, MOST_FAILURES = 4_000, 600_000, 2_000
@@ -22,7 +22,7 @@ def make_runs(shown: Shown) -> list[dict[str, Any]]:
     return [_run(told) for told in shown.runs]
 
 
-def _run(told: Told) -> dict[str, Any]:
+def _run(told: ShownRun) -> dict[str, Any]:
     about = told.run.about
     ended = Counter(record["status"] for record in told.records)
     return {
@@ -102,7 +102,7 @@ def _of_other_tasks(shown: Shown) -> int:
     )
 
 
-def _log(told: Told, record: Mapping[str, Any], width: int) -> str | None:
+def _log(told: ShownRun, record: Mapping[str, Any], width: int) -> str | None:
     """Return the end of a job's log; an empty text if it left none, nothing if it is unreadable."""
     path = told.run.log(record)
     try:

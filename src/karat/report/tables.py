@@ -1,4 +1,4 @@
-"""The table of a board: what every format shows, as text, with the best of each column marked."""
+"""Leaderboards as tables of text, used by every output format."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pandas as pd
 from karat.metrics.base import get_metric
 from karat.report.notes import SIGNS, caption, notes, plain, scored_tasks
 
-#: letters of ties stand each below itself, if there are fewer than this
-MOST_LETTERS = 8
+#: with fewer letters of ties than this, each letter has its own column
+MAX_LETTERS = 8
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A text; whether it is the best of its column, or stands for something missing."""
+    """A text; ``best`` marks the best of its column, ``faint`` a missing value."""
 
     text: str
     best: bool = False
@@ -27,9 +27,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A heading, a second line of it, a cell per row, and on which side they stand.
+    """A heading with a second line, one cell per row, and the alignment.
 
-    ``part`` is "rank", "task" or "cost": columns of a part stay together on a narrow screen.
+    ``part`` is "rank", "task" or "cost": columns of one part stay together on a narrow screen.
     """
 
     name: str
@@ -41,10 +41,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns after the model's, and those that name the group a row belongs to.
-
-    ``starts`` are the rows at which a new group begins.
-    """
+    """The group, model and other columns; ``starts`` are the first rows of the groups."""
 
     groups: list[Column]
     model: Column
@@ -63,13 +60,13 @@ class Table:
 
 
 def make_table(board: pd.DataFrame | Table) -> Table:
-    """Return the table of a board of any view; a table is one already."""
+    """Return the table of a leaderboard of any view; a table is returned unchanged."""
     if isinstance(board, Table):
         return board
     by = board.attrs.get("by")
     rows = board
     if by is not None:
-        # what nobody has, or one model alone, is named below the table
+        # groups without a score are listed below the table
         known = board["score" if by == "task" else "rank"].groupby(level=0, sort=False)
         rows = board[known.transform("count") > 0]
     group = pd.factorize(rows.index.get_level_values(0))[0] if by else np.zeros(len(rows))
@@ -80,8 +77,15 @@ def make_table(board: pd.DataFrame | Table) -> Table:
     return Table(_groups(rows), model, columns, starts, caption(board), list(notes(board)))
 
 
+def frame_table(frame: pd.DataFrame) -> Table:
+    """Return any data frame as a table without caption and notes."""
+    numeric = pd.api.types.is_numeric_dtype
+    first, *others = (_texts(str(n), frame[n], right=numeric(frame[n])) for n in frame)
+    return Table([], first, others, [], "", [])
+
+
 def metric_label(name: str, higher_is_better: bool | None = None) -> str:
-    """Return a metric with the arrow of its direction.
+    """Return a metric name with an arrow that shows its direction.
 
     >>> metric_label("rmse")
     'rmse ↓'
@@ -141,10 +145,10 @@ def _by_task(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
 
 
 def _places(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
-    """Return rank, interval and letters of ties."""
+    """Return the columns of rank, interval and ties."""
     letters = sorted({letter for ties in rows["tie"] for letter in ties})
     ties = [str(ties) for ties in rows["tie"]]
-    if len(letters) < MOST_LETTERS:  # each letter below itself
+    if len(letters) < MAX_LETTERS:
         ties = [" ".join(x if x in ties else " " for x in letters) for ties in ties]
     best = best_of(-_compared(rows, "rank", starts), starts)
     return [
@@ -155,13 +159,13 @@ def _places(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
 
 
 def _compared(rows: pd.DataFrame, name: str, starts: Sequence[int]) -> pd.Series:
-    """Return a column without those that stand last for too few tasks: they are no best."""
-    told = (rows["tie"] != "").to_numpy()
-    if told.all():
+    """Return a column without models ranked last for too few tasks: they cannot be the best."""
+    ranked = (rows["tie"] != "").to_numpy()
+    if ranked.all():
         return rows[name]
     sizes = np.diff([*starts, len(rows)])
-    others = np.repeat(np.logical_or.reduceat(told, starts), sizes)
-    return rows[name].where(told | ~others)
+    others = np.repeat(np.logical_or.reduceat(ranked, starts), sizes)
+    return rows[name].where(ranked | ~others)
 
 
 def _ranks(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
@@ -206,7 +210,7 @@ def _costs(rows: pd.DataFrame) -> list[Column]:
 
 
 def _texts(name: str, values: Iterable[object], right: bool = True, part: str = "rank") -> Column:
-    # the letters of ties stand below themselves: their spaces are kept
+    # spaces align the letters of ties
     cells = [Cell(str(v) if name == "tie" else plain(v)) for v in values]
     return Column(name, cells, right=right, part=part)
 
@@ -225,7 +229,7 @@ def _interval(low: pd.Series, high: pd.Series, write: Callable[[float], str]) ->
 
 
 def best_of(values: pd.Series, starts: Sequence[int]) -> np.ndarray:
-    """Return which values are the highest of the group that begins at one of these rows."""
+    """Return which values are the highest of their group; groups begin at these rows."""
     numbers = values.to_numpy(dtype=float)
     if not len(numbers):
         return np.zeros(0, dtype=bool)
@@ -238,7 +242,7 @@ def _score(value: float, best: bool, sign: str) -> Cell:
 
 
 def rounded(value: float) -> str:
-    """Return a score as it is shown: three digits, or four that count."""
+    """Return a score with three decimals, or four significant digits."""
     if math.isnan(value):
         return "–"
     return f"{value:.3f}" if abs(value) < 10 else f"{value:#.4g}".rstrip(".")
@@ -268,7 +272,7 @@ def _dimensions(value: float) -> str:
     return "–" if pd.isna(value) else f"{value:,.0f}"
 
 
-#: how points are shown, which have no digits after the dot that count
+#: formats of points
 _POINTS: dict[str, Callable[[float], str]] = {
     "borda": lambda value: "–" if math.isnan(value) else f"{value:,.1f}".removesuffix(".0"),
     "elo": lambda value: "–" if math.isnan(value) else f"{value:,.0f}",

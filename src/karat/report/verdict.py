@@ -16,7 +16,7 @@ from rich.text import Text
 
 from karat.report.formats import to_markdown
 from karat.report.notes import NAME_WIDTH, plain
-from karat.report.tables import MOST_LETTERS, Cell, Column, Table
+from karat.report.tables import MAX_LETTERS, Cell, Column, Table
 from karat.report.terminal import print_board
 from karat.results.contests import Contests
 from karat.results.verdict import Verdict
@@ -105,7 +105,7 @@ def _letters(found: Contests, order: Sequence[int]) -> list[str]:
     grouped = {m for group in found.many.cliques for m in group}
     groups = [*found.many.cliques, *([m] for m in order if m not in grouped)]
     groups.sort(key=lambda group: order.index(group[0]))
-    if len(groups) > MOST_LETTERS:
+    if len(groups) > MAX_LETTERS:
         held = [[i + 1 for i, group in enumerate(groups) if m in group] for m in order]
         return [", ".join(map(str, each)) for each in held]
     signs = [chr(ord("a") + i) for i in range(len(groups))]
