@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from karat.predictions import Predictions
 from karat.report.details import (
-    MOST_CLASSES,
-    MOST_POINTS,
-    MOST_ROWS,
+    MAX_CLASSES,
+    MAX_POINTS,
+    MAX_ROWS,
     calibration,
     confusion,
     details,
@@ -61,7 +61,7 @@ def test_the_smallest_of_many_classes_are_one():
     truth = [name for i, name in enumerate(names) for _ in range(40 - i)]
     answers = ["39"] * len(truth)
     found = confusion([(0, labels(answers, truth, classes=tuple(names)))])
-    assert len(found["classes"]) == MOST_CLASSES
+    assert len(found["classes"]) == MAX_CLASSES
     assert found["classes"] == [*names[:29], "other"]
     assert found["counts"][:, :-1].sum() == 0
     assert found["counts"][:, -1].tolist() == [*range(40, 11, -1), sum(range(1, 12))]
@@ -80,7 +80,7 @@ def test_no_question_is_lost(pairs):
     answers = labels(*zip(*[(f"{a}", f"{b}") for a, b in pairs], strict=True), classes=())
     found = confusion([(0, answers)])
     assert found["counts"].sum() == len(pairs)
-    assert len(found["classes"]) == len(found["counts"]) <= MOST_CLASSES
+    assert len(found["classes"]) == len(found["counts"]) <= MAX_CLASSES
     diagonal = sum(a == b for a, b in pairs)
     assert np.trace(found["counts"]) >= diagonal  # what is gathered may only add to it
 
@@ -136,7 +136,7 @@ def test_pairs_are_truth_and_answer_and_many_are_thinned_evenly():
         [3.0, 4.0],
     ]
     many = scatter([(0, numbers(np.arange(1000.0), np.arange(1000.0)))])
-    assert len(many) == MOST_POINTS
+    assert len(many) == MAX_POINTS
     assert (many[0], many[-1]) == ([0.0, 0.0], [999.0, 999.0])
     assert scatter([(0, labels("a", "a"))]) is None
 
@@ -182,7 +182,7 @@ def test_items_go_by_where_the_true_one_stood():
 def test_rows_are_counted_as_their_data_set_does_and_few_are_kept():
     answers = labels(["b"] * 80, ["a"] * 80, question=np.arange(100, 180))
     rows = worst_rows([(0, answers), (1, answers)], "classification")
-    assert len(rows) == MOST_ROWS
+    assert len(rows) == MAX_ROWS
     assert [row[:2] for row in rows] == [[0, n] for n in range(100, 150)]
 
 

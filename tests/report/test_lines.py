@@ -56,7 +56,7 @@ def test_learning_is_the_mean_over_folds_and_long_lines_are_thinned():
     assert (chart["task"], chart["metric"]) == (0, "loss")
     (line,) = chart["lines"]
     assert line["mean"][0] == pytest.approx(0.015)  # 0.01 and 0.02
-    assert (line["x"][0], line["x"][-1], len(line["x"])) == (1, 200, lines.MOST_POINTS)
+    assert (line["x"][0], line["x"][-1], len(line["x"])) == (1, 200, lines.MAX_POINTS)
     assert line["std"][-1] is None
     assert "Learning curves have at most 60 points, evenly picked." in found["cut"]
 

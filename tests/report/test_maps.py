@@ -41,7 +41,7 @@ def test_of_many_components_nobody_knows_the_share(make_run):
 
 def test_rare_labels_of_many_are_one():
     labels = [f"{i:02}" for i in range(40) for _ in range(2 if i < 29 else 1)]
-    names, places = maps.colour_by(labels)
+    names, places = maps.color_by(labels)
     assert names == [*(f"{i:02}" for i in range(29)), "other"]
     assert places[:4] == [0, 0, 1, 1] and places[-11:] == [29] * 11
 

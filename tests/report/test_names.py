@@ -35,7 +35,7 @@ def test_every_kind_is_counted(capsys):
         ("constraints", "test", "Two folds of each task"),
         ("metrics", "rmse", "lower is better"),
         ("metrics", "acc", "higher is better"),
-        ("corruptions", "typos", "Swap each pair of neighbouring letters"),
+        ("corruptions", "typos", "Swap each pair of neighboring letters"),
         ("heads", "ridge", "Ridge regression."),
         ("splitters", "all", "Train and test on all questions"),
         ("composers", "single", ""),

@@ -55,7 +55,7 @@ def test_many_logs_share_the_room_and_many_failures_are_counted(make_run, monkey
     kept = {("t", fold): {"log.txt": "l" * 500} for fold in range(1, 6)}
     run = make_run("m", {"t": [0.5, *["broke"] * 5]}, files=kept)
     monkeypatch.setattr(origin, "LOGS", 400)
-    monkeypatch.setattr(origin, "MOST_FAILURES", 4)
+    monkeypatch.setattr(origin, "MAX_FAILURES", 4)
     found = make_bundle(run)
     assert [len(each["log"]) for each in found["failures"]] == [100] * 4
     assert found["cut"] == [

@@ -43,7 +43,7 @@ def test_where_less_is_better_the_least_is_marked():
 
 
 def test_very_many_cells_are_left_to_scripts(monkeypatch):
-    monkeypatch.setattr(plain, "MOST_CELLS", 3)
+    monkeypatch.setattr(plain, "MAX_CELLS", 3)
     rng = np.random.default_rng(0)
     keys = pd.MultiIndex.from_product([["t", "u"], ["a", "b"]], names=["task", "model"])
     fixed = {"fold": 0, "repeat": 0, "corruption": "", "severity": 0.0, "epoch": -1}
@@ -64,7 +64,7 @@ def test_sections_without_data_are_absent(make_run):
 
 
 def test_of_many_failures_the_first_are_listed_and_the_others_counted(make_run, monkeypatch):
-    monkeypatch.setattr(plain, "MOST_ROWS", 2)
+    monkeypatch.setattr(plain, "MAX_ROWS", 2)
     page = "".join(plain_sections(make_bundle(make_run("m", {"t": [0.5, *["broke"] * 5]}))))
     failures = page.partition("Failures: 5")[2].partition("</section>")[0]
     assert failures.count("<tr>") == 1 + 2

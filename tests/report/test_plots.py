@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from karat.errors import DataError, DefinitionError, MissingExtra
-from karat.report.pictures.picture import COLOURS, Picture
+from karat.report.pictures.picture import COLORS, Plot
 from karat.report.plots import plot_runs
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -85,7 +85,7 @@ def test_the_same_scores_make_the_same_bytes(tmp_path, shape):
 
 def test_lines_go_through_the_means_and_bands_show_the_spread(monkeypatch, tmp_path):
     drawn = []
-    monkeypatch.setattr(Picture, "save", lambda self, path: drawn.append((path.name, self.figure)))
+    monkeypatch.setattr(Plot, "save", lambda self, path: drawn.append((path.name, self.figure)))
     plot_runs(scores("ada"), tmp_path)
     axes = dict(drawn)["t_noise_auc_curve.png"].axes[0]
     (line,) = axes.get_lines()
@@ -99,9 +99,7 @@ def test_lines_go_through_the_means_and_bands_show_the_spread(monkeypatch, tmp_p
 
 def test_a_model_has_one_colour_in_all_pictures(monkeypatch, tmp_path):
     drawn = {}
-    monkeypatch.setattr(
-        Picture, "save", lambda self, path: drawn.setdefault(path.name, self.figure)
-    )
+    monkeypatch.setattr(Plot, "save", lambda self, path: drawn.setdefault(path.name, self.figure))
     lacking = scores("ada", "ben")
     lacking = lacking[(lacking["model"] != "ada") | (lacking["corruption"] != "gaps")]
     plot_runs(lacking[lacking["corruption"] != "a+b"], tmp_path)
@@ -110,12 +108,12 @@ def test_a_model_has_one_colour_in_all_pictures(monkeypatch, tmp_path):
         for name, figure in drawn.items()
         if "curve" in name
     }
-    assert len(ben) == 2 and set(map(tuple, ben.values())) == {(COLOURS[1],)}
+    assert len(ben) == 2 and set(map(tuple, ben.values())) == {(COLORS[1],)}
 
 
 def test_more_models_than_colours_differ_in_their_dashes(monkeypatch, tmp_path):
     drawn = []
-    monkeypatch.setattr(Picture, "save", lambda self, path: drawn.append(self.figure))
+    monkeypatch.setattr(Plot, "save", lambda self, path: drawn.append(self.figure))
     plot_runs(scores(*(f"model {i:02}" for i in range(30))), tmp_path)
     lines = drawn[1].axes[0].get_lines()
     assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 30

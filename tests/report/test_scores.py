@@ -54,7 +54,7 @@ def test_a_metric_whose_better_side_nobody_knows_is_left_out_and_told():
 
 
 def test_further_metrics_of_very_many_cells_are_left_out_and_told(monkeypatch):
-    monkeypatch.setattr(scores, "MOST_NUMBERS", 7)
+    monkeypatch.setattr(scores, "MAX_NUMBERS", 7)
     rows = [("t", m, 0, metric, 0.5) for m in "abcd" for metric in ("acc", "auc", "balacc")]
     found = make_bundle(tidy(rows))
     assert found["tasks"][0]["metrics"] == ["acc", "auc"]

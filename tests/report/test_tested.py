@@ -43,7 +43,7 @@ def test_places_are_those_of_the_board():
 
 
 def test_of_very_many_models_the_best_are_compared(monkeypatch):
-    monkeypatch.setattr(tested, "MOST_MODELS", 3)
+    monkeypatch.setattr(tested, "MAX_MODELS", 3)
     scores = {f"m{i}": [0.9 - i / 10] * 4 for i in range(5)}
     found = make_bundle(table(scores))["tests"]
     assert found["pairs"] is None
@@ -72,7 +72,7 @@ def test_of_very_many_findings_the_gravest_are_kept_and_long_ones_cut(make_run, 
     runs.append(make_run("b" * 5000, {task: ["broke"] for task in "tuv"}))
     whole = make_bundle(runs)
     assert max(len(each["message"]) for each in whole["checks"]) <= tested.MESSAGE
-    monkeypatch.setattr(tested, "MOST_FINDINGS", 1)
+    monkeypatch.setattr(tested, "MAX_FINDINGS", 1)
     found = make_bundle(runs)
     assert found["checks"] == whole["checks"][:1]
     rest = len(whole["checks"]) - 1

@@ -53,8 +53,8 @@ def show_below(
         click.echo(lines_below(lines, shape), nl=False)
         return
     console = Console(highlight=False)
-    indents = {"initial_indent": " ", "subsequent_indent": " " * 8}
-    wrapped = [row for line in lines for row in textwrap.wrap(line, console.width, **indents)]
+    wrapper = textwrap.TextWrapper(console.width, initial_indent=" ", subsequent_indent=" " * 8)
+    wrapped = [row for line in lines for row in wrapper.wrap(line)]
     for row in ["", *wrapped] if wrapped else ():
         text = Text(row)
         text.highlight_regex("^ KRT[0-9]+", "bold")

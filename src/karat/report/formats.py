@@ -60,7 +60,7 @@ def render_frame(frame: pd.DataFrame, shape: str) -> str:
     return (
         render(frame.set_index(frame.columns[0]), shape)
         if machine
-        else _PAGES[shape](frame_table(frame))
+        else DOCUMENTS[shape](frame_table(frame))
     )
 
 
@@ -244,9 +244,9 @@ def _shown(table: Table) -> list[Sequence[Cell]]:
     return [*groups, *(column.cells for column in (table.model, *table.columns))]
 
 
-_PAGES: dict[str, Callable[[pd.DataFrame | Table], str]] = {
+DOCUMENTS: dict[str, Callable[[pd.DataFrame | Table], str]] = {
     "markdown": to_markdown,
     "latex": to_latex,
     "html": to_html,
 }
-FORMATS: dict[str, Callable[[pd.DataFrame], str]] = {**_PAGES, "csv": to_csv, "json": to_json}
+FORMATS: dict[str, Callable[[pd.DataFrame], str]] = {**DOCUMENTS, "csv": to_csv, "json": to_json}

@@ -19,7 +19,7 @@ from rich.text import Text
 from karat.errors import DefinitionError
 from karat.plan import Decline, Plan
 from karat.report.findings import show_below
-from karat.report.formats import render, to_html, to_latex, to_markdown
+from karat.report.formats import DOCUMENTS, render
 from karat.report.robust import robustness_table
 from karat.report.shown import count
 from karat.report.terminal import plain_console, print_board
@@ -91,9 +91,8 @@ def show_robustness(paths: Sequence[str | Path], shape: str | None, **options: A
         sys.stdout.write(render(found.set_index("task"), str(shape)))
         return
     table = robustness_table(found, options.get("baseline"))
-    pages = {"markdown": to_markdown, "latex": to_latex, "html": to_html}
-    if shape in pages:
-        sys.stdout.write(pages[shape](table))
+    if shape in DOCUMENTS:
+        sys.stdout.write(DOCUMENTS[shape](table))
     else:
         print_board(table)
 

@@ -14,8 +14,8 @@ import karat
 from karat.errors import DataError, DefinitionError, MissingExtra
 from karat.report.pictures import cd as differences
 from karat.report.pictures.kinds import KINDS, plot
-from karat.report.pictures.material import Material
-from karat.report.pictures.picture import COLOURS, FAINT, Picture
+from karat.report.pictures.material import PlotData
+from karat.report.pictures.picture import COLORS, FAINT, Plot
 from karat.results.leaderboard import leaderboard
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -93,9 +93,9 @@ def test_a_board_shows_who_has_too_few_tasks_in_grey():
     rows = table()
     rows = rows[(rows["model"] != "m0") | (rows["task"] == "t0")]
     picture = draw("board", rows)
-    colours = picture.figure.axes[0].collections[1].get_facecolors()
+    colors = picture.figure.axes[0].collections[1].get_facecolors()
     grey = matplotlib.colors.to_rgba(FAINT)
-    assert [tuple(c) == grey for c in colours] == [False] * 4 + [True]
+    assert [tuple(c) == grey for c in colors] == [False] * 4 + [True]
     assert "In grey: too few tasks" in " ".join(texts(picture.to_bytes("svg")))
 
 
@@ -133,18 +133,18 @@ def test_critical_differences_have_the_mean_ranks_of_the_board():
     turned = {f"{rank:.2f}  {name}" for name, rank in board["rank"].items()}
     written = {text.get_text() for text in picture.figure.axes[0].texts}
     assert len(written) == 6 and written <= expected | turned
-    found = differences.tested(Material(rows, None, "worst").compared)
+    found = differences.tested(PlotData(rows, None, "worst").compared)
     assert found.models == list(board.index)
     assert found.ranks == pytest.approx(board["rank"].to_numpy())
 
 
 def test_bars_join_the_cliques_that_tests_leave_together():
     rows = table(6, tasks=10, folds=1, seed=1)
-    found = differences.tested(Material(rows, None, "worst").compared)
+    found = differences.tested(PlotData(rows, None, "worst").compared)
     for clique in found.cliques:
         p = found.tests.pairs[np.ix_(clique, clique)]
         assert (p >= 0.05).all() and clique == list(range(clique[0], clique[-1] + 1))
-    # two neighbours that no bar joins differ, or one of their group does
+    # two neighbors that no bar joins differ, or one of their group does
     assert 0 < len(found.cliques) and (found.tests.pairs < 0.05).any()
     axes = draw("cd", rows).figure.axes[0]
     bars = [line.get_xdata() for line in axes.get_lines() if line.get_gid() == "clique"]
@@ -161,7 +161,7 @@ def test_ranks_of_differences_are_the_boards_whatever_is_missing(rule):
     rows = rows[(rng.random(len(rows)) > 0.1) | (rows["task"] < "t3")].copy()
     rows.loc[(rows["task"] == "t1") & (rows["model"] == "m5"), "value"] = np.nan
     rows.loc[rows["task"] == "t0", "value"] = 0.5
-    found = differences.tested(Material(rows, None, rule).compared)
+    found = differences.tested(PlotData(rows, None, rule).compared)
     board = leaderboard(rows, missing=rule)
     assert found.ranks == pytest.approx(board.loc[found.models, "rank"].to_numpy())
     assert found.ranks == pytest.approx(found.tests.ranks, abs=1e-9)
@@ -213,7 +213,7 @@ def test_parallel_lines_go_through_normalised_scores():
     for place, model in enumerate(board.index):
         expected = [long.loc[(task, model), "normalised"] for task in ("t0", "t1", "t2", "t3")]
         assert lines[model].get_ydata() == pytest.approx(expected)
-        assert lines[model].get_color() == (COLOURS[place] if place < 2 else FAINT)
+        assert lines[model].get_color() == (COLORS[place] if place < 2 else FAINT)
     assert [t.get_text() for t in axes.figure.legends[0].get_texts()] == list(board.index[:2])
     # the ends of a scale are scores: of an error the lowest stands at 1
     ends = {t.get_text() for t in axes.texts}
@@ -357,8 +357,8 @@ def test_a_notebook_shows_it():
     assert shown.startswith(
         '<img alt="board: mean rank, 1 is best" src="data:image/svg+xml;base64,'
     )
-    assert repr(picture) == "<Picture board: mean rank, 1 is best>"
-    assert isinstance(karat.plot(table(), "cd"), Picture)
+    assert repr(picture) == "<Plot board: mean rank, 1 is best>"
+    assert isinstance(karat.plot(table(), "cd"), Plot)
 
 
 def test_nothing_of_the_callers_settings_changes():
