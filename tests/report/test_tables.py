@@ -1,4 +1,4 @@
-"""Boards of runs in which something is not known."""
+"""Tables of leaderboards with missing values."""
 
 import json
 
@@ -7,6 +7,7 @@ import pandas as pd
 
 import karat
 from karat.report.formats import render
+from karat.report.notes import _of_coverage
 from karat.report.tables import make_table
 from karat.report.terminal import board_text, print_board
 from karat.results.leaderboard import leaderboard
@@ -15,7 +16,6 @@ COLUMNS = "task model repeat fold corruption severity epoch metric value".split(
 
 
 def test_a_model_of_which_no_cost_is_known_has_a_board(tmp_path):
-    """All its jobs ended without a measurement: that is a dash, not a traceback."""
     frame = pd.DataFrame({"a": np.arange(20.0), "y": np.arange(20.0)})
     data = karat.Dataset.from_table(frame, target="y", name="line", kind="numbers")
     (run,) = karat.evaluate("dummy", [karat.Task("line", data)], output=tmp_path / "out")
@@ -27,14 +27,11 @@ def test_a_model_of_which_no_cost_is_known_has_a_board(tmp_path):
     print_board(karat.leaderboard([run.folder]))
 
 
-def test_the_least_covered_are_told_and_the_others_counted():
-    from karat.report.notes import _of_coverage
-
+def test_only_the_lowest_coverages_are_listed():
     shares = {("m", f"task {i}"): i / 10 for i in (9, 1, 5, 3, 7, 2, 8, 4)}
-    told = list(_of_coverage(shares))
-    assert told[0] == "m could answer 10% of task 1."
-    assert told[-1] == "2 cells more, from 80% up (karat compare --common)."
-    assert len(told) == 7
+    found = list(_of_coverage(shares))
+    assert "10% of task 1" in found[0] and found[-1].startswith("2 cells")
+    assert len(found) == 7
 
 
 def table(tasks):

@@ -60,7 +60,7 @@ def test_findings_point_at_models_and_tasks(make_run):
     good = make_run("good", {task: [0.9, 0.9] for task in "tuv"})
     bad = make_run("bad", {task: ["broke", "broke"] for task in "tuv"})
     found = make_bundle([good, bad])
-    assert found["checks"], "a model that fails everywhere is worth a word"
+    assert found["checks"], "a model that fails everywhere"
     for each in found["checks"]:
         assert set(each) == {"code", "level", "model", "task", "message", "advice"}
         assert each["code"].startswith("KRT") and each["level"] in ("error", "warning", "note")

@@ -1,4 +1,4 @@
-"""Pictures: the numbers in them are those of the tables, names are texts, bytes repeat."""
+"""``karat.plot``: numbers of plots, names, files and errors."""
 
 from __future__ import annotations
 
@@ -89,14 +89,14 @@ def test_a_board_has_the_ratings_and_intervals_of_the_table(value):
     assert row_names(side) == list(board["tie"])
 
 
-def test_a_board_shows_who_has_too_few_tasks_in_grey():
+def test_models_with_too_few_tasks_are_gray():
     rows = table()
     rows = rows[(rows["model"] != "m0") | (rows["task"] == "t0")]
     picture = draw("board", rows)
     colors = picture.figure.axes[0].collections[1].get_facecolors()
-    grey = matplotlib.colors.to_rgba(FAINT)
-    assert [tuple(c) == grey for c in colors] == [False] * 4 + [True]
-    assert "In grey: too few tasks" in " ".join(texts(picture.to_bytes("svg")))
+    gray = matplotlib.colors.to_rgba(FAINT)
+    assert [tuple(c) == gray for c in colors] == [False] * 4 + [True]
+    assert "too few tasks" in " ".join(texts(picture.to_bytes("svg")))
 
 
 def test_a_heat_map_has_the_scores_of_the_table_and_the_colours_of_its_ranks():
@@ -150,8 +150,8 @@ def test_bars_join_the_cliques_that_tests_leave_together():
     bars = [line.get_xdata() for line in axes.get_lines() if line.get_gid() == "clique"]
     ends = [[found.ranks[clique[0]], found.ranks[clique[-1]]] for clique in found.cliques]
     assert np.array(bars) == pytest.approx(np.array(ends))
-    said = " ".join(texts(draw("cd", rows).to_bytes("svg")))
-    assert f"chi-square {found.tests.statistic:.1f}" in said and "10 tasks" in said
+    written = " ".join(texts(draw("cd", rows).to_bytes("svg")))
+    assert f"chi-square {found.tests.statistic:.1f}" in written and "10 tasks" in written
 
 
 @pytest.mark.parametrize("rule", ["worst", "penalise", "exclude"])
@@ -244,9 +244,9 @@ def test_curves_over_epochs_where_nothing_is_corrupted():
     assert axes.get_lines()[0].get_xdata().tolist() == [1, 2, 4]
     assert axes.get_lines()[0].get_ydata().tolist() == [1, 0.5, 0.25]
     assert axes.get_xlabel() == "epoch"
-    with pytest.raises(DataError, match="no run has a corrupted view"):
+    with pytest.raises(DataError, match="corrupt"):
         draw("curves", both, value="severity")
-    with pytest.raises(DataError, match="and none tells of epochs"):
+    with pytest.raises(DataError, match="epochs"):
         draw("curves", table())
 
 
@@ -259,17 +259,17 @@ def test_tasks_and_their_metrics_can_be_chosen():
     rows = pd.concat([rows, other], ignore_index=True)
     axes = plot(rows, "heatmap", tasks={"t2": "", "t0": "logloss"}).figure.axes[0]
     assert [t.get_text() for t in axes.get_xticklabels()] == ["t2  acc ↑", "t0  logloss ↓"]
-    with pytest.raises(DataError, match='no run has a task "t9"'):
+    with pytest.raises(DataError, match='"t9"'):
         plot(rows, "heatmap", tasks=["t9"])
-    with pytest.raises(DataError, match='no run has the metric "auc" on t0'):
+    with pytest.raises(DataError, match='"auc"'):
         plot(rows, "heatmap", tasks={"t0": "auc"})
 
 
 @pytest.mark.parametrize("kind", FLAT)
 def test_many_models_are_cut_and_it_says_so(kind):
     svg = draw(kind, table(100, tasks=2, folds=1)).to_bytes("svg")
-    said = " ".join(texts(svg))
-    assert ("92 more models" if kind == "parallel" else "best of 100 models.") in said
+    written = " ".join(texts(svg))
+    assert ("92 more models" if kind == "parallel" else "best of 100 models") in written
     assert len(svg) < 200_000
 
 
@@ -277,7 +277,7 @@ def test_fewer_models_are_drawn_if_asked_for():
     picture = draw("strip", table(9, tasks=2, folds=1), top=3)
     board = leaderboard(table(9, tasks=2, folds=1))
     assert row_names(picture.figure.axes[0]) == list(board.index[:3])
-    assert "The 3 best of 9 models." in " ".join(texts(picture.to_bytes("svg")))
+    assert "3 best of 9 models" in " ".join(texts(picture.to_bytes("svg")))
 
 
 def test_all_rows_of_a_picture_of_very_many_models_are_drawn_but_not_all_named():
@@ -288,8 +288,8 @@ def test_all_rows_of_a_picture_of_very_many_models_are_drawn_but_not_all_named()
 
 @pytest.mark.parametrize("kind", FLAT)
 def test_three_models_are_enough(kind):
-    said = " ".join(texts(draw(kind, table(3, tasks=3)).to_bytes("svg")))
-    assert all(name in said for name in ("m0", "m1", "m2")) and "best of" not in said
+    written = " ".join(texts(draw(kind, table(3, tasks=3)).to_bytes("svg")))
+    assert all(name in written for name in ("m0", "m1", "m2")) and "best of" not in written
 
 
 # -- files ----------------------------------------------------------------------------------
@@ -318,11 +318,9 @@ def test_formats_follow_the_name(tmp_path):
     pdf = picture.to_bytes("pdf")
     assert b"/CIDFontType2" in pdf and b"/Type3" not in pdf and b"/CreationDate" not in pdf
     assert b"<dc:date>" not in picture.to_bytes("svg")
-    for wrong, said in (("a.gif", '".gif"'), ("a", "without an ending")):
-        with pytest.raises(DefinitionError, match=f"a picture is .svg, .pdf, .png, not {said}"):
+    for wrong, word in (("a.gif", '".gif"'), ("a", '"."'), ("a.svgg", '"svg"')):
+        with pytest.raises(DefinitionError, match=word):
             picture.save(tmp_path / wrong)
-    with pytest.raises(DefinitionError, match='Did you mean "svg"'):
-        picture.save(tmp_path / "a.svgg")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new"]
 
 
@@ -354,10 +352,8 @@ def test_a_notebook_shows_it():
     picture = draw("board")
     assert picture._repr_svg_().encode() == picture.to_bytes("svg")
     shown = picture._repr_html_()
-    assert shown.startswith(
-        '<img alt="board: mean rank, 1 is best" src="data:image/svg+xml;base64,'
-    )
-    assert repr(picture) == "<Plot board: mean rank, 1 is best>"
+    assert shown.startswith('<img alt="leaderboard: ')
+    assert 'src="data:image/svg+xml;base64,' in shown
     assert isinstance(karat.plot(table(), "cd"), Plot)
 
 
@@ -372,33 +368,35 @@ def test_nothing_of_the_callers_settings_changes():
 
 
 @pytest.mark.parametrize(
-    "kind, options, said",
+    "kind, options, word",
     [
-        ("heatmp", {}, 'there is no picture "heatmp". Did you mean "heatmap"?'),
-        ("zzz", {}, "There are: board, heatmap, cd, curves, strip, bars, pareto, parallel."),
-        ("board", {"value": "ello"}, 'shows no "ello". Did you mean "elo"?'),
-        ("curves", {"value": "epochs"}, 'not "epochs". Did you mean "epoch"?'),
-        ("pareto", {"value": "secnds"}, 'no column "secnds". Did you mean "seconds"?'),
-        ("strip", {"value": "elo"}, "value is for board, curves, pareto; strip has none."),
-        ("board", {"top": 0}, "at least 1, not 0"),
-        ("board", {"missing": "wrost"}, 'Did you mean "worst"?'),
+        ("heatmp", {}, '"heatmap"'),
+        ("zzz", {}, "heatmap, cd"),
+        ("board", {"value": "ello"}, '"elo"'),
+        ("curves", {"value": "epochs"}, '"epoch"'),
+        ("pareto", {"value": "secnds"}, '"seconds"'),
+        ("strip", {"value": "elo"}, "pareto"),
+        ("board", {"top": 0}, "top"),
+        ("board", {"missing": "wrost"}, '"worst"'),
     ],
 )
-def test_mistakes_are_told(kind, options, said):
-    with pytest.raises(DefinitionError) as error:
+def test_invalid_options(kind, options, word):
+    with pytest.raises(DefinitionError, match=word):
         plot(corrupted() if kind == "curves" else table(), kind, **options)
-    assert said in str(error.value)
 
 
-def test_what_cannot_be_drawn_is_told():
-    with pytest.raises(DataError, match="needs two models"):
-        plot(table(1), "cd")
-    with pytest.raises(DataError, match="two tasks on which models differ"):
-        plot(table(3, tasks=1), "parallel")
-    with pytest.raises(DataError, match="both a rank and seconds"):
-        plot(table(), "pareto")
-    with pytest.raises(DataError, match="no model has a score"):
-        plot(table().assign(value=np.nan), "board")
+@pytest.mark.parametrize(
+    "kind, rows, word",
+    [
+        ("cd", table(1), "two models"),
+        ("parallel", table(3, tasks=1), "two tasks"),
+        ("pareto", table(), "seconds"),
+        ("board", table().assign(value=np.nan), "no model"),
+    ],
+)
+def test_nothing_to_plot(kind, rows, word):
+    with pytest.raises(DataError, match=word):
+        plot(rows, kind)
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
@@ -426,25 +424,22 @@ def test_the_command_writes_what_python_draws(runs, cli, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "arguments, said",
+    "arguments, word",
     [
-        (["bord"], 'there is no picture "bord". Did you mean "board"?'),
-        (["board", "-o", "a.tiff"], 'a picture is .svg, .pdf, .png, not ".tiff".'),
-        (["board", "-t", "pengins"], 'no run has a task "pengins". Did you mean "penguins"?'),
-        (
-            ["board", "-t", "penguins=ac"],
-            'no run has the metric "ac" on penguins. Did you mean "acc"?',
-        ),
+        (["bord"], '"board"'),
+        (["board", "-o", "a.tiff"], '".tiff"'),
+        (["board", "-t", "pengins"], '"penguins"'),
+        (["board", "-t", "penguins=ac"], '"acc"'),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_code_2(runs, cli, tmp_path, monkeypatch, arguments, said):
+def test_errors_are_one_line(runs, cli, tmp_path, monkeypatch, arguments, word):
     monkeypatch.chdir(tmp_path)
     kind, *options = arguments
     code, out, err = cli("plot", kind, runs[0].folder.parent, *options)
-    assert (code, out) == (2, "") and err.strip() == f"error: {said}"
+    assert (code, out) == (2, "") and word in err and err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_kind_is_checked_before_anything_is_read(cli):
     code, _, err = cli("plot", "bord", "no/such/folder")
-    assert code == 2 and 'Did you mean "board"?' in err
+    assert code == 2 and '"board"' in err
