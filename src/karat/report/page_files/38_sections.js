@@ -1,4 +1,4 @@
-/* Sections: what the page is made of; those without data are absent. */
+/* Sections of the page; those without data are left out. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
@@ -49,7 +49,7 @@
     return places.includes(place) ? place : places[0];
   };
 
-  /** Return a list of tasks to choose from; the choice is kept under a name. */
+  /** Return a list of tasks to choose from; the selection is stored under a name. */
   Karat.taskList = (name, places, change) =>
     Karat.select(
       "Task",

@@ -1,4 +1,4 @@
-/* What the board is about: looking for models, choosing tasks by kind or data set, and metrics. */
+/* Selection of models, tasks and metrics. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
@@ -74,7 +74,7 @@
   }
 
   function commonBox() {
-    const label = "Only tasks all shown models have";
+    const label = "Only tasks that all shown models have";
     const box = Karat.box(label, Karat.get("common") === "1", (on) =>
       Karat.set({ common: on ? "1" : "" }),
     );
@@ -84,7 +84,7 @@
 
   // -- the panel ------------------------------------------------------------------------------
 
-  /** Fill the panel: a group per kind or data set, a box per task. */
+  /** Fill the panel: a group per kind or dataset, a box per task. */
   function fillChooser(panel) {
     const by = Karat.get("groups", "kind");
     const search = el("input", {
@@ -122,7 +122,7 @@
     return all.filter((t) => !chosen.has(t));
   }
 
-  /** Return the tasks by kind or data set, in their order. */
+  /** Return the tasks by kind or dataset, in their order. */
   function groupsOf(by) {
     const groups = new Map();
     Karat.data.tasks.forEach((task, t) => {
@@ -177,7 +177,7 @@
     return el("div", { class: "tick" }, label, choice);
   }
 
-  /** Tick the boxes of what is chosen; a group's box knows a middle state. */
+  /** Tick the boxes of what is chosen; a group's box has a third state. */
   function tick(panel) {
     const chosen = new Set(Karat.chosen());
     for (const box of panel.querySelectorAll("[data-task]"))

@@ -3,7 +3,7 @@
   "use strict";
   const Karat = (window.Karat ??= {});
   const { el, svg } = Karat;
-  /** more chosen tasks than this are shown by kind, unless somebody asks for them */
+  /** with more tasks than this, columns are kinds by default */
   const WIDE = 14;
   const WIDEST = 60;
   const BAR = 116;
@@ -22,10 +22,10 @@
 
   function modelCell(m) {
     const mark = el("button", {
-      class: `mark ${Karat.colour(m)}`,
+      class: `mark ${Karat.color(m)}`,
       type: "button",
       "aria-pressed": String(Karat.marks().includes(m)),
-      "aria-label": `Colour ${Karat.short(Karat.model(m), 60)} in pictures`,
+      "aria-label": `Color ${Karat.short(Karat.model(m), 60)} in plots`,
       click: () => Karat.mark(m),
     });
     const name = Karat.model(m);
@@ -257,7 +257,7 @@
     const parts = [`${shown} of ${Karat.count(Karat.data.models.length, "model")}`];
     parts.push(`compared on ${Karat.count(compared, "task")}`);
     if (shape() === "tasks" && chosen.length > WIDEST) parts.push(`columns: the first ${WIDEST}`);
-    if (!ready) parts.push("intervals follow …");
+    if (!ready) parts.push("computing intervals");
     board.shapes.press();
     board.table.said.textContent = captionOf();
     board.narrow.textContent = narrower();
@@ -271,8 +271,8 @@
     const { own, compared, models } = Karat.ranking;
     if (own) return Karat.plain(Karat.data.notes[0] ?? "");
     const of = `${compared} of ${Karat.count(Karat.data.tasks.length, "task")}`;
-    const what = `${Karat.count(models.size, "model")} by mean rank over ${of} as chosen, 1 is best;`;
-    return `${what} ranked in this browser. The notes below are about the whole board.`;
+    const what = `${Karat.count(models.size, "model")} by mean rank over ${of}, 1 is best;`;
+    return `${what}ranked in the browser. The notes below are about the full leaderboard.`;
   }
 
   /** Return the rows of the board as they are shown, for a file. */
@@ -307,7 +307,7 @@
   /** Return the button that saves the board. */
   function saver() {
     const click = () => Karat.save("karat-board.csv", Karat.csv(rowsOf()), "text/csv");
-    const label = "Save the board as CSV";
+    const label = "Save the leaderboard as CSV";
     const button = el("button", { type: "button", text: "CSV", "aria-label": label, click });
     return el("span", { class: "saves" }, button);
   }
@@ -322,10 +322,10 @@
     });
     if (own || !without.length) return "";
     const [what, which] = Karat.data.folds
-      ? ["Fold scores of further metrics", "there"]
+      ? ["Fold scores of other metrics", "their"]
       : ["Fold scores", "these"];
-    const why = "intervals resample tasks alone and are narrower.";
-    return `${what} are left out of this page: ${which} ${why}`;
+    const why = "intervals resample tasks only and are narrower.";
+    return `${what} are not included in this page: ${which} ${why}`;
   }
 
   /** Return the notes, without those that explain a column which is not shown. */

@@ -42,7 +42,7 @@
     const who = Karat.short(Karat.model(m), 60);
     const tip = `${who}\nmean ${Karat.number(mean, 5)}`;
     const ground = { x: 0, y: y - ROW / 2, width: "100%", height: ROW, fill: "transparent" };
-    const group = svg("g", { class: Karat.colour(m) });
+    const group = svg("g", { class: Karat.color(m) });
     group.append(Karat.label(left - 8, y + 4, name, { class: "name", "text-anchor": "end" }));
     group.append(svg("rect", { ...ground, "data-tip": tip }));
     folds.forEach((value, f) => {
@@ -76,7 +76,7 @@
     const draw = (width) => Karat.strips(now(), width, Karat.bestOn(now()).slice(0, MOST));
     const said = () =>
       [
-        `${Karat.short(Karat.task(now()), 60)}: a dot is a fold, the line the mean`,
+        `${Karat.short(Karat.task(now()), 60)}: dots are folds, lines are means`,
         Karat.bestOn(now()).length > MOST ? `; the best ${MOST}` : "",
       ].join("");
     const picture = Karat.figure({
@@ -103,7 +103,7 @@
 
   Karat.section({
     id: "folds",
-    title: "How much folds scatter",
+    title: "Scores by fold",
     way: "Folds",
     has: () => tasks().length > 0,
     build,

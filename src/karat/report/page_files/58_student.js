@@ -31,7 +31,7 @@
     return result;
   }
 
-  /** Return the regularised incomplete beta function. */
+  /** Return the regularized incomplete beta function. */
   function beta(a, b, x) {
     if (x <= 0 || x >= 1) return x <= 0 ? 0 : 1;
     const front = Math.exp(
@@ -47,7 +47,7 @@
 
   /**
    * Return mean and two-sided p of paired differences over folds: the variance of their mean is
-   * (1/n + 1/(n - 1)) times theirs, as one of n parts tests and the others teach.
+   * (1/n + 1/(n - 1)) times theirs, as one of n folds tests and the others train.
    */
   Karat.correctedT = (differences) => {
     const known = differences.filter((value) => value !== null && Number.isFinite(value));
@@ -61,7 +61,7 @@
     return { mean, p: Karat.tP(mean / Math.sqrt(variance * (1 / n + 1 / (n - 1))), n - 1) };
   };
 
-  /** Return p values corrected after Holm; null is no test and stays. */
+  /** Return Holm-corrected p values; null (no test) stays. */
   Karat.holm = (values) => {
     const order = values.map((_, i) => i).filter((i) => values[i] !== null);
     order.sort((a, b) => values[a] - values[b]);

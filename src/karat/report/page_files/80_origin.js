@@ -1,4 +1,4 @@
-/* What stands behind the numbers: checks, failures, data, and how to do it again. */
+/* Checks, failures, datasets and provenance. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
@@ -31,7 +31,7 @@
         name === null ? "–" : el("span", { class: "cut" }, Karat.taskLink(row[6], name)),
     };
     const names = ["check", "level", "model", "task", "finding", "advice"];
-    const said = `${Karat.count(rows.length, "finding")}, the gravest first`;
+    const said = `${Karat.count(rows.length, "finding")}, most severe first`;
     root.append(Karat.plainTable(said, names, rows, { cells, wrap: [4, 5] }));
   }
 
@@ -52,7 +52,7 @@
       root.append(
         el("p", {
           class: "faint",
-          text: `${failures.length - MOST} more: open a task to see its own.`,
+          text: `${failures.length - MOST} more: open a task to see its failures.`,
         }),
       );
   }
@@ -61,7 +61,7 @@
     id: "failures",
     title: "Failures",
     way: "Failures",
-    lead: "Each with the end of its log.",
+    lead: "Failed jobs with the ends of their logs.",
     has: () => Karat.data.failures.length > 0,
     build: buildFailures,
   });
@@ -119,7 +119,7 @@
   const buildCards = (root) =>
     root.append(el("div", { class: "cards" }, Karat.data.cards.map(cardOf)));
   const cards =
-    "Where the data come from, whose they are, and the fingerprint by which they are recognised.";
+    "Source, license, citation and fingerprint of each dataset.";
   Karat.section({
     id: "data",
     title: "The data",
@@ -164,7 +164,7 @@
       root.append(
         el("p", {
           class: "faint",
-          text: `${commands.length - 12} more commands stand in the table below.`,
+          text: `${commands.length - 12} more commands are in the table below.`,
         }),
       );
     root.append(versions(), runs());
@@ -217,10 +217,10 @@
   }
 
   const has = () => Karat.data.runs.length > 0 || Karat.data.models.some((model) => model.command);
-  const again = "The same command with the same seed and versions gives the same numbers.";
+  const again = "The same command with the same seed and versions reproduces the numbers.";
   Karat.section({
     id: "origin",
-    title: "How to do it again",
+    title: "How to reproduce",
     way: "Reproduce",
     lead: again,
     has,

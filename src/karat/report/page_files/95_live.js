@@ -1,4 +1,4 @@
-/* Live: a served page asks for newer results every two seconds, and keeps what was chosen. */
+/* Live: a served page polls for newer results every two seconds and keeps its state. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
@@ -6,14 +6,14 @@
   const EVERY = 2000;
   let tag = null;
 
-  /** Return the address to ask at for newer results, if the page is served. */
+  /** Return the address to poll, if the page is served. */
   Karat.address = () => {
     const { live, address } = document.documentElement.dataset;
     if (live === "true" && address) return address;
     return document.body.dataset.live || null;
   };
 
-  /** Return the line that tells how far the evaluation is. */
+  /** Return the progress line of an evaluation. */
   Karat.progress = () => {
     if (!Karat.address()) return null;
     const node = el("div", { class: "progress", id: "progress", role: "status" });
@@ -38,7 +38,7 @@
     node.replaceChildren(bar, el("span", { text: parts.filter(Boolean).join(" · ") }));
   }
 
-  /** Take a newer bundle: what was chosen by number is carried over by name. */
+  /** Use a newer bundle; selections by index are mapped by name. */
   function renew(bundle) {
     const before = Karat.data.tasks;
     const chosen = Karat.get("tasks") ? Karat.chosen().map((t) => before[t].name) : null;
@@ -92,7 +92,7 @@
     tellProgress();
   }
 
-  /** Ask again and again, slower while nobody answers. */
+  /** Poll, more slowly while the server does not answer. */
   Karat.follow = (address) => {
     let wait = EVERY;
     const turn = async () => {
