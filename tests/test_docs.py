@@ -57,7 +57,7 @@ def commands() -> list[str]:
 
 @pytest.mark.parametrize("line", commands())
 def test_commands_of_the_docs_parse(line):
-    verb, *rest = shlex.split(line)[1:]
-    command = karat.get_command(click.Context(karat), verb)
+    context = karat.make_context("karat", shlex.split(line)[1:])
+    verb, command, rest = karat.resolve_command(context, [*context._protected_args, *context.args])
     assert command is not None, verb
     command.make_context(verb, rest)

@@ -253,7 +253,7 @@ def test_marks_color_a_model_everywhere(opened):
 # -- what is said, and what is not -----------------------------------------------------------
 
 
-def test_the_summary_separates_ties_from_models_without_common_tasks(
+def test_the_summary_names_ties_and_strangers(
     browser, bundles, write_page, tmp_path
 ):
     bundle = bundles.make_bundle(6, 6, missing=0)
