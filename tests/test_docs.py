@@ -7,7 +7,6 @@ import runpy
 import shlex
 from pathlib import Path
 
-import click
 import pytest
 
 from karat.cli import karat

@@ -253,9 +253,7 @@ def test_marks_color_a_model_everywhere(opened):
 # -- what is said, and what is not -----------------------------------------------------------
 
 
-def test_the_summary_names_ties_and_strangers(
-    browser, bundles, write_page, tmp_path
-):
+def test_the_summary_names_ties_and_strangers(browser, bundles, write_page, tmp_path):
     bundle = bundles.make_bundle(6, 6, missing=0)
     away = {0: (3, 4, 5), 4: (0, 1, 2), 5: (0, 1, 2)}
     states = [list(state) for state in bundle["states"]]
@@ -347,8 +345,9 @@ def test_a_task_opens_shows_all_and_closes_by_key(opened, full):
     assert opened.texts("dialog pre")[0].startswith("Traceback")
     figures = opened.run("return [...document.querySelectorAll('dialog figure')].map((f) => f.id)")
     assert figures == [f"figure-task-0-{part}" for part in ("folds", "confusion", "calibration")]
-    # the label that looks like markup is text
-    assert "<b>fish</b>" in opened.texts("dialog svg text")
+    opened.find("#figure-task-0-confusion")  # plots are drawn when they come into view
+    opened.until("return document.querySelector('#figure-task-0-confusion text')")
+    assert "<b>fish</b>" in opened.texts("dialog svg text"), "markup in a label is text"
     opened.run(
         "const s = document.getElementById('answers-of'); s.value = '2';"
         "s.dispatchEvent(new Event('change'))"
