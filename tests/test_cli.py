@@ -79,9 +79,6 @@ def here(tmp_path, monkeypatch, clean_registry):
 DEFINED = ("--define", "my.yaml", "--define", "models.py")
 
 
-# -- help -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("verb", [None, *group.commands])
 def test_every_help_has_an_example(cli, verb):
     result = cli(*([verb] if verb else []), "--help")
@@ -136,9 +133,6 @@ def test_log_file(cli, tmp_path):
     assert (tmp_path / "log.txt").read_text().count("list heads") == 2
     assert cli("--log-file", tmp_path / "none" / "log.txt", "list").code == 2
     cli("list", "heads")  # closes the file
-
-
-# -- run ------------------------------------------------------------------------------------
 
 
 def test_run_prints_the_leaderboard_and_the_folders(cli, here):
@@ -246,9 +240,6 @@ def test_ctrl_c_before_the_first_job(cli, here, monkeypatch):
     monkeypatch.setattr("karat.cli.os._exit", sys.exit)
     assert cli("run", "mine", *DEFINED).code == 130
     assert not Path("results").exists()
-
-
-# -- the other verbs ------------------------------------------------------------------------
 
 
 def test_list_and_show(cli, here):
@@ -375,9 +366,6 @@ def test_paths_without_runs(cli, here, path):
     code, out, err = cli("leaderboard", path)
     assert (code, out) == (2, "")
     assert path in err and err.count("\n") == 1
-
-
-# -- processes ------------------------------------------------------------------------------
 
 
 def karat(*arguments, **options):

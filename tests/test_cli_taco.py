@@ -77,9 +77,6 @@ def one_message(result) -> str:
     return line
 
 
-# -- table files ------------------------------------------------------------------------------
-
-
 def test_a_table_under_the_corruptions_of_taco(here, cli):
     Path("small.yaml").write_text(
         "tasks:\n  short-classification:\n    extends: taco-classification\n    abstract: true\n"
@@ -206,8 +203,6 @@ def test_a_warning_is_one_line_without_a_code_location(here, python):
     assert line.startswith('note: counts.csv: "y"')
 
 
-# -- folders of data --------------------------------------------------------------------------
-
 PORTO = "id,target,a,b\n" + "".join(
     f"{i},{int(i % 4 == 0)},{i % 7},{'xy'[i % 2]}\n" for i in range(60)
 )
@@ -233,9 +228,6 @@ def test_the_folder_that_is_named_comes_before_the_others(here, cli, monkeypatch
     (run,) = karat.open_runs(["one"])
     assert run.records()[0]["questions"] + run.records()[0]["train_questions"] == 60
     assert os.environ["KARAT_DATA"].split(os.pathsep)[0] == str(here / "first")
-
-
-# -- robustness -------------------------------------------------------------------------------
 
 
 def test_robustness_for_people(here, cli, runs):
@@ -290,9 +282,6 @@ def test_errors_of_robustness_are_one_message(here, cli, runs, two_classes, argu
         karat.evaluate("dummy", two_classes(), output="plain")
     arguments = [str(runs) if each == "RUNS" else each for each in arguments]
     assert word in one_message(cli("robustness", *arguments))
-
-
-# -- export -----------------------------------------------------------------------------------
 
 
 def test_export_writes_and_names_the_files(here, cli, runs):

@@ -148,9 +148,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
 )
 @click.option("--no-cache", is_flag=True, help="Do not read or write the vector cache.")
 @click.option(
-    "--resume",
-    is_flag=True,
-    help="Complete unfinished runs of the same models and suite in DIR.",
+    "--resume", is_flag=True, help="Complete unfinished runs of the same models and suite in DIR."
 )
 @click.option("--retry-failed", is_flag=True, help="With --resume: also rerun failed jobs.")
 @going

@@ -163,9 +163,6 @@ def _model(rng: Any, m: int, name: str, ranks: Any, few: np.ndarray) -> dict[str
     }
 
 
-# -- every part ------------------------------------------------------------------------------
-
-
 def make_full(models: int = 12, tasks: int = 10) -> dict[str, Any]:
     """Return a bundle with something in every section."""
     bundle = make_bundle(models, tasks, seed=3)
@@ -319,9 +316,6 @@ def _run(m: int) -> dict[str, Any]:
         "command": "karat run synthetic -m 'encoder-*' --seed 42",
         **{"platform": "Linux-x86_64", "jobs": 50, "ok": 49, "failed": 1},
     }
-
-
-# -- nasty names -----------------------------------------------------------------------------
 
 
 def make_nasty() -> dict[str, Any]:

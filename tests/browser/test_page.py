@@ -40,9 +40,6 @@ def opened(browser, page):
     assert browser.console_messages() == []
 
 
-# -- ranks ----------------------------------------------------------------------------------
-
-
 def chosen_ranks(bundle, tasks):
     """Return the result of karat.results.ranks for some tasks of a bundle."""
     values, takes = [], []
@@ -155,9 +152,6 @@ def test_the_t_test_is_that_of_python(opened):
     assert [np.nan if p is None else p for p in found] == pytest.approx(expected, nan_ok=True)
 
 
-# -- the board ------------------------------------------------------------------------------
-
-
 def test_every_section_is_there_and_in_the_navigation(opened):
     ids = opened.run("return [...document.querySelectorAll('main > section')].map((s) => s.id)")
     expected = "board heatmap differences folds corruption learning cost maps compare checks"
@@ -250,9 +244,6 @@ def test_marks_color_a_model_everywhere(opened):
     assert "c0" in opened.find("#board tbody tr:last-child .mark").get_attribute("class")
 
 
-# -- what is said, and what is not -----------------------------------------------------------
-
-
 def test_the_summary_names_ties_and_strangers(browser, bundles, write_page, tmp_path):
     bundle = bundles.make_bundle(6, 6, missing=0)
     away = {0: (3, 4, 5), 4: (0, 1, 2), 5: (0, 1, 2)}
@@ -333,9 +324,6 @@ def test_the_radar_tells_what_its_shares_are_of(opened):
     assert opened.run(tip).splitlines()[:2] == ["encoder-000", "clean 0.920"]
 
 
-# -- drill-down -----------------------------------------------------------------------------
-
-
 def test_a_task_opens_shows_all_and_closes_by_key(opened, full):
     opened.run("location.hash = 'task=' + encodeURIComponent(arguments[0])", "clas-000")
     opened.until("return document.querySelector('dialog')?.open")
@@ -383,9 +371,6 @@ def test_arrows_walk_over_the_heat_map_and_enter_opens(opened, full):
     opened.until("return document.querySelector('dialog')?.open")
     assert opened.texts("#task-title") == ["clas-001"]
     opened.click("#close-task")
-
-
-# -- pictures -------------------------------------------------------------------------------
 
 
 def draw_all(browser):
@@ -503,8 +488,6 @@ def test_two_models_side_by_side(opened, full):
     assert "1.11" in opened.texts("#compare > div:last-child tbody")[0]  # the versions differ
 
 
-# -- how it looks ---------------------------------------------------------------------------
-
 CONTRAST = """
   const light = (text) => {
     const [r, g, b] = text.match(/[\\d.]+/g).map(Number).map((c) => {
@@ -620,9 +603,6 @@ def test_paper_has_everything_and_no_controls(opened):
     assert opened.run("return document.querySelectorAll('main .plot:empty').length") == 0
 
 
-# -- names that try to be more --------------------------------------------------------------
-
-
 def test_names_are_text_and_nothing_runs(browser, bundles, write_page, tmp_path):
     path = write_page(bundles.make_nasty(), tmp_path / "nasty.html")
     browser.width(360)
@@ -656,9 +636,6 @@ def test_names_are_text_and_nothing_runs(browser, bundles, write_page, tmp_path)
     assert any("\ufffdright to left\ufffd" in name for name in names)
     assert browser.run("return document.documentElement.scrollWidth") == 360
     assert browser.console_messages() == []
-
-
-# -- a real run -----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

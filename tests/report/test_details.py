@@ -33,9 +33,6 @@ def numbers(predictions, truth, **more):
     return Predictions(predictions=np.array(predictions), truth=np.array(truth), **more)
 
 
-# -- confusion ------------------------------------------------------------------------------
-
-
 def test_counts_stand_in_the_row_of_the_truth_and_are_summed_over_folds():
     folds = [(0, labels("aab", "abb")), (1, labels("ba", "bb"))]
     # truth a: once a. Truth b: twice answered a, twice b
@@ -85,9 +82,6 @@ def test_no_question_is_lost(pairs):
     assert np.trace(found["counts"]) >= diagonal  # what is gathered may only add to it
 
 
-# -- calibration ----------------------------------------------------------------------------
-
-
 def test_bins_hold_how_sure_and_how_often_right():
     chances = [[0.92, 0.08], [0.98, 0.02], [0.35, 0.65], [0.5, 0.5]]
     found = calibration([(0, labels("aaba", "abbb", chances))])
@@ -125,9 +119,6 @@ def test_bins_hold_every_answer_once(rows):
     assert right == pytest.approx(sum(right for _, right in rows))
     assert all(0 <= each["confidence"] <= 1 for each in found)
     assert len(found) <= 10
-
-
-# -- scatter and rows -----------------------------------------------------------------------
 
 
 def test_pairs_are_truth_and_answer_and_many_are_thinned_evenly():

@@ -46,9 +46,6 @@ def board(**options):
     return leaderboard(table(TWO, kind="k"), **options)
 
 
-# -- markdown -------------------------------------------------------------------------------
-
-
 def test_the_markdown_of_a_board():
     assert render(board(), "markdown").splitlines()[2:7] == [
         "| model |    rank |      95 % | tie | adult<br>auc ↑ | price<br>rmse ↓ | failed | n/a "
@@ -123,9 +120,6 @@ def test_an_underscore_in_a_word_stays_readable():
     assert escape_markdown("__init__") == r"\_\_init\_\_"
 
 
-# -- latex ----------------------------------------------------------------------------------
-
-
 def test_the_latex_of_a_board():
     lines = render(board(), "latex").splitlines()
     assert lines[:9] == [
@@ -182,19 +176,13 @@ def test_escaped_latex_has_whole_groups_and_no_command_of_the_name(text):
     assert not re.search(r"[\\{}$&#_%^~]", bare)
 
 
-# -- findings -------------------------------------------------------------------------------
-
-
 LINES = ["KRT999 a_b & <i> are 50 % | worse.", "karat lint RUN…"]
 
 
 @pytest.mark.parametrize(
     "shape, below",
     [
-        (
-            "markdown",
-            "\n- KRT999 a_b &amp; &lt;i&gt; are 50 % \\| worse.\n- karat lint RUN…\n",
-        ),
+        ("markdown", "\n- KRT999 a_b &amp; &lt;i&gt; are 50 % \\| worse.\n- karat lint RUN…\n"),
         (
             "latex",
             "{\\footnotesize KRT999 a\\_b \\& \\textless{}i\\textgreater{} are 50 \\% "
@@ -234,9 +222,6 @@ def test_what_a_check_finds_in_a_run_stands_below_its_board(make_run, capsys):
         text = capsys.readouterr().out
         assert start in text
         assert "<b>" not in text.partition("</table>")[2] and "<i>" not in text
-
-
-# -- machines -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("by", [None, "task", "kind"])

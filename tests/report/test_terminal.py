@@ -153,9 +153,6 @@ def test_note_on_models_with_few_tasks():
     assert not [line for line in notes(made) if "few" in line]
 
 
-# -- real boards ----------------------------------------------------------------------------
-
-
 def scores(models, tasks, **columns):
     """Return a tidy table in which every third cell is missing and every seventh failed."""
     rows = []

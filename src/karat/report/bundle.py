@@ -130,9 +130,6 @@ def _title(shown: Shown) -> str:
     return " · ".join([*suites[:MAX_SUITES], *more]) or "Leaderboard"
 
 
-# -- models and tasks -----------------------------------------------------------------------
-
-
 def _models(board: pd.DataFrame, shown: Shown) -> list[dict[str, Any]]:
     few = set(board.attrs.get("few", ()))
     runs = {run.model: run for run in shown.runs}

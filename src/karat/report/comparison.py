@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from karat.corruptions.view import CLEAN
 from karat.report.formats import DOCUMENTS
 from karat.report.notes import SIGNS, middle_cut, plain
 from karat.report.shown import count
-from karat.report.tables import Cell, Column, Table, metric_label, rounded
+from karat.report.tables import Cell, Column, Table, metric_label, rounded, text_column
 from karat.report.terminal import print_board
 from karat.results.cells import FAILED, OK
 from karat.results.compare import Comparison
@@ -57,8 +56,8 @@ def comparison_table(found: Comparison) -> Table:
     shown += ["view"] if (rows["view"] != CLEAN.name).any() else []
     labels = map(metric_label, rows["metric"], rows["higher_is_better"].map(bool))
     return Table(
-        groups=[_texts(name, rows[name], right=False) for name in shown],
-        model=_texts("metric", labels, right=False),
+        groups=[text_column(name, rows[name], right=False) for name in shown],
+        model=text_column("metric", labels, right=False),
         columns=_columns(rows, _states(found)),
         starts=starts,
         caption=caption(found),
@@ -85,9 +84,6 @@ def to_json(found: Comparison) -> str:
     return json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-# -- the columns ----------------------------------------------------------------------------
-
-
 def _columns(rows: pd.DataFrame, states: list[str]) -> list[Column]:
     alone = rows["best_value"].isna()
     leads = rows["rank"].eq(1).fillna(False).astype(bool)
@@ -99,16 +95,16 @@ def _columns(rows: pd.DataFrame, states: list[str]) -> list[Column]:
     others = zip(rows["best_value"], level & ~alone, strict=True)
     return [
         Column("this run", own),
-        _texts("rank", map(_rank, rows["rank"], rows["compared"])),
-        _texts("best other", (middle_cut(name) or "–" for name in rows["best_model"]), right=False),
+        text_column("rank", map(_rank, rows["rank"], rows["compared"])),
+        text_column(
+            "best other", (middle_cut(name) or "–" for name in rows["best_model"]), right=False
+        ),
         Column("its value", [Cell(rounded(value), bool(best)) for value, best in others]),
-        _texts("difference", map(_difference, *(rows[n] for n in DIFFERENCE)), part="task"),
-        _texts("coverage", map(_covered, rows["coverage"], rows["best_coverage"]), part="task"),
+        text_column("difference", map(_difference, *(rows[n] for n in DIFFERENCE)), part="task"),
+        text_column(
+            "coverage", map(_covered, rows["coverage"], rows["best_coverage"]), part="task"
+        ),
     ]
-
-
-def _texts(name: str, values: Iterable[object], right: bool = True, part: str = "rank") -> Column:
-    return Column(name, [Cell(plain(value)) for value in values], right=right, part=part)
 
 
 def _states(found: Comparison) -> list[str]:

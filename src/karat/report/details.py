@@ -38,9 +38,6 @@ def details(folds: Sequence[Fold], kind: str) -> dict[str, Any]:
     }
 
 
-# -- labels ---------------------------------------------------------------------------------
-
-
 def confusion(folds: Sequence[Fold]) -> dict[str, Any] | None:
     """Return the confusion matrix over all folds, one row per true class."""
     if not folds or not all(_labelled(answers) for _, answers in folds):
@@ -106,9 +103,6 @@ def _confidence(answers: Predictions) -> np.ndarray | None:
     return np.asarray(chances[np.arange(len(answers)), codes])
 
 
-# -- numbers --------------------------------------------------------------------------------
-
-
 def scatter(folds: Sequence[Fold]) -> list[list[float]] | None:
     """Return pairs of numeric target and prediction, evenly sampled if there are many."""
     if not folds or not all(_numeric(answers) for _, answers in folds):
@@ -122,9 +116,6 @@ def scatter(folds: Sequence[Fold]) -> list[list[float]] | None:
 
 def _numeric(answers: Predictions) -> bool:
     return answers.answers == "numbers" and answers.truths == "numbers"
-
-
-# -- rows -----------------------------------------------------------------------------------
 
 
 def worst_rows(folds: Sequence[Fold], kind: str) -> list[list[Any]]:

@@ -98,9 +98,6 @@ def _by_code(found: Iterable[Finding]) -> dict[str, list[Finding]]:
     return groups
 
 
-# -- karat lint -----------------------------------------------------------------------------
-
-
 def show_checks(
     runs: Iterable[str | Path | Run],
     ignore: Iterable[str] = (),

@@ -80,9 +80,6 @@ def _empty(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-# -- markdown -------------------------------------------------------------------------------
-
-
 def to_markdown(board: pd.DataFrame | Table) -> str:
     """Return a caption, a GitHub table and the notes."""
     table = make_table(board)
@@ -118,9 +115,6 @@ def _markdown_cell(cell: Cell) -> str:
 def _padded(text: str, width: int, right: bool) -> str:
     space = " " * (width - cell_len(text))
     return space + text if right else text + space
-
-
-# -- latex ----------------------------------------------------------------------------------
 
 
 def to_latex(board: pd.DataFrame | Table) -> str:
@@ -168,8 +162,6 @@ def _latex_cell(cell: Cell) -> str:
     return rf"\textbf{{{text}}}" if cell.best else text
 
 
-# -- html -----------------------------------------------------------------------------------
-
 #: inline styles, because a fragment has no style sheet; colors adapt to the page around it
 _LINE = "border-bottom:1px solid #8886"
 _TABLE = "border-collapse:collapse;text-align:right;font-variant-numeric:tabular-nums"
@@ -214,9 +206,6 @@ def _html_cell(cell: Cell, column: Column) -> str:
     look = ";white-space:pre;font-family:monospace" if column.name == "tie" else ""
     # <bdi> isolates names in right-to-left scripts
     return f'<td style="text-align:left{look}"><bdi>{text}</bdi></td>'
-
-
-# -- all three ------------------------------------------------------------------------------
 
 
 def lines_below(lines: Sequence[str], shape: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
+from karat.report.shown import count
 from karat.results.cells import DECLINED, FAILED, NOT_RUN
 from karat.results.missing import BASELINE
 from karat.results.ranks import FEWEST_TASKS, too_few
@@ -64,13 +65,13 @@ def caption(board: pd.DataFrame) -> str:
     by, models = facts.get("by"), board.index.get_level_values("model").nunique()
     scored = len(scored_tasks(board))
     if by == "task":
-        what = f"{_count(models, 'model')} on {_count(scored, 'task')}: rank on each, 1 is best."
+        what = f"{count(models, 'model')} on {count(scored, 'task')}: rank on each, 1 is best."
     else:
         compared = facts.get("missing", {}).get("tasks", scored)
         scored = facts.get("missing", {}).get("of", scored)
-        tasks = f"{compared} of " * (compared < scored) + _count(scored, "task")
+        tasks = f"{compared} of " * (compared < scored) + count(scored, "task")
         within = f" within each {by}" if by else ""
-        what = f"{_count(models, 'model')} by mean rank over {tasks}{within}, 1 is best."
+        what = f"{count(models, 'model')} by mean rank over {tasks}{within}, 1 is best."
     parts = [what]
     if by in (None, "task"):
         parts.append("↑ higher is better, ↓ lower is better.")
@@ -138,7 +139,7 @@ def _of_coverage(coverage: Mapping[tuple[str, str], float]) -> Iterator[str]:
     for (model, task), share in lowest[:MAX_NOTES]:
         yield f"{short(model)} answered {share:.0%} of {plain(task)}."
     if len(lowest) > MAX_NOTES:
-        more = _count(len(lowest) - MAX_NOTES, "cell")
+        more = count(len(lowest) - MAX_NOTES, "cell")
         yield f"{more} more, from {lowest[MAX_NOTES][1]:.0%} up (see karat compare --common)."
 
 
@@ -151,9 +152,9 @@ def _of_missing(board: pd.DataFrame) -> Iterator[str]:
     rule = counts["rule"]
     for state, meaning in _MEANINGS.items():
         if counts.get(state):
-            yield f"{meaning}: {_count(counts[state], 'cell')}{_effect(rule, state)}."
+            yield f"{meaning}: {count(counts[state], 'cell')}{_effect(rule, state)}."
     if rule == "exclude":
-        tasks = f"{counts['tasks']} of {_count(counts['of'], 'task')}"
+        tasks = f"{counts['tasks']} of {count(counts['of'], 'task')}"
         yield f"Compared on folds with scores of all models: {tasks}."
     if rule.startswith(BASELINE):
         lost = sum(counts[state] for state in _MEANINGS)
@@ -161,9 +162,9 @@ def _of_missing(board: pd.DataFrame) -> Iterator[str]:
         yield f"Missing cells with the score of {_baseline(rule)}: {cells}."
     failed = int(board["failed"].fillna(0).sum())
     if failed:
-        yield f"{_count(failed, 'job')} failed: {_failed_fold(rule)}."
+        yield f"{count(failed, 'job')} failed: {_failed_fold(rule)}."
     if counts.get("partial"):
-        cells = _count(counts["partial"], "cell")
+        cells = count(counts["partial"], "cell")
         common = "compared on common folds"
         effect = "missing folds count as the worst" if rule == "penalise" else common
         yield f"{cells} of unfinished runs: {effect}."
@@ -223,7 +224,3 @@ def _without_ranks(board: pd.DataFrame) -> list[str]:
     ranked = board["rank"].groupby(level=0).count()
     scored = dict.fromkeys(groups[task] for task in scored_tasks(board))
     return [short(group) for group in scored if not ranked[group]]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

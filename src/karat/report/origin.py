@@ -60,9 +60,6 @@ def text_of(command: Any) -> str | None:
     return str(command) if command else None
 
 
-# -- failures -------------------------------------------------------------------------------
-
-
 def make_failures(shown: Shown) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the failed jobs with the ends of their logs, and notes on what was left out."""
     failed = list(shown.failed)

@@ -56,9 +56,6 @@ def board_table(bundle: Bundle) -> Table:
     return Table([], name, columns, [], about, notes)
 
 
-# -- the columns of the board ---------------------------------------------------------------
-
-
 def _task(bundle: Bundle, t: int) -> Column:
     task, means, states = bundle["tasks"][t], bundle["scores"][t][0], bundle["states"][t]
     higher = task["higher"][0]
@@ -111,9 +108,6 @@ def _interval(model: Mapping[str, Any]) -> str:
     return "–" if model["low"] is None else f"{model['low']:.1f} – {model['high']:.1f}"
 
 
-# -- other sections -------------------------------------------------------------------------
-
-
 def _checks(bundle: Bundle) -> Iterator[str]:
     found = bundle["checks"]
     if found:
@@ -162,9 +156,6 @@ def _names(bundle: Bundle, each: Mapping[str, Any]) -> tuple[str, str]:
 def _more(many: int) -> str:
     rest = many - MAX_ROWS
     return f"<p>{rest:,} more are shown with JavaScript only.</p>" if rest > 0 else ""
-
-
-# -- HTML -----------------------------------------------------------------------------------
 
 
 def html_table(table: Table) -> str:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from karat.report.tables import Cell, Column, Table, best_of, metric_label, rounded
+from karat.report.tables import (
+    Cell,
+    Column,
+    Table,
+    best_of,
+    metric_label,
+    rounded,
+    text_column,
+)
 
 SCORES = (
     "corrupted: {mean}. retention: corrupted score as a share of the clean score. area: mean score "
     "from clean to the highest severity. worst: the worst view. In brackets: 95 % intervals over "
     "folds and draws."
 )
-MEANS = {
-    False: "mean over corruptions of the mean over severities",
-    True: "mean over severities",
-}
+MEANS = {False: "mean over corruptions of the mean over severities", True: "mean over severities"}
 ERRORS = (
     "{ce}: sum of errors over severities divided by that of {baseline}; below 1 is more robust. "
     "rel. {ce}: the same for the increase of the error over clean data."
@@ -37,12 +41,13 @@ def robustness_table(found: pd.DataFrame, baseline: str | Sequence[str] | None =
     if baseline:
         ways |= {name: -more for name in TITLES if name in found}
     columns = [_column(found, name, sign, starts) for name, sign in ways.items()]
-    columns.append(replace(_texts("worst view", found["worst_view"]), part="task"))
+    columns.append(text_column("worst view", found["worst_view"], False, "task"))
     pairs = zip(found["metric"], found["higher_is_better"], strict=True)
-    labels = pd.Series([metric_label(name, bool(higher)) for name, higher in pairs])
+    labels = [metric_label(name, bool(higher)) for name, higher in pairs]
+    groups = {**{name: found[name] for name in keys}, "metric": labels}
     return Table(
-        groups=[*(_texts(name, found[name]) for name in keys), _texts("metric", labels)],
-        model=_texts("model", found["model"]),
+        groups=[text_column(name, values, False) for name, values in groups.items()],
+        model=text_column("model", found["model"], False),
         columns=columns,
         starts=starts,
         caption="Robustness to corruption.",
@@ -75,7 +80,3 @@ def _column(found: pd.DataFrame, name: str, sign: np.ndarray, starts: list[int])
         cells.append(Cell(f"{rounded(value)}{spread}", bool(is_best)))
     part = "rank" if name in ("clean", "corrupted") else "task"
     return Column(TITLES.get(name, name), cells, part=part)
-
-
-def _texts(name: str, values: pd.Series) -> Column:
-    return Column(name, [Cell(str(value)) for value in values], right=False)

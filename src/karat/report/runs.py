@@ -22,6 +22,7 @@ from karat.report.findings import show_below
 from karat.report.formats import DOCUMENTS, render
 from karat.report.robust import robustness_table
 from karat.report.shown import count
+from karat.report.tables import duration
 from karat.report.terminal import plain_console, print_board
 from karat.results.estimate import estimate
 from karat.results.leaderboard import leaderboard
@@ -161,24 +162,13 @@ def _time(plan: Plan, output: Path) -> Iterator[str]:
     found = estimate(((model.name, planned.task.name) for model, planned, _ in plan.jobs), output)
     if found.known:
         some = "" if found.known == found.jobs else f" for {found.known:,} of {found.jobs:,} jobs"
-        yield f"earlier runs in {output} took {_span(found.seconds)}{some} on one worker"
+        yield f"earlier runs in {output} took {duration(found.seconds)}{some} on one worker"
     limits = [plan.limits_of(planned.task) for _, planned, _ in plan.jobs]
     if limits and all(limit and limit.deadline for limit in limits):
         most = sum(limit.deadline or 0.0 for limit in limits if limit)
-        yield f"the limits allow at most {_span(most)} of work"
+        yield f"the limits allow at most {duration(most)} of work"
     elif limits and not found.known:
         yield f"unknown run time: no earlier runs in {output} and no time limits"
-
-
-def _span(seconds: float) -> str:
-    """Format a duration.
-
-    >>> _span(12.34), _span(600), _span(7260)
-    ('12.3 s', '10.0 min', '2.0 h')
-    """
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
 
 
 def _show_reasons(console: Console, declines: Sequence[Decline]) -> None:

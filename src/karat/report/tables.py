@@ -71,7 +71,7 @@ def make_table(board: pd.DataFrame | Table) -> Table:
         rows = board[known.transform("count") > 0]
     group = pd.factorize(rows.index.get_level_values(0))[0] if by else np.zeros(len(rows))
     starts = np.flatnonzero(np.diff(group, prepend=-1)).tolist()
-    model = _texts("model", rows.index.get_level_values("model"), right=False)
+    model = text_column("model", rows.index.get_level_values("model"), right=False)
     make = {None: _overall, "task": _by_task}.get(by, _by_group)
     columns = make(rows, starts)
     return Table(_groups(rows), model, columns, starts, caption(board), list(notes(board)))
@@ -80,7 +80,7 @@ def make_table(board: pd.DataFrame | Table) -> Table:
 def frame_table(frame: pd.DataFrame) -> Table:
     """Return any data frame as a table without caption and notes."""
     numeric = pd.api.types.is_numeric_dtype
-    first, *others = (_texts(str(n), frame[n], right=numeric(frame[n])) for n in frame)
+    first, *others = (text_column(str(n), frame[n], right=numeric(frame[n])) for n in frame)
     return Table([], first, others, [], "", [])
 
 
@@ -94,20 +94,17 @@ def metric_label(name: str, higher_is_better: bool | None = None) -> str:
     return f"{name} {'↑' if up else '↓'}"
 
 
-# -- the views ------------------------------------------------------------------------------
-
-
 def _groups(rows: pd.DataFrame) -> list[Column]:
     by = rows.attrs.get("by")
     if by is None:
         return []
     names = rows.index.get_level_values(0)
-    columns = [_texts(by, names, right=False)]
+    columns = [text_column(by, names, right=False)]
     if by == "task":
         up = rows.attrs["higher_is_better"]
         pairs = zip(rows["metric"], names, strict=True)
         labels = [metric_label(metric, up[task]) for metric, task in pairs]
-        columns.append(_texts("metric", labels, right=False))
+        columns.append(text_column("metric", labels, right=False))
     return columns
 
 
@@ -117,7 +114,7 @@ def _overall(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
 
 
 def _by_group(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
-    tasks = _texts("tasks", map(_count, rows["tasks"]))
+    tasks = text_column("tasks", map(_count, rows["tasks"]))
     return [*_ranks(rows, starts), tasks, *_costs(rows)]
 
 
@@ -136,12 +133,9 @@ def _by_task(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
     if "normalised" in rows:
         mark = best_of(rows["normalised"], starts)
         columns.append(_numbers("normalised", rows["normalised"], mark, rounded))
-    folds = [_texts("folds", map(_count, rows["folds"]))] if "folds" in rows else []
+    folds = [text_column("folds", map(_count, rows["folds"]))] if "folds" in rows else []
     costs = [each for each in _costs(rows) if each.name in ("failed", "time")]
     return [*columns, *_front(rows), *folds, *costs]
-
-
-# -- the columns ----------------------------------------------------------------------------
 
 
 def _places(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
@@ -154,7 +148,7 @@ def _places(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
     return [
         _numbers("rank", rows["rank"], best, _fixed),
         _interval(rows["rank_low"], rows["rank_high"], _fixed),
-        _texts("tie", ties, right=False),
+        text_column("tie", ties, right=False),
     ]
 
 
@@ -182,7 +176,7 @@ def _ranks(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
 def _front(rows: pd.DataFrame) -> list[Column]:
     if "pareto" not in rows:
         return []
-    return [_texts("pareto", ("yes" if on else "" for on in rows["pareto"]), right=False)]
+    return [text_column("pareto", ("yes" if on else "" for on in rows["pareto"]), right=False)]
 
 
 def _task(rows: pd.DataFrame, task: str) -> Column:
@@ -199,17 +193,20 @@ def _costs(rows: pd.DataFrame) -> list[Column]:
     shown: dict[str, tuple[str, Callable[[float], str]]] = {
         "failed": ("failed", _count),
         "declined": ("n/a", _count),
-        "seconds": ("time", _seconds),
+        "seconds": ("time", duration),
         "memory_mb": ("memory", _memory),
         "dimensions": ("dims", _dimensions),
     }
     there = [name for name in shown if name in rows]
     if "dimensions" in there and rows["dimensions"].isna().all():
         there.remove("dimensions")  # predictors have none
-    return [_texts(shown[n][0], map(shown[n][1], rows[n]), part="cost") for n in there]
+    return [text_column(shown[n][0], map(shown[n][1], rows[n]), part="cost") for n in there]
 
 
-def _texts(name: str, values: Iterable[object], right: bool = True, part: str = "rank") -> Column:
+def text_column(
+    name: str, values: Iterable[object], right: bool = True, part: str = "rank"
+) -> Column:
+    """Return a column of texts."""
     # spaces align the letters of ties
     cells = [Cell(str(v) if name == "tie" else plain(v)) for v in values]
     return Column(name, cells, right=right, part=part)
@@ -256,7 +253,12 @@ def _count(value: float) -> str:
     return "0" if pd.isna(value) else f"{value:.0f}"
 
 
-def _seconds(value: float) -> str:
+def duration(value: float) -> str:
+    """Format a number of seconds.
+
+    >>> duration(12.34), duration(600), duration(7260)
+    ('12.3 s', '10.0 min', '2.0 h')
+    """
     if pd.isna(value):
         return "–"
     if value < 120:

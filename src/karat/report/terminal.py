@@ -60,9 +60,6 @@ def _wrapped(note: str, width: int) -> list[str]:
     return textwrap.wrap(note, width, initial_indent=" ", subsequent_indent=" ")
 
 
-# -- layout ---------------------------------------------------------------------------------
-
-
 def _arranged(columns: list[Column], width: int) -> list[list[Column]]:
     """Return the columns in groups that fit: all, or ranks and costs first, then tasks."""
     if sum(map(_width, columns)) <= width:
@@ -101,9 +98,6 @@ def _cut(name: str, width: int = TASK_WIDTH) -> str:
     text = Text(name)
     text.truncate(width, overflow="ellipsis")
     return text.plain
-
-
-# -- grids ----------------------------------------------------------------------------------
 
 
 def _grids(table: Table, columns: list[Column]) -> Iterator[RenderableType]:

@@ -17,7 +17,7 @@ from rich.text import Text
 from karat.report.formats import DOCUMENTS
 from karat.report.notes import middle_cut, plain
 from karat.report.shown import count
-from karat.report.tables import MAX_LETTERS, Cell, Column, Table
+from karat.report.tables import MAX_LETTERS, Cell, Column, Table, text_column
 from karat.report.terminal import print_board
 from karat.results.contests import Contests
 from karat.results.verdict import Verdict
@@ -65,14 +65,14 @@ def verdict_table(found: Verdict) -> Table:
     trails = [name == found.second for name in rows["better"]]
     return Table(
         groups=[],
-        model=_texts("task", rows["task"], right=False),
+        model=text_column("task", rows["task"], right=False),
         columns=[
-            _texts("metric", rows["metric"], right=False),
+            text_column("metric", rows["metric"], right=False),
             Column(first, _cells(rows["first"], leads)),
             Column(second, _cells(rows["second"], trails)),
-            _texts("difference", rows["difference"], part="task"),
-            _texts("p", rows["p"], part="task"),
-            _texts("better", map(middle_cut, rows["better"]), right=False, part="task"),
+            text_column("difference", rows["difference"], part="task"),
+            text_column("p", rows["p"], part="task"),
+            text_column("better", map(middle_cut, rows["better"]), right=False, part="task"),
         ],
         starts=[0],
         caption=f"{first} against {second}, paired by task and fold",
@@ -89,12 +89,12 @@ def contests_table(found: Contests) -> Table:
     tasks = np.isfinite(found.values.to_numpy()).sum(axis=1)
     return Table(
         groups=[],
-        model=_texts("model", (middle_cut(found.models[m]) for m in order), right=False),
+        model=text_column("model", (middle_cut(found.models[m]) for m in order), right=False),
         columns=[
-            _texts("rank", (f"{found.many.ranks[m]:.1f}" for m in order)),
+            text_column("rank", (f"{found.many.ranks[m]:.1f}" for m in order)),
             Column("tie", [Cell(text) for text in letters], right=False),
-            _texts("tasks", (tasks[m] for m in order)),
-            _texts("p against the first", map(p_value, against)),
+            text_column("tasks", (tasks[m] for m in order)),
+            text_column("p against the first", map(p_value, against)),
         ],
         starts=[0],
         caption=f"{len(order)} models, all pairs tested on their common tasks",
@@ -115,9 +115,6 @@ def _letters(found: Contests, order: Sequence[int]) -> list[str]:
         return [", ".join(map(str, each)) for each in numbers]
     lettered = [(chr(ord("a") + i), group) for i, group in enumerate(groups)]
     return [" ".join(x if m in group else " " for x, group in lettered) for m in order]
-
-
-# -- output ---------------------------------------------------------------------------------
 
 
 def _show(table: Table, lines: Sequence[str], shape: str) -> None:
@@ -174,10 +171,6 @@ def _regressed(regressions: pd.DataFrame, found: Verdict) -> Iterator[str]:
         values = f"{number(row['second'])} → {number(row['first'])}"
         names = ", ".join(map(middle_cut, (row["task"], row["metric"])))
         yield f"Regression: {names} {values}: {row['why']}."
-
-
-def _texts(name: str, values: Iterable[object], right: bool = True, part: str = "rank") -> Column:
-    return Column(name, [Cell(plain(value)) for value in values], right=right, part=part)
 
 
 def _cells(texts: Iterable[str], best: Iterable[bool]) -> list[Cell]:

@@ -68,9 +68,6 @@ def runs(tmp_path_factory):
     )
 
 
-# -- the numbers ----------------------------------------------------------------------------
-
-
 def row_names(axes):
     return [label.get_text() for label in axes.get_yticklabels()]
 
@@ -250,9 +247,6 @@ def test_curves_over_epochs_where_nothing_is_corrupted():
         draw("curves", table())
 
 
-# -- what is chosen -------------------------------------------------------------------------
-
-
 def test_tasks_and_their_metrics_can_be_chosen():
     rows = table()
     other = rows[rows["task"] == "t0"].assign(metric="logloss", value=lambda t: -t["value"])
@@ -290,9 +284,6 @@ def test_all_rows_of_a_picture_of_very_many_models_are_drawn_but_not_all_named()
 def test_three_models_are_enough(kind):
     written = " ".join(texts(draw(kind, table(3, tasks=3)).to_bytes("svg")))
     assert all(name in written for name in ("m0", "m1", "m2")) and "best of" not in written
-
-
-# -- files ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - {"pareto"}))
@@ -364,9 +355,6 @@ def test_nothing_of_the_callers_settings_changes():
     assert "matplotlib.pyplot" not in sys.modules or not matplotlib.pyplot.get_fignums()
 
 
-# -- mistakes -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "kind, options, word",
     [
@@ -403,9 +391,6 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtra, match=r'pip install "karat\[plots'):
         plot(table(), "board")
-
-
-# -- the command ----------------------------------------------------------------------------
 
 
 def test_the_command_writes_what_python_draws(runs, cli, tmp_path, monkeypatch):
