@@ -304,7 +304,7 @@ def board(cli, *options):
     return list(csv.DictReader(io.StringIO(out)))
 
 
-def test_views_rules_and_orders_of_a_board(cli, results):
+def test_views_rules_and_orders_of_a_leaderboard(cli, results):
     rows = board(cli, results, "--by", "task", "--normalize", "range")
     halves = {row["model"]: row for row in rows if row["task"] == "halves"}
     assert [halves[m]["status"] for m in ("onehot", "dummy", "broken")] == ["ok", "ok", "failed"]

@@ -52,7 +52,7 @@ def test_finding_and_sorting_among_many(opened, large):
     opened.run("Karat.set({ find: '' })")
 
 
-def test_ranks_are_those_of_the_board(opened, large):
+def test_ranks_equal_the_bundle(opened, large):
     assert any("f" in states for states in large["states"])
     exact = opened.run("return Karat.ranking.exact")
     assert exact == pytest.approx([model["rank"] for model in large["models"]], abs=1e-9)

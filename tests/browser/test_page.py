@@ -53,7 +53,7 @@ def chosen_ranks(bundle, tasks):
     return rank_models(values, np.array(takes).T)
 
 
-def test_all_tasks_rank_as_the_board_does(opened, full):
+def test_ranks_on_all_tasks_equal_the_bundle(opened, full):
     exact = opened.run("return Karat.ranking.exact")
     assert exact == pytest.approx([model["rank"] for model in full["models"]], abs=1e-9)
 
@@ -314,7 +314,7 @@ def test_note_on_too_few_tasks_for_any_difference(
     assert "no pair can" not in browser.texts("#differences .lead")[0]
 
 
-def test_the_radar_tells_what_its_shares_are_of(opened):
+def test_the_radar_shows_clean_scores(opened):
     opened.run("Karat.drawAll()")
     assert opened.texts("#figure-radar-0 .keys li")[:2] == [
         "encoder-000: clean 0.920",
@@ -351,7 +351,7 @@ def test_a_task_opens_shows_all_and_closes_by_key(opened, full):
     assert "task=" not in opened.run("return location.hash")
 
 
-def test_a_regression_shows_truth_against_answer(opened):
+def test_a_regression_has_a_scatter_plot(opened):
     opened.run("location.hash = 'task=regr-004'")
     opened.until("return document.querySelector('#figure-task-4-scatter svg')")
     dots = opened.run("return document.querySelectorAll('#figure-task-4-scatter circle').length")
@@ -378,7 +378,7 @@ def draw_all(browser):
     return browser.run("return [...document.querySelectorAll('main figure')].map((f) => f.id)")
 
 
-def test_every_picture_is_saved_as_drawing_pixels_and_table(opened):
+def test_every_plot_is_saved_as_svg_png_and_csv(opened):
     figures = draw_all(opened)
     assert len(figures) == 15
     for kind in ("heatmap", "differences", "folds", "corruption-0-0", "radar-0", "cost", "map"):
@@ -398,7 +398,7 @@ def test_every_picture_is_saved_as_drawing_pixels_and_table(opened):
         assert (width, height) == (2 * int(root.get("width")), 2 * int(root.get("height")))
 
 
-def test_tables_of_pictures_hold_their_numbers(opened, full):
+def test_csv_files_of_plots(opened, full):
     draw_all(opened)
     opened.click("#figure-folds .saves button:nth-child(3)")
     rows = list(csv.reader(io.StringIO(opened.saved("karat-folds.csv").read_text())))
@@ -464,7 +464,7 @@ def test_relative_to_clean_starts_at_one(opened):
     assert len(tips) == 8 * 4  # the marked models at four severities
 
 
-def test_the_front_is_what_nobody_beats(opened):
+def test_pareto_front(opened):
     points = [[0, 1.0, 5.0], [1, 2.0, 3.0], [2, 3.0, 4.0], [3, 3.0, 1.0], [4, 9.0, 1.0]]
     assert opened.run("return Karat.front(arguments[0]).map((p) => p[0])", points) == [0, 1, 3]
 

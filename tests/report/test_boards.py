@@ -51,7 +51,7 @@ class Cells(HTMLParser):
             self.rows[-1][-1] += data
 
 
-def test_it_is_a_data_frame_with_the_facts_of_the_board():
+def test_leaderboard_is_a_data_frame_with_attrs():
     board = karat.leaderboard(table(), columns=["elo", "tasks"])
     same = plain.leaderboard(table(), columns=["elo", "tasks"])
     assert isinstance(board, Board)
@@ -92,7 +92,7 @@ def test_it_shows_as_much_as_pandas_would():
         assert len(Cells(board._repr_html_()).rows) == 101
 
 
-def test_a_board_without_its_columns_is_a_table_like_any_other():
+def test_leaderboard_without_its_columns_is_a_plain_table():
     board = karat.leaderboard(table())
     del board["tie"]
     assert "<table" in board._repr_html_() and "0.5" in board._repr_html_()

@@ -74,7 +74,7 @@ def test_tables_of_any_shape_have_the_promised_one(models, tasks, folds, missing
             assert math.isnan(known) if value is None else value == pytest.approx(known, rel=1e-5)
 
 
-def test_ranks_and_ties_are_those_of_the_board():
+def test_ranks_and_ties_equal_the_leaderboard():
     table = tidy(4, 8, 2)
     board, found = leaderboard(table), make_bundle(table)
     for model, (name, row) in zip(found["models"], board.iterrows(), strict=True):
@@ -87,7 +87,7 @@ def test_ranks_and_ties_are_those_of_the_board():
     assert found["notes"][0].startswith("4 models by mean rank over 8 tasks")
 
 
-def test_a_run_tells_what_its_model_is_and_when_it_was_made(make_run):
+def test_model_entries_have_their_run(make_run):
     run = make_run("m", {"t": [0.5, 0.7]}, command="karat run s")
     found = make_bundle(run)
     check_shape(found)
@@ -149,7 +149,7 @@ def test_many_suites_make_a_short_title(make_run):
     assert make_bundle(runs)["title"] == "suite 0 · suite 1 · suite 2 · 2 more"
 
 
-def test_two_runs_of_a_model_stand_under_their_stamps(make_run):
+def test_two_runs_of_a_model_have_different_names(make_run):
     runs = [make_run("m", {"t": [0.5]}, stamp=stamp) for stamp in ("20260101T1", "20260102T1")]
     names = {model["name"] for model in make_bundle(runs)["models"]}
     assert names == {"m (20260101T1)", "m (20260102T1)"}

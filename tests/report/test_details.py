@@ -33,7 +33,7 @@ def numbers(predictions, truth, **more):
     return Predictions(predictions=np.array(predictions), truth=np.array(truth), **more)
 
 
-def test_counts_stand_in_the_row_of_the_truth_and_are_summed_over_folds():
+def test_confusion_is_summed_over_folds():
     folds = [(0, labels("aab", "abb")), (1, labels("ba", "bb"))]
     # truth a: once a. Truth b: twice answered a, twice b
     found = confusion(folds)
@@ -47,12 +47,12 @@ def test_a_label_that_no_class_has_gets_its_own_row():
     assert found["counts"].tolist() == [[1, 0, 1], [0, 0, 0], [0, 0, 0]]
 
 
-def test_rows_that_stand_for_many_count_as_many():
+def test_confusion_uses_weights():
     found = confusion([(0, labels("ab", "aa", weight=np.array([3.0, 2.0])))])
     assert found["counts"].tolist() == [[3, 2], [0, 0]]
 
 
-def test_the_smallest_of_many_classes_are_one():
+def test_rare_classes_are_merged():
     # class 00 has 40 questions, 01 has 39, …: the last 11 of 40 are gathered
     names = [f"{i:02}" for i in range(40)]
     truth = [name for i, name in enumerate(names) for _ in range(40 - i)]
@@ -121,7 +121,7 @@ def test_bins_hold_every_answer_once(rows):
     assert len(found) <= 10
 
 
-def test_pairs_are_truth_and_answer_and_many_are_thinned_evenly():
+def test_scatter_is_sampled_evenly():
     assert scatter([(0, numbers([2.0, np.nan], [1.0, 5.0])), (1, numbers([4.0], [3.0]))]) == [
         [1.0, 2.0],
         [3.0, 4.0],
@@ -158,7 +158,7 @@ def test_numbers_go_by_distance_and_of_unlike_scales_by_that_of_ranks():
     assert [row[1] for row in similarity] == [1, 2]  # ranks 1 2 3 beside 1 3 2; the first agrees
 
 
-def test_items_go_by_where_the_true_one_stood():
+def test_items_are_sorted_by_the_rank_of_the_correct_one():
     answers = Predictions(
         predictions=np.array(["x", "y"], dtype=object),
         truth=np.array(["u", "y"], dtype=object),
@@ -170,14 +170,14 @@ def test_items_go_by_where_the_true_one_stood():
     assert worst_rows([(0, answers)], "analogy") == [[0, 0, "u", "x", None]]
 
 
-def test_rows_are_counted_as_their_data_set_does_and_few_are_kept():
+def test_worst_rows_have_row_numbers_of_the_dataset():
     answers = labels(["b"] * 80, ["a"] * 80, question=np.arange(100, 180))
     rows = worst_rows([(0, answers), (1, answers)], "classification")
     assert len(rows) == MAX_ROWS
     assert [row[:2] for row in rows] == [[0, n] for n in range(100, 150)]
 
 
-def test_clusters_and_empty_folds_have_nothing_to_tell():
+def test_clusters_and_empty_folds_have_no_details():
     clusters = Predictions(
         predictions=np.array([0, 1]),
         truth=np.array(["a", "b"], dtype=object),

@@ -46,7 +46,7 @@ def board(**options):
     return leaderboard(table(TWO, kind="k"), **options)
 
 
-def test_the_markdown_of_a_board():
+def test_markdown():
     assert render(board(), "markdown").splitlines()[2:7] == [
         "| model |    rank |      95 % | tie | adult<br>auc ↑ | price<br>rmse ↓ | failed | n/a "
         "| time | memory |",
@@ -120,7 +120,7 @@ def test_an_underscore_in_a_word_stays_readable():
     assert escape_markdown("__init__") == r"\_\_init\_\_"
 
 
-def test_the_latex_of_a_board():
+def test_latex():
     lines = render(board(), "latex").splitlines()
     assert lines[:9] == [
         r"% \usepackage{booktabs}",
@@ -197,7 +197,7 @@ LINES = ["KRT999 a_b & <i> are 50 % | worse.", "karat lint RUN…"]
         ),
     ],
 )
-def test_findings_stand_escaped_below_what_people_read(shape, below, monkeypatch, capsys):
+def test_findings_below_a_leaderboard_are_escaped(shape, below, monkeypatch, capsys):
     monkeypatch.setattr(findings, "check_runs", lambda *_: None)
     monkeypatch.setattr(findings, "below_board", lambda *_: LINES)
     findings.show_below([], "RUN…", shape)
@@ -208,14 +208,14 @@ def test_findings_stand_escaped_below_what_people_read(shape, below, monkeypatch
 
 
 @pytest.mark.parametrize("shape", ["csv", "json"])
-def test_machines_read_the_board_alone(shape, monkeypatch, capsys):
+def test_machine_formats_have_no_findings(shape, monkeypatch, capsys):
     monkeypatch.setattr(findings, "check_runs", lambda *_: None)
     monkeypatch.setattr(findings, "below_board", lambda *_: LINES)
     findings.show_below([], "RUN…", shape)
     assert capsys.readouterr().out == ""
 
 
-def test_what_a_check_finds_in_a_run_stands_below_its_board(make_run, capsys):
+def test_findings_of_a_run_are_below_its_leaderboard(make_run, capsys):
     run = make_run("a<i>", {"t": [0.5, "boom <b>"]})
     for shape, start in (("html", "<li>KRT"), ("latex", r"{\footnotesize KRT")):
         show_board([run.folder], shape)
@@ -225,7 +225,7 @@ def test_what_a_check_finds_in_a_run_stands_below_its_board(make_run, capsys):
 
 
 @pytest.mark.parametrize("by", [None, "task", "kind"])
-def test_csv_reads_back_to_the_same_board(by):
+def test_csv_round_trip(by):
     rng = np.random.default_rng(0)
     tasks = {f"t{i}": ("acc", {m: rng.random(3) for m in "abc"}) for i in range(4)}
     tasks["t3"][1]["c"] = [np.nan]
@@ -239,7 +239,7 @@ def test_csv_reads_back_to_the_same_board(by):
         assert float(row["rank"]) == exact
 
 
-def test_json_has_a_row_per_line_of_the_board_and_nothing_that_is_not_json():
+def test_json_is_valid():
     made = board(by="task")
     rows = json.loads(render(made, "json"), parse_constant=lambda name: pytest.fail(name))
     assert [(row["task"], row["model"]) for row in rows] == made.index.tolist()

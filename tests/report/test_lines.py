@@ -23,7 +23,7 @@ CORRUPTED = [
 ]
 
 
-def test_a_curve_begins_clean_and_its_band_is_a_standard_deviation():
+def test_curves_start_clean_with_bands_of_one_standard_deviation():
     found = make_bundle(pd.DataFrame(CORRUPTED))
     (curve,) = found["curves"]  # the composition was tried at one severity
     told = {name: curve[name] for name in ("task", "metric", "higher", "corruption")}

@@ -31,7 +31,7 @@ def test_numbers_are_colours_of_their_own_and_no_label_is_none(make_run):
     assert found["points"] == [[3, 0, 1.5], [1, 0, None], [-4, 0, 7]]
 
 
-def test_of_many_components_nobody_knows_the_share(make_run):
+def test_no_explained_variance_of_truncated_components(make_run):
     names = ",".join(f"c{i}" for i in range(16))
     sample = f"label,{names}\nNA,{','.join('1' * 16)}\nNA,{','.join('2' * 16)}\n"
     (found,) = make_bundle(make_run("m", {"t": [0.5]}, files={("t", 0): kept(sample)}))["maps"]
@@ -39,7 +39,7 @@ def test_of_many_components_nobody_knows_the_share(make_run):
     assert found["labels"] == ["NA"], "a label, no gap"
 
 
-def test_rare_labels_of_many_are_one():
+def test_rare_labels_are_merged():
     labels = [f"{i:02}" for i in range(40) for _ in range(2 if i < 29 else 1)]
     names, places = maps.color_by(labels)
     assert names == [*(f"{i:02}" for i in range(29)), "other"]

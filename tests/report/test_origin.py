@@ -64,7 +64,7 @@ def test_many_logs_share_the_room_and_many_failures_are_counted(make_run, monkey
     assert found["runs"][0]["failed"] == 5
 
 
-def test_folders_are_named_without_where_they_stand(make_run, tmp_path):
+def test_folder_names_have_no_path(make_run, tmp_path):
     run = make_run("m", {"t": [0.5]})
     before = os.getcwd()
     try:

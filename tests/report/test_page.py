@@ -114,7 +114,7 @@ def test_only_the_scripts_of_the_page_may_run(text):
     assert not [style for style in page_files(".css") if "</style" in style]
 
 
-def test_a_live_page_may_ask_its_own_server_and_nobody_else(runs):
+def test_a_live_page_may_only_connect_to_its_server(runs):
     bundle = make_bundle(runs)
     for live, address in ((True, None), ("/api/bundle", "/api/bundle")):
         page = Page(make_page(bundle, live=live))
@@ -125,7 +125,7 @@ def test_a_live_page_may_ask_its_own_server_and_nobody_else(runs):
     assert (root["data-live"], root.get("data-address")) == ("false", None)
 
 
-def test_it_has_the_board_the_curves_and_the_failures(text):
+def test_sections_of_the_page(text):
     titles = re.findall(r"<h2>([^<]+)</h2>", text)
     expected = ["Leaderboard", "Robustness", "Failures: 2", "Datasets", "Provenance"]
     assert [title for title in titles if not title.startswith("Checks")] == expected

@@ -20,7 +20,7 @@ def titles(bundle):
     return re.findall(r"<h2>([^<]+)</h2>", "".join(plain_sections(bundle)))
 
 
-def test_the_board_has_the_numbers_of_the_bundle_and_marks_the_best(make_run):
+def test_plain_leaderboard(make_run):
     one = make_run("one", {"t": [0.9, 0.7], "u": ["broke"]})
     two = make_run("two", {"t": [0.5, 0.6], "u": [0.5]})
     columns = named(board_table(make_bundle([one, two])))
@@ -71,7 +71,7 @@ def test_of_many_failures_the_first_are_listed_and_the_others_counted(make_run, 
     assert "3 more" in failures
 
 
-def test_long_names_stand_whole_once_and_are_cut_in_every_failure(make_run):
+def test_long_names_are_cut_in_failures(make_run):
     page = "".join(plain_sections(make_bundle(make_run("m" * 10_000, {"t": [0.5, *["x"] * 9]}))))
     assert "m" * 10_000 in page
     assert len(page) < 60_000

@@ -63,7 +63,7 @@ def test_columns_and_the_best_of_each():
     ]
 
 
-def test_of_errors_the_smallest_is_best_but_the_largest_share_kept():
+def test_best_values_of_error_metrics():
     table = robustness_table(robustness(scores(metric="rmse", a=[2, 3, 5, 4], b=[1, 5, 7, 6])))
     assert column(table, "clean") == [("2.000", False), ("1.000", True)]
     assert column(table, "worst") == [("5.000", True), ("7.000", False)]
@@ -77,7 +77,7 @@ def test_without_a_baseline_there_is_no_column_for_it():
     assert not any("mCE" in note for note in table.notes)
 
 
-def test_intervals_stand_in_brackets_where_there_are_some():
+def test_intervals_are_in_brackets():
     assert "[" not in shown(robustness(scores(**TWO))).partition("corrupted:")[0]
     # two folds a hundredth apart
     assert "0.705 [0.700, 0.710]" in shown(robustness(scores(folds=2, **TWO)))

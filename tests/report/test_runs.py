@@ -33,7 +33,7 @@ def test_the_exit_code_of_failures(runs, two_classes, tmp_path, capsys):
     capsys.readouterr()
 
 
-def test_the_board_goes_to_the_output_and_the_rest_does_not(runs, capsys):
+def test_only_the_leaderboard_goes_to_standard_output(runs, capsys):
     show_runs(runs, None)
     out, err = capsys.readouterr()
     assert "onehot" in out and "halves" in out
@@ -45,7 +45,7 @@ def test_the_board_goes_to_the_output_and_the_rest_does_not(runs, capsys):
 
 
 @pytest.mark.parametrize("options", [{"shape": "csv"}, {"shape": "json"}, {"quiet": True}])
-def test_machines_and_the_quiet_get_the_board_alone(runs, capsys, options):
+def test_no_next_steps_if_quiet_or_in_machine_formats(runs, capsys, options):
     show_runs(runs, options.pop("shape", None), **options)
     assert capsys.readouterr().err == ""
 

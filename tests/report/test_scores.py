@@ -61,7 +61,7 @@ def test_further_metrics_of_very_many_cells_are_left_out(monkeypatch):
     assert any("2 metrics" in note for note in found["cut"])
 
 
-def test_states_tell_why_a_score_is_missing(make_run):
+def test_states_of_missing_scores(make_run):
     one = make_run("one", {"t": [0.9, 0.8], "u": ["broke"]}, tasks={"v": {}})
     two = make_run("two", {"t": [0.5, 0.4], "u": [0.5], "v": [0.5]})
     declined = {"fold": None, "repeat": None, "status": "declined", "info": "no", "views": []}

@@ -15,7 +15,7 @@ from karat.results.leaderboard import leaderboard
 COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
 
 
-def test_a_model_of_which_no_cost_is_known_has_a_board(tmp_path):
+def test_leaderboard_without_costs(tmp_path):
     frame = pd.DataFrame({"a": np.arange(20.0), "y": np.arange(20.0)})
     data = karat.Dataset.from_table(frame, target="y", name="line", kind="numbers")
     (run,) = karat.evaluate("dummy", [karat.Task("line", data)], output=tmp_path / "out")
@@ -50,7 +50,7 @@ def column(board, name):
     return [(cell.text.strip(), cell.best) for cell in found.cells]
 
 
-def test_who_stands_last_for_too_few_tasks_is_best_of_nothing():
+def test_models_with_too_few_tasks_are_never_marked_best():
     tasks = {f"t{i}": {"a": [0.8 + i / 100], "b": [0.5]} for i in range(4)}
     tasks["t0"]["once"] = [0.9]
     board = leaderboard(table(tasks), normalise="range")
@@ -65,7 +65,7 @@ def test_who_stands_last_for_too_few_tasks_is_best_of_nothing():
     assert column(board, "t0")[2] == ("0.900", True)
 
 
-def test_where_nobody_has_a_letter_the_best_is_marked():
+def test_best_is_marked_without_ties():
     board = leaderboard(table({f"t{i}": {"a": [0.8], "b": [0.5]} for i in range(3)}))
     board["tie"] = ""
     assert column(board, "rank") == [("1.0", True), ("2.0", False)]

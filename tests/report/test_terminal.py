@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from karat.report.terminal import board_text, metric_label, notes, plain_console
+from karat.report.notes import notes
+from karat.report.tables import metric_label
+from karat.report.terminal import board_text, plain_console
 from karat.results.leaderboard import leaderboard
 
 COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
@@ -44,7 +46,7 @@ def shown(frame, width, color=False):
     return out.getvalue()
 
 
-def test_the_board_of_two_models():
+def test_leaderboard_of_two_models():
     assert shown(board(), 80).splitlines()[:4] == [
         "                                  t                             ",
         " model  rank       95 %  tie  acc ↑  failed  n/a   time  memory ",
@@ -89,7 +91,7 @@ def test_the_best_is_bold_and_has_an_arrow():
         assert metric_label(metric) in text
 
 
-def test_the_arrow_tells_the_direction():
+def test_metric_label():
     assert metric_label("rmse") == "rmse ↓"
     assert metric_label("acc") == "acc ↑"
     assert metric_label("of my own", False) == "of my own ↓"
@@ -113,7 +115,7 @@ def test_empty_cells_are_dashes():
     assert row == ["good", "–", "–", "a", "–", "0", "0", "–", "–"]
 
 
-def test_a_task_without_any_score_is_named_below_the_board():
+def test_tasks_without_scores_are_listed_in_a_note():
     text = shown(board(tasks=("t", "u"), u=np.nan), 80)
     assert text.splitlines()[-1].endswith(": u.")
     assert " u " not in text.splitlines()[0]
@@ -185,7 +187,7 @@ def table_of(*rows):
     return pd.DataFrame(made, columns=COLUMNS)
 
 
-def test_missing_cells_say_why():
+def test_signs_of_missing_cells():
     rows = table_of(("t", "a", 0.5), ("t", "b", np.nan), ("u", "b", 0.2))
     lines = {
         line.split()[0]: line.split() for line in shown(leaderboard(rows), 120).splitlines()[2:4]
@@ -195,7 +197,7 @@ def test_missing_cells_say_why():
     assert lines["b"][6:8] == ["failed", "0.200"]
 
 
-def test_the_board_by_task():
+def test_leaderboard_by_task():
     rows = table_of(("t", "good", 0.9), ("t", "bad", 0.1), ("u", "bad", 0.3))
     assert shown(leaderboard(rows, by="task"), 80).splitlines()[:9] == [
         " model  rank  95 %  tie  score  95 %  folds  failed  time ",

@@ -32,7 +32,7 @@ def test_three_models_in_one_order_on_all_tasks():
     assert found["cliques"] == [[0, 1, 2]], "six tasks cannot tell three models apart"
 
 
-def test_places_are_those_of_the_board():
+def test_tests_use_the_order_of_the_leaderboard():
     rng = np.random.default_rng(0)
     scores = {"worst": rng.random(30) * 0.1, "best": 0.9 + rng.random(30) * 0.1}
     scores["middle"] = 0.4 + rng.random(30) * 0.1
@@ -67,7 +67,7 @@ def test_findings_point_at_models_and_tasks(make_run):
         assert each["model"] in (None, 0, 1) and each["task"] in (None, 0, 1, 2)
 
 
-def test_of_very_many_findings_the_gravest_are_kept_and_long_ones_cut(make_run, monkeypatch):
+def test_findings_are_limited(make_run, monkeypatch):
     runs = [make_run("good", {task: [0.9] for task in "tuv"})]
     runs.append(make_run("b" * 5000, {task: ["broke"] for task in "tuv"}))
     whole = make_bundle(runs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from typing import Any
@@ -13,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from karat.corruptions.view import CLEAN
-from karat.report.formats import DOCUMENTS
+from karat.report.formats import DOCUMENTS, dump_json, records
 from karat.report.notes import SIGNS, middle_cut, plain
 from karat.report.shown import count
 from karat.report.tables import Cell, Column, Table, metric_label, rounded, text_column
@@ -77,11 +76,11 @@ def to_json(found: Comparison) -> str:
     whole = {
         "run": found.run.folder.resolve().name,
         "common": found.common,
-        "values": _records(found.values),
-        "ranks": _records(found.ranks),
+        "values": records(found.values),
+        "ranks": records(found.ranks),
         "notes": found.notes,
     }
-    return json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return dump_json(whole)
 
 
 def _columns(rows: pd.DataFrame, states: list[str]) -> list[Column]:
@@ -146,8 +145,3 @@ def _share(share: float) -> str:
 def _legend(rows: pd.DataFrame) -> list[str]:
     coverage = "coverage: share of questions answered by this run / by the best other."
     return [coverage, BRACKETS] if rows["difference_low"].notna().any() else [coverage]
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    rows = table.astype(object).where(table.notna(), None).to_dict(orient="records")
-    return [{str(key): value for key, value in row.items()} for row in rows]

@@ -73,7 +73,18 @@ def to_json(board: pd.DataFrame) -> str:
     """Return a JSON list of rows."""
     rows = board.reset_index().to_dict(orient="records")
     plain = [{str(k): _empty(v) for k, v in row.items()} for row in rows]
-    return json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return dump_json(plain)
+
+
+def dump_json(value: object) -> str:
+    """Return indented JSON."""
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def records(table: pd.DataFrame) -> list[dict[str, object]]:
+    """Return the rows of a table; missing and infinite values are None."""
+    rows = table.astype(object).where(table.notna(), None).to_dict(orient="records")
+    return [{str(k): None if v == math.inf else v for k, v in row.items()} for row in rows]
 
 
 def _empty(value: object) -> object:

@@ -45,9 +45,9 @@ def board_table(bundle: Bundle) -> Table:
         Column("rank", [Cell(_fixed(model["rank"])) for model in models]),
         Column("95 %", [Cell(_interval(model)) for model in models]),
         Column("tie", [Cell(model["tie"] or "") for model in models], right=False),
-        *_ratings(models),
+        *(column for key in _RATINGS for column in _numbers(models, key)),
         *(_task(bundle, t) for t in scored if small),
-        *_costs(models),
+        *(column for key in _COSTS for column in _numbers(models, key)),
     ]
     name = Column("model", [Cell(plain(model["name"])) for model in models], right=False)
     about, *notes = bundle["notes"]
@@ -75,29 +75,26 @@ def _best(values: Sequence[float | None], higher: bool) -> float | None:
     return (max(scores) if higher else min(scores)) if scores else None
 
 
-def _ratings(models: Sequence[Mapping[str, Any]]) -> Iterator[Column]:
-    shown = {"wins": "{:.3f}", "borda": "{:.1f}", "elo": "{:.0f}"}
-    for key, form in shown.items():
-        values = [model[key] for model in models]
-        best = _best(values, True)
-        if best is not None:
-            texts = ["–" if value is None else form.format(value) for value in values]
-            pairs = zip(texts, values, strict=True)
-            yield Column(key, [Cell(text, value == best) for text, value in pairs])
+#: headings, formats and units of the other columns
+_RATINGS = {"wins": "{:.3f}", "borda": "{:.1f}", "elo": "{:.0f}"}
+_COSTS = {
+    "failed": ("failed", "{:.0f}", 1.0),
+    "declined": ("n/a", "{:.0f}", 1.0),
+    "seconds": ("time", "{:.1f} s", 1.0),
+    "memory_mb": ("memory", "{:.1f} GB", 1 / 1024),
+}
 
 
-def _costs(models: Sequence[Mapping[str, Any]]) -> Iterator[Column]:
-    shown = {
-        "failed": ("failed", "{:.0f}", 1.0),
-        "declined": ("n/a", "{:.0f}", 1.0),
-        "seconds": ("time", "{:.1f} s", 1.0),
-        "memory_mb": ("memory", "{:.1f} GB", 1 / 1024),
-    }
-    for key, (heading, form, unit) in shown.items():
-        values = [model[key] for model in models]
-        if any(value is not None for value in values):
-            texts = ["–" if value is None else form.format(value * unit) for value in values]
-            yield Column(heading, [Cell(text) for text in texts], part="cost")
+def _numbers(models: Sequence[Mapping[str, Any]], key: str) -> Iterator[Column]:
+    """Yield the column of a rating or a cost, if a model has one."""
+    heading, form, unit = _COSTS.get(key) or (key, _RATINGS[key], 1.0)
+    values = [model[key] for model in models]
+    best = _best(values, True)
+    if best is not None:
+        texts = ["–" if value is None else form.format(value * unit) for value in values]
+        marks = [key in _RATINGS and value == best for value in values]
+        part = "rank" if key in _RATINGS else "cost"
+        yield Column(heading, [Cell(*each) for each in zip(texts, marks, strict=True)], part=part)
 
 
 def _fixed(value: float | None) -> str:

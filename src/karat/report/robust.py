@@ -7,15 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from karat.report.tables import (
-    Cell,
-    Column,
-    Table,
-    best_of,
-    metric_label,
-    rounded,
-    text_column,
-)
+from karat.report.tables import Cell, Column, Table, best_of, metric_label, rounded, text_column
 
 SCORES = (
     "corrupted: {mean}. retention: corrupted score as a share of the clean score. area: mean score "

@@ -15,9 +15,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from karat.report.notes import notes as board_notes
 from karat.report.tables import Cell, Column, Table, make_table
-from karat.report.tables import metric_label as metric_label
 
 #: maximum width of a task column
 TASK_WIDTH = 16
@@ -38,11 +36,6 @@ def board_text(board: pd.DataFrame | Table, width: int) -> Group:
         parts += [*_grids(table, [model, *group]), Text()]
     below = [Text(line, style="dim") for note in table.notes for line in _wrapped(note, width)]
     return Group(*parts, *below)
-
-
-def notes(board: pd.DataFrame) -> Iterator[str]:
-    """Yield the notes below a leaderboard, indented."""
-    yield from (f" {line}" for line in board_notes(board))
 
 
 def print_board(board: pd.DataFrame | Table, console: Console | None = None) -> None:

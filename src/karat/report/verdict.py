@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.text import Text
 
-from karat.report.formats import DOCUMENTS
+from karat.report.formats import DOCUMENTS, dump_json, records
 from karat.report.notes import middle_cut, plain
 from karat.report.shown import count
 from karat.report.tables import MAX_LETTERS, Cell, Column, Table, text_column
@@ -34,8 +32,8 @@ def show_verdict(
     if shape == "json":
         whole = found.to_dict()
         if regressions is not None:
-            whole["regressions"] = _records(regressions)
-        sys.stdout.write(_json(whole))
+            whole["regressions"] = records(regressions)
+        sys.stdout.write(dump_json(whole))
         return
     table = verdict_table(found)
     named = Words(middle_cut(found.first), middle_cut(found.second), found.rope)
@@ -51,7 +49,7 @@ def show_contests(found: Contests, shape: str = "table") -> None:
         sys.stdout.write(found.pairs.to_csv(index=False, lineterminator="\n"))
         return
     if shape == "json":
-        sys.stdout.write(_json(found.to_dict()))
+        sys.stdout.write(dump_json(found.to_dict()))
         return
     _show(contests_table(found), [plain(found.sentence)], shape)
 
@@ -183,14 +181,3 @@ def _headed(found: Verdict) -> pd.DataFrame:
     names = {found.first: middle_cut(found.first), found.second: middle_cut(found.second)}
     better = [names.get(name, name) for name in found.tasks["better"]]
     return found.tasks.assign(better=better, task=found.tasks["task"].map(middle_cut))
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    rows = table.astype(object).where(table.notna(), None).to_dict(orient="records")
-    return [
-        {str(key): None if value == np.inf else value for key, value in row.items()} for row in rows
-    ]
-
-
-def _json(whole: dict[str, Any]) -> str:
-    return json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

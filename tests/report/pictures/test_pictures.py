@@ -73,7 +73,7 @@ def row_names(axes):
 
 
 @pytest.mark.parametrize("value", ["rank", "elo"])
-def test_a_board_has_the_ratings_and_intervals_of_the_table(value):
+def test_board_plot_has_ratings_and_intervals(value):
     axes = draw("board", value=value).figure.axes[0]
     board = leaderboard(table(), columns=[value], sort=value)
     assert row_names(axes) == list(board.index)
@@ -112,7 +112,7 @@ def test_a_heat_map_has_the_scores_of_the_table_and_the_colours_of_its_ranks():
     ]
 
 
-def test_a_heat_map_tells_what_is_missing():
+def test_heatmap_marks_missing_scores():
     rows = table()
     rows = rows[(rows["model"] != "m1") | (rows["task"] != "t2")]
     axes = draw("heatmap", rows).figure.axes[0]
@@ -122,7 +122,7 @@ def test_a_heat_map_tells_what_is_missing():
     assert "…" in {text.get_text() for text in axes.texts}
 
 
-def test_critical_differences_have_the_mean_ranks_of_the_board():
+def test_cd_has_the_mean_ranks_of_the_leaderboard():
     rows = table(6, tasks=12, folds=1)
     picture = draw("cd", rows)
     board = leaderboard(rows)
@@ -152,7 +152,7 @@ def test_bars_join_the_cliques_that_tests_leave_together():
 
 
 @pytest.mark.parametrize("rule", ["worst", "penalise", "exclude"])
-def test_ranks_of_differences_are_the_boards_whatever_is_missing(rule):
+def test_cd_ranks_equal_the_leaderboard_with_missing_scores(rule):
     rows = table(6, tasks=8)
     rng = np.random.default_rng(2)
     rows = rows[(rng.random(len(rows)) > 0.1) | (rows["task"] < "t3")].copy()
@@ -178,7 +178,7 @@ def test_a_strip_has_every_fold_and_the_mean():
     assert error == pytest.approx([board["t3"].iloc[0]] * 2), "errors as they were measured"
 
 
-def test_bars_have_the_means_and_intervals_of_the_board_by_task():
+def test_bars_have_means_and_intervals():
     axes = draw("bars", tasks=["t3"]).figure.axes[0]
     long = leaderboard(table()[table()["task"] == "t3"], by="task").loc["t3"]
     order = row_names(axes)
@@ -189,7 +189,7 @@ def test_bars_have_the_means_and_intervals_of_the_board_by_task():
 
 
 @pytest.mark.parametrize("cost", ["seconds", "memory_mb", "dimensions"])
-def test_the_front_is_the_column_of_the_board(runs, cost):
+def test_pareto_front_equals_the_column(runs, cost):
     axes = plot(runs, "pareto", value=cost).figure.axes[0]
     board = leaderboard(runs, columns=["costs", f"pareto:{cost}"])
     board = board[board[cost].notna()]
@@ -260,7 +260,7 @@ def test_tasks_and_their_metrics_can_be_chosen():
 
 
 @pytest.mark.parametrize("kind", FLAT)
-def test_many_models_are_cut_and_it_says_so(kind):
+def test_many_models_are_cut_with_a_note(kind):
     svg = draw(kind, table(100, tasks=2, folds=1)).to_bytes("svg")
     written = " ".join(texts(svg))
     assert ("92 more models" if kind == "parallel" else "best of 100 models") in written
@@ -274,7 +274,7 @@ def test_fewer_models_are_drawn_if_asked_for():
     assert "3 best of 9 models" in " ".join(texts(picture.to_bytes("svg")))
 
 
-def test_all_rows_of_a_picture_of_very_many_models_are_drawn_but_not_all_named():
+def test_many_rows_are_not_all_labeled():
     axes = draw("board", table(130, tasks=3, folds=1), top=130).figure.axes[0]
     assert len(axes.collections[1].get_offsets()) == 130
     assert len(row_names(axes)) <= 60

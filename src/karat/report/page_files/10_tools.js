@@ -22,7 +22,6 @@
     return node;
   };
 
-  /** Return an element of a drawing. */
   Karat.svg = (tag, attributes, ...children) => {
     const node = dress(document.createElementNS(SVG, tag), attributes);
     node.append(...children.flat().filter((child) => child !== null && child !== undefined));
@@ -36,7 +35,6 @@
       .trim()
       .replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "\ufffd");
 
-  /** Return a name cut to a maximum length. */
   Karat.short = (name, width = 32) => {
     const text = Karat.plain(name);
     return text.length <= width ? text : text.slice(0, width - 1) + "…";
@@ -65,13 +63,11 @@
     return value < 3600 ? `${(value / 60).toFixed(1)} min` : `${(value / 3600).toFixed(1)} h`;
   };
 
-  /** Return a size given in megabytes. */
   Karat.megabytes = (value) => {
     if (value === null || value === undefined) return "–";
     return value < 1000 ? `${Math.round(value)} MB` : `${(value / 1000).toFixed(1)} GB`;
   };
 
-  /** Return a p value; never 0. */
   Karat.p = (value) => {
     if (value === null || value === undefined) return "–";
     return value < 0.001 ? "< 0.001" : value.toFixed(3);
@@ -91,7 +87,6 @@
     };
   };
 
-  /** Debounce a function. */
   Karat.later = (action, wait = 120) => {
     let timer = 0;
     return (...given) => {
@@ -120,14 +115,12 @@
   /** Listen to what changes: "ranking", "intervals", "state", "marks". */
   Karat.on = (name, action) => listeners.set(name, [...(listeners.get(name) ?? []), action]);
 
-  /** Notify all listeners. */
-  Karat.tell = (name, ...given) =>
+  Karat.emit = (name, ...given) =>
     (listeners.get(name) ?? []).forEach((action) => action(...given));
 
   /** Remove all listeners before the page is rebuilt. */
   Karat.forget = () => listeners.clear();
 
-  /** Return a text's width in pixels. */
   Karat.width = (() => {
     const pen = document.createElement("canvas").getContext("2d");
     return (text, size = 11.5) => {

@@ -10,7 +10,6 @@
     return new URLSearchParams(text.includes("=") ? text : "");
   }
 
-  /** Return the value of a name, or the default. */
   Karat.get = (name, otherwise = "") => words.get(name) ?? otherwise;
 
   /** Set values; an empty value removes one. Listeners get the changed names. */
@@ -29,7 +28,7 @@
     } catch {
       /* a page inside a frame may have no address */
     }
-    Karat.tell("state", changed);
+    Karat.emit("state", changed);
   };
 
   /** The address changed: a section's name is an anchor, the rest is state. */
@@ -40,10 +39,9 @@
     words = read();
     const names = new Set([...before.keys(), ...words.keys()]);
     const changed = [...names].filter((name) => before.get(name) !== words.get(name));
-    if (changed.length) Karat.tell("state", changed);
+    if (changed.length) Karat.emit("state", changed);
   });
 
-  /** Return numbers as ranges, "0-3,7". */
   Karat.ranges = (numbers) => {
     const parts = [];
     for (const number of [...numbers].sort((a, b) => a - b)) {
@@ -54,7 +52,6 @@
     return parts.map(([a, b]) => (a === b ? `${a}` : `${a}-${b}`)).join(",");
   };
 
-  /** Parse ranges into numbers below a limit. */
   Karat.unranged = (text, limit) => {
     const numbers = [];
     for (const part of text.split(",").filter(Boolean)) {
@@ -76,7 +73,6 @@
     }
   }
 
-  /** Show a theme: "auto" follows the system. */
   function show(theme) {
     if (theme === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = theme;
@@ -86,10 +82,9 @@
       /* storage is not allowed: the theme is not saved */
     }
     Karat.theme = theme;
-    Karat.tell("theme");
+    Karat.emit("theme");
   }
 
-  /** Return the switch between the themes. */
   Karat.themes = () =>
     Karat.choice("Theme", ["auto", "light", "dark"], () => Karat.theme, show).node;
 
@@ -116,5 +111,5 @@
   };
 
   show(remembered());
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => Karat.tell("theme"));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => Karat.emit("theme"));
 })();

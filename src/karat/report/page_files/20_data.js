@@ -4,10 +4,8 @@
   const Karat = (window.Karat ??= {});
   const LONG = 80;
 
-  /** Read the bundle of the page. */
   Karat.read = () => JSON.parse(document.getElementById("bundle").textContent);
 
-  /** Use a bundle; missing entries are empty. */
   Karat.take = (bundle) => {
     const lists = ["models", "tasks", "scores", "spread", "states", "curves", "learning"];
     lists.push("failures", "maps", "cards", "checks", "runs", "cut", "notes");
@@ -23,10 +21,8 @@
     }
   };
 
-  /** Return the display name of a model. */
   Karat.model = (m) => Karat.plain(Karat.data.models[m]?.name ?? "");
 
-  /** Return the display name of a task. */
   Karat.task = (t) => Karat.plain(Karat.data.tasks[t]?.name ?? "");
 
   /** Return the word for a model or task in an address: its name, or its number if that is long. */
@@ -35,7 +31,6 @@
     return name.length <= LONG && !/^~\d+$/.test(name) ? name : `~${i}`;
   };
 
-  /** Return the place of a word in a list, or -1. */
   Karat.placeOf = (list, key) => {
     if (/^~\d+$/.test(key)) return Number(key.slice(1)) < list.length ? Number(key.slice(1)) : -1;
     return list.findIndex((one) => one.name === key);
@@ -47,15 +42,12 @@
     return `${Karat.short(task.metrics[k] ?? "", 24)} ${task.higher[k] ? "↑" : "↓"}`;
   };
 
-  /** Return the sign of a missing score. */
   Karat.sign = (t, m) => ({ f: "failed", d: "–", n: "…" })[Karat.data.states[t]?.[m]] ?? "–";
 
-  /** Return the reason for a missing score. */
   Karat.why = (t, m) =>
     ({ f: "failed", d: "not applicable to this model", n: "not run" })[Karat.data.states[t]?.[m]] ??
     "no score";
 
-  /** Return the confidence level of intervals. */
   Karat.percent = () => `${Math.round(100 * (Karat.data.confidence ?? 0.95))} %`;
 
   // -- marked models: those with a color in every plot ---------------------------------
@@ -71,7 +63,6 @@
     return text.split("\n").map((key) => Karat.placeOf(models, key));
   };
 
-  /** Return the CSS class of a model's color. */
   Karat.color = (m) => {
     const place = Karat.marks().indexOf(m);
     return place < 0 ? "none" : `c${place % MOST}`;
@@ -88,6 +79,6 @@
     const left = marks.some((one) => one >= 0);
     const keys = marks.map((one) => (one < 0 ? "" : Karat.keyOf(Karat.data.models, one)));
     Karat.set({ marks: left ? keys.join("\n") : "none" });
-    Karat.tell("marks");
+    Karat.emit("marks");
   };
 })();

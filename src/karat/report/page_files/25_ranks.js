@@ -4,7 +4,6 @@
   const Karat = (window.Karat ??= {});
   const FEWEST = 3;
   const SEED = 0;
-  /** maximum number of resampled ranks in memory */
   const ROOM = 8e6;
 
   /** Return the first place in sorted numbers whose number is not below, or is above, a value. */
@@ -40,7 +39,6 @@
     return rows;
   }
 
-  /** Return the mean of a row. */
   function mean(row) {
     let total = 0;
     for (const value of row) total += value;
@@ -70,7 +68,6 @@
     return { each, mean: Array.from(total, (sum, m) => (count[m] ? sum / count[m] : null)) };
   }
 
-  /** Return bootstrap counts of n items. */
   function drawn(random, count, into) {
     into.fill(0);
     for (let i = 0; i < count; i += 1) into[Math.floor(random() * count)] += 1;

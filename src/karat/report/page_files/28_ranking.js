@@ -6,7 +6,6 @@
   const KNOWN = 2000;
   let stop = () => {};
 
-  /** Return the chosen tasks. */
   Karat.chosen = () => {
     const count = Karat.data.tasks.length;
     const text = Karat.get("tasks");
@@ -30,7 +29,6 @@
     return found;
   };
 
-  /** Choose the metric of some tasks. */
   Karat.measure = (tasks, k) => {
     const found = Karat.metrics();
     for (const t of tasks) {
@@ -55,7 +53,6 @@
       .every((word) => name.includes(word));
   };
 
-  /** Return the models that are shown. */
   Karat.shown = () => Karat.data.models.map((_, m) => m).filter(Karat.matches);
 
   /** Return the score of a model on a task under the chosen metric. */
@@ -151,7 +148,7 @@
     Karat.ranking.took = performance.now() - started;
     if (Karat.ranking.own) useBundle();
     else useBootstrap();
-    Karat.tell("ranking");
+    Karat.emit("ranking");
   };
 
   /** Return how many of the chosen tasks each model takes. */
@@ -183,7 +180,7 @@
     const steps = Karat.ranks.bootstrap(ranking.tasks, ranking.mean, ranking.taken, confidence);
     stop = Karat.slices(steps, (found) => {
       Object.assign(ranking, found, { ready: true });
-      Karat.tell("intervals");
+      Karat.emit("intervals");
     });
   }
 

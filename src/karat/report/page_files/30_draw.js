@@ -69,7 +69,6 @@
       "aria-label": label,
     });
 
-  /** Return a text of a drawing. */
   Karat.label = (x, y, text, more) => svg("text", { x, y, text, ...more });
 
   /** Return the power of ten that ticks are written in: thousands, millions, or none. */
@@ -113,7 +112,6 @@
     return group;
   };
 
-  /** Return the axis at the left. */
   Karat.beside = (scale, box, { title, format, count = 5 } = {}) => {
     const group = svg("g");
     const write = format ?? writer(scale.ticks(count));
@@ -165,14 +163,12 @@
   /** Return black or white, whichever has more contrast to a share's color. */
   Karat.over = (share) => (share > 0.36 ? "#000000" : "#ffffff");
 
-  /** Return the key of the ramp. */
   Karat.rampKey = (worst = "worst", best = "best") => {
     const stops = STOPS.map((_, i) => Karat.ramp(i / (STOPS.length - 1))).join(",");
     const strip = el("i", { style: `background:linear-gradient(90deg,${stops})` });
     return el("span", { class: "scale" }, worst, strip, best);
   };
 
-  /** Return the keys of some models' colors. */
   Karat.keys = (models) =>
     el(
       "ul",
@@ -208,8 +204,8 @@
   };
 
   addEventListener("pointermove", (event) => {
-    const said = event.target.closest?.("[data-tip]");
-    if (said) Karat.tip(said.dataset.tip, event.clientX, event.clientY);
+    const target = event.target.closest?.("[data-tip]");
+    if (target) Karat.tip(target.dataset.tip, event.clientX, event.clientY);
     else if (!event.target.closest?.("[data-tips]")) Karat.tip("");
   });
   addEventListener("scroll", () => Karat.tip(""), { passive: true, capture: true });

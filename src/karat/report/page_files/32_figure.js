@@ -10,7 +10,6 @@
   let pictures = [];
   let printing = false;
 
-  /** Save a text or blob as a file. */
   Karat.save = (name, content, type) => {
     const blob = content instanceof Blob ? content : new Blob([content], { type });
     const address = URL.createObjectURL(blob);
@@ -45,7 +44,6 @@
   }
   Karat.colorOf = colorOf;
 
-  /** Save a drawing as pixels. */
   function savePixels(name, text, width, height) {
     const picture = new Image();
     picture.onload = () => {
@@ -68,7 +66,6 @@
     aside.remove();
   }
 
-  /** Return the three buttons. */
   function savers(picture) {
     const name = `karat-${picture.name}`;
     const asVector = () =>
@@ -141,13 +138,11 @@
     }
   });
 
-  /** Draw everything, in view or not: for paper. */
   Karat.drawAll = () => {
     pictures = pictures.filter((picture) => picture.body.isConnected);
     pictures.forEach((picture) => picture.show());
   };
 
-  /** Draw everything again, after colors changed. */
   Karat.redrawAll = () => {
     pictures = pictures.filter((picture) => picture.body.isConnected);
     pictures.forEach((picture) => picture.redraw());

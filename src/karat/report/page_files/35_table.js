@@ -30,11 +30,11 @@
       { class: "wide", tabindex: "0", role: "region", "aria-label": label ?? caption },
       table,
     );
-    const said = caption ? el("p", { class: "lead caption", text: caption }) : null;
+    const textNode = caption ? el("p", { class: "lead caption", text: caption }) : null;
     const shown = {
-      node: el("div", { class: "tabled" }, said, wide),
+      node: el("div", { class: "tabled" }, textNode, wide),
       wide,
-      said,
+      textNode,
       table,
       list: [],
       columns,

@@ -11,7 +11,6 @@
   /** Return the sections that have something to show. */
   Karat.present = () => sections.filter((section) => section.has());
 
-  /** Return a section's element, built. */
   Karat.raise = (section) => {
     const root = el("section", { id: section.id, "aria-labelledby": `${section.id}-title` });
     const title = el("h2", { id: `${section.id}-title`, text: section.title });
@@ -33,13 +32,11 @@
     return el("label", null, label, list);
   };
 
-  /** Return a box to tick, with its label. */
   Karat.box = (label, checked, change) => {
     const box = el("input", { type: "checkbox", checked, change: () => change(box.checked) });
     return el("label", null, box, label);
   };
 
-  /** Return a button. */
   Karat.button = (text, click, more) =>
     el("button", { type: "button", class: "button", text, click, ...more });
 
@@ -61,7 +58,6 @@
       },
     );
 
-  /** Return a link that opens a task. */
   Karat.taskLink = (t, text) =>
     el("button", {
       class: "link",

@@ -4,7 +4,6 @@
   const Karat = (window.Karat ??= {});
   const { el } = Karat;
 
-  /** Return the controls above the board. */
   Karat.controls = () => {
     const panel = el("div", { class: "chooser", id: "chooser", hidden: !Karat.get("choosing") });
     const opener = Karat.button(
@@ -20,11 +19,11 @@
       opener.setAttribute("aria-expanded", String(!panel.hidden));
       if (!panel.hidden) fillChooser(panel);
     };
-    const say = () => (opener.textContent = `Tasks: ${told()} ▾`);
-    Karat.on("ranking", say);
+    const refresh = () => (opener.textContent = `Tasks: ${selection()} ▾`);
+    Karat.on("ranking", refresh);
     Karat.on("state", (names) => names.includes("tasks") && !panel.hidden && tick(panel));
     open();
-    say();
+    refresh();
     const status = el("span", {
       class: "status",
       id: "status",
@@ -37,8 +36,7 @@
     ];
   };
 
-  /** Return what is chosen, in a few words. */
-  function told() {
+  function selection() {
     const [chosen, all] = [Karat.chosen().length, Karat.data.tasks.length];
     return chosen === all ? `all ${all}` : `${chosen} of ${all}`;
   }
@@ -190,7 +188,6 @@
     }
   }
 
-  /** Show only tasks whose name has a text. */
   function sift(panel, text) {
     for (const row of panel.querySelectorAll("fieldset > .tick")) {
       row.hidden = !row.textContent.toLowerCase().includes(text.toLowerCase());

@@ -7,12 +7,10 @@
   const WIDE = 14;
   const WIDEST = 60;
   const BAR = 116;
-  /** columns of a board that a note explains */
   const EXPLAINED = ["borda", "wins", "elo", "pareto"];
   const SHOWN_BY = ["sort", "down", "find", "columns"];
   let board = null;
 
-  /** Return how the columns of tasks are shown. */
   function shape() {
     const fits = Karat.ranking.chosen.length <= WIDE;
     return Karat.get("columns", fits ? "tasks" : "kinds");
@@ -94,13 +92,13 @@
   function rankColumns() {
     const { mean } = Karat.ranking;
     const rank = (m) => (mean[m] === null ? null : mean[m] + (Karat.ranking.few[m] ? 1e9 : 0));
-    const told = (m) => {
+    const rankCell = (m) => {
       const text = mean[m] === null ? "–" : mean[m].toFixed(mean[m] < 100 ? 2 : 1);
       return Karat.ranking.few[m] ? el("span", { class: "faint", text }) : text;
     };
     return [
       { name: "model", key: "model", stay: true, sort: Karat.model, cell: modelCell },
-      { name: "mean rank", key: "rank", number: true, sort: rank, cell: told },
+      { name: "mean rank", key: "rank", number: true, sort: rank, cell: rankCell },
       {
         name: `${Karat.percent()} interval`,
         key: "low",
@@ -239,7 +237,7 @@
     board.table.rows(sorted(board.table.columns));
     if (held)
       board.table.node.querySelector(`[data-key="${held}"]`)?.focus({ preventScroll: true });
-    say();
+    refresh();
   }
 
   /** Show intervals that have come; heads stay, so that a click on them is not lost. */
@@ -247,11 +245,11 @@
     survey();
     if (["low", "tie"].includes(order()[0])) board.table.rows(sorted(board.table.columns));
     else board.table.fresh();
-    say();
+    refresh();
   }
 
   /** Tell how many models are shown, and on what they are compared. */
-  function say() {
+  function refresh() {
     const { compared, chosen, ready } = Karat.ranking;
     const shown = board.table.list.length;
     const parts = [`${shown} of ${Karat.count(Karat.data.models.length, "model")}`];
@@ -259,7 +257,7 @@
     if (shape() === "tasks" && chosen.length > WIDEST) parts.push(`columns: the first ${WIDEST}`);
     if (!ready) parts.push("computing intervals");
     board.shapes.press();
-    board.table.said.textContent = captionOf();
+    board.table.textNode.textContent = captionOf();
     board.narrow.textContent = narrower();
     board.narrow.hidden = !board.narrow.textContent;
     board.notes.replaceChildren(...notes());
@@ -304,7 +302,6 @@
     return [heads, ...rows];
   }
 
-  /** Return the button that saves the board. */
   function saver() {
     const click = () => Karat.save("karat-board.csv", Karat.csv(rowsOf()), "text/csv");
     const label = "Save the leaderboard as CSV";
@@ -332,8 +329,8 @@
   function notes() {
     const keys = board.table.columns.map((column) => column.key);
     const apart = EXPLAINED.filter((key) => !keys.includes(key));
-    const told = (text) => !apart.some((key) => text.startsWith(`${key}: `));
-    const texts = Karat.data.notes.slice(1).filter(told);
+    const isShown = (text) => !apart.some((key) => text.startsWith(`${key}: `));
+    const texts = Karat.data.notes.slice(1).filter(isShown);
     return texts.map((text) => el("li", { text: Karat.plain(text) }));
   }
 

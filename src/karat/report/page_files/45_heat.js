@@ -3,7 +3,6 @@
   "use strict";
   const Karat = (window.Karat ??= {});
   const { el, svg } = Karat;
-  /** more cells than this are painted as pixels */
   const MANY = 3000;
   const LEVELS = 32;
 
@@ -50,7 +49,6 @@
     ];
   }
 
-  /** Return the names of models, tasks and kinds. */
   function names(map) {
     const { models, places, left, top, wide, tall } = map;
     const group = svg("g");
@@ -89,7 +87,6 @@
     return nodes;
   }
 
-  /** Return the hatching of what is missing. */
   function hatching() {
     const pattern = svg("pattern", {
       id: "hatch",
@@ -222,7 +219,6 @@
 
   // -- pointing: a cell under the pointer, or walked to with the arrow keys ----------------------
 
-  /** Return the tooltip of a cell. */
   function tell(map, i, j) {
     const [m, place] = [map.models[i], map.places[j]];
     const t = map.chosen[place];
@@ -263,8 +259,8 @@
   function walk(map, node) {
     let [i, j] = [0, 0];
     // at the top, as below the map it would make it scroll
-    const said = el("p", { class: "hidden", "aria-live": "polite", style: "top:0;margin:0" });
-    node.append(said);
+    const textNode = el("p", { class: "hidden", "aria-live": "polite", style: "top:0;margin:0" });
+    node.append(textNode);
     node.addEventListener("keydown", (event) => {
       const step = STEPS[event.key];
       if (!step && event.key !== "Enter") return;
@@ -273,10 +269,10 @@
       if (!step) return void openAt(map, i, j);
       i = Math.max(0, Math.min(map.models.length - 1, i + step[0]));
       j = Math.max(0, Math.min(map.places.length - 1, j + step[1]));
-      said.textContent = tell(map, i, j);
+      textNode.textContent = tell(map, i, j);
       const { left, top } = node.getBoundingClientRect();
       const place = [map.left + (j + 0.5) * map.wide, map.top + (i + 0.5) * map.tall];
-      Karat.tip(said.textContent, left + place[0], top + place[1]);
+      Karat.tip(textNode.textContent, left + place[0], top + place[1]);
     });
   }
 

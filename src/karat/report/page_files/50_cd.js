@@ -12,7 +12,6 @@
   const EXACT = 25;
   const TESTED = 60;
 
-  /** Return the best models that have a rank. */
   function best() {
     return Karat.order()
       .filter((m) => Karat.ranking.mean[m] !== null && !Karat.ranking.few[m])
@@ -202,12 +201,12 @@
   }
 
   function build(root) {
-    const said = el("p", { class: "lead" });
+    const textNode = el("p", { class: "lead" });
     const picture = Karat.figure({ name: "differences", title: "", draw, csv });
-    root.append(said, picture.node, ...Karat.pairs(best));
+    root.append(textNode, picture.node, ...Karat.pairs(best));
     const fresh = () => {
       const whom = best().length < MOST ? "all ranked models" : `the best ${MOST}`;
-      said.textContent = note();
+      textNode.textContent = note();
       picture.title.textContent = `Mean ranks, ${whom}; 1 is best`;
       picture.redraw();
     };

@@ -4,7 +4,6 @@
   const Karat = (window.Karat ??= {});
   const { svg } = Karat;
   const HEIGHT = 210;
-  /** longer lines have no dots */
   const DOTS = 24;
 
   /** Return the models that have a line in any of some charts. */

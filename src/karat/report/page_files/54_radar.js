@@ -76,11 +76,11 @@
 
   function shapeOf(charts, { shares, low, point }, m, i, filled) {
     const d = `${Karat.path(shares[i].map((share, j) => point(share ?? low, j)))}z`;
-    const told = charts.map(
+    const facts = charts.map(
       (chart, j) => `${Karat.short(chart.corruption, 24)} ${percent(shares[i][j])}`,
     );
     const clean = `clean ${Karat.number(Karat.clean(charts, m))}`;
-    const tip = [Karat.short(Karat.model(m), 60), clean, ...told].join("\n");
+    const tip = [Karat.short(Karat.model(m), 60), clean, ...facts].join("\n");
     const band = filled ? svg("path", { class: "band", d }) : null;
     return svg(
       "g",
@@ -104,11 +104,10 @@
       const text = `${Karat.short(Karat.model(m), 24)}: clean ${clean}`;
       return el("li", null, el("i", { class: Karat.color(m) }), el("span", { text }));
     });
-    const said = el("p", { class: "faint beneath", text });
-    return el("div", null, said, el("ul", { class: "keys" }, items));
+    const textNode = el("p", { class: "faint beneath", text });
+    return el("div", null, textNode, el("ul", { class: "keys" }, items));
   };
 
-  /** Return the retention as rows of a file. */
   Karat.radarRows = (charts) => {
     const rows = Karat.modelsOf(charts).map((m) => {
       return [Karat.data.models[m].name, ...charts.map((chart) => Karat.kept(chart, m))];

@@ -20,7 +20,6 @@
     return { ...line, mean, low, high };
   }
 
-  /** Return the chart of one corruption. */
   function chartOf(chart, i) {
     const { task, corruption } = chart;
     const label = `${Karat.short(Karat.task(task), 60)}, ${Karat.short(corruption, 60)}`;

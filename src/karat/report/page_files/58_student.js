@@ -5,7 +5,6 @@
   const LANCZOS = [76.18009172947146, -86.50532032941677, 24.01409824083091];
   LANCZOS.push(-1.231739572450155, 0.001208650973866179, -0.000005395239384953);
 
-  /** Return the logarithm of the gamma function. */
   function logGamma(x) {
     const base = x + 5.5 - (x + 0.5) * Math.log(x + 5.5);
     const sum = LANCZOS.reduce((total, c, i) => total + c / (x + 1 + i), 1.000000000190015);
@@ -42,7 +41,6 @@
       : 1 - (front * fraction(b, a, 1 - x)) / b;
   }
 
-  /** Return the two-sided p of a t value. */
   Karat.tP = (t, degrees) => beta(degrees / 2, 0.5, degrees / (degrees + t * t));
 
   /**

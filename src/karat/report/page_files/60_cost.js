@@ -95,11 +95,11 @@
     const marks = new Set(Karat.marks());
     const ordered = [...all].sort((a, b) => marks.has(a[0]) - marks.has(b[0]));
     return ordered.map(([m, cost, rank]) => {
-      const told = [
+      const facts = [
         Karat.short(Karat.model(m), 60),
         `mean rank ${rank.toFixed(2)}, ${format(cost)}`,
       ];
-      const tip = [...told, ...(front.has(m) ? ["on the Pareto front"] : [])].join("\n");
+      const tip = [...facts, ...(front.has(m) ? ["on the Pareto front"] : [])].join("\n");
       return svg("circle", {
         class: `dot ${Karat.color(m)}`,
         cx: x(cost),

@@ -54,8 +54,8 @@
     sheet.append(svg("rect", { ...frame, class: "grid" }));
     const color = coloring(map);
     for (const [a, b, value] of map.points) {
-      const said = map.labels ? (map.labels[value] ?? "no label") : Karat.number(value);
-      const look = { ...color(value), "data-tip": Karat.short(said, 80) };
+      const label = map.labels ? (map.labels[value] ?? "no label") : Karat.number(value);
+      const look = { ...color(value), "data-tip": Karat.short(label, 80) };
       sheet.append(sign(x(a), y(b), value, look, Boolean(map.labels)));
     }
     sheet.append(Karat.label(4, HEIGHT - 6, axes(map)));

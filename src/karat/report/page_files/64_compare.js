@@ -79,8 +79,8 @@
       const winner = row.better === 0 ? "none" : Karat.color(row.better > 0 ? a : b);
       const sure = row.holm !== null && row.holm < 0.05;
       const scores = `${Karat.number(row.x)} against ${Karat.number(row.y)}`;
-      const told = [Karat.short(Karat.task(row.t), 60), Karat.metric(row.t, row.k), scores];
-      const tip = [...told, ...(row.p === null ? [] : [Karat.equals(row.p)])].join("\n");
+      const facts = [Karat.short(Karat.task(row.t), 60), Karat.metric(row.t, row.k), scores];
+      const tip = [...facts, ...(row.p === null ? [] : [Karat.equals(row.p)])].join("\n");
       const at = { cx: x(normal(row, row.x)), cy: y(normal(row, row.y)) };
       sheet.append(
         svg("circle", {
@@ -212,7 +212,7 @@
   function build(root) {
     const models = Karat.data.models;
     const options = models.map((_, m) => [m, Karat.short(Karat.model(m), 50)]);
-    const said = el("p", { class: "lead", id: "compared" });
+    const textNode = el("p", { class: "lead", id: "compared" });
     const [tables, origins] = [el("div"), el("div", { style: "margin-top:22px" })];
     const picture = Karat.figure({
       name: "comparison",
@@ -221,7 +221,7 @@
       csv,
     });
     const show = () => {
-      said.textContent = summary(pair());
+      textNode.textContent = summary(pair());
       tables.replaceChildren(table(pair()));
       origins.replaceChildren(differences(pair()));
       picture.redraw();
@@ -236,7 +236,7 @@
     };
     root.append(
       el("div", { class: "bar" }, list("a", "A", 0), list("b", "B", 1)),
-      said,
+      textNode,
       el("div", { class: "pair" }, picture.node, tables),
       origins,
     );

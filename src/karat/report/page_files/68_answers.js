@@ -75,20 +75,19 @@
     const line = bins.map((bin) => [x(bin.confidence), y(bin.accuracy)]);
     sheet.append(svg("path", { class: "line c0", d: Karat.path(line) }));
     bins.forEach(({ confidence, accuracy, count }, i) => {
-      const told = `sure ${Math.round(100 * confidence)} %, right ${Math.round(100 * accuracy)} %`;
+      const facts = `confidence ${Math.round(100 * confidence)} %, accuracy ${Math.round(100 * accuracy)} %`;
       const dot = {
         cx: line[i][0],
         cy: line[i][1],
         r: 3 + 6 * Math.sqrt(count / most),
         opacity: 0.75,
       };
-      const tip = `${told}\n${Karat.count(count, "answer")}`;
+      const tip = `${facts}\n${Karat.count(count, "prediction")}`;
       sheet.append(svg("circle", { class: "dot c0", ...dot, "data-tip": tip }));
     });
     return sheet;
   };
 
-  /** Return the points of target and prediction. */
   Karat.scatter = (points, width) => {
     const side = Math.min(width, 400);
     const box = { right: side - 14, top: 26, bottom: side - 44 };

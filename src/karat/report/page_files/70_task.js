@@ -185,17 +185,13 @@
 
   function wrong({ rows }) {
     if (!rows?.length) return null;
-    const names = ["fold", "row", "truth", "answer", "sure"];
-    const told = rows.map(([fold, row, truth, answer, sure]) => [fold, row, truth, answer, sure]);
+    const names = ["fold", "row", "target", "prediction", "confidence"];
     const cells = {
       0: String,
       1: String,
       4: (value) => (value === null ? "–" : `${Math.round(100 * value)} %`),
     };
-    const table = Karat.plainTable("Worst predictions", names, told, {
-      cells,
-      wrap: [2, 3],
-    });
+    const table = Karat.plainTable("Worst predictions", names, rows, { cells, wrap: [2, 3] });
     table.style.marginTop = "20px";
     return table;
   }

@@ -31,8 +31,8 @@
         name === null ? "–" : el("span", { class: "cut" }, Karat.taskLink(row[6], name)),
     };
     const names = ["check", "level", "model", "task", "finding", "advice"];
-    const said = `${Karat.count(rows.length, "finding")}, most severe first`;
-    root.append(Karat.plainTable(said, names, rows, { cells, wrap: [4, 5] }));
+    const caption = `${Karat.count(rows.length, "finding")}, most severe first`;
+    root.append(Karat.plainTable(caption, names, rows, { cells, wrap: [4, 5] }));
   }
 
   Karat.section({
@@ -90,7 +90,7 @@
       card.questions && Karat.count(card.questions, "question"),
       card.columns && Karat.count(card.columns, "column"),
     ];
-    const told = {
+    const facts = {
       kind: card.kind,
       size: counts.filter(Boolean).join(", "),
       source: card.source,
@@ -111,7 +111,7 @@
       el(
         "dl",
         null,
-        pairs({ ...told, ...rest, tasks: tasks.length ? el("span", null, tasks) : null }),
+        pairs({ ...facts, ...rest, tasks: tasks.length ? el("span", null, tasks) : null }),
       ),
     );
   }
@@ -131,7 +131,6 @@
 
   // -- how to reproduce -----------------------------------------------------------------------
 
-  /** Return a text with a button that copies it. */
   function copied(text) {
     const button = Karat.button("Copy", async () => {
       const done = await copy(text);
@@ -174,21 +173,21 @@
   function versions() {
     const all = Karat.data.runs.map((run) => run.versions ?? {});
     const names = [...new Set(all.flatMap(Object.keys))];
-    const told = names.map((name) => {
+    const facts = names.map((name) => {
       const values = [...new Set(all.map((one) => one[name]).filter(Boolean))];
       return [
         Karat.plain(name),
         values.length > 3 ? `${values.length} versions` : values.join(", "),
       ];
     });
-    if (!told.length) return "";
+    if (!facts.length) return "";
     return el(
       "details",
-      { open: told.length < 20 },
+      { open: facts.length < 20 },
       el("summary", {
-        text: `Versions of ${Karat.count(told.length, "library").replace("librarys", "libraries")}`,
+        text: `Versions of ${Karat.count(facts.length, "library").replace("librarys", "libraries")}`,
       }),
-      el("dl", { class: "pairs" }, pairs(Object.fromEntries(told))),
+      el("dl", { class: "pairs" }, pairs(Object.fromEntries(facts))),
     );
   }
 

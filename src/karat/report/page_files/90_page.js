@@ -55,7 +55,6 @@
     return el("strong", { text: Karat.short(Karat.model(m), 48) });
   }
 
-  /** Return what the page is about in numbers. */
   function facts() {
     const { models, tasks, runs, failures, made, karat } = Karat.data;
     const jobs = runs.reduce((sum, run) => sum + (run.jobs ?? 0), 0);
@@ -67,7 +66,7 @@
         models.map((model) => model.seed).filter((seed) => seed !== null && seed !== undefined),
       ),
     ];
-    const told = {
+    const facts = {
       models: models.length.toLocaleString("en-US"),
       tasks: tasks.length.toLocaleString("en-US"),
       jobs: jobs ? jobs.toLocaleString("en-US") : null,
@@ -80,7 +79,7 @@
     return el(
       "dl",
       { class: "facts" },
-      Object.entries(told)
+      Object.entries(facts)
         .filter(([, value]) => value)
         .map(([name, value]) =>
           el("div", null, el("dt", { text: name }), el("dd", { text: Karat.plain(value) })),
@@ -90,10 +89,10 @@
 
   function head() {
     const sentence = el("p", { class: "verdict", id: "verdict" });
-    const say = () => sentence.replaceChildren(...verdict());
-    Karat.on("ranking", say);
-    Karat.on("intervals", say);
-    say();
+    const refresh = () => sentence.replaceChildren(...verdict());
+    Karat.on("ranking", refresh);
+    Karat.on("intervals", refresh);
+    refresh();
     return el(
       "header",
       { class: "top" },
@@ -123,7 +122,6 @@
     target.focus({ preventScroll: true });
   }
 
-  /** Mark the section in view. */
   function follow(nodes) {
     const links = new Map(
       [...document.querySelectorAll(".ways a")].map((link) => [
@@ -160,19 +158,17 @@
     );
   }
 
-  /** Return the text of a page without results. */
   function nothing() {
-    const said = Karat.data.notes.length ? Karat.data.notes : ["No results yet."];
+    const notes = Karat.data.notes.length ? Karat.data.notes : ["No results yet."];
     return el(
       "section",
       { id: "board" },
-      said.map((text) => el("p", { text: Karat.plain(text) })),
+      notes.map((text) => el("p", { text: Karat.plain(text) })),
     );
   }
 
   // -- the whole ------------------------------------------------------------------------------
 
-  /** Build the page of the bundle that was taken. */
   Karat.build = () => {
     Karat.forget();
     Karat.on("state", (names) => {

@@ -13,15 +13,14 @@
     return document.body.dataset.live || null;
   };
 
-  /** Return the progress line of an evaluation. */
   Karat.progress = () => {
     if (!Karat.address()) return null;
     const node = el("div", { class: "progress", id: "progress", role: "status" });
-    tellProgress(node);
+    showProgress(node);
     return node;
   };
 
-  function tellProgress(node = document.getElementById("progress")) {
+  function showProgress(node = document.getElementById("progress")) {
     if (!node) return;
     const { done = 0, running = [], failed = 0, left = 0 } = Karat.data.progress ?? {};
     node.hidden = !Karat.data.progress;
@@ -89,7 +88,7 @@
       renew(bundle);
     }
     Karat.data.progress = bundle.progress;
-    tellProgress();
+    showProgress();
   }
 
   /** Poll, more slowly while the server does not answer. */

@@ -8,15 +8,7 @@ import numpy as np
 
 from karat.errors import DefinitionError, did_you_mean
 from karat.report.pictures.material import PlotData, PlotOptions, cut
-from karat.report.pictures.picture import (
-    COLORS,
-    FAINT,
-    WIDTH,
-    Plot,
-    add_note,
-    make_figure,
-    name_rows,
-)
+from karat.report.pictures.picture import COLORS, FAINT, WIDTH, Plot, make_figure, name_rows, note
 
 #: ratings and their axis labels
 RATINGS = {
@@ -54,7 +46,7 @@ def board(data: PlotData, options: PlotOptions) -> Plot:
     axes.set_axisbelow(True)
     tasks = whole.attrs["missing"]["tasks"]
     band = "Lines are 95 % intervals over tasks and folds. " if f"{value}_low" in rows else ""
-    add_note(
+    note(
         figure,
         f"{tasks} task{'' if tasks == 1 else 's'}. {band}Models that share a letter "
         f"do not differ significantly.",

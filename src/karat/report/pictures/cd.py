@@ -9,7 +9,7 @@ import numpy as np
 
 from karat.errors import DataError
 from karat.report.pictures.material import PlotData, PlotOptions, cut
-from karat.report.pictures.picture import COLORS, WIDTH, Plot, add_note, display_name, make_figure
+from karat.report.pictures.picture import COLORS, WIDTH, Plot, cut_name, make_figure, note
 from karat.results.contests import comparable
 from karat.results.missing import Compared
 from karat.results.ranks import rank_each, ranked_on_few
@@ -56,7 +56,7 @@ def cd(data: PlotData, options: PlotOptions) -> Plot:
         y = depth - half + 0.4 + (place if on_left else shown - 1 - place)
         _name(axes, name, ranks[place], y, edges[not on_left])
     left_out = f"{found.few} models with too few tasks are left out." if found.few else ""
-    add_note(figure, *_sentences(found.tests), left_out, cut(shown, len(found.models), "models"))
+    note(figure, *_sentences(found.tests), left_out, cut(shown, len(found.models), "models"))
     return Plot(figure, "critical differences of mean ranks")
 
 
@@ -65,12 +65,12 @@ def tested(compared: Compared) -> Tested:
     each = rank_each(compared.values, compared.takes)
     ranked = ~np.isnan(each).all(axis=1)
     few = ranked_on_few(compared.takes) & ranked
-    kept = np.flatnonzero(ranked & ~few)
-    ranks = np.nanmean(each[kept], axis=1)
+    chosen = np.flatnonzero(ranked & ~few)
+    ranks = np.nanmean(each[chosen], axis=1)
     order = np.argsort(ranks, kind="stable")
-    tests = many(comparable(compared)[kept[order]])
+    tests = many(comparable(compared)[chosen[order]])
     groups = cliques(np.arange(len(order)), ~(tests.pairs < tests.alpha))
-    models = [compared.models[m] for m in kept[order]]
+    models = [compared.models[m] for m in chosen[order]]
     return Tested(models, ranks[order], groups, tests, int(few.sum()))
 
 
@@ -107,7 +107,7 @@ def _name(axes: Any, name: str, rank: float, row: float, edge: float) -> None:
     """Draw the line from a rank on the axis to the name of the model at the edge."""
     axes.plot([rank, rank, edge], [0, row, row], color=COLORS[0], lw=0.8)
     left = edge < rank
-    text = f"{display_name(name)}  {rank:.2f}" if left else f"{rank:.2f}  {display_name(name)}"
+    text = f"{cut_name(name)}  {rank:.2f}" if left else f"{rank:.2f}  {cut_name(name)}"
     axes.annotate(
         text,
         (edge, row),

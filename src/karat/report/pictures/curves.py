@@ -8,14 +8,7 @@ import pandas as pd
 
 from karat.errors import DataError, DefinitionError, did_you_mean
 from karat.report.pictures.material import PlotData, PlotOptions, cut
-from karat.report.pictures.picture import (
-    WIDTH,
-    Plot,
-    add_note,
-    display_name,
-    line_style,
-    make_figure,
-)
+from karat.report.pictures.picture import WIDTH, Plot, cut_name, line_style, make_figure, note
 from karat.report.tables import metric_label
 from karat.results.epochs import learning_curves
 from karat.results.robustness import curves as severity_curves
@@ -49,8 +42,8 @@ def curves(data: PlotData, options: PlotOptions) -> Plot:
     for axes in list(grid.flat)[len(panels) :]:
         axes.set_visible(False)
     handles = _handles(models)
-    figure.legend(handles, [display_name(m) for m in models], loc="outside upper left", ncols=4)
-    add_note(
+    figure.legend(handles, [cut_name(m) for m in models], loc="outside upper left", ncols=4)
+    note(
         figure,
         "Bands are one standard deviation over folds and draws.",
         cut(len(models), len(names), "models"),
@@ -64,8 +57,8 @@ def _title(rows: pd.DataFrame) -> str:
     label = str(first["metric"])
     if "higher_is_better" in rows:
         label = metric_label(label, bool(first["higher_is_better"]))
-    what = f": {display_name(first['what'], 20)}" if first["what"] else ""
-    return f"{display_name(first['task'], 18)}{what}  {display_name(label)}"
+    what = f": {cut_name(first['what'], 20)}" if first["what"] else ""
+    return f"{cut_name(first['task'], 18)}{what}  {cut_name(label)}"
 
 
 def draw_lines(axes: Any, rows: pd.DataFrame, models: list[str], over: str) -> None:
@@ -77,7 +70,7 @@ def draw_lines(axes: Any, rows: pd.DataFrame, models: list[str], over: str) -> N
         color, dash = line_style(place)
         spread = line["std"].fillna(0.0)
         axes.plot(
-            line[over], line["mean"], dash, marker="o", ms=3, color=color, label=display_name(model)
+            line[over], line["mean"], dash, marker="o", ms=3, color=color, label=cut_name(model)
         )
         band = (line["mean"] - spread, line["mean"] + spread)
         axes.fill_between(line[over], *band, color=color, alpha=0.15, linewidth=0)

@@ -8,14 +8,7 @@ import numpy as np
 
 from karat.report.notes import SIGNS
 from karat.report.pictures.material import PlotData, PlotOptions, cut
-from karat.report.pictures.picture import (
-    WIDTH,
-    Plot,
-    add_note,
-    display_name,
-    make_figure,
-    name_rows,
-)
+from karat.report.pictures.picture import WIDTH, Plot, cut_name, make_figure, name_rows, note
 from karat.report.tables import rounded
 
 MAX_MODELS, MAX_TASKS = 40, 40
@@ -43,7 +36,7 @@ def heatmap(data: PlotData, options: PlotOptions) -> Plot:
     if len(tasks) <= MAX_WRITTEN and len(models) <= MAX_MODELS:
         _write(axes, data, models, tasks, share)
     axes.spines[:].set_visible(False)
-    add_note(
+    note(
         figure,
         "Darker cells have a better rank within the task. Models are ordered by mean rank.",
         cut(len(models), len(names), "models"),
@@ -53,7 +46,7 @@ def heatmap(data: PlotData, options: PlotOptions) -> Plot:
 
 
 def _name_columns(axes: Any, data: PlotData, tasks: list[str]) -> None:
-    labels = [f"{display_name(task, 24)}  {data.label(task)}" for task in tasks]
+    labels = [f"{cut_name(task, 24)}  {data.label(task)}" for task in tasks]
     turned = 0 if len(tasks) <= 3 else 90 if len(tasks) > MAX_WRITTEN else 40
     side = {"ha": "right", "rotation_mode": "anchor"} if turned else {}
     size = 8 if len(tasks) <= MAX_WRITTEN else 6

@@ -12,10 +12,10 @@ from karat.report.pictures.picture import (
     COLORS,
     WIDTH,
     Plot,
-    add_note,
-    display_name,
+    cut_name,
     make_figure,
     name_rows,
+    note,
 )
 from karat.report.tables import rounded
 
@@ -25,17 +25,17 @@ Draw = Callable[[Any, PlotData, str, list[str]], None]
 
 def strip(data: PlotData, options: PlotOptions) -> Plot:
     """Plot one dot per fold, and the mean over folds as a line."""
-    note = "Dots are folds, lines are means over folds."
-    return Plot(_panels(data, options, _dots, note), "scores of every fold")
+    text = "Dots are folds, lines are means over folds."
+    return Plot(_panels(data, options, _dots, text), "scores of every fold")
 
 
 def bars(data: PlotData, options: PlotOptions) -> Plot:
     """Plot the mean over folds with its confidence interval."""
-    note = "Bars are means over folds; lines are 95 % t intervals."
-    return Plot(_panels(data, options, _means, note), "mean scores")
+    text = "Bars are means over folds; lines are 95 % t intervals."
+    return Plot(_panels(data, options, _means, text), "mean scores")
 
 
-def _panels(data: PlotData, options: PlotOptions, draw: Draw, note: str) -> Any:
+def _panels(data: PlotData, options: PlotOptions, draw: Draw, text: str) -> Any:
     names = list(data.board([]).index)
     models = names[: options.models(MAX_MODELS)]
     tasks = data.tasks[:MAX_TASKS]
@@ -45,7 +45,7 @@ def _panels(data: PlotData, options: PlotOptions, draw: Draw, note: str) -> Any:
     figure, grid = make_figure(down, across, size=size)
     for axes, task in zip(grid.flat, tasks, strict=False):
         draw(axes, data, task, models)
-        axes.set_title(f"{display_name(task, 22)}  {data.label(task)}", fontsize=8, loc="left")
+        axes.set_title(f"{cut_name(task, 22)}  {data.label(task)}", fontsize=8, loc="left")
         name_rows(axes, models)
         axes.tick_params(axis="x", labelsize=7)
         if axes not in grid[:, 0]:
@@ -54,9 +54,9 @@ def _panels(data: PlotData, options: PlotOptions, draw: Draw, note: str) -> Any:
         axes.set_axisbelow(True)
     for axes in list(grid.flat)[len(tasks) :]:
         axes.set_visible(False)
-    add_note(
+    note(
         figure,
-        note,
+        text,
         cut(len(models), len(names), "models"),
         cut(len(tasks), len(data.tasks), "tasks", "first"),
     )

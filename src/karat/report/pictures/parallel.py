@@ -12,10 +12,10 @@ from karat.report.pictures.picture import (
     FAINT,
     WIDTH,
     Plot,
-    add_note,
-    display_name,
+    cut_name,
     line_style,
     make_figure,
+    note,
 )
 from karat.report.tables import rounded
 
@@ -43,17 +43,17 @@ def parallel(data: PlotData, options: PlotOptions) -> Plot:
             dash,
             **{
                 "color": color,
-                "label": display_name(name),
+                "label": cut_name(name),
                 "marker": "o" if row < top else "",
                 "ms": 3,
             },
             **({"lw": 1.5, "zorder": 3} if row < top else {"lw": 0.5, "alpha": 0.5, "zorder": 1}),
         )
     handles = axes.get_lines()[::-1][:top]
-    labels = [display_name(name) for name in names[:top]]
+    labels = [cut_name(name) for name in names[:top]]
     figure.legend(handles, labels, loc="outside upper left", ncols=4)
     _columns(axes, data, tasks)
-    add_note(
+    note(
         figure,
         "1 is the best model of a task, 0 the worst.",
         f"Gray: {len(names) - top} more models." if len(names) > top else "",
@@ -79,7 +79,7 @@ def _columns(axes: Any, data: PlotData, tasks: list[str]) -> None:
                     (0, -4 if side == "top" else 4),
                     **{"textcoords": "offset points", "ha": "center", "va": side, "fontsize": 6.5},
                 )
-        labels.append(f"{display_name(task, 24)}  {data.label(task)}")
+        labels.append(f"{cut_name(task, 24)}  {data.label(task)}")
     turned = 30 if len(tasks) <= MAX_WRITTEN else 90
     axes.set_xticks(
         range(len(tasks)), labels, rotation=turned, ha="right", rotation_mode="anchor", fontsize=7

@@ -9,15 +9,7 @@ import pandas as pd
 
 from karat.errors import DataError
 from karat.report.pictures.material import PlotData, PlotOptions, cut
-from karat.report.pictures.picture import (
-    COLORS,
-    FAINT,
-    WIDTH,
-    Plot,
-    add_note,
-    display_name,
-    make_figure,
-)
+from karat.report.pictures.picture import COLORS, FAINT, WIDTH, Plot, cut_name, make_figure, note
 from karat.results.pareto import pareto as front_of
 
 #: with more models than this, only those of the front are labeled
@@ -46,10 +38,10 @@ def pareto(data: PlotData, options: PlotOptions) -> Plot:
     _names(axes, rows if len(rows) <= MAX_NAMED else front, cost)
     axes.margins(x=0.12, y=0.1)
     axes.invert_yaxis()
-    axes.set_xlabel(COSTS.get(cost, display_name(cost)))
+    axes.set_xlabel(COSTS.get(cost, cut_name(cost)))
     axes.set_ylabel("mean rank, 1 is best")
     uneven = "Costs are those of the tasks of each model; models have different tasks."
-    add_note(
+    note(
         figure,
         "Models on the line: no other model is at least as good at the same or a lower cost.",
         uneven if board.attrs["uneven"] else "",
@@ -74,7 +66,7 @@ def _names(axes: Any, rows: pd.DataFrame, cost: str) -> None:
     x, y = _inches(scale(rows[cost]), SIZE[0]), _inches(-rows["rank"].to_numpy(), SIZE[1])
     taken: list[tuple[float, float, float, float]] = []
     for place, name in enumerate(rows.index):
-        width = 0.062 * len(display_name(name))
+        width = 0.062 * len(cut_name(name))
         sides = [(1, 1), (1, -1), (-1, 1), (-1, -1)]
         boxes = [_box(x[place], y[place], width, side) for side in sides]
         free = [not any(_overlap(box, other) for other in taken) for box in boxes]
@@ -82,7 +74,7 @@ def _names(axes: Any, rows: pd.DataFrame, cost: str) -> None:
         taken.append(boxes[chosen])
         right, up = sides[chosen]
         axes.annotate(
-            display_name(name),
+            cut_name(name),
             (rows[cost].iloc[place], rows["rank"].iloc[place]),
             (4 * right, 3 * up),
             **{"textcoords": "offset points", "fontsize": 7, "color": "#333333"},

@@ -122,7 +122,7 @@ def make_figure(rows: int = 1, columns: int = 1, *, size: tuple[float, float]) -
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
-def display_name(name: object, width: int = 32) -> str:
+def cut_name(name: object, width: int = 32) -> str:
     """Return a name for a plot: one line, cut if it is too long."""
     text = short(name, width)
     # matplotlib leaves labels that start with an underscore out of legends
@@ -134,7 +134,7 @@ def name_rows(axes: Axes, names: list[str]) -> None:
     step = -(-len(names) // 60)
     places = range(0, len(names), step)
     size = 8 if len(names) <= 40 else 6
-    axes.set_yticks(list(places), [display_name(names[i]) for i in places], fontsize=size)
+    axes.set_yticks(list(places), [cut_name(names[i]) for i in places], fontsize=size)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
 
@@ -144,7 +144,7 @@ def line_style(place: int) -> tuple[str, str]:
     return COLORS[place % len(COLORS)], DASHES[place // len(COLORS) % len(DASHES)]
 
 
-def add_note(figure: Figure, *sentences: str) -> None:
+def note(figure: Figure, *sentences: str) -> None:
     """Write notes below a plot."""
     text = " ".join(sentence for sentence in sentences if sentence)
     if text:
