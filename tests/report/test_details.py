@@ -33,23 +33,20 @@ def numbers(predictions, truth, **more):
     return Predictions(predictions=np.array(predictions), truth=np.array(truth), **more)
 
 
-def test_confusion_is_summed_over_folds():
-    folds = [(0, labels("aab", "abb")), (1, labels("ba", "bb"))]
-    # truth a: once a. Truth b: twice answered a, twice b
-    found = confusion(folds)
-    assert found["classes"] == ["a", "b"]
-    assert found["counts"].tolist() == [[1, 0], [2, 2]]
-
-
-def test_a_label_that_no_class_has_gets_its_own_row():
-    found = confusion([(0, labels(["c", "a"], ["a", "a"]))])
-    assert found["classes"] == ["a", "b", "c"]
-    assert found["counts"].tolist() == [[1, 0, 1], [0, 0, 0], [0, 0, 0]]
-
-
-def test_confusion_uses_weights():
-    found = confusion([(0, labels("ab", "aa", weight=np.array([3.0, 2.0])))])
-    assert found["counts"].tolist() == [[3, 2], [0, 0]]
+@pytest.mark.parametrize(
+    "folds, counts",
+    [
+        # summed over folds: target a once as a; target b twice as a, twice as b
+        ([labels("aab", "abb"), labels("ba", "bb")], [[1, 0], [2, 2]]),
+        # a predicted label without a class gets its own row
+        ([labels("ca", "aa")], [[1, 0, 1], [0, 0, 0], [0, 0, 0]]),
+        ([labels("ab", "aa", weight=np.array([3.0, 2.0]))], [[3, 2], [0, 0]]),
+    ],
+)
+def test_confusion(folds, counts):
+    found = confusion(list(enumerate(folds)))
+    assert found["classes"] == list("abc"[: len(counts)])
+    assert found["counts"].tolist() == counts
 
 
 def test_rare_classes_are_merged():
@@ -82,30 +79,28 @@ def test_no_question_is_lost(pairs):
     assert np.trace(found["counts"]) >= diagonal  # what is gathered may only add to it
 
 
-def test_bins_hold_how_sure_and_how_often_right():
-    chances = [[0.92, 0.08], [0.98, 0.02], [0.35, 0.65], [0.5, 0.5]]
-    found = calibration([(0, labels("aaba", "abbb", chances))])
-    # 0.92 right and 0.98 wrong in the last bin, 0.65 right in the seventh, 0.5 wrong in the sixth
-    assert found == [
-        {"confidence": pytest.approx(0.5), "accuracy": 0.0, "count": 1},
-        {"confidence": pytest.approx(0.65), "accuracy": 1.0, "count": 1},
-        {"confidence": pytest.approx(0.95), "accuracy": 0.5, "count": 2},
-    ]
-
-
-def test_a_probability_of_one_is_in_the_last_bin_and_no_number_in_none():
-    found = calibration([(0, labels("aa", "ab", [[1.0, 0.0], [np.nan, 0.5]]))])
-    assert found == [{"confidence": 1.0, "accuracy": 1.0, "count": 1}]
-
-
-def test_it_is_the_answers_own_probability_even_if_another_is_higher():
-    found = calibration([(0, labels("b", "b", [[0.8, 0.2]]))])
-    assert found == [{"confidence": pytest.approx(0.2), "accuracy": 1.0, "count": 1}]
+@pytest.mark.parametrize(
+    "answers, bins",
+    [
+        (
+            labels("aaba", "abbb", [[0.92, 0.08], [0.98, 0.02], [0.35, 0.65], [0.5, 0.5]]),
+            # 0.5 wrong; 0.65 right; 0.92 right and 0.98 wrong
+            [(0.5, 0.0, 1), (0.65, 1.0, 1), (0.95, 0.5, 2)],
+        ),
+        # 1 is in the last bin, NaN in none
+        (labels("aa", "ab", [[1.0, 0.0], [np.nan, 0.5]]), [(1.0, 1.0, 1)]),
+        # the probability of the prediction, even if another one is higher
+        (labels("b", "b", [[0.8, 0.2]]), [(0.2, 1.0, 1)]),
+    ],
+)
+def test_calibration(answers, bins):
+    found = [tuple(each.values()) for each in calibration([(0, answers)])]
+    assert found == [pytest.approx(each) for each in bins]
 
 
 def test_without_probabilities_in_every_fold_there_is_no_calibration():
-    sure = labels("a", "a", [[0.9, 0.1]])
-    assert calibration([(0, sure), (1, labels("a", "a"))]) is None
+    confident = labels("a", "a", [[0.9, 0.1]])
+    assert calibration([(0, confident), (1, labels("a", "a"))]) is None
     assert calibration([]) is None
 
 
@@ -132,7 +127,7 @@ def test_scatter_is_sampled_evenly():
     assert scatter([(0, labels("a", "a"))]) is None
 
 
-def test_the_surest_mistake_comes_first_then_right_answers_in_doubt():
+def test_worst_rows_are_sorted_by_confidence():
     chances = [[0.9, 0.1, 0], [0.6, 0.4, 0], [0.45, 0.35, 0.2], [0.7, 0.3, 0], [0.4, 0.3, 0.3]]
     answers = labels("aaaaa", "ababa", chances, classes=("a", "b", "c"))
     rows = worst_rows([(3, answers)], "classification")
@@ -140,22 +135,22 @@ def test_the_surest_mistake_comes_first_then_right_answers_in_doubt():
         [3, 3, "b", "a"],  # wrong at 0.7
         [3, 1, "b", "a"],  # wrong at 0.6
         [3, 4, "a", "a"],  # right at 0.4
-        [3, 2, "a", "a"],  # right at 0.45; the one at 0.9 is no news
+        [3, 2, "a", "a"],  # right at 0.45; 0.9 is not listed
     ]
     assert [row[4] for row in rows] == pytest.approx([0.7, 0.6, 0.4, 0.45])
 
 
-def test_without_probabilities_only_mistakes_are_shown():
+def test_without_probabilities_only_wrong_labels_are_listed():
     rows = worst_rows([(0, labels("ab", "aa"))], "classification")
     assert rows == [[0, 1, "a", "b", None]]
 
 
-def test_numbers_go_by_distance_and_of_unlike_scales_by_that_of_ranks():
+def test_numbers_are_sorted_by_distance_or_distance_of_ranks():
     answers = numbers([1.0, 2.0, 30.0], [1.5, 5.0, 3.0])
     regression = worst_rows([(0, answers)], "regression")
     assert [row[1] for row in regression] == [2, 1, 0]  # 27, 3, 0.5 apart
     similarity = worst_rows([(0, answers)], "similarity")
-    assert [row[1] for row in similarity] == [1, 2]  # ranks 1 2 3 beside 1 3 2; the first agrees
+    assert [row[1] for row in similarity] == [1, 2]  # ranks 1 2 3 against 1 3 2
 
 
 def test_items_are_sorted_by_the_rank_of_the_correct_one():
