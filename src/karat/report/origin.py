@@ -70,16 +70,9 @@ def make_failures(shown: Shown) -> tuple[list[dict[str, Any]], list[str]]:
         if log is None:
             label = f"{short(shown.models[run.model])} on {short(shown.tasks[task])}"
             unread.append(f"{label}, fold {record['fold']}: the log cannot be read.")
-        found.append(
-            {
-                "model": run.model,
-                "task": task,
-                "fold": record["fold"],
-                "status": record["status"],
-                "info": cut_text(str(record["info"]), INFO),
-                "log": log or "",
-            }
-        )
+        facts = {key: record[key] for key in ("fold", "status")}
+        facts |= {"info": cut_text(str(record["info"]), INFO), "log": log or ""}
+        found.append({"model": run.model, "task": task, **facts})
     cut = some(unread, lambda n: f"{n} more logs cannot be read.")
     if len(failed) > MAX_FAILURES:
         more = count(len(failed) - MAX_FAILURES, "failed job")

@@ -37,18 +37,10 @@ def parallel(data: PlotData, options: PlotOptions) -> Plot:
     top = options.models(MAX_MODELS)
     for row, name in reversed(list(enumerate(names))):
         color, dash = line_style(row) if row < top else (FAINT, "-")
-        axes.plot(
-            range(len(tasks)),
-            values[row],
-            dash,
-            **{
-                "color": color,
-                "label": cut_name(name),
-                "marker": "o" if row < top else "",
-                "ms": 3,
-            },
-            **({"lw": 1.5, "zorder": 3} if row < top else {"lw": 0.5, "alpha": 0.5, "zorder": 1}),
-        )
+        style = {"color": color, "label": cut_name(name), "lw": 0.5, "alpha": 0.5, "zorder": 1}
+        if row < top:
+            style |= {"marker": "o", "ms": 3, "lw": 1.5, "alpha": 1.0, "zorder": 3}
+        axes.plot(range(len(tasks)), values[row], dash, **style)
     handles = axes.get_lines()[::-1][:top]
     labels = [cut_name(name) for name in names[:top]]
     figure.legend(handles, labels, loc="outside upper left", ncols=4)
