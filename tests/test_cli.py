@@ -1,9 +1,10 @@
-"""The command line: verbs, streams, exit codes, and what Ctrl-C and worse leave behind."""
+"""The command line: commands, streams, exit codes, logging, and interrupted runs."""
 
 import csv
 import importlib
 import io
 import json
+import logging
 import os
 import re
 import signal
@@ -44,7 +45,7 @@ MODELS = """
 
     @karat.encoder("gate")
     class Gate:
-        '''From the third fold on, wait until somebody opens.'''
+        '''From the third fold on, wait until the file "open" exists.'''
         def __init__(self):
             self.random_state = None
         def fit(self, items, y=None):
@@ -78,90 +79,94 @@ def here(tmp_path, monkeypatch, clean_registry):
 DEFINED = ("--define", "my.yaml", "--define", "models.py")
 
 
-# -- help -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("verb", [None, *group.commands])
 def test_every_help_has_an_example(cli, verb):
-    said = cli(*([verb] if verb else []), "--help")
-    assert said.code == 0
-    assert "karat " in said.out
-    if verb:
-        assert re.search(rf"Examples?:\n +karat {verb}", said.out)
+    result = cli(*([verb] if verb else []), "--help")
+    assert result.code == 0
+    assert re.search(rf"Examples?:\n +karat {verb}" if verb else "karat run", result.out)
 
 
-def test_the_verbs_are_those_of_the_documents():
-    verbs = {"run", "plan", "list", "show", "check", "leaderboard", "cache"}
-    assert verbs <= set(group.commands)
+@pytest.mark.parametrize("verb", sorted(set(group.commands) - {"compare", "serve"}))
+def test_summaries_of_commands_fit_their_line(verb):
+    summary = group.commands[verb].get_short_help_str(80 - 6 - max(map(len, group.commands)) - 2)
+    assert summary and not summary.endswith("...")
 
 
-def test_the_version(cli):
+def test_version(cli):
     assert cli("--version").out == "karat 0.1.0\n"
 
 
 @pytest.mark.parametrize(
-    "arguments, said",
+    "arguments, word",
     [
-        (["runn"], "No such command 'runn'"),
-        (["run"], "Missing argument 'SUITE'"),
-        (["run", "quickstart", "--fold", "x"], "'x' is not a valid integer"),
-        (["run", "quickstart", "--sed", "1"], "No such option"),
-        (["list", "model"], "'model' is not one of"),
-        (["leaderboard"], "Missing argument"),
+        (["runn"], "runn"),
+        (["run"], "SUITE"),
+        (["run", "quickstart", "--fold", "x"], "integer"),
+        (["run", "quickstart", "--sed", "1"], "--sed"),
+        (["run", "quickstart", "--retry-failed"], "--resume"),
+        (["list", "model"], "'model'"),
+        (["leaderboard"], "RUN"),
+        (["lint"], "--list"),
     ],
 )
-def test_bad_usage_is_told(cli, arguments, said):
-    ended = cli(*arguments)
-    assert ended.code == 2
-    assert said in ended.err
-    assert ended.out == ""
+def test_invalid_usage(cli, arguments, word):
+    code, out, err = cli(*arguments)
+    assert (code, out) == (2, "")
+    assert word in err
 
 
-# -- run ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("options, level", [([], None), (["-v"], "INFO"), (["-vv"], "DEBUG")])
+def test_verbose_sets_the_level_of_the_logger(cli, options, level, monkeypatch):
+    names = importlib.import_module("karat.report.names")
+    found = logging.getLogger("karat.x")
+    monkeypatch.setattr(names, "list_kinds", lambda *_: found.debug("found"))
+    code, _, err = cli(*options, "list")
+    assert code == 0
+    assert ("INFO karat" in err) == (level is not None)
+    assert ("DEBUG karat.x: found" in err) == (level == "DEBUG")
 
 
-def test_a_run_prints_the_board_and_says_where_it_is(cli, here):
-    said = cli("run", "mine", *DEFINED, "-w", 1)
-    assert said.code == 0
-    title, _, runs, following, page = said.err.splitlines()
-    assert title.startswith(
-        "karat 0.1.0   suite mine · 1 model · 2 tasks · 10 jobs   seed 42 · 1 w"
-    )
-    assert runs.startswith(" runs    results/onehot.mine.default.local.")
-    assert following.startswith(" next    karat report results")
-    assert page.startswith("         karat leaderboard results")
-    assert "acc ↑" in said.out and "onehot" in said.out
+def test_log_file(cli, tmp_path):
+    for _ in range(2):
+        code, _, err = cli("--log-file", tmp_path / "log.txt", "list", "heads")
+        assert (code, err) == (0, "")
+    assert (tmp_path / "log.txt").read_text().count("list heads") == 2
+    assert cli("--log-file", tmp_path / "none" / "log.txt", "list").code == 2
+    cli("list", "heads")  # closes the file
+
+
+def test_run_prints_the_leaderboard_and_the_folders(cli, here):
+    code, out, err = cli("run", "mine", *DEFINED, "-w", 1)
+    assert code == 0
+    assert "mine" in err.splitlines()[0] and "seed 42" in err
+    assert " runs    results/onehot.mine.default.local." in err
+    assert " next    karat report results" in err
+    assert "acc ↑" in out and "onehot" in out
     (run,) = Path("results").iterdir()
     assert len(Run.open(run).records()) == 10
 
 
-@pytest.mark.parametrize("option", ["--csv", "--json"])
-def test_machines_get_nothing_but_the_board(cli, here, option):
-    said = cli("run", "mine", *DEFINED, "-m", "onehot", "-m", "dummy", "-w", 1, option)
-    assert said.code == 0
-    if option == "--json":
-        rows = json.loads(said.out)
-    else:
-        rows = list(csv.DictReader(io.StringIO(said.out)))
+@pytest.mark.parametrize("shape", ["csv", "json"])
+def test_machine_formats_contain_only_the_leaderboard(cli, here, shape):
+    options = ("-m", "onehot", "-m", "dummy", "-w", 1, "--format", shape)
+    code, out, _ = cli("run", "mine", *DEFINED, *options)
+    assert code == 0
+    rows = json.loads(out) if shape == "json" else list(csv.DictReader(io.StringIO(out)))
     assert [row["model"] for row in rows] == ["onehot", "dummy"]
     assert float(rows[1]["halves"]) == 0.5
 
 
-def test_quiet_is_quiet_and_verbose_tells_every_job(cli, here):
-    said = cli("run", "mine", *DEFINED, "-w", 1, "-q", "-c", "one")
-    assert said.err == ""
-    assert "onehot" in said.out
-    said = cli("run", "mine", *DEFINED, "-w", 1, "-v", "-c", "one")
-    assert re.search(
-        r"^2 of 2  onehot · again · fold 0   acc [\d.]+   [\d.]+ s   ok$", said.err, re.M
-    )
+def test_quiet_and_verbose(cli, here):
+    result = cli("run", "mine", *DEFINED, "-w", 1, "-q", "-c", "one")
+    assert result.err == "" and "onehot" in result.out
+    result = cli("run", "mine", *DEFINED, "-w", 1, "-v", "-c", "one")
+    assert re.search(r"^2 of 2  onehot · again · fold 0   acc [\d.]+", result.err, re.M)
 
 
 def test_tasks_folds_rows_and_seed_can_be_chosen(cli, here, monkeypatch):
     monkeypatch.setattr("karat.execute.cores", lambda: 1)
     chosen = ("-t", "again", "-f", 0, "-f", 3, "--seed", 7, "--max-rows", 15)
-    said = cli("run", "mine", *DEFINED, *chosen)
-    assert "seed 7 · 1 worker" in said.err, "as many workers as there are cores"
+    assert "seed 7 · 1 worker" in cli("run", "mine", *DEFINED, *chosen).err
     (run,) = (Run.open(path) for path in Path("results").iterdir())
     assert [(r["task"], r["fold"], r["seed"]) for r in run.records()] == [
         ("again", 0, 7),
@@ -170,36 +175,32 @@ def test_tasks_folds_rows_and_seed_can_be_chosen(cli, here, monkeypatch):
     assert run.records()[0]["train_questions"] + run.records()[0]["questions"] == 15
 
 
-def test_failed_jobs_are_exit_code_1_and_told_with_their_log(cli, here):
-    said = cli("run", "mine", *DEFINED, "-m", "broken", "-m", "onehot", "-c", "one", "-w", 1)
-    assert said.code == 1
-    told = [line for line in said.err.splitlines() if "✗" in line]
-    assert len(told) == 2
-    assert "✗ broken · halves · fold 0   ValueError: out of order   (log: " in told[0]
-    log = Path(re.search(r"\(log: (.*)\)", told[0])[1])
+def test_failed_jobs_are_exit_code_1_and_name_their_log(cli, here):
+    result = cli("run", "mine", *DEFINED, "-m", "broken", "-m", "onehot", "-c", "one", "-w", 1)
+    assert result.code == 1
+    failures = [line for line in result.err.splitlines() if "✗" in line]
+    assert len(failures) == 2
+    assert "broken · halves · fold 0   ValueError: out of order" in failures[0]
+    log = Path(re.search(r"\(log: (.*)\)", failures[0])[1])
     assert 'raise ValueError("out of order")' in log.read_text()
-    assert "2 jobs failed" in said.out
 
 
-def test_a_decline_is_no_failure(cli, here):
-    said = cli("run", "with-texts", *DEFINED, "-m", "onehot", "-m", "tfidf", "-c", "one", "-w", 1)
-    assert said.code == 0
-    assert "2 declined (karat plan shows why)" in said.err
-    assert "not applicable" in said.out
-    said = cli("plan", "with-texts", *DEFINED, "-m", "onehot", "-m", "tfidf")
-    assert "2 declined" in said.out
-    assert "it takes tables, not texts\n     onehot · texts\n" in said.out
-    assert said.err == ""
+def test_a_declined_task_is_not_a_failure(cli, here):
+    models = ("-m", "onehot", "-m", "tfidf")
+    result = cli("run", "with-texts", *DEFINED, *models, "-c", "one", "-w", 1)
+    assert result.code == 0
+    assert "2 declined" in result.err
+    result = cli("plan", "with-texts", *DEFINED, *models)
+    assert "2 declined" in result.out and "     onehot · texts\n" in result.out
+    assert result.err == ""
 
 
 def test_resume_runs_what_is_left(cli, here):
     cli("run", "mine", *DEFINED, "-t", "halves", "-f", 0, "-w", 1)
-    said = cli("run", "mine", *DEFINED, "-w", 1, "--resume", "-v")
-    assert "10 jobs, 9 left" in said.err
-    assert "9 of 9" in said.err
+    result = cli("run", "mine", *DEFINED, "-w", 1, "--resume", "-v")
+    assert "10 jobs, 9 left" in result.err and "9 of 9" in result.err
     assert len(list(Path("results").iterdir())) == 1
-    said = cli("run", "mine", *DEFINED, "-w", 1, "--resume")
-    assert "10 jobs, 0 left" in said.err
+    assert "10 jobs, 0 left" in cli("run", "mine", *DEFINED, "-w", 1, "--resume").err
 
 
 def test_no_cache_neither_reads_nor_keeps_vectors(cli, here, monkeypatch):
@@ -208,83 +209,75 @@ def test_no_cache_neither_reads_nor_keeps_vectors(cli, here, monkeypatch):
     assert not list((here / "cache").rglob("vectors.npy"))
     cli("run", "mine", *DEFINED, "-m", "random", "-c", "one", "-w", 1)
     assert len(list((here / "cache").rglob("vectors.npy"))) == 1
-    said = cli("cache")
-    assert "random" in said.out and "1 entry" in said.out
-    assert "removed from" in cli("cache", "--clear").out
+    listed = cli("cache").out
+    assert "random" in listed and "1 entry" in listed
+    cli("cache", "--clear")
     assert "0 entries" in cli("cache").out
 
 
-def test_an_output_that_cannot_be_written_is_one_message(cli, here):
-    said = cli("run", "mine", *DEFINED, "-o", "halves.csv/results")
-    assert said.code == 2
-    assert said.err.splitlines() == [
-        "error: cannot write into halves.csv/results: Not a directory; "
-        "choose another with --output."
-    ]
+def test_output_that_cannot_be_written(cli, here):
+    code, _, err = cli("run", "mine", *DEFINED, "-o", "halves.csv/results")
+    (line,) = err.splitlines()
+    assert code == 2 and "halves.csv/results" in line and "--output" in line
 
 
-def test_a_disk_that_fails_is_one_message(cli, here, monkeypatch):
+def test_disk_full(cli, here, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device", "results/x")
 
     monkeypatch.setattr("karat.results.run.write_atomic", full)
-    said = cli("run", "mine", *DEFINED, "-w", 1)
-    assert said.code == 2
-    assert "error: [Errno 28] No space left on device: 'results/x'" in said.err
-    assert "Traceback" not in said.err
+    code, _, err = cli("run", "mine", *DEFINED, "-w", 1)
+    assert code == 2
+    assert "No space left on device: 'results/x'" in err and "Traceback" not in err
 
 
-def test_ctrl_c_before_the_first_job_is_exit_code_130(cli, here, monkeypatch):
+def test_ctrl_c_before_the_first_job(cli, here, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    # karat.evaluate is the function, so the module is asked for by its name
+    # the attribute karat.evaluate is the function, not the module
     monkeypatch.setattr(importlib.import_module("karat.evaluate"), "plan_suite", stop)
     monkeypatch.setattr("karat.cli.os._exit", sys.exit)
-    said = cli("run", "mine", *DEFINED)
-    assert said.code == 130
-    assert said.err.strip() == "stopped."
+    assert cli("run", "mine", *DEFINED).code == 130
     assert not Path("results").exists()
-
-
-# -- the other verbs ------------------------------------------------------------------------
 
 
 def test_list_and_show(cli, here):
     assert "karat list models" in cli("list").out
-    listed = cli("list", "models").out.splitlines()
-    assert any(line.split()[:1] == ["onehot"] for line in listed)
-    assert any(
-        line.split()[:1] == ["mine"] for line in cli("list", "suites", *DEFINED).out.splitlines()
-    )
-    shown = cli("show", "again", *DEFINED)
-    assert shown.code == 0
-    assert "my.yaml:" in shown.out and "tasks.yaml:" in shown.out
-    limited = cli("show", "again", "-c", "tiny", *DEFINED)
-    assert "under tiny:" in limited.out and "folds: 1   # tiny" in limited.out
-    missed = cli("show", "agian", *DEFINED)
-    assert (missed.code, missed.out) == (2, "")
-    assert 'there is no name "agian". Did you mean "again"?   (karat list)' in missed.err
+    for kind, name in (("models", "onehot"), ("suites", "mine")):
+        listed = cli("list", kind, *DEFINED).out.splitlines()
+        assert any(line.split()[:1] == [name] for line in listed)
+    code, out, _ = cli("show", "again", *DEFINED)
+    assert code == 0
+    assert "my.yaml:" in out and "tasks.yaml:" in out
+    assert "folds: 1   # tiny" in cli("show", "again", "-c", "tiny", *DEFINED).out
+    code, out, err = cli("show", "agian", *DEFINED)
+    assert (code, out) == (2, "")
+    assert '"agian"' in err and '"again"' in err
 
 
 def test_check(cli, here):
     assert cli("check", "onehot").code == 0
-    said = cli("check", "broken", *DEFINED)
-    assert said.code == 2
-    assert "✗" in said.out and "out of order" in said.out
+    code, out, _ = cli("check", "broken", *DEFINED)
+    assert code == 2
+    assert "✗" in out and "out of order" in out
     assert cli("check", "onehott").code == 2
 
 
-def test_boards_of_folders_globs_and_runs(cli, here):
+def test_leaderboard_of_folders_and_runs(cli, here):
     cli("run", "mine", *DEFINED, "-m", "onehot", "-m", "dummy", "-c", "one", "-w", 1)
     runs = sorted(str(path) for path in Path("results").iterdir())
-    for given in (["results"], runs, [runs[1], "results"]):
-        said = cli("leaderboard", *given, "--csv")
-        assert (said.code, said.err) == (0, "")
-        assert [row["model"] for row in csv.DictReader(io.StringIO(said.out))] == [
-            "onehot",
-            "dummy",
-        ]
+    for paths in (["results"], runs, [runs[1], "results"]):
+        assert [row["model"] for row in board(cli, *paths)] == ["onehot", "dummy"]
+
+
+@pytest.mark.parametrize("shape", ["table", "csv", "json", "markdown", "latex", "html"])
+def test_status_and_lint_in_every_format(cli, here, shape):
+    cli("run", "mine", *DEFINED, "-c", "one", "-w", 1)
+    for verb in ("status", "lint"):
+        code, out, err = cli(verb, "results", "--format", shape)
+        assert (code, err) == (0, ""), verb
+        assert "finished" in out or verb == "lint"
 
 
 class Broken:
@@ -294,7 +287,7 @@ class Broken:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Runs of three models on two tasks; one fails everywhere, none takes the texts."""
+    """Run three models on two tasks; one fails everywhere, none supports texts."""
     frame = pd.read_csv(io.StringIO(TABLE))
     halves = Dataset.from_table(frame, target="y", name="halves")
     texts = Dataset.from_columns(frame.astype(str), ["x"], "y", name="texts")
@@ -306,13 +299,13 @@ def results(tmp_path_factory):
 
 
 def board(cli, *options):
-    said = cli("leaderboard", *options, "--format", "csv")
-    assert (said.code, said.err) == (0, "")
-    return list(csv.DictReader(io.StringIO(said.out)))
+    code, out, err = cli("leaderboard", *options, "--format", "csv")
+    assert (code, err) == (0, "")
+    return list(csv.DictReader(io.StringIO(out)))
 
 
-def test_views_rules_and_orders_of_a_board(cli, results):
-    rows = board(cli, results, "--by", "task", "--normalise", "range")
+def test_views_rules_and_orders_of_a_leaderboard(cli, results):
+    rows = board(cli, results, "--by", "task", "--normalize", "range")
     halves = {row["model"]: row for row in rows if row["task"] == "halves"}
     assert [halves[m]["status"] for m in ("onehot", "dummy", "broken")] == ["ok", "ok", "failed"]
     assert [float(halves[m]["rank"]) for m in ("onehot", "dummy", "broken")] == [1, 2, 3]
@@ -333,70 +326,46 @@ def test_another_metric_on_the_command_line(cli, results):
 
 
 @pytest.mark.parametrize("shape", ["markdown", "latex", "table"])
-def test_the_board_for_documents(cli, results, shape):
-    said = cli("leaderboard", results, "--format", shape)
-    assert (said.code, said.err) == (0, "")
-    sign = {"markdown": "| ---: |", "latex": r"\\begin{tabular}", "table": " rank "}[shape]
-    assert re.search(sign, said.out)
-    assert "failed" in said.out
+def test_leaderboard_for_documents(cli, results, shape):
+    code, out, err = cli("leaderboard", results, "--format", shape)
+    assert (code, err) == (0, "")
+    pattern = {"markdown": "| ---: |", "latex": r"\\begin{tabular}", "table": " rank "}[shape]
+    assert re.search(pattern, out)
+    assert "failed" in out
 
 
-def test_a_run_prints_its_board_in_any_format(cli, here):
-    said = cli("run", "mine", *DEFINED, "-c", "one", "-w", 1, "--format", "markdown", "-q")
-    assert (said.code, said.err) == (0, "")
-    assert said.out.startswith("1 model by mean rank over 0 of 2 tasks, 1 is best.")
-    assert said.out.count("Seed 42.") == 1
-    said = cli("run", "mine", *DEFINED, "-c", "one", "-w", 1, "--format", "table")
-    assert " next    karat report" in said.err
-
-
-@pytest.mark.parametrize(
-    "options, first",
-    [
-        (["--format", "csv", "--json"], "["),
-        (["--json", "--format", "csv"], "m"),
-        (["--csv"], "m"),
-        (["--json"], "["),
-    ],
-)
-def test_the_last_of_several_formats_counts(cli, results, options, first):
-    assert cli("leaderboard", results, *options).out[0] == first
+def test_run_prints_its_leaderboard_in_any_format(cli, here):
+    run = ("run", "mine", *DEFINED, "-c", "one", "-w", 1, "--format")
+    code, out, err = cli(*run, "markdown", "-q")
+    assert (code, err) == (0, "")
+    assert "| onehot |" in out
+    assert " next    karat report" in cli(*run, "table").err
 
 
 @pytest.mark.parametrize(
-    "options, said",
+    "options, word",
     [
-        (["--sort", "secnds"], 'sort: the board has no column "secnds". Did you mean "seconds"?'),
-        (["--missing", "exlude"], 'Did you mean "exclude"?'),
-        (["--missing", "baseline:dumy"], 'Did you mean "dummy"?'),
-        (["--normalise", "baseline:x"], 'normalise: the board has no model "x".'),
-        (["--metric", "halves"], '--metric is TASK=METRIC, not "halves".'),
-        (["--metric", "halves=ac"], 'Did you mean "acc"?'),
-        (["--by", "taks"], "'taks' is not one of 'task', 'kind', 'dataset'"),
-        (["--format", "htm"], "'htm' is not one of"),
+        (["--sort", "secnds"], '"seconds"'),
+        (["--missing", "exlude"], '"exclude"'),
+        (["--missing", "baseline:dumy"], '"dummy"'),
+        (["--normalize", "baseline:x"], '"x"'),
+        (["--metric", "halves"], "TASK=METRIC"),
+        (["--metric", "halves=ac"], '"acc"'),
+        (["--by", "taks"], "'taks'"),
+        (["--format", "htm"], "'htm'"),
     ],
 )
-def test_wrong_options_of_a_board_are_exit_code_2(cli, results, options, said):
-    ended = cli("leaderboard", results, *options)
-    assert (ended.code, ended.out) == (2, "")
-    assert said in ended.err
-    assert "Traceback" not in ended.err
+def test_invalid_options_of_a_leaderboard(cli, results, options, word):
+    code, out, err = cli("leaderboard", results, *options)
+    assert (code, out) == (2, "")
+    assert word in err and "Traceback" not in err
 
 
-@pytest.mark.parametrize(
-    "path, said",
-    [
-        ("nowhere", "nowhere does not exist; karat run makes one."),
-        ("halves.csv", "halves.csv is no folder; karat run makes one."),
-        (".", ". holds no run folder; karat run makes one."),
-    ],
-)
-def test_what_is_no_run_is_told(cli, here, path, said):
-    ended = cli("leaderboard", path)
-    assert (ended.code, ended.out, ended.err) == (2, "", f"error: {said}\n")
-
-
-# -- processes ------------------------------------------------------------------------------
+@pytest.mark.parametrize("path", ["nowhere", "halves.csv", "."])
+def test_paths_without_runs(cli, here, path):
+    code, out, err = cli("leaderboard", path)
+    assert (code, out) == (2, "")
+    assert path in err and err.count("\n") == 1
 
 
 def karat(*arguments, **options):
@@ -409,7 +378,7 @@ def karat(*arguments, **options):
     )
 
 
-def until(true, process=None, seconds=120):
+def until(true, process=None, seconds=600):
     end = time.monotonic() + seconds
     while not true():
         assert process is None or process.poll() is None, process.communicate()
@@ -418,12 +387,12 @@ def until(true, process=None, seconds=120):
 
 
 def waiting(count):
-    """Whether two jobs are finished, and so many wait at the gate."""
+    """Return whether two jobs are finished and ``count`` jobs wait at the gate."""
     records = list(Path("results").glob("*/jobs/*.json"))
     return len(records) == 2 and len(list(Path().glob("waiting-*"))) == count
 
 
-def kept(folder):
+def stored(folder):
     return {
         str(path.relative_to(run)): path.read_bytes()
         for run in Path(folder).iterdir()
@@ -437,25 +406,23 @@ RUN = ("run", "halves", *DEFINED, "-m", "gate")
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "workers, polite", [(1, signal.SIGINT), (2, signal.SIGINT), (1, signal.SIGTERM)]
+    "workers, sent", [(1, signal.SIGINT), (2, signal.SIGINT), (1, signal.SIGTERM)]
 )
-def test_ctrl_c_keeps_what_is_finished(here, workers, polite):
+def test_interrupts_keep_finished_jobs(here, workers, sent):
     if len(os.sched_getaffinity(0)) < workers:
         pytest.skip("too few cores")
     process = karat(*RUN, "-w", workers, start_new_session=True)
     try:
         until(lambda: waiting(workers), process)
         children = psutil.Process(process.pid).children(recursive=True)
-        os.killpg(process.pid, polite)  # a terminal tells the whole group
-        out, err = process.communicate(timeout=60)
+        os.killpg(process.pid, sent)  # a terminal signals the whole group
+        out, err = process.communicate(timeout=600)
     finally:
         process.kill()
     assert process.returncode == 130
     assert out == ""
-    assert err.splitlines()[-1] == (
-        "stopped: 2 of 5 jobs are kept; karat run halves --define my.yaml --define models.py "
-        f"-m gate -w {workers} --resume finishes the rest."
-    )
+    command = f"karat run halves --define my.yaml --define models.py -m gate -w {workers} --resume"
+    assert "2 of 5" in err.splitlines()[-1] and command in err.splitlines()[-1]
     assert "Traceback" not in err
     assert len(children) == (workers if workers > 1 else 0)
     until(lambda: not any(child.is_running() for child in children))
@@ -475,7 +442,7 @@ def test_a_killed_run_is_readable_and_completed_to_the_same_bytes(cli, here):
         process.kill()
         process.communicate()
     until(lambda: not any(child.is_running() for child in children))
-    board = cli("leaderboard", "results", "--json")
+    board = cli("leaderboard", "results", "--format", "json")
     assert board.code == 0
     assert json.loads(board.out)[0]["model"] == "gate"
     Path("open").touch()
@@ -483,8 +450,8 @@ def test_a_killed_run_is_readable_and_completed_to_the_same_bytes(cli, here):
     assert "5 jobs, 3 left" in resumed.err
     whole = cli(*RUN, "-w", 1, "-o", "whole")
     assert (resumed.code, whole.code) == (0, 0)
-    assert kept("results") == kept("whole")
-    assert len(kept("whole")) == 6
+    assert stored("results") == stored("whole")
+    assert len(stored("whole")) == 6
 
 
 @pytest.mark.slow
@@ -500,33 +467,33 @@ def test_workers_that_die_are_exit_code_1(cli, here):
     )
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("too few cores")
-    said = cli("run", "halves", *DEFINED, "--define", "dies.py", "-m", "dies", "-w", 2)
-    assert said.code == 1
-    assert said.err.count("the worker ended with exit code 3") == 1
+    result = cli("run", "halves", *DEFINED, "--define", "dies.py", "-m", "dies", "-w", 2)
+    assert result.code == 1
+    assert result.err.count("exit code 3") == 1
     (run,) = (Run.open(path) for path in Path("results").iterdir())
     assert sorted(r["status"] for r in run.records()) == ["failed"] + ["ok"] * 4
 
 
-def test_a_reader_that_goes_away_is_no_trouble(here):
+def test_closed_standard_output(here):
     process = karat("list", "metrics")
     process.stdout.close()
     assert process.stderr.read() == ""
-    assert process.wait(timeout=60) in (0, 1)
+    assert process.wait(timeout=600) in (0, 1)
 
 
-def test_a_terminal_without_signs_shows_something_else(here):
+def test_terminal_without_unicode(here):
     done = subprocess.run(
         [sys.executable, "-m", "karat", "list", "tasks"],
         capture_output=True,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0
     assert b"UnicodeEncodeError" not in done.stderr
-    assert b"regression ? rmse, mae, r2" in done.stdout
+    assert b" ? rmse, mae" in done.stdout
 
 
-def test_modules_of_the_current_folder_hide_nothing_installed(here):
+def test_modules_of_the_current_folder_do_not_hide_installed_ones(here):
     for name in ("random", "statistics", "numpy", "tokenize"):
         Path(f"{name}.py").write_text("raise RuntimeError('the wrong module')")
     Path("mine_here.py").write_text("class Mine:\n    def transform(self, items): return items\n")
@@ -535,7 +502,7 @@ def test_modules_of_the_current_folder_hide_nothing_installed(here):
         [script, "plan", "halves", "--define", "my.yaml", "-m", "mine_here:Mine"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert "Mine" in done.stdout

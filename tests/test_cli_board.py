@@ -1,4 +1,4 @@
-"""``karat leaderboard``: what to show, what is common, and mistakes."""
+"""``karat leaderboard``: columns, missing scores and invalid options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def frame(text):
 
 
 def test_columns_are_those_of_python(results, cli):
-    options = ["--columns", "elo:dummy, borda,pareto", "--sort", "elo", "--csv"]
+    options = ["--columns", "elo:dummy, borda,pareto", "--sort", "elo", "--format", "csv"]
     code, out, err = cli("leaderboard", results, *options)
     assert (code, err) == (0, "")
     board = karat.leaderboard(results, columns=["elo:dummy", "borda", "pareto"], sort="elo")
@@ -32,48 +32,43 @@ def test_columns_are_those_of_python(results, cli):
     assert frame(out).loc["dummy", "elo"] == 1500
 
 
-def test_the_front_and_what_ratings_mean_stand_below_the_board(results, cli, monkeypatch):
+def test_ratings_and_pareto_front(results, cli, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     code, out, _ = cli("leaderboard", results, "--columns", "elo,borda,pareto,costs")
     assert code == 0
     board = karat.leaderboard(results, columns=["pareto"])
-    front = ", ".join(board.index[board["pareto"]])
-    assert f"pareto: no other model is better at a lower cost (time): {front}." in out
-    assert "400 points are odds of ten to one to win a task; the mean of all is 1,500." in out
-    assert "Costs are those of the tasks a model takes" in out
-    heading = out.splitlines()[0].split()
-    assert (
-        heading == "model rank 95 % tie borda elo 95 % pareto failed n/a time memory dims".split()
-    )
+    assert f"{', '.join(board.index[board['pareto']])}." in out
+    expected = "model rank 95 % tie borda elo 95 % pareto failed n/a time memory dims"
+    assert out.splitlines()[0].split() == expected.split()
 
 
 def test_common_is_exclude(results, cli):
+    shape = ("--format", "csv")
     outs = [
-        cli("leaderboard", results, *options, "--csv")[1]
-        for options in (["--common"], ["--missing", "exclude"], ["--missing", "common"])
+        cli("leaderboard", results, *options, *shape).out
+        for options in ([], ["--common"], ["--missing", "exclude"], ["--missing", "common"])
     ]
-    assert outs[0] == outs[1] == outs[2]
-    assert (
-        frame(outs[0])["rank"].tolist()
-        != frame(cli("leaderboard", results, "--csv")[1])["rank"].tolist()
-    )
+    assert outs[1] == outs[2] == outs[3]
+    assert frame(outs[0])["rank"].tolist() != frame(outs[1])["rank"].tolist()
     code, out, err = cli("leaderboard", results, "--common", "--missing", "penalise")
-    assert code == 2 and "--common is --missing exclude" in err and not out
+    assert code == 2 and "--common" in err and not out
 
 
-def test_penalise_is_told(results, cli, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    _, out, _ = cli("leaderboard", results, "--missing", "penalise")
-    assert "– not applicable to this model: 1 cell, counted as the worst." in out
+def test_penalise(results, cli):
+    ranks = [
+        cli("leaderboard", results, "--missing", rule, "--format", "csv").out
+        for rule in ("worst", "penalise")
+    ]
+    assert ranks[0] != ranks[1]
 
 
-def test_html_is_a_table_to_put_into_a_page(results, cli):
+def test_html(results, cli):
     code, out, _ = cli("leaderboard", results, "--format", "html")
     assert code == 0 and out.startswith("<div") and out.count("<table") == 1
     assert out.count("<tr") == 1 + 3 and "<script" not in out and "http" not in out
 
 
-def test_a_wrong_name_is_one_line_and_exit_code_2(results, cli):
+def test_unknown_column(results, cli):
     code, out, err = cli("leaderboard", results, "--columns", "brda")
     assert (code, out) == (2, "")
-    assert err == 'error: columns: the board has no column "brda". Did you mean "borda"?\n'
+    assert '"brda"' in err and '"borda"' in err and err.count("\n") == 1

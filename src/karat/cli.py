@@ -1,14 +1,14 @@
-"""The command line: parse, call the API, print. No logic of its own."""
+"""The command line: parses options, calls the API and prints the result."""
 
 from __future__ import annotations
 
 import io
+import logging
 import os
 import shlex
 import signal
 import sys
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,20 @@ import click
 
 from karat import __version__
 from karat.cli_board import leaderboard, robustness
-from karat.cli_checks import checks
+from karat.cli_checks import lint
 from karat.cli_compare import compare
 from karat.cli_geval import geval
-from karat.cli_options import SETTINGS, define, engine, going, ignore, machine, what_to_run
+from karat.cli_options import (
+    PATH,
+    SETTINGS,
+    define,
+    engine,
+    going,
+    ignore,
+    machine,
+    print_error,
+    what_to_run,
+)
 from karat.cli_plot import plot
 from karat.cli_report import export, report
 from karat.cli_results import import_, rescore, status
@@ -27,86 +37,102 @@ from karat.cli_serve import serve
 from karat.errors import DefinitionError, KaratError
 
 DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
-PARTS = (
+COMPONENTS = (
     *("metrics", "corruptions", "heads", "splitters", "composers", "probes", "readers", "askers"),
 )
+logger = logging.getLogger("karat")
 
 
 def main() -> None:
-    """Run the command line; a mistake is one message on standard error and exit code 2."""
+    """Run the command line; errors are messages on standard error with exit code 2."""
     _prepare()
     try:
         sys.exit(karat.main(prog_name="karat", standalone_mode=False) or 0)
     except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("stopped.", err=True)
         sys.stdout.flush()
-        # an import that was interrupted may leave Python a signal to die of, whatever we return
+        # an interrupted import can leave a pending signal that would change the exit code
         os._exit(130)
     except click.ClickException as error:
         error.show()
         sys.exit(2)
     except DefinitionError as error:
-        _complain(error.messages)
+        for message in error.messages:
+            print_error(message)
         if len(error.messages) > 1:
-            click.echo(f"{len(error.messages)} mistakes, nothing was run.", err=True)
+            click.echo(f"{len(error.messages)} errors, nothing was run.", err=True)
         sys.exit(2)
     except BrokenPipeError:
-        # the reader of our output has gone: say no more, not even at exit
+        # standard output was closed; avoid another error when Python flushes it at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (KaratError, OSError) as error:
-        _complain([str(error)])
+        print_error(str(error))
         sys.exit(2)
 
 
 def _prepare() -> None:
     if os.getcwd() not in sys.path:
-        # "my_module:MyEncoder" of the current folder can be found, and hides nothing installed
+        # appended, so that "my_module:MyEncoder" is found but never hides an installed module
         sys.path.append(os.getcwd())
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that has no "✗" shows "?"
-    # what is worth knowing is a line, without the place in our code
+            stream.reconfigure(errors="replace")
     warnings.formatwarning = lambda message, *_, **__: f"note: {message}\n"
-    # who ends us politely gets what Ctrl-C gets: the finished jobs are kept
+    # SIGTERM stops a run as Ctrl-C does: finished jobs are saved
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
-def _complain(messages: Sequence[str]) -> None:
-    for message in messages:
-        click.echo(click.style("error: ", fg="red", bold=True) + message, err=True)
+def _configure_logging(verbose: int, log_file: Path | None) -> None:
+    """Send messages of the karat logger to standard error and to a file."""
+    for handler in [*logger.handlers]:
+        logger.removeHandler(handler)
+        handler.close()
+    level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
+    logger.setLevel(min(level, logging.INFO) if log_file else level)
+    stderr = logging.StreamHandler()
+    stderr.setLevel(level)
+    stderr.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    logger.addHandler(stderr)
+    if log_file:
+        file = logging.FileHandler(log_file, encoding="utf-8")
+        file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        logger.addHandler(file)
+    logger.info("karat %s: %s", __version__, shlex.join(sys.argv[1:]))
 
 
 @click.group(
     commands=[
-        *(leaderboard, compare, checks, robustness, report, plot, serve, export),
+        *(leaderboard, compare, lint, robustness, report, plot, serve, export),
         *(import_, rescore, status, geval),
     ],
     context_settings=SETTINGS,
 )
+@click.option("-v", "--verbose", count=True, help="Log more: -v for INFO, -vv for DEBUG messages.")
+@click.option("--log-file", type=PATH, metavar="FILE", help="Append log messages to this file.")
 @click.version_option(__version__, prog_name="karat", message="%(prog)s %(version)s")
-def karat() -> None:
-    """Tell what an encoder or a predictor is worth.
+def karat(verbose: int, log_file: Path | None) -> None:
+    """Evaluate encoders and predictors.
 
     \b
-    karat run quickstart                      several models on real data, a board in a minute
+    karat run quickstart                    evaluate several models on real data
     karat run quickstart -m onehot -m my_module:MyEncoder
-    karat list models                         what there is
-    karat check my_module:MyEncoder           is this a model Karat can evaluate?
-    karat leaderboard results                 what all runs below a folder are worth together
-    karat compare skrub onehot                is the difference real?
-    karat compare results/RUN                 how a run stands beside the earlier ones
-    karat checks results                      what makes these scores mislead
-    karat robustness results                  what corruption costs them
-    karat report results                      one HTML file to show
-    karat plot cd results -o cd.pdf           a picture for a paper
-    karat serve results                       the same page live, with a JSON API
-    karat export results --as taco            the files of another benchmark
-    karat import results.csv -o results       the results of another benchmark as run folders
-    karat status results                      what is done, failed, running and left
-    karat rescore results                     every score again, from the predictions
-    karat geval --vector_file vectors.txt     node embeddings on GEval's six tasks, in its files
+    karat list models                       list available models
+    karat check my_module:MyEncoder         check that a model can be evaluated
+    karat leaderboard results               rank the models of all runs in a folder
+    karat compare skrub onehot              test whether two models differ
+    karat lint results                      find problems that make scores misleading
+    karat robustness results                measure the effect of corrupted data
+    karat report results                    write one HTML file with all results
+    karat plot cd results -o cd.pdf         plot a figure for a paper
+    karat serve results                     serve the report with a JSON API
+    karat export results --as taco          write the files of another benchmark
+    karat import results.csv -o results     import results of another benchmark
+    karat status results                    show the progress of runs
+    karat rescore results                   recompute scores from predictions
+    karat geval --vector_file vectors.txt   run GEval's tasks on node embeddings
     """
+    _configure_logging(verbose, log_file)
 
 
 @karat.command()
@@ -118,23 +144,23 @@ def karat() -> None:
     default="results",
     show_default=True,
     metavar="DIR",
-    help="Where the run folders go.",
+    help="Where to write run folders.",
 )
-@click.option("--no-cache", is_flag=True, help="Neither use nor keep vectors of other runs.")
+@click.option("--no-cache", is_flag=True, help="Do not read or write the vector cache.")
 @click.option(
-    "--resume",
-    is_flag=True,
-    help="Complete unfinished runs of the same models and suite found in DIR.",
+    "--resume", is_flag=True, help="Complete unfinished runs of the same models and suite in DIR."
 )
-@click.option("--retry-failed", is_flag=True, help="With --resume: run failed jobs again.")
+@click.option("--retry-failed", is_flag=True, help="With --resume: also rerun failed jobs.")
 @going
-@click.option("-q", "--quiet", is_flag=True, help="No progress, only the board.")
-@click.option("-v", "--verbose", is_flag=True, help="A line for every job.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the leaderboard.")
+@click.option("-v", "--verbose", is_flag=True, help="Print one line per job.")
 @ignore
 @machine
 @click.pass_context
 def run(context: click.Context, /, suite: str, **given: Any) -> int:
-    """Run models on the tasks of SUITE, write a run folder for each, and print the board.
+    """Run models on the tasks of SUITE.
+
+    Writes one run folder per model and prints the leaderboard.
 
     \b
     Examples:
@@ -143,7 +169,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
       karat run my-suite --define my.yaml -m vectors.txt --workers 2
       karat run churn.csv --target churn --like taco -m rf -m logreg
 
-    Exit code: 0 all went well, 1 some jobs failed, 2 a mistake in what was asked, 130 stopped.
+    Exit code: 0 success, 1 some jobs failed, 2 invalid input, 130 interrupted.
     """
     from karat.evaluate import plan_suite, run_suite
     from karat.execute import cores
@@ -153,29 +179,31 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     from karat.session import Stopped
 
     if given["retry_failed"] and not given["resume"]:
-        raise DefinitionError("--retry-failed goes with --resume.")
-    shape, quiet, silent = (given.pop(name) for name in ("shape", "quiet", "ignore"))
+        raise DefinitionError("--retry-failed requires --resume.")
+    shape, quiet, ignored = (given.pop(name) for name in ("shape", "quiet", "ignore"))
     progress = choose(quiet, given.pop("verbose"))
     given["cache"] = not given.pop("no_cache")
     given["workers"] = cores() if given["workers"] is None else given["workers"]
-    models, chosen, catalogue, options = _asked(suite, given)
-    again = shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
+    models, tasks, catalogue, options = _resolve(suite, given)
+    resume = shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
     try:
-        plan = plan_suite(models, chosen, catalogue, options)
-        runs = run_suite(plan, chosen, options, progress)
+        plan = plan_suite(models, tasks, catalogue, options)
+        runs = run_suite(plan, tasks, options, progress)
     except Stopped as stopped:
-        click.echo(f"{stopped.why}: {stopped.kept}; {again} finishes the rest.", err=True)
+        click.echo(f"{stopped.why}: {stopped.kept}. To continue: {resume}", err=True)
         context.exit(130)
-    code = show_runs(runs, shape, quiet=quiet, ignore=silent)
+    code = show_runs(runs, shape, quiet=quiet, ignore=ignored)
     if options.exit_on_error:
-        show_left(runs, again)
+        show_left(runs, resume)
     return code
 
 
 @karat.command()
 @what_to_run
 def plan(suite: str, **given: Any) -> None:
-    """Show what karat run would do: jobs by model and task, and who declines what and why.
+    """Show what karat run would do, without running it.
+
+    Lists the jobs by model and task, and the tasks that a model does not support.
 
     \b
     Example:
@@ -184,68 +212,74 @@ def plan(suite: str, **given: Any) -> None:
     from karat.evaluate import plan_suite
     from karat.report.runs import show_plan
 
-    models, chosen, catalogue, options = _asked(suite, given)
-    show_plan(plan_suite(models, chosen, catalogue, options))
+    models, tasks, catalogue, options = _resolve(suite, given)
+    show_plan(plan_suite(models, tasks, catalogue, options))
 
 
-def _asked(suite: str, given: dict[str, Any]) -> Any:
+def _resolve(suite: str, given: dict[str, Any]) -> Any:
+    """Return the models, the tasks, the catalogue and the options of a run."""
     from karat.catalogue import Catalogue
     from karat.evaluate import find_both, make_options
     from karat.overrides import change_models, change_tasks, parse
 
     catalogue = Catalogue(given.pop("define"))
-    _look_in(given.pop("data_dir"))
+    _add_data_folder(given.pop("data_dir"))
     target, like = given.pop("target"), given.pop("like")
     if like is not None and target is None:
-        raise DefinitionError("--like needs --target: it tells how a table of your own is asked.")
+        raise DefinitionError("--like requires --target: it applies to a table file.")
     if Path(suite).suffix in (".yaml", ".yml") and Path(suite).is_file():
-        raise DefinitionError(f"{suite} holds definitions: karat run SUITE --define {suite}.")
+        raise DefinitionError(
+            f"{suite} is a file of definitions; use karat run SUITE --define {suite}."
+        )
     if target is None and Path(suite).suffix and Path(suite).is_file():
-        raise DefinitionError(f"{suite} is a file: say with --target which column to answer.")
-    asked = suite if target is None else catalogue.table_suite(suite, target, like)
-    said = parse(given.pop("overrides"))
+        raise DefinitionError(f"{suite} is a table file; name its target column with --target.")
+    tasks = suite if target is None else catalogue.table_suite(suite, target, like)
+    changes = parse(given.pop("overrides"))
     names = {"only": given["only"], "constraint": given["constraint"]}
-    models, chosen = find_both(catalogue, list(given.pop("models")) or None, asked, **names)
-    models, chosen = change_models(models, said.models), change_tasks(chosen, said.tasks)
-    options = {**given, "folds": list(given["folds"]) or None, **said.options}
-    return models, chosen, catalogue, make_options(options)
+    models, tasks = find_both(catalogue, list(given.pop("models")) or None, tasks, **names)
+    models, tasks = change_models(models, changes.models), change_tasks(tasks, changes.tasks)
+    options = {**given, "folds": list(given["folds"]) or None, **changes.options}
+    return models, tasks, catalogue, make_options(options)
 
 
-def _look_in(folder: Path | None) -> None:
+def _add_data_folder(folder: Path | None) -> None:
     if folder is None:
         return
     if not folder.is_dir():
-        raise DefinitionError(f"--data-dir: there is no folder {folder}.")
-    given = os.environ.get("KARAT_DATA")
-    os.environ["KARAT_DATA"] = os.pathsep.join(
-        [str(folder.absolute()), *([given] if given else [])]
-    )
+        raise DefinitionError(f"--data-dir: no such folder: {folder}.")
+    folders = [str(folder.absolute()), os.environ.get("KARAT_DATA")]
+    os.environ["KARAT_DATA"] = os.pathsep.join(filter(None, folders))
 
 
 @karat.command("list")
-@click.argument("kind", required=False, type=click.Choice([*DEFINED, *PARTS]), metavar="[KIND]")
+@click.argument(
+    "kind", required=False, type=click.Choice([*DEFINED, *COMPONENTS]), metavar="[KIND]"
+)
 @define
 def list_(kind: str | None, define: tuple[Path, ...]) -> None:
-    """List models, tasks, suites, datasets, constraints, metrics, corruptions, or other parts.
+    """List models, tasks, suites, datasets, metrics and more.
 
     \b
     Examples:
-      karat list                 what kinds there are, and how many of each
+      karat list                 list the kinds and the number of names of each
       karat list models
     """
     from karat.report.names import list_kind, list_kinds
 
-    list_kind(kind, define) if kind else list_kinds([*DEFINED, *PARTS], define)
+    list_kind(kind, define) if kind else list_kinds([*DEFINED, *COMPONENTS], define)
 
 
 @karat.command()
 @click.argument("name")
 @click.option(
-    "-c", "--constraint", metavar="NAME", help="Also the limits of a task under this constraint."
+    "-c",
+    "--constraint",
+    metavar="NAME",
+    help="Also show the limits of a task under this constraint.",
 )
 @define
 def show(name: str, constraint: str | None, define: tuple[Path, ...]) -> None:
-    """Show the resolved definition of NAME, and which file each value came from.
+    """Show the resolved definition of NAME and its sources.
 
     \b
     Examples:
@@ -261,7 +295,9 @@ def show(name: str, constraint: str | None, define: tuple[Path, ...]) -> None:
 @click.argument("model")
 @define
 def check(model: str, define: tuple[Path, ...]) -> int:
-    """Tell whether MODEL is one Karat can evaluate, which promise it breaks, and how to mend it.
+    """Check that MODEL can be evaluated.
+
+    Prints which requirements it does not meet and how to fix them.
 
     \b
     Examples:
@@ -277,9 +313,9 @@ def check(model: str, define: tuple[Path, ...]) -> int:
 
 
 @karat.command()
-@click.option("--clear", is_flag=True, help="Remove all vectors that are kept.")
+@click.option("--clear", is_flag=True, help="Remove all cached vectors.")
 def cache(clear: bool) -> None:
-    """Show the vectors that are kept between runs, or remove them.
+    """Show or clear the cache of vectors.
 
     \b
     Examples:

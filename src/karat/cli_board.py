@@ -1,4 +1,4 @@
-"""``karat leaderboard`` and ``robustness``: what runs are worth together."""
+"""``karat leaderboard`` and ``karat robustness``."""
 
 from __future__ import annotations
 
@@ -7,60 +7,67 @@ from typing import Any
 
 import click
 
-from karat.cli_options import SETTINGS, ignore, machine
+from karat.cli_options import SETTINGS, ignore, machine, run_folders
 from karat.errors import DefinitionError
 
 
 @click.command(context_settings=SETTINGS)
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
-@click.option("--by", type=click.Choice(["task", "kind", "dataset"]), help="Rank within each.")
+@run_folders
+@click.option(
+    "--by", type=click.Choice(["task", "kind", "dataset"]), help="Rank within each of these."
+)
 @click.option(
     "--missing",
     metavar="RULE",
-    help="What a missing score counts as: worst (of its fold, for failures; the rest is left out), "
-    "penalise (the worst, whyever it is missing), exclude (only what all models have is compared), "
-    "baseline:MODEL (that model's score).  [default: worst]",
+    help="How to count missing scores: worst (failures get the worst score of their fold, "
+    "everything else is left out), penalise (every missing score is the worst), exclude (compare "
+    "only tasks and folds that all models have), baseline:MODEL (use that model's score).  "
+    "[default: worst]",
 )
-@click.option("--common", is_flag=True, help="Only what all models have: --missing exclude.")
+@click.option("--common", is_flag=True, help="Short for --missing exclude.")
 @click.option(
     "--columns",
     metavar="NAME,...",
-    help="What to show beside ranks: tasks, costs, any column, and elo (or elo:MODEL, which is at "
-    "1500), borda, wins, score, median, pareto (or pareto:memory_mb).  [default: tasks,costs]",
+    help="Columns to show with the ranks: tasks, costs, any column name, elo (or elo:MODEL to set "
+    "that model to 1500), borda, wins, score, median, pareto (or pareto:memory_mb).  "
+    "[default: tasks,costs]",
 )
 @click.option(
-    "--normalise",
+    "--normalize",
+    "normalise",
     metavar="SCALE",
-    help="Add scores from 0 to 1: range (0 is the worst model of a task), baseline:MODEL (0 is "
-    "that model).",
+    help="Add scores scaled to 0-1: range (0 is the worst model of each task) or baseline:MODEL "
+    "(0 is that model).",
 )
-@click.option("--sort", metavar="COLUMN", help="The better first: elo, score, seconds, a task, …")
+@click.option("--sort", metavar="COLUMN", help="Sort by this column, best first.")
 @click.option(
     "--metric",
     "metrics",
     multiple=True,
     metavar="TASK=METRIC",
-    help="Another metric of a task. Repeatable.",
+    help="Use this metric for a task. Repeatable.",
 )
 @ignore
 @machine
 def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
-    """Rank the models of run folders; a folder of run folders stands for all of them.
+    """Rank the models of run folders.
+
+    RUN is a run folder or a folder that contains run folders.
 
     \b
     Examples:
       karat leaderboard results
       karat leaderboard results --by task --sort seconds
-      karat leaderboard results --normalise range --missing baseline:dummy
+      karat leaderboard results --normalize range --missing baseline:dummy
       karat leaderboard results --columns elo,borda,wins,pareto,costs --sort elo
       karat leaderboard results --common
-      karat leaderboard results/onehot.* results/skrub.* --format latex > board.tex
+      karat leaderboard results/onehot.* results/skrub.* --format latex > table.tex
     """
     from karat.report.runs import columns_of, metric_by_task, show_board
 
     rule, common = given.pop("missing"), given.pop("common")
     if common and rule not in (None, "exclude", "common"):
-        raise DefinitionError(f"--common is --missing exclude; say it, or --missing {rule}.")
+        raise DefinitionError(f"--common conflicts with --missing {rule}; use one of them.")
     given["missing"] = "exclude" if common else rule or "worst"
     given["metrics"] = metric_by_task(given["metrics"])
     given["columns"] = columns_of(given["columns"])
@@ -68,19 +75,24 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
 
 
 @click.command(context_settings=SETTINGS)
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+@run_folders
 @click.option(
     "--baseline",
     multiple=True,
     metavar="MODEL",
-    help="Whose errors are 1 in mCE and relative mCE. Repeatable: the first that a task has.",
+    help="Reference model of mCE and relative mCE. Repeatable: each task uses the first one it "
+    "has.",
 )
-@click.option("--metric", metavar="NAME", help="Another metric than the first of each task.")
-@click.option("--compositions", is_flag=True, help="Of composed corruptions, not of plain ones.")
-@click.option("--by-corruption", is_flag=True, help="A line per corruption and model.")
+@click.option(
+    "--metric", metavar="NAME", help="Use this metric.  [default: each task's primary metric]"
+)
+@click.option("--compositions", is_flag=True, help="Evaluate composed corruptions only.")
+@click.option("--by-corruption", is_flag=True, help="One line per corruption and model.")
 @machine
 def robustness(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
-    """Tell what corruption costs: retention, area under the severity curve, worst case, mCE.
+    """Report how much corrupted data lowers the scores.
+
+    Columns: retention, area under the severity curve, worst case, mCE and relative mCE.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``karat checks``: what the numbered checks find in run folders, and what they mean."""
+"""``karat lint``: numbered checks of run folders."""
 
 from __future__ import annotations
 
@@ -6,36 +6,38 @@ from pathlib import Path
 
 import click
 
-from karat.cli_options import SETTINGS, ignore
+from karat.cli_options import PATH, SETTINGS, ignore, machine
 from karat.errors import DefinitionError
 
 
 @click.command(context_settings=SETTINGS)
-@click.argument("runs", nargs=-1, type=click.Path(path_type=Path), metavar="[RUN...]")
+@click.argument("runs", nargs=-1, type=PATH, metavar="[RUN...]")
 @ignore
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warning", "note"]),
-    help="Exit code 1 if there is a finding of this level, or of one that matters more.",
+    help="Exit with code 1 if there is a finding of this level or a more severe one.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-@click.option("--explain", metavar="CODE", help="What a check means, and what to do.")
-@click.option("--list", "listed", is_flag=True, help="All checks there are.")
-def checks(
+@machine
+@click.option("--explain", metavar="CODE", help="Explain a check and how to fix its findings.")
+@click.option("--list", "list_checks", is_flag=True, help="List all checks.")
+def lint(
     runs: tuple[Path, ...],
     ignore: tuple[str, ...],
     fail_on: str | None,
-    as_json: bool,
+    shape: str | None,
     explain: str | None,
-    listed: bool,
+    list_checks: bool,
 ) -> int:
-    """Check runs for what makes scores mislead: leaks, constant vectors, noise read as order.
+    """Check runs for problems that make scores misleading.
+
+    The checks find leakage, constant vectors, saturated tasks, differences within noise, etc.
 
     \b
     Examples:
-      karat checks results
-      karat checks results --ignore KRT102 --fail-on warning
-      karat checks --explain KRT302
+      karat lint results
+      karat lint results --ignore KRT102 --fail-on warning
+      karat lint --explain KRT302
 
     Exit code: 0, or 1 if there is a finding of the level of --fail-on.
     """
@@ -43,8 +45,8 @@ def checks(
 
     if explain is not None:
         return show_page(explain)
-    if listed:
+    if list_checks:
         return show_rules()
     if not runs:
-        raise DefinitionError("name run folders to check; --list and --explain CODE need none.")
-    return show_checks(runs, ignore, fail_on, as_json=as_json)
+        raise DefinitionError("karat lint needs run folders, --list or --explain CODE.")
+    return show_checks(runs, ignore, fail_on, shape=shape)

@@ -1,4 +1,4 @@
-"""``karat geval``: GEval's command line, with the names of its parameters."""
+"""``karat geval``: GEval's command line with its parameter names."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import click
 from karat.cli_options import SETTINGS
 
 
-def _switch(name: str, about: str) -> Any:
-    """Return an option that is a flag, or takes true and false."""
-    return click.option(name, is_flag=False, flag_value="true", metavar="[true|false]", help=about)
+def _switch(name: str, text: str) -> Any:
+    """Return an option that is a flag or takes "true" or "false"."""
+    return click.option(name, is_flag=False, flag_value="true", metavar="[true|false]", help=text)
 
 
 @click.command(context_settings=SETTINGS)
@@ -22,41 +22,49 @@ def _switch(name: str, about: str) -> Any:
     "--vector_filename",
     "vector_filename",
     metavar="FILE",
-    help="The vectors to evaluate: one entity per line, or HDF5.",
+    help="Vectors to evaluate: a text file with one entity per line, or HDF5.",
 )
-@click.option("--vector_file_format", metavar="NAME", help="txt, hdf5, npz, …  [txt]")
-@click.option("--vector_size", metavar="N", help="Checked; else as in the file.")
+@click.option("--vector_file_format", metavar="NAME", help="txt, hdf5, npz, etc.  [default: txt]")
+@click.option(
+    "--vector_size", metavar="N", help="Expected number of dimensions.  [default: as in the file]"
+)
 @click.option(
     "--tasks",
     multiple=True,
     metavar="NAME",
-    help="Class, Reg, Clu, DocSim, EntRel, SemAn, or their long names, with commas or repeated. "
-    "[_all]",
+    help="Class, Reg, Clu, DocSim, EntRel, SemAn or their long names, separated by commas or "
+    "repeated.  [default: _all]",
 )
 @click.option(
     "--similarity_metric",
     "--similarity_function",
     metavar="NAME",
-    help="A metric of scikit-learn, or package.module:function.  [cosine]",
+    help="A scikit-learn metric or package.module:function.  [default: cosine]",
 )
-@click.option("--top_k", metavar="N", help="Analogies: right if among so many.  [2]")
+@click.option(
+    "--top_k",
+    metavar="N",
+    help="Analogies: count the answer as correct if it is among the N nearest.  [default: 2]",
+)
 @click.option("--analogy_function", metavar="package.module:function")
 @click.option(
-    "--compare_with", multiple=True, metavar="ID", help="Earlier runs. Repeatable.  [_all]"
+    "--compare_with", multiple=True, metavar="ID", help="Earlier run. Repeatable.  [default: _all]"
 )
-@_switch("--parallel", "Several processes at once.")
-@_switch("--debugging_mode", "A line for every job, also in the log.")
-@click.option("--protocol", metavar="NAME", help="corrected or legacy.  [corrected]")
-@click.option("--gold_directory_path", metavar="DIR", help="GEval's data, laid out as there.")
-@click.option("--result_directory_path", metavar="DIR", help="[results]")
+@_switch("--parallel", "Use several processes.")
+@_switch("--debugging_mode", "Print one line per job, also to the log.")
+@click.option("--protocol", metavar="NAME", help="corrected or legacy.  [default: corrected]")
+@click.option("--gold_directory_path", metavar="DIR", help="GEval data in its original layout.")
+@click.option("--result_directory_path", metavar="DIR", help="Output folder.  [default: results]")
 @click.option(
     "--parameters",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="An XML file with parameters; those given here count more.",
+    help="XML file with parameters; options on the command line take precedence.",
 )
 def geval(parameters: Path | None, **given: Any) -> int:
-    """Evaluate node embeddings on GEval's six tasks and write its files.
+    """Evaluate node embeddings on the six GEval tasks.
+
+    Writes the result files of GEval.
 
     \b
     Examples:
@@ -64,7 +72,7 @@ def geval(parameters: Path | None, **given: Any) -> int:
       karat geval --vector_file vectors.h5 --vector_file_format hdf5 --parallel
       karat geval --parameters parameters.xml --protocol legacy
     """
-    from dataclasses import fields, replace
+    from dataclasses import replace
 
     from karat.compat.geval.command import run
     from karat.compat.geval.parameters import Parameters, from_xml
@@ -75,6 +83,5 @@ def geval(parameters: Path | None, **given: Any) -> int:
     if parameters is not None:
         return run(replace(from_xml(parameters), **chosen))
     if "vector_filename" not in chosen:
-        raise click.UsageError("say which file to evaluate: --vector_file FILE.")
-    known = {field.name for field in fields(Parameters)}
-    return run(Parameters(**{name: chosen[name] for name in chosen if name in known}))
+        raise click.UsageError("missing option --vector_file FILE (or --parameters FILE).")
+    return run(Parameters(**chosen))

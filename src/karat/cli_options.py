@@ -1,4 +1,4 @@
-"""Options that several commands of the command line share."""
+"""Options shared by several commands of the command line."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
-#: what every command shares with the group
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+FORMATS = ("table", "csv", "json", "markdown", "latex", "html")
+PATH = click.Path(path_type=Path)
 
 
 def options(*several: Any) -> Any:
-    """Return what adds several options to a command, in their order."""
+    """Return a decorator that adds several options to a command, in their order."""
 
     def add(command: Any) -> Any:
         for option in reversed(several):
@@ -22,12 +23,18 @@ def options(*several: Any) -> Any:
     return add
 
 
+def print_error(message: str) -> None:
+    """Print an error message on standard error."""
+    click.echo(click.style("error: ", fg="red", bold=True) + message, err=True)
+
+
+run_folders = click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")
 define = click.option(
     "--define",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
-    help="YAML with definitions of your own (or a folder of it), or Python that registers parts. "
+    help="YAML definitions (a file or a folder), or a Python file that registers components. "
     "Repeatable.",
 )
 what_to_run = options(
@@ -38,8 +45,8 @@ what_to_run = options(
         "models",
         multiple=True,
         metavar="MODEL",
-        help="A name, a vector file, or package.module:Name. Repeatable; without it the suite's "
-        "own models.",
+        help="A model name, a vector file, or package.module:Name. Repeatable. Default: the models "
+        "of the suite.",
     ),
     click.option(
         "-c",
@@ -47,7 +54,7 @@ what_to_run = options(
         default="default",
         show_default=True,
         metavar="NAME",
-        help="Limits of the run: karat list constraints.",
+        help="Resource limits, see karat list constraints.",
     ),
     click.option(
         "-t",
@@ -55,14 +62,14 @@ what_to_run = options(
         "only",
         multiple=True,
         metavar="TASK",
-        help="Only these tasks of the suite; * stands for anything. Repeatable.",
+        help="Run only these tasks of the suite; * matches any text. Repeatable.",
     ),
     click.option(
         "-X",
         "overrides",
         multiple=True,
         metavar="KEY=VALUE",
-        help="f.PARAM=… of the models, t.KEY=… of the tasks, or an option such as seed=7. "
+        help="Override f.PARAM of the models, t.KEY of the tasks, or an option such as seed. "
         "Repeatable.",
     ),
     click.option(
@@ -72,21 +79,23 @@ what_to_run = options(
         multiple=True,
         type=int,
         metavar="N",
-        help="Only these folds, counted from 0. Repeatable.",
+        help="Run only these folds, counted from 0. Repeatable.",
     ),
-    click.option("--seed", default=42, show_default=True, help="Models get seed + fold."),
-    click.option("--max-rows", type=int, metavar="N", help="At most so many rows of a data set."),
+    click.option(
+        "--seed", default=42, show_default=True, help="Random seed; models get seed + fold."
+    ),
+    click.option("--max-rows", type=int, metavar="N", help="Maximum number of rows per dataset."),
     click.option(
         "--data-dir",
-        type=click.Path(path_type=Path),
+        type=PATH,
         metavar="DIR",
-        help="Where data files are looked for first, before KARAT_DATA.",
+        help="Folder to search for data files before KARAT_DATA.",
     ),
-    click.option("--target", metavar="COLUMN", help="SUITE is a table file: the column to answer."),
+    click.option("--target", metavar="COLUMN", help="Target column, if SUITE is a table file."),
     click.option(
         "--like",
         metavar="TASK",
-        help="With --target: ask as this task or pattern does; taco asks under corruption.",
+        help="With --target: use the settings of this task or pattern; taco adds corruptions.",
     ),
     define,
 )
@@ -99,20 +108,20 @@ engine = options(
         "workers",
         type=int,
         metavar="N",
-        help="Worker processes.  [default: cores]",
+        help="Number of worker processes.  [default: number of cores]",
     ),
     click.option(
         "--engine",
         type=click.Choice(["local", "dask"]),
         default="local",
         show_default=True,
-        help="Where jobs run: in processes here, or on a Dask cluster.",
+        help="Run jobs in local processes or on a Dask cluster.",
     ),
     click.option(
         "--scheduler",
         metavar="ADDRESS",
-        help="With --engine dask: the cluster's scheduler, tcp://HOST:PORT or its scheduler file; "
-        "without it a cluster is started here.",
+        help="With --engine dask: tcp://HOST:PORT or a scheduler file. Default: start a local "
+        "cluster.",
     ),
 )
 going = options(
@@ -121,30 +130,22 @@ going = options(
         "--exit-on-error/--keep-going",
         "exit_on_error",
         default=False,
-        help="Stop at the first job that fails, or go on.  [default: keep going]",
+        help="Stop at the first failed job, or continue.  [default: keep going]",
     ),
     click.option(
         "--inference",
         multiple=True,
         type=int,
         metavar="ROWS",
-        help="Also time answers to batches of so many rows. Repeatable.",
+        help="Also measure prediction time for batches of this size. Repeatable.",
     ),
 )
-FORMATS = ("table", "markdown", "csv", "json", "latex", "html")
-machine = options(
-    click.option(
-        "--format",
-        "shape",
-        type=click.Choice(FORMATS),
-        help="How to print the board.  [default: table]",
-    ),
-    click.option("--csv", "shape", flag_value="csv", help="Print the board as CSV."),
-    click.option("--json", "shape", flag_value="json", help="Print the board as JSON."),
+machine = click.option(
+    "--format", "shape", type=click.Choice(FORMATS), help="Output format.  [default: table]"
 )
 ignore = click.option(
     "--ignore",
     multiple=True,
     metavar="CODE",
-    help="Checks to say nothing of: KRT102, or KRT1 for all about models. Repeatable.",
+    help="Checks to ignore: KRT102, or KRT1 for every check whose code starts so. Repeatable.",
 )

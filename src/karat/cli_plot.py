@@ -1,4 +1,4 @@
-"""``karat plot``: pictures of runs for papers."""
+"""``karat plot``: figures of runs for papers."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ from typing import Any
 
 import click
 
-from karat.cli_options import SETTINGS
+from karat.cli_options import SETTINGS, run_folders
 
 
 @click.command(context_settings=SETTINGS)
 @click.argument("kind")
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+@run_folders
 @click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    help="Ends in .svg, .pdf or .png.  [default: KIND.svg]",
+    "-o", "--output", metavar="FILE", help="A .svg, .pdf or .png file.  [default: KIND.svg]"
 )
 @click.option(
     "-t",
@@ -25,24 +22,26 @@ from karat.cli_options import SETTINGS
     "tasks",
     multiple=True,
     metavar="TASK[=METRIC]",
-    help="Only this task, by another metric if one is named. Repeatable.",
+    help="Plot only this task, optionally with another metric. Repeatable.",
 )
-@click.option("--top", type=int, metavar="N", help="Draw the best N models.")
+@click.option("--top", type=int, metavar="N", help="Plot the N best models.")
 @click.option(
     "--value",
     metavar="NAME",
-    help="What a board shows (rank, elo, borda, wins, score, median), what curves go over "
-    "(severity, epoch), the cost of a Pareto picture (seconds, memory_mb, dimensions).",
+    help="Quantity to plot. board: rank, elo, borda, wins, score, median; curves: severity, epoch; "
+    "pareto: seconds, memory_mb, dimensions.",
 )
 @click.option(
     "--missing",
     default="worst",
     show_default=True,
     metavar="RULE",
-    help="What a missing score counts as, as in karat leaderboard.",
+    help="How to count missing scores, see karat leaderboard.",
 )
 def plot(kind: str, runs: tuple[Path, ...], output: str | None, **given: Any) -> None:
-    """Draw runs: board, heatmap, cd (critical differences), curves, strip, bars, pareto, parallel.
+    """Plot runs as an SVG, PDF or PNG file.
+
+    KIND is board, heatmap, cd (critical differences), curves, strip, bars, pareto or parallel.
 
     \b
     Examples:

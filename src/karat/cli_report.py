@@ -1,4 +1,4 @@
-"""``karat report`` and ``export``: what others read of runs."""
+"""``karat report`` and ``karat export``."""
 
 from __future__ import annotations
 
@@ -6,18 +6,23 @@ from pathlib import Path
 
 import click
 
-from karat.cli_options import SETTINGS
+from karat.cli_options import SETTINGS, run_folders
 
 
 @click.command(context_settings=SETTINGS)
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
-@click.option("-o", "--output", default="report.html", show_default=True, metavar="FILE")
-@click.option("--title", metavar="TEXT", help="The page's heading.  [the names of the suites]")
-@click.option("--umap", is_flag=True, help="Maps of vectors by UMAP too; takes a while.")
+@run_folders
+@click.option(
+    "-o", "--output", default="report.html", show_default=True, metavar="FILE", help="Output file."
+)
+@click.option(
+    "--title", metavar="TEXT", help="Title of the page.  [default: the names of the suites]"
+)
+@click.option("--umap", is_flag=True, help="Also project vectors with UMAP (slow).")
 def report(runs: tuple[Path, ...], output: str, title: str | None, umap: bool) -> None:
-    """Write one HTML file to show: the board, curves, maps, answers, failures, data and origin.
+    """Write an interactive report as one HTML file.
 
-    It needs no network and no other file, and opens by double-click.
+    The file contains the leaderboard, curves, maps of vectors, predictions, failures, datasets and
+    provenance. It works offline and needs no other file.
 
     \b
     Examples:
@@ -30,19 +35,21 @@ def report(runs: tuple[Path, ...], output: str, title: str | None, umap: bool) -
 
 
 @click.command(context_settings=SETTINGS)
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+@run_folders
 @click.option(
     "--as",
-    "shape",
+    "system",
     required=True,
     metavar="NAME",
-    help="amlb or amlb-new: results.csv as documented or as it is today; geval, taco: their "
-    "result files; ulysses: its frame and aggregates, and a summary.",
+    help="Target format: amlb (results.csv as documented), amlb-new (results.csv as current AMLB "
+    "writes it), geval, taco, or ulysses (data frame, aggregates and summary).",
 )
-@click.option("-o", "--output", default="export", show_default=True, metavar="DIR")
-@click.option("--plots", type=click.Choice(["png", "svg"]), help="Curves and bars beside them.")
-def export(runs: tuple[Path, ...], shape: str, output: str, plots: str | None) -> None:
-    """Write the scores of run folders in the files of another benchmark.
+@click.option(
+    "-o", "--output", default="export", show_default=True, metavar="DIR", help="Output folder."
+)
+@click.option("--plots", type=click.Choice(["png", "svg"]), help="Also plot curves and bars.")
+def export(runs: tuple[Path, ...], system: str, output: str, plots: str | None) -> None:
+    """Write scores in the file format of another benchmark.
 
     \b
     Examples:
@@ -52,7 +59,7 @@ def export(runs: tuple[Path, ...], shape: str, output: str, plots: str | None) -
     from karat.report.plots import plot_runs
     from karat.results.exports import export as write
 
-    for path in write(list(runs), shape, output):
+    for path in write(list(runs), system, output):
         click.echo(path)
     for path in plot_runs(list(runs), output, shape=plots) if plots else ():
         click.echo(path)

@@ -1,4 +1,4 @@
-"""Bundles that no run made: every part of the page filled, as large and as nasty as wanted."""
+"""Synthetic bundles that fill every section of the page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NASTY = (
 def make_bundle(
     models: int, tasks: int, *, folds: int = 5, seed: int = 0, missing: float = 0.12
 ) -> dict[str, Any]:
-    """Return a bundle of so many models and tasks; scores differ by model, task and fold."""
+    """Return a bundle; scores differ by model, task and fold."""
     rng = np.random.default_rng(seed)
     kinds = [KINDS[min(t * len(KINDS) // tasks, len(KINDS) - 1)] for t in range(tasks)]
     skill = np.sort(rng.uniform(0, 0.25, models))[::-1]
@@ -64,7 +64,7 @@ def _means_of_ranks(values: list[np.ndarray], states: list[str]) -> np.ndarray:
 
 
 def _ranks(values: list[np.ndarray], states: list[str]) -> Ranks:
-    """Return the ranks; of very many models with intervals that nobody has drawn."""
+    """Return the ranks; for very many models with made-up intervals."""
     if values[0].shape[0] * len(values) <= MANY:
         return rank_models(values, _takes(states))
     mean = _means_of_ranks(values, states)
@@ -102,7 +102,7 @@ def _bundle(rng: Any, kinds: list[str], values: Any, scores: Any, states: Any) -
 
 
 def _failures(scores: list[np.ndarray], states: list[str]) -> list[dict[str, Any]]:
-    """Return the folds that have no score, as far as a bundle names them."""
+    """Return the failures, as many as a bundle lists."""
     found = []
     for t, table in enumerate(scores):
         for m, f in np.argwhere(np.isnan(table)).tolist():
@@ -126,7 +126,7 @@ def _plain(values: Any) -> list[float | None]:
 
 
 def _metrics(kind: str, first: np.ndarray) -> list[list[float | None]]:
-    """Return further metrics that order the models another way round."""
+    """Return more metrics that reverse the order of the models."""
     metrics, higher = METRICS[kind]
     turned = [first if up == higher[0] else 1 - first for up in higher]
     return [_plain(first if k == 0 else -turned[k]) for k in range(len(metrics))]
@@ -161,9 +161,6 @@ def _model(rng: Any, m: int, name: str, ranks: Any, few: np.ndarray) -> dict[str
         **{"failed": int(rng.integers(3)), "declined": int(rng.integers(3)), "elo": None},
         **{"borda": None, "wins": None, "command": None, "pareto": False},
     }
-
-
-# -- every part ------------------------------------------------------------------------------
 
 
 def make_full(models: int = 12, tasks: int = 10) -> dict[str, Any]:
@@ -291,12 +288,10 @@ def _map(rng: Any, labels: list[str] | None) -> dict[str, Any]:
     label = rng.integers(3, size=240)
     centre = np.array([[0, 0], [4, 1], [1, 4]])[label]
     points = centre + rng.normal(0, 0.8, (240, 2))
-    colour = label if labels else points[:, 0]
+    color = label if labels else points[:, 0]
     return {
         **{"model": 0, "task": 0, "method": "pca", "labels": labels, "explained": [0.41, 0.2]},
-        "points": [
-            [float(x), float(y), c.item()] for (x, y), c in zip(points, colour, strict=True)
-        ],
+        "points": [[float(x), float(y), c.item()] for (x, y), c in zip(points, color, strict=True)],
     }
 
 
@@ -323,11 +318,8 @@ def _run(m: int) -> dict[str, Any]:
     }
 
 
-# -- nasty names -----------------------------------------------------------------------------
-
-
 def make_nasty() -> dict[str, Any]:
-    """Return a bundle whose names and texts try to be more than text."""
+    """Return a bundle with hostile names and texts."""
     bundle = make_full(8, 8)
     for i, name in enumerate(NASTY):
         bundle["models"][i]["name"] = name

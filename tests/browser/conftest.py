@@ -1,4 +1,4 @@
-"""A browser for the tests of the page: Debian's Chromium, headless, one per module of tests."""
+"""A headless Chromium for the tests of the page, one per test module."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-#: nothing of these reaches the network, and none needs a screen
+#: no network, no screen
 FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--disable-quic", "--hide-scrollbars"),
@@ -20,13 +20,13 @@ FLAGS = (
 
 
 class Browser:
-    """Opens pages, looks at them, and runs what a test asks."""
+    """Opens pages, runs scripts and reads the result."""
 
     def __init__(self, driver: Any, downloads: Path) -> None:
         self.driver, self.downloads = driver, downloads
 
     def open(self, path: Path | str, choices: str = "") -> None:
-        """Open a page anew and wait until it is built."""
+        """Open a page and wait until it is built."""
         address = path if isinstance(path, str) else path.as_uri()
         self.driver.get("about:blank")
         self.driver.get(address + (f"#{choices}" if choices else ""))
@@ -36,7 +36,7 @@ class Browser:
         """Return what a script returns."""
         return self.driver.execute_script(script, *given)
 
-    def until(self, script: str, seconds: float = 20) -> Any:
+    def until(self, script: str, seconds: float = 300) -> Any:
         """Wait until a script returns something true, and return it."""
         from selenium.webdriver.support.ui import WebDriverWait
 
@@ -63,7 +63,7 @@ class Browser:
         return list(self.run(script, selector))
 
     def command(self, name: str, given: dict[str, Any]) -> Any:
-        """Send a command of Chromium's own."""
+        """Send a command of the Chrome DevTools protocol."""
         return self.driver.execute_cdp_cmd(name, given)
 
     def width(self, width: int) -> None:
@@ -72,19 +72,15 @@ class Browser:
         self.command("Emulation.setDeviceMetricsOverride", size)
 
     def saved(self, name: str) -> Path:
-        """Wait for a file that was saved and return it."""
-        path = self.downloads / name
-        self.wait_for(path)
-        return path
-
-    def wait_for(self, path: Path) -> None:
-        """Wait until a file is there."""
+        """Wait for a saved file and return its path."""
         from selenium.webdriver.support.ui import WebDriverWait
 
-        WebDriverWait(self.driver, 20, 0.05).until(lambda _: path.exists() and path.stat().st_size)
+        path = self.downloads / name
+        WebDriverWait(self.driver, 300, 0.05).until(lambda _: path.exists() and path.stat().st_size)
+        return path
 
-    def complaints(self) -> list[str]:
-        """Return what stands on the console, and forget it."""
+    def console_messages(self) -> list[str]:
+        """Return and clear the messages of the console."""
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
 
@@ -112,7 +108,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def bundles() -> Any:
-    """The module that makes bundles, which stands beside this file."""
+    """Return the module bundles.py."""
     place = Path(__file__).with_name("bundles.py")
     spec = spec_from_file_location("karat_browser_bundles", place)
     assert spec is not None and spec.loader is not None
@@ -123,7 +119,7 @@ def bundles() -> Any:
 
 @pytest.fixture(scope="session")
 def write_page() -> Callable[..., Path]:
-    """Write the page of a bundle that went through JSON, as any bundle does."""
+    """Write the page of a bundle after a round trip through JSON."""
     from karat.report.page import make_page
 
     def write(bundle: dict[str, Any], path: Path, live: str | bool = False) -> Path:

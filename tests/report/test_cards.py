@@ -23,7 +23,7 @@ def test_a_card_per_data_set_with_the_places_of_its_tasks(make_run):
     assert wine["kind"] == "classification"
 
 
-def test_what_the_task_itself_tells_counts_more(make_run):
+def test_facts_of_the_task_override_those_of_the_dataset(make_run):
     told = {"licence": "MIT", "items": 150, "questions": 140, "columns": 4, "about": ABOUT}
     (card,) = make_bundle(make_run("m", {"t": [0.5]}, tasks={"t": told}))["cards"]
     assert (card["licence"], card["source"]) == ("MIT", "package index, x.whl")

@@ -48,5 +48,5 @@ def test_any_text_can_be_written_and_whole_ones_stay(text):
         assert clean(text) == text
 
 
-def test_two_halves_that_belong_together_are_one_sign():
+def test_surrogate_pairs_are_joined():
     assert clean("\ud83d\ude00!\ud83d") == "\U0001f600!\ufffd"

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from karat.predictions import Predictions
 from karat.report.details import (
-    MOST_CLASSES,
-    MOST_POINTS,
-    MOST_ROWS,
+    MAX_CLASSES,
+    MAX_POINTS,
+    MAX_ROWS,
     calibration,
     confusion,
     details,
@@ -33,35 +33,29 @@ def numbers(predictions, truth, **more):
     return Predictions(predictions=np.array(predictions), truth=np.array(truth), **more)
 
 
-# -- confusion ------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "folds, counts",
+    [
+        # summed over folds: target a once as a; target b twice as a, twice as b
+        ([labels("aab", "abb"), labels("ba", "bb")], [[1, 0], [2, 2]]),
+        # a predicted label without a class gets its own row
+        ([labels("ca", "aa")], [[1, 0, 1], [0, 0, 0], [0, 0, 0]]),
+        ([labels("ab", "aa", weight=np.array([3.0, 2.0]))], [[3, 2], [0, 0]]),
+    ],
+)
+def test_confusion(folds, counts):
+    found = confusion(list(enumerate(folds)))
+    assert found["classes"] == list("abc"[: len(counts)])
+    assert found["counts"].tolist() == counts
 
 
-def test_counts_stand_in_the_row_of_the_truth_and_are_summed_over_folds():
-    folds = [(0, labels("aab", "abb")), (1, labels("ba", "bb"))]
-    # truth a: once a. Truth b: twice answered a, twice b
-    found = confusion(folds)
-    assert found["classes"] == ["a", "b"]
-    assert found["counts"].tolist() == [[1, 0], [2, 2]]
-
-
-def test_a_label_that_no_class_has_gets_its_own_row():
-    found = confusion([(0, labels(["c", "a"], ["a", "a"]))])
-    assert found["classes"] == ["a", "b", "c"]
-    assert found["counts"].tolist() == [[1, 0, 1], [0, 0, 0], [0, 0, 0]]
-
-
-def test_rows_that_stand_for_many_count_as_many():
-    found = confusion([(0, labels("ab", "aa", weight=np.array([3.0, 2.0])))])
-    assert found["counts"].tolist() == [[3, 2], [0, 0]]
-
-
-def test_the_smallest_of_many_classes_are_one():
+def test_rare_classes_are_merged():
     # class 00 has 40 questions, 01 has 39, …: the last 11 of 40 are gathered
     names = [f"{i:02}" for i in range(40)]
     truth = [name for i, name in enumerate(names) for _ in range(40 - i)]
     answers = ["39"] * len(truth)
     found = confusion([(0, labels(answers, truth, classes=tuple(names)))])
-    assert len(found["classes"]) == MOST_CLASSES
+    assert len(found["classes"]) == MAX_CLASSES
     assert found["classes"] == [*names[:29], "other"]
     assert found["counts"][:, :-1].sum() == 0
     assert found["counts"][:, -1].tolist() == [*range(40, 11, -1), sum(range(1, 12))]
@@ -80,38 +74,33 @@ def test_no_question_is_lost(pairs):
     answers = labels(*zip(*[(f"{a}", f"{b}") for a, b in pairs], strict=True), classes=())
     found = confusion([(0, answers)])
     assert found["counts"].sum() == len(pairs)
-    assert len(found["classes"]) == len(found["counts"]) <= MOST_CLASSES
+    assert len(found["classes"]) == len(found["counts"]) <= MAX_CLASSES
     diagonal = sum(a == b for a, b in pairs)
     assert np.trace(found["counts"]) >= diagonal  # what is gathered may only add to it
 
 
-# -- calibration ----------------------------------------------------------------------------
-
-
-def test_bins_hold_how_sure_and_how_often_right():
-    chances = [[0.92, 0.08], [0.98, 0.02], [0.35, 0.65], [0.5, 0.5]]
-    found = calibration([(0, labels("aaba", "abbb", chances))])
-    # 0.92 right and 0.98 wrong in the last bin, 0.65 right in the seventh, 0.5 wrong in the sixth
-    assert found == [
-        {"confidence": pytest.approx(0.5), "accuracy": 0.0, "count": 1},
-        {"confidence": pytest.approx(0.65), "accuracy": 1.0, "count": 1},
-        {"confidence": pytest.approx(0.95), "accuracy": 0.5, "count": 2},
-    ]
-
-
-def test_a_probability_of_one_is_in_the_last_bin_and_no_number_in_none():
-    found = calibration([(0, labels("aa", "ab", [[1.0, 0.0], [np.nan, 0.5]]))])
-    assert found == [{"confidence": 1.0, "accuracy": 1.0, "count": 1}]
-
-
-def test_it_is_the_answers_own_probability_even_if_another_is_higher():
-    found = calibration([(0, labels("b", "b", [[0.8, 0.2]]))])
-    assert found == [{"confidence": pytest.approx(0.2), "accuracy": 1.0, "count": 1}]
+@pytest.mark.parametrize(
+    "answers, bins",
+    [
+        (
+            labels("aaba", "abbb", [[0.92, 0.08], [0.98, 0.02], [0.35, 0.65], [0.5, 0.5]]),
+            # 0.5 wrong; 0.65 right; 0.92 right and 0.98 wrong
+            [(0.5, 0.0, 1), (0.65, 1.0, 1), (0.95, 0.5, 2)],
+        ),
+        # 1 is in the last bin, NaN in none
+        (labels("aa", "ab", [[1.0, 0.0], [np.nan, 0.5]]), [(1.0, 1.0, 1)]),
+        # the probability of the prediction, even if another one is higher
+        (labels("b", "b", [[0.8, 0.2]]), [(0.2, 1.0, 1)]),
+    ],
+)
+def test_calibration(answers, bins):
+    found = [tuple(each.values()) for each in calibration([(0, answers)])]
+    assert found == [pytest.approx(each) for each in bins]
 
 
 def test_without_probabilities_in_every_fold_there_is_no_calibration():
-    sure = labels("a", "a", [[0.9, 0.1]])
-    assert calibration([(0, sure), (1, labels("a", "a"))]) is None
+    confident = labels("a", "a", [[0.9, 0.1]])
+    assert calibration([(0, confident), (1, labels("a", "a"))]) is None
     assert calibration([]) is None
 
 
@@ -127,21 +116,18 @@ def test_bins_hold_every_answer_once(rows):
     assert len(found) <= 10
 
 
-# -- scatter and rows -----------------------------------------------------------------------
-
-
-def test_pairs_are_truth_and_answer_and_many_are_thinned_evenly():
+def test_scatter_is_sampled_evenly():
     assert scatter([(0, numbers([2.0, np.nan], [1.0, 5.0])), (1, numbers([4.0], [3.0]))]) == [
         [1.0, 2.0],
         [3.0, 4.0],
     ]
     many = scatter([(0, numbers(np.arange(1000.0), np.arange(1000.0)))])
-    assert len(many) == MOST_POINTS
+    assert len(many) == MAX_POINTS
     assert (many[0], many[-1]) == ([0.0, 0.0], [999.0, 999.0])
     assert scatter([(0, labels("a", "a"))]) is None
 
 
-def test_the_surest_mistake_comes_first_then_right_answers_in_doubt():
+def test_worst_rows_are_sorted_by_confidence():
     chances = [[0.9, 0.1, 0], [0.6, 0.4, 0], [0.45, 0.35, 0.2], [0.7, 0.3, 0], [0.4, 0.3, 0.3]]
     answers = labels("aaaaa", "ababa", chances, classes=("a", "b", "c"))
     rows = worst_rows([(3, answers)], "classification")
@@ -149,25 +135,25 @@ def test_the_surest_mistake_comes_first_then_right_answers_in_doubt():
         [3, 3, "b", "a"],  # wrong at 0.7
         [3, 1, "b", "a"],  # wrong at 0.6
         [3, 4, "a", "a"],  # right at 0.4
-        [3, 2, "a", "a"],  # right at 0.45; the one at 0.9 is no news
+        [3, 2, "a", "a"],  # right at 0.45; 0.9 is not listed
     ]
     assert [row[4] for row in rows] == pytest.approx([0.7, 0.6, 0.4, 0.45])
 
 
-def test_without_probabilities_only_mistakes_are_shown():
+def test_without_probabilities_only_wrong_labels_are_listed():
     rows = worst_rows([(0, labels("ab", "aa"))], "classification")
     assert rows == [[0, 1, "a", "b", None]]
 
 
-def test_numbers_go_by_distance_and_of_unlike_scales_by_that_of_ranks():
+def test_numbers_are_sorted_by_distance_or_distance_of_ranks():
     answers = numbers([1.0, 2.0, 30.0], [1.5, 5.0, 3.0])
     regression = worst_rows([(0, answers)], "regression")
     assert [row[1] for row in regression] == [2, 1, 0]  # 27, 3, 0.5 apart
     similarity = worst_rows([(0, answers)], "similarity")
-    assert [row[1] for row in similarity] == [1, 2]  # ranks 1 2 3 beside 1 3 2; the first agrees
+    assert [row[1] for row in similarity] == [1, 2]  # ranks 1 2 3 against 1 3 2
 
 
-def test_items_go_by_where_the_true_one_stood():
+def test_items_are_sorted_by_the_rank_of_the_correct_one():
     answers = Predictions(
         predictions=np.array(["x", "y"], dtype=object),
         truth=np.array(["u", "y"], dtype=object),
@@ -179,14 +165,14 @@ def test_items_go_by_where_the_true_one_stood():
     assert worst_rows([(0, answers)], "analogy") == [[0, 0, "u", "x", None]]
 
 
-def test_rows_are_counted_as_their_data_set_does_and_few_are_kept():
+def test_worst_rows_have_row_numbers_of_the_dataset():
     answers = labels(["b"] * 80, ["a"] * 80, question=np.arange(100, 180))
     rows = worst_rows([(0, answers), (1, answers)], "classification")
-    assert len(rows) == MOST_ROWS
+    assert len(rows) == MAX_ROWS
     assert [row[:2] for row in rows] == [[0, n] for n in range(100, 150)]
 
 
-def test_clusters_and_empty_folds_have_nothing_to_tell():
+def test_clusters_and_empty_folds_have_no_details():
     clusters = Predictions(
         predictions=np.array([0, 1]),
         truth=np.array(["a", "b"], dtype=object),

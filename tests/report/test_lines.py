@@ -23,7 +23,7 @@ CORRUPTED = [
 ]
 
 
-def test_a_curve_begins_clean_and_its_band_is_a_standard_deviation():
+def test_curves_start_clean_with_bands_of_one_standard_deviation():
     found = make_bundle(pd.DataFrame(CORRUPTED))
     (curve,) = found["curves"]  # the composition was tried at one severity
     told = {name: curve[name] for name in ("task", "metric", "higher", "corruption")}
@@ -56,9 +56,9 @@ def test_learning_is_the_mean_over_folds_and_long_lines_are_thinned():
     assert (chart["task"], chart["metric"]) == (0, "loss")
     (line,) = chart["lines"]
     assert line["mean"][0] == pytest.approx(0.015)  # 0.01 and 0.02
-    assert (line["x"][0], line["x"][-1], len(line["x"])) == (1, 200, lines.MOST_POINTS)
+    assert (line["x"][0], line["x"][-1], len(line["x"])) == (1, 200, lines.MAX_POINTS)
     assert line["std"][-1] is None
-    assert "Learning curves have at most 60 points, evenly picked." in found["cut"]
+    assert any("60" in note for note in found["cut"])
 
 
 def test_where_room_is_short_the_best_models_keep_their_lines(monkeypatch):
@@ -71,4 +71,4 @@ def test_where_room_is_short_the_best_models_keep_their_lines(monkeypatch):
     monkeypatch.setattr(lines, "LINES", 3 * one + one // 2)
     found = make_bundle(pd.DataFrame(table))
     assert [line["model"] for line in found["curves"][0]["lines"]] == [0, 1, 2]
-    assert "The curves of corruption are those of the best 3 models." in found["cut"]
+    assert any("best 3 models" in note for note in found["cut"])

@@ -114,7 +114,7 @@ def test_only_the_scripts_of_the_page_may_run(text):
     assert not [style for style in page_files(".css") if "</style" in style]
 
 
-def test_a_live_page_may_ask_its_own_server_and_nobody_else(runs):
+def test_a_live_page_may_only_connect_to_its_server(runs):
     bundle = make_bundle(runs)
     for live, address in ((True, None), ("/api/bundle", "/api/bundle")):
         page = Page(make_page(bundle, live=live))
@@ -125,9 +125,9 @@ def test_a_live_page_may_ask_its_own_server_and_nobody_else(runs):
     assert (root["data-live"], root.get("data-address")) == ("false", None)
 
 
-def test_it_has_the_board_the_curves_and_the_failures(text):
+def test_sections_of_the_page(text):
     titles = re.findall(r"<h2>([^<]+)</h2>", text)
-    expected = ["Leaderboard", "What corruption costs", "Failures: 2", "Data", "How this was made"]
+    expected = ["Leaderboard", "Robustness", "Failures: 2", "Datasets", "Provenance"]
     assert [title for title in titles if not title.startswith("Checks")] == expected
     found = Page(text).bundle
     (curve,) = found["curves"]
@@ -159,7 +159,7 @@ HARD = [
 ]
 
 
-#: turn the direction of a text, break its line, steer a terminal, or hide
+#: characters that change the direction of a text, break lines or control a terminal
 STEERING = set("\u202e\u2066\u2028\u2029\x00\x1b")
 
 
@@ -216,8 +216,8 @@ def test_no_run_is_a_clear_mistake(tmp_path):
 
 def test_the_command_writes_the_page_with_its_title(cli, make_run, tmp_path):
     run = make_run("m", {"t": [0.5]})
-    said = cli("report", run.folder, "-o", tmp_path / "r.html", "--title", "<b>Mine</b>")
-    assert said.code == 0 and said.out.strip() == str(tmp_path / "r.html")
+    result = cli("report", run.folder, "-o", tmp_path / "r.html", "--title", "<b>Mine</b>")
+    assert result.code == 0 and result.out.strip() == str(tmp_path / "r.html")
     text = (tmp_path / "r.html").read_text("utf-8")
     assert "<h1>&lt;b&gt;Mine&lt;/b&gt;</h1>" in text
     assert cli("report", tmp_path / "nothing").code == 2

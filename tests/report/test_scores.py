@@ -40,28 +40,28 @@ def test_means_spread_and_folds_are_those_of_the_table():
     assert [task["folds"] for task in found["tasks"]] == [3, 1]
 
 
-def test_too_many_folds_are_left_out_and_told():
+def test_too_many_folds_are_left_out():
     found = make_bundle(tidy(TWO), fold_budget=7)
     assert found["folds"] is None
-    assert "Scores of single folds are left out: 8 numbers." in found["cut"]
+    assert any("single folds" in note for note in found["cut"])
     assert make_bundle(tidy(TWO), fold_budget=8)["folds"] is not None
 
 
-def test_a_metric_whose_better_side_nobody_knows_is_left_out_and_told():
+def test_a_metric_of_unknown_direction_is_left_out():
     found = make_bundle(tidy([*TWO, ("t", "a", 0, "homemade", 1.0)]))
     assert found["tasks"][0]["metrics"] == ["acc", "logloss"]
-    assert "homemade of t: which way is better is unknown." in found["cut"]
+    assert any("homemade of t" in note for note in found["cut"])
 
 
-def test_further_metrics_of_very_many_cells_are_left_out_and_told(monkeypatch):
-    monkeypatch.setattr(scores, "MOST_NUMBERS", 7)
+def test_further_metrics_of_very_many_cells_are_left_out(monkeypatch):
+    monkeypatch.setattr(scores, "MAX_NUMBERS", 7)
     rows = [("t", m, 0, metric, 0.5) for m in "abcd" for metric in ("acc", "auc", "balacc")]
     found = make_bundle(tidy(rows))
     assert found["tasks"][0]["metrics"] == ["acc", "auc"]
-    assert "Each task has its first 2 metrics: there are too many cells for all." in found["cut"]
+    assert any("2 metrics" in note for note in found["cut"])
 
 
-def test_states_tell_why_a_score_is_missing(make_run):
+def test_states_of_missing_scores(make_run):
     one = make_run("one", {"t": [0.9, 0.8], "u": ["broke"]}, tasks={"v": {}})
     two = make_run("two", {"t": [0.5, 0.4], "u": [0.5], "v": [0.5]})
     declined = {"fold": None, "repeat": None, "status": "declined", "info": "no", "views": []}

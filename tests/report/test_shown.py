@@ -27,7 +27,7 @@ def test_a_budget_is_spent_by_the_bytes_of_json():
     assert budget.left == 0
 
 
-def test_a_page_shows_a_run_as_it_stood_when_it_was_first_read(make_run):
+def test_a_page_reads_a_run_once(make_run):
     run = make_run("m", {"t": [0.5, 0.7]})
     still = Still(run.folder)
     assert len(still.records()) == 2

@@ -32,7 +32,7 @@ def test_three_models_in_one_order_on_all_tasks():
     assert found["cliques"] == [[0, 1, 2]], "six tasks cannot tell three models apart"
 
 
-def test_places_are_those_of_the_board():
+def test_tests_use_the_order_of_the_leaderboard():
     rng = np.random.default_rng(0)
     scores = {"worst": rng.random(30) * 0.1, "best": 0.9 + rng.random(30) * 0.1}
     scores["middle"] = 0.4 + rng.random(30) * 0.1
@@ -43,7 +43,7 @@ def test_places_are_those_of_the_board():
 
 
 def test_of_very_many_models_the_best_are_compared(monkeypatch):
-    monkeypatch.setattr(tested, "MOST_MODELS", 3)
+    monkeypatch.setattr(tested, "MAX_MODELS", 3)
     scores = {f"m{i}": [0.9 - i / 10] * 4 for i in range(5)}
     found = make_bundle(table(scores))["tests"]
     assert found["pairs"] is None
@@ -60,19 +60,19 @@ def test_findings_point_at_models_and_tasks(make_run):
     good = make_run("good", {task: [0.9, 0.9] for task in "tuv"})
     bad = make_run("bad", {task: ["broke", "broke"] for task in "tuv"})
     found = make_bundle([good, bad])
-    assert found["checks"], "a model that fails everywhere is worth a word"
+    assert found["checks"], "a model that fails everywhere"
     for each in found["checks"]:
         assert set(each) == {"code", "level", "model", "task", "message", "advice"}
         assert each["code"].startswith("KRT") and each["level"] in ("error", "warning", "note")
         assert each["model"] in (None, 0, 1) and each["task"] in (None, 0, 1, 2)
 
 
-def test_of_very_many_findings_the_gravest_are_kept_and_long_ones_cut(make_run, monkeypatch):
+def test_findings_are_limited(make_run, monkeypatch):
     runs = [make_run("good", {task: [0.9] for task in "tuv"})]
     runs.append(make_run("b" * 5000, {task: ["broke"] for task in "tuv"}))
     whole = make_bundle(runs)
     assert max(len(each["message"]) for each in whole["checks"]) <= tested.MESSAGE
-    monkeypatch.setattr(tested, "MOST_FINDINGS", 1)
+    monkeypatch.setattr(tested, "MAX_FINDINGS", 1)
     found = make_bundle(runs)
     assert found["checks"] == whole["checks"][:1]
     rest = len(whole["checks"]) - 1

@@ -1,1 +1,1 @@
-"""Reports: what people see of runs. The terminal first."""
+"""Output of results: terminal, documents, HTML report and plots."""

@@ -1,4 +1,4 @@
-"""Answers: the stored predictions of runs, read fold by fold as far as a page has room."""
+"""Details of stored predictions, read fold by fold within the size limits of a page."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from karat.report.notes import plain, short
 from karat.report.shown import Budget, Shown, count, some
 from karat.results.run import Run
 
-#: bytes of details in a page, and of predictions that are read for one model on one task, and all
+#: bytes of details in a page, of predictions read per model and task, and of all predictions
 DETAILS, READ_EACH, READ_ALL = 1_500_000, 10_000_000, 100_000_000
 
 
 @dataclass
 class Reader:
-    """Reads predictions until so many bytes are read, and remembers what it could not read."""
+    """Reads predictions up to a number of bytes, and records what could not be read."""
 
     left: int = READ_ALL
     damaged: list[str] = field(default_factory=list)
     large: list[str] = field(default_factory=list)
 
-    def folds(self, run: Run, records: Sequence[dict[str, Any]], who: str) -> list[Fold]:
-        """Return the answers of the jobs that have any, as many folds as there is room for."""
+    def folds(self, run: Run, records: Sequence[dict[str, Any]], label: str) -> list[Fold]:
+        """Return the predictions of the jobs, as many folds as there is room for."""
         found: list[Fold] = []
         room = min(self.left, READ_EACH)
         for record in records:
@@ -33,60 +33,58 @@ class Reader:
             if needed is None:
                 continue
             if needed > room:
-                self.large.append(f"Answers of {who} are shown of {count(len(found), 'fold')}.")
+                self.large.append(f"{label}: predictions of {count(len(found), 'fold')} only.")
                 break
             room, self.left = room - needed, self.left - needed
-            found += self._fold(run, record, who)
+            found += self._fold(run, record, label)
         return found
 
-    def _fold(self, run: Run, record: dict[str, Any], who: str) -> list[Fold]:
+    def _fold(self, run: Run, record: dict[str, Any], label: str) -> list[Fold]:
         try:
-            answers = run.predictions(record["task"], record["fold"])
-            return [(int(record["fold"]), answers)]
-        except Exception as error:  # whatever is wrong with one file, the page has the others
+            return [(int(record["fold"]), run.predictions(record["task"], record["fold"]))]
+        except Exception as error:  # a damaged file must not prevent the page
             why = plain(error) if isinstance(error, DataError) else type(error).__name__
-            told = f"Predictions of {who}, fold {record['fold']}, cannot be read: {short(why, 160)}"
-            self.damaged.append(f"{told.rstrip('.')}.")
+            where = f"{label}, fold {record['fold']}"
+            text = f"{where}: predictions cannot be read: {short(why, 160)}"
+            self.damaged.append(f"{text.rstrip('.')}.")
             return []
 
-    def details(self, folds: Sequence[Fold], kind: str, who: str) -> dict[str, Any] | None:
-        """Return what is told of the answers, or nothing if they make no sense together."""
+    def details(self, folds: Sequence[Fold], kind: str, label: str) -> dict[str, Any] | None:
+        """Return the details of predictions, or None if the folds are inconsistent."""
         try:
             return details(folds, kind)
         except Exception as error:  # as above
-            self.damaged.append(f"Predictions of {who} do not fit together: {short(error, 160)}.")
+            self.damaged.append(f"{label}: inconsistent predictions: {short(error, 160)}.")
             return None
 
 
 def make_details(
-    shown: Shown, most: int = DETAILS
+    shown: Shown, max_bytes: int = DETAILS
 ) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
-    """Return the details by task, of the best models first, and what was left out."""
+    """Return the details by task, best models first, and notes on what was left out."""
     found: dict[int, list[dict[str, Any]]] = {}
-    budget, reader = Budget(most), Reader()
-    without = 0
+    budget, reader = Budget(max_bytes), Reader()
+    omitted = 0
     for task, model in shown.rounds():
         run, records = shown.done[task, model]
         if budget.left <= 0 or reader.left <= 0:
-            without += any(_size(run, record) is not None for record in records)
+            omitted += any(_size(run, record) is not None for record in records)
             continue
-        who = f"{short(shown.models[model])} on {short(shown.tasks[task])}"
-        folds = reader.folds(run, records, who)
-        seen = reader.details(folds, shown.kinds[task], who) if folds else None
-        if seen is None:
+        label = f"{short(shown.models[model])} on {short(shown.tasks[task])}"
+        folds = reader.folds(run, records, label)
+        made = reader.details(folds, shown.kinds[task], label) if folds else None
+        if made is None:
             continue
-        told = {"model": model, **seen}
-        if budget.take(told):
-            found.setdefault(task, []).append(told)
+        if budget.take(entry := {"model": model, **made}):
+            found.setdefault(task, []).append(entry)
         else:
-            budget.left = 0  # a smaller one after it would take the turn of a better model
-            without += 1
-    cut = some(reader.damaged, lambda n: f"{n} more files of predictions cannot be read.")
-    cut += some(reader.large, lambda n: f"So it is with {n} more.")
-    if without:
-        cut.append(
-            f"Answers of {count(without, 'model')} on tasks are left out, the best are shown."
-        )
+            budget.left = 0  # do not fill the rest with smaller entries of worse models
+            omitted += 1
+    cut = some(reader.damaged, lambda n: f"{n} more prediction files cannot be read.")
+    cut += some(reader.large, lambda n: f"{n} more with some folds only.")
+    if omitted:
+        pairs = count(omitted, "pair")
+        cut.append(f"Predictions of {pairs} of model and task are left out (best models first).")
     ordered = {str(t): sorted(found[t], key=lambda each: each["model"]) for t in sorted(found)}
     return ordered, cut
 

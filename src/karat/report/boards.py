@@ -1,4 +1,4 @@
-"""Board: a leaderboard that a notebook shows as a table, and a data frame everywhere else."""
+"""``karat.leaderboard``: a data frame that notebooks show as a formatted table."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Given = ParamSpec("Given")
 
 
 class Board(pd.DataFrame):
-    """A data frame whose rich output is the table of a leaderboard, with its notes.
+    """A data frame whose HTML representation is a leaderboard with notes.
 
-    What pandas makes of it is a plain data frame; ``attrs`` are those of ``leaderboard``. A
-    notebook shows as many rows and tasks as ``pandas.options.display`` says.
+    Results of pandas operations are plain data frames; ``attrs`` are those of ``leaderboard``.
+    ``pandas.options.display`` limits the rows and tasks shown in a notebook.
     """
 
     @property
@@ -33,19 +33,19 @@ class Board(pd.DataFrame):
             columns = pd.get_option("display.max_columns") or len(self.columns)
             return to_html(_cut(make_table(self.iloc[:rows]), len(self), columns))
         except KeyError:
-            # somebody took a column away in place: it is a table like any other now
+            # a column was removed in place: show a plain data frame
             return str(pd.DataFrame(self)._repr_html_())
 
 
-def _cut(table: Table, rows: int, most: int) -> Table:
-    """Return the table with its first tasks only, and a note of what is left out."""
+def _cut(table: Table, rows: int, max_tasks: int) -> Table:
+    """Return the table with its first tasks, and a note on what is left out."""
     tasks = [column for column in table.columns if column.part == "task"]
-    hidden = tasks[most:]
+    hidden = tasks[max_tasks:]
     left = [f"{rows - len(table):,} more rows"] if len(table) < rows else []
     left += [f"{len(hidden):,} more tasks"] if hidden else []
-    said = [f"Not shown here: {' and '.join(left)}."] if left else []
+    omitted = [f"Not shown: {' and '.join(left)}."] if left else []
     columns = [column for column in table.columns if not any(column is each for each in hidden)]
-    return replace(table, columns=columns, notes=[*said, *table.notes])
+    return replace(table, columns=columns, notes=[*omitted, *table.notes])
 
 
 def _shown(make: Callable[Given, pd.DataFrame]) -> Callable[Given, Board]:

@@ -1,4 +1,4 @@
-"""Bundle: all that a page of runs shows, as plain values that JSON can hold."""
+"""The data of a report page as plain JSON values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from karat.report.maps import make_maps
 from karat.report.notes import caption, notes
 from karat.report.origin import make_failures, make_runs, text_of
 from karat.report.scores import Metrics, folds_of, means_of, metrics_of, spread_of, states_of
-from karat.report.shown import Shown, Told
+from karat.report.shown import Shown, ShownRun
 from karat.report.tested import make_checks, make_tests
 from karat.results.cells import Cells, make_cells
 from karat.results.gather import Gathered, gather, named_runs
@@ -26,13 +26,13 @@ from karat.results.still import read_once
 
 SCHEMA = 1
 RULE = "worst"
-#: numbers of single folds that a page holds
+#: maximum number of scores of single folds in a page
 FOLDS = 200_000
-#: so many models have an Elo
-MOST_RATED = 100
-#: suites that a title names
-MOST_SUITES = 3
-#: the columns of a board that a page shows of each model, where the board has them
+#: with more models than this, Elo is left out
+MAX_RATED = 100
+#: maximum number of suites in a title
+MAX_SUITES = 3
+#: columns of the leaderboard that a page has for each model
 COLUMNS = {
     **{"rank": "rank", "low": "rank_low", "high": "rank_high", "tie": "tie"},
     **{name: name for name in ("seconds", "memory_mb", "dimensions", "failed", "declined")},
@@ -43,22 +43,22 @@ COLUMNS = {
 def make_bundle(
     runs: Any, *, title: str | None = None, fold_budget: int = FOLDS, umap: bool = False
 ) -> dict[str, Any]:
-    """Return what the page of some runs shows; the same runs give the same bundle.
+    """Return the data of a page; the same runs give the same bundle.
 
     ``runs`` are run folders, folders of them, Run objects, or a tidy table of scores. All values
-    are those of JSON: no NaN, numbers of six digits. Models stand in the order of the board.
-    ``umap`` adds a map of vectors that keeps neighbourhoods, which takes a while.
+    are valid JSON: no NaN, numbers with six digits. Models are in the order of the leaderboard.
+    ``umap`` adds UMAP projections of vectors, which is slow.
     """
     found = runs if isinstance(runs, pd.DataFrame) else read_once(runs)
     given = gather(found)
-    board = leaderboard(found, missing=RULE, columns=_asked(given))
+    board = leaderboard(found, missing=RULE, columns=_columns(given))
     chosen = given.chosen({})
     cells = make_cells(given, chosen)
     order = pd.Index(cells.models).get_indexer(board.index)
     metrics = metrics_of(given, chosen)
     shown = _shown(found, given, board, list(chosen))
     folds, many_folds = folds_of(cells, order, fold_budget)
-    parts = _parts(found, shown, umap)
+    sections = _sections(found, shown, umap)
     bundle = {
         **_head(title, board, shown),
         "models": _models(board, shown),
@@ -68,35 +68,35 @@ def make_bundle(
         "folds": folds,
         "states": states_of(cells, order),
         "tests": make_tests(cells, order, RULE),
-        **parts,
-        "cut": [*metrics.cut, *many_folds, *_unrated(len(shown.models)), *parts["cut"]],
+        **sections,
+        "cut": [*metrics.cut, *many_folds, *_unrated(len(shown.models)), *sections["cut"]],
     }
     plain: dict[str, Any] = compact(bundle)
     return plain
 
 
 def _head(title: str | None, board: pd.DataFrame, shown: Shown) -> dict[str, Any]:
-    made = max((str(r["utc"]) for told in shown.runs for r in told.records), default="")
-    told = {"title": title or _title(shown), "karat": __version__, "made": made}
+    made = max((str(r["utc"]) for run in shown.runs for r in run.records), default="")
+    names = {"title": title or _title(shown), "karat": __version__, "made": made}
     rules = {"confidence": CONFIDENCE, "rule": RULE, "notes": [caption(board), *notes(board)]}
-    return {"schema": SCHEMA, **told, **rules}
+    return {"schema": SCHEMA, **names, **rules}
 
 
-def _asked(given: Gathered) -> list[str]:
-    """Return the columns of the board; those of Elo take long where there are many models."""
-    rated = ["elo"] if len(given.models) <= MOST_RATED else []
+def _columns(given: Gathered) -> list[str]:
+    """Return the columns of the leaderboard; Elo is slow for many models."""
+    rated = ["elo"] if len(given.models) <= MAX_RATED else []
     costs = ["costs", "pareto"] if len(given.jobs) else []
     return ["tasks", "borda", "wins", *rated, *costs]
 
 
 def _unrated(models: int) -> list[str]:
-    many = models > MOST_RATED
-    return [f"Elo is left out: there are more than {MOST_RATED} models."] if many else []
+    many = models > MAX_RATED
+    return [f"Elo is left out: there are more than {MAX_RATED} models."] if many else []
 
 
-def _parts(found: Any, shown: Shown, umap: bool) -> dict[str, Any]:
-    """Return what is told beside the scores, and what was left out of it."""
-    cuttable = {
+def _sections(found: Any, shown: Shown, umap: bool) -> dict[str, Any]:
+    """Return all sections but the scores, and notes on what was left out."""
+    limited = {
         "curves": make_curves(found, shown),
         "robustness": make_robustness(found),
         "learning": make_learning(found, shown),
@@ -106,58 +106,55 @@ def _parts(found: Any, shown: Shown, umap: bool) -> dict[str, Any]:
         "checks": make_checks(found, shown),
     }
     whole = {"cards": make_cards(shown), "runs": make_runs(shown)}
-    cut = [sentence for _, said in cuttable.values() for sentence in said]
-    return {**{name: value for name, (value, _) in cuttable.items()}, **whole, "cut": cut}
+    cut = [sentence for _, sentences in limited.values() for sentence in sentences]
+    return {**{name: value for name, (value, _) in limited.items()}, **whole, "cut": cut}
 
 
 def _shown(found: Any, given: Gathered, board: pd.DataFrame, tasks: list[str]) -> Shown:
     models = [str(name) for name in board.index]
-    places = {name: place for place, name in enumerate(tasks)}
-    at = {name: place for place, name in enumerate(models)}
+    task_index = {name: i for i, name in enumerate(tasks)}
+    model_index = {name: i for i, name in enumerate(models)}
     runs = []
-    for run, name, labels in [] if isinstance(found, pd.DataFrame) else named_runs(found):
-        own = {task: places[label] for task, label in labels.items() if label in places}
-        runs.append(Told(run, at[name], own, run.records()))
-    runs.sort(key=lambda told: told.model)
+    for run, model, labels in [] if isinstance(found, pd.DataFrame) else named_runs(found):
+        own = {task: task_index[name] for task, name in labels.items() if name in task_index}
+        runs.append(ShownRun(run, model_index[model], own, run.records()))
+    runs.sort(key=lambda run: run.model)
     return Shown(models, tasks, [str(given.kinds.get(task) or "") for task in tasks], runs)
 
 
 def _title(shown: Shown) -> str:
-    named = (str(told.run.about.get("suite") or "") for told in shown.runs)
+    named = (str(run.run.about.get("suite") or "") for run in shown.runs)
     suites = [suite for suite in dict.fromkeys(named) if suite]
-    rest = len(suites) - MOST_SUITES
+    rest = len(suites) - MAX_SUITES
     more = [f"{rest} more"] if rest > 0 else []
-    return " · ".join([*suites[:MOST_SUITES], *more]) or "Leaderboard"
-
-
-# -- models and tasks -----------------------------------------------------------------------
+    return " · ".join([*suites[:MAX_SUITES], *more]) or "Leaderboard"
 
 
 def _models(board: pd.DataFrame, shown: Shown) -> list[dict[str, Any]]:
     few = set(board.attrs.get("few", ()))
-    runs = {told.model: told for told in shown.runs}
+    runs = {run.model: run for run in shown.runs}
     columns = {key: board[name].tolist() for key, name in COLUMNS.items() if name in board}
     found = []
     for place, name in enumerate(shown.models):
         numbers = {
             key: None if pd.isna(each[place]) else each[place] for key, each in columns.items()
         }
-        told = {**dict.fromkeys(COLUMNS), **numbers, "few": name in few}
-        told["pareto"] = bool(numbers.get("pareto"))
-        found.append({"name": name, **_origin(runs.get(place), name), **told})
+        row = {**dict.fromkeys(COLUMNS), **numbers, "few": name in few}
+        row["pareto"] = bool(numbers.get("pareto"))
+        found.append({"name": name, **_origin(runs.get(place), name), **row})
     return found
 
 
-def _origin(told: Told | None, name: str) -> dict[str, Any]:
-    about: Mapping[str, Any] = told.run.about if told else {}
+def _origin(shown: ShownRun | None, name: str) -> dict[str, Any]:
+    about: Mapping[str, Any] = shown.run.about if shown else {}
     keys = {key: about.get(key) for key in ("suite", "constraint", "stamp", "seed")}
-    folder = told.run.folder.resolve().name if told else None
+    folder = shown.run.folder.resolve().name if shown else None
     command = text_of(about.get("command"))
     return {"model": about.get("model", name), "run": folder, **keys, "command": command}
 
 
 def _tasks(given: Gathered, cells: Cells, metrics: Metrics, shown: Shown) -> list[dict[str, Any]]:
-    asked = _questions(shown)
+    questions = _questions(shown)
     return [
         {
             "name": task,
@@ -166,7 +163,7 @@ def _tasks(given: Gathered, cells: Cells, metrics: Metrics, shown: Shown) -> lis
             "metrics": metrics.names[t],
             "higher": metrics.higher[t],
             "folds": int(cells.tried[t].any(axis=0).sum()),
-            "questions": asked.get(t),
+            "questions": questions.get(t),
             "twins": given.twins.get(task),
         }
         for t, task in enumerate(shown.tasks)
@@ -174,12 +171,12 @@ def _tasks(given: Gathered, cells: Cells, metrics: Metrics, shown: Shown) -> lis
 
 
 def _questions(shown: Shown) -> dict[int, int]:
-    """Return how many questions each task asks in all its folds, by the model that took most."""
+    """Return the number of questions of each task: the maximum over models, summed over folds."""
     by_fold: dict[int, dict[Any, int]] = {}
     for (task, _), (_, records) in shown.done.items():
         counts = by_fold.setdefault(task, {})
         for record in records:
-            asked = record.get("questions") or 0
-            counts[record["fold"]] = max(counts.get(record["fold"], 0), int(asked))
+            number = int(record.get("questions") or 0)
+            counts[record["fold"]] = max(counts.get(record["fold"], 0), number)
     totals = {task: sum(counts.values()) for task, counts in by_fold.items()}
     return {task: total for task, total in totals.items() if total}

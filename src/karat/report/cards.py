@@ -1,4 +1,4 @@
-"""Cards: where the data of the tasks come from, whose they are, and by what they are recognised."""
+"""Dataset cards: source, license, citation and fingerprint of the data of the tasks."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 
 from karat.report.shown import Shown
 
-#: what is told of data, in the task itself or in what its data set says about itself
-TOLD = ("title", "source", "licence", "citation", "homepage", "sha256")
+#: texts of a card, from the task or its dataset
+TEXTS = ("title", "source", "licence", "citation", "homepage", "sha256")
 COUNTS = ("items", "questions", "columns")
 
 
 def make_cards(shown: Shown) -> list[dict[str, Any]]:
-    """Return a card per data set: other data of the same name have a card of their own."""
+    """Return one card per dataset name and fingerprint."""
     cards: dict[tuple[str, str], dict[str, Any]] = {}
-    for told in shown.runs:
-        for task in told.run.about["tasks"]:
-            place = told.tasks.get(task["name"])
+    for run in shown.runs:
+        for task in run.run.about["tasks"]:
+            place = run.tasks.get(task["name"])
             name = str(task.get("dataset") or "")
             if place is None or not name:
                 continue
@@ -30,17 +30,13 @@ def make_cards(shown: Shown) -> list[dict[str, Any]]:
 
 def _card(task: Mapping[str, Any], name: str) -> dict[str, Any]:
     about = task.get("about")
-    told = {**(about if isinstance(about, Mapping) else {}), **task}
-    texts = {key: _text(told.get(key)) for key in TOLD}
-    counts = {key: told[key] if isinstance(told.get(key), int) else None for key in COUNTS}
-    kind = _text(task.get("modality")) or _text(task.get("kind"))
-    fingerprint = _text(task.get("fingerprint"))
+    facts = {**(about if isinstance(about, Mapping) else {}), **task}
     return {
         "dataset": name,
-        **texts,
-        "fingerprint": fingerprint,
-        **counts,
-        "kind": kind,
+        **{key: _text(facts.get(key)) for key in TEXTS},
+        "fingerprint": _text(task.get("fingerprint")),
+        **{key: facts[key] if isinstance(facts.get(key), int) else None for key in COUNTS},
+        "kind": _text(task.get("modality")) or _text(task.get("kind")),
         "tasks": [],
     }
 

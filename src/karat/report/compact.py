@@ -1,4 +1,4 @@
-"""Compact: values as JSON writes them shortly: six digits that count, null for what is unknown."""
+"""Compact JSON: six significant digits, null for missing numbers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-#: digits of a number that count
+#: significant digits of a number
 DIGITS = 6
-#: what a script element must not hold, as JSON also writes it
+#: characters that must be escaped inside a script element
 _ESCAPES = str.maketrans({"<": "\\u003c", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
@@ -32,14 +32,14 @@ def compact(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [compact(each) for each in value]
     if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "f":
-        return [_rounded(each) for each in value.tolist()]  # most numbers of a page come this way
+        return [_rounded(each) for each in value.tolist()]  # fast path for most numbers of a page
     if isinstance(value, np.ndarray | np.generic):
         return compact(value.tolist())
     return clean(str(value))
 
 
 def clean(text: str) -> str:
-    r"""Return a text that can be written: halves of signs, which no file can hold, are replaced.
+    r"""Replace lone surrogates, which cannot be encoded.
 
     >>> clean("a\ud800")
     'a�'
@@ -52,7 +52,7 @@ def clean(text: str) -> str:
 
 
 def cut_text(text: str, width: int) -> str:
-    """Return a text that is at most so long.
+    """Cut a text to a maximum length.
 
     >>> cut_text("abcdef", 4)
     'abc…'
@@ -61,7 +61,7 @@ def cut_text(text: str, width: int) -> str:
 
 
 def to_json(value: Any) -> str:
-    r"""Return compact values as JSON that may stand in a script element and in any file.
+    r"""Return JSON that is safe inside a script element.
 
     >>> print(to_json(["</script>", 1.5]))
     ["\u003c/script>",1.5]
@@ -71,7 +71,7 @@ def to_json(value: Any) -> str:
 
 
 def size(value: Any) -> int:
-    """Return how many bytes a value takes in the page."""
+    """Return the size of a value in the page, in bytes."""
     return len(to_json(value).encode())
 
 

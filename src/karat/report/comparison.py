@@ -1,11 +1,9 @@
-"""A comparison of runs as a table: how this one stands, and the best of the others."""
+"""A comparison of a run with other runs as a table."""
 
 from __future__ import annotations
 
-import json
 import math
 import sys
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,32 +12,40 @@ from rich.console import Console
 from rich.text import Text
 
 from karat.corruptions.view import CLEAN
-from karat.report.notes import NAME_WIDTH, SIGNS, plain
-from karat.report.tables import Cell, Column, Table, metric_label, rounded
+from karat.report.formats import DOCUMENTS, dump_json, records
+from karat.report.notes import SIGNS, middle_cut, plain
+from karat.report.shown import count
+from karat.report.tables import Cell, Column, Table, metric_label, rounded, text_column
 from karat.report.terminal import print_board
 from karat.results.cells import FAILED, OK
 from karat.results.compare import Comparison
 
 DIFFERENCE = ("difference", "difference_low", "difference_high")
 BRACKETS = (
-    "difference: this run less the best other. In brackets its 95 % interval over folds, corrected "
-    "for the training rows they share; one that holds 0 may be chance."
+    "difference: this run minus the best other. In brackets: 95 % interval over folds, corrected "
+    "for overlapping training sets; an interval that contains 0 is not significant."
 )
 
 
-def show_comparison(found: Comparison, *, as_json: bool = False) -> None:
-    """Print a comparison for people, or as JSON."""
-    if as_json:
+def show_comparison(found: Comparison, shape: str | None = None, *, as_json: bool = False) -> None:
+    """Print a comparison in a format; ``as_json`` is the format "json"."""
+    if as_json or shape == "json":
         sys.stdout.write(to_json(found))
         return
-    console = Console(highlight=False)
+    if shape == "csv":
+        sys.stdout.write(found.ranks.to_csv(index=False, lineterminator="\n"))
+        return
     table = comparison_table(found)
+    if shape in DOCUMENTS:
+        sys.stdout.write(DOCUMENTS[shape](table))
+        return
+    console = Console(highlight=False)
     console.print(Text(f" {table.caption}\n"), soft_wrap=True)
     print_board(table, console)
 
 
 def comparison_table(found: Comparison) -> Table:
-    """Return a group per task and view, a row per metric: this run, its rank, the best other."""
+    """Return one group per task and view, one row per metric: this run and the best other."""
     rows = found.ranks
     keys = ["task", "dataset", "view"]
     group = rows.groupby(keys, sort=False).ngroup().to_numpy()
@@ -49,8 +55,8 @@ def comparison_table(found: Comparison) -> Table:
     shown += ["view"] if (rows["view"] != CLEAN.name).any() else []
     labels = map(metric_label, rows["metric"], rows["higher_is_better"].map(bool))
     return Table(
-        groups=[_texts(name, rows[name], right=False) for name in shown],
-        model=_texts("metric", labels, right=False),
+        groups=[text_column(name, rows[name], right=False) for name in shown],
+        model=text_column("metric", labels, right=False),
         columns=_columns(rows, _states(found)),
         starts=starts,
         caption=caption(found),
@@ -59,67 +65,56 @@ def comparison_table(found: Comparison) -> Table:
 
 
 def caption(found: Comparison) -> str:
-    """Return what is compared with what."""
-    many = len(found.others)
-    runs = f"{many} other run{'' if many == 1 else 's'}"
-    on = ", on the questions that all know" if found.common else ""
-    return f"{plain(found.run.folder.resolve().name)} beside {runs}{on}"
+    """Return which runs are compared."""
+    runs = count(len(found.others), "other run")
+    on = ", on common questions" if found.common else ""
+    return f"{plain(found.run.folder.resolve().name)} against {runs}{on}"
 
 
 def to_json(found: Comparison) -> str:
-    """Return both tables as lists of rows, and the notes."""
+    """Return both tables and the notes as JSON."""
     whole = {
         "run": found.run.folder.resolve().name,
         "common": found.common,
-        "values": _records(found.values),
-        "ranks": _records(found.ranks),
+        "values": records(found.values),
+        "ranks": records(found.ranks),
         "notes": found.notes,
     }
-    return json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-# -- the columns ----------------------------------------------------------------------------
+    return dump_json(whole)
 
 
 def _columns(rows: pd.DataFrame, states: list[str]) -> list[Column]:
     alone = rows["best_value"].isna()
     leads = rows["rank"].eq(1).fillna(False).astype(bool)
     level = (rows["difference"] == 0) | ~leads
-    mine = [
+    own = [
         Cell(SIGNS.get(state, "–"), faint=True) if math.isnan(value) else Cell(rounded(value), best)
         for value, best, state in zip(rows["value"], leads, states, strict=True)
     ]
     others = zip(rows["best_value"], level & ~alone, strict=True)
     return [
-        Column("this run", mine),
-        _texts("rank", map(_rank, rows["rank"], rows["compared"])),
-        _texts("best other", map(_named, rows["best_model"]), right=False),
+        Column("this run", own),
+        text_column("rank", map(_rank, rows["rank"], rows["compared"])),
+        text_column(
+            "best other", (middle_cut(name) or "–" for name in rows["best_model"]), right=False
+        ),
         Column("its value", [Cell(rounded(value), bool(best)) for value, best in others]),
-        _texts("difference", map(_difference, *(rows[n] for n in DIFFERENCE)), part="task"),
-        _texts("coverage", map(_covered, rows["coverage"], rows["best_coverage"]), part="task"),
+        text_column("difference", map(_difference, *(rows[n] for n in DIFFERENCE)), part="task"),
+        text_column(
+            "coverage", map(_covered, rows["coverage"], rows["best_coverage"]), part="task"
+        ),
     ]
 
 
-def _texts(name: str, values: Iterable[object], right: bool = True, part: str = "rank") -> Column:
-    return Column(name, [Cell(plain(value)) for value in values], right=right, part=part)
-
-
 def _states(found: Comparison) -> list[str]:
-    """Return what is to be said of this run in each row."""
+    """Return the state of this run in each row."""
     name = found.values["run"].iloc[0] if len(found.values) else ""
-    mine = found.values[found.values["run"] == name]
-    return [FAILED if state != OK else OK for state in mine["status"]]
+    own = found.values[found.values["run"] == name]
+    return [FAILED if state != OK else OK for state in own["status"]]
 
 
 def _rank(rank: Any, compared: int) -> str:
     return "–" if pd.isna(rank) else f"{rank} of {compared}"
-
-
-def _named(model: str) -> str:
-    """Return a name cut in its middle, since two runs of a model differ at the end."""
-    text = plain(model) or "–"
-    half = NAME_WIDTH // 2
-    return text if len(text) <= NAME_WIDTH else f"{text[: half - 1]}…{text[-half:]}"
 
 
 def _difference(value: float, low: float, high: float) -> str:
@@ -134,12 +129,12 @@ def _signed(value: float) -> str:
     return text if not float(text) else f"{'-' if value < 0 else '+'}{text}"
 
 
-def _covered(mine: float, other: float) -> str:
-    return " / ".join(_share(share) for share in (mine, other) if not math.isnan(share)) or "–"
+def _covered(own: float, other: float) -> str:
+    return " / ".join(_share(share) for share in (own, other) if not math.isnan(share)) or "–"
 
 
 def _share(share: float) -> str:
-    """Return a share in percent; only all of it is 100 %.
+    """Format a share in percent, rounded down, so that only 1 is 100 %.
 
     >>> _share(0.9999), _share(1.0)
     ('99.9 %', '100 %')
@@ -148,10 +143,5 @@ def _share(share: float) -> str:
 
 
 def _legend(rows: pd.DataFrame) -> list[str]:
-    said = ["coverage: the share of the questions that this run / the best other knows."]
-    return [*said, BRACKETS] if rows["difference_low"].notna().any() else said
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    rows = table.astype(object).where(table.notna(), None).to_dict(orient="records")
-    return [{str(key): value for key, value in row.items()} for row in rows]
+    coverage = "coverage: share of questions answered by this run / by the best other."
+    return [coverage, BRACKETS] if rows["difference_low"].notna().any() else [coverage]

@@ -1,4 +1,4 @@
-"""A board as Markdown, LaTeX, HTML, CSV or JSON; the first three show what a terminal shows."""
+"""Leaderboards and other tables as Markdown, LaTeX, HTML, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import pandas as pd
 from rich.cells import cell_len
 
 from karat.errors import DefinitionError, did_you_mean
-from karat.report.tables import Cell, Column, Table, make_table
+from karat.report.tables import Cell, Column, Table, frame_table, make_table
 
 _MARKDOWN = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {sign: f"\\{sign}" for sign in "\\`*[]|~"}
 )
-#: an underscore inside a word is one; elsewhere it begins or ends an emphasis
+#: an underscore that is not inside a word starts or ends an emphasis
 _EMPHASIS = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 _LATEX = str.maketrans(
     {sign: f"\\{sign}" for sign in "{}$&#_%"}
-    # a star or a bracket at the start of a row belongs to the end of the row before
+    # LaTeX reads a star or bracket at the start of a row as an argument of the previous \\\\
     | {sign: f"{{{sign}}}" for sign in "[]*"}
     | {
         "\\": r"\textbackslash{}",
@@ -44,38 +44,55 @@ _LATEX = str.maketrans(
 
 
 def render(board: pd.DataFrame, shape: str) -> str:
-    """Return a board as "markdown", "latex", "html", "csv" or "json".
+    """Return a leaderboard as "markdown", "latex", "html", "csv" or "json".
 
-    CSV and JSON hold the numbers as they are, for machines; what is missing is empty there.
+    CSV and JSON contain numbers at full precision; missing values are empty.
     """
     if shape not in FORMATS:
-        known = ", ".join(f'"{name}"' for name in FORMATS)
-        hint = did_you_mean(shape, FORMATS)
-        raise DefinitionError(f"a format is {known}, not {shape!r}.{hint}")
+        names, hint = ", ".join(f'"{name}"' for name in FORMATS), did_you_mean(shape, FORMATS)
+        raise DefinitionError(f"invalid format {shape!r}: expected one of {names}.{hint}")
     return FORMATS[shape](board)
 
 
+def render_frame(frame: pd.DataFrame, shape: str) -> str:
+    """Return any data frame in one of the formats of ``render``."""
+    machine = shape in ("csv", "json")
+    return (
+        render(frame.set_index(frame.columns[0]), shape)
+        if machine
+        else DOCUMENTS[shape](frame_table(frame))
+    )
+
+
 def to_csv(board: pd.DataFrame) -> str:
-    """Return plain numbers at full precision, which pandas reads back as they were."""
+    """Return CSV with numbers at full precision."""
     return str(board.to_csv(lineterminator="\n"))
 
 
 def to_json(board: pd.DataFrame) -> str:
-    """Return a list of rows."""
+    """Return a JSON list of rows."""
     rows = board.reset_index().to_dict(orient="records")
     plain = [{str(k): _empty(v) for k, v in row.items()} for row in rows]
-    return json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return dump_json(plain)
+
+
+def dump_json(value: object) -> str:
+    """Return indented JSON."""
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def records(table: pd.DataFrame) -> list[dict[str, object]]:
+    """Return the rows of a table; missing and infinite values are None."""
+    rows = table.astype(object).where(table.notna(), None).to_dict(orient="records")
+    return [{str(k): None if v == math.inf else v for k, v in row.items()} for row in rows]
 
 
 def _empty(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-# -- markdown -------------------------------------------------------------------------------
-
-
 def to_markdown(board: pd.DataFrame | Table) -> str:
-    """Return a caption, a table as GitHub shows it, and the notes."""
+    """Return a caption, a GitHub table and the notes."""
     table = make_table(board)
     columns = []
     for column, cells in zip(table.all_columns, _shown(table), strict=True):
@@ -86,13 +103,14 @@ def to_markdown(board: pd.DataFrame | Table) -> str:
         rule = "-" * (width - 1) + ":" if column.right else "-" * width
         columns.append([padded[0], rule, *padded[1:]])
     lines = [f"| {' | '.join(row)} |" for row in zip(*columns, strict=True)]
-    texts = [escape_markdown(table.caption), "\n".join(lines)]
-    texts += [escape_markdown(" ".join(table.notes))] if table.notes else []
-    return "\n\n".join(texts) + "\n"
+    notes = escape_markdown(" ".join(table.notes))
+    return (
+        "\n\n".join(filter(None, [escape_markdown(table.caption), "\n".join(lines), notes])) + "\n"
+    )
 
 
 def escape_markdown(text: str) -> str:
-    r"""Return a text that Markdown shows as it is, in a table too.
+    r"""Escape a text for Markdown, also inside a table.
 
     >>> escape_markdown("a|b <script> my_model _x_")
     'a\\|b &lt;script&gt; my_model \\_x\\_'
@@ -110,11 +128,8 @@ def _padded(text: str, width: int, right: bool) -> str:
     return space + text if right else text + space
 
 
-# -- latex ----------------------------------------------------------------------------------
-
-
 def to_latex(board: pd.DataFrame | Table) -> str:
-    """Return a tabular for a document that loads booktabs, with caption and notes below it."""
+    """Return a booktabs tabular with caption and notes below it."""
     table = make_table(board)
     columns = table.all_columns
     heads = [[escape_latex(column.name) for column in columns]]
@@ -124,7 +139,7 @@ def to_latex(board: pd.DataFrame | Table) -> str:
     for start in reversed(table.starts[1:]):
         body.insert(start, r"\addlinespace")
     sides = "".join("r" if column.right else "l" for column in columns)
-    below = escape_latex(" ".join([table.caption, *table.notes]))
+    below = escape_latex(" ".join(filter(None, [table.caption, *table.notes])))
     lines = [
         r"% \usepackage{booktabs}",
         rf"\begin{{tabular}}{{{sides}}}",
@@ -134,19 +149,18 @@ def to_latex(board: pd.DataFrame | Table) -> str:
         *body,
         r"\bottomrule",
         r"\end{tabular}",
-        r"\par\smallskip",
-        rf"{{\footnotesize {below}\par}}",
     ]
+    lines += [r"\par\smallskip", rf"{{\footnotesize {below}\par}}"] if below else []
     return "\n".join(lines) + "\n"
 
 
 def escape_latex(text: str) -> str:
-    r"""Return a text that LaTeX sets as it is.
+    r"""Escape a text for LaTeX.
 
     >>> print(escape_latex("50 % of my_model & [rest]"))
     50 \% of my\_model \& {[}rest{]}
     """
-    # two hyphens are two, not a dash
+    # LaTeX would turn two hyphens into a dash
     return re.sub("-(?=-)", "-{}", text.translate(_LATEX))
 
 
@@ -159,16 +173,14 @@ def _latex_cell(cell: Cell) -> str:
     return rf"\textbf{{{text}}}" if cell.best else text
 
 
-# -- html -----------------------------------------------------------------------------------
-
-#: told in place: a fragment has no style sheet, and colours follow those of where it stands
+#: inline styles, because a fragment has no style sheet; colors adapt to the page around it
 _LINE = "border-bottom:1px solid #8886"
 _TABLE = "border-collapse:collapse;text-align:right;font-variant-numeric:tabular-nums"
 _NOTE = "font-size:.85em;opacity:.8;margin:.4em 0;text-align:left"
 
 
 def to_html(board: pd.DataFrame | Table) -> str:
-    """Return a table for the middle of a page, which needs no style, script or file beside it."""
+    """Return an HTML table that needs no style sheet, script or other file."""
     table = make_table(board)
     columns = table.all_columns
     heads = "".join(_html_heading(column) for column in columns)
@@ -178,11 +190,13 @@ def to_html(board: pd.DataFrame | Table) -> str:
         cells = [_html_cell(*pair) for pair in zip(row, columns, strict=True)]
         rows.append(f"<tr{line}>{''.join(cells)}</tr>\n")
     notes = "".join(f'<p style="{_NOTE}">{html.escape(note)}</p>\n' for note in table.notes)
+    caption = f'<caption style="{_NOTE}">{html.escape(table.caption)}</caption>\n'
+    caption = caption if table.caption else ""
     return (
         '<div style="overflow-x:auto">\n'
         f'<table cellpadding="4" style="{_TABLE}">\n'
-        f'<caption style="{_NOTE}">{html.escape(table.caption)}</caption>\n'
-        f'<thead><tr style="{_LINE}">{heads}</tr></thead>\n'
+        f"{caption}<thead>"
+        f'<tr style="{_LINE}">{heads}</tr></thead>\n'
         f"<tbody>\n{''.join(rows)}</tbody>\n</table>\n{notes}</div>\n"
     )
 
@@ -199,17 +213,14 @@ def _html_cell(cell: Cell, column: Column) -> str:
     text = f"<b>{text}</b>" if cell.best else f"<i>{text}</i>" if cell.faint else text
     if column.right:
         return f"<td>{text}</td>"
-    # the letters of ties stand each below itself
+    # align the letters of ties
     look = ";white-space:pre;font-family:monospace" if column.name == "tie" else ""
-    # a name that is written from right to left does not turn its neighbours around
+    # <bdi> isolates names in right-to-left scripts
     return f'<td style="text-align:left{look}"><bdi>{text}</bdi></td>'
 
 
-# -- all three ------------------------------------------------------------------------------
-
-
 def lines_below(lines: Sequence[str], shape: str) -> str:
-    r"""Return lines to stand below a board in Markdown, LaTeX or HTML; nothing if there is none.
+    r"""Return lines below a leaderboard in Markdown, LaTeX or HTML.
 
     >>> print(lines_below(["50 % of a_b", "c"], "latex"), end="")
     {\footnotesize 50 \% of a\_b\par}
@@ -224,7 +235,7 @@ def lines_below(lines: Sequence[str], shape: str) -> str:
 
 
 def _shown(table: Table) -> list[Sequence[Cell]]:
-    """Return the cells of every column; a group is named in its first row only."""
+    """Return the cells of every column; only the first row of a group has its name."""
     first = set(table.starts)
     groups = [
         [cell if row in first else Cell("") for row, cell in enumerate(column.cells)]
@@ -233,10 +244,9 @@ def _shown(table: Table) -> list[Sequence[Cell]]:
     return [*groups, *(column.cells for column in (table.model, *table.columns))]
 
 
-FORMATS: dict[str, Callable[[pd.DataFrame], str]] = {
+DOCUMENTS: dict[str, Callable[[pd.DataFrame | Table], str]] = {
     "markdown": to_markdown,
-    "csv": to_csv,
-    "json": to_json,
     "latex": to_latex,
     "html": to_html,
 }
+FORMATS: dict[str, Callable[[pd.DataFrame], str]] = {**DOCUMENTS, "csv": to_csv, "json": to_json}

@@ -1,4 +1,4 @@
-"""Lines: curves over severities and epochs, a line per model, as many as a page has room for."""
+"""Curves over severities and epochs for a page, and the robustness table."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from karat.report.shown import Shown, count
 from karat.results.epochs import learning_curves
 from karat.results.robustness import curves, robustness
 
-#: bytes of the curves of each sort, points of one line, and rows of the table of robustness
-LINES, MOST_POINTS, MOST_ROWS = 700_000, 60, 1_000
+#: maximum bytes of the curves of each kind, points of a line, and rows of the robustness table
+LINES, MAX_POINTS, MAX_ROWS = 700_000, 60, 1_000
 
 Charts = list[dict[str, Any]]
 
 
 def make_curves(runs: Any, shown: Shown) -> tuple[Charts, list[str]]:
-    """Return a chart per task and corruption: scores over severities, from clean at 0 on.
+    """Return one chart per task and corruption: scores over severities, with 0 for clean.
 
-    The band is a standard deviation over folds and draws. A composition that was tried at one
-    severity has no curve.
+    Bands are standard deviations over folds and draws. A composition with a single severity has no
+    curve.
     """
     try:
         found = curves(runs)
@@ -35,26 +35,26 @@ def make_curves(runs: Any, shown: Shown) -> tuple[Charts, list[str]]:
     for (task, metric, higher, corruption), part in found.groupby(keys, sort=False):
         if "+" in str(corruption) and part["severity"].nunique() <= 2:
             continue
-        told = {"metric": metric, "higher": bool(higher), "corruption": corruption}
+        facts = {"metric": metric, "higher": bool(higher), "corruption": corruption}
         lines = [_band(line) for line in _lines(part, "severity", shown)]
-        charts.append({"task": _place(shown.tasks, task), **told, "lines": lines})
+        charts.append({"task": _place(shown.tasks, task), **facts, "lines": lines})
     return _fitting(charts, shown, "corruption")
 
 
 def make_learning(runs: Any, shown: Shown) -> tuple[Charts, list[str]]:
-    """Return a chart per task and metric: what was reported by epoch, over folds."""
+    """Return one chart per task and metric: values by epoch, over folds."""
     charts = []
     for (task, metric), part in learning_curves(runs).groupby(["task", "metric"], sort=False):
         lines = _lines(part, "epoch", shown)
         charts.append({"task": _place(shown.tasks, task), "metric": metric, "lines": lines})
     found, cut = _fitting(charts, shown, "learning")
-    if any(len(line["x"]) == MOST_POINTS for chart in found for line in chart["lines"]):
-        cut.append(f"Learning curves have at most {MOST_POINTS} points, evenly picked.")
+    if any(len(line["x"]) == MAX_POINTS for chart in found for line in chart["lines"]):
+        cut.append(f"Learning curves have at most {MAX_POINTS} evenly sampled points.")
     return found, cut
 
 
 def make_robustness(runs: Any) -> tuple[dict[str, Any] | None, list[str]]:
-    """Return the table of what corruption costs, as texts, if anything was corrupted."""
+    """Return the robustness table as texts, or None without corrupted views."""
     try:
         table = robustness_table(robustness(runs))
     except DataError:
@@ -62,9 +62,9 @@ def make_robustness(runs: Any) -> tuple[dict[str, Any] | None, list[str]]:
     columns = table.all_columns
     rows = [[column.cells[row].text for column in columns] for row in range(len(table))]
     cut = []
-    if len(rows) > MOST_ROWS:
-        cut.append(f"The table of robustness has {MOST_ROWS:,} of {len(rows):,} rows.")
-    return {"columns": [column.name for column in columns], "rows": rows[:MOST_ROWS]}, cut
+    if len(rows) > MAX_ROWS:
+        cut.append(f"The robustness table shows {MAX_ROWS:,} of {len(rows):,} rows.")
+    return {"columns": [column.name for column in columns], "rows": rows[:MAX_ROWS]}, cut
 
 
 def _lines(part: pd.DataFrame, x: str, shown: Shown) -> Charts:
@@ -72,11 +72,11 @@ def _lines(part: pd.DataFrame, x: str, shown: Shown) -> Charts:
     for model, line in part.groupby("model", sort=False):
         place = _place(shown.models, model)
         line = line.sort_values(x, kind="stable")
-        picked = np.linspace(0, len(line) - 1, min(len(line), MOST_POINTS)).round().astype(int)
+        picked = np.linspace(0, len(line) - 1, min(len(line), MAX_POINTS)).round().astype(int)
         values = {name: line[name].to_numpy(dtype=float)[picked] for name in (x, "mean", "std")}
         found.append({"model": place, "x": values.pop(x), **values})
-    known = [line for line in found if line["model"] is not None]
-    return sorted(known, key=lambda line: line["model"])
+    shown_lines = [line for line in found if line["model"] is not None]
+    return sorted(shown_lines, key=lambda line: line["model"])
 
 
 def _band(line: dict[str, Any]) -> dict[str, Any]:
@@ -89,17 +89,17 @@ def _place(names: list[str], name: Any) -> int | None:
 
 
 def _fitting(charts: Charts, shown: Shown, what: str) -> tuple[Charts, list[str]]:
-    """Return the charts with the lines of as many models as there is room for, the best first."""
+    """Return the charts with the lines of as many models as there is room for, best first."""
     charts = [chart for chart in charts if chart["task"] is not None and chart["lines"]]
     needed = np.zeros(len(shown.models))
     for line in (line for chart in charts for line in chart["lines"]):
         needed[line["model"]] += size(compact(line))
-    kept = int(np.searchsorted(np.cumsum(needed), LINES, side="right"))
-    if kept >= len(needed):
+    models = int(np.searchsorted(np.cumsum(needed), LINES, side="right"))
+    if models >= len(needed):
         return charts, []
     charts = [
-        {**chart, "lines": [line for line in chart["lines"] if line["model"] < kept]}
+        {**chart, "lines": [line for line in chart["lines"] if line["model"] < models]}
         for chart in charts
     ]
-    said = f"The curves of {what} are those of the best {count(kept, 'model')}."
-    return [chart for chart in charts if chart["lines"]], [said]
+    note = f"Curves of {what} are shown for the best {count(models, 'model')}."
+    return [chart for chart in charts if chart["lines"]], [note]

@@ -1,4 +1,4 @@
-"""Names on a terminal: what there is, where it is defined, whether it keeps its promises."""
+"""``karat list``, ``show``, ``check`` and ``cache`` on a terminal."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
 
 
 def list_kinds(kinds: Sequence[str], define: Sequence[Path]) -> None:
-    """Print every kind of thing that has names, and how many there are."""
+    """Print every kind with the number of its names."""
     catalogue = Catalogue(define)
     table = Table(box=None, show_header=False)
     for kind in kinds:
         names = _names(catalogue, kind)
-        some = ", ".join(names[:6]) + (" …" if len(names) > 6 else "")
-        table.add_row(f"karat list {kind}", str(len(names)), Text(some, style="dim"))
+        examples = ", ".join(names[:6]) + (" …" if len(names) > 6 else "")
+        table.add_row(f"karat list {kind}", str(len(names)), Text(examples, style="dim"))
     plain_console().print(table)
 
 
 def list_kind(kind: str, define: Sequence[Path]) -> None:
-    """Print the names of one kind with a line about each."""
+    """Print the names of one kind with a line of description each."""
     catalogue = Catalogue(define)
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for name in _names(catalogue, kind):
@@ -47,7 +47,7 @@ def list_kind(kind: str, define: Sequence[Path]) -> None:
 def show_name(name: str, define: Sequence[Path], constraint: str | None = None) -> None:
     """Print all definitions of a name with the origin of every value.
 
-    With a constraint, also which limits hold for a task under it.
+    With a constraint, also print the limits of a task under it.
     """
     catalogue = Catalogue(define)
     console = plain_console()
@@ -67,15 +67,15 @@ def show_name(name: str, define: Sequence[Path], constraint: str | None = None) 
         console.print(Text(f"{kind}: {name}", style="bold"), Text(f"  ({parts.origin(name)})"))
         console.print(_document(parts.get(name)), markup=False)
     if not sections and not registered:
-        everything = {n for kind in (*_DEFINED, *_REGISTRIES) for n in _names(catalogue, kind)}
-        message = unknown("name", name, everything).messages[0]
+        names = {n for kind in (*_DEFINED, *_REGISTRIES) for n in _names(catalogue, kind)}
+        message = unknown("name", name, names).messages[0]
         raise DefinitionError(message.replace("karat list names", "karat list"))
 
 
 def _limits(catalogue: Catalogue, task: str, constraint: str) -> Iterator[str]:
-    """Yield what holds for a task: its own limits count more than the constraint's."""
-    known = task in catalogue.definitions.names("tasks")
-    own = catalogue.definitions.get("tasks", task) if known else {}
+    """Yield the limits of a task; its own limits override those of the constraint."""
+    is_task = task in catalogue.definitions.names("tasks")
+    own = catalogue.definitions.get("tasks", task) if is_task else {}
     given = catalogue.definitions.get("constraints", constraint)
     for key in ("folds", "max_runtime_seconds", "max_mem_size_mb", "cores", "gpus"):
         for values, origin in ((own, "the task"), (given, constraint)):
@@ -87,35 +87,34 @@ def _limits(catalogue: Catalogue, task: str, constraint: str) -> Iterator[str]:
 
 
 def show_checks(checks: Sequence[Any], model: str) -> int:
-    """Print which promises a model keeps; return the exit code."""
+    """Print which requirements a model meets; return the exit code."""
     console = plain_console()
-    for each in checks:
-        mark = Text("  ✓ ", style="green") if each.kept else Text("  ✗ ", style="red")
-        console.print(mark + Text(each.promise))
-        if not each.kept:
-            console.print(Text(f"      {each.why}"), Text(f"\n      {each.cure}", style="dim"))
-    broken = sum(not each.kept for each in checks)
-    verdict = "can be evaluated" if not broken else "cannot be evaluated as it is"
-    verdict = f"\n{model} {verdict}: {len(checks) - broken} of {len(checks)} promises kept."
-    console.print(verdict, markup=False, soft_wrap=True)
-    return 2 if broken else 0
+    for check in checks:
+        mark = Text("  ✓ ", style="green") if check.kept else Text("  ✗ ", style="red")
+        console.print(mark + Text(check.promise))
+        if not check.kept:
+            console.print(Text(f"      {check.why}"), Text(f"\n      {check.cure}", style="dim"))
+    passed = sum(check.kept for check in checks)
+    result = "can be evaluated" if passed == len(checks) else "cannot be evaluated"
+    line = f"\n{model} {result}: {passed} of {len(checks)} checks passed."
+    console.print(line, markup=False, soft_wrap=True)
+    return 0 if passed == len(checks) else 2
 
 
 def show_cache(clear: bool) -> None:
-    """Print the vectors that are kept between runs, or remove them."""
+    """Print or clear the cache of vectors."""
     cache = VectorCache(cache_folder())
     if clear:
         print(f"{cache.clear() / 2**20:.1f} MB of vectors removed from {cache.root}")
         return
     entries = sorted(cache.entries(), key=lambda e: (e.about["model"], e.about["dataset"]))
     table = Table(box=None, header_style="bold")
-    for name in ("model", "data set", "rows × dimensions", "MB"):
-        table.add_column(name, justify="left" if name in ("model", "data set") else "right")
+    for name in ("model", "dataset", "rows × dimensions", "MB"):
+        table.add_column(name, justify="left" if name in ("model", "dataset") else "right")
     for entry in entries:
         shape = " × ".join(f"{n:,}" for n in entry.about["shape"])
-        about = entry.about
-        size = f"{entry.bytes / 2**20:.1f}"
-        table.add_row(Text(about["model"]), Text(about["dataset"]), shape, size)
+        names = (Text(entry.about[key]) for key in ("model", "dataset"))
+        table.add_row(*names, shape, f"{entry.bytes / 2**20:.1f}")
     console = plain_console()
     if entries:
         console.print(table)

@@ -1,7 +1,7 @@
-"""The report: one HTML file that needs nothing else, with all its data and scripts inside.
+"""The report: one self-contained HTML file.
 
-Readers without scripts see tables. Names are data: they are escaped as HTML, and stand in a script
-element only as JSON without the sign ``<``. The page allows itself its own scripts alone.
+Without JavaScript it shows tables. Names are escaped as HTML; inside the script element they are
+JSON without ``<``. The content security policy allows only the scripts of the page.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from karat.report.notes import plain
 from karat.report.plain import plain_sections
 from karat.results.files import write_atomic
 
-#: where the scripts and styles of the page stand in the package; the order is that of their names
+#: folder of the scripts and styles, which are used in the order of their names
 FOLDER = "page_files"
 
 
@@ -30,7 +30,7 @@ def report(
     """Write the report of some runs to a file and return its path.
 
     ``runs`` are run folders, folders of them, Run objects, or a tidy table of scores. ``umap`` adds
-    maps of vectors by UMAP, which must be installed.
+    UMAP maps of vectors; it must be installed.
     """
     text = make_page(make_bundle(runs, title=title, umap=umap))
     write_atomic(Path(path), text)
@@ -38,10 +38,7 @@ def report(
 
 
 def make_page(bundle: Mapping[str, Any], live: str | bool | None = False) -> str:
-    """Return the page of a bundle; a live one may ask the server it came from for news.
-
-    ``live`` may be the address to ask at.
-    """
+    """Return the page of a bundle; a live page polls its server, or the address ``live``."""
     scripts, title = page_files(".js"), escape(clean(plain(bundle["title"])))
     head = (
         f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" '
@@ -64,13 +61,13 @@ def make_page(bundle: Mapping[str, Any], live: str | bool | None = False) -> str
 
 
 def policy(scripts: Sequence[str], live: bool = False) -> str:
-    """Return what the page may do: run these scripts, and, if it is live, ask its own server."""
+    """Return the content security policy: these scripts, and requests to its server if live."""
     sums = (base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in scripts)
     allowed = " ".join(f"'sha256-{each}'" for each in sums) or "'none'"
-    asked = "'self'" if live else "'none'"
+    connect = "'self'" if live else "'none'"
     return (
         f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}; "
-        f"img-src data: blob:; connect-src {asked}; base-uri 'none'; form-action 'none'"
+        f"img-src data: blob:; connect-src {connect}; base-uri 'none'; form-action 'none'"
     )
 
 

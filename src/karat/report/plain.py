@@ -1,4 +1,4 @@
-"""Plain: the page for readers without scripts: the tables of a bundle, as HTML."""
+"""The report without JavaScript: the tables of a bundle as HTML."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from karat.report.notes import SIGNS, plain, short
 from karat.report.tables import Cell, Column, Table, metric_label, rounded
 from karat.results.cells import DECLINED, FAILED, NOT_RUN
 
-#: more cells than this are for scripts: the board has ranks and costs alone then
-MOST_CELLS = 5_000
-#: so many failures and findings stand in the page itself
-MOST_ROWS = 200
-#: longer texts are broken into lines, and longer names cut where they stand again and again
+#: with more cells than this, the leaderboard has no task columns
+MAX_CELLS = 5_000
+#: maximum number of failures and findings
+MAX_ROWS = 200
+#: longer texts are wrapped, longer names are cut
 LINE, NAME = 40, 200
 _STATES = {"f": SIGNS[FAILED], "d": SIGNS[DECLINED], "n": SIGNS[NOT_RUN]}
 
@@ -22,41 +22,38 @@ Bundle = Mapping[str, Any]
 
 
 def plain_sections(bundle: Bundle) -> list[str]:
-    """Return the sections of a page; those without data are left out."""
+    """Return the sections with data."""
     found = [_section("Leaderboard", html_table(board_table(bundle)))]
     robust = bundle["robustness"]
     if robust:
-        found.append(_section("What corruption costs", _rows(robust["columns"], robust["rows"])))
+        found.append(_section("Robustness", _rows(robust["columns"], robust["rows"])))
     found += _checks(bundle)
     found += _failures(bundle)
     found += _cards(bundle)
     found += _made(bundle)
     if bundle["cut"]:
-        found.append(_section("What was left out", _list(bundle["cut"])))
+        found.append(_section("Left out", _list(bundle["cut"])))
     return found
 
 
 def board_table(bundle: Bundle) -> Table:
-    """Return the board as a table: ranks, a column per task if there are not too many, costs."""
+    """Return the leaderboard: ranks, one column per task if there are not too many, costs."""
     models, tasks = bundle["models"], bundle["tasks"]
-    small = len(models) * len(tasks) <= MOST_CELLS
+    small = len(models) * len(tasks) <= MAX_CELLS
     scored = [t for t, means in enumerate(bundle["scores"]) if _best(means[0], True) is not None]
     columns = [
         Column("rank", [Cell(_fixed(model["rank"])) for model in models]),
         Column("95 %", [Cell(_interval(model)) for model in models]),
         Column("tie", [Cell(model["tie"] or "") for model in models], right=False),
-        *_ratings(models),
+        *(column for key in _RATINGS for column in _numbers(models, key)),
         *(_task(bundle, t) for t in scored if small),
-        *_costs(models),
+        *(column for key in _COSTS for column in _numbers(models, key)),
     ]
     name = Column("model", [Cell(plain(model["name"])) for model in models], right=False)
     about, *notes = bundle["notes"]
     if not small:
-        notes.append(f"Scores on {len(tasks):,} tasks need scripts to be shown.")
+        notes.append(f"Scores on {len(tasks):,} tasks are shown with JavaScript only.")
     return Table([], name, columns, [], about, notes)
-
-
-# -- the columns of the board ---------------------------------------------------------------
 
 
 def _task(bundle: Bundle, t: int) -> Column:
@@ -74,33 +71,30 @@ def _task(bundle: Bundle, t: int) -> Column:
 
 
 def _best(values: Sequence[float | None], higher: bool) -> float | None:
-    known = [value for value in values if value is not None]
-    return (max(known) if higher else min(known)) if known else None
+    scores = [value for value in values if value is not None]
+    return (max(scores) if higher else min(scores)) if scores else None
 
 
-def _ratings(models: Sequence[Mapping[str, Any]]) -> Iterator[Column]:
-    shown = {"wins": "{:.3f}", "borda": "{:.1f}", "elo": "{:.0f}"}
-    for key, form in shown.items():
-        values = [model[key] for model in models]
-        best = _best(values, True)
-        if best is not None:
-            texts = ["–" if value is None else form.format(value) for value in values]
-            pairs = zip(texts, values, strict=True)
-            yield Column(key, [Cell(text, value == best) for text, value in pairs])
+#: headings, formats and units of the other columns
+_RATINGS = {"wins": "{:.3f}", "borda": "{:.1f}", "elo": "{:.0f}"}
+_COSTS = {
+    "failed": ("failed", "{:.0f}", 1.0),
+    "declined": ("n/a", "{:.0f}", 1.0),
+    "seconds": ("time", "{:.1f} s", 1.0),
+    "memory_mb": ("memory", "{:.1f} GB", 1 / 1024),
+}
 
 
-def _costs(models: Sequence[Mapping[str, Any]]) -> Iterator[Column]:
-    shown = {
-        "failed": ("failed", "{:.0f}", 1.0),
-        "declined": ("n/a", "{:.0f}", 1.0),
-        "seconds": ("time", "{:.1f} s", 1.0),
-        "memory_mb": ("memory", "{:.1f} GB", 1 / 1024),
-    }
-    for key, (heading, form, unit) in shown.items():
-        values = [model[key] for model in models]
-        if any(value is not None for value in values):
-            texts = ["–" if value is None else form.format(value * unit) for value in values]
-            yield Column(heading, [Cell(text) for text in texts], part="cost")
+def _numbers(models: Sequence[Mapping[str, Any]], key: str) -> Iterator[Column]:
+    """Yield the column of a rating or a cost, if a model has one."""
+    heading, form, unit = _COSTS.get(key) or (key, _RATINGS[key], 1.0)
+    values = [model[key] for model in models]
+    best = _best(values, True)
+    if best is not None:
+        texts = ["–" if value is None else form.format(value * unit) for value in values]
+        marks = [key in _RATINGS and value == best for value in values]
+        part = "rank" if key in _RATINGS else "cost"
+        yield Column(heading, [Cell(*each) for each in zip(texts, marks, strict=True)], part=part)
 
 
 def _fixed(value: float | None) -> str:
@@ -111,24 +105,21 @@ def _interval(model: Mapping[str, Any]) -> str:
     return "–" if model["low"] is None else f"{model['low']:.1f} – {model['high']:.1f}"
 
 
-# -- other sections -------------------------------------------------------------------------
-
-
 def _checks(bundle: Bundle) -> Iterator[str]:
     found = bundle["checks"]
     if found:
         rows = [
-            (each["code"], each["level"], *_who(bundle, each), each["message"], each["advice"])
-            for each in found[:MOST_ROWS]
+            (each["code"], each["level"], *_names(bundle, each), each["message"], each["advice"])
+            for each in found[:MAX_ROWS]
         ]
-        names = ("code", "level", "model", "task", "what", "advice")
+        names = ("code", "level", "model", "task", "message", "advice")
         yield _section(f"Checks: {len(found):,}", _rows(names, rows) + _more(len(found)))
 
 
 def _failures(bundle: Bundle) -> Iterator[str]:
     found = bundle["failures"]
     if found:
-        rows = [(*_who(bundle, each), each["fold"], each["info"]) for each in found[:MOST_ROWS]]
+        rows = [(*_names(bundle, each), each["fold"], each["info"]) for each in found[:MAX_ROWS]]
         table = _rows(("model", "task", "fold", "reason"), rows)
         yield _section(f"Failures: {len(found):,}", table + _more(len(found)))
 
@@ -137,7 +128,7 @@ def _cards(bundle: Bundle) -> Iterator[str]:
     keys = ("dataset", "source", "licence", "citation", "sha256", "fingerprint")
     if bundle["cards"]:
         rows = [[card[key] for key in keys] for card in bundle["cards"]]
-        yield _section("Data", _rows(keys, rows))
+        yield _section("Datasets", _rows(keys, rows))
 
 
 def _made(bundle: Bundle) -> Iterator[str]:
@@ -147,11 +138,11 @@ def _made(bundle: Bundle) -> Iterator[str]:
             [*(run[key] for key in keys), ", ".join(map(" ".join, run["versions"].items()))]
             for run in bundle["runs"]
         ]
-        yield _section("How this was made", _rows((*keys, "versions"), rows))
+        yield _section("Provenance", _rows((*keys, "versions"), rows))
 
 
-def _who(bundle: Bundle, each: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the names of a model and a task, where they are told."""
+def _names(bundle: Bundle, each: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the names of the model and the task, or empty texts."""
     model, task = each["model"], each["task"]
     return (
         "" if model is None else short(bundle["models"][model]["name"], NAME),
@@ -160,15 +151,12 @@ def _who(bundle: Bundle, each: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _more(many: int) -> str:
-    rest = many - MOST_ROWS
-    return f"<p>{rest:,} more need scripts to be shown.</p>" if rest > 0 else ""
-
-
-# -- HTML -----------------------------------------------------------------------------------
+    rest = many - MAX_ROWS
+    return f"<p>{rest:,} more are shown with JavaScript only.</p>" if rest > 0 else ""
 
 
 def html_table(table: Table) -> str:
-    """Return a table with its caption above and its notes below; every name is escaped."""
+    """Return a table with its caption and notes; all texts are escaped."""
     columns = table.all_columns
     head = "".join(
         f'<th scope="col"{_right(column.right)}>{escape(column.name)}'

@@ -1,26 +1,23 @@
-"""Scores computed again on a terminal: what differs, what was added, what could not be read."""
+"""Recomputed scores on a terminal: changed, added and unreadable ones."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
+from karat.report.shown import count
 from karat.results.rescore import Rescored
 
-#: so many differing scores are listed
-LISTED = 20
+#: maximum number of changed scores to list
+MAX_LISTED = 20
 
 
 def show_rescored(done: Rescored, written: Path | None = None) -> int:
-    """Print what computing a run's scores again has shown; return the exit code.
-
-    The code is 1 if a file could not be used or a score differs.
-    """
-    for line in told(done):
+    """Print the result of a rescore; return 1 if a file could not be used or a score changed."""
+    for line in _lines(done):
         click.echo(line)
     for message in done.problems:
         click.echo(click.style("error: ", fg="red", bold=True) + message, err=True)
@@ -31,26 +28,22 @@ def show_rescored(done: Rescored, written: Path | None = None) -> int:
     return 1 if done.problems or len(done.differences) else 0
 
 
-def told(done: Rescored) -> Iterator[str]:
-    """Yield the lines of a run: how many scores, which differ, and the means of added ones."""
+def _lines(done: Rescored) -> Iterator[str]:
     own = done.scores[~done.scores["added"]]
     rows = done.differences
-    same = f"{len(rows)} differ" if len(rows) else "all as they were"
-    yield f"{done.run.folder.resolve().name}: {len(own)} scores computed again, {same}"
-    for row in rows.head(LISTED).to_dict("records"):
+    changed = f"{len(rows)} changed" if len(rows) else "none changed"
+    yield f"{done.run.folder.resolve().name}: {len(own)} scores recomputed, {changed}"
+    for row in rows.head(MAX_LISTED).to_dict("records"):
         where = f"{row['task']}, fold {row['fold']}, {row['view']}, {row['metric']}"
         yield f"   {where}: {_number(row['before'])} → {_number(row['value'])}"
-    if len(rows) > LISTED:
-        yield f"   … and {len(rows) - LISTED} more"
+    if len(rows) > MAX_LISTED:
+        yield f"   and {len(rows) - MAX_LISTED} more"
     new = done.scores[done.scores["added"] & done.scores["value"].notna()]
     for (task, view, metric), part in new.groupby(["task", "view", "metric"], sort=False):
-        through = "" if view == "clean" else f", {view}"
-        yield f"   {task}{through}: {metric} {part['value'].mean():.6g} over {_folds(len(part))}"
+        suffix = "" if view == "clean" else f", {view}"
+        folds = count(len(part), "fold")
+        yield f"   {task}{suffix}: {metric} {part['value'].mean():.6g} over {folds}"
 
 
-def _number(value: Any) -> str:
+def _number(value: float) -> str:
     return "none" if math.isnan(value) else repr(float(value))
-
-
-def _folds(count: int) -> str:
-    return "1 fold" if count == 1 else f"{count} folds"

@@ -1,4 +1,4 @@
-"""Scores: the numbers of a page by task, metric and model, with the spread over folds."""
+"""The scores of a page by task, metric and model, with the spread over folds."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from karat.report.shown import some
 from karat.results.cells import DECLINED, FAILED, NOT_RUN, OK, Cells
 from karat.results.gather import Gathered
 
-#: how a cell is told in one sign
+#: one character per state of a cell
 SIGNS = {OK: ".", FAILED: "f", DECLINED: "d", NOT_RUN: "n"}
-#: numbers of metrics beyond the first of each task
-MOST_NUMBERS = 200_000
+#: maximum number of scores of secondary metrics
+MAX_NUMBERS = 200_000
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """The metrics of each task, the one it is compared by first, and which way each is better."""
+    """The metrics of each task (primary metric first) and their directions."""
 
     names: list[list[str]]
     higher: list[list[bool]]
@@ -30,33 +30,33 @@ class Metrics:
 
 
 def metrics_of(given: Gathered, chosen: dict[str, str]) -> Metrics:
-    """Return what each task was measured in, as far as a page has room for it."""
+    """Return the metrics of each task, as many as there is room for."""
     pairs = given.scores[["task", "metric"]].drop_duplicates()
     seen: dict[str, list[str]] = {}
     for task, metric in zip(pairs["task"], pairs["metric"], strict=True):
         seen.setdefault(task, []).append(metric)
     names, higher, unknown = [], [], []
-    room = MOST_NUMBERS // max(len(given.models) * len(chosen), 1)
+    room = MAX_NUMBERS // max(len(given.models) * len(chosen), 1)
     for task, first in chosen.items():
         rest = [metric for metric in seen.get(task, []) if metric != first]
-        known = {first: given.higher(first)}
+        directions = {first: given.higher(first)}
         for metric in rest[: max(room, 0)]:
             try:
-                known[metric] = given.higher(metric)
+                directions[metric] = given.higher(metric)
             except KaratError:
-                unknown.append(f"{short(metric)} of {short(task)}: which way is better is unknown.")
-        names.append(list(known))
-        higher.append(list(known.values()))
-    cut = some(unknown, lambda n: f"So it is with {n} more.")
+                unknown.append(f"{short(metric)} of {short(task)}: unknown direction.")
+        names.append(list(directions))
+        higher.append(list(directions.values()))
+    cut = some(unknown, lambda n: f"{n} more metrics with unknown direction.")
     if any(len(seen.get(task, [])) > room + 1 for task in chosen):
-        cut.append(f"Each task has its first {room + 1} metrics: there are too many cells for all.")
+        cut.append(f"Only the first {room + 1} metrics of each task are shown (too many scores).")
     return Metrics(names, higher, cut)
 
 
 def means_of(
     given: Gathered, cells: Cells, metrics: Metrics, order: np.ndarray
 ) -> list[list[np.ndarray]]:
-    """Return by task and metric the mean over folds of every model, in this order of models."""
+    """Return the mean over folds by task, metric and model, in this order of models."""
     table = given.scores[given.scores["value"].notna()]
     means = table.groupby(["task", "metric", "model"], sort=False)["value"].mean()
     by_pair = {key: part.droplevel([0, 1]) for key, part in means.groupby(level=[0, 1], sort=False)}
@@ -70,7 +70,7 @@ def means_of(
 
 
 def spread_of(cells: Cells, order: np.ndarray) -> list[np.ndarray]:
-    """Return the standard deviation over folds of each model, by task; nothing of one fold."""
+    """Return the standard deviation over folds by task and model; NaN for one fold."""
     found = []
     for table in cells.folds:
         values = table[order]
@@ -84,12 +84,12 @@ def spread_of(cells: Cells, order: np.ndarray) -> list[np.ndarray]:
 
 
 def folds_of(
-    cells: Cells, order: np.ndarray, most: int
+    cells: Cells, order: np.ndarray, max_numbers: int
 ) -> tuple[list[list[Any]] | None, list[str]]:
-    """Return by task and model the scores of the folds, if there are not too many numbers."""
+    """Return the scores of folds by task and model, unless there are too many."""
     numbers = sum(table.size for table in cells.folds)
-    if numbers > most:
-        return None, [f"Scores of single folds are left out: {numbers:,} numbers."]
+    if numbers > max_numbers:
+        return None, [f"Scores of single folds are left out (too many: {numbers:,})."]
     found = []
     for table, up in zip(cells.folds, cells.higher, strict=True):
         values = (table if up else -table)[order]
@@ -98,5 +98,5 @@ def folds_of(
 
 
 def states_of(cells: Cells, order: np.ndarray) -> list[str]:
-    """Return a text per task: a sign for each model."""
+    """Return one text per task with one character per model."""
     return ["".join(SIGNS[state] for state in column) for column in cells.states[order].T]

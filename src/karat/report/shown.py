@@ -1,4 +1,4 @@
-"""Shown: the models and tasks of a page by their places, and the runs they come from."""
+"""The models and tasks of a report page by index, and their runs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from karat.errors import FAILURES
 from karat.report.compact import compact, size
 from karat.results.run import Run
 
-#: so many sentences of one sort are enough
-MOST_SENTENCES = 5
+#: maximum number of sentences of one kind
+MAX_SENTENCES = 5
 
 
 @dataclass(frozen=True)
-class Told:
-    """A run, its model's place on the board, the places of its tasks by name, and its records."""
+class ShownRun:
+    """A run, the index of its model, the indices of its tasks by name, and its records."""
 
     run: Run
     model: int
@@ -25,7 +25,7 @@ class Told:
     records: list[dict[str, Any]]
 
     def jobs(self, *statuses: str) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield the records of jobs that ended so, each with the place of its task."""
+        """Yield the records of jobs with one of these statuses, each with the index of its task."""
         for record in self.records:
             if record["status"] in statuses and record["task"] in self.tasks:
                 yield self.tasks[record["task"]], record
@@ -38,25 +38,25 @@ class Shown:
     models: list[str]
     tasks: list[str]
     kinds: list[str]
-    runs: list[Told] = field(default_factory=list)
+    runs: list[ShownRun] = field(default_factory=list)
 
     @cached_property
     def done(self) -> dict[tuple[int, int], tuple[Run, list[dict[str, Any]]]]:
-        """The run and the records of the jobs that have answers, by places of task and model."""
+        """The run and records of successful jobs, by indices of task and model."""
         found: dict[tuple[int, int], tuple[Run, list[dict[str, Any]]]] = {}
-        for told in self.runs:
-            for task, record in told.jobs("ok"):
-                found.setdefault((task, told.model), (told.run, []))[1].append(record)
+        for run in self.runs:
+            for task, record in run.jobs("ok"):
+                found.setdefault((task, run.model), (run.run, []))[1].append(record)
         return found
 
     @property
-    def failed(self) -> Iterator[tuple[Told, int, dict[str, Any]]]:
-        """The jobs that failed, with the places of their tasks."""
-        for told in self.runs:
-            yield from ((told, task, record) for task, record in told.jobs(*FAILURES))
+    def failed(self) -> Iterator[tuple[ShownRun, int, dict[str, Any]]]:
+        """The failed jobs with the indices of their tasks."""
+        for run in self.runs:
+            yield from ((run, task, record) for task, record in run.jobs(*FAILURES))
 
     def rounds(self) -> Iterator[tuple[int, int]]:
-        """Yield places of tasks and models: the best model of every task, then each one's next."""
+        """Yield indices of task and model: the best model of every task, then the next of each."""
         queues: dict[int, list[int]] = {}
         for task, model in sorted(self.done):
             queues.setdefault(task, []).append(model)
@@ -66,12 +66,12 @@ class Shown:
 
 @dataclass
 class Budget:
-    """Bytes that are left of what a part of the page may take."""
+    """The number of bytes left for a section of the page."""
 
     left: int
 
     def take(self, value: Any) -> bool:
-        """Return whether there is room for a value, and keep it for that."""
+        """Reserve room for a value; return False if there is too little."""
         needed = size(compact(value))
         if needed > self.left:
             return False
@@ -80,17 +80,17 @@ class Budget:
 
 
 def some(sentences: Sequence[str], more: Callable[[int], str]) -> list[str]:
-    """Return a few sentences, and one that counts the others.
+    """Return the first sentences, and one that counts the others.
 
     >>> some(["a.", "b.", "c.", "d.", "e.", "f.", "g."], lambda n: f"{n} more.")[-2:]
     ['e.', '2 more.']
     """
-    rest = len(sentences) - MOST_SENTENCES
-    return [*sentences[:MOST_SENTENCES], *([more(rest)] if rest > 0 else [])]
+    rest = len(sentences) - MAX_SENTENCES
+    return [*sentences[:MAX_SENTENCES], *([more(rest)] if rest > 0 else [])]
 
 
 def count(number: int, noun: str) -> str:
-    """Return a number of things.
+    """Return a number with its noun.
 
     >>> count(1, "model"), count(1200, "model")
     ('1 model', '1,200 models')

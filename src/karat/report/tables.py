@@ -1,4 +1,4 @@
-"""The table of a board: what every format shows, as text, with the best of each column marked."""
+"""Leaderboards as tables of text, used by every output format."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pandas as pd
 from karat.metrics.base import get_metric
 from karat.report.notes import SIGNS, caption, notes, plain, scored_tasks
 
-#: letters of ties stand each below itself, if there are fewer than this
-MOST_LETTERS = 8
+#: with fewer letters of ties than this, each letter has its own column
+MAX_LETTERS = 8
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A text; whether it is the best of its column, or stands for something missing."""
+    """A text; ``best`` marks the best of its column, ``faint`` a missing value."""
 
     text: str
     best: bool = False
@@ -27,9 +27,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A heading, a second line of it, a cell per row, and on which side they stand.
+    """A heading with a second line, one cell per row, and the alignment.
 
-    ``part`` is "rank", "task" or "cost": columns of a part stay together on a narrow screen.
+    ``part`` is "rank", "task" or "cost": columns of one part stay together on a narrow screen.
     """
 
     name: str
@@ -41,10 +41,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns after the model's, and those that name the group a row belongs to.
-
-    ``starts`` are the rows at which a new group begins.
-    """
+    """The group, model and other columns; ``starts`` are the first rows of the groups."""
 
     groups: list[Column]
     model: Column
@@ -63,25 +60,32 @@ class Table:
 
 
 def make_table(board: pd.DataFrame | Table) -> Table:
-    """Return the table of a board of any view; a table is one already."""
+    """Return the table of a leaderboard of any view; a table is returned unchanged."""
     if isinstance(board, Table):
         return board
     by = board.attrs.get("by")
     rows = board
     if by is not None:
-        # what nobody has, or one model alone, is named below the table
+        # groups without a score are listed below the table
         known = board["score" if by == "task" else "rank"].groupby(level=0, sort=False)
         rows = board[known.transform("count") > 0]
     group = pd.factorize(rows.index.get_level_values(0))[0] if by else np.zeros(len(rows))
     starts = np.flatnonzero(np.diff(group, prepend=-1)).tolist()
-    model = _texts("model", rows.index.get_level_values("model"), right=False)
+    model = text_column("model", rows.index.get_level_values("model"), right=False)
     make = {None: _overall, "task": _by_task}.get(by, _by_group)
     columns = make(rows, starts)
     return Table(_groups(rows), model, columns, starts, caption(board), list(notes(board)))
 
 
+def frame_table(frame: pd.DataFrame) -> Table:
+    """Return any data frame as a table without caption and notes."""
+    numeric = pd.api.types.is_numeric_dtype
+    first, *others = (text_column(str(n), frame[n], right=numeric(frame[n])) for n in frame)
+    return Table([], first, others, [], "", [])
+
+
 def metric_label(name: str, higher_is_better: bool | None = None) -> str:
-    """Return a metric with the arrow of its direction.
+    """Return a metric name with an arrow that shows its direction.
 
     >>> metric_label("rmse")
     'rmse ↓'
@@ -90,20 +94,17 @@ def metric_label(name: str, higher_is_better: bool | None = None) -> str:
     return f"{name} {'↑' if up else '↓'}"
 
 
-# -- the views ------------------------------------------------------------------------------
-
-
 def _groups(rows: pd.DataFrame) -> list[Column]:
     by = rows.attrs.get("by")
     if by is None:
         return []
     names = rows.index.get_level_values(0)
-    columns = [_texts(by, names, right=False)]
+    columns = [text_column(by, names, right=False)]
     if by == "task":
         up = rows.attrs["higher_is_better"]
         pairs = zip(rows["metric"], names, strict=True)
         labels = [metric_label(metric, up[task]) for metric, task in pairs]
-        columns.append(_texts("metric", labels, right=False))
+        columns.append(text_column("metric", labels, right=False))
     return columns
 
 
@@ -113,7 +114,7 @@ def _overall(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
 
 
 def _by_group(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
-    tasks = _texts("tasks", map(_count, rows["tasks"]))
+    tasks = text_column("tasks", map(_count, rows["tasks"]))
     return [*_ranks(rows, starts), tasks, *_costs(rows)]
 
 
@@ -132,36 +133,33 @@ def _by_task(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
     if "normalised" in rows:
         mark = best_of(rows["normalised"], starts)
         columns.append(_numbers("normalised", rows["normalised"], mark, rounded))
-    folds = [_texts("folds", map(_count, rows["folds"]))] if "folds" in rows else []
+    folds = [text_column("folds", map(_count, rows["folds"]))] if "folds" in rows else []
     costs = [each for each in _costs(rows) if each.name in ("failed", "time")]
     return [*columns, *_front(rows), *folds, *costs]
 
 
-# -- the columns ----------------------------------------------------------------------------
-
-
 def _places(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
-    """Return rank, interval and letters of ties."""
+    """Return the columns of rank, interval and ties."""
     letters = sorted({letter for ties in rows["tie"] for letter in ties})
     ties = [str(ties) for ties in rows["tie"]]
-    if len(letters) < MOST_LETTERS:  # each letter below itself
+    if len(letters) < MAX_LETTERS:
         ties = [" ".join(x if x in ties else " " for x in letters) for ties in ties]
     best = best_of(-_compared(rows, "rank", starts), starts)
     return [
         _numbers("rank", rows["rank"], best, _fixed),
         _interval(rows["rank_low"], rows["rank_high"], _fixed),
-        _texts("tie", ties, right=False),
+        text_column("tie", ties, right=False),
     ]
 
 
 def _compared(rows: pd.DataFrame, name: str, starts: Sequence[int]) -> pd.Series:
-    """Return a column without those that stand last for too few tasks: they are no best."""
-    told = (rows["tie"] != "").to_numpy()
-    if told.all():
+    """Return a column without models ranked last for too few tasks: they cannot be the best."""
+    ranked = (rows["tie"] != "").to_numpy()
+    if ranked.all():
         return rows[name]
     sizes = np.diff([*starts, len(rows)])
-    others = np.repeat(np.logical_or.reduceat(told, starts), sizes)
-    return rows[name].where(told | ~others)
+    others = np.repeat(np.logical_or.reduceat(ranked, starts), sizes)
+    return rows[name].where(ranked | ~others)
 
 
 def _ranks(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
@@ -178,7 +176,7 @@ def _ranks(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
 def _front(rows: pd.DataFrame) -> list[Column]:
     if "pareto" not in rows:
         return []
-    return [_texts("pareto", ("yes" if on else "" for on in rows["pareto"]), right=False)]
+    return [text_column("pareto", ("yes" if on else "" for on in rows["pareto"]), right=False)]
 
 
 def _task(rows: pd.DataFrame, task: str) -> Column:
@@ -195,18 +193,21 @@ def _costs(rows: pd.DataFrame) -> list[Column]:
     shown: dict[str, tuple[str, Callable[[float], str]]] = {
         "failed": ("failed", _count),
         "declined": ("n/a", _count),
-        "seconds": ("time", _seconds),
+        "seconds": ("time", duration),
         "memory_mb": ("memory", _memory),
         "dimensions": ("dims", _dimensions),
     }
     there = [name for name in shown if name in rows]
     if "dimensions" in there and rows["dimensions"].isna().all():
         there.remove("dimensions")  # predictors have none
-    return [_texts(shown[n][0], map(shown[n][1], rows[n]), part="cost") for n in there]
+    return [text_column(shown[n][0], map(shown[n][1], rows[n]), part="cost") for n in there]
 
 
-def _texts(name: str, values: Iterable[object], right: bool = True, part: str = "rank") -> Column:
-    # the letters of ties stand below themselves: their spaces are kept
+def text_column(
+    name: str, values: Iterable[object], right: bool = True, part: str = "rank"
+) -> Column:
+    """Return a column of texts."""
+    # spaces align the letters of ties
     cells = [Cell(str(v) if name == "tie" else plain(v)) for v in values]
     return Column(name, cells, right=right, part=part)
 
@@ -225,7 +226,7 @@ def _interval(low: pd.Series, high: pd.Series, write: Callable[[float], str]) ->
 
 
 def best_of(values: pd.Series, starts: Sequence[int]) -> np.ndarray:
-    """Return which values are the highest of the group that begins at one of these rows."""
+    """Return which values are the highest of their group; groups begin at these rows."""
     numbers = values.to_numpy(dtype=float)
     if not len(numbers):
         return np.zeros(0, dtype=bool)
@@ -238,7 +239,7 @@ def _score(value: float, best: bool, sign: str) -> Cell:
 
 
 def rounded(value: float) -> str:
-    """Return a score as it is shown: three digits, or four that count."""
+    """Return a score with three decimals, or four significant digits."""
     if math.isnan(value):
         return "–"
     return f"{value:.3f}" if abs(value) < 10 else f"{value:#.4g}".rstrip(".")
@@ -252,7 +253,12 @@ def _count(value: float) -> str:
     return "0" if pd.isna(value) else f"{value:.0f}"
 
 
-def _seconds(value: float) -> str:
+def duration(value: float) -> str:
+    """Format a number of seconds.
+
+    >>> duration(12.34), duration(600), duration(7260)
+    ('12.3 s', '10.0 min', '2.0 h')
+    """
     if pd.isna(value):
         return "–"
     if value < 120:
@@ -268,7 +274,7 @@ def _dimensions(value: float) -> str:
     return "–" if pd.isna(value) else f"{value:,.0f}"
 
 
-#: how points are shown, which have no digits after the dot that count
+#: formats of points
 _POINTS: dict[str, Callable[[float], str]] = {
     "borda": lambda value: "–" if math.isnan(value) else f"{value:,.1f}".removesuffix(".0"),
     "elo": lambda value: "–" if math.isnan(value) else f"{value:,.0f}",

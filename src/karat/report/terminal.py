@@ -1,4 +1,4 @@
-"""The board on a terminal: ranks with intervals, a column per task, costs; 80 columns do."""
+"""The leaderboard on a terminal."""
 
 from __future__ import annotations
 
@@ -15,22 +15,20 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from karat.report.notes import notes as board_notes
 from karat.report.tables import Cell, Column, Table, make_table
-from karat.report.tables import metric_label as metric_label
 
-#: a column of a task is at most this wide; longer names are cut
+#: maximum width of a task column
 TASK_WIDTH = 16
-#: a model's name is never cut below this
+#: minimum width of the model column
 NAME_WIDTH = 8
 
 
 def board_text(board: pd.DataFrame | Table, width: int) -> Group:
-    """Return the board for a screen of this width; many tasks go on into further tables."""
+    """Return the leaderboard for this width; many tasks continue in further tables."""
     table = make_table(board)
     columns = [_narrow(column) for column in table.columns]
-    firm = [column for column in columns if column.part != "task"]
-    room = width - sum(map(_width, firm)) - 2
+    fixed = [column for column in columns if column.part != "task"]
+    room = width - sum(map(_width, fixed)) - 2
     longest = max(NAME_WIDTH, room if room >= NAME_WIDTH else width // 3)
     model = replace(table.model, cells=[Cell(_cut(c.text, longest)) for c in table.model.cells])
     parts: list[RenderableType] = []
@@ -40,19 +38,14 @@ def board_text(board: pd.DataFrame | Table, width: int) -> Group:
     return Group(*parts, *below)
 
 
-def notes(board: pd.DataFrame) -> Iterator[str]:
-    """Yield what a reader must know to read the board."""
-    yield from (f" {line}" for line in board_notes(board))
-
-
 def print_board(board: pd.DataFrame | Table, console: Console | None = None) -> None:
-    """Print the board to standard output."""
+    """Print the leaderboard to standard output."""
     console = console or Console(highlight=False)
     console.print(board_text(board, console.width))
 
 
 def plain_console() -> Console:
-    """Return a console for lists; a pipe has no width of its own, lines stay whole for grep."""
+    """Return a console for lists; lines are not wrapped in a pipe, for grep."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
 
 
@@ -60,11 +53,8 @@ def _wrapped(note: str, width: int) -> list[str]:
     return textwrap.wrap(note, width, initial_indent=" ", subsequent_indent=" ")
 
 
-# -- what stands beside what ----------------------------------------------------------------
-
-
 def _arranged(columns: list[Column], width: int) -> list[list[Column]]:
-    """Return the columns in groups that fit: all, or ranks and costs first and the tasks after."""
+    """Return the columns in groups that fit: all, or ranks and costs first, then tasks."""
     if sum(map(_width, columns)) <= width:
         return [columns]
     ranks, tasks, costs = ([c for c in columns if c.part == p] for p in ("rank", "task", "cost"))
@@ -86,7 +76,7 @@ def _fitting(columns: Sequence[Column], width: int) -> list[list[Column]]:
 
 
 def _width(column: Column) -> int:
-    """Return how many columns of the screen it takes, with the gap beside it."""
+    """Return the width of a column with its gap."""
     texts = [column.name, column.label, *(cell.text for cell in column.cells)]
     return max(map(cell_len, texts)) + 2
 
@@ -103,11 +93,8 @@ def _cut(name: str, width: int = TASK_WIDTH) -> str:
     return text.plain
 
 
-# -- how it is drawn ------------------------------------------------------------------------
-
-
 def _grids(table: Table, columns: list[Column]) -> Iterator[RenderableType]:
-    """Yield the rows below their heading; those of a group below a line that names it."""
+    """Yield the rows below their heading, each group below a line with its name."""
     rows = [[_text(column.cells[row]) for column in columns] for row in range(len(table))]
     if not table.groups:
         yield _grid(columns, rows)

@@ -1,124 +1,123 @@
-"""A verdict on two models, or on many, for a terminal, as Markdown and as JSON."""
+"""Comparisons of two or more models in every output format."""
 
 from __future__ import annotations
 
-import json
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.text import Text
 
-from karat.report.formats import to_markdown
-from karat.report.notes import NAME_WIDTH, plain
-from karat.report.tables import MOST_LETTERS, Cell, Column, Table
+from karat.report.formats import DOCUMENTS, dump_json, records
+from karat.report.notes import middle_cut, plain
+from karat.report.shown import count
+from karat.report.tables import MAX_LETTERS, Cell, Column, Table, text_column
 from karat.report.terminal import print_board
 from karat.results.contests import Contests
 from karat.results.verdict import Verdict
 from karat.results.worded import Words, number, overall_lines, p_value, shown
 
-TABLE, MARKDOWN, JSON = "table", "markdown", "json"
-
 
 def show_verdict(
-    found: Verdict, shape: str = TABLE, regressions: pd.DataFrame | None = None
+    found: Verdict, shape: str = "table", regressions: pd.DataFrame | None = None
 ) -> None:
-    """Print a verdict on two models, and what got worse, if that was asked."""
-    told = [] if regressions is None else list(_regressed(regressions, found))
-    if shape == JSON:
+    """Print a comparison of two models, and the regressions if given."""
+    if shape == "csv":
+        sys.stdout.write(found.tasks.to_csv(index=False, lineterminator="\n"))
+        return
+    if shape == "json":
         whole = found.to_dict()
         if regressions is not None:
-            whole["regressions"] = _records(regressions)
-        sys.stdout.write(_json(whole))
+            whole["regressions"] = records(regressions)
+        sys.stdout.write(dump_json(whole))
         return
     table = verdict_table(found)
-    named = Words(_head(found.first), _head(found.second), found.rope)
+    named = Words(middle_cut(found.first), middle_cut(found.second), found.rope)
     sentence = named.verdict(_headed(found), found.overall)
-    lines = [sentence, *_sentences(overall_lines(found)), *told]
+    worse = [] if regressions is None else _regressed(regressions, found)
+    lines = [sentence, *_sentences(overall_lines(found)), *worse]
     _show(table, lines, shape)
 
 
-def show_contests(found: Contests, shape: str = TABLE) -> None:
-    """Print many models in the order of their ranks, and which cannot be told apart."""
-    if shape == JSON:
-        sys.stdout.write(_json(found.to_dict()))
+def show_contests(found: Contests, shape: str = "table") -> None:
+    """Print a comparison of many models in the order of their ranks."""
+    if shape == "csv":
+        sys.stdout.write(found.pairs.to_csv(index=False, lineterminator="\n"))
+        return
+    if shape == "json":
+        sys.stdout.write(dump_json(found.to_dict()))
         return
     _show(contests_table(found), [plain(found.sentence)], shape)
 
 
 def verdict_table(found: Verdict) -> Table:
-    """Return a row per task of which a model has a score: values, difference, p, who is better."""
+    """Return one row per task: values, difference, p, and the better model."""
     rows = shown(found)
-    # a name of one model is marked, words are not
+    first, second = middle_cut(found.first), middle_cut(found.second)
+    # "better" may also be a text that is not a model
     leads = [name == found.first for name in rows["better"]]
     trails = [name == found.second for name in rows["better"]]
     return Table(
         groups=[],
-        model=_texts("task", rows["task"], right=False),
+        model=text_column("task", rows["task"], right=False),
         columns=[
-            _texts("metric", rows["metric"], right=False),
-            Column(_head(found.first), _cells(rows["first"], leads)),
-            Column(_head(found.second), _cells(rows["second"], trails)),
-            _texts("difference", rows["difference"], part="task"),
-            _texts("p", rows["p"], part="task"),
-            _texts("better", map(_head, rows["better"]), right=False, part="task"),
+            text_column("metric", rows["metric"], right=False),
+            Column(first, _cells(rows["first"], leads)),
+            Column(second, _cells(rows["second"], trails)),
+            text_column("difference", rows["difference"], part="task"),
+            text_column("p", rows["p"], part="task"),
+            text_column("better", map(middle_cut, rows["better"]), right=False, part="task"),
         ],
         starts=[0],
-        caption=f"{_head(found.first)} beside {_head(found.second)}, paired by task and fold",
+        caption=f"{first} against {second}, paired by task and fold",
         notes=[*_legend(found), *map(plain, found.notes)],
     )
 
 
 def contests_table(found: Contests) -> Table:
-    """Return a row per model, best first: rank, letters of its cliques, p against the best."""
+    """Return one row per model, best first: rank, letters of its groups, p against the best."""
     order = [int(m) for m in found.many.order if not np.isnan(found.many.ranks[m])]
     letters = _letters(found, order)
     best = order[0] if order else 0
     against = [found.many.pairs[best, m] if m != best else np.nan for m in order]
     tasks = np.isfinite(found.values.to_numpy()).sum(axis=1)
-    named = f"{len(order)} models beside each other, all pairs tested on the tasks both have"
     return Table(
         groups=[],
-        model=_texts("model", (_head(found.models[m]) for m in order), right=False),
+        model=text_column("model", (middle_cut(found.models[m]) for m in order), right=False),
         columns=[
-            _texts("rank", (f"{found.many.ranks[m]:.1f}" for m in order)),
+            text_column("rank", (f"{found.many.ranks[m]:.1f}" for m in order)),
             Column("tie", [Cell(text) for text in letters], right=False),
-            _texts("tasks", (tasks[m] for m in order)),
-            _texts("p against the first", map(p_value, against)),
+            text_column("tasks", (tasks[m] for m in order)),
+            text_column("p against the first", map(p_value, against)),
         ],
         starts=[0],
-        caption=named,
+        caption=f"{len(order)} models, all pairs tested on their common tasks",
         notes=[
-            "Models that share a letter cannot be told apart (Wilcoxon, corrected after Holm).",
+            "Models that share a letter do not differ significantly (Wilcoxon, Holm correction).",
             *map(plain, found.notes),
         ],
     )
 
 
 def _letters(found: Contests, order: Sequence[int]) -> list[str]:
-    """Return the letters of each model's groups; who differs from all is a group alone."""
+    """Return the letters of each model's groups; a model that differs from all is its own group."""
     grouped = {m for group in found.many.cliques for m in group}
     groups = [*found.many.cliques, *([m] for m in order if m not in grouped)]
     groups.sort(key=lambda group: order.index(group[0]))
-    if len(groups) > MOST_LETTERS:
-        held = [[i + 1 for i, group in enumerate(groups) if m in group] for m in order]
-        return [", ".join(map(str, each)) for each in held]
-    signs = [chr(ord("a") + i) for i in range(len(groups))]
-    lettered = list(zip(signs, groups, strict=True))
-    return [" ".join(sign if m in group else " " for sign, group in lettered) for m in order]
-
-
-# -- how it is shown ------------------------------------------------------------------------
+    if len(groups) > MAX_LETTERS:
+        numbers = [[i + 1 for i, group in enumerate(groups) if m in group] for m in order]
+        return [", ".join(map(str, each)) for each in numbers]
+    lettered = [(chr(ord("a") + i), group) for i, group in enumerate(groups)]
+    return [" ".join(x if m in group else " " for x, group in lettered) for m in order]
 
 
 def _show(table: Table, lines: Sequence[str], shape: str) -> None:
-    if shape == MARKDOWN:
-        sys.stdout.write(to_markdown(replace(table, notes=[*lines, *table.notes])))
+    if shape in DOCUMENTS:
+        sys.stdout.write(DOCUMENTS[shape](replace(table, notes=[*lines, *table.notes])))
         return
     console = Console(highlight=False)
     console.print(Text(f" {table.caption}\n"), soft_wrap=True)
@@ -135,7 +134,7 @@ def _wrapped(line: str, width: int) -> list[str]:
 
 
 def _sentences(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines as sentences, so that they can stand in one paragraph too."""
+    """Yield lines as sentences."""
     yield from (f"{plain(line)[0].upper()}{plain(line)[1:]}." for line in lines)
 
 
@@ -143,36 +142,33 @@ def _legend(found: Verdict) -> Iterator[str]:
     tests = set(found.tasks["test"]) - {""}
     if not tests:
         return
-    first, second = _head(found.first), _head(found.second)
-    over = "over folds, corrected for the training rows they share"
+    first, second = middle_cut(found.first), middle_cut(found.second)
+    over = "over folds, corrected for overlapping training sets"
     if len(tests) > 1 or "corrected t" not in tests:
         over = f"of {', '.join(sorted(tests))}"
-    many = int(found.tasks["p"].notna().sum())
+    tasks = count(int(found.tasks["p"].notna().sum()), "task")
     yield (
-        f"Difference: {first} less {second}; in brackets its 95 % interval {over}. "
-        f"p is corrected for {many} task{'' if many == 1 else 's'} (Holm)."
+        f"Difference: {first} minus {second}; in brackets the 95 % interval {over}. "
+        f"p is corrected for {tasks} (Holm)."
     )
     relative = found.tasks[found.tasks["relative"] & (found.tasks["folds"] > 0)]
     if found.overall.tasks > 1 and len(relative):
         names = ", ".join(sorted(set(relative["metric"])))
-        yield f"Gain: positive where {first} is better; of {names} as a share of the mean of both."
+        yield f"Gain: positive where {first} is better; for {names} relative to the mean of both."
         if len(relative) < found.overall.tasks:
             yield (
-                "Unlike metrics stand together: the tests over tasks go by the size of gains, in "
-                "which shares often weigh more. --metric NAME compares by one metric."
+                "Different metrics are combined: the tests over tasks use the size of gains, where "
+                "relative gains often weigh more. --metric NAME compares one metric."
             )
 
 
 def _regressed(regressions: pd.DataFrame, found: Verdict) -> Iterator[str]:
     if not len(regressions):
-        yield f"No regression from {_head(found.second)} to {_head(found.first)}."
+        yield f"No regression from {middle_cut(found.second)} to {middle_cut(found.first)}."
     for _, row in regressions.iterrows():
         values = f"{number(row['second'])} → {number(row['first'])}"
-        yield f"Regression: {_head(row['task'])}, {_head(row['metric'])} {values}: {row['why']}."
-
-
-def _texts(name: str, values: Iterable[object], right: bool = True, part: str = "rank") -> Column:
-    return Column(name, [Cell(plain(value)) for value in values], right=right, part=part)
+        names = ", ".join(map(middle_cut, (row["task"], row["metric"])))
+        yield f"Regression: {names} {values}: {row['why']}."
 
 
 def _cells(texts: Iterable[str], best: Iterable[bool]) -> list[Cell]:
@@ -181,25 +177,7 @@ def _cells(texts: Iterable[str], best: Iterable[bool]) -> list[Cell]:
 
 
 def _headed(found: Verdict) -> pd.DataFrame:
-    """Return the rows with names as they are shown."""
-    names = {found.first: _head(found.first), found.second: _head(found.second)}
+    """Return the rows with cut names."""
+    names = {found.first: middle_cut(found.first), found.second: middle_cut(found.second)}
     better = [names.get(name, name) for name in found.tasks["better"]]
-    return found.tasks.assign(better=better, task=found.tasks["task"].map(_head))
-
-
-def _head(name: str) -> str:
-    """Return a name cut in its middle, since two runs of a model differ at the end."""
-    text = plain(name)
-    half = NAME_WIDTH // 2
-    return text if len(text) <= NAME_WIDTH else f"{text[: half - 1]}…{text[-half:]}"
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    rows = table.astype(object).where(table.notna(), None).to_dict(orient="records")
-    return [
-        {str(key): None if value == np.inf else value for key, value in row.items()} for row in rows
-    ]
-
-
-def _json(whole: dict[str, Any]) -> str:
-    return json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return found.tasks.assign(better=better, task=found.tasks["task"].map(middle_cut))

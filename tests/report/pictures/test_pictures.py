@@ -1,4 +1,4 @@
-"""Pictures: the numbers in them are those of the tables, names are texts, bytes repeat."""
+"""``karat.plot``: numbers of plots, names, files and errors."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import karat
 from karat.errors import DataError, DefinitionError, MissingExtra
 from karat.report.pictures import cd as differences
 from karat.report.pictures.kinds import KINDS, plot
-from karat.report.pictures.material import Material
-from karat.report.pictures.picture import COLOURS, FAINT, Picture
+from karat.report.pictures.material import PlotData
+from karat.report.pictures.picture import COLORS, FAINT, Plot
 from karat.results.leaderboard import leaderboard
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -68,15 +68,12 @@ def runs(tmp_path_factory):
     )
 
 
-# -- the numbers ----------------------------------------------------------------------------
-
-
 def row_names(axes):
     return [label.get_text() for label in axes.get_yticklabels()]
 
 
 @pytest.mark.parametrize("value", ["rank", "elo"])
-def test_a_board_has_the_ratings_and_intervals_of_the_table(value):
+def test_board_plot_has_ratings_and_intervals(value):
     axes = draw("board", value=value).figure.axes[0]
     board = leaderboard(table(), columns=[value], sort=value)
     assert row_names(axes) == list(board.index)
@@ -89,14 +86,14 @@ def test_a_board_has_the_ratings_and_intervals_of_the_table(value):
     assert row_names(side) == list(board["tie"])
 
 
-def test_a_board_shows_who_has_too_few_tasks_in_grey():
+def test_models_with_too_few_tasks_are_gray():
     rows = table()
     rows = rows[(rows["model"] != "m0") | (rows["task"] == "t0")]
     picture = draw("board", rows)
-    colours = picture.figure.axes[0].collections[1].get_facecolors()
-    grey = matplotlib.colors.to_rgba(FAINT)
-    assert [tuple(c) == grey for c in colours] == [False] * 4 + [True]
-    assert "In grey: too few tasks" in " ".join(texts(picture.to_bytes("svg")))
+    colors = picture.figure.axes[0].collections[1].get_facecolors()
+    gray = matplotlib.colors.to_rgba(FAINT)
+    assert [tuple(c) == gray for c in colors] == [False] * 4 + [True]
+    assert "too few tasks" in " ".join(texts(picture.to_bytes("svg")))
 
 
 def test_a_heat_map_has_the_scores_of_the_table_and_the_colours_of_its_ranks():
@@ -115,7 +112,7 @@ def test_a_heat_map_has_the_scores_of_the_table_and_the_colours_of_its_ranks():
     ]
 
 
-def test_a_heat_map_tells_what_is_missing():
+def test_heatmap_marks_missing_scores():
     rows = table()
     rows = rows[(rows["model"] != "m1") | (rows["task"] != "t2")]
     axes = draw("heatmap", rows).figure.axes[0]
@@ -125,7 +122,7 @@ def test_a_heat_map_tells_what_is_missing():
     assert "…" in {text.get_text() for text in axes.texts}
 
 
-def test_critical_differences_have_the_mean_ranks_of_the_board():
+def test_cd_has_the_mean_ranks_of_the_leaderboard():
     rows = table(6, tasks=12, folds=1)
     picture = draw("cd", rows)
     board = leaderboard(rows)
@@ -133,35 +130,35 @@ def test_critical_differences_have_the_mean_ranks_of_the_board():
     turned = {f"{rank:.2f}  {name}" for name, rank in board["rank"].items()}
     written = {text.get_text() for text in picture.figure.axes[0].texts}
     assert len(written) == 6 and written <= expected | turned
-    found = differences.tested(Material(rows, None, "worst").compared)
+    found = differences.tested(PlotData(rows, None, "worst").compared)
     assert found.models == list(board.index)
     assert found.ranks == pytest.approx(board["rank"].to_numpy())
 
 
 def test_bars_join_the_cliques_that_tests_leave_together():
     rows = table(6, tasks=10, folds=1, seed=1)
-    found = differences.tested(Material(rows, None, "worst").compared)
+    found = differences.tested(PlotData(rows, None, "worst").compared)
     for clique in found.cliques:
         p = found.tests.pairs[np.ix_(clique, clique)]
         assert (p >= 0.05).all() and clique == list(range(clique[0], clique[-1] + 1))
-    # two neighbours that no bar joins differ, or one of their group does
+    # two neighbors that no bar joins differ, or one of their group does
     assert 0 < len(found.cliques) and (found.tests.pairs < 0.05).any()
     axes = draw("cd", rows).figure.axes[0]
     bars = [line.get_xdata() for line in axes.get_lines() if line.get_gid() == "clique"]
     ends = [[found.ranks[clique[0]], found.ranks[clique[-1]]] for clique in found.cliques]
     assert np.array(bars) == pytest.approx(np.array(ends))
-    said = " ".join(texts(draw("cd", rows).to_bytes("svg")))
-    assert f"chi-square {found.tests.statistic:.1f}" in said and "10 tasks" in said
+    written = " ".join(texts(draw("cd", rows).to_bytes("svg")))
+    assert f"chi-square {found.tests.statistic:.1f}" in written and "10 tasks" in written
 
 
 @pytest.mark.parametrize("rule", ["worst", "penalise", "exclude"])
-def test_ranks_of_differences_are_the_boards_whatever_is_missing(rule):
+def test_cd_ranks_equal_the_leaderboard_with_missing_scores(rule):
     rows = table(6, tasks=8)
     rng = np.random.default_rng(2)
     rows = rows[(rng.random(len(rows)) > 0.1) | (rows["task"] < "t3")].copy()
     rows.loc[(rows["task"] == "t1") & (rows["model"] == "m5"), "value"] = np.nan
     rows.loc[rows["task"] == "t0", "value"] = 0.5
-    found = differences.tested(Material(rows, None, rule).compared)
+    found = differences.tested(PlotData(rows, None, rule).compared)
     board = leaderboard(rows, missing=rule)
     assert found.ranks == pytest.approx(board.loc[found.models, "rank"].to_numpy())
     assert found.ranks == pytest.approx(found.tests.ranks, abs=1e-9)
@@ -181,7 +178,7 @@ def test_a_strip_has_every_fold_and_the_mean():
     assert error == pytest.approx([board["t3"].iloc[0]] * 2), "errors as they were measured"
 
 
-def test_bars_have_the_means_and_intervals_of_the_board_by_task():
+def test_bars_have_means_and_intervals():
     axes = draw("bars", tasks=["t3"]).figure.axes[0]
     long = leaderboard(table()[table()["task"] == "t3"], by="task").loc["t3"]
     order = row_names(axes)
@@ -192,7 +189,7 @@ def test_bars_have_the_means_and_intervals_of_the_board_by_task():
 
 
 @pytest.mark.parametrize("cost", ["seconds", "memory_mb", "dimensions"])
-def test_the_front_is_the_column_of_the_board(runs, cost):
+def test_pareto_front_equals_the_column(runs, cost):
     axes = plot(runs, "pareto", value=cost).figure.axes[0]
     board = leaderboard(runs, columns=["costs", f"pareto:{cost}"])
     board = board[board[cost].notna()]
@@ -213,7 +210,7 @@ def test_parallel_lines_go_through_normalised_scores():
     for place, model in enumerate(board.index):
         expected = [long.loc[(task, model), "normalised"] for task in ("t0", "t1", "t2", "t3")]
         assert lines[model].get_ydata() == pytest.approx(expected)
-        assert lines[model].get_color() == (COLOURS[place] if place < 2 else FAINT)
+        assert lines[model].get_color() == (COLORS[place] if place < 2 else FAINT)
     assert [t.get_text() for t in axes.figure.legends[0].get_texts()] == list(board.index[:2])
     # the ends of a scale are scores: of an error the lowest stands at 1
     ends = {t.get_text() for t in axes.texts}
@@ -244,13 +241,10 @@ def test_curves_over_epochs_where_nothing_is_corrupted():
     assert axes.get_lines()[0].get_xdata().tolist() == [1, 2, 4]
     assert axes.get_lines()[0].get_ydata().tolist() == [1, 0.5, 0.25]
     assert axes.get_xlabel() == "epoch"
-    with pytest.raises(DataError, match="no run has a corrupted view"):
+    with pytest.raises(DataError, match="corrupt"):
         draw("curves", both, value="severity")
-    with pytest.raises(DataError, match="and none tells of epochs"):
+    with pytest.raises(DataError, match="epochs"):
         draw("curves", table())
-
-
-# -- what is chosen -------------------------------------------------------------------------
 
 
 def test_tasks_and_their_metrics_can_be_chosen():
@@ -259,17 +253,17 @@ def test_tasks_and_their_metrics_can_be_chosen():
     rows = pd.concat([rows, other], ignore_index=True)
     axes = plot(rows, "heatmap", tasks={"t2": "", "t0": "logloss"}).figure.axes[0]
     assert [t.get_text() for t in axes.get_xticklabels()] == ["t2  acc ↑", "t0  logloss ↓"]
-    with pytest.raises(DataError, match='no run has a task "t9"'):
+    with pytest.raises(DataError, match='"t9"'):
         plot(rows, "heatmap", tasks=["t9"])
-    with pytest.raises(DataError, match='no run has the metric "auc" on t0'):
+    with pytest.raises(DataError, match='"auc"'):
         plot(rows, "heatmap", tasks={"t0": "auc"})
 
 
 @pytest.mark.parametrize("kind", FLAT)
-def test_many_models_are_cut_and_it_says_so(kind):
+def test_many_models_are_cut_with_a_note(kind):
     svg = draw(kind, table(100, tasks=2, folds=1)).to_bytes("svg")
-    said = " ".join(texts(svg))
-    assert ("92 more models" if kind == "parallel" else "best of 100 models.") in said
+    written = " ".join(texts(svg))
+    assert ("92 more models" if kind == "parallel" else "best of 100 models") in written
     assert len(svg) < 200_000
 
 
@@ -277,10 +271,10 @@ def test_fewer_models_are_drawn_if_asked_for():
     picture = draw("strip", table(9, tasks=2, folds=1), top=3)
     board = leaderboard(table(9, tasks=2, folds=1))
     assert row_names(picture.figure.axes[0]) == list(board.index[:3])
-    assert "The 3 best of 9 models." in " ".join(texts(picture.to_bytes("svg")))
+    assert "3 best of 9 models" in " ".join(texts(picture.to_bytes("svg")))
 
 
-def test_all_rows_of_a_picture_of_very_many_models_are_drawn_but_not_all_named():
+def test_many_rows_are_not_all_labeled():
     axes = draw("board", table(130, tasks=3, folds=1), top=130).figure.axes[0]
     assert len(axes.collections[1].get_offsets()) == 130
     assert len(row_names(axes)) <= 60
@@ -288,11 +282,8 @@ def test_all_rows_of_a_picture_of_very_many_models_are_drawn_but_not_all_named()
 
 @pytest.mark.parametrize("kind", FLAT)
 def test_three_models_are_enough(kind):
-    said = " ".join(texts(draw(kind, table(3, tasks=3)).to_bytes("svg")))
-    assert all(name in said for name in ("m0", "m1", "m2")) and "best of" not in said
-
-
-# -- files ----------------------------------------------------------------------------------
+    written = " ".join(texts(draw(kind, table(3, tasks=3)).to_bytes("svg")))
+    assert all(name in written for name in ("m0", "m1", "m2")) and "best of" not in written
 
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - {"pareto"}))
@@ -318,11 +309,9 @@ def test_formats_follow_the_name(tmp_path):
     pdf = picture.to_bytes("pdf")
     assert b"/CIDFontType2" in pdf and b"/Type3" not in pdf and b"/CreationDate" not in pdf
     assert b"<dc:date>" not in picture.to_bytes("svg")
-    for wrong, said in (("a.gif", '".gif"'), ("a", "without an ending")):
-        with pytest.raises(DefinitionError, match=f"a picture is .svg, .pdf, .png, not {said}"):
+    for wrong, word in (("a.gif", '".gif"'), ("a", '"."'), ("a.svgg", '"svg"')):
+        with pytest.raises(DefinitionError, match=word):
             picture.save(tmp_path / wrong)
-    with pytest.raises(DefinitionError, match='Did you mean "svg"'):
-        picture.save(tmp_path / "a.svgg")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new"]
 
 
@@ -354,11 +343,9 @@ def test_a_notebook_shows_it():
     picture = draw("board")
     assert picture._repr_svg_().encode() == picture.to_bytes("svg")
     shown = picture._repr_html_()
-    assert shown.startswith(
-        '<img alt="board: mean rank, 1 is best" src="data:image/svg+xml;base64,'
-    )
-    assert repr(picture) == "<Picture board: mean rank, 1 is best>"
-    assert isinstance(karat.plot(table(), "cd"), Picture)
+    assert shown.startswith('<img alt="leaderboard: ')
+    assert 'src="data:image/svg+xml;base64,' in shown
+    assert isinstance(karat.plot(table(), "cd"), Plot)
 
 
 def test_nothing_of_the_callers_settings_changes():
@@ -368,46 +355,42 @@ def test_nothing_of_the_callers_settings_changes():
     assert "matplotlib.pyplot" not in sys.modules or not matplotlib.pyplot.get_fignums()
 
 
-# -- mistakes -------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "kind, options, word",
+    [
+        ("heatmp", {}, '"heatmap"'),
+        ("zzz", {}, "heatmap, cd"),
+        ("board", {"value": "ello"}, '"elo"'),
+        ("curves", {"value": "epochs"}, '"epoch"'),
+        ("pareto", {"value": "secnds"}, '"seconds"'),
+        ("strip", {"value": "elo"}, "pareto"),
+        ("board", {"top": 0}, "top"),
+        ("board", {"missing": "wrost"}, '"worst"'),
+    ],
+)
+def test_invalid_options(kind, options, word):
+    with pytest.raises(DefinitionError, match=word):
+        plot(corrupted() if kind == "curves" else table(), kind, **options)
 
 
 @pytest.mark.parametrize(
-    "kind, options, said",
+    "kind, rows, word",
     [
-        ("heatmp", {}, 'there is no picture "heatmp". Did you mean "heatmap"?'),
-        ("zzz", {}, "There are: board, heatmap, cd, curves, strip, bars, pareto, parallel."),
-        ("board", {"value": "ello"}, 'shows no "ello". Did you mean "elo"?'),
-        ("curves", {"value": "epochs"}, 'not "epochs". Did you mean "epoch"?'),
-        ("pareto", {"value": "secnds"}, 'no column "secnds". Did you mean "seconds"?'),
-        ("strip", {"value": "elo"}, "value is for board, curves, pareto; strip has none."),
-        ("board", {"top": 0}, "at least 1, not 0"),
-        ("board", {"missing": "wrost"}, 'Did you mean "worst"?'),
+        ("cd", table(1), "two models"),
+        ("parallel", table(3, tasks=1), "two tasks"),
+        ("pareto", table(), "seconds"),
+        ("board", table().assign(value=np.nan), "no model"),
     ],
 )
-def test_mistakes_are_told(kind, options, said):
-    with pytest.raises(DefinitionError) as error:
-        plot(corrupted() if kind == "curves" else table(), kind, **options)
-    assert said in str(error.value)
-
-
-def test_what_cannot_be_drawn_is_told():
-    with pytest.raises(DataError, match="needs two models"):
-        plot(table(1), "cd")
-    with pytest.raises(DataError, match="two tasks on which models differ"):
-        plot(table(3, tasks=1), "parallel")
-    with pytest.raises(DataError, match="both a rank and seconds"):
-        plot(table(), "pareto")
-    with pytest.raises(DataError, match="no model has a score"):
-        plot(table().assign(value=np.nan), "board")
+def test_nothing_to_plot(kind, rows, word):
+    with pytest.raises(DataError, match=word):
+        plot(rows, kind)
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtra, match=r'pip install "karat\[plots'):
         plot(table(), "board")
-
-
-# -- the command ----------------------------------------------------------------------------
 
 
 def test_the_command_writes_what_python_draws(runs, cli, tmp_path, monkeypatch):
@@ -426,25 +409,22 @@ def test_the_command_writes_what_python_draws(runs, cli, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "arguments, said",
+    "arguments, word",
     [
-        (["bord"], 'there is no picture "bord". Did you mean "board"?'),
-        (["board", "-o", "a.tiff"], 'a picture is .svg, .pdf, .png, not ".tiff".'),
-        (["board", "-t", "pengins"], 'no run has a task "pengins". Did you mean "penguins"?'),
-        (
-            ["board", "-t", "penguins=ac"],
-            'no run has the metric "ac" on penguins. Did you mean "acc"?',
-        ),
+        (["bord"], '"board"'),
+        (["board", "-o", "a.tiff"], '".tiff"'),
+        (["board", "-t", "pengins"], '"penguins"'),
+        (["board", "-t", "penguins=ac"], '"acc"'),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_code_2(runs, cli, tmp_path, monkeypatch, arguments, said):
+def test_errors_are_one_line(runs, cli, tmp_path, monkeypatch, arguments, word):
     monkeypatch.chdir(tmp_path)
     kind, *options = arguments
     code, out, err = cli("plot", kind, runs[0].folder.parent, *options)
-    assert (code, out) == (2, "") and err.strip() == f"error: {said}"
+    assert (code, out) == (2, "") and word in err and err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_kind_is_checked_before_anything_is_read(cli):
     code, _, err = cli("plot", "bord", "no/such/folder")
-    assert code == 2 and 'Did you mean "board"?' in err
+    assert code == 2 and '"board"' in err

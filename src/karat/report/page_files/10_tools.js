@@ -1,10 +1,10 @@
-/* Small things everything else uses: making elements, telling numbers, drawing lots, waiting. */
+/* Helpers: elements, number formats, random numbers, waiting. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
   const SVG = "http://www.w3.org/2000/svg";
 
-  /** Set attributes; what is null or false is left out, functions listen to events. */
+  /** Set attributes; null and false are left out, functions become event listeners. */
   function dress(node, attributes) {
     for (const [name, value] of Object.entries(attributes ?? {})) {
       if (value === null || value === undefined || value === false) continue;
@@ -22,27 +22,25 @@
     return node;
   };
 
-  /** Return an element of a drawing. */
   Karat.svg = (tag, attributes, ...children) => {
     const node = dress(document.createElementNS(SVG, tag), attributes);
     node.append(...children.flat().filter((child) => child !== null && child !== undefined));
     return node;
   };
 
-  /** Return a name on one line, without signs that steer the direction or hide. */
+  /** Return a name on one line, without control and bidirectional characters. */
   Karat.plain = (name) =>
     String(name ?? "")
       .replace(/\s+/gu, " ")
       .trim()
       .replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "\ufffd");
 
-  /** Return a name cut to so many signs. */
   Karat.short = (name, width = 32) => {
     const text = Karat.plain(name);
     return text.length <= width ? text : text.slice(0, width - 1) + "…";
   };
 
-  /** Return a number as people write it: four digits that count. */
+  /** Return a number with four significant digits. */
   Karat.number = (value, digits = 4) => {
     if (value === null || value === undefined || !Number.isFinite(value)) return "–";
     if (value === 0) return "0";
@@ -65,19 +63,17 @@
     return value < 3600 ? `${(value / 60).toFixed(1)} min` : `${(value / 3600).toFixed(1)} h`;
   };
 
-  /** Return a size given in megabytes. */
   Karat.megabytes = (value) => {
     if (value === null || value === undefined) return "–";
     return value < 1000 ? `${Math.round(value)} MB` : `${(value / 1000).toFixed(1)} GB`;
   };
 
-  /** Return a p value: never nought. */
   Karat.p = (value) => {
     if (value === null || value === undefined) return "–";
     return value < 0.001 ? "< 0.001" : value.toFixed(3);
   };
 
-  /** Return a p value as it is said: p = 0.012, p < 0.001. */
+  /** Return a p value with its sign: p = 0.012, p < 0.001. */
   Karat.equals = (value) => `p ${value < 0.001 ? "" : "= "}${Karat.p(value)}`;
 
   /** Return a generator of numbers in [0, 1): same seed, same numbers (mulberry's mixing of bits). */
@@ -91,7 +87,6 @@
     };
   };
 
-  /** Call a function once nobody has called for a while. */
   Karat.later = (action, wait = 120) => {
     let timer = 0;
     return (...given) => {
@@ -100,7 +95,7 @@
     };
   };
 
-  /** Run a generator in slices of some milliseconds, so that the page never waits for it. */
+  /** Run a generator in short slices, so that the page stays responsive. */
   Karat.slices = (steps, done, slice = 10) => {
     let stopped = false;
     const turn = () => {
@@ -120,14 +115,12 @@
   /** Listen to what changes: "ranking", "intervals", "state", "marks". */
   Karat.on = (name, action) => listeners.set(name, [...(listeners.get(name) ?? []), action]);
 
-  /** Tell all who listen. */
-  Karat.tell = (name, ...given) =>
+  Karat.emit = (name, ...given) =>
     (listeners.get(name) ?? []).forEach((action) => action(...given));
 
-  /** Forget all who listened, before the page is built anew. */
+  /** Remove all listeners before the page is rebuilt. */
   Karat.forget = () => listeners.clear();
 
-  /** Return a text's width in pixels. */
   Karat.width = (() => {
     const pen = document.createElement("canvas").getContext("2d");
     return (text, size = 11.5) => {
@@ -136,7 +129,7 @@
     };
   })();
 
-  /** Return a table as CSV; a cell that a spreadsheet would calculate is kept a text. */
+  /** Return a table as CSV; cells that look like formulas are escaped. */
   Karat.csv = (rows) => rows.map((row) => row.map(cellOf).join(",")).join("\r\n") + "\r\n";
 
   function cellOf(value) {

@@ -1,19 +1,18 @@
-/* What the reader has chosen: kept in the address after #, so that a link shows the same. */
+/* The state of the page, stored in the address after #, so that links reproduce it. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
   let words = read();
 
-  /** Return the choices of the address; a section's name alone is none. */
+  /** Return the state in the address; a section's name alone is not state. */
   function read() {
     const text = location.hash.slice(1);
     return new URLSearchParams(text.includes("=") ? text : "");
   }
 
-  /** What was chosen under a name, or what stands for "nothing chosen". */
   Karat.get = (name, otherwise = "") => words.get(name) ?? otherwise;
 
-  /** Choose; an empty value takes the choice back. Listeners get the names that changed. */
+  /** Set values; an empty value removes one. Listeners get the changed names. */
   Karat.set = (choices) => {
     const changed = [];
     for (const [name, value] of Object.entries(choices)) {
@@ -27,12 +26,12 @@
     try {
       history.replaceState(null, "", `#${words}`);
     } catch {
-      /* a page inside a frame without an address of its own still works */
+      /* a page inside a frame may have no address */
     }
-    Karat.tell("state", changed);
+    Karat.emit("state", changed);
   };
 
-  /** Somebody followed a link or went back: a section's name is an anchor, the rest choices. */
+  /** The address changed: a section's name is an anchor, the rest is state. */
   addEventListener("hashchange", () => {
     const text = location.hash.slice(1);
     if (text && !text.includes("=")) return;
@@ -40,10 +39,9 @@
     words = read();
     const names = new Set([...before.keys(), ...words.keys()]);
     const changed = [...names].filter((name) => before.get(name) !== words.get(name));
-    if (changed.length) Karat.tell("state", changed);
+    if (changed.length) Karat.emit("state", changed);
   });
 
-  /** Return numbers as ranges, "0-3,7". */
   Karat.ranges = (numbers) => {
     const parts = [];
     for (const number of [...numbers].sort((a, b) => a - b)) {
@@ -54,7 +52,6 @@
     return parts.map(([a, b]) => (a === b ? `${a}` : `${a}-${b}`)).join(",");
   };
 
-  /** Return the numbers below a limit that ranges stand for. */
   Karat.unranged = (text, limit) => {
     const numbers = [];
     for (const part of text.split(",").filter(Boolean)) {
@@ -76,24 +73,22 @@
     }
   }
 
-  /** Show a theme: "auto" follows the system. */
   function show(theme) {
     if (theme === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = theme;
     try {
       localStorage.setItem(KEPT, theme);
     } catch {
-      /* storage is not allowed: it lasts as long as the page */
+      /* storage is not allowed: the theme is not saved */
     }
     Karat.theme = theme;
-    Karat.tell("theme");
+    Karat.emit("theme");
   }
 
-  /** Return the switch between the themes. */
   Karat.themes = () =>
     Karat.choice("Theme", ["auto", "light", "dark"], () => Karat.theme, show).node;
 
-  /** Return buttons of which one is pressed, and how to press the chosen one again. */
+  /** Return a group of toggle buttons, and a function that updates them. */
   Karat.choice = (label, options, chosen, choose) => {
     const buttons = options.map((option) =>
       Karat.el("button", {
@@ -116,5 +111,5 @@
   };
 
   show(remembered());
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => Karat.tell("theme"));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => Karat.emit("theme"));
 })();

@@ -1,13 +1,11 @@
-/* The bundle: what was measured, with names and look-ups. */
+/* The bundle: the data of the page, with look-ups. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
   const LONG = 80;
 
-  /** Read the bundle that stands in the page. */
   Karat.read = () => JSON.parse(document.getElementById("bundle").textContent);
 
-  /** Take a bundle; what an older or smaller one does not have is empty. */
   Karat.take = (bundle) => {
     const lists = ["models", "tasks", "scores", "spread", "states", "curves", "learning"];
     lists.push("failures", "maps", "cards", "checks", "runs", "cut", "notes");
@@ -23,10 +21,8 @@
     }
   };
 
-  /** Return a model's name as it is shown. */
   Karat.model = (m) => Karat.plain(Karat.data.models[m]?.name ?? "");
 
-  /** Return a task's name as it is shown. */
   Karat.task = (t) => Karat.plain(Karat.data.tasks[t]?.name ?? "");
 
   /** Return the word for a model or task in an address: its name, or its number if that is long. */
@@ -35,7 +31,6 @@
     return name.length <= LONG && !/^~\d+$/.test(name) ? name : `~${i}`;
   };
 
-  /** Return the place of a word in a list, or -1. */
   Karat.placeOf = (list, key) => {
     if (/^~\d+$/.test(key)) return Number(key.slice(1)) < list.length ? Number(key.slice(1)) : -1;
     return list.findIndex((one) => one.name === key);
@@ -47,22 +42,19 @@
     return `${Karat.short(task.metrics[k] ?? "", 24)} ${task.higher[k] ? "↑" : "↓"}`;
   };
 
-  /** Return what is seen instead of a score that is not there. */
   Karat.sign = (t, m) => ({ f: "failed", d: "–", n: "…" })[Karat.data.states[t]?.[m]] ?? "–";
 
-  /** Return why there is no score. */
   Karat.why = (t, m) =>
     ({ f: "failed", d: "not applicable to this model", n: "not run" })[Karat.data.states[t]?.[m]] ??
     "no score";
 
-  /** Return how sure intervals are. */
   Karat.percent = () => `${Math.round(100 * (Karat.data.confidence ?? 0.95))} %`;
 
-  // -- marked models: those that have a colour in every picture ---------------------------------
+  // -- marked models: those with a color in every plot ---------------------------------
 
   const MOST = 8;
 
-  /** Return the marked models in the order of their colours. */
+  /** Return the marked models in the order of their colors. */
   Karat.marks = () => {
     const models = Karat.data.models;
     const text = Karat.get("marks");
@@ -71,13 +63,12 @@
     return text.split("\n").map((key) => Karat.placeOf(models, key));
   };
 
-  /** Return the class that gives a model its colour. */
-  Karat.colour = (m) => {
+  Karat.color = (m) => {
     const place = Karat.marks().indexOf(m);
     return place < 0 ? "none" : `c${place % MOST}`;
   };
 
-  /** Mark a model, or unmark it; a colour that became free is used again. */
+  /** Mark or unmark a model; free colors are reused. */
   Karat.mark = (m) => {
     const marks = Karat.marks();
     const place = marks.indexOf(m);
@@ -88,6 +79,6 @@
     const left = marks.some((one) => one >= 0);
     const keys = marks.map((one) => (one < 0 ? "" : Karat.keyOf(Karat.data.models, one)));
     Karat.set({ marks: left ? keys.join("\n") : "none" });
-    Karat.tell("marks");
+    Karat.emit("marks");
   };
 })();

@@ -4,7 +4,6 @@
   const Karat = (window.Karat ??= {});
   const FEWEST = 3;
   const SEED = 0;
-  /** so many drawn ranks are held at once */
   const ROOM = 8e6;
 
   /** Return the first place in sorted numbers whose number is not below, or is above, a value. */
@@ -40,7 +39,6 @@
     return rows;
   }
 
-  /** Return the mean of a row. */
   function mean(row) {
     let total = 0;
     for (const value of row) total += value;
@@ -70,7 +68,6 @@
     return { each, mean: Array.from(total, (sum, m) => (count[m] ? sum / count[m] : null)) };
   }
 
-  /** Return how often each of so many things is drawn, with replacement. */
   function drawn(random, count, into) {
     into.fill(0);
     for (let i = 0; i < count; i += 1) into[Math.floor(random() * count)] += 1;
@@ -93,7 +90,7 @@
     return { fixed: false, ranks };
   }
 
-  /** Everything that was drawn: ranks by task, weights of tasks, who takes what. */
+  /** All resamples: ranks by task, weights of tasks, models of each task. */
   function* draw(tasks, models) {
     const contested = tasks.filter(({ who }) => who.length > 1);
     const cells = Math.max(1, models * contested.length);
@@ -130,7 +127,7 @@
     return means;
   }
 
-  /** Return two quantiles of those numbers that are known, between neighbours as numpy does. */
+  /** Return two quantiles of those numbers that are known, between neighbors as numpy does. */
   function bounds(values, confidence) {
     const known = values.filter((value) => !Number.isNaN(value)).sort();
     if (!known.length) return [null, null];
@@ -182,7 +179,7 @@
     return found;
   }
 
-  /** Return a test of whether two models cannot be told apart on the tasks they share. */
+  /** Return a test of whether two models do not differ on their common tasks. */
   function makeTied(all, means, confidence) {
     const takes = means.map((_, m) => all.place.flatMap((places, t) => (places[m] < 0 ? [] : [t])));
     const words = takes.map(String);
@@ -197,7 +194,7 @@
     };
   }
 
-  /** Return the letters of the groups of neighbours none of which differ. */
+  /** Return the letters of the groups of models that do not differ. */
   function* letters(mean, order, tied) {
     const found = mean.map(() => "");
     let groups = 0;
@@ -223,7 +220,7 @@
     return i < 26 ? String.fromCharCode(97 + i) : `[${i + 1}]`;
   }
 
-  /** Return which models take fewer tasks than can tell them apart, where most take enough. */
+  /** Return which models have too few tasks to compare, where most have enough. */
   function few(counts) {
     const enough = counts.filter((count) => count >= FEWEST).length;
     const usual = enough > 0 && 2 * enough >= counts.filter((count) => count > 0).length;

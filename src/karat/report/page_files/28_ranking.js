@@ -1,12 +1,11 @@
-/* The ranking on show: of the tasks, metrics and models that were chosen. */
+/* The ranking of the selected tasks, metrics and models. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
-  /** so many failures a bundle names; beyond that a missing fold counts as failed */
+  /** maximum number of failures in a bundle; beyond it a missing fold counts as failed */
   const KNOWN = 2000;
   let stop = () => {};
 
-  /** Return the chosen tasks. */
   Karat.chosen = () => {
     const count = Karat.data.tasks.length;
     const text = Karat.get("tasks");
@@ -14,7 +13,7 @@
     return text ? Karat.unranged(text, count) : Array.from({ length: count }, (_, t) => t);
   };
 
-  /** Choose tasks; all of them is no choice. */
+  /** Select tasks; selecting all removes the state. */
   Karat.choose = (tasks) => {
     const all = tasks.length === Karat.data.tasks.length;
     Karat.set({ tasks: all ? "" : tasks.length ? Karat.ranges(tasks) : "none" });
@@ -30,7 +29,6 @@
     return found;
   };
 
-  /** Choose the metric of some tasks. */
   Karat.measure = (tasks, k) => {
     const found = Karat.metrics();
     for (const t of tasks) {
@@ -46,7 +44,7 @@
     });
   };
 
-  /** Return whether a model's name has all words that are looked for. */
+  /** Return whether a model's name contains all search words. */
   Karat.matches = (m) => {
     const name = Karat.data.models[m].name.toLowerCase();
     return Karat.get("find")
@@ -55,7 +53,6 @@
       .every((word) => name.includes(word));
   };
 
-  /** Return the models that are shown. */
   Karat.shown = () => Karat.data.models.map((_, m) => m).filter(Karat.matches);
 
   /** Return the score of a model on a task under the chosen metric. */
@@ -69,7 +66,7 @@
     return values.map((value) => (value === null ? NaN : sign * value));
   }
 
-  /** Return who takes a task under the rule, and their folds, all of the same number. */
+  /** Return the models of a task under the rule, and their folds, all of equal length. */
   function contest(t, k, models, common) {
     const states = Karat.data.states[t] ?? "";
     const who = models.filter((m) => common || states[m] === "." || states[m] === "f");
@@ -93,7 +90,7 @@
     return known.get(key).found;
   }
 
-  /** Return the folds all have tried, so that a run that is not finished is not punished. */
+  /** Return the folds that all models have tried, so that unfinished runs are not penalized. */
   function triedFolds(t, who, rows) {
     const failures = Karat.data.failures.length;
     const open = who.map((m, i) => {
@@ -111,7 +108,7 @@
     return values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : NaN;
   }
 
-  /** Return the folds in which all have a score; without any, nobody is compared. */
+  /** Return the folds in which all models have a score. */
   function commonFolds(who, rows) {
     const kept = (rows[0] ?? [])
       .map((_, f) => f)
@@ -120,7 +117,7 @@
     return { who, rows: rows.map((row) => kept.map((f) => row[f])) };
   }
 
-  /** Return who is ranked: with the common subset, those that are shown and have any score. */
+  /** Return the ranked models: with the common subset, the shown ones with any score. */
   function contestants(common) {
     const all = Karat.data.models.map((_, m) => m);
     if (!common) return all;
@@ -128,12 +125,12 @@
     return Karat.shown().filter(scored);
   }
 
-  /** Return whether the choice is what the bundle itself has ranked. */
+  /** Return whether the selection is the ranking of the bundle. */
   function untouched() {
     return !Karat.get("tasks") && !Karat.get("metrics") && !Karat.get("common");
   }
 
-  /** Rank anew; intervals follow in slices unless the bundle has them. */
+  /** Rank again; intervals are computed in slices unless the bundle has them. */
   Karat.rank = () => {
     stop();
     const started = performance.now();
@@ -151,7 +148,7 @@
     Karat.ranking.took = performance.now() - started;
     if (Karat.ranking.own) useBundle();
     else useBootstrap();
-    Karat.tell("ranking");
+    Karat.emit("ranking");
   };
 
   /** Return how many of the chosen tasks each model takes. */
@@ -183,7 +180,7 @@
     const steps = Karat.ranks.bootstrap(ranking.tasks, ranking.mean, ranking.taken, confidence);
     stop = Karat.slices(steps, (found) => {
       Object.assign(ranking, found, { ready: true });
-      Karat.tell("intervals");
+      Karat.emit("intervals");
     });
   }
 

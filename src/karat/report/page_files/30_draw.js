@@ -1,4 +1,4 @@
-/* Drawing: scales, axes, ramps of colour, and the note that follows the pointer. */
+/* Drawing: scales, axes, ramps of color, and the tooltip. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
@@ -58,7 +58,7 @@
     return [low - more, high + more];
   };
 
-  /** Return an empty drawing of a size, told to screen readers by its label. */
+  /** Return an empty SVG of a size, with a label for screen readers. */
   Karat.sheet = (width, height, label) =>
     svg("svg", {
       xmlns: "http://www.w3.org/2000/svg",
@@ -69,7 +69,6 @@
       "aria-label": label,
     });
 
-  /** Return a text of a drawing. */
   Karat.label = (x, y, text, more) => svg("text", { x, y, text, ...more });
 
   /** Return the power of ten that ticks are written in: thousands, millions, or none. */
@@ -113,7 +112,6 @@
     return group;
   };
 
-  /** Return the axis at the left. */
   Karat.beside = (scale, box, { title, format, count = 5 } = {}) => {
     const group = svg("g");
     const write = format ?? writer(scale.ticks(count));
@@ -142,7 +140,7 @@
       .join("");
   };
 
-  // -- colour by rank: dark blue to gold, ever brighter, so that nobody needs to tell hues -------
+  // -- color by rank: dark blue to gold, increasing in brightness, for color blindness -------
 
   const STOPS = [
     [29, 53, 87],
@@ -152,7 +150,7 @@
     [248, 216, 116],
   ];
 
-  /** Return the colour of a share: 0 is worst, 1 best. */
+  /** Return the color of a share: 0 is worst, 1 best. */
   Karat.ramp = (share) => {
     const at = Math.min(1, Math.max(0, share)) * (STOPS.length - 1);
     const low = Math.min(Math.floor(at), STOPS.length - 2);
@@ -162,17 +160,15 @@
     return `rgb(${mix.join(",")})`;
   };
 
-  /** Return black or white, whichever is read better upon a share's colour. */
+  /** Return black or white, whichever has more contrast to a share's color. */
   Karat.over = (share) => (share > 0.36 ? "#000000" : "#ffffff");
 
-  /** Return the key of the ramp. */
   Karat.rampKey = (worst = "worst", best = "best") => {
     const stops = STOPS.map((_, i) => Karat.ramp(i / (STOPS.length - 1))).join(",");
     const strip = el("i", { style: `background:linear-gradient(90deg,${stops})` });
     return el("span", { class: "scale" }, worst, strip, best);
   };
 
-  /** Return the keys of some models' colours. */
   Karat.keys = (models) =>
     el(
       "ul",
@@ -181,17 +177,17 @@
         el(
           "li",
           null,
-          el("i", { class: Karat.colour(m) }),
+          el("i", { class: Karat.color(m) }),
           el("span", { class: "cut", text: Karat.model(m) }),
         ),
       ),
     );
 
-  // -- the note at the pointer ------------------------------------------------------------------
+  // -- tooltip ------------------------------------------------------------------
 
   let note = null;
 
-  /** Show a text beside a place of the window, or nothing. */
+  /** Show a tooltip at a position of the window, or hide it. */
   Karat.tip = (text, x = 0, y = 0) => {
     note ??= document.body.appendChild(
       el("div", { class: "tip", hidden: true, "aria-hidden": "true" }),
@@ -199,7 +195,7 @@
     note.hidden = !text;
     if (!text) return;
     note.textContent = text;
-    // beside a dialog that lies above all else the note must lie inside it
+    // a modal dialog is above everything, so the tooltip must be inside it
     const home = document.querySelector("dialog[open]") ?? document.body;
     if (note.parentNode !== home) home.append(note);
     const { offsetWidth: wide, offsetHeight: tall } = note;
@@ -208,8 +204,8 @@
   };
 
   addEventListener("pointermove", (event) => {
-    const said = event.target.closest?.("[data-tip]");
-    if (said) Karat.tip(said.dataset.tip, event.clientX, event.clientY);
+    const target = event.target.closest?.("[data-tip]");
+    if (target) Karat.tip(target.dataset.tip, event.clientX, event.clientY);
     else if (!event.target.closest?.("[data-tips]")) Karat.tip("");
   });
   addEventListener("scroll", () => Karat.tip(""), { passive: true, capture: true });

@@ -1,4 +1,4 @@
-/* A picture: drawn at its own width when it comes into view, saved as SVG, PNG or CSV. */
+/* A plot: drawn when it comes into view, saved as SVG, PNG or CSV. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
@@ -10,7 +10,6 @@
   let pictures = [];
   let printing = false;
 
-  /** Save a text or blob as a file. */
   Karat.save = (name, content, type) => {
     const blob = content instanceof Blob ? content : new Blob([content], { type });
     const address = URL.createObjectURL(blob);
@@ -21,7 +20,7 @@
     setTimeout(() => URL.revokeObjectURL(address), 10000);
   };
 
-  /** Return a drawing as a file of its own: what the style sheet says stands in each element. */
+  /** Return a standalone SVG file with the styles inlined. */
   Karat.standalone = (drawing) => {
     const copy = drawing.cloneNode(true);
     const ours = [drawing, ...drawing.querySelectorAll("*")];
@@ -35,17 +34,16 @@
       for (const name of ["class", "data-tip", "tabindex", "style"])
         theirs[i].removeAttribute(name);
     });
-    const ground = Karat.svg("rect", { width: "100%", height: "100%", fill: colourOf("--card") });
+    const ground = Karat.svg("rect", { width: "100%", height: "100%", fill: colorOf("--card") });
     copy.prepend(ground);
     return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(copy)}\n`;
   };
 
-  function colourOf(name) {
+  function colorOf(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   }
-  Karat.colourOf = colourOf;
+  Karat.colorOf = colorOf;
 
-  /** Save a drawing as pixels. */
   function savePixels(name, text, width, height) {
     const picture = new Image();
     picture.onload = () => {
@@ -56,7 +54,7 @@
     picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
   }
 
-  /** Return a drawing that is in the page for as long as its styles are read. */
+  /** Attach a drawing to the page while its styles are read. */
   function withDrawing(picture, action) {
     picture.show();
     const shown = picture.body.querySelector("svg");
@@ -68,7 +66,6 @@
     aside.remove();
   }
 
-  /** Return the three buttons. */
   function savers(picture) {
     const name = `karat-${picture.name}`;
     const asVector = () =>
@@ -93,8 +90,8 @@
   }
 
   /**
-   * Return a picture: `draw(width)` returns its content, `csv()` the rows of its data, `vector` a
-   * drawing where the content is none. `redraw()` draws again, at once or when it comes into view.
+   * Return a plot: `draw(width)` returns its content, `csv()` the rows of its data, `vector` a
+   * drawing if the content is not an SVG. `redraw()` draws again, at once or when it comes into view.
    */
   Karat.figure = ({ name, title, draw, csv, vector, rolls = false, under = null }) => {
     const body = el("div", { class: rolls ? "plot rolls" : "plot" });
@@ -141,19 +138,17 @@
     }
   });
 
-  /** Draw everything, in view or not: for paper. */
   Karat.drawAll = () => {
     pictures = pictures.filter((picture) => picture.body.isConnected);
     pictures.forEach((picture) => picture.show());
   };
 
-  /** Draw everything again, after colours changed. */
   Karat.redrawAll = () => {
     pictures = pictures.filter((picture) => picture.body.isConnected);
     pictures.forEach((picture) => picture.redraw());
   };
 
-  /** On paper, a picture that would be rolled aside is made smaller. */
+  /** In print, a plot that is too wide is scaled down. */
   function fit(on) {
     for (const { body } of pictures.filter((picture) => picture.body.classList.contains("rolls"))) {
       const content = body.firstElementChild;

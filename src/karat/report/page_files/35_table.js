@@ -12,8 +12,8 @@
 
   /**
    * Return a table. A column is {name, label, key, number, cell(row) -> text or node, sort(row)
-   * -> number or text, down, stay, head}; `sorted()` tells [key, descending] and `sort(key, down)`
-   * is called when a reader asks for another order. `rows(list)` shows other rows.
+   * -> number or text, down, stay, head}; `sorted()` returns [key, descending] and `sort(key, down)`
+   * is called when the order changes. `rows(list)` shows other rows.
    */
   Karat.table = ({ caption, columns, sorted, sort, label }) => {
     const body = el("tbody");
@@ -30,11 +30,11 @@
       { class: "wide", tabindex: "0", role: "region", "aria-label": label ?? caption },
       table,
     );
-    const said = caption ? el("p", { class: "lead caption", text: caption }) : null;
+    const textNode = caption ? el("p", { class: "lead caption", text: caption }) : null;
     const shown = {
-      node: el("div", { class: "tabled" }, said, wide),
+      node: el("div", { class: "tabled" }, textNode, wide),
       wide,
-      said,
+      textNode,
       table,
       list: [],
       columns,
@@ -56,7 +56,7 @@
     return shown;
   };
 
-  /** On paper all rows are there, and a wide table is made smaller rather than cut. */
+  /** In print all rows are shown, and a wide table is scaled down. */
   addEventListener("beforeprint", () => {
     tables = tables.filter(({ node }) => node.isConnected);
     for (const shown of tables) {

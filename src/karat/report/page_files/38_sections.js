@@ -1,4 +1,4 @@
-/* Sections: what the page is made of; those without data are absent. */
+/* Sections of the page; those without data are left out. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
@@ -11,7 +11,6 @@
   /** Return the sections that have something to show. */
   Karat.present = () => sections.filter((section) => section.has());
 
-  /** Return a section's element, built. */
   Karat.raise = (section) => {
     const root = el("section", { id: section.id, "aria-labelledby": `${section.id}-title` });
     const title = el("h2", { id: `${section.id}-title`, text: section.title });
@@ -33,13 +32,11 @@
     return el("label", null, label, list);
   };
 
-  /** Return a box to tick, with its label. */
   Karat.box = (label, checked, change) => {
     const box = el("input", { type: "checkbox", checked, change: () => change(box.checked) });
     return el("label", null, box, label);
   };
 
-  /** Return a button. */
   Karat.button = (text, click, more) =>
     el("button", { type: "button", class: "button", text, click, ...more });
 
@@ -49,7 +46,7 @@
     return places.includes(place) ? place : places[0];
   };
 
-  /** Return a list of tasks to choose from; the choice is kept under a name. */
+  /** Return a list of tasks to choose from; the selection is stored under a name. */
   Karat.taskList = (name, places, change) =>
     Karat.select(
       "Task",
@@ -61,7 +58,6 @@
       },
     );
 
-  /** Return a link that opens a task. */
   Karat.taskLink = (t, text) =>
     el("button", {
       class: "link",

@@ -1,10 +1,9 @@
-/* What the board is about: looking for models, choosing tasks by kind or data set, and metrics. */
+/* Selection of models, tasks and metrics. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
   const { el } = Karat;
 
-  /** Return the controls above the board. */
   Karat.controls = () => {
     const panel = el("div", { class: "chooser", id: "chooser", hidden: !Karat.get("choosing") });
     const opener = Karat.button(
@@ -20,11 +19,11 @@
       opener.setAttribute("aria-expanded", String(!panel.hidden));
       if (!panel.hidden) fillChooser(panel);
     };
-    const say = () => (opener.textContent = `Tasks: ${told()} ▾`);
-    Karat.on("ranking", say);
+    const refresh = () => (opener.textContent = `Tasks: ${selection()} ▾`);
+    Karat.on("ranking", refresh);
     Karat.on("state", (names) => names.includes("tasks") && !panel.hidden && tick(panel));
     open();
-    say();
+    refresh();
     const status = el("span", {
       class: "status",
       id: "status",
@@ -37,8 +36,7 @@
     ];
   };
 
-  /** Return what is chosen, in a few words. */
-  function told() {
+  function selection() {
     const [chosen, all] = [Karat.chosen().length, Karat.data.tasks.length];
     return chosen === all ? `all ${all}` : `${chosen} of ${all}`;
   }
@@ -74,7 +72,7 @@
   }
 
   function commonBox() {
-    const label = "Only tasks all shown models have";
+    const label = "Only tasks that all shown models have";
     const box = Karat.box(label, Karat.get("common") === "1", (on) =>
       Karat.set({ common: on ? "1" : "" }),
     );
@@ -84,7 +82,7 @@
 
   // -- the panel ------------------------------------------------------------------------------
 
-  /** Fill the panel: a group per kind or data set, a box per task. */
+  /** Fill the panel: a group per kind or dataset, a box per task. */
   function fillChooser(panel) {
     const by = Karat.get("groups", "kind");
     const search = el("input", {
@@ -122,7 +120,7 @@
     return all.filter((t) => !chosen.has(t));
   }
 
-  /** Return the tasks by kind or data set, in their order. */
+  /** Return the tasks by kind or dataset, in their order. */
   function groupsOf(by) {
     const groups = new Map();
     Karat.data.tasks.forEach((task, t) => {
@@ -177,7 +175,7 @@
     return el("div", { class: "tick" }, label, choice);
   }
 
-  /** Tick the boxes of what is chosen; a group's box knows a middle state. */
+  /** Tick the boxes of what is chosen; a group's box has a third state. */
   function tick(panel) {
     const chosen = new Set(Karat.chosen());
     for (const box of panel.querySelectorAll("[data-task]"))
@@ -190,7 +188,6 @@
     }
   }
 
-  /** Show only tasks whose name has a text. */
   function sift(panel, text) {
     for (const row of panel.querySelectorAll("fieldset > .tick")) {
       row.hidden = !row.textContent.toLowerCase().includes(text.toLowerCase());

@@ -3,16 +3,14 @@
   "use strict";
   const Karat = (window.Karat ??= {});
   const { el, svg } = Karat;
-  /** more chosen tasks than this are shown by kind, unless somebody asks for them */
+  /** with more tasks than this, columns are kinds by default */
   const WIDE = 14;
   const WIDEST = 60;
   const BAR = 116;
-  /** columns of a board that a note explains */
   const EXPLAINED = ["borda", "wins", "elo", "pareto"];
   const SHOWN_BY = ["sort", "down", "find", "columns"];
   let board = null;
 
-  /** Return how the columns of tasks are shown. */
   function shape() {
     const fits = Karat.ranking.chosen.length <= WIDE;
     return Karat.get("columns", fits ? "tasks" : "kinds");
@@ -22,10 +20,10 @@
 
   function modelCell(m) {
     const mark = el("button", {
-      class: `mark ${Karat.colour(m)}`,
+      class: `mark ${Karat.color(m)}`,
       type: "button",
       "aria-pressed": String(Karat.marks().includes(m)),
-      "aria-label": `Colour ${Karat.short(Karat.model(m), 60)} in pictures`,
+      "aria-label": `Color ${Karat.short(Karat.model(m), 60)} in plots`,
       click: () => Karat.mark(m),
     });
     const name = Karat.model(m);
@@ -94,13 +92,13 @@
   function rankColumns() {
     const { mean } = Karat.ranking;
     const rank = (m) => (mean[m] === null ? null : mean[m] + (Karat.ranking.few[m] ? 1e9 : 0));
-    const told = (m) => {
+    const rankCell = (m) => {
       const text = mean[m] === null ? "–" : mean[m].toFixed(mean[m] < 100 ? 2 : 1);
       return Karat.ranking.few[m] ? el("span", { class: "faint", text }) : text;
     };
     return [
       { name: "model", key: "model", stay: true, sort: Karat.model, cell: modelCell },
-      { name: "mean rank", key: "rank", number: true, sort: rank, cell: told },
+      { name: "mean rank", key: "rank", number: true, sort: rank, cell: rankCell },
       {
         name: `${Karat.percent()} interval`,
         key: "low",
@@ -239,7 +237,7 @@
     board.table.rows(sorted(board.table.columns));
     if (held)
       board.table.node.querySelector(`[data-key="${held}"]`)?.focus({ preventScroll: true });
-    say();
+    refresh();
   }
 
   /** Show intervals that have come; heads stay, so that a click on them is not lost. */
@@ -247,19 +245,19 @@
     survey();
     if (["low", "tie"].includes(order()[0])) board.table.rows(sorted(board.table.columns));
     else board.table.fresh();
-    say();
+    refresh();
   }
 
   /** Tell how many models are shown, and on what they are compared. */
-  function say() {
+  function refresh() {
     const { compared, chosen, ready } = Karat.ranking;
     const shown = board.table.list.length;
     const parts = [`${shown} of ${Karat.count(Karat.data.models.length, "model")}`];
     parts.push(`compared on ${Karat.count(compared, "task")}`);
     if (shape() === "tasks" && chosen.length > WIDEST) parts.push(`columns: the first ${WIDEST}`);
-    if (!ready) parts.push("intervals follow …");
+    if (!ready) parts.push("computing intervals");
     board.shapes.press();
-    board.table.said.textContent = captionOf();
+    board.table.textNode.textContent = captionOf();
     board.narrow.textContent = narrower();
     board.narrow.hidden = !board.narrow.textContent;
     board.notes.replaceChildren(...notes());
@@ -271,8 +269,8 @@
     const { own, compared, models } = Karat.ranking;
     if (own) return Karat.plain(Karat.data.notes[0] ?? "");
     const of = `${compared} of ${Karat.count(Karat.data.tasks.length, "task")}`;
-    const what = `${Karat.count(models.size, "model")} by mean rank over ${of} as chosen, 1 is best;`;
-    return `${what} ranked in this browser. The notes below are about the whole board.`;
+    const what = `${Karat.count(models.size, "model")} by mean rank over ${of}, 1 is best;`;
+    return `${what}ranked in the browser. The notes below are about the full leaderboard.`;
   }
 
   /** Return the rows of the board as they are shown, for a file. */
@@ -304,10 +302,9 @@
     return [heads, ...rows];
   }
 
-  /** Return the button that saves the board. */
   function saver() {
     const click = () => Karat.save("karat-board.csv", Karat.csv(rowsOf()), "text/csv");
-    const label = "Save the board as CSV";
+    const label = "Save the leaderboard as CSV";
     const button = el("button", { type: "button", text: "CSV", "aria-label": label, click });
     return el("span", { class: "saves" }, button);
   }
@@ -322,18 +319,18 @@
     });
     if (own || !without.length) return "";
     const [what, which] = Karat.data.folds
-      ? ["Fold scores of further metrics", "there"]
+      ? ["Fold scores of other metrics", "their"]
       : ["Fold scores", "these"];
-    const why = "intervals resample tasks alone and are narrower.";
-    return `${what} are left out of this page: ${which} ${why}`;
+    const why = "intervals resample tasks only and are narrower.";
+    return `${what} are not included in this page: ${which} ${why}`;
   }
 
   /** Return the notes, without those that explain a column which is not shown. */
   function notes() {
     const keys = board.table.columns.map((column) => column.key);
     const apart = EXPLAINED.filter((key) => !keys.includes(key));
-    const told = (text) => !apart.some((key) => text.startsWith(`${key}: `));
-    const texts = Karat.data.notes.slice(1).filter(told);
+    const isShown = (text) => !apart.some((key) => text.startsWith(`${key}: `));
+    const texts = Karat.data.notes.slice(1).filter(isShown);
     return texts.map((text) => el("li", { text: Karat.plain(text) }));
   }
 

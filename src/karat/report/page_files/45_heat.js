@@ -1,9 +1,8 @@
-/* The heat map: models × tasks, coloured by the rank within each task. */
+/* The heat map: models × tasks, colored by the rank within each task. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
   const { el, svg } = Karat;
-  /** more cells than this are painted as pixels */
   const MANY = 3000;
   const LEVELS = 32;
 
@@ -50,7 +49,6 @@
     ];
   }
 
-  /** Return the names of models, tasks and kinds. */
   function names(map) {
     const { models, places, left, top, wide, tall } = map;
     const group = svg("g");
@@ -89,7 +87,6 @@
     return nodes;
   }
 
-  /** Return the hatching of what is missing. */
   function hatching() {
     const pattern = svg("pattern", {
       id: "hatch",
@@ -98,21 +95,21 @@
       patternUnits: "userSpaceOnUse",
       patternTransform: "rotate(45)",
     });
-    pattern.append(svg("rect", { width: 6, height: 6, fill: Karat.colourOf("--sunk") }));
+    pattern.append(svg("rect", { width: 6, height: 6, fill: Karat.colorOf("--sunk") }));
     pattern.append(
       svg("line", {
         x1: 0,
         y1: 0,
         x2: 0,
         y2: 6,
-        stroke: Karat.colourOf("--strong"),
+        stroke: Karat.colorOf("--strong"),
         "stroke-width": 1.6,
       }),
     );
     return svg("defs", null, pattern);
   }
 
-  /** Return the cells of each level of colour, -1 for those without a rank. */
+  /** Return the cells of each level of color, -1 for those without a rank. */
   function byLevel({ models, places, shares }) {
     const levels = new Map();
     places.forEach((_, j) =>
@@ -126,7 +123,7 @@
     return levels;
   }
 
-  /** Return the map as a drawing: one path per colour, and the scores where they fit. */
+  /** Return the map as a drawing: one path per color, and the scores where they fit. */
   function drawing(map) {
     const { models, places, left, top, wide, tall } = map;
     const sheet = Karat.sheet(...sizeOf(map), label(map));
@@ -210,9 +207,9 @@
   function hatched(pen) {
     const tile = el("canvas", { width: 4, height: 4 });
     const own = tile.getContext("2d");
-    own.fillStyle = Karat.colourOf("--sunk");
+    own.fillStyle = Karat.colorOf("--sunk");
     own.fillRect(0, 0, 4, 4);
-    own.strokeStyle = Karat.colourOf("--strong");
+    own.strokeStyle = Karat.colorOf("--strong");
     own.beginPath();
     own.moveTo(0, 4);
     own.lineTo(4, 0);
@@ -222,7 +219,6 @@
 
   // -- pointing: a cell under the pointer, or walked to with the arrow keys ----------------------
 
-  /** Return what is told of a cell. */
   function tell(map, i, j) {
     const [m, place] = [map.models[i], map.places[j]];
     const t = map.chosen[place];
@@ -242,7 +238,7 @@
     Karat.set({ task: Karat.keyOf(Karat.data.tasks, map.chosen[map.places[j]]) });
   }
 
-  /** Let the pointer tell of cells and open their tasks. */
+  /** Show tooltips of cells, and open tasks on click. */
   function point(map, node) {
     const at = (event) => {
       const box = node.getBoundingClientRect();
@@ -259,12 +255,12 @@
     node.addEventListener("click", (event) => openAt(map, ...at(event)));
   }
 
-  /** Let the arrow keys walk over cells and Enter open a task. */
+  /** Move between cells with arrow keys, and open a task with Enter. */
   function walk(map, node) {
     let [i, j] = [0, 0];
     // at the top, as below the map it would make it scroll
-    const said = el("p", { class: "hidden", "aria-live": "polite", style: "top:0;margin:0" });
-    node.append(said);
+    const textNode = el("p", { class: "hidden", "aria-live": "polite", style: "top:0;margin:0" });
+    node.append(textNode);
     node.addEventListener("keydown", (event) => {
       const step = STEPS[event.key];
       if (!step && event.key !== "Enter") return;
@@ -273,23 +269,23 @@
       if (!step) return void openAt(map, i, j);
       i = Math.max(0, Math.min(map.models.length - 1, i + step[0]));
       j = Math.max(0, Math.min(map.places.length - 1, j + step[1]));
-      said.textContent = tell(map, i, j);
+      textNode.textContent = tell(map, i, j);
       const { left, top } = node.getBoundingClientRect();
       const place = [map.left + (j + 0.5) * map.wide, map.top + (i + 0.5) * map.tall];
-      Karat.tip(said.textContent, left + place[0], top + place[1]);
+      Karat.tip(textNode.textContent, left + place[0], top + place[1]);
     });
   }
 
   function draw(width) {
     const map = plan(width);
     const cells = map.models.length * map.places.length;
-    if (!cells) return el("p", { class: "faint", text: "Nothing is chosen." });
+    if (!cells) return el("p", { class: "faint", text: "No models or tasks selected." });
     const node = el("div", {
       id: "heat",
       tabindex: "0",
       role: "group",
       "data-tips": "1",
-      "aria-label": `${label(map)}; arrow keys walk, Enter opens the task`,
+      "aria-label": `${label(map)}; use arrow keys to move, Enter to open the task`,
       style: `width:${sizeOf(map)[0]}px;cursor:pointer`,
     });
     node.append(cells > MANY ? painting(map) : drawing(map));
@@ -340,7 +336,7 @@
   const has = () => Karat.data.models.length > 1 && Karat.data.tasks.length > 0;
   Karat.section({
     id: "heatmap",
-    title: "Where each model is strong",
+    title: "Ranks by task",
     way: "Heat map",
     has,
     build,

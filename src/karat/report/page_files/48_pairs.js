@@ -30,7 +30,7 @@
     if (a === b || value === null) return [];
     const sure = value < ALPHA;
     const share = diff[a][b] > 0 ? 1 : 0;
-    const fill = sure ? Karat.ramp(share) : Karat.colourOf("--sunk");
+    const fill = sure ? Karat.ramp(share) : Karat.colorOf("--sunk");
     const box = { x, y, width: wide - 1.5, height: ROW - 1.5, rx: 2 };
     const found = [svg("rect", { ...box, fill, "data-tip": tip(a, b, value, diff[a][b]) })];
     if (wide <= 32) return found;
@@ -58,7 +58,7 @@
   Karat.pairs = (best) => {
     if (!Karat.data.tests.pairs) return [];
     const title =
-      "p of every pair: gold, the row is better; blue, the column is; pale, none can tell";
+      "p value of every pair. Gold: the row is better; blue: the column is better; pale: no significant difference";
     const picture = Karat.figure({
       name: "pairs",
       title,

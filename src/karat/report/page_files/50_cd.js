@@ -1,4 +1,4 @@
-/* Who differs from whom: the critical-difference diagram. */
+/* The critical-difference diagram. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
@@ -12,7 +12,6 @@
   const EXACT = 25;
   const TESTED = 60;
 
-  /** Return the best models that have a rank. */
   function best() {
     return Karat.order()
       .filter((m) => Karat.ranking.mean[m] !== null && !Karat.ranking.few[m])
@@ -58,7 +57,7 @@
   function draw(width) {
     const models = best();
     if (models.length < 2)
-      return el("p", { class: "faint", text: "Fewer than two models are ranked." });
+      return el("p", { class: "faint", text: "Fewer than two ranked models." });
     return width < NARROW ? drawNarrow(width, models) : drawWide(width, models);
   }
 
@@ -83,7 +82,7 @@
         "data-tip": tipOf(m),
       });
       const name = Karat.label(left - 8, y + 4, names[i], { class: "name", "text-anchor": "end" });
-      sheet.append(svg("g", { class: Karat.colour(m) }, name, dot));
+      sheet.append(svg("g", { class: Karat.color(m) }, name, dot));
     });
     groups.forEach((one, i) => {
       const [at, from, to] = [right + 14 + i * 8, Math.min(...one), Math.max(...one)];
@@ -146,7 +145,7 @@
     const text = Karat.label(edge + 40 * out, y + 4, name, { class: "name", ...anchor });
     const rank = Karat.ranking.mean[m].toFixed(2);
     const number = Karat.label(edge + 4 * out, y + 4, rank, { class: "small", ...anchor });
-    return svg("g", { class: Karat.colour(m), "data-tip": tipOf(m) }, path, text, number);
+    return svg("g", { class: Karat.color(m), "data-tip": tipOf(m) }, path, text, number);
   }
 
   function csv() {
@@ -163,20 +162,20 @@
     return [["model", "mean rank", "groups"], ...rows];
   }
 
-  /** Return that no pair could differ, if so: few common tasks leave p no room, less by Holm. */
+  /** Return a note if no pair can be significant because there are too few common tasks. */
   function hopeless() {
     const counts = commonTasks();
     const most = Math.max(0, ...counts);
     const least = 2 / 2 ** most;
     if (!counts.length || most > EXACT || least * counts.length < ALPHA) return "";
     const start = counts.every((count) => count === most) ? "With" : "With at most";
-    const none = `${start} ${Karat.count(most, "common task")} no pair can differ at 5 %:`;
+    const none = `${start} ${Karat.count(most, "common task")}, no pair can differ significantly (5 %):`;
     if (least >= ALPHA)
-      return ` ${none} the smallest possible p is ${least.toFixed(2)}, before correction.`;
+      return ` ${none} the smallest possible p is ${least.toFixed(2)} before correction.`;
     const [raw, corrected] = [least, Math.min(1, least * counts.length)].map((p) =>
       Number(p.toPrecision(2)),
     );
-    const after = `${corrected} after Holm's correction for ${Karat.count(counts.length, "pair")}`;
+    const after = `${corrected} after Holm correction for ${Karat.count(counts.length, "pair")}`;
     return ` ${none} the smallest possible p is ${raw}, and ${after}.`;
   }
 
@@ -193,21 +192,21 @@
   function note() {
     const { friedman } = Karat.data.tests;
     if (!Karat.ranking.own)
-      return "Bars join models that share a letter on the chosen tasks (bootstrap).";
+      return "Bars join models that share a letter on the selected tasks (bootstrap).";
     const joined =
-      "Bars join models that Wilcoxon's signed-rank test, corrected by Holm, cannot tell apart.";
+      "Bars join models that do not differ significantly (Wilcoxon signed-rank test, Holm correction).";
     if (!friedman) return joined + hopeless();
     const sure = `${Karat.equals(friedman.p)}, ${Karat.count(friedman.tasks, "task")}`;
     return `${joined} Friedman: χ² = ${Karat.number(friedman.statistic, 3)}, ${sure}.${hopeless()}`;
   }
 
   function build(root) {
-    const said = el("p", { class: "lead" });
+    const textNode = el("p", { class: "lead" });
     const picture = Karat.figure({ name: "differences", title: "", draw, csv });
-    root.append(said, picture.node, ...Karat.pairs(best));
+    root.append(textNode, picture.node, ...Karat.pairs(best));
     const fresh = () => {
       const whom = best().length < MOST ? "all ranked models" : `the best ${MOST}`;
-      said.textContent = note();
+      textNode.textContent = note();
       picture.title.textContent = `Mean ranks, ${whom}; 1 is best`;
       picture.redraw();
     };
@@ -216,6 +215,6 @@
   }
 
   const has = () => Karat.data.models.length > 1;
-  const [title, way] = ["Who differs from whom", "Differences"];
+  const [title, way] = ["Critical differences", "Differences"];
   Karat.section({ id: "differences", title, way, has, build });
 })();

@@ -6,7 +6,6 @@
   const MOST = 40;
   const ROW = 22;
 
-  /** Return the tasks that have folds. */
   function tasks() {
     const folds = Karat.data.folds ?? [];
     return folds.map((_, t) => t).filter((t) => folds[t]?.some((row) => row?.length > 1));
@@ -19,7 +18,6 @@
     return Karat.sortBy(models, (m) => scores[m], Karat.data.tasks[t].higher[k]);
   };
 
-  /** Return the strips of a task. */
   Karat.strips = (t, width, models) => {
     const folds = Karat.data.folds?.[t] ?? [];
     const names = models.map((m) => Karat.short(Karat.model(m), width < 560 ? 15 : 30));
@@ -42,14 +40,14 @@
     const who = Karat.short(Karat.model(m), 60);
     const tip = `${who}\nmean ${Karat.number(mean, 5)}`;
     const ground = { x: 0, y: y - ROW / 2, width: "100%", height: ROW, fill: "transparent" };
-    const group = svg("g", { class: Karat.colour(m) });
+    const group = svg("g", { class: Karat.color(m) });
     group.append(Karat.label(left - 8, y + 4, name, { class: "name", "text-anchor": "end" }));
     group.append(svg("rect", { ...ground, "data-tip": tip }));
     folds.forEach((value, f) => {
       if (value === null) return;
-      const told = `${who}\nfold ${f}: ${Karat.number(value, 5)}`;
+      const tip = `${who}\nfold ${f}: ${Karat.number(value, 5)}`;
       const dot = { class: "dot", cx: x(value), cy: y, r: 4, opacity: 0.55 };
-      group.append(svg("circle", { ...dot, "data-tip": told }));
+      group.append(svg("circle", { ...dot, "data-tip": tip }));
     });
     if (mean === null) return group;
     const line = { x1: x(mean), x2: x(mean), y1: y - 7, y2: y + 7 };
@@ -74,19 +72,19 @@
     const places = tasks();
     const now = () => Karat.chosenOf("strip", places);
     const draw = (width) => Karat.strips(now(), width, Karat.bestOn(now()).slice(0, MOST));
-    const said = () =>
+    const caption = () =>
       [
-        `${Karat.short(Karat.task(now()), 60)}: a dot is a fold, the line the mean`,
+        `${Karat.short(Karat.task(now()), 60)}: dots are folds, lines are means`,
         Karat.bestOn(now()).length > MOST ? `; the best ${MOST}` : "",
       ].join("");
     const picture = Karat.figure({
       name: "folds",
-      title: said(),
+      title: caption(),
       draw,
       csv: () => Karat.foldRows(now()),
     });
     const fresh = () => {
-      picture.title.textContent = said();
+      picture.title.textContent = caption();
       picture.redraw();
     };
     const bar = el(
@@ -103,7 +101,7 @@
 
   Karat.section({
     id: "folds",
-    title: "How much folds scatter",
+    title: "Scores by fold",
     way: "Folds",
     has: () => tasks().length > 0,
     build,

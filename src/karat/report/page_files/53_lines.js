@@ -4,7 +4,6 @@
   const Karat = (window.Karat ??= {});
   const { svg } = Karat;
   const HEIGHT = 210;
-  /** longer lines have no dots */
   const DOTS = 24;
 
   /** Return the models that have a line in any of some charts. */
@@ -30,7 +29,7 @@
   function lineOf(line, x, y) {
     const at = (values) => line.x.map((place, i) => [x(place), y(values[i] ?? line.mean[i])]);
     const around = [...at(line.high), ...at(line.low).reverse()];
-    const group = svg("g", { class: Karat.colour(line.model) });
+    const group = svg("g", { class: Karat.color(line.model) });
     group.append(svg("path", { class: "band", d: `${Karat.path(around)}z` }));
     group.append(svg("path", { class: "line", d: Karat.path(at(line.mean)) }));
     if (line.x.length <= DOTS) group.append(...dotsOf(line, x, y));

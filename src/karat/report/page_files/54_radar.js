@@ -1,4 +1,4 @@
-/* The radar: how much of the clean score each corruption leaves. */
+/* The radar: retention by corruption. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
@@ -17,7 +17,7 @@
   /** Return the models of a radar: the marked ones, not too many. */
   const shownIn = (charts) => Karat.markedOf(Karat.modelsOf(charts)).slice(0, MOST);
 
-  /** Return the share of the clean score that is kept under a corruption, mean over severities. */
+  /** Return the retention under a corruption, mean over severities. */
   Karat.kept = (chart, m) => {
     const line = chart.lines.find((one) => one.model === m);
     if (!line) return null;
@@ -28,7 +28,7 @@
     return chart.higher ? mean / clean : clean / mean;
   };
 
-  /** Return where things stand: the centre, the scale, and the point of a share on an axis. */
+  /** Return where things stand: the center, the scale, and the point of a share on an axis. */
   function layout(charts, models, width) {
     const height = Math.min(width, HEIGHT);
     const shares = models.map((m) => charts.map((chart) => Karat.kept(chart, m)));
@@ -43,11 +43,11 @@
     return { width, height, shares, low, r, cx, cy, point };
   }
 
-  /** Return the radar of the marked models: an axis per corruption, outside all is kept. */
+  /** Return the radar of the marked models: one axis per corruption. */
   Karat.radar = (charts, width) => {
     const models = shownIn(charts);
     const plan = layout(charts, models, width);
-    const sheet = Karat.sheet(width, plan.height, "Share of the clean score that is kept");
+    const sheet = Karat.sheet(width, plan.height, "Retention: corrupted score as a share of the clean score");
     sheet.append(...rings(charts, plan), ...axes(charts, plan));
     models.forEach((m, i) => sheet.append(shapeOf(charts, plan, m, i, models.length < 4)));
     return sheet;
@@ -76,15 +76,15 @@
 
   function shapeOf(charts, { shares, low, point }, m, i, filled) {
     const d = `${Karat.path(shares[i].map((share, j) => point(share ?? low, j)))}z`;
-    const told = charts.map(
+    const facts = charts.map(
       (chart, j) => `${Karat.short(chart.corruption, 24)} ${percent(shares[i][j])}`,
     );
     const clean = `clean ${Karat.number(Karat.clean(charts, m))}`;
-    const tip = [Karat.short(Karat.model(m), 60), clean, ...told].join("\n");
+    const tip = [Karat.short(Karat.model(m), 60), clean, ...facts].join("\n");
     const band = filled ? svg("path", { class: "band", d }) : null;
     return svg(
       "g",
-      { class: Karat.colour(m) },
+      { class: Karat.color(m) },
       band,
       svg("path", { class: "line", d, "data-tip": tip }),
     );
@@ -94,21 +94,20 @@
     return value === null ? "–" : `${Math.round(100 * value)} %`;
   }
 
-  /** Return what a reader must know of the radar: relative to what, and what that is. */
+  /** Return the note of the radar: what retention is relative to. */
   Karat.radarNote = (charts) => {
     const text =
-      "Kept is relative to each model's own clean score: a model no better than chance has " +
-      "little to lose and keeps nearly all of it.";
+      "Retention is relative to each model's own clean score: a model no better than chance " +
+      "has a high retention.";
     const items = shownIn(charts).map((m) => {
       const clean = Karat.number(Karat.clean(charts, m));
       const text = `${Karat.short(Karat.model(m), 24)}: clean ${clean}`;
-      return el("li", null, el("i", { class: Karat.colour(m) }), el("span", { text }));
+      return el("li", null, el("i", { class: Karat.color(m) }), el("span", { text }));
     });
-    const said = el("p", { class: "faint beneath", text });
-    return el("div", null, said, el("ul", { class: "keys" }, items));
+    const textNode = el("p", { class: "faint beneath", text });
+    return el("div", null, textNode, el("ul", { class: "keys" }, items));
   };
 
-  /** Return what is kept as rows of a file. */
   Karat.radarRows = (charts) => {
     const rows = Karat.modelsOf(charts).map((m) => {
       return [Karat.data.models[m].name, ...charts.map((chart) => Karat.kept(chart, m))];

@@ -1,4 +1,4 @@
-/* What corruption costs: small multiples of curves, the radar, and the table. */
+/* Robustness to corruption: curves, radar and table. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
@@ -20,7 +20,6 @@
     return { ...line, mean, low, high };
   }
 
-  /** Return the chart of one corruption. */
   function chartOf(chart, i) {
     const { task, corruption } = chart;
     const label = `${Karat.short(Karat.task(task), 60)}, ${Karat.short(corruption, 60)}`;
@@ -35,7 +34,7 @@
   /** Return the radar, where there are enough corruptions for one. */
   function radarOf(charts, t) {
     if (charts.length < 3) return null;
-    const title = "Kept of the clean score, mean over severities";
+    const title = "Retention, mean over severities";
     const draw = (width) => Karat.radar(charts, width);
     const csv = () => Karat.radarRows(charts);
     const under = Karat.radarNote(charts);
@@ -47,7 +46,7 @@
     const charts = Karat.data.curves.filter((chart) => chart.task === t);
     const metric = Karat.plain(`${charts[0].metric} ${charts[0].higher ? "↑" : "↓"}`);
     const as = relative() ? " as a share of the clean score" : "";
-    const text = `${metric}${as}; bands are the spread over folds and draws.`;
+    const text = `${metric}${as}; bands are standard deviations over folds and draws.`;
     const keys = Karat.keys(Karat.markedOf(Karat.modelsOf(charts)));
     const nodes = [...charts.map(chartOf), radarOf(charts, t)];
     return [el("p", { class: "lead", text }), keys, el("div", { class: "charts" }, nodes)];
@@ -57,7 +56,7 @@
     const found = Karat.data.robustness;
     if (!found?.rows?.length) return "";
     const heading = Math.max(0, found.columns.indexOf("model"));
-    const title = "What corruption costs, in numbers";
+    const title = "Robustness table";
     const body = Karat.plainTable(title, found.columns.map(Karat.plain), found.rows, { heading });
     const csv = () => Karat.csv([found.columns, ...found.rows]);
     const click = () => Karat.save("karat-robustness.csv", csv(), "text/csv");
@@ -83,7 +82,7 @@
   const has = () => Karat.data.curves.length > 0;
   Karat.section({
     id: "corruption",
-    title: "What corruption costs",
+    title: "Robustness to corruption",
     way: "Corruption",
     has,
     build,

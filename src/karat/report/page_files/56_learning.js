@@ -1,4 +1,4 @@
-/* How heads learned: what was reported after each epoch. */
+/* Learning curves: values reported after each epoch. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
@@ -37,7 +37,7 @@
     show();
   }
 
-  const lead = "Means over the folds that were still training; the band is a standard deviation.";
+  const lead = "Means over the folds that were still training; bands are standard deviations.";
   const has = () => Karat.data.learning.length > 0;
-  Karat.section({ id: "learning", title: "How heads learned", way: "Learning", lead, has, build });
+  Karat.section({ id: "learning", title: "Learning curves", way: "Learning", lead, has, build });
 })();

@@ -5,7 +5,6 @@
   const LANCZOS = [76.18009172947146, -86.50532032941677, 24.01409824083091];
   LANCZOS.push(-1.231739572450155, 0.001208650973866179, -0.000005395239384953);
 
-  /** Return the logarithm of the gamma function. */
   function logGamma(x) {
     const base = x + 5.5 - (x + 0.5) * Math.log(x + 5.5);
     const sum = LANCZOS.reduce((total, c, i) => total + c / (x + 1 + i), 1.000000000190015);
@@ -31,7 +30,7 @@
     return result;
   }
 
-  /** Return the regularised incomplete beta function. */
+  /** Return the regularized incomplete beta function. */
   function beta(a, b, x) {
     if (x <= 0 || x >= 1) return x <= 0 ? 0 : 1;
     const front = Math.exp(
@@ -42,12 +41,11 @@
       : 1 - (front * fraction(b, a, 1 - x)) / b;
   }
 
-  /** Return the two-sided p of a t value. */
   Karat.tP = (t, degrees) => beta(degrees / 2, 0.5, degrees / (degrees + t * t));
 
   /**
    * Return mean and two-sided p of paired differences over folds: the variance of their mean is
-   * (1/n + 1/(n - 1)) times theirs, as one of n parts tests and the others teach.
+   * (1/n + 1/(n - 1)) times theirs, as one of n folds tests and the others train.
    */
   Karat.correctedT = (differences) => {
     const known = differences.filter((value) => value !== null && Number.isFinite(value));
@@ -61,7 +59,7 @@
     return { mean, p: Karat.tP(mean / Math.sqrt(variance * (1 / n + 1 / (n - 1))), n - 1) };
   };
 
-  /** Return p values corrected after Holm; null is no test and stays. */
+  /** Return Holm-corrected p values; null (no test) stays. */
   Karat.holm = (values) => {
     const order = values.map((_, i) => i).filter((i) => values[i] !== null);
     order.sort((a, b) => values[a] - values[b]);

@@ -1,4 +1,4 @@
-/* Quality against cost, and the front of models that nobody beats in both. */
+/* Rank against cost, with the Pareto front. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
@@ -95,13 +95,13 @@
     const marks = new Set(Karat.marks());
     const ordered = [...all].sort((a, b) => marks.has(a[0]) - marks.has(b[0]));
     return ordered.map(([m, cost, rank]) => {
-      const told = [
+      const facts = [
         Karat.short(Karat.model(m), 60),
         `mean rank ${rank.toFixed(2)}, ${format(cost)}`,
       ];
-      const tip = [...told, ...(front.has(m) ? ["on the front"] : [])].join("\n");
+      const tip = [...facts, ...(front.has(m) ? ["on the Pareto front"] : [])].join("\n");
       return svg("circle", {
-        class: `dot ${Karat.colour(m)}`,
+        class: `dot ${Karat.color(m)}`,
         cx: x(cost),
         cy: y(rank),
         r: front.has(m) ? 6.5 : marks.has(m) ? 5.5 : 4,
@@ -162,7 +162,7 @@
   function build(root) {
     const picture = Karat.figure({
       name: "cost",
-      title: "The dashed front: nobody is both cheaper and better",
+      title: "Dashed line: Pareto front (no other model is both cheaper and better)",
       draw,
       csv,
     });
@@ -187,7 +187,7 @@
 
   Karat.section({
     id: "cost",
-    title: "What quality costs",
+    title: "Rank against cost",
     way: "Cost",
     has: () => known().length > 0,
     build,

@@ -1,4 +1,4 @@
-/* Maps: the vectors of a task's items in two dimensions, coloured by label. */
+/* Maps: the vectors of a task's items in two dimensions, colored by label. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
@@ -11,8 +11,8 @@
     return Karat.data.maps[place] ?? Karat.data.maps[0];
   }
 
-  /** Return the colour of a point: of its label, or of its number between the least and greatest. */
-  function colouring(map) {
+  /** Return the color of a point: of its label, or of its number between the least and greatest. */
+  function coloring(map) {
     const values = map.points
       .map((point) => point[2])
       .filter((value) => value !== null && value !== undefined);
@@ -24,7 +24,7 @@
     return (value) => ({ style: `fill:${Karat.ramp((value - low) / (high - low || 1))}` });
   }
 
-  /** Return a sign of a place: a dot, or beyond eight labels a diamond, so that colours may return. */
+  /** Return a sign of a place: a dot, or beyond eight labels a diamond, so that colors may return. */
   function sign(x, y, value, attributes, labelled) {
     const diamond = labelled && value >= COLOURS;
     if (!diamond)
@@ -52,10 +52,10 @@
     const sheet = Karat.sheet(width, HEIGHT, `Map of ${Karat.count(map.points.length, "item")}`);
     const frame = { x: 1, y: 1, width: width - 2, height: HEIGHT - 24, rx: 8, fill: "none" };
     sheet.append(svg("rect", { ...frame, class: "grid" }));
-    const colour = colouring(map);
+    const color = coloring(map);
     for (const [a, b, value] of map.points) {
-      const said = map.labels ? (map.labels[value] ?? "no label") : Karat.number(value);
-      const look = { ...colour(value), "data-tip": Karat.short(said, 80) };
+      const label = map.labels ? (map.labels[value] ?? "no label") : Karat.number(value);
+      const look = { ...color(value), "data-tip": Karat.short(label, 80) };
       sheet.append(sign(x(a), y(b), value, look, Boolean(map.labels)));
     }
     sheet.append(Karat.label(4, HEIGHT - 6, axes(map)));
@@ -122,10 +122,10 @@
     show();
   }
 
-  const lead = "Items of the first test fold where the model puts them; colours are their labels.";
+  const lead = "Projected vectors of the items of the first test fold, colored by label.";
   Karat.section({
     id: "maps",
-    title: "What the vectors look like",
+    title: "Maps of vectors",
     way: "Maps",
     lead,
     has: () => Karat.data.maps.length > 0,

@@ -1,4 +1,4 @@
-/* Two models side by side: who is better where, by how much, and what else differs. */
+/* Comparison of two models: scores, tests and settings. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
@@ -76,11 +76,11 @@
     );
     sheet.append(svg("line", { class: "axis", x1: x(0), y1: y(0), x2: x(1), y2: y(1) }));
     for (const row of rowsOf([a, b])) {
-      const winner = row.better === 0 ? "none" : Karat.colour(row.better > 0 ? a : b);
+      const winner = row.better === 0 ? "none" : Karat.color(row.better > 0 ? a : b);
       const sure = row.holm !== null && row.holm < 0.05;
       const scores = `${Karat.number(row.x)} against ${Karat.number(row.y)}`;
-      const told = [Karat.short(Karat.task(row.t), 60), Karat.metric(row.t, row.k), scores];
-      const tip = [...told, ...(row.p === null ? [] : [Karat.equals(row.p)])].join("\n");
+      const facts = [Karat.short(Karat.task(row.t), 60), Karat.metric(row.t, row.k), scores];
+      const tip = [...facts, ...(row.p === null ? [] : [Karat.equals(row.p)])].join("\n");
       const at = { cx: x(normal(row, row.x)), cy: y(normal(row, row.y)) };
       sheet.append(
         svg("circle", {
@@ -102,16 +102,16 @@
     const sure = rows.filter((row) => row.holm !== null && row.holm < 0.05).length;
     const p = Karat.ranking.own ? Karat.data.tests.pairs?.p?.[a]?.[b] : null;
     const parts = [
-      `On ${Karat.count(rows.length, "task")} both have a score:`,
+      `${Karat.count(rows.length, "common task")}:`,
       `${Karat.short(Karat.model(a), 40)} is better on ${won},`,
       `${Karat.short(Karat.model(b), 40)} on ${lost}, ${rows.length - won - lost} equal.`,
     ];
     if (rows.some((row) => row.p !== null))
       parts.push(
-        `After Holm's correction ${sure} of them ${sure === 1 ? "differs" : "differ"} at the 5 % level.`,
+        `${sure} significant at the 5 % level (Holm correction).`,
       );
     if (p !== null && p !== undefined)
-      parts.push(`Over all tasks and among all pairs: ${Karat.equals(p)} (Wilcoxon, Holm).`);
+      parts.push(`Over all tasks, corrected for all pairs: ${Karat.equals(p)} (Wilcoxon, Holm).`);
     return parts.join(" ");
   }
 
@@ -141,7 +141,7 @@
       6: (p) => Karat.p(p),
     };
     return Karat.plainTable(
-      "Task by task; p by the corrected resampled t-test over folds",
+      "Results by task; p from the corrected resampled t-test over folds",
       names,
       rows,
       { cells },
@@ -178,8 +178,8 @@
       .map((key) => [key, text(mine[key]), text(other[key])])
       .filter(([, x, y]) => x !== y);
     if (!rows.length)
-      return el("p", { class: "faint", text: "Seeds, versions and commands are the same." });
-    return Karat.plainTable("What else differs: settings and versions", ["what", "A", "B"], rows, {
+      return el("p", { class: "faint", text: "Seeds, versions and commands are identical." });
+    return Karat.plainTable("Different settings and versions", ["setting", "A", "B"], rows, {
       wrap: [1, 2],
     });
   }
@@ -212,16 +212,16 @@
   function build(root) {
     const models = Karat.data.models;
     const options = models.map((_, m) => [m, Karat.short(Karat.model(m), 50)]);
-    const said = el("p", { class: "lead", id: "compared" });
+    const textNode = el("p", { class: "lead", id: "compared" });
     const [tables, origins] = [el("div"), el("div", { style: "margin-top:22px" })];
     const picture = Karat.figure({
       name: "comparison",
-      title: "Scores between the worst (0) and the best model (1) of each task; large dots differ",
+      title: "Scores scaled from the worst (0) to the best model (1) of each task; large dots: significant",
       draw,
       csv,
     });
     const show = () => {
-      said.textContent = summary(pair());
+      textNode.textContent = summary(pair());
       tables.replaceChildren(table(pair()));
       origins.replaceChildren(differences(pair()));
       picture.redraw();
@@ -236,7 +236,7 @@
     };
     root.append(
       el("div", { class: "bar" }, list("a", "A", 0), list("b", "B", 1)),
-      said,
+      textNode,
       el("div", { class: "pair" }, picture.node, tables),
       origins,
     );
@@ -247,7 +247,7 @@
 
   Karat.section({
     id: "compare",
-    title: "Two models side by side",
+    title: "Compare two models",
     way: "Compare",
     has: () => Karat.data.models.length > 1,
     build,

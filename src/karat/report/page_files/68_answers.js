@@ -1,10 +1,10 @@
-/* Pictures of answers: confusion matrix, calibration, truth against prediction. */
+/* Plots of predictions: confusion matrix, calibration, target against prediction. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
   const { svg } = Karat;
 
-  /** Return a confusion matrix coloured by the share of the true class. */
+  /** Return a confusion matrix colored by the share of the true class. */
   Karat.matrix = ({ classes, counts }, width, who) => {
     const names = classes.map((name) => Karat.short(name, width < 420 ? 10 : 18));
     const left = Math.min(150, Math.max(...names.map((name) => Karat.width(name))) + 14);
@@ -39,11 +39,11 @@
   function square({ count, total, i, j, cell, left, top, classes }) {
     const share = total ? count / total : 0;
     const [x, y] = [left + j * cell, top + i * cell];
-    const names = [i, j].map((place) => Karat.short(classes[place], 60)).join(" answered as ");
+    const names = [i, j].map((place) => Karat.short(classes[place], 60)).join(" predicted as ");
     const often = [count, total].map((value) => value.toLocaleString("en-US")).join(" of ");
     const tip = `${names}\n${often} (${Math.round(100 * share)} %)`;
     const empty = count === 0;
-    const fill = empty ? Karat.colourOf("--sunk") : Karat.ramp(share);
+    const fill = empty ? Karat.colorOf("--sunk") : Karat.ramp(share);
     const nodes = [
       svg("rect", { x, y, width: cell - 1.5, height: cell - 1.5, rx: 2, fill, "data-tip": tip }),
     ];
@@ -68,27 +68,26 @@
     const y = Karat.linear([0, 1], [box.bottom, box.top]);
     const most = Math.max(...bins.map((bin) => bin.count));
     const sheet = Karat.sheet(side, side, "Calibration");
-    sheet.append(Karat.below(x, box, { title: "how sure it was" }));
-    sheet.append(Karat.beside(y, box, { title: "how often it was right" }));
+    sheet.append(Karat.below(x, box, { title: "confidence" }));
+    sheet.append(Karat.beside(y, box, { title: "accuracy" }));
     const ends = { x1: x(0), y1: y(0), x2: x(1), y2: y(1) };
     sheet.append(svg("line", { class: "axis", ...ends, "stroke-dasharray": "4 4" }));
     const line = bins.map((bin) => [x(bin.confidence), y(bin.accuracy)]);
     sheet.append(svg("path", { class: "line c0", d: Karat.path(line) }));
     bins.forEach(({ confidence, accuracy, count }, i) => {
-      const told = `sure ${Math.round(100 * confidence)} %, right ${Math.round(100 * accuracy)} %`;
+      const facts = `confidence ${Math.round(100 * confidence)} %, accuracy ${Math.round(100 * accuracy)} %`;
       const dot = {
         cx: line[i][0],
         cy: line[i][1],
         r: 3 + 6 * Math.sqrt(count / most),
         opacity: 0.75,
       };
-      const tip = `${told}\n${Karat.count(count, "answer")}`;
+      const tip = `${facts}\n${Karat.count(count, "prediction")}`;
       sheet.append(svg("circle", { class: "dot c0", ...dot, "data-tip": tip }));
     });
     return sheet;
   };
 
-  /** Return the points of truth and answer. */
   Karat.scatter = (points, width) => {
     const side = Math.min(width, 400);
     const box = { right: side - 14, top: 26, bottom: side - 44 };
@@ -96,7 +95,7 @@
     const y = Karat.linear(Karat.extent(answers), [box.bottom, box.top]);
     box.left = Karat.margin(y, 52);
     const x = Karat.linear(Karat.extent(truths), [box.left, box.right]);
-    const sheet = Karat.sheet(side, side, "Truth against answer");
+    const sheet = Karat.sheet(side, side, "Target against prediction");
     sheet.append(
       Karat.below(x, box, { title: "truth" }),
       Karat.beside(y, box, { title: "answer" }),

@@ -50,7 +50,7 @@
     );
     const answers = el("div");
     const body = el("div", null, facts(t), scores(t), folds(t), answers, ...failures(t));
-    // news of the same task leave the reader where he is
+    // an update of the same task keeps the scroll position
     const at = dialog.dataset.task === String(t) ? dialog.scrollTop : 0;
     dialog.dataset.task = t;
     dialog.replaceChildren(head, body);
@@ -70,9 +70,9 @@
     if (task.twins)
       parts.push(
         `${task.twins.map((count) => count.toLocaleString("en-US")).join(" of ")} test rows ` +
-          "also stand in their train part",
+          "also occur in the training data",
       );
-    if (card?.licence) parts.push(`licence: ${card.licence}`);
+    if (card?.licence) parts.push(`license: ${card.licence}`);
     return el("p", { class: "lead", text: parts.filter(Boolean).map(Karat.plain).join(" · ") });
   }
 
@@ -95,7 +95,7 @@
     const cells = Object.fromEntries(task.metrics.map((_, k) => [k + 1, sign]));
     const without = Karat.data.models.length - rows.length;
     const note = without
-      ? `; ${Karat.count(without, "model")} without a score ${without === 1 ? "is" : "are"} not listed`
+      ? `; ${Karat.count(without, "model")} without a score not listed`
       : "";
     return Karat.plainTable(
       `Scores, mean over folds; spread is the standard deviation over folds${note}`,
@@ -111,7 +111,7 @@
     const models = Karat.bestOn(t).slice(0, MOST);
     const picture = Karat.figure({
       name: `task-${t}-folds`,
-      title: "Every fold a dot, the line the mean",
+      title: "Scores by fold: dots are folds, lines are means",
       draw: (width) => Karat.strips(t, width, models),
       csv: () => Karat.foldRows(t),
     });
@@ -136,7 +136,7 @@
       Boolean,
     );
     home.replaceChildren(
-      el("h3", { text: "What it answered" }),
+      el("h3", { text: "Predictions" }),
       el("div", { class: "bar" }, list),
       el("div", { class: "pair" }, pictures),
       wrong(detail) ?? "",
@@ -149,7 +149,7 @@
       ["truth", ...found.classes],
       ...found.classes.map((name, i) => [name, ...found.counts[i]]),
     ];
-    const title = "Confusion: rows are the truth, columns the answers";
+    const title = "Confusion matrix: rows are targets, columns are predictions";
     return Karat.figure({
       name: `task-${t}-confusion`,
       title,
@@ -166,7 +166,7 @@
     ];
     return Karat.figure({
       name: `task-${t}-calibration`,
-      title: "Calibration: how often it is right when it is so sure",
+      title: "Calibration: accuracy by confidence",
       draw: (width) => Karat.calibration(bins, width),
       csv,
     }).node;
@@ -177,7 +177,7 @@
     const csv = () => [["truth", "prediction"], ...points];
     return Karat.figure({
       name: `task-${t}-scatter`,
-      title: "Truth against answer; on the line both agree",
+      title: "Target against prediction",
       draw: (width) => Karat.scatter(points, width),
       csv,
     }).node;
@@ -185,17 +185,13 @@
 
   function wrong({ rows }) {
     if (!rows?.length) return null;
-    const names = ["fold", "row", "truth", "answer", "sure"];
-    const told = rows.map(([fold, row, truth, answer, sure]) => [fold, row, truth, answer, sure]);
+    const names = ["fold", "row", "target", "prediction", "confidence"];
     const cells = {
       0: String,
       1: String,
       4: (value) => (value === null ? "–" : `${Math.round(100 * value)} %`),
     };
-    const table = Karat.plainTable("The most wrong answers, the worst first", names, told, {
-      cells,
-      wrap: [2, 3],
-    });
+    const table = Karat.plainTable("Worst predictions", names, rows, { cells, wrap: [2, 3] });
     table.style.marginTop = "20px";
     return table;
   }
@@ -225,6 +221,6 @@
       ` ${Karat.plain(status)}: `,
       el("span", { class: "lost", text: Karat.plain(info) }),
     );
-    return el("details", null, line, el("pre", { text: log || "There is no log.", tabindex: "0" }));
+    return el("details", null, line, el("pre", { text: log || "No log.", tabindex: "0" }));
   };
 })();

@@ -1,4 +1,4 @@
-/* What stands behind the numbers: checks, failures, data, and how to do it again. */
+/* Checks, failures, datasets and provenance. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
@@ -31,8 +31,8 @@
         name === null ? "–" : el("span", { class: "cut" }, Karat.taskLink(row[6], name)),
     };
     const names = ["check", "level", "model", "task", "finding", "advice"];
-    const said = `${Karat.count(rows.length, "finding")}, the gravest first`;
-    root.append(Karat.plainTable(said, names, rows, { cells, wrap: [4, 5] }));
+    const caption = `${Karat.count(rows.length, "finding")}, most severe first`;
+    root.append(Karat.plainTable(caption, names, rows, { cells, wrap: [4, 5] }));
   }
 
   Karat.section({
@@ -52,7 +52,7 @@
       root.append(
         el("p", {
           class: "faint",
-          text: `${failures.length - MOST} more: open a task to see its own.`,
+          text: `${failures.length - MOST} more: open a task to see its failures.`,
         }),
       );
   }
@@ -61,7 +61,7 @@
     id: "failures",
     title: "Failures",
     way: "Failures",
-    lead: "Each with the end of its log.",
+    lead: "Failed jobs with the ends of their logs.",
     has: () => Karat.data.failures.length > 0,
     build: buildFailures,
   });
@@ -90,7 +90,7 @@
       card.questions && Karat.count(card.questions, "question"),
       card.columns && Karat.count(card.columns, "column"),
     ];
-    const told = {
+    const facts = {
       kind: card.kind,
       size: counts.filter(Boolean).join(", "),
       source: card.source,
@@ -111,7 +111,7 @@
       el(
         "dl",
         null,
-        pairs({ ...told, ...rest, tasks: tasks.length ? el("span", null, tasks) : null }),
+        pairs({ ...facts, ...rest, tasks: tasks.length ? el("span", null, tasks) : null }),
       ),
     );
   }
@@ -119,7 +119,7 @@
   const buildCards = (root) =>
     root.append(el("div", { class: "cards" }, Karat.data.cards.map(cardOf)));
   const cards =
-    "Where the data come from, whose they are, and the fingerprint by which they are recognised.";
+    "Source, license, citation and fingerprint of each dataset.";
   Karat.section({
     id: "data",
     title: "The data",
@@ -131,7 +131,6 @@
 
   // -- how to reproduce -----------------------------------------------------------------------
 
-  /** Return a text with a button that copies it. */
   function copied(text) {
     const button = Karat.button("Copy", async () => {
       const done = await copy(text);
@@ -164,7 +163,7 @@
       root.append(
         el("p", {
           class: "faint",
-          text: `${commands.length - 12} more commands stand in the table below.`,
+          text: `${commands.length - 12} more commands are in the table below.`,
         }),
       );
     root.append(versions(), runs());
@@ -174,21 +173,21 @@
   function versions() {
     const all = Karat.data.runs.map((run) => run.versions ?? {});
     const names = [...new Set(all.flatMap(Object.keys))];
-    const told = names.map((name) => {
+    const facts = names.map((name) => {
       const values = [...new Set(all.map((one) => one[name]).filter(Boolean))];
       return [
         Karat.plain(name),
         values.length > 3 ? `${values.length} versions` : values.join(", "),
       ];
     });
-    if (!told.length) return "";
+    if (!facts.length) return "";
     return el(
       "details",
-      { open: told.length < 20 },
+      { open: facts.length < 20 },
       el("summary", {
-        text: `Versions of ${Karat.count(told.length, "library").replace("librarys", "libraries")}`,
+        text: `Versions of ${Karat.count(facts.length, "library").replace("librarys", "libraries")}`,
       }),
-      el("dl", { class: "pairs" }, pairs(Object.fromEntries(told))),
+      el("dl", { class: "pairs" }, pairs(Object.fromEntries(facts))),
     );
   }
 
@@ -217,10 +216,10 @@
   }
 
   const has = () => Karat.data.runs.length > 0 || Karat.data.models.some((model) => model.command);
-  const again = "The same command with the same seed and versions gives the same numbers.";
+  const again = "The same command with the same seed and versions reproduces the numbers.";
   Karat.section({
     id: "origin",
-    title: "How to do it again",
+    title: "How to reproduce",
     way: "Reproduce",
     lead: again,
     has,

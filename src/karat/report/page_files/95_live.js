@@ -1,4 +1,4 @@
-/* Live: a served page asks for newer results every two seconds, and keeps what was chosen. */
+/* Live: a served page polls for newer results every two seconds and keeps its state. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
@@ -6,22 +6,21 @@
   const EVERY = 2000;
   let tag = null;
 
-  /** Return the address to ask at for newer results, if the page is served. */
+  /** Return the address to poll, if the page is served. */
   Karat.address = () => {
     const { live, address } = document.documentElement.dataset;
     if (live === "true" && address) return address;
     return document.body.dataset.live || null;
   };
 
-  /** Return the line that tells how far the evaluation is. */
   Karat.progress = () => {
     if (!Karat.address()) return null;
     const node = el("div", { class: "progress", id: "progress", role: "status" });
-    tellProgress(node);
+    showProgress(node);
     return node;
   };
 
-  function tellProgress(node = document.getElementById("progress")) {
+  function showProgress(node = document.getElementById("progress")) {
     if (!node) return;
     const { done = 0, running = [], failed = 0, left = 0 } = Karat.data.progress ?? {};
     node.hidden = !Karat.data.progress;
@@ -38,7 +37,7 @@
     node.replaceChildren(bar, el("span", { text: parts.filter(Boolean).join(" · ") }));
   }
 
-  /** Take a newer bundle: what was chosen by number is carried over by name. */
+  /** Use a newer bundle; selections by index are mapped by name. */
   function renew(bundle) {
     const before = Karat.data.tasks;
     const chosen = Karat.get("tasks") ? Karat.chosen().map((t) => before[t].name) : null;
@@ -89,10 +88,10 @@
       renew(bundle);
     }
     Karat.data.progress = bundle.progress;
-    tellProgress();
+    showProgress();
   }
 
-  /** Ask again and again, slower while nobody answers. */
+  /** Poll, more slowly while the server does not answer. */
   Karat.follow = (address) => {
     let wait = EVERY;
     const turn = async () => {

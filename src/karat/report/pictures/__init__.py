@@ -1,1 +1,1 @@
-"""Pictures of runs for papers and notebooks, drawn with matplotlib: one module per kind or two."""
+"""Plots of runs for papers and notebooks, made with matplotlib."""

@@ -1,4 +1,4 @@
-"""Critical differences: mean ranks on a line, with bars over models that cannot be told apart."""
+"""Critical-difference diagram: mean ranks, with bars over models that do not differ."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 
 from karat.errors import DataError
-from karat.report.pictures.material import Look, Material, cut
-from karat.report.pictures.picture import COLOURS, WIDTH, Picture, figure_of, said, tell
+from karat.report.pictures.material import PlotData, PlotOptions, cut
+from karat.report.pictures.picture import COLORS, WIDTH, Plot, cut_name, make_figure, note
 from karat.results.contests import comparable
 from karat.results.missing import Compared
 from karat.results.ranks import rank_each, ranked_on_few
 from karat.results.significance import Many, cliques, many
 
-MOST_MODELS = 24
+MAX_MODELS = 24
 
 
 @dataclass(frozen=True)
 class Tested:
-    """Models, best first, with their mean ranks, the groups none of which differ, and the tests.
+    """Models (best first), their mean ranks, the groups that do not differ, and the tests.
 
-    ``few`` counts those left out because they take too few tasks to be told apart.
+    ``few`` counts the models left out because they have too few tasks.
     """
 
     models: list[str]
@@ -32,16 +32,18 @@ class Tested:
     few: int
 
 
-def cd(material: Material, look: Look) -> Picture:
-    """Draw the mean ranks of all models, and the cliques that Wilcoxon and Holm leave together."""
-    found = tested(material.compared)
+def cd(data: PlotData, options: PlotOptions) -> Plot:
+    """Plot the mean ranks and the cliques of the Wilcoxon tests with Holm correction."""
+    found = tested(data.compared)
     if len(found.models) < 2:
-        raise DataError("a critical-difference diagram needs two models with a task in common.")
-    shown = min(len(found.models), look.models(MOST_MODELS))
+        raise DataError(
+            "a critical-difference diagram needs at least two models with a common task."
+        )
+    shown = min(len(found.models), options.models(MAX_MODELS))
     half = -(-shown // 2)
     bars = _bars(found, shown)
     depth = 0.9 + 0.35 * len({row for row, _, _ in bars}) + half
-    figure, ((axes,),) = figure_of(size=(WIDTH, 0.5 + 0.2 * depth))
+    figure, ((axes,),) = make_figure(size=(WIDTH, 0.5 + 0.2 * depth))
     ranks = found.ranks[:shown]
     low, high = np.floor(ranks[0]), max(np.ceil(ranks[-1]), np.floor(ranks[0]) + 1)
     _axis(axes, low, high, depth)
@@ -53,27 +55,27 @@ def cd(material: Material, look: Look) -> Picture:
         on_left = place < half
         y = depth - half + 0.4 + (place if on_left else shown - 1 - place)
         _name(axes, name, ranks[place], y, edges[not on_left])
-    left_out = f"Left out for too few tasks: {found.few}." if found.few else ""
-    tell(figure, *_sentences(found.tests), left_out, cut(shown, len(found.models), "models"))
-    return Picture(figure, "critical differences of mean ranks")
+    left_out = f"{found.few} models with too few tasks are left out." if found.few else ""
+    note(figure, *_sentences(found.tests), left_out, cut(shown, len(found.models), "models"))
+    return Plot(figure, "critical differences of mean ranks")
 
 
 def tested(compared: Compared) -> Tested:
-    """Return who differs from whom, in the order of the mean ranks that the board has."""
+    """Test all pairs of models, ordered by the mean ranks of the leaderboard."""
     each = rank_each(compared.values, compared.takes)
     ranked = ~np.isnan(each).all(axis=1)
     few = ranked_on_few(compared.takes) & ranked
-    kept = np.flatnonzero(ranked & ~few)
-    ranks = np.nanmean(each[kept], axis=1)
+    chosen = np.flatnonzero(ranked & ~few)
+    ranks = np.nanmean(each[chosen], axis=1)
     order = np.argsort(ranks, kind="stable")
-    tests = many(comparable(compared)[kept[order]])
+    tests = many(comparable(compared)[chosen[order]])
     groups = cliques(np.arange(len(order)), ~(tests.pairs < tests.alpha))
-    models = [compared.models[m] for m in kept[order]]
+    models = [compared.models[m] for m in chosen[order]]
     return Tested(models, ranks[order], groups, tests, int(few.sum()))
 
 
 def _bars(found: Tested, shown: int) -> list[tuple[int, float, float]]:
-    """Return row, begin and end of the bar of every clique; bars of a row do not meet."""
+    """Return row, start and end of the bar of every clique; bars of one row do not overlap."""
     ends: list[float] = []
     bars = []
     for clique in found.cliques:
@@ -102,10 +104,10 @@ def _axis(axes: Any, low: float, high: float, depth: float) -> None:
 
 
 def _name(axes: Any, name: str, rank: float, row: float, edge: float) -> None:
-    """Draw the line from a rank on the axis down to a model's name at the edge."""
-    axes.plot([rank, rank, edge], [0, row, row], color=COLOURS[0], lw=0.8)
+    """Draw the line from a rank on the axis to the name of the model at the edge."""
+    axes.plot([rank, rank, edge], [0, row, row], color=COLORS[0], lw=0.8)
     left = edge < rank
-    text = f"{said(name)}  {rank:.2f}" if left else f"{rank:.2f}  {said(name)}"
+    text = f"{cut_name(name)}  {rank:.2f}" if left else f"{rank:.2f}  {cut_name(name)}"
     axes.annotate(
         text,
         (edge, row),
@@ -120,12 +122,12 @@ def _name(axes: Any, name: str, rank: float, row: float, edge: float) -> None:
 
 def _sentences(found: Many) -> list[str]:
     if np.isnan(found.p):
-        first = "No task has all models, so Friedman's test does not apply."
+        first = "Friedman test not applicable: no task has scores of all models."
     else:
         p = f"p {found.p:.2g}" if found.p >= 1e-4 else "p below 0.0001"
         first = f"Friedman: chi-square {found.statistic:.1f}, {p}, {found.tasks} tasks."
     return [
         first,
-        f"Bars join models that Wilcoxon's test cannot tell apart (p corrected after Holm, "
-        f"{found.alpha:g}).",
+        f"Bars join models that do not differ significantly (Wilcoxon test, Holm correction, "
+        f"level {found.alpha:g}).",
     ]

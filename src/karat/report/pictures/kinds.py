@@ -1,4 +1,4 @@
-"""Kinds: which pictures there are, and the function that draws one."""
+"""``karat.plot``: the kinds of plots and the function that makes one."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from karat.report.pictures.board import board
 from karat.report.pictures.cd import cd
 from karat.report.pictures.curves import curves
 from karat.report.pictures.heatmap import heatmap
-from karat.report.pictures.material import Look, Material
+from karat.report.pictures.material import PlotData, PlotOptions
 from karat.report.pictures.panels import bars, strip
 from karat.report.pictures.parallel import parallel
 from karat.report.pictures.pareto import pareto
-from karat.report.pictures.picture import Picture, check_format, settings
+from karat.report.pictures.picture import Plot, check_format, settings
 from karat.results.gather import gather
 
-KINDS: dict[str, Callable[[Material, Look], Picture]] = {
+KINDS: dict[str, Callable[[PlotData, PlotOptions], Plot]] = {
     "board": board,
     "heatmap": heatmap,
     "cd": cd,
@@ -28,7 +28,7 @@ KINDS: dict[str, Callable[[Material, Look], Picture]] = {
     "pareto": pareto,
     "parallel": parallel,
 }
-#: kinds of which something can be chosen with ``value``
+#: kinds that accept ``value``
 VALUED = {"board", "curves", "pareto"}
 
 
@@ -40,10 +40,10 @@ def plot(
     top: int | None = None,
     value: str | None = None,
     missing: str = "worst",
-) -> Picture:
-    """Return a picture of runs, which a notebook shows and ``save`` writes as SVG, PDF or PNG.
+) -> Plot:
+    """Return a plot of runs; a notebook shows it, ``save`` writes it as SVG, PDF or PNG.
 
-    Its numbers are those of ``karat.leaderboard``; the best models come first.
+    The numbers are those of ``karat.leaderboard``; the best models come first.
 
     Parameters
     ----------
@@ -51,31 +51,31 @@ def plot(
         ``"board"``, ``"heatmap"``, ``"cd"`` (critical differences), ``"curves"``, ``"strip"``,
         ``"bars"``, ``"pareto"`` or ``"parallel"``.
     tasks
-        Only these, in this order; a mapping gives each task another metric.
+        Tasks to plot, in this order; a mapping also gives the metric of each task.
     top
-        How many models to draw; without it as many as there is room for, which the picture says.
+        Number of models to plot. Default: as many as fit; the plot states how many that is.
     value
-        What a board shows (``"rank"``, ``"elo"``, …), what curves go over (``"severity"`` or
-        ``"epoch"``), what a Pareto picture takes as cost (``"seconds"``, ``"memory_mb"``, …).
+        The rating of ``"board"`` (``"rank"``, ``"elo"``, etc.), the x axis of ``"curves"``
+        (``"severity"`` or ``"epoch"``), the cost of ``"pareto"`` (``"seconds"``, etc.).
     missing
-        What a missing score counts as: the rules of ``leaderboard``.
+        How to count missing scores, as in ``leaderboard``.
     """
     check_kind(kind)
     if value is not None and kind not in VALUED:
-        raise DefinitionError(f"value is for {', '.join(sorted(VALUED))}; {kind} has none.")
+        raise DefinitionError(f"{kind} takes no value; only {', '.join(sorted(VALUED))} do.")
     with settings():
-        return KINDS[kind](Material(runs, tasks, missing), Look(top, value))
+        return KINDS[kind](PlotData(runs, tasks, missing), PlotOptions(top, value))
 
 
 def check_kind(kind: str) -> None:
-    """Tell which pictures there are, if this is none."""
+    """Raise an error if there is no such kind."""
     if kind not in KINDS:
-        hint = did_you_mean(str(kind), KINDS) or f" There are: {', '.join(KINDS)}."
-        raise DefinitionError(f'there is no picture "{kind}".{hint}')
+        names, hint = ", ".join(KINDS), did_you_mean(str(kind), KINDS)
+        raise DefinitionError(f'invalid kind of plot "{kind}": expected one of {names}.{hint}')
 
 
 def save_plot(runs: list[Path], kind: str, output: str | None, **options: Any) -> Path:
-    """Draw run folders into a file; its name and the kind are checked before anything is read."""
+    """Plot run folders into a file; file name and kind are checked before reading the runs."""
     check_kind(kind)
     file = Path(output or f"{kind}.svg")
     check_format(file.suffix.lower().removeprefix("."))
@@ -84,7 +84,7 @@ def save_plot(runs: list[Path], kind: str, output: str | None, **options: Any) -
 
 
 def _tasks(given: Iterable[str], known: Iterable[str]) -> dict[str, str] | None:
-    """Return the tasks of ``TASK`` and ``TASK=METRIC``.
+    """Parse options of the form ``TASK`` and ``TASK=METRIC``.
 
     >>> _tasks(["adult=acc", "a=b"], ["adult", "a=b"])
     {'adult': 'acc', 'a=b': ''}

@@ -1,4 +1,4 @@
-"""Material: the tables that pictures are drawn from, each made when it is first asked for."""
+"""The tables behind plots, each computed on first use."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from karat.results.missing import RULES, Compared, check_rule, compare
 
 
 @dataclass(frozen=True)
-class Look:
-    """How much is drawn: the best so many models, and what a picture shows of them."""
+class PlotOptions:
+    """The number of models to plot and the quantity to show."""
 
     top: int | None = None
     value: str | None = None
 
-    def models(self, most: int) -> int:
-        """Return how many models to draw, if nothing else is said at most so many."""
+    def models(self, default: int) -> int:
+        """Return the number of models to plot."""
         if self.top is not None and self.top < 1:
-            raise DefinitionError(f"top is how many models to draw, at least 1, not {self.top}.")
-        return most if self.top is None else self.top
+            raise DefinitionError(f"top must be >= 1, got {self.top}.")
+        return default if self.top is None else self.top
 
 
-class Material:
-    """The scores of some runs as boards and arrays; ``runs`` are those of ``leaderboard``."""
+class PlotData:
+    """The scores of runs as leaderboards and arrays; ``runs`` as in ``leaderboard``."""
 
     def __init__(
         self, runs: Any, tasks: Iterable[str] | Mapping[str, str] | None, missing: str
@@ -45,19 +45,19 @@ class Material:
 
     @cached_property
     def given(self) -> Gathered:
-        """What was gathered, of the wanted tasks."""
+        """The gathered runs, restricted to the selected tasks."""
         given = gather(self.runs)
         return given if self.wanted is None else given.only(self.wanted)
 
     def board(self, columns: list[str] | None = None) -> pd.DataFrame:
-        """Return the board over all tasks, best model first."""
+        """Return the leaderboard over all tasks, best model first."""
         if not self.tasks:
-            raise DataError("no model has a score, so there is nothing to draw.")
+            raise DataError("nothing to plot: no model has a score.")
         return leaderboard(self.given, missing=self.missing, columns=columns)
 
     @cached_property
     def long(self) -> pd.DataFrame:
-        """The board by task: score, interval, rank and normalised score of every model."""
+        """The leaderboard by task: score, interval, rank and normalized score."""
         return leaderboard(self.given, missing=self.missing, by="task", normalise="range")
 
     @cached_property
@@ -67,32 +67,32 @@ class Material:
 
     @cached_property
     def compared(self) -> Compared:
-        """What is ranked, under the rule for missing scores."""
+        """The ranked values, under the rule for missing scores."""
         return compare(self.cells, self.missing)
 
     @cached_property
     def tasks(self) -> list[str]:
-        """The tasks of which a model has a score."""
+        """The tasks with a score of at least one model."""
         return [task for task, has in zip(self.cells.tasks, self.cells.scored, strict=True) if has]
 
     def label(self, task: str) -> str:
-        """Return the metric of a task, with its arrow."""
+        """Return the metric of a task with its direction."""
         metric = self.given.chosen({})[task]
         return plain(metric_label(metric, self.given.higher(metric)))
 
     def table(self, column: str, models: Iterable[str], tasks: Iterable[str]) -> np.ndarray:
-        """Return models × tasks of a column of the board by task."""
+        """Return a column of the leaderboard by task as models × tasks."""
         wide = self.long[column].unstack(0)
         return np.asarray(wide.reindex(index=list(models), columns=list(tasks)).to_numpy())
 
 
 def cut(shown: int, of: int, what: str, which: str = "best") -> str:
-    """Return the sentence that tells what a picture leaves out, or nothing.
+    """Return a note about what a plot leaves out, or an empty text.
 
     >>> cut(40, 100, "models"), cut(3, 3, "models")
-    ('The 40 best of 100 models.', '')
+    ('Shown: the 40 best of 100 models.', '')
     """
-    return f"The {shown} {which} of {of} {what}." if shown < of else ""
+    return f"Shown: the {shown} {which} of {of} {what}." if shown < of else ""
 
 
 def _named(tasks: Iterable[str] | None) -> dict[str, str] | None:

@@ -1,4 +1,4 @@
-"""Parallel coordinates: a line per model over all tasks, each on its own scale."""
+"""Parallel coordinates: one line per model over all tasks, each on its own scale."""
 
 from __future__ import annotations
 
@@ -7,58 +7,63 @@ from typing import Any
 import numpy as np
 
 from karat.errors import DataError
-from karat.report.pictures.material import Look, Material, cut
-from karat.report.pictures.picture import FAINT, WIDTH, Picture, figure_of, said, style_of, tell
+from karat.report.pictures.material import PlotData, PlotOptions, cut
+from karat.report.pictures.picture import (
+    FAINT,
+    WIDTH,
+    Plot,
+    cut_name,
+    line_style,
+    make_figure,
+    note,
+)
 from karat.report.tables import rounded
 
-MOST_MODELS, MOST_TASKS = 8, 40
-#: so many tasks leave room for the scores at the ends of their scales
-MOST_WRITTEN = 10
+MAX_MODELS, MAX_TASKS = 8, 40
+#: with at most this many tasks, scores are written at the ends of the scales
+MAX_WRITTEN = 10
 
 
-def parallel(material: Material, look: Look) -> Picture:
-    """Draw normalised scores, 1 the best of a task and 0 the worst; the best models in colour."""
-    names = list(material.board([]).index)
-    values = material.table("normalised", names, material.tasks)
-    told = ~np.isnan(values).all(axis=0)
-    tasks = [task for task, any_ in zip(material.tasks, told, strict=True) if any_][:MOST_TASKS]
+def parallel(data: PlotData, options: PlotOptions) -> Plot:
+    """Plot normalized scores (1 is the best of a task, 0 the worst); the best models in color."""
+    names = list(data.board([]).index)
+    values = data.table("normalised", names, data.tasks)
+    scored = ~np.isnan(values).all(axis=0)
+    tasks = [task for task, any_ in zip(data.tasks, scored, strict=True) if any_][:MAX_TASKS]
     if len(tasks) < 2:
-        raise DataError("parallel coordinates need two tasks on which models differ.")
-    values = values[:, told][:, :MOST_TASKS]
-    figure, ((axes,),) = figure_of(size=(WIDTH, 4.0 if len(tasks) <= MOST_WRITTEN else 5.0))
-    top = look.models(MOST_MODELS)
+        raise DataError("parallel coordinates need at least two tasks on which models differ.")
+    values = values[:, scored][:, :MAX_TASKS]
+    figure, ((axes,),) = make_figure(size=(WIDTH, 4.0 if len(tasks) <= MAX_WRITTEN else 5.0))
+    top = options.models(MAX_MODELS)
     for row, name in reversed(list(enumerate(names))):
-        colour, dash = style_of(row) if row < top else (FAINT, "-")
-        axes.plot(
-            range(len(tasks)),
-            values[row],
-            dash,
-            **{"color": colour, "label": said(name), "marker": "o" if row < top else "", "ms": 3},
-            **({"lw": 1.5, "zorder": 3} if row < top else {"lw": 0.5, "alpha": 0.5, "zorder": 1}),
-        )
+        color, dash = line_style(row) if row < top else (FAINT, "-")
+        style = {"color": color, "label": cut_name(name), "lw": 0.5, "alpha": 0.5, "zorder": 1}
+        if row < top:
+            style |= {"marker": "o", "ms": 3, "lw": 1.5, "alpha": 1.0, "zorder": 3}
+        axes.plot(range(len(tasks)), values[row], dash, **style)
     handles = axes.get_lines()[::-1][:top]
-    labels = [said(name) for name in names[:top]]
+    labels = [cut_name(name) for name in names[:top]]
     figure.legend(handles, labels, loc="outside upper left", ncols=4)
-    _columns(axes, material, tasks)
-    tell(
+    _columns(axes, data, tasks)
+    note(
         figure,
-        "1 is the best model of a task, 0 the worst, in the direction of its metric.",
-        f"In grey: {len(names) - top} more models." if len(names) > top else "",
-        cut(len(tasks), int(told.sum()), "tasks", "first"),
+        "1 is the best model of a task, 0 the worst.",
+        f"Gray: {len(names) - top} more models." if len(names) > top else "",
+        cut(len(tasks), int(scored.sum()), "tasks", "first"),
     )
-    return Picture(figure, "normalised scores over tasks")
+    return Plot(figure, "normalized scores over tasks")
 
 
-def _columns(axes: Any, material: Material, tasks: list[str]) -> None:
-    """Name the tasks below their lines; where there is room, with the scores at both ends."""
+def _columns(axes: Any, data: PlotData, tasks: list[str]) -> None:
+    """Label the tasks, with the scores at both ends if there is room."""
     axes.vlines(range(len(tasks)), 0, 1, color="#CCCCCC", lw=0.6, zorder=0)
-    scores = material.table("score", material.cells.models, tasks).astype(float)
+    scores = data.table("score", data.cells.models, tasks).astype(float)
     labels = []
     for t, task in enumerate(tasks):
-        up = material.cells.higher[material.cells.tasks.index(task)]
+        up = data.cells.higher[data.cells.tasks.index(task)]
         ends = np.nanmin(scores[:, t]), np.nanmax(scores[:, t])
         worst, best = ends if up else ends[::-1]
-        if len(tasks) <= MOST_WRITTEN:
+        if len(tasks) <= MAX_WRITTEN:
             for y, score, side in ((0, worst, "top"), (1, best, "bottom")):
                 axes.annotate(
                     rounded(score),
@@ -66,10 +71,10 @@ def _columns(axes: Any, material: Material, tasks: list[str]) -> None:
                     (0, -4 if side == "top" else 4),
                     **{"textcoords": "offset points", "ha": "center", "va": side, "fontsize": 6.5},
                 )
-        labels.append(f"{said(task, 24)}  {material.label(task)}")
-    turned = 30 if len(tasks) <= MOST_WRITTEN else 90
+        labels.append(f"{cut_name(task, 24)}  {data.label(task)}")
+    turned = 30 if len(tasks) <= MAX_WRITTEN else 90
     axes.set_xticks(
         range(len(tasks)), labels, rotation=turned, ha="right", rotation_mode="anchor", fontsize=7
     )
-    axes.set_ylabel("normalised score")
+    axes.set_ylabel("normalized score")
     axes.margins(x=0.04, y=0.12)

@@ -1,4 +1,4 @@
-"""Picture: a figure that a notebook shows, saved as SVG, PDF or PNG with the same bytes always."""
+"""The result of ``karat.plot``: a figure that is saved reproducibly as SVG, PDF or PNG."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: what a file's name ends in, and what would tell the time or the machine in it
+#: file formats, and the metadata to remove so that files are reproducible
 FORMATS: dict[str, dict[str, None]] = {
     "svg": {"Date": None, "Creator": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     "png": {"Software": None},
 }
-#: told apart by people who see few colours, and in print (Okabe and Ito)
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
+#: color-blind safe palette of Okabe and Ito
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 DASHES = ("-", "--", "-.", ":")
 FAINT = "#9A9A9A"
-#: how wide a picture is, in inches: the text of a page
+#: width in inches: the text width of a page
 WIDTH = 7.0
 #: dots per inch of a PNG
 DPI = 200
 _SETTINGS: Any = {
     "svg.hashsalt": "karat",
-    "svg.fonttype": "none",  # text stays text
-    "pdf.fonttype": 42,  # fonts are embedded whole, as publishers ask for
-    "text.parse_math": False,  # a dollar in a name begins no formula
+    "svg.fonttype": "none",  # keep text as text
+    "pdf.fonttype": 42,  # embed TrueType fonts, as publishers require
+    "text.parse_math": False,  # a dollar sign in a name is not a formula
     "axes.unicode_minus": False,
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
     "font.size": 9,
@@ -50,8 +50,8 @@ _SETTINGS: Any = {
 }
 
 
-class Picture:
-    """A drawn figure. A notebook shows it; ``save`` writes it; ``figure`` is matplotlib's own."""
+class Plot:
+    """A plot; ``save`` writes it, ``figure`` is the matplotlib figure."""
 
     def __init__(self, figure: Figure, title: str = "") -> None:
         self.figure = figure
@@ -59,23 +59,23 @@ class Picture:
         self._laid_out = False
 
     def __repr__(self) -> str:
-        return f"<Picture {self.title}>"
+        return f"<Plot {self.title}>"
 
     def save(self, path: str | Path) -> Path:
-        """Write the picture in the format that the name ends in, and return the file."""
+        """Write the plot in the format of the file name's ending, and return the path."""
         file = Path(path)
         shape = file.suffix.lower().removeprefix(".")
         write_atomic(file, self.to_bytes(shape))
         return file
 
     def to_bytes(self, shape: str) -> bytes:
-        """Return the picture as "svg", "pdf" or "png": the same scores make the same bytes."""
+        """Return the plot as "svg", "pdf" or "png"; the same scores give the same bytes."""
         check_format(shape)
         hidden: Any = FORMATS[shape]
         file = io.BytesIO()
         with settings():
             if not self._laid_out:
-                # once: another turn would move things by a hair, and change the bytes
+                # only once: a second layout would change the bytes
                 self.figure.draw_without_rendering()
                 self.figure.set_layout_engine("none")
                 self._laid_out = True
@@ -86,67 +86,66 @@ class Picture:
         return self.to_bytes("svg").decode("utf-8")
 
     def _repr_html_(self) -> str:
-        # an image of its own: what is named inside meets nothing of the page
+        # an <img> isolates the ids inside the SVG from the page
         data = base64.b64encode(self.to_bytes("svg")).decode("ascii")
         title = html.escape(short(self.title, 200))
         return f'<img alt="{title}" src="data:image/svg+xml;base64,{data}">'
 
 
 def check_format(shape: str) -> None:
-    """Tell which formats there are, if this is none."""
+    """Raise an error if there is no such format."""
     if shape not in FORMATS:
-        known = ", ".join(f".{name}" for name in FORMATS)
-        given = f'".{shape}"' if shape else "without an ending"
-        raise DefinitionError(f"a picture is {known}, not {given}.{did_you_mean(shape, FORMATS)}")
+        names, hint = ", ".join(f".{name}" for name in FORMATS), did_you_mean(shape, FORMATS)
+        raise DefinitionError(f'invalid file ending ".{shape}": expected one of {names}.{hint}')
 
 
 @contextlib.contextmanager
 def settings() -> Iterator[None]:
-    """Draw with our settings, whatever the caller's are, and leave those as they were."""
+    """Use our matplotlib settings, and restore the caller's afterwards."""
     try:
         import matplotlib
     except ImportError as error:
         raise MissingExtra("matplotlib", "plots") from error
     with matplotlib.rc_context(), warnings.catch_warnings():
-        # a sign that a font lacks is a box there, and whole in the text of an SVG
+        # a missing glyph is only a box in PNG and PDF; the text of an SVG has it
         warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_SETTINGS)
         yield
 
 
-def figure_of(rows: int = 1, columns: int = 1, *, size: tuple[float, float]) -> tuple[Any, Any]:
-    """Return a figure without a window, and its axes: rows × columns."""
+def make_figure(rows: int = 1, columns: int = 1, *, size: tuple[float, float]) -> tuple[Any, Any]:
+    """Return a figure without a window, and its rows × columns of axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
-def said(name: object, width: int = 32) -> str:
-    """Return a name as it is written in a picture: one line, and not too long."""
+def cut_name(name: object, width: int = 32) -> str:
+    """Return a name for a plot: one line, cut if it is too long."""
     text = short(name, width)
-    # a legend leaves out what begins with an underscore
+    # matplotlib leaves labels that start with an underscore out of legends
     return f" {text}" if text.startswith("_") else text
 
 
 def name_rows(axes: Axes, names: list[str]) -> None:
-    """Name the rows of a picture from top to bottom; where they are many, only some."""
+    """Label the rows from top to bottom; only some if there are many."""
     step = -(-len(names) // 60)
     places = range(0, len(names), step)
     size = 8 if len(names) <= 40 else 6
-    axes.set_yticks(list(places), [said(names[i]) for i in places], fontsize=size)
+    axes.set_yticks(list(places), [cut_name(names[i]) for i in places], fontsize=size)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
 
 
-def style_of(place: int) -> tuple[str, str]:
-    """Return colour and dash of the line of a model at this place."""
-    return COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
+def line_style(place: int) -> tuple[str, str]:
+    """Return the color and the dash of the line with this index."""
+    return COLORS[place % len(COLORS)], DASHES[place // len(COLORS) % len(DASHES)]
 
 
-def tell(figure: Figure, *sentences: str) -> None:
-    """Write below a picture what its reader must know."""
+def note(figure: Figure, *sentences: str) -> None:
+    """Write notes below a plot."""
     text = " ".join(sentence for sentence in sentences if sentence)
     if text:
         lines = textwrap.fill(text, int(figure.get_figwidth() * 18))
