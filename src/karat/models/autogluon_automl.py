@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ METRICS = {
 TRUTH = "__truth__"
 
 
+@dataclass(eq=False, repr=False)
 class AutoGluonPredictor(BaseEstimator):
     """AutoGluon's TabularPredictor on the raw table.
 
@@ -48,27 +50,15 @@ class AutoGluonPredictor(BaseEstimator):
     takes = ("table",)
     package = "autogluon.tabular"
 
-    def __init__(
-        self,
-        seconds: float = 60.0,
-        time_margin: float = 0.9,
-        presets: str | list[str] | None = None,
-        optimise: str | None = None,
-        options: dict[str, Any] | None = None,
-        kind: str | None = None,
-        random_state: int | None = None,
-        max_runtime_seconds: float | None = None,
-        cores: int | None = None,
-    ) -> None:
-        self.seconds = seconds
-        self.time_margin = time_margin
-        self.presets = presets
-        self.optimise = optimise
-        self.options = options
-        self.kind = kind
-        self.random_state = random_state
-        self.max_runtime_seconds = max_runtime_seconds
-        self.cores = cores
+    seconds: float = 60.0
+    time_margin: float = 0.9
+    presets: str | list[str] | None = None
+    optimise: str | None = None
+    options: dict[str, Any] | None = None
+    kind: str | None = None
+    random_state: int | None = None
+    max_runtime_seconds: float | None = None
+    cores: int | None = None
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> AutoGluonPredictor:
         """Fit learners and ensemble on the train rows."""

@@ -7,6 +7,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -134,24 +135,17 @@ class PreparedTrees(BaseEstimator):
         return _within(self.columns_.transform(X))
 
 
+@dataclass(eq=False, repr=False)
 class OneTree(PreparedTrees):
     """One decision tree; ``options`` are more parameters of scikit-learn's."""
 
     models_count_ = 1
 
-    def __init__(
-        self,
-        max_depth: int | None = None,
-        min_samples_leaf: float | int = 1,
-        options: dict[str, Any] | None = None,
-        kind: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.options = options
-        self.kind = kind
-        self.random_state = random_state
+    max_depth: int | None = None
+    min_samples_leaf: float | int = 1
+    options: dict[str, Any] | None = None
+    kind: str | None = None
+    random_state: int | None = None
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> OneTree:
         """Grow the tree on the train rows."""
@@ -164,6 +158,7 @@ class OneTree(PreparedTrees):
         return self
 
 
+@dataclass(eq=False, repr=False)
 class BudgetForest(PreparedTrees):
     """A random forest that grows as long as its time and memory last.
 
@@ -174,35 +169,19 @@ class BudgetForest(PreparedTrees):
     time ends before; ``notes_`` says so.
     """
 
-    def __init__(
-        self,
-        n_estimators: int = 2000,
-        step_size: int = 10,
-        time_margin: float = 0.9,
-        memory_margin: float = 0.9,
-        max_features: float | int | str | None = None,
-        max_depth: int | None = None,
-        min_samples_leaf: float | int = 1,
-        options: dict[str, Any] | None = None,
-        kind: str | None = None,
-        random_state: int | None = None,
-        max_runtime_seconds: float | None = None,
-        max_mem_size_mb: float | None = None,
-        cores: int | None = None,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.step_size = step_size
-        self.time_margin = time_margin
-        self.memory_margin = memory_margin
-        self.max_features = max_features
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.options = options
-        self.kind = kind
-        self.random_state = random_state
-        self.max_runtime_seconds = max_runtime_seconds
-        self.max_mem_size_mb = max_mem_size_mb
-        self.cores = cores
+    n_estimators: int = 2000
+    step_size: int = 10
+    time_margin: float = 0.9
+    memory_margin: float = 0.9
+    max_features: float | int | str | None = None
+    max_depth: int | None = None
+    min_samples_leaf: float | int = 1
+    options: dict[str, Any] | None = None
+    kind: str | None = None
+    random_state: int | None = None
+    max_runtime_seconds: float | None = None
+    max_mem_size_mb: float | None = None
+    cores: int | None = None
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> BudgetForest:
         """Grow the forest on the train rows."""

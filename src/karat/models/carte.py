@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import warnings
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -27,6 +28,7 @@ _UNTRAINED = (
 _KINDS = {"regression": "numbers", "classification": "classes"}
 
 
+@dataclass(eq=False, repr=False)
 class CarteEncoder(TransformerMixin, BaseEstimator):
     """Kim, Grinsztajn and Varoquaux' CARTE; needs fastText's English vectors, ``cc.en.300.bin``.
 
@@ -59,45 +61,24 @@ class CarteEncoder(TransformerMixin, BaseEstimator):
 
     takes = ("table",)
 
-    def __init__(
-        self,
-        task: str | None = None,
-        finetune: bool = True,
-        fasttext: str | None = None,
-        pretrained: str | None = None,
-        load_pretrain: bool = True,
-        freeze_pretrain: bool = True,
-        num_layers: int = 1,
-        num_model: int = 1,
-        learning_rate: float = 1e-3,
-        batch_size: int = 16,
-        max_epoch: int = 500,
-        dropout: float = 0.0,
-        val_size: float = 0.2,
-        early_stopping_patience: int = 40,
-        scale_truth: bool = False,
-        device: str = "cpu",
-        kind: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.task = task
-        self.finetune = finetune
-        self.fasttext = fasttext
-        self.pretrained = pretrained
-        self.load_pretrain = load_pretrain
-        self.freeze_pretrain = freeze_pretrain
-        self.num_layers = num_layers
-        self.num_model = num_model
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epoch = max_epoch
-        self.dropout = dropout
-        self.val_size = val_size
-        self.early_stopping_patience = early_stopping_patience
-        self.scale_truth = scale_truth
-        self.device = device
-        self.kind = kind
-        self.random_state = random_state
+    task: str | None = None
+    finetune: bool = True
+    fasttext: str | None = None
+    pretrained: str | None = None
+    load_pretrain: bool = True
+    freeze_pretrain: bool = True
+    num_layers: int = 1
+    num_model: int = 1
+    learning_rate: float = 1e-3
+    batch_size: int = 16
+    max_epoch: int = 500
+    dropout: float = 0.0
+    val_size: float = 0.2
+    early_stopping_patience: int = 40
+    scale_truth: bool = False
+    device: str = "cpu"
+    kind: str | None = None
+    random_state: int | None = None
 
     # -- what it needs ----------------------------------------------------------------------
 

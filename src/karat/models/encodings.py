@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ class OrdinalTable(ColumnEncoder):
         return TypedColumns(ordinal_words())
 
 
+@dataclass(eq=False, repr=False)
 class TargetTable(ColumnEncoder):
     """Replace a word by what is true of the rows it stands in: scikit-learn's TargetEncoder.
 
@@ -50,12 +52,9 @@ class TargetTable(ColumnEncoder):
     than themselves. Where the truth is hidden, or no class stands in two rows, words are ordinal.
     """
 
-    def __init__(
-        self, folds: int = 5, kind: str | None = None, random_state: int | None = None
-    ) -> None:
-        self.folds = folds
-        self.kind = kind
-        self.random_state = random_state
+    folds: int = 5
+    kind: str | None = None
+    random_state: int | None = None
 
     def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
         """Learn from these rows and encode them, each without its own truth."""
@@ -95,21 +94,21 @@ class TargetTable(ColumnEncoder):
         return TargetEncoder(**about, cv=split)
 
 
+@dataclass(eq=False, repr=False)
 class HashedTable(ColumnEncoder):
     """Hash each "column=word" into a few dimensions; nothing is learned about words."""
 
-    def __init__(self, dimensions: int = 128) -> None:
-        self.dimensions = dimensions
+    dimensions: int = 128
 
     def _columns(self, y: Any) -> TypedColumns:
         return TypedColumns(HashedWords(self.dimensions))
 
 
+@dataclass(eq=False, repr=False)
 class HashedWords(TransformerMixin, BaseEstimator):
     """Hash the cells of a frame of texts with scikit-learn's FeatureHasher."""
 
-    def __init__(self, dimensions: int = 128) -> None:
-        self.dimensions = dimensions
+    dimensions: int = 128
 
     def fit(self, texts: pd.DataFrame, y: Any = None) -> HashedWords:
         """Learn nothing."""
@@ -124,14 +123,14 @@ class HashedWords(TransformerMixin, BaseEstimator):
         return np.asarray(hasher.transform(zip(*told, strict=True)).toarray())
 
 
+@dataclass(eq=False, repr=False)
 class MinHashTable(ColumnEncoder):
     """Min-hash the letters of each word: alike words are alike in some of the dimensions.
 
     The numbers of skrub's MinHashEncoder, scaled; ``dimensions`` of them for each column of words.
     """
 
-    def __init__(self, dimensions: int = 30) -> None:
-        self.dimensions = dimensions
+    dimensions: int = 30
 
     def _columns(self, y: Any) -> TypedColumns:
         from sklearn.pipeline import make_pipeline
@@ -140,25 +139,25 @@ class MinHashTable(ColumnEncoder):
         return TypedColumns(make_pipeline(MinHashes(self.dimensions), StandardScaler()))
 
 
+@dataclass(eq=False, repr=False)
 class StringTable(ColumnEncoder):
     """skrub's StringEncoder on each column of words: letter n-grams, weighted, reduced by SVD."""
 
     aligned = False
 
-    def __init__(self, dimensions: int = 30, random_state: int | None = None) -> None:
-        self.dimensions = dimensions
-        self.random_state = random_state
+    dimensions: int = 30
+    random_state: int | None = None
 
     def _columns(self, y: Any) -> TypedColumns:
         return TypedColumns(StringColumns(self.dimensions, self.random_state or 0))
 
 
+@dataclass(eq=False, repr=False)
 class StringColumns(TransformerMixin, BaseEstimator):
     """A StringEncoder for each column of a frame of texts; one without a letter is 0."""
 
-    def __init__(self, dimensions: int = 30, random_state: int = 0) -> None:
-        self.dimensions = dimensions
-        self.random_state = random_state
+    dimensions: int = 30
+    random_state: int = 0
 
     def fit(self, texts: pd.DataFrame, y: Any = None) -> StringColumns:
         """Learn the n-grams of each column."""
@@ -195,6 +194,7 @@ class StringColumns(TransformerMixin, BaseEstimator):
         return np.hstack(blocks)
 
 
+@dataclass(eq=False, repr=False)
 class OneHotPca(TransformerMixin, BaseEstimator):
     """The principal components of the one-hot table, by an exact solver, with fixed signs.
 
@@ -205,9 +205,8 @@ class OneHotPca(TransformerMixin, BaseEstimator):
     takes = ("table",)
     aligned = False
 
-    def __init__(self, dimensions: int = 32, min_frequency: float | int | None = 0.005) -> None:
-        self.dimensions = dimensions
-        self.min_frequency = min_frequency
+    dimensions: int = 32
+    min_frequency: float | int | None = 0.005
 
     def fit(self, items: pd.DataFrame, y: Any = None) -> OneHotPca:
         """Learn the one-hot table and its components."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ METRICS = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class FlamlPredictor(BaseEstimator):
     """FLAML's AutoML on the raw table.
 
@@ -43,27 +45,15 @@ class FlamlPredictor(BaseEstimator):
     takes = ("table",)
     package = "FLAML"
 
-    def __init__(
-        self,
-        seconds: float = 60.0,
-        time_margin: float = 0.9,
-        learners: list[str] | None = None,
-        optimise: str | None = None,
-        options: dict[str, Any] | None = None,
-        kind: str | None = None,
-        random_state: int | None = None,
-        max_runtime_seconds: float | None = None,
-        cores: int | None = None,
-    ) -> None:
-        self.seconds = seconds
-        self.time_margin = time_margin
-        self.learners = learners
-        self.optimise = optimise
-        self.options = options
-        self.kind = kind
-        self.random_state = random_state
-        self.max_runtime_seconds = max_runtime_seconds
-        self.cores = cores
+    seconds: float = 60.0
+    time_margin: float = 0.9
+    learners: list[str] | None = None
+    optimise: str | None = None
+    options: dict[str, Any] | None = None
+    kind: str | None = None
+    random_state: int | None = None
+    max_runtime_seconds: float | None = None
+    cores: int | None = None
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> FlamlPredictor:
         """Search and fit on the train rows."""

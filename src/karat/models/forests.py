@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from karat.models.truth import kind_of
 _LARGEST = 1e30
 
 
+@dataclass(eq=False, repr=False)
 class ForestLeaves(TransformerMixin, BaseEstimator):
     """One-hot the leaf a row falls into, for each tree of a forest.
 
@@ -28,17 +30,10 @@ class ForestLeaves(TransformerMixin, BaseEstimator):
     takes = ("table",)
     aligned = False
 
-    def __init__(
-        self,
-        trees: int = 50,
-        leaves: int = 16,
-        kind: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.trees = trees
-        self.leaves = leaves
-        self.kind = kind
-        self.random_state = random_state
+    trees: int = 50
+    leaves: int = 16
+    kind: str | None = None
+    random_state: int | None = None
 
     def fit(self, items: pd.DataFrame, y: Any = None) -> ForestLeaves:
         """Grow the trees."""
@@ -70,6 +65,7 @@ class ForestLeaves(TransformerMixin, BaseEstimator):
         return np.asarray(self.places_.transform(leaves))
 
 
+@dataclass(eq=False, repr=False)
 class ForestScores(TransformerMixin, BaseEstimator):
     """What a random forest says about a row: its class probabilities, or the number.
 
@@ -80,17 +76,10 @@ class ForestScores(TransformerMixin, BaseEstimator):
 
     takes = ("table",)
 
-    def __init__(
-        self,
-        trees: int = 50,
-        rows: int = 5000,
-        kind: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.trees = trees
-        self.rows = rows
-        self.kind = kind
-        self.random_state = random_state
+    trees: int = 50
+    rows: int = 5000
+    kind: str | None = None
+    random_state: int | None = None
 
     def fit(self, items: pd.DataFrame, y: Any = None) -> ForestScores:
         """Grow the forest on rows and truth."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ TABICL_FILES = {
 _BACKENDS = ("tabicl", "tabpfn", "tabfm")
 
 
+@dataclass(eq=False, repr=False)
 class TabICLEncoder(ContextEncoder):
     """What TabICL makes of a row before it compares it with others: its row representation.
 
@@ -38,29 +40,16 @@ class TabICLEncoder(ContextEncoder):
     package = extra = "tabicl"
     imputed = True  # a column without a value in the rows at hand would be left out
 
-    def __init__(
-        self,
-        checkpoint: str | None = None,
-        classifier: str | None = None,
-        n_estimators: int = 8,
-        join: str = "mean",
-        folds: int = 5,
-        rows: int = 10_000,
-        targets: int = 4,
-        device: str = "cpu",
-        kind: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.checkpoint = checkpoint
-        self.classifier = classifier
-        self.n_estimators = n_estimators
-        self.join = join
-        self.folds = folds
-        self.rows = rows
-        self.targets = targets
-        self.device = device
-        self.kind = kind
-        self.random_state = random_state
+    checkpoint: str | None = None
+    classifier: str | None = None
+    n_estimators: int = 8
+    join: str = "mean"
+    folds: int = 5
+    rows: int = 10_000
+    targets: int = 4
+    device: str = "cpu"
+    kind: str | None = None
+    random_state: int | None = None
 
     def _check_weights(self) -> None:
         if importlib.util.find_spec("tabicl") is None:
@@ -115,6 +104,7 @@ def tabicl_weights(checkpoint: str | None, classifier: str | None) -> dict[str, 
     return files
 
 
+@dataclass(eq=False, repr=False)
 class TfmEncoder(ContextEncoder):
     """Rows as the package tfm-embeddings gets them out of TabICL, TabPFN or TabFM.
 
@@ -135,31 +125,17 @@ class TfmEncoder(ContextEncoder):
     package, extra = "tfm-embeddings", "tfm"
     imputed = True
 
-    def __init__(
-        self,
-        model: str = "tabicl",
-        checkpoint: str | None = None,
-        classifier: str | None = None,
-        n_estimators: int = 8,
-        join: str = "mean",
-        folds: int = 5,
-        rows: int = 1000,
-        targets: int = 4,
-        device: str = "cpu",
-        kind: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.model = model
-        self.checkpoint = checkpoint
-        self.classifier = classifier
-        self.n_estimators = n_estimators
-        self.join = join
-        self.folds = folds
-        self.rows = rows
-        self.targets = targets
-        self.device = device
-        self.kind = kind
-        self.random_state = random_state
+    model: str = "tabicl"
+    checkpoint: str | None = None
+    classifier: str | None = None
+    n_estimators: int = 8
+    join: str = "mean"
+    folds: int = 5
+    rows: int = 1000
+    targets: int = 4
+    device: str = "cpu"
+    kind: str | None = None
+    random_state: int | None = None
 
     def _check_weights(self) -> None:
         if importlib.util.find_spec("tfm_embeddings") is None:

@@ -7,6 +7,7 @@ String Categorical Variables), here computed for all texts of a column at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -38,11 +39,11 @@ def min_hashes(texts: Sequence[str], dimensions: int = 30) -> np.ndarray:
     return np.ascontiguousarray(found.T, dtype=np.float64)
 
 
+@dataclass(eq=False, repr=False)
 class MinHashes(TransformerMixin, BaseEstimator):
     """Min-hashes of each column of a frame of texts, side by side."""
 
-    def __init__(self, dimensions: int = 30) -> None:
-        self.dimensions = dimensions
+    dimensions: int = 30
 
     def fit(self, texts: pd.DataFrame, y: Any = None) -> MinHashes:
         """Learn nothing."""

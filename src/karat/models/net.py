@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ LEAST_HELD = 10
 Weights = list[np.ndarray]
 
 
+@dataclass(eq=False, repr=False)
 class _Net(BaseEstimator):
     """What the nets for classes and numbers share.
 
@@ -34,23 +36,13 @@ class _Net(BaseEstimator):
     all epochs are run.
     """
 
-    def __init__(
-        self,
-        hidden: int = 128,
-        learning_rate: float = 1e-3,
-        batch: int = 256,
-        epochs: int = 200,
-        patience: int = 10,
-        held_out: float = 0.1,
-        random_state: int | None = None,
-    ) -> None:
-        self.hidden = hidden
-        self.learning_rate = learning_rate
-        self.batch = batch
-        self.epochs = epochs
-        self.patience = patience
-        self.held_out = held_out
-        self.random_state = random_state
+    hidden: int = 128
+    learning_rate: float = 1e-3
+    batch: int = 256
+    epochs: int = 200
+    patience: int = 10
+    held_out: float = 0.1
+    random_state: int | None = None
 
     def _train(self, X: np.ndarray, y: np.ndarray, outputs: int, classes: bool) -> None:
         """Train on rows and targets; classes are codes 0, 1, …."""

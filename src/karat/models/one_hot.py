@@ -5,6 +5,7 @@ That one goes through all cells in Python; here a column is made of its few leve
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -13,6 +14,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
 
+@dataclass(eq=False, repr=False)
 class OneHotWords(TransformerMixin, BaseEstimator):
     """One dimension per level of every column, in the order of the texts; rare ones share the last.
 
@@ -24,8 +26,7 @@ class OneHotWords(TransformerMixin, BaseEstimator):
     [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
     """
 
-    def __init__(self, min_frequency: float | int | None = None) -> None:
-        self.min_frequency = min_frequency
+    min_frequency: float | int | None = None
 
     def fit(self, words: pd.DataFrame, y: Any = None) -> OneHotWords:
         """Learn the levels of every column."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +15,7 @@ _CUDA = "CUDAExecutionProvider"
 _DEVICES = ("auto", "cpu", "cuda")
 
 
+@dataclass(eq=False, repr=False)
 class OnnxEncoder(PackagedEncoder):
     """A sentence encoder that onnxruntime runs: the mean of its last layer, at length 1.
 
@@ -36,21 +38,12 @@ class OnnxEncoder(PackagedEncoder):
     packages = ("tokenizers",)
     extra = "minilm-int8"
 
-    def __init__(
-        self,
-        model: str,
-        tokenizer: str,
-        max_length: int = 256,
-        batch: int = 32,
-        device: str = "auto",
-        threads: int = 1,
-    ) -> None:
-        self.model = model
-        self.tokenizer = tokenizer
-        self.max_length = max_length
-        self.batch = batch
-        self.device = device
-        self.threads = threads
+    model: str
+    tokenizer: str
+    max_length: int = 256
+    batch: int = 32
+    device: str = "auto"
+    threads: int = 1
 
     def check_installed(self) -> None:
         """Raise MissingExtra or Declined, with what to do, where a library or file is missing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,11 @@ from karat.registry import build, load_object
 _LARGEST = 1e30
 
 
+@dataclass(eq=False, repr=False)
 class ConstantPredictor(BaseEstimator):
     """Answer with the train shares of the classes, or the train mean, without looking."""
 
-    def __init__(self, kind: str | None = None) -> None:
-        self.kind = kind
+    kind: str | None = None
 
     def fit(self, X: Any, y: np.ndarray) -> ConstantPredictor:
         """Learn the shares or the mean."""
@@ -137,6 +138,7 @@ class MatrixPredictor:
         return self.memory_.recall(X, ask) if isinstance(X, Rows) else ask(X)
 
 
+@dataclass(eq=False, repr=False)
 class TablePredictor(BaseEstimator):
     """Impute, scale and one-hot a table, then fit the estimator for its kind of truth.
 
@@ -149,29 +151,16 @@ class TablePredictor(BaseEstimator):
 
     takes = ("table",)
 
-    def __init__(
-        self,
-        classes: str | None = None,
-        numbers: str | None = None,
-        options: dict[str, Any] | None = None,
-        class_options: dict[str, Any] | None = None,
-        number_options: dict[str, Any] | None = None,
-        min_frequency: float | int | None = 0.005,
-        max_train_rows: int | None = None,
-        likeliest: bool = False,
-        kind: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.classes = classes
-        self.numbers = numbers
-        self.options = options
-        self.class_options = class_options
-        self.number_options = number_options
-        self.min_frequency = min_frequency
-        self.max_train_rows = max_train_rows
-        self.likeliest = likeliest
-        self.kind = kind
-        self.random_state = random_state
+    classes: str | None = None
+    numbers: str | None = None
+    options: dict[str, Any] | None = None
+    class_options: dict[str, Any] | None = None
+    number_options: dict[str, Any] | None = None
+    min_frequency: float | int | None = 0.005
+    max_train_rows: int | None = None
+    likeliest: bool = False
+    kind: str | None = None
+    random_state: int | None = None
 
     def declines(self, kind: str) -> str:
         """Return why it cannot answer this kind of question, or nothing."""

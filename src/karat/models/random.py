@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,15 @@ import pandas as pd
 from karat.models.base import StatelessEncoder
 
 
+@dataclass(eq=False, repr=False)
 class RandomEncoder(StatelessEncoder):
     """Give each item a random vector of its own, drawn from its id and the seed.
 
     Two items never share a vector, whatever stands in them, and no global generator is touched.
     """
 
-    def __init__(self, dimensions: int = 64, random_state: int | None = None) -> None:
-        self.dimensions = dimensions
-        self.random_state = random_state
+    dimensions: int = 64
+    random_state: int | None = None
 
     def transform(self, items: Any) -> np.ndarray:
         """Return one standard normal row per item."""

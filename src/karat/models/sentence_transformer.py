@@ -8,6 +8,7 @@ import io
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from karat.models.package_files import PREFIX, package_file
 _LIBRARY = "sentence_transformers"
 
 
+@dataclass(eq=False, repr=False)
 class SentenceTransformerEncoder(PackagedEncoder):
     """A sentence encoder that sentence-transformers loads; weights in pickles are refused.
 
@@ -41,21 +43,12 @@ class SentenceTransformerEncoder(PackagedEncoder):
     packages = ("sentence-transformers", "transformers", "torch")
     extra = "sentence-transformers"
 
-    def __init__(
-        self,
-        name: str,
-        device: str = "auto",
-        batch: int = 32,
-        prompt: str | None = None,
-        revision: str | None = None,
-        threads: int = 1,
-    ) -> None:
-        self.name = name
-        self.device = device
-        self.batch = batch
-        self.prompt = prompt
-        self.revision = revision
-        self.threads = threads
+    name: str
+    device: str = "auto"
+    batch: int = 32
+    prompt: str | None = None
+    revision: str | None = None
+    threads: int = 1
 
     def encode(self, texts: list[str]) -> Any:
         """Return one row per text."""
@@ -115,11 +108,11 @@ class SentenceTransformerEncoder(PackagedEncoder):
             raise Declined(self.refusal_) from error
 
 
+@dataclass(eq=False, repr=False)
 class SentenceTransformerObject(TextEncoder):
     """A SentenceTransformer that somebody made: it is told apart by its weights and settings."""
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    model: Any
 
     def encode(self, texts: list[str]) -> Any:
         """Return one row per text."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -12,6 +13,7 @@ from karat.models.inner import inner_fingerprint, inner_model
 from karat.wording import sentences
 
 
+@dataclass(eq=False, repr=False)
 class RowSentences(TransformerMixin, BaseEstimator):
     """Write each row as a sentence and embed it with a sentence encoder.
 
@@ -27,13 +29,8 @@ class RowSentences(TransformerMixin, BaseEstimator):
 
     takes = ("table",)
 
-    def __init__(
-        self,
-        encoder: Any = "karat.models.texts:UniversalSentenceEncoder",
-        options: dict[str, Any] | None = None,
-    ) -> None:
-        self.encoder = encoder
-        self.options = options
+    encoder: Any = "karat.models.texts:UniversalSentenceEncoder"
+    options: dict[str, Any] | None = None
 
     def fit(self, items: pd.DataFrame, y: Any = None) -> RowSentences:
         """Fit the sentence encoder on the rows' sentences, unless it learns nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ def table_to_numbers(min_frequency: float | int | None = None) -> TypedColumns:
     return TypedColumns(OneHotWords(min_frequency))
 
 
+@dataclass(eq=False, repr=False)
 class TypedColumns(TransformerMixin, BaseEstimator):
     """Make numbers of a table: each column is read as numbers, dates or words.
 
@@ -52,9 +54,8 @@ class TypedColumns(TransformerMixin, BaseEstimator):
     [[-1.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
     """
 
-    def __init__(self, words: Any, numbers: Any = None) -> None:
-        self.words = words
-        self.numbers = numbers
+    words: Any
+    numbers: Any = None
 
     def fit(self, table: pd.DataFrame, y: Any = None) -> TypedColumns:
         """Learn medians, scales and whatever is learned of words."""
@@ -107,6 +108,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         return np.asarray(self.columns_.transform(items), dtype=np.float64)
 
 
+@dataclass(eq=False, repr=False)
 class OneHotTable(ColumnEncoder):
     """Impute and scale numbers, one-hot everything else; a value seen only in test is all zeros.
 
@@ -114,21 +116,20 @@ class OneHotTable(ColumnEncoder):
     dimension per row.
     """
 
-    def __init__(self, min_frequency: float | int | None = 0.005) -> None:
-        self.min_frequency = min_frequency
+    min_frequency: float | int | None = 0.005
 
     def _columns(self, y: Any) -> TypedColumns:
         return table_to_numbers(self.min_frequency)
 
 
+@dataclass(eq=False, repr=False)
 class SkrubTable(TransformerMixin, BaseEstimator):
     """skrub's TableVectorizer; what it leaves empty becomes 0."""
 
     takes = ("table",)
 
-    def __init__(self, cardinality_threshold: int = 40, random_state: int | None = None) -> None:
-        self.cardinality_threshold = cardinality_threshold
-        self.random_state = random_state
+    cardinality_threshold: int = 40
+    random_state: int | None = None
 
     def fit(self, items: pd.DataFrame, y: Any = None) -> SkrubTable:
         """Learn how each column is encoded."""

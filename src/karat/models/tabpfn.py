@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ def check_weights(*given: str | None) -> None:
             raise Declined(f"there is no file {path}; {_WEIGHTS}")
 
 
+@dataclass(eq=False, repr=False)
 class TabPFNEncoder(ContextEncoder):
     """The last layer of TabPFN's transformer for each row, 192 dimensions for version 2.
 
@@ -70,29 +72,16 @@ class TabPFNEncoder(ContextEncoder):
 
     package = extra = "tabpfn"
 
-    def __init__(
-        self,
-        checkpoint: str | None = None,
-        classifier: str | None = None,
-        n_estimators: int = 1,
-        join: str = "mean",
-        folds: int = 5,
-        rows: int = 1000,
-        targets: int = 4,
-        device: str = "cpu",
-        kind: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.checkpoint = checkpoint
-        self.classifier = classifier
-        self.n_estimators = n_estimators
-        self.join = join
-        self.folds = folds
-        self.rows = rows
-        self.targets = targets
-        self.device = device
-        self.kind = kind
-        self.random_state = random_state
+    checkpoint: str | None = None
+    classifier: str | None = None
+    n_estimators: int = 1
+    join: str = "mean"
+    folds: int = 5
+    rows: int = 1000
+    targets: int = 4
+    device: str = "cpu"
+    kind: str | None = None
+    random_state: int | None = None
 
     def _check_weights(self) -> None:
         check_weights(self.checkpoint, self.classifier)
@@ -110,6 +99,7 @@ class TabPFNEncoder(ContextEncoder):
         return found.reshape(self.n_estimators, len(rows), -1)  # of a single row, it drops an axis
 
 
+@dataclass(eq=False, repr=False)
 class TabPFNPredictor(BaseEstimator):
     """TabPFN as it is meant to be used; classes only with a classifier's weights.
 
@@ -119,23 +109,13 @@ class TabPFNPredictor(BaseEstimator):
 
     takes = ("table",)
 
-    def __init__(
-        self,
-        checkpoint: str | None = None,
-        classifier: str | None = None,
-        n_estimators: int = 4,
-        rows: int = 1000,
-        device: str = "cpu",
-        kind: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.checkpoint = checkpoint
-        self.classifier = classifier
-        self.n_estimators = n_estimators
-        self.rows = rows
-        self.device = device
-        self.kind = kind
-        self.random_state = random_state
+    checkpoint: str | None = None
+    classifier: str | None = None
+    n_estimators: int = 4
+    rows: int = 1000
+    device: str = "cpu"
+    kind: str | None = None
+    random_state: int | None = None
 
     def unavailable(self) -> str:
         """Return what is missing to run it here, and how to get it; nothing where all is there."""

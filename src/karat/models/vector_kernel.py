@@ -98,7 +98,8 @@ def _read_numbers(data, spans, powers, matrix, irregular):
                     mantissa = 10 * mantissa + (data[at] ^ 48)
                     at += ONE
                 digits += at
-            near, in_range = mantissa * powers[ZEROTH_INDEX - min(at - point, ZEROTH_INDEX)], True
+            in_range: Any = True
+            near = mantissa * powers[ZEROTH_INDEX - min(at - point, ZEROTH_INDEX)]
             if (data[at] | 32) == 101 and (data[at - ONE] ^ 48) < 10:
                 scale = np.int64(point) - np.int64(at)
                 at += ONE

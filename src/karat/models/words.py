@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -55,6 +56,7 @@ class Glove(PackagedEncoder):
         return self.words_, self.vectors_
 
 
+@dataclass(eq=False, repr=False)
 class GloveWords(Glove):
     """GloVe as a list of words: each is looked up as it is written, and they are in lower case.
 
@@ -63,10 +65,9 @@ class GloveWords(Glove):
     """
 
     by_text = ("text",)
-    chunk: int | None = None
+    chunk: ClassVar[int | None] = None
 
-    def __init__(self, candidates: int | None = 30_000) -> None:
-        self.candidates = candidates
+    candidates: int | None = 30_000
 
     def transform(self, items: Any) -> np.ndarray:
         """Return the vectors of the items by their ids, NaN where there is none."""
