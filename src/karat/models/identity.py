@@ -199,7 +199,7 @@ def _values(thing: Any) -> Iterable[Any]:
 
 
 def _file(value: Any) -> str:
-    """Return a content hash of a file, or file sizes and times of a folder, named by a parameter."""
+    """Return the content hash of a file, or the sizes and times of a folder's files."""
     if not isinstance(value, str | Path) or not 0 < len(str(value)) <= 4096:
         return ""
     try:

@@ -23,9 +23,7 @@ def inner_model(encoder: Any, options: dict[str, Any] | None) -> Model:
     if inspect.isclass(thing):
         thing = registry.build(f'the encoder "{name}"', thing, options or {}, {})
     elif options:
-        raise DefinitionError(
-            f'options require a class, but "{name}" is an instance; set them on it.'
-        )
+        raise DefinitionError(f'options require a class, but "{name}" is an instance.')
     model = adapt(thing)
     if model.role != "encoder":
         raise ContractError(f'"{name}" is a predictor; expected an encoder with transform.')

@@ -1,4 +1,4 @@
-"""Sentence encoders: TF-IDF, and pretrained ones that need neither torch nor a graphics card."""
+"""Sentence encoders: TF-IDF, and pretrained ones that need neither torch nor a GPU."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TfIdf(TransformerMixin, BaseEstimator):
     ngrams: int = 1
 
     def fit(self, items: Any, y: Any = None) -> TfIdf:
-        """Learn the words and how rare they are."""
+        """Learn words and weights."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         self.vectorizer_ = TfidfVectorizer(
@@ -38,7 +38,6 @@ class TfIdf(TransformerMixin, BaseEstimator):
 
 
 def _written(items: Any) -> list[str]:
-    # a text that is missing has no words
     return ["" if pd.isna(text) else str(text) for text in items]
 
 
@@ -65,7 +64,7 @@ class UniversalSentenceEncoder(PackagedEncoder):
 
 @dataclass(eq=False, repr=False)
 class WordLlamaEncoder(PackagedEncoder):
-    """WordLlama: the mean of 256 numbers per token, taken out of large language models."""
+    """WordLlama: the mean of 256-dimensional token embeddings of large language models."""
 
     needs = packages = ("wordllama",)
     extra = "wordllama"
@@ -81,15 +80,15 @@ class WordLlamaEncoder(PackagedEncoder):
 
 
 def _word_llama() -> Any:
-    """Return WordLlama with the weights of its own package; nothing is downloaded."""
+    """Return WordLlama with the weights of its package, without download."""
     root = logging.getLogger()
     level, handlers = root.level, list(root.handlers)
     try:
         import wordllama
 
-        # left to itself it looks for its tokenizer in a folder that its package does not have
+        # its default tokenizer folder is not in its package
         folder = Path(wordllama.__file__).parent
         return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
-    finally:  # importing it makes the whole process log
+    finally:  # importing it configures logging
         root.setLevel(level)
         root.handlers[:] = handlers
