@@ -19,7 +19,7 @@ import pandas as pd
 
 from karat.execute import one_thread
 from karat.models.vector_file import read_vectors
-from karat.models.vector_kernel import kernels
+from karat.models.vector_text import kernels
 
 ENTITIES, WIDTH = 50_000, 200
 #: repetitions; the minimum counts

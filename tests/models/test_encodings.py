@@ -218,7 +218,7 @@ def dated(*texts):
 def parts(table):
     """Return the parts of dates before they are scaled."""
     columns = table_to_numbers().fit(table)
-    return [read(table[names]).tolist() for names, read, _ in columns.parts_]
+    return [read(table[names]).tolist() for names, read, _ in columns.steps_]
 
 
 def test_a_date_is_six_numbers():

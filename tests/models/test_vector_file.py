@@ -52,8 +52,6 @@ def test_one_entity_and_its_numbers_per_line(tmp_path, text):
 @pytest.mark.parametrize(
     "name, text, ids",
     [
-        ("v.txt", "NA 1 2\nnull 3 4\n", ["NA", "null"]),
-        ("v.txt", "New York\t1\t2\nRio\t3\t4\n", ["New York", "Rio"]),
         ("v.txt", "a\u00a0b 1 2\n\u2028 3 4\n", ["a\u00a0b", "\u2028"]),
         ("v.txt", "http://x/y?<1> 1 2\nz> 3 4\n", ["http://x/y?<1>", "z>"]),
         ("v.txt", "1 1 2\n2 3 4\n", ["1", "2"]),
@@ -68,28 +66,6 @@ def test_ids_are_not_changed(tmp_path, name, text, ids):
 
 def test_vectors_of_one_dimension_have_no_header(tmp_path):
     assert read(tmp_path / "v.txt", "1 5\n2 6\n") == (["1", "2"], [[5], [6]])
-
-
-@pytest.mark.parametrize(
-    "text, match",
-    [
-        ("a 1 2\nb 3\n", "line 2: .*2 .*1"),
-        ("2 2\na 1 2\nb 3 4 5\n", "line 3: .*3"),
-        ("a 1 nan\n", "line 1: NaN"),
-        ("a 1 2\nb inf 4\n", "line 2: NaN"),
-        ("a 1 2\nb\n", "line 2: no numbers"),
-        ("New York 1 2\n", "line 1: .*York"),
-        ("a 1 2\nb 3 4\na 5 6\n", 'line 3: .*"a".* line 1'),
-        ("<a> 1 2\na 3 4\n", 'line 2: .*"a".* line 1'),
-        ("", "no vectors"),
-        ("\n\n", "no vectors"),
-        ("2 3\n", "no vectors"),
-    ],
-)
-def test_invalid_lines_raise_with_their_number(tmp_path, text, match):
-    with pytest.raises(DataError, match=match) as caught:
-        read(tmp_path / "v.txt", text)
-    assert "v.txt" in str(caught.value)
 
 
 def test_binary_content_raises(tmp_path):

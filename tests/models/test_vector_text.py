@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from karat.errors import DataError
 from karat.models import vector_text
 from karat.models.vector_file import read_vectors
-from karat.models.vector_kernel import kernels
 from karat.models.vector_text import BLOCK
 
 
@@ -92,6 +91,12 @@ def test_invalid_numbers_raise_with_their_line(tmp_path, loops, number):
         ("a 1 2\nb 1 NaN\n", "line 2: NaN"),
         ("a 1 2\nb 3 4\n\n<a> 5 6\n", 'line 4: .*"a".* line 1'),
         (b"a 1 2\n\xff 3 4\n", "line 2: not UTF-8"),
+        ("2 2\na 1 2\nb 3 4 5\n", "line 3: .*3"),
+        ("a 1 2\nb\n", "line 2: no numbers"),
+        ("New York 1 2\n", "line 1: .*York"),
+        ("", "no vectors"),
+        ("\n\n", "no vectors"),
+        ("2 3\n", "no vectors"),
         ("# a comment\na 1 2\n", "line 1: .*'a'"),
     ],
 )
@@ -184,8 +189,3 @@ def test_a_table_counts_lines_not_records(tmp_path):
     (tmp_path / "v.csv").write_text('id,x\n"a\nb",1\nc,2\nc,3\n')
     with pytest.raises(DataError, match='line 5: .*"c".* line 4'):
         read_vectors(tmp_path / "v.csv")
-
-
-def test_the_loops_are_compiled_where_numba_is_installed():
-    pytest.importorskip("numba")
-    assert kernels() is not None

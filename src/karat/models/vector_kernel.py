@@ -7,15 +7,13 @@ therefore bit-identical to ``float32(float(text))``. On one core this is 2 to 3 
 pyarrow, polars or pandas.
 """
 
-# mypy: disable-error-code="no-untyped-def"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numba import njit
 
 F = np.float32
 #: index of 10**0 in POWERS
@@ -28,29 +26,16 @@ ONE = np.uint64(1)
 ZEROTH_INDEX = np.uint64(ZEROTH)
 
 
-class Kernels(NamedTuple):
-    """Compiled loops."""
-
-    find_lines: Callable[..., None]
-    read_numbers: Callable[..., None]
-
-
-@cache
-def kernels() -> Kernels | None:
-    """Return the compiled loops, or None without numba."""
-    if find_spec("numba") is None:
-        return None
-    from numba import njit
-
+def _compiled(function: Any) -> Any:
     options: dict[str, Any] = {"error_model": "numpy", "nogil": True}
-    loops = (_find_lines, _read_numbers)
     try:
-        return Kernels(*(njit(cache=True, **options)(loop) for loop in loops))
+        return njit(cache=True, **options)(function)
     except RuntimeError:  # numba finds no writable cache folder
-        return Kernels(*(njit(**options)(loop) for loop in loops))
+        return njit(**options)(function)
 
 
-def _find_lines(data, ends, tabs, spans):
+@_compiled
+def find_lines(data, ends, tabs, spans):
     """Write the start and end of each line's name, and the end of its numbers, to ``spans``.
 
     A name ends at the first tab, or at the first space if there is no tab.
@@ -73,10 +58,45 @@ def _find_lines(data, ends, tabs, spans):
         at = ends[line] + 1
 
 
-def _read_numbers(data, spans, powers, matrix, irregular):
+# Unsigned indices compile to faster lookups. A byte ^ 48 is below ten only for digits. The newline
+# after the last number ends every loop.
+
+
+@_compiled
+def _read_decimal(data, at):
+    """Return the end, the mantissa, and the numbers of digits and of decimals."""
+    mantissa, begin = 0, at
+    while (data[at] ^ 48) < 10:
+        mantissa = 10 * mantissa + (data[at] ^ 48)
+        at += ONE
+    point, digits = at, at - begin
+    if data[at] == 46:
+        at = point = at + ONE
+        while data[at] == 48 and mantissa == 0:
+            at += ONE
+        digits -= at
+        while (data[at] ^ 48) < 10:
+            mantissa = 10 * mantissa + (data[at] ^ 48)
+            at += ONE
+        digits += at
+    return at, mantissa, digits, at - point
+
+
+@_compiled
+def _read_exponent(data, at):
+    """Return the end and the value of an exponent."""
+    negative = data[at] == 45
+    at += np.uint64(negative | (data[at] == 43))
+    power = 0
+    while (data[at] ^ 48) < 10:
+        power = min(10 * power + (data[at] ^ 48), 9999)
+        at += ONE
+    return at, -power if negative else power
+
+
+@_compiled
+def read_numbers(data, spans, powers, matrix, irregular):
     """Write the numbers of each line to ``matrix``, and mark the lines it cannot read exactly."""
-    # Unsigned indices compile to faster lookups. A byte ^ 48 is below ten only for digits. The
-    # newline after the last number ends every loop.
     for row in range(len(spans)):
         at, end = np.uint64(spans[row, 1]), np.uint64(spans[row, 2])
         for column in range(matrix.shape[1]):
@@ -84,38 +104,19 @@ def _read_numbers(data, spans, powers, matrix, irregular):
                 at += ONE
             negative = data[at] == 45
             at += np.uint64(negative | (data[at] == 43))  # no branch: signs are unpredictable
-            mantissa, begin = 0, at
-            while (data[at] ^ 48) < 10:
-                mantissa = 10 * mantissa + (data[at] ^ 48)
-                at += ONE
-            point, digits = at, at - begin
-            if data[at] == 46:
-                at = point = at + ONE
-                while data[at] == 48 and mantissa == 0:
-                    at += ONE
-                digits -= at
-                while (data[at] ^ 48) < 10:
-                    mantissa = 10 * mantissa + (data[at] ^ 48)
-                    at += ONE
-                digits += at
-            in_range: Any = True
-            near = mantissa * powers[ZEROTH_INDEX - min(at - point, ZEROTH_INDEX)]
+            begin = at
+            at, mantissa, digits, decimals = _read_decimal(data, at)
+            near = mantissa * powers[ZEROTH_INDEX - min(decimals, ZEROTH_INDEX)]
+            exact = digits <= DIGITS
             if (data[at] | 32) == 101 and (data[at - ONE] ^ 48) < 10:
-                scale = np.int64(point) - np.int64(at)
-                at += ONE
-                below = data[at] == 45
-                at += np.uint64(below | (data[at] == 43))
-                power = 0
-                while (data[at] ^ 48) < 10:
-                    power = min(10 * power + (data[at] ^ 48), 9999)
-                    at += ONE
-                scale += -power if below else power
-                in_range = -290 <= scale <= 270
-                near = mantissa * powers[scale + ZEROTH] if in_range else 0.0
+                at, power = _read_exponent(data, at + ONE)
+                scale = power - np.int64(decimals)
+                exact &= -290 <= scale <= 270
+                near = mantissa * powers[min(max(scale, -ZEROTH), ZEROTH) + ZEROTH]
             low, high = F(near * (1 - MARGIN)), F(near * (1 + MARGIN))
             matrix[row, column] = -low if negative else low
             whole = at > begin and (at == end or data[at] == 32 or data[at] == 9)
-            exact = low == high and low < np.inf and in_range and digits <= DIGITS
+            exact &= low == high and low < np.inf
             if not whole or not exact or (data[at - ONE] ^ 48) > 9:
                 irregular[row] = True
                 break

@@ -8,11 +8,11 @@ import io
 import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from karat.errors import DataError, MissingExtra
-from karat.models.vector_kernel import POWERS, Kernels, kernels
 
 Line = tuple[int, list[str]]
 #: bytes of text in memory at a time
@@ -56,6 +56,15 @@ def read_table(path: Path) -> tuple[list[str], np.ndarray]:
     rows = Rows(path)
     rows.extend(itertools.chain(begin[1:] if column_names or _is_header(begin) else begin, lines))
     return rows.result()
+
+
+def kernels() -> Any | None:
+    """Return the module of compiled loops, or None without numba."""
+    try:
+        from karat.models import vector_kernel
+    except ImportError:
+        return None
+    return vector_kernel
 
 
 class Rows:
@@ -128,7 +137,7 @@ class Rows:
         return list(self.lines), self.matrix[:count]
 
 
-def _read_compiled(rows: Rows, block: bytes, numbers: tuple[int, int], compiled: Kernels) -> None:
+def _read_compiled(rows: Rows, block: bytes, numbers: tuple[int, int], compiled: Any) -> None:
     """Add a block; ``numbers`` are the number of its first line and that of the header line."""
     data = np.frombuffer(block, dtype=np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
@@ -139,7 +148,7 @@ def _read_compiled(rows: Rows, block: bytes, numbers: tuple[int, int], compiled:
     spans, lines = spans[used], line_numbers[used].tolist()
     matrix = rows.reserve(len(spans))
     irregular = np.zeros(len(spans), dtype=bool)
-    compiled.read_numbers(data, spans, POWERS, matrix, irregular)
+    compiled.read_numbers(data, spans, compiled.POWERS, matrix, irregular)
     for row in np.flatnonzero(irregular):
         begin, _, end = spans[row]
         cells = _cells(_decoded(block[begin:end], lines[row], rows.path))
