@@ -150,7 +150,7 @@ def test_an_empty_text_reaches_the_encoder_and_a_crash_is_a_failed_row(run):
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
 def test_a_missing_text_is_refused_where_data_are_made(missing):
-    with pytest.raises(DataError, match=r'column "text" is missing in 1 rows \(first: row 0\)'):
+    with pytest.raises(DataError, match='"text"'):
         karat.Dataset.from_columns(some_texts(missing), ["text"], "y", name="odd")
 
 

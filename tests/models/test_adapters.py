@@ -1,4 +1,4 @@
-"""What people have becomes a Model, or they are told why not."""
+"""User objects are converted to a Model, or refused with a reason."""
 
 import functools
 from pathlib import Path
@@ -73,15 +73,15 @@ def test_the_words_of_a_text_are_averaged_whatever_holds_their_vectors():
 
 
 @pytest.mark.parametrize(
-    "thing, said",
+    "thing, match",
     [
         ({"a": [1, 2], "b": [1]}, r"\(1,\), \(2,\)"),
-        ({}, "found the shapes: none"),
-        ({"a": 1.0, "b": 2.0}, r"found the shapes: \(\)"),
+        ({}, "none"),
+        ({"a": 1.0, "b": 2.0}, r"\(\)"),
     ],
 )
-def test_vectors_of_several_lengths_are_refused(thing, said):
-    with pytest.raises(ContractError, match=said):
+def test_vectors_of_several_lengths_are_refused(thing, match):
+    with pytest.raises(ContractError, match=match):
         adapt(thing)
 
 
@@ -100,7 +100,7 @@ def test_an_object_with_encode_is_a_sentence_encoder():
     assert model.prototype.transform(pd.Series(["aab", 7])).tolist() == [[3, 2], [1, 0]]
 
 
-def test_a_class_of_the_library_goes_by_its_weights_and_not_by_a_pickle():
+def test_a_sentence_transformer_is_identified_by_its_weights():
     kind = type("SentenceTransformer", (Sentences,), {"__module__": "sentence_transformers.model"})
     kind.encode = lambda self, texts, show_progress_bar: [[len(text)] for text in texts]
     model = adapt(kind())
@@ -123,7 +123,7 @@ def test_a_class_of_the_library_goes_by_its_weights_and_not_by_a_pickle():
         (make_pipeline(PCA()), None),
     ],
 )
-def test_what_scikit_learn_says_about_texts_is_heard(thing, takes):
+def test_scikit_learn_tags_decide_about_texts(thing, takes):
     assert adapt(thing).takes == takes
 
 
@@ -246,27 +246,27 @@ class Explodes:
 
 
 @pytest.mark.parametrize(
-    "thing, said",
+    "thing, match",
     [
-        (Picky, "Picky cannot be made without arguments .*size.*; pass an instance"),
+        (Picky, "Picky.*size"),
         (Explodes, "RuntimeError: no licence"),
         (5, "int is not a model"),
         (pd.Series([1.0]), "Series is not a model"),
     ],
 )
-def test_what_is_no_model_is_told(thing, said):
-    with pytest.raises(ContractError, match=said):
+def test_other_objects_raise(thing, match):
+    with pytest.raises(ContractError, match=match):
         adapt(thing)
 
 
-def test_a_modality_nobody_has_is_refused():
+def test_an_unknown_modality_raises():
     class Odd:
         takes = ("texts",)
 
         def transform(self, items):
             return items
 
-    with pytest.raises(ContractError, match='takes "texts".*Did you mean "text"'):
+    with pytest.raises(ContractError, match='"texts".*Did you mean "text"'):
         adapt(Odd())
 
 

@@ -1,4 +1,4 @@
-"""CARTE: what it needs and says when it is missing; with its packages, the real network."""
+"""CARTE: missing requirements, and the real network if its packages are installed."""
 
 import importlib.util
 import pickle
@@ -34,7 +34,7 @@ installed = pytest.mark.skipif(
 
 @pytest.fixture(autouse=True)
 def no_vectors(monkeypatch, tmp_path):
-    """Nothing of the person who tests is found."""
+    """Hide the vectors of this machine."""
     monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
     for name in ("KARAT_FASTTEXT", "KARAT_DATA"):
         monkeypatch.delenv(name, raising=False)
@@ -54,7 +54,7 @@ def file_of(path, dimensions=300, magic=793712314):
 # -- the file of vectors --------------------------------------------------------------------
 
 
-def test_without_vectors_it_says_what_to_download_and_where_to_put_it():
+def test_missing_vectors_decline_with_instructions():
     with pytest.raises(Declined) as said:
         find_fasttext(None, 300)
     message = str(said.value)
@@ -67,7 +67,7 @@ def test_without_vectors_it_says_what_to_download_and_where_to_put_it():
 
 @pytest.mark.parametrize("inside", [FILE, f"fasttext/{FILE}"])
 @pytest.mark.parametrize("place", ["KARAT_DATA", "KARAT_CACHE"])
-def test_vectors_in_the_folders_of_all_data_are_found(monkeypatch, tmp_path, place, inside):
+def test_vectors_are_found_in_the_data_folders(monkeypatch, tmp_path, place, inside):
     file = file_of(tmp_path / "second" / inside)
     folders = {"KARAT_DATA": f"{tmp_path / 'first'}:{tmp_path / 'second'}"}
     monkeypatch.setenv(place, folders.get(place, str(tmp_path / "second")))
@@ -75,33 +75,33 @@ def test_vectors_in_the_folders_of_all_data_are_found(monkeypatch, tmp_path, pla
     assert find_fasttext(None, 300) == file
 
 
-def test_what_is_given_goes_before_what_is_set_and_that_before_what_is_found(monkeypatch, tmp_path):
-    given, told, found = (file_of(tmp_path / name / FILE) for name in "abc")
+def test_order_of_the_search_for_vectors(monkeypatch, tmp_path):
+    given, set_by_env, found = (file_of(tmp_path / name / FILE) for name in "abc")
     monkeypatch.setenv("KARAT_DATA", str(found.parent))
     assert find_fasttext(None, 300) == found
-    monkeypatch.setenv("KARAT_FASTTEXT", str(told))
-    assert find_fasttext(None, 300) == told
+    monkeypatch.setenv("KARAT_FASTTEXT", str(set_by_env))
+    assert find_fasttext(None, 300) == set_by_env
     assert find_fasttext(str(given), 300) == given
 
 
-def test_a_file_that_was_named_and_is_not_there_is_told_not_replaced(monkeypatch, tmp_path):
+def test_a_missing_named_file_is_not_replaced(monkeypatch, tmp_path):
     monkeypatch.setenv("KARAT_DATA", str(file_of(tmp_path / FILE).parent))
-    with pytest.raises(Declined, match="fasttext names .*gone.bin.*no such file"):
+    with pytest.raises(Declined, match="^fasttext: .*gone.bin"):
         find_fasttext(str(tmp_path / "gone.bin"), 300)
     monkeypatch.setenv("KARAT_FASTTEXT", str(tmp_path / "gone.bin"))
-    with pytest.raises(Declined, match="KARAT_FASTTEXT names .*gone.bin.*no such file"):
+    with pytest.raises(Declined, match="^KARAT_FASTTEXT: .*gone.bin"):
         find_fasttext(None, 300)
 
 
 def test_files_that_are_not_the_right_ones(tmp_path):
-    with pytest.raises(Declined, match="100 dimensions; 300 are needed"):
+    with pytest.raises(Declined, match="300 .* 100"):
         find_fasttext(str(file_of(tmp_path / "small.bin", 100)), 300)
-    with pytest.raises(Declined, match="no binary file of fastText"):
+    with pytest.raises(Declined, match="binary format"):
         find_fasttext(str(file_of(tmp_path / "other.bin", magic=1)), 300)
     for name, content, why in (
-        ("packed.bin.gz", b"\x1f\x8b" + bytes(20), "is packed: run gunzip"),
-        ("short.bin", b"\x3a", "no binary file of fastText"),
-        ("cc.en.300.vec", b"2000000 300\nthe 0.1 0.2", "no binary file of fastText"),
+        ("packed.bin.gz", b"\x1f\x8b" + bytes(20), "gunzip"),
+        ("short.bin", b"\x3a", "binary format"),
+        ("cc.en.300.vec", b"2000000 300\nthe 0.1 0.2", "binary format"),
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(Declined, match=why):
@@ -114,14 +114,14 @@ def test_files_that_are_not_the_right_ones(tmp_path):
 @pytest.mark.parametrize(
     ("module", "error", "line"),
     [
-        ("torch", MissingExtra, 'torch is not installed: pip install "karat[carte]"'),
-        ("torch_geometric", MissingExtra, 'pip install "karat[carte]"'),
-        ("torcheval", MissingExtra, 'pip install "karat[carte]"'),
-        ("fasttext", MissingExtra, 'pip install "karat[carte]"'),
-        ("carte_ai", Declined, "is not installed: pip install --no-deps carte-ai==0.0.26"),
+        ("torch", MissingExtra, "karat[carte]"),
+        ("torch_geometric", MissingExtra, "karat[carte]"),
+        ("torcheval", MissingExtra, "karat[carte]"),
+        ("fasttext", MissingExtra, "karat[carte]"),
+        ("carte_ai", Declined, "pip install --no-deps carte-ai==0.0.26"),
     ],
 )
-def test_a_missing_package_is_told_with_the_line_that_installs_it(monkeypatch, module, error, line):
+def test_a_missing_package_is_reported_with_its_install_command(monkeypatch, module, error, line):
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == module else object()
     )
@@ -164,7 +164,7 @@ def test_with_a_file_of_vectors_nothing_is_missing(all_installed, monkeypatch, t
     path = str(file_of(tmp_path / "own.bin"))
     monkeypatch.setattr(carte_network, "own_weights", lambda: tmp_path)
     assert adapt(CarteEncoder(fasttext=path)).unavailable == ""
-    assert "no such file" in adapt(CarteEncoder(fasttext=path, pretrained="gone.pt")).unavailable
+    assert "gone.pt" in adapt(CarteEncoder(fasttext=path, pretrained="gone.pt")).unavailable
 
 
 # -- parameters -----------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def test_parameters_are_stored_as_given_and_survive_a_copy():
     assert clone(encoder).get_params() == encoder.get_params()
 
 
-def test_karat_tells_it_the_kind_of_truth_and_the_seed():
+def test_kind_and_seed_are_filled_in():
     fresh = adapt(CarteEncoder()).fresh(7, "numbers")
     assert (fresh.kind, fresh.random_state) == ("numbers", 7)
 
@@ -185,13 +185,13 @@ def test_karat_tells_it_the_kind_of_truth_and_the_seed():
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"task": "ranking"}, "task must be regression or classification"),
-        ({"num_model": 0}, "num_model must be a whole number, 1 or more; it is 0"),
-        ({"num_layers": 0}, "num_layers must be a whole number, 1 or more; it is 0"),
-        ({"batch_size": 1.5}, "batch_size must be a whole number"),
-        ({"max_epoch": 0}, "max_epoch must be"),
-        ({"early_stopping_patience": -1}, "early_stopping_patience must be"),
-        ({"val_size": 1.0}, "val_size must lie between 0 and 1"),
+        ({"task": "ranking"}, "task"),
+        ({"num_model": 0}, "num_model .* 1, got 0"),
+        ({"num_layers": 0}, "num_layers"),
+        ({"batch_size": 1.5}, "batch_size"),
+        ({"max_epoch": 0}, "max_epoch"),
+        ({"early_stopping_patience": -1}, "early_stopping_patience"),
+        ({"val_size": 1.0}, "val_size"),
     ],
 )
 def test_a_wrong_parameter_stops_before_anything_runs(
@@ -238,7 +238,7 @@ def test_extraordinary_numbers_stay_finite(values):
 
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.floats(-1e300, 1e300), min_size=2, max_size=30))
-def test_no_numbers_at_all_break_it(values):
+def test_all_floats_are_transformed_to_finite_numbers(values):
     graphs = RowGraphs().fit(pd.DataFrame({"a": values}))
     found = graphs.normal.transform(graphs._numbers(pd.DataFrame({"a": [*values, np.inf]})))
     assert np.isfinite(found["a"].iloc[:-1]).all() and np.isnan(found["a"].iloc[-1])
@@ -279,7 +279,7 @@ def test_what_a_column_holds_is_decided_in_fit():
 
 
 def test_columns_that_look_the_same_stay_apart():
-    assert carte_graphs._spelled(["a\nb", "a b", 1, "1"]) == ["a b", "a b ", "1", "1 "]
+    assert carte_graphs._unique_names(["a\nb", "a b", 1, "1"]) == ["a b", "a b ", "1", "1 "]
 
 
 # -- with the packages ----------------------------------------------------------------------
@@ -347,7 +347,7 @@ def test_graphs_are_those_of_carte(words):
 
 
 @installed
-def test_a_row_is_a_centre_and_a_leaf_per_cell(words):
+def test_a_row_is_a_center_and_a_leaf_per_cell(words):
     """Worked out by hand: one word, one number at its mean, one missing cell."""
     table = pd.DataFrame({"w": ["Red", None], "n": [1.0, 1.0], "gone": ["x", None]})
     vectors = fasttext.load_fasttext(fasttext.Path(words))
@@ -361,14 +361,14 @@ def test_a_row_is_a_centre_and_a_leaf_per_cell(words):
 
 
 @installed
-def test_the_vector_is_what_the_answer_is_made_of(encoder, words):
+def test_the_vector_is_the_last_hidden_layer(encoder, words):
     """The last layer on top of the 75 numbers is what CARTE's own regressor predicts."""
     table, y = table_of()
     ours = encoder(kind="numbers")
     vectors = ours.fit_transform(table, y)
     assert vectors.shape == (ROWS, 75) and vectors.dtype == np.float32
     graphs = ours.graphs_.transform(table, fasttext.load_fasttext(fasttext.Path(words)), y)
-    with carte_network.calm("cpu"):
+    with carte_network.isolated_torch("cpu"):
         theirs = carte_network.carte("carte_estimator").CARTERegressor(**FAST)
         theirs._estimator_type = "regressor"
         predicted = theirs.fit(graphs, y).predict(graphs)
@@ -461,7 +461,7 @@ def test_classes_and_numbers_are_learned_in_their_own_way(encoder):
 
 
 @installed
-def test_a_class_of_one_row_is_no_hindrance(encoder):
+def test_a_class_may_have_one_row(encoder):
     table, _ = table_of()
     y = np.array(["rare", *["a", "b"] * 29, "a"])
     assert encoder(kind="classes").fit_transform(table, y).shape == (ROWS, 75)
@@ -470,24 +470,24 @@ def test_a_class_of_one_row_is_no_hindrance(encoder):
 @installed
 def test_it_declines_what_it_was_not_made_for(encoder):
     table, y = table_of()
-    with pytest.raises(Declined, match="made for regression, and the truth is classes"):
+    with pytest.raises(Declined, match="regression.*classes"):
         encoder(task="regression", kind="classes").fit(table, y > 1)
-    with pytest.raises(Declined, match="made for classification, and the truth is numbers"):
+    with pytest.raises(Declined, match="classification.*numbers"):
         encoder(task="classification", kind="numbers").fit(table, y)
     for task, kind in (("regression", "numbers"), (None, "numbers")):
         fitted = encoder(task=task, kind=kind).fit_transform(table, y)
         assert fitted.shape == (ROWS, 75)
     # where nothing is tuned, the truth is of no concern
     assert encoder(task="regression", finetune=False, kind="classes").fit(table, y > 1)
-    with pytest.raises(Declined, match="5 rows are too few"):
+    with pytest.raises(Declined, match="5 rows"):
         encoder(kind="numbers").fit(table.iloc[:5], y[:5])
-    with pytest.raises(Declined, match='the device "nowhere" cannot be used'):
+    with pytest.raises(Declined, match="nowhere"):
         encoder(device="nowhere").fit(table)
 
 
 @installed
 @pytest.mark.parametrize("finetune", [True, False])
-def test_each_row_stands_alone(encoder, finetune):
+def test_rows_are_independent(encoder, finetune):
     table, y = table_of()
     test, _ = table_of(30, seed=3)
     test.loc[0] = [None, None, np.nan, np.nan]
@@ -502,7 +502,7 @@ def test_each_row_stands_alone(encoder, finetune):
 
 
 @installed
-def test_blocks_of_rows_do_not_show(encoder, monkeypatch):
+def test_blocks_do_not_change_the_vectors(encoder, monkeypatch):
     table, y = table_of()
     fitted = encoder(finetune=False).fit(table)
     whole = fitted.transform(table)
@@ -520,7 +520,7 @@ def test_tables_of_numbers_or_of_words_alone(encoder, columns):
 
 
 @installed
-def test_several_networks_stand_side_by_side(encoder):
+def test_vectors_of_several_networks_are_concatenated(encoder):
     table, y = table_of()
     both = encoder(kind="numbers", num_model=2).fit_transform(table, y)
     assert both.shape == (ROWS, 150)
@@ -544,7 +544,7 @@ def test_several_networks_stand_side_by_side(encoder):
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_every_parameter_counts(encoder, change):
+def test_every_parameter_has_an_effect(encoder, change):
     table, y = table_of()
     first = next(iter(change))
     same = {name: value for name, value in change.items() if name != first}
@@ -561,14 +561,14 @@ def test_scaled_truth_makes_the_unit_of_measure_irrelevant(encoder):
         for truth in (y, y * 1024 + 4096)
     )
     assert np.allclose(plain, large, atol=1e-3)
-    with pytest.raises(DataError, match="too large: set scale_truth: true"):
+    with pytest.raises(DataError, match="scale_truth"):
         encoder(kind="numbers").fit(table, y * 1e40)
 
 
 @installed
-def test_a_network_that_could_not_learn_is_told_of(encoder):
+def test_an_untrained_network_warns(encoder):
     table, y = table_of()
-    with pytest.warns(UserWarning, match="CARTE learned nothing"):
+    with pytest.warns(UserWarning, match="not trained"):
         encoder(kind="numbers").fit(table, np.ones(ROWS))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -592,11 +592,11 @@ def test_the_weights_of_a_file_are_used(encoder, tmp_path):
         )
         assert np.array_equal(own, copied) and not np.allclose(own, changed)
     torch.save({name: value * torch.nan for name, value in weights.items()}, other)
-    with pytest.raises(ContractError, match="not finite: its weights must be wrong"):
+    with pytest.raises(ContractError, match="not finite"):
         encoder(pretrained=str(other)).fit_transform(table)
-    with pytest.raises(DataError, match="junk.pt holds no weights of CARTE"):
+    with pytest.raises(DataError, match="junk.pt"):
         encoder(pretrained=str(junk)).fit(table)
-    with pytest.raises(DefinitionError, match="num_layers is 14, .* has weights for 13"):
+    with pytest.raises(DefinitionError, match="num_layers .* 13 .* 14"):
         encoder(num_layers=14).fit(table)
 
 
@@ -617,7 +617,7 @@ def test_out_of_fold_no_row_is_embedded_by_a_network_that_saw_its_truth(encoder)
 
 
 @installed
-def test_what_was_fitted_can_be_sent_and_is_small(encoder):
+def test_a_fitted_encoder_pickles_small(encoder):
     table, y = table_of()
     fitted = encoder(kind="numbers").fit(table, y)
     sent = pickle.dumps(fitted)
@@ -644,7 +644,7 @@ def test_other_vectors_make_another_model(words, encoder, monkeypatch, tmp_path)
 def test_a_download_that_was_cut_off_is_refused(words, kept, tmp_path):
     cut = tmp_path / "cut.bin"
     cut.write_bytes(fasttext.Path(words).read_bytes()[:kept])
-    with pytest.raises(DataError, match="cut.bin is cut off: download it again"):
+    with pytest.raises(DataError, match="cut.bin"):
         fasttext.load_fasttext(find_fasttext(str(cut), 300))
 
 

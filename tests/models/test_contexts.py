@@ -51,14 +51,14 @@ class Glass(ContextEncoder):
         return Seen(kind)
 
     def _members(self, fitted, rows):
-        said = np.column_stack(
+        values = np.column_stack(
             [
                 np.isin(rows[:, 0], fitted.rows[:, 0]),
                 np.full(len(rows), len(fitted.rows)),
                 np.full(len(rows), fitted.target.mean()),
             ]
         )
-        return np.stack([said + 10 * member for member in range(self.n_estimators)])
+        return np.stack([values + 10 * member for member in range(self.n_estimators)])
 
 
 class Seen:
@@ -95,20 +95,20 @@ def test_other_rows_are_embedded_by_all_train_rows():
     assert encoder.transform(new).tolist() == [[1, 10, 4.5], [0, 10, 4.5]]
 
 
-def test_without_folds_a_train_row_stands_in_its_own_context():
+def test_without_folds_a_train_row_is_in_its_own_context():
     found = Glass(folds=0, kind="numbers").fit_transform(table(10), np.arange(10.0))
     assert found.tolist() == [[1, 10, 4.5]] * 10
 
 
-def test_what_the_context_cannot_hold_needs_no_folds():
+def test_rows_outside_the_context_need_no_folds():
     encoder = Glass(rows=8, folds=4, kind="numbers", random_state=3)
-    with pytest.warns(UserWarning, match="the context holds 8 of 20 train rows"):
+    with pytest.warns(UserWarning, match="8 of 20"):
         found = encoder.fit_transform(table(20), np.arange(20.0))
     assert not found[:, 0].any()
     assert sorted(found[:, 1]) == [6] * 8 + [8] * 12
 
 
-def test_the_same_seed_deals_the_same_parts():
+def test_the_seed_decides_the_folds():
     one, same, other = (
         Glass(kind="numbers", random_state=seed).fit_transform(table(30), np.arange(30.0))
         for seed in (1, 1, 2)
@@ -116,7 +116,7 @@ def test_the_same_seed_deals_the_same_parts():
     assert one.tolist() == same.tolist() != other.tolist()
 
 
-# -- what is to be foretold -----------------------------------------------------------------
+# -- targets of the contexts ----------------------------------------------------------------
 
 
 def test_two_classes_are_read_as_0_and_1():
@@ -153,11 +153,11 @@ def test_a_class_of_one_row_leaves_zeros_in_the_part_that_holds_it():
     ("encoder", "y", "reason"),
     [
         (Glass(weights=("classes",)), np.arange(20.0), "for classes only"),
-        (Glass(), np.arange(20).astype(str), "10 classes at most, not 20"),
+        (Glass(), np.arange(20).astype(str), "10 classes.* 20"),
         (Glass(weights=("classes",)), None, "needs weights for numbers"),
         (Glass(targets=0), None, "which is hidden"),
         (Glass(weights=()), np.arange(20.0), "no weights: fetch some"),
-        (Glass(), np.ones(20), "nothing varies"),
+        (Glass(), np.ones(20), "constant"),
     ],
 )
 def test_it_declines_with_a_reason(encoder, y, reason):
@@ -167,14 +167,14 @@ def test_it_declines_with_a_reason(encoder, y, reason):
 
 def test_a_table_that_is_too_wide_is_declined():
     wide = pd.DataFrame(np.random.default_rng(0).normal(size=(5, 501)))
-    with pytest.raises(Declined, match="500 columns at most; this table makes 501"):
+    with pytest.raises(Declined, match="500 .* 501"):
         Glass(kind="numbers").fit(wide, np.arange(5.0))
 
 
 # -- where the truth is hidden --------------------------------------------------------------
 
 
-def test_where_the_truth_is_hidden_columns_are_foretold_from_the_others():
+def test_without_a_target_columns_are_predicted_from_the_others():
     rows = table(12).assign(x=np.arange(12) % 5, gap=[None, *range(11)])
     encoder = Glass(targets=9, random_state=0)
     found = encoder.fit_transform(rows)
@@ -196,8 +196,8 @@ def test_as_many_columns_as_asked_for_drawn_by_the_seed():
     assert drawn_columns[0] == drawn_columns[1] != drawn_columns[2]
 
 
-def test_one_column_alone_cannot_be_foretold():
-    with pytest.raises(Declined, match="no column can be foretold"):
+def test_one_column_alone_is_declined():
+    with pytest.raises(Declined, match="no column"):
         Glass().fit(pd.DataFrame({"x": np.arange(5.0)}))
 
 
@@ -207,7 +207,7 @@ def test_one_column_alone_cannot_be_foretold():
 @pytest.mark.parametrize(
     ("join", "row"), [("mean", [11, 14, 14.5]), ("concat", [1, 4, 4.5, 11, 14, 14.5, 21, 24, 24.5])]
 )
-def test_members_are_averaged_or_stand_side_by_side(join, row):
+def test_members_are_averaged_or_concatenated(join, row):
     encoder = Glass(n_estimators=3, join=join, folds=0, kind="numbers")
     found = encoder.fit_transform(table(4), np.array([3.0, 4, 5, 6]))
     assert found[0].tolist() == row
@@ -235,14 +235,14 @@ def test_many_rows_are_embedded_in_blocks():
         {"targets": -1},
     ],
 )
-def test_a_wrong_parameter_is_told_before_anything_runs(wrong):
+def test_a_wrong_parameter_raises_before_fit(wrong):
     with pytest.raises(DefinitionError, match=next(iter(wrong))):
         Glass(**wrong).unavailable()
     with pytest.raises(DefinitionError, match=next(iter(wrong))):
         Glass(**wrong).fit(table(9), np.arange(9.0))
 
 
-def test_it_tells_what_it_lacks_and_whether_it_needs_the_truth():
+def test_missing_weights_and_required_target():
     assert Glass().unavailable() == ""
     assert Glass(weights=()).unavailable() == "no weights: fetch some"
     assert not Glass().__sklearn_tags__().target_tags.required
@@ -250,7 +250,7 @@ def test_it_tells_what_it_lacks_and_whether_it_needs_the_truth():
     assert Glass(weights=("classes",)).__sklearn_tags__().target_tags.required
 
 
-def test_who_it_is_follows_from_its_parameters():
+def test_fingerprint_depends_on_parameters():
     assert Glass().fingerprint() == Glass().fingerprint() != Glass(folds=3).fingerprint()
 
 
@@ -304,6 +304,6 @@ def test_a_drawn_context_of_numbers_covers_them_evenly():
 
 
 @pytest.mark.filterwarnings("ignore:the context holds")
-def test_a_hidden_truth_is_drawn_from_at_random():
+def test_without_a_target_rows_are_drawn_at_random():
     one, same, other = (drawn(100, 10, None, seed) for seed in (1, 1, 2))
     assert one.sum() == 10 and one.tolist() == same.tolist() != other.tolist()

@@ -76,17 +76,17 @@ def test_target_is_scikit_learns_target_encoder(kind, y, folds):
     assert found.shape == (10, 2 * (3 if len(set(y)) == 3 else 1))
 
 
-def test_target_of_test_rows_is_the_mean_truth_of_their_word():
+def test_target_of_test_rows_is_the_mean_target_of_their_word():
     words = pd.DataFrame({"w": ["a"] * 40 + ["b"] * 40})
     y = np.where(np.arange(80) % 4 == 0, 1.0, 0.0) + np.where(words["w"] == "b", 10.0, 0.0)
     encoder = TargetTable(kind="numbers").fit(words, y)
-    inner = encoder.columns_.parts_[0][2][0]
+    inner = encoder.columns_.steps_[0][2][0]
     np.testing.assert_allclose(inner.encodings_[0], [0.25, 10.25], atol=0.05)
     unseen = encoder.transform(pd.DataFrame({"w": ["a", "b", "z"]}))[:, 0]
     np.testing.assert_allclose(unseen[2], unseen[:2].mean(), atol=1e-9)
 
 
-def test_target_encodes_no_train_row_by_its_own_truth():
+def test_target_encodes_train_rows_out_of_fold():
     """Words say nothing here, but each stands in few rows: its in-sample mean gives them away."""
     rng = np.random.default_rng(0)
     words = pd.DataFrame({"w": rng.integers(0, 150, 600).astype(str)})
@@ -101,7 +101,7 @@ def test_target_encodes_no_train_row_by_its_own_truth():
 
 
 @pytest.mark.parametrize("y", [None, np.arange(10), np.zeros(10)])
-def test_target_without_a_truth_to_learn_from_is_finite(y):
+def test_target_without_a_usable_target_is_finite(y):
     found = TargetTable(kind="classes").fit_transform(WORDS, y)
     assert found.shape == (10, 2) and np.isfinite(found).all()
     if y is None or len(set(y)) == 10:
@@ -128,7 +128,7 @@ def test_hashing_is_scikit_learns_feature_hasher():
     np.testing.assert_array_equal(HashedTable(16).fit_transform(WORDS), expected)
 
 
-def test_hashing_learns_nothing_about_words():
+def test_hashing_is_stateless():
     other = pd.DataFrame({"w": ["p", "q"], "v": ["r", "s"]})
     np.testing.assert_array_equal(
         HashedTable().fit(other).transform(WORDS), HashedTable().fit_transform(WORDS)
@@ -173,9 +173,9 @@ def test_string_of_columns_without_letters_is_zero():
     assert np.isfinite(encoder.transform(later)).all()
 
 
-def test_string_without_skrub_says_how_to_get_it(monkeypatch):
+def test_string_without_skrub_raises(monkeypatch):
     monkeypatch.setitem(sys.modules, "skrub", None)
-    with pytest.raises(MissingExtra, match=r'pip install "karat\[tables\]"'):
+    with pytest.raises(MissingExtra, match=r"karat\[tables\]"):
         StringTable().fit(PLACES)
 
 
@@ -193,7 +193,7 @@ def test_pca_is_that_of_the_one_hot_table(rows):
     np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-9)
 
 
-def test_pca_signs_do_not_hang_on_rounding():
+def test_pca_signs_do_not_depend_on_rounding():
     """The two dimensions of a truth value weigh the same: the first of them is positive."""
     table = pd.DataFrame({"b": [True, False, True, True]})
     encoder = OneHotPca().fit(table)
@@ -201,7 +201,7 @@ def test_pca_signs_do_not_hang_on_rounding():
     np.testing.assert_allclose(encoder.transform(table)[:, 0] * np.sqrt(8), [-1, 3, -1, -1])
 
 
-def test_pca_keeps_no_component_of_rounding_errors():
+def test_pca_drops_components_of_rounding_errors():
     table = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0]})
     table = table.assign(b=table["a"] * 2, c=1.0)
     assert OneHotPca(3).fit_transform(table).shape == (4, 1)
@@ -218,7 +218,7 @@ def dated(*texts):
 def parts(table):
     """Return the parts of dates before they are scaled."""
     columns = table_to_numbers().fit(table)
-    return [read(table[names]).tolist() for names, read, _ in columns.parts_]
+    return [read(table[names]).tolist() for names, read, _ in columns.steps_]
 
 
 def test_a_date_is_six_numbers():

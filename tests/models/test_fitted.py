@@ -1,4 +1,4 @@
-"""Already fitted pipelines: never fitted again, checked, and told apart in the results."""
+"""Already fitted pipelines are checked, not refitted, and marked in the results."""
 
 import copy
 
@@ -44,11 +44,11 @@ def test_every_fold_asks_the_one_pipeline(two_classes, tmp_path):
     table = run.results()
     assert set(table["status"]) == {"ok"}
     assert set(table["notes"]) == {NOTE}
-    told = {tuple(row) for row in given.predict_proba(TABLE[["x"]]).tolist()}
+    expected = {tuple(row) for row in given.predict_proba(TABLE[["x"]]).tolist()}
     assert given.classes_.tolist() == list(task.dataset.classes)
     for fold in (0, 1):
         found = [tuple(row) for row in run.predictions("halves", fold).probabilities.tolist()]
-        assert len(set(found)) == 10 and set(found) <= told
+        assert len(set(found)) == 10 and set(found) <= expected
 
 
 def test_a_fresh_copy_is_the_same_object():
@@ -58,14 +58,14 @@ def test_a_fresh_copy_is_the_same_object():
 
 
 def test_what_is_not_fitted_is_refused():
-    with pytest.raises(ContractError, match="this Pipeline is not fitted; pass it without Fitted"):
+    with pytest.raises(ContractError, match="Pipeline"):
         Fitted(make_pipeline(StandardScaler(), LogisticRegression()))
-    with pytest.raises(ContractError, match="StandardScaler is none"):
+    with pytest.raises(ContractError, match="StandardScaler"):
         Fitted(StandardScaler().fit([[1.0]]))
 
 
-def test_classes_it_does_not_know_are_told():
-    with pytest.raises(ContractError, match='the classes high, low, and not "middle"'):
+def test_unknown_classes_raise():
+    with pytest.raises(ContractError, match='"middle".*high, low'):
         Fitted(pipeline()).fit(TABLE[["x"]], np.array([*CLASSES[:-1], "middle"]))
 
 
@@ -75,8 +75,8 @@ def test_labels_may_be_written_otherwise():
         Fitted(known).fit([[0.0], [1.0]], np.array(y))
 
 
-def test_columns_it_lacks_are_told():
-    with pytest.raises(ContractError, match='reads the column "x", which the data lack'):
+def test_missing_columns_raise():
+    with pytest.raises(ContractError, match='"x"'):
         Fitted(pipeline()).fit(TABLE[["z"]], CLASSES)
     Fitted(pipeline()).fit(TABLE, CLASSES)
 

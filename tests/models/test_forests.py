@@ -71,7 +71,7 @@ def test_scores_are_those_of_scikit_learns_forest():
     np.testing.assert_allclose(found, forest.predict_proba(rows))
 
 
-def test_labels_that_look_like_numbers_are_classes_where_that_was_said():
+def test_numeric_labels_are_classes_if_declared():
     y = np.where(TABLE["x"] < 20, 0.5, 1.5)
     assert ForestScores(trees=3, kind="classes").fit_transform(TABLE, y).shape == (40, 2)
     leaves = ForestLeaves(trees=3, kind="classes").fit_transform(TABLE, y)
@@ -79,5 +79,5 @@ def test_labels_that_look_like_numbers_are_classes_where_that_was_said():
 
 
 def test_scores_need_the_truth():
-    with pytest.raises(Declined, match="no truth"):
+    with pytest.raises(Declined, match="target"):
         ForestScores().fit_transform(TABLE)

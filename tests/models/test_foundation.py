@@ -1,4 +1,4 @@
-"""TabICL and tfm-embeddings: what is said without weights, and random networks of their kind."""
+"""TabICL and tfm-embeddings: without weights, and with random networks of their architecture."""
 
 import sys
 
@@ -51,23 +51,25 @@ def no_cache(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("model", "lacking", "said"),
+    ("model", "lacking", "command"),
     [
-        (TabICLEncoder(), "tabicl", 'tabicl is not installed: pip install "karat[tabicl]"'),
+        (TabICLEncoder(), "tabicl", "karat[tabicl]"),
         (
             TfmEncoder(),
             "tfm_embeddings",
-            'tfm-embeddings is not installed: pip install "karat[tfm]"',
+            "karat[tfm]",
         ),
     ],
 )
-def test_without_the_package_its_row_is_declined(model, lacking, said, line, tmp_path, monkeypatch):
+def test_without_the_package_its_row_is_declined(
+    model, lacking, command, line, tmp_path, monkeypatch
+):
     monkeypatch.setitem(sys.modules, lacking, None)
     with pytest.raises(MissingExtra) as error:
         model.fit(ROWS, NUMBERS)
-    assert str(error.value) == said
+    assert command in str(error.value)
     (run,) = karat.evaluate({"mine": model}, [line()], output=tmp_path)
-    assert {(r["status"], r["info"]) for r in run.records()} == {("declined", said)}
+    assert all(r["status"] == "declined" and command in r["info"] for r in run.records())
 
 
 @pytest.mark.parametrize(("name", "lacking"), [("tabicl", "tabicl"), ("tfm", "tfm_embeddings")])
@@ -85,14 +87,14 @@ def test_a_network_that_is_not_installed_is_named(model, monkeypatch):
         lambda name: None if name == model else object(),
     )
     extra = {"tabpfn": "karat[tabpfn]", "tabfm": "tabfm[pytorch]"}[model]
-    assert TfmEncoder(model, "x.ckpt").unavailable() == (
+    assert TfmEncoder("x.ckpt", model=model).unavailable() == (
         f'{model} is not installed: pip install "{extra}"'
     )
 
 
-def test_a_network_nobody_knows_is_a_wrong_definition():
-    with pytest.raises(DefinitionError, match='not "tabicle". Did you mean "tabicl"'):
-        TfmEncoder("tabicle").unavailable()
+def test_an_unknown_network_raises():
+    with pytest.raises(DefinitionError, match='"tabicle".*"tabicl"'):
+        TfmEncoder(model="tabicle").unavailable()
 
 
 # -- without weights ------------------------------------------------------------------------
@@ -126,12 +128,12 @@ def test_what_was_downloaded_is_found(tiny, monkeypatch):
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(Declined, match="there is no file"):
+    with pytest.raises(Declined, match="not found"):
         tabicl_weights(str(tmp_path / "lost.ckpt"), None)
     pytest.importorskip("tfm_embeddings")
     pytest.importorskip("tabpfn")
-    assert "there is no file" in TfmEncoder("tabpfn", str(tmp_path / "lost.ckpt")).unavailable()
-    assert "name the files of tabpfn's weights" in TfmEncoder("tabpfn").unavailable()
+    assert "not found" in TfmEncoder(str(tmp_path / "lost.ckpt"), model="tabpfn").unavailable()
+    assert "checkpoint" in TfmEncoder(model="tabpfn").unavailable()
 
 
 # -- with random networks -------------------------------------------------------------------
@@ -180,7 +182,7 @@ def test_a_classifier_reads_classes_at_once(which, tiny):
 def test_more_than_ten_classes_are_declined(which, tiny):
     encoder = made(which, tiny, classifier=tiny["classes"], kind="classes")
     assert encoder.fit_transform(ROWS, np.arange(60) % 10).shape == (60, WIDTH)
-    with pytest.raises(Declined, match="10 classes at most, not 11"):
+    with pytest.raises(Declined, match="10 classes.* 11"):
         encoder.fit(ROWS, np.arange(60) % 11)
 
 
@@ -260,7 +262,7 @@ def test_tfm_gets_what_tabpfn_itself_gives(tmp_path_factory, monkeypatch):
     except Unavailable as error:
         pytest.skip(str(error).splitlines()[0])
     given = {"n_estimators": 1, "folds": 0, "kind": "numbers"}
-    one = TfmEncoder("tabpfn", weights, **given).fit_transform(ROWS, NUMBERS)
+    one = TfmEncoder(weights, model="tabpfn", **given).fit_transform(ROWS, NUMBERS)
     two = TabPFNEncoder(weights, **given).fit_transform(ROWS, NUMBERS)
     assert one.shape == two.shape == (60, 192)
 

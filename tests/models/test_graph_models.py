@@ -81,7 +81,7 @@ def test_entities_are_found_by_name():
     assert trained.entity_representations[0].training  # as it was
 
 
-def test_complex_numbers_stand_side_by_side():
+def test_complex_vectors_become_real_and_imaginary_parts():
     known = pykeen_vectors(model(COMPLEX), FACTORY)
     np.testing.assert_array_equal(known.transform(["rome"]), [[5, 6, 50, 60]])
 
@@ -92,16 +92,16 @@ def test_several_vectors_per_entity():
         pykeen_vectors(two, FACTORY).transform(["rome"]), [[5, 6, 11, 12]]
     )
     np.testing.assert_array_equal(pykeen_vectors(two, FACTORY, 1).transform(["rome"]), [[11, 12]])
-    with pytest.raises(ContractError, match="has 2 representations of an entity; there is none at"):
+    with pytest.raises(ContractError, match="below 2.*got 2"):
         pykeen_vectors(two, FACTORY, 2)
 
 
-def test_what_does_not_fit_is_told():
-    with pytest.raises(ContractError, match="does not know the names of the entities"):
+def test_mismatched_models_raise():
+    with pytest.raises(ContractError, match="entity_to_id"):
         pykeen_vectors(model(REAL), SimpleNamespace())
-    with pytest.raises(ContractError, match="vectors of 2 entities, the triples factory names 3"):
+    with pytest.raises(ContractError, match=" 2 entity vectors.* 3 "):
         pykeen_vectors(model(REAL[:2]), FACTORY)
-    with pytest.raises(ContractError, match="give the result of PyKEEN's pipeline"):
+    with pytest.raises(ContractError, match="pykeen_vectors"):
         adapt(model(REAL))
 
 
@@ -114,7 +114,7 @@ def test_the_result_of_a_pipeline_is_a_model():
     np.testing.assert_array_equal(vectors, [[3, 4], [1, 2], [5, 6]])
 
 
-def test_properties_of_strangers_are_left_alone():
+def test_properties_of_unknown_objects_are_not_read():
     class Careful:
         @property
         def model(self) -> Any:
@@ -135,36 +135,35 @@ def write_names(folder: Path, names: list[str]) -> Path:
     return place
 
 
-def test_names_in_a_folder_are_kept_as_they_are(tmp_path):
+def test_entity_names_are_not_changed(tmp_path):
     names = ["NA", "null", "nan", 'a "b"', "São Paulo", ""]
-    places = graph_models._names(write_names(tmp_path, names))
+    places = graph_models._read_entity_ids(write_names(tmp_path, names))
     assert places == {name: place for place, name in enumerate(names)}
 
 
 def test_a_folder_must_be_one_of_pykeen(tmp_path):
-    with pytest.raises(DataError, match="has no trained_model.pkl; .*save_to_directory"):
+    with pytest.raises(DataError, match="trained_model.pkl"):
         PyKeenFolder(str(tmp_path)).fingerprint()
     (tmp_path / "trained_model.pkl").touch()
-    with pytest.raises(DataError, match="has no training_triples/entity_to_id.tsv.gz"):
+    with pytest.raises(DataError, match="training_triples/entity_to_id.tsv.gz"):
         PyKeenFolder(str(tmp_path)).files()
 
 
 @pytest.mark.parametrize(("made", "library"), [(PyKeenFolder, "pykeen"), (GensimFile, "gensim")])
-def test_a_missing_library_is_told(monkeypatch, made, library):
+def test_missing_library_is_reported(monkeypatch, made, library):
     monkeypatch.setattr(graph_models, "find_spec", lambda name: None)
-    said = f'{library} is not installed: pip install "karat[{library}]"'
-    assert made("x").unavailable() == said
-    assert adapt(made("x")).unavailable == said
+    assert f"karat[{library}]" in made("x").unavailable()
+    assert f"karat[{library}]" in adapt(made("x")).unavailable
     with pytest.raises(MissingExtra, match=library):
         made("x").transform(["a"])
 
 
 @pytest.mark.parametrize(("file", "name"), [("a.kv", "gensim"), ("A.MODEL", "gensim")])
-def test_a_pickle_is_not_opened_unasked(tmp_path, file, name):
+def test_pickle_path_alone_is_refused(tmp_path, file, name):
     (tmp_path / file).write_bytes(pickle.dumps(print))
-    with pytest.raises(DataError, match=f"pickle, which runs code.*extends: {name}.*{file}"):
+    with pytest.raises(DataError, match=f"pickle.*extends: {name}.*{file}"):
         adapt(tmp_path / file)
-    with pytest.raises(DataError, match="is a pickle"):
+    with pytest.raises(DataError, match="pickle"):
         Catalogue().model(str(tmp_path / file))
     trained = tmp_path / "trained_model.pkl"
     trained.touch()
@@ -275,9 +274,9 @@ def test_a_real_trained_model(tmp_path):
 
 def test_broken_files(tmp_path):
     pytest.importorskip("gensim")
-    with pytest.raises(DataError, match="there is no file"):
+    with pytest.raises(DataError, match="none.kv"):
         GensimFile(str(tmp_path / "none.kv")).transform(["a"])
     broken = tmp_path / "broken.kv"
     broken.write_bytes(b"no pickle")
-    with pytest.raises(DataError, match="broken.kv cannot be opened by gensim: "):
+    with pytest.raises(DataError, match="broken.kv"):
         GensimFile(str(broken)).transform(["a"])

@@ -75,7 +75,7 @@ def test_what_a_closure_holds_belongs_to_it():
     assert who(scaled(1)) == who(scaled(1)) != who(scaled(2))
 
 
-def test_who_cannot_be_pickled_has_none():
+def test_an_object_that_cannot_be_pickled_has_no_identity():
     assert who(Weighted(threading.Lock())) is None
 
 
@@ -174,12 +174,12 @@ SCRIPT = """
 def test_a_class_of_a_script_is_the_same_tomorrow(tmp_path, python, script):
     file = tmp_path / "script.py"
     file.write_text(textwrap.dedent(SCRIPT))
-    said = [python(file, env={"PYTHONHASHSEED": seed}).stdout.split() for seed in "12"]
-    assert said[0] == said[1] == script(file, cwd=tmp_path).stdout.split()
-    assert len(set(said[0])) == 3
+    outputs = [python(file, env={"PYTHONHASHSEED": seed}).stdout.split() for seed in "12"]
+    assert outputs[0] == outputs[1] == script(file, cwd=tmp_path).stdout.split()
+    assert len(set(outputs[0])) == 3
     file.write_text(textwrap.dedent(SCRIPT).replace('"four"', '"five"'))
     changed = script(file, cwd=tmp_path).stdout.split()
-    assert len(changed) == 3 and not set(changed) & set(said[0])
+    assert len(changed) == 3 and not set(changed) & set(outputs[0])
 
 
 class Reads:
@@ -227,7 +227,7 @@ def test_a_vector_file_is_its_content(tmp_path):
     two.write_text("a 1 3\n")
     assert who(two) != first
     one.unlink()
-    with pytest.raises(DataError, match="there is no vector file"):
+    with pytest.raises(DataError, match="one.txt"):
         who(one)
 
 
@@ -235,10 +235,10 @@ def test_a_metric_or_any_function_has_an_identity():
     assert identity_of(len) == identity_of(len) != identity_of(abs)
 
 
-def test_the_words_of_a_row_are_part_of_who_writes_them():
+def test_wording_is_part_of_the_identity_of_sentences():
     # it stands outside of the models, and a change in it changes their vectors
-    told = identity_module._code(["karat.models.sentences"])
-    assert any(part.startswith("karat.wording ") for part in told)
+    code = identity_module._code(["karat.models.sentences"])
+    assert any(part.startswith("karat.wording ") for part in code)
     (file,) = identity_module._sources("karat", Path(wording.__file__))
     assert file.name == "wording.py"
     models = identity_module._sources("karat", Path(sentences.__file__))

@@ -1,4 +1,4 @@
-"""ONNX sentence encoders: what is missing is told; the real one where it is installed."""
+"""ONNX sentence encoders: missing files and libraries, and a real one if installed."""
 
 import pickle
 
@@ -16,20 +16,19 @@ def installed(monkeypatch):
     monkeypatch.setattr(OnnxEncoder, "needs", ())
 
 
-def test_a_missing_library_is_told_with_the_line_to_type(monkeypatch):
+def test_a_missing_library_is_reported_with_its_install_command(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    said = 'onnxruntime is not installed: pip install "karat[minilm-int8]"'
-    assert OnnxEncoder("a.onnx", "b.json").unavailable() == said
+    assert "karat[minilm-int8]" in OnnxEncoder("a.onnx", "b.json").unavailable()
 
 
 def test_a_missing_file_declines(installed, tmp_path):
     (tmp_path / "a.onnx").write_text("")
     encoder = OnnxEncoder(str(tmp_path / "a.onnx"), str(tmp_path / "b.json"))
-    assert encoder.unavailable() == f"there is no file {tmp_path / 'b.json'}"
+    assert str(tmp_path / "b.json") in encoder.unavailable()
 
 
 def test_a_device_nobody_knows_is_refused(installed):
-    with pytest.raises(DefinitionError, match='not "cuda0"'):
+    with pytest.raises(DefinitionError, match='"cuda0"'):
         OnnxEncoder("a.onnx", "b.json", device="cuda0").unavailable()
 
 
@@ -77,5 +76,5 @@ def test_a_graphics_card_that_is_not_there_declines(real):
 
     if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
         pytest.skip("there is one")
-    with pytest.raises(Declined, match="has no CUDA"):
+    with pytest.raises(Declined, match="CUDA"):
         OnnxEncoder(real.model, real.tokenizer, device="cuda").encode(["a"])

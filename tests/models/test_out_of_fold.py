@@ -107,24 +107,24 @@ def test_a_class_that_a_part_never_saw_has_no_chance_there():
 
 def test_hidden_truth_is_not_held_out():
     assert OutOfFold(Mean()).fit_transform(ROWS).tolist() == [[0.0]] * 4
-    with pytest.raises(Declined, match="no truth"):
+    with pytest.raises(Declined, match="target"):
         OutOfFold(ForestScores()).fit_transform(ROWS)
 
 
 @pytest.mark.parametrize("encoder", [ForestLeaves(), OneHotPca()])
-def test_what_means_something_else_in_every_fit_is_refused(encoder):
-    with pytest.raises(ContractError, match="cannot be had out of fold"):
+def test_unaligned_encoders_are_refused(encoder):
+    with pytest.raises(ContractError, match="out of fold"):
         OutOfFold(encoder, kind="classes").fit_transform(NOISE, COINS)
 
 
 def test_other_widths_are_refused():
-    with pytest.raises(ContractError, match="Grows made 2 dimensions .* and 4 on all"):
+    with pytest.raises(ContractError, match="Grows .* 2 .* 4 "):
         OutOfFold(Grows(), folds=2, kind="numbers").fit_transform(ROWS, np.arange(4.0))
 
 
 @pytest.mark.parametrize("folds, rows", [(1, 4), (5, 1)])
 def test_nothing_to_hold_out_is_refused(folds, rows):
-    with pytest.raises(ContractError, match="2 folds and 2 rows or more"):
+    with pytest.raises(ContractError, match="2 folds and 2 rows"):
         OutOfFold(Mean(), folds=folds).fit_transform(ROWS[:rows], np.arange(rows))
 
 
@@ -152,17 +152,17 @@ def test_sparse_embeddings_of_texts():
 
 
 @pytest.mark.parametrize(
-    "made, said",
+    "made, match",
     [
         (lambda: OutOfFold("karat.models.forests:ForestScore"), "cannot load"),
         (lambda: OutOfFold("forest"), "there is no model"),
         (lambda: OutOfFold(options={"treees": 3}), 'has no parameter "treees".*"trees"'),
-        (lambda: OutOfFold(Mean(), {"kind": "classes"}), "options are for a class"),
-        (lambda: OutOfFold("sklearn.linear_model:Ridge"), "predicts; give an encoder"),
+        (lambda: OutOfFold(Mean(), {"kind": "classes"}), "options"),
+        (lambda: OutOfFold("sklearn.linear_model:Ridge"), "Ridge"),
     ],
 )
-def test_a_wrong_encoder_is_said_before_anything_is_fitted(made, said):
-    with pytest.raises((DefinitionError, ContractError), match=said):
+def test_a_wrong_encoder_raises_before_fit(made, match):
+    with pytest.raises((DefinitionError, ContractError), match=match):
         adapt(made())
 
 

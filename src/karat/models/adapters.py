@@ -1,9 +1,9 @@
-"""Adapters: what people have becomes a Model, with no base class to inherit from.
+"""Convert user objects to a Model; no base class is required.
 
-Accepted are: a class or an instance with ``transform`` or ``predict``, a scikit-learn pipeline or
-vectoriser, an object with ``encode`` (a SentenceTransformer), a function from items to a matrix, a
-mapping or a data frame of vectors, gensim ``KeyedVectors``, what PyKEEN's pipeline returns, and the
-path of a vector file.
+Supported: a class or an instance with ``transform`` or ``predict``, a scikit-learn pipeline or
+vectorizer, an object with ``encode`` (a SentenceTransformer), a function from items to a matrix, a
+mapping or data frame of vectors, gensim ``KeyedVectors``, a PyKEEN pipeline result, and the path of
+a vector file.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -26,39 +27,39 @@ from karat.models.vector_file import SUFFIXES, KnownVectors, VectorFile
 from karat.models.words import WordVectors
 
 
+@dataclass(eq=False, repr=False)
 class FunctionEncoder(TextEncoder):
-    """An encoder made of a function from items to a matrix; texts come as a series."""
+    """Encoder that calls a function from items to a matrix; texts are passed as a series."""
 
     takes = None
     by_text = ("text",)
-    #: a function sees all texts at once and makes its own batches
-    chunk: int | None = None
+    #: None: the function gets all texts in one call
+    chunk: ClassVar[int | None] = None
 
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self.function = function
+    function: Callable[[Any], Any]
 
     def transform(self, items: Any) -> Any:
-        """Return what the function makes of the items."""
+        """Call the function with the items."""
         return self.function(items)
 
     def encode(self, texts: list[str]) -> Any:
-        """Return what the function makes of the texts."""
+        """Call the function with the texts."""
         return self.function(pd.Series(texts, dtype=object))
 
 
+@dataclass(eq=False, repr=False)
 class EncodeEncoder(TextEncoder):
-    """An encoder made of an object with ``encode``, as sentence encoders have it."""
+    """Encoder that calls the ``encode`` method of an object."""
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    model: Any
 
     def encode(self, texts: list[str]) -> Any:
-        """Return what ``encode`` makes of the texts."""
+        """Return the vectors of the texts."""
         return self.model.encode(texts)
 
 
 def adapt(thing: Any, name: str | None = None, role: str | None = None) -> Model:
-    """Return anything that can be evaluated as a Model, or say what is missing.
+    """Return a Model; raise ContractError if the object is not a model.
 
     >>> adapt(lambda texts: [[len(t)] for t in texts], "length").role
     'encoder'
@@ -99,13 +100,13 @@ def _instance(cls: type) -> Any:
         raise
     except Exception as error:
         raise ContractError(
-            f"{cls.__name__} cannot be made without arguments ({type(error).__name__}: {error}); "
+            f"{cls.__name__}() without arguments fails ({type(error).__name__}: {error}); "
             f"pass an instance."
         ) from error
 
 
 def _wrapped(thing: Any) -> Any:
-    # tables of vectors come first: a data frame, too, has a method called transform
+    # vectors first: a data frame also has a method transform
     if (known := _known_vectors(thing)) is not None:
         return known
     encodes = hasattr(thing, "transform") and not isinstance(thing, pd.Series)
@@ -118,8 +119,8 @@ def _wrapped(thing: Any) -> Any:
     if callable(thing):
         return FunctionEncoder(thing)
     raise ContractError(
-        f"{type(thing).__name__} is not a model: it has neither transform nor predict with fit, "
-        f"nor encode, nor can it be called. karat check tells more."
+        f"{type(thing).__name__} is not a model: expected transform, predict and fit, encode, or "
+        f"a callable. Run karat check for details."
     )
 
 
@@ -132,7 +133,7 @@ def _known_vectors(thing: Any) -> KnownVectors | None:
         if len(shapes) != 1 or rows[0].ndim != 1:
             found = ", ".join(sorted(str(shape) for shape in shapes)) or "none"
             raise ContractError(
-                f"a mapping of vectors needs vectors of one length; found the shapes: {found}."
+                f"all vectors of a mapping must have the same length, got shapes: {found}."
             )
         return KnownVectors(list(thing), np.stack(rows))
     keyed = keyed_vectors(thing)
@@ -160,14 +161,14 @@ def _takes(prototype: Any) -> tuple[str, ...] | None:
     for modality in found:
         if modality not in MODALITIES:
             raise ContractError(
-                f'{type(prototype).__name__} takes "{modality}", which is none of '
+                f'{type(prototype).__name__}.takes: unknown modality "{modality}", expected '
                 f"{', '.join(MODALITIES)}.{did_you_mean(str(modality), MODALITIES)}"
             )
     return found
 
 
 def _reads_strings(prototype: Any) -> bool:
-    """Return whether it says, in scikit-learn's way, that it takes a list of texts and no table."""
+    """Return whether its scikit-learn tags declare strings and no 2-D arrays as input."""
     steps = getattr(prototype, "steps", None)
     first = tags_of(steps[0][1] if steps else prototype)
     inputs = getattr(first, "input_tags", None)
@@ -175,9 +176,8 @@ def _reads_strings(prototype: Any) -> bool:
 
 
 def _unavailable(prototype: Any) -> str:
-    # a model that needs files or libraries may know before any job what is missing
-    ask = getattr(prototype, "unavailable", None)
-    return str(ask()) if callable(ask) else ""
+    method = getattr(prototype, "unavailable", None)
+    return str(method()) if callable(method) else ""
 
 
 def _params(prototype: Any) -> dict[str, Any]:

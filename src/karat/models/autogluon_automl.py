@@ -1,10 +1,11 @@
-"""AutoGluon, an AutoML system: many learners and an ensemble of them, in the time there is."""
+"""AutoGluon, an AutoML system that builds an ensemble of many learners."""
 
 from __future__ import annotations
 
 import json
 import tempfile
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from karat.errors import MissingExtra
 from karat.models.flaml_automl import readable
 
-#: our metrics by AutoGluon's names; for others it optimises the log loss or the RMSE
+#: AutoGluon's names of metrics; for others it optimizes the log loss or the RMSE
 METRICS = {
     "acc": "accuracy",
     "auc": "roc_auc",
@@ -32,70 +33,59 @@ METRICS = {
     "r2": "r2",
     "rmse": "root_mean_squared_error",
 }
-#: the column of the truth in the table it is given
-TRUTH = "__truth__"
+#: target column of the training table
+TARGET = "__target__"
 
 
+@dataclass(eq=False, repr=False)
 class AutoGluonPredictor(BaseEstimator):
     """AutoGluon's TabularPredictor on the raw table.
 
-    It fits for ``seconds`` where no limit is told, and for ``time_margin`` of the limit else.
-    ``presets`` are names of AutoGluon's (``"best_quality"``), ``options`` more arguments of its
-    ``fit``. Learners whose library is not installed are left out by AutoGluon itself. What it
-    fits depends on the speed of the machine. Its files lie in a folder that goes with the object.
+    It fits for ``time_margin`` of the time limit, or for ``seconds`` without one. ``presets`` are
+    AutoGluon's names (``"best_quality"``), ``options`` further arguments of its ``fit``. AutoGluon
+    skips learners whose library is not installed. The result depends on the speed of the machine.
+    Its files are in a temporary folder, deleted with the object.
     """
 
     takes = ("table",)
     package = "autogluon.tabular"
 
-    def __init__(
-        self,
-        seconds: float = 60.0,
-        time_margin: float = 0.9,
-        presets: str | list[str] | None = None,
-        optimise: str | None = None,
-        options: dict[str, Any] | None = None,
-        kind: str | None = None,
-        random_state: int | None = None,
-        max_runtime_seconds: float | None = None,
-        cores: int | None = None,
-    ) -> None:
-        self.seconds = seconds
-        self.time_margin = time_margin
-        self.presets = presets
-        self.optimise = optimise
-        self.options = options
-        self.kind = kind
-        self.random_state = random_state
-        self.max_runtime_seconds = max_runtime_seconds
-        self.cores = cores
+    seconds: float = 60.0
+    time_margin: float = 0.9
+    presets: str | list[str] | None = None
+    optimise: str | None = None
+    options: dict[str, Any] | None = None
+    kind: str | None = None
+    random_state: int | None = None
+    max_runtime_seconds: float | None = None
+    cores: int | None = None
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> AutoGluonPredictor:
-        """Fit learners and ensemble on the train rows."""
+        """Fit learners and ensemble."""
         try:
             from autogluon.tabular import TabularPredictor
         except ImportError as error:
             raise MissingExtra("autogluon.tabular", "autogluon") from error
-        truth, limit = np.asarray(y), self.max_runtime_seconds
+        target, limit = np.asarray(y), self.max_runtime_seconds
         if self.kind != "numbers":
-            self.classes_, truth = np.unique(truth, return_inverse=True)
+            self.classes_, target = np.unique(target, return_inverse=True)
         self.folder_ = tempfile.TemporaryDirectory(prefix="karat-autogluon-")
         self.predictor_ = TabularPredictor(
-            label=TRUTH,
+            label=TARGET,
             problem_type=self._problem(),
             eval_metric=self._metric(),
             path=str(Path(self.folder_.name) / "models"),
             verbosity=0,
             learner_kwargs={"random_state": self.random_state or 0},
         )
-        given = {
+        options = {
             "time_limit": self.seconds if limit is None else limit * self.time_margin,
             "num_cpus": self.cores or 1,
             "num_gpus": 0,
             **({} if self.presets is None else {"presets": self.presets}),
             **(self.options or {}),
         }
-        self.predictor_.fit(readable(X).assign(**{TRUTH: truth}), **given)
+        self.predictor_.fit(readable(X).assign(**{TARGET: target}), **options)
         self.models_count_ = len(self.predictor_.model_names())
         self.notes_ = [f"{self.predictor_.model_best}, the best of {self.models_count_} fitted"]
         return self
@@ -111,26 +101,26 @@ class AutoGluonPredictor(BaseEstimator):
 
     def predict(self, X: pd.DataFrame) -> np.ndarray:
         """Return a label or number per row."""
-        found = self.predictor_.predict(readable(X)).to_numpy()
-        return found if self.kind == "numbers" else self.classes_[found.astype(int)]
+        predictions = self.predictor_.predict(readable(X)).to_numpy()
+        return predictions if self.kind == "numbers" else self.classes_[predictions.astype(int)]
 
     @available_if(lambda self: self.kind != "numbers")
     def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
-        """Return the class probabilities; 0 for a class it found too rare to learn."""
-        found = self.predictor_.predict_proba(readable(X))
-        return found.reindex(columns=range(len(self.classes_)), fill_value=0.0).to_numpy(
+        """Return the class probabilities; 0 for a class AutoGluon dropped as too rare."""
+        probabilities = self.predictor_.predict_proba(readable(X))
+        return probabilities.reindex(columns=range(len(self.classes_)), fill_value=0.0).to_numpy(
             dtype=float
         )
 
     def artifacts(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return ``leaderboard``: every model with its score; ``info``; ``models``: its folder."""
+        """Return ``leaderboard`` (scores of all models), ``info`` and ``models`` (a folder)."""
         names = list(names)
-        found: dict[str, Any] = {}
+        files: dict[str, Any] = {}
         if "leaderboard" in names:
-            found["leaderboard/leaderboard.csv"] = self.predictor_.leaderboard()
+            files["leaderboard/leaderboard.csv"] = self.predictor_.leaderboard()
         if "info" in names:
             facts = {"best": self.predictor_.model_best, "models": self.predictor_.model_names()}
-            found["info/models.json"] = json.dumps(facts, indent=1)
+            files["info/models.json"] = json.dumps(facts, indent=1)
         if "models" in names:
-            found["models/autogluon"] = Path(self.folder_.name) / "models"
-        return found
+            files["models/autogluon"] = Path(self.folder_.name) / "models"
+        return files

@@ -1,4 +1,4 @@
-"""Frameworks of the AutoML Benchmark: those it compares with, which keep within their budget."""
+"""Baseline frameworks of the AutoML Benchmark, which respect time and memory limits."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,22 +19,22 @@ from karat.models.predictors import ConstantPredictor
 from karat.models.tables import TypedColumns
 from karat.registry import build
 
-#: trees compute in 32 bits
+#: trees use float32
 _LARGEST = 1e30
-#: what the next step takes is taken to be the worst of so many before it
-_REMEMBERED = 5
-#: so many trees decide about a candidate where nobody limits the time
+#: the next step is expected to cost as much as the worst of this many before it
+_STEPS = 5
+#: trees per candidate of max_features without a time limit
 _TUNING_TREES = 100
 
 
 class PriorPredictor(ConstantPredictor):
-    """Answer with the train shares of the classes, or the train median, without looking."""
+    """Predict the class shares or the median of the training rows."""
 
     package = "scikit-learn"
     models_count_ = 1
 
     def fit(self, X: Any, y: np.ndarray) -> PriorPredictor:
-        """Learn the shares or the median."""
+        """Compute the shares or the median."""
         from sklearn.dummy import DummyRegressor
 
         super().fit(X, y)
@@ -43,44 +44,44 @@ class PriorPredictor(ConstantPredictor):
 
 
 class Budget:
-    """Time and memory for something that grows step by step.
+    """Time and memory limits of a forest that grows step by step.
 
-    What is left is told by the worst of the last steps: seconds and bytes for each tree.
+    The cost of a tree is estimated as the worst of the last steps.
     """
 
     def __init__(self, seconds: float | None, megabytes: float | None) -> None:
         self.seconds = math.inf if seconds is None else seconds
         self.bytes = math.inf if megabytes is None else megabytes * 2**20
-        self.begun = time.monotonic()
-        self._steps: deque[tuple[float, float]] = deque(maxlen=_REMEMBERED)
+        self.started = time.monotonic()
+        self._steps: deque[tuple[float, float]] = deque(maxlen=_STEPS)
         self.start()
 
     @property
     def limited(self) -> bool:
-        """Whether anything is limited."""
+        """Whether there is a limit."""
         return math.isfinite(self.seconds) or math.isfinite(self.bytes)
 
     @property
     def left(self) -> float:
-        """The seconds that are left."""
-        return self.seconds - (time.monotonic() - self.begun)
+        """The remaining seconds."""
+        return self.seconds - (time.monotonic() - self.started)
 
     def start(self) -> None:
-        """Forget earlier steps; ``first`` will be the seconds of the next one."""
+        """Discard earlier steps; ``first`` will be the seconds of the next step."""
         self._steps.clear()
         self._mark = (time.monotonic(), _memory() if self.limited else 0.0)
         self.first = 0.0
 
     def grown(self, trees: int) -> None:
-        """Note that so many trees have been grown since the last note."""
+        """Record that this many trees were added since the last call."""
         now = (time.monotonic(), _memory())
         self.first = self.first or now[0] - self._mark[0]
-        taken = [(b - a) / trees for a, b in zip(self._mark, now, strict=True)]
-        self._steps.append((taken[0], max(taken[1], 0.0)))
+        costs = [(b - a) / trees for a, b in zip(self._mark, now, strict=True)]
+        self._steps.append((costs[0], max(costs[1], 0.0)))
         self._mark = now
 
     def room(self, trees: int) -> int:
-        """Return how many of the trees one wants are likely to fit."""
+        """Return how many of these trees are expected to fit."""
         if not self.limited or not self._steps:
             return trees
         seconds, memory = (max(step[i] for step in self._steps) for i in (0, 1))
@@ -96,9 +97,9 @@ def _memory() -> float:
 
 
 class PreparedTrees(BaseEstimator):
-    """A base for trees: words are numbered, missing numbers become the mean.
+    """Base of tree models: words are encoded ordinally, missing numbers become the mean.
 
-    Words are numbered in alphabetical order, −1 for one not seen. ``trees_`` is what is fitted.
+    Words are numbered in alphabetical order, −1 for an unseen one. ``trees_`` is the fitted model.
     """
 
     takes = ("table",)
@@ -106,15 +107,15 @@ class PreparedTrees(BaseEstimator):
     kind: str | None
 
     def _prepared(self, X: pd.DataFrame, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows as numbers and the truth as numbers or codes."""
+        """Return the rows as numbers and the target as numbers or codes."""
         self.columns_ = TypedColumns(*_encoders())
-        rows, truth = _within(self.columns_.fit_transform(X)), np.asarray(y)
+        rows, target = _clipped(self.columns_.fit_transform(X)), np.asarray(y)
         if self.kind != "numbers":
-            self.classes_, truth = np.unique(truth, return_inverse=True)
-        return rows, truth
+            self.classes_, target = np.unique(target, return_inverse=True)
+        return rows, target
 
     def predict(self, X: pd.DataFrame) -> np.ndarray:
-        """Return the likeliest class, or a number, per row."""
+        """Return the most labels class, or a number, per row."""
         if self.kind == "numbers":
             return np.asarray(self.trees_.predict(self._rows(X)))
         return self.predict_both(X)[0]
@@ -126,35 +127,28 @@ class PreparedTrees(BaseEstimator):
 
     @available_if(lambda self: self.kind != "numbers")
     def predict_both(self, X: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-        """Return the likeliest class and the probabilities, from one pass."""
-        chances = self.predict_proba(X)
-        return self.classes_[np.argmax(chances, axis=1)], chances
+        """Return the most labels class and the probabilities."""
+        probabilities = self.predict_proba(X)
+        return self.classes_[np.argmax(probabilities, axis=1)], probabilities
 
     def _rows(self, X: pd.DataFrame) -> np.ndarray:
-        return _within(self.columns_.transform(X))
+        return _clipped(self.columns_.transform(X))
 
 
+@dataclass(eq=False, repr=False)
 class OneTree(PreparedTrees):
-    """One decision tree; ``options`` are more parameters of scikit-learn's."""
+    """One decision tree; ``options`` are further parameters of scikit-learn's tree."""
 
     models_count_ = 1
 
-    def __init__(
-        self,
-        max_depth: int | None = None,
-        min_samples_leaf: float | int = 1,
-        options: dict[str, Any] | None = None,
-        kind: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.options = options
-        self.kind = kind
-        self.random_state = random_state
+    max_depth: int | None = None
+    min_samples_leaf: float | int = 1
+    options: dict[str, Any] | None = None
+    kind: str | None = None
+    random_state: int | None = None
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> OneTree:
-        """Grow the tree on the train rows."""
+        """Fit the tree."""
         from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
         made = DecisionTreeRegressor if self.kind == "numbers" else DecisionTreeClassifier
@@ -164,56 +158,33 @@ class OneTree(PreparedTrees):
         return self
 
 
-class BudgetForest(PreparedTrees):
-    """A random forest that grows as long as its time and memory last.
+@dataclass(eq=False, repr=False)
+class GrowingForest(PreparedTrees):
+    """Base of random forests that grow until their time or memory limit."""
 
-    It begins with a tree per core and grows by ``step_size`` trees until there are
-    ``n_estimators``, or the next ones would go beyond the share ``memory_margin`` of the memory or
-    ``time_margin`` of the time, judged by the worst of the last five steps. ``options`` are more
-    parameters of scikit-learn's forest. How many trees there are depends on the machine where the
-    time ends before; ``notes_`` says so.
-    """
+    n_estimators: int = 2000
+    step_size: int = 10
+    time_margin: float = 0.9
+    memory_margin: float = 0.9
+    max_depth: int | None = None
+    min_samples_leaf: float | int = 1
+    options: dict[str, Any] | None = None
+    kind: str | None = None
+    random_state: int | None = None
+    max_runtime_seconds: float | None = None
+    max_mem_size_mb: float | None = None
+    cores: int | None = None
 
-    def __init__(
-        self,
-        n_estimators: int = 2000,
-        step_size: int = 10,
-        time_margin: float = 0.9,
-        memory_margin: float = 0.9,
-        max_features: float | int | str | None = None,
-        max_depth: int | None = None,
-        min_samples_leaf: float | int = 1,
-        options: dict[str, Any] | None = None,
-        kind: str | None = None,
-        random_state: int | None = None,
-        max_runtime_seconds: float | None = None,
-        max_mem_size_mb: float | None = None,
-        cores: int | None = None,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.step_size = step_size
-        self.time_margin = time_margin
-        self.memory_margin = memory_margin
-        self.max_features = max_features
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.options = options
-        self.kind = kind
-        self.random_state = random_state
-        self.max_runtime_seconds = max_runtime_seconds
-        self.max_mem_size_mb = max_mem_size_mb
-        self.cores = cores
-
-    def fit(self, X: pd.DataFrame, y: np.ndarray) -> BudgetForest:
-        """Grow the forest on the train rows."""
+    def fit(self, X: pd.DataFrame, y: np.ndarray) -> GrowingForest:
+        """Fit the forest."""
         budget = self._budget()
         self.notes_: list[str] = []
-        rows, truth = self._prepared(X, y)
-        features = self._features(rows, truth, budget)
+        rows, target = self._prepared(X, y)
+        features = self._features(rows, target, budget)
         self.trees_ = self._forest(features)
-        grown = self._grow(self.trees_, rows, truth, budget)
+        grown = self._grow(self.trees_, rows, target, budget)
         if grown < self.n_estimators:
-            self.notes_.append(f"{grown:,} of {self.n_estimators:,} trees in {self._said()}")
+            self.notes_.append(f"{grown:,} of {self.n_estimators:,} trees in {self._limits()}")
         self.models_count_ = grown
         return self
 
@@ -224,12 +195,12 @@ class BudgetForest(PreparedTrees):
             None if megabytes is None else megabytes * self.memory_margin,
         )
 
-    def _said(self) -> str:
+    def _limits(self) -> str:
         limits = ((self.max_runtime_seconds, "s"), (self.max_mem_size_mb, "MB"))
         return " and ".join(f"{limit:g} {unit}" for limit, unit in limits if limit is not None)
 
-    def _features(self, rows: np.ndarray, truth: np.ndarray, budget: Budget) -> Any:
-        return self.max_features
+    def _features(self, rows: np.ndarray, target: np.ndarray, budget: Budget) -> Any:
+        return None
 
     def _forest(self, features: Any) -> Any:
         from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -247,132 +218,120 @@ class BudgetForest(PreparedTrees):
         )
 
     def _grow(
-        self, forest: Any, rows: np.ndarray, truth: np.ndarray, budget: Budget, most: int = 0
+        self, forest: Any, rows: np.ndarray, target: np.ndarray, budget: Budget, most: int = 0
     ) -> int:
-        """Grow a forest as far as the budget goes, and return how many trees it has."""
+        """Grow a forest within the budget, and return its number of trees."""
         most = most or self.n_estimators
         grown = 0
         budget.start()
         step = min(most, self.cores or 1) if budget.limited else most
         while step:
-            forest.set_params(n_estimators=grown + step).fit(rows, truth)
+            forest.set_params(n_estimators=grown + step).fit(rows, target)
             budget.grown(step)
             grown += step
             step = budget.room(min(self.step_size, most - grown))
         return grown
 
     def artifacts(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return ``info``: how large the forest is."""
+        """Return ``info``: the size of the forest."""
         facts: dict[str, Any] = {"trees": self.models_count_, "notes": self.notes_}
         facts["max_features"] = self.trees_.max_features
         facts["leaves"] = int(sum(tree.get_n_leaves() for tree in self.trees_.estimators_))
         return {"info/forest.json": json.dumps(facts, indent=1)} if "info" in names else {}
 
 
-class TunedForest(BudgetForest):
-    """A random forest whose ``max_features`` is tuned within its budget.
+@dataclass(eq=False, repr=False)
+class BudgetForest(GrowingForest):
+    """A random forest that grows until its time or memory limit.
 
-    Tried are the root of the number of columns, up to five values below it and up to five above,
-    in this order. Each gets an equal share of the time that is left, the final forest one too:
-    ``k_folds`` forests grow on parts of the train rows and are scored on the rest, by ``optimise``
-    or, where that is not one of acc, balacc, auc, logloss, rmse, mae and r2, by logloss or rmse.
-    Once a first fit would not fit into its share, no more values are tried.
+    It starts with a tree per core and adds ``step_size`` trees until there are ``n_estimators``, or
+    until the next step is expected to exceed ``memory_margin`` of the memory or ``time_margin`` of
+    the time. ``options`` are further parameters of scikit-learn's forest. With a time limit, the
+    number of trees depends on the machine; it is recorded in ``notes_``.
     """
 
-    def __init__(
-        self,
-        n_estimators: int = 2000,
-        step_size: int = 10,
-        time_margin: float = 0.9,
-        memory_margin: float = 0.9,
-        k_folds: int = 5,
-        optimise: str | None = None,
-        max_depth: int | None = None,
-        min_samples_leaf: float | int = 1,
-        options: dict[str, Any] | None = None,
-        kind: str | None = None,
-        random_state: int | None = None,
-        max_runtime_seconds: float | None = None,
-        max_mem_size_mb: float | None = None,
-        cores: int | None = None,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.step_size = step_size
-        self.time_margin = time_margin
-        self.memory_margin = memory_margin
-        self.k_folds = k_folds
-        self.optimise = optimise
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.options = options
-        self.kind = kind
-        self.random_state = random_state
-        self.max_runtime_seconds = max_runtime_seconds
-        self.max_mem_size_mb = max_mem_size_mb
-        self.cores = cores
+    max_features: float | int | str | None = None
 
-    def _features(self, rows: np.ndarray, truth: np.ndarray, budget: Budget) -> int:
+    def _features(self, rows: np.ndarray, target: np.ndarray, budget: Budget) -> Any:
+        return self.max_features
+
+
+@dataclass(eq=False, repr=False)
+class TunedForest(GrowingForest):
+    """A random forest whose ``max_features`` is tuned within its budget.
+
+    Candidates are the square root of the number of columns, then up to five smaller and up to five
+    larger values. Each candidate and the final forest get an equal share of the remaining time:
+    ``k_folds`` forests are cross-validated by ``optimise`` or, if that is not one of acc, balacc,
+    auc, logloss, rmse, mae and r2, by logloss or rmse. The search stops if a first fit is expected
+    to exceed its share.
+    """
+
+    k_folds: int = 5
+    optimise: str | None = None
+
+    def _features(self, rows: np.ndarray, target: np.ndarray, budget: Budget) -> int:
         values = candidates(rows.shape[1])
         self.scores_: dict[int, float] = {}
         longest = 0.0
-        while values and len(truth) >= 2 * self.k_folds:
+        while values and len(target) >= 2 * self.k_folds:
             share = budget.left / (len(values) + 1)
             if share < longest:
                 break
             value = values.pop(0)
-            self.scores_[value], longest = self._tried(rows, truth, value, share)
+            self.scores_[value], longest = self._try(rows, target, value, share)
         best = max(self.scores_, key=self.scores_.__getitem__, default=candidates(rows.shape[1])[0])
         self.notes_.append(f"max_features {best} of {rows.shape[1]}, {len(self.scores_)} tried")
         return best
 
-    def _tried(
-        self, rows: np.ndarray, truth: np.ndarray, value: int, share: float
+    def _try(
+        self, rows: np.ndarray, target: np.ndarray, value: int, share: float
     ) -> tuple[float, float]:
-        """Return the mean score of a value, and the seconds of the first trees of all folds."""
+        """Return the mean score of a value, and the seconds of the first step of all folds."""
         scores, first = [], 0.0
         left = None if math.isinf(share) else share / self.k_folds
-        for train, test in self._folds(truth):
+        for train, test in self._folds(target):
             forest, budget = self._forest(value), Budget(left, self.max_mem_size_mb)
             most = self.n_estimators if left is not None else min(self.n_estimators, _TUNING_TREES)
-            self._grow(forest, rows[train], truth[train], budget, most)
+            self._grow(forest, rows[train], target[train], budget, most)
             first += budget.first
-            scores.append(self._score(forest, rows[test], truth[test], len(np.unique(truth))))
+            scores.append(self._score(forest, rows[test], target[test], len(np.unique(target))))
         return float(np.mean(scores)), first
 
-    def _folds(self, truth: np.ndarray) -> Any:
+    def _folds(self, target: np.ndarray) -> Any:
         from sklearn.model_selection import KFold, StratifiedKFold
 
         seed = self.random_state or 0
         classes = self.kind != "numbers"
-        if classes and np.bincount(truth).min() >= self.k_folds:
-            cutter = StratifiedKFold(self.k_folds, shuffle=True, random_state=seed)
+        if classes and np.bincount(target).min() >= self.k_folds:
+            splitter = StratifiedKFold(self.k_folds, shuffle=True, random_state=seed)
         else:
-            cutter = KFold(self.k_folds, shuffle=True, random_state=seed)
-        return cutter.split(truth, truth)
+            splitter = KFold(self.k_folds, shuffle=True, random_state=seed)
+        return splitter.split(target, target)
 
-    def _score(self, forest: Any, rows: np.ndarray, truth: np.ndarray, classes: int) -> float:
+    def _score(self, forest: Any, rows: np.ndarray, target: np.ndarray, classes: int) -> float:
         from sklearn import metrics
 
         if self.kind == "numbers":
-            found = forest.predict(rows)
+            predictions = forest.predict(rows)
             if self.optimise == "r2":
-                return float(metrics.r2_score(truth, found))
-            lost = metrics.mean_absolute_error if self.optimise == "mae" else _rmse
-            return -float(lost(truth, found))
-        chances = np.zeros((len(rows), classes))
-        chances[:, forest.classes_] = forest.predict_proba(rows)
-        likely = np.argmax(chances, axis=1)
+                return float(metrics.r2_score(target, predictions))
+            loss = metrics.mean_absolute_error if self.optimise == "mae" else _rmse
+            return -float(loss(target, predictions))
+        probabilities = np.zeros((len(rows), classes))
+        probabilities[:, forest.classes_] = forest.predict_proba(rows)
+        labels = np.argmax(probabilities, axis=1)
         if self.optimise == "acc":
-            return float(np.mean(likely == truth))
+            return float(np.mean(labels == target))
         if self.optimise == "balacc":
-            return float(np.mean([np.mean(likely[truth == c] == c) for c in np.unique(truth)]))
-        if self.optimise == "auc" and classes == 2 and len(np.unique(truth)) == 2:
-            return float(metrics.roc_auc_score(truth, chances[:, 1]))
-        return -float(metrics.log_loss(truth, chances, labels=range(classes)))
+            return float(np.mean([np.mean(labels[target == c] == c) for c in np.unique(target)]))
+        if self.optimise == "auc" and classes == 2 and len(np.unique(target)) == 2:
+            return float(metrics.roc_auc_score(target, probabilities[:, 1]))
+        return -float(metrics.log_loss(target, probabilities, labels=range(classes)))
 
 
 def candidates(columns: int) -> list[int]:
-    """Return the values of max_features to try, the usual one first.
+    """Return the values of max_features to try, the default first.
 
     >>> candidates(16), candidates(2)
     ([4, 1, 2, 3, 6, 8, 11, 13, 16], [1, 2])
@@ -383,8 +342,8 @@ def candidates(columns: int) -> list[int]:
     return [usual, *below, *above]
 
 
-def _rmse(truth: np.ndarray, found: np.ndarray) -> float:
-    return float(np.sqrt(np.mean((truth - found) ** 2)))
+def _rmse(target: np.ndarray, predictions: np.ndarray) -> float:
+    return float(np.sqrt(np.mean((target - predictions) ** 2)))
 
 
 def _encoders() -> tuple[Any, Any]:
@@ -395,5 +354,5 @@ def _encoders() -> tuple[Any, Any]:
     return words, SimpleImputer(strategy="mean", keep_empty_features=True)
 
 
-def _within(rows: np.ndarray) -> np.ndarray:
+def _clipped(rows: np.ndarray) -> np.ndarray:
     return np.clip(rows, -_LARGEST, _LARGEST).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Model: a name for an encoder or predictor, and how a fresh copy is made for each fold."""
+"""The Model record, and base classes for encoders."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from karat.errors import ContractError, Declined, MissingExtra
 
 
 class StatelessEncoder(BaseEstimator):
-    """A base for encoders that learn nothing: their vectors are computed once and kept.
+    """Base of pretrained encoders: their vectors are computed once and cached.
 
-    Write ``transform(items)``; say which items you take in ``takes``.
+    Implement ``transform(items)``; ``takes`` lists the supported modalities.
     """
 
     takes: tuple[str, ...] | None = None
 
     def fit(self, items: Any, y: Any = None) -> StatelessEncoder:
-        """Learn nothing."""
+        """Do nothing."""
         return self
 
     def transform(self, items: Any) -> Any:
@@ -37,10 +37,10 @@ class StatelessEncoder(BaseEstimator):
 
 
 class TextEncoder(StatelessEncoder):
-    """A base for encoders of texts: write ``encode(texts)``, from a list to one row per text.
+    """Base of text encoders: implement ``encode(texts)``, from a list to one row per text.
 
-    Of items of the modalities in ``by_text`` it looks at nothing but their text, so that each
-    distinct text needs to be encoded only once.
+    The vector of an item depends on its text only for the modalities in ``by_text``, so that each
+    distinct text is encoded once.
     """
 
     takes: tuple[str, ...] | None = ("text", "entity")
@@ -51,14 +51,14 @@ class TextEncoder(StatelessEncoder):
         raise ContractError(f"{type(self).__name__} has no encode method.")
 
     def transform(self, items: Any) -> Any:
-        """Return one row per item, of its text alone."""
+        """Return one row per item."""
         return self.encode([str(text) for text in items])
 
 
 class PackagedEncoder(TextEncoder):
-    """A base for encoders of texts whose weights are files; what is loaded is never pickled.
+    """Base of text encoders with weights in files; loaded weights are not pickled.
 
-    ``needs`` are the modules it imports, ``packages`` those whose version makes other vectors.
+    ``needs`` lists the modules it imports, ``packages`` those whose version affects the vectors.
     """
 
     needs: ClassVar[tuple[str, ...]] = ()
@@ -66,7 +66,7 @@ class PackagedEncoder(TextEncoder):
     extra: ClassVar[str] = ""
 
     def unavailable(self) -> str:
-        """Return what is missing to run it here, and how to get it; nothing where all is there."""
+        """Return what is missing and how to install it, or an empty string."""
         try:
             self.check_installed()
         except (Declined, MissingExtra) as error:
@@ -74,13 +74,13 @@ class PackagedEncoder(TextEncoder):
         return ""
 
     def check_installed(self) -> None:
-        """Raise MissingExtra or Declined, with what to do, where a library or file is missing."""
+        """Raise MissingExtra or Declined if a library or file is missing."""
         for module in self.needs:
             if importlib.util.find_spec(module) is None:
                 raise MissingExtra(module, self.extra)
 
     def fingerprint(self) -> str:
-        """Return who it is: its parameters, and the versions of its packages."""
+        """Return the parameters and the package versions."""
         versions = [f"{name} {metadata.version(name)}" for name in self.packages]
         return " ".join([repr(sorted(self.get_params().items())), *versions])
 
@@ -90,7 +90,7 @@ class PackagedEncoder(TextEncoder):
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """An encoder or a predictor under the name people know it by.
+    """A named encoder or predictor.
 
     Attributes
     ----------
@@ -99,13 +99,13 @@ class Model:
     role
         ``"encoder"`` or ``"predictor"``.
     takes
-        The modalities it can read, or nothing when it did not say.
+        The supported modalities, or None if not declared.
     unavailable
-        Why it cannot run here (a library or file is missing), or nothing.
+        Why it cannot run (a library or file is missing), or an empty string.
     limits
-        What a job may take, for parameters of these names that were left open.
+        Resource limits, passed to parameters of these names that are None.
     artifacts
-        What it is to leave beside its predictions, such as ``"models"``.
+        What to save in addition to predictions, such as ``"models"``.
     """
 
     name: str
@@ -120,51 +120,51 @@ class Model:
 
     @property
     def stateless(self) -> bool:
-        """Whether it learns nothing, so that its vectors can be kept."""
+        """Whether it is a pretrained encoder, whose vectors can be cached."""
         if self.role != "encoder":
             return False
         if not hasattr(self.prototype, "fit"):
             return True
-        told = tags_of(self.prototype)
-        return told is not None and not told.requires_fit
+        tags = tags_of(self.prototype)
+        return tags is not None and not tags.requires_fit
 
     def fresh(self, seed: int, kind: str) -> Any:
-        """Return an unfitted copy with its ``random_state`` set, those of its parts too.
+        """Return an unfitted copy with every ``random_state`` set, including nested ones.
 
-        A parameter ``kind`` that was left open is told what the truth is; so are the limits, by
-        the names ``max_runtime_seconds``, ``max_mem_size_mb`` and ``cores``, and the metric that
-        counts, ``optimise``.
+        These parameters are filled in if they are None: ``kind`` (of the target), the limits
+        ``max_runtime_seconds``, ``max_mem_size_mb`` and ``cores``, and ``optimise``, the primary
+        metric.
         """
-        filled = self._filled(seed % (2**31 - 1), kind)
-        if self.stateless and not filled:
+        params = self._params_to_set(seed % (2**31 - 1), kind)
+        if self.stateless and not params:
             return self.prototype
         made = _copy(self.prototype)
         if hasattr(made, "set_params"):
-            return made.set_params(**filled)
-        for name, value in filled.items():
+            return made.set_params(**params)
+        for name, value in params.items():
             setattr(made, name, value)
         return made
 
-    def _filled(self, seed: int, kind: str) -> dict[str, Any]:
+    def _params_to_set(self, seed: int, kind: str) -> dict[str, Any]:
         if hasattr(self.prototype, "get_params"):
             params = self.prototype.get_params()
         else:
             params = getattr(self.prototype, "__dict__", {})
         seeds = {name: seed for name in params if name.rpartition("__")[2] == "random_state"}
-        offered = {"kind": kind, **self.limits}
-        left_open = {name for name in params if params[name] is None}
-        return {**seeds, **{name: offered[name] for name in offered if name in left_open}}
+        values = {"kind": kind, **self.limits}
+        unset = {name for name in params if params[name] is None}
+        return {**seeds, **{name: values[name] for name in values if name in unset}}
 
 
 def tags_of(thing: Any) -> Any | None:
-    """Return what an object tells about itself in scikit-learn's way, or nothing.
+    """Return the scikit-learn tags of an object, or None.
 
     >>> tags_of(StatelessEncoder()).requires_fit
     False
     """
     try:
         return thing.__sklearn_tags__()
-    except Exception:  # a mixin without BaseEstimator has the method and fails inside it
+    except Exception:  # a mixin without BaseEstimator has the method, but it fails
         return None
 
 
@@ -175,5 +175,5 @@ def _copy(prototype: Any) -> Any:
         return copy.deepcopy(prototype)
     try:
         return clone(prototype)
-    except (RuntimeError, TypeError):  # its __init__ changes what it is given
+    except (RuntimeError, TypeError):  # its __init__ changes a parameter
         return copy.deepcopy(prototype)

@@ -1,4 +1,4 @@
-"""Rows as CARTE's graphs: a centre, and a leaf for each cell, joined by the column's name."""
+"""CARTE's row graphs: a center and a leaf per cell, with column names as edges."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from karat.models.carte_network import carte
 from karat.models.tables import LARGEST, number_columns
 from karat.wording import written
 
-#: a number so many standard deviations away says no more than one still farther away
+#: scaled numbers are clipped to this
 FARTHEST = 1e6
-#: as many graphs are in memory at a time when rows are only embedded
+#: number of graphs in memory at a time during transform
 BLOCK = 512
 
 
 class RowGraphs:
-    """Learns the columns of a table, then makes graphs of rows with CARTE's own transformer.
+    """Convert rows to graphs with CARTE's own transformer.
 
-    What holds numbers is decided once; everything else, dates and truth values too, is a text in
-    small letters. A column without a single number has no leaves.
+    ``fit`` decides which columns are numeric; everything else, including dates and booleans, is
+    lower-case text. A numeric column without any number is ignored.
     """
 
     def fit(self, table: pd.DataFrame) -> RowGraphs:
-        """Learn which columns hold numbers, and how these are made normal."""
+        """Learn the numeric columns and their transformation."""
         numbers = [name for name in number_columns(table) if _floats(table[name]).notna().any()]
         self.numbers = numbers
         self.texts = [name for name in table.columns if name not in number_columns(table)]
-        spelled = _spelled([*self.texts, *numbers])
-        self.names = {"text": spelled[: len(self.texts)], "number": spelled[len(self.texts) :]}
+        names = _unique_names([*self.texts, *numbers])
+        self.names = {"text": names[: len(self.texts)], "number": names[len(self.texts) :]}
         self.normal = NormalNumbers().fit(self._numbers(table))
         return self
 
     def transform(self, table: pd.DataFrame, vectors: Any, y: Any = None) -> list[Any]:
-        """Return a graph per row; ``vectors`` gives one for a text, ``y`` the truth to train on."""
+        """Return a graph per row; ``vectors`` is a fastText model, ``y`` the target to train on."""
         import torch
 
         made = carte("carte_table_to_graph").Table2GraphTransformer()
@@ -45,53 +45,56 @@ class RowGraphs:
         made.col_names = made.cat_col_names + made.num_col_names
         made.num_transformer_, made.y_ = self.normal, y
         prepared = pd.concat([self._texts(table), self._numbers(table)], axis=1)
-        # small letters as Python makes them: Arrow's differ, and CARTE looks one up by the other
+        # lower case by Python: Arrow's differs, and CARTE uses both
         with pd.option_context("mode.string_storage", "python"):
             graphs = made.transform(prepared)
-        for graph in graphs:  # the mean over the leaves of a row that has none is NaN
+        for graph in graphs:  # the mean of a row without leaves is NaN
             graph.x = torch.nan_to_num(graph.x)
         return list(graphs)
 
     def blocks(self, table: pd.DataFrame, vectors: Any) -> Iterator[list[Any]]:
-        """Yield the graphs of a table, some rows at a time."""
+        """Yield the graphs of a table block by block."""
         for start in range(0, len(table), BLOCK):
             yield self.transform(table.iloc[start : start + BLOCK], vectors)
 
     def _texts(self, table: pd.DataFrame) -> pd.DataFrame:
         columns = {
-            spelled: pd.Series([_text(cell) for cell in table[name].astype(object)], dtype=object)
-            for name, spelled in zip(self.texts, self.names["text"], strict=True)
+            unique: pd.Series([_text(cell) for cell in table[name].astype(object)], dtype=object)
+            for name, unique in zip(self.texts, self.names["text"], strict=True)
         }
         return pd.DataFrame(columns, index=range(len(table)), dtype=object)
 
     def _numbers(self, table: pd.DataFrame) -> pd.DataFrame:
         columns = {
-            spelled: _floats(table[name]).to_numpy()
-            for name, spelled in zip(self.numbers, self.names["number"], strict=True)
+            unique: _floats(table[name]).to_numpy()
+            for name, unique in zip(self.numbers, self.names["number"], strict=True)
         }
         return pd.DataFrame(columns, index=range(len(table)), dtype=float)
 
 
 class NormalNumbers:
-    """Each column through scikit-learn's PowerTransformer, as CARTE does it; missing stays missing.
+    """scikit-learn's PowerTransformer per column, as in CARTE; missing values stay missing.
 
-    Where a column is beyond it (numbers that differ only in their last digits), it is scaled.
+    A column it cannot transform (numbers that differ only in their last digits) is standardized.
     """
 
     def fit(self, table: pd.DataFrame) -> NormalNumbers:
-        """Learn every column by itself."""
+        """Fit each column."""
         from sklearn.preprocessing import StandardScaler
 
         self.columns: dict[Any, tuple[Any, Any]] = {}
         for name in table:
             power = _power(table[[name]].to_numpy())
-            self.columns[name] = power, StandardScaler().fit(_bent(power, table[[name]].to_numpy()))
+            self.columns[name] = (
+                power,
+                StandardScaler().fit(_apply_power(power, table[[name]].to_numpy())),
+            )
         return self
 
     def transform(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Return the table with all columns near 0."""
+        """Return the transformed table."""
         values = {
-            name: scale.transform(_bent(power, table[[name]].to_numpy()))[:, 0]
+            name: scale.transform(_apply_power(power, table[[name]].to_numpy()))[:, 0]
             for name, (power, scale) in self.columns.items()
         }
         return pd.DataFrame(values, index=table.index).clip(-FARTHEST, FARTHEST)
@@ -103,28 +106,28 @@ def _power(values: np.ndarray) -> Any | None:
     try:
         with np.errstate(all="ignore"):
             made = PowerTransformer(standardize=False).fit(values)
-            bent = made.transform(values)
+            transformed = made.transform(values)
     except (ValueError, np.linalg.LinAlgError):
         return None
-    flat = np.nanstd(bent) == 0 < np.nanstd(values)
-    return None if flat or np.isinf(bent).any() else made
+    flat = np.nanstd(transformed) == 0 < np.nanstd(values)
+    return None if flat or np.isinf(transformed).any() else made
 
 
-def _bent(power: Any | None, values: np.ndarray) -> np.ndarray:
+def _apply_power(power: Any | None, values: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
-        bent = values if power is None else power.transform(values)
-    return np.clip(bent, -LARGEST, LARGEST)
+        transformed = values if power is None else power.transform(values)
+    return np.clip(transformed, -LARGEST, LARGEST)
 
 
-def _spelled(names: list[Any]) -> list[str]:
-    """Return the names of columns as texts of one line; blanks tell apart what looks the same."""
-    spelled: list[str] = []
+def _unique_names(names: list[Any]) -> list[str]:
+    """Return column names as single lines; trailing spaces distinguish equal ones."""
+    unique: list[str] = []
     for name in names:
         text = _line(str(name))
-        while text in spelled:
+        while text in unique:
             text += " "
-        spelled.append(text)
-    return spelled
+        unique.append(text)
+    return unique
 
 
 def _text(cell: Any) -> str | None:
@@ -133,7 +136,7 @@ def _text(cell: Any) -> str | None:
 
 
 def _line(text: str) -> str:
-    # fastText takes one line at a time, in UTF-8
+    # fastText accepts single lines of UTF-8
     return " ".join(text.encode("utf-8", "replace").decode().split("\n"))
 
 

@@ -1,7 +1,7 @@
-"""CARTE's own code, as it lies in its package: graphs of rows, the network and its training.
+"""CARTE's own code, loaded from the package carte-ai: row graphs, network and training.
 
-``import carte_ai`` runs all of its baselines and needs catboost, xgboost and more. The three
-modules that matter need none of them, so they are loaded without the package's own ``__init__``.
+``import carte_ai`` imports all of its baselines and needs catboost, xgboost and more. The three
+modules used here do not, so they are imported without the package's ``__init__``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import numpy as np
 
 from karat.errors import DataError, Declined, MissingExtra
 
-#: of words, columns and rows: what the published weights were made for
+#: dimensions of words, columns and rows in the published weights
 DIMENSIONS = 300
 _HEADS = 12
-#: CARTE's loss before the first epoch
-_NEVER = 9e15
+#: CARTE's initial validation loss
+_INITIAL_LOSS = 9e15
 _LIBRARIES = ("torch", "torch_geometric", "torcheval", "fasttext")
 _PIP = "pip install --no-deps carte-ai==0.0.26"
 
@@ -33,7 +33,7 @@ State = dict[str, Any]
 
 
 def check_installed() -> None:
-    """Say which package is missing and how it is installed."""
+    """Raise MissingExtra or Declined if a package is missing."""
     for module in _LIBRARIES:
         if importlib.util.find_spec(module) is None:
             raise MissingExtra(module.replace("_", "-"), "carte")
@@ -42,7 +42,7 @@ def check_installed() -> None:
 
 
 def own_weights() -> Path:
-    """Return the pretrained weights that come with the package."""
+    """Return the path of the weights in the package."""
     return _package() / "data" / "etc" / "kg_pretrained.pt"
 
 
@@ -57,7 +57,7 @@ def _package() -> Path:
 
 @lru_cache(maxsize=3)
 def carte(module: str) -> Any:
-    """Return one of CARTE's modules: ``carte("carte_model").CARTE_Base`` is its network."""
+    """Return one of CARTE's modules, such as ``carte("carte_model")``."""
     with contextlib.nullcontext() if "carte_ai" in sys.modules else _without_init(_package()):
         try:
             return import_module(f"carte_ai.src.{module}")
@@ -67,7 +67,7 @@ def carte(module: str) -> Any:
 
 @contextlib.contextmanager
 def _without_init(folder: Path) -> Iterator[None]:
-    """Let empty packages stand where CARTE's are, and leave none behind."""
+    """Replace CARTE's packages by empty ones, and remove them afterwards."""
     for name in ("carte_ai", "carte_ai.src", "carte_ai.configs"):
         empty = ModuleType(name)
         empty.__path__ = [str(folder.joinpath(*name.split(".")[1:]))]
@@ -80,8 +80,8 @@ def _without_init(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def calm(device: str) -> Iterator[None]:
-    """Leave torch's random numbers as they are, use one thread, and keep old warnings quiet."""
+def isolated_torch(device: str) -> Iterator[None]:
+    """Preserve torch's random state, use one thread, and suppress warnings."""
     import torch
 
     threads = torch.get_num_threads()
@@ -90,7 +90,7 @@ def calm(device: str) -> Iterator[None]:
         with warnings.catch_warnings():
             for category in (FutureWarning, UserWarning, DeprecationWarning):
                 warnings.simplefilter("ignore", category)
-            torch.set_num_threads(1)  # the same bits everywhere
+            torch.set_num_threads(1)  # for reproducible bits
             try:
                 yield
             finally:
@@ -101,30 +101,30 @@ def calm(device: str) -> Iterator[None]:
 
 
 def read_weights(path: Path) -> State:
-    """Return the pretrained weights of a file, on the processor."""
+    """Return the pretrained weights of a file, on the CPU."""
     import torch
 
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
         size = tuple(state["ft_base.read_out_block.norm2_x.weight"].shape)
-    except Exception as error:  # what torch raises depends on what the file is
-        why = str(error).partition("\n")[0]
+    except Exception as error:  # torch raises many types
+        reason = str(error).partition("\n")[0]
         raise DataError(
-            f"{path} holds no weights of CARTE: {type(error).__name__}: {why}"
+            f"{path} does not contain CARTE weights: {type(error).__name__}: {reason}"
         ) from error
     if size != (DIMENSIONS,):
-        raise DataError(f"{path} holds weights of {size[0]} dimensions, not {DIMENSIONS}.")
+        raise DataError(f"{path}: expected weights of {DIMENSIONS} dimensions, got {size[0]}.")
     return dict(state)
 
 
 def blocks_of(state: State) -> int:
-    """Return how many attention blocks stand before the read-out."""
+    """Return the number of attention blocks before the read-out."""
     numbers = [int(key.split(".")[2]) for key in state if key.startswith("ft_base.layers.")]
     return max(numbers, default=-1) + 1
 
 
 def frozen(pretrained: State | None, blocks: int, seed: int) -> State:
-    """Return a network of the pretrained weights alone, or of random ones where there are none."""
+    """Return the state of a network with pretrained weights, or random ones if None."""
     import torch
 
     torch.manual_seed(seed)
@@ -154,10 +154,10 @@ def _network(blocks: int, outputs: int) -> Any:
 def tune(
     graphs: list[Any], y: np.ndarray, kind: str, options: dict[str, Any]
 ) -> tuple[list[State], bool]:
-    """Fit CARTE's estimator on graphs that carry their truth; return the weights of its models.
+    """Fit CARTE's estimator on graphs with targets; return the weights of its models.
 
-    Classes are given as codes 0, 1, … . Also told is whether each model had an epoch that could be
-    scored; one that had none is as it began.
+    Classes are codes 0, 1, …. The second value is whether every model was trained, that is, had a
+    finite validation loss.
     """
     estimators = carte("carte_estimator")
     if kind == "numbers":
@@ -173,7 +173,7 @@ def tune(
             estimator._set_train_valid_split = lambda: splits
     estimator.fit(graphs, y)
     states = [dict(model.to("cpu").state_dict()) for model in estimator.model_list_]
-    return states, all(loss < _NEVER for loss in estimator.valid_loss_)
+    return states, all(loss < _INITIAL_LOSS for loss in estimator.valid_loss_)
 
 
 def _can_stratify(codes: np.ndarray, share: float) -> bool:
@@ -185,32 +185,32 @@ def _can_stratify(codes: np.ndarray, share: float) -> bool:
 def _plain_splits(rows: int, options: dict[str, Any]) -> list[Any]:
     from sklearn.model_selection import ShuffleSplit
 
-    cut = ShuffleSplit(
+    splitter = ShuffleSplit(
         options["num_model"], test_size=options["val_size"], random_state=options["random_state"]
     )
-    return list(cut.split(np.arange(rows)))
+    return list(splitter.split(np.arange(rows)))
 
 
 def network_of(state: State, device: str) -> Any:
-    """Return the network of these weights, ready to embed."""
+    """Return a network with these weights in evaluation mode."""
     network = _network(blocks_of(state), len(state["ft_classifier.6.bias"]))
     network.load_state_dict(state)
     return network.to(device).eval()
 
 
 def embed(networks: Sequence[Any], graphs: list[Any], tuned: bool, device: str) -> np.ndarray:
-    """Return the centre of each graph as the networks see it, one beside the other.
+    """Return the center of each graph, concatenated over networks.
 
-    A tuned network goes on through its head up to the last layer, which gives the answer.
+    For tuned networks this is the last hidden layer of the head.
     """
     import torch
     from torch_geometric.data import Batch
 
     batch = Batch.from_data_list(graphs).to(device)
-    found = []
+    outputs = []
     with torch.no_grad():
         for network in networks:
             nodes = network.ft_base(batch.x, batch.edge_index, batch.edge_attr)
-            centres = nodes[batch.ptr[:-1]]
-            found.append(network.ft_classifier[:-1](centres) if tuned else centres)
-    return np.asarray(torch.cat(found, dim=1).cpu().numpy(), dtype=np.float32)
+            centers = nodes[batch.ptr[:-1]]
+            outputs.append(network.ft_classifier[:-1](centers) if tuned else centers)
+    return np.asarray(torch.cat(outputs, dim=1).cpu().numpy(), dtype=np.float32)

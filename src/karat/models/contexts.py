@@ -1,4 +1,4 @@
-"""Row encoders that learn in context: a network sees a row beside train rows and their truth."""
+"""In-context row encoders: a network gets a row together with training rows and their targets."""
 
 from __future__ import annotations
 
@@ -16,81 +16,85 @@ from karat.errors import Declined, DefinitionError, MissingExtra
 from karat.models.tables import TypedColumns
 from karat.models.truth import deal, kind_of
 
-#: networks compute in 32 bits, and square and sum what they are given
+#: float32 networks square and sum their input
 LARGEST = 1e15
-#: rows that are embedded at once
+#: rows embedded at a time
 BLOCK = 1000
-#: classes that are read as numbers take one context each
+#: classes encoded as numbers take one context each
 MOST_CONTEXTS = 10
 
 
 @dataclass(frozen=True)
 class Context:
-    """Train rows inside of a network: the fitted estimator, and the column it does not see.
+    """A fitted in-context estimator, and the column it does not get.
 
-    ``fitted`` is nothing where the target does not vary, which no network can use.
+    ``fitted`` is None if the target is constant.
     """
 
     fitted: Any
     without: int | None = None
 
     def seen(self, rows: np.ndarray) -> np.ndarray:
-        """Return the columns of the rows that the network looks at."""
+        """Return the columns that the network gets."""
         return rows if self.without is None else np.delete(rows, self.without, axis=1)
 
 
+@dataclass(eq=False, repr=False)
 class ContextEncoder(TransformerMixin, BaseEstimator):
-    """A base for encoders made of networks that are shown train rows and their truth.
+    """Base of encoders that give training rows and targets to a network as context.
 
-    All rows are embedded as rows of unknown truth, each by itself. With ``folds``, the train rows
-    of the context are embedded **out of fold**, by contexts that do not hold them; columns are
-    read once for all of them, so that a word has the same number everywhere. Subclasses say how
-    an estimator is made (``_estimator``) and what it makes of rows (``_members``).
+    All rows are embedded as rows with unknown target, independently of each other. With ``folds``,
+    training rows are embedded **out of fold**, by contexts without them; columns are fitted once,
+    so that a word has the same code in all folds. Subclasses implement ``_estimator`` and
+    ``_members``.
 
-    What is embedded depends on the truth. Numbers make one context. So do classes, where there
-    are weights for classes; else they are read as numbers 0 and 1, two classes in one context and
-    more in one context each, whose vectors stand side by side. Where the truth is hidden,
-    ``targets`` columns are drawn, and each is what the others are to foretell.
+    The contexts depend on the target. A numeric target makes one context, and so do classes if
+    there are weights for classes. Otherwise classes are encoded as numbers 0 and 1: two classes in
+    one context, more in one context per class, with concatenated vectors. Without a target,
+    ``targets`` random columns are predicted from the others, one context each.
     """
 
     takes = ("table",)
-    #: the distribution that has to be installed, and the extra of ours that does it
+    #: the required distribution, and the extra of Karat that installs it
     package, extra = "", ""
-    #: more columns and more classes than these are declined
+    #: tables with more columns or classes are declined
     most_columns, most_classes = 500, 10
-    #: whether the network has to be spared missing values
+    #: whether missing values are imputed
     imputed = False
 
-    n_estimators: int
-    join: str
-    folds: int
-    rows: int
-    targets: int
-    kind: str | None
-    random_state: int | None
+    checkpoint: str | None = None
+    classifier: str | None = None
+    n_estimators: int = 8
+    join: str = "mean"
+    folds: int = 5
+    rows: int = 1000
+    targets: int = 4
+    device: str = "cpu"
+    kind: str | None = None
+    random_state: int | None = None
 
-    # -- what a subclass has to say ---------------------------------------------------------
+    # -- implemented by subclasses ----------------------------------------------------------
 
     def _check_weights(self) -> None:
-        """Raise MissingExtra or Declined, with what to do, where package or weights are missing."""
+        """Raise MissingExtra or Declined if package or weights are missing."""
         raise NotImplementedError
 
     def _reads(self, kind: str) -> bool:
-        """Return whether there are weights for this kind of truth."""
+        """Return whether there are weights for this kind of target."""
         raise NotImplementedError
 
     def _estimator(self, kind: str) -> Any:
-        """Return an unfitted estimator with its weights."""
+        """Return an unfitted estimator."""
         raise NotImplementedError
 
     def _members(self, fitted: Any, rows: np.ndarray) -> np.ndarray:
-        """Return the vectors of rows of unknown truth: members × rows × dimensions."""
+        """Return the vectors of rows: members × rows × dimensions."""
         raise NotImplementedError
 
-    # -- what Karat asks --------------------------------------------------------------------
+    # -- the encoder ------------------------------------------------------------------------
 
     def unavailable(self) -> str:
-        """Return what is missing to run it here, and how to get it; nothing where all is there."""
+        """Return what is missing and how to install it, or an empty string."""
         self._check_options()
         try:
             self._check_weights()
@@ -99,111 +103,108 @@ class ContextEncoder(TransformerMixin, BaseEstimator):
         return ""
 
     def fingerprint(self) -> str:
-        """Return who it is: its parameters, and the version of its package."""
+        """Return the parameters and the version of the package."""
         return f"{sorted(self.get_params().items())!r} {metadata.version(self.package)}"
 
     def fit(self, items: pd.DataFrame, y: Any = None) -> ContextEncoder:
-        """Read the columns, and show the train rows to the network."""
+        """Fit the columns and the context."""
         self._fit(items, y)
         return self
 
     def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
-        """Fit, and embed these rows; those of the context by others that do not hold them."""
-        rows, truth, shown = self._fit(items, y)
-        if truth is None or self.folds == 0:
-            return self._embedded(self.contexts_, rows)
-        held, aside = np.flatnonzero(shown), np.flatnonzero(~shown)
-        # rows outside of the context are not known to it, so the whole of it may embed them
-        pieces = [(aside, self._embedded(self.contexts_, rows[aside]))] if len(aside) else []
-        parts, targets = min(self.folds, len(held)), self._targets(truth)
-        part_of = deal(truth[held], kind_of(truth, self.kind), parts, self.random_state or 0)
-        for part in range(parts):
-            inside, outside = held[part_of != part], held[part_of == part]
-            contexts = [self._context(rows[inside], target[inside]) for target in targets]
-            pieces.append((outside, self._embedded(contexts, rows[outside])))
-        whole = np.empty((len(rows), pieces[0][1].shape[1]), dtype=np.float32)
-        for places, values in pieces:
-            whole[places] = values
-        return whole
+        """Fit, and embed the rows; those of the context are embedded out of fold."""
+        rows, target, in_context = self._fit(items, y)
+        if target is None or self.folds == 0:
+            return self._embed(self.contexts_, rows)
+        inside, outside = np.flatnonzero(in_context), np.flatnonzero(~in_context)
+        # rows outside the context can be embedded by all of it
+        pieces = [(outside, self._embed(self.contexts_, rows[outside]))] if len(outside) else []
+        folds, targets = min(self.folds, len(inside)), self._targets(target)
+        fold_of = deal(target[inside], kind_of(target, self.kind), folds, self.random_state or 0)
+        for fold in range(folds):
+            train, test = inside[fold_of != fold], inside[fold_of == fold]
+            contexts = [self._context(rows[train], each[train]) for each in targets]
+            pieces.append((test, self._embed(contexts, rows[test])))
+        embeddings = np.empty((len(rows), pieces[0][1].shape[1]), dtype=np.float32)
+        for chosen, values in pieces:
+            embeddings[chosen] = values
+        return embeddings
 
     def transform(self, items: pd.DataFrame) -> np.ndarray:
-        """Return one vector per table row, as the context of the train rows makes it."""
-        return self._embedded(self.contexts_, self.columns_.transform(items))
+        """Return one vector per table row."""
+        return self._embed(self.contexts_, self.columns_.transform(items))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = not self._works_blind()
+        tags.target_tags.required = not self._works_without_target()
         return tags
 
-    def _works_blind(self) -> bool:
+    def _works_without_target(self) -> bool:
         try:
             return self.targets > 0 and self._reads("numbers")
-        except Declined:  # its weights are not here
+        except Declined:  # no weights
             return True
 
     # -- contexts ---------------------------------------------------------------------------
 
     def _fit(self, items: pd.DataFrame, y: Any) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """Return the rows as numbers, their truth, and which of them make the context."""
+        """Return the rows as numbers, their targets, and a mask of the rows in the context."""
         self._check_options()
         self._check_weights()
-        truth = None if y is None else np.asarray(y)
+        target = None if y is None else np.asarray(y)
         self.columns_ = network_columns(self.imputed)
         rows = self.columns_.fit_transform(items)
         if rows.shape[1] > self.most_columns:
-            raise Declined(
-                f"it takes {self.most_columns} columns at most; this table makes {rows.shape[1]}"
-            )
-        shown = drawn(len(rows), self.rows, truth, self.random_state or 0)
-        if truth is None:
-            self.contexts_ = self._of_columns(rows[shown])
+            raise Declined(f"it supports at most {self.most_columns} columns, got {rows.shape[1]}")
+        chosen = drawn(len(rows), self.rows, target, self.random_state or 0)
+        if target is None:
+            self.contexts_ = self._column_contexts(rows[chosen])
         else:
-            self.contexts_ = [self._context(rows[shown], t[shown]) for t in self._targets(truth)]
+            targets = self._targets(target)
+            self.contexts_ = [self._context(rows[chosen], each[chosen]) for each in targets]
         if all(context.fitted is None for context in self.contexts_):
-            raise Declined("nothing varies in the train rows, so there is nothing to foretell")
-        return rows, truth, shown
+            raise Declined("the training rows are constant")
+        return rows, target, chosen
 
     def _check_options(self) -> None:
         if self.join not in ("mean", "concat"):
-            raise DefinitionError(f'join is "mean" or "concat", not {self.join!r}.')
+            raise DefinitionError(f'join must be "mean" or "concat", got {self.join!r}.')
         least = {"n_estimators": 1, "folds": 0, "rows": 2, "targets": 0}
-        wrong = [n for n, low in least.items() if not _whole(getattr(self, n)) >= low]
-        if wrong:
-            raise DefinitionError(
-                f"{wrong[0]} must be a whole number, {least[wrong[0]]} or more, not "
-                f"{getattr(self, wrong[0])!r}."
-            )
+        for name, low in least.items():
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < low:
+                raise DefinitionError(f"{name} must be an integer >= {low}, got {value!r}.")
         if self.folds == 1:
-            raise DefinitionError("folds must be 2 or more, or 0 for none.")
+            raise DefinitionError("folds must be 0 or >= 2, got 1.")
 
-    def _targets(self, truth: np.ndarray) -> list[np.ndarray]:
-        """Return what is to be foretold from the rows, one array per context."""
-        if kind_of(truth, self.kind) == "numbers":
+    def _targets(self, target: np.ndarray) -> list[np.ndarray]:
+        """Return the target of each context."""
+        if kind_of(target, self.kind) == "numbers":
             if not self._reads("numbers"):
-                raise Declined("it has weights for classes only, and the truth is numbers")
-            return [truth.astype(np.float64)]
-        classes, codes = np.unique(truth, return_inverse=True)
+                raise Declined("it has weights for classes only, but the target is numeric")
+            return [target.astype(np.float64)]
+        classes, codes = np.unique(target, return_inverse=True)
         most = self.most_classes if self._reads("classes") else MOST_CONTEXTS
         if len(classes) > most:
-            raise Declined(f"it takes {most} classes at most, not {len(classes)}")
+            raise Declined(f"it supports at most {most} classes, got {len(classes)}")
         if self._reads("classes"):
             return [codes]
         chosen = [1] if len(classes) == 2 else range(len(classes))
         return [(codes == code).astype(np.float64) for code in chosen]
 
-    def _of_columns(self, rows: np.ndarray) -> list[Context]:
-        """Return contexts for columns of the table itself, where the truth is hidden."""
+    def _column_contexts(self, rows: np.ndarray) -> list[Context]:
+        """Return contexts that predict columns of the table from the others."""
         if not self.targets:
-            raise Declined("it learns from the truth, which is hidden here")
+            raise Declined("it needs the target, which is hidden here")
         if not self._reads("numbers"):
-            raise Declined("where the truth is hidden it needs weights for numbers, and has none")
-        known = [np.isfinite(column).all() and len(np.unique(column)) > 1 for column in rows.T]
-        order = np.random.default_rng(self.random_state or 0).permutation(np.flatnonzero(known))
+            raise Declined("without a target it needs weights for numbers")
+        usable = [np.isfinite(column).all() and len(np.unique(column)) > 1 for column in rows.T]
+        order = np.random.default_rng(self.random_state or 0).permutation(np.flatnonzero(usable))
         if rows.shape[1] < 2 or not len(order):
-            raise Declined("the truth is hidden, and no column can be foretold from another")
+            raise Declined("the target is hidden, and no column can be predicted from another")
         return [
-            self._context(np.delete(rows, place, axis=1), rows[:, place], int(place))
-            for place in order[: self.targets]
+            self._context(np.delete(rows, column, axis=1), rows[:, column], int(column))
+            for column in order[: self.targets]
         ]
 
     def _context(self, rows: np.ndarray, target: np.ndarray, without: int | None = None) -> Context:
@@ -211,16 +212,16 @@ class ContextEncoder(TransformerMixin, BaseEstimator):
         if not varies:
             return Context(None, without)
         kind = "numbers" if target.dtype.kind == "f" else "classes"
-        with apart():
+        with preserved_random_state():
             return Context(self._estimator(kind).fit(rows, target), without)
 
-    def _embedded(self, contexts: list[Context], rows: np.ndarray) -> np.ndarray:
+    def _embed(self, contexts: list[Context], rows: np.ndarray) -> np.ndarray:
         return np.hstack([self._joined(context, rows) for context in contexts])
 
     def _joined(self, context: Context, rows: np.ndarray) -> np.ndarray:
-        """Return what one context makes of rows; nothing, where its target does not vary."""
+        """Return the vectors of one context; zeros if its target is constant."""
         if context.fitted is None:
-            useful = next(whole for whole in self.contexts_ if whole.fitted is not None)
+            useful = next(each for each in self.contexts_ if each.fitted is not None)
             return np.zeros_like(self._joined(useful, rows))
         seen = context.seen(rows)
         blocks = [
@@ -232,9 +233,9 @@ class ContextEncoder(TransformerMixin, BaseEstimator):
 
 
 def network_columns(imputed: bool = False) -> Any:
-    """Return a transformer: numbers as they are, dates as six numbers, words numbered.
+    """Return a transformer: numbers unchanged, dates as six numbers, words as ordinal codes.
 
-    A missing number and a word not seen in ``fit`` are NaN; with ``imputed``, the median and -1.
+    Missing numbers and unseen words are NaN; with ``imputed``, the median and -1.
 
     >>> rows = pd.DataFrame({"n": [1.0, None], "w": ["a", "b"]})
     >>> network_columns().fit_transform(rows).tolist()
@@ -248,11 +249,11 @@ def network_columns(imputed: bool = False) -> Any:
     words = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=unknown)
     median = SimpleImputer(strategy="median", keep_empty_features=True)
     numbers = median if imputed else FunctionTransformer()
-    return make_pipeline(TypedColumns(words, numbers), FunctionTransformer(_within))
+    return make_pipeline(TypedColumns(words, numbers), FunctionTransformer(_clipped))
 
 
-def apart() -> AbstractContextManager[None]:
-    """Keep torch's global generator as it is: a network draws weights before its own are loaded."""
+def preserved_random_state() -> AbstractContextManager[None]:
+    """Preserve torch's global random state, which creating a network changes."""
     try:
         import torch
     except ImportError:
@@ -260,29 +261,25 @@ def apart() -> AbstractContextManager[None]:
     return torch.random.fork_rng(devices=[])
 
 
-def drawn(count: int, most: int, truth: np.ndarray | None, seed: int) -> np.ndarray:
-    """Return which rows make a context: all, or as many as it holds, with even shares of the truth.
+def drawn(count: int, most: int, target: np.ndarray | None, seed: int) -> np.ndarray:
+    """Return a mask of the rows of a context: all, or a sample stratified by target.
 
     >>> drawn(2, 1000, np.array(["a", "b"]), 0).tolist()
     [True, True]
     """
     if count <= most:
         return np.ones(count, dtype=bool)
-    warnings.warn(f"the context holds {most} of {count} train rows", stacklevel=2)
+    warnings.warn(f"the context has {most} of {count} training rows", stacklevel=2)
     order = np.random.default_rng(seed).permutation(count)
-    if truth is not None:
-        order = order[np.argsort(truth[order], kind="stable")]
-    shown = np.zeros(count, dtype=bool)
-    shown[order[np.linspace(0, count - 1, most).astype(int)]] = True
-    return shown
+    if target is not None:
+        order = order[np.argsort(target[order], kind="stable")]
+    chosen = np.zeros(count, dtype=bool)
+    chosen[order[np.linspace(0, count - 1, most).astype(int)]] = True
+    return chosen
 
 
-def _within(rows: np.ndarray) -> np.ndarray:
+def _clipped(rows: np.ndarray) -> np.ndarray:
     return np.clip(np.asarray(rows, dtype=np.float64), -LARGEST, LARGEST)
-
-
-def _whole(value: Any) -> int:
-    return value if isinstance(value, int) else -1
 
 
 def _varies(column: np.ndarray) -> bool:

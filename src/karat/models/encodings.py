@@ -1,13 +1,13 @@
-"""Table-row encoders people compare against: ordinal, target, hashed, min-hash, strings, PCA.
+"""Baseline table encoders: ordinal, target, hashed, min-hash, strings, PCA.
 
-Numbers and dates are imputed and scaled by all of them (see ``tables``); they differ in what they
-make of words.
+All impute and scale numbers and dates (see ``tables``); they differ in how they encode words.
 """
 
 from __future__ import annotations
 
 import inspect
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,12 @@ from karat.models.minhash import MinHashes
 from karat.models.tables import ColumnEncoder, TypedColumns, table_to_numbers
 from karat.models.truth import kind_of
 
-#: a component whose share of the largest standard deviation is below this is rounding error
-_NOTHING = 1e-6
+#: components below this share of the largest standard deviation are rounding errors
+_NEGLIGIBLE = 1e-6
 
 
 def ordinal_words() -> Any:
-    """Return a transformer of words: their place in the alphabet, −1 for one not seen, scaled."""
+    """Return a transformer of words: scaled ordinal codes, −1 for an unseen word."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
@@ -33,36 +33,31 @@ def ordinal_words() -> Any:
 
 
 class OrdinalTable(ColumnEncoder):
-    """Number the words of each column in alphabetical order; one seen only in test is −1.
-
-    The codes are scaled like all numbers, so that a column of many words does not outweigh others.
-    """
+    """Number the words of each column in alphabetical order, −1 for an unseen one, and scale."""
 
     def _columns(self, y: Any) -> TypedColumns:
         return TypedColumns(ordinal_words())
 
 
+@dataclass(eq=False, repr=False)
 class TargetTable(ColumnEncoder):
-    """Replace a word by what is true of the rows it stands in: scikit-learn's TargetEncoder.
+    """scikit-learn's TargetEncoder: replace a word by the mean target of its rows.
 
-    A number is the mean truth of the word, drawn towards the mean of all; several classes make one
-    dimension each. Train rows are encoded **out of fold** (by ``fit_transform``), from other rows
-    than themselves. Where the truth is hidden, or no class stands in two rows, words are ordinal.
+    The mean is shrunk towards the global mean; more than two classes make one dimension each.
+    ``fit_transform`` encodes training rows **out of fold**. Without a target, or if no class has
+    two rows, words are encoded ordinally.
     """
 
-    def __init__(
-        self, folds: int = 5, kind: str | None = None, random_state: int | None = None
-    ) -> None:
-        self.folds = folds
-        self.kind = kind
-        self.random_state = random_state
+    folds: int = 5
+    kind: str | None = None
+    random_state: int | None = None
 
     def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
-        """Learn from these rows and encode them, each without its own truth."""
+        """Fit, and encode each row without its own target."""
         if y is not None and kind_of(y, self.kind) == "classes":
             y = np.unique(y, return_inverse=True)[1]
         with warnings.catch_warnings():
-            # a class of fewer rows than folds is missing in some of them, and that is fine
+            # a class may have fewer rows than there are folds
             warnings.filterwarnings("ignore", message="The least populated class")
             return super().fit_transform(items, y)
 
@@ -95,43 +90,40 @@ class TargetTable(ColumnEncoder):
         return TargetEncoder(**about, cv=split)
 
 
+@dataclass(eq=False, repr=False)
 class HashedTable(ColumnEncoder):
-    """Hash each "column=word" into a few dimensions; nothing is learned about words."""
+    """Hash each "column=word" into a few dimensions."""
 
-    def __init__(self, dimensions: int = 128) -> None:
-        self.dimensions = dimensions
+    dimensions: int = 128
 
     def _columns(self, y: Any) -> TypedColumns:
         return TypedColumns(HashedWords(self.dimensions))
 
 
+@dataclass(eq=False, repr=False)
 class HashedWords(TransformerMixin, BaseEstimator):
-    """Hash the cells of a frame of texts with scikit-learn's FeatureHasher."""
+    """Hash the cells of a frame of strings with scikit-learn's FeatureHasher."""
 
-    def __init__(self, dimensions: int = 128) -> None:
-        self.dimensions = dimensions
+    dimensions: int = 128
 
     def fit(self, texts: pd.DataFrame, y: Any = None) -> HashedWords:
-        """Learn nothing."""
+        """Do nothing."""
         return self
 
     def transform(self, texts: pd.DataFrame) -> np.ndarray:
         """Return the sum of the hashes of each row's cells."""
         from sklearn.feature_extraction import FeatureHasher
 
-        told = [[f"{name}={text}" for text in column] for name, column in texts.items()]
+        features = [[f"{name}={text}" for text in column] for name, column in texts.items()]
         hasher = FeatureHasher(self.dimensions, input_type="string")
-        return np.asarray(hasher.transform(zip(*told, strict=True)).toarray())
+        return np.asarray(hasher.transform(zip(*features, strict=True)).toarray())
 
 
+@dataclass(eq=False, repr=False)
 class MinHashTable(ColumnEncoder):
-    """Min-hash the letters of each word: alike words are alike in some of the dimensions.
+    """skrub's MinHashEncoder, scaled: similar words share some of the ``dimensions`` per column."""
 
-    The numbers of skrub's MinHashEncoder, scaled; ``dimensions`` of them for each column of words.
-    """
-
-    def __init__(self, dimensions: int = 30) -> None:
-        self.dimensions = dimensions
+    dimensions: int = 30
 
     def _columns(self, y: Any) -> TypedColumns:
         from sklearn.pipeline import make_pipeline
@@ -140,33 +132,33 @@ class MinHashTable(ColumnEncoder):
         return TypedColumns(make_pipeline(MinHashes(self.dimensions), StandardScaler()))
 
 
+@dataclass(eq=False, repr=False)
 class StringTable(ColumnEncoder):
-    """skrub's StringEncoder on each column of words: letter n-grams, weighted, reduced by SVD."""
+    """skrub's StringEncoder per column of words: SVD of TF-IDF weighted character n-grams."""
 
     aligned = False
 
-    def __init__(self, dimensions: int = 30, random_state: int | None = None) -> None:
-        self.dimensions = dimensions
-        self.random_state = random_state
+    dimensions: int = 30
+    random_state: int | None = None
 
     def _columns(self, y: Any) -> TypedColumns:
         return TypedColumns(StringColumns(self.dimensions, self.random_state or 0))
 
 
+@dataclass(eq=False, repr=False)
 class StringColumns(TransformerMixin, BaseEstimator):
-    """A StringEncoder for each column of a frame of texts; one without a letter is 0."""
+    """A StringEncoder per column of a frame of strings; an empty column is 0."""
 
-    def __init__(self, dimensions: int = 30, random_state: int = 0) -> None:
-        self.dimensions = dimensions
-        self.random_state = random_state
+    dimensions: int = 30
+    random_state: int = 0
 
     def fit(self, texts: pd.DataFrame, y: Any = None) -> StringColumns:
-        """Learn the n-grams of each column."""
+        """Fit the n-grams of each column."""
         self.fit_transform(texts)
         return self
 
     def fit_transform(self, texts: pd.DataFrame, y: Any = None) -> np.ndarray:
-        """Learn the n-grams of each column, and encode these rows."""
+        """Fit and transform."""
         try:
             from skrub import StringEncoder
         except ImportError as error:
@@ -177,12 +169,12 @@ class StringColumns(TransformerMixin, BaseEstimator):
             encoder = StringEncoder(self.dimensions, random_state=self.random_state)
             self.encoders_.append(encoder if written else None)
         with warnings.catch_warnings():
-            # a column of few different n-grams keeps them all
+            # a column may have few distinct n-grams
             warnings.filterwarnings("ignore", message="The matrix shape is")
             return self._encoded(texts, "fit_transform")
 
     def transform(self, texts: pd.DataFrame) -> np.ndarray:
-        """Return the encoded columns side by side."""
+        """Return the concatenated columns."""
         return self._encoded(texts, "transform")
 
     def _encoded(self, texts: pd.DataFrame, method: str) -> np.ndarray:
@@ -195,27 +187,27 @@ class StringColumns(TransformerMixin, BaseEstimator):
         return np.hstack(blocks)
 
 
+@dataclass(eq=False, repr=False)
 class OneHotPca(TransformerMixin, BaseEstimator):
-    """The principal components of the one-hot table, by an exact solver, with fixed signs.
+    """Principal components of the one-hot table, by an exact solver, with fixed signs.
 
-    Components that only hold rounding errors are left out. The largest weight of each component
-    is positive; of several as large, the first one is.
+    Components that are rounding errors are dropped. The (first) largest weight of each component is
+    positive.
     """
 
     takes = ("table",)
     aligned = False
 
-    def __init__(self, dimensions: int = 32, min_frequency: float | int | None = 0.005) -> None:
-        self.dimensions = dimensions
-        self.min_frequency = min_frequency
+    dimensions: int = 32
+    min_frequency: float | int | None = 0.005
 
     def fit(self, items: pd.DataFrame, y: Any = None) -> OneHotPca:
-        """Learn the one-hot table and its components."""
+        """Fit the components."""
         self.fit_transform(items)
         return self
 
     def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
-        """Learn the one-hot table and its components, and encode these rows."""
+        """Fit and transform."""
         self.columns_ = table_to_numbers(self.min_frequency)
         table = self.columns_.fit_transform(items)
         self.mean_ = table.mean(axis=0)
@@ -227,22 +219,22 @@ class OneHotPca(TransformerMixin, BaseEstimator):
         return np.asarray((self.columns_.transform(items) - self.mean_) @ self.components_.T)
 
 
-def _components(centred: np.ndarray, dimensions: int) -> np.ndarray:
+def _components(centered: np.ndarray, dimensions: int) -> np.ndarray:
     """Return the directions of largest variance, one per row, from the smaller Gram matrix."""
     from scipy.linalg import eigh
 
-    tall = centred.shape[0] >= centred.shape[1]
-    gram = centred.T @ centred if tall else centred @ centred.T
+    tall = centered.shape[0] >= centered.shape[1]
+    gram = centered.T @ centered if tall else centered @ centered.T
     first = max(0, len(gram) - dimensions)
     squares, vectors = eigh(gram, subset_by_index=(first, len(gram) - 1))
     lengths = np.sqrt(np.maximum(squares[::-1], 0.0))
-    kept = lengths > _NOTHING * lengths[0]
-    if not kept.any():  # all rows are the same
-        return np.zeros((1, centred.shape[1]))
-    vectors = vectors[:, ::-1][:, kept]
-    found = vectors.T if tall else (vectors / lengths[kept]).T @ centred
+    used = lengths > _NEGLIGIBLE * lengths[0]
+    if not used.any():  # all rows are equal
+        return np.zeros((1, centered.shape[1]))
+    vectors = vectors[:, ::-1][:, used]
+    found = vectors.T if tall else (vectors / lengths[used]).T @ centered
     sizes = np.abs(found)
-    # a truth value makes two weights of one size: which is larger is a matter of rounding
-    largest = np.argmax(sizes >= (1 - _NOTHING) * sizes.max(axis=1, keepdims=True), axis=1)
+    # a boolean column makes two weights of equal size, up to rounding
+    largest = np.argmax(sizes >= (1 - _NEGLIGIBLE) * sizes.max(axis=1, keepdims=True), axis=1)
     signs = np.sign(found[np.arange(len(found)), largest])
     return np.asarray(found * signs[:, None])

@@ -1,4 +1,4 @@
-"""fastText's binary vectors: where the file lies on this machine, and what is in it."""
+"""Find and load fastText's binary vectors."""
 
 from __future__ import annotations
 
@@ -20,29 +20,32 @@ _MAGIC = 793712314
 
 
 def find_fasttext(given: str | None, dimensions: int) -> Path:
-    """Return the path of a file of vectors; where there is none, Declined says how to get one.
+    """Return the path of the vector file; raise Declined with instructions if there is none.
 
-    Looked at, in this order: what was given, ``KARAT_FASTTEXT``, the folders of ``KARAT_DATA`` and
-    the cache. The first two must be right; the file is opened, not read.
+    Searched in this order: ``given``, ``KARAT_FASTTEXT``, the folders of ``KARAT_DATA``, the cache.
+    The first two must exist. Only the header of the file is read.
     """
-    for where, named in (("fasttext", given), ("KARAT_FASTTEXT", os.environ.get("KARAT_FASTTEXT"))):
-        if named:
-            path = Path(named).expanduser().absolute()
+    for source, value in (
+        ("fasttext", given),
+        ("KARAT_FASTTEXT", os.environ.get("KARAT_FASTTEXT")),
+    ):
+        if value:
+            path = Path(value).expanduser().absolute()
             if not path.is_file():
-                raise Declined(f"{where} names {path}, and there is no such file. {_way()}")
+                raise Declined(f"{source}: file not found: {path}. {_instructions()}")
             return _checked(path, dimensions)
     for folder in _folders():
         for path in (folder / FILE, folder / "fasttext" / FILE):
             if path.is_file():
                 return _checked(path, dimensions)
-    raise Declined(f"fastText's English vectors ({FILE}) are not here. {_way()}")
+    raise Declined(f"fastText's English vectors ({FILE}) not found. {_instructions()}")
 
 
-def _way() -> str:
+def _instructions() -> str:
     return (
-        f"Unpack {ADDRESS} (4.2 GB) and set KARAT_FASTTEXT to the file. Other ways: the same file "
-        f"lies at https://huggingface.co/hi-paris/fastText; the parameter fasttext takes a path; "
-        f"a file at $KARAT_DATA/fasttext/{FILE} is found."
+        f"Unpack {ADDRESS} (4.2 GB) and set KARAT_FASTTEXT to the file. Alternatives: the same "
+        f"file at https://huggingface.co/hi-paris/fastText; the parameter fasttext; "
+        f"a file $KARAT_DATA/fasttext/{FILE}."
     )
 
 
@@ -55,28 +58,26 @@ def _folders() -> list[Path]:
 def _checked(path: Path, dimensions: int) -> Path:
     found = dimensions_of(path)
     if found != dimensions:
-        raise Declined(f"{path} holds vectors of {found} dimensions; {dimensions} are needed.")
+        raise Declined(f"{path}: expected vectors of {dimensions} dimensions, got {found}.")
     return path
 
 
 def dimensions_of(path: Path) -> int:
-    """Return the number of dimensions that stands at the beginning of a fastText file."""
+    """Return the number of dimensions in the header of a fastText file."""
     try:
         with path.open("rb") as file:
             begin = file.read(12)
     except OSError as error:
-        raise Declined(f"{path} cannot be read: {error.strerror or error}.") from error
+        raise Declined(f"cannot read {path}: {error.strerror or error}.") from error
     if begin[:2] == b"\x1f\x8b":
-        raise Declined(f"{path} is packed: run gunzip on it first.")
+        raise Declined(f"{path} is compressed; run gunzip first.")
     if len(begin) < 12 or struct.unpack("<i", begin[:4])[0] != _MAGIC:
-        raise Declined(
-            f"{path} is no binary file of fastText; {FILE} is one, {FILE[:-4]}.vec none."
-        )
+        raise Declined(f"{path} is not in fastText's binary format (such as {FILE}).")
     return int(struct.unpack("<i", begin[8:])[0])
 
 
 def load_fasttext(path: Path) -> Any:
-    """Return fastText's own model of a file; one is kept, for it may take gigabytes."""
+    """Return fastText's model of a file; only the last one is cached, as it may take gigabytes."""
     stat = path.stat()
     return _loaded(str(path), stat.st_mtime_ns, stat.st_size)
 
@@ -87,19 +88,19 @@ def _loaded(path: str, changed: int, size: int) -> Any:
         import fasttext
     except ImportError as error:
         raise MissingExtra("fasttext", "carte") from error
-    _check_whole(Path(path))
+    _check_complete(Path(path))
     try:
-        with contextlib.redirect_stderr(io.StringIO()):  # it tells of its own past there
+        with contextlib.redirect_stderr(io.StringIO()):  # suppress a deprecation notice
             return fasttext.load_model(path)
     except (ValueError, RuntimeError, MemoryError) as error:
         raise DataError(f"fastText cannot read {path}: {error or 'too little memory'}.") from error
 
 
-def _check_whole(path: Path) -> None:
-    """Refuse a file that was cut off: fastText would read on for ever, or make vectors of nothing.
+def _check_complete(path: Path) -> None:
+    """Refuse a truncated file, on which fastText would hang or return wrong vectors.
 
-    After 64 bytes of settings come the words, each with a zero and 9 bytes behind it, and then two
-    matrices, each with a byte and its two sizes before it.
+    Layout: 64 bytes of settings; the words, each followed by a zero and 9 bytes; two matrices, each
+    preceded by a byte and its two sizes.
     """
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         try:
@@ -111,10 +112,10 @@ def _check_whole(path: Path) -> None:
             place += 8 * max(pruned, 0)
             for _ in range(2):
                 packed, rows, columns = struct.unpack_from("<?qq", content, place)
-                if packed:  # of another layout
+                if packed:  # quantized, with another layout
                     return
                 place += 17 + 4 * rows * columns
         except struct.error:
             place = len(content) + 1
         if place > len(content):
-            raise DataError(f"{path} is cut off: download it again.")
+            raise DataError(f"{path} is truncated; download it again.")

@@ -1,4 +1,4 @@
-"""A predictor that was fitted before: it is asked as it is and never fitted again."""
+"""Evaluate an already fitted predictor without refitting it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from sklearn.utils.metaestimators import available_if
 
 from karat.errors import ContractError
 
-#: stands in the notes of every result, since only its owner can know
-NOTE = "fitted before, not on this train part"
+#: a note in every result, since Karat cannot check the training rows
+NOTE = "fitted in advance, not on this training fold"
 
 
 class Fitted:
-    """Put an already fitted pipeline or estimator through the same views as all others.
+    """Evaluate an already fitted pipeline or estimator.
 
-    Its ``fit`` learns nothing: it only checks that columns and classes are those the pipeline
-    knows. All folds are asked of the one pipeline, so it must not have been fitted on rows they
-    test; Karat cannot see that, and such a score would be worth nothing.
+    ``fit`` only checks that columns and classes match. The same pipeline is used for all folds, so
+    it must not have been fitted on their test rows. Karat cannot check this; scores would be
+    invalid.
 
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> tree = DecisionTreeClassifier().fit([[0], [1]], ["no", "yes"])
@@ -34,52 +34,51 @@ class Fitted:
         self.takes = getattr(pipeline, "takes", None)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Fitted:
-        # a fresh copy for each fold is the same thing: nothing in it ever changes
+        # nothing in it changes, so all folds share it
         return self
 
     @property
     def classes_(self) -> Any:
-        """The classes the pipeline knows; an attribute it may lack."""
+        """The classes of the pipeline, if it has them."""
         return self.pipeline.classes_
 
     def declines(self, kind: str) -> str:
-        """Return why it cannot answer this kind of question, or nothing."""
+        """Return why it cannot predict this kind of target, or an empty string."""
         from sklearn.base import is_classifier, is_regressor
 
-        if kind == "classes" and _is(is_regressor, self.pipeline):
+        if kind == "classes" and _passes(is_regressor, self.pipeline):
             return "it predicts numbers, not classes"
-        if kind == "numbers" and _is(is_classifier, self.pipeline):
+        if kind == "numbers" and _passes(is_classifier, self.pipeline):
             return "it predicts classes, not numbers"
         return ""
 
     def fit(self, X: Any, y: Any) -> Fitted:
-        """Learn nothing; check that columns and classes are known."""
-        known = getattr(self.pipeline, "feature_names_in_", None)
-        if known is not None and isinstance(X, pd.DataFrame):
-            lost = [str(name) for name in known if name not in set(X.columns)]
-            if lost:
+        """Check columns and classes."""
+        columns = getattr(self.pipeline, "feature_names_in_", None)
+        if columns is not None and isinstance(X, pd.DataFrame):
+            missing = [str(name) for name in columns if name not in set(X.columns)]
+            if missing:
                 raise ContractError(
-                    f'the fitted pipeline reads the column "{lost[0]}", which the data lack; give '
-                    f"it the columns it was fitted on."
+                    f'the data lack the column "{missing[0]}", which the pipeline was fitted on.'
                 )
         if hasattr(self, "classes_"):
             classes = np.asarray(self.classes_).tolist()
-            known = {*classes, *map(str, classes)}
-            new = [label for label in np.unique(y).tolist() if not {label, str(label)} & known]
+            accepted = {*classes, *map(str, classes)}
+            new = [label for label in np.unique(y).tolist() if not {label, str(label)} & accepted]
             if new:
                 raise ContractError(
-                    f"the fitted pipeline knows the classes {', '.join(map(str, classes[:10]))}, "
-                    f'and not "{new[0]}"; fit it on labels as the data write them.'
+                    f'unknown class "{new[0]}": the pipeline was fitted on the classes '
+                    f"{', '.join(map(str, classes[:10]))}."
                 )
         return self
 
     def predict(self, X: Any) -> Any:
-        """Return what the pipeline predicts."""
+        """Return the pipeline's predictions."""
         return self.pipeline.predict(X)
 
     @available_if(lambda self: hasattr(self.pipeline, "predict_proba"))
     def predict_proba(self, X: Any) -> Any:
-        """Return the pipeline's probabilities of the classes."""
+        """Return the pipeline's class probabilities."""
         return self.pipeline.predict_proba(X)
 
 
@@ -89,19 +88,19 @@ def _check_fitted(pipeline: Any) -> None:
 
     name = type(pipeline).__name__
     if isinstance(pipeline, type) or not hasattr(pipeline, "predict"):
-        raise ContractError(f"Fitted takes a fitted object with predict; {name} is none.")
+        raise ContractError(f"Fitted expects a fitted object with predict, got {name}.")
     try:
         check_is_fitted(pipeline)
     except NotFittedError as error:
         raise ContractError(
-            f"this {name} is not fitted; pass it without Fitted and Karat fits it in each fold."
+            f"{name} is not fitted; pass it without Fitted, and Karat fits it in each fold."
         ) from error
-    except TypeError:  # no estimator of scikit-learn's kind: its owner knows
+    except TypeError:  # not a scikit-learn estimator
         pass
 
 
-def _is(question: Any, pipeline: Any) -> bool:
+def _passes(check: Any, pipeline: Any) -> bool:
     try:
-        return bool(question(pipeline))
-    except Exception:  # no estimator of scikit-learn's kind
+        return bool(check(pipeline))
+    except Exception:  # not a scikit-learn estimator
         return False

@@ -1,9 +1,10 @@
-"""FLAML, an AutoML system: learners and their parameters searched within the time there is."""
+"""FLAML, an AutoML system that searches learners and hyperparameters."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from karat.errors import MissingExtra
 from karat.models.tables import date_columns, number_columns
 
-#: our metrics by FLAML's names; for others it optimises the log loss or the RMSE
+#: FLAML's names of metrics; for others it optimizes the log loss or the RMSE
 METRICS = {
     "acc": "accuracy",
     "auc": "roc_auc",
@@ -31,54 +32,43 @@ METRICS = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class FlamlPredictor(BaseEstimator):
     """FLAML's AutoML on the raw table.
 
-    It searches for ``seconds`` where no limit is told, and for ``time_margin`` of the limit else.
-    ``learners`` are names of FLAML's (``["lgbm", "rf"]``), ``options`` more arguments of its
-    ``fit``. What it finds depends on the speed of the machine: set ``options: {max_iter: 50}``, and
-    a time long enough for that, where numbers must repeat.
+    It searches for ``time_margin`` of the time limit, or for ``seconds`` without one. ``learners``
+    are FLAML's names (``["lgbm", "rf"]``), ``options`` further arguments of its ``fit``. The result
+    depends on the speed of the machine; for reproducible results set ``options: {max_iter: 50}``
+    and a sufficient time.
     """
 
     takes = ("table",)
     package = "FLAML"
 
-    def __init__(
-        self,
-        seconds: float = 60.0,
-        time_margin: float = 0.9,
-        learners: list[str] | None = None,
-        optimise: str | None = None,
-        options: dict[str, Any] | None = None,
-        kind: str | None = None,
-        random_state: int | None = None,
-        max_runtime_seconds: float | None = None,
-        cores: int | None = None,
-    ) -> None:
-        self.seconds = seconds
-        self.time_margin = time_margin
-        self.learners = learners
-        self.optimise = optimise
-        self.options = options
-        self.kind = kind
-        self.random_state = random_state
-        self.max_runtime_seconds = max_runtime_seconds
-        self.cores = cores
+    seconds: float = 60.0
+    time_margin: float = 0.9
+    learners: list[str] | None = None
+    optimise: str | None = None
+    options: dict[str, Any] | None = None
+    kind: str | None = None
+    random_state: int | None = None
+    max_runtime_seconds: float | None = None
+    cores: int | None = None
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> FlamlPredictor:
-        """Search and fit on the train rows."""
+        """Search and fit."""
         try:
             from flaml import AutoML
         except ImportError as error:
             raise MissingExtra("flaml", "flaml") from error
-        truth, numbers = np.asarray(y), self.kind == "numbers"
+        target, numbers = np.asarray(y), self.kind == "numbers"
         if not numbers:
-            self.classes_, truth = np.unique(truth, return_inverse=True)
+            self.classes_, target = np.unique(target, return_inverse=True)
         limit = self.max_runtime_seconds
         self.automl_ = AutoML()
         self.automl_.fit(
             X_train=readable(X),
-            y_train=pd.Series(truth),
+            y_train=pd.Series(target),
             task="regression" if numbers else "classification",
             **{
                 "time_budget": self.seconds if limit is None else limit * self.time_margin,
@@ -101,8 +91,8 @@ class FlamlPredictor(BaseEstimator):
 
     def predict(self, X: pd.DataFrame) -> np.ndarray:
         """Return a label or number per row."""
-        found = np.asarray(self.automl_.predict(readable(X)))
-        return found if self.kind == "numbers" else self.classes_[found.astype(int)]
+        predictions = np.asarray(self.automl_.predict(readable(X)))
+        return predictions if self.kind == "numbers" else self.classes_[predictions.astype(int)]
 
     @available_if(lambda self: self.kind != "numbers")
     def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
@@ -110,11 +100,11 @@ class FlamlPredictor(BaseEstimator):
         return np.asarray(self.automl_.predict_proba(readable(X)))
 
     def artifacts(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return ``leaderboard``: the best of each learner; ``info``: the configuration chosen."""
+        """Return ``leaderboard`` (best loss per learner) and ``info`` (chosen configuration)."""
         names, automl = list(names), self.automl_
         configs = automl.best_config_per_estimator
         losses = automl.best_loss_per_estimator
-        board = pd.DataFrame(
+        leaderboard = pd.DataFrame(
             {
                 "learner": list(losses),
                 "loss": [float(losses[name]) for name in losses],
@@ -122,15 +112,15 @@ class FlamlPredictor(BaseEstimator):
             }
         ).sort_values("loss")
         chosen = {"learner": automl.best_estimator, "config": automl.best_config}
-        found = {
-            "leaderboard/leaderboard.csv": board,
+        files = {
+            "leaderboard/leaderboard.csv": leaderboard,
             "info/best.json": json.dumps(chosen, indent=1, default=float),
         }
-        return {name: made for name, made in found.items() if name.partition("/")[0] in names}
+        return {name: content for name, content in files.items() if name.partition("/")[0] in names}
 
 
 def readable(X: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with words as plain texts, which AutoML systems take for categories."""
+    """Return a table with words as strings, which AutoML systems treat as categories."""
     plain = {*number_columns(X), *date_columns(X)}
     words = {
         name: column.astype(object).where(column.notna(), None).map(str, na_action="ignore")

@@ -1,8 +1,9 @@
-"""TabICL's rows, and those of the networks that the package tfm-embeddings opens."""
+"""Row embeddings of TabICL, and of the networks supported by the package tfm-embeddings."""
 
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,48 +20,27 @@ TABICL_FILES = {
 _BACKENDS = ("tabicl", "tabpfn", "tabfm")
 
 
+@dataclass(eq=False, repr=False)
 class TabICLEncoder(ContextEncoder):
-    """What TabICL makes of a row before it compares it with others: its row representation.
+    """TabICL's row representation, before its in-context learning layers.
 
-    Columns are embedded by what the train rows and their truth show of them, and a second
-    transformer joins the columns of each row: 512 dimensions for version 2.
+    A first transformer embeds columns given the training rows and targets, a second one combines
+    the columns of each row: 512 dimensions for version 2.
 
     Parameters
     ----------
     checkpoint, classifier
-        The files of a regressor's and a classifier's weights. Where neither is given, both are
-        looked for where ``hf download`` puts them; nothing is downloaded. Where only the first is
-        given, classes are read as numbers.
+        Files of a regressor's and a classifier's weights. If both are None, they are searched in
+        the cache of ``hf download``; nothing is downloaded. Without a classifier, classes are
+        encoded as numbers.
     n_estimators, join, folds, rows, targets, device
-        As those of TabPFNEncoder.
+        See TabPFNEncoder.
     """
 
     package = extra = "tabicl"
-    imputed = True  # a column without a value in the rows at hand would be left out
+    imputed = True  # TabICL drops columns without a value
 
-    def __init__(
-        self,
-        checkpoint: str | None = None,
-        classifier: str | None = None,
-        n_estimators: int = 8,
-        join: str = "mean",
-        folds: int = 5,
-        rows: int = 10_000,
-        targets: int = 4,
-        device: str = "cpu",
-        kind: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.checkpoint = checkpoint
-        self.classifier = classifier
-        self.n_estimators = n_estimators
-        self.join = join
-        self.folds = folds
-        self.rows = rows
-        self.targets = targets
-        self.device = device
-        self.kind = kind
-        self.random_state = random_state
+    rows: int = 10_000
 
     def _check_weights(self) -> None:
         if importlib.util.find_spec("tabicl") is None:
@@ -83,83 +63,61 @@ class TabICLEncoder(ContextEncoder):
         )
 
     def _members(self, fitted: Any, rows: np.ndarray) -> np.ndarray:
-        # TabICL hands out predictions only; the rows on their way to them are listened to
-        heard: list[np.ndarray] = []
-        listening = fitted.model_.row_interactor.register_forward_hook(
-            lambda part, given, made: heard.append(made[:, -len(rows) :].float().cpu().numpy())
+        # TabICL returns predictions only, so a hook records the rows
+        recorded: list[np.ndarray] = []
+        hook = fitted.model_.row_interactor.register_forward_hook(
+            lambda module, inputs, output: recorded.append(
+                output[:, -len(rows) :].float().cpu().numpy()
+            )
         )
         try:
             fitted.predict(rows)
         finally:
-            listening.remove()
-        return np.concatenate(heard)
+            hook.remove()
+        return np.concatenate(recorded)
 
 
 def tabicl_weights(checkpoint: str | None, classifier: str | None) -> dict[str, Path]:
-    """Return the files of weights by the kind of truth; what is missing is a Declined."""
+    """Return the weight files by kind of target; raise Declined if one is missing."""
     given = {"numbers": checkpoint, "classes": classifier}
     if checkpoint is None and classifier is None:
         from huggingface_hub import try_to_load_from_cache
 
         found = {k: try_to_load_from_cache(TABICL_HUB, f) for k, f in TABICL_FILES.items()}
-        lacking = [TABICL_FILES[k] for k, path in found.items() if not isinstance(path, str)]
-        if lacking:
+        missing = [TABICL_FILES[k] for k, path in found.items() if not isinstance(path, str)]
+        if missing:
             raise Declined(
-                f"TabICL's weights are not here: hf download {TABICL_HUB} {' '.join(lacking)}"
+                f"TabICL's weights not found: hf download {TABICL_HUB} {' '.join(missing)}"
             )
         given = {kind: str(path) for kind, path in found.items()}
     files = {kind: Path(path) for kind, path in given.items() if path is not None}
     for path in files.values():
         if not path.is_file():
-            raise Declined(f"there is no file {path} with TabICL's weights")
+            raise Declined(f"TabICL weights not found: {path}")
     return files
 
 
+@dataclass(eq=False, repr=False)
 class TfmEncoder(ContextEncoder):
-    """Rows as the package tfm-embeddings gets them out of TabICL, TabPFN or TabFM.
+    """Row embeddings of TabICL, TabPFN or TabFM by the package tfm-embeddings.
 
-    The package chooses the estimator and cuts the rows out of it; columns, contexts and folds are
-    Karat's, as they are for TabICLEncoder and TabPFNEncoder.
+    Columns, contexts and folds are handled as in TabICLEncoder and TabPFNEncoder.
 
     Parameters
     ----------
     model
         ``"tabicl"``, ``"tabpfn"`` or ``"tabfm"``.
     checkpoint, classifier
-        The files of the weights for numbers and for classes, as for TabICLEncoder; only TabICL
-        can do without.
+        Files of the weights for numbers and for classes, see TabICLEncoder; required except for
+        TabICL.
     n_estimators, join, folds, rows, targets, device
-        As those of TabPFNEncoder.
+        See TabPFNEncoder.
     """
 
     package, extra = "tfm-embeddings", "tfm"
     imputed = True
 
-    def __init__(
-        self,
-        model: str = "tabicl",
-        checkpoint: str | None = None,
-        classifier: str | None = None,
-        n_estimators: int = 8,
-        join: str = "mean",
-        folds: int = 5,
-        rows: int = 1000,
-        targets: int = 4,
-        device: str = "cpu",
-        kind: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.model = model
-        self.checkpoint = checkpoint
-        self.classifier = classifier
-        self.n_estimators = n_estimators
-        self.join = join
-        self.folds = folds
-        self.rows = rows
-        self.targets = targets
-        self.device = device
-        self.kind = kind
-        self.random_state = random_state
+    model: str = field(default="tabicl", kw_only=True)
 
     def _check_weights(self) -> None:
         if importlib.util.find_spec("tfm_embeddings") is None:
@@ -175,7 +133,7 @@ class TfmEncoder(ContextEncoder):
         if self.model not in _BACKENDS:
             hint = did_you_mean(self.model, _BACKENDS)
             raise DefinitionError(
-                f'model is one of {", ".join(_BACKENDS)}, not "{self.model}".{hint}'
+                f'model must be one of {", ".join(_BACKENDS)}, got "{self.model}".{hint}'
             )
 
     def _weights(self) -> dict[str, Path]:
@@ -184,10 +142,10 @@ class TfmEncoder(ContextEncoder):
         given = {"numbers": self.checkpoint, "classes": self.classifier}
         files = {kind: Path(path) for kind, path in given.items() if path is not None}
         if not files:
-            raise Declined(f"name the files of {self.model}'s weights in checkpoint or classifier")
+            raise Declined(f"set checkpoint or classifier to the weights of {self.model}")
         for path in files.values():
             if not path.is_file():
-                raise Declined(f"there is no file {path} with {self.model}'s weights")
+                raise Declined(f"{self.model} weights not found: {path}")
         return files
 
     def _reads(self, kind: str) -> bool:
@@ -205,7 +163,7 @@ class TfmEncoder(ContextEncoder):
         if self.model == "tabpfn":
             import torch
 
-            # its default, half precision, has no embeddings
+            # no embeddings in half precision, its default
             precise = {"inference_precision": torch.float32, "fit_mode": "fit_with_cache"}
             return {**chosen, **precise, "ignore_pretraining_limits": True}
         return chosen
@@ -215,7 +173,7 @@ class TfmEncoder(ContextEncoder):
 
 
 class TfmContext:
-    """A TabularEmbedder that cannot mistake whole numbers for classes."""
+    """A TabularEmbedder that does not treat integers as classes."""
 
     def __init__(self, model: str, weights: Path, options: dict[str, Any]) -> None:
         self.model = model
@@ -223,7 +181,7 @@ class TfmContext:
         self.options = options
 
     def fit(self, rows: np.ndarray, target: np.ndarray) -> TfmContext:
-        """Show the rows to the network."""
+        """Fit the context."""
         from tfm_embeddings import TabularEmbedder
 
         if self.model == "tabicl":
@@ -233,7 +191,7 @@ class TfmContext:
             named = f"{self.model}/{self.weights}"
             made = TabularEmbedder(named, aggregate="none", **self.options)
         if target.dtype.kind == "f":
-            # it takes whole numbers for classes: these are none, and the networks scale them anyway
+            # it treats integers as classes; the networks standardize the target anyway
             target = (target - target.mean()) / (target.std() * np.sqrt(2))
         self.embedder_ = made.fit(rows, target)
         return self

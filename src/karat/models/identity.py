@@ -1,7 +1,7 @@
-"""Who a model is: a hash of its code, parameters, weights, files and versions.
+"""The identity of a model: a hash of its code, parameters, weights, files and versions.
 
-Two models of one name but other weights, parameters or source code have other identities, so the
-vectors of one are never taken for those of the other.
+Models with the same name but different weights, parameters or source code have different
+identities, so cached vectors are never mixed up.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hashlib
 import io
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -26,15 +27,15 @@ _VECTORS = ("karat.models", "karat.wording")
 
 
 def identity(model: Model) -> str | None:
-    """Return a hash of everything a model's vectors depend on, or nothing if it cannot be told.
+    """Return a hash of everything a model's vectors depend on, or None if it cannot be pickled.
 
-    Unequal hashes may belong to equal models (a cache miss); the reverse cannot happen.
+    Equal models may have different hashes (a cache miss), but not the reverse.
     """
     return identity_of(model.prototype)
 
 
 def identity_of(thing: Any) -> str | None:
-    """Return a hash of an object or function with its code, or nothing if it cannot be pickled.
+    """Return a hash of an object or function with its code, or None if it cannot be pickled.
 
     >>> identity_of(sorted) == identity_of(sorted) != identity_of(sum)
     True
@@ -42,12 +43,12 @@ def identity_of(thing: Any) -> str | None:
     own = callable(getattr(thing, "fingerprint", None)) and not isinstance(thing, type)
     described = _Description()
     try:
-        # an object that tells its own content is not pickled, only its class is
+        # an object with a fingerprint is not pickled, only its class is
         described.dump(type(thing) if own else thing)
         described.digest.update(str(thing.fingerprint()).encode() if own else b"")
     except KaratError:
         raise
-    except Exception:  # what cannot be pickled has no identity: nothing is kept for it
+    except Exception:  # pickling may raise anything
         return None
     for part in [*_code(described.modules), *map(_file, _values(thing))]:
         described.digest.update(part.encode() + b"\0")
@@ -55,7 +56,7 @@ def identity_of(thing: Any) -> str | None:
 
 
 class _Description(cloudpickle.Pickler):
-    """Pickles into a hash, the same tomorrow as today, and notes all modules that take part."""
+    """Pickle into a hash that is stable across processes, and collect all modules involved."""
 
     def __init__(self) -> None:
         self.digest = hashlib.sha256()
@@ -73,14 +74,14 @@ class _Description(cloudpickle.Pickler):
             self.modules.add(thing.__module__ or "")
         reduced = super().reducer_override(thing)
         if isinstance(thing, type) and isinstance(reduced, tuple):
-            # cloudpickle gives the classes of a script a random number, anew in every process
+            # cloudpickle gives the classes of a script a random id in every process
             return reduced[0], tuple(map(_unnumbered, reduced[1])), *reduced[2:]
         return reduced
 
 
+@dataclass(eq=False, repr=False)
 class _Sink(io.RawIOBase):
-    def __init__(self, digest: Any) -> None:
-        self.digest = digest
+    digest: Any
 
     def write(self, data: Any) -> int:
         self.digest.update(data)
@@ -93,7 +94,7 @@ def _unnumbered(argument: Any) -> Any:
 
 
 def _instructions(code: CodeType) -> str:
-    """Return what a function does, whatever order its sets have in this process."""
+    """Return the code of a function, independent of the order of sets in this process."""
     constants = [
         _instructions(constant)
         if isinstance(constant, CodeType)
@@ -109,7 +110,7 @@ def _instructions(code: CodeType) -> str:
 
 
 def _code(names: Iterable[str]) -> list[str]:
-    """Return the versions of installed packages and the source of one's own modules, sorted."""
+    """Return the versions of installed packages and source hashes of other modules, sorted."""
     waiting, seen, parts = set(names), set[str](), set[str]()
     while waiting:
         name = waiting.pop()
@@ -119,21 +120,21 @@ def _code(names: Iterable[str]) -> list[str]:
         if module is None or root in sys.stdlib_module_names or name in _BY_VALUE:
             continue
         file = Path(getattr(module, "__file__", None) or "")
-        # of Karat itself, only what makes vectors is hashed: the command line does not
+        # of Karat itself, hash only modules that affect vectors
         ours = root == "karat" and not name.startswith(_VECTORS)
         if ours or {"site-packages", "dist-packages"} & set(file.parts):
             parts.add(f"{root} {_version(root)}")
             continue
         files = [f for f in _sources(root, file) if f.is_file()]
         stamps = tuple((f, f.stat().st_mtime_ns, f.stat().st_size) for f in files)
-        # memory and file may differ: a module may have been edited after it was imported
+        # file and memory may differ if a module was edited after import
         parts |= {f"{root} {_hash_files(stamps)}", f"{name} {_loaded(module)}"}
         waiting |= _mentioned(module) - seen
     return sorted(parts)
 
 
 def _sources(root: str, file: Path) -> list[Path]:
-    """Return the files of the package a module belongs to, or the module's own."""
+    """Return the files of the module's package, or the module's own file."""
     first = Path(getattr(sys.modules.get(root), "__file__", None) or file)
     if root == "karat":
         first = file.with_name("__init__.py") if file.parent.name == "models" else file
@@ -157,7 +158,7 @@ def _mentioned(module: ModuleType) -> set[str]:
 def _module_of(value: Any) -> str:
     try:
         name = value.__module__
-    except Exception:  # an object that answers questions about itself in its own way
+    except Exception:  # __getattr__ may raise anything
         return ""
     return name if isinstance(name, str) else ""
 
@@ -178,7 +179,7 @@ def _loaded(module: ModuleType) -> str:
 def _version(root: str) -> str:
     try:
         return metadata.version({"sklearn": "scikit-learn"}.get(root, root))
-    except (metadata.PackageNotFoundError, ValueError):  # it goes by another name there
+    except (metadata.PackageNotFoundError, ValueError):  # distribution and module names differ
         names = _distributions().get(root, [])
         return " ".join(f"{name} {metadata.version(name)}" for name in sorted(set(names)))
 
@@ -198,7 +199,7 @@ def _values(thing: Any) -> Iterable[Any]:
 
 
 def _file(value: Any) -> str:
-    """Return what tells a file or folder named by a parameter from its earlier self."""
+    """Return the content hash of a file, or the sizes and times of a folder's files."""
     if not isinstance(value, str | Path) or not 0 < len(str(value)) <= 4096:
         return ""
     try:
@@ -206,7 +207,7 @@ def _file(value: Any) -> str:
         if path.is_file():
             with path.open("rb") as file:
                 return hashlib.file_digest(file, "sha256").hexdigest()
-        # a bare word that happens to be a folder's name is no path
+        # a single word is not taken for a folder
         if path.is_dir() and (isinstance(value, Path) or len(path.parts) > 1):
             stats = [(str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in path.rglob("*")]
             return repr(sorted(stats))

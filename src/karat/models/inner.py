@@ -1,4 +1,4 @@
-"""An encoder inside an encoder, given by its name, its class or an instance."""
+"""Encoders that wrap another encoder, given by name, class or instance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from karat.models.identity import identity_of
 
 
 def inner_model(encoder: Any, options: dict[str, Any] | None) -> Model:
-    """Return what ``"package.module:Name"``, a class or an object names as a model.
+    """Return the Model for ``"package.module:Name"``, a class or an object.
 
     >>> inner_model("karat.models.texts:TfIdf", {"ngrams": 2}).prototype
     TfIdf(ngrams=2)
@@ -23,19 +23,19 @@ def inner_model(encoder: Any, options: dict[str, Any] | None) -> Model:
     if inspect.isclass(thing):
         thing = registry.build(f'the encoder "{name}"', thing, options or {}, {})
     elif options:
-        raise DefinitionError(f'options are for a class; "{name}" is none: set them on it.')
+        raise DefinitionError(f'options require a class, but "{name}" is an instance.')
     model = adapt(thing)
     if model.role != "encoder":
-        raise ContractError(f'"{name}" predicts; give an encoder, a class with transform.')
+        raise ContractError(f'"{name}" is a predictor; expected an encoder with transform.')
     return model
 
 
 def inner_fingerprint(model: Model, *others: Any) -> str:
-    """Return who a model and the parameters around it are; an unknown model is an error.
+    """Return the identity of a wrapped model and other parameters.
 
-    A class named in a text is no part of a pickle, so its code is looked at here.
+    The code of a class given by name is not part of a pickle, so it is hashed here.
     """
-    who = identity_of(model.prototype)
-    if who is None:
-        raise TypeError(f"{model.name} cannot be told from its changed self.")
-    return " ".join([who, *map(repr, others)])
+    identity = identity_of(model.prototype)
+    if identity is None:
+        raise TypeError(f"{model.name} has no identity: it cannot be pickled.")
+    return " ".join([identity, *map(repr, others)])

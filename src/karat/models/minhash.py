@@ -1,4 +1,4 @@
-"""Min-hashes of letters: texts that share n-grams share numbers, and nothing is learned.
+"""Min-hashes of character n-grams: texts that share n-grams share numbers.
 
 The numbers are those of skrub's MinHashEncoder (Cerda, Varoquaux 2022, Encoding High-Cardinality
 String Categorical Variables), here computed for all texts of a column at once.
@@ -7,6 +7,7 @@ String Categorical Variables), here computed for all texts of a column at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -18,14 +19,14 @@ _LIMIT = np.iinfo(np.int32).max
 
 
 def min_hashes(texts: Sequence[str], dimensions: int = 30) -> np.ndarray:
-    """Return one row per text: for each of many hashes, the smallest of the text's 2- to 4-grams.
+    """Return one row per text: the minimum over its 2- to 4-grams, for each hash function.
 
     The empty text is all zeros. Equal texts have equal rows.
 
     >>> min_hashes(["ab", "abcd", ""], 2).tolist()
     [[-1668975464.0, -1394811714.0], [-1872589581.0, -2131769630.0], [0.0, 0.0]]
     """
-    # as many bytes as there are letters: skrub reads no further
+    # as many bytes as characters: skrub reads no further
     encoded = [text.encode("utf-8", "replace")[: len(text)] for text in texts]
     found = np.full((dimensions, len(texts)), _LIMIT, dtype=np.int32)
     for size in (2, 3, 4):
@@ -38,18 +39,18 @@ def min_hashes(texts: Sequence[str], dimensions: int = 30) -> np.ndarray:
     return np.ascontiguousarray(found.T, dtype=np.float64)
 
 
+@dataclass(eq=False, repr=False)
 class MinHashes(TransformerMixin, BaseEstimator):
-    """Min-hashes of each column of a frame of texts, side by side."""
+    """Concatenated min-hashes of the columns of a frame of strings."""
 
-    def __init__(self, dimensions: int = 30) -> None:
-        self.dimensions = dimensions
+    dimensions: int = 30
 
     def fit(self, texts: pd.DataFrame, y: Any = None) -> MinHashes:
-        """Learn nothing."""
+        """Do nothing."""
         return self
 
     def transform(self, texts: pd.DataFrame) -> np.ndarray:
-        """Return the hashes of all columns; each different text is hashed once."""
+        """Return the hashes of all columns; each distinct text is hashed once."""
         blocks = []
         for _, column in texts.items():
             codes, different = pd.factorize(column.to_numpy(dtype=object))
@@ -58,9 +59,9 @@ class MinHashes(TransformerMixin, BaseEstimator):
 
 
 def _windows(encoded: list[bytes], size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return all texts in one array, and where the n-grams of each begin and end in it.
+    """Return all texts in one array, and the bounds of each text's n-grams.
 
-    A text shorter than an n-gram stands between zeros, at every place that it has inside of one.
+    A text shorter than an n-gram is padded with zeros on both sides.
     """
     padded = []
     for text in encoded:
@@ -68,9 +69,9 @@ def _windows(encoded: list[bytes], size: int) -> tuple[np.ndarray, np.ndarray]:
         padded.append(zeros + text + zeros)
     lengths = np.array([len(text) for text in padded])
     starts = np.cumsum(lengths) - lengths
-    # reduceat works from one bound to the next: every other stretch lies across two texts
+    # reduceat uses consecutive bounds: every other segment spans two texts
     bounds = np.column_stack([starts, starts + lengths - size + 1]).ravel()
-    # the last bound must lie inside, so one more n-gram follows
+    # the last bound must be inside, so one more n-gram follows
     joined = b"".join(padded) + b"\0"
     return np.frombuffer(joined, dtype=np.int8), bounds
 
@@ -82,5 +83,5 @@ def _weights(size: int, seed: int) -> np.ndarray:
     drawn: np.ndarray = check_random_state(seed).randint(
         -_LIMIT, _LIMIT, size=size, dtype=np.dtype("int32")
     )
-    drawn.flags.writeable = False  # it is kept
+    drawn.flags.writeable = False  # it is cached
     return drawn

@@ -1,13 +1,13 @@
-"""A feed-forward net with one hidden layer, trained with PyTorch and asked with numpy.
+"""A feed-forward network with one hidden layer: PyTorch for training, numpy for prediction.
 
-The weights and the order of the rows come from a generator of its own, so torch's random numbers
-are left as they are.
+Weights and batches are drawn from a numpy generator, so torch's random state is not changed.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,41 +16,31 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from karat.draws import draw
 from karat.errors import MissingExtra
 
-#: an epoch has so many steps at least, also where fewer go through all rows
+#: minimum number of steps per epoch, even if fewer cover all rows
 LEAST_STEPS = 20
-#: with fewer rows to hold out than this, chance would decide when to stop
+#: no early stopping with fewer validation rows than this
 LEAST_HELD = 10
 
 Weights = list[np.ndarray]
 
 
+@dataclass(eq=False, repr=False)
 class _Net(BaseEstimator):
-    """What the nets for classes and numbers share.
+    """Base of the classifier and the regressor.
 
-    Adam trains in batches, shuffled in every epoch. A share of the train rows is held out:
-    ``history_`` tells the loss on them per epoch, training ends when it has not fallen for
-    ``patience`` epochs, and the weights of its lowest point are kept. An epoch goes through all
-    rows, and on until it has made 20 steps. With fewer than ten rows to hold out none are, and
-    all epochs are run.
+    Adam with shuffled batches and early stopping: a share ``held_out`` of the training rows is used
+    for validation, ``history_`` has their loss per epoch, training stops if it has not decreased
+    for ``patience`` epochs, and the best weights are used. An epoch covers all rows and at least 20
+    steps. With fewer than ten validation rows, all rows are trained on for all epochs.
     """
 
-    def __init__(
-        self,
-        hidden: int = 128,
-        learning_rate: float = 1e-3,
-        batch: int = 256,
-        epochs: int = 200,
-        patience: int = 10,
-        held_out: float = 0.1,
-        random_state: int | None = None,
-    ) -> None:
-        self.hidden = hidden
-        self.learning_rate = learning_rate
-        self.batch = batch
-        self.epochs = epochs
-        self.patience = patience
-        self.held_out = held_out
-        self.random_state = random_state
+    hidden: int = 128
+    learning_rate: float = 1e-3
+    batch: int = 256
+    epochs: int = 200
+    patience: int = 10
+    held_out: float = 0.1
+    random_state: int | None = None
 
     def _train(self, X: np.ndarray, y: np.ndarray, outputs: int, classes: bool) -> None:
         """Train on rows and targets; classes are codes 0, 1, …."""
@@ -102,22 +92,22 @@ class _Net(BaseEstimator):
     def _batches(self, rows: int, rng: np.random.Generator) -> Iterator[Any]:
         import torch
 
-        made = 0
-        while made < LEAST_STEPS or made * self.batch < rows:
+        steps = 0
+        while steps < LEAST_STEPS or steps * self.batch < rows:
             order = torch.tensor(rng.permutation(rows))
-            for part in torch.split(order, self.batch):
-                made += 1
-                yield part
+            for batch in torch.split(order, self.batch):
+                steps += 1
+                yield batch
 
-    def _answers(self, X: np.ndarray) -> np.ndarray:
-        """Return the outputs for rows, by numpy alone."""
+    def _forward(self, X: np.ndarray) -> np.ndarray:
+        """Return the outputs, computed with numpy."""
         first, bias, last, offset = self.weights_
         inner = np.asarray(X, dtype=np.float32) @ first + bias
         return np.asarray(np.maximum(inner, 0, out=inner) @ last + offset)
 
 
 class NetClassifier(ClassifierMixin, _Net):
-    """Two or more classes: one output each, softmax and cross-entropy."""
+    """One output per class, softmax and cross-entropy."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> NetClassifier:
         """Train on rows of numbers and their classes."""
@@ -127,35 +117,35 @@ class NetClassifier(ClassifierMixin, _Net):
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """Return the probability of each class."""
-        outputs = self._answers(X).astype(np.float64)
+        outputs = self._forward(X).astype(np.float64)
         powers = np.exp(outputs - outputs.max(axis=1, keepdims=True))
         return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the likeliest class."""
-        return np.asarray(self.classes_[np.argmax(self._answers(X), axis=1)])
+        """Return the most likely class."""
+        return np.asarray(self.classes_[np.argmax(self._forward(X), axis=1)])
 
 
 class NetRegressor(RegressorMixin, _Net):
-    """Numbers: one output, mean squared error of the scaled truth."""
+    """One output, mean squared error of the standardized target."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> NetRegressor:
-        """Train on rows of numbers and their truth, scaled to mean 0 and spread 1."""
+        """Train on rows of numbers and a numeric target."""
         y = np.asarray(y, dtype=np.float64)
-        self.centre_, self.spread_ = float(np.mean(y)), float(np.std(y)) or 1.0
-        scaled = ((y - self.centre_) / self.spread_).astype(np.float32)
+        self.center_, self.scale_ = float(np.mean(y)), float(np.std(y)) or 1.0
+        scaled = ((y - self.center_) / self.scale_).astype(np.float32)
         self._train(X, scaled[:, None], 1, classes=False)
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return a number per row, in the units of the truth."""
-        return self.centre_ + self.spread_ * self._answers(X)[:, 0].astype(np.float64)
+        """Return a number per row."""
+        return self.center_ + self.scale_ * self._forward(X)[:, 0].astype(np.float64)
 
 
 class Adam:
-    """Adam with its usual constants (Kingma, Ba 2015), as ``torch.optim.Adam`` steps.
+    """Adam with its default constants (Kingma, Ba 2015), equal to ``torch.optim.Adam``.
 
-    That one loads torch's compiler first, which takes longer than training a net this small.
+    torch.optim imports torch's compiler, which takes longer than training a network this small.
     """
 
     def __init__(self, weights: list[Any], rate: float) -> None:
@@ -166,19 +156,19 @@ class Adam:
         self.squares = [torch.zeros_like(each) for each in weights]
 
     def step(self) -> None:
-        """Move the weights against their gradients, and forget these."""
+        """Update the weights and reset their gradients."""
         self.steps += 1
         slow, slower = 1 - 0.9**self.steps, 1 - 0.999**self.steps
         for each, mean, square in zip(self.weights, self.means, self.squares, strict=True):
-            slope, each.grad = each.grad, None
-            mean.lerp_(slope, 0.1)
-            square.mul_(0.999).addcmul_(slope, slope, value=0.001)
-            spread = (square.sqrt() / slower**0.5).add_(1e-8)
-            each.data.addcdiv_(mean, spread, value=-self.rate / slow)
+            gradient, each.grad = each.grad, None
+            mean.lerp_(gradient, 0.1)
+            square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+            scale = (square.sqrt() / slower**0.5).add_(1e-8)
+            each.data.addcdiv_(mean, scale, value=-self.rate / slow)
 
 
 def _first_weights(rng: np.random.Generator, inputs: int, hidden: int, outputs: int) -> Weights:
-    """Return weights and biases drawn evenly, within 1 / √(inputs of the layer) as torch does."""
+    """Return uniform weights and biases within 1 / √(inputs of the layer), as in torch."""
     weights = []
     for rows, columns in ((inputs, hidden), (hidden, outputs)):
         bound = 1 / np.sqrt(max(rows, 1))

@@ -1,10 +1,11 @@
-"""One-hot words: what scikit-learn's ``OneHotEncoder`` makes of texts, by looking each up once.
+"""A fast one-hot encoder of strings, equal to scikit-learn's ``OneHotEncoder``.
 
-That one goes through all cells in Python; here a column is made of its few levels first.
+scikit-learn loops over all cells in Python; here only distinct values are looked up.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -13,19 +14,19 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
 
+@dataclass(eq=False, repr=False)
 class OneHotWords(TransformerMixin, BaseEstimator):
-    """One dimension per level of every column, in the order of the texts; rare ones share the last.
+    """One dimension per level of every column in sorted order; rare levels share the last one.
 
-    Levels in fewer rows than ``min_frequency``, a count or a share, are rare. A level never seen in
-    training counts as a rare one, or, in a column that has none, as no level at all.
+    Levels in fewer rows than ``min_frequency``, a count or a share, are rare. An unseen level is
+    rare, or all zeros in a column without rare levels.
 
     >>> table = pd.DataFrame({"w": ["a", "b", "b", "c"]})
     >>> OneHotWords(2).fit(table).transform(pd.DataFrame({"w": ["b", "c", "z"]})).tolist()
     [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
     """
 
-    def __init__(self, min_frequency: float | int | None = None) -> None:
-        self.min_frequency = min_frequency
+    min_frequency: float | int | None = None
 
     def fit(self, words: pd.DataFrame, y: Any = None) -> OneHotWords:
         """Learn the levels of every column."""

@@ -1,8 +1,9 @@
-"""Sentence encoders as ONNX files: a network and its tokenizer, without torch."""
+"""Sentence encoders in ONNX format, without torch."""
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,58 +15,50 @@ _CUDA = "CUDAExecutionProvider"
 _DEVICES = ("auto", "cpu", "cuda")
 
 
+@dataclass(eq=False, repr=False)
 class OnnxEncoder(PackagedEncoder):
-    """A sentence encoder that onnxruntime runs: the mean of its last layer, at length 1.
+    """A sentence encoder run by onnxruntime: the normalized mean of its last layer.
 
     Parameters
     ----------
     model, tokenizer
-        The ``.onnx`` file and the ``tokenizer.json`` beside it; ``"package:NAME/PATH"`` lies in an
-        installed package.
+        The ``.onnx`` file and its ``tokenizer.json``; ``"package:NAME/PATH"`` is in an installed
+        package.
     max_length
-        How many tokens of a text are read.
+        Maximum number of tokens per text.
     batch
-        How many texts go through the network at once.
+        Texts per batch.
     device
-        ``"cpu"``, ``"cuda"``, or ``"auto"``: CUDA where this onnxruntime has it.
+        ``"cpu"``, ``"cuda"``, or ``"auto"``: CUDA if onnxruntime supports it.
     threads
-        How many threads it may use on a processor.
+        Number of CPU threads.
     """
 
     needs = ("onnxruntime", "tokenizers")
     packages = ("tokenizers",)
     extra = "minilm-int8"
 
-    def __init__(
-        self,
-        model: str,
-        tokenizer: str,
-        max_length: int = 256,
-        batch: int = 32,
-        device: str = "auto",
-        threads: int = 1,
-    ) -> None:
-        self.model = model
-        self.tokenizer = tokenizer
-        self.max_length = max_length
-        self.batch = batch
-        self.device = device
-        self.threads = threads
+    model: str
+    tokenizer: str
+    max_length: int = 256
+    batch: int = 32
+    device: str = "auto"
+    threads: int = 1
 
     def check_installed(self) -> None:
-        """Raise MissingExtra or Declined, with what to do, where a library or file is missing."""
+        """Raise MissingExtra or Declined if a library or file is missing."""
         super().check_installed()
         if self.device not in _DEVICES:
             hint = did_you_mean(self.device, _DEVICES)
             raise DefinitionError(
-                f'device is one of {", ".join(_DEVICES)}, not "{self.device}".{hint}'
+                f'device must be one of {", ".join(_DEVICES)}, got "{self.device}".{hint}'
             )
         for name in (self.model, self.tokenizer):
             if not package_file(name).is_file():
-                raise Declined(f"there is no file {package_file(name)}")
+                raise Declined(f"file not found: {package_file(name)}")
 
     def fingerprint(self) -> str:
-        """Return who it is: parameters, versions, and a hash of both files."""
+        """Return parameters, versions and hashes of both files."""
         import onnxruntime
 
         files = [package_file(name) for name in (self.model, self.tokenizer)]
@@ -103,10 +96,10 @@ class OnnxEncoder(PackagedEncoder):
     def _providers(self) -> list[str]:
         import onnxruntime
 
-        there = _CUDA in onnxruntime.get_available_providers()
-        if self.device == "cuda" and not there:
-            raise Declined("this onnxruntime has no CUDA: pip install onnxruntime-gpu")
-        use = there and self.device in ("auto", "cuda")
+        available = _CUDA in onnxruntime.get_available_providers()
+        if self.device == "cuda" and not available:
+            raise Declined("onnxruntime has no CUDA support: pip install onnxruntime-gpu")
+        use = available and self.device in ("auto", "cuda")
         return [*([_CUDA] if use else []), "CPUExecutionProvider"]
 
     def _means(self, texts: list[str]) -> np.ndarray:
@@ -116,12 +109,12 @@ class OnnxEncoder(PackagedEncoder):
         for row, each in enumerate(read):
             width = len(each.ids)
             ids[row, :width], kinds[row, :width], mask[row, :width] = each.ids, each.type_ids, 1
-        known = {"input_ids": ids, "attention_mask": mask, "token_type_ids": kinds}
-        asked = [each.name for each in self.session_.get_inputs()]
-        if strange := [name for name in asked if name not in known]:
-            raise ContractError(f"{self.model} asks for {strange[0]}; it can have {sorted(known)}.")
-        layer = self.session_.run(None, {name: known[name] for name in asked})[0]
-        if layer.ndim == 2:  # it makes one vector per text itself
+        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": kinds}
+        names = [each.name for each in self.session_.get_inputs()]
+        if unknown := [name for name in names if name not in inputs]:
+            raise ContractError(f"{self.model} has the unsupported input {unknown[0]}.")
+        layer = self.session_.run(None, {name: inputs[name] for name in names})[0]
+        if layer.ndim == 2:  # already one vector per text
             return np.asarray(layer)
         shares = mask / np.maximum(mask.sum(axis=1, keepdims=True), 1)
         return np.einsum("btd,bt->bd", layer, shares.astype(layer.dtype))

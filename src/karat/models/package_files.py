@@ -1,4 +1,4 @@
-"""Files inside installed packages, found without importing them: a package's code never runs."""
+"""Find files of installed packages without importing them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PREFIX = "package:"
 
 
 def package_file(name: str) -> Path:
-    """Return the path of a file or folder; ``"package:NAME/PATH"`` lies in an installed package.
+    """Return the path of a file or folder; ``"package:NAME/PATH"`` is in an installed package.
 
     >>> package_file("package:karat/definitions/models.yaml").name
     'models.yaml'
@@ -24,4 +24,4 @@ def package_file(name: str) -> Path:
         path = Path(folder) / inner
         if path.exists():
             return path
-    raise Declined(f"there is no {inner or 'folder'} in the package {package}, or no such package")
+    raise Declined(f"package {package} or its file {inner or 'folder'} not found")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,18 +17,18 @@ from karat.models.rows import Answers, Memory, Rows
 from karat.models.tables import OneHotTable
 from karat.registry import build, load_object
 
-#: many estimators compute in 32 bits
+#: many estimators use float32
 _LARGEST = 1e30
 
 
+@dataclass(eq=False, repr=False)
 class ConstantPredictor(BaseEstimator):
-    """Answer with the train shares of the classes, or the train mean, without looking."""
+    """Predict the class shares or the mean of the training rows."""
 
-    def __init__(self, kind: str | None = None) -> None:
-        self.kind = kind
+    kind: str | None = None
 
     def fit(self, X: Any, y: np.ndarray) -> ConstantPredictor:
-        """Learn the shares or the mean."""
+        """Compute the shares or the mean."""
         from sklearn.dummy import DummyClassifier, DummyRegressor
 
         chosen = DummyRegressor() if self.kind == "numbers" else DummyClassifier(strategy="prior")
@@ -37,36 +38,33 @@ class ConstantPredictor(BaseEstimator):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the same answer for every item."""
+        """Return the same prediction for every item."""
         return np.asarray(self.constant_.predict(np.zeros((len(X), 1))))
 
     @available_if(lambda self: self.kind != "numbers")
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the same shares for every item."""
+        """Return the same probabilities for every item."""
         return np.asarray(self.constant_.predict_proba(np.zeros((len(X), 1))))
 
 
 class PreparedTable(OneHotTable):
-    """The one-hot table within what 32 bits hold, so that every estimator can read it.
-
-    What it returns is read-only: several predictors may look at it.
-    """
+    """The one-hot table, clipped to the range of float32; the result is read-only and shared."""
 
     def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
-        """Learn from these rows and prepare them."""
-        return _within(super().fit_transform(items, y)).matrix
+        """Fit and transform."""
+        return _clipped(super().fit_transform(items, y)).matrix
 
     def transform(self, items: pd.DataFrame) -> Rows:  # type: ignore[override]
         """Return one row of numbers per table row, each with a digest."""
-        return _within(super().transform(items))
+        return _clipped(super().transform(items))
 
 
 class MatrixPredictor:
-    """An estimator on rows of numbers, which gets classes as codes 0, 1, … .
+    """An estimator on rows of numbers, which gets classes as codes 0, 1, ….
 
-    It is fitted on ``max_train_rows`` rows at most, drawn by the seed with the classes in their
-    shares; ``notes_`` says so. With ``likeliest`` the label is the likeliest class, and one pass
-    through the estimator gives both. Rows with a digest that come again are not asked about again.
+    It is fitted on a stratified sample of at most ``max_train_rows`` rows, recorded in ``notes_``.
+    With ``likeliest``, labels are the most likely class, so that one call gives labels and
+    probabilities. Predictions of repeated rows are cached by digest.
     """
 
     def __init__(
@@ -84,29 +82,29 @@ class MatrixPredictor:
         self.random_state = random_state
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> MatrixPredictor:
-        """Fit the estimator on these rows, or on as many as it takes."""
+        """Fit the estimator on these rows or a sample of them."""
         self.notes_: list[str] = []
         self.memory_ = Memory()
-        X, y = self._drawn(X, np.asarray(y))
+        X, y = self._sample(X, np.asarray(y))
         if self.kind == "classes":
             self.classes_, y = np.unique(y, return_inverse=True)
         self.estimator.fit(X, y)
         self.history_ = list(getattr(self.estimator, "history_", []))
         return self
 
-    def _drawn(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _sample(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rows = self.max_train_rows
         if rows is None or rows >= len(y):
             return X, y
         rng = np.random.default_rng(self.random_state or 0)
-        kept = draw(len(y), rows, rng, y if self.kind == "classes" else None)
+        chosen = draw(len(y), rows, rng, y if self.kind == "classes" else None)
         self.notes_.append(f"fitted on {rows:,} of {len(y):,} rows")
-        return X[kept], y[kept]
+        return X[chosen], y[chosen]
 
     def predict(self, X: np.ndarray | Rows) -> np.ndarray:
         """Return a label or number per row."""
         if self.kind != "classes":
-            return self._once(X, lambda rows: (np.asarray(self.estimator.predict(rows)),))[0]
+            return self._cached(X, lambda rows: (np.asarray(self.estimator.predict(rows)),))[0]
         if self.likeliest or (isinstance(X, Rows) and hasattr(self, "predict_both")):
             return self.predict_both(X)[0]
         return self.classes_[np.asarray(self.estimator.predict(np.asarray(X))).astype(int)]
@@ -121,67 +119,55 @@ class MatrixPredictor:
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
     def predict_both(self, X: np.ndarray | Rows) -> tuple[np.ndarray, np.ndarray]:
         """Return the label and the class probabilities of each row."""
-        labels, chances = self._once(X, self._both)
-        return labels, chances
+        labels, probabilities = self._cached(X, self._both)
+        return labels, probabilities
 
     def _both(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if hasattr(self.estimator, "predict_both"):
-            codes, chances = self.estimator.predict_both(X)
-            return self.classes_[codes], chances
-        chances = self.predict_proba(X)
+            codes, probabilities = self.estimator.predict_both(X)
+            return self.classes_[codes], probabilities
+        probabilities = self.predict_proba(X)
         if self.likeliest:
-            return self.classes_[np.argmax(chances, axis=1)], chances
-        return self.predict(X), chances
+            return self.classes_[np.argmax(probabilities, axis=1)], probabilities
+        return self.predict(X), probabilities
 
-    def _once(self, X: np.ndarray | Rows, ask: Callable[[np.ndarray], Answers]) -> Answers:
-        return self.memory_.recall(X, ask) if isinstance(X, Rows) else ask(X)
+    def _cached(self, X: np.ndarray | Rows, predict: Callable[[np.ndarray], Answers]) -> Answers:
+        return self.memory_.recall(X, predict) if isinstance(X, Rows) else predict(X)
 
 
+@dataclass(eq=False, repr=False)
 class TablePredictor(BaseEstimator):
-    """Impute, scale and one-hot a table, then fit the estimator for its kind of truth.
+    """Impute, scale and one-hot encode a table, then fit an estimator.
 
-    ``classes`` and ``numbers`` name the two estimators as ``"package.module:Name"``; a predictor
-    that has only one of them declines the other kind. ``options`` go to both, ``class_options``
-    and ``number_options`` to one. Categories rarer than ``min_frequency`` are lumped together.
-    For ``max_train_rows`` and ``likeliest`` see ``MatrixPredictor``. ``kind`` and ``random_state``
-    are filled in.
+    ``classes`` and ``numbers`` are the estimators as ``"package.module:Name"``; if one is None,
+    this kind of target is declined. ``options`` are passed to both, ``class_options`` and
+    ``number_options`` to one. Categories rarer than ``min_frequency`` are merged. See
+    ``MatrixPredictor`` for ``max_train_rows`` and ``likeliest``. ``kind`` and ``random_state`` are
+    filled in by Karat.
     """
 
     takes = ("table",)
 
-    def __init__(
-        self,
-        classes: str | None = None,
-        numbers: str | None = None,
-        options: dict[str, Any] | None = None,
-        class_options: dict[str, Any] | None = None,
-        number_options: dict[str, Any] | None = None,
-        min_frequency: float | int | None = 0.005,
-        max_train_rows: int | None = None,
-        likeliest: bool = False,
-        kind: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.classes = classes
-        self.numbers = numbers
-        self.options = options
-        self.class_options = class_options
-        self.number_options = number_options
-        self.min_frequency = min_frequency
-        self.max_train_rows = max_train_rows
-        self.likeliest = likeliest
-        self.kind = kind
-        self.random_state = random_state
+    classes: str | None = None
+    numbers: str | None = None
+    options: dict[str, Any] | None = None
+    class_options: dict[str, Any] | None = None
+    number_options: dict[str, Any] | None = None
+    min_frequency: float | int | None = 0.005
+    max_train_rows: int | None = None
+    likeliest: bool = False
+    kind: str | None = None
+    random_state: int | None = None
 
     def declines(self, kind: str) -> str:
-        """Return why it cannot answer this kind of question, or nothing."""
+        """Return why it cannot predict this kind of target, or an empty string."""
         if getattr(self, kind, None):
             return ""
         other = "numbers" if kind == "classes" else "classes"
         return f"it predicts {other}, not {kind}"
 
     def parts(self) -> tuple[PreparedTable, MatrixPredictor]:
-        """Return its two steps, unfitted: who prepares alike can share what is prepared."""
+        """Return its two unfitted steps; predictors can share prepared tables."""
         kind = self.kind or "classes"
         if reason := self.declines(kind):
             raise Declined(reason)
@@ -197,7 +183,7 @@ class TablePredictor(BaseEstimator):
         return PreparedTable(self.min_frequency), last
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> TablePredictor:
-        """Fit preprocessing and estimator on the train rows."""
+        """Fit preprocessing and estimator."""
         self.preparation_, self.last_ = self.parts()
         self.last_.fit(self.preparation_.fit_transform(X), y)
         for name in ("classes_", "notes_", "history_"):
@@ -216,9 +202,9 @@ class TablePredictor(BaseEstimator):
 
     @available_if(lambda self: hasattr(self.last_, "predict_proba"))
     def predict_both(self, X: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-        """Return the label and the class probabilities of each row, prepared once."""
+        """Return the label and the class probabilities of each row."""
         return self.last_.predict_both(self.preparation_.transform(X))
 
 
-def _within(matrix: np.ndarray) -> Rows:
+def _clipped(matrix: np.ndarray) -> Rows:
     return Rows(np.clip(matrix, -_LARGEST, _LARGEST, out=matrix))

@@ -1,7 +1,8 @@
-"""The random encoder: what a score is without any knowledge of the items."""
+"""The random encoder, a lower bound for scores."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,12 @@ import pandas as pd
 from karat.models.base import StatelessEncoder
 
 
+@dataclass(eq=False, repr=False)
 class RandomEncoder(StatelessEncoder):
-    """Give each item a random vector of its own, drawn from its id and the seed.
+    """A random vector per item, derived from its id and the seed, whatever its content."""
 
-    Two items never share a vector, whatever stands in them, and no global generator is touched.
-    """
-
-    def __init__(self, dimensions: int = 64, random_state: int | None = None) -> None:
-        self.dimensions = dimensions
-        self.random_state = random_state
+    dimensions: int = 64
+    random_state: int | None = None
 
     def transform(self, items: Any) -> np.ndarray:
         """Return one standard normal row per item."""
@@ -31,12 +29,12 @@ class RandomEncoder(StatelessEncoder):
             bits = _mix(keys[:, None] + steps[None, :] * np.uint64(0x9E3779B97F4A7C15))
         uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
         radius, angle = uniform[:, : self.dimensions], uniform[:, self.dimensions :]
-        # Box and Muller: two uniform numbers make a normal one
+        # Box-Muller transform
         return (np.sqrt(-2 * np.log(radius)) * np.cos(2 * np.pi * angle)).astype(np.float32)
 
 
 def _mix(x: np.ndarray) -> np.ndarray:
-    # the finaliser of splitmix64: every bit of the key reaches every bit of the draw
+    # finalizer of splitmix64
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))

@@ -1,7 +1,7 @@
-"""Prepared rows of numbers, and a memory of what was answered about each.
+"""Prepared rows of numbers with digests, and a cache of predictions by digest.
 
-Corruptions leave many rows as they are, or as another view has them already: on Adult a third of
-those of all views. A row that comes again gets the answer it had.
+Many rows of corrupted views are equal to rows of other views (a third on Adult); their predictions
+are reused.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-#: so many rows are remembered at most
+#: maximum number of cached rows
 MOST = 2**20
 _BYTES = 16
 
-#: one array or several, each with a line per row
+#: arrays with a row per input row
 Answers = tuple[np.ndarray, ...]
 
 
 class Rows:
-    """A matrix that cannot be written to, with a digest of the bits of each row.
+    """A read-only matrix with a digest of each row.
 
     >>> rows = Rows(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]))
     >>> rows.digests[0] == rows.digests[2] != rows.digests[1]
@@ -35,12 +35,12 @@ class Rows:
 
     @cached_property
     def digests(self) -> list[bytes]:
-        """A digest per row, the same for the same bits; made once, for all who ask."""
+        """A digest per row."""
         return [blake2b(row, digest_size=_BYTES).digest() for row in self.matrix]
 
     @property
     def nbytes(self) -> int:
-        """What it weighs, digests and all."""
+        """Size in memory, including digests."""
         return int(self.matrix.nbytes) + 64 * len(self)
 
     def __len__(self) -> int:
@@ -51,30 +51,31 @@ class Rows:
 
 
 class Memory:
-    """What was answered about rows, by their digests.
+    """Predictions by row digest, for estimators that predict each row independently.
 
-    It serves whoever answers about a row by that row alone, which scikit-learn asks of every
-    estimator. Once ``most`` rows are known, no more are learned.
+    At most ``most`` rows are cached.
     """
 
     def __init__(self, most: int = MOST) -> None:
         self.most = most
-        self.places: dict[bytes, int] = {}
-        self.known: Answers = ()
+        self.indices: dict[bytes, int] = {}
+        self.answers: Answers = ()
 
-    def recall(self, rows: Rows, ask: Callable[[np.ndarray], Answers]) -> Answers:
-        """Return the answers about rows; ``ask`` is asked about those not met before."""
+    def recall(self, rows: Rows, predict: Callable[[np.ndarray], Answers]) -> Answers:
+        """Return the predictions of rows; ``predict`` is called for new rows only."""
         first: dict[bytes, int] = {}
         for i, digest in enumerate(rows.digests):
-            if digest not in self.places:
+            if digest not in self.indices:
                 first.setdefault(digest, i)
-        if not len(rows) or len(self.places) + len(first) > self.most:
-            return ask(rows.matrix)
+        if not len(rows) or len(self.indices) + len(first) > self.most:
+            return predict(rows.matrix)
         if first:
             whole = len(first) == len(rows)
-            found = ask(rows.matrix if whole else rows.matrix[list(first.values())])
-            before = self.known or tuple(each[:0] for each in found)
-            self.known = tuple(map(np.concatenate, zip(before, found, strict=True)))
-            self.places.update(zip(first, range(len(self.places), len(self.known[0])), strict=True))
-        places = [self.places[digest] for digest in rows.digests]
-        return tuple(each[places] for each in self.known)
+            new = predict(rows.matrix if whole else rows.matrix[list(first.values())])
+            before = self.answers or tuple(each[:0] for each in new)
+            self.answers = tuple(map(np.concatenate, zip(before, new, strict=True)))
+            self.indices.update(
+                zip(first, range(len(self.indices), len(self.answers[0])), strict=True)
+            )
+        indices = [self.indices[digest] for digest in rows.digests]
+        return tuple(each[indices] for each in self.answers)

@@ -1,4 +1,4 @@
-"""Any model of the library sentence-transformers, by its folder, its name, or as an object."""
+"""Models of the library sentence-transformers, given by folder, name or as an object."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import io
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,44 +19,36 @@ from karat.models.package_files import PREFIX, package_file
 _LIBRARY = "sentence_transformers"
 
 
+@dataclass(eq=False, repr=False)
 class SentenceTransformerEncoder(PackagedEncoder):
-    """A sentence encoder that sentence-transformers loads; weights in pickles are refused.
+    """A sentence encoder loaded by sentence-transformers; pickled weights are refused.
 
     Parameters
     ----------
     name
-        A folder, a name on the hub, or ``"package:NAME/FOLDER"`` inside an installed package.
+        A folder, a name on the Hugging Face hub, or ``"package:NAME/FOLDER"``.
     device
-        ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"`` …, or ``"auto"``: the best there is.
+        ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"`` …, or ``"auto"``: the best available.
     batch
-        How many texts go through the network at once.
+        Texts per batch.
     prompt
-        A text to put before every text; left open, the model's own default.
+        A prefix for every text; default: that of the model.
     revision
-        Which version of a name on the hub.
+        Revision on the hub.
     threads
-        How many threads torch may use on a processor.
+        Number of torch threads on the CPU.
     """
 
     needs = (_LIBRARY,)
     packages = ("sentence-transformers", "transformers", "torch")
     extra = "sentence-transformers"
 
-    def __init__(
-        self,
-        name: str,
-        device: str = "auto",
-        batch: int = 32,
-        prompt: str | None = None,
-        revision: str | None = None,
-        threads: int = 1,
-    ) -> None:
-        self.name = name
-        self.device = device
-        self.batch = batch
-        self.prompt = prompt
-        self.revision = revision
-        self.threads = threads
+    name: str
+    device: str = "auto"
+    batch: int = 32
+    prompt: str | None = None
+    revision: str | None = None
+    threads: int = 1
 
     def encode(self, texts: list[str]) -> Any:
         """Return one row per text."""
@@ -65,32 +58,32 @@ class SentenceTransformerEncoder(PackagedEncoder):
             )
 
     def check_installed(self) -> None:
-        """Raise MissingExtra or Declined, with what to do, where a library or folder is missing."""
+        """Raise MissingExtra or Declined if a library or folder is missing."""
         super().check_installed()
         self._folder()
 
     def fingerprint(self) -> str:
-        """Return who it is; what lies on the hub may change there, so its weights are looked at."""
+        """Return parameters, versions and file stamps, or a hash of weights from the hub."""
         folder = self._folder()
         files = sorted(path for path in folder.rglob("*") if path.is_file()) if folder else []
         stamps = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
         try:
             return f"{super().fingerprint()} {stamps if folder else content(self._loaded())}"
-        except Declined as error:  # whoever embeds is told; a plan is not stopped by it
+        except Declined as error:  # reported when it encodes; a plan goes on
             raise TypeError(str(error)) from error
 
     def _folder(self) -> Path | None:
-        """Return the folder that is meant, or nothing for a name on the hub."""
+        """Return the folder, or None for a name on the hub."""
         path = package_file(self.name)
         if path.is_dir():
             return path
         if self.name.startswith((PREFIX, ".", "~", os.sep)):
-            raise Declined(f"there is no folder {path} of a sentence encoder")
+            raise Declined(f"sentence encoder folder not found: {path}")
         return None
 
     def _loaded(self) -> Any:
-        if hasattr(self, "refusal_"):  # a server that cannot be reached is asked only once
-            raise Declined(self.refusal_)
+        if hasattr(self, "load_error_"):  # do not retry an unreachable server
+            raise Declined(self.load_error_)
         if not hasattr(self, "model_"):
             self.check_installed()
             self.model_ = self._load()
@@ -101,7 +94,7 @@ class SentenceTransformerEncoder(PackagedEncoder):
 
         offline = os.environ.get("KARAT_OFFLINE", "").lower() not in ("", "0", "false", "no")
         try:
-            with contextlib.redirect_stderr(io.StringIO()):  # it draws a bar of its own
+            with contextlib.redirect_stderr(io.StringIO()):  # suppress its progress bar
                 return SentenceTransformer(
                     str(self._folder() or self.name),
                     device=None if self.device == "auto" else self.device,
@@ -109,17 +102,17 @@ class SentenceTransformerEncoder(PackagedEncoder):
                     local_files_only=offline,
                     model_kwargs={"use_safetensors": True},
                 )
-        except Exception as error:  # offline, no such name, no such device, only a pickle there
-            why = " ".join(str(error).split())
-            self.refusal_ = f'sentence-transformers cannot load "{self.name}": {why}'
-            raise Declined(self.refusal_) from error
+        except Exception as error:  # offline, unknown name or device, pickled weights
+            reason = " ".join(str(error).split())
+            self.load_error_ = f'sentence-transformers cannot load "{self.name}": {reason}'
+            raise Declined(self.load_error_) from error
 
 
+@dataclass(eq=False, repr=False)
 class SentenceTransformerObject(TextEncoder):
-    """A SentenceTransformer that somebody made: it is told apart by its weights and settings."""
+    """A SentenceTransformer object, identified by its weights and settings."""
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    model: Any
 
     def encode(self, texts: list[str]) -> Any:
         """Return one row per text."""
@@ -131,23 +124,23 @@ class SentenceTransformerObject(TextEncoder):
 
 
 def is_sentence_transformer(thing: Any) -> bool:
-    """Return whether an object is of the library's own class for sentence encoders."""
+    """Return whether an object is a SentenceTransformer."""
     kind = type(thing)
     return kind.__name__ == "SentenceTransformer" and kind.__module__.startswith(_LIBRARY)
 
 
 def content(model: Any) -> str:
-    """Return a hash of all that the vectors of a SentenceTransformer depend on.
+    """Return a hash of everything the vectors of a SentenceTransformer depend on.
 
-    Pickled as it is, it would be another after each use. A TypeError says that it has parts of
-    which only their author knows what they depend on.
+    Its pickle changes with every use. Raise TypeError for components of other libraries, whose
+    dependencies are unknown.
     """
-    parts = list(model)
-    foreign = [part for part in parts if not type(part).__module__.startswith(f"{_LIBRARY}.")]
+    modules = list(model)
+    foreign = [part for part in modules if not type(part).__module__.startswith(f"{_LIBRARY}.")]
     adapted = any(getattr(module, "_hf_peft_config_loaded", False) for module in model.modules())
     if foreign or adapted or {"encode", "forward"} & set(vars(model)):
-        raise TypeError("it is not made of the library's own parts alone.")
-    digest = hashlib.sha256(_settings(model, parts).encode())
+        raise TypeError("it has components of other libraries.")
+    digest = hashlib.sha256(_settings(model, modules).encode())
     for name, tensor in model.state_dict().items():
         flat = tensor.detach().cpu().contiguous().reshape(-1)
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)} ".encode())
@@ -155,15 +148,15 @@ def content(model: Any) -> str:
     return digest.hexdigest()
 
 
-def _settings(model: Any, parts: list[Any]) -> str:
+def _settings(model: Any, modules: list[Any]) -> str:
     named = ("max_seq_length", "prompts", "default_prompt_name", "truncate_dim")
-    networks = [part.auto_model for part in parts if hasattr(part, "auto_model")]
+    networks = [part.auto_model for part in modules if hasattr(part, "auto_model")]
     configs = [network.config.to_dict() for network in networks]
     facts = {
         "model": {name: getattr(model, name, None) for name in named},
         "device": model.device.type,
-        "parts": [(type(part).__qualname__, part.get_config_dict()) for part in parts],
-        # where a network was read from does not change it
+        "parts": [(type(part).__qualname__, part.get_config_dict()) for part in modules],
+        # the path of a network does not matter
         "configs": [{k: v for k, v in each.items() if k != "_name_or_path"} for each in configs],
         "tokenizer": _tokenizer(model.tokenizer),
     }
@@ -171,7 +164,7 @@ def _settings(model: Any, parts: list[Any]) -> str:
 
 
 def _tokenizer(tokenizer: Any) -> list[Any]:
-    """Return what a tokenizer does; how it cuts and fills up is set anew in every call."""
+    """Return the settings of a tokenizer, without padding and truncation, which every call sets."""
     facts = json.loads(getattr(tokenizer, "backend_tokenizer", tokenizer).to_str())
     sides = [getattr(tokenizer, f"{what}_side", None) for what in ("padding", "truncation")]
     if hasattr(tokenizer, "backend_tokenizer"):
@@ -187,7 +180,7 @@ def _bytes() -> Any:
 
 @contextlib.contextmanager
 def _torch_threads(threads: int) -> Iterator[None]:
-    """Let torch use so many threads inside."""
+    """Set the number of torch threads inside."""
     import torch
 
     before = torch.get_num_threads()

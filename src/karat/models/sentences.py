@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -12,10 +13,11 @@ from karat.models.inner import inner_fingerprint, inner_model
 from karat.wording import sentences
 
 
+@dataclass(eq=False, repr=False)
 class RowSentences(TransformerMixin, BaseEstimator):
     """Write each row as a sentence and embed it with a sentence encoder.
 
-    It learns nothing itself: it needs a fit only if the sentence encoder does.
+    It needs a fit only if the sentence encoder does.
 
     Parameters
     ----------
@@ -27,16 +29,11 @@ class RowSentences(TransformerMixin, BaseEstimator):
 
     takes = ("table",)
 
-    def __init__(
-        self,
-        encoder: Any = "karat.models.texts:UniversalSentenceEncoder",
-        options: dict[str, Any] | None = None,
-    ) -> None:
-        self.encoder = encoder
-        self.options = options
+    encoder: Any = "karat.models.texts:UniversalSentenceEncoder"
+    options: dict[str, Any] | None = None
 
     def fit(self, items: pd.DataFrame, y: Any = None) -> RowSentences:
-        """Fit the sentence encoder on the rows' sentences, unless it learns nothing."""
+        """Fit the sentence encoder on the rows' sentences, unless it is pretrained."""
         model = self._model()
         self.encoder_ = model.prototype
         if not model.stateless:
@@ -45,7 +42,7 @@ class RowSentences(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, items: pd.DataFrame) -> Any:
-        """Return what the sentence encoder makes of the rows' sentences."""
+        """Encode the rows' sentences."""
         if not hasattr(self, "encoder_"):
             self.encoder_ = self._model().prototype
         texts = _texts(items)
@@ -57,7 +54,7 @@ class RowSentences(TransformerMixin, BaseEstimator):
         return inner_model(self.encoder, self.options)
 
     def fingerprint(self) -> str:
-        """Return who the sentence encoder is."""
+        """Return the identity of the sentence encoder."""
         return inner_fingerprint(self._model())
 
     def __sklearn_tags__(self) -> Any:

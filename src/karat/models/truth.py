@@ -1,4 +1,4 @@
-"""The truth as encoders look at it: of which kind it is, as codes, and dealt into parts."""
+"""Helpers for targets: their kind, and stratified folds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def kind_of(y: np.ndarray | None, kind: str | None) -> str:
-    """Return the kind of truth as declared; where nobody did, fractions are numbers.
+    """Return the declared kind of target; if None, floats are numbers, everything else classes.
 
     >>> kind_of(np.array([0.5, 1.5]), None), kind_of(np.array([0.5, 1.5]), "classes")
     ('numbers', 'classes')
@@ -15,10 +15,10 @@ def kind_of(y: np.ndarray | None, kind: str | None) -> str:
     return kind or ("numbers" if fractions else "classes")
 
 
-def deal(y: np.ndarray, kind: str, parts: int, seed: int) -> np.ndarray:
-    """Return a part for every row: all parts are as large, and each has its share of every class.
+def deal(y: np.ndarray, kind: str, folds: int, seed: int) -> np.ndarray:
+    """Return a fold for every row; folds have equal size and are stratified by class.
 
-    A class of two or more rows never stands in one part only.
+    A class of two or more rows is in at least two folds.
 
     >>> sorted(deal(np.array(["a", "b", "a", "b"]), "classes", 2, 0)[:2].tolist())
     [0, 1]
@@ -27,6 +27,6 @@ def deal(y: np.ndarray, kind: str, parts: int, seed: int) -> np.ndarray:
     if kind == "classes":
         codes = np.unique(np.asarray(y)[order], return_inverse=True)[1]
         order = order[np.argsort(codes, kind="stable")]
-    dealt = np.empty(len(y), dtype=int)
-    dealt[order] = np.arange(len(y)) % parts
-    return dealt
+    fold_of = np.empty(len(y), dtype=int)
+    fold_of[order] = np.arange(len(y)) % folds
+    return fold_of

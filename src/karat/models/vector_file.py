@@ -1,4 +1,4 @@
-"""Vectors that already exist: a file or a table of them, looked up by item id."""
+"""Encoders that look up precomputed vectors, from a file or from arrays, by item id."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import csv
 import hashlib
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -36,7 +37,7 @@ READERS: dict[str, Callable[[Path], tuple[list[str], np.ndarray]]] = {
     ".safetensors": read_safetensors,
 }
 SUFFIXES = tuple(READERS)
-#: what a file may be said to be, whatever its name, and the ending such files have
+#: values of the parameter ``format``, and the suffix each stands for
 FORMATS = {
     "txt": ".txt",
     "csv": ".csv",
@@ -47,7 +48,7 @@ FORMATS = {
     "feather": ".feather",
     "safetensors": ".safetensors",
 }
-#: what some files cannot be read without, and the extra that has it
+#: library and extra needed to read some files
 NEEDS = {
     **dict.fromkeys(HDF5, ("h5py", "h5")),
     **dict.fromkeys((".parquet", ".feather"), ("pyarrow", "tables")),
@@ -55,31 +56,28 @@ NEEDS = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class KnownVectors(TextEncoder):
-    """An encoder that looks entities up by id and texts by the text itself.
-
-    One that it does not have is a row of NaN.
-    """
+    """Look up entities by id and texts by the text itself; a missing vector is a row of NaN."""
 
     takes = ("entity", "text")
     by_text = ("text",)
-    #: all are looked up at once
-    chunk: int | None = None
+    #: None: all items in one call
+    chunk: ClassVar[int | None] = None
 
-    def __init__(self, ids: list[Any], vectors: np.ndarray) -> None:
-        self.ids = ids
-        self.vectors = vectors
+    ids: list[Any]
+    vectors: np.ndarray
 
     def transform(self, items: Any) -> np.ndarray:
-        """Return the vectors of the items by their ids, NaN where there is none."""
+        """Return the vectors of the items by id."""
         framed = isinstance(items, pd.Series | pd.DataFrame)
-        return self._looked_up(items.index if framed else pd.Index(list(items)))
+        return self._look_up(items.index if framed else pd.Index(list(items)))
 
     def encode(self, texts: list[str]) -> np.ndarray:
-        """Return the vectors of the texts by themselves, NaN where there is none."""
-        return self._looked_up(pd.Index(texts, dtype=object))
+        """Return the vectors of the texts."""
+        return self._look_up(pd.Index(texts, dtype=object))
 
-    def _looked_up(self, names: pd.Index) -> np.ndarray:
+    def _look_up(self, names: pd.Index) -> np.ndarray:
         ids, vectors = self.vocabulary()
         found = ids.get_indexer(names)
         rows = np.array(vectors[np.maximum(found, 0)])
@@ -88,37 +86,36 @@ class KnownVectors(TextEncoder):
 
     def vocabulary(self) -> tuple[pd.Index, np.ndarray]:
         """Return all ids and their vectors."""
-        if not hasattr(self, "stock_"):  # the index of a million names is made once
-            given = np.asarray(self.vectors)
-            self.stock_ = _checked(pd.Index(self.ids), given, "the given vectors")
-        return self.stock_
+        if not hasattr(self, "vocabulary_"):  # indexing a million names is slow
+            vectors = np.asarray(self.vectors)
+            self.vocabulary_ = _checked(pd.Index(self.ids), vectors, "the vectors")
+        return self.vocabulary_
 
     def __getstate__(self) -> dict[str, Any]:
         return {"ids": self.ids, "vectors": self.vectors}
 
 
 class VectorFile(TextEncoder):
-    """An encoder that looks entities, or texts, up in a vector file.
+    """Look up entities or texts in a vector file.
 
-    Text has one entity and its numbers per line: lines are split at blanks, or the name ends at the
-    first tab; ``.csv`` at commas. A word2vec header and the angle brackets around an IRI are left
-    away. Also read are HDF5 (of which only the rows asked for), word2vec's binary, ``.npz``,
-    Parquet, Feather and safetensors; ``.gz`` and ``.zst`` are unpacked.
+    Text files have one name and its numbers per line, separated by spaces; a name may end with a
+    tab. ``.csv`` files use commas. A word2vec header and the angle brackets of an IRI are removed.
+    Also supported: HDF5 (reads only the requested rows), word2vec binary, ``.npz``, Parquet,
+    Feather and safetensors; ``.gz`` and ``.zst`` are decompressed.
 
-    With ``size``, a file whose vectors are longer or shorter is refused. ``format`` tells what the
-    file is where its name does not: ``txt``, ``csv``, ``hdf5``, ``npz``, ``bin``, ``parquet``,
-    ``feather`` or ``safetensors``.
+    ``size`` is the expected dimension of the vectors. ``format`` overrides the file name's suffix:
+    ``txt``, ``csv``, ``hdf5``, ``npz``, ``bin``, ``parquet``, ``feather`` or ``safetensors``.
     """
 
     takes = ("entity", "text")
     by_text = ("text",)
-    chunk: int | None = None
+    chunk: ClassVar[int | None] = None
 
     def __init__(self, path: str, size: int | None = None, format: str | None = None) -> None:
         if format is not None and format not in FORMATS:
             raise DefinitionError(
-                f'there is no vector file format "{format}".{did_you_mean(format, FORMATS)} '
-                f"There are: {', '.join(FORMATS)}."
+                f'unknown vector file format "{format}".{did_you_mean(format, FORMATS)} '
+                f"Expected one of: {', '.join(FORMATS)}."
             )
         self.path = path
         self.size = size
@@ -126,49 +123,47 @@ class VectorFile(TextEncoder):
 
     @property
     def suffix(self) -> str:
-        """What the file is: the ending of its name, or that of the format it was said to have."""
+        """The suffix that selects the reader: from ``format``, or from the file name."""
         return plain_suffix(Path(self.path)) if self.format is None else FORMATS[self.format]
 
     def transform(self, items: Any) -> np.ndarray:
-        """Return the vectors of the items by their ids, NaN where the file has none."""
+        """Return the vectors of the items by id, NaN for a missing one."""
         framed = isinstance(items, pd.Series | pd.DataFrame)
-        return self._looked_up([str(name) for name in (items.index if framed else items)])
+        return self._look_up([str(name) for name in (items.index if framed else items)])
 
     def encode(self, texts: list[str]) -> np.ndarray:
-        """Return the vectors of the texts by themselves, NaN where the file has none."""
-        return self._looked_up(texts)
+        """Return the vectors of the texts, NaN for a missing one."""
+        return self._look_up(texts)
 
     def vocabulary(self) -> tuple[pd.Index, np.ndarray]:
-        """Return all ids of the file and their vectors."""
+        """Return all ids and vectors of the file."""
         return self._known().vocabulary()
 
     @property
     def reads_rows(self) -> bool:
-        """Whether some vectors can be read without all others."""
+        """Whether single rows can be read without the rest of the file."""
         return self.suffix in HDF5
 
     def use(self, ids: Sequence[str], vectors: np.ndarray) -> None:
-        """Take these for what the file holds, so that it need not be read again."""
+        """Use these vectors instead of reading the file."""
         self.known_ = KnownVectors(list(ids), vectors)
 
     def unavailable(self) -> str:
-        """Return which library is missing to read the file, or nothing."""
+        """Return the library missing to read the file, or an empty string."""
         for suffix in (Path(self.path).suffix.lower(), self.suffix):
             if suffix in NEEDS and find_spec(NEEDS[suffix][0]) is None:
                 return str(MissingExtra(*NEEDS[suffix]))
         return ""
 
     def fingerprint(self) -> str:
-        """Return a hash of the file's bytes: another file of the same name is another model."""
+        """Return the hash of the file's content, its suffix and the size."""
         path = _existing(self.path)
-        suffix = self.suffix
-        beside = names_file(path) if suffix == ".safetensors" else None
-        return " ".join(
-            [*(_hash(file) for file in (path, beside) if file), suffix, str(self.size or "")]
-        ).rstrip()
+        names = names_file(path) if self.suffix == ".safetensors" else None
+        hashes = [_hash(file) for file in (path, names) if file]
+        return " ".join([*hashes, self.suffix, str(self.size or "")]).rstrip()
 
-    def _looked_up(self, names: list[str]) -> np.ndarray:
-        # a name is the same with and without brackets, in the file and in the data
+    def _look_up(self, names: list[str]) -> np.ndarray:
+        # angle brackets are ignored in the file and in the data
         plain = [unbracketed(name) for name in names]
         if not self.reads_rows or hasattr(self, "known_"):
             return self._known().transform(plain)
@@ -189,7 +184,7 @@ class VectorFile(TextEncoder):
 def _existing(path: str) -> Path:
     file = Path(path).expanduser()
     if not file.is_file():
-        raise DataError(f"there is no vector file {path}.")
+        raise DataError(f"vector file not found: {path}.")
     return file
 
 
@@ -201,36 +196,36 @@ def _hash(path: Path) -> str:
 def read_vectors(
     path: Path, size: int | None = None, suffix: str | None = None
 ) -> tuple[list[str], np.ndarray]:
-    """Return the ids and the float32 vectors of a file, or say which line is wrong."""
+    """Return the ids and float32 vectors of a file; raise DataError if it is invalid."""
     read = READERS.get(suffix or plain_suffix(path), read_text)
     try:
         ids, vectors = read(path)
     except (UnicodeDecodeError, OSError, EOFError, csv.Error, zlib.error) as error:
-        raise DataError(f"{path} cannot be read: {error}.") from error
+        raise DataError(f"cannot read {path}: {error}.") from error
     _check_size(path, vectors, size)
-    if read not in (read_text, read_table):  # these look at each line
+    if read not in (read_text, read_table):  # these check every line
         _checked(pd.Index(ids), vectors, str(path))
         _check_finite(path, ids, vectors)
     return ids, vectors
 
 
 def _check_finite(path: Path, ids: list[str], vectors: np.ndarray) -> None:
-    # a sum is finite only if all its parts are, and it costs less than to look at each
+    # a sum is finite only if all terms are, and it is cheaper than isfinite
     if not np.isfinite(vectors.sum(dtype=np.float64)):
         name = ids[int((~np.isfinite(vectors).all(axis=1)).argmax())]
-        raise DataError(f'{path}: the vector of "{name}" holds NaN or infinity.')
+        raise DataError(f'{path}: the vector of "{name}" contains NaN or infinity.')
 
 
 def _check_size(path: Path, vectors: np.ndarray, size: int | None) -> None:
     if size is not None and vectors.shape[-1] != size:
-        raise DataError(f"{path}: the vectors have {vectors.shape[-1]} numbers, not {size}.")
+        raise DataError(f"{path}: expected vectors of size {size}, got {vectors.shape[-1]}.")
 
 
 def _checked(ids: pd.Index, vectors: np.ndarray, what: str) -> tuple[pd.Index, np.ndarray]:
     if vectors.ndim != 2 or len(ids) != len(vectors) or not vectors.size:
-        raise DataError(f"{what}: {len(ids)} ids and an array of the shape {vectors.shape}.")
+        raise DataError(f"{what}: {len(ids)} ids do not match an array of shape {vectors.shape}.")
     if not ids.is_unique:
-        raise DataError(f'{what}: "{ids[ids.duplicated()][0]}" stands twice.')
+        raise DataError(f'{what}: duplicate id "{ids[ids.duplicated()][0]}".')
     if vectors.dtype not in (np.float32, np.float64):
         try:
             vectors = vectors.astype(np.float32)

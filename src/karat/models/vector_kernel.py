@@ -1,62 +1,44 @@
-"""Compiled loops over the bytes of a vector file (``pip install "karat[fast]"``).
+"""Numba loops over the bytes of a text vector file (``pip install "karat[fast]"``).
 
-A number becomes what ``float32(float(text))`` is, to the bit. Up to 2⁵³ and ten to the ±22nd, one
-product or quotient is exact. Beyond, it is a few units of the last place off, which matters only
-where the numbers just below and above round to different ones: such a line, like any other that is
-not plain, is marked and left to Python.
+A number is read as ``mantissa * 10**scale``, which is a few units in the last place off the exact
+float64. That matters only if the float64 values just below and above round to different float32
+values: such a line, like any other irregular line, is marked and parsed in Python. The result is
+therefore bit-identical to ``float32(float(text))``. On one core this is 2 to 3 times as fast as
+pyarrow, polars or pandas.
 """
 
-# mypy: disable-error-code="no-untyped-def"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numba import njit
 
 F = np.float32
-#: powers of ten, and the place of the zeroth among them
+#: index of 10**0 in POWERS
 ZEROTH = 300
 POWERS = np.array([float(f"1e{power}") for power in range(-ZEROTH, ZEROTH + 1)])
-#: a tenth, a hundredth …, from one on
-SHARES = np.array([float(f"1e-{power}") for power in range(ZEROTH + 1)])
-#: further digits do not change a number by more than the margin
+#: an int64 mantissa holds this many digits
 DIGITS = 18
 MARGIN = 2.0**-50
 ONE = np.uint64(1)
-LAST = np.uint64(ZEROTH)
+ZEROTH_INDEX = np.uint64(ZEROTH)
 
 
-class Kernels(NamedTuple):
-    """Compiled loops: where names and lines end; plain numbers; digits of others; their values."""
-
-    lines: Callable[..., None]
-    plain: Callable[..., None]
-    digits: Callable[..., None]
-    values: Callable[..., None]
-
-
-@cache
-def kernels() -> Kernels | None:
-    """Return the compiled loops, or nothing without numba."""
-    if find_spec("numba") is None:
-        return None
-    from numba import njit
-
+def _compiled(function: Any) -> Any:
     options: dict[str, Any] = {"error_model": "numpy", "nogil": True}
-    loops = (_lines, _plain, _digits, _values)
     try:
-        return Kernels(*(njit(cache=True, **options)(loop) for loop in loops))
-    except RuntimeError:  # there is no place to keep what was compiled
-        return Kernels(*(njit(**options)(loop) for loop in loops))
+        return njit(cache=True, **options)(function)
+    except RuntimeError:  # numba finds no writable cache folder
+        return njit(**options)(function)
 
 
-def _lines(data, ends, tabs, spans):
-    """Find where each line's name begins and ends and where its numbers end.
+@_compiled
+def find_lines(data, ends, tabs, spans):
+    """Write the start and end of each line's name, and the end of its numbers, to ``spans``.
 
-    A name ends at the first tab, or without one at the first blank.
+    A name ends at the first tab, or at the first space if there is no tab.
     """
     at = 0
     for line in range(len(ends)):
@@ -76,94 +58,66 @@ def _lines(data, ends, tabs, spans):
         at = ends[line] + 1
 
 
-def _plain(data, spans, shares, matrix, odd):
-    """Read numbers of few digits and no exponent, and mark the lines with any other."""
-    # A place that cannot be negative is looked up faster. Of a byte, ^ 48 is below ten for digits
-    # alone, and the newline after the last number stops every loop.
+# Unsigned indices compile to faster lookups. A byte ^ 48 is below ten only for digits. The newline
+# after the last number ends every loop.
+
+
+@_compiled
+def _read_decimal(data, at):
+    """Return the end, the mantissa, and the numbers of digits and of decimals."""
+    mantissa, begin = 0, at
+    while (data[at] ^ 48) < 10:
+        mantissa = 10 * mantissa + (data[at] ^ 48)
+        at += ONE
+    point, digits = at, at - begin
+    if data[at] == 46:
+        at = point = at + ONE
+        while data[at] == 48 and mantissa == 0:
+            at += ONE
+        digits -= at
+        while (data[at] ^ 48) < 10:
+            mantissa = 10 * mantissa + (data[at] ^ 48)
+            at += ONE
+        digits += at
+    return at, mantissa, digits, at - point
+
+
+@_compiled
+def _read_exponent(data, at):
+    """Return the end and the value of an exponent."""
+    negative = data[at] == 45
+    at += np.uint64(negative | (data[at] == 43))
+    power = 0
+    while (data[at] ^ 48) < 10:
+        power = min(10 * power + (data[at] ^ 48), 9999)
+        at += ONE
+    return at, -power if negative else power
+
+
+@_compiled
+def read_numbers(data, spans, powers, matrix, irregular):
+    """Write the numbers of each line to ``matrix``, and mark the lines it cannot read exactly."""
     for row in range(len(spans)):
         at, end = np.uint64(spans[row, 1]), np.uint64(spans[row, 2])
         for column in range(matrix.shape[1]):
             while data[at] == 32 or data[at] == 9:
                 at += ONE
             negative = data[at] == 45
-            at += np.uint64(negative | (data[at] == 43))  # without a branch, signs being random
-            mantissa, begin = 0, at
-            while (data[at] ^ 48) < 10:
-                mantissa = 10 * mantissa + (data[at] ^ 48)
-                at += ONE
-            point, held = at, at - begin
-            if data[at] == 46:
-                at = point = at + ONE
-                while data[at] == 48 and mantissa == 0:
-                    at += ONE
-                held -= at
-                while (data[at] ^ 48) < 10:
-                    mantissa = 10 * mantissa + (data[at] ^ 48)
-                    at += ONE
-                held += at
-            near = mantissa * shares[min(at - point, LAST)]
+            at += np.uint64(negative | (data[at] == 43))  # no branch: signs are unpredictable
+            begin = at
+            at, mantissa, digits, decimals = _read_decimal(data, at)
+            near = mantissa * powers[ZEROTH_INDEX - min(decimals, ZEROTH_INDEX)]
+            exact = digits <= DIGITS
+            if (data[at] | 32) == 101 and (data[at - ONE] ^ 48) < 10:
+                at, power = _read_exponent(data, at + ONE)
+                scale = power - np.int64(decimals)
+                exact &= -290 <= scale <= 270
+                near = mantissa * powers[min(max(scale, -ZEROTH), ZEROTH) + ZEROTH]
             low, high = F(near * (1 - MARGIN)), F(near * (1 + MARGIN))
             matrix[row, column] = -low if negative else low
             whole = at > begin and (at == end or data[at] == 32 or data[at] == 9)
-            if not whole or (data[at - ONE] ^ 48) > 9 or held > DIGITS or low != high:
-                odd[row] = True
+            exact &= low == high and low < np.inf
+            if not whole or not exact or (data[at - ONE] ^ 48) > 9:
+                irregular[row] = True
                 break
-        odd[row] |= at != end
-
-
-def _digits(data, spans, mantissas, scales, odd):
-    """Take apart the numbers of each line, ``mantissa × 10^scale``; a negative one is inverted.
-
-    Lines in which one is no number, or with too many or too few, are marked.
-    """
-    for row in range(len(spans)):
-        at, end = spans[row, 1], spans[row, 2]
-        for column in range(mantissas.shape[1]):
-            while at < end and (data[at] == 32 or data[at] == 9):
-                at += 1
-            negative = at < end and data[at] == 45
-            at += at < end and (data[at] == 45 or data[at] == 43)
-            mantissa, held, scale, point, begin = 0, 0, 0, 0, at
-            while at < end and (48 <= data[at] <= 57 or (data[at] == 46 and not point)):
-                if data[at] == 46:
-                    point = 1
-                elif held < DIGITS:
-                    mantissa, scale = 10 * mantissa + (data[at] - 48), scale - point
-                    held += mantissa > 0
-                else:
-                    scale += 1 - point
-                at += 1
-            odd[row] |= at - begin == point
-            if at < end and (data[at] | 32) == 101:
-                sign = -1 if at + 1 < end and data[at + 1] == 45 else 1
-                at += 2 if at + 1 < end and (data[at + 1] == 45 or data[at + 1] == 43) else 1
-                power, begin = 0, at
-                while at < end and 48 <= data[at] <= 57:
-                    power = min(10 * power + (data[at] - 48), 9999)
-                    at += 1
-                odd[row] |= at == begin
-                scale += sign * power
-            odd[row] |= at < end and data[at] != 32 and data[at] != 9
-            mantissas[row, column], scales[row, column] = ~mantissa if negative else mantissa, scale
-        odd[row] |= at < end
-
-
-def _values(mantissas, scales, powers, matrix, odd):
-    """Write the numbers, and mark the lines with one that is too large or cannot be rounded."""
-    for row in range(len(matrix)):
-        for column in range(matrix.shape[1]):
-            mantissa, scale = mantissas[row, column], scales[row, column]
-            negative = mantissa < 0
-            if negative:
-                mantissa = ~mantissa
-            if mantissa < 2**53 and -22 <= scale <= 0:
-                low = high = F(mantissa / powers[ZEROTH - scale])
-            elif mantissa < 2**53 and 0 < scale <= 22:
-                low = high = F(mantissa * powers[ZEROTH + scale])
-            elif -290 <= scale <= 270:
-                near = mantissa * powers[ZEROTH + scale]
-                low, high = F(near * (1 - MARGIN)), F(near * (1 + MARGIN))
-            else:
-                low, high = F(0), F(1)
-            odd[row] |= low != high or not low < np.inf
-            matrix[row, column] = -low if negative else low
+        irregular[row] |= at != end

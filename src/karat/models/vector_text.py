@@ -1,4 +1,4 @@
-"""Vectors written as text: one entity and its numbers per line, read a block at a time."""
+"""Read vectors from text: one name and its numbers per line, parsed block by block."""
 
 from __future__ import annotations
 
@@ -6,51 +6,45 @@ import csv
 import gzip
 import io
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from karat.errors import DataError, MissingExtra
-from karat.models.vector_kernel import POWERS, SHARES, Kernels, kernels
 
 Line = tuple[int, list[str]]
-#: so many bytes of text are held at a time
+#: bytes of text in memory at a time
 BLOCK = 1 << 19
 
 
 def read_text(path: Path) -> tuple[list[str], np.ndarray]:
-    """Return the names and the float32 vectors of a text, or say which line is wrong."""
+    """Return names and float32 vectors; a DataError names the line that is wrong."""
     blocks = _blocks(path)
     first = next(blocks, b"").removeprefix(b"\xef\xbb\xbf")
     begin = list(itertools.islice(_lines(first, 1, path), 2))
-    skipped = begin.pop(0) if _is_header(begin) else (0, ["0", "0"])
-    rows = Rows(path, *map(int, skipped[1]))
-    rows.width = rows.promised_width or (len(begin[0][1]) - 1 if begin else 0)
+    header = begin.pop(0) if _is_header(begin) else (0, ["0", "0"])
+    rows = Rows(path, *map(int, header[1]))
+    rows.width = rows.header_width or (len(begin[0][1]) - 1 if begin else 0)
     if rows.width:
-        # a guess that saves copies; a number takes two bytes at least
-        rows.expected = _guessed(path.stat().st_size, first, 2 * rows.width)
-    number, loops = 1, kernels()
+        # estimated from the first block to avoid copies; a number takes at least two bytes
+        size = path.stat().st_size
+        lines = size * (first.count(b"\n") + 1) // len(first)
+        rows.expected = min(lines, size // (2 * rows.width)) + 1
+    number, compiled = 1, kernels()
     for block in itertools.chain([first], blocks):
-        if loops is not None and rows.width:
-            number += _read_compiled(rows, block, (number, skipped[0]), loops)
+        if compiled is not None and rows.width:
+            _read_compiled(rows, block, (number, header[0]), compiled)
         else:
-            lines = _lines(block, number, path)
-            rows.extend(line for line in lines if line[0] != skipped[0])
-            number += block.count(b"\n")
-    return rows.whole()
-
-
-def _guessed(size: int, block: bytes, least: int) -> int:
-    """Return how many lines a file may have that begins with this block."""
-    return min(size * (block.count(b"\n") + 1) // len(block), size // least) + 1
+            lines_of_block = _lines(block, number, path)
+            rows.extend(line for line in lines_of_block if line[0] != header[0])
+        number += block.count(b"\n")
+    return rows.result()
 
 
 def read_table(path: Path) -> tuple[list[str], np.ndarray]:
-    """Return the names and vectors of a table with commas; the names of its columns are left out.
-
-    Names may be quoted.
-    """
+    """Return names and vectors of a CSV file with an optional header; names may be quoted."""
     blocks = _blocks(path)
     first = next(blocks, b"").removeprefix(b"\xef\xbb\xbf")
     texts = (block.decode() for block in itertools.chain([first], blocks))
@@ -58,133 +52,119 @@ def read_table(path: Path) -> tuple[list[str], np.ndarray]:
     lines = ((reader.line_num, cells) for cells in reader if any(cells))
     begin = list(itertools.islice(lines, 2))
     head = begin[0][1][1:] if begin else []
-    named = bool(head) and not any(map(_is_number, head))
+    column_names = bool(head) and not any(map(_is_number, head))
     rows = Rows(path)
-    rows.extend(itertools.chain(begin[1:] if named or _is_header(begin) else begin, lines))
-    return rows.whole()
+    rows.extend(itertools.chain(begin[1:] if column_names or _is_header(begin) else begin, lines))
+    return rows.result()
+
+
+def kernels() -> Any | None:
+    """Return the module of compiled loops, or None without numba."""
+    try:
+        from karat.models import vector_kernel
+    except ImportError:
+        return None
+    return vector_kernel
 
 
 class Rows:
-    """What was read so far: the line of each name, and a matrix that grows in place."""
+    """The names read so far with their line numbers, and a matrix that grows in place."""
 
-    def __init__(self, path: Path, promised: int = 0, width: int = 0) -> None:
+    def __init__(self, path: Path, header_count: int = 0, header_width: int = 0) -> None:
         self.path = path
-        self.promised = promised
-        self.promised_width = width
+        self.header_count = header_count
+        self.header_width = header_width
         self.width = 0
         self.expected = 0
         self.lines: dict[str, int] = {}
         self.matrix = np.empty((0, 1), dtype=np.float32)
 
-    def extend(self, lines: Iterator[Line]) -> None:
-        """Take lines that are split into cells."""
+    def extend(self, lines: Iterable[Line]) -> None:
+        """Add lines that are already split into cells."""
         for number, cells in lines:
-            values = self.values(number, cells)
-            self.room(1)[0] = values
+            values = self.parse(number, cells)
+            self.reserve(1)[0] = values
             self.add([unbracketed(cells[0])], [number])
 
-    def values(self, number: int, cells: list[str]) -> np.ndarray:
-        """Return the numbers of a line, or say what is wrong with it."""
+    def parse(self, number: int, cells: list[str]) -> np.ndarray:
+        """Return the numbers of a line; raise DataError for an invalid one."""
         values = _numbers(cells[1:], self.path, number)
         self.width = self.width or len(values)
-        for width, what in (
-            (self.promised_width, "the header says"),
-            (self.width, "the lines before have"),
+        for width, source in (
+            (self.header_width, "the header"),
+            (self.width, "the lines before"),
         ):
             if width and len(values) != width:
                 raise DataError(
-                    f"{self.path}, line {number}: {len(values)} numbers, {what} {width}."
+                    f"{self.path}, line {number}: expected {width} numbers as in {source}, "
+                    f"got {len(values)}."
                 )
         return values
 
-    def room(self, count: int) -> np.ndarray:
-        """Return the next rows, to be written to before any others are asked for."""
-        held = len(self.lines)
-        if held + count > len(self.matrix):
-            # memory that is not written to costs nothing
-            length = max(held + count, 2 * held, self.expected)
+    def reserve(self, count: int) -> np.ndarray:
+        """Return the next rows of the matrix, to be filled before the next call."""
+        filled = len(self.lines)
+        if filled + count > len(self.matrix):
+            # pages that are never written to use no memory
+            length = max(filled + count, 2 * filled, self.expected)
             grown = np.empty((length, self.width), dtype=np.float32)
-            grown[:held] = self.matrix[:held]
+            grown[:filled] = self.matrix[:filled]
             self.matrix = grown
-        return self.matrix[held : held + count]
+        return self.matrix[filled : filled + count]
 
     def add(self, names: list[str], numbers: list[int]) -> None:
-        """Take the names of the rows that were written, each only once."""
+        """Add the names of the rows just filled; raise DataError for a duplicate."""
         new = dict(zip(names, numbers, strict=True))
         if len(new) < len(names) or not self.lines.keys().isdisjoint(new):
             for name, number in zip(names, numbers, strict=True):
                 if self.lines.setdefault(name, number) != number:
                     raise DataError(
-                        f'{self.path}, line {number}: "{name}" stands already in line '
-                        f"{self.lines[name]}."
+                        f'{self.path}, line {number}: duplicate name "{name}", first used in '
+                        f"line {self.lines[name]}."
                     )
         self.lines.update(new)
 
-    def whole(self) -> tuple[list[str], np.ndarray]:
+    def result(self) -> tuple[list[str], np.ndarray]:
         """Return all names and vectors."""
-        held = len(self.lines)
-        if not held:
-            raise DataError(f"{self.path} holds no vectors.")
-        if self.promised and self.promised != held:
+        count = len(self.lines)
+        if not count:
+            raise DataError(f"{self.path} contains no vectors.")
+        if self.header_count and self.header_count != count:
             raise DataError(
-                f"{self.path}: the header says {self.promised} vectors, the file holds {held}."
+                f"{self.path}: the header announces {self.header_count} vectors, "
+                f"but the file contains {count}."
             )
-        return list(self.lines), self.matrix[:held]
+        return list(self.lines), self.matrix[:count]
 
 
-def _read_compiled(rows: Rows, block: bytes, numbers: tuple[int, int], loops: Kernels) -> int:
-    """Take a block of lines from the given number on, but for one; return how many it has."""
+def _read_compiled(rows: Rows, block: bytes, numbers: tuple[int, int], compiled: Any) -> None:
+    """Add a block; ``numbers`` are the number of its first line and that of the header line."""
     data = np.frombuffer(block, dtype=np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
     spans = np.empty((len(ends), 3), dtype=np.int64)
-    loops.lines(data, ends, b"\t" in block, spans)
-    places = numbers[0] + np.arange(len(spans))
-    used = (spans[:, 0] < spans[:, 2]) & (places != numbers[1])
-    spans, lines = spans[used], places[used].tolist()
-    matrix = rows.room(len(spans))
-    odd = np.zeros(len(spans), dtype=bool)
-    loops.plain(data, spans, SHARES, matrix, odd)
-    if odd.any():
-        odd[odd] = _read_odd(data, spans[odd], matrix, odd, loops)
-    for row in np.flatnonzero(odd):
+    compiled.find_lines(data, ends, b"\t" in block, spans)
+    line_numbers = numbers[0] + np.arange(len(spans))
+    used = (spans[:, 0] < spans[:, 2]) & (line_numbers != numbers[1])
+    spans, lines = spans[used], line_numbers[used].tolist()
+    matrix = rows.reserve(len(spans))
+    irregular = np.zeros(len(spans), dtype=bool)
+    compiled.read_numbers(data, spans, compiled.POWERS, matrix, irregular)
+    for row in np.flatnonzero(irregular):
         begin, _, end = spans[row]
         cells = _cells(_decoded(block[begin:end], lines[row], rows.path))
-        matrix[row] = rows.values(lines[row], cells)
-    rows.add(_names(block, spans, lines, rows.path), lines)
-    return len(ends)
-
-
-def _read_odd(
-    data: np.ndarray, spans: np.ndarray, matrix: np.ndarray, rows: np.ndarray, loops: Kernels
-) -> np.ndarray:
-    """Read lines with long numbers or exponents, and return which are still odd."""
-    odd = np.zeros(len(spans), dtype=bool)
-    mantissas = np.zeros((len(spans), matrix.shape[1]), dtype=np.int64)
-    scales = np.zeros(mantissas.shape, dtype=np.int32)
-    values = np.empty(mantissas.shape, dtype=np.float32)
-    loops.digits(data, spans, mantissas, scales, odd)
-    loops.values(mantissas, scales, POWERS, values, odd)
-    matrix[rows] = values
-    return odd
-
-
-def _names(block: bytes, spans: np.ndarray, lines: list[int], path: Path) -> list[str]:
-    begins, ends = spans[:, 0].tolist(), spans[:, 1].tolist()
-    raw = [block[begin:end] for begin, end in zip(begins, ends, strict=True)]
-    try:
-        names = [name.decode() for name in raw]
-    except UnicodeDecodeError:  # say where
-        names = [_decoded(name, line, path) for name, line in zip(raw, lines, strict=True)]
-    # without these, there is nothing around a name
-    around = b"<" in block or b"\t" in block
-    return [unbracketed(name) for name in names] if around else names
+        matrix[row] = rows.parse(lines[row], cells)
+    raw_names = [block[begin:end] for begin, end, _ in spans.tolist()]
+    names = [_decoded(raw, line, rows.path) for raw, line in zip(raw_names, lines, strict=True)]
+    # names need cleaning only if a bracket or a tab occurs
+    clean = b"<" in block or b"\t" in block
+    rows.add([unbracketed(name) for name in names] if clean else names, lines)
 
 
 # -- lines ----------------------------------------------------------------------------------
 
 
 def plain_suffix(path: Path) -> str:
-    """Return how a file's name ends, whatever it is packed in.
+    """Return a file's suffix without that of its compression.
 
     >>> plain_suffix(Path("glove.TXT.gz"))
     '.txt'
@@ -203,17 +183,17 @@ def unbracketed(name: str) -> str:
 
 
 def pieces(path: Path) -> Iterator[bytes]:
-    """Yield the bytes of a file piece by piece, unpacked."""
+    """Yield the decompressed bytes of a file piece by piece."""
     suffix = path.suffix.lower()
     if suffix == ".zst":
-        yield from _unpacked_zst(path)
+        yield from _decompressed_zst(path)
         return
     with gzip.open(path) if suffix == ".gz" else path.open("rb") as file:
         while piece := file.read(BLOCK):
             yield piece if piece.endswith(b"\n") else piece + file.readline()
 
 
-def _unpacked_zst(path: Path) -> Iterator[bytes]:
+def _decompressed_zst(path: Path) -> Iterator[bytes]:
     try:
         import zstandard
     except ImportError as error:
@@ -226,15 +206,15 @@ def _unpacked_zst(path: Path) -> Iterator[bytes]:
                 try:
                     yield frame.decompress(packed)
                 except zstandard.ZstdError as error:
-                    raise DataError(f"{path} cannot be read: {error}.") from error
+                    raise DataError(f"cannot read {path}: {error}.") from error
                 packed = frame.unused_data if frame.eof else b""
                 frame = None if frame.eof else frame
     if frame is not None:
-        raise DataError(f"{path} cannot be read: it ends in the middle.")
+        raise DataError(f"cannot read {path}: the file is truncated.")
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """Yield pieces that end with a line."""
+    """Yield pieces that end with a newline."""
     rest = b""
     for piece in pieces(path):
         cut = piece.rfind(b"\n") + 1
@@ -247,14 +227,14 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 
 def _lines(block: bytes, number: int, path: Path) -> Iterator[Line]:
-    """Yield the lines that are not empty, split into cells, with their numbers."""
-    for place, raw in enumerate(block.split(b"\n")[:-1], number):
-        if any(cells := _cells(_decoded(raw, place, path))):
-            yield place, cells
+    """Yield the number and the cells of each non-empty line."""
+    for line_number, raw in enumerate(block.split(b"\n")[:-1], number):
+        if any(cells := _cells(_decoded(raw, line_number, path))):
+            yield line_number, cells
 
 
 def _cells(text: str) -> list[str]:
-    # only blanks and tabs part cells: rarer white space may belong to a word
+    # only spaces and tabs separate cells: other white space may belong to a word
     name, tab, rest = text.strip(" \t\r").partition("\t")
     cells = (rest if tab else name).replace("\t", " ").split(" ")
     return [*([name] if tab else []), *filter(None, cells)]
@@ -264,16 +244,14 @@ def _decoded(raw: bytes, number: int, path: Path) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path}, line {number} cannot be read: it is not UTF-8 ({error.reason})."
-        ) from error
+        raise DataError(f"{path}, line {number}: not UTF-8 ({error.reason}).") from error
 
 
 def _is_header(begin: list[Line]) -> bool:
-    """Return whether the first of two lines is word2vec's "6 200"."""
+    """Return whether the first of two lines is a word2vec header such as "6 200"."""
     first = begin[0][1] if begin else []
     counts = len(first) == 2 and all(cell.strip().isdecimal() for cell in first)
-    # it is not if the vectors themselves have one dimension
+    # two cells in the second line mean vectors of one dimension and no header
     return counts and not (len(begin) == 2 and len(begin[1][1]) == 2)
 
 
@@ -287,12 +265,12 @@ def _is_number(cell: str) -> bool:
 
 def _numbers(cells: list[str], path: Path, number: int) -> np.ndarray:
     try:
-        # by way of float64: numbers that are too large become infinite without a warning
+        # through float64, so that too large numbers become infinite without a warning
         with np.errstate(over="ignore"):
             values = np.array(cells, dtype=np.float64).astype(np.float32)
     except ValueError as error:
         raise DataError(f"{path}, line {number}: {error}.") from error
     if not len(values) or not np.isfinite(values).all():
-        what = "no numbers" if not len(values) else "NaN or infinity"
-        raise DataError(f"{path}, line {number}: {what} in the vector.")
+        problem = "no numbers" if not len(values) else "NaN or infinity"
+        raise DataError(f"{path}, line {number}: {problem} in the vector.")
     return values

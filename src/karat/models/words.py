@@ -1,10 +1,11 @@
-"""Word vectors: an item by its id, a text by the mean of its words."""
+"""Word vectors: items are looked up by id, a text is the mean of its words."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,19 +16,18 @@ from karat.models.package_files import package_file
 from karat.models.vector_file import KnownVectors
 
 _WORD = re.compile(r"\w+")
-#: so many texts have the vectors of all their words in memory at once
+#: texts averaged at a time
 BLOCK = 1024
 
 
 class WordVectors(KnownVectors):
-    """Vectors of words, such as gensim's: an entity is looked up, the words of a text are averaged.
+    """Word vectors, such as gensim's: an entity is looked up, the words of a text are averaged.
 
-    A word is looked up in lower case and, where that is not known, as it is written. A text without
-    a known word is a row of NaN.
+    A word is looked up in lower case first, then unchanged. Without any vector, a text is NaN.
     """
 
     def encode(self, texts: list[str]) -> np.ndarray:
-        """Return the mean of the vectors of each text's known words."""
+        """Return the mean vector of each text's words."""
         ids, vectors = self.vocabulary()
         return averaged(texts, ids, vectors)
 
@@ -40,7 +40,7 @@ class Glove(PackagedEncoder):
     extra = "glove"
 
     def encode(self, texts: list[str]) -> np.ndarray:
-        """Return the mean of the vectors of each text's known words, NaN where there is none."""
+        """Return the mean vector of each text's words."""
         return averaged(texts, *self.loaded())
 
     def loaded(self) -> tuple[pd.Index, np.ndarray]:
@@ -55,26 +55,26 @@ class Glove(PackagedEncoder):
         return self.words_, self.vectors_
 
 
+@dataclass(eq=False, repr=False)
 class GloveWords(Glove):
-    """GloVe as a list of words: each is looked up as it is written, and they are in lower case.
+    """GloVe words, looked up unchanged (they are in lower case).
 
-    Where an answer is sought among all words, as in analogies, those are the ``candidates`` most
-    frequent ones (30,000); with none said (``null``) they are all 400,000.
+    Tasks that search the vocabulary, such as analogies, use the ``candidates`` most frequent words,
+    or all 400,000 if it is None.
     """
 
     by_text = ("text",)
-    chunk: int | None = None
+    chunk: ClassVar[int | None] = None
 
-    def __init__(self, candidates: int | None = 30_000) -> None:
-        self.candidates = candidates
+    candidates: int | None = 30_000
 
     def transform(self, items: Any) -> np.ndarray:
-        """Return the vectors of the items by their ids, NaN where there is none."""
+        """Return the vectors of the items by id, NaN for a missing one."""
         framed = isinstance(items, pd.Series | pd.DataFrame)
         return self.encode([str(name) for name in (items.index if framed else items)])
 
     def encode(self, texts: list[str]) -> np.ndarray:
-        """Return the vectors of the texts by themselves, NaN where there is none."""
+        """Return the vectors of the texts, NaN for a missing one."""
         words, vectors = self.loaded()
         found = words.get_indexer(pd.Index(texts, dtype=object))
         rows = np.array(vectors[np.maximum(found, 0)])
@@ -85,26 +85,26 @@ class GloveWords(Glove):
         """Return the most frequent words and their vectors."""
         most = self.candidates
         if most is not None and (isinstance(most, bool) or most < 1):
-            raise DefinitionError(f"glove: candidates is a number of words, not {most!r}.")
+            raise DefinitionError(f"candidates must be an integer >= 1 or None, got {most!r}.")
         words, vectors = self.loaded()
         return words[:most], np.asarray(vectors[:most])
 
 
 def averaged(texts: list[str], words: pd.Index, vectors: np.ndarray) -> np.ndarray:
-    """Return the mean of the vectors of each text's known words, a row of NaN where there is none.
+    """Return the mean vector of each text's words, NaN if it has no known word.
 
     >>> averaged(["a B", "c"], pd.Index(["a", "b"]), np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
     [[2.0, 3.0], [nan, nan]]
     """
     means = np.empty((len(texts), vectors.shape[1]), dtype=np.float32)
     for begin in range(0, len(texts), BLOCK):
-        part = [_WORD.findall(text) for text in texts[begin : begin + BLOCK]]
-        rows = _rows(list(itertools.chain.from_iterable(part)), words)
-        owners = np.repeat(np.arange(len(part)), [len(each) for each in part])[rows >= 0]
-        sums = np.zeros((len(part), vectors.shape[1]))
-        # one word after the other: a mean is the same whatever stands beside the text
+        block = [_WORD.findall(text) for text in texts[begin : begin + BLOCK]]
+        rows = _rows(list(itertools.chain.from_iterable(block)), words)
+        owners = np.repeat(np.arange(len(block)), [len(each) for each in block])[rows >= 0]
+        sums = np.zeros((len(block), vectors.shape[1]))
+        # word by word: a mean does not depend on the other texts
         np.add.at(sums, owners, vectors[rows[rows >= 0]])
-        counts = np.bincount(owners, minlength=len(part)).astype(float)
+        counts = np.bincount(owners, minlength=len(block)).astype(float)
         counts[counts == 0] = np.nan
         means[begin : begin + BLOCK] = sums / counts[:, None]
     return means
