@@ -1,7 +1,7 @@
 """Scoring against mteb itself: the same vectors, data and protocol on both sides, the same scores.
 
 The vectors stand in a dictionary, so nothing is encoded. Both sides run their own verb,
-``karat.evaluate`` and ``mteb.evaluate``, on data in memory and one thread. Of "scoring" the way of
+``karat.execution.evaluation`` and ``mteb.evaluate``, on data in memory and one thread. Of "scoring" the way of
 the texts to the encoder and of the vectors back is no part: mteb's data loaders and ``encode``, our
 staging and the hash of the encoder. Ours writes predictions and records in both; mteb is spared its
 files.
@@ -25,9 +25,9 @@ import numpy as np
 import pandas as pd
 
 import karat
-from karat.execute import one_thread
-from karat.models.identity import identity
-from karat.progress import Progress
+from karat.execution.progress import Progress
+from karat.execution.workers import one_thread
+from karat.models.model import model_identity
 
 DIMENSIONS, TURNS = 384, 3
 #: how far scores may differ: cosines of 32 bits there, of 64 here
@@ -144,7 +144,7 @@ def ours(problem: Problem) -> tuple[dict[str, float], Cost]:
     cost = Cost()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["KARAT_CACHE"] = folder
-        with _aside("karat.plan.identity", identity, cost):
+        with _aside("karat.execution.plan.identity", model_identity, cost):
             begun = time.process_time()
             (run,) = karat.evaluate(
                 {"known": problem.known}, problem.ours, output=folder, progress=_Watch(cost)

@@ -19,10 +19,10 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 import karat
-import karat.measure
-from karat.dataset import Dataset
+import karat.execution.resources
+from karat.core.dataset import Dataset
+from karat.core.embeddings import Vectors
 from karat.probes.analogy import Analogy
-from karat.vectors import Vectors
 
 QUESTIONS, ENTITIES, DIMENSIONS = 8_000, 50_000, 200
 #: one question at a time takes long, so that only these are asked so; their time is scaled

@@ -22,13 +22,12 @@ import pandas as pd
 from sklearn.metrics import accuracy_score, precision_score, recall_score, roc_auc_score
 
 import karat
-from karat import registry
-from karat.catalogue import Catalogue
-from karat.dataset import Dataset
-from karat.draws import draw
-from karat.execute import one_thread
-from karat.solve import Direct
-from karat.splits import split
+from karat.config.catalog import Catalogue
+from karat.core import registry
+from karat.core.dataset import Dataset, sample_rows
+from karat.execution.solvers import PredictorSolver
+from karat.execution.splits import split
+from karat.execution.workers import one_thread
 
 SEED, ROWS, TURNS = 42, 32_561, 2
 METRICS = ["auc", "acc", "precision", "recall"]
@@ -78,9 +77,9 @@ def _ours(
     data: Dataset, models: list[str], chosen: dict[str, tuple[float, ...]]
 ) -> tuple[Scores, dict[str, float]]:
     task = karat.Task("adult", data, split=SPLIT, metrics=METRICS, corruptions=chosen)
-    fitting, fit = 0.0, Direct.fit
+    fitting, fit = 0.0, PredictorSolver.fit
 
-    def timed(self: Direct, train: Dataset) -> None:
+    def timed(self: PredictorSolver, train: Dataset) -> None:
         nonlocal fitting
         start = time.process_time()
         fit(self, train)
@@ -88,12 +87,12 @@ def _ours(
 
     with tempfile.TemporaryDirectory() as folder:
         os.environ["KARAT_CACHE"] = folder
-        Direct.fit = timed  # type: ignore[method-assign]
+        PredictorSolver.fit = timed  # type: ignore[method-assign]
         start = time.process_time()
         try:
             runs = karat.evaluate(models, task, output=folder, seed=SEED)
         finally:
-            Direct.fit = fit  # type: ignore[method-assign]
+            PredictorSolver.fit = fit  # type: ignore[method-assign]
         cost = time.process_time() - start
         table = pd.concat([run.scores() for run in runs])
     table = table[table["epoch"] == -1]
@@ -139,7 +138,7 @@ def _fitted(name: str, X: pd.DataFrame, y: Any) -> Any:
         return make_pipeline(_preprocessing(X), _estimator(name)).fit(X, codes)
     # preprocessing is fitted on all rows, the machines on at most as many as ours
     cap = Catalogue().model("svm").prototype.max_train_rows
-    rows = draw(len(y), cap, np.random.default_rng(SEED), y) if cap < len(y) else slice(None)
+    rows = sample_rows(len(y), cap, np.random.default_rng(SEED), y) if cap < len(y) else slice(None)
     pipeline = make_pipeline(_preprocessing(X), _estimator(name))
     pipeline[-1].fit(pipeline[:-1].fit_transform(X)[rows], codes[rows])
     return pipeline

@@ -14,9 +14,9 @@ import time
 import numpy as np
 from scipy.stats import spearmanr
 
-from karat.catalogue import Catalogue
-from karat.execute import one_thread
-from karat.vectors import encode, unit_rows
+from karat.config.catalog import Catalogue
+from karat.core.embeddings import encode, unit_rows
+from karat.execution.workers import one_thread
 
 NAMES = ("glove", "wordllama", "use-multilingual", "minilm-int8", "minilm")
 

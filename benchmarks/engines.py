@@ -76,8 +76,8 @@ def on_cluster(model: object, jobs: int, workers: int) -> float:
     """Return the wall seconds of a run on an existing cluster."""
     from distributed import Client
 
-    from karat.engines.dask import own_cluster
+    from karat.execution.dask_engine import local_cluster
 
-    with own_cluster(workers) as cluster, Client(cluster) as client:
+    with local_cluster(workers) as cluster, Client(cluster) as client:
         client.wait_for_workers(workers)
         return seconds(model, jobs, engine="dask", scheduler=cluster.scheduler_address)

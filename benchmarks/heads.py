@@ -20,11 +20,11 @@ import pandas as pd
 from sklearn.metrics import f1_score, matthews_corrcoef
 
 import karat
-from karat.execute import one_thread
-from karat.heads.adamw import AdamW
-from karat.heads.compiled import kernels
-from karat.replay import fold_seeds
-from karat.splits import Fold, split
+from karat.core.torch_random import fold_seeds
+from karat.execution.splits import Fold, split
+from karat.execution.workers import one_thread
+from karat.probes.heads.adamw import AdamW
+from karat.probes.heads.stacked_training import kernels
 
 #: rows, dimensions, classes, hidden units, required speedup in CPU time
 SIZES = [

@@ -16,17 +16,16 @@ from typing import Any
 
 import psutil
 
-from karat.execute import execute
-from karat.job import Job, Outcome, new_record
+from karat.core.task import Task
+from karat.execution.job import Job, ObjectStore, Outcome, new_record
+from karat.execution.workers import execute
 from karat.results.run import Run
-from karat.shelf import Shelf
-from karat.task import Task
 
 TASKS = 1000
 ROWS = 100
 
 
-def work(job: Job, shelf: Shelf) -> dict[str, Any]:
+def work(job: Job, shelf: ObjectStore) -> dict[str, Any]:
     """Return the files of a fold of 100 rows and two classes at once."""
     task = shelf.get(job.task)
     record = new_record(job.spec, job.model, task)
@@ -40,7 +39,7 @@ def work(job: Job, shelf: Shelf) -> dict[str, Any]:
 
 
 def simulate(count: int, output: Path) -> Iterator[tuple[str, float]]:
-    shelf = Shelf(output / "shelf")
+    shelf = ObjectStore(output / "shelf")
     for number in range(TASKS):
         shelf.put(f"task-{number}", Task(f"task-{number}", "none", metrics=["acc", "auc"]))
     about = {"model": "none", "suite": "many", "constraint": "default", "mode": "local"}

@@ -18,8 +18,8 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from karat.execute import one_thread
-from karat.registry import build, heads
+from karat.core.registry import build, heads
+from karat.execution.workers import one_thread
 
 ROWS, DIMENSIONS, CLASSES, FOLDS = 2000, 200, 3, 10
 C = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)

@@ -18,10 +18,10 @@ from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import cosine_similarity
 from threadpoolctl import threadpool_limits
 
-from karat.dataset import Dataset
-from karat.metrics.base import score
-from karat.probes.duplicates import Duplicates
-from karat.vectors import Vectors
+from karat.core.dataset import Dataset
+from karat.core.embeddings import Vectors
+from karat.metrics.metric import score
+from karat.probes.retrieval import Duplicates
 
 ROWS, DIMENSIONS = 10_000, 64
 MANY_ROWS, MANY_DIMENSIONS = 50_000, 128

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from karat.dataset import Dataset
-from karat.metrics.base import score
-from karat.probes.same_class import SameClass
-from karat.vectors import Vectors
+from karat.core.dataset import Dataset
+from karat.core.embeddings import Vectors
+from karat.metrics.metric import score
+from karat.probes.retrieval import SameClass
 
 QUERIES, ROWS, DIMENSIONS, CLASSES, SEED = 2_000, 10_000, 128, 10, 0
 

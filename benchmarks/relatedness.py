@@ -16,11 +16,11 @@ from scipy.spatial.distance import cosine
 from scipy.stats import kendalltau, pearsonr
 from threadpoolctl import threadpool_limits
 
-from karat.dataset import Dataset
-from karat.metrics.base import score
-from karat.models.vector_file import KnownVectors
+from karat.core.dataset import Dataset
+from karat.core.embeddings import Vectors
+from karat.metrics.metric import score
+from karat.models.vector_files import VectorLookup
 from karat.probes.similarity import Similarity
-from karat.vectors import Vectors
 
 ENTITIES, DIMENSIONS = 50_000, 200
 MAINS, RELATED, DOCUMENTS = 21, 20, 50
@@ -33,7 +33,7 @@ def measure() -> Iterator[tuple[str, float, float, str, str]]:
     matrix = rng.standard_normal((ENTITIES, DIMENSIONS)).astype(np.float32)
     table = pd.DataFrame(matrix.astype(float))
     table.insert(0, "name", names)
-    stock = KnownVectors(names, matrix)
+    stock = VectorLookup(names, matrix)
     stock.vocabulary()[0].get_indexer(names[:1])  # the index of the names is made once
     cases: tuple[tuple[str, Any, Any], ...] = (
         ("entity relatedness, 420 pairs", _related(rng, names), (_our_tau, _plain_tau)),
@@ -75,18 +75,18 @@ def _documents(rng: np.random.Generator, names: list[str]) -> Dataset:
     return Dataset("lp50", items, asked, rng.uniform(1, 5, len(places)), "numbers", "entity")
 
 
-def _answered(data: Dataset, stock: KnownVectors, probe: Similarity, metric: str) -> float:
+def _answered(data: Dataset, stock: VectorLookup, probe: Similarity, metric: str) -> float:
     vectors = Vectors(stock.transform(data.items), np.arange(len(data.items)))
     value, reason = score(metric, probe.answer(data, vectors))
     assert value is not None, reason
     return value
 
 
-def _our_tau(data: Dataset, stock: KnownVectors) -> float:
+def _our_tau(data: Dataset, stock: VectorLookup) -> float:
     return _answered(data, stock, Similarity(), "kendall")
 
 
-def _our_match(data: Dataset, stock: KnownVectors) -> float:
+def _our_match(data: Dataset, stock: VectorLookup) -> float:
     return _answered(data, stock, Similarity(bags="weighted-matches"), "pearson")
 
 

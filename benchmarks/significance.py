@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from karat.results.bayes import signed_rank
-from karat.results.contests import RESAMPLES, contests
-from karat.results.ranks import rank_models
+from karat.analysis.all_pairs import RESAMPLES, compare_pairs
+from karat.stats.paired_tests import signed_rank
+from karat.stats.ranking import rank_models
 
 MODELS, TASKS, FOLDS = 100, 100, 5
 
@@ -32,8 +32,8 @@ def measure() -> Iterator[tuple[str, float, float, str, str]]:
     tables = scores()
     values = np.column_stack([table.mean(axis=1) for table in tables])
     takes = np.ones(values.shape, dtype=bool)
-    contests(values[:3])  # not to measure the imports
-    pairs = seconds(lambda: contests(values))
+    compare_pairs(values[:3])  # not to measure the imports
+    pairs = seconds(lambda: compare_pairs(values))
     yield (
         f"all pairs of {MODELS} models × {TASKS} tasks, CPU",
         pairs,

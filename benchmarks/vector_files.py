@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.execute import one_thread
-from karat.models.vector_file import read_vectors
+from karat.execution.workers import one_thread
+from karat.models.vector_files import read_vectors
 from karat.models.vector_text import kernels
 
 ENTITIES, WIDTH = 50_000, 200

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 
 import karat
-from karat.catalogue import Catalogue
-from karat.results.exports import export
+from karat.compat.taco.result_files import export
+from karat.config.catalog import Catalogue
 
 rng = np.random.default_rng(0)
 rows = 400

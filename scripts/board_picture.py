@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
 import karat
-from karat.report.terminal import board_text
+from karat.reporting.terminal import leaderboard_text
 
 WIDTH = 130
 #: the letters of the reader's own machine: a picture in a README may not load any
@@ -23,7 +23,7 @@ def main() -> None:
     board = karat.leaderboard([Path(path) for path in sys.argv[1:]])
     console = Console(record=True, width=WIDTH, file=io.StringIO(), highlight=False)
     console.print("$ karat run quickstart\n", style="bold")
-    console.print(board_text(board, WIDTH))
+    console.print(leaderboard_text(board, WIDTH))
     svg = console.export_svg(title="karat run quickstart", theme=MONOKAI)
     svg = re.sub(r"@font-face \{.*?\}\n", "", svg, flags=re.DOTALL)
     Path("docs/board.svg").write_text(svg.replace("Fira Code, monospace", FONTS) + "\n")

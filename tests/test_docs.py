@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from karat.cli import karat
+from karat.cli.app import karat
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

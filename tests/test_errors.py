@@ -11,8 +11,8 @@ from karat.errors import (
     Declined,
     DefinitionError,
     KaratError,
-    KnowsNothing,
     MissingExtra,
+    NoVectors,
     Unavailable,
     did_you_mean,
     unknown,
@@ -30,7 +30,7 @@ def test_everything_a_person_can_mend_is_a_karat_error():
         ContractError,
         MissingExtra,
         Declined,
-        KnowsNothing,
+        NoVectors,
     }
     assert all(issubclass(kind, KaratError) for kind in found)
     assert issubclass(Unavailable, DataError)

@@ -15,19 +15,18 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from karat.cli import karat as group
-from karat.cli_options import SETTINGS
+from karat.analysis.leaderboard import leaderboard
+from karat.analysis.robustness import robustness
+from karat.cli.app import karat as group
+from karat.cli.options import SETTINGS
+from karat.execution.plan import make_plan
 from karat.models.adapters import adapt
-from karat.models.tables import OneHotTable
-from karat.plan import make_plan
-from karat.report.bundle import make_bundle
-from karat.report.formats import render
-from karat.report.plain import plain_sections
-from karat.report.robust import robustness_table
-from karat.report.runs import show_plan
-from karat.report.terminal import print_board
-from karat.results.leaderboard import leaderboard
-from karat.results.robustness import robustness
+from karat.models.tabular_encoders import OneHotTable
+from karat.reporting.bundle import make_bundle
+from karat.reporting.formats import render
+from karat.reporting.leaderboard_output import robustness_table
+from karat.reporting.page import plain_sections
+from karat.reporting.terminal import print_table, show_plan
 
 FOLDER = Path(__file__).parent / "snapshots"
 
@@ -67,7 +66,7 @@ def scores():
 
 def printed(board):
     file = io.StringIO()
-    print_board(board, Console(file=file, width=100, color_system=None))
+    print_table(board, Console(file=file, width=100, color_system=None))
     return file.getvalue()
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 FAILURES = ("failed", "timeout", "memory")
 
 
-def plainly(status: str) -> str:
+def simplified_status(status: str) -> str:
     """Return the status of a job, with one name for all failures.
 
     >>> plainly("timeout"), plainly("declined")
@@ -99,5 +99,5 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> DefinitionError:
     )
 
 
-class KnowsNothing(Declined):
+class NoVectors(Declined):
     """A model has a vector for none of the items: its coverage is 0."""

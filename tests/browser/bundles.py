@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from karat.results.ranks import Ranks, rank_each, rank_models, ranked_on_few
+from karat.stats.ranking import Ranks, rank_each, rank_models, ranked_on_few
 
 KINDS = ("classification", "regression", "similarity", "clustering")
 METRICS = {

@@ -120,7 +120,7 @@ def bundles() -> Any:
 @pytest.fixture(scope="session")
 def write_page() -> Callable[..., Path]:
     """Write the page of a bundle after a round trip through JSON."""
-    from karat.report.page import make_page
+    from karat.reporting.page import make_page
 
     def write(bundle: dict[str, Any], path: Path, live: str | bool = False) -> Path:
         path.write_text(make_page(json.loads(json.dumps(bundle)), live), encoding="utf-8")

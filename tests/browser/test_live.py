@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from karat.report.page import make_page
+from karat.reporting.page import make_page
 
 NAMES = "return [...document.querySelectorAll('#board tbody th .cut')].map((e) => e.textContent)"
 

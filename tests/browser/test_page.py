@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 import karat
-from karat.report.bundle import make_bundle
-from karat.results.ranks import interval, rank_models
-from karat.results.significance import corrected_t, holm
+from karat.reporting.bundle import make_bundle
+from karat.stats.paired_tests import corrected_t, holm
+from karat.stats.ranking import interval, rank_models
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAMES = "return [...document.querySelectorAll('#board tbody th .cut')].map((e) => e.textContent)"
@@ -41,7 +41,7 @@ def opened(browser, page):
 
 
 def chosen_ranks(bundle, tasks):
-    """Return the result of karat.results.ranks for some tasks of a bundle."""
+    """Return the result of karat.stats.ranking for some tasks of a bundle."""
     values, takes = [], []
     for t in tasks:
         sign = 1 if bundle["tasks"][t]["higher"][0] else -1

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.corruptions.effect import affected
-from karat.corruptions.kinds import kind_of
-from karat.corruptions.view import View, see
-from karat.dataset import Dataset
-from karat.registry import corruptions
+from karat.core.dataset import Dataset
+from karat.core.registry import corruptions
+from karat.corruptions.applicability import kind_of
+from karat.corruptions.view import View, changed_share
+from karat.corruptions.view import corrupt as see
 
 OURS = [name for name in corruptions if corruptions.origin(name).startswith("karat.")]
 TABLES = [name for name in OURS if "table" in corruptions.get(name).takes]
@@ -178,7 +178,7 @@ def check(name, X, y, low, high, seed):
     # severity 0 is the identity, types and all
     same(seen[0.0][0], X)
     same(seen[0.0][1], y)
-    assert affected((X, y), seen[0.0]) == 0
+    assert changed_share((X, y), seen[0.0]) == 0
     for items, truth in seen.values():
         # X and y stay together
         assert type(items) is type(X)
@@ -206,13 +206,13 @@ def check(name, X, y, low, high, seed):
             changed = differ(before, cells(more))
             assert (differ(before, cells(less)) <= changed).all()
             shares.append(changed.mean() if changed.size else 0.0)
-        most = affected((X, y), many)
-        assert 0 <= affected((X, y), few) <= most <= 1
+        most = changed_share((X, y), many)
+        assert 0 <= changed_share((X, y), few) <= most <= 1
         assert most == pytest.approx(shares[0] or shares[1])
     else:
         moved = [(counts(part[0]).reindex(X.index, fill_value=0) - 1) for part in (few, many)]
         assert (moved[0].abs() <= moved[1].abs()).all()
-        assert affected(X, many[0]) == pytest.approx(moved[1].abs().sum() / len(X))
+        assert changed_share(X, many[0]) == pytest.approx(moved[1].abs().sum() / len(X))
         for items, truth in (few, many):
             same(items, X.loc[items.index])
             same(truth, y.loc[items.index])
@@ -429,4 +429,4 @@ def test_the_share_of_changed_places_is_the_severity(name, severity, rng):
 def test_every_corruption_has_an_effect(name, table, rng):
     X, y = table(200), pd.Series(np.resize(["a", "b", "b", "b"], 200))
     for severity in (0.1, 0.2, 0.4):
-        assert affected((X, y), corruptions.get(name)(X, y, severity, rng())) > 0.0005
+        assert changed_share((X, y), corruptions.get(name)(X, y, severity, rng())) > 0.0005

@@ -1,15 +1,313 @@
-"""Views: own generators by name, ids and groups that follow, contracts of corruptions."""
+"""Views of several corruptions, of several draws, and of vectors.
+
+How much was changed: cells, or rows where rows came or went.
+Views: own generators by name, ids and groups that follow, contracts of corruptions.
+"""
+
+from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from karat import registry
-from karat.corruptions.view import CLEAN, VECTORS, View, see, views
-from karat.dataset import Dataset
+import karat
+from karat.core import registry
+from karat.core.dataset import Dataset
+from karat.core.embeddings import Vectors
+from karat.corruptions.view import (
+    CLEAN,
+    VECTORS,
+    View,
+    changed_share,
+    check_view,
+    corrupt,
+    corrupt_vectors,
+    corrupt_with_share,
+    parse_composition,
+    reason_not_applicable,
+    views,
+)
+from karat.corruptions.view import corrupt as see
 from karat.errors import ContractError, DataError, DefinitionError
 
-ROWS = 40
+ROWS = 200
+
+
+def table(kind: str = "classes") -> Dataset:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "a": rng.normal(size=ROWS),
+            "b": rng.normal(size=ROWS),
+            "c": rng.choice(list("xyz"), ROWS),
+            "y": rng.choice(["no", "yes"], ROWS, p=[0.8, 0.2]),
+        }
+    )
+    if kind == "numbers":
+        frame["y"] = rng.normal(size=ROWS)
+    return Dataset.from_table(frame, "y", name="t", kind=kind)
+
+
+def test_doses_by_hand():
+    assert parse_composition("typos") == [("typos", 1.0)]
+    assert parse_composition("a+b@0.5+a") == [("a", 1.0), ("b", 0.5), ("a", 1.0)]
+    assert parse_composition(" a@0.2 + b ") == [("a", 0.2), ("b", 1.0)]
+    assert parse_composition("") == []
+
+
+@pytest.mark.parametrize("text", ["a+", "+a", "a@x+b", "a@-1+b", "a@inf+b", "a@+b"])
+def test_invalid_compositions(text):
+    with pytest.raises(DefinitionError, match="a@0.2"):
+        parse_composition(text)
+
+
+def test_the_severity_scales_every_dose():
+    assert View("a@0.2+b@0.1", 0.5).parts() == [("a", 0.1), ("b", 0.05)]
+    assert View("a@0.2+b@0.1", 1.0).name == "a@0.2+b@0.1"
+    assert View("a@0.2+b@0.1", 0.5).name == "a@0.2+b@0.1@0.5"
+    assert View("a+b", 0.2, 2).name == "a+b@0.2#2"
+
+
+def test_a_composition_is_one_after_the_other():
+    data = table()
+    both = corrupt(data, View("scaling_error+noise_gaussian", 0.4), 1, 0)
+    first = corrupt(data, View("scaling_error", 0.4), 1, 0)
+    then = corrupt(first, View("noise_gaussian", 0.4), 1, 0)
+    pd.testing.assert_frame_equal(both.items, then.items)
+
+
+def test_the_same_corruption_twice_draws_twice():
+    data = table()
+    once = corrupt(data, View("missingness_mcar", 0.3), 1, 0).items.isna().to_numpy()
+    twice = (
+        corrupt(data, View("missingness_mcar+missingness_mcar", 0.3), 1, 0).items.isna().to_numpy()
+    )
+    assert (once <= twice).all()
+    assert twice.mean() == pytest.approx(1 - 0.7**2, abs=0.05)
+
+
+def test_rows_dropped_and_cells_changed_go_together():
+    data = table()
+    seen = corrupt(data, View("rare_class_dilution@0.5+missingness_mcar@0.1", 1.0), 1, 0)
+    rare = (data.truth == "yes").sum()
+    assert len(seen) == len(data) - rare // 2
+    assert (seen.truth == "no").sum() == (data.truth == "no").sum()
+    assert 0 < seen.items.isna().to_numpy().mean() < 0.2
+
+
+def test_draws_differ_and_the_first_is_as_ever():
+    data = table()
+    one, two, again = (
+        corrupt(data, View("missingness_mcar", 0.3, draw), 1, 0).items.isna().to_numpy()
+        for draw in (0, 1, 1)
+    )
+    assert (one != two).any() and (two == again).all()
+    names = [view.name for view in views({"typos": [0.0, 0.5]}, draws=2)]
+    assert names == ["clean", "typos@0", "typos@0.5", "typos@0.5#1"]
+
+
+@pytest.mark.parametrize(
+    ("view", "share"),
+    [
+        (CLEAN, 0.0),
+        (View("missingness_mcar", 0.25), 0.25),
+        # two of the three columns are numbers
+        (View("noise_gaussian", 0.3), 2 / 3),
+        (View("missingness_mcar", 0.0), 0.0),
+    ],
+)
+def test_the_share_of_what_changed(view, share):
+    assert corrupt_with_share(table(), view, 1, 0)[1] == pytest.approx(share, abs=0.005)
+
+
+def test_the_share_of_dropped_rows():
+    data = table()
+    rare = int((data.truth == "yes").sum())
+    seen, share = corrupt_with_share(data, View("rare_class_dilution", 0.5), 1, 0)
+    assert share == pytest.approx((len(data) - len(seen)) / len(data))
+    assert len(data) - len(seen) == rare // 2
+
+
+def test_only_asked_items_count_for_a_search():
+    items = pd.Series(["aaaa", "bbbb", "cccc", "dddd"], index=list("wxyz"))
+    asked = pd.DataFrame({"q": ["w", "w"]})
+    data = Dataset("s", items, asked, np.array(["x", "y"], dtype=object), "items", "text")
+    seen, share = corrupt_with_share(data, View("typos", 1.0), 1, 0)
+    # what is asked for stays clean, and its letters are alike: nothing can change
+    assert share == 0.0
+    mixed = Dataset("s", pd.Series(["abcd", "efgh"], index=["w", "x"]), asked.iloc[:1],
+                    np.array(["x"], dtype=object), "items", "text")  # fmt: skip
+    seen, share = corrupt_with_share(mixed, View("typos", 1.0), 1, 0)
+    assert share == 1.0 and seen.items["x"] == "efgh" and seen.items["w"] != "abcd"
+
+
+def test_reasons_before_anything_runs():
+    numbers = table("numbers")
+    assert "classes" in reason_not_applicable(
+        View("rare_class_dilution", 0.2), numbers, "predictor"
+    )
+    assert reason_not_applicable(
+        View("noise_gaussian+rare_class_dilution", 0.2), numbers, "encoder"
+    )
+    assert reason_not_applicable(View("noise_gaussian", 0.2), numbers, "encoder") == ""
+    assert "vectors" in reason_not_applicable(View("vector_int8", 1.0), numbers, "predictor")
+    assert reason_not_applicable(View("vector_int8", 1.0), numbers, "encoder") == ""
+    with pytest.raises(DefinitionError, match="1.5"):
+        check_view(View("missingness_mcar", 1.5))
+    with pytest.raises(DefinitionError, match="missingness_mcar"):
+        check_view(View("missingness_mcra", 0.5))
+
+
+def test_vectors_change_and_items_do_not():
+    data = table()
+    vectors = Vectors(np.random.default_rng(0).normal(size=(ROWS, 8)), np.arange(ROWS))
+    view = View("vector_binary", 1.0)
+    assert corrupt_with_share(data, view, 1, 0) == (data, 0.0)
+    blurred = corrupt_vectors(vectors, view, 1, 0)
+    assert len(np.unique(np.abs(blurred.matrix).round(12))) == 1
+    assert (np.sign(blurred.matrix) == np.sign(vectors.matrix)).all()
+    assert corrupt_vectors(vectors, View("noise_gaussian", 0.3), 1, 0) is vectors
+
+
+def test_a_whole_run_with_draws_declines_and_affected_shares(tmp_path):
+    task = karat.Task(
+        "t",
+        table("numbers"),
+        split={"use": "holdout"},
+        metrics=["rmse"],
+        corruptions={
+            "missingness_mcar": [0.2],
+            "rare_class_dilution": [0.2],
+            "vector_int8": [1],
+            "missingness_mcar+noise_gaussian": [0.2],
+        },
+        draws=2,
+    )
+    runs = karat.evaluate(["onehot", "ridge"], task, output=tmp_path)
+    tables = {run.model: run.results() for run in runs}
+    for model, rows in tables.items():
+        status = rows.groupby("corruption")["status"].agg(set).to_dict()
+        assert status["rare_class_dilution"] == {"declined"}
+        assert status["vector_int8"] == ({"ok"} if model == "onehot" else {"declined"})
+        assert status["missingness_mcar"] == {"ok"}
+        cut = rows[rows["corruption"] == "missingness_mcar"]
+        assert sorted(cut["draw"]) == [0, 1] and cut["rmse"].nunique() == 2
+        assert cut["affected"].tolist() == pytest.approx([0.2, 0.2], abs=0.01)
+    # a declined view is no failed job
+    assert (tables["ridge"][tables["ridge"]["corruption"] == ""]["status"] == "ok").all()
+    scores = runs[0].scores()
+    assert set(scores.loc[scores["corruption"] == "missingness_mcar", "draw"]) == {0, 1}
+
+
+def test_all_models_see_the_same_corrupted_rows(tmp_path):
+    class Remember:
+        """Predict the mean, and keep the tested tables."""
+
+        seen: list = []
+
+        def fit(self, X, y):
+            self.mean_ = float(np.mean(y))
+            return self
+
+        def predict(self, X):
+            Remember.seen.append(X.copy())
+            return np.full(len(X), self.mean_)
+
+    task = karat.Task(
+        "t", table("numbers"), split="holdout", metrics=["rmse"],
+        corruptions={"missingness_mcar": [0.3]},
+    )  # fmt: skip
+    karat.evaluate({"one": Remember(), "two": Remember()}, task, output=tmp_path)
+    clean_1, dirty_1, clean_2, dirty_2 = Remember.seen
+    pd.testing.assert_frame_equal(clean_1, clean_2)
+    pd.testing.assert_frame_equal(dirty_1, dirty_2)
+    assert dirty_1.isna().to_numpy().mean() == pytest.approx(0.3, abs=0.02)
+
+
+def table_effect():
+    return pd.DataFrame(
+        {
+            "n": [1, 2, 3, 4],
+            "x": [0.5, np.nan, 1.5, 2.5],
+            "c": pd.Categorical(["a", "b", None, "a"]),
+            "w": pd.Series(["u", None, "v", 3], dtype=object),
+            "I": pd.array([1, None, 3, 4], dtype="Int64"),
+        }
+    )
+
+
+def test_equal_values_of_another_dtype_are_equal():
+    X = table_effect()
+    assert changed_share(X, X) == 0
+    other = X.astype({"n": float, "c": object, "w": "str", "I": "Float64"})
+    assert changed_share(X, other.assign(w=X["w"])) == 0
+    turned = X.assign(c=X["c"].cat.set_categories(["b", "a", "z"], ordered=True))
+    assert changed_share(X, turned) == 0
+    assert (
+        changed_share(X.assign(b=[True, False, True, True]), X.assign(b=[1.0, 0.0, 1.0, 1.0])) == 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "cells"),
+    [
+        ("n", [1.0, 2.5, 3.0, np.nan], 2),
+        ("x", [0.5, 1.0, 1.5, 2.5], 1),
+        ("x", [np.nan] * 4, 3),
+        ("c", pd.Categorical(["a", "z", "b", None]), 3),
+        ("c", pd.Categorical(["b", "b", None, "a"]), 1),
+        ("w", ["u", None, "V", "3"], 2),
+        ("I", pd.array([1, None, None, 5], dtype="Int64"), 2),
+        ("n", pd.to_datetime(["2020-01-01"] * 4), 4),
+    ],
+)
+def test_cells_that_changed_are_counted(column, values, cells):
+    X = table_effect()
+    assert changed_share(X, X.assign(**{column: values})) == pytest.approx(cells / 20)
+
+
+def test_a_series_is_one_column():
+    texts = pd.Series(["a", None, "c", "d"])
+    assert changed_share(texts, pd.Series(["a", None, "x", None])) == 0.5
+    assert changed_share(texts[:0], texts[:0]) == 0
+
+
+def test_cells_may_hold_arrays():
+    one = pd.Series([np.array([1, 2]), [3], None], dtype=object)
+    other = pd.Series([np.array([1, 5]), [3], None], dtype=object)
+    assert changed_share(one, one.copy()) == 0
+    assert changed_share(one, other) == pytest.approx(1 / 3)
+
+
+def test_rows_that_came_or_went_are_counted():
+    X = table_effect()
+    assert changed_share(X, X[1:]) == 0.25
+    assert changed_share(X, X.iloc[[0, 1, 2, 3, 3]]) == 0.25
+    assert changed_share(X, X.iloc[[0, 0, 2, 3]]) == 0.5  # one is gone, another stands twice
+    assert changed_share(X, X.iloc[[3, 2, 1, 0]]) == 0  # in another order
+    assert changed_share(X, X[1:].assign(n=[2, 9, 4])) == 0.5  # one is gone, one is changed
+    assert changed_share(X, X.iloc[[0] * 20]) == 1
+    twins = X.set_axis([1, 1, 1, 1])
+    assert changed_share(twins, twins[:3]) == 0.25
+
+
+def test_a_column_that_is_gone_is_changed():
+    X = table_effect()
+    assert changed_share(X, X.drop(columns="n")) == 0.2
+    X.columns = pd.Index([1, 1, 2, 2, 2])
+    assert changed_share(X, X.copy()) == 0
+
+
+def test_answers_count_where_nothing_else_changed():
+    X, y = table_effect(), pd.Series(list("abab"))
+    assert changed_share((X, y), (X, y)) == 0
+    assert changed_share((X, y), (X, pd.Series(list("abba")))) == 0.5
+    assert changed_share((X, y), (X.assign(n=0), pd.Series(list("abba")))) == 0.2
+    assert changed_share((X, None), (X[1:], None)) == 0.25
+    assert changed_share((X, y), (X[1:], y[1:])) == 0.25
+
+
+VIEW_ROWS = 40
 
 
 @pytest.fixture
@@ -24,14 +322,14 @@ def own(monkeypatch):
     return add
 
 
-def table(**given):
+def table_view(**given):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
         {
-            "x": rng.standard_normal(ROWS),
-            "n": rng.integers(0, 9, ROWS),
-            "g": np.arange(ROWS) // 4,
-            "y": rng.choice(["rare", "common", "usual"], ROWS),
+            "x": rng.standard_normal(VIEW_ROWS),
+            "n": rng.integers(0, 9, VIEW_ROWS),
+            "g": np.arange(VIEW_ROWS) // 4,
+            "y": rng.choice(["rare", "common", "usual"], VIEW_ROWS),
         }
     )
     return Dataset.from_table(frame, "y", name="toy", group="g", **given)
@@ -62,7 +360,7 @@ def test_two_severities_never_share_a_name():
 
 
 def test_no_corruption_and_severity_zero_are_the_identity():
-    data = table()
+    data = table_view()
     assert see(data, CLEAN, 1, 0) is data
     for name in registry.corruptions:
         assert see(data, View(name, 0.0), 1, 0) is data
@@ -82,7 +380,7 @@ def test_the_generator_comes_from_seed_fold_and_name_alone(own):
         return corrupt
 
     own(one=spy("one"), two=spy("two"))
-    data = table()
+    data = table_view()
     see(data, View("one", 0.1), 1, 0)
     see(data, View("two", 0.1), 1, 0)
     see(data, View("one", 0.4), 1, 0)  # all severities share their draws
@@ -95,7 +393,7 @@ def test_the_generator_comes_from_seed_fold_and_name_alone(own):
 
 
 @pytest.mark.parametrize("name", list(registry.corruptions))
-@pytest.mark.parametrize("make", [table, texts])
+@pytest.mark.parametrize("make", [table_view, texts])
 def test_the_dataset_does_not_change(name, make):
     data = make()
     mark = data.fingerprint
@@ -115,7 +413,7 @@ def test_the_dataset_does_not_change(name, make):
 
 
 def test_rows_ids_groups_and_truth_stay_together():
-    data = table().take(np.array([7, 3, 30, 12]))
+    data = table_view().take(np.array([7, 3, 30, 12]))
     seen = see(data, View("noise_gaussian", 0.5), 1, 0)
     assert seen.truth.tolist() == data.truth.tolist()
     assert seen.group.tolist() == data.group.tolist() == [1, 0, 7, 3]
@@ -134,10 +432,10 @@ def drop_rare(X, y, severity, rng):
 
 def test_a_corruption_may_drop_rows(own):
     own(drop_rare=drop_rare)
-    data = table()
+    data = table_view()
     seen = see(data, View("drop_rare", 1.0), 1, 0)
     kept = np.flatnonzero(data.truth != "rare")
-    assert 0 < len(seen) == len(kept) < ROWS
+    assert 0 < len(seen) == len(kept) < VIEW_ROWS
     assert seen.truth.tolist() == data.truth[kept].tolist()
     assert seen.group.tolist() == data.group[kept].tolist()
     assert seen.frame()["x"].tolist() == data.frame()["x"].to_numpy()[kept].tolist()
@@ -153,9 +451,9 @@ def test_a_corruption_may_repeat_and_reorder_rows(own):
         return both, y.loc[both.index]
 
     own(twice=twice)
-    data = table()
+    data = table_view()
     seen = see(data, View("twice", 1.0), 1, 0)
-    order = np.concatenate([np.arange(ROWS), np.arange(ROWS)[::-1]])
+    order = np.concatenate([np.arange(VIEW_ROWS), np.arange(VIEW_ROWS)[::-1]])
     assert seen.group.tolist() == data.group[order].tolist()
     assert seen.truth.tolist() == data.truth[order].tolist()
     assert seen.frame()["x"].tolist() == data.frame()["x"].to_numpy()[order].tolist()
@@ -167,7 +465,7 @@ def test_a_corruption_may_change_the_truth(own):
         return X, y.where(rng.random(len(y)) >= severity, "common")
 
     own(flip=flip)
-    assert set(see(table(), View("flip", 1.0), 1, 0).truth) == {"common"}
+    assert set(see(table_view(), View("flip", 1.0), 1, 0).truth) == {"common"}
 
 
 @pytest.mark.parametrize(
@@ -188,13 +486,13 @@ def test_a_corruption_may_change_the_truth(own):
 def test_wrong_results_of_a_corruption(own, corrupt, word):
     own(broken=corrupt)
     with pytest.raises(ContractError, match=f"broken@0.5 .*{word}"):
-        see(table(), View("broken", 0.5), 1, 0)
+        see(table_view(), View("broken", 0.5), 1, 0)
 
 
 def test_a_new_label_is_refused(own):
     own(relabel=lambda X, y, s, rng: (X, y.where(y != "rare", "new")))
     with pytest.raises(DataError, match='"new"'):
-        see(table(), View("relabel", 0.5), 1, 0)
+        see(table_view(), View("relabel", 0.5), 1, 0)
 
 
 # -- texts and entities ---------------------------------------------------------------------

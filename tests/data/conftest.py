@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from karat.data import transfer
+from karat.data import download as transfer
 
 SETTINGS = ("KARAT_DATA", "KARAT_OFFLINE")
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"

@@ -1,3 +1,5 @@
+""" """
+
 from __future__ import annotations
 
 import hashlib
@@ -5,19 +7,205 @@ import io
 import json
 import os
 import socket
+import stat
 import subprocess
 import sys
+import tarfile
 import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
+from karat.core.files import cache_folder
+from karat.data import download as archive
 from karat.data import download as module
-from karat.data.download import fetch_first, offline
-from karat.errors import DataError, Unavailable
-from karat.folders import cache_folder
+from karat.data import download as transfer
+from karat.data.download import (
+    Source,
+    download,
+    extract,
+    fetch_first,
+    find_in_folders,
+    find_in_package,
+    is_safe,
+    offline,
+    parse_source,
+)
+from karat.errors import DataError, DefinitionError, Unavailable
+
+FILES = {"pkg/data/a.csv": b"a\n1\n", "pkg/data/deep/b.csv": b"b\n2\n", "pkg/code.py": b"boom"}
+
+
+def make_zip(path: Path, files: dict[str, bytes], links: tuple[str, ...] = ()) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as opened:
+        for name, content in files.items():
+            opened.writestr(name, content)
+        for name in links:
+            info = zipfile.ZipInfo(name)
+            info.create_system = 3
+            info.external_attr = (stat.S_IFLNK | 0o777) << 16
+            opened.writestr(info, "/etc/passwd")
+    return path
+
+
+def make_tar(path: Path, files: dict[str, bytes], links: tuple[str, ...] = ()) -> Path:
+    mode = {".gz": "w:gz", ".bz2": "w:bz2", ".tar": "w"}[path.suffix]
+    with tarfile.open(path, mode) as opened:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            opened.addfile(info, io.BytesIO(content))
+        for name in links:
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
+            opened.addfile(info)
+    return path
+
+
+MAKERS = {
+    "x.whl": make_zip,
+    "x.zip": make_zip,
+    "x.tar.gz": make_tar,
+    "x.tar.bz2": make_tar,
+    "x.tar": make_tar,
+}
+both_formats = pytest.mark.parametrize("name", ["x.zip", "x.tar.gz"])
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_file_and_folder_are_extracted(tmp_path, name):
+    packed = MAKERS[name](tmp_path / name, FILES)
+    extract(packed, "pkg/data/a.csv", tmp_path / "one" / "a.csv")
+    assert (tmp_path / "one" / "a.csv").read_bytes() == b"a\n1\n"
+    assert len(list((tmp_path / "one").iterdir())) == 1
+    out = tmp_path / "out"
+    extract(packed, "pkg/data/", out)
+    found = {str(p.relative_to(out)): p.read_bytes() for p in out.rglob("*") if p.is_file()}
+    assert found == {"a.csv": b"a\n1\n", str(Path("deep/b.csv")): b"b\n2\n"}
+
+
+@both_formats
+@pytest.mark.parametrize(
+    ("evil", "member"),
+    [
+        ("d/../../evil", "d/"),
+        ("d//etc/evil", "d/"),
+        ("d/a\\..\\evil", "d/"),
+        ("d/C:evil", "d/"),
+        ("../evil", "../evil"),
+        ("/etc/evil", "/etc/evil"),
+    ],
+)
+def test_unsafe_path_writes_nothing(tmp_path, name, evil, member):
+    packed = MAKERS[name](tmp_path / name, {"d/good": b"1", evil: b"2"})
+    with pytest.raises(DataError, match="unsafe"):
+        extract(packed, member, tmp_path / "out" / "d")
+    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.rglob("*evil*"))
+
+
+@both_formats
+@pytest.mark.parametrize("member", ["d/link", "d/"])
+def test_link_is_refused(tmp_path, name, member):
+    packed = MAKERS[name](tmp_path / name, {"d/good": b"1"}, links=("d/link",))
+    with pytest.raises(DataError, match="d/link"):
+        extract(packed, member, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@both_formats
+def test_unsafe_files_next_to_the_member_are_ignored(tmp_path, name):
+    packed = MAKERS[name](tmp_path / name, {"../evil": b"2", "d/good": b"1"}, links=("link",))
+    extract(packed, "d/good", tmp_path / "out" / "good")
+    assert not (tmp_path / "evil").exists()
+
+
+@pytest.mark.parametrize("member", ["d/big", "d/"])
+def test_too_large_member_is_refused_before_writing(tmp_path, monkeypatch, member):
+    monkeypatch.setattr(archive, "LIMIT", 1000)
+    packed = make_zip(tmp_path / "x.zip", {"d/big": bytes(1001)})
+    with pytest.raises(DataError, match="1000"):
+        extract(packed, member, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_member_larger_than_declared_is_stopped(tmp_path):
+    with pytest.raises(DataError):
+        archive._copy(io.BytesIO(bytes(11)), tmp_path / "x", limit=10)
+
+
+def test_missing_member_suggests_the_nearest(tmp_path):
+    packed = make_zip(tmp_path / "x.zip", FILES)
+    with pytest.raises(DataError, match='"pkg/data/a.csv"'):
+        extract(packed, "pkg/data/aa.csv", tmp_path / "out")
+
+
+def test_file_that_is_not_an_archive(tmp_path):
+    (tmp_path / "x.zip").write_bytes(b"hello")
+    with pytest.raises(DataError, match="x.zip"):
+        extract(tmp_path / "x.zip", "a", tmp_path / "out")
+
+
+def test_broken_archive_is_a_data_error(tmp_path):
+    packed = make_zip(tmp_path / "x.zip", {"a": b"hello" * 1000})
+    content = bytearray(packed.read_bytes())
+    content[40:60] = bytes(20)
+    packed.write_bytes(content)
+    with pytest.raises(DataError, match="x.zip"):
+        extract(packed, "a", tmp_path / "out")
+
+
+def test_last_of_two_entries_with_the_same_path_counts(tmp_path):
+    path = tmp_path / "x.tar"
+    with tarfile.open(path, "w") as opened:
+        for content in (b"old", b"new"):
+            info = tarfile.TarInfo("./a")
+            info.size = 3
+            opened.addfile(info, io.BytesIO(content))
+    extract(path, "a", tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == b"new"
+
+
+# -- patterns and nested archives -------------------------------------------------------------
+
+
+@both_formats
+@pytest.mark.parametrize("inner", ["faqs.csv", "deep/er/anything.csv", "./faqs.csv"])
+def test_only_file_that_matches_a_pattern_is_extracted(tmp_path, name, inner):
+    others = {"read.me": b"no", "__MACOSX/._faqs.csv": b"no", "deep/.hidden.csv": b"no"}
+    packed = MAKERS[name](tmp_path / name, {**others, inner: b"yes"})
+    extract(packed, "*.csv", tmp_path / "out" / "data.csv")
+    assert (tmp_path / "out" / "data.csv").read_bytes() == b"yes"
+
+
+@pytest.mark.parametrize(
+    ("files", "links", "word"),
+    [
+        (FILES, (), "pkg/data/a.csv, pkg/data/deep"),
+        ({"a.txt": b"1"}, (), r'"\*.csv"'),
+        ({"a.txt": b"1"}, ("d/link.csv",), '"d/link.csv" is a link'),
+    ],
+)
+def test_pattern_must_match_exactly_one_file(tmp_path, files, links, word):
+    packed = make_zip(tmp_path / "x.zip", files, links)
+    with pytest.raises(DataError, match=word):
+        extract(packed, "*.csv", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_member_of_a_nested_archive(tmp_path):
+    inner = make_tar(tmp_path / "inner.tar.gz", {"d/a.txt": b"found"})
+    packed = make_zip(tmp_path / "x.zip", {"extra/inner.tar.gz": inner.read_bytes()})
+    out = tmp_path / "out" / "a.txt"
+    extract(packed, "extra/inner.tar.gz!/d/a.txt", out)
+    assert out.read_bytes() == b"found" and list(out.parent.iterdir()) == [out]
+    with pytest.raises(DataError, match=r'"d/b\.txt"'):
+        extract(packed, "extra/inner.tar.gz!/d/b.txt", tmp_path / "other" / "b.txt")
+    assert list((tmp_path / "other").iterdir()) == []
+
 
 CONTENT = b"a,b\n1,2\n"
 ABOUT = {"licence": "CC0-1.0", "citation": "Me (2020)", "homepage": "https://h.example"}
@@ -311,3 +499,288 @@ def test_slower_process_uses_the_files_of_the_faster_one(index):
     module._unpack(module.parse_source(index), path.parent.parent / WHEEL, {})
     assert path.read_bytes() == CONTENT
     assert not list(path.parent.parent.glob(".*"))
+
+
+SHA = "a" * 64
+
+
+def test_each_kind_is_parsed_and_shown():
+    given = [
+        {"folder": "p/p.csv"},
+        {"package": "pkg", "member": "data/p.csv"},
+        {"index": "pkg", "file": "pkg-1.whl", "sha256": SHA.upper(), "member": "pkg/p.csv"},
+        {"url": "https://me:pw@host.example/x/p.csv?v=1", "sha256": SHA, "member": None},
+    ]
+    sources = [parse_source(source) for source in given]
+    assert [str(source) for source in sources] == [
+        "folder p/p.csv",
+        "package pkg, data/p.csv",
+        "package index, pkg-1.whl, pkg/p.csv",
+        "https://host.example/x/p.csv?v=1",
+    ]
+    assert sources[2].sha256 == SHA
+    assert sources[3].file == "p.csv" and sources[3].member == ""
+    assert [source.remote for source in sources] == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ({}, "folder, package, index, url"),
+        ({"folder": "a", "url": "b"}, "exactly one"),
+        ({"url": "https://h.example/a"}, '"sha256"'),
+        ({"index": "a", "file": "a.whl", "sha256": SHA, "membre": "x"}, '"member"'),
+        ({"url": "https://h.example/a", "sha256": "12"}, "64"),
+        ({"index": "a", "file": "../a.whl", "sha256": SHA}, "../a.whl"),
+        ({"package": "a", "member": "../secret"}, "../secret"),
+        ({"folder": "/etc/hosts"}, "/etc/hosts"),
+    ],
+)
+def test_invalid_source_is_refused(given, word):
+    with pytest.raises(DefinitionError, match=word):
+        parse_source(given)
+
+
+@pytest.mark.parametrize("path", ["", "/", "..", "a/../b", "a\\..\\b", "C:/x", "a\0b"])
+def test_unsafe_paths(path):
+    assert not is_safe(path)
+
+
+@pytest.mark.parametrize("address", ["https://h.example", "https://h.example/", "x://h/.."])
+def test_url_without_a_file_name_gets_one(address):
+    assert parse_source({"url": address, "sha256": SHA}).file == "data"
+
+
+def test_first_folder_with_the_file_is_used(tmp_path: Path, monkeypatch):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.csv").write_text(name)
+    folders = [str(tmp_path / name) for name in ("none", "two", "one")]
+    monkeypatch.setenv("KARAT_DATA", os.pathsep.join(folders))
+    assert find_in_folders(Source("folder", "x.csv")).read_text() == "two"
+    with pytest.raises(DataError, match="none"):
+        find_in_folders(Source("folder", "y.csv"))
+    monkeypatch.delenv("KARAT_DATA")
+    with pytest.raises(DataError, match="KARAT_DATA"):
+        find_in_folders(Source("folder", "x.csv"))
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch) -> Path:
+    folder = tmp_path / "site" / "karat_test_penguins"
+    (folder / "data").mkdir(parents=True)
+    (folder / "__init__.py").write_text("raise RuntimeError('imported')")
+    (folder / "data" / "__init__.py").write_text("raise RuntimeError('imported')")
+    (folder / "data" / "p.csv").write_text("a,b\n1,2\n")
+    monkeypatch.syspath_prepend(folder.parent)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "member"),
+    [("karat_test_penguins", "data/p.csv"), ("karat_test_penguins.data", "p.csv")],
+)
+def test_file_of_an_installed_package_is_found_without_importing_it(package, name, member):
+    assert find_in_package(Source("package", name, member=member)) == package / "data" / "p.csv"
+    assert not any(module.startswith("karat_test_penguins") for module in sys.modules)
+
+
+def test_sha256_of_a_package_file_is_checked(package):
+    right = hashlib.sha256(b"a,b\n1,2\n").hexdigest()
+    source = Source("package", "karat_test_penguins", member="data/p.csv", sha256=right)
+    assert find_in_package(source).name == "p.csv"
+
+
+@pytest.mark.parametrize(
+    ("name", "member", "sha256", "word"),
+    [
+        ("karat_test_no_such", "x", "", "not installed"),
+        ("karat_test_penguins", "x", "", "installed version"),
+        ("karat_test_penguins", "data/p.csv", "b" * 64, "another version"),
+    ],
+)
+def test_missing_package_file(package, name, member, sha256, word):
+    with pytest.raises(DataError, match=word):
+        find_in_package(Source("package", name, member=member, sha256=sha256))
+
+
+TRANSFER_CONTENT = b"a,b\n1,2\n" * 1000
+TRANSFER_SHA = hashlib.sha256(TRANSFER_CONTENT).hexdigest()
+LONG = bytes(range(256)) * 400  # 102,400 bytes
+LONG_SHA = hashlib.sha256(LONG).hexdigest()
+CUT = 70_000
+PARTIAL = f".{LONG_SHA[:16]}.part"
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    return tmp_path / "deep" / "file.csv"
+
+
+@pytest.fixture
+def one_attempt(monkeypatch):
+    monkeypatch.setattr(transfer, "ATTEMPTS", 1)
+
+
+@pytest.fixture
+def partial(target) -> Path:
+    """Return the partial file of an earlier download."""
+    target.parent.mkdir()
+    path = target.parent / PARTIAL
+    path.write_bytes(LONG[:CUT])
+    return path
+
+
+def files(target: Path) -> list[str]:
+    return [path.name for path in target.parent.iterdir()]
+
+
+@pytest.mark.parametrize("sha256", [TRANSFER_SHA, None])
+def test_download_writes_the_file_and_nothing_else(stub, target, sha256):
+    download(stub.put("/f", stub.body(TRANSFER_CONTENT)), target, sha256)
+    assert target.read_bytes() == TRANSFER_CONTENT and files(target) == ["file.csv"]
+    if os.name == "posix":
+        other = target.with_name("other")
+        other.touch()
+        assert stat.S_IMODE(target.stat().st_mode) == stat.S_IMODE(other.stat().st_mode)
+
+
+@pytest.mark.parametrize(
+    ("answers", "requests_made", "word"),
+    [
+        (lambda stub: [stub.status(404)], 1, "/f: .*404"),
+        (lambda stub: [stub.status(502)], 3, "502"),
+        (
+            lambda stub: [stub.body(TRANSFER_CONTENT[:100], announced=len(TRANSFER_CONTENT))],
+            3,
+            "complete",
+        ),
+        (lambda stub: [stub.body(b"other")], 1, TRANSFER_SHA),
+    ],
+)
+def test_failed_downloads_leave_no_files(stub, target, answers, requests_made, word):
+    with pytest.raises(DataError, match=word):
+        download(stub.put("/f", *answers(stub)), target, TRANSFER_SHA)
+    assert len(stub.asked) == requests_made and files(target) == []
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        lambda stub: [stub.body(TRANSFER_CONTENT[:100], announced=len(TRANSFER_CONTENT))],
+        lambda stub: [stub.status(503), stub.status(500)],
+    ],
+)
+def test_temporary_failures_are_retried(stub, target, first):
+    download(stub.put("/f", *first(stub), stub.body(TRANSFER_CONTENT)), target, TRANSFER_SHA)
+    assert target.read_bytes() == TRANSFER_CONTENT
+
+
+# -- resuming -----------------------------------------------------------------------------------
+
+
+def test_broken_connection_is_resumed(stub, target):
+    download(stub.put("/f", stub.ranged(LONG, CUT), stub.ranged(LONG)), target, LONG_SHA)
+    assert target.read_bytes() == LONG and files(target) == ["file.csv"]
+    first, second = stub.ranges
+    begin = int(second.removeprefix("bytes=").removesuffix("-"))
+    assert first == "" and CUT - transfer.TRANSFER_CHUNK < begin <= CUT
+
+
+def test_later_call_resumes_also_from_another_url(stub, target, one_attempt):
+    with pytest.raises(DataError):
+        download(stub.put("/one", stub.ranged(LONG, CUT)), target, LONG_SHA)
+    assert files(target) == [PARTIAL]
+    size = (target.parent / PARTIAL).stat().st_size
+    download(stub.put("/two", stub.ranged(LONG)), target, LONG_SHA)
+    assert target.read_bytes() == LONG and files(target) == ["file.csv"]
+    assert stub.ranges == ["", f"bytes={size}-"]
+
+
+def test_without_a_sha256_nothing_is_kept_for_a_later_call(stub, target, one_attempt):
+    with pytest.raises(DataError):
+        download(stub.put("/f", stub.ranged(LONG, CUT)), target)
+    assert files(target) == []
+
+
+def test_server_without_ranges_sends_the_whole_file(stub, target, partial):
+    download(stub.put("/f", stub.body(LONG)), target, LONG_SHA)
+    assert target.read_bytes() == LONG and stub.ranges == [f"bytes={CUT}-"]
+
+
+@pytest.mark.parametrize(
+    ("begun", "attempts"), [(bytes(CUT), 2), (LONG + b"more", 2), (LONG[:CUT], 1)]
+)
+def test_wrong_partial_file_is_discarded(stub, target, partial, begun, attempts):
+    partial.write_bytes(begun)
+    download(stub.put("/f", stub.ranged(LONG)), target, LONG_SHA)
+    assert target.read_bytes() == LONG and files(target) == ["file.csv"]
+    assert stub.ranges == [f"bytes={len(begun)}-", ""][:attempts]
+
+
+def test_wrong_file_is_downloaded_again_once_if_it_was_resumed(stub, target, partial):
+    with pytest.raises(DataError, match=LONG_SHA):
+        download(stub.put("/bad", stub.ranged(bytes(len(LONG)))), target, LONG_SHA)
+    assert len(stub.asked) == 2 and files(target) == []
+
+
+def test_answer_with_another_range_is_not_appended(stub, target, partial):
+    def from_the_start(request) -> None:
+        request.headers.replace_header("Range", "bytes=0-")
+        stub.ranged(LONG)(request)
+
+    download(stub.put("/f", from_the_start), target, LONG_SHA)
+    assert target.read_bytes() == LONG and len(stub.asked) == 1
+
+
+# -- errors in one line -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sent", [0, 100])
+def test_silent_server_times_out(stub, target, monkeypatch, one_attempt, sent):
+    monkeypatch.setattr(transfer, "TIMEOUT", (60.0, 0.1))
+
+    def stall(request) -> None:
+        if sent:
+            stub.body(TRANSFER_CONTENT[:sent], announced=len(TRANSFER_CONTENT))(request)
+            request.wfile.flush()
+        stub.slow(0.5, stub.body(TRANSFER_CONTENT))(request)
+
+    with pytest.raises(DataError, match="timed out"):
+        download(stub.put("/f", stall), target, TRANSFER_SHA)
+
+
+def test_unreachable_host_is_not_contacted_again_at_once(stub, target, monkeypatch):
+    stub.server.server_close()
+    with pytest.raises(DataError, match=f"/f: {transfer.UNREACHABLE}"):
+        download(stub.address + "/f", target, TRANSFER_SHA)
+    monkeypatch.setattr(transfer, "session", lambda _: pytest.fail("contacted again"))
+    with pytest.raises(DataError, match=transfer.UNREACHABLE):
+        download(stub.address + "/f", target, TRANSFER_SHA)
+
+
+def test_file_above_the_size_limit_is_refused(stub, target, monkeypatch):
+    monkeypatch.setattr(transfer, "MAX_BYTES", 100)
+    with pytest.raises(DataError, match="100 bytes"):
+        download(stub.put("/f", stub.body(TRANSFER_CONTENT)), target, TRANSFER_SHA)
+    assert files(target) == []
+
+
+def test_unsupported_url_is_shown_without_its_password(target):
+    with pytest.raises(DataError, match=r"//h\.example/f"):
+        download("ftp://me:secret@h.example/f", target, TRANSFER_SHA)
+
+
+def test_untrusted_certificate_names_the_setting():
+    with pytest.raises(DataError, match="REQUESTS_CA_BUNDLE"):
+        with transfer.readable_errors("https://h.example"):
+            raise requests.exceptions.SSLError("certificate verify failed")
+
+
+def test_certificate_file_is_used(target, monkeypatch):
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+    assert transfer.session("bundle.pem").verify == "bundle.pem"
+    assert transfer.session().verify is True
+    with pytest.raises(DataError, match="no.pem"):
+        download("https://127.0.0.1:1/f", target, TRANSFER_SHA, certificate="no.pem")

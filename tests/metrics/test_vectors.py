@@ -6,12 +6,12 @@ import pytest
 import sklearn.metrics as sk
 from scipy.stats import pearsonr, spearmanr
 
-from karat.dataset import Dataset
+from karat.core.dataset import Dataset
+from karat.core.embeddings import Vectors
+from karat.core.predictions import Predictions
 from karat.metrics import score
-from karat.predictions import Predictions
-from karat.probes.nearest import Nearest
+from karat.probes.retrieval import Nearest
 from karat.probes.similarity import Similarity
-from karat.vectors import Vectors
 
 ROWS = 60
 KS = (1, 3, 10, 100)

@@ -1,5 +1,9 @@
-"""User objects are converted to a Model, or refused with a reason."""
+"""User objects are converted to a Model, or refused with a reason.
 
+Already fitted pipelines are checked, not refitted, and marked in the results.
+"""
+
+import copy
 import functools
 from pathlib import Path
 
@@ -12,16 +16,17 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+import karat
 from karat.errors import ContractError
-from karat.models.adapters import adapt, is_vector_file
-from karat.models.base import Model
-from karat.models.identity import identity_of
-from karat.models.sentence_transformer import SentenceTransformerObject
-from karat.models.vector_file import VectorFile
+from karat.execution.plan import decline_reason
+from karat.models.adapters import NOTE, FittedPredictor, adapt, is_vector_file
+from karat.models.contrib.sentence_models import SentenceTransformerObject
+from karat.models.model import Model, object_identity
+from karat.models.vector_files import VectorFile
 
 ENTITIES = pd.Series(["Rome", "Oslo", "Ur"], index=["rome", "oslo", "ur"])
 TWO = np.array([[1.0, 2.0], [3.0, 4.0]])
@@ -106,7 +111,7 @@ def test_a_sentence_transformer_is_identified_by_its_weights():
     model = adapt(kind())
     assert isinstance(model.prototype, SentenceTransformerObject)
     assert model.prototype.transform(["aab"]) == [[3]]
-    assert identity_of(model.prototype) is None  # it has no parts of which all is known
+    assert object_identity(model.prototype) is None  # it has no parts of which all is known
     assert not isinstance(adapt(Sentences()).prototype, SentenceTransformerObject)
 
 
@@ -279,3 +284,95 @@ def test_names_of_things_without_one():
 def test_the_version_is_that_of_the_package():
     assert adapt(Ridge()).version == sklearn.__version__
     assert adapt(lengths).version == ""
+
+
+TABLE = pd.DataFrame({"x": range(20), "z": [1, 2] * 10})
+CLASSES = np.repeat(["low", "high"], 10)
+
+
+def pipeline():
+    return make_pipeline(StandardScaler(), LogisticRegression()).fit(TABLE[["x"]], CLASSES)
+
+
+def weights(of):
+    return [*of[-1].coef_.ravel(), *of[-1].intercept_, *of[0].mean_, *of[0].scale_]
+
+
+def test_it_learns_nothing():
+    given = pipeline()
+    before = weights(given)
+    fitted = adapt(FittedPredictor(given), "mine").fresh(7, "classes")
+    fitted.fit(TABLE[["x"]], CLASSES[::-1])
+    assert weights(given) == before
+    assert fitted.pipeline is given
+    assert np.array_equal(fitted.predict_proba(TABLE[["x"]]), given.predict_proba(TABLE[["x"]]))
+
+
+def test_every_fold_asks_the_one_pipeline(two_classes, tmp_path):
+    given = pipeline()
+    task = two_classes(corruptions={"noise_gaussian": [0.5]})
+    (run,) = karat.evaluate({"mine": FittedPredictor(given)}, task, output=tmp_path)
+    table = run.results()
+    assert set(table["status"]) == {"ok"}
+    assert set(table["notes"]) == {NOTE}
+    expected = {tuple(row) for row in given.predict_proba(TABLE[["x"]]).tolist()}
+    assert given.classes_.tolist() == list(task.dataset.classes)
+    for fold in (0, 1):
+        found = [tuple(row) for row in run.predictions("halves", fold).probabilities.tolist()]
+        assert len(set(found)) == 10 and set(found) <= expected
+
+
+def test_a_fresh_copy_is_the_same_object():
+    fitted = FittedPredictor(pipeline())
+    assert copy.deepcopy(fitted) is fitted
+    assert adapt(fitted).fresh(1, "classes") is fitted
+
+
+def test_what_is_not_fitted_is_refused():
+    with pytest.raises(ContractError, match="Pipeline"):
+        FittedPredictor(make_pipeline(StandardScaler(), LogisticRegression()))
+    with pytest.raises(ContractError, match="StandardScaler"):
+        FittedPredictor(StandardScaler().fit([[1.0]]))
+
+
+def test_unknown_classes_raise():
+    with pytest.raises(ContractError, match='"middle".*high, low'):
+        FittedPredictor(pipeline()).fit(TABLE[["x"]], np.array([*CLASSES[:-1], "middle"]))
+
+
+def test_labels_may_be_written_otherwise():
+    known = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
+    for y in (["0", "1"], [0.0, 1.0], [1, 1]):
+        FittedPredictor(known).fit([[0.0], [1.0]], np.array(y))
+
+
+def test_missing_columns_raise():
+    with pytest.raises(ContractError, match='"x"'):
+        FittedPredictor(pipeline()).fit(TABLE[["z"]], CLASSES)
+    FittedPredictor(pipeline()).fit(TABLE, CLASSES)
+
+
+def test_it_declines_the_other_kind(line, two_classes):
+    numbers = FittedPredictor(LinearRegression().fit([[0.0], [1.0]], [0.0, 2.0]))
+    assert numbers.declines("classes") == "it predicts numbers, not classes"
+    assert FittedPredictor(pipeline()).declines("numbers") == "it predicts classes, not numbers"
+    task = line()
+    assert decline_reason(adapt(numbers), task, task.dataset, False) == ""
+    other = two_classes()
+    assert decline_reason(adapt(numbers), other, other.dataset, False) == numbers.declines(
+        "classes"
+    )
+
+
+def test_numbers_and_strangers_objects_work():
+    numbers = FittedPredictor(LinearRegression().fit([[0.0], [1.0]], [0.0, 2.0]))
+    assert numbers.fit([[5.0]], [9.0]).predict([[3.0]]) == pytest.approx([6.0])
+    assert not hasattr(numbers, "predict_proba")
+
+    class Own:
+        def predict(self, X):
+            return np.full(len(X), 4.0)
+
+    own = FittedPredictor(Own())
+    assert own.declines("classes") == own.declines("numbers") == ""
+    assert own.fit([[1.0]], [1.0]).predict([[1.0]]).tolist() == [4.0]

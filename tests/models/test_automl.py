@@ -18,7 +18,7 @@ from karat.models.automl import (
     TunedForest,
     candidates,
 )
-from karat.models.base import Model
+from karat.models.model import Model
 
 rng = np.random.default_rng(0)
 X = pd.DataFrame({"n": rng.normal(size=120), "w": rng.choice(["b", "a", "c"], 120)})
@@ -204,7 +204,7 @@ def test_too_few_rows_to_tune_use_the_default():
 
 def test_flaml_searches_within_its_time():
     pytest.importorskip("flaml")
-    from karat.models.flaml_automl import FlamlPredictor
+    from karat.models.contrib.automl_systems import FlamlPredictor
 
     model = FlamlPredictor(
         kind="classes", random_state=1, max_runtime_seconds=5, optimise="auc", learners=["rf"]
@@ -218,7 +218,7 @@ def test_flaml_searches_within_its_time():
 
 def test_autogluon_fits_within_its_time():
     pytest.importorskip("autogluon.tabular")
-    from karat.models.autogluon_automl import AutoGluonPredictor
+    from karat.models.contrib.automl_systems import AutoGluonPredictor
 
     forests = {"hyperparameters": {"RF": {}, "XT": {}}}
     model = AutoGluonPredictor(

@@ -1,4 +1,9 @@
-"""Predictors of table rows."""
+"""Forests asked in another order of rows: what they say is scikit-learn's to the last bit.
+
+Predictors of table rows.
+Prepared rows and the memory of what was answered about them.
+Support vector machines: scikit-learn's decisions, and calibrated probabilities.
+"""
 
 from dataclasses import replace
 from importlib.util import find_spec
@@ -6,23 +11,68 @@ from importlib.util import find_spec
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.svm import SVC
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.metrics import log_loss
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC, SVR
 
 import karat
-from karat.catalogue import Catalogue
-from karat.dataset import Dataset
+from karat.config.catalog import Catalogue
+from karat.core.dataset import Dataset
+from karat.core.task import Task
 from karat.errors import Declined, DefinitionError
+from karat.execution.solvers import PredictorSolver
+from karat.execution.splits import split
+from karat.models import predictors as ordered_forest
+from karat.models import predictors as svm
 from karat.models.adapters import adapt
-from karat.models.ordered_forest import OrderedForestClassifier
 from karat.models.predictors import (
     ConstantPredictor,
+    Kernel,
     MatrixPredictor,
+    OrderedForestClassifier,
+    OrderedForestRegressor,
+    PredictionCache,
+    PreparedRows,
     PreparedTable,
+    RbfClassifier,
+    RbfLabels,
+    RbfRegressor,
     TablePredictor,
 )
-from karat.solve import Direct
-from karat.splits import split
-from karat.task import Task
+
+
+def rows(count, seed=0):
+    return np.random.default_rng(seed).normal(size=(count, 5))
+
+
+@pytest.mark.parametrize("block", [7, 2**14])
+@pytest.mark.parametrize("classes", [1, 2, 5])
+def test_classes_and_probabilities_are_scikit_learns(monkeypatch, classes, block):
+    monkeypatch.setattr(ordered_forest, "BLOCK", block)
+    X, test = rows(200), rows(150, seed=1)
+    y = np.array(list("abcde"))[(np.abs(X[:, 0]) * 9).astype(int) % classes]
+    ours = OrderedForestClassifier(20, random_state=3).fit(X, y)
+    theirs = RandomForestClassifier(20, random_state=3).fit(X, y)
+    assert np.array_equal(ours.predict_proba(test), theirs.predict_proba(test))
+    assert np.array_equal(ours.predict(test), theirs.predict(test))
+
+
+def test_numbers_are_scikit_learns():
+    X, test = rows(200), rows(150, seed=1)
+    y = 1e5 * X[:, 0] + X[:, 1] ** 2
+    ours = OrderedForestRegressor(20, random_state=3).fit(X, y)
+    theirs = RandomForestRegressor(20, random_state=3).fit(X, y)
+    assert np.array_equal(ours.predict(test), theirs.predict(test))
+
+
+def test_rows_of_another_width_are_refused():
+    forest = OrderedForestClassifier(3, random_state=0).fit(rows(20), np.arange(20) % 2)
+    with pytest.raises(ValueError, match="5 features"):
+        forest.predict_proba(rows(4)[:, :3])
+
 
 ROWS = pd.DataFrame({"x": [0.0, 1.0, 10.0, 11.0], "w": ["a", "a", "b", "b"]})
 LOGISTIC = "sklearn.linear_model:LogisticRegression"
@@ -46,7 +96,7 @@ def named(name, kind="classes", **changes):
     return made.set_params(**changes)
 
 
-def rows(count=300, seed=0):
+def rows_predictors(count=300, seed=0):
     rng = np.random.default_rng(seed)
     table = pd.DataFrame(
         {
@@ -142,7 +192,7 @@ def test_test_rows_are_only_looked_at():
 
 @pytest.mark.parametrize("name", [name for name in NAMED if name != "linreg"])
 def test_holes_infinities_and_new_words_in_test_rows_are_answered(name):
-    table = rows()
+    table = rows_predictors()
     y = np.where(table["n"] > 2, "many", "few")
     fitted = named(name).fit(table, y)
     row = table.iloc[[1]]
@@ -210,7 +260,7 @@ def test_the_likeliest_label_costs_one_pass_and_the_estimators_own_two():
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("name", [name for name in NAMED if name != "linreg"])
 def test_a_named_predictor_answers_alike_however_it_is_asked(name, classes):
-    table, test = rows(), rows(60, seed=1)
+    table, test = rows_predictors(), rows_predictors(60, seed=1)
     label = dict(zip("abcd", ["p", "q", "r", "s"] if classes == 4 else "pqpq", strict=True))
     fitted = named(name).fit(table, table["w"].map(label).to_numpy(dtype=object))
     labels, chances = fitted.predict_both(test)
@@ -223,7 +273,7 @@ def test_a_named_predictor_answers_alike_however_it_is_asked(name, classes):
 
 @pytest.mark.parametrize("name", [name for name in NAMED if name != "logreg"])
 def test_a_named_predictor_follows_numbers_in_their_own_units(name):
-    table, test = rows(600), rows(100, seed=1)
+    table, test = rows_predictors(600), rows_predictors(100, seed=1)
 
     def truth(of):
         return 1e5 + 2e4 * of["n"].to_numpy() + np.where(of["w"] == "a", 3e4, 0)
@@ -294,7 +344,7 @@ def test_the_preprocessing_learns_from_all_rows_whatever_the_cap():
 
 @pytest.fixture
 def task():
-    table = rows(120)
+    table = rows_predictors(120)
     data = Dataset.from_table(
         table.assign(y=np.where(table["n"] > 2, "many", "few")), target="y", name="toy"
     )
@@ -357,7 +407,7 @@ def test_what_is_shared_changes_no_bit(task, tmp_path, monkeypatch):
     for name, model in models.items():
         (alone,) = karat.evaluate({name: model}, task, output=tmp_path / name)
         assert written(alone) == together[name]
-    monkeypatch.setattr(Direct, "_kept", lambda self, name, make: make())
+    monkeypatch.setattr(PredictorSolver, "_kept", lambda self, name, make: make())
     for run in karat.evaluate(models, task, output=tmp_path / "apart"):
         assert written(run) == together[run.model]
 
@@ -413,3 +463,247 @@ def test_rows_that_a_view_leaves_alone_are_not_asked_about_again(task, tmp_path,
     assert len(asked) == 2  # about the clean rows of each fold
     scores = run.scores()
     assert scores[scores["metric"] == "acc"].groupby("fold").size().tolist() == [5, 5]
+
+
+class Asked:
+    """Answers the sum of a row, and notes how many rows it was asked about."""
+
+    def __init__(self):
+        self.counts = []
+
+    def __call__(self, matrix):
+        self.counts.append(len(matrix))
+        return matrix.sum(axis=1), matrix * 2
+
+
+def rows_rows(*numbers):
+    return PreparedRows(np.array([[number, 1.0] for number in numbers], dtype=float).reshape(-1, 2))
+
+
+def test_a_row_is_asked_about_once():
+    memory, ask = PredictionCache(), Asked()
+    sums, doubles = memory.recall(rows_rows(1, 2, 1), ask)
+    assert sums.tolist() == [2, 3, 2]
+    assert doubles[:, 0].tolist() == [2, 4, 2]
+    sums, _ = memory.recall(rows_rows(3, 2, 1, 3), ask)
+    assert sums.tolist() == [4, 3, 2, 4]
+    assert memory.recall(rows_rows(2, 3), ask)[0].tolist() == [3, 4]
+    assert ask.counts == [2, 1]
+
+
+@given(st.lists(st.lists(st.integers(0, 5), max_size=6), max_size=5), st.integers(0, 4))
+def test_what_is_remembered_is_what_would_be_answered(views, most):
+    memory = PredictionCache(most)
+    for view in views:
+        sums, doubles = memory.recall(rows_rows(*view), Asked())
+        assert sums.tolist() == [number + 1 for number in view]
+        assert doubles.tolist() == [[2 * number, 2] for number in view]
+    assert len(memory.indices) <= most
+
+
+def test_no_more_is_learned_than_there_is_room_for():
+    memory, ask = PredictionCache(most=2), Asked()
+    memory.recall(rows_rows(1, 2), ask)
+    memory.recall(rows_rows(1, 3), ask)
+    memory.recall(rows_rows(2, 1), ask)
+    assert ask.counts == [2, 2]
+
+
+def test_an_error_leaves_no_row_behind_that_has_no_answer():
+    memory = PredictionCache()
+
+    def fail(matrix):
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        memory.recall(rows_rows(1), fail)
+    assert memory.recall(rows_rows(1), Asked())[0].tolist() == [2]
+
+
+def test_rows_that_differ_in_a_bit_are_two():
+    near = np.nextafter(1.0, 2.0)
+    assert len(set(PreparedRows(np.array([[1.0], [near], [0.0], [-0.0]])).digests)) == 4
+
+
+def test_rows_cannot_be_written_to_and_are_an_array_to_numpy():
+    made = rows_rows(1, 2)
+    with pytest.raises(ValueError, match="read-only"):
+        made.matrix[0, 0] = 5
+    assert np.asarray(made).tolist() == [[1, 1], [2, 1]]
+    assert np.asarray(made, dtype=np.float32).dtype == np.float32
+    assert made.nbytes > made.matrix.nbytes
+
+
+class Summing:
+    """A regressor that counts the rows it is asked about."""
+
+    asked = 0
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        self.asked += len(X)
+        return X.sum(axis=1)
+
+
+def test_a_predictor_forgets_when_it_is_fitted_again():
+    predictor = MatrixPredictor(Summing(), "numbers")
+    for _ in range(2):
+        predictor.fit(np.zeros((2, 2)), np.zeros(2))
+        assert predictor.predict(rows_rows(1, 2)).tolist() == [2, 3]
+        assert predictor.predict(rows_rows(2, 1)).tolist() == [3, 2]
+    assert predictor.estimator.asked == 4
+    assert predictor.predict(np.ones((3, 2))).tolist() == [2, 2, 2]
+    assert predictor.estimator.asked == 7
+
+
+def bands(classes, count=200, seed=0):
+    """Return rows and which band of the first column they lie in, with noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(count, 4))
+    edges = np.linspace(-1, 1, classes + 1)[1:-1]
+    return X, np.digitize(X[:, 0] + 0.3 * rng.normal(size=count), edges)
+
+
+# -- decisions ------------------------------------------------------------------------------
+
+
+def test_the_kernel_equals_scikit_learns():
+    X = np.random.default_rng(3).normal(size=(60, 3)) * [1, 1e3, 1e-3] + [1e5, 0, 0]
+    kernel = Kernel(X[:50], "scale")
+    gamma = 1 / (3 * X[:50].var())
+    assert kernel.gamma == pytest.approx(gamma)
+    np.testing.assert_allclose(kernel.square, rbf_kernel(X[:50], gamma=gamma), rtol=0, atol=1e-12)
+    assert np.array_equal(kernel.square, kernel.square.T)
+    assert kernel.square.diagonal().tolist() == [1.0] * 50
+    some = kernel.against(X[50:], np.array([3, 1]))
+    expected = rbf_kernel(X[50:], X[[3, 1]], gamma=gamma)
+    np.testing.assert_allclose(some, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("block", [1, 777, 2**18])
+@pytest.mark.parametrize("largest", [100, 8192])
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_decisions_and_labels_equal_those_of_scikit_learn(monkeypatch, classes, largest, block):
+    monkeypatch.setattr(svm, "BLOCK", block)
+    monkeypatch.setattr(svm, "LARGEST", largest)
+    X, y = bands(classes)
+    test, _ = bands(classes, 101, seed=1)
+    ours, theirs = RbfClassifier().fit(X, y), SVC().fit(X, y)
+    assert ours.machine_.kernel == ("rbf" if largest < len(X) else "precomputed")
+    assert ours.decision_function(test) == pytest.approx(theirs.decision_function(test), abs=1e-6)
+    assert np.array_equal(ours.predict(test), theirs.predict(test))
+    assert np.array_equal(RbfLabels().fit(X, y).predict(test), theirs.predict(test))
+    assert len(ours.predict(test[:0])) == 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(2, 6), st.floats(0.01, 100), st.floats(0.001, 10), st.integers(0, 99))
+def test_decisions_agree_for_any_parameters(classes, C, gamma, seed):
+    X, y = bands(classes, 60, seed)
+    y[:classes] = np.arange(classes)
+    ours = RbfClassifier(C, gamma, folds=2).fit(X, y)
+    theirs = SVC(C=C, gamma=gamma).fit(X, y)
+    found = ours.decision_function(X)
+    # both solve the dual problem up to libsvm's tolerance of 1e-3
+    assert np.abs(found - theirs.decision_function(X)).max() <= 2e-3 * max(1.0, np.abs(found).max())
+
+
+def test_far_away_rows_get_only_the_intercept():
+    X, y = bands(2)
+    ours = RbfClassifier().fit(X, y)
+    decisions = ours.decision_function(np.array([[1e30, 0, 0, 0], [-1e30, 1e30, 0, 0]]))
+    assert decisions == pytest.approx([ours.machine_.intercept_[0]] * 2)
+
+
+@pytest.mark.parametrize(("C", "gamma", "epsilon"), [(1.0, "scale", 0.1), (10.0, 3.0, 0.3)])
+def test_numbers_equal_those_of_scikit_learn_on_the_standardized_target(C, gamma, epsilon):
+    X, _ = bands(2)
+    y = 1e6 + 5e4 * np.sin(X[:, 0])
+    scaled = (y - y.mean()) / y.std()
+    theirs = SVR(C=C, gamma=gamma, epsilon=epsilon).fit(X, scaled).predict(X)
+    ours = RbfRegressor(C, gamma, epsilon).fit(X, y).predict(X)
+    assert np.abs(ours - (theirs * y.std() + y.mean())).max() < 1e-3 * y.std()
+
+
+def test_a_constant_target_is_predicted():
+    X, _ = bands(2, 30)
+    assert RbfRegressor().fit(X, np.full(30, 7.0)).predict(X) == pytest.approx(np.full(30, 7.0))
+    fitted = RbfClassifier().fit(X, ["a"] * 30)
+    assert set(fitted.predict(X)) == {"a"} and (fitted.predict_proba(X) == 1).all()
+
+
+# -- probabilities --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_probabilities_sum_to_one_and_beat_the_class_frequencies(classes):
+    X, y = bands(classes, 400)
+    test, target = bands(classes, 1000, seed=1)
+    fitted = RbfClassifier(random_state=2).fit(X, y)
+    chances = fitted.predict_proba(test)
+    assert chances.sum(axis=1) == pytest.approx(np.ones(1000))
+    frequencies = np.tile(np.bincount(y) / len(y), (1000, 1))
+    assert log_loss(target, chances) < 0.7 * log_loss(target, frequencies)
+    assert chances.mean(axis=0) == pytest.approx(np.bincount(target) / 1000, abs=0.05)
+
+
+def test_the_probability_increases_with_the_decision():
+    X, y = bands(2)
+    noise = np.random.default_rng(0).permutation(y)
+    for target in (y, noise):  # on noise, an unbounded slope would become negative
+        fitted = RbfClassifier().fit(X, target)
+        order = np.argsort(fitted.decision_function(X))
+        steps = np.diff(fitted.predict_proba(X)[order, 1])
+        assert (steps >= 0).all() and steps.sum() > 0
+
+
+def test_platts_targets_prevent_probabilities_of_one():
+    X = np.array([[-5.0], [-5.1], [-5.2], [5.0], [5.1], [5.2]] * 5)
+    fitted = RbfClassifier().fit(X, (X[:, 0] > 0).astype(int))
+    chances = fitted.predict_proba(np.array([[-5.0], [5.0]]))
+    # 15 rows per class, all on the right side: (15 + 1) / (15 + 2)
+    assert chances[:, 1] == pytest.approx([1 / 17, 16 / 17], abs=0.01)
+
+
+def test_the_only_row_of_a_class_is_always_used_to_fit():
+    X, y = bands(2, 60)
+    y[0] = 9
+    fitted = RbfClassifier().fit(X, y)
+    assert fitted.classes_.tolist() == [0, 1, 9]
+    assert np.isfinite(fitted.predict_proba(X)).all()
+
+
+def test_the_seed_decides_and_neither_rows_nor_the_global_generator_change():
+    X, y = bands(3)
+    before, state = X.copy(), repr(np.random.get_state())
+    one, two, other = (RbfClassifier(random_state=s).fit(X, y).predict_proba(X) for s in (1, 1, 2))
+    assert np.array_equal(one, two)
+    assert not np.array_equal(one, other)
+    RbfRegressor().fit(X, X[:, 0])
+    assert repr(np.random.get_state()) == state and np.array_equal(X, before)
+
+
+def test_labels_and_probabilities_come_from_one_pass(monkeypatch):
+    X, y = bands(3)
+    fitted = RbfClassifier().fit(X, np.array(["a", "b", "c"])[y])
+    passes, real = [], svm._pair_decisions
+    monkeypatch.setattr(svm, "_pair_decisions", lambda *given: passes.append(1) or real(*given))
+    labels, chances = fitted.predict_both(X[:16])
+    assert len(passes) == 1
+    assert np.array_equal(labels, fitted.predict(X[:16]))
+    assert np.array_equal(chances, fitted.predict_proba(X[:16]))
+    assert set(labels) <= {"a", "b", "c"}
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_no_bit_of_a_prediction_depends_on_the_other_rows(classes):
+    X, y = bands(classes)
+    fitted = RbfClassifier(random_state=0).fit(X, y)
+    whole = fitted.decision_function(X), fitted.predict_proba(X)
+    rng = np.random.default_rng(0)
+    for size in (1, 2, 15, 17, len(X) - 1):
+        some = rng.permutation(len(X))[:size]
+        assert np.array_equal(fitted.decision_function(X[some]), whole[0][some])
+        assert np.array_equal(fitted.predict_proba(X[some]), whole[1][some])

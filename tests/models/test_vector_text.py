@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from karat.errors import DataError
 from karat.models import vector_text
-from karat.models.vector_file import read_vectors
+from karat.models.vector_files import read_vectors
 from karat.models.vector_text import BLOCK
 
 
@@ -65,7 +65,7 @@ def test_compiled_loops_read_exponents_and_all_digits(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     known = rng.normal(size=(50, 40)) * 10.0 ** rng.integers(-30, 30, (50, 40))
     text = "\n".join(f"e{i} " + " ".join(map(repr, row.tolist())) for i, row in enumerate(known))
-    monkeypatch.setattr(vector_text.Rows, "parse", None)
+    monkeypatch.setattr(vector_text.TextVectors, "parse", None)
     _, vectors = read(tmp_path / "v.txt", text)
     np.testing.assert_array_equal(vectors, known.astype(np.float32))
 

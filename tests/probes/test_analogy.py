@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 
 import karat
-from karat.dataset import Dataset
+from karat.core.dataset import Dataset
+from karat.core.embeddings import Vectors
 from karat.errors import ContractError, DefinitionError
 from karat.metrics import score
-from karat.models.vector_file import KnownVectors
-from karat.probes import rank
+from karat.models.vector_files import VectorLookup
+from karat.probes import retrieval as rank
 from karat.probes.analogy import Analogy
-from karat.vectors import Vectors
 
 #: b − a + c = (−2, 1); the cosines to it are d 1, e 0.949, c 0.894, b 0.447, f −0.316, a −0.894
 PLANE = {
@@ -354,7 +354,7 @@ def test_function_must_be_callable(function):
 
 
 def test_a_task_takes_both_options(tmp_path):
-    known = KnownVectors(list(MORE), np.array(list(MORE.values()), dtype=np.float32))
+    known = VectorLookup(list(MORE), np.array(list(MORE.values()), dtype=np.float32))
     used = {"use": "analogy", "function": last, "candidates": "dataset"}
     task = karat.Task("own", questions(["abcd", "abce"]), probe=used, split="all")
     (run,) = karat.evaluate({"known": known}, task, output=tmp_path)

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import karat
-from karat.dataset import Dataset
+from karat.core.dataset import Dataset
+from karat.core.embeddings import Vectors
 from karat.errors import DefinitionError
 from karat.metrics import score
-from karat.models.vector_file import KnownVectors
+from karat.models.vector_files import VectorLookup
 from karat.probes import links
 from karat.probes.links import Links
-from karat.vectors import Vectors
 
 #: unit vectors at these angles, in degrees
 ANGLES = {"a": 0, "b": 40, "c": 60, "d": 90, "e": 100, "f": 180}
@@ -304,7 +304,7 @@ def test_a_run_on_a_given_split(tmp_path, missing, mrr):
         group=np.concatenate([train.group, test.group]),
         part=np.concatenate([train.part, test.part]),
     )
-    encoder = KnownVectors(list("acdef"), vectors().matrix[[0, 2, 3, 4, 5]])
+    encoder = VectorLookup(list("acdef"), vectors().matrix[[0, 2, 3, 4, 5]])
     used = {"use": "links", "relation": "translation"}
     task = karat.Task("graph", whole, probe=used, split="fixed", missing=missing)
     (run,) = karat.evaluate({"known": encoder}, task, output=tmp_path)

@@ -1,4 +1,7 @@
-"""The trained probe: scikit-learn's own numbers, train statistics only, and no peeking."""
+"""The trained probe: scikit-learn's own numbers, train statistics only, and no peeking.
+
+Composers: numbers worked out by hand.
+"""
 
 import warnings
 
@@ -10,12 +13,12 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import StandardScaler
 
-from karat import registry
-from karat.dataset import Dataset
+from karat.core import registry
+from karat.core.dataset import Dataset
+from karat.core.embeddings import Vectors
 from karat.errors import ContractError, DefinitionError
 from karat.metrics import score
-from karat.probes.trained import Trained
-from karat.vectors import Vectors
+from karat.probes.trained import Trained, concat, interaction, single
 
 NAN = np.nan
 
@@ -328,3 +331,34 @@ def test_a_target_of_items_is_refused():
     data = Dataset.from_columns(frame, ["q"], "y", kind="items", modality="entity")
     with pytest.raises(DefinitionError, match="probe: analogy"):
         Trained().answerable(data, Vectors(np.ones((2, 1)), np.arange(2)))
+
+
+a = np.array([[1.0, -2.0], [0.0, 4.0]], dtype=np.float32)
+b = np.array([[3.0, 5.0], [-1.0, 4.0]], dtype=np.float32)
+c = np.array([[7.0], [8.0]], dtype=np.float32)
+
+
+def test_single_is_the_vector_itself():
+    assert single(a) is a
+
+
+def test_interaction_is_a_b_distance_and_product():
+    assert interaction(a, b).tolist() == [
+        [1, -2, 3, 5, 2, 7, 3, -10],
+        [0, 4, -1, 4, 1, 0, 0, 16],
+    ]
+
+
+def test_concat_takes_any_number_of_fields_of_any_width():
+    assert concat(a, b, c).tolist() == [[1, -2, 3, 5, 7], [0, 4, -1, 4, 8]]
+    assert concat(c).tolist() == [[7], [8]]
+
+
+def test_composers_keep_single_precision():
+    assert {f.dtype for f in (interaction(a, b), concat(a, b))} == {np.dtype("float32")}
+
+
+@pytest.mark.parametrize(("compose", "fields"), [(single, 2), (interaction, 1), (interaction, 3)])
+def test_a_wrong_number_of_fields_says_what_to_write(compose, fields):
+    with pytest.raises(DefinitionError, match=f"the questions have {fields}"):
+        compose(*[a] * fields)

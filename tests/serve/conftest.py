@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from karat import evaluate
+from karat.execution.evaluation import evaluate
 from karat.results.run import Run
 from karat.serve.app import make_app
 from karat.serve.server import address, bind, make_server

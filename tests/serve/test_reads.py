@@ -7,7 +7,7 @@ import json
 import pandas as pd
 import pytest
 
-from karat.results.leaderboard import leaderboard
+from karat.analysis.leaderboard import leaderboard
 from karat.results.run import open_runs
 
 API = "/api/v1"
@@ -187,7 +187,7 @@ def test_mistakes_in_the_options_of_a_board_are_told(client, folder, query):
 
 
 def test_a_board_is_computed_once(client, monkeypatch):
-    import karat.results.leaderboard as module
+    import karat.analysis.leaderboard as module
 
     made = []
     make = module.leaderboard
@@ -218,7 +218,7 @@ def test_names_that_look_like_paths_are_not_taken_for_paths(client, folder, tmp_
 
 
 def test_the_bundle_is_what_the_page_shows(client, folder):
-    from karat.report.bundle import make_bundle
+    from karat.reporting.bundle import make_bundle
 
     told = got(client, "/bundle")
     progress = told.pop("progress")

@@ -207,7 +207,7 @@ def test_a_crowd_is_told_to_come_back(written, tools):
 
 
 def test_an_answer_that_takes_too_long_is_given_up(written, tools, monkeypatch):
-    import karat.results.leaderboard as module
+    import karat.analysis.leaderboard as module
 
     monkeypatch.setattr(module, "leaderboard", lambda *a, **k: time.sleep(2))
     with tools.served(written, patience=Patience(request=0.3)) as address:

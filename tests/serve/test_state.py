@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from karat.report.bundle import make_bundle
-from karat.results.leaderboard import leaderboard
+from karat.analysis.leaderboard import leaderboard
+from karat.reporting.bundle import make_bundle
 from karat.results.run import Run, open_runs
 from karat.serve import bundles, kept, state
 from karat.serve.bundles import Bundles

@@ -1,8 +1,12 @@
-"""Many models on many tasks: every pair of them tested, and groups that do not differ."""
+"""The conclusion of a comparison as a sentence, and how it is printed and written to files.
+
+Many models on many tasks: every pair of them tested, and groups that do not differ.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
@@ -12,25 +16,240 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
+from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, normalise
+from karat.core.files import write_atomic
 from karat.errors import DataError, DefinitionError
-from karat.results.cells import OK, Cells, make_cells
-from karat.results.effects import superiority
-from karat.results.gather import choose_metric, gather
-from karat.results.lookup import unknown_model
-from karat.results.missing import RULES, Compared, compare
-from karat.results.normalise import normalise
-from karat.results.ranks import ranked_on_few
+from karat.results.load import OK, Cells, choose_metric, gather_scores, make_cells
 from karat.results.run import Run
-from karat.results.significance import (
+from karat.results.selection import unknown_model
+from karat.stats.paired_tests import (
     ALPHA,
     CONFIDENCE,
-    Many,
+    ManyModels,
     benjamini_hochberg,
-    many,
+    compare_models,
     paired_blocks,
+    superiority,
     wilcoxon,
 )
-from karat.results.worded import records, write_tables
+from karat.stats.ranking import ranked_on_few
+
+#: a Bayesian probability from here on counts as a conclusion
+PROBABLE = 1 - ALPHA
+#: with fewer tasks Wilcoxon's p stays above 0.05 even for a win on all: 2 / 2⁵ = 0.0625
+FEWEST = 6
+UNTOLD = "no significant difference"
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Sentences about two models."""
+
+    first: str
+    second: str
+    rope: float
+
+    def verdict(self, tasks: pd.DataFrame, overall: Any) -> str:
+        """Return the conclusion in one or two sentences."""
+        if not overall.tasks:
+            return f"{self.first} and {self.second} could not be compared on any task."
+        if overall.tasks == 1:
+            return self._one(tasks[tasks["folds"] > 0].iloc[0])
+        if overall.tasks < FEWEST:
+            return f"{self._counts(overall)}. A test over tasks needs at least {FEWEST} tasks."
+        return self._many(overall)
+
+    def _one(self, row: pd.Series) -> str:
+        if not row["better"]:
+            why = "" if not math.isnan(row["p"]) else " (its folds allow no test)"
+            return f"{self._none()} on {row['task']}{why}."
+        worse = self.second if row["better"] == self.first else self.first
+        return (
+            f"{row['better']} is better than {worse} on {row['task']} "
+            f"({row['metric']} {signed(row['difference'])}, p {format_p(row['p_holm'])})."
+        )
+
+    def _many(self, overall: Any) -> str:
+        over = f"over {overall.tasks} tasks"
+        ahead = overall.rank_biserial > 0
+        first, second = (self.first, self.second) if ahead else (self.second, self.first)
+        p_ahead = overall.p_better if ahead else overall.p_worse
+        beyond = f"by more than {self.rope:g} with probability {chance(p_ahead)}"
+        p, significant = format_p(overall.p), bool(overall.p < ALPHA)
+        if overall.p_equal >= PROBABLE:
+            but = f", though {first} is significantly ahead (p {p})" if significant else ""
+            return (
+                f"{self.first} and {self.second} are practically equal {over}: within "
+                f"{self.rope:g} with probability {chance(overall.p_equal)}{but}."
+            )
+        if significant:
+            return f"{first} is better than {second} {over} (p {p}), {beyond}."
+        if p_ahead >= PROBABLE:
+            return (
+                f"{first} is probably better than {second} {over}, {beyond}, but the difference "
+                f"is not significant (p {p})."
+            )
+        tasks = f"; {self._counts(overall)}" if overall.better + overall.worse else ""
+        return f"{self._none()} {over} (p {p}){tasks}."
+
+    def _none(self) -> str:
+        return f"{self.first} and {self.second} do not differ significantly"
+
+    def _counts(self, overall: Any) -> str:
+        """Return on how many tasks which model is better; the one that leads is named first."""
+        if not overall.better + overall.worse + overall.untested:
+            return f"{self._none()} on any of {overall.tasks} tasks"
+        first, second, wins, losses = self.first, self.second, overall.better, overall.worse
+        if losses > wins:
+            first, second, wins, losses = second, first, losses, wins
+        return f"{first} is significantly better than {second} on " + _listed(
+            f"{wins} of {overall.tasks} tasks",
+            (losses, f"worse on {losses}"),
+            (overall.untold, f"{UNTOLD} on {overall.untold}"),
+            (overall.untested, f"{overall.untested} not tested"),
+        )
+
+
+def _listed(first: str, *counted: tuple[int, str]) -> str:
+    return ", ".join([first, *(text for count, text in counted if count)])
+
+
+# -- numbers --------------------------------------------------------------------------------
+
+
+def signed(value: float) -> str:
+    """Return a difference with its sign.
+
+    >>> signed(0.0123), signed(-123.456), signed(0.0)
+    ('+0.012', '-123.5', '0.000')
+    """
+    if math.isnan(value):
+        return "–"
+    text = format_value(abs(value))
+    return text if not float(text) else f"{'-' if value < 0 else '+'}{text}"
+
+
+def format_value(value: float) -> str:
+    """Return a value with three decimals, or four significant digits from 10 on."""
+    if math.isnan(value):
+        return "–"
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:#.4g}".rstrip(".")
+
+
+def format_p(p: float) -> str:
+    """Return p with three decimals.
+
+    >>> p_value(0.0301), p_value(0.00002), p_value(1.0)
+    ('0.030', '< 0.001', '1.000')
+    """
+    return "–" if math.isnan(p) else "< 0.001" if p < 0.0005 else f"{p:.3f}"
+
+
+def chance(p: float) -> str:
+    """Return a probability estimated by sampling, which is never shown as 0 or 1.
+
+    >>> chance(0.97), chance(1.0), chance(0.0)
+    ('0.970', '> 0.999', '< 0.001')
+    """
+    return "> 0.999" if p > 0.9995 else format_p(p)
+
+
+def interval(value: float, low: float, high: float) -> str:
+    """Return a difference with its interval, if it has one."""
+    return signed(value) if math.isnan(low) else f"{signed(value)} [{signed(low)}, {signed(high)}]"
+
+
+# -- tables and files -----------------------------------------------------------------------
+
+
+def records(table: pd.DataFrame) -> list[dict[Any, Any]]:
+    """Return the rows of a table as dictionaries, None for what is missing."""
+    return table.astype(object).where(table.notna(), None).to_dict(orient="records")
+
+
+def write_tables(folder: str | Path, prefix: str, tables: Mapping[str, pd.DataFrame]) -> list[Path]:
+    """Write tables as ``prefix_name.csv`` into a folder, and return the files."""
+    paths = [Path(folder) / f"{prefix}_{name}.csv" for name in tables]
+    for path, table in zip(paths, tables.values(), strict=True):
+        write_atomic(path, table.to_csv(index=False, lineterminator="\n"))
+    return paths
+
+
+# -- in a shell, in a notebook --------------------------------------------------------------
+
+
+def task_table(found: Any) -> pd.DataFrame:
+    """Return the tasks of a comparison as text; those without any score are left to the notes."""
+    rows = found.tasks[found.tasks[["first", "second"]].notna().any(axis=1)]
+    tested = zip(rows["better"], rows["folds"], rows["p"].notna(), strict=True)
+    arrow = rows["higher_is_better"].map({True: " ↑", False: " ↓"})
+    bounds = (rows["difference"], rows["difference_low"], rows["difference_high"])
+    return pd.DataFrame(
+        {
+            "task": rows["task"],
+            "metric": rows["metric"] + arrow,
+            "first": rows["first"].map(format_value),
+            "second": rows["second"].map(format_value),
+            "difference": [interval(*each) for each in zip(*bounds, strict=True)],
+            "p": rows["p_holm"].map(format_p),
+            "better": [name or _undecided(folds, known) for name, folds, known in tested],
+        }
+    )
+
+
+def _undecided(folds: int, tested: bool) -> str:
+    return "not compared" if not folds else UNTOLD if tested else "not tested"
+
+
+def overall_lines(found: Any) -> list[str]:
+    """Return the results over all tasks, line by line."""
+    o = found.overall
+    if not o.tasks:
+        return []
+    counts = _listed(
+        f"significantly better on {o.better}, worse on {o.worse}, {UNTOLD} on {o.untold}",
+        (o.untested, f"{o.untested} not tested"),
+    )
+    lines = [f"{o.tasks} of {o.of} tasks: {o.wins} won, {o.ties} tied, {o.losses} lost; {counts}"]
+    if o.tasks > 1:
+        lines += [
+            f"mean gain {interval(o.gain, o.gain_low, o.gain_high)}; Wilcoxon p {format_p(o.p)}",
+            f"P(better) {chance(o.p_better)}, P(equal within {found.rope:g}) {chance(o.p_equal)}, "
+            f"P(worse) {chance(o.p_worse)}",
+            f"effect: rank-biserial {signed(o.rank_biserial)}, probability of superiority "
+            f"{o.superiority:.3f}, Cohen's d {signed(o.cohens_d)}",
+        ]
+    return lines
+
+
+def repr_text(found: Any) -> str:
+    """Return a comparison as text: conclusion, tasks, all tasks together, notes."""
+    table = task_table(found).rename(columns={"first": found.first, "second": found.second})
+    table = table.map(_printable).rename(columns=_printable)
+    parts = [table.to_string(index=False), "\n".join(overall_lines(found))]
+    notes = "\n".join(_printable(note) for note in found.notes)
+    return "\n\n".join(part for part in (_printable(found.sentence), *parts, notes) if part)
+
+
+def _printable(text: str) -> str:
+    """Return a text without control characters."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
+
+
+def repr_html(found: Any) -> str:
+    """Return a comparison as HTML, with all names escaped."""
+    heads = ["task", "metric", found.first, found.second, "difference", "p", "better"]
+    rows = task_table(found).to_numpy().tolist()
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    below = "".join(f"<br>{escape(line)}" for line in [*overall_lines(found), *found.notes])
+    return (
+        f"<p><strong>{escape(found.sentence)}</strong></p><table><thead><tr>{head}</tr></thead>"
+        f"<tbody>{body}</tbody></table><p><small>{below.removeprefix('<br>')}</small></p>"
+    )
+
 
 #: resamples of tasks, and their seed
 RESAMPLES = 1000
@@ -63,7 +282,7 @@ class AllPairs:
 
     models: list[str]
     values: pd.DataFrame
-    many: Many
+    many: ManyModels
     pairs: pd.DataFrame
     notes: list[str] = field(default_factory=list)
 
@@ -121,7 +340,7 @@ class AllPairs:
         return [f"[{i + 1}]" for i, group in enumerate(self.many.cliques) if model in group]
 
 
-def contests(values: pd.DataFrame | np.ndarray, *, resamples: int = RESAMPLES) -> AllPairs:
+def compare_pairs(values: pd.DataFrame | np.ndarray, *, resamples: int = RESAMPLES) -> AllPairs:
     """Return every pair of models tested on the tasks that both have.
 
     Values are models × tasks on one scale, higher is better; NaN is missing.
@@ -134,7 +353,7 @@ def contests(values: pd.DataFrame | np.ndarray, *, resamples: int = RESAMPLES) -
     if len(frame) < 2:
         raise DataError(f"a comparison needs at least 2 models, got {len(frame)}.")
     models = [str(name) for name in frame.index]
-    found = many(frame.to_numpy())
+    found = compare_models(frame.to_numpy())
     pairs = _pairs(frame.to_numpy(), found, resamples)
     named = {name: np.array(models, dtype=object)[pairs[name]] for name in ("first", "second")}
     return AllPairs(models, frame, found, pairs.assign(**named))
@@ -182,7 +401,7 @@ def compare_all(
     >>> found = karat.compare_all("results")  # doctest: +SKIP
     >>> found.cliques  # doctest: +SKIP
     """
-    given = gather(runs)
+    given = gather_scores(runs)
     chosen = given.metrics
     if metric is not None:
         rows = given.scores
@@ -192,18 +411,18 @@ def compare_all(
     notes: list[str] = []
     if models:
         cells = _named(cells, list(dict.fromkeys(models)), notes)
-    compared = compare(cells, RULES[0])
+    compared = apply_missing_rule(cells, RULES[0])
     few = ranked_on_few(compared.takes) | ~compared.takes.any(axis=1)
     if few.any():
         names = ", ".join(np.array(cells.models, dtype=object)[few])
         notes.append(f"Left out for too few tasks: {names}.")
-    values = pd.DataFrame(comparable(compared), index=cells.models, columns=cells.tasks)[~few]
-    found = contests(values.dropna(axis=1, how="all"))
+    values = pd.DataFrame(scale_scores(compared), index=cells.models, columns=cells.tasks)[~few]
+    found = compare_pairs(values.dropna(axis=1, how="all"))
     notes.append("Differences are on a scale on which each task's best model is 1, its worst 0.")
     return replace(found, notes=[*notes, *_missing_note(found.values)])
 
 
-def comparable(compared: Compared) -> np.ndarray:
+def scale_scores(compared: RankedScores) -> np.ndarray:
     """Return models × tasks on one scale, with the same mean ranks as the leaderboard.
 
     1 is the best model of a task and 0 the worst. A task on which all are equal has zeros, and a
@@ -256,7 +475,7 @@ def _missing_note(table: pd.DataFrame) -> list[str]:
 # -- all pairs ------------------------------------------------------------------------------
 
 
-def _pairs(values: np.ndarray, found: Many, resamples: int) -> pd.DataFrame:
+def _pairs(values: np.ndarray, found: ManyModels, resamples: int) -> pd.DataFrame:
     """Return a row per pair, as indices of the models, the better ranked first."""
     ranked = values[found.order]
     rng = np.random.default_rng(SEED)
@@ -292,4 +511,3 @@ def _bounds(apart: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 # the name that the report imports
-Contests = AllPairs

@@ -1,4 +1,7 @@
-"""Rules, the facts they read and the findings they return."""
+"""Rules, the facts they read and the findings they return.
+
+Is one model better than another on a task? By folds, or by rows if there is one fold.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,23 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
+from scipy.stats import t as student
 
+from karat.analysis.leaderboard import fold_ratios
 from karat.errors import DefinitionError
-from karat.metrics.base import COVERED, MTEB, get_metric
-from karat.results.cells import OK, Cells, make_cells
-from karat.results.gather import Gathered, gather, named_runs
-from karat.results.layouts import by_fold
-from karat.results.still import read_once
-from karat.results.within import fold_ratios
+from karat.metrics.metric import COVERED, MTEB, get_metric
+from karat.results.load import (
+    OK,
+    Cells,
+    Gathered,
+    frozen_runs,
+    gather_scores,
+    make_cells,
+    named_runs,
+)
+from karat.results.tables import expand_folds
+from karat.stats.paired_tests import corrected_variance
 
 #: the most severe first
 LEVELS = ("error", "warning", "note")
@@ -93,14 +105,14 @@ class Facts:
     def of(cls, runs: Any) -> Facts:
         """Return the facts of runs, run folders, or a table of scores."""
         if isinstance(runs, pd.DataFrame):
-            return cls(gather(runs))
-        runs = read_once(runs)
-        facts = cls(gather(runs))
+            return cls(gather_scores(runs))
+        runs = frozen_runs(runs)
+        facts = cls(gather_scores(runs))
         for run, name, label in named_runs(runs):
             facts.abouts[name] = run.about
             facts.jobs.extend(
                 Job(name, label[record["task"]], record)
-                for record in by_fold(run.about, run.records())
+                for record in expand_folds(run.about, run.records())
             )
             for task in run.about["tasks"]:
                 _merge(facts.tasks.setdefault(label[task["name"]], {}), task)
@@ -216,10 +228,74 @@ def best_value(metric: str) -> tuple[float, float] | None:
     return (high if known.higher_is_better else low), high - low
 
 
-def several(number: int, noun: str) -> str:
+def count_noun(number: int, noun: str) -> str:
     """Return a number with its noun.
 
     >>> several(1, "fold"), several(1200, "fold")
     ('1 fold', '1,200 folds')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+#: confidence of intervals, and power with which a true difference is detected
+CONFIDENCE, POWER = 0.95, 0.8
+
+
+def bounds(facts: Facts, task: str, other: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the mean difference of each model from another one, and its 95 % interval.
+
+    Differences are taken fold by fold, with the Nadeau-Bengio correction. With one fold, shares of
+    correct answers are compared as two independent proportions; other metrics have no interval.
+    """
+    folds = facts.cells.folds[facts.place[task]]
+    mean, error, counts = _errors(facts, task, folds - folds[other])
+    # Student's t needs a degree of freedom
+    t = student.ppf((1 + CONFIDENCE) / 2, np.maximum(counts - 1, 1))
+    by_rows = ndtri((1 + CONFIDENCE) / 2) * _errors_of_shares(facts, task, other)
+    half = np.where(counts > 1, t * error, by_rows)
+    return mean, mean - half, mean + half
+
+
+def detectable(facts: Facts, task: str, model: int, other: int) -> tuple[float, str] | None:
+    """Return the smallest difference of two models that a test at 5 % detects with 80 % power.
+
+    By folds and, for shares of correct answers, by rows: the smaller of both, and its basis. None
+    if neither can be computed.
+    """
+    folds = facts.cells.folds[facts.place[task]]
+    _, error, counts = _errors(facts, task, folds[[model]] - folds[other])
+    freedom = np.maximum(counts - 1, 1)
+    t = student.ppf((1 + CONFIDENCE) / 2, freedom) + student.ppf(POWER, freedom)
+    by_rows = ndtri((1 + CONFIDENCE) / 2) + ndtri(POWER)
+    found = [
+        (float((t * error)[0]), count_noun(int(counts[0]), "fold")),
+        (
+            float(by_rows * _errors_of_shares(facts, task, other)[model]),
+            count_noun(facts.tested(task), "test row"),
+        ),
+    ]
+    return min((each for each in found if not np.isnan(each[0])), default=None)
+
+
+def _errors(
+    facts: Facts, task: str, differences: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the mean of each row, its standard error (NaN for one fold), and the fold counts."""
+    there = ~np.isnan(differences)
+    counts = there.sum(axis=1)
+    safe = np.where(there, differences, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = safe.sum(axis=1) / counts
+        squares = (np.where(there, differences - mean[:, None], 0.0) ** 2).sum(axis=1)
+        variance = np.where(counts > 1, squares / (counts - 1), np.nan)
+        return mean, np.sqrt(corrected_variance(variance, counts, facts.ratios[task])), counts
+
+
+def _errors_of_shares(facts: Facts, task: str, other: int) -> np.ndarray:
+    """Return the standard errors of differences of proportions; NaN for other metrics."""
+    shares = np.clip(facts.cells.means[:, facts.place[task]], 0, 1)
+    rows = facts.tested(task)
+    if not rows or not is_share(facts.given.metrics[task]):
+        return np.full(len(shares), np.nan)
+    spread = shares * (1 - shares)
+    return np.asarray(np.sqrt((spread + spread[other]) / rows))

@@ -1,4 +1,8 @@
-"""Is one model better than another? Paired by task and fold, with tests and a conclusion."""
+"""Which metrics are compared by relative differences, so that different metrics can be combined.
+
+Is one model better than another? Paired by task and fold, with tests and a conclusion.
+The public comparisons: two models, all models, or a run against earlier ones.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +14,50 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from karat.analysis.all_pairs import (
+    AllPairs,
+    Sentences,
+    compare_all,
+    records,
+    repr_html,
+    repr_text,
+    write_tables,
+)
+from karat.analysis.history import History, compare_to_history
+from karat.analysis.pairing import Paired, Pairing, RowTest, compare_predictions, pair
 from karat.errors import DataError, DefinitionError, KaratError
-from karat.results.answers import RowTest, compare_predictions
-from karat.results.bayes import check_rope, correlated_t, signed_rank
-from karat.results.cells import OK
-from karat.results.effects import cohens_d, superiority
-from karat.results.pairing import Paired, Pairing, pair
+from karat.metrics.metric import get_metric
+from karat.results.load import OK
 from karat.results.run import Run
-from karat.results.significance import (
+from karat.stats.paired_tests import (
     ALPHA,
     CONFIDENCE,
     EQUAL,
+    check_rope,
+    cohens_d,
     corrected_t,
+    correlated_t,
     holm,
+    signed_rank,
     subtract,
+    superiority,
     wilcoxon,
 )
-from karat.results.unit import is_ratio
-from karat.results.worded import Words, records, repr_html, repr_text, write_tables
+
+
+def is_ratio(metric: str, values: Sequence[float] | np.ndarray) -> bool:
+    """Return whether differences of a metric are relative: it starts at 0 and is unbounded.
+
+    For a metric that is not registered, whether a value lies outside [-1, 1].
+
+    >>> is_ratio("rmse", [0.5]), is_ratio("acc", [0.5]), is_ratio("r2", [-3.0])
+    (True, False, False)
+    """
+    try:
+        return get_metric(metric).range == (0.0, np.inf)
+    except KaratError:
+        return bool(np.nanmax(np.abs([*values, 0.0])) > 1)
+
 
 #: default region of practical equivalence
 ROPE = 0.01
@@ -120,7 +150,7 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """The conclusion in one sentence."""
-        return Words(self.first, self.second, self.rope).verdict(self.tasks, self.overall)
+        return Sentences(self.first, self.second, self.rope).verdict(self.tasks, self.overall)
 
     def regressions(self, tolerance: float) -> pd.DataFrame:
         """Return the tasks on which the first is worse than the second by more than a tolerance.
@@ -364,5 +394,6 @@ def _regression(row: pd.Series, tolerance: float) -> tuple[float, str]:
 
 
 # the names that the server and the report import
-Verdict = Comparison
-verdict = compare
+
+
+__all__ = ["AllPairs", "Comparison", "History", "compare", "compare_all", "compare_to_history"]

@@ -11,11 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.corruptions.view import CLEAN
-from karat.errors import DataError, DefinitionError, did_you_mean
-from karat.results.beside import Side, find_others, find_run, make_sides
-from karat.results.cells import DECLINED, FAILED, NOT_RUN, OK
-from karat.results.contest import (
+from karat.analysis.all_pairs import write_tables
+from karat.analysis.shared_items import (
     NO_FOLD,
     NOT_MEASURED,
     OTHER_DATA,
@@ -25,8 +22,11 @@ from karat.results.contest import (
     Round,
     higher_is_better,
 )
+from karat.corruptions.view import CLEAN
+from karat.errors import DataError, DefinitionError, did_you_mean
+from karat.results.load import DECLINED, FAILED, NOT_RUN, OK
 from karat.results.run import Run
-from karat.results.worded import write_tables
+from karat.results.selection import Side, find_others, find_run, make_sides
 
 #: what is scored: all questions of a fold, or those for which all runs have a prediction
 ON = ("folds", "common")
@@ -309,4 +309,3 @@ def _missing_notes(sides: Sequence[Side], values: pd.DataFrame) -> Iterator[str]
 
 
 # the name that the report imports
-Comparison = History

@@ -1,24 +1,274 @@
-"""Views of a leaderboard: one row per model, or per model within each task, kind or dataset."""
+"""Sort the rows of a leaderboard by any of its columns, best first.
+
+The columns requested of a leaderboard, and the models that they refer to.
+Ranks on single tasks, with intervals over folds and tie groups.
+Views of a leaderboard: one row per model, or per model within each task, kind or dataset.
+Pareto front: the models that no other beats in both quality and cost.
+Leaderboards: models by mean rank, with intervals, ties, failures and costs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import t as student
+from threadpoolctl import threadpool_limits
 
-from karat.errors import DataError, DefinitionError, did_you_mean
-from karat.results.asked import Asked
-from karat.results.cells import OK, Cells
-from karat.results.gather import Gathered
-from karat.results.missing import BASELINE, Compared, find_baseline
-from karat.results.normalise import normalise, over_tasks, win_shares
-from karat.results.ranks import CONFIDENCE, rank_models, ranked_on_few
-from karat.results.ratings import borda, elo
-from karat.results.significance import mean_of
-from karat.results.within import fold_ratios, rank_within, within_limits
+from karat.analysis.score_matrix import (
+    BASELINE,
+    REFERENCES,
+    RULES,
+    RankedScores,
+    apply_missing_rule,
+    check_rule,
+    count_missing,
+    find_baseline,
+    normalise,
+    over_tasks,
+    win_shares,
+)
+from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
+from karat.metrics.metric import get_metric
+from karat.results.load import OK, Cells, Gathered, gather_scores, make_cells
+from karat.results.run import Run
+from karat.stats.paired_tests import ALPHA, corrected_t, fold_ratio, holm, mean_of, subtract
+from karat.stats.ranking import (
+    CONFIDENCE,
+    borda,
+    draw,
+    elo,
+    interval,
+    letters_of,
+    rank_each,
+    rank_models,
+    ranked_on_few,
+)
+
+#: columns of which more is better, besides tasks by their metric
+MORE = {"score", "median", "wins", "borda", "elo", "elo_low", "elo_high", "pareto"}
+MORE |= {"normalised", "tasks", "folds"}
+#: columns computed on request
+ON_REQUEST = ("score", "median", "wins", "borda", "elo", "pareto")
+#: columns of the view by task with the direction of the task's metric
+OF_METRIC = {"score", "score_low", "score_high"}
+
+
+def sort_leaderboard(frame: pd.DataFrame, sort: str, higher: Mapping[str, bool]) -> pd.DataFrame:
+    """Return a leaderboard sorted by a column, best first, within groups of rows.
+
+    Missing values come last; the sort is stable. ``higher`` is the direction of each task.
+    """
+    key = better_first(frame, sort, higher)
+    if sort == "rank":
+        return frame
+    names = frame.index.names
+    if len(names) == 1:
+        return frame.iloc[np.argsort(key, kind="stable")]
+    group, _ = pd.factorize(frame.index.get_level_values(0))
+    places = (key,) if sort == names[0] else (key, group)
+    return frame.iloc[np.lexsort(places)]
+
+
+def better_first(
+    frame: pd.DataFrame, column: str, higher: Mapping[str, bool], option: str = "sort"
+) -> np.ndarray:
+    """Return a sort key per row, lower is better; missing values are worst."""
+    names = [str(name) for name in frame.index.names]
+    if column not in (*names, *frame.columns):
+        known = [*names, *map(str, frame.columns)]
+        hint = other_names(str(column), known, names[0])
+        raise DefinitionError(f'{option}: there is no column "{column}".{hint}')
+    values = frame.index.get_level_values(column) if column in names else frame[column]
+    return _key(pd.Series(values), _signs(frame, column, higher))
+
+
+def other_names(name: str, known: Sequence[str], by: str | None) -> str:
+    """Return a suggestion for an unknown column, or all columns of a view.
+
+    >>> other_names("zzz", ["rank", "elo"], "kind")
+    ' There are: rank, elo; on request: score, median, wins, borda, pareto.'
+    """
+    more = ("normalised", "pareto") if by == "task" else ON_REQUEST
+    could = [each for each in more if each not in known]
+    asked = f"; on request: {', '.join(could)}" if could else ""
+    return did_you_mean(name, [*known, *could]) or f" There are: {', '.join(known)}{asked}."
+
+
+def _signs(frame: pd.DataFrame, sort: str, higher: Mapping[str, bool]) -> np.ndarray:
+    """Return -1 for every row in which more is better, 1 elsewhere."""
+    more = np.full(len(frame), sort in MORE)
+    if "task" in frame.index.names and sort in OF_METRIC:
+        more = np.array([higher[task] for task in frame.index.get_level_values("task")])
+    elif frame.index.nlevels == 1 and sort in higher:
+        more[:] = higher[sort]
+    return np.where(more, -1.0, 1.0)
+
+
+def _key(column: pd.Series, signs: np.ndarray) -> np.ndarray:
+    if pd.api.types.is_numeric_dtype(column):
+        numbers = column.to_numpy(dtype=float) * signs
+        return np.where(np.isnan(numbers), np.inf, numbers)
+    codes, words = pd.factorize(column, sort=True)
+    empty = (column.to_numpy() == "") | (codes < 0)
+    return np.where(empty, len(words), codes)
+
+
+RANKS = ("rank", "rank_low", "rank_high", "tie")
+NORMALISED = ("score", "median", "wins")
+#: columns computed on request
+RATINGS = (*NORMALISED, "borda", "elo", "elo_low", "elo_high", "pareto")
+COSTS = ("failed", "declined", "seconds", "memory_mb", "dimensions")
+#: columns of every leaderboard: ranks always come with their uncertainty
+ALWAYS = {*RANKS, "metric", "status", "failed"}
+#: further columns of each view
+OF_VIEW = {"task": ("score", "score_low", "score_high"), "kind": ("tasks",), "dataset": ("tasks",)}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The columns requested: ``names`` to show, or None for all.
+
+    ``normalise`` is the reference of normalized scores, ``anchor`` the model whose Elo is 1500,
+    ``cost`` the cost column of the Pareto front.
+    """
+
+    names: tuple[str, ...] | None = None
+    sort: str | None = None
+    normalise: str | None = None
+    anchor: str | None = None
+    cost: str = "seconds"
+
+    @classmethod
+    def read(
+        cls,
+        columns: Iterable[str] | str | None,
+        normalise: str | None,
+        by: str | None,
+        sort: str | None,
+    ) -> Asked:
+        """Return the request for a view; sorting by a column requests it."""
+        given = [columns] if isinstance(columns, str) else list(columns or ())
+        parts = [str(each).partition(":") for each in given]
+        options = {name: rest for name, _, rest in parts if name in ("elo", "pareto") and rest}
+        names = tuple(name if name in options else "".join((name, *rest)) for name, *rest in parts)
+        if normalise is not None:
+            normalise = check_rule("normalise", normalise, REFERENCES)
+        elif by == "task":
+            normalise = "range" if "normalised" in (*names, sort) else None
+        elif sort in NORMALISED or {"score", "median"} & {*names}:
+            normalise = "range"
+        shown = None if columns is None else names
+        return cls(shown, sort, normalise, options.get("elo"), options.get("pareto", cls.cost))
+
+    def wants(self, name: str) -> bool:
+        """Return whether a column must be computed."""
+        scaled = self.normalise is not None and name in (*NORMALISED, "normalised")
+        return scaled or name == self.sort or name in (self.names or ())
+
+    def pick(self, frame: pd.DataFrame, by: str | None) -> pd.DataFrame:
+        """Return the requested columns, in the order of the leaderboard."""
+        if self.names is None:
+            return frame
+        known = [str(name) for name in frame.columns]
+        tasks = [name for name in known if name not in {*ALWAYS, *RATINGS, *COSTS}]
+        several = {"costs": COSTS} | ({"tasks": tuple(tasks)} if by is None else {})
+        chosen = {*ALWAYS, *OF_VIEW.get(by or "", ())} | {n for n in RATINGS if self.wants(n)}
+        for name in self.names:
+            if name not in (*several, *known):
+                hint = other_names(name, [*several, *known], by)
+                raise DefinitionError(f'columns: there is no column "{name}".{hint}')
+            chosen |= {name, f"{name}_low", f"{name}_high", *several.get(name, ())}
+        return frame[[name for name in frame.columns if name in chosen]]
+
+
+@dataclass(frozen=True)
+class Within:
+    """Models × tasks: the rank on each task, its interval, and the letters of tie groups."""
+
+    rank: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    ties: np.ndarray
+
+
+def rank_within(compared: RankedScores, ratios: Sequence[float]) -> Within:
+    """Return the ranks on each task; ``ratios`` are n_test / n_train of its folds.
+
+    Intervals resample the folds; a single fold has none. A model that does not take a task, or is
+    the only one, has no rank and no letter there.
+    """
+    rank = rank_each(compared.values, compared.takes)
+    low, high = np.full((2, *rank.shape), np.nan)
+    ties = np.full(rank.shape, "", dtype=object)
+    with threadpool_limits(1):  # small products: more threads only add overhead
+        for t, taking in enumerate(compared.takes.T):
+            if taking.sum() < 2:
+                continue
+            values, own = compared.values[t][taking], rank[taking, t]
+            low[taking, t], high[taking, t] = _rank_interval(values, own)
+            ties[taking, t] = letters_of(own, tied_folds(values, ratios[t]))
+    return Within(rank, low, high, ties)
+
+
+def _rank_interval(values: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    if values.shape[1] < 2:
+        return np.full((2, len(rank)), np.nan)
+    drawn = draw([values], np.ones((len(rank), 1), dtype=bool))
+    return np.clip(interval(rank, drawn.ranks[:, 0]), 1, len(rank))
+
+
+def tied_folds(values: np.ndarray, ratio: float) -> np.ndarray:
+    """Return which pairs of models do not differ significantly over the folds of one task.
+
+    ``values`` are models × folds, a failed fold counts as the worst of that fold. Corrected
+    resampled t-test of each pair, with Holm's correction. Pairs without a p, because of a single
+    fold or a constant difference, count as tied.
+
+    >>> tied_folds(np.array([[0.9, 0.8, 0.9], [0.1, 0.1, 0.2]]), ratio=0.5).tolist()
+    [[True, False], [False, True]]
+    """
+    lost = np.isnan(values)
+    worst = np.where(lost, np.inf, values).min(axis=0)
+    filled = np.where(lost, np.where(np.isfinite(worst), worst, 0.0), values)
+    one, other = np.triu_indices(len(values), 1)
+    with np.errstate(invalid="ignore"):
+        p = holm(corrected_t(subtract(filled[one], filled[other]), ratio).p)
+    tied = np.ones((len(values), len(values)), dtype=bool)
+    tied[one, other] = tied[other, one] = ~(p < ALPHA)
+    return tied
+
+
+def fold_ratios(given: Gathered, tasks: Sequence[str]) -> list[float]:
+    """Return n_test / n_train of each task's folds; see ``significance.fold_ratio``."""
+    repeats = given.scores.groupby(["task", "repeat"], dropna=False, observed=True)["fold"]
+    folds = repeats.nunique().groupby(level=0).max()
+    sizes = given.jobs.groupby("task", observed=True)[["train", "test"]].sum()
+    rows = pd.concat([sizes, folds], axis=1).reindex(list(tasks)).fillna(0)
+    columns = zip(rows["train"], rows["test"], rows["fold"], strict=True)
+    return [fold_ratio(train, test, int(k)) for train, test, k in columns]
+
+
+def within_limits(low: np.ndarray, high: np.ndarray, scores: np.ndarray, metric: str) -> np.ndarray:
+    """Return an interval clipped to the range of a registered metric.
+
+    Scores outside that range are on another scale, such as percent; they are not clipped.
+
+    >>> ends = np.array([0.9, 90.0]), np.array([1.1, 110.0]), np.array([1.0, 100.0])
+    >>> within_limits(*ends, "acc").tolist()
+    [[0.9, 90.0], [1.0, 110.0]]
+    """
+    ends = np.stack([low, high])
+    try:
+        least, most = get_metric(metric).range
+    except KaratError:
+        return ends
+    return np.where((scores >= least) & (scores <= most), np.clip(ends, least, most), ends)
+
 
 BY = ("task", "kind", "dataset")
 #: group of tasks whose kind or dataset is not recorded
@@ -48,7 +298,7 @@ class Made:
 def overall(
     given: Gathered,
     cells: Cells,
-    compared: Compared,
+    compared: RankedScores,
     columns: Mapping[str, str],
     made: Made,
 ) -> pd.DataFrame:
@@ -61,7 +311,7 @@ def overall(
 
 
 def by_group(
-    given: Gathered, compared: Compared, group_of: Mapping[str, str], made: Made
+    given: Gathered, compared: RankedScores, group_of: Mapping[str, str], made: Made
 ) -> pd.DataFrame:
     """Return one row per group of tasks and model: its ranks within the group, its costs."""
     groups: dict[str, list[int]] = {}
@@ -82,7 +332,7 @@ def by_group(
 def by_task(
     given: Gathered,
     cells: Cells,
-    compared: Compared,
+    compared: RankedScores,
     metrics: Mapping[str, str],
     made: Made,
 ) -> pd.DataFrame:
@@ -139,7 +389,7 @@ def check_by(by: str | None) -> None:
 # -- parts ----------------------------------------------------------------------------------
 
 
-def _summary(compared: Compared, made: Made) -> pd.DataFrame:
+def _summary(compared: RankedScores, made: Made) -> pd.DataFrame:
     # sorted by name, so that the order of tasks does not change the resamples
     tasks = compared.tasks
     compared = compared.only(sorted(range(len(tasks)), key=tasks.__getitem__))
@@ -160,7 +410,7 @@ def _summary(compared: Compared, made: Made) -> pd.DataFrame:
     return frame
 
 
-def _order(frame: pd.DataFrame, compared: Compared) -> np.ndarray:
+def _order(frame: pd.DataFrame, compared: RankedScores) -> np.ndarray:
     # models ranked on too few tasks come last
     return np.lexsort((frame["rank"].fillna(np.inf), ranked_on_few(compared.takes)))
 
@@ -207,3 +457,203 @@ def _whole(costs: pd.DataFrame) -> pd.DataFrame:
     if costs[counts].notna().to_numpy().any():
         return costs.fillna(dict.fromkeys(counts, 0)).astype(dict.fromkeys(counts, int))
     return costs.astype(float)
+
+
+def pareto(frame: pd.DataFrame, cost: str = "seconds", quality: str = "rank") -> pd.Series:
+    """Return which rows of a leaderboard are on the Pareto front of quality against cost.
+
+    A model is on the front of its group if no other is at least as good at no higher cost, and
+    better in one of them. Models that lack either number, have no score, or have too few tasks to
+    be ranked are not. ``cost`` and ``quality`` are columns of the leaderboard.
+
+    >>> frame = pd.DataFrame({"rank": [1.0, 2.0, 3.0], "seconds": [9.0, 2.0, 4.0]})
+    >>> pareto(frame).tolist()
+    [True, True, False]
+    """
+    higher = frame.attrs.get("higher_is_better", {})
+    good = better_first(frame, quality, higher, "pareto")
+    cheap = better_first(frame, cost, higher, "pareto")
+    known = np.isfinite(good) & np.isfinite(cheap)
+    if "tie" in frame:
+        known &= (frame["tie"] != "").to_numpy()
+    scored = [task for task in frame.attrs.get("tasks", ()) if task in frame]
+    if scored:  # a model that failed on every task is cheap but not on the front
+        known &= frame[scored].notna().any(axis=1).to_numpy()
+    group = np.zeros(len(frame)) if frame.index.nlevels == 1 else _codes(frame)
+    on = np.zeros(len(frame), dtype=bool)
+    for each in np.unique(group[known]):
+        rows = np.flatnonzero(known & (group == each))
+        on[rows] = _front(good[rows], cheap[rows])
+    return pd.Series(on, index=frame.index, name="pareto")
+
+
+def _codes(frame: pd.DataFrame) -> np.ndarray:
+    return np.asarray(pd.factorize(frame.index.get_level_values(0))[0])
+
+
+def _front(good: np.ndarray, cheap: np.ndarray) -> np.ndarray:
+    """Return which points are not dominated."""
+    order = np.lexsort((cheap, good))
+    # the lowest cost among the strictly better points, and among equally good ones
+    lowest = np.minimum.accumulate(cheap[order])
+    start = np.searchsorted(good[order], good[order], side="left")
+    before = np.append(np.inf, lowest)[start]
+    on = np.empty(len(good), dtype=bool)
+    on[order] = (cheap[order] < before) & (cheap[order] == cheap[order][start])
+    return on
+
+
+#: columns besides the tasks; a task of such a name gets a suffix
+COLUMNS = {"model", *RANKS, *RATINGS, *COSTS, "tasks", "costs"}
+
+
+def leaderboard(
+    runs: pd.DataFrame | Run | str | Path | Iterable[Run | str | Path],
+    *,
+    metrics: Mapping[str, str] | None = None,
+    by: str | None = None,
+    missing: str = "worst",
+    normalise: str | None = None,
+    sort: str | None = None,
+    columns: Iterable[str] | str | None = None,
+) -> pd.DataFrame:
+    """Rank the models of some runs.
+
+    A score is the mean over folds of a task's metric on clean data. Ranks respect each metric's
+    direction; scores on different scales are never averaged. Models are ranked on the folds that
+    they all have; those with fewer than three tasks come last and get no tie letter.
+
+    Parameters
+    ----------
+    runs
+        A table of scores, runs, run folders or folders of runs.
+    metrics
+        Metrics by task, instead of the tasks' primary metrics.
+    by
+        ``"task"``, ``"kind"`` or ``"dataset"``: one row per model within each of them.
+    missing
+        Rule for missing scores. ``"worst"``: a failed fold ranks below all others of that fold; a
+        task that was declined or not run does not count. ``"exclude"`` or ``"common"``: only folds
+        in which all models have a score. ``"penalise"``: the worst score of the fold, whatever the
+        reason. ``"baseline:MODEL"``: that model's score, whatever the reason.
+    normalise
+        ``"range"`` adds ``score``, ``median`` and ``wins``, with each task's scores from 0 (the
+        worst model) to 1 (the best); ``"baseline:MODEL"`` puts that model at 0.
+    sort
+        Column to sort by, best first. Default: rank.
+    columns
+        Columns to show besides ranks and failures. Default: a column per task, and costs. On
+        request: ``"borda"``, ``"wins"``, ``"elo"``, ``"pareto"``; ``"elo:MODEL"`` puts that model
+        at 1500, ``"pareto:memory_mb"`` uses another cost than time; ``"tasks"`` and ``"costs"``
+        stand for all of them.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per model, best first: rank, its 95 % interval, tie letters, a score per task.
+        ``attrs`` holds ``tasks`` (their columns), ``metrics``, ``higher_is_better``, ``missing``
+        (rule and counts), ``cells`` (why a score is missing), ``coverage`` and ``seeds``.
+
+    Raises
+    ------
+    DataError
+        If there are no scores to compare, or a task or metric is unknown.
+    DefinitionError
+        If an option or a model or column named in one is unknown.
+
+    Examples
+    --------
+    >>> karat.leaderboard("results", columns=["elo", "costs"])  # doctest: +SKIP
+    """
+    check_by(by)
+    rule = check_rule("missing", missing, RULES)
+    asked = Asked.read(columns, normalise, by, sort)
+    given = gather_scores(runs)
+    chosen = given.chosen(dict(metrics or {}))
+    groups = groups_of(given, list(chosen), by)
+    cells = make_cells(given, chosen)
+    compared = apply_missing_rule(cells, rule)
+    if rule == "exclude":
+        given = _costs_of(given, compared)
+    headings = dict(zip(chosen, chosen if by else map(_heading, chosen), strict=True))
+    made = Made.of(asked, cells.models)
+    if by is None:
+        frame = overall(given, cells, compared, headings, made)
+    elif by == "task":
+        frame = by_task(given, cells, compared, chosen, made)
+    else:
+        frame = by_group(given, compared, groups, made)
+    frame.index.names = ["model"] if by is None else [by, "model"]
+    facts = _facts(given, cells, compared, headings)
+    facts |= {"by": by, "normalise": asked.normalise, "groups": groups, "anchor": asked.anchor}
+    facts["metrics"] = {headings[task]: metric for task, metric in chosen.items()}
+    facts["missing"] = count_missing(cells, compared, rule)
+    facts["uneven"] &= rule != "exclude"
+    return _finished(frame, asked, facts)
+
+
+def _finished(frame: pd.DataFrame, asked: Asked, facts: dict[str, Any]) -> pd.DataFrame:
+    """Return a leaderboard with its Pareto front, sorted, with the requested columns and attrs."""
+    if asked.wants("pareto"):
+        place = sum(name in COLUMNS and name not in COSTS for name in frame.columns)
+        frame.insert(place, "pareto", pareto(frame, asked.cost))
+        facts["pareto"] = asked.cost
+    if asked.sort is not None:
+        frame = sort_leaderboard(frame, asked.sort, facts["higher_is_better"])
+    frame = asked.pick(frame, facts["by"])
+    if facts["by"] is None:
+        facts["tasks"] = [task for task in facts["tasks"] if task in frame]
+    shared = {name: Shared(v) if isinstance(v, dict) else v for name, v in facts.items()}
+    frame.attrs.update(shared)
+    return frame
+
+
+def _costs_of(given: Gathered, compared: RankedScores) -> Gathered:
+    """Return the scores without the costs of tasks on which no model is compared."""
+    counted = {
+        task for task, taking in zip(compared.tasks, compared.takes.T, strict=True) if taking.any()
+    }
+    named = ["seconds", "memory", "dimensions"]
+    jobs = given.jobs.copy()
+    jobs.loc[~jobs["task"].isin(counted), named] = np.nan
+    return replace(given, jobs=jobs)
+
+
+class Shared(dict[Any, Any]):
+    """A dictionary that is not copied when pandas deep-copies the attrs of a frame."""
+
+    def __deepcopy__(self, _: Any) -> Shared:
+        return self
+
+
+def _heading(task: str) -> str:
+    return f"{task} (task)" if task in COLUMNS else task
+
+
+def _facts(
+    given: Gathered, cells: Cells, compared: RankedScores, columns: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the attrs of a leaderboard as plain values."""
+    names = list(columns.values())
+    few = ranked_on_few(compared.takes) & compared.takes.any(axis=1)
+    lost: dict[str, dict[str, str]] = {}
+    for m, t in np.argwhere(cells.states != OK):
+        lost.setdefault(cells.models[m], {})[names[t]] = cells.states[m, t]
+    ran = cells.takes[cells.takes.any(axis=1)]
+    return {
+        "tasks": names,
+        "uneven": bool((ran != ran[:1]).any()),
+        "higher_is_better": dict(zip(names, cells.higher, strict=True)),
+        "coverage": _coverage(given.jobs, columns),
+        "cells": lost,
+        "few": [cells.models[m] for m in np.flatnonzero(few)],
+        "seeds": given.seeds,
+        "twins": {columns[task]: twins for task, twins in given.twins.items() if task in columns},
+    }
+
+
+def _coverage(jobs: pd.DataFrame, columns: Mapping[str, str]) -> dict[tuple[str, str], float]:
+    """Return the coverage of each model and task, where it is below 1."""
+    covered = jobs.dropna(subset=["coverage"])
+    means = covered.astype({"coverage": float}).groupby(["model", "task"], sort=False)["coverage"]
+    return {(m, columns.get(t, t)): float(c) for (m, t), c in means.mean().items() if c < 1}

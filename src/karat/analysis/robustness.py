@@ -15,9 +15,9 @@ import pandas as pd
 
 from karat.corruptions.view import View
 from karat.errors import DataError, did_you_mean
-from karat.metrics.base import get_metric
-from karat.results.gather import named_scores
-from karat.results.layouts import FINAL
+from karat.metrics.metric import get_metric
+from karat.results.load import named_scores
+from karat.results.tables import FINAL_EPOCH
 
 #: resamples of folds and draws for the intervals
 RESAMPLES = 1000
@@ -104,7 +104,7 @@ def curves(runs: Any, *, metric: str | None = None) -> pd.DataFrame:
 def _scores(runs: Any, metric: str | None) -> pd.DataFrame:
     """Return the final scores in one metric per task, without corruptions of severity 0."""
     table, firsts, directions = named_scores(runs)
-    table = table[table["epoch"] == FINAL]
+    table = table[table["epoch"] == FINAL_EPOCH]
     there = sorted(table["metric"].unique())
     if metric is not None and metric not in there:
         hint = did_you_mean(metric, there) or f" There are: {', '.join(there)}."

@@ -1,4 +1,8 @@
-"""The command line: parses options, calls the API and prints the result."""
+"""``karat serve``: the page of a folder of runs, live, with a JSON API.
+
+``karat geval``: GEval's command line with its parameter names.
+The command line: parses options, calls the API and prints the result.
+"""
 
 from __future__ import annotations
 
@@ -15,26 +19,198 @@ from typing import Any
 import click
 
 from karat import __version__
-from karat.cli_board import leaderboard, robustness
-from karat.cli_checks import lint
-from karat.cli_compare import compare
-from karat.cli_geval import geval
-from karat.cli_options import (
+from karat.cli.options import (
     PATH,
     SETTINGS,
-    define,
-    engine,
-    going,
-    ignore,
-    machine,
+    define_option,
+    engine_options,
+    failure_options,
+    format_option,
+    ignore_option,
     print_error,
-    what_to_run,
+    run_options,
 )
-from karat.cli_plot import plot
-from karat.cli_report import export, report
-from karat.cli_results import import_, rescore, status
-from karat.cli_serve import serve
+from karat.cli.results import (
+    compare,
+    export,
+    import_,
+    leaderboard,
+    lint,
+    plot,
+    report,
+    rescore,
+    robustness,
+    status,
+)
 from karat.errors import DefinitionError, KaratError
+
+
+@click.command(context_settings=SETTINGS)
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8765,
+    show_default=True,
+    help="0 takes any free one.",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Who has this token may upload and evaluate; also KARAT_TOKEN. Without it nobody may.",
+)
+@click.option(
+    "--allow-host",
+    "allow_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Another name that people reach this server by. Repeatable.",
+)
+@click.option(
+    "--max-upload",
+    type=click.IntRange(1, 100_000),
+    default=256,
+    show_default=True,
+    metavar="MB",
+    help="The largest upload.",
+)
+@click.option(
+    "--queue",
+    type=click.IntRange(1, 1000),
+    default=8,
+    show_default=True,
+    metavar="N",
+    help="At most so many evaluations wait.",
+)
+@click.option(
+    "-c",
+    "--constraint",
+    default="served",
+    show_default=True,
+    metavar="NAME",
+    help="Limits of what is evaluated over the web: karat list constraints.",
+)
+@click.option(
+    "-w",
+    "--workers",
+    type=click.IntRange(1, 1024),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Worker processes of an evaluation.",
+)
+@define_option
+@click.option("--open", "show", is_flag=True, help="Open the page in a browser.")
+def serve(folder: Path, token_file: Path | None, max_upload: int, show: bool, **given: Any) -> int:
+    """Show the runs below DIR as a live page with a JSON API, at http://127.0.0.1:8765/.
+
+    \b
+    Examples:
+      karat serve results
+      karat serve results --port 0 --open
+      karat serve results --token-file token.txt --max-upload 100
+
+    Exit code: 0 ended by SIGTERM, 130 by Ctrl-C; both stop a running evaluation so that it can
+    be resumed. 2 a mistake in what was asked, or the port is taken.
+    """
+    from karat.serve.server import serve as run
+    from karat.serve.settings import MEGABYTE, Settings, is_loopback, is_open_to_others, read_token
+
+    token = read_token(token_file)
+    settings = Settings(folder, token=token, max_upload=max_upload * MEGABYTE, **given)
+    if token_file is not None and is_open_to_others(token_file):
+        click.echo(f"note: others can read {token_file}; chmod 600 {token_file}", err=True)
+    if not is_loopback(settings.host):
+        click.echo(
+            "note: whoever reaches this machine can read these runs; see docs/serve.md", err=True
+        )
+
+    def ready(address: str) -> None:
+        click.echo(f"{folder} at {address}   (API: {address}api; Ctrl-C ends it)")
+        if show:
+            click.launch(address)
+
+    return run(settings, ready)
+
+
+def _switch(name: str, text: str) -> Any:
+    """Return an option that is a flag or takes "true" or "false"."""
+    return click.option(name, is_flag=False, flag_value="true", metavar="[true|false]", help=text)
+
+
+@click.command(context_settings=SETTINGS)
+@click.option(
+    "--vector_file",
+    "--vectors_file",
+    "--vector_filename",
+    "vector_filename",
+    metavar="FILE",
+    help="Vectors to evaluate: a text file with one entity per line, or HDF5.",
+)
+@click.option("--vector_file_format", metavar="NAME", help="txt, hdf5, npz, etc.  [default: txt]")
+@click.option(
+    "--vector_size", metavar="N", help="Expected number of dimensions.  [default: as in the file]"
+)
+@click.option(
+    "--tasks",
+    multiple=True,
+    metavar="NAME",
+    help="Class, Reg, Clu, DocSim, EntRel, SemAn or their long names, separated by commas or "
+    "repeated.  [default: _all]",
+)
+@click.option(
+    "--similarity_metric",
+    "--similarity_function",
+    metavar="NAME",
+    help="A scikit-learn metric or package.module:function.  [default: cosine]",
+)
+@click.option(
+    "--top_k",
+    metavar="N",
+    help="Analogies: count the answer as correct if it is among the N nearest.  [default: 2]",
+)
+@click.option("--analogy_function", metavar="package.module:function")
+@click.option(
+    "--compare_with", multiple=True, metavar="ID", help="Earlier run. Repeatable.  [default: _all]"
+)
+@_switch("--parallel", "Use several processes.")
+@_switch("--debugging_mode", "Print one line per job, also to the log.")
+@click.option("--protocol", metavar="NAME", help="corrected or legacy.  [default: corrected]")
+@click.option("--gold_directory_path", metavar="DIR", help="GEval data in its original layout.")
+@click.option("--result_directory_path", metavar="DIR", help="Output folder.  [default: results]")
+@click.option(
+    "--parameters",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="XML file with parameters; options on the command line take precedence.",
+)
+def geval(parameters: Path | None, **given: Any) -> int:
+    """Evaluate node embeddings on the six GEval tasks.
+
+    Writes the result files of GEval.
+
+    \b
+    Examples:
+      karat geval --vector_file vectors.txt --vector_size 200 --tasks Class,Reg
+      karat geval --vector_file vectors.h5 --vector_file_format hdf5 --parallel
+      karat geval --parameters parameters.xml --protocol legacy
+    """
+    from dataclasses import replace
+
+    from karat.compat.geval.manager import run
+    from karat.compat.geval.parameters import Parameters, from_xml
+
+    chosen = {name: value for name, value in given.items() if value not in (None, ())}
+    if "tasks" in chosen:
+        chosen["tasks"] = ",".join(chosen["tasks"])
+    if parameters is not None:
+        return run(replace(from_xml(parameters), **chosen))
+    if "vector_filename" not in chosen:
+        raise click.UsageError("missing option --vector_file FILE (or --parameters FILE).")
+    return run(Parameters(**chosen))
+
 
 DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
 COMPONENTS = (
@@ -136,8 +312,8 @@ def karat(verbose: int, log_file: Path | None) -> None:
 
 
 @karat.command()
-@what_to_run
-@engine
+@run_options
+@engine_options
 @click.option(
     "-o",
     "--output",
@@ -151,11 +327,11 @@ def karat(verbose: int, log_file: Path | None) -> None:
     "--resume", is_flag=True, help="Complete unfinished runs of the same models and suite in DIR."
 )
 @click.option("--retry-failed", is_flag=True, help="With --resume: also rerun failed jobs.")
-@going
+@failure_options
 @click.option("-q", "--quiet", is_flag=True, help="Print only the leaderboard.")
 @click.option("-v", "--verbose", is_flag=True, help="Print one line per job.")
-@ignore
-@machine
+@ignore_option
+@format_option
 @click.pass_context
 def run(context: click.Context, /, suite: str, **given: Any) -> int:
     """Run models on the tasks of SUITE.
@@ -171,19 +347,18 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
 
     Exit code: 0 success, 1 some jobs failed, 2 invalid input, 130 interrupted.
     """
-    from karat.evaluate import plan_suite, run_suite
-    from karat.execute import cores
-    from karat.progress import choose
-    from karat.report.progressed import show_left
-    from karat.report.runs import show_runs
-    from karat.session import Stopped
+    from karat.execution.evaluation import plan_suite, run_suite
+    from karat.execution.progress import choose_progress
+    from karat.execution.runner import Stopped
+    from karat.execution.workers import available_cores
+    from karat.reporting.terminal import print_jobs_left, show_runs
 
     if given["retry_failed"] and not given["resume"]:
         raise DefinitionError("--retry-failed requires --resume.")
     shape, quiet, ignored = (given.pop(name) for name in ("shape", "quiet", "ignore"))
-    progress = choose(quiet, given.pop("verbose"))
+    progress = choose_progress(quiet, given.pop("verbose"))
     given["cache"] = not given.pop("no_cache")
-    given["workers"] = cores() if given["workers"] is None else given["workers"]
+    given["workers"] = available_cores() if given["workers"] is None else given["workers"]
     models, tasks, catalogue, options = _resolve(suite, given)
     resume = shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
     try:
@@ -194,12 +369,12 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
         context.exit(130)
     code = show_runs(runs, shape, quiet=quiet, ignore=ignored)
     if options.exit_on_error:
-        show_left(runs, resume)
+        print_jobs_left(runs, resume)
     return code
 
 
 @karat.command()
-@what_to_run
+@run_options
 def plan(suite: str, **given: Any) -> None:
     """Show what karat run would do, without running it.
 
@@ -209,8 +384,8 @@ def plan(suite: str, **given: Any) -> None:
     Example:
       karat plan quickstart -m onehot -m tfidf
     """
-    from karat.evaluate import plan_suite
-    from karat.report.runs import show_plan
+    from karat.execution.evaluation import plan_suite
+    from karat.reporting.terminal import show_plan
 
     models, tasks, catalogue, options = _resolve(suite, given)
     show_plan(plan_suite(models, tasks, catalogue, options))
@@ -218,9 +393,9 @@ def plan(suite: str, **given: Any) -> None:
 
 def _resolve(suite: str, given: dict[str, Any]) -> Any:
     """Return the models, the tasks, the catalogue and the options of a run."""
-    from karat.catalogue import Catalogue
-    from karat.evaluate import find_both, make_options
-    from karat.overrides import change_models, change_tasks, parse
+    from karat.config.catalog import Catalogue
+    from karat.config.components import change_models, change_tasks, parse
+    from karat.execution.evaluation import find_models_and_suite, make_options
 
     catalogue = Catalogue(given.pop("define"))
     _add_data_folder(given.pop("data_dir"))
@@ -236,7 +411,9 @@ def _resolve(suite: str, given: dict[str, Any]) -> Any:
     tasks = suite if target is None else catalogue.table_suite(suite, target, like)
     changes = parse(given.pop("overrides"))
     names = {"only": given["only"], "constraint": given["constraint"]}
-    models, tasks = find_both(catalogue, list(given.pop("models")) or None, tasks, **names)
+    models, tasks = find_models_and_suite(
+        catalogue, list(given.pop("models")) or None, tasks, **names
+    )
     models, tasks = change_models(models, changes.models), change_tasks(tasks, changes.tasks)
     options = {**given, "folds": list(given["folds"]) or None, **changes.options}
     return models, tasks, catalogue, make_options(options)
@@ -255,7 +432,7 @@ def _add_data_folder(folder: Path | None) -> None:
 @click.argument(
     "kind", required=False, type=click.Choice([*DEFINED, *COMPONENTS]), metavar="[KIND]"
 )
-@define
+@define_option
 def list_(kind: str | None, define: tuple[Path, ...]) -> None:
     """List models, tasks, suites, datasets, metrics and more.
 
@@ -264,7 +441,7 @@ def list_(kind: str | None, define: tuple[Path, ...]) -> None:
       karat list                 list the kinds and the number of names of each
       karat list models
     """
-    from karat.report.names import list_kind, list_kinds
+    from karat.reporting.terminal import list_kind, list_kinds
 
     list_kind(kind, define) if kind else list_kinds([*DEFINED, *COMPONENTS], define)
 
@@ -277,7 +454,7 @@ def list_(kind: str | None, define: tuple[Path, ...]) -> None:
     metavar="NAME",
     help="Also show the limits of a task under this constraint.",
 )
-@define
+@define_option
 def show(name: str, constraint: str | None, define: tuple[Path, ...]) -> None:
     """Show the resolved definition of NAME and its sources.
 
@@ -286,14 +463,14 @@ def show(name: str, constraint: str | None, define: tuple[Path, ...]) -> None:
       karat show penguins
       karat show penguins -c 1h8c
     """
-    from karat.report.names import show_name
+    from karat.reporting.terminal import show_name
 
     show_name(name, define, constraint)
 
 
 @karat.command()
 @click.argument("model")
-@define
+@define_option
 def check(model: str, define: tuple[Path, ...]) -> int:
     """Check that MODEL can be evaluated.
 
@@ -305,11 +482,11 @@ def check(model: str, define: tuple[Path, ...]) -> int:
       karat check my_module:MyEncoder
       karat check vectors.txt
     """
-    from karat.catalogue import Catalogue
-    from karat.checks import check_model
-    from karat.report.names import show_checks
+    from karat.config.catalog import Catalogue
+    from karat.reporting.terminal import print_model_checks
+    from karat.testing import check_model
 
-    return show_checks(check_model(Catalogue(define).model(model)), model)
+    return print_model_checks(check_model(Catalogue(define).model(model)), model)
 
 
 @karat.command()
@@ -322,6 +499,6 @@ def cache(clear: bool) -> None:
       karat cache
       karat cache --clear
     """
-    from karat.report.names import show_cache
+    from karat.reporting.terminal import show_cache
 
     show_cache(clear)

@@ -12,7 +12,7 @@ FORMATS = ("table", "csv", "json", "markdown", "latex", "html")
 PATH = click.Path(path_type=Path)
 
 
-def options(*several: Any) -> Any:
+def combine_options(*several: Any) -> Any:
     """Return a decorator that adds several options to a command, in their order."""
 
     def add(command: Any) -> Any:
@@ -29,7 +29,7 @@ def print_error(message: str) -> None:
 
 
 run_folders = click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")
-define = click.option(
+define_option = click.option(
     "--define",
     multiple=True,
     type=PATH,
@@ -37,7 +37,7 @@ define = click.option(
     help="YAML definitions (a file or a folder), or a Python file that registers components. "
     "Repeatable.",
 )
-what_to_run = options(
+run_options = combine_options(
     click.argument("suite"),
     click.option(
         "-m",
@@ -97,9 +97,9 @@ what_to_run = options(
         metavar="TASK",
         help="With --target: use the settings of this task or pattern; taco adds corruptions.",
     ),
-    define,
+    define_option,
 )
-engine = options(
+engine_options = combine_options(
     click.option(
         "-w",
         "-p",
@@ -124,7 +124,7 @@ engine = options(
         "cluster.",
     ),
 )
-going = options(
+failure_options = combine_options(
     click.option(
         "-e/-k",
         "--exit-on-error/--keep-going",
@@ -140,10 +140,10 @@ going = options(
         help="Also measure prediction time for batches of this size. Repeatable.",
     ),
 )
-machine = click.option(
+format_option = click.option(
     "--format", "shape", type=click.Choice(FORMATS), help="Output format.  [default: table]"
 )
-ignore = click.option(
+ignore_option = click.option(
     "--ignore",
     multiple=True,
     metavar="CODE",

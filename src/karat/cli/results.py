@@ -1,4 +1,11 @@
-"""``karat compare``: one model against another, all models, or a run against earlier ones."""
+"""``karat leaderboard`` and ``karat robustness``.
+
+``karat status``, ``karat rescore`` and ``karat import``.
+``karat report`` and ``karat export``.
+``karat plot``: figures of runs for papers.
+``karat lint``: numbered checks of run folders.
+``karat compare``: one model against another, all models, or a run against earlier ones.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +14,371 @@ from typing import Any
 
 import click
 
-from karat.cli_options import SETTINGS, options
-from karat.errors import DefinitionError
+from karat.cli.options import (
+    PATH,
+    SETTINGS,
+    combine_options,
+    define_option,
+    format_option,
+    ignore_option,
+    print_error,
+    run_folders,
+)
+from karat.errors import DefinitionError, KaratError
+
+
+@click.command(context_settings=SETTINGS)
+@run_folders
+@click.option(
+    "--by", type=click.Choice(["task", "kind", "dataset"]), help="Rank within each of these."
+)
+@click.option(
+    "--missing",
+    metavar="RULE",
+    help="How to count missing scores: worst (failures get the worst score of their fold, "
+    "everything else is left out), penalise (every missing score is the worst), exclude (compare "
+    "only tasks and folds that all models have), baseline:MODEL (use that model's score).  "
+    "[default: worst]",
+)
+@click.option("--common", is_flag=True, help="Short for --missing exclude.")
+@click.option(
+    "--columns",
+    metavar="NAME,...",
+    help="Columns to show with the ranks: tasks, costs, any column name, elo (or elo:MODEL to set "
+    "that model to 1500), borda, wins, score, median, pareto (or pareto:memory_mb).  "
+    "[default: tasks,costs]",
+)
+@click.option(
+    "--normalize",
+    "normalise",
+    metavar="SCALE",
+    help="Add scores scaled to 0-1: range (0 is the worst model of each task) or baseline:MODEL "
+    "(0 is that model).",
+)
+@click.option("--sort", metavar="COLUMN", help="Sort by this column, best first.")
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="TASK=METRIC",
+    help="Use this metric for a task. Repeatable.",
+)
+@ignore_option
+@format_option
+def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
+    """Rank the models of run folders.
+
+    RUN is a run folder or a folder that contains run folders.
+
+    \b
+    Examples:
+      karat leaderboard results
+      karat leaderboard results --by task --sort seconds
+      karat leaderboard results --normalize range --missing baseline:dummy
+      karat leaderboard results --columns elo,borda,wins,pareto,costs --sort elo
+      karat leaderboard results --common
+      karat leaderboard results/onehot.* results/skrub.* --format latex > table.tex
+    """
+    from karat.reporting.terminal import columns_of, metric_by_task, print_leaderboard
+
+    rule, common = given.pop("missing"), given.pop("common")
+    if common and rule not in (None, "exclude", "common"):
+        raise DefinitionError(f"--common conflicts with --missing {rule}; use one of them.")
+    given["missing"] = "exclude" if common else rule or "worst"
+    given["metrics"] = metric_by_task(given["metrics"])
+    given["columns"] = columns_of(given["columns"])
+    print_leaderboard(list(runs), shape, **given)
+
+
+@click.command(context_settings=SETTINGS)
+@run_folders
+@click.option(
+    "--baseline",
+    multiple=True,
+    metavar="MODEL",
+    help="Reference model of mCE and relative mCE. Repeatable: each task uses the first one it "
+    "has.",
+)
+@click.option(
+    "--metric", metavar="NAME", help="Use this metric.  [default: each task's primary metric]"
+)
+@click.option("--compositions", is_flag=True, help="Evaluate composed corruptions only.")
+@click.option("--by-corruption", is_flag=True, help="One line per corruption and model.")
+@format_option
+def robustness(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
+    """Report how much corrupted data lowers the scores.
+
+    Columns: retention, area under the severity curve, worst case, mCE and relative mCE.
+
+    \b
+    Examples:
+      karat robustness results
+      karat robustness results --baseline logreg --baseline linreg --format markdown
+    """
+    from karat.reporting.terminal import show_robustness
+
+    show_robustness(list(runs), shape, **given)
+
+
+@click.command(context_settings=SETTINGS)
+@run_folders
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="NAME",
+    help="Additional metric to compute. Repeatable.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=PATH,
+    metavar="DIR",
+    help="Write new run folders with the new scores here. Default: write nothing.",
+)
+@define_option
+def rescore(
+    runs: tuple[Path, ...], metrics: tuple[str, ...], output: Path | None, define: tuple[Path, ...]
+) -> int:
+    """Recompute scores from stored predictions.
+
+    \b
+    Examples:
+      karat rescore results
+      karat rescore results/RUN --metric balacc --metric brier -o rescored
+
+    Exit code: 0 no score changed, 1 a score changed or a file cannot be used, 2 invalid input.
+    """
+    from karat.config.catalog import Catalogue
+    from karat.reporting.terminal import show_rescored
+    from karat.results.rescore import check_metrics
+    from karat.results.rescore import rescore as rescore_run
+    from karat.results.run import open_runs
+
+    if define:
+        Catalogue(define).definitions  # noqa: B018  reading the files registers their components
+    checked, code = check_metrics(metrics), 0
+    for run in open_runs(runs):
+        try:
+            rescored = rescore_run(run, checked)
+            written = rescored.write(output).folder if output is not None else None
+        except KaratError as error:
+            print_error(str(error))
+            code = 1
+        else:
+            code = max(code, show_rescored(rescored, written))
+    return code
+
+
+@click.command("import", context_settings=SETTINGS)
+@click.argument("files", nargs=-1, required=True, type=PATH, metavar="FILE...")
+@click.option(
+    "-o",
+    "--output",
+    default="results",
+    show_default=True,
+    metavar="DIR",
+    help="Where to write run folders.",
+)
+@click.option(
+    "--as",
+    "system",
+    metavar="NAME",
+    help="System that wrote the files: amlb, geval, mteb, tabeb, taco, ulysses.  [default: detect]",
+)
+@click.option("--model", metavar="NAME", help="Model name, if the files do not contain it.")
+def import_(files: tuple[Path, ...], output: str, system: str | None, model: str | None) -> int:
+    """Import result files of other systems as run folders.
+
+    \b
+    Examples:
+      karat import results.csv -o imported
+      karat import mteb-results/no-revision --model my-encoder -o imported
+      karat import taco/metrics_*.csv --as taco -o imported
+
+    Exit code: 0 all files were imported, 1 some were not, 2 none could be.
+    """
+    from karat.compat.convert import import_results
+
+    imported = import_results(list(files), output, system=system, model=model)
+    for run in imported.runs:
+        click.echo(run.folder)
+    for note in imported.notes:
+        click.echo(f"note: {note}", err=True)
+    for problem in imported.problems:
+        print_error(problem)
+    return 1 if imported.problems else 0
+
+
+@click.command(context_settings=SETTINGS)
+@run_folders
+@format_option
+def status(runs: tuple[Path, ...], shape: str | None) -> int:
+    """Show the progress of running or finished runs.
+
+    Counts jobs that are done, failed, declined, running and left.
+
+    \b
+    Example:
+      karat status results
+
+    Exit code: 0 all runs are finished, 1 jobs are left, 2 invalid input.
+    """
+    from karat.reporting.terminal import show_status
+
+    return show_status(list(runs), shape)
+
+
+@click.command(context_settings=SETTINGS)
+@run_folders
+@click.option(
+    "-o", "--output", default="report.html", show_default=True, metavar="FILE", help="Output file."
+)
+@click.option(
+    "--title", metavar="TEXT", help="Title of the page.  [default: the names of the suites]"
+)
+@click.option("--umap", is_flag=True, help="Also project vectors with UMAP (slow).")
+def report(runs: tuple[Path, ...], output: str, title: str | None, umap: bool) -> None:
+    """Write an interactive report as one HTML file.
+
+    The file contains the leaderboard, curves, maps of vectors, predictions, failures, datasets and
+    provenance. It works offline and needs no other file.
+
+    \b
+    Examples:
+      karat report results
+      karat report results/*.taco.* -o taco.html --title "TACO, November"
+    """
+    from karat.reporting.page import report as write
+
+    click.echo(write(list(runs), output, title=title, umap=umap))
+
+
+@click.command(context_settings=SETTINGS)
+@run_folders
+@click.option(
+    "--as",
+    "system",
+    required=True,
+    metavar="NAME",
+    help="Target format: amlb (results.csv as documented), amlb-new (results.csv as current AMLB "
+    "writes it), geval, taco, or ulysses (data frame, aggregates and summary).",
+)
+@click.option(
+    "-o", "--output", default="export", show_default=True, metavar="DIR", help="Output folder."
+)
+@click.option("--plots", type=click.Choice(["png", "svg"]), help="Also plot curves and bars.")
+def export(runs: tuple[Path, ...], system: str, output: str, plots: str | None) -> None:
+    """Write scores in the file format of another benchmark.
+
+    \b
+    Examples:
+      karat export results --as taco -o taco --plots png
+      karat export results --as ulysses -o ulysses
+    """
+    from karat.compat.taco.result_files import export as write
+    from karat.compat.taco.result_files import plot_runs
+
+    for path in write(list(runs), system, output):
+        click.echo(path)
+    for path in plot_runs(list(runs), output, shape=plots) if plots else ():
+        click.echo(path)
+
+
+@click.command(context_settings=SETTINGS)
+@click.argument("kind")
+@run_folders
+@click.option(
+    "-o", "--output", metavar="FILE", help="A .svg, .pdf or .png file.  [default: KIND.svg]"
+)
+@click.option(
+    "-t",
+    "--task",
+    "tasks",
+    multiple=True,
+    metavar="TASK[=METRIC]",
+    help="Plot only this task, optionally with another metric. Repeatable.",
+)
+@click.option("--top", type=int, metavar="N", help="Plot the N best models.")
+@click.option(
+    "--value",
+    metavar="NAME",
+    help="Quantity to plot. board: rank, elo, borda, wins, score, median; curves: severity, epoch; "
+    "pareto: seconds, memory_mb, dimensions.",
+)
+@click.option(
+    "--missing",
+    default="worst",
+    show_default=True,
+    metavar="RULE",
+    help="How to count missing scores, see karat leaderboard.",
+)
+def plot(kind: str, runs: tuple[Path, ...], output: str | None, **given: Any) -> None:
+    """Plot runs as an SVG, PDF or PNG file.
+
+    KIND is board, heatmap, cd (critical differences), curves, strip, bars, pareto or parallel.
+
+    \b
+    Examples:
+      karat plot board results -o board.pdf
+      karat plot cd results --top 12 -o differences.svg
+      karat plot strip results -t adult=acc -t penguins -o folds.png
+      karat plot pareto results --value memory_mb
+    """
+    from karat.reporting.plots import save_plot
+
+    click.echo(save_plot(list(runs), kind, output, **given))
+
+
+@click.command(context_settings=SETTINGS)
+@click.argument("runs", nargs=-1, type=PATH, metavar="[RUN...]")
+@ignore_option
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning", "note"]),
+    help="Exit with code 1 if there is a finding of this level or a more severe one.",
+)
+@format_option
+@click.option("--explain", metavar="CODE", help="Explain a check and how to fix its findings.")
+@click.option("--list", "list_checks", is_flag=True, help="List all checks.")
+def lint(
+    runs: tuple[Path, ...],
+    ignore: tuple[str, ...],
+    fail_on: str | None,
+    shape: str | None,
+    explain: str | None,
+    list_checks: bool,
+) -> int:
+    """Check runs for problems that make scores misleading.
+
+    The checks find leakage, constant vectors, saturated tasks, differences within noise, etc.
+
+    \b
+    Examples:
+      karat lint results
+      karat lint results --ignore KRT102 --fail-on warning
+      karat lint --explain KRT302
+
+    Exit code: 0, or 1 if there is a finding of the level of --fail-on.
+    """
+    from karat.reporting.leaderboard_output import (
+        print_check_documentation,
+        print_checks,
+        print_findings,
+    )
+
+    if explain is not None:
+        return print_check_documentation(explain)
+    if list_checks:
+        return print_checks()
+    if not runs:
+        raise DefinitionError("karat lint needs run folders, --list or --explain CODE.")
+    return print_findings(runs, ignore, fail_on, shape=shape)
+
 
 FORMATS = ("table", "markdown", "json")
 
-what_to_compare = options(
+what_to_compare = combine_options(
     click.argument("runs", nargs=-1, metavar="[RUNS]..."),
     click.option("-a", metavar="MODEL", help="Is this model better than that of -b?"),
     click.option("-b", metavar="MODEL", help="The model that -a is compared with."),
@@ -120,9 +486,9 @@ def _check(question: str, given: dict[str, Any]) -> None:
 
 
 def _two(given: dict[str, Any]) -> tuple[Any, int]:
-    from karat.report.verdict import show_verdict
-    from karat.results.either import compare as compare_two
-    from karat.results.verdict import ROPE
+    from karat.analysis.comparison import ROPE
+    from karat.analysis.comparison import compare as compare_two
+    from karat.reporting.comparison_output import show_verdict
 
     found = compare_two(
         given["runs"] or ("results",),
@@ -138,8 +504,8 @@ def _two(given: dict[str, Any]) -> tuple[Any, int]:
 
 
 def _all(given: dict[str, Any]) -> tuple[Any, int]:
-    from karat.report.verdict import show_contests
-    from karat.results.either import compare_all
+    from karat.analysis.all_pairs import compare_all
+    from karat.reporting.comparison_output import show_contests
 
     runs = given["runs"] or ("results",)
     found = compare_all(runs, models=given["models"], metric=given["metric"])
@@ -148,9 +514,9 @@ def _all(given: dict[str, Any]) -> tuple[Any, int]:
 
 
 def _history(given: dict[str, Any]) -> tuple[Any, int]:
-    from karat.report.comparison import comparison_table, show_comparison
-    from karat.report.formats import to_markdown
-    from karat.results.either import compare_to_history
+    from karat.analysis.history import compare_to_history
+    from karat.reporting.comparison_output import comparison_table, show_comparison
+    from karat.reporting.formats import to_markdown
 
     found = compare_to_history(
         Path(given["history"]),

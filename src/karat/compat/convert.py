@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
+from karat.compat import mteb
+from karat.compat.amlb import result_files as amlb
+from karat.compat.geval import result_files as geval
+from karat.compat.tabeb import interface as tabeb
+from karat.compat.taco import result_files as taco
+from karat.compat.ulysses import result_files as ulysses
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
-from karat.results.imports import amlb, geval, mteb, tabeb, taco, ulysses
-from karat.results.imports.files import SUFFIXES, Sample, sample_file
-from karat.results.imports.found import ImportLog, write_run
+from karat.results.importing import SUFFIXES, ImportLog, Sample, sample_file, write_run
 from karat.results.run import Run
 
 SYSTEMS: dict[str, ModuleType] = {

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from karat.errors import DataError, KaratError
-from karat.results.imports.files import Sample, read_json
-from karat.results.imports.found import ImportLog, ModelResults, direction
+from karat.results.importing import ImportLog, ModelResults, Sample, direction, read_json
 
 LOOKS = 'JSON with the keys "task_name" and "scores", or "mteb_dataset_name" and "test"'
 META = "model_meta.json"

@@ -16,19 +16,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from karat import registry
-from karat.columns import refuse_fractions
-from karat.data.load import fetch_file, load_dataset
-from karat.dataset import Dataset
-from karat.definitions.amlb_tasks import USUAL
-from karat.definitions.loader import Definitions
-from karat.definitions.merge import on_top
-from karat.definitions.places import format_path
+from karat.compat.amlb.definitions import USUAL
+from karat.config.loading import Definitions
+from karat.config.schema import merge_values
+from karat.config.yaml_files import format_path
+from karat.core import registry
+from karat.core.columns import refuse_fractions
+from karat.core.dataset import Dataset
+from karat.core.task import Suite, Task
+from karat.data.load_dataset import fetch_file, load_dataset
 from karat.errors import DataError, DefinitionError, KaratError, Unavailable, unknown
 from karat.models.adapters import adapt, is_vector_file
-from karat.models.base import Model
-from karat.models.sentence_transformer import SentenceTransformerEncoder
-from karat.task import Suite, Task
+from karat.models.contrib.sentence_models import SentenceTransformerEncoder
+from karat.models.model import Model
 
 #: prefix of a parameter that names a dataset, whose file is passed
 DATA_PREFIX = "data:"
@@ -162,7 +162,7 @@ class Catalogue:
 
     def _defined(self, key: str, name: str | None, more: Mapping[str, Any]) -> Model:
         definition = self.definitions.chosen("models", key)
-        definition["params"] = on_top(definition.get("params") or {}, more)
+        definition["params"] = merge_values(definition.get("params") or {}, more)
         if definition.get("abstract"):
             raise DefinitionError(
                 f'the model "{key}" is abstract; extend it in a YAML file (--define).'
@@ -211,9 +211,11 @@ class Catalogue:
     def suite(self, name: str) -> Suite:
         """Return a defined suite, or ``openml/s/271``; the name of a task gives a suite of it."""
         if name.startswith("openml/"):
-            from karat.data.openml_tasks import tasks_named
+            from karat.data.openml import openml_tasks_by_name
 
-            return Suite(name, tuple(Task(**each, usual=USUAL) for each in tasks_named(name)))
+            return Suite(
+                name, tuple(Task(**each, usual=USUAL) for each in openml_tasks_by_name(name))
+            )
         if name not in self.definitions.names("suites"):
             if name in self.definitions.names("tasks"):
                 return Suite(name, (self.task(name),))
@@ -252,7 +254,7 @@ class Catalogue:
             short = [name.removesuffix(f"-{end}") for end in ENDS for name in known if end in name]
             raise unknown("task", like, [*short, *known])
         kind = self.definitions.get("tasks", str(like)).get("kind") if like in known else ""
-        data = own_table(Path(path), target, ANSWERS.get(str(kind)))
+        data = load_user_table(Path(path), target, ANSWERS.get(str(kind)))
         ends = _ends(data)
         names = [PLAIN[ends[0]]] if like is None else [like, *_alike(like, *ends)]
         found = [name for name in names if name in known]
@@ -286,7 +288,7 @@ class Catalogue:
         return DatasetLoader(called, dataset, folder, ("tasks", task, "dataset"), origins)
 
 
-def own_table(file: Path, target: str, kind: str | None) -> Dataset:
+def load_user_table(file: Path, target: str, kind: str | None) -> Dataset:
     """Return the dataset of a table; warn if its target may be classes or numbers."""
     definition = {"path": str(file.absolute()), "target": target, "kind": kind}
     with warnings.catch_warnings():
@@ -363,7 +365,7 @@ def _params_of(definition: Mapping[str, Any]) -> dict[str, Any]:
 
 def _out_of_fold(what: str, made: Any, folds: int) -> Any:
     """Return an encoder that embeds the train rows out of fold, if the model supports it."""
-    from karat.models.out_of_fold import OutOfFold
+    from karat.models.forest_encoders import OutOfFold
 
     model = adapt(made)
     if model.role != "encoder" or model.stateless:

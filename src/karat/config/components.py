@@ -1,20 +1,29 @@
-"""Check that the components of a task exist and fit its data; choose default metrics."""
+"""Check that the components of a task exist and fit its data; choose default metrics.
+
+Overrides: ``key=value`` on the command line changes values of definitions.
+
+``f.n_estimators=300`` sets a parameter of the models, ``t.max_runtime_seconds=60`` or
+``t.split.folds=3`` a value of the tasks, ``seed=7`` an option of the run.
+"""
 
 from __future__ import annotations
 
+import ast
+import dataclasses
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from karat import registry
-from karat.corruptions.view import check_view, doses, views
-from karat.dataset import Dataset
-from karat.errors import DefinitionError
-from karat.metrics.base import get_metric
-from karat.models.identity import identity_of
-from karat.task import Task
+from karat.core import registry
+from karat.core.dataset import Dataset
+from karat.core.task import Suite, Task
+from karat.corruptions.view import check_view, parse_composition, views
+from karat.errors import DefinitionError, did_you_mean
+from karat.metrics.metric import get_metric
+from karat.models.model import Model, object_identity
 
 _METRICS = {
     "binary": ("auc", "acc", "balacc", "logloss"),
@@ -27,21 +36,21 @@ _METRICS = {
 }
 
 
-def check_parts(task: Task) -> None:
+def check_components(task: Task) -> None:
     """Refuse unknown components, and parameters or severities they do not accept."""
     messages: list[str] = []
-    for parts, name in named_parts(task):
+    for parts, name in named_components(task):
         try:
             get_metric(name) if parts is registry.metrics else parts.get(name)
         except DefinitionError as error:
-            messages += of_task(task, error).messages
+            messages += with_task_name(task, error).messages
     if messages:
         raise DefinitionError(*messages)
     try:
         for view in views(task.corruptions):
             check_view(view)
     except DefinitionError as error:
-        raise of_task(task, error) from error
+        raise with_task_name(task, error) from error
     probe: Any = task.probe
     used = {name: value for name, value in probe.items() if name != "use"}
     made = registry.build(f'task "{task.name}": probe', registry.probes.get(probe["use"]), used, {})
@@ -52,19 +61,21 @@ def check_parts(task: Task) -> None:
         )
 
 
-def named_parts(task: Task) -> Iterator[tuple[registry.Registry, str]]:
+def named_components(task: Task) -> Iterator[tuple[registry.Registry, str]]:
     """Yield the registry and the name of every component of a task."""
     probe: Any = task.probe
     how: Any = task.split
     if task.ask is not None:
-        yield registry.askers, task.ask["use"]  # type: ignore[index]
+        yield registry.query_generators, task.ask["use"]  # type: ignore[index]
     yield registry.probes, probe["use"]
     yield registry.splitters, how["use"]
     for name in _heads(probe.get("head")):
         yield registry.heads, name
     if probe.get("compose"):
         yield registry.composers, str(probe["compose"])
-    for name in dict.fromkeys(part for each in task.corruptions for part, _ in doses(each)):
+    for name in dict.fromkeys(
+        part for each in task.corruptions for part, _ in parse_composition(each)
+    ):
         yield registry.corruptions, name
     for name in task.metrics:
         yield registry.metrics, name
@@ -130,7 +141,7 @@ def _not_two(data: Dataset) -> str:
     return ""
 
 
-def usual_metrics(task: Task, data: Dataset, blind: bool) -> tuple[str, ...]:
+def default_metrics(task: Task, data: Dataset, blind: bool) -> tuple[str, ...]:
     """Return the default metrics for the data."""
     probe: Any = task.probe
     if probe["use"] in ("nearest", "same-class"):
@@ -146,11 +157,11 @@ def usual_metrics(task: Task, data: Dataset, blind: bool) -> tuple[str, ...]:
     return tuple(task.usual.get(kind) or _METRICS[kind])
 
 
-def code_of_parts(task: Task) -> str:
+def hash_user_components(task: Task) -> str:
     """Return a hash of the user's own components in a task: changed code changes it."""
-    own = registry.users_parts()
+    own = registry.user_components()
     codes = []
-    for parts, name in named_parts(task):
+    for parts, name in named_components(task):
         if name in own[parts.kind] or ":" in name:
             part = parts.get(name)
             codes.append(f"{name} {_code(getattr(part, 'compute', part))}")
@@ -163,9 +174,112 @@ def code_of_parts(task: Task) -> str:
 
 
 def _code(part: Any) -> str:
-    return identity_of(part) or os.urandom(16).hex()
+    return object_identity(part) or os.urandom(16).hex()
 
 
-def of_task(task: Task, error: DefinitionError) -> DefinitionError:
+def with_task_name(task: Task, error: DefinitionError) -> DefinitionError:
     """Return the error with the name of the task in front."""
     return DefinitionError(*(f'task "{task.name}": {message}' for message in error.messages))
+
+
+MODELS, TASKS = ("f", "m"), ("t",)
+#: the fields of a task that can be changed: all but name and dataset
+CHANGEABLE = tuple(f.name for f in dataclasses.fields(Task) if f.name not in ("name", "dataset"))
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """Overrides of models, of tasks and of the run."""
+
+    models: Mapping[str, Any] = field(default_factory=dict)
+    tasks: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def parse(texts: Iterable[str]) -> Overrides:
+    """Parse ``key=value`` texts; a key alone is true.
+
+    >>> parse(["f.max_depth=3", "seed=7", "t.metrics=['acc']"])
+    Overrides(models={'max_depth': 3}, tasks={'metrics': ['acc']}, options={'seed': 7})
+    """
+    found: dict[str, dict[str, Any]] = {"models": {}, "tasks": {}, "options": {}}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        start, dot, rest = key.partition(".")
+        where = "models" if start in MODELS else "tasks" if start in TASKS else "options"
+        name = rest if dot and where != "options" else key
+        if not name.strip() or (where != "options" and not dot):
+            raise DefinitionError(
+                f'-X must be key=value, f.PARAM=value or t.KEY=value, got "{text}".'
+            )
+        found[where][name] = _value(value) if equals else True
+    return Overrides(**found)
+
+
+def _value(text: str) -> Any:
+    words = {"true": True, "false": False, "null": None, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
+
+
+def change_models(models: Sequence[Model], given: Mapping[str, Any]) -> list[Model]:
+    """Return the models with changed parameters; one that no model has is an error."""
+    if not given:
+        return list(models)
+    known = {name for model in models for name in _parameters(model)}
+    lost = [name for name in given if name not in known]
+    if lost:
+        raise DefinitionError(
+            *(
+                f'-X f.{name}: none of the models has a parameter "{name}".'
+                f"{did_you_mean(name, known)} Parameters: {', '.join(sorted(known)) or 'none'}."
+                for name in lost
+            )
+        )
+    return [_changed(model, given) for model in models]
+
+
+def _parameters(model: Model) -> Mapping[str, Any]:
+    read = getattr(model.prototype, "get_params", None)
+    return dict(read()) if callable(read) else {}
+
+
+def _changed(model: Model, given: Mapping[str, Any]) -> Model:
+    from sklearn.base import clone
+
+    own = {name: value for name, value in given.items() if name in _parameters(model)}
+    if not own:
+        return model
+    prototype = clone(model.prototype).set_params(**own)
+    return dataclasses.replace(model, prototype=prototype, params={**model.params, **own})
+
+
+def change_tasks(suite: Suite, given: Mapping[str, Any]) -> Suite:
+    """Return the suite with changed tasks; ``split.folds`` changes a nested value."""
+    if not given:
+        return suite
+    return dataclasses.replace(suite, tasks=tuple(_task(task, given) for task in suite))
+
+
+def _task(task: Task, given: Mapping[str, Any]) -> Task:
+    changes: dict[str, Any] = {}
+    for name, value in given.items():
+        key, dot, rest = name.partition(".")
+        if key not in CHANGEABLE:
+            raise DefinitionError(
+                f'-X t.{name}: a task has no field "{key}".{did_you_mean(key, CHANGEABLE)} '
+                f"Fields: {', '.join(CHANGEABLE)}."
+            )
+        changes[key] = _inside(changes.get(key, getattr(task, key)), rest, value) if dot else value
+    return dataclasses.replace(task, **changes)
+
+
+def _inside(whole: Any, path: str, value: Any) -> Any:
+    key, dot, rest = path.partition(".")
+    inner = dict(whole) if isinstance(whole, Mapping) else {} if whole is None else {"use": whole}
+    inner[key] = _inside(inner.get(key), rest, value) if dot else value
+    return inner

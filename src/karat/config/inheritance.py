@@ -1,13 +1,22 @@
-"""Expand ``for_each``: one entry with placeholders becomes several entries."""
+"""Expand ``for_each``: one entry with placeholders becomes several entries.
+
+Collect the entries of all files: sections, ``for_each``, unique names.
+Inheritance: merge an entry with the entries it extends.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
 import re
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
-from karat.definitions.places import Key, Mistake, Node, describe, mistake_at
+from karat.compat.amlb.definitions import REPLACED, shape_of, translate
+from karat.config.schema import merge_entry
+from karat.config.yaml_files import Key, Mistake, Node, SourceFile, describe, mistake_at, read_yaml
+from karat.errors import did_you_mean, unknown
 
 MOST_ENTRIES = 10_000
 Row = dict[Key, Node]
@@ -21,7 +30,7 @@ def expand(section: str, name: str, node: Node) -> tuple[list[tuple[str, Node]],
 
     An entry without ``for_each`` is returned unchanged, braces included.
 
-    >>> from karat.definitions.strict_yaml import SourceFile, read_yaml
+    >>> from karat.config.yaml_files import SourceFile, read_yaml
     >>> text = b'{for_each: {n: [16, 32]}, max_rows: "{n}"}'
     >>> entries, _ = expand("tasks", "few-{n}", read_yaml(text, SourceFile("my.yaml"))[0])
     >>> [(name, node.plain()) for name, node in entries]
@@ -139,3 +148,233 @@ class _Filling:
 
 def _what(node: Node) -> str:
     return describe(node.value, node.text)
+
+
+SECTIONS = ("models", "tasks", "suites", "datasets", "constraints")
+
+_NAME = re.compile(r"(?![-. ])[^/\\:{}\x00-\x1f]+(?<! )")
+
+
+def singular(section: str) -> str:
+    """Return the singular of a section's name.
+
+    >>> singular("tasks")
+    'task'
+    """
+    return section.removesuffix("s")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One definition as written, before inheritance.
+
+    A ``foreign`` one, of an AutoML Benchmark file, replaces the built-in one of the same name.
+    """
+
+    section: str
+    name: str
+    node: Node
+    foreign: bool = False
+
+    @property
+    def abstract(self) -> bool:
+        """Whether it can only be extended."""
+        node = self.node.child("abstract")
+        return node is not None and node.value is True
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it cannot be selected: it is abstract or refused."""
+        node = self.node.child("refuse")
+        return self.abstract or (node is not None and node.value is not None)
+
+
+@dataclass
+class Entries:
+    """All entries by section and name; ``lost`` if a mistake may hide further entries."""
+
+    found: dict[tuple[str, str], Entry] = field(default_factory=dict)
+    mistakes: list[Mistake] = field(default_factory=list)
+    lost: bool = False
+
+    def add_file(self, file: SourceFile, content: bytes) -> None:
+        """Add the entries of a file."""
+        if file.supplied:
+            self._add_all(_supplied(content, file))
+        else:
+            self._add_content(file, content)
+
+    def _add_all(self, others: Entries) -> None:
+        self.mistakes += others.mistakes
+        self.lost |= others.lost
+        for entry in others.found.values():
+            self._add(entry)
+
+    def _add_content(self, file: SourceFile, content: bytes) -> None:
+        root, mistakes = read_yaml(content, file)
+        self.mistakes += mistakes
+        if root is None:
+            self.lost |= bool(mistakes)
+        elif _is_foreign(root):
+            made = translate(root)
+            self.mistakes += made.mistakes
+            for section, name, node in made.entries:
+                self._add(Entry(section, name, node, foreign=True))
+        elif not isinstance(root.value, dict):
+            text = f"must be a mapping with the sections {_listed(SECTIONS)}, got {_what(root)}."
+            self._lose(mistake_at(root, (), text))
+        else:
+            for section, node in root.value.items():
+                self._add_section(str(section), node)
+
+    def _add_section(self, section: str, node: Node) -> None:
+        if section not in SECTIONS:
+            near = did_you_mean(section, SECTIONS) or f" Sections: {_listed(SECTIONS)}."
+            self._lose(mistake_at(node, (section,), f"unknown section.{near}", key=True))
+        elif isinstance(node.value, dict):
+            for name, entry in node.value.items():
+                self._add_written(section, name, entry)
+        elif node.value is not None:
+            text = f"must be a mapping of names to definitions, got {_what(node)}."
+            self._lose(mistake_at(node, (section,), text, key=True))
+
+    def _add_written(self, section: str, name: str | int, node: Node) -> None:
+        if not isinstance(name, str):
+            text = "a name must be text; put it in quotes."
+            self._lose(mistake_at(node, (section, str(name)), text, key=True))
+        elif not isinstance(node.value, dict):
+            text = f"must be a mapping, got {_what(node)}."
+            self._lose(mistake_at(node, (section, name), text, key=True))
+        else:
+            made, mistakes = expand(section, name, node)
+            self.mistakes += mistakes
+            self.lost |= any(mistake.path[2:3] in ((), ("for_each",)) for mistake in mistakes)
+            for made_name, made_node in made:
+                self._add(Entry(section, made_name, made_node))
+
+    def _add(self, entry: Entry) -> None:
+        path = (entry.section, entry.name)
+        existing = self.found.get(path)
+        if existing is not None and entry.foreign and existing.node.file.label in REPLACED:
+            del self.found[path]
+        first = self.found.setdefault(path, entry)
+        if not _NAME.fullmatch(entry.name):
+            text = 'a name must not contain "/", "\\", ":" or braces, nor start with "." or "-".'
+            self.mistakes.append(mistake_at(entry.node, path, text, key=True))
+        if first is not entry:
+            text = (
+                f'duplicate {singular(entry.section)} "{entry.name}" '
+                f"({first.node.file.label}:{first.node.key_line}). "
+                f"Choose another name; to build on the existing one, use extends: {entry.name}."
+            )
+            self.mistakes.append(mistake_at(entry.node, path, text, key=True))
+
+    def _lose(self, mistake: Mistake) -> None:
+        self.mistakes.append(mistake)
+        self.lost = True
+
+
+@lru_cache(maxsize=64)
+def _supplied(content: bytes, file: SourceFile) -> Entries:
+    """Return the entries of a supplied file, cached: every evaluation needs them."""
+    entries = Entries()
+    entries._add_content(file, content)
+    return entries
+
+
+def _is_foreign(root: Node) -> bool:
+    """Return whether it is a file of the AutoML Benchmark."""
+    if not isinstance(root.value, dict | list) or any(name in SECTIONS for name in root.value):
+        return False
+    return bool(shape_of(root))
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)
+
+
+LONGEST_CHAIN = 100
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """An entry with inherited values; not ``sound`` if a parent is missing."""
+
+    node: Node
+    mistakes: tuple[Mistake, ...]
+    sound: bool
+    depth: int
+
+
+class Inheritance:
+    """Resolve entries on demand and cache them."""
+
+    def __init__(self, entries: Entries) -> None:
+        self._entries = entries
+        self._resolved: dict[tuple[str, str], Resolved] = {}
+
+    def resolve(self, section: str, name: str, trail: tuple[str, ...] = ()) -> Resolved:
+        """Return an entry merged with its parents; later parents override earlier ones."""
+        if (section, name) not in self._resolved:
+            entry = self._entries.found[section, name]
+            self._resolved[section, name] = self._merged(entry, (*trail, name))
+        return self._resolved[section, name]
+
+    def _merged(self, entry: Entry, trail: tuple[str, ...]) -> Resolved:
+        names, mistakes = _parents(entry)
+        sound = not mistakes
+        inherited: Node | None = None
+        depth = 0
+        for name in names:
+            parent, mistake = self._parent(entry, name, trail)
+            mistakes += [mistake] if mistake else []
+            if parent is None:
+                sound = False
+                continue
+            sound &= parent.sound
+            mistakes += parent.mistakes
+            depth = max(depth, parent.depth + 1)
+            below = parent.node
+            inherited = merge_entry(entry.section, inherited, below) if inherited else below
+        node = merge_entry(entry.section, inherited, entry.node) if inherited else entry.node
+        return Resolved(node, tuple(mistakes), sound, depth)
+
+    def _parent(
+        self, entry: Entry, name: Node, trail: tuple[str, ...]
+    ) -> tuple[Resolved | None, Mistake | None]:
+        section, parent = entry.section, name.value
+        path = (section, entry.name, "extends")
+        if parent in trail:
+            circle = " -> ".join([*trail[trail.index(parent) :], parent])
+            return None, mistake_at(name, path, f"circular inheritance: {circle}.")
+        if (section, parent) in self._entries.found:
+            far = len(trail) > LONGEST_CHAIN
+            found = None if far else self.resolve(section, parent, trail)
+            if found is None or found.depth >= LONGEST_CHAIN:
+                return None, mistake_at(name, path, f"more than {LONGEST_CHAIN} levels of extends.")
+            return found, None
+        if self._entries.lost:
+            return None, None
+        names = [other for kind, other in self._entries.found if kind == section]
+        text = unknown(singular(section), parent, names).messages[0]
+        return None, mistake_at(name, path, text)
+
+
+def _parents(entry: Entry) -> tuple[list[Node], list[Mistake]]:
+    """Return the names in ``extends``, and the mistakes in ``extends`` and ``abstract``."""
+    path = (entry.section, entry.name)
+    mistakes = []
+    abstract = entry.node.child("abstract")
+    if abstract is not None and not isinstance(abstract.value, bool):
+        text = f"must be true or false, got {describe(abstract.value, abstract.text)}."
+        mistakes.append(mistake_at(abstract, (*path, "abstract"), text, key=True))
+    extends = entry.node.child("extends")
+    if extends is None:
+        return [], mistakes
+    names = extends.value if isinstance(extends.value, list) else [extends]
+    wrong = [name for name in names if not isinstance(name.value, str) or not name.value]
+    if wrong or not names:
+        what = describe(wrong[0].value, wrong[0].text) if wrong else "an empty list"
+        text = f"must be a name or a list of names, got {what}."
+        mistakes.append(mistake_at(extends, (*path, "extends"), text, key=True))
+    return [name for name in names if name not in wrong], mistakes

@@ -1,8 +1,17 @@
-"""Schema of the definitions: one pydantic model per section, strict about keys and types."""
+"""Merge a definition into its parent: mappings merge deeply, everything else replaces.
+
+Alternatives are never mixed: a component with another ``use`` replaces the parent's component, and
+a dataset with its own location of the data replaces the parent's location.
+
+Schema of the definitions: one pydantic model per section, strict about keys and types.
+Validate a merged definition: every mistake with its key path and a message.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -15,9 +24,90 @@ from pydantic import (
     SerializerFunctionWrapHandler,
     StringConstraints,
     Tag,
+    ValidationError,
     model_serializer,
 )
 from pydantic_core import PydanticCustomError
+
+from karat.config.yaml_files import Key, Node, describe
+from karat.errors import did_you_mean
+
+NOT_INHERITED = ("abstract", "extends", "for_each")
+COMPONENTS = {"tasks": ("ask", "probe", "split"), "datasets": ("load",)}
+"""Keys whose value is a component: the text ``knn`` means ``{use: knn}``."""
+
+PLACES_OF_DATA = ("path", "sources", "load")
+"""Keys of a dataset of which exactly one is given."""
+
+
+def merge(parent: Node, child: Node, *, component: bool = False) -> Node:
+    """Return the child merged over the parent; each value keeps its place.
+
+    A mapping whose ``use`` differs from the parent's replaces it. In a ``component``, the parent's
+    text is read as ``{use: text}`` if the child is a mapping.
+
+    >>> from karat.config.yaml_files import SourceFile, read_yaml
+    >>> def node(text): return read_yaml(text.encode(), SourceFile("my.yaml"))[0]
+    >>> merge(node("{a: {x: 1, y: [1, 2]}}"), node("{a: {y: [3]}, b: 2}")).plain()
+    {'a': {'x': 1, 'y': [3]}, 'b': 2}
+    >>> merge(node("{use: kfold, folds: 5}"), node("{use: holdout}")).plain()
+    {'use': 'holdout'}
+    """
+    if not isinstance(child.value, dict):
+        return child
+    if component and isinstance(parent.value, str):
+        parent = parent.renewed({"use": parent})
+    if not isinstance(parent.value, dict) or _another_use(parent.value, child.value):
+        return child
+    merged = dict(parent.value)
+    for key, node in child.value.items():
+        merged[key] = merge(merged[key], node, component=component) if key in merged else node
+    return child.renewed(merged)
+
+
+def merge_values(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return plain values merged over others.
+
+    >>> on_top({"a": 1, "b": {"x": 1, "y": 2}}, {"b": {"y": 3}})
+    {'a': 1, 'b': {'x': 1, 'y': 3}}
+    """
+    both = [k for k in above if isinstance(below.get(k), Mapping) and isinstance(above[k], Mapping)]
+    return {**below, **above, **{key: merge_values(below[key], above[key]) for key in both}}
+
+
+def merge_entry(section: str, parent: Node, child: Node) -> Node:
+    """Return an entry merged over the one it extends.
+
+    ``abstract``, ``extends`` and ``for_each`` are not inherited. An entry's own ``use`` (a model's
+    class) replaces only that key: title, license and parameters stay.
+    """
+    merged = {key: node for key, node in parent.value.items() if key not in NOT_INHERITED}
+    if section == "datasets":
+        _drop_other_places(merged, child)
+    for key, node in child.value.items():
+        old = merged.get(key)
+        if old is None:
+            merged[key] = node
+            continue
+        if section == "tasks" and key == "dataset" and isinstance(old.value, dict):
+            inherited = dict(old.value)
+            _drop_other_places(inherited, node)
+            old = old.renewed(inherited)
+        merged[key] = merge(old, node, component=key in COMPONENTS.get(section, ()))
+    return child.renewed(merged)
+
+
+def _another_use(parent: dict[Key, Node], child: dict[Key, Node]) -> bool:
+    return "use" in child and "use" in parent and child["use"].plain() != parent["use"].plain()
+
+
+def _drop_other_places(parent: dict[Key, Node], child: Node) -> None:
+    """Drop the parent's location of the data if the child gives another."""
+    given = [key for key in PLACES_OF_DATA if child.child(key) is not None]
+    for key in PLACES_OF_DATA:
+        if given and key not in given:
+            parent.pop(key, None)
+
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
@@ -274,3 +364,135 @@ NESTED: dict[str, type[BaseModel]] = {
     **{f"<{source.__name__}>": source for source in SOURCES.values()},
 }
 """The model of a nested mapping, by its key or tag: the keys allowed in it."""
+
+
+_INCOMPLETE = ("missing", "too_short")
+_EXPECTED = {
+    "string_type": "text",
+    "int_type": "an integer",
+    "int_from_float": "an integer",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+}
+_FIXED = {
+    "missing": "is missing.",
+    "too_short": "must not be empty.",
+    "string_too_short": "must not be empty.",
+    "string_pattern_mismatch": "must be 64 hexadecimal digits.",
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A mistake at a key path of one entry.
+
+    ``incomplete``: a value is missing, which abstract entries may do; ``meant`` is the path of the
+    key that a mistyped one probably means.
+    """
+
+    path: tuple[Key, ...]
+    text: str
+    incomplete: bool = False
+    meant: tuple[Key, ...] | None = None
+
+
+def check(
+    section: str, node: Node, *, complete: bool = True
+) -> tuple[dict[str, Any], list[Problem]]:
+    """Return the definition with its defaults, and all mistakes in it.
+
+    One that is not ``complete`` (abstract) may lack keys, and is returned without defaults.
+
+    >>> from karat.config.yaml_files import SourceFile, read_yaml
+    >>> node, _ = read_yaml(b"{tasks: [churn], modles: [random]}", SourceFile("my.yaml"))
+    >>> check("suites", node)[1]  # doctest: +ELLIPSIS
+    [Problem(path=('modles',), text='unknown key. Did you mean "models"?', ...)]
+    """
+    data = {key: value for key, value in node.plain().items() if key not in NOT_INHERITED}
+    values = data
+    problems: list[Problem] = []
+    try:
+        checked = SCHEMAS[section].model_validate(data)
+        values = checked.model_dump() if complete else data
+    except ValidationError as error:
+        problems = [_problem(section, details, node) for details in error.errors()]
+    problems += _data_problems(section, data)
+    meant = {problem.meant for problem in problems}
+    reported = [p for p in problems if not (p.incomplete and (not complete or p.path in meant))]
+    return values, reported
+
+
+def _problem(section: str, details: Any, node: Node) -> Problem:
+    """Return one error of pydantic with its key path in the file and a message."""
+    kind, location, context = details["type"], details["loc"], details.get("ctx", {})
+    path = tuple(key for key in location if str(key)[:1] not in ("<", "["))
+    if kind == "extra_forbidden":
+        nested = [NESTED[key] for key in location[:-1] if key in NESTED]
+        record = nested[-1] if nested else SCHEMAS[section]
+        return _unknown_key(path, [*record.model_fields, *(() if nested else NOT_INHERITED)])
+    if location[-1] == "[key]":
+        return Problem(path, "the key must be text; put it in quotes.")
+    if "index" in context:
+        path = (*path, context["index"])
+    written, found = node.nearest(path)
+    got = describe(written.value, written.text) if found else describe(details["input"])
+    return Problem(path, _message(details, got), incomplete=kind in _INCOMPLETE)
+
+
+def _message(details: Any, got: str) -> str:
+    kind, context = details["type"], details.get("ctx", {})
+    if kind in _FIXED:
+        return _FIXED[kind]
+    if kind in _EXPECTED:
+        quote = " Put it in quotes." if _EXPECTED[kind] == "text" and _quotable(got) else ""
+        return f"must be {_EXPECTED[kind]}, got {got}.{quote}"
+    if kind == "literal_error":
+        allowed = context["expected"].replace("'", '"')
+        near = did_you_mean(
+            str(details["input"]), allowed.replace('"', "").replace(",", " ").split()
+        )
+        return f"must be {allowed}, got {got}.{near}"
+    if kind == "greater_than":
+        return f"must be > {context['gt']}, got {got}."
+    if kind == "greater_than_equal":
+        return f"must be >= {context['ge']:g}, got {got}."
+    return f"{details['msg']}, got {got}." if kind in ("use", "shape") else f"{details['msg']}."
+
+
+def _quotable(got: str) -> bool:
+    return got.startswith("the number") or got.lower() in ("true", "false")
+
+
+def _unknown_key(path: tuple[Key, ...], known: list[str]) -> Problem:
+    near = did_you_mean(str(path[-1]), known)
+    if not near:
+        return Problem(path, f"unknown key. Allowed: {', '.join(sorted(known))}.")
+    return Problem(path, f"unknown key.{near}", meant=(*path[:-1], near.split('"')[1]))
+
+
+# -- rules about several keys: pydantic would skip these where a single key is wrong ---------
+
+
+def _data_problems(section: str, data: dict[str, Any]) -> Iterator[Problem]:
+    if section == "datasets":
+        yield from _one_place(data, ())
+    elif section == "tasks":
+        if isinstance(data.get("dataset"), dict):
+            yield from _one_place(data["dataset"], ("dataset",))
+        if data.get("metrics") is None and not data.get("usual"):
+            yield Problem(("metrics",), _FIXED["missing"], incomplete=True)
+    elif section == "suites" and data.get("tasks") == [] and not data.get("left_out"):
+        yield Problem(("tasks",), _FIXED["too_short"], incomplete=True)
+
+
+def _one_place(data: dict[str, Any], path: tuple[Key, ...]) -> Iterator[Problem]:
+    given = [key for key in data if key in PLACES_OF_DATA and data[key] is not None]
+    if not given:
+        yield Problem(path, f"needs one of {', '.join(PLACES_OF_DATA)}.", incomplete=True)
+    if len(given) > 1:
+        text = f"{' and '.join(given)} are mutually exclusive; keep one."
+        yield Problem((*path, given[1]), text)

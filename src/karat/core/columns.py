@@ -1,9 +1,14 @@
-"""Check tables and columns; convert targets to arrays and infer their kind."""
+"""Check tables and columns; convert targets to arrays and infer their kind.
+
+Bags: the items in the cells of a field, with weights.
+Convert the rows of a table to sentences, for text encoders.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +34,7 @@ def check_names(columns: pd.Index, name: str) -> None:
         raise DataError(f'{name}: duplicate column "{duplicates[0]}"; rename or drop one.')
 
 
-def need_columns(table: pd.DataFrame, columns: Sequence[Any], name: str) -> None:
+def require_columns(table: pd.DataFrame, columns: Sequence[Any], name: str) -> None:
     """Refuse a table that lacks one of these columns."""
     for column in columns:
         if column not in table.columns:
@@ -41,7 +46,7 @@ def need_columns(table: pd.DataFrame, columns: Sequence[Any], name: str) -> None
             )
 
 
-def answers(column: pd.Series, kind: str | None, where: str, value: str | None = None) -> Any:
+def target_values(column: pd.Series, kind: str | None, where: str, value: str | None = None) -> Any:
     """Return a target column as an array of numbers, booleans or text.
 
     Labels of several types become text.
@@ -135,3 +140,139 @@ def find_classes(name: str, truth: np.ndarray) -> tuple[Any, ...]:
     if len(labels) < 2:
         raise DataError(f'{name}: there is only one class, "{labels[0]}"; at least two are needed.')
     return tuple(sorted(labels, key=str))
+
+
+@dataclass(frozen=True)
+class Bags:
+    """The items of a field: those of question i are ``rows[offsets[i]:offsets[i+1]]``."""
+
+    rows: np.ndarray
+    offsets: np.ndarray
+    weights: np.ndarray
+
+    def take(self, questions: np.ndarray) -> Bags:
+        """Return the bags of some questions, in this order."""
+        sizes = (self.offsets[1:] - self.offsets[:-1])[questions]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        starts = np.repeat(self.offsets[:-1][questions] - offsets[:-1], sizes)
+        cells = np.arange(offsets[-1]) + starts
+        return Bags(self.rows[cells], offsets, self.weights[cells])
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The flattened cells of a field: ids, weights, and the number of ids per question."""
+
+    ids: np.ndarray
+    weights: np.ndarray
+    sizes: np.ndarray
+
+    def question(self, position: int) -> int:
+        """Return the question of the id at this position."""
+        return int(np.searchsorted(np.cumsum(self.sizes), position, side="right"))
+
+    def renamed(self, ids: np.ndarray) -> Any:
+        """Return the cells with other ids; bags stay bags."""
+        if len(ids) == len(self.sizes):
+            return ids
+        ends = np.cumsum(self.sizes)
+        pairs = list(zip(ids.tolist(), self.weights.tolist(), strict=True))
+        return [dict(pairs[end - size : end]) for end, size in zip(ends, self.sizes, strict=True)]
+
+
+def holds_bags(cells: pd.Series) -> bool:
+    """Return whether any cell is a bag ``{id: weight}``.
+
+    >>> holds_bags(pd.Series([{"a": 1}, "b"])), holds_bags(pd.Series([1, 2]))
+    (True, False)
+    """
+    if cells.dtype != object:
+        return False
+    return any(issubclass(kind, Mapping) for kind in set(map(type, cells.tolist())))
+
+
+def flatten_cells(cells: pd.Series, where: str) -> Cells:
+    """Return the flattened cells; a plain cell is a bag of one item with weight 1.
+
+    >>> flat(pd.Series([{"a": 2, "b": 1}, "c"]), "pairs").ids.tolist()
+    ['a', 'b', 'c']
+    """
+    if not holds_bags(cells):
+        count = len(cells)
+        found = Cells(cells.to_numpy(), np.ones(count), np.ones(count, dtype=np.intp))
+    else:
+        bags = [cell if isinstance(cell, Mapping) else {cell: 1.0} for cell in cells]
+        ids = [key for bag in bags for key in bag]
+        found = Cells(
+            np.fromiter(ids, dtype=object, count=len(ids)),
+            _weights([weight for bag in bags for weight in bag.values()], where),
+            np.array([len(bag) for bag in bags], dtype=np.intp),
+        )
+        if (found.sizes == 0).any():
+            question = int(np.flatnonzero(found.sizes == 0)[0])
+            raise DataError(f"{where}: question {question} has an empty bag.")
+    _check_ids(found, where)
+    return found
+
+
+def find_items(cells: pd.Series, items: pd.Index, where: str) -> Bags:
+    """Return the positions of the items; an id that is not an item is an error."""
+    found = flatten_cells(cells, where)
+    rows = items.get_indexer(pd.Index(found.ids, tupleize_cols=False))
+    if (rows < 0).any():
+        position = int(np.flatnonzero(rows < 0)[0])
+        raise DataError(
+            f'{where}: question {found.question(position)} refers to "{found.ids[position]}", '
+            f"which is not an item."
+        )
+    offsets = np.concatenate([[0], np.cumsum(found.sizes)]).astype(np.intp)
+    return Bags(rows, offsets, found.weights)
+
+
+def _weights(values: list[Any], where: str) -> np.ndarray:
+    try:
+        weights = np.array(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{where}: the weights of a bag must be numbers: {error}.") from error
+    wrong = ~(np.isfinite(weights) & (weights > 0))
+    if wrong.any():
+        raise DataError(f"{where}: the weights of a bag must be > 0, got {weights[wrong][0]}.")
+    return weights
+
+
+def _check_ids(found: Cells, where: str) -> None:
+    empty = pd.isna(found.ids)
+    if empty.any():
+        first = found.question(int(np.flatnonzero(empty)[0]))
+        raise DataError(f"{where} is missing in {int(empty.sum())} rows (first: row {first}).")
+
+
+def rows_as_sentences(table: pd.DataFrame) -> list[str]:
+    """Return each row as text; missing and empty cells are left out.
+
+    The text of a cell does not depend on the type of its column: 31 and 31.0 are both "31", other
+    fractions have six digits, and midnight is left out of a date.
+
+    >>> sentences(pd.DataFrame({"age": [31, None], "plan": ["basic", "plus"]}))
+    ['age is 31. plan is basic.', 'plan is plus.']
+    """
+    columns = []
+    for name, column in table.items():
+        present = column.notna().to_numpy()
+        texts = [
+            cell_as_text(cell) if filled else ""
+            for cell, filled in zip(column.astype(object), present, strict=True)
+        ]
+        columns.append([f"{name} is {text}." if text else "" for text in texts])
+    return [" ".join(filter(None, cells)) for cells in zip(*columns, strict=True)]
+
+
+def cell_as_text(cell: Any) -> str:
+    """Return the text of a cell, independent of the type of its column."""
+    if isinstance(cell, float | np.floating):
+        cell = float(cell)
+        whole = cell.is_integer() and abs(cell) < 1e15
+        return str(int(cell)) if whole else f"{cell:.6g}"
+    if isinstance(cell, pd.Timestamp):
+        return str(cell).removesuffix(" 00:00:00")
+    return str(cell).strip()

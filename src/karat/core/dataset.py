@@ -1,4 +1,6 @@
-"""Dataset: the items to embed, the questions about them, and the targets.
+"""Stratified random samples of rows with whole groups.
+
+Dataset: the items to embed, the questions about them, and the targets.
 
 The rows of a table are items and each row is one question. A pair of sentences is one question with
 two fields; every distinct sentence is one item. A cell of a question is an item id or a bag
@@ -17,18 +19,102 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.bags import Bags, find, flat, holds_bags
-from karat.columns import (
-    answers,
+from karat.core.columns import (
+    Bags,
     check_names,
     check_table,
     find_classes,
+    find_items,
+    flatten_cells,
+    holds_bags,
     infer_kind,
-    need_columns,
+    require_columns,
+    target_values,
 )
-from karat.draws import draw
+from karat.core.files import fingerprint
 from karat.errors import DataError, did_you_mean
-from karat.fingerprints import fingerprint
+
+
+def sample_rows(
+    size: int,
+    wanted: int,
+    rng: np.random.Generator,
+    classes: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
+    nested: bool = False,
+) -> np.ndarray:
+    """Return the sorted positions of at most ``wanted`` of ``size`` rows.
+
+    With classes, the sample is stratified, with at least one row per class if possible. Groups are
+    drawn whole; without groups the number is exact. If every group is larger than ``wanted``, the
+    smallest one is returned.
+
+    A ``nested`` draw contains every smaller one of the same generator: groups are drawn in order
+    until one does not fit, and the first is always included.
+
+    >>> draw(6, 2, np.random.default_rng(0), classes=np.array(list("aaaaab"))).tolist()[1]
+    5
+    """
+    codes = None if classes is None else pd.factorize(classes)[0]
+    if groups is not None:
+        taken = _first_groups if nested else _whole_groups
+        return taken(pd.factorize(groups)[0], wanted, codes, rng)
+    shuffled = rng.permutation(size)
+    if codes is None or (wanted <= codes.max() and not nested):
+        return np.sort(shuffled[:wanted])
+    codes = codes[shuffled]
+    counts = np.bincount(codes)
+    turn = np.empty(size, dtype=np.intp)
+    turn[np.argsort(codes, kind="stable")] = np.arange(size) - np.repeat(
+        np.cumsum(counts) - counts, counts
+    )
+    # classes interleave in proportion: the place of a row is its quantile in its class
+    place = (turn + 0.5) / counts[codes]
+    return np.sort(shuffled[np.lexsort((place, turn > 0))[:wanted]])
+
+
+def _whole_groups(
+    groups: np.ndarray, wanted: int, codes: np.ndarray | None, rng: np.random.Generator
+) -> np.ndarray:
+    sizes = np.bincount(groups)
+    order = _group_order(groups, codes, rng)
+    fitting = int(np.searchsorted(np.cumsum(sizes[order]), wanted, side="right"))
+    chosen = list(order[:fitting])
+    left = wanted - int(sizes[chosen].sum())
+    for group in order[fitting:]:
+        if left < sizes.min():
+            break
+        if sizes[group] <= left:
+            chosen.append(group)
+            left -= int(sizes[group])
+    if not chosen:
+        chosen = [order[np.argmin(sizes[order])]]
+    return np.flatnonzero(np.isin(groups, chosen))
+
+
+def _first_groups(
+    groups: np.ndarray, wanted: int, codes: np.ndarray | None, rng: np.random.Generator
+) -> np.ndarray:
+    order = _group_order(groups, codes, rng)
+    fitting = np.searchsorted(np.cumsum(np.bincount(groups)[order]), wanted, side="right")
+    return np.flatnonzero(np.isin(groups, order[: max(1, int(fitting))]))
+
+
+def _group_order(
+    groups: np.ndarray, codes: np.ndarray | None, rng: np.random.Generator
+) -> np.ndarray:
+    order = rng.permutation(groups.max() + 1)
+    return order if codes is None else _classes_first(order, groups, codes)
+
+
+def _classes_first(order: np.ndarray, groups: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Move the groups to the front that are the first to contain a class."""
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    shows = np.full(codes.max() + 1, len(order))
+    np.minimum.at(shows, codes, place[groups])
+    return order[np.argsort(~np.isin(np.arange(len(order)), shows), kind="stable")]
+
 
 KINDS = ("classes", "numbers", "items")
 MODALITIES = ("table", "text", "entity")
@@ -74,7 +160,7 @@ class Dataset:
             object.__setattr__(self, name, _checked_values(self, name))
         where = f'{self.name}: the field "'
         mentions = {
-            name: find(self.questions[name], self.items.index, f'{where}{name}"')
+            name: find_items(self.questions[name], self.items.index, f'{where}{name}"')
             for name in self.questions.columns
         }
         object.__setattr__(self, "_mentions", mentions)
@@ -105,8 +191,8 @@ class Dataset:
         """
         table = check_table(table, name)
         drop = [drop] if isinstance(drop, str) else drop
-        need_columns(table, [target, *(c for c in (group, part) if c), *drop], name)
-        truth = answers(table[target], kind, f'{name}: the target "{target}"', str(target))
+        require_columns(table, [target, *(c for c in (group, part) if c), *drop], name)
+        truth = target_values(table[target], kind, f'{name}: the target "{target}"', str(target))
         items = table.drop(columns=[target, *([part] if part else []), *drop])
         if not items.shape[1]:
             raise DataError(f'{name}: there is no column other than the target "{target}".')
@@ -148,10 +234,12 @@ class Dataset:
         frame = check_table(frame, name)
         fields = [fields] if isinstance(fields, str) else list(fields)
         _check_fields(fields, name)
-        need_columns(frame, [*fields, target, *(c for c in (group, part) if c)], name)
-        truth = answers(frame[target], kind, f'{name}: the target "{target}"', str(target))
+        require_columns(frame, [*fields, target, *(c for c in (group, part) if c)], name)
+        truth = target_values(frame[target], kind, f'{name}: the target "{target}"', str(target))
         kind = kind or infer_kind(truth, name)
-        cells = [flat(frame[column], f'{name}: the column "{column}"') for column in fields]
+        cells = [
+            flatten_cells(frame[column], f'{name}: the column "{column}"') for column in fields
+        ]
         things, codes = _numbered([c.ids for c in cells] + ([truth] if kind == "items" else []))
         if modality == "text":
             items = pd.Series(things, dtype=object)
@@ -253,7 +341,7 @@ class Dataset:
         for name in self.fields:
             cells = self.questions[name].reset_index(drop=True)
             if holds_bags(cells):
-                bags = flat(cells, name)
+                bags = flatten_cells(cells, name)
                 digest.update(bags.weights.tobytes() + bags.sizes.tobytes())
                 cells = pd.Series(bags.ids)
             digest.update(fingerprint(cells).encode())
@@ -310,7 +398,7 @@ class Dataset:
         if rows >= len(self):
             return self
         classes = self.truth if self.kind == "classes" else None
-        sample = self.take(draw(len(self), rows, rng, classes, self.group))
+        sample = self.take(sample_rows(len(self), rows, rng, classes, self.group))
         if self.kind == "items":  # any item may be the answer
             return sample
         return replace(sample, items=sample.items.iloc[sample.mentioned()])
@@ -371,7 +459,7 @@ def _checked_values(data: Dataset, what: str) -> np.ndarray | None:
         )
     column = pd.Series(values).reset_index(drop=True)
     if what == "truth":
-        return np.asarray(answers(column, data.kind, f"{data.name}: the target"))
+        return np.asarray(target_values(column, data.kind, f"{data.name}: the target"))
     empty = column.isna().to_numpy()
     if empty.any():
         first = int(np.flatnonzero(empty)[0])

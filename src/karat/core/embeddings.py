@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.dataset import Dataset
+from karat.core.dataset import Dataset
 from karat.errors import ContractError
 
 #: maximum size in bytes of a sparse matrix when dense
@@ -166,7 +166,7 @@ def _check_finite(matrix: np.ndarray, name: str, texts: list[str] | None = None)
 # -- texts, each once -----------------------------------------------------------------------
 
 
-def distinct(items: Any) -> tuple[np.ndarray, list[str]]:
+def distinct_texts(items: Any) -> tuple[np.ndarray, list[str]]:
     """Return the index of each item's text, -1 if it is missing, and the distinct texts.
 
     >>> codes, texts = distinct(pd.Series(["b", "a", None, "b"]))
@@ -180,7 +180,7 @@ def distinct(items: Any) -> tuple[np.ndarray, list[str]]:
     return codes, texts.tolist()
 
 
-def spread(matrix: np.ndarray, codes: np.ndarray) -> np.ndarray:
+def item_vectors(matrix: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Return the vectors of items from those of their texts; NaN for an item without text."""
     rows = matrix[np.maximum(codes, 0)] if len(matrix) else np.empty((len(codes), 1), np.float32)
     rows[codes < 0] = np.nan
@@ -250,8 +250,8 @@ def embed(encoder: Any, data: Dataset, name: str, width: int | None = None) -> V
     rows = data.mentioned()
     items = data.items.iloc[rows]
     if data.modality in getattr(encoder, "by_text", ()):
-        codes, texts = distinct(items)
-        matrix = spread(encode(encoder, texts, name), codes)
+        codes, texts = distinct_texts(items)
+        matrix = item_vectors(encode(encoder, texts, name), codes)
     else:
         matrix = check_vectors(encoder.transform(items), len(rows), f"{name}.transform")
     if width is not None and matrix.shape[1] != width:

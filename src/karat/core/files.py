@@ -1,16 +1,122 @@
-"""Fingerprints: a hash of the values, types, column names and index of a frame."""
+"""The cache folder and temporary folders of runs.
+
+Atomic file writes, and safe file names.
+Find files of installed packages without importing them.
+Fingerprints: a hash of the values, types, column names and index of a frame.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from karat.errors import Declined
+
+#: prefix of temporary folders, followed by the process id
+SCRATCH = "karat-run-"
+
+
+def cache_folder() -> Path:
+    """Return the folder for vectors and downloads: ``$KARAT_CACHE`` or the platform's own."""
+    if chosen := os.environ.get("KARAT_CACHE"):
+        return Path(chosen).expanduser().absolute()
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+    elif sys.platform == "darwin":
+        base = "~/Library/Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser().absolute() / "karat"
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Create a temporary folder for one run; remove those of killed runs."""
+    _sweep(Path(tempfile.gettempdir()))
+    made = tempfile.TemporaryDirectory(
+        prefix=f"{SCRATCH}{os.getpid()}-", ignore_cleanup_errors=True
+    )
+    with made as folder:
+        yield Path(folder)
+
+
+def _sweep(place: Path) -> None:
+    import psutil
+
+    for folder in place.glob(f"{SCRATCH}*-*"):
+        pid = folder.name.removeprefix(SCRATCH).partition("-")[0]
+        with contextlib.suppress(OSError):  # another user's, or already removed
+            if pid.isdecimal() and not psutil.pid_exists(int(pid)) and not folder.is_symlink():
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9_@+=,-][A-Za-z0-9_@+=,.-]{0,59}")
+#: the suffix of generated names
+_MADE = re.compile(r"-[0-9a-f]{12}$")
+
+
+def safe_name(name: str) -> str:
+    """Return a name that is a single path component, different for different names.
+
+    >>> safe_name("penguins"), safe_name("noise@0.1")
+    ('penguins', 'noise@0.1')
+    >>> safe_name("../etc"), safe_name("a b")
+    ('_etc-f7f9121fdb53', 'a_b-c8687a08aa5d')
+    """
+    if _PLAIN.fullmatch(name) and not _MADE.search(name) and not name.endswith("."):
+        return name
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name)[:40]
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{plain}-{digest[:12]}"
+
+
+def write_atomic(path: Path, content: str | bytes, *, durable: bool = False) -> None:
+    """Write a file atomically; ``durable`` waits until the content has reached the disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with draft.open("wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+    os.replace(draft, path)
+
+
+PACKAGE_PREFIX = "package:"
+
+
+def package_file(name: str) -> Path:
+    """Return the path of a file or folder; ``"package:NAME/PATH"`` is in an installed package.
+
+    >>> package_file("package:karat/definitions/models.yaml").name
+    'models.yaml'
+    """
+    if not name.startswith(PACKAGE_PREFIX):
+        return Path(name).expanduser()
+    package, _, inner = name.removeprefix(PACKAGE_PREFIX).partition("/")
+    spec = importlib.util.find_spec(package) if package.isidentifier() else None
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        path = Path(folder) / inner
+        if path.exists():
+            return path
+    raise Declined(f"package {package} or its file {inner or 'folder'} not found")
+
+
 #: types that pandas hashes by value; all others are hashed by their repr
-_PLAIN = {str, int, float, bool, type(None)}
+_FINGERPRINTS_PLAIN = {str, int, float, bool, type(None)}
 
 
 def fingerprint(values: pd.DataFrame | pd.Series) -> str:
@@ -54,7 +160,7 @@ def _hashes(column: pd.Series) -> bytes:
 
 
 def _text(cell: Any) -> str:
-    if type(cell) in _PLAIN:
+    if type(cell) in _FINGERPRINTS_PLAIN:
         return repr(cell)
     if isinstance(cell, np.ndarray):
         # numpy abbreviates long arrays

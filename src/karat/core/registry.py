@@ -185,83 +185,50 @@ models = Registry("model")
 datasets = Registry("dataset")
 metrics = Registry(
     "metric",
-    [
-        "karat.metrics.labels",
-        "karat.metrics.numbers",
-        "karat.metrics.clusters",
-        "karat.metrics.rankings",
-    ],
+    ["karat.metrics.supervised", "karat.metrics.clustering", "karat.metrics.ranking"],
 )
 corruptions = Registry(
     "corruption",
-    [
-        "karat.corruptions.missing",
-        "karat.corruptions.numbers",
-        "karat.corruptions.columns",
-        "karat.corruptions.cells",
-        "karat.corruptions.rows",
-        "karat.corruptions.texts",
-        "karat.corruptions.vectors",
-    ],
+    ["karat.corruptions.table_noise", "karat.corruptions.text_vector_noise"],
 )
 heads = Registry(
     "head",
-    [
-        "karat.heads.linear",
-        "karat.heads.classic",
-        "karat.heads.svm",
-        "karat.heads.model_tree",
-        "karat.heads.best_of",
-        "karat.heads.transductive",
-        "karat.heads.outliers",
-        "karat.heads.adamw",
-    ],
+    ["karat.probes.heads.estimators", "karat.probes.heads.model_tree", "karat.probes.heads.nested_selection", "karat.probes.heads.adamw"],
 )
-splitters = Registry("splitter", ["karat.splits"])
-composers = Registry("composer", ["karat.compose"])
+splitters = Registry("splitter", ["karat.execution.splits"])
+composers = Registry("composer", ["karat.probes.trained"])
 probes = Registry(
     "probe",
-    [
-        "karat.probes.trained",
-        "karat.probes.similarity",
-        "karat.probes.analogy",
-        "karat.probes.links",
-        "karat.probes.duplicates",
-        "karat.probes.nearest",
-        "karat.probes.same_class",
-    ],
+    ["karat.probes.trained", "karat.probes.similarity", "karat.probes.analogy", "karat.probes.links", "karat.probes.retrieval"],
 )
 readers = Registry(
     "reader",
-    [
-        "karat.data.tables",
-        "karat.data.texts",
-        "karat.data.gold",
-        "karat.data.documents",
-        "karat.data.words",
-        "karat.data.triples",
-        "karat.data.records",
-        "karat.data.taco",
-        "karat.data.tabred",
-        "karat.data.senteval",
-        "karat.data.pieces",
-        "karat.data.tagged",
-        "karat.data.translations",
-    ],
+    ["karat.data.readers.table", "karat.data.readers.text", "karat.data.readers.graph", "karat.data.readers.records", "karat.compat.taco.readers", "karat.compat.ulysses.readers"],
 )
 
-askers = Registry("asker", ["karat.asks.partial_rows", "karat.asks.text_queries"])
+query_generators = Registry("asker", ["karat.data.query_generators"])
 
 
-ALL = (models, datasets, metrics, corruptions, heads, splitters, composers, probes, readers, askers)
+ALL = (
+    models,
+    datasets,
+    metrics,
+    corruptions,
+    heads,
+    splitters,
+    composers,
+    probes,
+    readers,
+    query_generators,
+)
 
 
-def users_parts() -> dict[str, dict[str, Any]]:
+def user_components() -> dict[str, dict[str, Any]]:
     """Return all components that users registered, by kind, to pass to worker processes."""
     return {parts.kind: parts.own() for parts in ALL}
 
 
-def adopt(given: Mapping[str, Mapping[str, Any]]) -> None:
+def register_user_components(given: Mapping[str, Mapping[str, Any]]) -> None:
     """Register components of another process."""
     for parts in ALL:
         for name, part in given.get(parts.kind, {}).items():
@@ -286,7 +253,7 @@ def corruption(
     """Register a corruption under a name.
 
     ``takes`` declares the modalities (``"table"``, ``"text"``, ``"entity"`` or ``"vectors"``),
-    ``needs`` the requirements on the data (names of ``karat.corruptions.needs.NEEDS``) and
+    ``needs`` the requirements on the data (names of ``karat.corruptions.applicability.NEEDS``) and
     ``range`` the allowed severities; the plan checks them before anything runs. They become
     attributes of the function; a ``functools.partial`` of a corruption inherits them.
     """
@@ -311,4 +278,4 @@ splitter = _decorator(splitters)
 composer = _decorator(composers)
 probe = _decorator(probes)
 reader = _decorator(readers)
-asker = _decorator(askers)
+asker = _decorator(query_generators)

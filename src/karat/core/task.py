@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
-from karat.dataset import Dataset
+from karat.core.dataset import Dataset
 from karat.errors import DefinitionError, did_you_mean
 
 MISSING = ("ignore", "penalise")

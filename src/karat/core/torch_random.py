@@ -91,7 +91,7 @@ def fold_seeds(fold: int, folds: int, master: int = MASTER) -> tuple[int, int]:
     return repetition.weights[place], repetition.orders[place]
 
 
-class Words:
+class TorchGenerator:
     """PyTorch's CPU generator: a stream of 32-bit words, and the values computed from it."""
 
     def __init__(self, seed: int) -> None:

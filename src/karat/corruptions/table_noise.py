@@ -1,17 +1,272 @@
-"""Wrong cells: codes for missing values, unseen categories, shifted dates."""
+"""Dropped and duplicate rows, and wrong targets.
+
+Missing cells: at random, by class, by their own value, or by another column.
+Wrong numbers: noise, outliers, rounding and flipped signs.
+Wrong cells: codes for missing values, unseen categories, shifted dates.
+Wrong columns: other units, other codes, swapped columns, a stuck sensor.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from karat.corruptions.kinds import CATEGORY, DATE, NUMBER, TEXT, kind, places, put, with_columns
-from karat.corruptions.needs import Corrupted, corrupts
-from karat.corruptions.shares import cells
+from karat.corruptions.applicability import (
+    CATEGORY,
+    DATE,
+    FLAG,
+    LEVELS,
+    NUMBER,
+    TEXT,
+    Corrupted,
+    affected_cells,
+    affected_places,
+    column_generators,
+    corrupts,
+    count,
+    count_up,
+    dense,
+    floats,
+    from_rows,
+    kind,
+    levels,
+    places,
+    spread,
+    with_columns,
+    with_values,
+)
 from karat.errors import DefinitionError
+
+_ITEMS = ("table", "text", "entity")
+
+
+@corrupts("rare_class_dilution", takes=_ITEMS, needs=("classes",))
+def rare_class_dilution(
+    X: Any, y: pd.Series, severity: float, rng: np.random.Generator
+) -> Corrupted:
+    """Drop this share of the rows of the rarest class.
+
+    Among equally rare classes it is the last in text order: 1 of 0 and 1.
+    """
+    rare = np.flatnonzero(rarest(y))
+    rest = np.delete(np.arange(len(X)), rare[affected_places(len(rare), severity, rng)])
+    return X.iloc[rest], y.iloc[rest]
+
+
+@corrupts("duplicate_rows", takes=("table", "text"), needs=("rows",))
+def duplicate_rows(
+    X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator
+) -> Corrupted:
+    """Repeat this share of the rows after all others."""
+    rows = np.concatenate([np.arange(len(X)), affected_places(len(X), severity, rng)])
+    return X.iloc[rows], None if y is None else y.iloc[rows]
+
+
+@corrupts("label_noise", takes=_ITEMS, needs=("truth",))
+def label_noise(X: Any, y: pd.Series, severity: float, rng: np.random.Generator) -> Corrupted:
+    """Replace the target of this share of the rows by another one, drawn uniformly."""
+    codes, rows = levels(y)
+    if len(rows) < 2:
+        return X.copy(), y
+    others = (codes + rng.integers(1, len(rows), size=len(y))) % len(rows)
+    source = np.arange(len(y))
+    hit = affected_places(len(y), severity, rng)
+    hit = hit[codes[hit] >= 0]
+    source[hit] = rows[others[hit]]
+    return X.copy(), from_rows(y, source)
+
+
+def rarest(y: pd.Series) -> np.ndarray:
+    """Return which rows are of the rarest class; none if there is only one class.
+
+    >>> rarest(pd.Series(["no", "yes", "no"])).tolist(), rarest(pd.Series([0, 1])).tolist()
+    ([False, True, False], [False, True])
+    """
+    codes, rows = levels(y)
+    if len(rows) < 2:
+        return np.zeros(len(y), dtype=bool)
+    counts = np.bincount(codes[codes >= 0])
+    fewest = np.flatnonzero(counts == counts.min())
+    return codes == max(fewest, key=lambda code: str(y.iloc[rows[code]]))
+
+
+@corrupts("missingness_mcar")
+def missingness_mcar(
+    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
+) -> Corrupted:
+    """Remove this share of all cells, independent of their values."""
+    return _emptied(X, affected_cells(len(X), X.shape[1], severity, rng)), y
+
+
+@corrupts("missingness_mnar", needs=("classes",))
+def missingness_mnar(
+    X: pd.DataFrame, y: pd.Series, severity: float, rng: np.random.Generator
+) -> Corrupted:
+    """Remove this share of the cells of the rarest class, in all columns.
+
+    Among equally rare classes it is the last in text order: 1 of 0 and 1.
+    """
+    rows = np.flatnonzero(rarest(y))
+    hit = affected_places(len(rows) * X.shape[1], severity, rng)
+    gone = np.zeros((X.shape[1], len(X)), dtype=bool)
+    if len(rows):
+        gone[hit // len(rows), rows[hit % len(rows)]] = True
+    return _emptied(X, gone), y
+
+
+@corrupts("missingness_value", needs=("order",))
+def missingness_value(
+    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
+) -> Corrupted:
+    """Remove this share of each column of numbers or dates, preferably high values.
+
+    Cells are drawn without replacement, with a probability proportional to their rank.
+    """
+    gone = np.zeros((X.shape[1], len(X)), dtype=bool)
+    for i, stream in enumerate(column_generators(rng, X.shape[1])):
+        if places(X.iloc[:, [i]], NUMBER, DATE):
+            gone[i, _by_rank(_ranks(X.iloc[:, i]), severity, stream)] = True
+    return _emptied(X, gone), y
+
+
+@corrupts("missingness_mar", needs=("order", "two columns"))
+def missingness_mar(
+    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
+) -> Corrupted:
+    """Remove this share of each column but one, preferably where that one is high.
+
+    A random column of numbers or dates does not change. The cells of all others are drawn without
+    replacement, with a probability proportional to the rank of that column in their row.
+    """
+    guide = int(rng.choice(places(X, NUMBER, DATE)))
+    ranks = np.nan_to_num(_ranks(X.iloc[:, guide]), nan=1.0)
+    gone = np.zeros((X.shape[1], len(X)), dtype=bool)
+    for i, stream in enumerate(column_generators(rng, X.shape[1])):
+        if i != guide:
+            gone[i, _by_rank(ranks, severity, stream)] = True
+    return _emptied(X, gone), y
+
+
+def _emptied(X: pd.DataFrame, gone: np.ndarray) -> pd.DataFrame:
+    hit = np.flatnonzero(gone.any(axis=1)).tolist()
+    return with_columns(X, {i: dense(X.iloc[:, i]).mask(gone[i]) for i in hit})
+
+
+def _ranks(column: pd.Series) -> np.ndarray:
+    return dense(column).rank().to_numpy(dtype=float, na_value=np.nan)
+
+
+def _by_rank(ranks: np.ndarray, severity: float, rng: np.random.Generator) -> np.ndarray:
+    """Draw rows with probabilities proportional to their ranks, by exponential waiting times."""
+    waiting = rng.standard_exponential(len(ranks)) / ranks
+    known = int(np.isfinite(ranks).sum())
+    return np.argsort(waiting, kind="stable")[: count(known, severity)]  # NaN are the last
+
+
+Draw = Callable[[np.random.Generator, int], np.ndarray]
+
+
+@corrupts("noise_gaussian", needs=("numbers",), range=(0.0, math.inf))
+def noise_gaussian(
+    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
+) -> Corrupted:
+    """Add noise of ``severity`` standard deviations to every number."""
+    return _shaken(X, severity, rng, lambda stream, size: stream.standard_normal(size)), y
+
+
+@corrupts("noise_uniform", needs=("numbers",), range=(0.0, math.inf))
+def noise_uniform(
+    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
+) -> Corrupted:
+    """Add noise of at most ``severity`` standard deviations, up or down, to every number."""
+    return _shaken(X, severity, rng, lambda stream, size: stream.uniform(-1.0, 1.0, size)), y
+
+
+@corrupts("outliers", needs=("numbers",))
+def outliers(
+    X: pd.DataFrame,
+    y: pd.Series | None,
+    severity: float,
+    rng: np.random.Generator,
+    *,
+    far: float = 10.0,
+) -> Corrupted:
+    """Move this share of the numbers ``far`` standard deviations up or down."""
+    signs = rng.choice([-1.0, 1.0], size=(len(places(X, NUMBER)), len(X)))
+
+    def moved(values: np.ndarray, i: int, at: np.ndarray, whole: bool) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            found = values[at] + signs[i, at] * far * spread(values)
+        return np.rint(found) if whole else found
+
+    return _each(X, severity, rng, moved), y
+
+
+@corrupts("rounding", needs=("numbers",))
+def rounding(
+    X: pd.DataFrame,
+    y: pd.Series | None,
+    severity: float,
+    rng: np.random.Generator,
+    *,
+    digits: int = 1,
+) -> Corrupted:
+    """Round this share of the numbers to ``digits`` significant digits."""
+    if digits < 1:
+        raise DefinitionError(f"corruption rounding: digits must be >= 1, got {digits}.")
+
+    def rounded(values: np.ndarray, i: int, at: np.ndarray, whole: bool) -> np.ndarray:
+        # formatting as text is exact, also for the largest and the smallest numbers
+        known, where = np.unique(values[at], return_inverse=True)
+        return np.array([float(f"{value:.{digits - 1}e}") for value in known.tolist()])[where]
+
+    return _each(X, severity, rng, rounded), y
+
+
+@corrupts("sign_flip", needs=("numbers",))
+def sign_flip(
+    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
+) -> Corrupted:
+    """Flip the sign of this share of the numbers."""
+    return _each(X, severity, rng, lambda values, i, at, whole: -values[at]), y
+
+
+def _shaken(X: pd.DataFrame, severity: float, rng: np.random.Generator, draw: Draw) -> pd.DataFrame:
+    changed = {}
+    # one stream per column, so that its noise does not depend on the other columns
+    for i, stream in enumerate(column_generators(rng, X.shape[1])):
+        if kind(X.iloc[:, i]) != NUMBER:
+            continue
+        values = floats(X.iloc[:, i])
+        size, at = severity * spread(values), np.isfinite(values)
+        if size > 0:
+            with np.errstate(over="ignore"):
+                noisy = values[at] + size * draw(stream, len(X))[at]
+            changed[i] = with_values(X.iloc[:, i], at, noisy)
+    return with_columns(X, changed)
+
+
+def _each(
+    X: pd.DataFrame,
+    severity: float,
+    rng: np.random.Generator,
+    change: Callable[[np.ndarray, int, np.ndarray, bool], np.ndarray],
+) -> pd.DataFrame:
+    """Return the table with a share of its finite numbers changed."""
+    numbers = places(X, NUMBER)
+    hit, changed = affected_cells(len(X), len(numbers), severity, rng), {}
+    for i, place in enumerate(numbers):
+        column = X.iloc[:, place]
+        values = floats(column)
+        at = np.flatnonzero(hit[i] & np.isfinite(values))
+        whole = getattr(column.dtype, "kind", "") in "iu"
+        changed[place] = with_values(column, at, change(values, i, at, whole))
+    return with_columns(X, changed)
+
 
 #: takes a column, the affected rows and its number among those of its kind; returns a new column
 Change = Callable[[pd.Series, np.ndarray, int], pd.Series]
@@ -31,12 +286,12 @@ def sentinel(
 
     def coded(column: pd.Series, at: np.ndarray, i: int) -> pd.Series:
         if kind(column) == NUMBER:
-            return put(column, at, np.full(len(at), float(number)))
+            return with_values(column, at, np.full(len(at), float(number)))
         if kind(column) == DATE:
             return _with(column, at, pd.Timestamp("1900-01-01").tz_localize(column.dt.tz))
         return _with_level(column, at, text, number)
 
-    return _each(X, (NUMBER, CATEGORY, TEXT, DATE), severity, rng, coded), y
+    return _cells_each(X, (NUMBER, CATEGORY, TEXT, DATE), severity, rng, coded), y
 
 
 @corrupts("unseen_category", needs=("names",))
@@ -55,7 +310,7 @@ def unseen_category(
             text += "*"
         return _with_level(column, at, text, number)
 
-    return _each(X, (CATEGORY, TEXT), severity, rng, strange), y
+    return _cells_each(X, (CATEGORY, TEXT), severity, rng, strange), y
 
 
 @corrupts("date_shift", needs=("dates",))
@@ -86,14 +341,14 @@ def date_shift(
         by = np.where(dates < first, np.abs(by), np.where(dates > last, -np.abs(by), by))
         return _with(column, at, (dates + pd.to_timedelta(by, "D").as_unit(dates.dt.unit)).array)
 
-    return _each(X, (DATE,), severity, rng, moved), y
+    return _cells_each(X, (DATE,), severity, rng, moved), y
 
 
 #: days that every unit of time of pandas can hold
 _FIRST, _LAST = pd.Timestamp("1678-01-01"), pd.Timestamp("2262-01-01")
 
 
-def _each(
+def _cells_each(
     X: pd.DataFrame,
     kinds: tuple[str, ...],
     severity: float,
@@ -102,7 +357,7 @@ def _each(
 ) -> pd.DataFrame:
     """Return the table with a share of the cells of some kinds of columns changed."""
     columns = places(X, *kinds)
-    rows = [np.flatnonzero(hit) for hit in cells(len(X), len(columns), severity, rng)]
+    rows = [np.flatnonzero(hit) for hit in affected_cells(len(X), len(columns), severity, rng)]
     changed = {
         place: change(X.iloc[:, place], rows[i], i)
         for i, place in enumerate(columns)
@@ -141,3 +396,81 @@ def _holds_numbers(column: pd.Series) -> bool:
 
 def _texts(column: pd.Series) -> set[str]:
     return {cell for cell in column.tolist() if isinstance(cell, str)}
+
+
+#: factors between pounds and kilograms, meters and feet, Fahrenheit and Celsius
+FACTORS = (0.45, 2.2, 3.28, 0.3048, 1.8, 0.5556)
+
+
+@corrupts("scaling_error", needs=("numbers",))
+def scaling_error(
+    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
+) -> Corrupted:
+    """Multiply this share of the columns of numbers by a factor each, as if units were mixed up."""
+    numbers = {i: floats(X.iloc[:, i]) for i in places(X, NUMBER)}
+    usable = [i for i, values in numbers.items() if np.nan_to_num(values, posinf=0, neginf=0).any()]
+    factors = rng.choice(FACTORS, size=len(usable))
+    changed = {}
+    for j in rng.permutation(len(usable))[: count_up(len(usable), severity)]:
+        values = numbers[usable[j]]
+        at = np.isfinite(values)
+        with np.errstate(over="ignore"):
+            changed[usable[j]] = with_values(X.iloc[:, usable[j]], at, values[at] * factors[j])
+    return with_columns(X, changed), y
+
+
+@corrupts("categorical_remap", needs=("levels",))
+def categorical_remap(
+    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
+) -> Corrupted:
+    """Replace every level by another one, in this share of the columns that have levels.
+
+    The levels are arranged in a random circle and each becomes the next, so all of them change.
+    """
+    found = {i: levels(X.iloc[:, i]) for i in places(X, *LEVELS)}
+    usable = [i for i, (_, rows) in found.items() if len(rows) > 1]
+    generators, changed = column_generators(rng, len(usable)), {}
+    for j in rng.permutation(len(usable))[: count_up(len(usable), severity)]:
+        codes, rows = found[usable[j]]
+        circle = generators[j].permutation(len(rows))
+        becomes = np.empty(len(rows), dtype=np.intp)
+        becomes[circle] = rows[np.roll(circle, -1)]
+        source = np.where(codes < 0, np.arange(len(X)), becomes[codes])
+        changed[usable[j]] = from_rows(X.iloc[:, usable[j]], source)
+    return with_columns(X, changed), y
+
+
+@corrupts("column_swap", needs=("pair",))
+def column_swap(
+    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
+) -> Corrupted:
+    """Swap the contents of this share of pairs of columns of the same kind."""
+    pairs: list[tuple[int, int]] = []
+    for kind in (NUMBER, FLAG, CATEGORY, TEXT, DATE):
+        mixed = rng.permutation(places(X, kind)).astype(int).tolist()
+        pairs += zip(mixed[0::2], mixed[1::2], strict=False)
+    changed: dict[int, pd.Series] = {}
+    for j in rng.permutation(len(pairs))[: count_up(len(pairs), severity)]:
+        one, other = pairs[j]
+        changed |= {one: X.iloc[:, other], other: X.iloc[:, one]}
+    return with_columns(X, changed), y
+
+
+@corrupts("stuck_sensor", needs=("numbers",))
+def stuck_sensor(
+    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
+) -> Corrupted:
+    """Repeat one value of each column of numbers for this share of consecutive rows.
+
+    It starts at a random row; the first row follows the last one.
+    """
+    starts, size, changed = rng.integers(max(len(X), 1), size=X.shape[1]), len(X), {}
+    for i in places(X, NUMBER):
+        known = np.flatnonzero(np.isfinite(floats(X.iloc[:, i])))
+        if not len(known):
+            continue
+        reading = known[np.searchsorted(known, starts[i]) % len(known)]
+        source = np.arange(size)
+        source[(reading + 1 + np.arange(count(size, severity))) % size] = reading
+        changed[i] = from_rows(X.iloc[:, i], source)
+    return with_columns(X, changed), y

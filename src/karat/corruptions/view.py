@@ -1,4 +1,6 @@
-"""Views: the clean test questions, or the test questions corrupted with a severity.
+"""The share of the data that a corruption has changed.
+
+Views: the clean test questions, or the test questions corrupted with a severity.
 
 The generator of a corruption depends only on seed, fold, draw and its name, so adding a corruption
 changes no other. All severities share their random draws.
@@ -15,12 +17,88 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.corruptions.effect import affected
-from karat.corruptions.needs import by_row, check_severity, reason_not
-from karat.dataset import Dataset
+from karat.core.dataset import Dataset
+from karat.core.embeddings import Vectors
+from karat.core.registry import corruptions
+from karat.corruptions.applicability import by_row, check_severity, unmet_reason
 from karat.errors import ContractError, DefinitionError
-from karat.registry import corruptions
-from karat.vectors import Vectors
+
+
+def changed_share(before: Any, after: Any) -> float:
+    """Return the share of changed cells, or of changed rows if rows were dropped or repeated.
+
+    Both arguments are a table, a series, or a pair ``(X, y)``; ``y`` counts if ``X`` has not
+    changed. Missing cells are equal, and so are equal numbers of different types. If the index
+    differs, rows count that were dropped, repeated, or differ in any cell.
+
+    >>> before = pd.DataFrame({"a": [1, 2], "b": ["x", None]})
+    >>> affected(before, before.assign(a=[1.0, 3.0]))
+    0.25
+    >>> affected(before, before[1:])
+    0.5
+    """
+    if isinstance(before, tuple):
+        items = changed_share(before[0], after[0])
+        return items if items or before[1] is None else changed_share(before[1], after[1])
+    one, other = pd.DataFrame(before), pd.DataFrame(after)
+    if not one.size:
+        return 0.0
+    if one.index.equals(other.index):
+        return float(_differing(one, other).mean())
+    return min(1.0, _rows_changed(one, other) / len(one))
+
+
+def _rows_changed(one: pd.DataFrame, other: pd.DataFrame) -> float:
+    labels = one.index.append(other.index)
+    numbers = pd.factorize(labels)[0]
+    had, has = (
+        np.bincount(part, minlength=numbers.max() + 1) for part in np.split(numbers, [len(one)])
+    )
+    moved = float(np.abs(had - has).sum())
+    if not one.index.is_unique:
+        return moved
+    still = other[~other.index.duplicated()]
+    still = still[still.index.isin(one.index)]
+    return moved + float(_differing(one.loc[still.index], still).any(axis=1).sum())
+
+
+def _differing(one: pd.DataFrame, other: pd.DataFrame) -> np.ndarray:
+    """Return which cells differ; all of a removed column."""
+    same_columns = one.columns.equals(other.columns)
+    found = np.ones(one.shape, dtype=bool)
+    for i, name in enumerate(one.columns):
+        if same_columns or name in other.columns:
+            column = other.iloc[:, i] if same_columns else other[name]
+            found[:, i] = _differing_cells(one.iloc[:, i], column)
+    return found
+
+
+def _differing_cells(one: pd.Series, other: pd.Series) -> np.ndarray:
+    missing_before, missing_after = one.isna().to_numpy(), other.isna().to_numpy()
+    present = ~(missing_before | missing_after)
+    differing = missing_before != missing_after
+    if one.dtype == other.dtype == "str":
+        # compared without conversion to objects
+        return np.asarray(differing | (present & np.asarray(one.array != other.array)))
+    before, after = (values[present] for values in _plain(one, other))
+    try:
+        differing[present] = before != after
+    except (TypeError, ValueError):  # arrays in cells, or a date that became a number
+        pairs = zip(before.tolist(), after.tolist(), strict=True)
+        differing[present] = [repr(a) != repr(b) for a, b in pairs]
+    return differing
+
+
+def _plain(one: pd.Series, other: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """Return two columns as numbers, dates or codes if both are; otherwise as objects."""
+    both = (one, other)
+    if isinstance(one.dtype, pd.CategoricalDtype) and one.dtype == other.dtype:
+        other = other.cat.set_categories(one.cat.categories)
+        return one.cat.codes.to_numpy(), other.cat.codes.to_numpy()
+    if all(isinstance(each.dtype, np.dtype) and each.dtype.kind in "iufbmM" for each in both):
+        return one.to_numpy(), other.to_numpy()
+    return one.to_numpy(dtype=object), other.to_numpy(dtype=object)
+
 
 #: the ``takes`` of corruptions of vectors
 VECTORS = "vectors"
@@ -50,13 +128,13 @@ class View:
 
     def parts(self) -> list[tuple[str, float]]:
         """Return the composed corruptions, each with its severity."""
-        return [(name, dose * self.severity) for name, dose in doses(self.corruption)]
+        return [(name, dose * self.severity) for name, dose in parse_composition(self.corruption)]
 
 
 CLEAN = View()
 
 
-def doses(corruption: str) -> list[tuple[str, float]]:
+def parse_composition(corruption: str) -> list[tuple[str, float]]:
     """Return the corruptions in a name and the dose of each.
 
     >>> doses("missingness_mcar@0.2+noise_gaussian")
@@ -98,11 +176,11 @@ def check_view(view: View) -> None:
         check_severity(name, severity)
 
 
-def why_not(view: View, data: Dataset, role: str) -> str:
+def reason_not_applicable(view: View, data: Dataset, role: str) -> str:
     """Return why a view cannot be applied to the data for a model of this role, or ""."""
     for name, _ in view.parts():
         if VECTORS not in getattr(corruptions.get(name), "takes", ()):
-            why = reason_not(name, data)
+            why = unmet_reason(name, data)
         else:
             why = "" if role == "encoder" else "it changes vectors, but a predictor has none"
         if why:
@@ -110,12 +188,12 @@ def why_not(view: View, data: Dataset, role: str) -> str:
     return ""
 
 
-def see(test: Dataset, view: View, seed: int, fold: int) -> Dataset:
+def corrupt(test: Dataset, view: View, seed: int, fold: int) -> Dataset:
     """Return the corrupted test questions; the given dataset does not change."""
-    return look(test, view, seed, fold)[0]
+    return corrupt_with_share(test, view, seed, fold)[0]
 
 
-def look(test: Dataset, view: View, seed: int, fold: int) -> tuple[Dataset, float]:
+def corrupt_with_share(test: Dataset, view: View, seed: int, fold: int) -> tuple[Dataset, float]:
     """Return the corrupted test questions, and the share of changed cells.
 
     If a corruption drops or repeats rows, it is the share of rows.
@@ -135,13 +213,13 @@ def _changed(test: Dataset, seen: Dataset, rows: np.ndarray) -> float:
             (each.frame().set_axis(places, axis=0), pd.Series(each.truth, index=places))
             for each, places in ((test, np.arange(len(test))), (seen, rows))
         ]
-        return affected(*pairs)
+        return changed_share(*pairs)
     asked = np.unique(np.concatenate([test.mentions(name).rows for name in test.fields]))
     ids = test.items.index[asked]
-    return affected(test.items.loc[ids], seen.items.loc[ids])
+    return changed_share(test.items.loc[ids], seen.items.loc[ids])
 
 
-def blur(vectors: Vectors, view: View, seed: int, fold: int) -> Vectors:
+def corrupt_vectors(vectors: Vectors, view: View, seed: int, fold: int) -> Vectors:
     """Apply the corruptions of a view that change vectors instead of items."""
     for (name, severity), rng in _generators(view, seed, fold):
         function = corruptions.get(name)

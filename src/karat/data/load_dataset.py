@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from karat import registry
-from karat.data.download import fetch_first
-from karat.data.sources import sha256_of
-from karat.dataset import Dataset
+from karat.core import registry
+from karat.core.dataset import Dataset
+from karat.data.download import fetch_first, sha256_of
 from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
 
 Files = Path | dict[str, Path]

@@ -1,20 +1,159 @@
-"""Text queries: conditions on the columns of a table, as text, with their matching rows."""
+"""Functions that query generators share.
+
+Partial rows: queries of some cells of a row for the rows with the same values.
+Text queries: conditions on the columns of a table, as text, with their matching rows.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from karat.asks.base import check_count, check_share, rows_of, searched
-from karat.dataset import Dataset
-from karat.errors import DataError, DefinitionError
-from karat.registry import asker
-from karat.wording import sentences, written
+from karat.core.columns import cell_as_text, rows_as_sentences
+from karat.core.dataset import Dataset
+from karat.core.registry import asker, build, query_generators
+from karat.errors import ContractError, DataError, DefinitionError
+
+
+def generate_queries(data: Dataset, how: Mapping[str, Any], seed: int) -> Dataset:
+    """Return the questions that a query generator makes of a dataset, reproducible by the seed.
+
+    The name of the query generator is appended to that of the dataset.
+    """
+    name = how["use"]
+    params = {key: value for key, value in how.items() if key != "use"}
+    rng = np.random.default_rng([seed, zlib.crc32(f"ask {name} {data.name}".encode())])
+    generated = build(
+        f'ask "{name}"', query_generators.get(name), params, {"data": data, "rng": rng}
+    )
+    if not isinstance(generated, Dataset):
+        raise ContractError(
+            f'ask "{name}" must return a karat.Dataset, got {type(generated).__name__}.'
+        )
+    return dataclasses.replace(generated, name=f"{data.name} {name}")
+
+
+def rows_of(data: Dataset, generator: str) -> pd.DataFrame:
+    """Return the distinct rows of a table that the questions refer to."""
+    if not isinstance(data.items, pd.DataFrame):
+        raise DefinitionError(
+            f"ask: {generator} needs the rows of a table; {data.name} has {data.modality} items."
+        )
+    return data.items.iloc[data.mentioned()]
+
+
+def check_count(generator: str, parameter: str, value: Any) -> None:
+    """Raise a DefinitionError unless the value is an integer >= 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise DefinitionError(
+            f"ask: {generator}: {parameter} must be an integer >= 1, got {value!r}."
+        )
+
+
+def check_share(generator: str, parameter: str, value: Any) -> None:
+    """Raise a DefinitionError unless the value is above 0 and at most 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+        raise DefinitionError(
+            f"ask: {generator}: {parameter} must be above 0 and at most 1, got {value!r}."
+        )
+
+
+def searched(
+    data: Dataset,
+    items: pd.DataFrame | pd.Series,
+    queries: Sequence[str],
+    answers: Sequence[np.ndarray],
+) -> Dataset:
+    """Return questions whose target is an item: each query once for each of its answers.
+
+    ``items`` has the candidates first, at the positions in ``answers``, then the queries.
+    """
+    if not len(queries):
+        raise DataError(f"{data.name}: no query could be generated from its rows.")
+    sizes = [len(found) for found in answers]
+    repeated = np.repeat(np.asarray(queries, dtype=object), sizes)
+    return Dataset(
+        name=data.name,
+        items=items,
+        questions=pd.DataFrame({"query": repeated}),
+        truth=items.index.to_numpy()[np.concatenate(answers)],
+        kind="items",
+        modality="table" if isinstance(items, pd.DataFrame) else "text",
+        group=repeated,
+        about=data.about,
+    )
+
+
+#: larger integers are not exact as floats, which a column with missing values has
+EXACT = 2**53
+
+
+@asker("partial-rows")
+def partial_rows(
+    data: Dataset, rng: np.random.Generator, queries: int = 200, keep: float = 0.5
+) -> Dataset:
+    """Return partial rows as queries; their targets are the rows with the same values.
+
+    A query keeps the fraction ``keep`` of the non-missing cells of a random row, at least one; the
+    others are missing. Every row with the same values in these cells is a target. Use the probe
+    ``nearest`` with ``queries: apart``.
+    """
+    check_count("partial-rows", "queries", queries)
+    check_share("partial-rows", "keep", keep)
+    table = rows_of(data, "partial-rows")
+    codes = [_codes(table.iloc[:, i]) for i in range(table.shape[1])]
+    filled = np.column_stack(codes) >= 0
+    usable = np.flatnonzero(filled.any(axis=1))
+    drawn = np.sort(rng.choice(usable, min(queries, len(usable)), replace=False))
+    kept = _draw_cells(filled[drawn], keep, rng)
+    answers = [_agreeing(codes, row, cells) for row, cells in zip(drawn, kept, strict=True)]
+    names = [f"part of row {table.index[row]}" for row in drawn]
+    ids = pd.Index([*(f"row {name}" for name in table.index), *names], dtype=object)
+    return searched(data, _with_parts(table, drawn, kept).set_axis(ids, axis=0), names, answers)
+
+
+def _codes(column: pd.Series) -> np.ndarray:
+    """Return a code per cell, equal for equal cells, -1 if missing."""
+    try:
+        return pd.factorize(column)[0]
+    except TypeError:  # unhashable cells are compared by their repr
+        return pd.factorize(column.map(repr, na_action="ignore"))[0]
+
+
+def _draw_cells(filled: np.ndarray, keep: float, rng: np.random.Generator) -> np.ndarray:
+    """Return a mask with a random fraction of the filled cells of each row."""
+    wanted = np.maximum(1, np.rint(keep * filled.sum(axis=1)))
+    order = np.argsort(np.where(filled, rng.random(filled.shape), 2.0), axis=1)
+    place = np.argsort(order, axis=1)
+    return filled & (place < wanted[:, None])
+
+
+def _agreeing(codes: list[np.ndarray], row: int, cells: np.ndarray) -> np.ndarray:
+    rows = np.arange(len(codes[0]))
+    for i in np.flatnonzero(cells):
+        rows = rows[codes[i][rows] == codes[i][row]]
+    return rows
+
+
+def _with_parts(table: pd.DataFrame, drawn: np.ndarray, kept: np.ndarray) -> pd.DataFrame:
+    """Return all rows, followed by the drawn ones with only the kept cells."""
+    rows = table.iloc[np.concatenate([np.arange(len(table)), drawn])].copy()
+    for i in range(table.shape[1]):
+        column = rows.iloc[:, i]
+        integers = isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu"
+        if integers and not column.between(-EXACT, EXACT).all():
+            column = column.astype(object)
+        stays = np.concatenate([np.ones(len(table), dtype=bool), kept[:, i]])
+        rows.isetitem(i, column.where(stays))
+    return rows
+
 
 #: the column types in a query of each sort: "word" is categorical, "number" is numeric
 SORTS = {"numeric": ("number",), "categorical": ("word",), "mixed": ("word", "number")}
@@ -60,7 +199,9 @@ def text_queries(
             f"possible with {numbers} numeric and {words} categorical columns."
         )
     generated = dict(_generate(columns, usable, (queries, most * len(table)), rng))
-    rows = pd.Series(sentences(table), [f"row {name}" for name in table.index], dtype=object)
+    rows = pd.Series(
+        rows_as_sentences(table), [f"row {name}" for name in table.index], dtype=object
+    )
     texts = list(generated)
     items = pd.concat([rows, pd.Series(texts, texts, dtype=object)])
     return searched(data, items, texts, list(generated.values()))
@@ -169,7 +310,9 @@ class _Columns:
             matches = (numbers >= low) & (numbers <= high)
         if not matches[row]:
             return None
-        words = _one(templates, rng).format(column=name, low=written(low), high=written(high))
+        words = _one(templates, rng).format(
+            column=name, low=cell_as_text(low), high=cell_as_text(high)
+        )
         return _Condition(words, matches)
 
 
@@ -185,7 +328,7 @@ def _numbers(column: pd.Series) -> np.ndarray:
 
 def _texts(column: pd.Series) -> list[str]:
     cells = zip(column.astype(object), column.notna(), strict=True)
-    return [written(cell) if present else "" for cell, present in cells]
+    return [cell_as_text(cell) if present else "" for cell, present in cells]
 
 
 def _round(low: float, high: float) -> tuple[float, float]:
@@ -200,7 +343,7 @@ def _round(low: float, high: float) -> tuple[float, float]:
     if half > 0:
         digits = -math.floor(math.log10(half))
         low, high = round(low, digits), round(high, digits)
-    return float(written(low)), float(written(high))
+    return float(cell_as_text(low)), float(cell_as_text(high))
 
 
 def _one(choices: Sequence[Any], rng: np.random.Generator) -> Any:

@@ -1,4 +1,13 @@
-"""Staging: vectors of stateless encoders, computed once before the jobs run.
+"""Vectors on disk, found by a hash of the model and the items.
+
+The key is a hash of the model's identity (code, parameters, versions, files) and of the items, so
+other data or parameters never return old vectors. An entry is written to a temporary folder and
+renamed, so several processes can write at the same time.
+
+Vectors of texts are stored with a hash of each text, and the matrices of one encoder form a family:
+a text that occurs in another dataset is found there and not encoded again.
+
+Staging: vectors of stateless encoders, computed once before the jobs run.
 
 A text is encoded once, even if it occurs in several items, datasets and runs.
 """
@@ -6,36 +15,186 @@ A text is encoded once, even if it occurs in several items, datasets and runs.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import logging
 import os
+import shutil
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from karat.cache import MARK, Kept, VectorCache, mark
-from karat.dataset import Dataset
-from karat.execute import one_thread
-from karat.fingerprints import fingerprint
-from karat.folders import cache_folder
-from karat.job import Broken, Job
-from karat.models.base import Model
-from karat.models.identity import identity_of
-from karat.models.vector_file import VectorFile
-from karat.progress import Progress
-from karat.shelf import Shelf
-from karat.vectors import check_vectors, distinct, encode, spread
+from karat.core.dataset import Dataset
+from karat.core.embeddings import check_vectors, distinct_texts, encode, item_vectors
+from karat.core.files import cache_folder, fingerprint
+from karat.execution.job import Broken, Job, ObjectStore
+from karat.execution.progress import Progress
+from karat.execution.workers import one_thread
+from karat.models.model import Model, object_identity
+from karat.models.vector_files import VectorFile
 
-log = logging.getLogger("karat.staging")
+#: number of bytes of the hash of a text
+TEXT_HASH_BYTES = 16
 
 
-class Stage:
+@dataclass(frozen=True)
+class Entry:
+    """A cached matrix: its folder, its facts and its size on disk."""
+
+    folder: Path
+    about: Mapping[str, Any]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class CachedVectors:
+    """Cached vectors of some texts: their positions in the request, and the time they took."""
+
+    places: np.ndarray
+    vectors: np.ndarray
+    seconds: float
+
+
+def text_hash(text: str) -> bytes:
+    """Return the hash of a text."""
+    return hashlib.blake2b(
+        text.encode("utf-8", "surrogatepass"), digest_size=TEXT_HASH_BYTES
+    ).digest()
+
+
+class VectorCache:
+    """A folder of memory-mapped matrices, each with a file of facts."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root / "vectors"
+
+    @staticmethod
+    def key(*parts: str) -> str:
+        """Return the key of a matrix from everything it depends on."""
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def folder(self, key: str) -> Path:
+        """Return the folder of a key, whether it exists or not."""
+        return self.root / key[:2] / key
+
+    def get(self, key: str) -> np.ndarray | None:
+        """Return the matrix of a key, memory-mapped; None if it is missing or damaged."""
+        folder = self.folder(key)
+        try:
+            json.loads((folder / "about.json").read_text())
+            return np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
+        except (ValueError, OSError, EOFError):
+            return None
+
+    def put(
+        self, key: str, matrix: np.ndarray, about: Mapping[str, Any], marks: Sequence[bytes] = ()
+    ) -> Path:
+        """Store a matrix and return its folder; an entry of another writer is not replaced.
+
+        With ``marks``, the hash of each row's text, texts are found in the family of ``about``.
+        """
+        folder = self.folder(key)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
+        try:
+            np.save(draft / "vectors.npy", matrix, allow_pickle=False)
+            (draft / "about.json").write_text(json.dumps(dict(about), indent=1))
+            if marks:
+                texts = np.frombuffer(b"".join(marks), dtype=f"V{TEXT_HASH_BYTES}")
+                np.save(draft / "texts.npy", texts, allow_pickle=False)
+            self._place(draft, key)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        if marks:
+            family = self._family(str(about["family"]))
+            family.mkdir(parents=True, exist_ok=True)
+            (family / key).touch()
+        return folder
+
+    def find(self, family: str, marks: Sequence[bytes]) -> Iterator[CachedVectors]:
+        """Yield the cached vectors of these texts in a family, each text once."""
+        left = {each: place for place, each in enumerate(marks)}
+        folder = self._family(family)
+        for key in sorted(path.name for path in folder.iterdir()) if folder.is_dir() else ():
+            matrix = self.get(key) if left else None
+            rows = self._marks(key)
+            if matrix is None or len(rows) != len(matrix):
+                continue
+            hits = [(left.pop(each), row) for row, each in enumerate(rows) if each in left]
+            if hits:
+                places, found = np.array(hits).T
+                share = len(hits) / len(set(rows))
+                yield CachedVectors(places, matrix[found], share * self._seconds(key))
+
+    def _seconds(self, key: str) -> float:
+        try:
+            return float(json.loads((self.folder(key) / "about.json").read_text())["seconds"])
+        except (ValueError, OSError, KeyError):
+            return 0.0
+
+    def _family(self, family: str) -> Path:
+        return self.root / "families" / family
+
+    def _marks(self, key: str) -> list[bytes]:
+        try:
+            marks = np.load(self.folder(key) / "texts.npy", allow_pickle=False)
+        except (ValueError, OSError, EOFError):
+            return []
+        return [each.tobytes() for each in marks]
+
+    def _place(self, draft: Path, key: str) -> None:
+        folder = self.folder(key)
+        for last in (False, True):
+            try:
+                os.rename(draft, folder)
+                return
+            except OSError:
+                if self.get(key) is not None:
+                    return
+                if last:
+                    raise
+                # a damaged entry is replaced
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield the entries in the order of their keys, without drafts of other writers."""
+        for folder in sorted(self.root.glob("??/*")):
+            if folder.name.startswith("."):
+                continue
+            try:
+                about = json.loads((folder / "about.json").read_text())
+                yield Entry(folder, about, _bytes_in(folder))
+            except (OSError, ValueError):
+                continue  # partly removed or damaged
+
+    def clear(self) -> int:
+        """Remove all vectors and return the number of freed bytes."""
+        before = _bytes_in(self.root)
+        shutil.rmtree(self.root, ignore_errors=True)
+        return before - _bytes_in(self.root)
+
+
+def _bytes_in(folder: Path) -> int:
+    size = 0
+    for file in folder.rglob("*"):
+        with suppress(OSError):  # removed by another process
+            size += file.stat().st_size if file.is_file() else 0
+    return size
+
+
+log = logging.getLogger("karat.execution.embedding_cache")
+
+
+class VectorStage:
     """Embeds each dataset at most once per encoder, in this process, which may use a GPU."""
 
-    def __init__(self, shelf: Shelf, progress: Progress, keep: bool, scratch: Path) -> None:
+    def __init__(self, shelf: ObjectStore, progress: Progress, keep: bool, scratch: Path) -> None:
         self.shelf = shelf
         self.progress = progress
         self.folder = str(scratch)
@@ -79,7 +238,7 @@ class Stage:
         # computed before the first use: some encoders change when used, and hashing may be slow
         if key not in self._identities:
             # vectors of a model without an identity are not found by later runs
-            self._identities[key] = identity_of(encoder) or os.urandom(16).hex()
+            self._identities[key] = object_identity(encoder) or os.urandom(16).hex()
         return self._identities[key]
 
     def _vectors(self, encoder: Any, identity: str, model: Model, data: Dataset) -> Path:
@@ -101,8 +260,8 @@ class Stage:
 
     def _texts(self, key: str, encoder: Any, data: Dataset, about: Mapping[str, Any]) -> Path:
         """Embed texts of which some may have been encoded before, for other data."""
-        codes, texts = distinct(data.items)
-        marks = [mark(text) for text in texts]
+        codes, texts = distinct_texts(data.items)
+        marks = [text_hash(text) for text in texts]
         name, cached = str(about["model"]), self._encoded_before(str(about["family"]), marks)
         known = [each.places for each in cached]
         left = np.setdiff1d(np.arange(len(texts)), np.concatenate(known) if known else [])
@@ -112,16 +271,16 @@ class Stage:
         new = [texts[i] for i in left]
         vectors = encode(encoder, new, name, lambda done: progress(done, len(new)))
         seconds = sum(each.seconds for each in cached) + time.perf_counter() - begun
-        parts = [*cached, Kept(left, vectors, 0.0)]
+        parts = [*cached, CachedVectors(left, vectors, 0.0)]
         if len({part.vectors.shape[1] for part in parts if len(part.places)}) > 1:
             # the width of its vectors depends on the texts of a call, so it gets all in one call
-            parts = [Kept(np.arange(len(texts)), encode(encoder, texts, name), 0.0)]
+            parts = [CachedVectors(np.arange(len(texts)), encode(encoder, texts, name), 0.0)]
             seconds = time.perf_counter() - begun
         matrix = _joined(len(texts), parts)
-        rows = [marks[code] if code >= 0 else bytes(MARK) for code in codes]
-        return self._put(key, spread(matrix, codes), {**about, "seconds": seconds}, rows)
+        rows = [marks[code] if code >= 0 else bytes(TEXT_HASH_BYTES) for code in codes]
+        return self._put(key, item_vectors(matrix, codes), {**about, "seconds": seconds}, rows)
 
-    def _encoded_before(self, family: str, marks: list[bytes]) -> list[Kept]:
+    def _encoded_before(self, family: str, marks: list[bytes]) -> list[CachedVectors]:
         """Return cached vectors of texts, from the run's own folder if the cache is read-only."""
         for cache in dict.fromkeys((self.cache, self.spare)):
             if found := list(cache.find(family, marks)):
@@ -162,7 +321,7 @@ class Stage:
             return self.spare.put(key, matrix, about, marks)
 
 
-def _joined(texts: int, parts: list[Kept]) -> np.ndarray:
+def _joined(texts: int, parts: list[CachedVectors]) -> np.ndarray:
     """Return the vectors of all texts."""
     width = max((part.vectors.shape[1] for part in parts if len(part.places)), default=1)
     matrix = np.empty((texts, width), dtype=np.float32)

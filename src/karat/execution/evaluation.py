@@ -9,19 +9,19 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from karat.catalogue import Catalogue
-from karat.dataset import Dataset
+from karat.config.catalog import Catalogue
+from karat.core.dataset import Dataset
+from karat.core.registry import build
+from karat.core.task import Suite, Task
 from karat.errors import DefinitionError
-from karat.execute import one_thread
-from karat.limits import Limits
-from karat.models.base import Model
-from karat.plan import Plan, make_plan, pick_tasks
-from karat.progress import Progress
-from karat.registry import build
-from karat.results.layouts import OWN, RESULTS
+from karat.execution.plan import Plan, make_plan, pick_tasks
+from karat.execution.progress import Progress
+from karat.execution.resources import Limits
+from karat.execution.runner import Options, Session
+from karat.execution.workers import one_thread
+from karat.models.model import Model
 from karat.results.run import Run
-from karat.session import Options, Session
-from karat.task import Suite, Task
+from karat.results.tables import AMLB_COLUMNS, KARAT_COLUMNS
 
 ENGINES = ("local", "dask")
 #: the constraint's keys for the fields of Limits, in their order
@@ -118,7 +118,7 @@ def evaluate(
     --------
     >>> import tempfile
     >>> import karat
-    >>> runs = karat.evaluate(
+    >>> runs = karat.execution.evaluation(
     ...     ["onehot", "dummy"], ["diabetes"], folds=0, output=tempfile.mkdtemp()
     ... )
     >>> [run.model for run in runs]
@@ -145,7 +145,9 @@ def evaluate(
         }
     )
     catalogue = Catalogue(define)
-    found, suite = find_both(catalogue, models, tasks, only=options.only, constraint=constraint)
+    found, suite = find_models_and_suite(
+        catalogue, models, tasks, only=options.only, constraint=constraint
+    )
     return run_suite(plan_suite(found, suite, catalogue, options), suite, options, progress)
 
 
@@ -209,7 +211,7 @@ def make_options(given: Mapping[str, Any]) -> Options:
     return options
 
 
-def find_both(
+def find_models_and_suite(
     catalogue: Catalogue,
     models: Any,
     tasks: Tasks,
@@ -305,7 +307,9 @@ def _check_disk_space(options: Options, megabytes: int | None) -> None:
 
 
 def _check_metric_names(tasks: Iterable[Task]) -> None:
-    taken = {name for task in tasks for name in task.metrics if name in (*RESULTS, *OWN)}
+    taken = {
+        name for task in tasks for name in task.metrics if name in (*AMLB_COLUMNS, *KARAT_COLUMNS)
+    }
     if taken:
         raise DefinitionError(
             *(

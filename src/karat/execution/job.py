@@ -1,44 +1,166 @@
-"""A job: one model on one fold of one task. ``run`` turns every error into a record."""
+"""Capture the output and the warnings of a model for the job's log.
+
+The shelf: models, tasks and datasets that jobs share, in memory and with worker processes.
+
+A job names objects by key; a worker process loads each from the shelf's folder once. The folder is
+removed at the end of the run.
+A job: one model on one fold of one task. ``run`` turns every error into a record.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
 import json
 import logging
 import math
+import pickle
 import traceback
-from collections.abc import Callable
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import cloudpickle
 import numpy as np
 import pandas as pd
 
-from karat.artifacts import collect
-from karat.capture import Log, captured
-from karat.corruptions.view import CLEAN, View, blur, look, views, why_not
-from karat.dataset import Dataset
-from karat.errors import FAILURES, Declined, KaratError, KnowsNothing, MissingExtra
-from karat.limits import Limits, TimedOut
-from karat.measure import Meter
-from karat.metrics.base import score
-from karat.models.base import Model
-from karat.observe.vectors import observe, sample_csv, unconverged
-from karat.probes.base import Probe
-from karat.registry import build, probes
-from karat.shelf import Shelf
-from karat.solve import Answers, Direct, Keep, Probed
-from karat.splits import Fold, split
-from karat.task import Task
-from karat.timing import inference
-from karat.vectors import Vectors
+from karat.core.dataset import Dataset
+from karat.core.embeddings import Vectors
+from karat.core.registry import build, probes
+from karat.core.task import Task
+from karat.corruptions.view import (
+    CLEAN,
+    View,
+    corrupt_vectors,
+    corrupt_with_share,
+    reason_not_applicable,
+    views,
+)
+from karat.errors import FAILURES, Declined, KaratError, MissingExtra, NoVectors
+from karat.execution.diagnostics import sample_csv, unconverged, vector_facts
+from karat.execution.resources import Limits, Meter, TimedOut, inference_seconds
+from karat.execution.solvers import Answers, Keep, PredictorSolver, ProbeSolver
+from karat.execution.splits import Fold, split
+from karat.metrics.metric import score
+from karat.models.model import Model
+from karat.probes.trained import Probe
+from karat.results.run import collect_artifacts
+
+#: number of characters kept at the beginning and at the end of a model's output
+LOG_LENGTH = 50_000
+
+
+class OutputLog(io.TextIOBase):
+    """A text stream that keeps the beginning and the end of what is written; cannot be closed."""
+
+    def __init__(self) -> None:
+        self.begin, self.end, self.lost = "", "", 0
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Keep a text, or as much of it as fits."""
+        room = LOG_LENGTH - len(self.begin)
+        self.begin += text[:room]
+        self.end += text[room:][-LOG_LENGTH:]
+        self.lost += max(len(text) - room - LOG_LENGTH, 0)
+        if len(self.end) > 2 * LOG_LENGTH:
+            self.lost += len(self.end) - LOG_LENGTH
+            self.end = self.end[-LOG_LENGTH:]
+        return len(text)
+
+    def close(self) -> None:
+        """Stay open for later output."""
+
+    def getvalue(self) -> str:
+        """Return the kept text."""
+        gap = f"\n… {self.lost:,} characters omitted …\n" if self.lost else ""
+        return self.begin + gap + self.end
+
+
+@contextlib.contextmanager
+def captured_output(log: OutputLog) -> Iterator[None]:
+    """Redirect standard output, standard error and warnings to a log."""
+    with (
+        contextlib.redirect_stdout(log),
+        contextlib.redirect_stderr(log),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("default")
+        warnings.showwarning = lambda message, category, *_, **__: log.write(  # type: ignore[assignment]
+            f"{category.__name__}: {message}\n"
+        )
+        yield
+
+
+T = TypeVar("T")
+
+#: maximum number of bytes of recently used objects
+RECENT = 2**30
+
+
+class ObjectStore:
+    """A table of shared objects that can be written to disk for worker processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._objects: dict[str, Any] = {}
+        self._recent: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+
+    def put(self, key: str, value: Any) -> str:
+        """Store an object and return its key."""
+        self._objects[key] = value
+        return key
+
+    def get(self, key: str) -> Any:
+        """Return the object of a key, read from the folder on first use."""
+        if key not in self._objects:
+            with self.file(key).open("rb") as file:
+                self._objects[key] = pickle.load(file)
+        return self._objects[key]
+
+    def remember(self, key: str, make: Callable[[], T]) -> T:
+        """Return the object of a key, made once per process."""
+        if key not in self._objects:
+            self._objects[key] = make()
+        return self._objects[key]
+
+    def recall(self, key: str, make: Callable[[], T], weigh: Callable[[T], int]) -> T:
+        """Return the object of a key from a cache that drops the least recently used objects.
+
+        ``weigh`` returns the size of an object in bytes.
+        """
+        if key not in self._recent:
+            value = make()
+            self._recent[key] = (value, weigh(value))
+            while len(self._recent) > 1 and sum(w for _, w in self._recent.values()) > RECENT:
+                self._recent.popitem(last=False)
+        self._recent.move_to_end(key)
+        return self._recent[key][0]
+
+    def save(self) -> None:
+        """Write all objects to the folder, together with the code of scripts they need."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for key, value in self._objects.items():
+            with self.file(key).open("wb") as file:
+                cloudpickle.dump(value, file)
+
+    def file(self, key: str) -> Path:
+        """Return the file of a key."""
+        return self.folder / f"{key}.pickle"
+
 
 #: maximum length of a message in results.csv; the job's log has the whole text
 INFO_LENGTH = 200
 
-log = logging.getLogger("karat.job")
+log = logging.getLogger("karat.execution.job")
 
 
 @dataclass(frozen=True)
@@ -117,20 +239,20 @@ class Outcome:
     artifacts: dict[str, bytes] = field(default_factory=dict)
 
 
-def run(job: Job, shelf: Shelf) -> Outcome:
+def run(job: Job, shelf: ObjectStore) -> Outcome:
     """Run a job and return its outcome; every error becomes a record with a message."""
     attempt = _Attempt(job, shelf)
-    record, output = attempt.record, Log()
+    record, output = attempt.record, OutputLog()
     log.info("job started: %(model)s, %(task)s, fold %(fold)s", record)
     try:
-        with captured(output):
+        with captured_output(output):
             attempt.evaluate()
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # also sys.exit, and panics of Rust libraries
         broken = Broken.by(error)
         limits = job.limits or Limits()
-        if isinstance(error, KnowsNothing):
+        if isinstance(error, NoVectors):
             record["coverage"] = 0.0
         info = broken.info
         if broken.status == "timeout" and limits.seconds:
@@ -168,7 +290,7 @@ def new_record(spec: str, model: str, task: Task) -> dict[str, Any]:
 class _Attempt:
     """A running job; its record and files remain when an error ends it."""
 
-    def __init__(self, job: Job, shelf: Shelf) -> None:
+    def __init__(self, job: Job, shelf: ObjectStore) -> None:
         self.job = job
         self.shelf = shelf
         self.model: Model = shelf.get(job.model)
@@ -194,7 +316,7 @@ class _Attempt:
             solver.fit(train)
         record.update(dimensions=solver.dimensions)
         for view in views(self.task.corruptions, self.task.draws):
-            reason = why_not(view, data, self.model.role)
+            reason = reason_not_applicable(view, data, self.model.role)
             declined = _no_scores(view, "declined", reason)
             result = declined if reason else self._score(solver, test, view)
             record["views"].append(result)
@@ -204,17 +326,19 @@ class _Attempt:
         record.update(notes=list(map(str, solver.notes)), history=_steps(solver.history()))
         self._add_extras(solver, train, test)
 
-    def _add_extras(self, solver: Direct | Probed, train: Dataset, test: Dataset) -> None:
+    def _add_extras(
+        self, solver: PredictorSolver | ProbeSolver, train: Dataset, test: Dataset
+    ) -> None:
         """Add artifacts, inference times and the data of the checks; an error becomes a note."""
         record, fitted = self.record, solver.fitted()
         record["models"] = getattr(fitted, "models_count_", None)
         try:
             if self.model.artifacts:
-                self.artifacts, notes = collect(fitted, self.model.artifacts)
+                self.artifacts, notes = collect_artifacts(fitted, self.model.artifacts)
                 record["notes"] += notes
             if self.job.batches:
                 seed = self.job.model_seed
-                record["inference"] = inference(solver.infer, test, self.job.batches, seed)
+                record["inference"] = inference_seconds(solver.infer, test, self.job.batches, seed)
                 record["notes"] += [
                     f"inference of {size} rows was not timed: the fold has {len(test)} rows"
                     for size in self.job.batches
@@ -226,17 +350,21 @@ class _Attempt:
             record["notes"].append(_short(f"{type(error).__name__}: {error}"))
             print("".join(traceback.format_exception(error)))
 
-    def _observe(self, solver: Direct | Probed, train: Dataset, test: Dataset) -> None:
+    def _observe(
+        self, solver: PredictorSolver | ProbeSolver, train: Dataset, test: Dataset
+    ) -> None:
         """Record whether heads converged and, in the first fold, statistics of the vectors."""
         self.record["unconverged"] = unconverged(solver.fitted())
-        if isinstance(solver, Direct) or self.job.fold:
+        if isinstance(solver, PredictorSolver) or self.job.fold:
             return
-        self.record["observed"] = observe((train, solver.vectors_), (test, solver.tested_))
+        self.record["observed"] = vector_facts((train, solver.vectors_), (test, solver.tested_))
         sample = sample_csv(test, solver.tested_, self.job.seed)
         if sample is not None:
             self.files["sample.csv"] = sample
 
-    def _score(self, solver: Direct | Probed, test: Dataset, view: View) -> dict[str, Any]:
+    def _score(
+        self, solver: PredictorSolver | ProbeSolver, test: Dataset, view: View
+    ) -> dict[str, Any]:
         try:
             with self.meter.phase("load"):
                 shown, share = self._corrupted(test, view)
@@ -269,7 +397,7 @@ class _Attempt:
             return test, 0.0
         return self.shelf.recall(
             key,
-            lambda: look(test, view, job.seed, job.fold),
+            lambda: corrupt_with_share(test, view, job.seed, job.fold),
             lambda seen: int(np.sum(seen[0].items.memory_usage(deep=True))),
         )
 
@@ -278,11 +406,17 @@ class _Attempt:
         key = f"prepared-{self.job.task}-{self.job.seed}-{self.job.fold}-{name}"
         return self.shelf.recall(key, make, _bytes)
 
-    def _answers(self, solver: Direct | Probed, shown: Dataset, view: View) -> Answers:
-        if isinstance(solver, Direct):
+    def _answers(
+        self, solver: PredictorSolver | ProbeSolver, shown: Dataset, view: View
+    ) -> Answers:
+        if isinstance(solver, PredictorSolver):
             return solver.answer(shown, view=view.name)
         job = self.job
-        change = None if view == CLEAN else lambda vectors: blur(vectors, view, job.seed, job.fold)
+        change = (
+            None
+            if view == CLEAN
+            else lambda vectors: corrupt_vectors(vectors, view, job.seed, job.fold)
+        )
         return solver.answer(shown, change)
 
     def _add_files(self, answers: Answers, test: Dataset, folder: str) -> None:
@@ -340,27 +474,27 @@ def _steps(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return steps
 
 
-def _folds(job: Job, shelf: Shelf, task: Task, data: Dataset) -> list[Fold]:
+def _folds(job: Job, shelf: ObjectStore, task: Task, data: Dataset) -> list[Fold]:
     # one call makes all folds of a task, for all jobs of this process
     how: Any = task.split
     return shelf.remember(f"folds-{job.task}-{job.seed}", lambda: split(data, how, job.seed))
 
 
-def _solver(job: Job, model: Model, task: Task, keep: Keep) -> Direct | Probed:
+def _solver(job: Job, model: Model, task: Task, keep: Keep) -> PredictorSolver | ProbeSolver:
     if job.broken is not None:
         raise BrokenEmbedding(job.broken)
     limits = job.limits.told() if job.limits else {}
     model = dataclasses.replace(model, limits={**limits, "optimise": task.metrics[0]})
     if model.role == "predictor":
-        return Direct(model, job.model_seed, keep)
+        return PredictorSolver(model, job.model_seed, keep)
     used = dict(task.probe)  # type: ignore[arg-type]
     name = used.pop("use")
     offers = {"random_state": job.model_seed, "fold": job.fold}
     probe: Probe = build(f'probe "{name}"', probes.get(name), used, offers)
     if job.vectors is None:
-        return Probed(model, probe, task.missing, job.model_seed)
+        return ProbeSolver(model, probe, task.missing, job.model_seed)
     # a stateless encoder has one seed for all folds: its vectors are computed once
-    return Probed(model, probe, task.missing, job.seed, _ready(job))
+    return ProbeSolver(model, probe, task.missing, job.seed, _ready(job))
 
 
 def _ready(job: Job) -> Vectors:

@@ -1,4 +1,7 @@
-"""A plan: which model runs on which fold of which task, and which tasks a model declines."""
+"""Why a model cannot run a task, found before anything runs.
+
+A plan: which model runs on which fold of which task, and which tasks a model declines.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from karat.asks.base import ask
-from karat.corruptions.view import View, why_not
-from karat.dataset import Dataset
-from karat.declines import declines
+from karat.config.components import (
+    check_components,
+    check_head,
+    check_metrics,
+    default_metrics,
+    hash_user_components,
+    with_task_name,
+)
+from karat.core.dataset import Dataset
+from karat.core.task import Task
+from karat.corruptions.view import View, reason_not_applicable
+from karat.data.query_generators import generate_queries
 from karat.errors import (
     DataError,
     DefinitionError,
@@ -28,23 +39,50 @@ from karat.errors import (
     Unavailable,
     did_you_mean,
 )
-from karat.limits import Limits
-from karat.models.base import Model
-from karat.models.identity import identity
-from karat.observe.tasks import task_facts
-from karat.parts import (
-    check_head,
-    check_metrics,
-    check_parts,
-    code_of_parts,
-    of_task,
-    usual_metrics,
-)
-from karat.splits import split
-from karat.task import Task
-from karat.twins import twins
+from karat.execution.diagnostics import count_duplicates, task_facts
+from karat.execution.resources import Limits
+from karat.execution.splits import split
+from karat.models.model import Model, model_identity
 
-log = logging.getLogger("karat.plan")
+_PLURAL = {"table": "tables", "text": "texts", "entity": "entities"}
+
+
+def decline_reason(model: Model, task: Task, data: Dataset, blind: bool) -> str:
+    """Return why a model cannot run a task on this data, or an empty string if it can.
+
+    ``blind``: the targets are hidden from the train rows.
+    """
+    if model.unavailable:
+        return model.unavailable
+    if model.takes is not None and data.modality not in model.takes:
+        takes = " and ".join(_PLURAL.get(m, m) for m in model.takes)
+        return f"the model takes {takes}, not {_PLURAL[data.modality]}"
+    if model.role == "predictor":
+        return _predictor_declines(model, task, data, blind)
+    return ""
+
+
+def _predictor_declines(model: Model, task: Task, data: Dataset, blind: bool) -> str:
+    probe: Any = task.probe
+    if probe["use"] != "trained" or data.kind == "items":
+        return f"a predictor has no vectors for the {probe['use']} probe"
+    if blind:
+        return "a predictor needs targets to train on, and this task hides them"
+    if len(data.fields) != 1 or len(data.mentions(data.fields[0]).rows) != len(data):
+        return "a predictor needs questions about one item each"
+    if hasattr(model.prototype, "declines"):
+        return str(model.prototype.declines(data.kind))
+    if hasattr(model.prototype, "__sklearn_tags__"):
+        from sklearn.base import is_classifier, is_regressor
+
+        if data.kind == "classes" and is_regressor(model.prototype):
+            return "the model is a regressor and the task is a classification"
+        if data.kind == "numbers" and is_classifier(model.prototype):
+            return "the model is a classifier and the task is a regression"
+    return ""
+
+
+log = logging.getLogger("karat.execution.plan")
 
 
 @dataclass(frozen=True)
@@ -143,7 +181,7 @@ def make_plan(
         mistakes.messages += [each.broken for each in planned if each.broken]
     for model in models:
         with mistakes.collected(f'model "{model.name}"'):
-            identities[model.name] = None if model.unavailable else identity(model)
+            identities[model.name] = None if model.unavailable else model_identity(model)
     names = [each.task.name for each in planned]
     twice = sorted({name for name in names if names.count(name) > 1})
     mistakes.messages += [f'duplicate task name "{name}"; rename one.' for name in twice]
@@ -177,12 +215,12 @@ def _all_jobs(models: Sequence[Model], planned: Sequence[PlannedTask]) -> tuple[
 def _reason(model: Model, planned: PlannedTask) -> str:
     if planned.data is None:
         return model.unavailable or planned.unavailable
-    return declines(model, planned.task, planned.data, planned.blind)
+    return decline_reason(model, planned.task, planned.data, planned.blind)
 
 
 def _skipped_corruptions(model: Model, planned: PlannedTask) -> Iterator[Decline]:
     for corruption in planned.task.corruptions:
-        reason = why_not(View(corruption, 1.0), planned.data, model.role)  # type: ignore[arg-type]
+        reason = reason_not_applicable(View(corruption, 1.0), planned.data, model.role)  # type: ignore[arg-type]
         if reason:
             yield Decline(model.name, planned.task.name, reason)
 
@@ -243,7 +281,7 @@ def _plan_task(
     task: Task, seed: int, folds: Sequence[int] | None, limits: tuple[int | None, int | None]
 ) -> PlannedTask:
     max_folds, max_rows = limits
-    check_parts(task)
+    check_components(task)
     try:
         data = _load(task)
     except (DataError, MissingExtra) as error:
@@ -258,20 +296,23 @@ def _plan_task(
         data = data.sample(rows, rng)
     how: Any = task
     try:
-        data = data if task.ask is None else ask(data, how.ask, seed)
+        data = data if task.ask is None else generate_queries(data, how.ask, seed)
         cut = split(data, how.split, seed)
     except DefinitionError as error:
-        raise of_task(task, error) from error
+        raise with_task_name(task, error) from error
     check_head(task, data)
     blind = any(np.isin(fold.train, fold.test).any() for fold in cut)
-    task = dataclasses.replace(task, metrics=task.metrics or usual_metrics(task, data, blind))
+    task = dataclasses.replace(task, metrics=task.metrics or default_metrics(task, data, blind))
     check_metrics(task, data, blind)
     most = max_folds if task.folds is None else task.folds
     chosen = range(len(cut))[:most] if folds is None else _chosen(task, folds, len(cut))
     repeats = tuple(fold.repeat for fold in cut)
     run = [cut[fold] for fold in chosen]
-    about: dict[str, Any] = {"facts": task_facts(data, run, blind), "code": code_of_parts(task)}
-    about["twins"] = (0, 0) if blind else twins(data, run)
+    about: dict[str, Any] = {
+        "facts": task_facts(data, run, blind),
+        "code": hash_user_components(task),
+    }
+    about["twins"] = (0, 0) if blind else count_duplicates(data, run)
     return PlannedTask(task, data, tuple(chosen), repeats, blind, **about)
 
 

@@ -39,7 +39,7 @@ class Progress:
         """Receive the end of the run, finished or stopped."""
 
 
-class Lines(Progress):
+class LineProgress(Progress):
     """One line per event, for logs and pipes; only failed jobs, unless verbose.
 
     Failures of a model with the same message are printed once and counted.
@@ -61,7 +61,7 @@ class Lines(Progress):
         """Print a lost task once for all models."""
         if (task, reason) not in self.lost_tasks:
             self.lost_tasks.add((task, reason))
-            self._print(unusable(task, reason))
+            self._print(lost_task_line(task, reason))
 
     def embedding(self, model: str, dataset: str, items: int) -> None:
         """Remember what is being embedded."""
@@ -84,7 +84,7 @@ class Lines(Progress):
             key = (str(record["model"]), str(record["info"]))
             self.failures[key] += 1
             if self.verbose or self.failures[key] == 1:
-                self._print(failure(record, folder))
+                self._print(failure_line(record, folder))
         elif self.verbose:
             self._print(f"{self.done} of {self.jobs}  {job_line(record)}")
 
@@ -102,7 +102,7 @@ class Lines(Progress):
         print(text, file=sys.stderr, flush=True)
 
 
-class Live(Lines):
+class LiveProgress(LineProgress):
     """A live display on a terminal: a bar, the last finished job, and failures above it."""
 
     def __init__(self, verbose: bool = False) -> None:
@@ -167,7 +167,7 @@ class Live(Lines):
         self.console.print(text, markup=False)
 
 
-def unusable(task: str, reason: str) -> str:
+def lost_task_line(task: str, reason: str) -> str:
     """Return the line about a task that cannot run."""
     return f"  ✗ {task}   {' '.join(reason.split())}   (its jobs fail; other tasks run)"
 
@@ -176,7 +176,7 @@ def _name(record: Mapping[str, Any]) -> str:
     return f"{record['model']} · {record['task']} · fold {record['fold']}"
 
 
-def failure(record: Mapping[str, Any], folder: str) -> str:
+def failure_line(record: Mapping[str, Any], folder: str) -> str:
     """Return the line about a failed job, with the path of its log."""
     kind = "" if record["status"] == "failed" else f"{record['status']}: "
     return f"  ✗ {_name(record)}   {kind}{record['info']}   (log: {folder})"
@@ -191,8 +191,8 @@ def job_line(record: Mapping[str, Any]) -> str:
     return f"{_name(record)}   {record['metric']} {shown}   {seconds}   {record['status']}"
 
 
-def choose(quiet: bool = False, verbose: bool = False) -> Progress:
+def choose_progress(quiet: bool = False, verbose: bool = False) -> Progress:
     """Return the display: none when quiet, live on a terminal, lines elsewhere."""
     if quiet:
         return Progress()
-    return Live(verbose) if sys.stderr.isatty() else Lines(verbose)
+    return LiveProgress(verbose) if sys.stderr.isatty() else LineProgress(verbose)

@@ -2,21 +2,34 @@
 
 The process that runs a job raises TimedOut when its parent signals the deadline, cannot allocate
 more than its memory limit (Linux), and computes on its own cores and GPUs.
+
+Costs of a job: seconds by phase, CPU seconds and peak memory.
+Inference time of a fitted model by batch size.
+Watch a worker process: memory and time of its process tree, and how to end it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass
 from typing import Any
+
+import numpy as np
+import psutil
+
+from karat.core.dataset import Dataset
 
 #: a job is ended at most this many seconds after the model's own time limit
 OVERHEAD = 3600.0
 #: the signal by which the parent process announces the deadline; None on Windows
-TIME_IS_UP = getattr(signal, "SIGUSR1", None)
+DEADLINE_SIGNAL = getattr(signal, "SIGUSR1", None)
 #: the environment variable that lists the GPUs of a process
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
@@ -70,8 +83,8 @@ class Clock:
 
     def __init__(self) -> None:
         self.running = False
-        if TIME_IS_UP is not None:
-            signal.signal(TIME_IS_UP, self._ring)
+        if DEADLINE_SIGNAL is not None:
+            signal.signal(DEADLINE_SIGNAL, self._ring)
 
     def _ring(self, *_: Any) -> None:
         if self.running:
@@ -89,7 +102,7 @@ class Clock:
 
 
 @contextlib.contextmanager
-def held(limits: Limits | None, slot: int = 0) -> Iterator[None]:
+def limits_enforced(limits: Limits | None, slot: int = 0) -> Iterator[None]:
     """Apply the memory, core and GPU limits of a job to this process.
 
     ``slot`` is the number of the process; it selects other cores and GPUs for each process.
@@ -126,7 +139,7 @@ def _reserved() -> int:
     return max(sizes["VmData"] - sizes["RssAnon"], 0)
 
 
-def cards() -> list[str]:
+def visible_gpus() -> list[str]:
     """Return the GPUs this process may use, by their CUDA names."""
     visible = os.environ.get(VISIBLE)
     if visible is not None:
@@ -145,7 +158,7 @@ def _share(things: list[Any], count: int, slot: int) -> list[Any]:
 
 @contextlib.contextmanager
 def _gpus(count: int | None, slot: int) -> Iterator[None]:
-    found = cards()
+    found = visible_gpus()
     if count is None or not found:
         yield
         return
@@ -173,3 +186,222 @@ def _cores(count: int | None, slot: int) -> Iterator[None]:
     finally:
         if before:
             os.sched_setaffinity(0, before)
+
+
+class Meter:
+    """Measures wall and CPU seconds, seconds by phase and peak memory since it was created."""
+
+    def __init__(self) -> None:
+        _forget_peak()
+        self.started = time.perf_counter()
+        self.cpu_started = time.process_time()
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Add the seconds spent in this context to a phase."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun
+
+    def costs(self) -> dict[str, float]:
+        """Return the seconds by phase, the total, CPU seconds and the peak memory so far."""
+        return {
+            **{f"{name}_seconds": seconds for name, seconds in self.seconds.items()},
+            "seconds": time.perf_counter() - self.started,
+            "cpu_seconds": time.process_time() - self.cpu_started,
+            "peak_memory_mb": peak_memory(),
+        }
+
+
+def peak_memory() -> float:
+    """Return the peak memory of this process in MB; on Linux, since the last reset."""
+    with suppress(OSError, ValueError), open("/proc/self/status") as status:
+        for line in status:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    try:
+        import resource
+    except ImportError:  # Windows has no such module
+        import psutil
+
+        return float(psutil.Process().memory_info().rss) / 2**20
+    unit = 2**20 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def _forget_peak() -> None:
+    # Linux has one peak per process; writing 5 resets it, so that each job has its own
+    with suppress(OSError), open("/proc/self/clear_refs", "w") as peak:
+        peak.write("5")
+
+
+#: number of timings per batch size; the median is reported
+REPEATS = 5
+
+
+def inference_seconds(
+    answer: Callable[[Dataset], Any], test: Dataset, sizes: Sequence[int], seed: int
+) -> dict[str, float]:
+    """Return the seconds per batch by batch size; sizes above the test fold are omitted.
+
+    >>> from karat.core.dataset import Dataset
+    >>> import pandas as pd
+    >>> data = Dataset.from_table(pd.DataFrame({"a": range(9), "y": range(9)}), "y", kind="numbers")
+    >>> sorted(inference(lambda part: None, data, [1, 5, 100], seed=0))
+    ['1', '5']
+    """
+    found = {}
+    for size in sizes:
+        if size > len(test):
+            continue
+        rng = np.random.default_rng([seed, size])
+        taken = []
+        for _ in range(REPEATS):
+            part = test.take(rng.choice(len(test), size, replace=False))
+            begun = time.perf_counter()
+            answer(part)
+            taken.append(time.perf_counter() - begun)
+        found[str(size)] = float(np.median(taken))
+    return found
+
+
+#: seconds between two looks at a process
+PAUSE = 0.05
+#: seconds a job has to end by itself after its deadline signal
+GRACE = 5.0
+
+log = logging.getLogger("karat.execution.resources")
+
+
+class Ended(Exception):
+    """A process was ended because its job exceeded a limit."""
+
+    def __init__(self, status: str, cause: str) -> None:
+        self.status = status
+        self.cause = cause
+        super().__init__(cause)
+
+
+class Watch:
+    """Waits for the answer of a process and ends the process when its job exceeds a limit.
+
+    ``peak_mb`` and ``cpu_seconds`` are what the last looks found; ``seconds`` is the job's time.
+    """
+
+    def __init__(self, pid: int, limits: Limits) -> None:
+        self.pid = pid
+        self.limits = limits
+        self.begun = time.monotonic()
+        self.peak_mb = 0.0
+        self.cpu_seconds = 0.0
+        self.family: list[psutil.Process] = []
+        # without its children: listing all processes takes as long as a small job
+        self._cpu_before = _cpu(_process(pid))
+        self._signaled: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the job began."""
+        return time.monotonic() - self.begun
+
+    @property
+    def costs(self) -> dict[str, float]:
+        """The costs of the job, by the names its record uses."""
+        return {
+            "seconds": self.seconds,
+            "cpu_seconds": self.cpu_seconds,
+            "peak_memory_mb": self.peak_mb,
+        }
+
+    def wait(self, answered: Callable[[float], bool]) -> None:
+        """Return when ``answered(seconds)``, which waits up to that long, returns True."""
+        while not answered(PAUSE):
+            self._look()
+
+    def _look(self) -> None:
+        self.family = _tree(self.pid) or self.family
+        held, limit = _watch_memory(self.family), self.limits.memory_mb
+        self.peak_mb = max(self.peak_mb, held)
+        self.cpu_seconds = max(self.cpu_seconds, _cpu(self.family) - self._cpu_before)
+        if limit is not None and held > limit:
+            self._exceeded("memory", f"used {held:,.0f} MB; the memory limit is {limit:,} MB")
+        deadline = self.limits.deadline
+        if deadline is None or self.seconds < deadline:
+            return
+        if self._signaled is None:
+            self._signaled = self.seconds
+            if DEADLINE_SIGNAL is not None:
+                with contextlib.suppress(OSError):
+                    os.kill(self.pid, DEADLINE_SIGNAL)
+        if self.seconds - self._signaled > GRACE or DEADLINE_SIGNAL is None:
+            seconds = f"{self.limits.seconds:g} s, ended after {deadline:g} s"
+            self._exceeded("timeout", f"over the time limit of {seconds}; the process was killed")
+
+    def _exceeded(self, status: str, cause: str) -> None:
+        log.warning("worker %d: %s", self.pid, cause)
+        self.end()
+        raise Ended(status, cause)
+
+    def end(self) -> None:
+        """End the process and its children, including those whose parent has already ended."""
+        end_tree(self.pid)
+        _each(self.family, psutil.Process.kill)
+
+
+def _watch_memory(processes: Iterable[psutil.Process]) -> float:
+    """Return the resident memory of processes in MB."""
+    sizes: list[int] = []
+    _each(processes, lambda process: sizes.append(process.memory_info().rss))
+    return sum(sizes) / 2**20
+
+
+def _cpu(processes: Iterable[psutil.Process]) -> float:
+    """Return the CPU seconds of processes and of their children that have ended."""
+    seconds: list[float] = []
+    _each(processes, lambda process: seconds.append(sum(process.cpu_times()[:4])))
+    return sum(seconds)
+
+
+def has_children(pid: int) -> bool:
+    """Return whether a process has running children."""
+    return len(_tree(pid)) > 1
+
+
+def end_tree(pid: int) -> None:
+    """End a process and all its children, also those in a session of their own.
+
+    All are suspended first, so that none can start another one meanwhile.
+    """
+    seen: dict[int, psutil.Process] = {}
+    for _ in range(3):
+        new = [process for process in _tree(pid) if process.pid not in seen]
+        if not new:
+            break
+        _each(new, psutil.Process.suspend)
+        seen |= {process.pid: process for process in new}
+    _each(seen.values(), psutil.Process.kill)
+    with contextlib.suppress(OSError, AttributeError):
+        os.killpg(pid, signal.SIGKILL)  # a worker leads a group; its parent may have ended
+
+
+def _tree(pid: int) -> list[psutil.Process]:
+    try:
+        return [each for root in _process(pid) for each in (root, *root.children(recursive=True))]
+    except psutil.Error:
+        return []
+
+
+def _process(pid: int) -> list[psutil.Process]:
+    try:
+        return [psutil.Process(pid)]
+    except psutil.Error:
+        return []
+
+
+def _each(processes: Iterable[psutil.Process], act: Callable[[psutil.Process], None]) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            act(process)

@@ -1,38 +1,133 @@
-"""A session runs one plan: it opens run folders, computes shared vectors and executes the jobs."""
+"""The contents of ``run.json``: model, tasks and machine, as JSON values.
+
+A session runs one plan: it opens run folders, computes shared vectors and executes the jobs.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import logging
+import math
+import platform
+import shlex
+import sys
 import tempfile
 import zlib
 from collections.abc import Generator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from karat import __version__
-from karat.about import of_machine, of_model, of_task
-from karat.engines.dask import EngineLost, check_cluster, execute_on_dask
+from karat.core.dataset import Dataset
+from karat.core.files import temporary_folder
+from karat.core.task import Suite, Task
 from karat.errors import FAILURES, ContractError, DefinitionError, KaratError
-from karat.execute import WorkerDied, cores, execute
-from karat.folders import scratch
-from karat.job import Job, Outcome, new_record, run
-from karat.limits import Limits, cards
-from karat.models.base import Model
-from karat.models.vector_file import VectorFile
-from karat.plan import Decline, Plan, PlannedTask, job_spec
-from karat.progress import Progress
+from karat.execution.dask_engine import EngineLost, check_cluster, execute_on_dask
+from karat.execution.embedding_cache import VectorStage
+from karat.execution.job import Job, ObjectStore, Outcome, new_record, run
+from karat.execution.plan import Decline, Plan, PlannedTask, job_spec
+from karat.execution.progress import Progress
+from karat.execution.resources import Limits, visible_gpus
+from karat.execution.workers import WorkerDied, available_cores, execute
+from karat.metrics.metric import get_metric
+from karat.models.model import Model
+from karat.models.vector_files import VectorFile
 from karat.results.run import Run, earlier_runs
-from karat.shelf import Shelf
-from karat.staging import Stage
-from karat.task import Suite, Task
+
+
+def model_facts(model: Model) -> dict[str, Any]:
+    """Return the parameters, the version and the role of a model."""
+    return {"params": _plain(model.params), "version": model.version, "role": model.role}
+
+
+def machine_facts() -> dict[str, Any]:
+    """Return versions, platform and command line."""
+    return {
+        "karat": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "threads": 1,
+        "versions": dict(_versions()),
+        "command": _command(),
+    }
+
+
+def _command() -> str:
+    """Return the command line of ``karat``, or the name of the user's script."""
+    called, *rest = sys.argv or [""]
+    name = Path(called).name
+    if name in ("karat", "karat.exe", "__main__.py"):
+        return shlex.join(["karat", *rest])
+    return f"python {shlex.quote(name)}" if name.endswith(".py") else ""
+
+
+def planned_task_facts(planned: PlannedTask) -> dict[str, Any]:
+    """Return the definition of a task and the facts about its data."""
+    task, data = planned.task, planned.data
+    return {
+        "name": task.name,
+        "kind": task.kind,
+        "metrics": list(task.metrics),
+        "higher_is_better": {
+            name: get_metric(name).higher_is_better for name in task.metrics if name != "?"
+        },
+        "folds": list(planned.folds),
+        "dataset": data.name if data is not None else getattr(task.dataset, "name", ""),
+        "id": _id(data) if data is not None else "",
+        "fingerprint": data.fingerprint if data is not None else "",
+        "probe": _plain(task.probe),
+        "missing": task.missing,
+        "modality": data.modality if data is not None else "",
+        "twins": list(planned.twins),
+        **planned.facts,
+        "ignore": list(task.ignore),
+        "about": _plain(data.about) if data is not None else {},
+        **_size(data),
+    }
+
+
+def _size(data: Dataset | None) -> dict[str, int]:
+    """Return the numbers of items, questions and, for a table, columns."""
+    if data is None:
+        return {}
+    sizes = {"items": len(data.items), "questions": len(data)}
+    return sizes | ({"columns": data.items.shape[1]} if data.items.ndim > 1 else {})
+
+
+def _id(data: Dataset) -> str:
+    """Return the OpenML task of the data, or its name."""
+    number = data.about.get("openml_task")
+    return f"openml.org/t/{number}" if number else data.name
+
+
+@lru_cache(maxsize=1)
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    return {name: version(name) for name in ("numpy", "pandas", "scikit-learn", "scipy")}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON types; other objects become their repr."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)
+
 
 #: fields of run.json in which a run must match the new one to be resumed
 SAME = ("model", "suite", "constraint", "seed", "params")
 
-log = logging.getLogger("karat.session")
+log = logging.getLogger("karat.execution.runner")
 
 
 class Stopped(KaratError):
@@ -65,22 +160,24 @@ class Options:
     scheduler: str | None = None
 
 
-def work(job: Job, shelf: Shelf) -> dict[str, Any]:
+def work(job: Job, shelf: ObjectStore) -> dict[str, Any]:
     """Run a job, write its outcome into its run folder and return its record."""
     Run(Path(job.folder)).begin(shelf.get(job.task).name, job.fold)
-    return keep(job, perform(job, shelf))
+    return store_outcome(job, perform(job, shelf))
 
 
-def perform(job: Job, shelf: Shelf) -> Outcome:
+def perform(job: Job, shelf: ObjectStore) -> Outcome:
     """Run a job and return its outcome, without writing into the run folder."""
     if job.stage is not None:
         folder, cached = job.stage
-        stage = shelf.remember("stage", lambda: Stage(shelf, Progress(), cached, Path(folder)))
+        stage = shelf.remember(
+            "stage", lambda: VectorStage(shelf, Progress(), cached, Path(folder))
+        )
         job = stage.embedded(job)
     return run(job, shelf)
 
 
-def keep(job: Job, outcome: Outcome) -> dict[str, Any]:
+def store_outcome(job: Job, outcome: Outcome) -> dict[str, Any]:
     """Write the outcome of a job into its run folder and return its record."""
     Run(Path(job.folder)).write(outcome.record, outcome.files, outcome.artifacts)
     return outcome.record
@@ -107,7 +204,7 @@ class Session:
         self.options = options
         self.progress = progress
         self.stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-        self.workers = min(options.workers, cores())
+        self.workers = min(options.workers, available_cores())
         self.on_dask = options.engine == "dask"
         self._planned = {planned.task.name: planned for planned in plan.tasks}
 
@@ -116,9 +213,9 @@ class Session:
         if self.on_dask:
             check_cluster(self.options.scheduler)
         runs = self._open_runs()
-        with scratch() as folder:
-            self.shelf = Shelf(folder / "shelf")
-            self.stage = Stage(self.shelf, self.progress, self.options.cache, folder)
+        with temporary_folder() as folder:
+            self.shelf = ObjectStore(folder / "shelf")
+            self.stage = VectorStage(self.shelf, self.progress, self.options.cache, folder)
             try:
                 self._run_jobs(runs)
             finally:
@@ -175,22 +272,24 @@ class Session:
     def _execute(self, jobs: Sequence[Job], workers: int) -> Generator[tuple[Any, Any]]:
         if self.on_dask:
             scheduler = self.options.scheduler
-            return execute_on_dask(jobs, "karat.session:perform", self.shelf, scheduler, workers)
-        return execute(jobs, "karat.session:work", self.shelf, workers)
+            return execute_on_dask(
+                jobs, "karat.execution.runner:perform", self.shelf, scheduler, workers
+            )
+        return execute(jobs, "karat.execution.runner:work", self.shelf, workers)
 
     def _parallel_jobs(self, jobs: Sequence[Job]) -> int:
         """Return how many jobs may run at once, so that each has its cores and GPUs."""
         limits = [job.limits for job in jobs if job.limits]
         wanted = max((each.cores or 1 for each in limits), default=1)
-        most = [self.workers, cores() // wanted, len(jobs)]
+        most = [self.workers, available_cores() // wanted, len(jobs)]
         gpus = max((each.gpus or 0 for each in limits), default=0)
         if gpus and not self.on_dask:
-            if len(cards()) < gpus:
+            if len(visible_gpus()) < gpus:
                 raise DefinitionError(
-                    f"a job requires {gpus} GPUs, found {len(cards())} (CUDA_VISIBLE_DEVICES); "
+                    f"a job requires {gpus} GPUs, found {len(visible_gpus())} (CUDA_VISIBLE_DEVICES); "
                     f"lower gpus, or use --engine dask --scheduler."
                 )
-            most.append(len(cards()) // gpus)
+            most.append(len(visible_gpus()) // gpus)
         return max(1, min(most))
 
     def _replace_unsendable(self, workers: int, jobs: Sequence[Job]) -> None:
@@ -212,8 +311,8 @@ class Session:
             parts.append(f"{len(plan.declined)} declined (karat plan shows why)")
         limits = [plan.limits_of(planned.task) or Limits() for planned in plan.tasks]
         wanted = max((each.cores or 0 for each in limits), default=0)
-        if wanted > cores() and not self.options.scheduler:
-            parts.append(f"{wanted} cores requested, {cores()} available")
+        if wanted > available_cores() and not self.options.scheduler:
+            parts.append(f"{wanted} cores requested, {available_cores()} available")
         where = f"{_count(self.workers, 'worker')} × 1 thread"
         if self.options.scheduler:
             where = f"Dask at {self.options.scheduler}"
@@ -282,9 +381,9 @@ class Session:
             "mode": self.options.engine,
             "stamp": self.stamp,
             "seed": self.plan.seed,
-            **of_model(model),
-            **of_machine(),
-            "tasks": [of_task(planned) for planned in self.plan.tasks],
+            **model_facts(model),
+            **machine_facts(),
+            "tasks": [planned_task_facts(planned) for planned in self.plan.tasks],
         }
 
     def _unrun(self, which: Decline, model: Model, status: str) -> tuple[dict[str, Any], Any]:
@@ -334,7 +433,7 @@ class Session:
         limits = self.plan.limits_of(task)
         if limits is None or limits.cores is None or self.options.scheduler:
             return limits
-        return dataclasses.replace(limits, cores=min(limits.cores, cores()))
+        return dataclasses.replace(limits, cores=min(limits.cores, available_cores()))
 
     def _fill_shelf(self) -> dict[tuple[str, str], Any]:
         """Put models, tasks and datasets on the shelf; return their keys."""
@@ -352,7 +451,7 @@ class Session:
 
     def _record(self, job: Job, answer: Any) -> dict[str, Any]:
         if isinstance(answer, Outcome):
-            return keep(job, answer)
+            return store_outcome(job, answer)
         if not isinstance(answer, BaseException):
             return dict(answer)
         if not isinstance(answer, WorkerDied):

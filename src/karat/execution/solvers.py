@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from karat.dataset import Dataset
-from karat.errors import Declined, KnowsNothing
-from karat.heads.answers import ask
-from karat.models.base import Model
-from karat.models.identity import identity_of
-from karat.predictions import Predictions
-from karat.probes.base import Probe
-from karat.vectors import Vectors, embed, fit_embed
+from karat.core.dataset import Dataset
+from karat.core.embeddings import Vectors, embed, fit_embed
+from karat.core.predictions import Predictions
+from karat.errors import Declined, NoVectors
+from karat.models.model import Model, object_identity
+from karat.probes.heads.estimators import predict_checked
+from karat.probes.trained import Probe
 
 #: returns changed vectors, such as rounded ones
 Change = Callable[[Vectors], Vectors]
@@ -32,7 +31,7 @@ class Answers:
     missing: list[str] = field(default_factory=list)
 
 
-class Direct:
+class PredictorSolver:
     """A predictor on the raw items of questions with one field.
 
     A predictor with ``parts``, a transformer and an estimator, is fitted in two steps; ``keep``
@@ -60,7 +59,7 @@ class Direct:
         X: Any = train.frame()
         if hasattr(self.fitted_, "parts"):
             unfitted, self.fitted_ = self.fitted_.parts()
-            self.identity_ = identity_of(unfitted)
+            self.identity_ = object_identity(unfitted)
             self.preparation_, X = self._shared(
                 "train", lambda: (unfitted, unfitted.fit_transform(X, train.truth))
             )
@@ -76,7 +75,7 @@ class Direct:
         else:
             prepare = self.preparation_.transform
             X = self._shared(view, lambda: prepare(test.frame()))
-        return Answers(ask(self.fitted_, X, test, self.model.name))
+        return Answers(predict_checked(self.fitted_, X, test, self.model.name))
 
     def fitted(self) -> Any:
         """Return the fitted predictor."""
@@ -97,7 +96,7 @@ class Direct:
         return list(getattr(self.fitted_, "history_", []))
 
 
-class Probed:
+class ProbeSolver:
     """An encoder computes vectors and a probe answers questions from them."""
 
     def __init__(
@@ -127,7 +126,7 @@ class Probed:
         able = self.probe.answerable(train, self.vectors_)
         if not able.any():
             items = len(train.mentioned())
-            raise KnowsNothing(f"no vector for any of the {items} items of {train.name}")
+            raise NoVectors(f"no vector for any of the {items} items of {train.name}")
         self.probe.fit(train.take(np.flatnonzero(able)), self.vectors_)
 
     def answer(self, test: Dataset, change: Change | None = None) -> Answers:
@@ -143,7 +142,7 @@ class Probed:
         rows = test.mentioned()
         missing = [str(i) for i in test.items.index[rows[~vectors.known(rows)]]]
         if not able.any() and self.missing == "ignore":
-            raise KnowsNothing(f"no vector for any of the {len(rows)} test items of {test.name}")
+            raise NoVectors(f"no vector for any of the {len(rows)} test items of {test.name}")
         # coverage counts questions with vectors, even if the probe can answer the others
         known = able & vectors.answerable(test)
         predictions = self._answered(test, vectors, able)

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.dataset import Dataset
-from karat.draws import draw
+from karat.core.dataset import Dataset, sample_rows
+from karat.core.registry import build, splitter, splitters
+from karat.core.torch_random import MASTER, repetitions, shuffles
 from karat.errors import ContractError, DataError, DefinitionError
-from karat.registry import build, splitter, splitters
-from karat.replay import MASTER, repetitions, shuffles
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def _checked(data: Dataset, fold: Any) -> Fold:
 
 
 @splitter("all")
-def everything(
+def all_rows(
     data: Dataset, rng: np.random.Generator, repeats: int = 1, share: float = 1.0
 ) -> Iterator[Fold]:
     """Train and test on all questions; the targets are hidden from training.
@@ -92,7 +91,7 @@ def everything(
         if share < 1:
             wanted = max(1, round(share * len(data)))
             drawn = np.random.default_rng(seed)
-            rows = draw(len(data), wanted, drawn, classes, _groups(data, None))
+            rows = sample_rows(len(data), wanted, drawn, classes, _groups(data, None))
         yield Fold(rows, rows, repeat)
 
 
@@ -231,14 +230,14 @@ def _held_out(
     rng = np.random.default_rng(seed)
     rows = np.arange(size)
     if test_rows is None:
-        train = draw(size, train_rows, rng, *labels)
+        train = sample_rows(size, train_rows, rng, *labels)
         return train, np.setdiff1d(rows, train)
-    test = draw(size, test_rows, rng, *labels)
+    test = sample_rows(size, test_rows, rng, *labels)
     rest = np.setdiff1d(rows, test)
     if train_rows + test_rows == size or not len(rest):  # whole groups change these sizes
         return rest, test
     classes, groups = (None if values is None else values[rest] for values in labels)
-    return rest[draw(len(rest), train_rows, rng, classes, groups, nested=True)], test
+    return rest[sample_rows(len(rest), train_rows, rng, classes, groups, nested=True)], test
 
 
 @splitter("fixed")

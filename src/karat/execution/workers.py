@@ -26,12 +26,19 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from karat.core.registry import load_object, register_user_components, user_components
 from karat.errors import DefinitionError
-from karat.limits import Clock, Limits, held
-from karat.measure import Meter
-from karat.registry import adopt, load_object, users_parts
-from karat.shelf import Shelf
-from karat.watch import Ended, Watch, end_tree, has_children
+from karat.execution.job import ObjectStore
+from karat.execution.resources import (
+    Clock,
+    Ended,
+    Limits,
+    Meter,
+    Watch,
+    end_tree,
+    has_children,
+    limits_enforced,
+)
 
 _THREADS = (
     "OMP_NUM_THREADS",
@@ -48,9 +55,9 @@ LOG_LENGTH = 20_000
 PRELOADED = ("sklearn.base", "sklearn.model_selection", "sklearn.preprocessing")
 #: seconds a worker that no longer answers has to end by itself
 PATIENCE = 5
-_START = "from karat.execute import serve; serve()"
+_START = "from karat.execution.workers import serve; serve()"
 
-log = logging.getLogger("karat.execute")
+log = logging.getLogger("karat.execution.workers")
 
 
 class WorkerDied(Exception):
@@ -70,7 +77,7 @@ class WorkerDied(Exception):
         super().__init__(cause, said, status, self.costs)
 
 
-def cores() -> int:
+def available_cores() -> int:
     """Return how many cores this process may use: its CPU affinity and container limits."""
     from joblib import cpu_count
 
@@ -93,7 +100,7 @@ def one_thread() -> Iterator[None]:
 
 
 def execute(
-    jobs: Sequence[Any], work: str, shelf: Shelf, workers: int = 1
+    jobs: Sequence[Any], work: str, shelf: ObjectStore, workers: int = 1
 ) -> Generator[tuple[Any, Any]]:
     """Yield each job with the result of ``work(job, shelf)``, in the order in which they finish.
 
@@ -109,9 +116,9 @@ def execute(
     yield from _in_workers(jobs, work, shelf, max(1, min(workers, len(jobs))))
 
 
-def save(shelf: Shelf) -> None:
+def save(shelf: ObjectStore) -> None:
     """Write the shelf and the user's registered components for other processes."""
-    shelf.put("parts", users_parts())
+    shelf.put("parts", user_components())
     try:
         shelf.save()
     except (TypeError, AttributeError, pickle.PicklingError) as error:
@@ -122,7 +129,7 @@ def save(shelf: Shelf) -> None:
 
 
 def _in_workers(
-    jobs: Sequence[Any], work: str, shelf: Shelf, workers: int
+    jobs: Sequence[Any], work: str, shelf: ObjectStore, workers: int
 ) -> Iterator[tuple[Any, Any]]:
     waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
     done: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
@@ -292,9 +299,9 @@ def serve() -> None:
     os.dup2(2, 1)
     sys.path[:], work, folder, slot = pickle.load(jobs)
     clock = Clock()
-    function: Callable[[Any, Shelf], Any] = load_object(work)
-    shelf = Shelf(Path(folder))
-    adopt(shelf.get("parts"))
+    function: Callable[[Any, ObjectStore], Any] = load_object(work)
+    shelf = ObjectStore(Path(folder))
+    register_user_components(shelf.get("parts"))
     for module in PRELOADED:
         importlib.import_module(module)
     pickle.dump("ready", answers)
@@ -326,7 +333,7 @@ def _reopen_streams() -> None:
 def _answer(act: Callable[[], Any], job: Any, clock: Clock, slot: int) -> Any:
     meter = Meter()
     try:
-        with held(getattr(job, "limits", None), slot), clock.job():
+        with limits_enforced(getattr(job, "limits", None), slot), clock.job():
             return act()
     except BaseException as error:  # code that cannot be imported, a full disk, a late TimedOut
         status = "memory" if isinstance(error, MemoryError) else "failed"

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from karat import registry
+from karat.core import registry
+from karat.core.predictions import Predictions
 from karat.errors import DefinitionError, KaratError, did_you_mean, unknown
-from karat.predictions import Predictions
 
 Function = TypeVar("Function", bound=Callable[..., float])
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from karat.metrics.base import Undefined, metric
-from karat.predictions import Predictions
+from karat.core.predictions import Predictions
+from karat.metrics.metric import Undefined, metric
 
 #: lists up to this length are compared by all pairs at once
 SHORT = 300

@@ -4,6 +4,9 @@ Supported: a class or an instance with ``transform`` or ``predict``, a scikit-le
 vectorizer, an object with ``encode`` (a SentenceTransformer), a function from items to a matrix, a
 mapping or data frame of vectors, gensim ``KeyedVectors``, a PyKEEN pipeline result, and the path of
 a vector file.
+
+Evaluate an already fitted predictor without refitting it.
+Encoders that wrap another encoder, given by name, class or instance.
 """
 
 from __future__ import annotations
@@ -17,14 +20,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.metaestimators import available_if
 
-from karat.dataset import MODALITIES
-from karat.errors import ContractError, KaratError, did_you_mean
-from karat.models.base import Model, TextEncoder, tags_of
-from karat.models.graph_models import keyed_vectors, pykeen_result, refuse_pickle
-from karat.models.sentence_transformer import SentenceTransformerObject, is_sentence_transformer
-from karat.models.vector_file import SUFFIXES, KnownVectors, VectorFile
-from karat.models.words import WordVectors
+from karat.core import registry
+from karat.core.dataset import MODALITIES
+from karat.errors import ContractError, DefinitionError, KaratError, did_you_mean
+from karat.models.contrib.graph_libraries import keyed_vectors, pykeen_result, refuse_pickle
+from karat.models.contrib.sentence_models import SentenceTransformerObject, is_sentence_transformer
+from karat.models.model import Model, TextEncoder, object_identity, sklearn_tags
+from karat.models.text_encoders import WordVectors
+from karat.models.vector_files import VECTOR_FILE_SUFFIXES, VectorFile, VectorLookup
 
 
 @dataclass(eq=False, repr=False)
@@ -90,7 +95,7 @@ def is_vector_file(text: str) -> bool:
     (True, False)
     """
     lowered = text.lower().removesuffix(".gz").removesuffix(".zst")
-    return lowered.endswith(SUFFIXES)
+    return lowered.endswith(VECTOR_FILE_SUFFIXES)
 
 
 def _instance(cls: type) -> Any:
@@ -124,9 +129,9 @@ def _wrapped(thing: Any) -> Any:
     )
 
 
-def _known_vectors(thing: Any) -> KnownVectors | None:
+def _known_vectors(thing: Any) -> VectorLookup | None:
     if isinstance(thing, pd.DataFrame):
-        return KnownVectors(list(thing.index), thing.to_numpy())
+        return VectorLookup(list(thing.index), thing.to_numpy())
     if isinstance(thing, Mapping):
         rows = [np.asarray(vector) for vector in thing.values()]
         shapes = {row.shape for row in rows}
@@ -135,13 +140,13 @@ def _known_vectors(thing: Any) -> KnownVectors | None:
             raise ContractError(
                 f"all vectors of a mapping must have the same length, got shapes: {found}."
             )
-        return KnownVectors(list(thing), np.stack(rows))
+        return VectorLookup(list(thing), np.stack(rows))
     keyed = keyed_vectors(thing)
     return pykeen_result(thing) if keyed is None else WordVectors(*keyed)
 
 
 def _role(prototype: Any) -> str:
-    if getattr(tags_of(prototype), "estimator_type", None) in ("classifier", "regressor"):
+    if getattr(sklearn_tags(prototype), "estimator_type", None) in ("classifier", "regressor"):
         return "predictor"
     return "encoder" if hasattr(prototype, "transform") else "predictor"
 
@@ -170,7 +175,7 @@ def _takes(prototype: Any) -> tuple[str, ...] | None:
 def _reads_strings(prototype: Any) -> bool:
     """Return whether its scikit-learn tags declare strings and no 2-D arrays as input."""
     steps = getattr(prototype, "steps", None)
-    first = tags_of(steps[0][1] if steps else prototype)
+    first = sklearn_tags(steps[0][1] if steps else prototype)
     inputs = getattr(first, "input_tags", None)
     return inputs is not None and bool(inputs.string and not inputs.two_d_array)
 
@@ -196,3 +201,128 @@ def _version(thing: Any) -> str:
         return metadata.version({"sklearn": "scikit-learn"}.get(root, root))
     except (metadata.PackageNotFoundError, ValueError):
         return ""
+
+
+#: a note in every result, since Karat cannot check the training rows
+NOTE = "fitted in advance, not on this training fold"
+
+
+class FittedPredictor:
+    """Evaluate an already fitted pipeline or estimator.
+
+    ``fit`` only checks that columns and classes match. The same pipeline is used for all folds, so
+    it must not have been fitted on their test rows. Karat cannot check this; scores would be
+    invalid.
+
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> tree = DecisionTreeClassifier().fit([[0], [1]], ["no", "yes"])
+    >>> Fitted(tree).fit([[5]], ["yes"]).predict([[1], [0]]).tolist()
+    ['yes', 'no']
+    """
+
+    def __init__(self, pipeline: Any) -> None:
+        _check_fitted(pipeline)
+        self.pipeline = pipeline
+        self.notes_ = [NOTE]
+        self.takes = getattr(pipeline, "takes", None)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FittedPredictor:
+        # nothing in it changes, so all folds share it
+        return self
+
+    @property
+    def classes_(self) -> Any:
+        """The classes of the pipeline, if it has them."""
+        return self.pipeline.classes_
+
+    def declines(self, kind: str) -> str:
+        """Return why it cannot predict this kind of target, or an empty string."""
+        from sklearn.base import is_classifier, is_regressor
+
+        if kind == "classes" and _passes(is_regressor, self.pipeline):
+            return "it predicts numbers, not classes"
+        if kind == "numbers" and _passes(is_classifier, self.pipeline):
+            return "it predicts classes, not numbers"
+        return ""
+
+    def fit(self, X: Any, y: Any) -> FittedPredictor:
+        """Check columns and classes."""
+        columns = getattr(self.pipeline, "feature_names_in_", None)
+        if columns is not None and isinstance(X, pd.DataFrame):
+            missing = [str(name) for name in columns if name not in set(X.columns)]
+            if missing:
+                raise ContractError(
+                    f'the data lack the column "{missing[0]}", which the pipeline was fitted on.'
+                )
+        if hasattr(self, "classes_"):
+            classes = np.asarray(self.classes_).tolist()
+            accepted = {*classes, *map(str, classes)}
+            new = [label for label in np.unique(y).tolist() if not {label, str(label)} & accepted]
+            if new:
+                raise ContractError(
+                    f'unknown class "{new[0]}": the pipeline was fitted on the classes '
+                    f"{', '.join(map(str, classes[:10]))}."
+                )
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Return the pipeline's predictions."""
+        return self.pipeline.predict(X)
+
+    @available_if(lambda self: hasattr(self.pipeline, "predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """Return the pipeline's class probabilities."""
+        return self.pipeline.predict_proba(X)
+
+
+def _check_fitted(pipeline: Any) -> None:
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    name = type(pipeline).__name__
+    if isinstance(pipeline, type) or not hasattr(pipeline, "predict"):
+        raise ContractError(f"Fitted expects a fitted object with predict, got {name}.")
+    try:
+        check_is_fitted(pipeline)
+    except NotFittedError as error:
+        raise ContractError(
+            f"{name} is not fitted; pass it without Fitted, and Karat fits it in each fold."
+        ) from error
+    except TypeError:  # not a scikit-learn estimator
+        pass
+
+
+def _passes(check: Any, pipeline: Any) -> bool:
+    try:
+        return bool(check(pipeline))
+    except Exception:  # not a scikit-learn estimator
+        return False
+
+
+def wrapped_model(encoder: Any, options: dict[str, Any] | None) -> Model:
+    """Return the Model for ``"package.module:Name"``, a class or an object.
+
+    >>> inner_model("karat.models.text_encoders:TfIdf", {"ngrams": 2}).prototype
+    TfIdf(ngrams=2)
+    """
+    thing = registry.models.get(encoder) if isinstance(encoder, str) else encoder
+    name = encoder if isinstance(encoder, str) else type(encoder).__name__
+    if inspect.isclass(thing):
+        thing = registry.build(f'the encoder "{name}"', thing, options or {}, {})
+    elif options:
+        raise DefinitionError(f'options require a class, but "{name}" is an instance.')
+    model = adapt(thing)
+    if model.role != "encoder":
+        raise ContractError(f'"{name}" is a predictor; expected an encoder with transform.')
+    return model
+
+
+def wrapped_fingerprint(model: Model, *others: Any) -> str:
+    """Return the identity of a wrapped model and other parameters.
+
+    The code of a class given by name is not part of a pickle, so it is hashed here.
+    """
+    identity = object_identity(model.prototype)
+    if identity is None:
+        raise TypeError(f"{model.name} has no identity: it cannot be pickled.")
+    return " ".join([identity, *map(repr, others)])

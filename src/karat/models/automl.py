@@ -15,9 +15,9 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
+from karat.core.registry import build
 from karat.models.predictors import ConstantPredictor
-from karat.models.tables import TypedColumns
-from karat.registry import build
+from karat.models.tabular_encoders import TypedColumns
 
 #: trees use float32
 _LARGEST = 1e30

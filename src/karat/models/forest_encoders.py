@@ -1,4 +1,6 @@
-"""Out-of-fold embeddings: no training row is embedded by an encoder fitted on its target.
+"""Forest encoders: the leaves of a row, or the predictions for it.
+
+Out-of-fold embeddings: no training row is embedded by an encoder fitted on its target.
 
 A supervised encoder overfits its training rows, so a head trained on in-sample embeddings would
 overfit too.
@@ -13,10 +15,118 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from karat.errors import ContractError
-from karat.models.base import Model, tags_of
-from karat.models.inner import inner_fingerprint, inner_model
-from karat.models.truth import deal, kind_of
+from karat.errors import ContractError, Declined
+from karat.models.adapters import wrapped_fingerprint, wrapped_model
+from karat.models.model import Model, assign_folds, sklearn_tags, target_kind
+from karat.models.tabular_encoders import TypedColumns, ordinal_words
+
+#: trees use float32
+_LARGEST = 1e30
+
+
+@dataclass(eq=False, repr=False)
+class ForestLeaves(TransformerMixin, BaseEstimator):
+    """One-hot encode the leaf of a row, for each tree of a forest.
+
+    With a target this is a random forest, otherwise trees are split at random. Embeddings of
+    training rows overfit, and as two forests share no leaf, they cannot be used out of fold.
+    """
+
+    takes = ("table",)
+    aligned = False
+
+    trees: int = 50
+    leaves: int = 16
+    kind: str | None = None
+    random_state: int | None = None
+
+    def fit(self, items: pd.DataFrame, y: Any = None) -> ForestLeaves:
+        """Fit the trees."""
+        self.fit_transform(items, y)
+        return self
+
+    def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
+        """Fit and transform."""
+        from sklearn.ensemble import RandomTreesEmbedding
+        from sklearn.preprocessing import OneHotEncoder
+
+        options = {
+            "n_estimators": self.trees,
+            "max_leaf_nodes": self.leaves,
+            "random_state": self.random_state or 0,
+        }
+        self.columns_ = TypedColumns(ordinal_words())
+        rows = _clipped(self.columns_.fit_transform(items))
+        if y is None:
+            self.forest_ = RandomTreesEmbedding(max_depth=None, **options).fit(rows)
+        else:
+            self.forest_ = _fit_forest(rows, y, target_kind(y, self.kind), options)
+        self.places_ = OneHotEncoder(handle_unknown="ignore", sparse_output=False, dtype=np.float32)
+        return np.asarray(self.places_.fit_transform(self.forest_.apply(rows)))
+
+    def transform(self, items: pd.DataFrame) -> np.ndarray:
+        """Return one row of leaves per table row, a 1 for each tree."""
+        leaves = self.forest_.apply(_clipped(self.columns_.transform(items)))
+        return np.asarray(self.places_.transform(leaves))
+
+
+@dataclass(eq=False, repr=False)
+class ForestScores(TransformerMixin, BaseEstimator):
+    """The class probabilities or the prediction of a random forest.
+
+    It overfits training rows, so use it inside ``OutOfFold``. It declines tasks without a target.
+    ``classes_`` names the dimensions. ``rows`` is the maximum number of rows per tree.
+    """
+
+    takes = ("table",)
+
+    trees: int = 50
+    rows: int = 5000
+    kind: str | None = None
+    random_state: int | None = None
+
+    def fit(self, items: pd.DataFrame, y: Any = None) -> ForestScores:
+        """Fit the forest."""
+        if y is None:
+            raise Declined("it needs the target, which is hidden here")
+        kind = target_kind(y, self.kind)
+        if kind == "classes":
+            self.classes_ = np.unique(y)
+        self.columns_ = TypedColumns(ordinal_words())
+        rows = _clipped(self.columns_.fit_transform(items))
+        options = {
+            "n_estimators": self.trees,
+            "max_samples": min(self.rows, len(rows)),
+            "random_state": self.random_state or 0,
+        }
+        self.forest_ = _fit_forest(rows, y, kind, options)
+        return self
+
+    def transform(self, items: pd.DataFrame) -> np.ndarray:
+        """Return a probability per class, or one number, per table row."""
+        rows = _clipped(self.columns_.transform(items))
+        if hasattr(self.forest_, "predict_proba"):
+            return np.asarray(self.forest_.predict_proba(rows))
+        return np.asarray(self.forest_.predict(rows)).reshape(-1, 1)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _fit_forest(rows: np.ndarray, y: Any, kind: str, options: dict[str, Any]) -> Any:
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    if kind == "classes":
+        # as codes: scikit-learn refuses labels such as 0.5
+        return RandomForestClassifier(**options).fit(rows, np.unique(y, return_inverse=True)[1])
+    # a third of the columns per split, Breiman's default for regression
+    return RandomForestRegressor(max_features=1 / 3, **options).fit(rows, y)
+
+
+def _clipped(rows: np.ndarray) -> np.ndarray:
+    return np.clip(rows, -_LARGEST, _LARGEST).astype(np.float32)
 
 
 @dataclass(eq=False, repr=False)
@@ -42,7 +152,7 @@ class OutOfFold(TransformerMixin, BaseEstimator):
         ``"classes"`` (stratified folds) or ``"numbers"``; filled in by Karat.
     """
 
-    encoder: Any = "karat.models.forests:ForestScores"
+    encoder: Any = "karat.models.forest_encoders:ForestScores"
     options: dict[str, Any] | None = None
     folds: int = 5
     kind: str | None = None
@@ -70,7 +180,7 @@ class OutOfFold(TransformerMixin, BaseEstimator):
             )
         y = np.asarray(y)
         folds = min(self.folds, len(y))
-        fold_of = deal(y, kind_of(y, self.kind), folds, self.random_state or 0)
+        fold_of = assign_folds(y, target_kind(y, self.kind), folds, self.random_state or 0)
         blocks = [self._embed_fold(items, y, fold_of == fold) for fold in range(folds)]
         width = self.transform(_rows(items, np.arange(len(y)) == 0)).shape[1]
         embeddings = np.empty((len(y), width), dtype=np.result_type(*blocks))
@@ -96,7 +206,7 @@ class OutOfFold(TransformerMixin, BaseEstimator):
             )
 
     def _model(self) -> Model:
-        return inner_model(self.encoder, self.options)
+        return wrapped_model(self.encoder, self.options)
 
     def _fresh(self, y: Any) -> Any:
         model = self._model()
@@ -105,7 +215,7 @@ class OutOfFold(TransformerMixin, BaseEstimator):
                 f"{model.name} cannot be used out of fold: its dimensions differ between fits, so "
                 f"training and test rows would not share a space. Use it without OutOfFold."
             )
-        return model.fresh(self.random_state or 0, kind_of(y, self.kind))
+        return model.fresh(self.random_state or 0, target_kind(y, self.kind))
 
     def unavailable(self) -> str:
         """Return what the encoder is missing."""
@@ -113,11 +223,11 @@ class OutOfFold(TransformerMixin, BaseEstimator):
 
     def fingerprint(self) -> str:
         """Return the identity of the encoder and the parameters."""
-        return inner_fingerprint(self._model(), self.folds, self.kind, self.random_state)
+        return wrapped_fingerprint(self._model(), self.folds, self.kind, self.random_state)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = tags_of(self._model().prototype)
+        inner = sklearn_tags(self._model().prototype)
         tags.target_tags.required = inner is not None and inner.target_tags.required
         return tags
 

@@ -1,40 +1,212 @@
-"""The identity of a model: a hash of its code, parameters, weights, files and versions.
+"""The Model record, and base classes for encoders.
+
+The identity of a model: a hash of its code, parameters, weights, files and versions.
 
 Models with the same name but different weights, parameters or source code have different
 identities, so cached vectors are never mixed up.
+Helpers for targets: their kind, and stratified folds.
 """
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import importlib.util
 import io
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import cloudpickle
+import numpy as np
+from sklearn.base import BaseEstimator
 
-from karat.errors import KaratError
-from karat.models.base import Model
+from karat.errors import ContractError, Declined, KaratError, MissingExtra
+
+
+class StatelessEncoder(BaseEstimator):
+    """Base of pretrained encoders: their vectors are computed once and cached.
+
+    Implement ``transform(items)``; ``takes`` lists the supported modalities.
+    """
+
+    takes: tuple[str, ...] | None = None
+
+    def fit(self, items: Any, y: Any = None) -> StatelessEncoder:
+        """Do nothing."""
+        return self
+
+    def transform(self, items: Any) -> Any:
+        """Return one row per item."""
+        raise ContractError(f"{type(self).__name__} has no transform method.")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+
+class TextEncoder(StatelessEncoder):
+    """Base of text encoders: implement ``encode(texts)``, from a list to one row per text.
+
+    The vector of an item depends on its text only for the modalities in ``by_text``, so that each
+    distinct text is encoded once.
+    """
+
+    takes: tuple[str, ...] | None = ("text", "entity")
+    by_text: tuple[str, ...] = ("text", "entity")
+
+    def encode(self, texts: list[str]) -> Any:
+        """Return one row per text."""
+        raise ContractError(f"{type(self).__name__} has no encode method.")
+
+    def transform(self, items: Any) -> Any:
+        """Return one row per item."""
+        return self.encode([str(text) for text in items])
+
+
+class PackagedEncoder(TextEncoder):
+    """Base of text encoders with weights in files; loaded weights are not pickled.
+
+    ``needs`` lists the modules it imports, ``packages`` those whose version affects the vectors.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ()
+    packages: ClassVar[tuple[str, ...]] = ()
+    extra: ClassVar[str] = ""
+
+    def unavailable(self) -> str:
+        """Return what is missing and how to install it, or an empty string."""
+        try:
+            self.check_installed()
+        except (Declined, MissingExtra) as error:
+            return str(error)
+        return ""
+
+    def check_installed(self) -> None:
+        """Raise MissingExtra or Declined if a library or file is missing."""
+        for module in self.needs:
+            if importlib.util.find_spec(module) is None:
+                raise MissingExtra(module, self.extra)
+
+    def fingerprint(self) -> str:
+        """Return the parameters and the package versions."""
+        versions = [f"{name} {metadata.version(name)}" for name in self.packages]
+        return " ".join([repr(sorted(self.get_params().items())), *versions])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.get_params(deep=False))
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A named encoder or predictor.
+
+    Attributes
+    ----------
+    prototype
+        An unfitted object with ``fit`` and ``transform`` (encoder) or ``predict`` (predictor).
+    role
+        ``"encoder"`` or ``"predictor"``.
+    takes
+        The supported modalities, or None if not declared.
+    unavailable
+        Why it cannot run (a library or file is missing), or an empty string.
+    limits
+        Resource limits, passed to parameters of these names that are None.
+    artifacts
+        What to save in addition to predictions, such as ``"models"``.
+    """
+
+    name: str
+    prototype: Any
+    role: str
+    takes: tuple[str, ...] | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    version: str = ""
+    unavailable: str = ""
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    artifacts: tuple[str, ...] = ()
+
+    @property
+    def stateless(self) -> bool:
+        """Whether it is a pretrained encoder, whose vectors can be cached."""
+        if self.role != "encoder":
+            return False
+        if not hasattr(self.prototype, "fit"):
+            return True
+        tags = sklearn_tags(self.prototype)
+        return tags is not None and not tags.requires_fit
+
+    def fresh(self, seed: int, kind: str) -> Any:
+        """Return an unfitted copy with every ``random_state`` set, including nested ones.
+
+        These parameters are filled in if they are None: ``kind`` (of the target), the limits
+        ``max_runtime_seconds``, ``max_mem_size_mb`` and ``cores``, and ``optimise``, the primary
+        metric.
+        """
+        params = self._params_to_set(seed % (2**31 - 1), kind)
+        if self.stateless and not params:
+            return self.prototype
+        made = _copy(self.prototype)
+        if hasattr(made, "set_params"):
+            return made.set_params(**params)
+        for name, value in params.items():
+            setattr(made, name, value)
+        return made
+
+    def _params_to_set(self, seed: int, kind: str) -> dict[str, Any]:
+        if hasattr(self.prototype, "get_params"):
+            params = self.prototype.get_params()
+        else:
+            params = getattr(self.prototype, "__dict__", {})
+        seeds = {name: seed for name in params if name.rpartition("__")[2] == "random_state"}
+        values = {"kind": kind, **self.limits}
+        unset = {name for name in params if params[name] is None}
+        return {**seeds, **{name: values[name] for name in values if name in unset}}
+
+
+def sklearn_tags(thing: Any) -> Any | None:
+    """Return the scikit-learn tags of an object, or None.
+
+    >>> tags_of(StatelessEncoder()).requires_fit
+    False
+    """
+    try:
+        return thing.__sklearn_tags__()
+    except Exception:  # a mixin without BaseEstimator has the method, but it fails
+        return None
+
+
+def _copy(prototype: Any) -> Any:
+    from sklearn.base import clone
+
+    if not hasattr(prototype, "get_params"):
+        return copy.deepcopy(prototype)
+    try:
+        return clone(prototype)
+    except (RuntimeError, TypeError):  # its __init__ changes a parameter
+        return copy.deepcopy(prototype)
+
 
 _BY_VALUE = ("__main__", "__mp_main__")
-_VECTORS = ("karat.models", "karat.wording")
+_VECTORS = ("karat.models", "karat.core.columns")
 
 
-def identity(model: Model) -> str | None:
+def model_identity(model: Model) -> str | None:
     """Return a hash of everything a model's vectors depend on, or None if it cannot be pickled.
 
     Equal models may have different hashes (a cache miss), but not the reverse.
     """
-    return identity_of(model.prototype)
+    return object_identity(model.prototype)
 
 
-def identity_of(thing: Any) -> str | None:
+def object_identity(thing: Any) -> str | None:
     """Return a hash of an object or function with its code, or None if it cannot be pickled.
 
     >>> identity_of(sorted) == identity_of(sorted) != identity_of(sum)
@@ -214,3 +386,30 @@ def _file(value: Any) -> str:
     except (OSError, ValueError):
         return ""
     return ""
+
+
+def target_kind(y: np.ndarray | None, kind: str | None) -> str:
+    """Return the declared kind of target; if None, floats are numbers, everything else classes.
+
+    >>> kind_of(np.array([0.5, 1.5]), None), kind_of(np.array([0.5, 1.5]), "classes")
+    ('numbers', 'classes')
+    """
+    fractions = y is not None and np.asarray(y).dtype.kind == "f"
+    return kind or ("numbers" if fractions else "classes")
+
+
+def assign_folds(y: np.ndarray, kind: str, folds: int, seed: int) -> np.ndarray:
+    """Return a fold for every row; folds have equal size and are stratified by class.
+
+    A class of two or more rows is in at least two folds.
+
+    >>> sorted(deal(np.array(["a", "b", "a", "b"]), "classes", 2, 0)[:2].tolist())
+    [0, 1]
+    """
+    order = np.random.default_rng(seed).permutation(len(y))
+    if kind == "classes":
+        codes = np.unique(np.asarray(y)[order], return_inverse=True)[1]
+        order = order[np.argsort(codes, kind="stable")]
+    fold_of = np.empty(len(y), dtype=int)
+    fold_of[order] = np.arange(len(y)) % folds
+    return fold_of

@@ -1,23 +1,376 @@
-"""Baseline table encoders: ordinal, target, hashed, min-hash, strings, PCA.
+"""A fast one-hot encoder of strings, equal to scikit-learn's ``OneHotEncoder``.
+
+scikit-learn loops over all cells in Python; here only distinct values are looked up.
+
+Min-hashes of character n-grams: texts that share n-grams share numbers.
+
+The numbers are those of skrub's MinHashEncoder (Cerda, Varoquaux 2022, Encoding High-Cardinality
+String Categorical Variables), here computed for all texts of a column at once.
+The random encoder, a lower bound for scores.
+Table encoders: preprocessing of numbers, dates and words; one-hot and skrub's vectorizer.
+Baseline table encoders: ordinal, target, hashed, min-hash, strings, PCA.
 
 All impute and scale numbers and dates (see ``tables``); they differ in how they encode words.
+Rows as sentences: "age is 31. plan is basic." through any sentence encoder.
 """
 
 from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 
+from karat.core.columns import rows_as_sentences
 from karat.errors import MissingExtra
-from karat.models.minhash import MinHashes
-from karat.models.tables import ColumnEncoder, TypedColumns, table_to_numbers
-from karat.models.truth import kind_of
+from karat.models.adapters import wrapped_fingerprint, wrapped_model
+from karat.models.model import Model, StatelessEncoder, target_kind
+
+
+@dataclass(eq=False, repr=False)
+class OneHotWords(TransformerMixin, BaseEstimator):
+    """One dimension per level of every column in sorted order; rare levels share the last one.
+
+    Levels in fewer rows than ``min_frequency``, a count or a share, are rare. An unseen level is
+    rare, or all zeros in a column without rare levels.
+
+    >>> table = pd.DataFrame({"w": ["a", "b", "b", "c"]})
+    >>> OneHotWords(2).fit(table).transform(pd.DataFrame({"w": ["b", "c", "z"]})).tolist()
+    [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
+    """
+
+    min_frequency: float | int | None = None
+
+    def fit(self, words: pd.DataFrame, y: Any = None) -> OneHotWords:
+        """Learn the levels of every column."""
+        least = self.min_frequency or 0
+        least = least if isinstance(least, Integral) else least * len(words)
+        self.places_, self.widths_ = [], []
+        for _, column in words.items():
+            codes, levels = pd.factorize(column)
+            counts = dict(zip(levels.tolist(), np.bincount(codes).tolist(), strict=True))
+            common = sorted(level for level, count in counts.items() if count >= least)
+            self.places_.append({level: place for place, level in enumerate(common)})
+            self.widths_.append(len(common) + (len(common) < len(counts)))
+        return self
+
+    def transform(self, words: pd.DataFrame) -> np.ndarray:
+        """Return a row of zeros and ones per row of words."""
+        matrix = np.zeros((len(words), sum(self.widths_)))
+        start = 0
+        for (_, column), places, width in zip(
+            words.items(), self.places_, self.widths_, strict=True
+        ):
+            codes, levels = pd.factorize(column)
+            rare = len(places) if width > len(places) else -1
+            at = np.array([places.get(level, rare) for level in levels.tolist()], dtype=np.intp)
+            found = at[codes]
+            rows = np.flatnonzero(found >= 0)
+            matrix[rows, start + found[rows]] = 1.0
+            start += width
+        return matrix
+
+
+_LIMIT = np.iinfo(np.int32).max
+
+
+def min_hashes(texts: Sequence[str], dimensions: int = 30) -> np.ndarray:
+    """Return one row per text: the minimum over its 2- to 4-grams, for each hash function.
+
+    The empty text is all zeros. Equal texts have equal rows.
+
+    >>> min_hashes(["ab", "abcd", ""], 2).tolist()
+    [[-1668975464.0, -1394811714.0], [-1872589581.0, -2131769630.0], [0.0, 0.0]]
+    """
+    # as many bytes as characters: skrub reads no further
+    encoded = [text.encode("utf-8", "replace")[: len(text)] for text in texts]
+    found = np.full((dimensions, len(texts)), _LIMIT, dtype=np.int32)
+    for size in (2, 3, 4):
+        buffer, windows = _windows(encoded, size)
+        for seed in range(dimensions):
+            hashes = np.correlate(buffer, _weights(size, seed))
+            lowest = np.minimum.reduceat(hashes, windows)[::2]
+            np.minimum(found[seed], lowest, out=found[seed])
+    found[:, [not text for text in encoded]] = 0
+    return np.ascontiguousarray(found.T, dtype=np.float64)
+
+
+@dataclass(eq=False, repr=False)
+class MinHashes(TransformerMixin, BaseEstimator):
+    """Concatenated min-hashes of the columns of a frame of strings."""
+
+    dimensions: int = 30
+
+    def fit(self, texts: pd.DataFrame, y: Any = None) -> MinHashes:
+        """Do nothing."""
+        return self
+
+    def transform(self, texts: pd.DataFrame) -> np.ndarray:
+        """Return the hashes of all columns; each distinct text is hashed once."""
+        blocks = []
+        for _, column in texts.items():
+            codes, different = pd.factorize(column.to_numpy(dtype=object))
+            blocks.append(min_hashes(list(different), self.dimensions)[codes])
+        return np.hstack(blocks)
+
+
+def _windows(encoded: list[bytes], size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return all texts in one array, and the bounds of each text's n-grams.
+
+    A text shorter than an n-gram is padded with zeros on both sides.
+    """
+    padded = []
+    for text in encoded:
+        zeros = bytes(max(0, size - len(text)))
+        padded.append(zeros + text + zeros)
+    lengths = np.array([len(text) for text in padded])
+    starts = np.cumsum(lengths) - lengths
+    # reduceat uses consecutive bounds: every other segment spans two texts
+    bounds = np.column_stack([starts, starts + lengths - size + 1]).ravel()
+    # the last bound must be inside, so one more n-gram follows
+    joined = b"".join(padded) + b"\0"
+    return np.frombuffer(joined, dtype=np.int8), bounds
+
+
+@lru_cache(maxsize=1024)
+def _weights(size: int, seed: int) -> np.ndarray:
+    from sklearn.utils import check_random_state
+
+    drawn: np.ndarray = check_random_state(seed).randint(
+        -_LIMIT, _LIMIT, size=size, dtype=np.dtype("int32")
+    )
+    drawn.flags.writeable = False  # it is cached
+    return drawn
+
+
+@dataclass(eq=False, repr=False)
+class RandomEncoder(StatelessEncoder):
+    """A random vector per item, derived from its id and the seed, whatever its content."""
+
+    dimensions: int = 64
+    random_state: int | None = None
+
+    def transform(self, items: Any) -> np.ndarray:
+        """Return one standard normal row per item."""
+        framed = isinstance(items, pd.Series | pd.DataFrame)  # a list, too, has an "index"
+        ids = items.index if framed else pd.RangeIndex(len(items))
+        keys = pd.util.hash_array(np.asarray(ids.astype(str), dtype=object)).astype(np.uint64)
+        with np.errstate(over="ignore"):
+            keys = _mix(keys + np.uint64(self.random_state or 0) * np.uint64(0x9E3779B97F4A7C15))
+            steps = np.arange(1, 2 * self.dimensions + 1, dtype=np.uint64)
+            bits = _mix(keys[:, None] + steps[None, :] * np.uint64(0x9E3779B97F4A7C15))
+        uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+        radius, angle = uniform[:, : self.dimensions], uniform[:, self.dimensions :]
+        # Box-Muller transform
+        return (np.sqrt(-2 * np.log(radius)) * np.cos(2 * np.pi * angle)).astype(np.float32)
+
+
+def _mix(x: np.ndarray) -> np.ndarray:
+    # finalizer of splitmix64
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+#: numbers are clipped to this, so that sums of squares are finite
+LARGEST = 1e100
+
+
+def numeric_columns(table: pd.DataFrame) -> list[Any]:
+    """Return the columns of numbers or durations, without booleans and dates."""
+    kinds = pd.api.types
+    return [
+        name
+        for name, column in table.items()
+        if (kinds.is_numeric_dtype(column) and not kinds.is_bool_dtype(column))
+        or kinds.is_timedelta64_dtype(column)
+    ]
+
+
+def date_columns(table: pd.DataFrame) -> list[Any]:
+    """Return the columns with a date dtype; a date string is a word."""
+    is_date = pd.api.types.is_datetime64_any_dtype
+    return [name for name, column in table.items() if is_date(column)]
+
+
+def table_to_numbers(min_frequency: float | int | None = None) -> TypedColumns:
+    """Return a transformer: numbers and dates imputed and scaled, everything else one-hot."""
+    return TypedColumns(OneHotWords(min_frequency))
+
+
+@dataclass(eq=False, repr=False)
+class TypedColumns(TransformerMixin, BaseEstimator):
+    """Convert a table to numbers: each column is numeric, a date or words.
+
+    Missing numbers become the median, then all are scaled; so are the components of a date: year,
+    month, day, weekday, hour and seconds since 1970. Everything else, including booleans, is
+    converted to strings and passed to ``words``, a transformer of a frame of strings; a missing
+    cell is an empty string. ``fit`` decides the type of each column. ``numbers`` replaces the
+    imputing and scaling of numbers and dates.
+
+    >>> rows = pd.DataFrame({"n": [1.0, 3.0], "w": ["a", "b"]})
+    >>> table_to_numbers().fit_transform(rows).tolist()
+    [[-1.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
+    """
+
+    words: Any
+    numbers: Any = None
+
+    def fit(self, table: pd.DataFrame, y: Any = None) -> TypedColumns:
+        """Fit all columns."""
+        self.fit_transform(table, y)
+        return self
+
+    def fit_transform(self, table: pd.DataFrame, y: Any = None) -> np.ndarray:
+        """Fit and transform; words may be encoded out of fold."""
+        numbers, dates = numeric_columns(table), date_columns(table)
+        words = [column for column in table.columns if column not in {*numbers, *dates}]
+        steps: list[tuple[list[Any], Callable[[pd.DataFrame], Any], Any]] = [
+            (numbers, _floats, self._step()),
+            (dates, _date_components, self._step()),
+            (words, _words, clone(self.words)),
+        ]
+        self.steps_ = [step for step in steps if step[0]]
+        return np.hstack(
+            [step.fit_transform(read(table[names]), y) for names, read, step in self.steps_]
+        )
+
+    def transform(self, table: pd.DataFrame) -> np.ndarray:
+        """Return one row of numbers per table row."""
+        return np.hstack([step.transform(read(table[names])) for names, read, step in self.steps_])
+
+    def _step(self) -> Any:
+        return scaled_numbers() if self.numbers is None else clone(self.numbers)
+
+
+class ColumnEncoder(TransformerMixin, BaseEstimator):
+    """Base of encoders that differ in how they encode words."""
+
+    takes = ("table",)
+
+    def _columns(self, y: Any) -> TypedColumns:
+        """Return the transformer; ``y`` is None if the target is hidden."""
+        raise NotImplementedError
+
+    def fit(self, items: pd.DataFrame, y: Any = None) -> ColumnEncoder:
+        """Fit all columns."""
+        self.fit_transform(items, y)
+        return self
+
+    def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
+        """Fit and transform."""
+        self.columns_ = self._columns(y)
+        return np.asarray(self.columns_.fit_transform(items, y), dtype=np.float64)
+
+    def transform(self, items: pd.DataFrame) -> np.ndarray:
+        """Return one row of numbers per table row."""
+        return np.asarray(self.columns_.transform(items), dtype=np.float64)
+
+
+@dataclass(eq=False, repr=False)
+class OneHotTable(ColumnEncoder):
+    """Impute and scale numbers, one-hot encode everything else; an unseen value is all zeros.
+
+    Categories rarer than ``min_frequency`` are merged, so that names and free text do not make one
+    dimension per row.
+    """
+
+    min_frequency: float | int | None = 0.005
+
+    def _columns(self, y: Any) -> TypedColumns:
+        return table_to_numbers(self.min_frequency)
+
+
+@dataclass(eq=False, repr=False)
+class SkrubTable(TransformerMixin, BaseEstimator):
+    """skrub's TableVectorizer; missing values become 0."""
+
+    takes = ("table",)
+
+    cardinality_threshold: int = 40
+    random_state: int | None = None
+
+    def fit(self, items: pd.DataFrame, y: Any = None) -> SkrubTable:
+        """Fit the vectorizer."""
+        self.fit_transform(items, y)
+        return self
+
+    def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
+        """Fit and transform."""
+        try:
+            from skrub import StringEncoder, TableVectorizer
+        except ImportError as error:
+            raise MissingExtra("skrub", "tables") from error
+        self.vectorizer_ = TableVectorizer(
+            cardinality_threshold=self.cardinality_threshold,
+            high_cardinality=StringEncoder(random_state=self.random_state),
+        )
+        return self._numbers(self.vectorizer_.fit_transform(items, y))
+
+    def transform(self, items: pd.DataFrame) -> np.ndarray:
+        """Return one row of numbers per table row."""
+        return self._numbers(self.vectorizer_.transform(items))
+
+    def _numbers(self, table: pd.DataFrame) -> np.ndarray:
+        values = np.array(table, dtype=np.float64)
+        values[np.isnan(values)] = 0.0  # infinity is reported later
+        return values
+
+
+def scaled_numbers() -> Any:
+    """Return a transformer that imputes the median and scales."""
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(
+        SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
+    )
+
+
+def _floats(table: pd.DataFrame) -> np.ndarray:
+    columns = [
+        column.dt.total_seconds()
+        if pd.api.types.is_timedelta64_dtype(column)
+        else pd.to_numeric(column, errors="coerce")
+        for _, column in table.items()
+    ]
+    values = np.column_stack([column.astype(float).to_numpy() for column in columns])
+    return np.where(np.isinf(values), np.nan, np.clip(values, -LARGEST, LARGEST))
+
+
+def _date_components(table: pd.DataFrame) -> np.ndarray:
+    components: list[Any] = []
+    for _, column in table.items():
+        local = _moments(column)
+        since = (local if local.tz is None else local.tz_convert(None)) - pd.Timestamp(0)
+        components += [local.year, local.month, local.day, local.day_of_week, local.hour]
+        components.append(since.total_seconds())
+    return np.column_stack([np.asarray(part, dtype=float) for part in components])
+
+
+def _moments(column: pd.Series) -> pd.DatetimeIndex:
+    # a test column may have another dtype; invalid dates are missing
+    try:
+        return pd.DatetimeIndex(pd.to_datetime(column, errors="coerce", format="mixed"))
+    except ValueError:  # several time zones in one column
+        return pd.DatetimeIndex(pd.to_datetime(column, errors="coerce", format="mixed", utc=True))
+
+
+def _words(table: pd.DataFrame) -> pd.DataFrame:
+    if all(isinstance(each, pd.StringDtype) and each.na_value is np.nan for each in table.dtypes):
+        texts = table.fillna("")  # already strings
+    else:
+        texts = table.astype(object).where(table.notna(), "").astype(str)
+    return texts.set_axis([str(column) for column in table.columns], axis=1)
+
 
 #: components below this share of the largest standard deviation are rounding errors
 _NEGLIGIBLE = 1e-6
@@ -54,7 +407,7 @@ class TargetTable(ColumnEncoder):
 
     def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
         """Fit, and encode each row without its own target."""
-        if y is not None and kind_of(y, self.kind) == "classes":
+        if y is not None and target_kind(y, self.kind) == "classes":
             y = np.unique(y, return_inverse=True)[1]
         with warnings.catch_warnings():
             # a class may have fewer rows than there are folds
@@ -74,7 +427,7 @@ class TargetTable(ColumnEncoder):
         from sklearn.model_selection import KFold, StratifiedKFold
         from sklearn.preprocessing import TargetEncoder
 
-        numbers = kind_of(y, self.kind) == "numbers"
+        numbers = target_kind(y, self.kind) == "numbers"
         counts = [len(y)] if numbers else np.bincount(y)
         folds = min(self.folds, max(counts))
         if folds < 2:
@@ -238,3 +591,57 @@ def _components(centered: np.ndarray, dimensions: int) -> np.ndarray:
     largest = np.argmax(sizes >= (1 - _NEGLIGIBLE) * sizes.max(axis=1, keepdims=True), axis=1)
     signs = np.sign(found[np.arange(len(found)), largest])
     return np.asarray(found * signs[:, None])
+
+
+@dataclass(eq=False, repr=False)
+class RowSentences(TransformerMixin, BaseEstimator):
+    """Write each row as a sentence and embed it with a sentence encoder.
+
+    It needs a fit only if the sentence encoder does.
+
+    Parameters
+    ----------
+    encoder
+        ``"package.module:Name"``, a class, an instance, or an object with ``encode``.
+    options
+        The parameters of the class.
+    """
+
+    takes = ("table",)
+
+    encoder: Any = "karat.models.text_encoders:UniversalSentenceEncoder"
+    options: dict[str, Any] | None = None
+
+    def fit(self, items: pd.DataFrame, y: Any = None) -> RowSentences:
+        """Fit the sentence encoder on the rows' sentences, unless it is pretrained."""
+        model = self._model()
+        self.encoder_ = model.prototype
+        if not model.stateless:
+            self.encoder_ = clone(model.prototype, safe=False)
+            self.encoder_.fit(_texts(items), y)
+        return self
+
+    def transform(self, items: pd.DataFrame) -> Any:
+        """Encode the rows' sentences."""
+        if not hasattr(self, "encoder_"):
+            self.encoder_ = self._model().prototype
+        texts = _texts(items)
+        if "text" in getattr(self.encoder_, "by_text", ()):
+            return self.encoder_.encode(texts.tolist())
+        return self.encoder_.transform(texts)
+
+    def _model(self) -> Model:
+        return wrapped_model(self.encoder, self.options)
+
+    def fingerprint(self) -> str:
+        """Return the identity of the sentence encoder."""
+        return wrapped_fingerprint(self._model())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = not self._model().stateless
+        return tags
+
+
+def _texts(items: pd.DataFrame) -> pd.Series:
+    return pd.Series(rows_as_sentences(items), index=items.index, dtype=object)

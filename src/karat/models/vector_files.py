@@ -1,11 +1,21 @@
-"""Encoders that look up precomputed vectors, from a file or from arrays, by item id."""
+"""Read vectors from ``.npz``, word2vec binary, Parquet, Feather and safetensors files.
+
+Read vectors from HDF5: a group ``Vectors`` with one dataset per entity, named in base 32.
+Encoders that look up precomputed vectors, from a file or from arrays, by item id.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import csv
 import hashlib
+import json
+import mmap
+import zipfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,19 +25,284 @@ import numpy as np
 import pandas as pd
 
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
-from karat.models.base import TextEncoder
-from karat.models.vector_formats import (
-    names_file,
-    read_columns,
-    read_npz,
-    read_safetensors,
-    read_word2vec,
+from karat.models.model import TextEncoder
+from karat.models.vector_text import (
+    plain_suffix,
+    read_decompressed,
+    read_table,
+    read_text,
+    strip_angle_brackets,
 )
-from karat.models.vector_hdf5 import read_hdf5, read_hdf5_rows
-from karat.models.vector_text import plain_suffix, read_table, read_text, unbracketed
+
+Read = tuple[list[str], np.ndarray]
+
+
+def read_npz(path: Path) -> Read:
+    """Return the arrays ``ids`` and ``vectors`` of a file."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return [str(i) for i in arrays["ids"]], arrays["vectors"].astype(np.float32, copy=False)
+    except (
+        *(KeyError, ValueError, OSError, TypeError, AttributeError, EOFError),
+        *(zipfile.BadZipFile, zlib.error),
+    ) as error:
+        raise DataError(f'{path}: not an .npz with "ids" and "vectors": {error}.') from error
+
+
+# -- word2vec -------------------------------------------------------------------------------
+
+
+def read_word2vec(path: Path) -> Read:
+    """Read word2vec's binary format: a header, then name, space and float32 values per vector."""
+    with _bytes(path) as data:
+        header = data.find(b"\n")
+        counts = bytes(data[: max(header, 0)]).split()
+        if not (0 < header < 100 and len(counts) == 2 and all(c.isdigit() for c in counts)):
+            raise DataError(
+                f"{path} is not in word2vec's binary format: the first line is not two integers."
+            )
+        count, width = map(int, counts)
+        short = DataError(
+            f"{path} is truncated: the header announces {count} vectors of {width} numbers."
+        )
+        # checked first, so that a wrong count does not allocate memory
+        if not width or count * (4 * width + 1) > len(data):
+            raise short
+        names, vectors, at = [], np.empty((count, width), dtype=np.float32), header + 1
+        for row in range(count):
+            space = data.find(b" ", at)
+            if space < 0 or space + 1 + 4 * width > len(data):
+                raise short
+            names.append(_word(data[at:space], row, path))
+            vectors[row] = np.frombuffer(data, "<f4", width, space + 1)
+            at = space + 1 + 4 * width
+        if bytes(data[at:]).strip(b"\n"):
+            raise DataError(f"{path} has more than the {count} vectors of its header.")
+    return names, vectors
+
+
+@contextmanager
+def _bytes(path: Path) -> Iterator[Any]:
+    if path.suffix.lower() in (".gz", ".zst"):
+        yield b"".join(read_decompressed(path))
+        return
+    if not path.stat().st_size:
+        raise DataError(f"{path} contains no vectors.")
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        yield data
+
+
+def _word(raw: bytes, row: int, path: Path) -> str:
+    try:
+        # some programs write a newline after each vector
+        return strip_angle_brackets(raw.lstrip(b"\n").decode())
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: name {row + 1} is not UTF-8 ({error.reason}).") from error
+
+
+# -- columns --------------------------------------------------------------------------------
+
+
+def read_columns(path: Path) -> Read:
+    """Read a Parquet or Feather file: one string column, and number columns or one list column."""
+    table = _table(path)
+    texts = [name for name in table.column_names if _is_text(table.schema.field(name).type)]
+    if len(texts) != 1:
+        raise DataError(
+            f"{path} must have exactly one string column (the names), "
+            f"got {len(texts)}: {', '.join(texts)}."
+        )
+    ids = table.column(texts[0])
+    others = table.drop_columns(texts)
+    for name in table.column_names:
+        if table.column(name).null_count:
+            row = table.column(name).is_null().to_pylist().index(True)
+            raise DataError(f'{path}, row {row + 1}: missing value in column "{name}".')
+    vectors = _list_column(others, path) if others.num_columns == 1 else None
+    if vectors is None:
+        vectors = _number_columns(others, path)
+    return [strip_angle_brackets(str(name)) for name in ids.to_pylist()], vectors
+
+
+def _table(path: Path) -> Any:
+    try:
+        from pyarrow import feather, parquet
+    except ImportError as error:
+        raise MissingExtra("pyarrow", "tables") from error
+    read = parquet.read_table if path.suffix.lower() == ".parquet" else feather.read_table
+    try:
+        return read(path)
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {path}: {error}.") from error
+
+
+def _is_text(kind: Any) -> bool:
+    name = str(getattr(kind, "value_type", kind) if "dictionary" in str(kind) else kind)
+    return name in ("string", "large_string", "string_view")
+
+
+def _number_columns(table: Any, path: Path) -> np.ndarray:
+    for name in table.column_names:
+        if np.dtype(table.schema.field(name).type.to_pandas_dtype()).kind not in "fiu":
+            raise DataError(f'{path}: column "{name}" is not numeric.')
+    vectors = np.empty(table.shape, dtype=np.float32)
+    for i in range(table.num_columns):
+        vectors[:, i] = table.column(i).to_numpy()
+    return vectors
+
+
+def _list_column(table: Any, path: Path) -> np.ndarray | None:
+    """Return the vectors of a list column, or None for another type."""
+    column = table.column(0).combine_chunks()
+    if "list" not in str(column.type):
+        return None
+    values = column.flatten()
+    lengths = np.diff(column.offsets) if hasattr(column, "offsets") else [column.type.list_size]
+    width = int(lengths[0]) if len(lengths) else 0
+    if ragged := [row for row, length in enumerate(lengths) if length != width]:
+        raise DataError(
+            f"{path}, row {ragged[0] + 1}: expected {width} numbers as in the rows before, "
+            f"got {lengths[ragged[0]]}."
+        )
+    if values.null_count or np.dtype(values.type.to_pandas_dtype()).kind not in "fiu":
+        raise DataError(f'{path}: the lists in "{table.column_names[0]}" must be numeric.')
+    return values.to_numpy().astype(np.float32).reshape(-1, max(width, 1))
+
+
+# -- safetensors ----------------------------------------------------------------------------
+
+SAFETENSORS_TYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
+
+
+def names_file(path: Path) -> Path | None:
+    """Return the text file with the row names of a ``.safetensors`` file, or None."""
+    candidates = (path.with_suffix(end) for end in (".names", ".names.txt", ".txt"))
+    return next((file for file in candidates if file.is_file()), None)
+
+
+def read_safetensors(path: Path) -> Read:
+    """Read a matrix; its row names are a JSON list in the metadata or lines of a text file."""
+    with _bytes(path) as data:
+        begin = 8 + int.from_bytes(data[:8], "little")
+        try:
+            header = json.loads(bytes(data[8:begin]))
+            names = json.loads(header.pop("__metadata__", {}).get("names", "null"))
+            matrices = {name: each for name, each in header.items() if len(each["shape"]) == 2}
+            name = "vectors" if "vectors" in matrices else next(iter(matrices), "")
+            if not name or (len(matrices) > 1 and name != "vectors"):
+                found = ", ".join(matrices) or "none"
+                raise DataError(f'{path} needs one matrix, or one named "vectors"; got: {found}.')
+            vectors = _tensor(data, begin, matrices[name], f'{path}: the tensor "{name}"')
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"cannot read {path} as safetensors: {error}.") from error
+    return [strip_angle_brackets(str(name)) for name in names or _names_from_file(path)], vectors
+
+
+def _tensor(data: Any, begin: int, about: dict[str, Any], what: str) -> np.ndarray:
+    if about["dtype"] not in (*SAFETENSORS_TYPES, "BF16"):
+        raise DataError(
+            f"{what} must be one of {', '.join(SAFETENSORS_TYPES)}, BF16, got {about['dtype']}."
+        )
+    first, last = about["data_offsets"]
+    if begin + last > len(data):
+        raise DataError(f"{what} is truncated.")
+    raw = bytes(data[begin + first : begin + last])
+    if about["dtype"] == "BF16":  # the upper half of a float32
+        wide = np.frombuffer(raw, dtype="<u2").astype(np.uint32) << 16
+        return wide.view(np.float32).reshape(about["shape"])
+    return (
+        np.frombuffer(raw, dtype=SAFETENSORS_TYPES[about["dtype"]])
+        .reshape(about["shape"])
+        .astype("f4")
+    )
+
+
+def _names_from_file(path: Path) -> list[str]:
+    file = names_file(path)
+    if file is None:
+        raise DataError(
+            f"{path} has no row names; write one per line to {path.with_suffix('.names').name}."
+        )
+    return file.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
+
+
+GROUP = "Vectors"
+
+
+def read_hdf5(path: Path) -> tuple[list[str], np.ndarray]:
+    """Return all names and vectors."""
+    with _group(path) as group:
+        keys = list(group)
+        names = [strip_angle_brackets(_name(key, path)) for key in keys]
+        first = _row(group, keys[0], path)
+        vectors = np.empty((len(keys), len(first)), dtype=np.float32)
+        for i, key in enumerate(keys):
+            vectors[i] = _row(group, key, path, len(first))
+    return names, vectors
+
+
+def read_hdf5_rows(path: Path, names: Iterable[str]) -> np.ndarray:
+    """Read the vectors of these names only; a name without a vector is a row of NaN."""
+    names = list(names)
+    with _group(path) as group:
+        width = len(_row(group, next(iter(group)), path))
+        rows = np.full((len(names), width), np.nan, dtype=np.float32)
+        for i, name in enumerate(names):
+            for key in (_key(name), _key(f"<{name}>")):
+                if key in group:
+                    rows[i] = _row(group, key, path, width)
+    return rows
+
+
+@contextmanager
+def _group(path: Path) -> Iterator[Any]:
+    try:
+        import h5py
+    except ImportError as error:
+        raise MissingExtra("h5py", "h5") from error
+    try:
+        with h5py.File(path, "r") as file:
+            group = file.get(GROUP)
+            if not isinstance(group, h5py.Group):
+                found = ", ".join(map(str, list(file)[:5])) or "nothing"
+                raise DataError(f'{path} has no group "{GROUP}"; it contains: {found}.')
+            if not len(group):
+                raise DataError(f"{path} contains no vectors.")
+            yield group
+    except (OSError, RuntimeError) as error:  # h5py raises these for truncated files
+        raise DataError(f"cannot read {path}: {error}.") from error
+
+
+def _key(name: str) -> str:
+    return base64.b32encode(name.encode()).decode()
+
+
+def _name(key: str, path: Path) -> str:
+    try:
+        return base64.b32decode(key).decode()
+    except (binascii.Error, UnicodeDecodeError, ValueError) as error:
+        raise DataError(
+            f'{path}: dataset "{GROUP}/{key}" is not named by an entity in base 32 ({error}).'
+        ) from error
+
+
+def _row(group: Any, key: str, path: Path, width: int = 0) -> np.ndarray:
+    what = f'{path}: the vector of "{_name(key, path)}"'
+    shape = getattr(group[key], "shape", None)
+    if shape is None or group[key].dtype.kind not in "fiu":
+        raise DataError(f"{what} is not a dataset of numbers.")
+    if not (len(shape) == 1 or (len(shape) == 2 and shape[0] == 1)) or not shape[-1]:
+        raise DataError(f"{what} must have shape (d,) or (1, d), got {shape}.")
+    if width and shape[-1] != width:
+        raise DataError(f"{what} must have {width} numbers like the others, got {shape[-1]}.")
+    row = np.asarray(group[key], dtype=np.float32).reshape(-1)
+    if not np.isfinite(row).all():
+        raise DataError(f"{what} contains NaN or infinity.")
+    return row
+
 
 HDF5 = (".h5", ".hdf5")
-READERS: dict[str, Callable[[Path], tuple[list[str], np.ndarray]]] = {
+VECTOR_FILE_READERS: dict[str, Callable[[Path], tuple[list[str], np.ndarray]]] = {
     **dict.fromkeys((".txt", ".vec", ".tsv"), read_text),
     ".csv": read_table,
     ".npz": read_npz,
@@ -36,9 +311,9 @@ READERS: dict[str, Callable[[Path], tuple[list[str], np.ndarray]]] = {
     **dict.fromkeys((".parquet", ".feather"), read_columns),
     ".safetensors": read_safetensors,
 }
-SUFFIXES = tuple(READERS)
+VECTOR_FILE_SUFFIXES = tuple(VECTOR_FILE_READERS)
 #: values of the parameter ``format``, and the suffix each stands for
-FORMATS = {
+VECTOR_FILE_FORMATS = {
     "txt": ".txt",
     "csv": ".csv",
     "hdf5": ".h5",
@@ -49,7 +324,7 @@ FORMATS = {
     "safetensors": ".safetensors",
 }
 #: library and extra needed to read some files
-NEEDS = {
+REQUIRED_LIBRARIES = {
     **dict.fromkeys(HDF5, ("h5py", "h5")),
     **dict.fromkeys((".parquet", ".feather"), ("pyarrow", "tables")),
     ".zst": ("zstandard", "zst"),
@@ -57,7 +332,7 @@ NEEDS = {
 
 
 @dataclass(eq=False, repr=False)
-class KnownVectors(TextEncoder):
+class VectorLookup(TextEncoder):
     """Look up entities by id and texts by the text itself; a missing vector is a row of NaN."""
 
     takes = ("entity", "text")
@@ -112,10 +387,10 @@ class VectorFile(TextEncoder):
     chunk: ClassVar[int | None] = None
 
     def __init__(self, path: str, size: int | None = None, format: str | None = None) -> None:
-        if format is not None and format not in FORMATS:
+        if format is not None and format not in VECTOR_FILE_FORMATS:
             raise DefinitionError(
-                f'unknown vector file format "{format}".{did_you_mean(format, FORMATS)} '
-                f"Expected one of: {', '.join(FORMATS)}."
+                f'unknown vector file format "{format}".{did_you_mean(format, VECTOR_FILE_FORMATS)} '
+                f"Expected one of: {', '.join(VECTOR_FILE_FORMATS)}."
             )
         self.path = path
         self.size = size
@@ -124,7 +399,11 @@ class VectorFile(TextEncoder):
     @property
     def suffix(self) -> str:
         """The suffix that selects the reader: from ``format``, or from the file name."""
-        return plain_suffix(Path(self.path)) if self.format is None else FORMATS[self.format]
+        return (
+            plain_suffix(Path(self.path))
+            if self.format is None
+            else VECTOR_FILE_FORMATS[self.format]
+        )
 
     def transform(self, items: Any) -> np.ndarray:
         """Return the vectors of the items by id, NaN for a missing one."""
@@ -146,13 +425,13 @@ class VectorFile(TextEncoder):
 
     def use(self, ids: Sequence[str], vectors: np.ndarray) -> None:
         """Use these vectors instead of reading the file."""
-        self.known_ = KnownVectors(list(ids), vectors)
+        self.known_ = VectorLookup(list(ids), vectors)
 
     def unavailable(self) -> str:
         """Return the library missing to read the file, or an empty string."""
         for suffix in (Path(self.path).suffix.lower(), self.suffix):
-            if suffix in NEEDS and find_spec(NEEDS[suffix][0]) is None:
-                return str(MissingExtra(*NEEDS[suffix]))
+            if suffix in REQUIRED_LIBRARIES and find_spec(REQUIRED_LIBRARIES[suffix][0]) is None:
+                return str(MissingExtra(*REQUIRED_LIBRARIES[suffix]))
         return ""
 
     def fingerprint(self) -> str:
@@ -164,7 +443,7 @@ class VectorFile(TextEncoder):
 
     def _look_up(self, names: list[str]) -> np.ndarray:
         # angle brackets are ignored in the file and in the data
-        plain = [unbracketed(name) for name in names]
+        plain = [strip_angle_brackets(name) for name in names]
         if not self.reads_rows or hasattr(self, "known_"):
             return self._known().transform(plain)
         path = _existing(self.path)
@@ -172,7 +451,7 @@ class VectorFile(TextEncoder):
         _check_size(path, rows, self.size)
         return rows
 
-    def _known(self) -> KnownVectors:
+    def _known(self) -> VectorLookup:
         if not hasattr(self, "known_"):
             self.use(*read_vectors(_existing(self.path), self.size, self.suffix))
         return self.known_
@@ -197,7 +476,7 @@ def read_vectors(
     path: Path, size: int | None = None, suffix: str | None = None
 ) -> tuple[list[str], np.ndarray]:
     """Return the ids and float32 vectors of a file; raise DataError if it is invalid."""
-    read = READERS.get(suffix or plain_suffix(path), read_text)
+    read = VECTOR_FILE_READERS.get(suffix or plain_suffix(path), read_text)
     try:
         ids, vectors = read(path)
     except (UnicodeDecodeError, OSError, EOFError, csv.Error, zlib.error) as error:

@@ -25,7 +25,7 @@ def read_text(path: Path) -> tuple[list[str], np.ndarray]:
     first = next(blocks, b"").removeprefix(b"\xef\xbb\xbf")
     begin = list(itertools.islice(_lines(first, 1, path), 2))
     header = begin.pop(0) if _is_header(begin) else (0, ["0", "0"])
-    rows = Rows(path, *map(int, header[1]))
+    rows = TextVectors(path, *map(int, header[1]))
     rows.width = rows.header_width or (len(begin[0][1]) - 1 if begin else 0)
     if rows.width:
         # estimated from the first block to avoid copies; a number takes at least two bytes
@@ -53,7 +53,7 @@ def read_table(path: Path) -> tuple[list[str], np.ndarray]:
     begin = list(itertools.islice(lines, 2))
     head = begin[0][1][1:] if begin else []
     column_names = bool(head) and not any(map(_is_number, head))
-    rows = Rows(path)
+    rows = TextVectors(path)
     rows.extend(itertools.chain(begin[1:] if column_names or _is_header(begin) else begin, lines))
     return rows.result()
 
@@ -61,13 +61,13 @@ def read_table(path: Path) -> tuple[list[str], np.ndarray]:
 def kernels() -> Any | None:
     """Return the module of compiled loops, or None without numba."""
     try:
-        from karat.models import vector_kernel
+        from karat.models import vector_text_numba as vector_kernel
     except ImportError:
         return None
     return vector_kernel
 
 
-class Rows:
+class TextVectors:
     """The names read so far with their line numbers, and a matrix that grows in place."""
 
     def __init__(self, path: Path, header_count: int = 0, header_width: int = 0) -> None:
@@ -84,7 +84,7 @@ class Rows:
         for number, cells in lines:
             values = self.parse(number, cells)
             self.reserve(1)[0] = values
-            self.add([unbracketed(cells[0])], [number])
+            self.add([strip_angle_brackets(cells[0])], [number])
 
     def parse(self, number: int, cells: list[str]) -> np.ndarray:
         """Return the numbers of a line; raise DataError for an invalid one."""
@@ -137,7 +137,9 @@ class Rows:
         return list(self.lines), self.matrix[:count]
 
 
-def _read_compiled(rows: Rows, block: bytes, numbers: tuple[int, int], compiled: Any) -> None:
+def _read_compiled(
+    rows: TextVectors, block: bytes, numbers: tuple[int, int], compiled: Any
+) -> None:
     """Add a block; ``numbers`` are the number of its first line and that of the header line."""
     data = np.frombuffer(block, dtype=np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
@@ -157,7 +159,7 @@ def _read_compiled(rows: Rows, block: bytes, numbers: tuple[int, int], compiled:
     names = [_decoded(raw, line, rows.path) for raw, line in zip(raw_names, lines, strict=True)]
     # names need cleaning only if a bracket or a tab occurs
     clean = b"<" in block or b"\t" in block
-    rows.add([unbracketed(name) for name in names] if clean else names, lines)
+    rows.add([strip_angle_brackets(name) for name in names] if clean else names, lines)
 
 
 # -- lines ----------------------------------------------------------------------------------
@@ -172,7 +174,7 @@ def plain_suffix(path: Path) -> str:
     return Path(path.name.lower().removesuffix(".gz").removesuffix(".zst")).suffix
 
 
-def unbracketed(name: str) -> str:
+def strip_angle_brackets(name: str) -> str:
     """Return a name without the angle brackets of an IRI.
 
     >>> unbracketed("<http://example.org/a>")
@@ -182,7 +184,7 @@ def unbracketed(name: str) -> str:
     return name[1:-1] if name.startswith("<") and name.endswith(">") else name
 
 
-def pieces(path: Path) -> Iterator[bytes]:
+def read_decompressed(path: Path) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file piece by piece."""
     suffix = path.suffix.lower()
     if suffix == ".zst":
@@ -216,7 +218,7 @@ def _decompressed_zst(path: Path) -> Iterator[bytes]:
 def _blocks(path: Path) -> Iterator[bytes]:
     """Yield pieces that end with a newline."""
     rest = b""
-    for piece in pieces(path):
+    for piece in read_decompressed(path):
         cut = piece.rfind(b"\n") + 1
         if cut:
             yield rest + piece[:cut]

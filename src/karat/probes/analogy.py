@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.dataset import Dataset
+from karat.core.dataset import Dataset
+from karat.core.embeddings import Vectors, unit_rows
+from karat.core.predictions import Predictions, as_text
+from karat.core.registry import load_object, probe
 from karat.errors import ContractError, DefinitionError
-from karat.predictions import Predictions, as_text
-from karat.probes.base import missed, need_fields, ranked
-from karat.probes.rank import Contest
-from karat.registry import load_object, probe
-from karat.vectors import Vectors, unit_rows
+from karat.probes.retrieval import Ranking
+from karat.probes.trained import missed, need_fields, ranked
 
 #: maps the unit vectors of a, b and c to the vector to search for
 Function = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
@@ -81,7 +81,7 @@ class Analogy:
         *places, truth = (_places(stock.ids, wanted) for wanted in self._ids(test, vectors))
         out = (np.tile(np.arange(len(test)), 3), np.concatenate(places))
         targets = self._targets(*map(stock.unit, places))
-        best, rank = Contest(targets, truth, out, len(stock.ids), stock.unit).settle()
+        best, rank = Ranking(targets, truth, out, len(stock.ids), stock.unit).settle()
         asked = np.sort(np.column_stack(places), axis=1)
         others = len(stock.ids) - 1 - (asked[:, 1:] != asked[:, :-1]).sum(axis=1)
         self.candidates_ = int(others.max())

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from karat.dataset import Dataset
+from karat.core.dataset import Dataset
+from karat.core.embeddings import Vectors, unit_rows
+from karat.core.predictions import Predictions, as_text
+from karat.core.registry import probe
 from karat.errors import DefinitionError, did_you_mean
-from karat.predictions import Predictions, as_text
-from karat.probes.base import missed, need_fields, ranked
-from karat.probes.rank import Contest
-from karat.registry import probe
-from karat.vectors import Vectors, unit_rows
+from karat.probes.retrieval import Ranking
+from karat.probes.trained import missed, need_fields, ranked
 
 WAYS = ("ridge", "translation")
 #: number of questions per block
@@ -39,7 +39,7 @@ class Triples:
 
 
 @dataclass(frozen=True)
-class Way:
+class AffineMap:
     """An affine map from head to tail: subtract ``start``, apply matrices, add ``end``."""
 
     start: np.ndarray
@@ -117,7 +117,7 @@ class Links:
             return unit_rows(vectors.at(known[places]))
 
         targets = self._targets(links, vectors)
-        best, rank = Contest(targets, place[links.tail], out, len(known), unit).settle()
+        best, rank = Ranking(targets, place[links.tail], out, len(known), unit).settle()
         others = len(known) - np.bincount(out[0], minlength=len(test))
         self.candidates_ = len(known)
         return ranked(test, test.items.index[known[best]].to_numpy(), rank, others)
@@ -140,7 +140,7 @@ class Links:
         self.notes = [f"{note}; they use the map fitted on all links."] if unseen else []
         return targets
 
-    def _way(self, vectors: Vectors, heads: np.ndarray, tails: np.ndarray) -> Way:
+    def _way(self, vectors: Vectors, heads: np.ndarray, tails: np.ndarray) -> AffineMap:
         """Fit the map from these heads to their tails."""
 
         def pairs() -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -152,18 +152,18 @@ class Links:
             for rows in (heads, tails)
         )
         if self.relation == "translation":
-            return Way(start, (), end)
+            return AffineMap(start, (), end)
         size = len(start)
         if 2 * len(heads) < size:  # with fewer links than dimensions the dual problem is smaller
             ((a, b),) = ((a - start, b - end) for a, b in pairs())
             dual = np.linalg.solve(a @ a.T + self.alpha * np.eye(len(a)), b)
-            return Way(start, (a.T, dual), end)
+            return AffineMap(start, (a.T, dual), end)
         within, across = self.alpha * np.eye(size), np.zeros((size, size))
         for a, b in pairs():
             a, b = a - start, b - end
             within += a.T @ a
             across += a.T @ b
-        return Way(start, (np.linalg.solve(within, across),), end)
+        return AffineMap(start, (np.linalg.solve(within, across),), end)
 
 
 def _blocks(vectors: Vectors, rows: np.ndarray, scale: float) -> Iterator[np.ndarray]:

@@ -3,6 +3,14 @@
 A 32-bit product decides for nearly every candidate whether it is ahead of the target. Its last
 bits depend on the position of a row in its tile, so the few undecided candidates are compared in
 64 bits. A rank therefore depends neither on the other questions nor on the tile size.
+
+The nearest probe: rank the items that answer a query among all candidates.
+The same-class probe: retrieve the items of the same class by cosine.
+The duplicates probe: the similarity of all pairs of items predicts which are duplicates.
+
+The matrix of all pairs is never in memory. Similarities are counted block by block on a grid of
+millionths, and only counts that a threshold can separate are stored: those at and between the
+scores of true duplicates. ROC AUC, average precision and best F1 are exact on that grid.
 """
 
 from __future__ import annotations
@@ -13,6 +21,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
+
+from karat.core.dataset import Dataset
+from karat.core.embeddings import Vectors, unit_rows
+from karat.core.predictions import Predictions, as_text
+from karat.core.registry import probe
+from karat.errors import DataError, DefinitionError
+from karat.probes.trained import need_fields
+from karat.probes.trained import ranked as ranked_items
 
 #: scores this close count as equal: the product of equal vectors differs in its last bits
 TIE = 2e-6
@@ -23,7 +40,7 @@ _ROUNDING = 2.0**-24
 
 
 @dataclass(frozen=True)
-class Contest:
+class Ranking:
     """Query vectors, the place of each target, and the candidates.
 
     ``vectors`` returns the 32-bit vectors of candidates by place. ``out`` are pairs of question and
@@ -171,3 +188,324 @@ def _count(scores: np.ndarray, lines: np.ndarray) -> np.ndarray:
     np.greater_equal(scores, lines.astype(scores.dtype)[:, None], out=reached[:, :width])
     eights = np.add.reduce(reached.view(np.uint64), axis=1)
     return eights.view(np.uint8).reshape(height, 8).sum(axis=1, dtype=np.intp)
+
+
+#: largest number of scores in memory
+BLOCK = 2**22
+#: scores this close count as equal: the product of equal vectors differs in its last bits
+NEAREST_TIE = 1e-12
+#: up to this many answers per query, counting is faster than sorting all candidates
+FEW = 8
+
+
+@probe("nearest")
+class Nearest:
+    """Rank the items that answer a query among all candidates by their cosine to it.
+
+    Each question is a query and one of its answers. With ``queries: among`` all other items are
+    candidates; with ``queries: apart`` no query is a candidate, including those of the train side
+    and of questions without vectors. Ties count against the encoder.
+    """
+
+    def __init__(self, queries: str = "among") -> None:
+        if queries not in ("among", "apart"):
+            raise DefinitionError(f'probe: queries must be "among" or "apart", got "{queries}".')
+        self.queries = queries
+        self.asked_ = np.empty(0, dtype=np.intp)
+        self.notes: list[str] = []
+
+    def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
+        """Return which questions have a vector for the query and the answer."""
+        need_fields(data, "nearest", "items")
+        answerable = vectors.answerable(data)
+        if data.truth is not None:
+            answerable &= vectors.known(_positions(data, np.asarray(data.truth)))
+        return answerable
+
+    def fit(self, train: Dataset, vectors: Vectors) -> None:
+        """Record which train items are queries."""
+        self.asked_ = train.asked()
+
+    def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
+        """Return the nearest candidate of each query and the rank of each answer."""
+        wanted = _positions(test, np.asarray(test.truth))
+        out = self._left_out(test, vectors, wanted)
+        asked, rows = _by_query(test, wanted)
+        best = np.empty(len(test), dtype=np.intp)
+        rank = np.empty(len(test))
+        matrix = unit_rows(vectors.at(np.arange(len(test.items))), np.float64)
+        for i, scores in enumerate(similarities(matrix[asked], matrix)):
+            scores[out] = scores[asked[i]] = -np.inf
+            best[rows[i]] = nearest(scores)
+            rank[rows[i]] = answer_ranks(scores, wanted[rows[i]])
+        return self._predictions(test, test.items.index.to_numpy()[best], rank)
+
+    def unanswered(self, test: Dataset) -> Predictions:
+        """Return empty predictions that rank the answers behind every candidate."""
+        return self._predictions(test, np.full(len(test), ""), np.full(len(test), np.inf))
+
+    def _left_out(self, test: Dataset, vectors: Vectors, wanted: np.ndarray) -> np.ndarray:
+        """Return which items are not candidates: those without vectors and, if apart, queries."""
+        out = ~vectors.known(np.arange(len(test.items)))
+        self.notes = []
+        if self.queries == "apart":
+            out[test.asked()] = out[self.asked_] = True
+            if lost := int(out[wanted].sum()):
+                note = f"{lost} of {len(test)} answers are queries themselves and cannot be found"
+                self.notes = [f"{note}; set queries: among to rank them."]
+        self.candidates_ = int((~out).sum()) - (self.queries == "among")
+        if self.candidates_ < 1:
+            raise DataError(f"{test.name}: there are no candidates apart from the queries.")
+        return out
+
+    def _predictions(self, test: Dataset, answers: np.ndarray, rank: np.ndarray) -> Predictions:
+        others = getattr(self, "candidates_", len(test.items) - 1)
+        queries = test.questions[test.fields[0]].to_numpy()
+        return ranked_items(test, answers, rank, np.full(len(test), others), queries)
+
+
+def similarities(queries: np.ndarray, candidates: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the scores of all candidates for each query; they may be overwritten."""
+    step = max(1, BLOCK // len(candidates))
+    for start in range(0, len(queries), step):
+        yield from queries[start : start + step] @ candidates.T
+
+
+def nearest(scores: np.ndarray) -> int:
+    """Return the first candidate with the highest score."""
+    return int(np.argmax(scores >= scores.max() - NEAREST_TIE))
+
+
+def answer_ranks(scores: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return the ranks of a query's answers in the list of all candidates.
+
+    A score of minus infinity marks an item that is not a candidate; as an answer, its rank is
+    infinite. Ties count against the answers. The scores are overwritten.
+
+    >>> places(np.array([0.9, 0.2, 0.5, 0.2]), np.array([2, 1]))
+    array([2., 4.])
+    """
+    order, ranks = ranked(scores, wanted)
+    found = np.empty(len(wanted))
+    found[order] = ranks
+    return found
+
+
+def ranked(scores: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the order of a query's answers by score, and their ranks in that order."""
+    order = np.argsort(-scores[wanted], kind="stable")
+    answers = scores[wanted[order]]
+    scores[wanted] = -np.inf
+    if len(wanted) <= FEW:
+        ahead = np.array(
+            [np.count_nonzero(scores >= each) for each in answers - NEAREST_TIE], dtype=float
+        )
+    else:
+        scores.sort()
+        # searching in ascending order is faster
+        ahead = len(scores) - np.searchsorted(scores, answers[::-1] - NEAREST_TIE)[::-1].astype(
+            float
+        )
+    ahead[np.isneginf(answers)] = np.inf
+    return order, ahead + np.arange(1, len(wanted) + 1)
+
+
+def _by_query(test: Dataset, wanted: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return the items that are queries, and the questions of each."""
+    asked, which = np.unique(test.mentions(test.fields[0]).rows, return_inverse=True)
+    twice = pd.DataFrame({"query": which, "answer": wanted}).duplicated().to_numpy()
+    if twice.any():
+        query = test.items.index[asked[which[np.argmax(twice)]]]
+        raise DataError(f'{test.name}: the query "{query}" has a duplicate answer; remove it.')
+    order = np.argsort(which, kind="stable")
+    return asked, np.split(order, np.cumsum(np.bincount(which))[:-1])
+
+
+def _positions(data: Dataset, ids: np.ndarray) -> np.ndarray:
+    places = np.asarray(data.items.index.get_indexer(pd.Index(ids, tupleize_cols=False)))
+    if (places < 0).any():
+        raise KeyError(f"{ids[int(np.argmax(places < 0))]} is not an item of {data.name}.")
+    return places
+
+
+@probe("same-class")
+class SameClass:
+    """Rank candidates by their cosine to a query; items of the query's class are its answers.
+
+    The train items are the candidates and each test item is a query. If the train target is hidden
+    (``split: all``), the test items are both, and a query is not its own answer. At most
+    ``queries`` random queries are used, since a query has as many answers as its class has items.
+    An item may have several classes.
+    """
+
+    one_answer_each = False
+
+    def __init__(self, queries: int = 200, random_state: int | None = None) -> None:
+        if isinstance(queries, bool) or not isinstance(queries, int) or queries < 1:
+            raise DefinitionError(f"probe: queries must be an integer >= 1, got {queries!r}.")
+        self.queries = queries
+        self.random_state = random_state
+        self.train_: _Items | None = None
+        self.notes: list[str] = []
+
+    def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
+        """Return which questions have an item with a vector."""
+        need_fields(data, "same-class", "classes")
+        return vectors.answerable(data)
+
+    def fit(self, train: Dataset, vectors: Vectors) -> None:
+        """Store the train items as candidates, unless their target is hidden."""
+        self.train_ = None if train.truth is None else _Items(train, vectors)
+
+    def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
+        """Return the nearest candidate of each query, and its answers in the order of rank."""
+        items = _Items(test, vectors)
+        among = self.train_ or items
+        chosen = self._draw(items, among, test.name)
+        best = np.empty(len(chosen), dtype=np.intp)
+        found, ranks = [], []
+        scored = similarities(items.matrix[chosen], among.matrix)
+        for i, (query, scores) in enumerate(zip(chosen, scored, strict=True)):
+            wanted = among.of(items.classes(query))
+            if among is items:
+                scores[query] = -np.inf
+                wanted = wanted[wanted != query]
+            best[i] = nearest(scores)
+            order, rank = ranked(scores, wanted)
+            found.append(wanted[order])
+            ranks.append(rank)
+        sizes = [len(rank) for rank in ranks]
+        return Predictions(
+            predictions=np.repeat(among.ids[best], sizes),
+            truth=among.ids[np.concatenate(found)],
+            answers="items",
+            truths="items",
+            group=np.repeat(items.ids[chosen], sizes),
+            rank=np.concatenate(ranks),
+            candidates=np.full(sum(sizes), len(among.ids) - (among is items)),
+        )
+
+    def unanswered(self, test: Dataset) -> Predictions:
+        """Refuse: a query without a vector has no list of answers."""
+        raise DefinitionError("probe: same-class cannot penalize; set missing: ignore.")
+
+    def _draw(self, items: _Items, among: _Items, name: str) -> np.ndarray:
+        """Draw queries among the items with at least one answer."""
+        usable = np.flatnonzero(items.sizes(among) > (among is items))
+        if not len(usable):
+            raise DataError(f"{name}: no candidate has the class of any query.")
+        lost = len(items.ids) - len(usable)
+        note = f"{lost} of {len(items.ids)} items have no candidate of their class; not queried."
+        self.notes = [note] if lost else []
+        if len(usable) > self.queries:
+            rng = np.random.default_rng(self.random_state)
+            usable = np.sort(rng.choice(usable, self.queries, replace=False))
+        return usable
+
+
+class _Items:
+    """The distinct items of questions: ids, unit vectors, and classes."""
+
+    def __init__(self, data: Dataset, vectors: Vectors) -> None:
+        positions, item = np.unique(data.mentions(data.fields[0]).rows, return_inverse=True)
+        self.ids = as_text(data.items.index[positions])
+        self.matrix = unit_rows(vectors.at(positions), np.float64)
+        codes, self._names = pd.factorize(np.asarray(data.truth))
+        # an item may have several classes, and a class may be repeated
+        item, self._code = np.divmod(np.unique(item * len(self._names) + codes), len(self._names))
+        self._starts = np.searchsorted(item, np.arange(len(positions) + 1))
+        order = np.argsort(self._code, kind="stable")
+        rows = np.split(item[order], np.cumsum(np.bincount(self._code))[:-1])
+        self._rows = dict(zip(self._names, rows, strict=True))
+
+    def classes(self, item: int) -> np.ndarray:
+        """Return the classes of an item."""
+        return self._names[self._code[self._starts[item] : self._starts[item + 1]]]
+
+    def of(self, classes: np.ndarray) -> np.ndarray:
+        """Return which items have one of these classes, ascending."""
+        found = [self._rows[name] for name in classes if name in self._rows]
+        return found[0] if len(found) == 1 else np.unique(np.concatenate(found))
+
+    def sizes(self, among: _Items) -> np.ndarray:
+        """Return, for each item, the size of the largest of its classes among other items."""
+        sizes = np.array([len(among._rows.get(name, ())) for name in self._names])
+        return np.maximum.reduceat(sizes[self._code], self._starts[:-1])
+
+
+#: number of grid steps between −1 and 1
+STEPS = 2_000_000
+#: largest number of similarities in memory
+
+
+@probe("duplicates")
+class Duplicates:
+    """Compare every pair of items by cosine; a pair of the same class is a duplicate.
+
+    The predictions have one row per relevant grid step, weighted by its number of pairs.
+    """
+
+    one_answer_each = False
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
+        """Return which questions have an item with a vector."""
+        if data.kind != "classes" or len(data.fields) != 1:
+            raise DefinitionError(
+                f"probe: duplicates needs questions with one field and a class as the target; "
+                f"{data.name} has {len(data.fields)} fields and {data.kind}."
+            )
+        return vectors.answerable(data)
+
+    def fit(self, train: Dataset, vectors: Vectors) -> None:
+        """Do nothing: the probe is stateless."""
+
+    def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
+        """Return the counted similarities of all pairs, duplicates and others."""
+        matrix = unit_rows(vectors.of(test, test.fields[0]))
+        entity = np.asarray(pd.factorize(np.asarray(test.truth))[0])
+        if len(np.unique(entity)) == len(entity):
+            raise DataError(f"{test.name}: no two items have the same class; nothing to find.")
+        same, other = _count_pairs(matrix, entity)
+        return _predictions(same, other)
+
+    def unanswered(self, test: Dataset) -> Predictions:
+        """Refuse: pairs without vectors have no similarity."""
+        raise DefinitionError("probe: duplicates cannot penalize; set missing: ignore.")
+
+
+def _count_pairs(matrix: np.ndarray, entity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Count the pairs of the same class, and of different ones, at each grid step."""
+    same = np.zeros(STEPS + 1, dtype=np.int64)
+    every = np.zeros(STEPS + 1, dtype=np.int64)
+    step = max(1, BLOCK // len(matrix))
+    for start in range(0, len(matrix), step):
+        rows = np.arange(start, min(start + step, len(matrix)))
+        # each pair once: only columns after the row
+        cosines = matrix[rows] @ matrix[start:].T
+        levels = np.rint((np.clip(cosines, -1, 1) + 1) * (STEPS // 2)).astype(np.int32)
+        later = np.arange(len(matrix) - start) > np.arange(len(rows))[:, None]
+        every += np.bincount(levels[later], minlength=STEPS + 1)
+        duplicates = later & (entity[rows][:, None] == entity[start:])
+        same += np.bincount(levels[duplicates], minlength=STEPS + 1)
+    return same, every - same
+
+
+def _predictions(same: np.ndarray, other: np.ndarray) -> Predictions:
+    marks = np.flatnonzero(same)
+    before = np.concatenate([[0], np.cumsum(other)])
+    # other pairs at the step of a duplicate, and all those between two such steps together
+    at_mark = other[marks]
+    edges = np.concatenate([[-1], marks, [STEPS + 1]])
+    between = before[np.minimum(edges[1:], STEPS + 1)] - before[edges[:-1] + 1]
+    middle = (edges[1:] + edges[:-1]) / 2
+    level = np.concatenate([marks, marks, middle])
+    weight = np.concatenate([same[marks], at_mark, between])
+    truth = np.repeat([1.0, 0.0, 0.0], [len(marks), len(marks), len(middle)])
+    used = np.flatnonzero(weight > 0)
+    order = used[np.argsort(level[used], kind="stable")]
+    return Predictions(
+        predictions=level[order] / (STEPS // 2) - 1, truth=truth[order], weight=weight[order]
+    )

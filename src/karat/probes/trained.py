@@ -1,19 +1,115 @@
-"""The trained probe: a head on composed, optionally standardized vectors."""
+"""The interface of probes, and predictions of items.
+
+Combine the vectors of a question's fields into the input vector of a head.
+The trained probe: a head on composed, optionally standardized vectors.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from karat.dataset import Dataset
+from karat.core.columns import holds_bags
+from karat.core.dataset import Dataset
+from karat.core.embeddings import Vectors
+from karat.core.predictions import Predictions
+from karat.core.registry import build, composer, composers, heads, probe
 from karat.errors import ContractError, DefinitionError
-from karat.heads.answers import ask, baseline, by_shares, flag
-from karat.predictions import Predictions
-from karat.registry import build, composers, heads, probe
-from karat.vectors import Vectors
+from karat.probes.heads.estimators import (
+    baseline,
+    flag_outliers,
+    predict_checked,
+    predict_frequencies,
+)
+
+
+class Probe(Protocol):
+    """Turns vectors into predictions. ``fit`` and ``answer`` receive only answerable questions.
+
+    A probe that predicts pairs or lists instead of one value per question sets
+    ``one_answer_each = False``.
+    """
+
+    notes: list[str]
+
+    def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
+        """Return which questions can be answered with these vectors."""
+
+    def fit(self, train: Dataset, vectors: Vectors) -> None:
+        """Fit on the train questions; their target may be hidden."""
+
+    def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
+        """Return one prediction per question."""
+
+    def unanswered(self, test: Dataset) -> Predictions:
+        """Return the penalizing predictions for questions that cannot be answered."""
+
+
+def need_fields(data: Dataset, probe: str, kind: str, fields: int = 1) -> None:
+    """Refuse questions with another kind of target, another number of fields, or sets of items."""
+    bags = any(holds_bags(data.questions[name]) for name in data.fields)
+    if data.kind != kind or len(data.fields) != fields or bags:
+        raise DefinitionError(
+            f"probe: {probe} needs questions with {fields} field(s) of one item each and a target "
+            f"of kind {kind}; {data.name} has {len(data.fields)} field(s) and {data.kind}."
+        )
+
+
+def ranked(
+    test: Dataset,
+    answers: np.ndarray,
+    rank: np.ndarray,
+    candidates: np.ndarray,
+    group: np.ndarray | None = None,
+) -> Predictions:
+    """Return predicted items with the rank of the target; without groups a list per question."""
+    return Predictions(
+        predictions=answers,
+        truth=np.asarray(test.truth),
+        answers="items",
+        truths="items",
+        group=group,
+        rank=rank,
+        candidates=candidates,
+    )
+
+
+def missed(test: Dataset, candidates: int) -> Predictions:
+    """Return empty predictions that rank the target behind every candidate."""
+    count = len(test)
+    return ranked(test, np.full(count, ""), np.full(count, np.inf), np.full(count, candidates))
+
+
+@composer("single")
+def single(*fields: np.ndarray) -> np.ndarray:
+    """Return the vector of the only field."""
+    if len(fields) != 1:
+        raise DefinitionError(
+            f"compose: single needs one field, the questions have {len(fields)}; "
+            f"use compose: interaction (pairs) or concat."
+        )
+    return fields[0]
+
+
+@composer("interaction")
+def interaction(*fields: np.ndarray) -> np.ndarray:
+    """Return (a, b, |a − b|, a · b), as sentence-pair tasks do."""
+    if len(fields) != 2:
+        raise DefinitionError(
+            f"compose: interaction needs two fields, the questions have {len(fields)}."
+        )
+    a, b = fields
+    return np.hstack([a, b, np.abs(a - b), a * b])
+
+
+@composer("concat")
+def concat(*fields: np.ndarray) -> np.ndarray:
+    """Return the concatenated vectors of all fields."""
+    return np.hstack(fields)
+
 
 #: the default heads; without a visible target it is k-means
 HEADS = {"classes": "logistic", "numbers": "ridge"}
@@ -84,15 +180,15 @@ class Trained:
         """Return the predictions of the head; without a visible target, it clusters."""
         X = self._scaled(self._compose(test, vectors), fit=False)
         if hasattr(self.head_, "outlier_scores"):
-            return flag(self.head_.outlier_scores(X), test, self.shares_)
+            return flag_outliers(self.head_.outlier_scores(X), test, self.shares_)
         if self.truth_ is None:
             return self._clustering(self._clusters(X), test)
-        return ask(self.head_, X, test, type(self.head_).__name__)
+        return predict_checked(self.head_, X, test, type(self.head_).__name__)
 
     def unanswered(self, test: Dataset) -> Predictions:
         """Return the baseline; in a clustering, a separate cluster per question."""
         if hasattr(self.head_, "outlier_scores"):
-            return by_shares(test, self.shares_)
+            return predict_frequencies(test, self.shares_)
         if self.truth_ is None:
             return self._clustering(-1 - np.arange(len(test)), test)
         return baseline(self.truth_, test)

@@ -1,28 +1,129 @@
-"""The data of a report page as plain JSON values."""
+"""Dataset cards: source, license, citation and fingerprint of the data of the tasks.
+
+Significance tests and findings of checks for a page.
+The data of a report page as plain JSON values.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from karat import __version__
-from karat.report.answers import make_details
-from karat.report.cards import make_cards
-from karat.report.compact import compact
-from karat.report.lines import make_curves, make_learning, make_robustness
-from karat.report.maps import make_maps
-from karat.report.notes import caption, notes
-from karat.report.origin import make_failures, make_runs, text_of
-from karat.report.scores import Metrics, folds_of, means_of, metrics_of, spread_of, states_of
-from karat.report.shown import Shown, ShownRun
-from karat.report.tested import make_checks, make_tests
-from karat.results.cells import Cells, make_cells
-from karat.results.gather import Gathered, gather, named_runs
-from karat.results.leaderboard import leaderboard
-from karat.results.ranks import CONFIDENCE
-from karat.results.still import read_once
+from karat.analysis.all_pairs import scale_scores
+from karat.analysis.checks import check_runs
+from karat.analysis.leaderboard import leaderboard
+from karat.analysis.score_matrix import apply_missing_rule
+from karat.reporting.details import make_details, make_maps
+from karat.reporting.notes import PageIndex, ShownRun, caption, compact, count, cut_text, notes
+from karat.reporting.sections import (
+    Metrics,
+    folds_of,
+    make_curves,
+    make_failures,
+    make_learning,
+    make_robustness,
+    make_runs,
+    means_of,
+    metrics_of,
+    spread_of,
+    states_of,
+    text_of,
+)
+from karat.results.load import Cells, Gathered, frozen_runs, gather_scores, make_cells, named_runs
+from karat.stats.paired_tests import compare_models, friedman
+from karat.stats.ranking import CONFIDENCE
+
+#: texts of a card, from the task or its dataset
+TEXTS = ("title", "source", "licence", "citation", "homepage", "sha256")
+COUNTS = ("items", "questions", "columns")
+
+
+def make_cards(shown: PageIndex) -> list[dict[str, Any]]:
+    """Return one card per dataset name and fingerprint."""
+    cards: dict[tuple[str, str], dict[str, Any]] = {}
+    for run in shown.runs:
+        for task in run.run.about["tasks"]:
+            place = run.tasks.get(task["name"])
+            name = str(task.get("dataset") or "")
+            if place is None or not name:
+                continue
+            card = cards.setdefault((name, str(task.get("fingerprint") or "")), _card(task, name))
+            if place not in card["tasks"]:
+                card["tasks"].append(place)
+    found = sorted(cards.values(), key=lambda card: min(card["tasks"]))
+    return [{**card, "tasks": sorted(card["tasks"])} for card in found]
+
+
+def _card(task: Mapping[str, Any], name: str) -> dict[str, Any]:
+    about = task.get("about")
+    facts = {**(about if isinstance(about, Mapping) else {}), **task}
+    return {
+        "dataset": name,
+        **{key: _text(facts.get(key)) for key in TEXTS},
+        "fingerprint": _text(task.get("fingerprint")),
+        **{key: facts[key] if isinstance(facts.get(key), int) else None for key in COUNTS},
+        "kind": _text(task.get("modality")) or _text(task.get("kind")),
+        "tasks": [],
+    }
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or None
+    return str(value) if value not in (None, "", {}) else None
+
+
+#: maximum number of models tested pairwise
+MAX_MODELS = 60
+#: maximum number of findings (most severe first), and of characters of one
+MAX_FINDINGS, MESSAGE = 1_000, 600
+
+
+def make_tests(cells: Cells, order: np.ndarray, rule: str) -> dict[str, Any]:
+    """Return the Friedman test, the groups of models that do not differ, and p of every pair.
+
+    Pairs are compared by normalized scores: 1 is the best model of a task, 0 the worst. If there
+    are too many models, only the best are compared.
+    """
+    values = scale_scores(apply_missing_rule(cells, rule))[order]
+    statistic, p, tasks = friedman(values)
+    overall = {"statistic": statistic, "p": p, "tasks": tasks}
+    best = values[:MAX_MODELS]
+    found = compare_models(best) if len(best) > 1 else None
+    tests: dict[str, Any] = {
+        "friedman": overall if np.isfinite(statistic) else None,
+        "cliques": [] if found is None else found.cliques,
+        "pairs": None,
+    }
+    if found is not None and len(values) <= MAX_MODELS:
+        tests["pairs"] = {"p": found.pairs, "diff": found.difference}
+    return tests
+
+
+def make_checks(runs: Any, shown: PageIndex) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the findings with indices of model and task, and notes on what was left out."""
+    models = {name: place for place, name in enumerate(shown.models)}
+    tasks = {name: place for place, name in enumerate(shown.tasks)}
+    found = check_runs(runs)
+    rows = [
+        {
+            "code": finding.code,
+            "level": finding.level,
+            "model": models.get(finding.model or ""),
+            "task": tasks.get(finding.task or ""),
+            "message": cut_text(finding.message, MESSAGE),
+            "advice": finding.advice,
+        }
+        for finding in found[:MAX_FINDINGS]
+    ]
+    rest = len(found) - len(rows)
+    more = f"{count(rest, 'finding')} left out (most severe first)."
+    return rows, [more] if rest else []
+
 
 SCHEMA = 1
 RULE = "worst"
@@ -49,8 +150,8 @@ def make_bundle(
     are valid JSON: no NaN, numbers with six digits. Models are in the order of the leaderboard.
     ``umap`` adds UMAP projections of vectors, which is slow.
     """
-    found = runs if isinstance(runs, pd.DataFrame) else read_once(runs)
-    given = gather(found)
+    found = runs if isinstance(runs, pd.DataFrame) else frozen_runs(runs)
+    given = gather_scores(found)
     board = leaderboard(found, missing=RULE, columns=_columns(given))
     chosen = given.chosen({})
     cells = make_cells(given, chosen)
@@ -75,7 +176,7 @@ def make_bundle(
     return plain
 
 
-def _head(title: str | None, board: pd.DataFrame, shown: Shown) -> dict[str, Any]:
+def _head(title: str | None, board: pd.DataFrame, shown: PageIndex) -> dict[str, Any]:
     made = max((str(r["utc"]) for run in shown.runs for r in run.records), default="")
     names = {"title": title or _title(shown), "karat": __version__, "made": made}
     rules = {"confidence": CONFIDENCE, "rule": RULE, "notes": [caption(board), *notes(board)]}
@@ -94,7 +195,7 @@ def _unrated(models: int) -> list[str]:
     return [f"Elo is left out: there are more than {MAX_RATED} models."] if many else []
 
 
-def _sections(found: Any, shown: Shown, umap: bool) -> dict[str, Any]:
+def _sections(found: Any, shown: PageIndex, umap: bool) -> dict[str, Any]:
     """Return all sections but the scores, and notes on what was left out."""
     limited = {
         "curves": make_curves(found, shown),
@@ -110,7 +211,7 @@ def _sections(found: Any, shown: Shown, umap: bool) -> dict[str, Any]:
     return {**{name: value for name, (value, _) in limited.items()}, **whole, "cut": cut}
 
 
-def _shown(found: Any, given: Gathered, board: pd.DataFrame, tasks: list[str]) -> Shown:
+def _shown(found: Any, given: Gathered, board: pd.DataFrame, tasks: list[str]) -> PageIndex:
     models = [str(name) for name in board.index]
     task_index = {name: i for i, name in enumerate(tasks)}
     model_index = {name: i for i, name in enumerate(models)}
@@ -119,10 +220,10 @@ def _shown(found: Any, given: Gathered, board: pd.DataFrame, tasks: list[str]) -
         own = {task: task_index[name] for task, name in labels.items() if name in task_index}
         runs.append(ShownRun(run, model_index[model], own, run.records()))
     runs.sort(key=lambda run: run.model)
-    return Shown(models, tasks, [str(given.kinds.get(task) or "") for task in tasks], runs)
+    return PageIndex(models, tasks, [str(given.kinds.get(task) or "") for task in tasks], runs)
 
 
-def _title(shown: Shown) -> str:
+def _title(shown: PageIndex) -> str:
     named = (str(run.run.about.get("suite") or "") for run in shown.runs)
     suites = [suite for suite in dict.fromkeys(named) if suite]
     rest = len(suites) - MAX_SUITES
@@ -130,7 +231,7 @@ def _title(shown: Shown) -> str:
     return " · ".join([*suites[:MAX_SUITES], *more]) or "Leaderboard"
 
 
-def _models(board: pd.DataFrame, shown: Shown) -> list[dict[str, Any]]:
+def _models(board: pd.DataFrame, shown: PageIndex) -> list[dict[str, Any]]:
     few = set(board.attrs.get("few", ()))
     runs = {run.model: run for run in shown.runs}
     columns = {key: board[name].tolist() for key, name in COLUMNS.items() if name in board}
@@ -153,7 +254,9 @@ def _origin(shown: ShownRun | None, name: str) -> dict[str, Any]:
     return {"model": about.get("model", name), "run": folder, **keys, "command": command}
 
 
-def _tasks(given: Gathered, cells: Cells, metrics: Metrics, shown: Shown) -> list[dict[str, Any]]:
+def _tasks(
+    given: Gathered, cells: Cells, metrics: Metrics, shown: PageIndex
+) -> list[dict[str, Any]]:
     questions = _questions(shown)
     return [
         {
@@ -170,7 +273,7 @@ def _tasks(given: Gathered, cells: Cells, metrics: Metrics, shown: Shown) -> lis
     ]
 
 
-def _questions(shown: Shown) -> dict[int, int]:
+def _questions(shown: PageIndex) -> dict[int, int]:
     """Return the number of questions of each task: the maximum over models, summed over folds."""
     by_fold: dict[int, dict[Any, int]] = {}
     for (task, _), (_, records) in shown.done.items():

@@ -1,29 +1,178 @@
-"""Comparisons of two or more models in every output format."""
+"""A comparison of a run with other runs as a table.
+
+Comparisons of two or more models in every output format.
+"""
 
 from __future__ import annotations
 
+import math
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.text import Text
 
-from karat.report.formats import DOCUMENTS, dump_json, records
-from karat.report.notes import middle_cut, plain
-from karat.report.shown import count
-from karat.report.tables import MAX_LETTERS, Cell, Column, Table, text_column
-from karat.report.terminal import print_board
-from karat.results.contests import Contests
-from karat.results.verdict import Verdict
-from karat.results.worded import Words, number, overall_lines, p_value, shown
+from karat.analysis.all_pairs import (
+    AllPairs,
+    Sentences,
+    format_p,
+    format_value,
+    overall_lines,
+    task_table,
+)
+from karat.analysis.comparison import Comparison
+from karat.analysis.history import History
+from karat.corruptions.view import CLEAN
+from karat.reporting.formats import (
+    DOCUMENTS,
+    MAX_LETTERS,
+    Cell,
+    Column,
+    Table,
+    dump_json,
+    metric_label,
+    records,
+    rounded,
+    text_column,
+)
+from karat.reporting.notes import SIGNS, count, middle_cut, plain
+from karat.reporting.terminal import print_table
+from karat.results.load import FAILED, OK
+
+DIFFERENCE = ("difference", "difference_low", "difference_high")
+BRACKETS = (
+    "difference: this run minus the best other. In brackets: 95 % interval over folds, corrected "
+    "for overlapping training sets; an interval that contains 0 is not significant."
+)
+
+
+def show_comparison(found: History, shape: str | None = None, *, as_json: bool = False) -> None:
+    """Print a comparison in a format; ``as_json`` is the format "json"."""
+    if as_json or shape == "json":
+        sys.stdout.write(to_json(found))
+        return
+    if shape == "csv":
+        sys.stdout.write(found.ranks.to_csv(index=False, lineterminator="\n"))
+        return
+    table = comparison_table(found)
+    if shape in DOCUMENTS:
+        sys.stdout.write(DOCUMENTS[shape](table))
+        return
+    console = Console(highlight=False)
+    console.print(Text(f" {table.caption}\n"), soft_wrap=True)
+    print_table(table, console)
+
+
+def comparison_table(found: History) -> Table:
+    """Return one group per task and view, one row per metric: this run and the best other."""
+    rows = found.ranks
+    keys = ["task", "dataset", "view"]
+    group = rows.groupby(keys, sort=False).ngroup().to_numpy()
+    starts = np.flatnonzero(np.diff(group, prepend=-1)).tolist()
+    shown = ["task"]
+    shown += ["dataset"] if (rows["dataset"] != rows["task"]).any() else []
+    shown += ["view"] if (rows["view"] != CLEAN.name).any() else []
+    labels = map(metric_label, rows["metric"], rows["higher_is_better"].map(bool))
+    return Table(
+        groups=[text_column(name, rows[name], right=False) for name in shown],
+        model=text_column("metric", labels, right=False),
+        columns=_columns(rows, _states(found)),
+        starts=starts,
+        caption=caption(found),
+        notes=[*_legend(rows), *map(plain, found.notes)],
+    )
+
+
+def caption(found: History) -> str:
+    """Return which runs are compared."""
+    runs = count(len(found.others), "other run")
+    on = ", on common questions" if found.common else ""
+    return f"{plain(found.run.folder.resolve().name)} against {runs}{on}"
+
+
+def to_json(found: History) -> str:
+    """Return both tables and the notes as JSON."""
+    whole = {
+        "run": found.run.folder.resolve().name,
+        "common": found.common,
+        "values": records(found.values),
+        "ranks": records(found.ranks),
+        "notes": found.notes,
+    }
+    return dump_json(whole)
+
+
+def _columns(rows: pd.DataFrame, states: list[str]) -> list[Column]:
+    alone = rows["best_value"].isna()
+    leads = rows["rank"].eq(1).fillna(False).astype(bool)
+    level = (rows["difference"] == 0) | ~leads
+    own = [
+        Cell(SIGNS.get(state, "–"), faint=True) if math.isnan(value) else Cell(rounded(value), best)
+        for value, best, state in zip(rows["value"], leads, states, strict=True)
+    ]
+    others = zip(rows["best_value"], level & ~alone, strict=True)
+    return [
+        Column("this run", own),
+        text_column("rank", map(_rank, rows["rank"], rows["compared"])),
+        text_column(
+            "best other", (middle_cut(name) or "–" for name in rows["best_model"]), right=False
+        ),
+        Column("its value", [Cell(rounded(value), bool(best)) for value, best in others]),
+        text_column("difference", map(_difference, *(rows[n] for n in DIFFERENCE)), part="task"),
+        text_column(
+            "coverage", map(_covered, rows["coverage"], rows["best_coverage"]), part="task"
+        ),
+    ]
+
+
+def _states(found: History) -> list[str]:
+    """Return the state of this run in each row."""
+    name = found.values["run"].iloc[0] if len(found.values) else ""
+    own = found.values[found.values["run"] == name]
+    return [FAILED if state != OK else OK for state in own["status"]]
+
+
+def _rank(rank: Any, compared: int) -> str:
+    return "–" if pd.isna(rank) else f"{rank} of {compared}"
+
+
+def _difference(value: float, low: float, high: float) -> str:
+    if math.isnan(value):
+        return "–"
+    spread = "" if math.isnan(low) else f" [{_signed(low)}, {_signed(high)}]"
+    return _signed(value) + spread
+
+
+def _signed(value: float) -> str:
+    text = rounded(abs(value))
+    return text if not float(text) else f"{'-' if value < 0 else '+'}{text}"
+
+
+def _covered(own: float, other: float) -> str:
+    return " / ".join(_share(share) for share in (own, other) if not math.isnan(share)) or "–"
+
+
+def _share(share: float) -> str:
+    """Format a share in percent, rounded down, so that only 1 is 100 %.
+
+    >>> _share(0.9999), _share(1.0)
+    ('99.9 %', '100 %')
+    """
+    return "100 %" if share == 1 else f"{math.floor(1000 * share + 1e-9) / 10:.1f} %"
+
+
+def _legend(rows: pd.DataFrame) -> list[str]:
+    coverage = "coverage: share of questions answered by this run / by the best other."
+    return [coverage, BRACKETS] if rows["difference_low"].notna().any() else [coverage]
 
 
 def show_verdict(
-    found: Verdict, shape: str = "table", regressions: pd.DataFrame | None = None
+    found: Comparison, shape: str = "table", regressions: pd.DataFrame | None = None
 ) -> None:
     """Print a comparison of two models, and the regressions if given."""
     if shape == "csv":
@@ -36,14 +185,14 @@ def show_verdict(
         sys.stdout.write(dump_json(whole))
         return
     table = verdict_table(found)
-    named = Words(middle_cut(found.first), middle_cut(found.second), found.rope)
+    named = Sentences(middle_cut(found.first), middle_cut(found.second), found.rope)
     sentence = named.verdict(_headed(found), found.overall)
     worse = [] if regressions is None else _regressed(regressions, found)
     lines = [sentence, *_sentences(overall_lines(found)), *worse]
     _show(table, lines, shape)
 
 
-def show_contests(found: Contests, shape: str = "table") -> None:
+def show_contests(found: AllPairs, shape: str = "table") -> None:
     """Print a comparison of many models in the order of their ranks."""
     if shape == "csv":
         sys.stdout.write(found.pairs.to_csv(index=False, lineterminator="\n"))
@@ -54,9 +203,9 @@ def show_contests(found: Contests, shape: str = "table") -> None:
     _show(contests_table(found), [plain(found.sentence)], shape)
 
 
-def verdict_table(found: Verdict) -> Table:
+def verdict_table(found: Comparison) -> Table:
     """Return one row per task: values, difference, p, and the better model."""
-    rows = shown(found)
+    rows = task_table(found)
     first, second = middle_cut(found.first), middle_cut(found.second)
     # "better" may also be a text that is not a model
     leads = [name == found.first for name in rows["better"]]
@@ -74,11 +223,11 @@ def verdict_table(found: Verdict) -> Table:
         ],
         starts=[0],
         caption=f"{first} against {second}, paired by task and fold",
-        notes=[*_legend(found), *map(plain, found.notes)],
+        notes=[*_verdict_legend(found), *map(plain, found.notes)],
     )
 
 
-def contests_table(found: Contests) -> Table:
+def contests_table(found: AllPairs) -> Table:
     """Return one row per model, best first: rank, letters of its groups, p against the best."""
     order = [int(m) for m in found.many.order if not np.isnan(found.many.ranks[m])]
     letters = _letters(found, order)
@@ -92,7 +241,7 @@ def contests_table(found: Contests) -> Table:
             text_column("rank", (f"{found.many.ranks[m]:.1f}" for m in order)),
             Column("tie", [Cell(text) for text in letters], right=False),
             text_column("tasks", (tasks[m] for m in order)),
-            text_column("p against the first", map(p_value, against)),
+            text_column("p against the first", map(format_p, against)),
         ],
         starts=[0],
         caption=f"{len(order)} models, all pairs tested on their common tasks",
@@ -103,7 +252,7 @@ def contests_table(found: Contests) -> Table:
     )
 
 
-def _letters(found: Contests, order: Sequence[int]) -> list[str]:
+def _letters(found: AllPairs, order: Sequence[int]) -> list[str]:
     """Return the letters of each model's groups; a model that differs from all is its own group."""
     grouped = {m for group in found.many.cliques for m in group}
     groups = [*found.many.cliques, *([m] for m in order if m not in grouped)]
@@ -121,7 +270,7 @@ def _show(table: Table, lines: Sequence[str], shape: str) -> None:
         return
     console = Console(highlight=False)
     console.print(Text(f" {table.caption}\n"), soft_wrap=True)
-    print_board(replace(table, notes=[]), console)
+    print_table(replace(table, notes=[]), console)
     for style, texts in (("bold", lines[:1]), ("", lines[1:]), ("dim", table.notes)):
         for part in (part for text in texts for part in _wrapped(text, console.width)):
             console.print(Text(part, style=style), soft_wrap=True)
@@ -138,7 +287,7 @@ def _sentences(lines: Iterable[str]) -> Iterator[str]:
     yield from (f"{plain(line)[0].upper()}{plain(line)[1:]}." for line in lines)
 
 
-def _legend(found: Verdict) -> Iterator[str]:
+def _verdict_legend(found: Comparison) -> Iterator[str]:
     tests = set(found.tasks["test"]) - {""}
     if not tests:
         return
@@ -162,11 +311,11 @@ def _legend(found: Verdict) -> Iterator[str]:
             )
 
 
-def _regressed(regressions: pd.DataFrame, found: Verdict) -> Iterator[str]:
+def _regressed(regressions: pd.DataFrame, found: Comparison) -> Iterator[str]:
     if not len(regressions):
         yield f"No regression from {middle_cut(found.second)} to {middle_cut(found.first)}."
     for _, row in regressions.iterrows():
-        values = f"{number(row['second'])} → {number(row['first'])}"
+        values = f"{format_value(row['second'])} → {format_value(row['first'])}"
         names = ", ".join(map(middle_cut, (row["task"], row["metric"])))
         yield f"Regression: {names} {values}: {row['why']}."
 
@@ -176,7 +325,7 @@ def _cells(texts: Iterable[str], best: Iterable[bool]) -> list[Cell]:
     return [Cell(text, best=lead, faint=text == "–") for text, lead in pairs]
 
 
-def _headed(found: Verdict) -> pd.DataFrame:
+def _headed(found: Comparison) -> pd.DataFrame:
     """Return the rows with cut names."""
     names = {found.first: middle_cut(found.first), found.second: middle_cut(found.second)}
     better = [names.get(name, name) for name in found.tasks["better"]]

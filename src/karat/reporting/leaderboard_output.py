@@ -1,26 +1,161 @@
-"""Findings of the checks on a terminal: a summary below a leaderboard, or the full list."""
+"""Robustness to corruption as a table.
+
+``karat.leaderboard``: a data frame that notebooks show as a formatted table.
+Findings of the checks on a terminal: a summary below a leaderboard, or the full list.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import ParamSpec
 
 import click
+import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.text import Text
 
-from karat.report.formats import lines_below, render_frame
-from karat.report.notes import plain, short
-from karat.results.rules.base import LEVELS, Finding, Findings, several
-from karat.results.rules.check import RULES, check_codes, check_runs, explain, rule_of
+from karat.analysis.check_facts import LEVELS, Finding, Findings, count_noun
+from karat.analysis.checks import RULES, check_codes, check_runs, explain, rule_of
+from karat.analysis.leaderboard import leaderboard as _leaderboard
+from karat.reporting.formats import (
+    Cell,
+    Column,
+    Table,
+    best_of,
+    lines_below,
+    make_table,
+    metric_label,
+    render_frame,
+    rounded,
+    text_column,
+    to_html,
+)
+from karat.reporting.notes import plain, short
 from karat.results.run import Run
+
+SCORES = (
+    "corrupted: {mean}. retention: corrupted score as a share of the clean score. area: mean score "
+    "from clean to the highest severity. worst: the worst view. In brackets: 95 % intervals over "
+    "folds and draws."
+)
+MEANS = {False: "mean over corruptions of the mean over severities", True: "mean over severities"}
+ERRORS = (
+    "{ce}: sum of errors over severities divided by that of {baseline}; below 1 is more robust. "
+    "rel. {ce}: the same for the increase of the error over clean data."
+)
+TITLES = {"mce": "mCE", "relative_mce": "rel. mCE", "ce": "CE", "relative_ce": "rel. CE"}
+
+
+def robustness_table(found: pd.DataFrame, baseline: str | Sequence[str] | None = None) -> Table:
+    """Return the table of ``karat.robustness``: one group per task (and corruption)."""
+    keys = [name for name in ("task", "corruption") if name in found]
+    group = found.groupby(keys, sort=False).ngroup().to_numpy()
+    starts = np.flatnonzero(np.diff(group, prepend=-1)).tolist()
+    # direction of each column: errors down, retention up, scores as their metric
+    up, more = np.where(found["higher_is_better"], 1, -1), np.ones(len(found))
+    ways = {"clean": up, "corrupted": up, "retention": more, "area": up, "worst": up}
+    if baseline:
+        ways |= {name: -more for name in TITLES if name in found}
+    columns = [_column(found, name, sign, starts) for name, sign in ways.items()]
+    columns.append(text_column("worst view", found["worst_view"], False, "task"))
+    pairs = zip(found["metric"], found["higher_is_better"], strict=True)
+    labels = [metric_label(name, bool(higher)) for name, higher in pairs]
+    groups = {**{name: found[name] for name in keys}, "metric": labels}
+    return Table(
+        groups=[text_column(name, values, False) for name, values in groups.items()],
+        model=text_column("model", found["model"], False),
+        columns=columns,
+        starts=starts,
+        caption="Robustness to corruption.",
+        notes=_notes(found, [baseline] if isinstance(baseline, str) else list(baseline or ())),
+    )
+
+
+def _notes(found: pd.DataFrame, baselines: list[str]) -> list[str]:
+    single = "corruption" in found
+    lines = [SCORES.format(mean=MEANS[single])]
+    if baselines:
+        name = " or ".join(baselines)
+        lines.append(ERRORS.format(ce="CE" if single else "mCE", baseline=name))
+    if not single:
+        most = found.groupby("task", sort=False)["corruptions"].transform("max")
+        for row in found[found["corruptions"] < most].itertuples():
+            lines.append(
+                f"{row.model} on {row.task}: {row.corruptions} of {most[row.Index]} corruptions."
+            )
+    return lines
+
+
+def _column(found: pd.DataFrame, name: str, sign: np.ndarray, starts: list[int]) -> Column:
+    best = best_of(found[name] * sign, starts)
+    cells = []
+    for value, low, high, is_best in zip(
+        found[name], found[f"{name}_low"], found[f"{name}_high"], best, strict=True
+    ):
+        spread = "" if np.isnan(low) else f" [{rounded(low)}, {rounded(high)}]"
+        cells.append(Cell(f"{rounded(value)}{spread}", bool(is_best)))
+    part = "rank" if name in ("clean", "corrupted") else "task"
+    return Column(TITLES.get(name, name), cells, part=part)
+
+
+Given = ParamSpec("Given")
+
+
+class Leaderboard(pd.DataFrame):
+    """A data frame whose HTML representation is a leaderboard with notes.
+
+    Results of pandas operations are plain data frames; ``attrs`` are those of ``leaderboard``.
+    ``pandas.options.display`` limits the rows and tasks shown in a notebook.
+    """
+
+    @property
+    def _constructor(self) -> type[pd.DataFrame]:
+        return pd.DataFrame
+
+    def _repr_html_(self) -> str:
+        try:
+            rows = pd.get_option("display.max_rows") or len(self)
+            columns = pd.get_option("display.max_columns") or len(self.columns)
+            return to_html(_cut(make_table(self.iloc[:rows]), len(self), columns))
+        except KeyError:
+            # a column was removed in place: show a plain data frame
+            return str(pd.DataFrame(self)._repr_html_())
+
+
+def _cut(table: Table, rows: int, max_tasks: int) -> Table:
+    """Return the table with its first tasks, and a note on what is left out."""
+    tasks = [column for column in table.columns if column.part == "task"]
+    hidden = tasks[max_tasks:]
+    left = [f"{rows - len(table):,} more rows"] if len(table) < rows else []
+    left += [f"{len(hidden):,} more tasks"] if hidden else []
+    omitted = [f"Not shown: {' and '.join(left)}."] if left else []
+    columns = [column for column in table.columns if not any(column is each for each in hidden)]
+    return replace(table, columns=columns, notes=[*omitted, *table.notes])
+
+
+def _shown(make: Callable[Given, pd.DataFrame]) -> Callable[Given, Leaderboard]:
+    @functools.wraps(make)
+    def made(*given: Given.args, **options: Given.kwargs) -> Leaderboard:
+        frame = make(*given, **options)
+        board = Leaderboard(frame)
+        board.attrs.update(frame.attrs)
+        return board
+
+    return made
+
+
+leaderboard = _shown(_leaderboard)
+
 
 #: maximum number of lines below a leaderboard, and of names in one line
 MAX_LINES, MAX_NAMES = 6, 3
@@ -29,26 +164,26 @@ STAMP = re.compile(r" \([0-9]{8}T[0-9]{6}[^ )]*\)$")
 COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
-def below_board(found: Findings, where: str) -> list[str]:
+def finding_lines(found: Findings, where: str) -> list[str]:
     """Return the lines below a leaderboard: one per check, and the command that lists them all."""
     lines = [f"{code} {summary(group)}" for code, group in _by_code(found).items()]
     ignored = sum(found.silenced.values())
     if not lines:
-        return [f"{several(ignored, 'finding')} ignored."] if ignored else []
+        return [f"{count_noun(ignored, 'finding')} ignored."] if ignored else []
     more = len(lines) - MAX_LINES
-    last = f"{several(len(found), 'finding')}" + (f" ({ignored:,} ignored)" if ignored else "")
-    prefix = f"{several(more, 'more check')}; " if more > 0 else ""
+    last = f"{count_noun(len(found), 'finding')}" + (f" ({ignored:,} ignored)" if ignored else "")
+    prefix = f"{count_noun(more, 'more check')}; " if more > 0 else ""
     return [*lines[:MAX_LINES], f"{prefix}karat lint {where} shows all {last}."]
 
 
-def show_below(
+def print_finding_lines(
     runs: Sequence[Run], where: str, shape: str | None, ignore: Iterable[str] = ()
 ) -> None:
     """Print the findings of some runs below their leaderboard; nothing for CSV and JSON."""
     if shape in ("csv", "json"):
         check_codes(ignore)
         return
-    lines = below_board(check_runs(runs, ignore), where)
+    lines = finding_lines(check_runs(runs, ignore), where)
     if shape not in (None, "table"):
         click.echo(lines_below(lines, shape), nl=False)
         return
@@ -98,7 +233,7 @@ def _by_code(found: Iterable[Finding]) -> dict[str, list[Finding]]:
     return groups
 
 
-def show_checks(
+def print_findings(
     runs: Iterable[str | Path | Run],
     ignore: Iterable[str] = (),
     fail_on: str | None = None,
@@ -129,20 +264,20 @@ def _show_groups(found: Findings) -> None:
             click.echo(f"   {message}" + (f" (in {count} runs)" if count > 1 else ""))
         click.echo(f"   → {group[0].advice}\n")
     levels = [finding.level for finding in found]
-    counts = [several(levels.count(level), level) for level in LEVELS if level in levels]
+    counts = [count_noun(levels.count(level), level) for level in LEVELS if level in levels]
     ignored = sum(found.silenced.values())
     suffix = f"; {ignored:,} ignored" if ignored else ""
     click.echo(f"{', '.join(counts) or 'no findings'}{suffix}.")
 
 
-def show_rules() -> int:
+def print_checks() -> int:
     """Print all checks."""
     for rule in RULES:
         click.echo(f"{rule.code}  {rule.level:<7}  {rule.title}")
     return 0
 
 
-def show_page(code: str) -> int:
+def print_check_documentation(code: str) -> int:
     """Print the documentation of a check."""
     click.echo(explain(code).rstrip())
     return 0

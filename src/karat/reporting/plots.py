@@ -1,21 +1,105 @@
-"""Critical-difference diagram: mean ranks, with bars over models that do not differ."""
+"""Plot of a leaderboard: a rating of each model with its interval and ties.
+
+Critical-difference diagram: mean ranks, with bars over models that do not differ.
+Curves of scores over the severity of a corruption or over training epochs.
+Heat map: models × tasks, colored by rank within each task.
+Strip and bar plots: scores per fold or their mean, one panel per task.
+Parallel coordinates: one line per model over all tasks, each on its own scale.
+Pareto plot: mean rank against cost, with the Pareto front.
+``karat.plot``: the kinds of plots and the function that makes one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from karat.errors import DataError
-from karat.report.pictures.material import PlotData, PlotOptions, cut
-from karat.report.pictures.picture import COLORS, WIDTH, Plot, cut_name, make_figure, note
-from karat.results.contests import comparable
-from karat.results.missing import Compared
-from karat.results.ranks import rank_each, ranked_on_few
-from karat.results.significance import Many, cliques, many
+from karat.analysis.all_pairs import scale_scores
+from karat.analysis.leaderboard import pareto as front_of
+from karat.analysis.robustness import curves as severity_curves
+from karat.analysis.score_matrix import RankedScores
+from karat.errors import DataError, DefinitionError, did_you_mean
+from karat.reporting.figures import (
+    COLORS,
+    FAINT,
+    WIDTH,
+    Plot,
+    PlotData,
+    PlotOptions,
+    check_format,
+    cut,
+    cut_name,
+    line_style,
+    make_figure,
+    name_rows,
+    note,
+    settings,
+)
+from karat.reporting.formats import metric_label, rounded
+from karat.reporting.notes import SIGNS
+from karat.results.load import gather_scores, learning_curves
+from karat.stats.paired_tests import ManyModels, cliques, compare_models
+from karat.stats.ranking import rank_each, ranked_on_few
 
-MAX_MODELS = 24
+#: ratings and their axis labels
+RATINGS = {
+    "rank": "mean rank, 1 is best",
+    "elo": "Elo",
+    "borda": "Borda points",
+    "wins": "win rate",
+    "score": "normalized score, mean",
+    "median": "normalized score, median",
+}
+MAX_MODELS = 40
+
+
+def board(data: PlotData, options: PlotOptions) -> Plot:
+    """Plot one row per model: its rating, the 95 % interval and the letters of ties."""
+    value = options.value or "rank"
+    if value not in RATINGS:
+        names, hint = ", ".join(RATINGS), did_you_mean(value, RATINGS)
+        raise DefinitionError(f'invalid value "{value}": expected one of {names}.{hint}')
+    whole = data.board([] if value == "rank" else [value])
+    shown = whole[whole[value].notna()]
+    ordered = shown if value == "rank" else shown.sort_values(value, ascending=False, kind="stable")
+    rows = ordered.iloc[: options.models(MAX_MODELS)]
+    figure, ((axes,),) = make_figure(size=(WIDTH, 0.9 + 0.2 * len(rows)))
+    places = np.arange(len(rows))
+    # models with too few tasks to compare are gray
+    colors = [COLORS[0] if tie else FAINT for tie in rows["tie"]]
+    if f"{value}_low" in rows:
+        axes.hlines(places, rows[f"{value}_low"], rows[f"{value}_high"], color=colors, lw=1.5)
+    axes.scatter(rows[value], places, c=colors, s=16, zorder=3)
+    name_rows(axes, list(rows.index))
+    _letters(axes, list(rows["tie"]))
+    axes.set_xlabel(RATINGS[value])
+    axes.grid(axis="x", color="#DDDDDD", lw=0.6)
+    axes.set_axisbelow(True)
+    tasks = whole.attrs["missing"]["tasks"]
+    band = "Lines are 95 % intervals over tasks and folds. " if f"{value}_low" in rows else ""
+    note(
+        figure,
+        f"{tasks} task{'' if tasks == 1 else 's'}. {band}Models that share a letter "
+        f"do not differ significantly.",
+        "Gray: too few tasks to compare." if FAINT in colors else "",
+        cut(len(rows), len(shown), "models"),
+    )
+    return Plot(figure, f"leaderboard: {RATINGS[value]}")
+
+
+def _letters(axes: Any, ties: list[str]) -> None:
+    side = axes.secondary_yaxis("right")
+    side.set_yticks(range(len(ties)), ties, fontsize=8)
+    side.tick_params(length=0)
+    side.spines["right"].set_visible(False)
+
+
+CD_MAX_MODELS = 24
 
 
 @dataclass(frozen=True)
@@ -28,7 +112,7 @@ class Tested:
     models: list[str]
     ranks: np.ndarray
     cliques: list[list[int]]
-    tests: Many
+    tests: ManyModels
     few: int
 
 
@@ -39,7 +123,7 @@ def cd(data: PlotData, options: PlotOptions) -> Plot:
         raise DataError(
             "a critical-difference diagram needs at least two models with a common task."
         )
-    shown = min(len(found.models), options.models(MAX_MODELS))
+    shown = min(len(found.models), options.models(CD_MAX_MODELS))
     half = -(-shown // 2)
     bars = _bars(found, shown)
     depth = 0.9 + 0.35 * len({row for row, _, _ in bars}) + half
@@ -60,7 +144,7 @@ def cd(data: PlotData, options: PlotOptions) -> Plot:
     return Plot(figure, "critical differences of mean ranks")
 
 
-def tested(compared: Compared) -> Tested:
+def tested(compared: RankedScores) -> Tested:
     """Test all pairs of models, ordered by the mean ranks of the leaderboard."""
     each = rank_each(compared.values, compared.takes)
     ranked = ~np.isnan(each).all(axis=1)
@@ -68,7 +152,7 @@ def tested(compared: Compared) -> Tested:
     chosen = np.flatnonzero(ranked & ~few)
     ranks = np.nanmean(each[chosen], axis=1)
     order = np.argsort(ranks, kind="stable")
-    tests = many(comparable(compared)[chosen[order]])
+    tests = compare_models(scale_scores(compared)[chosen[order]])
     groups = cliques(np.arange(len(order)), ~(tests.pairs < tests.alpha))
     models = [compared.models[m] for m in chosen[order]]
     return Tested(models, ranks[order], groups, tests, int(few.sum()))
@@ -120,7 +204,7 @@ def _name(axes: Any, name: str, rank: float, row: float, edge: float) -> None:
     )
 
 
-def _sentences(found: Many) -> list[str]:
+def _sentences(found: ManyModels) -> list[str]:
     if np.isnan(found.p):
         first = "Friedman test not applicable: no task has scores of all models."
     else:
@@ -131,3 +215,472 @@ def _sentences(found: Many) -> list[str]:
         f"Bars join models that do not differ significantly (Wilcoxon test, Holm correction, "
         f"level {found.alpha:g}).",
     ]
+
+
+CURVES_MAX_MODELS, MAX_PANELS = 8, 9
+OVER = ("severity", "epoch")
+
+
+def curves(data: PlotData, options: PlotOptions) -> Plot:
+    """Plot one line per model, one panel per task and corruption (or per task and metric).
+
+    Bands are one standard deviation over folds and draws.
+    """
+    over = options.value or _default_axis(data)
+    if over not in OVER:
+        hint = did_you_mean(over, OVER)
+        raise DefinitionError(f'invalid value "{over}": expected "severity" or "epoch".{hint}')
+    table = _by_severity(data) if over == "severity" else _by_epoch(data)
+    names = [name for name in data.board([]).index if name in set(table["model"])]
+    models = names[: options.models(CURVES_MAX_MODELS)]
+    keys = ["task", "what", "metric"]
+    panels = list(table[table["model"].isin(models)].groupby(keys, sort=False))
+    across = min(3, len(panels))
+    down = -(-min(len(panels), MAX_PANELS) // across)
+    figure, grid = make_figure(down, across, size=(WIDTH, 0.9 + 1.8 * down))
+    for axes, (_, rows) in zip(grid.flat, panels, strict=False):
+        draw_lines(axes, rows, models, over)
+        axes.set_title(_title(rows), fontsize=8, loc="left")
+        axes.set_xlabel(over, fontsize=8)
+        axes.tick_params(labelsize=7)
+    for axes in list(grid.flat)[len(panels) :]:
+        axes.set_visible(False)
+    handles = _handles(models)
+    figure.legend(handles, [cut_name(m) for m in models], loc="outside upper left", ncols=4)
+    note(
+        figure,
+        "Bands are one standard deviation over folds and draws.",
+        cut(len(models), len(names), "models"),
+        cut(min(len(panels), MAX_PANELS), len(panels), "panels", "first"),
+    )
+    return Plot(figure, f"curves over {over}")
+
+
+def _title(rows: pd.DataFrame) -> str:
+    first = rows.iloc[0]
+    label = str(first["metric"])
+    if "higher_is_better" in rows:
+        label = metric_label(label, bool(first["higher_is_better"]))
+    what = f": {cut_name(first['what'], 20)}" if first["what"] else ""
+    return f"{cut_name(first['task'], 18)}{what}  {cut_name(label)}"
+
+
+def draw_lines(axes: Any, rows: pd.DataFrame, models: list[str], over: str) -> None:
+    """Plot the line and the band of every model."""
+    for place, model in enumerate(models):
+        line = rows[rows["model"] == model]
+        if not len(line):
+            continue
+        color, dash = line_style(place)
+        spread = line["std"].fillna(0.0)
+        axes.plot(
+            line[over], line["mean"], dash, marker="o", ms=3, color=color, label=cut_name(model)
+        )
+        band = (line["mean"] - spread, line["mean"] + spread)
+        axes.fill_between(line[over], *band, color=color, alpha=0.15, linewidth=0)
+
+
+def _handles(models: list[str]) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    styles: Any = [line_style(place) for place in range(len(models))]
+    return [Line2D([], [], color=c, linestyle=d, marker="o", ms=3) for c, d in styles]
+
+
+def _by_severity(data: PlotData) -> pd.DataFrame:
+    if data.wanted is None:
+        table = severity_curves(data.runs)
+    else:
+        metrics = data.given.metrics
+        found = {name: severity_curves(data.runs, metric=name) for name in metrics.values()}
+        table = pd.concat([found[m][found[m]["task"] == task] for task, m in metrics.items()])
+    table = _of_tasks(table, data)
+    # a composition with a single severity has no curve
+    seen = table.groupby(["task", "corruption"])["severity"].transform("nunique")
+    table = table[(seen > 2) | ~table["corruption"].str.contains("+", regex=False)]
+    return table.assign(what=table["corruption"])
+
+
+def _by_epoch(data: PlotData) -> pd.DataFrame:
+    table = learning_curves(data.runs)
+    if not len(table):
+        raise DataError("nothing to plot: the runs have no corrupted views and no training epochs.")
+    return _of_tasks(table, data).assign(what="")
+
+
+def _of_tasks(table: pd.DataFrame, data: PlotData) -> pd.DataFrame:
+    table = table[table["task"].isin(data.tasks)]
+    if not len(table):
+        raise DataError("the selected tasks have no curves.")
+    return table
+
+
+def _default_axis(data: PlotData) -> str:
+    """Return "severity" if the runs have corrupted views, else "epoch"."""
+    try:
+        severity_curves(data.runs)
+    except DataError:
+        return "epoch"
+    return "severity"
+
+
+HEATMAP_MAX_MODELS, MAX_TASKS = 40, 40
+#: with at most this many columns, scores are written into the cells
+MAX_WRITTEN = 12
+
+
+def heatmap(data: PlotData, options: PlotOptions) -> Plot:
+    """Plot one cell per model and task; darker is a better rank."""
+    names = list(data.board([]).index)
+    models = names[: options.models(HEATMAP_MAX_MODELS)]
+    tasks = data.tasks[:MAX_TASKS]
+    ranks = data.table("rank", models, tasks)
+    rivals = np.nanmax(data.table("rank", names, tasks), axis=0, initial=1.0)
+    # 1 is the best rank of a task, 0 the worst; undefined for a single model
+    share = (rivals - ranks) / np.where(rivals > 1, rivals - 1, np.nan)
+    high = (1.4 if len(tasks) <= MAX_WRITTEN else 2.4) + 0.2 * len(models)
+    figure, ((axes,),) = make_figure(size=(WIDTH, high))
+    from matplotlib import colormaps
+
+    colors = colormaps["cividis_r"].with_extremes(bad="#F2F2F2")
+    axes.imshow(np.ma.masked_invalid(share), cmap=colors, vmin=0, vmax=1, aspect="auto")
+    name_rows(axes, models)
+    _name_columns(axes, data, tasks)
+    if len(tasks) <= MAX_WRITTEN and len(models) <= HEATMAP_MAX_MODELS:
+        _write(axes, data, models, tasks, share)
+    axes.spines[:].set_visible(False)
+    note(
+        figure,
+        "Darker cells have a better rank within the task. Models are ordered by mean rank.",
+        cut(len(models), len(names), "models"),
+        cut(len(tasks), len(data.tasks), "tasks", "first"),
+    )
+    return Plot(figure, "heat map of ranks within tasks")
+
+
+def _name_columns(axes: Any, data: PlotData, tasks: list[str]) -> None:
+    labels = [f"{cut_name(task, 24)}  {data.label(task)}" for task in tasks]
+    turned = 0 if len(tasks) <= 3 else 90 if len(tasks) > MAX_WRITTEN else 40
+    side = {"ha": "right", "rotation_mode": "anchor"} if turned else {}
+    size = 8 if len(tasks) <= MAX_WRITTEN else 6
+    axes.set_xticks(range(len(tasks)), labels, rotation=turned, fontsize=size, **side)
+    axes.tick_params(axis="x", length=0)
+
+
+def _write(
+    axes: Any, data: PlotData, models: list[str], tasks: list[str], share: np.ndarray
+) -> None:
+    """Write the scores into the cells, or a sign for a missing one."""
+    scores = data.table("score", models, tasks)
+    states = data.table("status", models, tasks)
+    for (row, column), score in np.ndenumerate(scores):
+        text = SIGNS.get(str(states[row, column]), "–") if np.isnan(score) else rounded(score)
+        color = "white" if share[row, column] > 0.5 else "black"
+        axes.text(column, row, text, ha="center", va="center", fontsize=7, color=color)
+
+
+PANELS_MAX_MODELS, PANELS_MAX_TASKS = 20, 9
+Draw = Callable[[Any, PlotData, str, list[str]], None]
+
+
+def strip(data: PlotData, options: PlotOptions) -> Plot:
+    """Plot one dot per fold, and the mean over folds as a line."""
+    text = "Dots are folds, lines are means over folds."
+    return Plot(_panels(data, options, _dots, text), "scores of every fold")
+
+
+def bars(data: PlotData, options: PlotOptions) -> Plot:
+    """Plot the mean over folds with its confidence interval."""
+    text = "Bars are means over folds; lines are 95 % t intervals."
+    return Plot(_panels(data, options, _means, text), "mean scores")
+
+
+def _panels(data: PlotData, options: PlotOptions, draw: Draw, text: str) -> Any:
+    names = list(data.board([]).index)
+    models = names[: options.models(PANELS_MAX_MODELS)]
+    tasks = data.tasks[:PANELS_MAX_TASKS]
+    across = min(3, len(tasks))
+    down = -(-len(tasks) // across)
+    size = (WIDTH, 0.4 + down * (0.7 + 0.16 * len(models)))
+    figure, grid = make_figure(down, across, size=size)
+    for axes, task in zip(grid.flat, tasks, strict=False):
+        draw(axes, data, task, models)
+        axes.set_title(f"{cut_name(task, 22)}  {data.label(task)}", fontsize=8, loc="left")
+        name_rows(axes, models)
+        axes.tick_params(axis="x", labelsize=7)
+        if axes not in grid[:, 0]:
+            axes.set_yticklabels([])
+        axes.grid(axis="x", color="#DDDDDD", lw=0.6)
+        axes.set_axisbelow(True)
+    for axes in list(grid.flat)[len(tasks) :]:
+        axes.set_visible(False)
+    note(
+        figure,
+        text,
+        cut(len(models), len(names), "models"),
+        cut(len(tasks), len(data.tasks), "tasks", "first"),
+    )
+    return figure
+
+
+def _dots(axes: Any, data: PlotData, task: str, models: list[str]) -> None:
+    cells = data.cells
+    t = cells.tasks.index(task)
+    folds = cells.folds[t] if cells.higher[t] else -cells.folds[t]
+    for row, model in enumerate(models):
+        values = folds[cells.models.index(model)]
+        scores = values[~np.isnan(values)]
+        axes.plot(scores, np.full(len(scores), row), "o", color=COLORS[0], ms=3, alpha=0.5, mew=0)
+        if len(scores):
+            mean = scores.mean()
+            axes.plot([mean, mean], [row - 0.35, row + 0.35], color=COLORS[1], lw=1.5)
+
+
+def _means(axes: Any, data: PlotData, task: str, models: list[str]) -> None:
+    table = {
+        name: data.table(name, models, [task])[:, 0].astype(float)
+        for name in ("score", "score_low", "score_high")
+    }
+    places = np.arange(len(models))
+    bars = axes.barh(places, table["score"], color=COLORS[5], height=0.7)
+    axes.hlines(places, table["score_low"], table["score_high"], color="black", lw=0.8)
+    texts = ["" if np.isnan(score) else rounded(score) for score in table["score"]]
+    ends = np.nan_to_num(np.fmax(table["score"], table["score_high"]))
+    for bar, text, end in zip(bars, texts, ends, strict=True):
+        y = bar.get_y() + bar.get_height() / 2
+        axes.annotate(text, (end, y), (3, 0), textcoords="offset points", fontsize=6.5, va="center")
+    axes.margins(x=0.18)
+
+
+PARALLEL_MAX_MODELS, PARALLEL_MAX_TASKS = 8, 40
+#: with at most this many tasks, scores are written at the ends of the scales
+PARALLEL_MAX_WRITTEN = 10
+
+
+def parallel(data: PlotData, options: PlotOptions) -> Plot:
+    """Plot normalized scores (1 is the best of a task, 0 the worst); the best models in color."""
+    names = list(data.board([]).index)
+    values = data.table("normalised", names, data.tasks)
+    scored = ~np.isnan(values).all(axis=0)
+    tasks = [task for task, any_ in zip(data.tasks, scored, strict=True) if any_][
+        :PARALLEL_MAX_TASKS
+    ]
+    if len(tasks) < 2:
+        raise DataError("parallel coordinates need at least two tasks on which models differ.")
+    values = values[:, scored][:, :PARALLEL_MAX_TASKS]
+    figure, ((axes,),) = make_figure(
+        size=(WIDTH, 4.0 if len(tasks) <= PARALLEL_MAX_WRITTEN else 5.0)
+    )
+    top = options.models(PARALLEL_MAX_MODELS)
+    for row, name in reversed(list(enumerate(names))):
+        color, dash = line_style(row) if row < top else (FAINT, "-")
+        style = {"color": color, "label": cut_name(name), "lw": 0.5, "alpha": 0.5, "zorder": 1}
+        if row < top:
+            style |= {"marker": "o", "ms": 3, "lw": 1.5, "alpha": 1.0, "zorder": 3}
+        axes.plot(range(len(tasks)), values[row], dash, **style)
+    handles = axes.get_lines()[::-1][:top]
+    labels = [cut_name(name) for name in names[:top]]
+    figure.legend(handles, labels, loc="outside upper left", ncols=4)
+    _columns(axes, data, tasks)
+    note(
+        figure,
+        "1 is the best model of a task, 0 the worst.",
+        f"Gray: {len(names) - top} more models." if len(names) > top else "",
+        cut(len(tasks), int(scored.sum()), "tasks", "first"),
+    )
+    return Plot(figure, "normalized scores over tasks")
+
+
+def _columns(axes: Any, data: PlotData, tasks: list[str]) -> None:
+    """Label the tasks, with the scores at both ends if there is room."""
+    axes.vlines(range(len(tasks)), 0, 1, color="#CCCCCC", lw=0.6, zorder=0)
+    scores = data.table("score", data.cells.models, tasks).astype(float)
+    labels = []
+    for t, task in enumerate(tasks):
+        up = data.cells.higher[data.cells.tasks.index(task)]
+        ends = np.nanmin(scores[:, t]), np.nanmax(scores[:, t])
+        worst, best = ends if up else ends[::-1]
+        if len(tasks) <= PARALLEL_MAX_WRITTEN:
+            for y, score, side in ((0, worst, "top"), (1, best, "bottom")):
+                axes.annotate(
+                    rounded(score),
+                    (t, y),
+                    (0, -4 if side == "top" else 4),
+                    **{"textcoords": "offset points", "ha": "center", "va": side, "fontsize": 6.5},
+                )
+        labels.append(f"{cut_name(task, 24)}  {data.label(task)}")
+    turned = 30 if len(tasks) <= PARALLEL_MAX_WRITTEN else 90
+    axes.set_xticks(
+        range(len(tasks)), labels, rotation=turned, ha="right", rotation_mode="anchor", fontsize=7
+    )
+    axes.set_ylabel("normalized score")
+    axes.margins(x=0.04, y=0.12)
+
+
+#: with more models than this, only those of the front are labeled
+MAX_NAMED = 15
+SIZE = (WIDTH, 4.2)
+COSTS = {"seconds": "time, seconds", "memory_mb": "highest memory, MB"}
+
+
+def pareto(data: PlotData, options: PlotOptions) -> Plot:
+    """Plot mean rank over a cost; the front is the column ``pareto`` of the leaderboard."""
+    cost = options.value or "seconds"
+    board = data.board(["costs", *([] if cost in COSTS else [cost]), f"pareto:{cost}"])
+    complete = board[board[cost].notna() & board["rank"].notna()]
+    if not len(complete):
+        raise DataError(f"nothing to plot: no model has both a rank and {cost}.")
+    rows = complete.iloc[: options.models(len(complete))]
+    rows = rows.assign(pareto=front_of(rows, cost)) if len(rows) < len(complete) else rows
+    figure, ((axes,),) = make_figure(size=SIZE)
+    front = rows[rows["pareto"]].sort_values(cost)
+    others = rows[~rows["pareto"]]
+    axes.plot(others[cost], others["rank"], "o", color=FAINT, ms=4, gid="others")
+    axes.step(front[cost], front["rank"], where="post", color=COLORS[1], lw=1)
+    axes.plot(front[cost], front["rank"], "D", color=COLORS[1], ms=5, gid="front")
+    if (rows[cost] > 0).all() and rows[cost].max() > 20 * rows[cost].min():
+        _logarithmic(axes)
+    _names(axes, rows if len(rows) <= MAX_NAMED else front, cost)
+    axes.margins(x=0.12, y=0.1)
+    axes.invert_yaxis()
+    axes.set_xlabel(COSTS.get(cost, cut_name(cost)))
+    axes.set_ylabel("mean rank, 1 is best")
+    uneven = "Costs are those of the tasks of each model; models have different tasks."
+    note(
+        figure,
+        "Models on the line: no other model is at least as good at the same or a lower cost.",
+        uneven if board.attrs["uneven"] else "",
+        cut(len(rows), len(complete), "models"),
+    )
+    return Plot(figure, f"mean rank against {COSTS.get(cost, cost)}")
+
+
+def _logarithmic(axes: Any) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=12))
+    axes.xaxis.set_minor_locator(NullLocator())
+    # matplotlib would write powers of ten as formulas
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}"))
+
+
+def _names(axes: Any, rows: pd.DataFrame, cost: str) -> None:
+    """Label points, each on a side where its label overlaps no other (in inches)."""
+    scale = np.log10 if axes.get_xscale() == "log" else np.asarray
+    x, y = _inches(scale(rows[cost]), SIZE[0]), _inches(-rows["rank"].to_numpy(), SIZE[1])
+    taken: list[tuple[float, float, float, float]] = []
+    for place, name in enumerate(rows.index):
+        width = 0.062 * len(cut_name(name))
+        sides = [(1, 1), (1, -1), (-1, 1), (-1, -1)]
+        boxes = [_box(x[place], y[place], width, side) for side in sides]
+        free = [not any(_overlap(box, other) for other in taken) for box in boxes]
+        chosen = free.index(True) if any(free) else 0
+        taken.append(boxes[chosen])
+        right, up = sides[chosen]
+        axes.annotate(
+            cut_name(name),
+            (rows[cost].iloc[place], rows["rank"].iloc[place]),
+            (4 * right, 3 * up),
+            **{"textcoords": "offset points", "fontsize": 7, "color": "#333333"},
+            ha="left" if right > 0 else "right",
+            va="bottom" if up > 0 else "top",
+        )
+
+
+def _inches(values: Any, length: float) -> np.ndarray:
+    numbers = np.asarray(values, dtype=float)
+    spread = np.ptp(numbers)
+    return (numbers - numbers.min()) / (spread if spread > 0 else 1) * length * 0.75
+
+
+def _box(
+    x: float, y: float, width: float, side: tuple[int, int]
+) -> tuple[float, float, float, float]:
+    left, low = (x if side[0] > 0 else x - width), (y if side[1] > 0 else y - 0.13)
+    return left, low, left + width, low + 0.13
+
+
+def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    apart = one[2] < other[0] or other[2] < one[0] or one[3] < other[1] or other[3] < one[1]
+    return not apart
+
+
+KINDS: dict[str, Callable[[PlotData, PlotOptions], Plot]] = {
+    "board": board,
+    "heatmap": heatmap,
+    "cd": cd,
+    "curves": curves,
+    "strip": strip,
+    "bars": bars,
+    "pareto": pareto,
+    "parallel": parallel,
+}
+#: kinds that accept ``value``
+VALUED = {"board", "curves", "pareto"}
+
+
+def plot(
+    runs: Any,
+    kind: str,
+    *,
+    tasks: Iterable[str] | Mapping[str, str] | None = None,
+    top: int | None = None,
+    value: str | None = None,
+    missing: str = "worst",
+) -> Plot:
+    """Return a plot of runs; a notebook shows it, ``save`` writes it as SVG, PDF or PNG.
+
+    The numbers are those of ``karat.leaderboard``; the best models come first.
+
+    Parameters
+    ----------
+    kind
+        ``"board"``, ``"heatmap"``, ``"cd"`` (critical differences), ``"curves"``, ``"strip"``,
+        ``"bars"``, ``"pareto"`` or ``"parallel"``.
+    tasks
+        Tasks to plot, in this order; a mapping also gives the metric of each task.
+    top
+        Number of models to plot. Default: as many as fit; the plot states how many that is.
+    value
+        The rating of ``"board"`` (``"rank"``, ``"elo"``, etc.), the x axis of ``"curves"``
+        (``"severity"`` or ``"epoch"``), the cost of ``"pareto"`` (``"seconds"``, etc.).
+    missing
+        How to count missing scores, as in ``leaderboard``.
+    """
+    check_kind(kind)
+    if value is not None and kind not in VALUED:
+        raise DefinitionError(f"{kind} takes no value; only {', '.join(sorted(VALUED))} do.")
+    with settings():
+        return KINDS[kind](PlotData(runs, tasks, missing), PlotOptions(top, value))
+
+
+def check_kind(kind: str) -> None:
+    """Raise an error if there is no such kind."""
+    if kind not in KINDS:
+        names, hint = ", ".join(KINDS), did_you_mean(str(kind), KINDS)
+        raise DefinitionError(f'invalid kind of plot "{kind}": expected one of {names}.{hint}')
+
+
+def save_plot(runs: list[Path], kind: str, output: str | None, **options: Any) -> Path:
+    """Plot run folders into a file; file name and kind are checked before reading the runs."""
+    check_kind(kind)
+    file = Path(output or f"{kind}.svg")
+    check_format(file.suffix.lower().removeprefix("."))
+    tasks = _tasks(options.pop("tasks", ()), gather_scores(runs).metrics)
+    return plot(runs, kind, tasks=tasks, **options).save(file)
+
+
+def _tasks(given: Iterable[str], known: Iterable[str]) -> dict[str, str] | None:
+    """Parse options of the form ``TASK`` and ``TASK=METRIC``.
+
+    >>> _tasks(["adult=acc", "a=b"], ["adult", "a=b"])
+    {'adult': 'acc', 'a=b': ''}
+    """
+    names = set(known)
+    parts = {text: text.rpartition("=") for text in given}
+    found = {
+        text if text in names or not task else task: "" if text in names or not task else metric
+        for text, (task, _, metric) in parts.items()
+    }
+    return found or None

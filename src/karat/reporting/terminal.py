@@ -1,44 +1,178 @@
-"""Finished runs and plans on a terminal."""
+"""The leaderboard on a terminal.
+
+Finished runs and plans on a terminal.
+The progress of runs on a terminal.
+Recomputed scores on a terminal: changed, added and unreadable ones.
+``karat list``, ``show``, ``check`` and ``cache`` on a terminal.
+"""
 
 from __future__ import annotations
 
+import inspect
 import itertools
+import math
 import os
 import shlex
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
+import click
 import pandas as pd
-from rich.console import Console
-from rich.table import Table
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.table import Table as Grid
+from rich.table import Table as RichTable
 from rich.text import Text
 
-from karat.errors import DefinitionError
-from karat.plan import Decline, Plan
-from karat.report.findings import show_below
-from karat.report.formats import DOCUMENTS, render
-from karat.report.robust import robustness_table
-from karat.report.shown import count
-from karat.report.tables import duration
-from karat.report.terminal import plain_console, print_board
-from karat.results.estimate import estimate
-from karat.results.leaderboard import leaderboard
-from karat.results.robustness import robustness
+from karat.analysis.leaderboard import leaderboard
+from karat.analysis.robustness import robustness
+from karat.config.catalog import Catalogue
+from karat.core import registry
+from karat.core.files import cache_folder
+from karat.errors import FAILURES, DefinitionError, unknown
+from karat.execution.embedding_cache import VectorCache
+from karat.execution.plan import Decline, Plan
+from karat.metrics.metric import Metric
+from karat.reporting.formats import (
+    DOCUMENTS,
+    Cell,
+    Column,
+    Table,
+    duration,
+    make_table,
+    render,
+    render_frame,
+)
+from karat.reporting.leaderboard_output import print_finding_lines, robustness_table
+from karat.reporting.notes import count
+from karat.results.load import ago, estimate, frozen_runs, status
+from karat.results.rescore import Rescored
 from karat.results.run import Run
-from karat.results.still import read_once
+
+#: maximum width of a task column
+TASK_WIDTH = 16
+#: minimum width of the model column
+NAME_WIDTH = 8
+
+
+def leaderboard_text(board: pd.DataFrame | Table, width: int) -> Group:
+    """Return the leaderboard for this width; many tasks continue in further tables."""
+    table = make_table(board)
+    columns = [_narrow(column) for column in table.columns]
+    fixed = [column for column in columns if column.part != "task"]
+    room = width - sum(map(_width, fixed)) - 2
+    longest = max(NAME_WIDTH, room if room >= NAME_WIDTH else width // 3)
+    model = replace(table.model, cells=[Cell(_cut(c.text, longest)) for c in table.model.cells])
+    parts: list[RenderableType] = []
+    for group in _arranged(columns, width - _width(model)):
+        parts += [*_grids(table, [model, *group]), Text()]
+    below = [Text(line, style="dim") for note in table.notes for line in _wrapped(note, width)]
+    return Group(*parts, *below)
+
+
+def print_table(board: pd.DataFrame | Table, console: Console | None = None) -> None:
+    """Print the leaderboard to standard output."""
+    console = console or Console(highlight=False)
+    console.print(leaderboard_text(board, console.width))
+
+
+def plain_console() -> Console:
+    """Return a console for lists; lines are not wrapped in a pipe, for grep."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
+
+
+def _wrapped(note: str, width: int) -> list[str]:
+    return textwrap.wrap(note, width, initial_indent=" ", subsequent_indent=" ")
+
+
+def _arranged(columns: list[Column], width: int) -> list[list[Column]]:
+    """Return the columns in groups that fit: all, or ranks and costs first, then tasks."""
+    if sum(map(_width, columns)) <= width:
+        return [columns]
+    ranks, tasks, costs = ([c for c in columns if c.part == p] for p in ("rank", "task", "cost"))
+    if sum(map(_width, (*ranks, *costs))) <= width:
+        return [[*ranks, *costs], *_fitting(tasks, width)]
+    return [*_fitting([*ranks, *costs], width), *_fitting(tasks, width)]
+
+
+def _fitting(columns: Sequence[Column], width: int) -> list[list[Column]]:
+    groups: list[list[Column]] = []
+    left = 0
+    for column in columns:
+        if not groups or _width(column) > left:
+            groups.append([])
+            left = width
+        groups[-1].append(column)
+        left -= _width(column)
+    return groups
+
+
+def _width(column: Column) -> int:
+    """Return the width of a column with its gap."""
+    texts = [column.name, column.label, *(cell.text for cell in column.cells)]
+    return max(map(cell_len, texts)) + 2
+
+
+def _narrow(column: Column) -> Column:
+    if column.part != "task":
+        return column
+    return replace(column, name=_cut(column.name), label=_cut(column.label))
+
+
+def _cut(name: str, width: int = TASK_WIDTH) -> str:
+    text = Text(name)
+    text.truncate(width, overflow="ellipsis")
+    return text.plain
+
+
+def _grids(table: Table, columns: list[Column]) -> Iterator[RenderableType]:
+    """Yield the rows below their heading, each group below a line with its name."""
+    rows = [[_text(column.cells[row]) for column in columns] for row in range(len(table))]
+    if not table.groups:
+        yield _grid(columns, rows)
+        return
+    widths = [_width(column) - 2 for column in columns]
+    yield _grid(columns, [], widths)
+    for start, end in itertools.pairwise([*table.starts, len(table)]):
+        title = "   ".join(column.cells[start].text for column in table.groups)
+        yield Text(f"\n {title}", style="bold", overflow="ellipsis", no_wrap=True)
+        yield _grid(columns, rows[start:end], widths, heading=False)
+
+
+def _grid(
+    columns: Sequence[Column],
+    rows: list[list[Text]],
+    widths: Sequence[int | None] = (),
+    heading: bool = True,
+) -> Grid:
+    grid = Grid(box=None, header_style="bold", padding=(0, 1), show_header=heading)
+    for column, width in itertools.zip_longest(columns, widths):
+        side: Any = "right" if column.right else "left"
+        title = f"{column.name}\n{column.label}" if column.label else column.name
+        grid.add_column(Text(title, style="bold"), justify=side, no_wrap=True, min_width=width)
+    for row in rows:
+        grid.add_row(*row)
+    return grid
+
+
+def _text(cell: Cell) -> Text:
+    return Text(cell.text, style="dim" if cell.faint else "bold" if cell.best else "")
 
 
 def show_runs(
     runs: Sequence[Run], shape: str | None, *, quiet: bool = False, ignore: Sequence[str] = ()
 ) -> int:
     """Print the leaderboard of finished runs and their folders; return the exit code."""
-    runs = read_once(runs)
+    runs = frozen_runs(runs)
     board = leaderboard(runs)
-    show_frame(board, shape)
-    show_below(runs, _place(runs).partition("   ")[0], shape, ignore)
+    print_frame(board, shape)
+    print_finding_lines(runs, _place(runs).partition("   ")[0], shape, ignore)
     if shape in (None, "table") and not quiet:
         console = Console(highlight=False, stderr=True)
         console.print(f"\n runs    {_place(runs)}", markup=False, soft_wrap=True)
@@ -67,20 +201,20 @@ def _next(board: pd.DataFrame, folder: str) -> dict[str, str]:
     return commands
 
 
-def show_board(
+def print_leaderboard(
     paths: Sequence[str | Path], shape: str | None, ignore: Sequence[str] = (), **options: Any
 ) -> None:
     """Print the leaderboard and findings of run folders; options as in ``leaderboard``."""
-    runs = read_once(paths)
-    show_frame(leaderboard(runs, **options), shape)
+    runs = frozen_runs(paths)
+    print_frame(leaderboard(runs, **options), shape)
     where = "RUN..." if len(paths) > 3 else shlex.join(map(str, paths))
-    show_below(runs, where, shape, ignore)
+    print_finding_lines(runs, where, shape, ignore)
 
 
-def show_frame(board: pd.DataFrame, shape: str | None) -> None:
+def print_frame(board: pd.DataFrame, shape: str | None) -> None:
     """Print a leaderboard in a format."""
     if shape in (None, "table"):
-        print_board(board)
+        print_table(board)
     else:
         sys.stdout.write(render(board, str(shape)))
 
@@ -95,7 +229,7 @@ def show_robustness(paths: Sequence[str | Path], shape: str | None, **options: A
     if shape in DOCUMENTS:
         sys.stdout.write(DOCUMENTS[shape](table))
     else:
-        print_board(table)
+        print_table(table)
 
 
 def metric_by_task(given: Sequence[str]) -> dict[str, str]:
@@ -129,7 +263,7 @@ def show_plan(plan: Plan, output: str | Path = "results") -> None:
     """
     console = plain_console()
     folds = Counter((model.name, planned.task.name) for model, planned, _ in plan.jobs)
-    table = Table(box=None, header_style="bold")
+    table = RichTable(box=None, header_style="bold")
     for name in ("model", "task", "folds"):
         table.add_column(name, no_wrap=True)
     for (model, task), number in folds.items():
@@ -197,3 +331,222 @@ def _place(runs: Sequence[Run]) -> str:
 def _relative(path: Path) -> str:
     near = os.path.relpath(path)
     return str(path) if near.startswith("..") else near
+
+
+_COLUMNS = ("model", "done", "failed", "declined", "running", "left", "state", "last")
+
+
+def show_status(paths: Sequence[Path], shape: str | None = None) -> int:
+    """Print one line per run and the next step; return 0 if all runs are finished, else 1."""
+    found = status(list(paths))
+    if shape not in (None, "table"):
+        sys.stdout.write(render_frame(found, str(shape)))
+    else:
+        _print(found)
+    return 0 if (found["state"] == "finished").all() else 1
+
+
+def _print(found: pd.DataFrame) -> None:
+    table = RichTable(box=None, pad_edge=False, header_style="bold")
+    for name in _COLUMNS:
+        text = name in ("model", "state", "last")
+        table.add_column(name, justify="left" if text else "right", no_wrap=name != "model")
+    for row in found.to_dict("records"):
+        table.add_row(*(Text(cell) for cell in _cells(row)))
+    console = Console(highlight=False)
+    console.print(table)
+    left = int(found["left"].sum())
+    if left:
+        rest = found["seconds_per_job"].fillna(0) * found["left"]
+        time = f", about {rest.sum():,.0f} s of work" if rest.sum() else ""
+        console.print(Text(f"{left:,} jobs left{time}. Continue stopped runs with --resume."))
+
+
+def _cells(row: dict[str, object]) -> list[str]:
+    kinds = [f"{row[name]} {name}" for name in FAILURES[1:] if row[name]]
+    failed = sum(int(str(row[name])) for name in FAILURES)
+    failures = f"{failed}" + (f" ({', '.join(kinds)})" if kinds else "")
+    done = f"{row['ok']} of {row['planned']}"
+    counts = [str(row[name]) for name in ("declined", "running", "left")]
+    return [str(row["model"]), done, failures, *counts, str(row["state"]), ago(str(row["last"]))]
+
+
+def print_jobs_left(runs: Sequence[Run], resume: str) -> None:
+    """Print on standard error how many jobs were not run, if any, and how to continue."""
+    left = int(status([run.folder for run in runs])["left"].sum())
+    if left:
+        what = "1 job was" if left == 1 else f"{left:,} jobs were"
+        print(
+            f"\n Stopped at the first failure: {what} not run. To continue: {resume}",
+            file=sys.stderr,
+        )
+
+
+#: maximum number of changed scores to list
+MAX_LISTED = 20
+
+
+def show_rescored(done: Rescored, written: Path | None = None) -> int:
+    """Print the result of a rescore; return 1 if a file could not be used or a score changed."""
+    for line in _lines(done):
+        click.echo(line)
+    for message in done.problems:
+        click.echo(click.style("error: ", fg="red", bold=True) + message, err=True)
+    for note in done.notes:
+        click.echo(f"note: {note}", err=True)
+    if written is not None:
+        click.echo(f"   written: {written}")
+    return 1 if done.problems or len(done.differences) else 0
+
+
+def _lines(done: Rescored) -> Iterator[str]:
+    own = done.scores[~done.scores["added"]]
+    rows = done.differences
+    changed = f"{len(rows)} changed" if len(rows) else "none changed"
+    yield f"{done.run.folder.resolve().name}: {len(own)} scores recomputed, {changed}"
+    for row in rows.head(MAX_LISTED).to_dict("records"):
+        where = f"{row['task']}, fold {row['fold']}, {row['view']}, {row['metric']}"
+        yield f"   {where}: {_number(row['before'])} → {_number(row['value'])}"
+    if len(rows) > MAX_LISTED:
+        yield f"   and {len(rows) - MAX_LISTED} more"
+    new = done.scores[done.scores["added"] & done.scores["value"].notna()]
+    for (task, view, metric), part in new.groupby(["task", "view", "metric"], sort=False):
+        suffix = "" if view == "clean" else f", {view}"
+        folds = count(len(part), "fold")
+        yield f"   {task}{suffix}: {metric} {part['value'].mean():.6g} over {folds}"
+
+
+def _number(value: float) -> str:
+    return "none" if math.isnan(value) else repr(float(value))
+
+
+_REGISTRIES = {f"{parts.kind}s": parts for parts in registry.ALL}
+_DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
+
+
+def list_kinds(kinds: Sequence[str], define: Sequence[Path]) -> None:
+    """Print every kind with the number of its names."""
+    catalogue = Catalogue(define)
+    table = RichTable(box=None, show_header=False)
+    for kind in kinds:
+        names = _names(catalogue, kind)
+        examples = ", ".join(names[:6]) + (" …" if len(names) > 6 else "")
+        table.add_row(f"karat list {kind}", str(len(names)), Text(examples, style="dim"))
+    plain_console().print(table)
+
+
+def list_kind(kind: str, define: Sequence[Path]) -> None:
+    """Print the names of one kind with a line of description each."""
+    catalogue = Catalogue(define)
+    table = RichTable(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for name in _names(catalogue, kind):
+        about, more = _about(catalogue, kind, name)
+        table.add_row(Text(name, style="bold"), Text(about), Text(more, style="dim"))
+    plain_console().print(table)
+
+
+def show_name(name: str, define: Sequence[Path], constraint: str | None = None) -> None:
+    """Print all definitions of a name with the origin of every value.
+
+    With a constraint, also print the limits of a task under it.
+    """
+    catalogue = Catalogue(define)
+    console = plain_console()
+    sections = catalogue.definitions.names_everywhere(name)
+    limits = list(_limits(catalogue, name, constraint)) if constraint is not None else []
+    for section in sections:
+        text = catalogue.definitions.show(section, name)
+        console.print(Text(f"{section}:\n  {name}:", style="bold"), soft_wrap=True)
+        console.print(Text(indent(text.rstrip("\n"), "    ")), soft_wrap=True)
+        if section == "tasks" and limits:
+            console.print(Text(f"  under {constraint}:", style="bold"), soft_wrap=True)
+            for line in limits:
+                console.print(Text(f"    {line}"), soft_wrap=True)
+    registered = [kind for kind, parts in _REGISTRIES.items() if name in parts]
+    for kind in registered:
+        parts = _REGISTRIES[kind]
+        console.print(Text(f"{kind}: {name}", style="bold"), Text(f"  ({parts.origin(name)})"))
+        console.print(_document(parts.get(name)), markup=False)
+    if not sections and not registered:
+        names = {n for kind in (*_DEFINED, *_REGISTRIES) for n in _names(catalogue, kind)}
+        message = unknown("name", name, names).messages[0]
+        raise DefinitionError(message.replace("karat list names", "karat list"))
+
+
+def _limits(catalogue: Catalogue, task: str, constraint: str) -> Iterator[str]:
+    """Yield the limits of a task; its own limits override those of the constraint."""
+    is_task = task in catalogue.definitions.names("tasks")
+    own = catalogue.definitions.get("tasks", task) if is_task else {}
+    given = catalogue.definitions.get("constraints", constraint)
+    for key in ("folds", "max_runtime_seconds", "max_mem_size_mb", "cores", "gpus"):
+        for values, origin in ((own, "the task"), (given, constraint)):
+            if values.get(key) is not None:
+                yield f"{key}: {values[key]}   # {origin}"
+                break
+        else:
+            yield f"{key}: null   # no limit"
+
+
+def print_model_checks(checks: Sequence[Any], model: str) -> int:
+    """Print which requirements a model meets; return the exit code."""
+    console = plain_console()
+    for check in checks:
+        mark = Text("  ✓ ", style="green") if check.kept else Text("  ✗ ", style="red")
+        console.print(mark + Text(check.promise))
+        if not check.kept:
+            console.print(Text(f"      {check.why}"), Text(f"\n      {check.cure}", style="dim"))
+    passed = sum(check.kept for check in checks)
+    result = "can be evaluated" if passed == len(checks) else "cannot be evaluated"
+    line = f"\n{model} {result}: {passed} of {len(checks)} checks passed."
+    console.print(line, markup=False, soft_wrap=True)
+    return 0 if passed == len(checks) else 2
+
+
+def show_cache(clear: bool) -> None:
+    """Print or clear the cache of vectors."""
+    cache = VectorCache(cache_folder())
+    if clear:
+        print(f"{cache.clear() / 2**20:.1f} MB of vectors removed from {cache.root}")
+        return
+    entries = sorted(cache.entries(), key=lambda e: (e.about["model"], e.about["dataset"]))
+    table = RichTable(box=None, header_style="bold")
+    for name in ("model", "dataset", "rows × dimensions", "MB"):
+        table.add_column(name, justify="left" if name in ("model", "dataset") else "right")
+    for entry in entries:
+        shape = " × ".join(f"{n:,}" for n in entry.about["shape"])
+        names = (Text(entry.about[key]) for key in ("model", "dataset"))
+        table.add_row(*names, shape, f"{entry.bytes / 2**20:.1f}")
+    console = plain_console()
+    if entries:
+        console.print(table)
+    total = sum(entry.bytes for entry in entries) / 2**20
+    noun = "entry" if len(entries) == 1 else "entries"
+    line = f"{len(entries)} {noun}, {total:.1f} MB in {cache.root}"
+    console.print(line, markup=False, soft_wrap=True)
+
+
+def _names(catalogue: Catalogue, kind: str) -> list[str]:
+    defined = catalogue.definitions.names(kind) if kind in _DEFINED else []
+    return sorted({*defined, *_REGISTRIES.get(kind, ())})
+
+
+def _about(catalogue: Catalogue, kind: str, name: str) -> tuple[str, str]:
+    if kind in _DEFINED and name in catalogue.definitions.names(kind):
+        given = catalogue.definitions.get(kind, name)
+        about = given.get("title") or given.get("description") or ""
+        more = {
+            "models": given.get("extra") and f"pip install karat[{given['extra']}]",
+            "tasks": f"{given.get('kind') or ''} · {', '.join(given.get('metrics') or [])}",
+            "suites": f"{len(given.get('tasks') or [])} tasks",
+            "datasets": given.get("licence"),
+        }.get(kind)
+        return about, more or ""
+    part = _REGISTRIES[kind].get(name)
+    if isinstance(part, Metric):
+        better = "higher is better" if part.higher_is_better else "lower is better"
+        return part.about, better
+    return _document(part).partition("\n")[0], ""
+
+
+def _document(part: Any) -> str:
+    return inspect.getdoc(getattr(part, "compute", part)) or ""

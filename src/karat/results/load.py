@@ -1,4 +1,11 @@
-"""The scores and jobs of some runs, or of a table, under unique names."""
+"""The scores and jobs of some runs, or of a table, under unique names.
+
+The scores of each model on each task, fold by fold, and why a score is missing.
+Runs whose records are read once, so that all readers see the same jobs.
+Learning curves: the metrics of heads and networks after each epoch, over folds.
+The progress of runs, computed from their folders.
+Estimate the duration of jobs from earlier runs.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +13,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-
 import pandas as pd
-
-from karat.errors import DataError, DefinitionError, did_you_mean, plainly
-from karat.metrics.base import get_metric
-from karat.results.layouts import FINAL, SCORES, by_fold
+from karat.errors import DataError, DefinitionError, did_you_mean, simplified_status
+from karat.metrics.metric import get_metric
+from karat.results.tables import FINAL_EPOCH, SCORE_COLUMNS, expand_folds
 from karat.results.run import Run, open_runs
+from collections.abc import Iterable
+from dataclasses import dataclass
+import numpy as np
+from karat.errors import DataError
+from functools import cached_property
+from karat.results.run import Run
+from karat.results.tables import FINAL_EPOCH
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from karat.errors import FAILURES
+from karat.results.tables import expand_folds
+
 
 JOBS = (
     *("model", "task", "repeat", "fold", "status", "seconds", "memory", "coverage", "dimensions"),
@@ -65,14 +83,14 @@ class Gathered:
         return get_metric(metric).higher_is_better if recorded is None else recorded
 
 
-def gather(runs: Any) -> Gathered:
+def gather_scores(runs: Any) -> Gathered:
     """Return the scores of a table, runs, run folders or folders of runs.
 
     A ``Gathered`` is returned as it is.
     """
     if isinstance(runs, Gathered):
         return runs
-    return _of_table(runs) if isinstance(runs, pd.DataFrame) else _of_runs(opened(runs))
+    return _of_table(runs) if isinstance(runs, pd.DataFrame) else _of_runs(as_runs(runs))
 
 
 def named_scores(runs: Any) -> tuple[pd.DataFrame, dict[str, str], dict[str, bool]]:
@@ -97,7 +115,7 @@ def named_scores(runs: Any) -> tuple[pd.DataFrame, dict[str, str], dict[str, boo
 
 def named_runs(runs: Any) -> list[tuple[Run, str, dict[str, str]]]:
     """Return runs, each with the unique names of its model and its tasks."""
-    found = opened(runs)
+    found = as_runs(runs)
     return list(zip(found, _model_names(found), _task_labels(found), strict=True))
 
 
@@ -112,7 +130,7 @@ def choose_metric(metric: str, tasks: Iterable[str], known: Iterable[str]) -> di
 
 
 def _of_table(table: pd.DataFrame) -> Gathered:
-    missing = [name for name in SCORES if name not in (*table.columns, "draw")]
+    missing = [name for name in SCORE_COLUMNS if name not in (*table.columns, "draw")]
     if missing:
         raise DataError(f"missing columns in the table of scores: {', '.join(missing)}.")
     final = _final(table)
@@ -137,7 +155,7 @@ def _of_table(table: pd.DataFrame) -> Gathered:
     )
 
 
-def opened(runs: Any) -> list[Run]:
+def as_runs(runs: Any) -> list[Run]:
     """Return runs, run folders and folders of runs as runs, without duplicates."""
     several = [runs] if isinstance(runs, Run | str | Path) else list(runs)
     found = [r for run in several for r in ([run] if isinstance(run, Run) else open_runs([run]))]
@@ -174,8 +192,8 @@ def _of_runs(runs: list[Run]) -> Gathered:
 def _jobs(run: Run, name: str, label: Mapping[str, str]) -> Iterator[tuple[Any, ...]]:
     data = {task["name"]: task.get("fingerprint") for task in run.about["tasks"]}
     embedded = set()
-    for record in by_fold(run.about, run.records()):
-        status = plainly(record["status"])
+    for record in expand_folds(run.about, run.records()):
+        status = simplified_status(record["status"])
         job = (name, label[record["task"]], record["repeat"], record["fold"], status)
         seconds = record.get("seconds")
         if record.get("embed_seconds") and data.get(record["task"]) not in embedded:
@@ -191,7 +209,7 @@ def _jobs(run: Run, name: str, label: Mapping[str, str]) -> Iterator[tuple[Any, 
 
 def _final(scores: pd.DataFrame) -> pd.DataFrame:
     clean = scores["corruption"].isin(["", None]) | scores["corruption"].isna()
-    return scores[clean & (scores["epoch"] == FINAL)]
+    return scores[clean & (scores["epoch"] == FINAL_EPOCH)]
 
 
 def _task_labels(runs: list[Run]) -> list[dict[str, str]]:
@@ -216,3 +234,262 @@ def _model_names(runs: list[Run]) -> list[str]:
         f"{model} ({run.folder.name.rpartition('.')[2]})" if models.count(model) > 1 else model
         for run, model in zip(runs, models, strict=True)
     ]
+
+
+#: states of a model on a task; only the first has a score
+OK, FAILED, DECLINED, NOT_RUN = STATES = ("ok", "failed", "declined", "not run")
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Models × tasks. ``folds[t]`` holds models × folds, negated if lower is better.
+
+    ``means`` are the scores as measured; ``tried[t]`` is which folds were run, ``takes`` whether
+    any was, ``states`` one of STATES per cell.
+    """
+
+    models: list[str]
+    tasks: list[str]
+    higher: list[bool]
+    means: np.ndarray
+    folds: list[np.ndarray]
+    tried: list[np.ndarray]
+    takes: np.ndarray
+    states: np.ndarray
+
+    @property
+    def scored(self) -> np.ndarray:
+        """Which tasks have a score of some model."""
+        return (self.states == OK).any(axis=0)
+
+
+def make_cells(given: Gathered, chosen: dict[str, str]) -> Cells:
+    """Return the cells of the chosen metrics."""
+    models, tasks = given.models, list(chosen)
+    higher = [given.higher(metric) for metric in chosen.values()]
+    rows = _rows(given, chosen)
+    starts = np.searchsorted(rows["task"], np.arange(len(tasks) + 1))
+    means = np.full((len(models), len(tasks)), np.nan)
+    takes = np.zeros((len(models), len(tasks)), dtype=bool)
+    every, tried = [], []
+    for t in range(len(tasks)):
+        part = {name: column[starts[t] : starts[t + 1]] for name, column in rows.items()}
+        fold, folds = pd.factorize(part["fold"], sort=True)
+        table = np.full((len(models), max(len(folds), 1)), np.nan)
+        run = np.zeros(table.shape, dtype=bool)
+        # failures come first, so that a score of the same fold replaces them
+        run[part["model"], fold] = True
+        table[part["model"], fold] = part["value"]
+        takes[:, t] = run.any(axis=1)
+        known = (~np.isnan(table)).any(axis=1)
+        means[known, t] = np.nanmean(table[known], axis=1)
+        every.append(table if higher[t] else -table)
+        tried.append(run)
+    states = _states(given, tasks, means, takes)
+    return Cells(models, tasks, higher, means, every, tried, takes, states)
+
+
+def _states(given: Gathered, tasks: list[str], means: np.ndarray, takes: np.ndarray) -> np.ndarray:
+    states = np.where(takes, FAILED, NOT_RUN).astype(object)
+    declined = given.jobs[given.jobs["status"] == DECLINED]
+    model, task = _codes(declined["model"], given.models), _codes(declined["task"], tasks)
+    is_declined = np.zeros(takes.shape, dtype=bool)
+    is_declined[model[task >= 0], task[task >= 0]] = True
+    states[is_declined & ~takes] = DECLINED
+    states[~np.isnan(means)] = OK
+    return states
+
+
+def _rows(given: Gathered, chosen: dict[str, str]) -> dict[str, np.ndarray]:
+    """Return task, model and fold (as codes) and value of every score and every failed job."""
+    names = ["task", "model", "repeat", "fold", "metric", "value"]
+    failed = given.jobs[given.jobs["status"] == FAILED]
+    lost = pd.DataFrame(
+        {name: failed[name] if name in JOBS else np.nan for name in names}, columns=names
+    ).assign(metric=failed["task"].map(chosen))
+    frames = [frame[names].astype({"value": float}) for frame in (lost, given.scores)]
+    both = pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
+    task, model = _codes(both["task"], chosen), _codes(both["model"], given.models)
+    metric, metrics = pd.factorize(both["metric"])
+    wanted = pd.Index(metrics).get_indexer(list(chosen.values()))
+    # sorted, so that the order of the runs changes nothing
+    repeat, _ = pd.factorize(both["repeat"], use_na_sentinel=False, sort=True)
+    fold, folds = pd.factorize(both["fold"], use_na_sentinel=False, sort=True)
+    used = np.flatnonzero((task >= 0) & (metric >= 0) & (metric == np.append(wanted, -1)[task]))
+    used = used[np.argsort(task[used], kind="stable")]
+    fold = repeat * max(len(folds), 1) + fold
+    _check_once(both, used[used >= len(lost)], (task, model, fold))
+    value = both["value"].to_numpy()
+    return {
+        "task": task[used],
+        "model": model[used],
+        "fold": fold[used],
+        "value": value[used],
+    }
+
+
+def _codes(column: pd.Series, axis: Iterable[str]) -> np.ndarray:
+    codes, names = pd.factorize(column)
+    places = pd.Index(list(axis), dtype=object).get_indexer(pd.Index(names, dtype=object))
+    return np.append(places, -1)[codes]
+
+
+def _check_once(
+    rows: pd.DataFrame, used: np.ndarray, codes: tuple[np.ndarray, np.ndarray, np.ndarray]
+) -> None:
+    task, model, fold = (code[used].astype(np.int64) for code in codes)
+    key = (task * (model.max(initial=0) + 1) + model) * (fold.max(initial=0) + 1) + fold
+    order = np.argsort(key, kind="stable")
+    twice = np.flatnonzero(np.diff(key[order]) == 0)
+    if len(twice):
+        first = rows.loc[used[order[twice[0]]], ["model", "task", "fold"]]
+        raise DataError(
+            f"{first['model']} has two scores on {first['task']}, fold {first['fold']}; "
+            f"rename one of the models or drop one score."
+        )
+
+
+class FrozenRun(Run):
+    """A run that caches its records and scores on first access."""
+
+    @cached_property
+    def _records(self) -> list[dict[str, Any]]:
+        return super().records()
+
+    @cached_property
+    def _scores(self) -> pd.DataFrame:
+        return super().scores()
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the cached records, in the order of the plan."""
+        return self._records
+
+    def scores(self) -> pd.DataFrame:
+        """Return the cached table of scores."""
+        return self._scores
+
+
+def frozen_runs(runs: Any) -> list[Run]:
+    """Return runs with cached records."""
+    return [run if isinstance(run, FrozenRun) else FrozenRun(run.folder) for run in as_runs(runs)]
+
+
+KEYS = ["task", "model", "metric", "epoch"]
+
+
+def learning_curves(runs: Any) -> pd.DataFrame:
+    """Return mean, std and count over folds by task, model, metric and epoch.
+
+    Folds whose training stopped early have no later epochs.
+    """
+    table, _, _ = named_scores(runs)
+    table = table[(table["epoch"] != FINAL_EPOCH) & (table["corruption"] == "")]
+    found = table.groupby(KEYS, sort=False)["value"].agg(["mean", "std", "count"])
+    return found.reset_index().sort_values(KEYS, kind="stable", ignore_index=True)
+
+
+COLUMNS = (
+    *("run", "model", "planned", "ok", *FAILURES, "declined", "running", "left", "state"),
+    *("seconds_per_job", "last"),
+)
+
+
+def status(paths: Sequence[str | Path] | str | Path) -> pd.DataFrame:
+    """Return a row per run with the numbers of finished, failed, running and remaining jobs.
+
+    ``state`` is "finished", "running", or "stopped" (jobs remain and no process works on them);
+    ``last`` is the end of the most recent job.
+    """
+    several = [paths] if isinstance(paths, str | Path) else list(paths)
+    rows = [status_row(run) for run in open_runs(several)]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def status_row(run: Run) -> dict[str, Any]:
+    """Return the row of one run."""
+    records = run.records()
+    # a task whose data cannot be loaded has failed in every fold; a declined task has no fold
+    failed = [r for r in records if r["fold"] is None and r["status"] in FAILURES]
+    jobs = [record for record in records if record["fold"] is not None]
+    jobs += expand_folds(run.about, failed)  # type: ignore[arg-type]
+    planned = _planned(run, records)
+    counts = Counter(record["status"] for record in jobs)
+    done = {(record["task"], record["fold"]) for record in jobs}
+    left = len(planned - done)
+    running = len(run.running())
+    seconds = [record["seconds"] for record in jobs if record.get("seconds")]
+    return {
+        "run": run.folder.name,
+        "model": run.model,
+        "planned": len(planned | done),
+        **{name: counts[name] for name in ("ok", *FAILURES)},
+        "declined": sum(record["status"] == "declined" for record in records),
+        "running": min(running, left),
+        "left": left,
+        "state": "finished" if not left else "running" if running else "stopped",
+        "seconds_per_job": sum(seconds) / len(seconds) if seconds else None,
+        "last": max((str(record["utc"]) for record in jobs), default=""),
+    }
+
+
+def _planned(run: Run, records: Sequence[dict[str, Any]]) -> set[tuple[str, int]]:
+    declined = {record["task"] for record in records if record["fold"] is None}
+    return {
+        (task["name"], fold)
+        for task in run.about["tasks"]
+        if task["name"] not in declined
+        for fold in task["folds"]
+    }
+
+
+def ago(utc: str, now: datetime | None = None) -> str:
+    """Return the time since a moment as text.
+
+    >>> ago("2026-01-01T00:00:00", datetime(2026, 1, 1, 0, 2, 5, tzinfo=UTC))
+    '2 min ago'
+    """
+    if not utc:
+        return ""
+    then = datetime.fromisoformat(utc).replace(tzinfo=UTC)
+    seconds = ((now or datetime.now(UTC)) - then).total_seconds()
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit} ago"
+    return f"{max(int(seconds), 0)} s ago"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds that earlier runs needed for ``known`` of these ``jobs`` jobs."""
+
+    seconds: float
+    known: int
+    jobs: int
+
+
+def estimate(jobs: Iterable[tuple[str, str]], folder: Path) -> Estimate:
+    """Return the mean duration of jobs (model, task) in the runs of a folder.
+
+    Jobs that were never run are left out.
+    """
+    wanted = list(jobs)
+    past = _past({model for model, _ in wanted}, folder)
+    known = [past[job] for job in wanted if job in past]
+    return Estimate(sum(known), len(known), len(wanted))
+
+
+def _past(models: set[str], folder: Path) -> dict[tuple[str, str], float]:
+    spent: dict[tuple[str, str], list[float]] = {}
+    for path in sorted(folder.glob("*/run.json")):
+        run = Run(path.parent)
+        try:
+            if run.model not in models:
+                continue
+            for record in run.records():
+                if record.get("seconds"):
+                    job = (run.model, str(record["task"]))
+                    spent.setdefault(job, []).append(float(record["seconds"]))
+        except (DataError, KeyError):
+            continue  # a folder of something else
+    return {job: sum(each) / len(each) for job, each in spent.items()}
+

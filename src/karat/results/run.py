@@ -1,4 +1,10 @@
-"""Run: the result folder of one model on one suite.
+"""Artifacts: files that a fitted model stores in the run folder, if its definition names them.
+
+A model may have a method ``artifacts(names)`` that returns contents by ``"kind/file"``: text,
+bytes, a table, or the path of a file or folder. Any model can store ``models``: itself, pickled.
+Karat loads such a pickle only on explicit request.
+
+Run: the result folder of one model on one suite.
 
 ::
 
@@ -9,10 +15,16 @@
         missing/<task>.txt                        items without a vector, over all folds
         logs/<task>/<fold>.txt                    warnings, output and traceback
         scores/results.csv, scores.csv            tables, built from the records
+Read the artifacts of a run; pickles only on request.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+import pandas as pd
+from karat.errors import ContractError
 import contextlib
 import csv
 import io
@@ -25,14 +37,56 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
-
 from karat.errors import DataError
-from karat.predictions import Predictions
-from karat.results.files import safe_name, write_atomic
-from karat.results.layouts import SCORES, results_table, scores_table
+from karat.core.predictions import Predictions
+from karat.core.files import safe_name, write_atomic
+from karat.results.tables import SCORE_COLUMNS, results_table, scores_table
+import numpy as np
+from karat.errors import DataError, did_you_mean
+
+
+#: folders of a run that cannot hold artifacts
+TAKEN = ("jobs", "predictions", "scores", "missing")
+MODELS = "models"
+
+
+def collect_artifacts(fitted: Any, names: Sequence[str]) -> tuple[dict[str, bytes], list[str]]:
+    """Return the requested artifacts by ``kind/file``, and a note for each missing one."""
+    found: dict[str, bytes] = {}
+    if callable(getattr(fitted, "artifacts", None)):
+        made = fitted.artifacts(list(names))
+        if not isinstance(made, Mapping):
+            raise ContractError(f"artifacts must return a mapping, got {type(made).__name__}.")
+        for name, content in made.items():
+            found |= _contents(name, content)
+    if MODELS in names and not any(name.startswith(f"{MODELS}/") for name in found):
+        import cloudpickle
+
+        found[f"{MODELS}/model.pkl"] = cloudpickle.dumps(fitted)
+    kinds = {name.partition("/")[0] for name in found}
+    return found, [f'the model has no artifact "{name}"' for name in names if name not in kinds]
+
+
+def _contents(name: str, content: Any) -> dict[str, bytes]:
+    """Return the files of one artifact; its name must stay inside the artifact's folder."""
+    parts = PurePosixPath(str(name)).parts
+    if len(parts) < 2 or ".." in parts or parts[0] in (*TAKEN, "/") or "\\" in str(name):
+        raise ContractError(
+            f'an artifact name must be "kind/file" in a folder of its own, got "{name}".'
+        )
+    if isinstance(content, Path) and content.is_dir():
+        inside = sorted(path for path in content.rglob("*") if path.is_file())
+        return {f"{name}/{p.relative_to(content).as_posix()}": p.read_bytes() for p in inside}
+    if isinstance(content, Path):
+        return {str(name): content.read_bytes()}
+    if isinstance(content, pd.DataFrame):
+        return {str(name): content.to_csv(index=False).encode()}
+    if isinstance(content, str | bytes):
+        return {str(name): content.encode() if isinstance(content, str) else content}
+    raise ContractError(
+        f'artifact "{name}" must be str, bytes, DataFrame or Path, got {type(content).__name__}.'
+    )
+
 
 SCHEMA = 1
 #: the keys every record has
@@ -272,7 +326,7 @@ class Run:
             if table.stat().st_mtime_ns < jobs.stat().st_mtime_ns:
                 return None
             text = table.read_text(encoding="utf-8")
-            if not text.endswith("\n") or text.partition("\n")[0] != ",".join(SCORES):
+            if not text.endswith("\n") or text.partition("\n")[0] != ",".join(SCORE_COLUMNS):
                 return None
             names = ("task", "model", "corruption", "metric", "value")
             found = pd.read_csv(
@@ -349,3 +403,53 @@ def _fold(record: Mapping[str, Any]) -> str:
 
 def _json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False, default=str)
+
+
+PICKLES = (".pkl", ".pickle", ".joblib")
+
+
+def load_artifact(
+    run: Any, name: str, task: str, fold: int = 0, *, allow_pickle: bool = False
+) -> Any:
+    """Return an artifact of a run: the content of its file, or a dict by file name if several.
+
+    CSV files give DataFrames, ``.json`` the parsed value, ``.npy`` arrays, text files strings,
+    and other files bytes. Loading a pickle executes code: pass ``allow_pickle=True`` only if you
+    trust the run.
+    """
+    opened = run if isinstance(run, Run) else Run.open(run)
+    folder = opened.artifact_folder(name, {"task": task, "fold": fold})
+    files = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
+    if not files:
+        folders = [path.name for path in opened.folder.iterdir() if path.is_dir()]
+        known = sorted(set(folders) - set(TAKEN))
+        raise DataError(
+            f'{opened.folder} has no artifact "{name}" of {task}, fold {fold}.'
+            f"{did_you_mean(name, known)} Available: {', '.join(known) or 'none'}."
+        )
+    loaded = {p.relative_to(folder).as_posix(): _load(p, allow_pickle) for p in files}
+    return next(iter(loaded.values())) if len(loaded) == 1 else loaded
+
+
+def _load(path: Path, allow_pickle: bool) -> Any:
+    raw = path.read_bytes()
+    if path.suffix in PICKLES:
+        if not allow_pickle:
+            raise DataError(
+                f"{path} is a pickle, and loading it executes code; pass allow_pickle=True if you "
+                f"trust the run."
+            )
+        import cloudpickle
+
+        return cloudpickle.loads(raw)
+    if path.suffix == ".csv":
+        return pd.read_csv(io.BytesIO(raw))
+    if path.suffix == ".json":
+        return json.loads(raw)
+    if path.suffix == ".npy":
+        return np.load(io.BytesIO(raw), allow_pickle=False)
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
+

@@ -12,21 +12,21 @@ from typing import Any
 
 import pandas as pd
 
-RESULTS = (
+AMLB_COLUMNS = (
     *("id", "task", "framework", "constraint", "fold", "result", "metric", "mode", "version"),
     *("params", "tag", "utc", "duration", "models", "seed", "info"),
 )
-OWN = (
+KARAT_COLUMNS = (
     *("status", "repeat", "corruption", "severity", "draw", "affected", "coverage", "dimensions"),
     *("train_questions", "questions", "embed_seconds", "load_seconds", "fit_seconds"),
     *("predict_seconds", "score_seconds", "seconds", "cpu_seconds", "peak_memory_mb", "notes"),
 )
-SCORES = (
+SCORE_COLUMNS = (
     *("task", "model", "repeat", "fold", "corruption", "severity", "draw", "epoch", "metric"),
     "value",
 )
 #: epoch of a final score; scores during training have the epochs 1, 2, ...
-FINAL = -1
+FINAL_EPOCH = -1
 
 
 def scores_table(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -37,9 +37,9 @@ def scores_table(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
         for step in record["history"]:
             rows.append((*job, "", 0.0, 0, step["epoch"], step["metric"], step["value"]))
         for view in record["views"]:
-            seen = (view["corruption"], view["severity"], view.get("draw", 0), FINAL)
+            seen = (view["corruption"], view["severity"], view.get("draw", 0), FINAL_EPOCH)
             rows += [(*job, *seen, name, value) for name, value in view["scores"].items()]
-    table = pd.DataFrame(rows, columns=list(SCORES))
+    table = pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
     return table.astype({"value": float, "severity": float})
 
 
@@ -47,20 +47,20 @@ def results_table(about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
     """Return one row per job and view, including failed and declined jobs."""
     datasets = {task["name"]: task.get("id") or task["dataset"] for task in about["tasks"]}
     rows = []
-    for record in by_fold(about, records):
+    for record in expand_folds(about, records):
         fixed = _fixed(about, record, datasets.get(record["task"], ""))
         views = record["views"] or [{"corruption": "", "severity": 0.0, "scores": {}}]
         rows += [{**fixed, **_of_view(record, view)} for view in views]
     batches = sorted({int(size) for r in records for size in r.get("inference", {})})
     planned = {name for task in about["tasks"] for name in task["metrics"] if name != "?"}
     metrics = sorted(planned | {name for r in records for v in r["views"] for name in v["scores"]})
-    columns = [*RESULTS, *metrics, *OWN, *(f"inference_{size}_seconds" for size in batches)]
+    columns = [*AMLB_COLUMNS, *metrics, *KARAT_COLUMNS, *(f"inference_{size}_seconds" for size in batches)]
     table = pd.DataFrame(rows, columns=columns)
     whole = ["fold", "seed", "repeat", "dimensions", "train_questions", "questions"]
     return table.astype({name: "Int64" for name in whole})
 
 
-def by_fold(
+def expand_folds(
     about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the records; the record of a task that never ran is repeated for each planned fold."""
@@ -74,7 +74,7 @@ def by_fold(
 
 
 def _fixed(about: Mapping[str, Any], record: Mapping[str, Any], dataset: str) -> dict[str, Any]:
-    own = {name: record.get(name) for name in OWN}
+    own = {name: record.get(name) for name in KARAT_COLUMNS}
     return {
         **own,
         "id": dataset,

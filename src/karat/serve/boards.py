@@ -27,15 +27,15 @@ def board(service: Service, asked: Asked) -> Reply:
     made = service.computed(key, lambda: _board(snapshot, query, lists))
     if shape == "json":
         return json_reply(_told(made))
-    from karat.report.formats import render
+    from karat.reporting.formats import render
 
     kind = f"{KINDS[shape]}; charset=utf-8"
     return Reply(render(made, shape).encode("utf-8", "replace"), kind)
 
 
 def _board(snapshot: Snapshot, query: dict[str, Any], lists: dict[str, Any]) -> pd.DataFrame:
-    from karat.report.runs import metric_by_task
-    from karat.results.leaderboard import leaderboard
+    from karat.analysis.leaderboard import leaderboard
+    from karat.reporting.terminal import metric_by_task
 
     return leaderboard(
         _chosen(snapshot, lists["run"]),
@@ -61,8 +61,8 @@ def comparison(service: Service, asked: Asked) -> Reply:
 
 
 def _compared(runs: list[KeptRun], names: dict[str, Any]) -> dict[str, Any]:
-    from karat.results.gather import named_runs
-    from karat.results.verdict import verdict
+    from karat.analysis.comparison import compare
+    from karat.results.load import named_runs
 
     # runs, never names: a name that looks like a path must not be taken for one
     known: dict[str, Any] = {run.id: run for run in runs}
@@ -74,7 +74,7 @@ def _compared(runs: list[KeptRun], names: dict[str, Any]) -> dict[str, Any]:
     a, b = known[names["a"]], known[names["b"]]
     if a is b:
         raise Refused(422, "a and b are the same", "name two models of the board")
-    return dict(verdict(runs, a, b, metric=names["metric"], on=names["on"]).to_dict())
+    return dict(compare(runs, a, b, metric=names["metric"], on=names["on"]).to_dict())
 
 
 def _chosen(snapshot: Snapshot, names: tuple[str, ...]) -> list[KeptRun]:

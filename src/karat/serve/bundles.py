@@ -103,7 +103,7 @@ class Bundles:
 
     def page(self, snapshot: Snapshot, *, frozen: bool) -> Reply:
         """Return the page: live, or as a file to keep."""
-        from karat.report.page import make_page
+        from karat.reporting.page import make_page
 
         try:
             made = self.bundle(snapshot)
@@ -136,7 +136,7 @@ def _make(snapshot: Snapshot) -> Made:
 
 
 def _data(snapshot: Snapshot) -> dict[str, Any]:
-    from karat.report.bundle import make_bundle
+    from karat.reporting.bundle import make_bundle
 
     if not snapshot.runs:
         return {**EMPTY, "notes": ["There is no run here yet."]}

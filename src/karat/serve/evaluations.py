@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from karat.results.files import write_atomic
+from karat.core.files import write_atomic
 from karat.serve.orders import Order, command
 from karat.serve.replies import Refused
 from karat.serve.settings import TOKEN, Settings
@@ -247,7 +247,7 @@ class Evaluations:
 
 
 def _end_process(child: subprocess.Popen[bytes]) -> None:
-    from karat.watch import end_tree
+    from karat.execution.resources import end_tree
 
     with contextlib.suppress(OSError):
         child.terminate()  # as Ctrl-C: the finished jobs are kept
@@ -261,7 +261,7 @@ def _end_process(child: subprocess.Popen[bytes]) -> None:
 def _end_left(pid: int) -> None:
     import psutil
 
-    from karat.watch import end_tree
+    from karat.execution.resources import end_tree
 
     with contextlib.suppress(psutil.Error):
         process = psutil.Process(pid)

@@ -12,18 +12,17 @@ from typing import Any
 
 import pandas as pd
 
+from karat.core.files import safe_name
 from karat.errors import DataError
-from karat.results.files import safe_name
-from karat.results.layouts import scores_table
+from karat.results.load import FrozenRun, status_row
 from karat.results.run import NEEDED
-from karat.results.status import status_row
-from karat.results.still import Still
+from karat.results.tables import scores_table
 from karat.serve.shapes import check_run
 
 Stamp = tuple[int, int, int]
 
 
-class KeptRun(Still):
+class KeptRun(FrozenRun):
     """A run as it was when it was looked at; nothing outside ``root`` is read for it.
 
     ``earlier`` is the same run at an earlier look: records that did not change are taken from it.

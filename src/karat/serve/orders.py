@@ -65,7 +65,7 @@ class Names:
 
     @cached_property
     def _catalogue(self) -> Any:
-        from karat.catalogue import Catalogue
+        from karat.config.catalog import Catalogue
 
         return Catalogue([str(path) for path in self.settings.define])
 

@@ -12,14 +12,14 @@ from typing import Any
 import pandas as pd
 
 from karat.errors import DataError
-from karat.results.layouts import SCORES
+from karat.results.tables import SCORE_COLUMNS
 from karat.serve.asking import Asked
 from karat.serve.kept import KeptRun
 from karat.serve.replies import CSV, TEXT, Refused, Reply, json_reply
 from karat.serve.service import Service
 
 #: the columns of the tidy table here: that of the runs, then its own
-COLUMNS = ("run", *SCORES)
+COLUMNS = ("run", *SCORE_COLUMNS)
 ABOUT = ("model", "suite", "constraint", "mode", "stamp", "seed", "karat", "role")
 
 

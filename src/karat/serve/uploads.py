@@ -18,9 +18,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from karat.data.archive import unpack
+from karat.data.download import unpack
 from karat.errors import DataError, KaratError
-from karat.models.vector_file import SUFFIXES
+from karat.models.vector_files import VECTOR_FILE_SUFFIXES
 from karat.results.run import Run
 from karat.serve.kept import KeptRun
 from karat.serve.replies import Refused
@@ -100,8 +100,8 @@ class Uploads:
         """Keep a vector file under its name."""
         _check_name(name)
         stem = next((name.removesuffix(end) for end in PACKED if name.endswith(end)), name)
-        if not stem.lower().endswith(SUFFIXES):
-            hint = f"one of {', '.join(SUFFIXES)}, also packed: {', '.join(PACKED)}"
+        if not stem.lower().endswith(VECTOR_FILE_SUFFIXES):
+            hint = f"one of {', '.join(VECTOR_FILE_SUFFIXES)}, also packed: {', '.join(PACKED)}"
             raise Refused(400, "that is no name of a vector file", hint)
         self.vectors.mkdir(parents=True, exist_ok=True)
         with draft.open("rb") as file:
@@ -219,7 +219,7 @@ def _inside(scratch: Path) -> Path:
 
 def _check_run(run: KeptRun) -> None:
     """Make of a run what pages and boards make of it, before others have to see it."""
-    from karat.results.leaderboard import leaderboard
+    from karat.analysis.leaderboard import leaderboard
 
     if not run.records():
         raise DataError("it has no finished job")

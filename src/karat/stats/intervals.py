@@ -14,9 +14,9 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from scipy.stats import t as student
 
+from karat.core.torch_random import resamples
 from karat.errors import DefinitionError
-from karat.replay import resamples
-from karat.results.significance import corrected_variance, fold_ratio
+from karat.stats.paired_tests import corrected_variance, fold_ratio
 
 #: tolerance, relative to the range of the values, below which a resampled mean is the mean
 TIE = 1e-9

@@ -3,7 +3,6 @@
 Every Karat command also accepts its definition files with ``--define``.
 """
 
-from karat.compat.amlb.overrides import Overrides, read_overrides
-from karat.compat.amlb.userdir import files_of
+from karat.compat.amlb.definitions import Overrides, files_of, read_overrides
 
 __all__ = ["Overrides", "files_of", "read_overrides"]

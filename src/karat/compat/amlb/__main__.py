@@ -10,16 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from karat.catalogue import Catalogue
-from karat.compat.amlb.overrides import Overrides, read_overrides
-from karat.compat.amlb.userdir import files_of
+from karat.compat.amlb.definitions import Overrides, files_of, read_overrides
+from karat.config.catalog import Catalogue
+from karat.core.task import Suite
 from karat.errors import DefinitionError, KaratError, did_you_mean
-from karat.evaluate import make_options, plan_suite, run_suite
-from karat.models.base import Model
-from karat.progress import choose
-from karat.report.runs import show_runs
-from karat.session import Stopped
-from karat.task import Suite
+from karat.execution.evaluation import make_options, plan_suite, run_suite
+from karat.execution.progress import choose_progress
+from karat.execution.runner import Stopped
+from karat.models.model import Model
+from karat.reporting.terminal import show_runs
 
 ELSEWHERE = ("aws", "docker", "singularity")
 LEVELS = {"debug": 2, "info": 1, "warning": 0, "warn": 0, "error": 0, "critical": 0}
@@ -85,7 +84,7 @@ def amlb(arguments: Sequence[str] | None = None) -> int:
     )
     level = _level(given.logging)
     plan = plan_suite([model], suite, catalogue, options)
-    runs = run_suite(plan, suite, options, choose(level == 0, level == 2))
+    runs = run_suite(plan, suite, options, choose_progress(level == 0, level == 2))
     return show_runs(runs, None, quiet=level == 0)
 
 

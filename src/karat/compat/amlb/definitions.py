@@ -3,17 +3,26 @@
 Frameworks become models, a list of tasks becomes tasks and a suite named after the file, and
 constraints become constraints. Every value keeps its place. An entry that cannot be run raises its
 error when it is selected, and does not affect other entries.
+
+Translate a benchmark of the AutoML Benchmark into tasks and a suite.
+``-X key=value``: overrides of options of the run, the tasks and the framework.
+The user folder of the AutoML Benchmark: its configuration and definition files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import ast
+import dataclasses
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
-from karat.definitions.places import Key, Mistake, Node, describe, mistake_at
-from karat.errors import did_you_mean
+from karat.config.yaml_files import Key, Mistake, Node, SourceFile, describe, mistake_at, read_yaml
+from karat.core import registry
+from karat.core.task import Task
+from karat.errors import DefinitionError, did_you_mean
 
 IGNORED = ("ec2_instance_type", "ec2_volume_type")
 LIMITS = ("folds", "max_runtime_seconds", "max_mem_size_mb", "cores")
@@ -62,7 +71,7 @@ class Translation:
 def shape_of(root: Node) -> str:
     """Return ``"benchmark"``, ``"frameworks"``, ``"constraints"`` or ``""``.
 
-    >>> from karat.definitions.strict_yaml import SourceFile, read_yaml
+    >>> from karat.config.yaml_files import SourceFile, read_yaml
     >>> def shape(text): return shape_of(read_yaml(text.encode(), SourceFile("my.yaml"))[0])
     >>> shape("[{name: iris, openml_task_id: 59}]"), shape("{1h: {cores: 4}}"), shape("{a: {b: 1}}")
     ('benchmark', 'constraints', '')
@@ -93,8 +102,6 @@ def translate(root: Node) -> Translation:
     made = Translation()
     shape = shape_of(root)
     if shape == "benchmark":
-        from karat.definitions.amlb_tasks import add_benchmark
-
         add_benchmark(made, root, PurePath(root.file.label).stem)
     elif shape == "constraints":
         for name, node in root.value.items():
@@ -227,3 +234,296 @@ def _artifacts(made: Translation, node: Node, path: tuple[Key, ...]) -> Node:
         made.wrong(node, (*path, "params", "_save_artifacts"), "a list of names")
         return plain_node([], node)
     return node.renewed(listed)
+
+
+DEFAULTS = "__defaults__"
+TASK_KEYS = (
+    *("name", "enabled", "description", "openml_task_id", "openml_dataset_id", "dataset", "id"),
+    *("metric", *LIMITS, "min_vol_size_mb", "quantile_levels", *IGNORED),
+)
+DATASET_KEYS = ("path", "train", "test", "target", "type", "features", "name")
+SERIES_KEYS = (
+    *("freq", "forecast_horizon_in_steps", "seasonality", "id_column", "timestamp_column"),
+)
+TYPES = ("binary", "multiclass", "classification", "regression")
+#: their default metrics; the first is the result
+USUAL = {
+    "binary": ["auc", "logloss", "acc", "balacc"],
+    "multiclass": ["logloss", "acc", "balacc"],
+    "numbers": ["rmse", "r2", "mae"],
+}
+#: default number of folds of a single file
+FOLDS = 10
+
+
+def add_benchmark(made: Translation, root: Node, suite: str) -> None:
+    """Add the tasks of a list as ``suite.name``, and the suite of the runnable ones."""
+    defaults: dict[Key, Node] = {}
+    tasks: dict[str, Node] = {}
+    for place, node in enumerate(root.value, start=1):
+        name = node.child("name")
+        if name is None:
+            text = f"task {place} of the list has no name; add name: …"
+            made.mistakes.append(mistake_at(node, ("tasks",), text))
+        elif name.value == DEFAULTS:
+            made.check_keys(node, ("tasks", DEFAULTS), TASK_KEYS)
+            defaults = {key: child for key, child in node.value.items() if key != "name"}
+        elif not isinstance(name.value, str | int) or isinstance(name.value, bool):
+            made.wrong(name, ("tasks", "?", "name"), "a name")
+        elif any(str(name.text).lower() == other.lower() for other in tasks):
+            made.wrong(name, ("tasks", str(name.text), "name"), "a unique name")
+        else:
+            made.check_keys(node, ("tasks", str(name.text)), TASK_KEYS)
+            tasks[str(name.text)] = node
+    left_out: dict[Key, Node] = {}
+    runnable = []
+    for name, node in tasks.items():
+        task = _Task(made, suite, name, node.renewed({**defaults, **node.value}))
+        if task.refused:
+            left_out[name] = plain_node(task.refused, node)
+        else:
+            runnable.append(plain_node(f"{suite}.{name}", node))
+        made.entries.append(("tasks", f"{suite}.{name}", task.definition()))
+    suite_entry = {"tasks": root.renewed(runnable), "left_out": root.renewed(left_out)}
+    made.entries.append(("suites", suite, root.renewed(suite_entry)))
+
+
+class _Task:
+    """One of their tasks during translation; ``refused`` is the reason why it cannot be run."""
+
+    def __init__(self, made: Translation, suite: str, name: str, node: Node) -> None:
+        self.made = made
+        self.name = name
+        self.node = node
+        self.path: tuple[Key, ...] = ("tasks", f"{suite}.{name}")
+        self.refused = ""
+        self.entry: dict[Key, Any] = {"called": name}
+        self._limits()
+        self._data()
+        self._metrics()
+        enabled = node.child("enabled")
+        if enabled is not None and enabled.value is False:
+            self._refuse(enabled, "it is not enabled.")
+
+    def definition(self) -> Node:
+        """Return the definition; that of a refused task holds only the reason."""
+        if self.refused:
+            return plain_node({"called": self.name, "refuse": self.refused}, self.node)
+        return plain_node(self.entry, self.node)
+
+    def _refuse(self, node: Node, why: str) -> None:
+        self.refused = self.refused or f'{node.place}: the task "{self.name}" is skipped: {why}'
+
+    def _limits(self) -> None:
+        if (text := self.node.child("description")) is not None:
+            self.entry["description"] = text
+        for key, value in limits_of(self.made, self.node, self.path):
+            if key in LIMITS:
+                self.entry[key] = value
+
+    def _metrics(self) -> None:
+        metric = self.node.child("metric")
+        if metric is None or metric.value in (None, []):
+            self.entry["usual"] = USUAL
+            return
+        listed = metric.value if isinstance(metric.value, list) else [metric]
+        for each in listed:
+            if not isinstance(each.value, str):
+                self.made.wrong(metric, (*self.path, "metric"), "a metric or a list of metrics")
+                return
+            if each.value not in registry.metrics:
+                near = did_you_mean(each.value, registry.metrics)
+                self._refuse(each, f'unknown metric "{each.value}".{near}')
+        self.entry["metrics"] = metric.renewed(listed)
+
+    # -- data -------------------------------------------------------------------------------
+
+    def _data(self) -> None:
+        given = [
+            key
+            for key in ("openml_task_id", "openml_dataset_id", "dataset")
+            if self.node.child(key) is not None and self.node.value[key].value is not None
+        ]
+        if not given:
+            self._refuse(self.node, "it has neither openml_task_id nor dataset.")
+            return
+        if len(given) > 1:
+            self._refuse(
+                self.node.value[given[1]], f"{' and '.join(given)} are mutually exclusive."
+            )
+            return
+        node = self.node.value[given[0]]
+        if given[0] == "dataset":
+            self._files(node)
+        elif not isinstance(node.value, int) or isinstance(node.value, bool) or node.value < 1:
+            self.made.wrong(node, (*self.path, given[0]), "an OpenML id")
+        elif given[0] == "openml_task_id":
+            self._load(node, "karat.data.openml:openml_task", task_id=node)
+            self.entry["split"] = {"use": "karat.data.openml:openml_folds", "task_id": node}
+        else:
+            self._load(node, "karat.data.openml:openml_table", data_id=node)
+            self.entry["split"] = {"use": "kfold", "folds": self._folds()}
+
+    def _load(self, node: Node, use: str, **params: Any) -> None:
+        self.entry["dataset"] = plain_node({"load": {"use": use, **params}}, node)
+
+    def _folds(self) -> int:
+        folds = self.entry.get("folds")
+        return folds.value if folds is not None and folds.value >= 2 else FOLDS
+
+    def _files(self, node: Node) -> None:
+        if not isinstance(node.value, str | dict | list) or not node.value:
+            self.made.wrong(node, (*self.path, "dataset"), "a path, a mapping or a list of paths")
+            return
+        if isinstance(node.value, dict):
+            kind = node.child("type")
+            series = [key for key in SERIES_KEYS if key in node.value]
+            if series or (kind is not None and kind.value == "timeseries"):
+                self._refuse(
+                    node.value[series[0]] if series else node,
+                    "it is a time series, which is not supported.",
+                )
+                return
+            self.made.check_keys(node, (*self.path, "dataset"), DATASET_KEYS)
+            if kind is not None and kind.value is not None and kind.value not in TYPES:
+                self.made.wrong(kind, (*self.path, "dataset", "type"), f"one of {', '.join(TYPES)}")
+            elif kind is not None and kind.value is not None:
+                numbers = kind.value == "regression"
+                self.entry["kind"] = "regression" if numbers else "classification"
+        self._load(node, "karat.compat.amlb.readers:amlb_table", dataset=node)
+        self.entry["split"] = {
+            "use": "karat.compat.amlb.readers:amlb_folds",
+            "folds": self._folds(),
+        }
+
+
+#: keys of a task and Karat's names for them
+OVERRIDES_TASK_KEYS = {
+    "metric": "metrics",
+    "folds": "folds",
+    "max_runtime_seconds": "max_runtime_seconds",
+    "max_mem_size_mb": "max_mem_size_mb",
+    "cores": "cores",
+}
+#: supported keys of AMLB's configuration and Karat's options for them
+RUN_KEYS = {
+    "seed": "seed",
+    "job_scheduler.parallel_jobs": "workers",
+    "job_scheduler.exit_on_job_failure": "exit_on_error",
+    "max_rows": "max_rows",
+}
+KNOWN = (*RUN_KEYS, *(f"t.{key}" for key in OVERRIDES_TASK_KEYS), "f.PARAMETER")
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """Overridden options of the run, fields of every task, and parameters of the framework."""
+
+    run: Mapping[str, Any] = field(default_factory=dict)
+    task: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def changed(self, task: Task) -> Task:
+        """Return a task with the overridden fields."""
+        return dataclasses.replace(task, **self.task)
+
+
+def read_overrides(given: Sequence[str]) -> Overrides:
+    """Parse ``key=value`` arguments; a value is a Python literal, or else text.
+
+    >>> read_overrides(["seed=7", "t.metric=['auc']", "f.options.max_depth=3", "f.verbose"])
+    Overrides(run={'seed': 7}, task={'metrics': ['auc']}, params={'options': {'max_depth': 3}, \
+'verbose': True})
+    """
+    run: dict[str, Any] = {}
+    task: dict[str, Any] = {}
+    params: dict[str, Any] = {}
+    for each in given:
+        key, sign, text = each.partition("=")
+        value = _literal(text) if sign else True
+        if key.startswith("f.") and key != "f.":
+            _put(params, key[2:].split("."), value, each)
+        elif key.startswith("t.") and key[2:] in OVERRIDES_TASK_KEYS:
+            task[OVERRIDES_TASK_KEYS[key[2:]]] = _limit(key[2:], value)
+        elif key in RUN_KEYS:
+            run[RUN_KEYS[key]] = _seed(value) if key == "seed" else value
+        else:
+            near = did_you_mean(key, KNOWN) or f" Available: {', '.join(KNOWN)}."
+            raise DefinitionError(f'-X {each}: unknown key "{key}".{near}')
+    return Overrides(run, task, params)
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
+
+
+def _put(params: dict[str, Any], path: Sequence[str], value: Any, each: str) -> None:
+    for key in path[:-1]:
+        params = params.setdefault(key, {})
+        if not isinstance(params, dict):
+            raise DefinitionError(f'-X {each}: "{key}" already has a value.')
+    params[path[-1]] = value
+
+
+def _limit(key: str, value: Any) -> Any:
+    """Return a task's value; -1 means no limit, one metric is a list of one."""
+    if key == "metric":
+        return [value] if isinstance(value, str) else value
+    return None if value == -1 else value
+
+
+def _seed(value: Any) -> int:
+    """Return a seed; ``auto`` draws one, which the run folder records."""
+    if value == "auto":
+        return secrets.randbelow(2**31 - 1)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise DefinitionError(f"-X seed={value}: the seed must be an integer or auto.")
+    return value
+
+
+#: configuration keys of definition files
+FILES = (("frameworks", "definition_file"), ("benchmarks", "constraints_file"))
+FOLDERS = ("benchmarks", "definition_dir")
+#: default definition files
+USERDIR_USUAL = ("frameworks.yaml", "constraints.yaml")
+USUAL_FOLDER = "benchmarks"
+
+
+def files_of(folder: Path, benchmark: str) -> list[Path]:
+    """Return the definition files of a user folder, with the one of the benchmark.
+
+    These are the files named in its ``config.yaml``, and ``frameworks.yaml``, ``constraints.yaml``
+    and ``benchmarks/NAME.yaml``. Files in the AutoML Benchmark's own folder (``{root}``) are
+    ignored: Karat has its own frameworks and constraints.
+    """
+    if not folder.is_dir():
+        raise DefinitionError(f"-u: folder not found: {folder}.")
+    folder = folder.absolute()
+    config = _config(folder / "config.yaml")
+    files = [folder / name for name in USERDIR_USUAL]
+    for section, key in FILES:
+        files += _named(config, section, key, folder)
+    folders = [folder / USUAL_FOLDER, *_named(config, *FOLDERS, folder)]
+    files += [place / f"{benchmark}.yaml" for place in folders]
+    return [path for path in dict.fromkeys(files) if path.is_file()]
+
+
+def _config(file: Path) -> Mapping[str, Any]:
+    if not file.is_file():
+        return {}
+    node, mistakes = read_yaml(file.read_bytes(), SourceFile(str(file)))
+    if mistakes:
+        raise DefinitionError(*map(str, mistakes))
+    found = node.plain() if node is not None else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _named(config: Mapping[str, Any], section: str, key: str, folder: Path) -> Iterator[Path]:
+    given = config.get(section)
+    value = given.get(key) if isinstance(given, Mapping) else None
+    for each in value if isinstance(value, list) else [value]:
+        if isinstance(each, str) and "{root}" not in each:
+            yield folder / each.replace("{user}", str(folder))

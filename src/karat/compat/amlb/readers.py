@@ -20,17 +20,15 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pandas as pd
 
-from karat import registry
-from karat.columns import infer_kind, need_columns
-from karat.data import transfer
-from karat.data.archive import unpack
-from karat.data.download import offline
-from karat.data.frames import read_frame
-from karat.data.load import DataSpec
-from karat.data.sources import is_safe, sha256_of, without_password
-from karat.dataset import Dataset
+from karat.core import registry
+from karat.core.columns import infer_kind, require_columns
+from karat.core.dataset import Dataset
+from karat.core.files import cache_folder
+from karat.data import download as transfer
+from karat.data.download import is_safe, offline, sha256_of, unpack, without_password
+from karat.data.load_dataset import DataSpec
+from karat.data.readers.table_files import read_frame
 from karat.errors import DataError, DefinitionError, Unavailable, did_you_mean
-from karat.folders import cache_folder
 
 TABLES = (".csv", ".arff", ".parquet")
 ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
@@ -301,7 +299,7 @@ class _Tables:
                 raise DefinitionError(f"{self.name}: there is no column {given}.")
             return str(columns[given])
         if given is not None:
-            need_columns(frame, [given], self.name)
+            require_columns(frame, [given], self.name)
             return str(given)
         for wanted in ("target", "class"):
             for column in columns:
@@ -327,7 +325,7 @@ class _Tables:
     def read(self, path: Path) -> pd.DataFrame:
         """Return the table of one file."""
         frame = self._frame(path, DataSpec(self.name, target=self.target, kind=self.kind))
-        need_columns(frame, [*self.features, self.target], f"{self.name}: {path.name}")
+        require_columns(frame, [*self.features, self.target], f"{self.name}: {path.name}")
         return frame[[*self.features, self.target]] if self.features else frame
 
     def dataset(self, frame: pd.DataFrame, about: Mapping[str, str]) -> Dataset:

@@ -13,10 +13,10 @@ from typing import Any
 
 import pandas as pd
 
+from karat.compat.geval.gold import COMPARED, RANKED, comparison_text
 from karat.compat.geval.parameters import ALL, Parameters
+from karat.core.files import write_atomic
 from karat.errors import DataError, DefinitionError, did_you_mean
-from karat.results.files import write_atomic
-from karat.results.geval_names import COMPARED, RANKED, comparison_text
 
 COLUMNS = COMPARED
 NAME = "comparison.csv"

@@ -1,4 +1,8 @@
-"""GEval's gold standards and models as Karat tasks, for both protocols."""
+"""GEval's names of gold standards, models and metrics in Karat's terms; its comparison table.
+
+GEval's gold standards and models as Karat tasks, for both protocols.
+Coverage of a gold standard by a vector file, and GEval's files of missing entities.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,212 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from karat.catalogue import Catalogue
+import numpy as np
+import pandas as pd
+
 from karat.compat.geval.parameters import Parameters
-from karat.data.load import load_dataset
-from karat.dataset import Dataset
-from karat.results.geval_names import GOLD as NAMES
-from karat.results.geval_names import METRICS
-from karat.task import Task
+from karat.config.catalog import Catalogue
+from karat.core.dataset import Dataset
+from karat.core.task import Task
+from karat.data.load_dataset import load_dataset
+from karat.models.vector_files import VectorFile
+
+#: GEval's task and gold standard, by Karat dataset
+GOLD = {
+    **{
+        data + end: (task, name)
+        for task, end in (("Classification", ""), ("Regression", "_rating"))
+        for data, name in (
+            ("cities", "Cities"),
+            ("movies", "MetacriticMovies"),
+            ("albums", "MetacriticAlbums"),
+            ("aaup", "AAUP"),
+            ("forbes", "Forbes"),
+        )
+    },
+    "cities_and_countries": ("Clustering", "citiesAndCountries_cluster"),
+    "cities2000_and_countries": ("Clustering", "cities2000AndCountries_cluster"),
+    "five_domains": ("Clustering", "citiesMoviesAlbumsCompaniesUni_cluster"),
+    "teams": ("Clustering", "teams_cluster"),
+    "lp50": ("DocumentSimilarity", "LP50"),
+    "kore": ("EntityRelatedness", "KORE"),
+    "capital_country": ("SemanticAnalogies", "capital_country_entities"),
+    "all_capital_country": ("SemanticAnalogies", "all_capital_country_entities"),
+    "currency": ("SemanticAnalogies", "currency_entities"),
+    "city_state": ("SemanticAnalogies", "city_state_entities"),
+}
+#: GEval's model and configuration, by the suffix of Karat's task names
+SETUPS = {
+    "Classification": {
+        "nb": ("NB", ""),
+        "knn3": ("KNN", "K=3"),
+        "tree": ("EntropyTree", ""),
+        **{
+            f"svm-{cost}": ("SVM", f"C={cost}")
+            for cost in ("0.001", "0.01", "0.1", "1.0", "10.0", "100", "1000")
+        },
+        "choice": ("NestedChoice", "NB,KNN,SVM"),
+    },
+    "Regression": {
+        "linear": ("LR", ""),
+        "knn3": ("KNN", "K=3"),
+        "model-tree": ("ModelTree", ""),
+        "choice": ("NestedChoice", "LR,Ridge,KNN"),
+    },
+    "Clustering": {
+        "kmeans": ("KMeans", ""),
+        "ward": ("Ward hierarchical clustering", "metric=euclidean"),
+        "agglomerative": ("Agglomerative clustering", "metric=cosine"),
+        "dbscan": ("DBSCAN", "metric=cosine"),
+    },
+    "DocumentSimilarity": {"": ("", "without_weights"), "weighted": ("", "with_weights")},
+    "EntityRelatedness": {"": ("", "")},
+    "SemanticAnalogies": {"": ("", "top_k=2")},
+}
+#: GEval's metrics by Karat's; ``{k}`` is the number in the configuration ``top_k=...``
+METRICS = {
+    "Classification": {"acc": "accuracy"},
+    "Regression": {"rmse": "root_mean_squared_error"},
+    "Clustering": {
+        "ari": "adjusted_rand_index",
+        "ami": "adjusted_mutual_info_score",
+        "homogeneity": "homogeneity_score",
+        "completeness": "completeness_score",
+        "v_measure": "v_measure_score",
+        "nmi": "normalized_mutual_info_score",
+        "clustering_accuracy": "clustering_accuracy",
+        "fowlkes_mallows": "fowlkes_mallows_score",
+    },
+    "DocumentSimilarity": {
+        "pearson": "pearson_score",
+        "spearman": "spearman_score",
+        "harmonic": "harmonic_mean",
+    },
+    "EntityRelatedness": {
+        "kendall_covered": "kendalltau_correlation",
+        "kendall": "kendalltau_correlation_penalised",
+    },
+    "SemanticAnalogies": {
+        "hits@{k}_covered": "accuracy",
+        "hits@{k}": "accuracy_over_all",
+        "mrr_covered": "mean_reciprocal_rank",
+        "mrr": "mean_reciprocal_rank_over_all",
+    },
+}
+COMPARED = (
+    *("test_name", "task_name", "gold_standard_file", "coverage", "model"),
+    *("model_configuration", "metric", "score_value"),
+)
+TOP_K = "top_k="
+#: the columns two scores must agree in to be compared
+RANKED = ("task_name", "gold_standard_file", "model", "model_configuration", "metric")
+#: metrics where lower is better
+LOWER = ("root_mean_squared_error",)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A model with a configuration on a gold standard: the subject of a row in GEval's files."""
+
+    task: str
+    gold: str
+    model: str = ""
+    configuration: str = ""
+
+    @property
+    def name(self) -> str:
+        """The task name in the suite ``geval``, or else all fields, as in ``karat geval``.
+
+        >>> Trial("Classification", "Cities", "NB").name, Trial("Regression", "Cities", "M5").name
+        ('cities-nb', 'Regression Cities M5')
+        """
+        data, ending = self.dataset, self._ending()
+        if data and ending is not None:
+            return "-".join(filter(None, (data.replace("_", "-"), ending)))
+        return " ".join(filter(None, (self.task, self.gold, self.model, self.configuration)))
+
+    @property
+    def dataset(self) -> str:
+        """Karat's dataset, or an empty string."""
+        pair = (self.task, self.gold)
+        return next((data for data, names in GOLD.items() if names == pair), "")
+
+    def _ending(self) -> str | None:
+        setups = SETUPS.get(self.task, {})
+        pair = (self.model, self.configuration)
+        return next((ending for ending, names in setups.items() if names == pair), None)
+
+    @property
+    def metrics(self) -> dict[str, str]:
+        """GEval's metrics by Karat's."""
+        k = self.configuration.removeprefix(TOP_K) or "2"
+        return {ours.format(k=k): theirs for ours, theirs in METRICS[self.task].items()}
+
+    @property
+    def file(self) -> str:
+        """The name of GEval's result file; analogies share one."""
+        middle = "" if self.task == "SemanticAnalogies" else f"_{self.gold}"
+        return f"{self.task[0].lower()}{self.task[1:]}{middle}_results.csv"
+
+
+def trial_of(name: str, dataset: str, kind: str) -> Trial | None:
+    """Return the GEval trial that corresponds to a Karat task, or None.
+
+    >>> trial_of("cities-svm-0.1", "cities", "classification")
+    Trial(task='Classification', gold='Cities', model='SVM', configuration='C=0.1')
+    >>> trial_of("Clustering teams_cluster KMeans", "teams", "Clustering").model
+    'KMeans'
+    >>> trial_of("cities-mine", "cities", "classification") is None
+    True
+    """
+    if kind in METRICS and name.startswith(f"{kind} "):
+        gold, *rest = name.removeprefix(f"{kind} ").split(" ")
+        configured = bool(rest) and any(sign in rest[-1] for sign in ("=", ",", "_weights"))
+        configuration = rest.pop() if configured else ""
+        return Trial(kind, gold, " ".join(rest), configuration)
+    if dataset not in GOLD:
+        return None
+    task, gold = GOLD[dataset]
+    stem = dataset.replace("_", "-")
+    ending = "" if name == stem else name.removeprefix(f"{stem}-")
+    if ending not in SETUPS[task] or (ending and not name.startswith(f"{stem}-")):
+        return None
+    return Trial(task, gold, *SETUPS[task][ending])
+
+
+def ranking(values: pd.DataFrame, run_id: str, first: int = 1) -> pd.DataFrame:
+    """Return the ranks of a run: the best has the rank ``first``, ties share the better rank.
+
+    A missing score has the rank -1. ``absolute_total`` counts the scores compared,
+    ``relative_total`` the distinct ones.
+    """
+    rows = []
+    for key, group in values.groupby(list(RANKED), sort=False, dropna=False):
+        is_own = (group["test_name"] == run_id).to_numpy()
+        if not is_own.any():
+            continue
+        scores = group["score_value"].to_numpy(dtype=float)
+        own, present = scores[is_own][0], scores[~np.isnan(scores)]
+        better = present < own if key[-1] in LOWER else present > own
+        coverage = group["coverage"].to_numpy(dtype=float)
+        rows.append(
+            {
+                **dict(zip(RANKED, key, strict=True)),
+                "ranking": -1 if np.isnan(own) else first + int(better.sum()),
+                "absolute_total": len(present),
+                "relative_total": len(np.unique(present)),
+                "coverage": coverage[is_own][0],
+                "lowest_coverage": coverage.min(),
+                "highest_coverage": coverage.max(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def comparison_text(values: pd.DataFrame) -> str:
+    """Return the comparison table separated by blanks, as GEval stores it."""
+    return values[list(COMPARED)].to_csv(sep=" ", index=False, lineterminator="\n")
+
 
 COSTS = (0.001, 0.01, 0.1, 1.0, 10.0, 100, 1000)
 REPEATS = 10
@@ -39,7 +242,7 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Trial:
+class GoldTrial:
     """A setup on a gold standard, and its Karat task."""
 
     gold: Gold
@@ -47,7 +250,7 @@ class Trial:
     task: Task
 
 
-GOLD = tuple(Gold(task, name, dataset) for dataset, (task, name) in NAMES.items())
+GOLD_GOLD = tuple(Gold(task, name, dataset) for dataset, (task, name) in GOLD.items())
 CLUSTERING = METRICS["Clustering"]
 
 
@@ -71,13 +274,13 @@ def _place(sources: Iterable[Mapping[str, Any]]) -> str:
     return str(next(s["folder"] for s in sources if "folder" in s)).removeprefix("geval/")
 
 
-def trials(gold: Gold, data: Dataset, params: Parameters) -> Iterator[Trial]:
+def trials(gold: Gold, data: Dataset, params: Parameters) -> Iterator[GoldTrial]:
     """Yield all models and configurations for a gold standard."""
     legacy = params.protocol == "legacy"
-    for setup in SETUPS[gold.task](params, legacy):
+    for setup in GOLD_SETUPS[gold.task](params, legacy):
         how = _task_options(gold.task, setup, params)
         name = " ".join(filter(None, (gold.task, gold.name, setup.model, setup.configuration)))
-        yield Trial(gold, setup, Task(name=name, dataset=data, kind=gold.task, **how))
+        yield GoldTrial(gold, setup, Task(name=name, dataset=data, kind=gold.task, **how))
 
 
 def _trained(head: Any, legacy: bool) -> dict[str, Any]:
@@ -148,7 +351,7 @@ def _analogies(params: Parameters, legacy: bool) -> list[Setup]:
     return [Setup("", f"top_k={params.top_k}", probe)]
 
 
-SETUPS: dict[str, Callable[[Parameters, bool], list[Setup]]] = {
+GOLD_SETUPS: dict[str, Callable[[Parameters, bool], list[Setup]]] = {
     "Classification": _classifiers,
     "Regression": _regressors,
     "Clustering": _clusterers,
@@ -172,3 +375,76 @@ def _task_options(task: str, setup: Setup, params: Parameters) -> dict[str, Any]
         hits = f"hits@{params.top_k}"
         options["metrics"] = (hits, f"{hits}_covered", "mrr", "mrr_covered")
     return {**options, "missing": "penalise"}
+
+
+FILE_ORDER = ("a", "c", "b")
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Which items and questions of a gold standard a vector file has vectors for."""
+
+    gold: Gold
+    data: Dataset
+    items: np.ndarray
+    questions: np.ndarray
+
+    @classmethod
+    def of(cls, gold: Gold, data: Dataset, encoder: VectorFile) -> Coverage:
+        """Look up all items of a gold standard."""
+        items = ~np.isnan(encoder.transform(data.items)[:, 0])
+        questions = np.ones(len(data), dtype=bool)
+        for name in data.fields:
+            bags = data.mentions(name)
+            questions &= np.logical_or.reduceat(items[bags.rows], bags.offsets[:-1])
+        if data.kind == "items":
+            questions &= items[data.items.index.get_indexer(pd.Index(data.truth))]
+        return cls(gold, data, items, questions)
+
+    @property
+    def share(self) -> float:
+        """The fraction of the gold standard's rows that are covered."""
+        return float(self.questions.mean())
+
+    @property
+    def missing(self) -> list[str]:
+        """The entities without a vector, in the order of the gold standard."""
+        return [str(name) for name in self.data.items.index[~self.items]]
+
+    def covered(self) -> Dataset:
+        """Return the covered rows, as GEval joins them before it splits."""
+        return self.data.take(np.flatnonzero(self.questions))
+
+    def summary(self) -> str:
+        """Return one line for the log."""
+        rows = f"{self.questions.sum()} of {len(self.questions)} rows"
+        entities = f"{len(self.missing)} of {len(self.items)} entities missing"
+        return f"{self.gold.name}: coverage {self.share:.4f} ({rows}), {entities}"
+
+    def write(self, folder: Path) -> Path | None:
+        """Write GEval's file of ignored data if anything is missing, and return its path."""
+        if not self.missing:
+            return None
+        task = self.gold.task
+        stem = f"{task[0].lower()}{task[1:]}_{self.gold.name}_ignoredData"
+        tables = {"EntityRelatedness": self._pairs, "SemanticAnalogies": self._quadruples}
+        path = folder / f"{stem}.{'csv' if task in tables else 'txt'}"
+        if task in tables:
+            tables[task]().to_csv(path, index=False, lineterminator="\n")
+        else:
+            path.write_text("\n".join(self.missing) + "\n", encoding="utf-8")
+        return path
+
+    def _pairs(self) -> pd.DataFrame:
+        """Return missing related entities with their main entity; missing main ones come first."""
+        main, related = (self.data.mentions(name).rows for name in self.data.fields)
+        pairs = [(m, m) for m in dict.fromkeys(main)] + list(zip(related, main, strict=True))
+        names = self.data.items.index
+        missing = [(names[a], names[b]) for a, b in pairs if not self.items[a]]
+        return pd.DataFrame(missing, columns=["entity", "related_to"])
+
+    def _quadruples(self) -> pd.DataFrame:
+        missing = self.data.questions.loc[~self.questions, list(FILE_ORDER)]
+        answers = np.asarray(self.data.truth)[~self.questions]
+        table = missing.assign(answer=answers).astype(str)
+        return table.set_axis([f"entity_{i}" for i in range(1, 5)], axis=1)

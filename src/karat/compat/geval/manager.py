@@ -1,38 +1,49 @@
-"""FrameworkManager, GEval's entry point: from parameters to a folder of result files."""
+"""FrameworkManager, GEval's entry point: from parameters to a folder of result files.
+
+The command ``karat geval``: evaluate with progress, print the scores and the result folder.
+"""
 
 from __future__ import annotations
 
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import click
 import pandas as pd
 
 from karat.compat.geval.comparison import Store, compared, stem_of
-from karat.compat.geval.coverage import Coverage
-from karat.compat.geval.gold import GOLD, Gold, Trial, load_gold, trials
-from karat.compat.geval.parameters import Parameters, from_xml, task_names
-from karat.compat.geval.tables import Outcome, write
+from karat.compat.geval.gold import (
+    GOLD_GOLD,
+    LOWER,
+    Coverage,
+    Gold,
+    GoldTrial,
+    load_gold,
+    ranking,
+    trials,
+)
+from karat.compat.geval.parameters import TASKS, Parameters, from_xml, task_names, truth
+from karat.compat.geval.result_files import Outcome, write
 from karat.errors import FAILURES, DataError, KaratError, Unavailable
-from karat.evaluate import evaluate as run_tasks
-from karat.execute import cores
+from karat.execution.embedding_cache import VectorStage
+from karat.execution.evaluation import evaluate as run_tasks
+from karat.execution.job import ObjectStore
+from karat.execution.plan import make_plan
+from karat.execution.progress import LineProgress, Progress, choose_progress
+from karat.execution.runner import Stopped
+from karat.execution.workers import available_cores
 from karat.models.adapters import adapt
-from karat.models.identity import identity_of
-from karat.models.vector_file import SUFFIXES, VectorFile
+from karat.models.model import object_identity
+from karat.models.vector_files import VECTOR_FILE_SUFFIXES, VectorFile
 from karat.models.vector_text import plain_suffix
-from karat.plan import make_plan
-from karat.progress import Lines, Progress
-from karat.results.geval_names import ranking
 from karat.results.run import Run
-from karat.session import Stopped
-from karat.shelf import Shelf
-from karat.staging import Stage
 
 RESULTS = "results"
 #: subfolder for Karat's own run folder, with all predictions
@@ -117,7 +128,7 @@ class Report:
 
 def run_parameters(params: Parameters, progress: Progress | None = None) -> Report:
     """Evaluate checked parameters, write GEval's files and return what happened."""
-    default = Lines(verbose=True) if params.debugging_mode else Progress()
+    default = LineProgress(verbose=True) if params.debugging_mode else Progress()
     return _Evaluation(params, progress or default).run()
 
 
@@ -140,7 +151,9 @@ class _Evaluation:
         encoder = self._encoder()
         self.format = encoder.suffix.removeprefix(".")
         self.size = encoder.vocabulary()[1].shape[1] if not encoder.reads_rows else 0
-        found = [self._covered(gold, encoder) for gold in GOLD if gold.task in self.params.tasks]
+        found = [
+            self._covered(gold, encoder) for gold in GOLD_GOLD if gold.task in self.params.tasks
+        ]
         covered = [each for each in found if each is not None]
         if not covered:
             message = f"no gold standard can be evaluated with {self.params.vector_filename}:"
@@ -160,7 +173,7 @@ class _Evaluation:
         """Return the vector file, converted into the cache."""
         params = self.params
         # a file suffix that determines the format overrides the default "txt"
-        by_suffix = plain_suffix(Path(params.vector_filename)) in SUFFIXES
+        by_suffix = plain_suffix(Path(params.vector_filename)) in VECTOR_FILE_SUFFIXES
         form = (
             None if by_suffix and params.vector_file_format == "txt" else params.vector_file_format
         )
@@ -170,8 +183,8 @@ class _Evaluation:
             raise DataError(self.model.unavailable)
         with tempfile.TemporaryDirectory(prefix="karat-") as scratch:
             place = Path(scratch)
-            stage = Stage(Shelf(place / "shelf"), self.progress, True, place)
-            stage.convert(encoder, identity_of(encoder) or "", self.model)
+            stage = VectorStage(ObjectStore(place / "shelf"), self.progress, True, place)
+            stage.convert(encoder, object_identity(encoder) or "", self.model)
         return encoder
 
     def _covered(self, gold: Gold, encoder: VectorFile) -> Coverage | None:
@@ -191,7 +204,7 @@ class _Evaluation:
             return None
         return coverage
 
-    def _planned(self, coverage: Coverage) -> list[Trial]:
+    def _planned(self, coverage: Coverage) -> list[GoldTrial]:
         """Return the trials that can be run; add the reasons against the others to the problems."""
         joined = self.params.protocol == "legacy" and coverage.gold.task in _JOINED
         data = coverage.covered() if joined else coverage.data
@@ -204,7 +217,7 @@ class _Evaluation:
                 self.problems.append(f"{trial.task.name}: not run: {error}")
         return runnable
 
-    def _run(self, planned: Mapping[Gold, list[Trial]], folder: Path) -> list[Run]:
+    def _run(self, planned: Mapping[Gold, list[GoldTrial]], folder: Path) -> list[Run]:
         tasks = [trial.task for each in planned.values() for trial in each]
         if not tasks:
             return []
@@ -212,7 +225,7 @@ class _Evaluation:
             {self.model.name: self.model.prototype},
             tasks,
             output=folder / RUNS,
-            workers=cores() if self.params.parallel else 1,
+            workers=available_cores() if self.params.parallel else 1,
             progress=self.progress,
         )
 
@@ -220,7 +233,7 @@ class _Evaluation:
         self,
         runs: list[Run],
         covered: list[Coverage],
-        planned: Mapping[Gold, list[Trial]],
+        planned: Mapping[Gold, list[GoldTrial]],
         folder: Path,
         store: Store | None,
     ) -> None:
@@ -339,3 +352,65 @@ def _new_folder(root: Path, begun: datetime) -> Path:
         except OSError as error:
             raise DataError(f"cannot write into {root}: {error.strerror}.") from error
     raise AssertionError("unreachable")
+
+
+#: metrics shown for each gold standard
+MAIN = {
+    "Classification": ("accuracy",),
+    "Regression": ("root_mean_squared_error",),
+    "Clustering": ("v_measure_score",),
+    "DocumentSimilarity": ("harmonic_mean",),
+    "EntityRelatedness": ("kendalltau_correlation", "kendalltau_correlation_penalised"),
+    "SemanticAnalogies": ("accuracy", "accuracy_over_all"),
+}
+#: selected on inner folds only, so it is shown instead of the best score on the test folds
+HONEST = "NestedChoice"
+
+
+def run(parameters: Parameters) -> int:
+    """Evaluate, print the best score of each gold standard, and return the exit code."""
+    verbose = truth("debugging_mode", parameters.debugging_mode)
+    try:
+        report = run_parameters(parameters.checked(), choose_progress(verbose=verbose))
+    except Stopped as stop:
+        click.echo(f"stopped: {stop.kept}.", err=True)
+        return 130
+    show(report)
+    return 1 if report.failed or report.values is None else 0
+
+
+def show(report: Report) -> None:
+    """Print one line per gold standard and main metric, then the problems and the folder."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("task", "gold standard", "coverage", "model", "metric", "score"):
+        justify: Any = "right" if column in ("coverage", "score") else "left"
+        table.add_column(column, justify=justify, no_wrap=column not in ("gold standard", "model"))
+    for cells in _best_scores(report):
+        table.add_row(*map(Text, cells))
+    console = Console()
+    console.print(table)
+    for problem in report.problems:
+        console.print(Text(problem), style="yellow")
+    console.print(Text(f"\n{report.folder}"))
+
+
+def _best_scores(report: Report) -> Iterator[tuple[str, ...]]:
+    if report.values is None:
+        return
+    own = report.values[report.values["test_name"] == report.run_id]
+    keys = ["task_name", "gold_standard_file", "metric"]
+    for (task, gold, metric), rows in own.groupby(keys, sort=False):
+        honest = rows["model"] == HONEST
+        rows = rows[honest] if honest.any() else rows
+        scores = pd.to_numeric(rows["score_value"])
+        if metric not in MAIN[str(task)] or scores.isna().all():
+            continue
+        best: Any = rows.loc[scores.idxmin() if metric in LOWER else scores.idxmax()]
+        model = best["model"] or best["model_configuration"]
+        others = f" (best of {len(rows)})" if len(rows) > 1 else ""
+        coverage, score = f"{best['coverage']:.1%}", f"{best['score_value']:.4f}"
+        yield TASKS[str(task)], str(gold), coverage, model + others, str(metric), score

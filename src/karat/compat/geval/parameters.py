@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from karat.core.registry import load_object
 from karat.errors import DataError, DefinitionError, did_you_mean
-from karat.models.vector_file import FORMATS
-from karat.probes.measures import Measure
-from karat.registry import load_object
+from karat.models.vector_files import VECTOR_FILE_FORMATS
+from karat.probes.similarity import Measure
 
 #: long and short task names, in the order of execution
 TASKS = {
@@ -210,7 +210,7 @@ def _runs(name: str, given: Any) -> list[str]:
 
 _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "vector_filename": _file,
-    "vector_file_format": _one_of(FORMATS),
+    "vector_file_format": _one_of(VECTOR_FILE_FORMATS),
     "vector_size": _whole,
     "parallel": truth,
     "tasks": task_names,

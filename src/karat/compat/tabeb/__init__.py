@@ -4,12 +4,8 @@
 ``tabeb.interface`` likewise; all names can also be imported from here.
 """
 
-from karat.compat.tabeb.interface import (
-    TabEBBaseEncoder,
-    display,
-    get_leaderboard,
-    get_model,
-)
+from karat.compat.tabeb.encoders import TabEBBaseEncoder
+from karat.compat.tabeb.interface import display, get_leaderboard, get_model
 from karat.compat.tabeb.tasks import (
     TabEBAnomalyDetectionTask,
     TabEBBaseTask,

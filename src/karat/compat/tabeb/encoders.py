@@ -1,24 +1,159 @@
-"""TabEB's encoders: the base class, and the random, skrub and CARTE encoders."""
+"""Which rows of a table are used, and which of them for training, in both protocols.
+
+TabEB's encoders: the base class, and the random, skrub and CARTE encoders.
+The models of an evaluation: which objects are accepted, and fresh copies for each dataset.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import copy
+import inspect
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 
-from karat.compat.tabeb.rows import row_keys
-from karat.data.tabeb import KINDS
-from karat.errors import Declined, DefinitionError, MissingExtra, did_you_mean
-from karat.models.random import RandomEncoder
-from karat.registry import accepts, build, load_object
-from karat.vectors import unit_rows
+from karat.compat.tabeb.readers import KINDS
+from karat.core.dataset import Dataset
+from karat.core.embeddings import check_vectors, unit_rows
+from karat.core.registry import accepts, build, load_object
+from karat.errors import (
+    ContractError,
+    DataError,
+    Declined,
+    DefinitionError,
+    KaratError,
+    MissingExtra,
+    did_you_mean,
+)
+from karat.execution.splits import Fold, split
+from karat.models.adapters import adapt
+from karat.models.model import Model
+from karat.models.tabular_encoders import RandomEncoder
 
-CARTE = "karat.models.carte:CarteEncoder"
+PROTOCOLS = ("corrected", "original")
+GROUPS = (None, "entity", "row")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How a table is sampled and split.
+
+    Attributes
+    ----------
+    protocol
+        ``"corrected"``: a random sample and a stratified split by groups. ``"original"``: the
+        first rows, and scikit-learn's GroupShuffleSplit as TabEB calls it.
+    n_train
+        Number of training rows (of groups under ``"original"``). Default: 80 %.
+    group
+        Keep rows of one ``"entity"`` or with equal features (``"row"``) on the same side.
+        Default: by entity if the metadata have ``repeated``.
+    whole_classes
+        Whether a sample contains all rows of a class or none, for deduplication.
+    """
+
+    protocol: str = "corrected"
+    seed: int = 42
+    max_rows: int | None = None
+    n_train: int | None = None
+    group: str | None = None
+    whole_classes: bool = False
+
+    def __post_init__(self) -> None:
+        for name, known in (("protocol", PROTOCOLS), ("group", GROUPS)):
+            value = getattr(self, name)
+            if value not in known:
+                hint = did_you_mean(str(value), [text for text in known if text])
+                allowed = " or ".join(map(repr, known))
+                raise DefinitionError(f"{name} must be {allowed}, got {value!r}.{hint}")
+        for name, least in (("seed", 0), ("max_rows", 2), ("n_train", 1)):
+            value = getattr(self, name)
+            is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+            if not (is_integer and value >= least) and (name == "seed" or value is not None):
+                raise DefinitionError(f"{name} must be an integer >= {least}, got {value!r}.")
+
+    def taken(self, table: pd.DataFrame, metadata: Mapping[str, Any], name: str) -> Dataset:
+        """Return the rows that are used as a dataset, with their groups."""
+        entity = metadata.get("entity_name")
+        repeated = bool(metadata.get("repeated"))
+        by_entity = self.group == "entity" or (self.group is None and repeated)
+        if by_entity and not entity:
+            raise DataError(f'{name}: cannot group by entity: the metadata lack "entity_name".')
+        if "target_name" not in metadata:
+            raise DataError(f'{name}: the metadata lack "target_name".')
+        data = Dataset.from_table(
+            table,
+            metadata["target_name"],
+            name=name,
+            kind=kind_of(metadata, name),
+            group=entity if by_entity else None,
+        )
+        if self.group == "row":
+            data = replace(data, group=row_keys(data.items, index=False))
+        if self.whole_classes:
+            data = replace(data, group=data.truth)
+        if self.max_rows is None or self.max_rows >= len(data):
+            return data
+        if self.protocol == "original":
+            return data.take(np.arange(self.max_rows))
+        # the same sample as in a Karat run
+        rng = np.random.default_rng([self.seed, zlib.crc32(f"rows {name}".encode())])
+        return data.sample(self.max_rows, rng)
+
+    def fold(self, data: Dataset) -> Fold:
+        """Return the training and test rows."""
+        if self.protocol == "original":
+            return self._as_tabeb(data)
+        rows = {} if self.n_train is None else {"train_rows": int(self.n_train)}
+        return split(data, {"use": "holdout", **rows}, self.seed)[0]
+
+    def _as_tabeb(self, data: Dataset) -> Fold:
+        from sklearn.model_selection import GroupShuffleSplit
+
+        groups = np.arange(len(data)) if data.group is None else pd.factorize(data.group)[0]
+        count = int(groups.max()) + 1
+        wanted = int(0.8 * len(data)) if self.n_train is None else int(self.n_train)
+        if not 0 < wanted < count:
+            raise DataError(f"{data.name}: cannot train on {wanted} of {count} groups of rows.")
+        splitter = GroupShuffleSplit(n_splits=1, test_size=count - wanted, random_state=self.seed)
+        return Fold(*next(splitter.split(np.zeros(len(data)), groups=groups)))
+
+
+def kind_of(metadata: Mapping[str, Any], name: str) -> str | None:
+    """Return the kind of the target according to the metadata, or None."""
+    task = metadata.get("task")
+    if task is None or task in KINDS:
+        return KINDS.get(str(task))
+    raise DataError(
+        f'{name}: "task" in the metadata must be regression or classification, got {task!r}.'
+        f"{did_you_mean(str(task), KINDS)}"
+    )
+
+
+def row_keys(table: Any, *, index: bool) -> np.ndarray:
+    """Return a hash per row, equal for rows with equal cells (and index).
+
+    >>> keys = row_keys([[1, "a"], [1, "a"], [2, "a"]], index=False)
+    >>> (keys == keys[0]).tolist()
+    [True, True, False]
+    """
+    frame = pd.DataFrame(table)
+    try:
+        keys = pd.util.hash_pandas_object(frame, index=index)
+    except TypeError:  # cells that cannot be hashed
+        keys = pd.util.hash_pandas_object(frame.map(repr), index=index)
+    return np.asarray(keys)
+
+
+CARTE = "karat.models.contrib.carte:CarteEncoder"
 #: CARTE's parameters by TabEB's names
 CARTE_NAMES = {
     "pretrain_model_path": "pretrained",
@@ -203,3 +338,159 @@ def check_params(name: str, given: Iterable[str], known: Collection[str]) -> Non
 def _filled(table: Any) -> np.ndarray:
     numbers = np.asarray(table, dtype=np.float64)
     return np.where(np.isnan(numbers), 0.0, numbers)
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """Options for every encoder: parameters of ``fit``, and the replacement of NaN in vectors."""
+
+    fit_params: Mapping[str, Any] = field(default_factory=dict)
+    fill: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Contestant(Model):
+    """An encoder whose copies keep the parameters set by the user."""
+
+    treatment: Treatment = field(default_factory=Treatment)
+
+    def fresh(self, seed: int, kind: str) -> Any:
+        """Return a copy; a ``random_state`` or ``kind`` that is None is set."""
+        made = copy_of(self.prototype)
+        offers: dict[str, Any] = {"random_state": seed, "kind": kind}
+        unset = [name for name, value in _settings(made).items() if value is None]
+        filled = {name: offers[name] for name in unset if name in offers}
+        filled |= {name: seed for name in unset if name.endswith("__random_state")}
+        if filled and _cloneable(made):
+            made.set_params(**filled)
+        else:
+            for name, value in filled.items():
+                setattr(made, name, value)
+        return Treated(made, self.name, self.treatment)
+
+
+class Treated:
+    """A fresh encoder whose vectors are checked for NaN."""
+
+    def __init__(self, encoder: Any, name: str, treatment: Treatment) -> None:
+        self.encoder = encoder
+        self.name = name
+        self.treatment = treatment
+
+    def fit_transform(self, items: Any, y: Any = None) -> np.ndarray:
+        """Fit the encoder and return the vectors of the items."""
+        given = (items,) if y is None else (items, y)
+        if hasattr(self.encoder, "fit_transform"):
+            values = self.encoder.fit_transform(*given, **self.treatment.fit_params)
+        else:
+            if hasattr(self.encoder, "fit"):
+                self.encoder.fit(*given, **self.treatment.fit_params)
+            values = self.encoder.transform(items)
+        return self._checked(values, len(items))
+
+    def transform(self, items: Any) -> np.ndarray:
+        """Return the vectors of the items."""
+        return self._checked(self.encoder.transform(items), len(items))
+
+    def _checked(self, values: Any, count: int) -> np.ndarray:
+        fill = self.treatment.fill
+        if fill is not None:
+            dense = values.toarray() if hasattr(values, "toarray") else values
+            numbers = np.asarray(dense, dtype=np.float64)
+            values = np.where(np.isnan(numbers), fill, numbers)
+        matrix = check_vectors(values, count, f"{self.name}.transform")
+        empty = int(np.isnan(matrix[:, 0]).sum())
+        if empty:
+            raise ContractError(
+                f"{self.name}.transform returned NaN for {empty} of {count} rows; "
+                f"set na_fill_value to replace NaN."
+            )
+        return matrix
+
+
+def contestants(models: Any, treatment: Treatment, named: Any) -> list[Contestant]:
+    """Return the models of a list; raise one error with all mistakes, such as duplicate names.
+
+    ``named`` finds an encoder by its name.
+    """
+    found: list[Contestant] = []
+    messages: list[str] = []
+    for name, thing in _pairs(models):
+        try:
+            found.append(_contestant(thing, name, treatment, named))
+        except DefinitionError as error:
+            messages += error.messages
+        except KaratError as error:
+            messages.append(str(error))
+    names = [contestant.name for contestant in found]
+    messages += [
+        f'duplicate model name "{name}"; set the attribute name of one, or pass '
+        f'{{"first": ..., "second": ...}}.'
+        for name in dict.fromkeys(names)
+        if names.count(name) > 1
+    ]
+    if not found and not messages:
+        messages.append("no model given.")
+    if messages:
+        raise DefinitionError(*dict.fromkeys(messages))
+    return found
+
+
+def copy_of(prototype: Any) -> Any:
+    """Return an unfitted clone, or a deep copy if the constructor takes ``*args`` or ``**kwargs``.
+
+    scikit-learn cannot recover the parameters of such a constructor.
+    """
+    if _cloneable(prototype):
+        try:
+            return clone(prototype)
+        except (AttributeError, RuntimeError, TypeError):  # __init__ changes its parameters
+            pass
+    return copy.deepcopy(prototype)
+
+
+def _cloneable(thing: Any) -> bool:
+    if not hasattr(thing, "get_params"):
+        return False
+    starred = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    taken = inspect.signature(type(thing).__init__).parameters.values()
+    # object.__init__ has a signature with *args
+    plain = type(thing).__init__ is object.__init__
+    return plain or not any(parameter.kind in starred for parameter in taken)
+
+
+def _settings(thing: Any) -> dict[str, Any]:
+    if not _cloneable(thing):
+        return dict(getattr(thing, "__dict__", {}))
+    try:
+        return dict(thing.get_params())
+    except RuntimeError:  # a nested estimator takes *args
+        return dict(thing.get_params(deep=False))
+
+
+def _pairs(models: Any) -> list[tuple[str | None, Any]]:
+    if isinstance(models, Mapping):
+        return [(str(name), thing) for name, thing in models.items()]
+    several = isinstance(models, Iterable) and not hasattr(models, "transform")
+    listed = list(models) if several and not isinstance(models, str) else [models]
+    return [(None, thing) for thing in listed]
+
+
+def _contestant(thing: Any, name: str | None, treatment: Treatment, named: Any) -> Contestant:
+    if isinstance(thing, str):
+        thing = named(thing)
+    try:
+        model = adapt(thing)
+    except RuntimeError:  # the constructor takes *args
+        model = Model(type(thing).__name__, thing, "encoder")
+    if model.unavailable:
+        thing = AbsentRows(model.name, model.unavailable)
+        model = adapt(thing)
+    if not hasattr(model.prototype, "transform"):
+        raise DefinitionError(
+            f"{name or model.name} is a predictor; expected an encoder with fit and transform."
+        )
+    own = getattr(thing, "name", "")
+    class_name = (thing if inspect.isclass(thing) else type(thing)).__name__
+    label = name or (own if isinstance(own, str) else "") or model.name or class_name
+    return Contestant(label, model.prototype, "encoder", params=model.params, treatment=treatment)

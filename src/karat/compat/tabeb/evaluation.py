@@ -1,36 +1,215 @@
-"""Evaluation of encoders on the datasets of one task; a failure does not stop the evaluation."""
+"""Conversion between Karat's Predictions and the two arrays ``y_true`` and ``y_pred``.
+
+The heads returned by ``get_head``, for Karat's trained probe.
+Evaluation of encoders on the datasets of one task; a failure does not stop the evaluation.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import is_regressor
+from sklearn.base import is_outlier_detector, is_regressor
 
-from karat.columns import answers, find_classes, infer_kind
-from karat.compat.tabeb.answers import as_arrays
-from karat.compat.tabeb.contestants import Contestant
-from karat.compat.tabeb.heads import describe
-from karat.compat.tabeb.rows import kind_of, row_keys
-from karat.compat.tabeb.scores import CONFIG, ENCODER, averaged
-from karat.compat.tabeb.tables import LostData
-from karat.dataset import Dataset
-from karat.errors import ContractError, DataError, DefinitionError, KaratError
-from karat.predictions import Predictions
-from karat.registry import accepts
-from karat.solve import Probed
+from karat.compat.tabeb.encoders import Contestant, kind_of, row_keys
+from karat.compat.tabeb.interface import CONFIG, ENCODER, averaged
+from karat.compat.tabeb.readers import LostData
+from karat.core.columns import find_classes, infer_kind, target_values
+from karat.core.dataset import Dataset
+from karat.core.predictions import Predictions, as_text
+from karat.core.registry import accepts
+from karat.errors import ContractError, DataError, DefinitionError, KaratError, did_you_mean
+from karat.execution.solvers import ProbeSolver
+from karat.probes.trained import Trained
 
 if TYPE_CHECKING:
     from karat.compat.tabeb.tasks import TabEBBaseTask
+
+
+def as_arrays(
+    predictions: Predictions, test: Dataset, probabilities: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``y_true`` and ``y_pred`` in the labels of the table.
+
+    Ranked answers are returned as queries and ranks. Probabilities have one column per class, in
+    sorted label order.
+    """
+    if predictions.rank is not None:
+        return np.asarray(predictions.group), np.asarray(predictions.rank)
+    if predictions.answers != "classes":
+        paired = len(predictions) != len(test) or predictions.weight is not None
+        return np.asarray(predictions.truth if paired else test.truth), predictions.predictions
+    if probabilities and predictions.probabilities is not None:
+        order = [predictions.classes.index(str(label)) for label in sorted(test.classes)]
+        return np.asarray(test.truth), predictions.probabilities[:, order]
+    written = dict(zip(as_text(test.classes), test.classes, strict=True))
+    labels = [written[label] for label in predictions.predictions]
+    return np.asarray(test.truth), np.array(labels, dtype=np.asarray(test.truth).dtype)
+
+
+def as_predictions(y_true: Any, y_pred: Any, shape: str) -> Predictions:
+    """Return two arrays as Predictions.
+
+    ``shape`` names the content of ``y_pred``: ``"numbers"``, ``"classes"`` (probabilities),
+    ``"labels"``, ``"clusters"`` or ``"places"`` (ranks). A matrix always holds class
+    probabilities; numbers for two classes are scores of the second.
+
+    >>> as_predictions([0, 1, 2], [[0.5, 0.3, 0.2], [0, 1, 0], [0, 0, 1]], "classes").classes
+    ('0', '1', '2')
+    """
+    truth, answers = np.asarray(y_true), np.asarray(y_pred)
+    if shape == "places":
+        return Predictions(
+            as_text(truth), as_text(truth), "items", "items", group=truth, rank=answers
+        )
+    if shape == "clusters":
+        return Predictions(answers, as_text(truth), "clusters", "classes")
+    if shape == "numbers" and answers.ndim == 1 and truth.dtype.kind in "iufb":
+        return Predictions(answers, truth)
+    classes = _classes(truth, answers)
+    names = tuple(as_text(classes))
+    if answers.ndim == 1 and shape == "classes" and answers.dtype.kind == "f":
+        return Predictions(answers, as_text(truth), "numbers", "classes", names)
+    if answers.ndim == 1:
+        return Predictions(as_text(answers), as_text(truth), "classes", "classes", names)
+    columns = [sorted(classes).index(label) for label in classes]
+    chances = answers[:, columns]
+    best = np.array(names, dtype=object)[chances.argmax(axis=1)]
+    return Predictions(best, as_text(truth), "classes", "classes", names, chances)
+
+
+def _classes(truth: np.ndarray, answers: np.ndarray) -> tuple[Any, ...]:
+    """Return the labels in Karat's order; integer classes from 0 need not all occur in truth."""
+    labels = find_classes("y_true", truth) if len(np.unique(truth)) > 1 else tuple(truth[:1])
+    if answers.ndim == 1 or answers.shape[1] == len(labels):
+        return labels
+    columns = answers.shape[1]
+    if truth.dtype.kind in "iu" and truth.min() >= 0 and truth.max() < columns:
+        return tuple(sorted(range(columns), key=str))
+    raise ContractError(
+        f"y_pred has {columns} columns but y_true has {len(labels)} classes; expected one column "
+        f"per class, in sorted label order."
+    )
+
+
+#: types written with ``repr``, and the maximum length of a description
+PLAIN = (str, int, float, type(None))
+LONGEST = 500
+
+
+class Headed(Trained):
+    """The trained probe with a head that the task makes for each training set."""
+
+    def __init__(self, make: Callable[[Dataset], Any], scale: str) -> None:
+        super().__init__(scale=scale)
+        self.make = make
+
+    def _make_head(self, train: Dataset) -> Any:
+        return self.make(train)
+
+
+class Detector:
+    """A scikit-learn outlier detector with the interface of Karat's heads."""
+
+    def __init__(self, detector: Any) -> None:
+        self.detector = detector
+
+    def get_params(self, deep: bool = False) -> dict[str, Any]:
+        """Return the detector."""
+        return {"detector": self.detector}
+
+    def outlier_scores(self, X: np.ndarray) -> np.ndarray:
+        """Return one outlier score per item; higher is more unusual."""
+        self.detector.fit(X)
+        if hasattr(self.detector, "negative_outlier_factor_"):
+            return -np.asarray(self.detector.negative_outlier_factor_)
+        return -np.asarray(self.detector.score_samples(X))
+
+
+def as_scorer(head: Any) -> Any:
+    """Return a head with ``outlier_scores``, wrapping a scikit-learn detector if needed."""
+    if hasattr(head, "outlier_scores"):
+        return head
+    # LocalOutlierFactor has score_samples only with novelty=True
+    if hasattr(head, "score_samples") or is_outlier_detector(head):
+        return Detector(head)
+    raise ContractError(
+        f"get_head returned {type(head).__name__}; an anomaly task needs outlier_scores(X), or "
+        f"scikit-learn's fit and score_samples."
+    )
+
+
+def with_params(head: Any, params: Mapping[str, Any]) -> Any:
+    """Return the head with parameters set; raise if one does not exist."""
+    if not params:
+        return head
+    known = head.get_params() if hasattr(head, "get_params") else vars(head)
+    for name in params:
+        if name not in known:
+            raise DefinitionError(
+                f'head_params: {type(head).__name__} has no parameter "{name}".'
+                f"{did_you_mean(name, known)}"
+            )
+    if hasattr(head, "set_params"):
+        return head.set_params(**params)
+    for name, value in params.items():
+        setattr(head, name, value)
+    return head
+
+
+def describe(thing: Any, hidden: Collection[str] = ()) -> str:
+    """Return an object's class and parameters in one line, the same in every process.
+
+    A line that is too long ends in a hash of the whole description.
+
+    >>> from sklearn.linear_model import Ridge
+    >>> describe(Ridge(alpha=2.0)).startswith("Ridge(alpha=2.0, copy_X=True")
+    True
+    >>> describe({"b": 1, "a": [Ridge]})
+    '{a: [Ridge], b: 1}'
+    """
+    text = _described(thing, hidden)
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[:LONGEST]}… {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def _described(thing: Any, hidden: Collection[str] = ()) -> str:
+    if isinstance(thing, PLAIN):
+        return repr(thing)
+    if isinstance(thing, list | tuple):
+        return f"[{', '.join(map(_described, thing))}]"
+    if isinstance(thing, Mapping):
+        return f"{{{', '.join(f'{name}: {_described(thing[name])}' for name in sorted(thing))}}}"
+    if hasattr(thing, "__qualname__"):
+        return str(thing.__qualname__)
+    try:
+        params = thing.get_params(deep=False)
+    except (AttributeError, RuntimeError, TypeError):
+        # other objects may contain anything, even themselves
+        held = getattr(thing, "__dict__", {})
+        params = {name: value for name, value in held.items() if _is_plain(value)}
+    shown = [f"{name}={_described(params[name])}" for name in sorted(params) if name not in hidden]
+    return f"{type(thing).__name__}({', '.join(shown)})"
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    if isinstance(value, Mapping):
+        return all(map(_is_plain, (*value, *value.values())))
+    return isinstance(value, PLAIN)
+
 
 #: warnings for library developers, which are not reported
 FOR_PROGRAMMERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ResourceWarning)
 
 #: maximum length of a reason or note
-LONGEST = 1000
+EVALUATION_LONGEST = 1000
 
 
 class Evaluation:
@@ -110,7 +289,7 @@ class Evaluation:
 
     def _value(self, entry: Contestant, train: Dataset, test: Dataset) -> float:
         probe = self.task.make_probe(self.head_params)
-        solver = Probed(entry, probe, "ignore", self.task.seed)
+        solver = ProbeSolver(entry, probe, "ignore", self.task.seed)
         solver.fit(train.blind() if self.task.unsupervised else train)
         predictions = solver.answer(test).predictions
         for note in solver.notes:
@@ -147,7 +326,7 @@ class Evaluation:
         X_train, X_test, y_train, y_test = self.task.get_splits(table, metadata)
         kind = self._kind(metadata, y_train, name)
         where = f"{name}: the target"
-        truths = [answers(pd.Series(y), kind, where) for y in (y_train, y_test)]
+        truths = [target_values(pd.Series(y), kind, where) for y in (y_train, y_test)]
         classes = find_classes(name, np.concatenate(truths)) if kind == "classes" else ()
         train = _dataset(X_train, truths[0], name, kind, classes)
         test = train if X_test is X_train else _dataset(X_test, truths[1], name, kind, classes)
@@ -248,4 +427,4 @@ def _reason(error: Exception) -> str:
 
 def _line(text: str) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return text if len(text) <= EVALUATION_LONGEST else f"{text[: EVALUATION_LONGEST - 1]}…"

@@ -1,21 +1,27 @@
-"""TabEB's folders: one Parquet file and one metadata file per table."""
+"""TabEB's folders: one Parquet file and one metadata file per table.
+
+The tables of a task, from a folder in TabEB's layout or from Karat's datasets.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import dataclasses
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from karat.data.frames import parse_json, read_frame, read_text
-from karat.data.load import DataSpec, check_integer
-from karat.data.sources import sha256_of
-from karat.dataset import Dataset
-from karat.errors import DataError, did_you_mean
+from karat.config.catalog import Catalogue
+from karat.core.dataset import Dataset
+from karat.data.download import sha256_of
+from karat.data.load_dataset import DataSpec, check_integer
+from karat.data.readers.table_files import parse_json, read_frame, read_text
+from karat.errors import DataError, Unavailable, did_you_mean
 
-ENDING = "_metadata.json"
+METADATA_SUFFIX = "_metadata.json"
 KINDS = {"regression": "numbers", "classification": "classes"}
 KEYS = ("name", "task", "target_name", "entity_name", "repeated", "dtype")
 
@@ -55,9 +61,11 @@ def read_metadata(
     """
     path = Path(path)
     content = _json(path)
-    name = str(content.get("name") or path.name.removesuffix(ENDING))
+    name = str(content.get("name") or path.name.removesuffix(METADATA_SUFFIX))
     if table is None:
-        table = _read_table(path.with_name(f"{path.name.removesuffix(ENDING)}.parquet"), name)
+        table = _read_table(
+            path.with_name(f"{path.name.removesuffix(METADATA_SUFFIX)}.parquet"), name
+        )
     mistakes = list(_mistakes(content, table))
     warnings = list(_wrong_types(content.get("dtype"), table))
     if strict:
@@ -85,7 +93,7 @@ def load_tabeb(
     """
     path = _place(Path(folder).expanduser(), name)
     table = _read_table(path, name)
-    metadata = read_metadata(path.with_name(f"{name}{ENDING}"), table)
+    metadata = read_metadata(path.with_name(f"{name}{METADATA_SUFFIX}"), table)
     grouped = metadata.repeated if by_entity is None else by_entity
     if grouped and not metadata.entity_name:
         raise DataError(f'{name}: the metadata have no "entity_name" to group the rows by.')
@@ -166,3 +174,104 @@ def _wrong_types(declared: Any, table: pd.DataFrame) -> Iterator[str]:
         if numbers != pd.api.types.is_numeric_dtype(table[column]):
             actual = "text" if numbers else "numbers"
             yield f'dtype: "{column}" is declared as {type_name} but contains {actual}.'
+
+
+Table = tuple[pd.DataFrame, dict[str, Any]]
+
+
+class LostData(DataError):
+    """Some datasets are not available; ``reasons`` holds the reasons by name."""
+
+    def __init__(self, reasons: Mapping[str, str]) -> None:
+        self.reasons = dict(reasons)
+        super().__init__("\n".join(self.reasons.values()))
+
+
+def folder_file(data_dir: str | Path | None, name: str) -> Path | None:
+    """Return the Parquet file of a dataset in a folder with TabEB's layout, or None."""
+    if not data_dir:
+        return None
+    folder = Path(data_dir).expanduser()
+    places = (folder / name / f"{name}.parquet", folder / f"{name}.parquet")
+    return next((place for place in places if place.is_file()), None)
+
+
+def find_table(name: str, data_dir: str | Path | None) -> Table:
+    """Return a table with its target column, and its metadata; the folder takes precedence."""
+    path = folder_file(data_dir, name)
+    if path is not None:
+        return _of_folder(path, name)
+    catalogue = Catalogue()
+    known = catalogue.definitions.names("datasets")
+    where = "no data_dir given"
+    if data_dir:
+        where = f"no file {Path(data_dir) / name / name}.parquet"
+    if name in known:
+        try:
+            return _of_catalogue(name, catalogue)
+        except Unavailable as error:
+            raise Unavailable(f"{name}: {where}, and {error}") from error
+    raise DataError(
+        f"{name}: {where}, and Karat has no dataset with this name."
+        f"{did_you_mean(name, known)}   (karat list datasets)"
+    )
+
+
+def warn_of_own(names: Iterable[str], data_dir: str | Path | None) -> None:
+    """Warn about tables that are taken from Karat because the folder does not have them."""
+    own = [name for name in names if data_dir and folder_file(data_dir, name) is None]
+    if own:
+        warnings.warn(
+            f"data_dir: {data_dir} does not contain {', '.join(own)}; using Karat's datasets of "
+            f"these names.",
+            stacklevel=3,
+        )
+
+
+def _of_folder(path: Path, name: str) -> Table:
+    data = load_tabeb(path.parent, name, by_entity=False)
+    place = path.with_name(f"{name}{METADATA_SUFFIX}")
+    metadata = dataclasses.asdict(read_metadata(place))
+    wrong = metadata.pop("warnings")
+    if wrong:
+        warnings.warn(
+            f"{place.name}: ignored {len(wrong)} of {len(metadata['dtype'])} declared types that "
+            f"are wrong; the first: {wrong[0]}",
+            stacklevel=4,
+        )
+    return _with_target(data, metadata["target_name"]), metadata
+
+
+def _of_catalogue(name: str, catalogue: Catalogue) -> Table:
+    data = catalogue.dataset(name)()
+    kinds = {kind: task for task, kind in KINDS.items()}
+    if data.modality != "table" or data.kind not in kinds or len(data.fields) != 1:
+        raise DataError(
+            f"{name} is not a table with one class or number per row: it has {data.modality} "
+            f"items, {len(data.fields)} fields and the target kind {data.kind}."
+        )
+    definitions = catalogue.definitions
+    definition = definitions.get("datasets", name)
+    entity = definition.get("group")
+    if entity is None and f"{name}_by_entity" in definitions.names("datasets"):
+        entity = definitions.get("datasets", f"{name}_by_entity").get("group")
+    loader = definition.get("load")
+    target = definition.get("target") or (isinstance(loader, dict) and loader.get("target"))
+    target = str(target or "target")
+    while target in data.items.columns:
+        target += "_"
+    metadata: dict[str, Any] = {
+        "name": name,
+        "task": kinds[data.kind],
+        "target_name": target,
+        "entity_name": entity if entity in data.items.columns else None,
+        "repeated": bool(definition.get("group")) and entity in data.items.columns,
+        "dtype": {},
+    }
+    return _with_target(data, target), metadata
+
+
+def _with_target(data: Dataset, target: str) -> pd.DataFrame:
+    table = data.frame()
+    assert isinstance(table, pd.DataFrame)
+    return table.assign(**{target: data.truth})

@@ -11,22 +11,17 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 import pandas as pd
 
-from karat.compat.tabeb.answers import as_predictions
-from karat.compat.tabeb.contestants import Treatment, contestants
-from karat.compat.tabeb.evaluation import Evaluation
-from karat.compat.tabeb.heads import Headed, as_scorer, with_params
-from karat.compat.tabeb.interface import get_model
-from karat.compat.tabeb.rows import Rows
-from karat.compat.tabeb.scores import as_config, check_file, save_scores, score_file
-from karat.compat.tabeb.tables import LostData, Table, find_table, warn_of_own
+from karat.compat.tabeb.encoders import Rows, Treatment, contestants
+from karat.compat.tabeb.evaluation import Evaluation, Headed, as_predictions, as_scorer, with_params
+from karat.compat.tabeb.interface import as_config, check_file, get_model, save_scores, score_file
+from karat.compat.tabeb.readers import LostData, Table, find_table, warn_of_own
+from karat.core.predictions import Predictions
+from karat.core.registry import build, heads
 from karat.errors import ContractError, DefinitionError, KaratError, did_you_mean
-from karat.execute import one_thread
-from karat.metrics.base import get_metric, score
-from karat.predictions import Predictions
-from karat.probes.base import Probe
-from karat.probes.duplicates import Duplicates
-from karat.probes.same_class import SameClass
-from karat.registry import build, heads
+from karat.execution.workers import one_thread
+from karat.metrics.metric import get_metric, score
+from karat.probes.retrieval import Duplicates, SameClass
+from karat.probes.trained import Probe
 
 Sides = tuple[pd.DataFrame, pd.DataFrame, pd.Series, pd.Series]
 

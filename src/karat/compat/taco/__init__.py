@@ -5,11 +5,11 @@ and ``python -m tabular_c.cli`` becomes ``python -m karat.compat.taco``.
 """
 
 from karat.compat.taco.benchmark import (
+    CORRUPTION_FUNCS,
     run_benchmark,
     run_classification_suite,
     run_regression_suite,
 )
-from karat.compat.taco.corruptions import CORRUPTION_FUNCS
 
 __all__ = [
     "CORRUPTION_FUNCS",

@@ -14,15 +14,14 @@ from pathlib import Path
 import click
 import numpy as np
 
-from karat.catalogue import Catalogue, own_table
-from karat.compat.taco.benchmark import SEED, Setting, benchmark
-from karat.compat.taco.splits import KINDS, TASKS
-from karat.dataset import Dataset
+from karat.compat.taco.benchmark import KINDS, SEED, TASKS, Setting, benchmark
+from karat.config.catalog import Catalogue, load_user_table
+from karat.core.dataset import Dataset
 from karat.errors import DefinitionError, KaratError
-from karat.execute import cores
-from karat.progress import choose
-from karat.session import Stopped
-from karat.splits import split
+from karat.execution.progress import choose_progress
+from karat.execution.runner import Stopped
+from karat.execution.splits import split
+from karat.execution.workers import available_cores
 
 #: TACO's datasets and the task of each
 DATASETS = {
@@ -62,7 +61,7 @@ def taco(
 
     Datasets whose file is missing are skipped. Exit code: 0 if any dataset was run, else 2.
     """
-    setting = Setting(Path(results_dir), workers=cores())
+    setting = Setting(Path(results_dir), workers=available_cores())
     if quick:
         setting = replace(setting, severities=QUICK, draws=1)
     if csv is None and target_col is None:
@@ -82,7 +81,7 @@ def _own(csv: str, target: str, task: str | None) -> Loaders:
     """Return the loaders of the user's table, one per task."""
     tasks = list(KINDS) if task == "both" else [task]
     kinds = [None if each is None else KINDS[each] for each in tasks]
-    return [(Path(csv).stem, partial(own_table, Path(csv), target, kind)) for kind in kinds]
+    return [(Path(csv).stem, partial(load_user_table, Path(csv), target, kind)) for kind in kinds]
 
 
 def _run_all(loaders: Loaders, setting: Setting) -> int:
@@ -93,7 +92,7 @@ def _run_all(loaders: Loaders, setting: Setting) -> int:
         try:
             data = _held_out(load(), name)
             click.echo(f"{name}: {TASKS[data.kind]}, {len(data)} rows")
-            results = benchmark(data, setting, choose())
+            results = benchmark(data, setting, choose_progress())
         except Stopped:
             raise
         except KaratError as error:

@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from karat.data.frames import OPTIONS, read_frame, without_target
-from karat.data.load import DataSpec, Files, check_integer
-from karat.data.questions import ask_rows, one_file
-from karat.dataset import Dataset
+from karat.core.dataset import Dataset
+from karat.core.registry import reader
+from karat.data.load_dataset import DataSpec, Files, check_integer
+from karat.data.readers.table_files import OPTIONS, ask_rows, one_file, read_frame, without_target
 from karat.errors import DataError, DefinitionError, did_you_mean
-from karat.registry import reader
 
 #: minimum number of synthetic rows, so that the rarer class occurs
 LEAST = 100

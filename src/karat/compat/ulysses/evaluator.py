@@ -12,32 +12,37 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.catalogue import Catalogue
-from karat.compat.ulysses.embedding import (
+from karat.compat.ulysses.result_files import aggregate, frame
+from karat.compat.ulysses.tasks import (
+    SUITE,
     Encode,
+    PerFold,
     StoredRows,
+    Texts,
+    Training,
+    WrongArgument,
     as_rows,
+    chosen,
     columns_of,
     composed,
+    defined,
     find,
+    load_texts,
     method_of,
     place,
+    rule_of,
     store,
 )
-from karat.compat.ulysses.lazy import PerFold
-from karat.compat.ulysses.tasks import SUITE, Texts, chosen, defined, load_texts, rule_of
-from karat.compat.ulysses.training import Training, WrongArgument
-from karat.dataset import Dataset
+from karat.config.catalog import Catalogue
+from karat.core.dataset import Dataset
+from karat.core.task import Suite, Task
+from karat.core.torch_random import bootstrap_seed
 from karat.errors import ContractError, DataError, KaratError
-from karat.evaluate import evaluate
-from karat.models.base import Model
-from karat.models.identity import identity_of
-from karat.progress import choose
-from karat.replay import bootstrap_seed
+from karat.execution.evaluation import evaluate
+from karat.execution.progress import choose_progress
+from karat.execution.runner import Stopped
+from karat.models.model import Model, object_identity
 from karat.results.run import Run
-from karat.results.senteval import aggregate, frame
-from karat.session import Stopped
-from karat.task import Suite, Task
 
 SPLITS = ("all", "train", "eval", "test")
 
@@ -221,7 +226,7 @@ class UlyssesSentEval:
                 output=folder / "runs" if self.runs_dir is None else Path(self.runs_dir),
                 resume=self.runs_dir is not None,
                 cache=False,
-                progress=choose(quiet=not training.show_progress_bar),
+                progress=choose_progress(quiet=not training.show_progress_bar),
             )
             _check_run(run, rule.task)
             table = frame(run)
@@ -270,7 +275,7 @@ def _task(data: Dataset, head: Mapping[str, Any], training: Training) -> Task:
 
 
 def _sendable(prototype: PerFold, workers: int) -> int:
-    if identity_of(prototype) is not None:
+    if object_identity(prototype) is not None:
         return workers
     warnings.warn("the embedder cannot be pickled; using one process.", stacklevel=4)
     return 1

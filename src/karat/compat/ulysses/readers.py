@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.columns import need_columns
-from karat.data.frames import OPTIONS, read_frame, read_parts, without_target
-from karat.data.load import DataSpec, Files
-from karat.data.questions import ask
-from karat.data.related import keep_together
-from karat.dataset import Dataset
+from karat.core.columns import require_columns
+from karat.core.dataset import Dataset
+from karat.core.registry import reader
+from karat.data.load_dataset import DataSpec, Files
+from karat.data.readers.table_files import OPTIONS, ask, read_frame, read_parts, without_target
+from karat.data.readers.text import keep_together
 from karat.errors import DataError, DefinitionError
-from karat.registry import reader
 
 FORM = "an index, a text (or two), and the label last"
 OWN = ("options", "index", "empty", "together")
@@ -61,7 +60,7 @@ def _read(path: Path, spec: DataSpec) -> pd.DataFrame:
     # read again, because the cells of these columns must not be converted
     text_spec = replace(plain, target=label, kind="classes", part=spec.part)
     frame = read_frame(path, text_spec, [*texts, *extra])
-    need_columns(frame, extra, str(path))
+    require_columns(frame, extra, str(path))
     frame = _complete(frame[[*texts, *extra, label]], "empty", texts, spec, path)
     frame = _complete(frame, "unanswered", [label], spec, path)
     separator = spec.options.get("options")
@@ -70,7 +69,7 @@ def _read(path: Path, spec: DataSpec) -> pd.DataFrame:
 
 def _columns(frame: pd.DataFrame, spec: DataSpec, path: Path) -> tuple[list[str], str]:
     """Return the text columns and the label column."""
-    need_columns(frame, [*spec.fields, *([spec.target] if spec.target else [])], str(path))
+    require_columns(frame, [*spec.fields, *([spec.target] if spec.target else [])], str(path))
     indexed = _has_index(frame, spec, path)
     names = [name for name in frame.columns[indexed:] if name not in (spec.group, spec.part)]
     label = spec.target or (names[-1] if names else "")

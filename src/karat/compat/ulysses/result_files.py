@@ -1,22 +1,33 @@
-"""Summary of Ulysses SentEval tasks: per task, per group of tasks, and over all tasks."""
+"""The tables of Ulysses SentEval: all scores of a model in its columns, and its aggregates.
+
+They are projections of the tidy table: ``metric_test`` is Karat's ``above_chance``, ``loss_test``
+is ``logloss``, and the three curves are recorded per epoch by the head ``adamw``.
+
+Summary of Ulysses SentEval tasks: per task, per group of tasks, and over all tasks.
+Import of Ulysses SentEval: the frame of all scores, or the aggregates, of one model.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from karat.metrics.base import get_metric
-from karat.replay import MASTER
-from karat.results.files import safe_name
-from karat.results.gather import named_runs, named_scores
-from karat.results.intervals import (
+from karat.core.files import safe_name
+from karat.core.torch_random import MASTER, bootstrap_seed, interval_seeds
+from karat.errors import DataError, KaratError
+from karat.metrics.metric import get_metric
+from karat.results.importing import ImportLog, ModelResults, Row, Sample, folder_name, number, rows
+from karat.results.load import named_runs, named_scores
+from karat.results.run import Run
+from karat.results.tables import FINAL_EPOCH
+from karat.stats.intervals import (
     Bounds,
     Resampling,
     corrected,
@@ -25,20 +36,129 @@ from karat.results.intervals import (
     pooled_corrected,
     spread,
 )
-from karat.results.layouts import FINAL
-from karat.results.run import Run
-from karat.results.senteval import (
-    ASKED,
-    FOLD,
-    TESTS,
-    Aggregates,
-    aggregate,
-    clean,
-    frame,
-    metric_seeds,
-    numbered,
-    short_names,
-)
+
+#: the metric of Ulysses SentEval tasks
+ASKED = "above_chance"
+CURVES = ("loss_per_epoch_train", "loss_per_epoch_eval", "metric_per_epoch_eval")
+TESTS = {"logloss": "loss_test", ASKED: "metric_test"}
+METRICS = (*CURVES, *TESTS.values())
+FOLD = ["kfold_repetition", "kfold_partition"]
+KEYS = ["task", *FOLD, "train_epoch", "metric"]
+
+Aggregates = dict[str, dict[str, Any]]
+
+
+def frame(runs: Any) -> pd.DataFrame:
+    """Return all scores of one model's runs, or of a tidy table, in the original's columns.
+
+    Repetitions, partitions and epochs start at 1; test scores have the epoch -1. The task
+    ``F1A-exact`` is called ``F1A`` here.
+    """
+    scores = clean(named_scores(runs)[0])
+    names = short_names(scores)
+    final = (scores["epoch"] == FINAL_EPOCH) & scores["metric"].isin(TESTS)
+    curves = (scores["epoch"] != FINAL_EPOCH) & scores["metric"].isin(CURVES)
+    part = numbered(scores[(final | curves) & scores["task"].isin(names)])
+    made = pd.DataFrame(
+        {
+            "task": pd.Categorical(part["task"].map(names), list(names.values())),
+            **{name: part[name].to_numpy() for name in FOLD},
+            "train_epoch": part["epoch"].to_numpy(dtype=int),
+            "metric": pd.Categorical(part["metric"].replace(TESTS), METRICS),
+            "value": part["value"].to_numpy(dtype=float),
+        }
+    )
+    made = made.sort_values(["task", "metric", *FOLD, "train_epoch"], ignore_index=True)
+    made = made.astype({"task": object, "metric": object})
+    _check(made)
+    return made
+
+
+def aggregate(
+    frame: pd.DataFrame,
+    *,
+    seed: int | None = None,
+    confidence: float = 0.99,
+    resamples: int = 10_000,
+    faithful: bool = False,
+) -> Aggregates:
+    """Return mean, standard deviation and interval of every loss and metric, by task.
+
+    The keys are ``avg_``, ``std_``, ``ci99_low_`` and ``ci99_high_`` plus the metric. Curves are
+    arrays with one value per epoch, over the folds that reached it; test scores are numbers. The
+    interval is the original's bootstrap with its seeds, clipped to the metric's range, and equal to
+    the mean if all values are equal; ``faithful`` disables these two corrections.
+    """
+    _check(frame)
+    how = Resampling(confidence, resamples, faithful)
+    found: Aggregates = {}
+    for task, part in frame.groupby("task", sort=False):
+        seeds = metric_seeds(part["kfold_repetition"].max(), seed)
+        own: dict[str, Any] = {}
+        for metric in METRICS:
+            limits = (0.0, math.inf) if metric.startswith("loss") else (0.0, 1.0)
+            table = _by_epoch(part[part["metric"] == metric])
+            statistics = describe(table, seeds[metric], how, limits)
+            tested = metric in TESTS.values()
+            own |= {f"{k}_{metric}": _number(v) if tested else v for k, v in statistics.items()}
+        found[str(task)] = own
+    return found
+
+
+def metric_seeds(repetitions: int, seed: int | None = None) -> dict[str, int]:
+    """Return the original's seed of each metric's interval."""
+    return interval_seeds(METRICS, bootstrap_seed(int(repetitions)) if seed is None else seed)
+
+
+def _by_epoch(part: pd.DataFrame) -> np.ndarray:
+    """Return a row per fold and a column per epoch; NaN after the last epoch."""
+    table = part.pivot(index=FOLD, columns="train_epoch", values="value")
+    return table.sort_index().to_numpy(dtype=float)
+
+
+def _number(values: np.ndarray) -> float:
+    return float(values[0]) if len(values) else math.nan
+
+
+def _check(frame: pd.DataFrame) -> None:
+    missing = [name for name in (*KEYS, "value") if name not in frame.columns]
+    if missing:
+        raise DataError(f'the frame has no column "{missing[0]}"; create it with frame(runs).')
+    twice = frame.duplicated(KEYS)
+    if twice.any():
+        first = frame.loc[twice.idxmax()]
+        raise DataError(
+            f"{first['task']} has two values of {first['metric']} in one fold; pass the runs of "
+            f"one model only."
+        )
+
+
+def clean(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return the scores on clean data."""
+    return scores[scores["corruption"].fillna("") == ""]
+
+
+def short_names(scores: pd.DataFrame) -> dict[str, str]:
+    """Return the tasks scored above chance with the original's names, where these are unique."""
+    rows = (scores["metric"] == ASKED) & (scores["epoch"] == FINAL_EPOCH)
+    short = {task: task.removesuffix("-exact") for task in pd.unique(scores.loc[rows, "task"])}
+    if not short:
+        raise DataError(
+            "no task has the metric above_chance; tasks that extend senteval have above_chance "
+            "and logloss."
+        )
+    names = list(short.values())
+    return {task: name if names.count(name) == 1 else task for task, name in short.items()}
+
+
+def numbered(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return scores with repetitions and partitions from 1, given consecutive folds."""
+    repeat, fold = scores["repeat"].astype(int), scores["fold"].astype(int)
+    # the first fold of a later repetition gives the number of folds per repetition
+    each = (fold // repeat.where(repeat > 0)).groupby(scores["task"]).transform("min")
+    before = (repeat * each.fillna(0)).astype(int)
+    return scores.assign(kfold_repetition=repeat + 1, kfold_partition=fold - before + 1)
+
 
 #: the metrics of a task
 REPORTED = (ASKED, "mcc", "f1_macro", "acc", "logloss")
@@ -98,7 +218,7 @@ class _Model:
         """Yield name, group and mode of each task, and its scores, a row per fold."""
         scores = clean(self.scores)
         names = short_names(scores)
-        final = numbered(scores[(scores["epoch"] == FINAL) & scores["metric"].isin(REPORTED)])
+        final = numbered(scores[(scores["epoch"] == FINAL_EPOCH) & scores["metric"].isin(REPORTED)])
         for task, name in names.items():
             part = final[final["task"] == task]
             table = part.pivot(index=FOLD, columns="metric", values="value").sort_index()
@@ -184,3 +304,86 @@ def _row(
 
 def _clipped(pair: Bounds, limits: tuple[float, float]) -> Bounds:
     return np.clip(pair[0], *limits), np.clip(pair[1], *limits)
+
+
+LOOKS = f"a CSV file with the columns {', '.join((*KEYS, 'value'))}, or its aggregates as JSON"
+OURS = {theirs: ours for ours, theirs in TESTS.items()}
+MEAN = "avg_metric_test"
+
+
+def recognizes(sample: Sample) -> bool:
+    """Return whether a file is one of these."""
+    if sample.shape == "csv":
+        return sample.has(*KEYS, "value") or sample.has("group", "metric", "avg", "nb99_low")
+    content = sample.content
+    if not isinstance(content, Mapping) or not content:
+        return False
+    return all(isinstance(part, Mapping) and MEAN in part for part in content.values())
+
+
+def read(samples: Sequence[Sample], log: ImportLog) -> Iterator[ModelResults]:
+    """Yield a run per folder, from the frame if there is one, else from the aggregates."""
+    frames = {sample.path.parent for sample in samples if sample.has(*KEYS)}
+    for sample in samples:
+        if sample.shape == "csv" and not sample.has(*KEYS):
+            log.note(f"{sample.path.name}: skipped, it is a summary of other files.")
+        elif sample.shape == "json" and sample.path.parent in frames:
+            log.note(f"{sample.path.name}: skipped, the frame in the same folder has more detail.")
+        else:
+            model = log.model or folder_name([sample.path])
+            found = ModelResults("ulysses", model, "ulysses", [sample.path])
+            try:
+                (_add_frame if sample.shape == "csv" else _add_means)(found, sample, log)
+            except KaratError as error:
+                log.problems.append(str(error))
+            else:
+                yield found
+
+
+def _add_frame(found: ModelResults, sample: Sample, log: ImportLog) -> None:
+    table = list(rows(sample))
+    parts: dict[str, int] = {}
+    for row in table:
+        task = row.text("task")
+        parts[task] = max(parts.get(task, 0), row.whole("kfold_partition", 1))
+    unknown = set()
+    for row in table:
+        task, metric = row.text("task"), row.text("metric")
+        if metric not in (*OURS, *CURVES):
+            unknown.add(metric)
+            continue
+        repeat = row.whole("kfold_repetition", 1) - 1
+        fold = repeat * parts[task] + row.whole("kfold_partition", 1) - 1
+        found.tasks.setdefault(task, _task_facts(task))
+        job = found.job(task, fold, repeat)
+        epoch = _epoch(row)
+        if metric in OURS and epoch == FINAL_EPOCH:
+            found.put(job, OURS[metric], row.number("value"))
+        else:
+            step = {"epoch": epoch, "metric": metric, "value": row.number("value")}
+            job.history.append(step)
+    log.skipped(sample.path, unknown)
+
+
+def _epoch(row: Row) -> int:
+    if row.text("train_epoch") == str(FINAL_EPOCH):
+        return FINAL_EPOCH
+    return row.whole("train_epoch", 1)
+
+
+def _add_means(found: ModelResults, sample: Sample, log: ImportLog) -> None:
+    log.note(f"{sample.path.name}: means over all folds, imported as one fold.")
+    for task, part in sample.content.items():
+        found.tasks[task] = _task_facts(task)
+        for theirs, ours in OURS.items():
+            try:
+                found.put(found.job(task), ours, number(part.get(f"avg_{theirs}")))
+            except (TypeError, ValueError) as error:
+                raise DataError(
+                    f"{sample.path}: avg_{theirs} of {task} must be a number."
+                ) from error
+
+
+def _task_facts(task: str) -> dict[str, str]:
+    kind = f"ulysses-{task[0]}" if task[:1] in ("F", "G", "T") else "ulysses"
+    return {"dataset": task, "metric": OURS["metric_test"], "kind": kind}

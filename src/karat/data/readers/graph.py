@@ -1,22 +1,38 @@
-"""Readers of knowledge-graph data: analogies, relatedness, and entities with a target."""
+"""Readers of knowledge-graph data: analogies, relatedness, and entities with a target.
+
+Readers of pairs of documents, represented by their entities or as texts.
+The reader "word-pairs": two words per line and their similarity score.
+The reader "triples": link prediction in a knowledge graph.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 import pandas as pd
 
-from karat.columns import need_columns
-from karat.data.frames import OPTIONS, read_frame, read_parts, read_text
-from karat.data.load import DataSpec, Files
-from karat.data.questions import ask, one_file
-from karat.dataset import Dataset
+from karat.core.columns import require_columns
+from karat.core.dataset import Dataset
+from karat.core.registry import reader
+from karat.data.download import fetch_first, sha256_of
+from karat.data.load_dataset import DataSpec, Files
+from karat.data.readers.table_files import (
+    OPTIONS,
+    ask,
+    file_in,
+    one_file,
+    parse_json,
+    read_encoded,
+    read_frame,
+    read_parts,
+    read_text,
+)
 from karat.errors import DataError, DefinitionError, did_you_mean
-from karat.registry import reader
 
 WORDS = ("a", "b", "c", "answer")
 
@@ -126,7 +142,7 @@ def read_entities(files: Files, spec: DataSpec) -> Dataset:
     if labels and len(labels) != len(keys):
         raise DefinitionError(f'{spec.name}: "label" must list one column per "key".')
     frame, spec = read_parts(files, spec, lambda path: read_frame(path, spec, [*keys, *labels]))
-    need_columns(frame, [*keys, *labels], spec.name)
+    require_columns(frame, [*keys, *labels], spec.name)
     frame, spec = _with_ids(frame, keys, spec)
     text_of = _labeled(frame, keys, labels) if labels else entity_label
     return ask(frame, replace(spec, fields=tuple(keys), modality="entity"), text_of)
@@ -182,3 +198,265 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             yield number, line.rstrip("\r")
+
+
+Bag = dict[str, float]
+
+
+@reader("documents")
+def read_documents(files: Files, spec: DataSpec) -> Dataset:
+    """Return questions about the similarity of two documents, as bags of weighted entities.
+
+    The file is a JSON list of documents, each with ``annotations``: a list of ``entity`` and
+    ``weight``. An entity counts once per document, with its highest weight. The option ``pairs``
+    is the table of questions, a file in the same folder or a list of sources: two columns
+    (``fields``, default doc1 and doc2) are document numbers from 1, and ``target`` (default
+    average) is the similarity.
+    """
+    spec.check_options("pairs")
+    path = one_file(files, spec)
+    frame, spec = _compared(path, _documents(path), replace(spec, modality="entity"))
+    return ask(frame, spec, entity_label)
+
+
+@reader("document-texts")
+def read_document_texts(files: Files, spec: DataSpec) -> Dataset:
+    """Return questions about the similarity of two documents, from a file with one text per line.
+
+    The option ``pairs`` and the columns are those of the reader "documents"; ``encoding`` is the
+    encoding of the texts (default UTF-8).
+    """
+    spec.check_options("pairs", "encoding")
+    path = one_file(files, spec)
+    lines = map(str.strip, read_encoded(path, spec).split("\n"))
+    texts = [line for line in lines if line]
+    frame, spec = _compared(path, texts, replace(spec, modality="text"))
+    return ask(frame, spec, None)
+
+
+def _compared(
+    path: Path, documents: Sequence[Any], spec: DataSpec
+) -> tuple[pd.DataFrame, DataSpec]:
+    """Return the table of pairs, with document numbers replaced by the documents."""
+    fields = spec.fields or ("doc1", "doc2")
+    if len(fields) != 2:
+        raise DefinitionError(f"{spec.name}: expected two fields, got {len(fields)}.")
+    table, about = _pairs(path, spec)
+    target = spec.target or "average"
+    spec = replace(spec, fields=fields, target=target, kind="numbers", options={}, about=about)
+    frame = read_frame(table, spec)
+    require_columns(frame, [*fields, target], str(table))
+    chosen = {name: _chosen(frame[name], documents, table) for name in fields}
+    return frame.assign(**chosen), spec
+
+
+# -- documents ------------------------------------------------------------------------------
+
+
+def _documents(path: Path) -> list[Bag]:
+    """Return the entities of each document with their highest weights."""
+    content = parse_json(read_text(path), path)
+    if not isinstance(content, list) or not content:
+        raise DataError(f"{path} is not a list of documents.")
+    return [_document(each, f"{path}, document {i}") for i, each in enumerate(content, start=1)]
+
+
+def _document(given: Any, where: str) -> Bag:
+    found = given.get("annotations") if isinstance(given, Mapping) else None
+    if not isinstance(found, list):
+        raise DataError(f'{where} has no list "annotations".')
+    bag: Bag = {}
+    for number, each in enumerate(found, start=1):
+        entity, weight = _annotation(each, f"{where}, annotation {number}")
+        bag[entity] = max(weight, bag.get(entity, weight))
+    return bag
+
+
+def _annotation(given: Any, where: str) -> tuple[str, float]:
+    for key in ("entity", "weight"):
+        if not isinstance(given, Mapping) or key not in given:
+            known = list(given) if isinstance(given, Mapping) else []
+            raise DataError(f'{where} has no "{key}".{did_you_mean(key, map(str, known))}')
+    entity, weight = given["entity"], given["weight"]
+    if not isinstance(entity, str) or not entity.strip():
+        raise DataError(f"{where}: the entity must be a string, got {entity!r}.")
+    number = isinstance(weight, int | float) and not isinstance(weight, bool)
+    if not number or not (np.isfinite(weight) and weight > 0):
+        raise DataError(f"{where}: the weight must be a number above 0, got {weight!r}.")
+    return entity.strip(), float(weight)
+
+
+# -- pairs ----------------------------------------------------------------------------------
+
+
+def _pairs(path: Path, spec: DataSpec) -> tuple[Path, dict[str, str]]:
+    """Return the table of questions, and the source and checksum of both files."""
+    given = spec.options.get("pairs")
+    if isinstance(given, list) and given:
+        table, source = fetch_first(f"{spec.name} (its pairs)", given, spec.about)
+        origin = str(source)
+    elif isinstance(given, str) and given:
+        table, origin = path.parent / given, given
+    else:
+        raise DefinitionError(
+            f'{spec.name}: the option "pairs" is missing: a file in the folder of the documents, '
+            f"or a list of sources."
+        )
+    if not table.is_file():
+        near = did_you_mean(table.name, [other.name for other in path.parent.iterdir()])
+        raise DataError(f"{spec.name}: there is no file {table}.{near}")
+    both = {
+        "source": f"{spec.about.get('source', path.name)}; {origin}",
+        "sha256": f"documents {sha256_of(path)}, pairs {sha256_of(table)}",
+    }
+    return table, {**spec.about, **both}
+
+
+def _chosen(column: pd.Series, documents: Sequence[Any], table: Path) -> list[Any]:
+    """Return the documents with the numbers in a column."""
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float)
+    wrong = ~((numbers >= 1) & (numbers <= len(documents)) & (numbers % 1 == 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f'{table}, row {row}: "{column.name}" must be a document number from 1 to '
+            f"{len(documents)}, got {column.iloc[row]}."
+        )
+    chosen = [documents[int(number) - 1] for number in numbers]
+    for row, document in enumerate(chosen):
+        if not document:
+            raise DataError(
+                f"{table}, row {row}: document {int(numbers[row])} has no entity; remove its pairs."
+            )
+    return chosen
+
+
+COLUMNS = ("word1", "word2", "score")
+
+
+@reader("word-pairs")
+def read_word_pairs(files: Files, spec: DataSpec) -> Dataset:
+    """Return a question about the similarity of the two words of each line.
+
+    A line is split at tabs if it has any (a term may then contain spaces), else at whitespace;
+    lines that begin with ``#`` are comments. Words are entities: vector files look up the word,
+    text encoders encode it. ``lower: true`` converts to lower case, as most vector files need.
+    """
+    spec.check_options("lower")
+    path = one_file(files, spec)
+    rows = []
+    for number, line in lines(path):
+        if line.startswith("#"):
+            continue
+        cells = line.split("\t") if "\t" in line else line.split()
+        cells = [cell.strip() for cell in cells if cell.strip()]
+        if len(cells) != 3:
+            raise DataError(
+                f"{path}, line {number}: expected two words and a number, got {len(cells)} cells."
+            )
+        rows.append([*lowered(cells[:2], spec), _number(cells[2], f"{path}, line {number}")])
+    if not rows:
+        raise DataError(f"{path} has no words, only comments.")
+    asked = replace(spec, fields=COLUMNS[:2], target="score", kind="numbers", modality="entity")
+    return ask(pd.DataFrame(rows, columns=list(COLUMNS)), asked, None)
+
+
+def _number(text: str, where: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise DataError(f'{where}: "{text}" is not a number.') from None
+
+
+TRIPLES_COLUMNS = ("head", "relation", "tail")
+#: the default files of a folder
+PARTS: dict[str, Any] = {"train": ["train.txt", "valid.txt"], "test": "test.txt"}
+INVERSE = "⁻¹"
+
+
+@reader("triples")
+def read_triples(files: Files, spec: DataSpec) -> Dataset:
+    """Return a question per triple whose target is the tail, and one whose target is the head.
+
+    A line is head, relation and tail, separated by tabs; the option ``order`` changes the order.
+    In the question about the head the relation is called ``relation⁻¹``; ``inverse: false``
+    leaves these questions out. Relations are the groups.
+
+    In a folder, ``train`` and ``test`` name the files of both parts, or lists of files; the
+    defaults are train.txt with valid.txt, and test.txt. Duplicate triples count once; no triple
+    may be in both train and test.
+    """
+    spec.check_options("order", "inverse", *PARTS)
+    order = list(spec.options.get("order", TRIPLES_COLUMNS))
+    if sorted(order) != sorted(TRIPLES_COLUMNS):
+        raise DefinitionError(
+            f'{spec.name}: "order" must list {", ".join(TRIPLES_COLUMNS)}, each once.'
+        )
+    frames = [
+        pd.DataFrame(_triples(path), columns=order).assign(part=part)
+        for part, path in _parts(files, spec)
+    ]
+    frame, duplicates = _drop_duplicates(
+        pd.concat(frames, ignore_index=True)[[*TRIPLES_COLUMNS, "part"]], spec
+    )
+    if spec.options.get("inverse", True):
+        frame = pd.concat([frame, _inverse(frame)], ignore_index=True)
+    parted = isinstance(files, dict) or files.is_dir()
+    note = {"note": f"{duplicates} duplicate triples count once."} if duplicates else {}
+    spec = replace(
+        spec,
+        fields=("head",),
+        target="tail",
+        kind="items",
+        group="relation",
+        part="part" if parted else None,
+        modality="entity",
+        about={**spec.about, **note},
+        options={},
+    )
+    return ask(frame, spec, entity_label)
+
+
+def _parts(files: Files, spec: DataSpec) -> Iterator[tuple[str, Path]]:
+    """Yield the part and path of each file; a single file is the training part."""
+    if isinstance(files, Path) and files.is_dir():
+        for part, default in PARTS.items():
+            named = spec.options.get(part) or default
+            for name in named if isinstance(named, list) else [named]:
+                yield part, file_in(files, name)
+        return
+    for part in PARTS:
+        if part in spec.options:
+            raise DefinitionError(f'{spec.name}: "{part}" requires a folder of files.')
+    yield from files.items() if isinstance(files, dict) else [("train", files)]
+
+
+def _triples(path: Path) -> list[list[str]]:
+    rows = []
+    for number, line in lines(path):
+        cells = [cell.strip() for cell in line.split("\t")]
+        if len(cells) != 3 or not all(cells):
+            raise DataError(
+                f"{path}, line {number}: expected three cells separated by tabs, "
+                f"got {sum(map(bool, cells))}."
+            )
+        rows.append(cells)
+    return rows
+
+
+def _drop_duplicates(frame: pd.DataFrame, spec: DataSpec) -> tuple[pd.DataFrame, int]:
+    """Return the distinct triples and the number of duplicates."""
+    distinct = frame.drop_duplicates(ignore_index=True)
+    both = distinct[distinct.duplicated(list(TRIPLES_COLUMNS))]
+    if len(both):
+        first = " ".join(both.iloc[0][list(TRIPLES_COLUMNS)])
+        raise DataError(
+            f"{spec.name}: {len(both)} triples are in both train and test (first: {first})."
+        )
+    return distinct, len(frame) - len(distinct)
+
+
+def _inverse(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(
+        head=frame["tail"], relation=frame["relation"] + INVERSE, tail=frame["head"]
+    )

@@ -10,13 +10,20 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from karat.columns import need_columns
-from karat.data.frames import OPTIONS, read_frame, without_target
-from karat.data.load import DataSpec, Files
-from karat.data.questions import ask_rows, file_in, need_target, one_file
-from karat.dataset import Dataset
+from karat.core.columns import require_columns
+from karat.core.dataset import Dataset
+from karat.core.registry import reader
+from karat.data.load_dataset import DataSpec, Files
+from karat.data.readers.table_files import (
+    OPTIONS,
+    ask_rows,
+    file_in,
+    need_target,
+    one_file,
+    read_frame,
+    without_target,
+)
 from karat.errors import DataError, DefinitionError
-from karat.registry import reader
 
 #: the classes of a pair; the last one is the positive class
 ANSWERS = ("no match", "match")
@@ -175,7 +182,7 @@ def _one_table(path: Path, spec: DataSpec) -> _Tables:
 def _read(path: Path, spec: DataSpec, ids: list[str]) -> pd.DataFrame:
     """Return a table with unconverted id columns, none of them empty."""
     frame = read_frame(path, without_target(spec), ids).reset_index(drop=True)
-    need_columns(frame, ids, str(path))
+    require_columns(frame, ids, str(path))
     for column in ids:
         empty = np.flatnonzero(frame[column].isna())
         if len(empty):
@@ -220,7 +227,7 @@ def _same_entities(left: pd.Series, right: pd.Series, where: str) -> pd.DataFram
 
 
 def _features(left: pd.DataFrame, right: pd.DataFrame, key: str, spec: DataSpec) -> list[str]:
-    need_columns(left, [*spec.drop, *spec.fields], spec.name)
+    require_columns(left, [*spec.drop, *spec.fields], spec.name)
     columns = [c for c in spec.fields or left.columns if c not in (key, *spec.drop)]
     both = [column for column in columns if column in right.columns]
     if not both:

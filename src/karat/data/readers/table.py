@@ -1,4 +1,8 @@
-"""The reader "tabred": a folder of arrays in the format of the TabReD benchmark."""
+"""The reader "table": every row is an item, one column is the target.
+
+The small tables bundled with scikit-learn.
+The reader "tabred": a folder of arrays in the format of the TabReD benchmark.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,67 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from karat.data.load import DataSpec, Files
-from karat.data.questions import one_file
-from karat.dataset import Dataset
-from karat.errors import DataError, DefinitionError
-from karat.registry import reader
+from karat.core.dataset import Dataset
+from karat.core.registry import reader
+from karat.data.load_dataset import DataSpec, Files
+from karat.data.readers.table_files import (
+    OPTIONS,
+    ask_rows,
+    need_target,
+    one_file,
+    read_frame,
+    read_parts,
+)
+from karat.data.readers.text import read_columns
+from karat.errors import DataError, DefinitionError, did_you_mean
+
+
+@reader("table")
+def read_table(files: Files, spec: DataSpec) -> Dataset:
+    """Return the rows of a file (or of a train and a test file) as a dataset."""
+    if spec.modality in ("text", "entity"):
+        return read_columns(files, spec)
+    spec.check_options(*OPTIONS)
+    need_target(spec)
+    return ask_rows(*read_parts(files, spec, lambda path: read_frame(path, spec)))
+
+
+KINDS = {
+    "load_iris": "classes",
+    "load_wine": "classes",
+    "load_breast_cancer": "classes",
+    "load_digits": "classes",
+    "load_diabetes": "numbers",
+}
+
+
+def sklearn_table(
+    name: str, loader: str, *, target: str = "target", kind: str | None = None
+) -> Dataset:
+    """Return one of scikit-learn's bundled tables, with class names as labels.
+
+    >>> sklearn_table("iris", "load_iris", target="species")
+    <Dataset iris: 150 questions about 150 table items, 3 classes>
+    """
+    from sklearn import datasets
+
+    if loader not in KINDS:
+        raise DefinitionError(
+            f'{name}: "{loader}" is not a bundled table.{did_you_mean(loader, KINDS)} '
+            f"Available: {', '.join(KINDS)}."
+        )
+    kind = kind or KINDS[loader]
+    bunch = getattr(datasets, loader)(as_frame=True)
+    table = bunch.frame.rename(columns={"target": target})
+    if kind == "classes" and "target_names" in bunch:
+        table[target] = [str(bunch.target_names[code]) for code in table[target]]
+    about = {"source": f"scikit-learn, {loader}", "licence": "BSD-3-Clause"}
+    return Dataset.from_table(table, target, name=name, kind=kind, about=about)
+
 
 #: the feature arrays, and the names of their columns
 FEATURES = {"X_num": "number", "X_bin": "flag", "X_cat": "category"}
-KINDS = {"regression": "numbers", "binclass": "classes", "multiclass": "classes"}
+TABRED_KINDS = {"regression": "numbers", "binclass": "classes", "multiclass": "classes"}
 
 
 @reader("tabred")
@@ -57,10 +113,10 @@ def read_tabred(files: Files, spec: DataSpec) -> Dataset:
 def _kind(folder: Path) -> str:
     path = folder / "info.json"
     try:
-        return KINDS[json.loads(path.read_text(encoding="utf-8"))["task_type"]]
+        return TABRED_KINDS[json.loads(path.read_text(encoding="utf-8"))["task_type"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(
-            f"{path} must contain task_type, one of {', '.join(KINDS)} ({type(error).__name__})."
+            f"{path} must contain task_type, one of {', '.join(TABRED_KINDS)} ({type(error).__name__})."
         ) from error
 
 

@@ -1,4 +1,8 @@
-"""Read a data frame from a CSV, TSV, Parquet, Feather, ARFF or JSON file."""
+"""Read dense ARFF files, the table format of Weka, OpenML and KEEL.
+
+Read a data frame from a CSV, TSV, Parquet, Feather, ARFF or JSON file.
+Turn a data frame into a Dataset, and checks that readers share.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +16,143 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from karat.columns import need_columns
-from karat.data.arff import parse_arff
-from karat.data.load import DataSpec, Files
+from karat.core.columns import require_columns
+from karat.core.dataset import Dataset
+from karat.data.load_dataset import DataSpec, Files
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
+
+# A word in quotes, with escapes, or anything up to the next comma.
+CELL = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^,]*?))\s*(?:,|$)""")
+NAME = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s{]+))\s*(.*)$""")
+NUMBERS = ("numeric", "real", "integer")
+# KEEL's files also declare features and target; here the dataset definition does.
+ROLES = ("@input", "@inputs", "@output", "@outputs")
+MISSING = ("?", "", "<null>")
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A column: its name, its type, and the labels of a nominal one."""
+
+    name: str
+    type: str
+    labels: frozenset[str] = frozenset()
+
+
+def parse_arff(text: str, path: str) -> pd.DataFrame:
+    r"""Return the table of an ARFF text; numbers are floats, everything else is text.
+
+    >>> parse_arff("@relation r\n@attribute 'my x' real\n@data\n1\n?", "r.arff")
+       my x
+    0   1.0
+    1   NaN
+    """
+    lines = _lines(text)
+    attributes = _header(lines, path)
+    columns: list[list[str | float | None]] = [[] for _ in attributes]
+    for number, line in lines:
+        cells = _cells(line, f"{path}, line {number}")
+        if len(cells) != len(attributes):
+            raise DataError(
+                f"{path}, line {number}: {len(cells)} cells for {len(attributes)} attributes."
+            )
+        for column, attribute, cell in zip(columns, attributes, cells, strict=True):
+            column.append(_value(cell, attribute, f"{path}, line {number}"))
+    if not columns[0]:
+        raise DataError(f"{path} has no rows after @data.")
+    return pd.DataFrame(
+        {
+            attribute.name: pd.Series(column, dtype=float if attribute.type in NUMBERS else object)
+            for attribute, column in zip(attributes, columns, strict=True)
+        }
+    )
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        line = line.strip()
+        if line and not line.startswith("%"):
+            yield number, line
+
+
+def _header(lines: Iterator[tuple[int, str]], path: str) -> list[Attribute]:
+    attributes: dict[str, Attribute] = {}
+    for number, line in lines:
+        word = line.split(None, 1)[0].lower()
+        if word == "@data":
+            if attributes:
+                return list(attributes.values())
+            raise DataError(f"{path}, line {number}: @data before any @attribute.")
+        if word == "@attribute":
+            attribute = _attribute(line[len(word) :], f"{path}, line {number}")
+            if attribute.name in attributes:
+                raise DataError(f'{path}, line {number}: duplicate attribute "{attribute.name}".')
+            attributes[attribute.name] = attribute
+        elif word not in ("@relation", *ROLES):
+            raise DataError(f'{path}, line {number}: "{line[:40]}" is not ARFF.')
+    raise DataError(f"{path} has no @data: not an ARFF file, or incomplete.")
+
+
+def _attribute(text: str, where: str) -> Attribute:
+    match = NAME.match(text)
+    if match is None or not match[4]:
+        raise DataError(f"{where}: an attribute needs a name and a type.")
+    name, kind = _word(match), match[4].strip()
+    if kind.startswith("{"):
+        if not kind.endswith("}"):
+            raise DataError(f'{where}: the labels of "{name}" lack the closing brace.')
+        labels = _cells(kind[1:-1], where)
+        return Attribute(name, "nominal", frozenset(label for label, _ in labels))
+    # KEEL adds the range: "real [0.5, 1.5]"
+    kind = re.split(r"[\s\[]", kind)[0].lower()
+    if kind not in (*NUMBERS, "string", "date"):
+        raise DataError(f'{where}: the type "{kind}" of "{name}" is not supported.')
+    return Attribute(name, kind)
+
+
+def _cells(line: str, where: str) -> list[tuple[str, bool]]:
+    """Return the cells of a row, and whether each was quoted."""
+    if line.startswith("{"):
+        raise DataError(f"{where}: sparse ARFF ({{index value, …}}) is not supported.")
+    if "'" not in line and '"' not in line:
+        return [(cell.strip(), False) for cell in line.split(",")]
+    cells, start, more = [], 0, True
+    while more:
+        match = CELL.match(line, start)
+        if match is None:
+            raise DataError(f'{where}: cannot read from "{line[start : start + 30]}" on.')
+        cells.append((_word(match), match[3] is None))
+        start = match.end()
+        more = match[0].endswith(",")
+    return cells
+
+
+def _word(match: re.Match[str]) -> str:
+    quoted = match[1] if match[1] is not None else match[2]
+    return match[3] if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
+
+
+def _value(cell: tuple[str, bool], attribute: Attribute, where: str) -> str | float | None:
+    text, quoted = cell
+    if text in MISSING and not quoted:
+        return np.nan if attribute.type in NUMBERS else None
+    if attribute.type in NUMBERS:
+        try:
+            return float(text)
+        except ValueError:
+            raise DataError(f'{where}: "{text}" in "{attribute.name}" is not a number.') from None
+    if attribute.labels and text not in attribute.labels:
+        raise DataError(f'{where}: "{text}" is not one of the labels of "{attribute.name}".')
+    return text
+
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
@@ -163,7 +293,7 @@ def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.Data
         for column in frame.select_dtypes(exclude="number").columns:
             frame[column] = _strip(frame[column], spec)
     declared = spec.options.get("texts") or ()
-    need_columns(frame, declared, spec.name)
+    require_columns(frame, declared, spec.name)
     wanted = dict.fromkeys([*declared, *texts, *_label_columns(spec)])
     as_written = [column for column in wanted if column in frame.columns]
     if as_written:
@@ -342,3 +472,79 @@ def _infer_target(answers: pd.Series) -> pd.Series:
     present = answers.notna() & ~answers.isin(NO_NUMBER)
     numbers = pd.to_numeric(answers.where(present), errors="coerce")
     return numbers if present.any() and numbers[present].notna().all() else answers
+
+
+def ask(frame: pd.DataFrame, spec: DataSpec, label: Callable[[str], str] | None) -> Dataset:
+    """Return a dataset with one question per row about the cells of the spec's fields."""
+    target = need_target(spec)
+    require_columns(frame, [*spec.fields, target], spec.name)
+    frame = _drop_missing_targets(frame, spec)
+    data = Dataset.from_columns(
+        frame,
+        list(spec.fields),
+        target,
+        name=spec.name,
+        kind=spec.kind,
+        modality="entity" if spec.modality == "entity" else "text",
+        group=spec.group,
+        part=spec.part,
+        label=label,
+        about=spec.about,
+    )
+    return _order_classes(data, spec)
+
+
+def ask_rows(frame: pd.DataFrame, spec: DataSpec) -> Dataset:
+    """Return a dataset whose items are the rows of a table, with one question about each."""
+    target = need_target(spec)
+    require_columns(frame, [target, *spec.fields], spec.name)
+    frame = _drop_missing_targets(frame, spec)
+    kept = {target, spec.group, spec.part, *spec.fields}
+    unused = [c for c in frame.columns if c not in kept] if spec.fields else []
+    data = Dataset.from_table(
+        frame,
+        target,
+        name=spec.name,
+        kind=spec.kind,
+        group=spec.group,
+        drop=list(dict.fromkeys([*spec.drop, *unused])),
+        part=spec.part,
+        about=spec.about,
+    )
+    return _order_classes(data, spec)
+
+
+def need_target(spec: DataSpec) -> str:
+    """Return the target column, or raise a DefinitionError if there is none."""
+    if not spec.target:
+        raise DefinitionError(f'{spec.name}: the target column is missing; add "target: NAME".')
+    return spec.target
+
+
+def one_file(files: Files, spec: DataSpec) -> Path:
+    """Return the file, for readers that do not support a train and a test file."""
+    if not isinstance(files, Path):
+        raise DefinitionError(f"{spec.name}: this reader takes one file, not train and test.")
+    return files
+
+
+def file_in(folder: Path, name: object) -> Path:
+    """Return the path of a file in a folder, or raise a DataError."""
+    path = folder / str(name)
+    if not path.is_file():
+        near = did_you_mean(str(name), [other.name for other in folder.iterdir()])
+        raise DataError(f'{folder} has no file "{name}".{near}')
+    return path
+
+
+def _drop_missing_targets(frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
+    drop = spec.choice("unanswered", "refuse", "drop") == "drop"
+    return frame[frame[spec.target].notna()] if drop else frame
+
+
+def _order_classes(data: Dataset, spec: DataSpec) -> Dataset:
+    """Order the classes as in the option ``labels``; the last one is the positive class."""
+    names = list(dict.fromkeys(map(str, (spec.options.get("labels") or {}).values())))
+    if not names or data.kind != "classes":
+        return data
+    return replace(data, classes=tuple(name for name in names if name in data.classes))

@@ -1,22 +1,135 @@
-"""The reader "pieces": texts in several files, with classes derived from their columns."""
+"""Groups of questions that share a text.
+
+Readers of texts: "columns" of a table, and "folders" named after the classes.
+The reader "pieces": texts in several files, with classes derived from their columns.
+The reader "tagged": texts with tags, to be retrieved or ranked.
+The reader "translations": a gettext file; each translation asks for its original.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+import re
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from karat.columns import need_columns
-from karat.data.frames import OPTIONS, read_frame, read_parts, without_target
-from karat.data.load import DataSpec, Files
-from karat.data.questions import ask, file_in, need_target
-from karat.data.related import keep_together
-from karat.dataset import Dataset
+from karat.core.columns import require_columns
+from karat.core.dataset import Dataset
+from karat.core.registry import reader
+from karat.data.load_dataset import DataSpec, Files
+from karat.data.readers.graph import entity_label
+from karat.data.readers.table_files import (
+    OPTIONS,
+    ask,
+    file_in,
+    need_target,
+    one_file,
+    read_bytes,
+    read_frame,
+    read_parts,
+    read_text,
+    without_target,
+)
 from karat.errors import DataError, DefinitionError
-from karat.registry import reader
+
+#: the name of the column of groups
+TOGETHER = "related texts"
+
+
+def related(texts: pd.DataFrame) -> np.ndarray:
+    """Return a group number per row; rows that share a text, also indirectly, are one group.
+
+    >>> related(pd.DataFrame({"a": ["x", "y", "z"], "b": ["y", "v", "w"]})).tolist()
+    [0, 0, 1]
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    rows, fields = texts.shape
+    codes = pd.factorize(texts.to_numpy().ravel())[0].reshape(rows, fields)
+    ends = np.repeat(codes[:, :1], fields, axis=1).ravel(), codes.ravel()
+    size = int(codes.max()) + 1
+    graph = coo_array((np.ones(codes.size), ends), shape=(size, size))
+    groups = connected_components(graph, directed=False)[1]
+    return np.asarray(pd.factorize(groups[codes[:, 0]])[0])
+
+
+def keep_together(
+    frame: pd.DataFrame, spec: DataSpec, fields: list[str]
+) -> tuple[pd.DataFrame, DataSpec]:
+    """Add the groups of related texts if the option ``together`` is set."""
+    if not spec.options.get("together"):
+        return frame, spec
+    if spec.group:
+        raise DefinitionError(f'{spec.name}: "group" and the option "together" exclude each other.')
+    return frame.assign(**{TOGETHER: related(frame[fields])}), replace(spec, group=TOGETHER)
+
+
+@reader("columns")
+def read_columns(files: Files, spec: DataSpec) -> Dataset:
+    """Return questions about the cells of some columns: texts or ids of entities."""
+    spec.check_options(*OPTIONS)
+    if not spec.fields:
+        raise DefinitionError(f'{spec.name}: the text columns are missing; add "fields: [NAME]".')
+    frame, spec = read_parts(files, spec, lambda path: read_frame(path, spec, spec.fields))
+    require_columns(frame, spec.fields, spec.name)
+    frame = frame.assign(**{field: _as_text(frame[field]) for field in spec.fields})
+    return ask(frame, spec, entity_label if spec.modality == "entity" else None)
+
+
+def _as_text(column: pd.Series) -> pd.Series:
+    cells = [None if pd.isna(cell) or not str(cell).strip() else str(cell) for cell in column]
+    return pd.Series(cells, index=column.index, dtype=object)
+
+
+@reader("folders")
+def read_folders(files: Files, spec: DataSpec) -> Dataset:
+    """Return one text per file; the name of its folder is its class.
+
+    The option ``first_line`` keeps only the first line of each file, such as a headline.
+    """
+    spec.check_options("glob", "first_line")
+    pattern = str(spec.options.get("glob", "*"))
+    text = spec.fields[0] if spec.fields else "text"
+    target = spec.target or "class"
+    frame, spec = read_parts(
+        files, spec, lambda path: pd.DataFrame(_texts(path, pattern), columns=[text, target])
+    )
+    if spec.options.get("first_line"):
+        frame[text] = [str(cell).strip().partition("\n")[0].strip() for cell in frame[text]]
+    return ask(frame, replace(spec, fields=(text,), target=target, kind="classes"), None)
+
+
+def _texts(folder: Path, pattern: str) -> list[tuple[str, str]]:
+    """Return (text, class) of every file, sorted by path."""
+    if not folder.is_dir():
+        raise DataError(f"{folder} is not a folder of class folders.")
+    rows = []
+    for inner in sorted(path for path in folder.iterdir() if path.is_dir()):
+        paths = sorted(path for path in inner.glob(pattern) if path.is_file())
+        rows += [(_read(path), inner.name) for path in paths if not path.name.startswith(".")]
+    if not rows:
+        raise DataError(f'{folder} has no file "{pattern}" in any class folder.')
+    return rows
+
+
+def _read(path: Path) -> str:
+    content = read_bytes(path)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        # Old corpora mix encodings; latin-1 decodes any byte, and is nearly always right.
+        text = content.decode("latin-1")
+    if not text.strip():
+        raise DataError(f"{path} is empty.")
+    return text
+
 
 OWN = ("train", "test", "file", "answers", "key", "keep", "classes", "one_of", "together")
 
@@ -44,8 +157,8 @@ def read_pieces(files: Files, spec: DataSpec) -> Dataset:
         for option in ("train", "test", "file", "answers"):
             if option in spec.options:
                 raise DefinitionError(f'{spec.name}: "{option}" requires a folder of files.')
-        frame, spec = read_parts(files, spec, lambda path: _read(path, spec, spec.fields))
-    need_columns(frame, spec.fields, spec.name)
+        frame, spec = read_parts(files, spec, lambda path: _pieces_read(path, spec, spec.fields))
+    require_columns(frame, spec.fields, spec.name)
     frame, spec = _derive_target(frame, spec)
     if not len(frame):
         raise DataError(f"{spec.name}: no row has one of the requested targets.")
@@ -64,14 +177,14 @@ def _from_folder(folder: Path, spec: DataSpec) -> tuple[pd.DataFrame, DataSpec]:
                 f'{spec.name}: a folder needs the option "file", or the options "train" and "test".'
             )
         for name in named if isinstance(named, list) else [named]:
-            read = _read(file_in(folder, name), spec, spec.fields)
+            read = _pieces_read(file_in(folder, name), spec, spec.fields)
             frames.append(read if part == "file" else read.assign(part=part))
     frame = pd.concat(frames, ignore_index=True)
     spec = spec if parts == ("file",) else replace(spec, part="part")
     return (_joined(frame, folder, spec) if spec.options.get("answers") else frame), spec
 
 
-def _read(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.DataFrame:
+def _pieces_read(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.DataFrame:
     """Return a table whose texts, keys and class labels are not converted."""
     keys = [str(spec.options["key"])] if spec.options.get("key") else []
     labels = [spec.target] if spec.target and spec.kind != "numbers" else []
@@ -84,9 +197,9 @@ def _joined(frame: pd.DataFrame, folder: Path, spec: DataSpec) -> pd.DataFrame:
     if not key:
         raise DefinitionError(f'{spec.name}: the option "answers" needs the option "key".')
     path = file_in(folder, spec.options["answers"])
-    answers = _read(path, spec, ())
+    answers = _pieces_read(path, spec, ())
     for where, table in ((str(folder), frame), (str(path), answers)):
-        need_columns(table, [key], where)
+        require_columns(table, [key], where)
         duplicates = table[key][table[key].duplicated()]
         if len(duplicates):
             raise DataError(f'{where}: duplicate {key} "{duplicates.iloc[0]}".')
@@ -114,7 +227,7 @@ def _derive_target(frame: pd.DataFrame, spec: DataSpec) -> tuple[pd.DataFrame, D
 def _kept(frame: pd.DataFrame, spec: DataSpec) -> tuple[pd.DataFrame, DataSpec]:
     """Return the rows whose label is listed; a mapping also renames the labels."""
     target, names = need_target(spec), _named(spec, "keep")
-    need_columns(frame, [target], spec.name)
+    require_columns(frame, [target], spec.name)
     answers = frame[target].map(lambda cell: names.get(str(cell)), na_action="ignore")
     return _classes(frame, answers, list(names.values()), spec)
 
@@ -124,7 +237,7 @@ def _cut(frame: pd.DataFrame, spec: DataSpec) -> tuple[pd.DataFrame, DataSpec]:
     target, limits = need_target(spec), spec.options["classes"]
     if not isinstance(limits, dict):
         raise DefinitionError(f'{spec.name}: "classes" must be a mapping {{name: [low, high]}}.')
-    need_columns(frame, [target], spec.name)
+    require_columns(frame, [target], spec.name)
     numbers = pd.to_numeric(frame[target], errors="coerce").to_numpy(dtype=float)
     answers = pd.Series([None] * len(frame), index=frame.index, dtype=object)
     for name, pair in limits.items():
@@ -140,7 +253,7 @@ def _cut(frame: pd.DataFrame, spec: DataSpec) -> tuple[pd.DataFrame, DataSpec]:
 def _chosen(frame: pd.DataFrame, spec: DataSpec) -> tuple[pd.DataFrame, DataSpec]:
     """Return the rows in which exactly one of the listed columns is 1."""
     names = _named(spec, "one_of")
-    need_columns(frame, list(names), spec.name)
+    require_columns(frame, list(names), spec.name)
     marks = frame[list(names)].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float) == 1
     found = np.array(list(names.values()), dtype=object)[marks.argmax(axis=1)]
     answers = pd.Series(np.where(marks.sum(axis=1) == 1, found, None), index=frame.index)
@@ -167,3 +280,145 @@ def _classes(
     labeled = frame[present].assign(**{need_target(spec): answers[present]})
     options = {**spec.options, "labels": {name: name for name in names}}
     return labeled.reset_index(drop=True), replace(spec, kind="classes", options=options)
+
+
+#: the classes of a pair; the last one is the positive class
+ANSWERS = ("other", "own")
+
+
+@reader("tagged")
+def read_tagged(files: Files, spec: DataSpec) -> Dataset:
+    """Return each text of the single field as a query, and its tags as targets.
+
+    The column ``target`` has a tag or, in JSON, a list of tags; the name is taken from an IRI. The
+    option ``without`` lists tags to ignore. With ``ask: search`` the tags of a query are retrieved
+    from all tags. With ``ask: lists`` each query has a list to rank: its own tags and ``others``
+    (20) drawn from the rest with ``seed``.
+    """
+    spec.check_options("ask", "without", "others", "seed", *OPTIONS)
+    make = {"search": _search, "lists": _lists}[spec.choice("ask", "search", "lists")]
+    target = need_target(spec)
+    if len(spec.fields) != 1:
+        raise DefinitionError(f'{spec.name}: "fields" must list one column, the text.')
+    path = one_file(files, spec)
+    frame = read_frame(path, without_target(spec), [spec.fields[0], target])
+    require_columns(frame, [spec.fields[0], target], str(path))
+    return make(_pairs(frame, spec, path), spec)
+
+
+def _pairs(frame: pd.DataFrame, spec: DataSpec, path: Path) -> pd.DataFrame:
+    """Return the distinct pairs of a query and one of its tags, as texts."""
+    query, target = spec.fields[0], str(spec.target)
+    without = set(map(str, spec.options.get("without") or ()))
+    rows = []
+    for number, (text, tags) in enumerate(zip(frame[query], frame[target], strict=True)):
+        named = tags if isinstance(tags, list) else [] if _is_empty(tags) else [tags]
+        if _is_empty(text):
+            raise DataError(f'{path}, row {number}: "{query}" is empty.')
+        rows += [(str(text), entity_label(tag)) for tag in named if str(tag) not in without]
+    pairs = pd.DataFrame(rows, columns=["query", "tag"]).drop_duplicates(ignore_index=True)
+    if not len(pairs):
+        raise DataError(f'{path}: no row has a tag in "{target}".')
+    return pairs
+
+
+def _is_empty(cell: Any) -> bool:
+    return not isinstance(cell, list) and (bool(pd.isna(cell)) or not str(cell).strip())
+
+
+def _search(pairs: pd.DataFrame, spec: DataSpec) -> Dataset:
+    return Dataset.from_columns(
+        pairs, ["query"], "tag", name=spec.name, kind="items", group="query", about=spec.about
+    )
+
+
+def _lists(pairs: pd.DataFrame, spec: DataSpec) -> Dataset:
+    """Return the lists, own tags first; rankings do not depend on this order."""
+    others, seed = spec.integer("others", 20, 1), spec.integer("seed", 0, 0)
+    rng = np.random.default_rng([seed, zlib.crc32(b"tagged lists")])
+    tags = pairs["tag"].unique()
+    rows = []
+    for query, own in pairs.groupby("query", sort=False)["tag"]:
+        rest = tags[~np.isin(tags, own.to_numpy())]
+        if not len(rest):
+            raise DataError(f'{spec.name}: "{query}" has every tag; no others can be drawn.')
+        drawn = rest[np.sort(rng.choice(len(rest), min(others, len(rest)), replace=False))]
+        rows += [(query, tag, ANSWERS[1]) for tag in own]
+        rows += [(query, tag, ANSWERS[0]) for tag in drawn]
+    frame = pd.DataFrame(rows, columns=["query", "tag", "answer"])
+    data = Dataset.from_columns(
+        frame,
+        ["query", "tag"],
+        "answer",
+        name=spec.name,
+        kind="classes",
+        group="query",
+        about=spec.about,
+    )
+    return replace(data, classes=ANSWERS)
+
+
+_LINE = re.compile(r'(msgctxt|msgid|msgid_plural|msgstr(?:\[\d+\])?)?\s*(".*")')
+_MARKUP = re.compile(r"[%<{]")
+
+
+@reader("translations")
+def read_translations(files: Files, spec: DataSpec) -> Dataset:
+    """Return each translation of a ``.po`` file as a query whose target is the original.
+
+    Options: ``words`` is the minimum number of words of an original (1), and ``plain: true`` skips
+    messages with markup or placeholders, which both sides share. Of plural forms the singular is
+    used. Untranslated and fuzzy messages, and translations equal to any original, are skipped.
+    """
+    spec.check_options("words", "plain")
+    least = spec.integer("words", 1, 1)
+    path = one_file(files, spec)
+    plain = bool(spec.options.get("plain"))
+    messages = [
+        (original, translation)
+        for original, translation in _messages(path)
+        if len(original.split()) >= least and not (plain and _MARKUP.search(original + translation))
+    ]
+    pairs = pd.DataFrame(messages, columns=["original", "translation"]).drop_duplicates()
+    pairs = pairs[~pairs["translation"].isin(pairs["original"])]
+    if len(pairs) < 2:
+        raise DataError(f"{path}: at least two translated messages are needed, got {len(pairs)}.")
+    return Dataset.from_columns(
+        pairs, ["translation"], "original", name=spec.name, kind="items", about=spec.about
+    )
+
+
+def _messages(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield original and translation of every message that has both."""
+    for block in re.split(r"\n\s*\n", read_text(path)):
+        texts = _message(block, path)
+        original = texts.get("msgid", "")
+        translation = texts.get("msgstr", texts.get("msgstr[0]", ""))
+        if original.strip() and translation.strip():
+            yield original.strip(), translation.strip()
+
+
+def _message(block: str, path: Path) -> dict[str, str]:
+    """Return the texts of one message by keyword; none if it is fuzzy."""
+    texts: dict[str, str] = {}
+    keyword = ""
+    for line in map(str.strip, block.splitlines()):
+        if line.startswith("#"):
+            if line.startswith("#,") and "fuzzy" in line:
+                return {}
+            continue
+        match = _LINE.fullmatch(line)
+        if match is None or not (match[1] or keyword):
+            if not line:
+                continue
+            raise DataError(f"{path} is not a gettext file (.po): unexpected line {line[:60]!r}.")
+        keyword = match[1] or keyword
+        texts[keyword] = texts.get(keyword, "") + _unquoted(match[2], path)
+    return texts
+
+
+def _unquoted(text: str, path: Path) -> str:
+    try:
+        return str(ast.literal_eval(text))
+    except (SyntaxError, ValueError) as error:
+        raise DataError(f"{path} has an invalid string: {text[:60]}.") from error

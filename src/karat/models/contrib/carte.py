@@ -1,25 +1,481 @@
-"""CARTE: table rows as graphs, encoded by a network pretrained on a knowledge graph."""
+"""Find and load fastText's binary vectors.
+
+CARTE's own code, loaded from the package carte-ai: row graphs, network and training.
+
+``import carte_ai`` imports all of its baselines and needs catboost, xgboost and more. The three
+modules used here do not, so they are imported without the package's ``__init__``.
+CARTE's row graphs: a center and a leaf per cell, with column names as edges.
+CARTE: table rows as graphs, encoded by a network pretrained on a knowledge graph.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import importlib.util
+import io
 import math
+import mmap
+import os
+import struct
+import sys
 import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from karat.core.columns import cell_as_text
+from karat.core.files import cache_folder
 from karat.errors import ContractError, DataError, Declined, DefinitionError, MissingExtra
-from karat.models import carte_network as network
-from karat.models.carte_graphs import RowGraphs
-from karat.models.fasttext import find_fasttext, load_fasttext
-from karat.models.truth import kind_of
+from karat.models.model import target_kind
+from karat.models.tabular_encoders import LARGEST, numeric_columns
+
+FILE = "cc.en.300.bin"
+ADDRESS = f"https://dl.fbaipublicfiles.com/fasttext/vectors-crawl/{FILE}.gz"
+_MAGIC = 793712314
+
+
+def find_fasttext(given: str | None, dimensions: int) -> Path:
+    """Return the path of the vector file; raise Declined with instructions if there is none.
+
+    Searched in this order: ``given``, ``KARAT_FASTTEXT``, the folders of ``KARAT_DATA``, the cache.
+    The first two must exist. Only the header of the file is read.
+    """
+    for source, value in (
+        ("fasttext", given),
+        ("KARAT_FASTTEXT", os.environ.get("KARAT_FASTTEXT")),
+    ):
+        if value:
+            path = Path(value).expanduser().absolute()
+            if not path.is_file():
+                raise Declined(f"{source}: file not found: {path}. {_instructions()}")
+            return _checked(path, dimensions)
+    for folder in _folders():
+        for path in (folder / FILE, folder / "fasttext" / FILE):
+            if path.is_file():
+                return _checked(path, dimensions)
+    raise Declined(f"fastText's English vectors ({FILE}) not found. {_instructions()}")
+
+
+def _instructions() -> str:
+    return (
+        f"Unpack {ADDRESS} (4.2 GB) and set KARAT_FASTTEXT to the file. Alternatives: the same "
+        f"file at https://huggingface.co/hi-paris/fastText; the parameter fasttext; "
+        f"a file $KARAT_DATA/fasttext/{FILE}."
+    )
+
+
+def _folders() -> list[Path]:
+    given = os.environ.get("KARAT_DATA", "")
+    folders = [Path(folder).expanduser() for folder in given.split(os.pathsep) if folder]
+    return [folder.absolute() for folder in [*folders, cache_folder()]]
+
+
+def _checked(path: Path, dimensions: int) -> Path:
+    found = dimensions_of(path)
+    if found != dimensions:
+        raise Declined(f"{path}: expected vectors of {dimensions} dimensions, got {found}.")
+    return path
+
+
+def dimensions_of(path: Path) -> int:
+    """Return the number of dimensions in the header of a fastText file."""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(12)
+    except OSError as error:
+        raise Declined(f"cannot read {path}: {error.strerror or error}.") from error
+    if begin[:2] == b"\x1f\x8b":
+        raise Declined(f"{path} is compressed; run gunzip first.")
+    if len(begin) < 12 or struct.unpack("<i", begin[:4])[0] != _MAGIC:
+        raise Declined(f"{path} is not in fastText's binary format (such as {FILE}).")
+    return int(struct.unpack("<i", begin[8:])[0])
+
+
+def load_fasttext(path: Path) -> Any:
+    """Return fastText's model of a file; only the last one is cached, as it may take gigabytes."""
+    stat = path.stat()
+    return _loaded(str(path), stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=1)
+def _loaded(path: str, changed: int, size: int) -> Any:
+    try:
+        import fasttext
+    except ImportError as error:
+        raise MissingExtra("fasttext", "carte") from error
+    _check_complete(Path(path))
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):  # suppress a deprecation notice
+            return fasttext.load_model(path)
+    except (ValueError, RuntimeError, MemoryError) as error:
+        raise DataError(f"fastText cannot read {path}: {error or 'too little memory'}.") from error
+
+
+def _check_complete(path: Path) -> None:
+    """Refuse a truncated file, on which fastText would hang or return wrong vectors.
+
+    Layout: 64 bytes of settings; the words, each followed by a zero and 9 bytes; two matrices, each
+    preceded by a byte and its two sizes.
+    """
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        try:
+            words, _, _, _, pruned = struct.unpack_from("<iiiqq", content, 64)
+            place = 64 + struct.calcsize("<iiiqq")
+            for _ in range(words):
+                end = content.find(b"\0", place)
+                place = end + 10 if end >= 0 else len(content)
+            place += 8 * max(pruned, 0)
+            for _ in range(2):
+                packed, rows, columns = struct.unpack_from("<?qq", content, place)
+                if packed:  # quantized, with another layout
+                    return
+                place += 17 + 4 * rows * columns
+        except struct.error:
+            place = len(content) + 1
+        if place > len(content):
+            raise DataError(f"{path} is truncated; download it again.")
+
+
+#: dimensions of words, columns and rows in the published weights
+DIMENSIONS = 300
+_HEADS = 12
+#: CARTE's initial validation loss
+_INITIAL_LOSS = 9e15
+_LIBRARIES = ("torch", "torch_geometric", "torcheval", "fasttext")
+_PIP = "pip install --no-deps carte-ai==0.0.26"
+
+NetworkState = dict[str, Any]
+
+
+def check_installed() -> None:
+    """Raise MissingExtra or Declined if a package is missing."""
+    for module in _LIBRARIES:
+        if importlib.util.find_spec(module) is None:
+            raise MissingExtra(module.replace("_", "-"), "carte")
+    if importlib.util.find_spec("carte_ai") is None:
+        raise Declined(f"carte-ai is not installed: {_PIP}")
+
+
+def packaged_weights() -> Path:
+    """Return the path of the weights in the package."""
+    return _package() / "data" / "etc" / "kg_pretrained.pt"
+
+
+def _package() -> Path:
+    check_installed()
+    spec = importlib.util.find_spec("carte_ai")
+    places = list(spec.submodule_search_locations or []) if spec else []
+    if not places:
+        raise Declined(f"carte-ai is not installed as a package: {_PIP}")
+    return Path(places[0])
+
+
+@lru_cache(maxsize=3)
+def carte_module(module: str) -> Any:
+    """Return one of CARTE's modules, such as ``carte("carte_model")``."""
+    with contextlib.nullcontext() if "carte_ai" in sys.modules else _without_init(_package()):
+        try:
+            return import_module(f"carte_ai.src.{module}")
+        except ImportError as error:
+            raise MissingExtra(str(error.name), "carte") from error
+
+
+@contextlib.contextmanager
+def _without_init(folder: Path) -> Iterator[None]:
+    """Replace CARTE's packages by empty ones, and remove them afterwards."""
+    for name in ("carte_ai", "carte_ai.src", "carte_ai.configs"):
+        empty = ModuleType(name)
+        empty.__path__ = [str(folder.joinpath(*name.split(".")[1:]))]
+        sys.modules[name] = empty
+    try:
+        yield
+    finally:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "carte_ai"]:
+            del sys.modules[name]
+
+
+@contextlib.contextmanager
+def isolated_torch(device: str) -> Iterator[None]:
+    """Preserve torch's random state, use one thread, and suppress warnings."""
+    import torch
+
+    threads = torch.get_num_threads()
+    on_gpu = torch.device(device).type == "cuda"
+    with torch.random.fork_rng(enabled=True, devices=None if on_gpu else []):
+        with warnings.catch_warnings():
+            for category in (FutureWarning, UserWarning, DeprecationWarning):
+                warnings.simplefilter("ignore", category)
+            torch.set_num_threads(1)  # for reproducible bits
+            try:
+                yield
+            finally:
+                torch.set_num_threads(threads)
+
+
+# -- weights --------------------------------------------------------------------------------
+
+
+def read_weights(path: Path) -> NetworkState:
+    """Return the pretrained weights of a file, on the CPU."""
+    import torch
+
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        size = tuple(state["ft_base.read_out_block.norm2_x.weight"].shape)
+    except Exception as error:  # torch raises many types
+        reason = str(error).partition("\n")[0]
+        raise DataError(
+            f"{path} does not contain CARTE weights: {type(error).__name__}: {reason}"
+        ) from error
+    if size != (DIMENSIONS,):
+        raise DataError(f"{path}: expected weights of {DIMENSIONS} dimensions, got {size[0]}.")
+    return dict(state)
+
+
+def count_blocks(state: NetworkState) -> int:
+    """Return the number of attention blocks before the read-out."""
+    numbers = [int(key.split(".")[2]) for key in state if key.startswith("ft_base.layers.")]
+    return max(numbers, default=-1) + 1
+
+
+def pretrained_state(pretrained: NetworkState | None, blocks: int, seed: int) -> NetworkState:
+    """Return the state of a network with pretrained weights, or random ones if None."""
+    import torch
+
+    torch.manual_seed(seed)
+    network = _network(blocks, 1)
+    if pretrained is not None:
+        wanted = {key: pretrained[key] for key in network.state_dict() if key in pretrained}
+        network.load_state_dict(wanted, strict=False)
+    return dict(network.state_dict())
+
+
+def _network(blocks: int, outputs: int) -> Any:
+    return carte_module("carte_model").CARTE_NN_Model(
+        input_dim_x=DIMENSIONS,
+        input_dim_e=DIMENSIONS,
+        hidden_dim=DIMENSIONS,
+        output_dim=outputs,
+        num_layers=blocks,
+        ff_dim=DIMENSIONS,
+        num_heads=_HEADS,
+        dropout=0.0,
+    )
+
+
+# -- training and embedding -----------------------------------------------------------------
+
+
+def fine_tune(
+    graphs: list[Any], y: np.ndarray, kind: str, options: dict[str, Any]
+) -> tuple[list[NetworkState], bool]:
+    """Fit CARTE's estimator on graphs with targets; return the weights of its models.
+
+    Classes are codes 0, 1, …. The second value is whether every model was trained, that is, had a
+    finite validation loss.
+    """
+    estimators = carte_module("carte_estimator")
+    if kind == "numbers":
+        estimator = estimators.CARTERegressor(**options)
+        estimator._estimator_type = "regressor"  # scikit-learn no longer sets it
+    else:
+        many = int(y.max()) > 1
+        loss = "categorical_crossentropy" if many else "binary_crossentropy"
+        estimator = estimators.CARTEClassifier(loss=loss, **options)
+        estimator._estimator_type = "classifier"
+        if not _can_stratify(y, options["val_size"]):
+            splits = _plain_splits(len(y), options)
+            estimator._set_train_valid_split = lambda: splits
+    estimator.fit(graphs, y)
+    states = [dict(model.to("cpu").state_dict()) for model in estimator.model_list_]
+    return states, all(loss < _INITIAL_LOSS for loss in estimator.valid_loss_)
+
+
+def _can_stratify(codes: np.ndarray, share: float) -> bool:
+    counts = np.bincount(codes.astype(int))
+    held = int(np.ceil(share * len(codes)))
+    return counts.min() >= 2 and min(held, len(codes) - held) >= len(counts)
+
+
+def _plain_splits(rows: int, options: dict[str, Any]) -> list[Any]:
+    from sklearn.model_selection import ShuffleSplit
+
+    splitter = ShuffleSplit(
+        options["num_model"], test_size=options["val_size"], random_state=options["random_state"]
+    )
+    return list(splitter.split(np.arange(rows)))
+
+
+def load_network(state: NetworkState, device: str) -> Any:
+    """Return a network with these weights in evaluation mode."""
+    network = _network(count_blocks(state), len(state["ft_classifier.6.bias"]))
+    network.load_state_dict(state)
+    return network.to(device).eval()
+
+
+def embed_graphs(
+    networks: Sequence[Any], graphs: list[Any], tuned: bool, device: str
+) -> np.ndarray:
+    """Return the center of each graph, concatenated over networks.
+
+    For tuned networks this is the last hidden layer of the head.
+    """
+    import torch
+    from torch_geometric.data import Batch
+
+    batch = Batch.from_data_list(graphs).to(device)
+    outputs = []
+    with torch.no_grad():
+        for network in networks:
+            nodes = network.ft_base(batch.x, batch.edge_index, batch.edge_attr)
+            centers = nodes[batch.ptr[:-1]]
+            outputs.append(network.ft_classifier[:-1](centers) if tuned else centers)
+    return np.asarray(torch.cat(outputs, dim=1).cpu().numpy(), dtype=np.float32)
+
+
+#: scaled numbers are clipped to this
+MAX_SCALED = 1e6
+#: number of graphs in memory at a time during transform
+GRAPHS_PER_BLOCK = 512
+
+
+class RowGraphs:
+    """Convert rows to graphs with CARTE's own transformer.
+
+    ``fit`` decides which columns are numeric; everything else, including dates and booleans, is
+    lower-case text. A numeric column without any number is ignored.
+    """
+
+    def fit(self, table: pd.DataFrame) -> RowGraphs:
+        """Learn the numeric columns and their transformation."""
+        numbers = [name for name in numeric_columns(table) if _floats(table[name]).notna().any()]
+        self.numbers = numbers
+        self.texts = [name for name in table.columns if name not in numeric_columns(table)]
+        names = _unique_names([*self.texts, *numbers])
+        self.names = {"text": names[: len(self.texts)], "number": names[len(self.texts) :]}
+        self.normal = PowerNumbers().fit(self._numbers(table))
+        return self
+
+    def transform(self, table: pd.DataFrame, vectors: Any, y: Any = None) -> list[Any]:
+        """Return a graph per row; ``vectors`` is a fastText model, ``y`` the target to train on."""
+        import torch
+
+        made = carte_module("carte_table_to_graph").Table2GraphTransformer()
+        made.lm_model_ = vectors
+        made.cat_col_names, made.num_col_names = self.names["text"], self.names["number"]
+        made.col_names = made.cat_col_names + made.num_col_names
+        made.num_transformer_, made.y_ = self.normal, y
+        prepared = pd.concat([self._texts(table), self._numbers(table)], axis=1)
+        # lower case by Python: Arrow's differs, and CARTE uses both
+        with pd.option_context("mode.string_storage", "python"):
+            graphs = made.transform(prepared)
+        for graph in graphs:  # the mean of a row without leaves is NaN
+            graph.x = torch.nan_to_num(graph.x)
+        return list(graphs)
+
+    def blocks(self, table: pd.DataFrame, vectors: Any) -> Iterator[list[Any]]:
+        """Yield the graphs of a table block by block."""
+        for start in range(0, len(table), GRAPHS_PER_BLOCK):
+            yield self.transform(table.iloc[start : start + GRAPHS_PER_BLOCK], vectors)
+
+    def _texts(self, table: pd.DataFrame) -> pd.DataFrame:
+        columns = {
+            unique: pd.Series([_text(cell) for cell in table[name].astype(object)], dtype=object)
+            for name, unique in zip(self.texts, self.names["text"], strict=True)
+        }
+        return pd.DataFrame(columns, index=range(len(table)), dtype=object)
+
+    def _numbers(self, table: pd.DataFrame) -> pd.DataFrame:
+        columns = {
+            unique: _floats(table[name]).to_numpy()
+            for name, unique in zip(self.numbers, self.names["number"], strict=True)
+        }
+        return pd.DataFrame(columns, index=range(len(table)), dtype=float)
+
+
+class PowerNumbers:
+    """scikit-learn's PowerTransformer per column, as in CARTE; missing values stay missing.
+
+    A column it cannot transform (numbers that differ only in their last digits) is standardized.
+    """
+
+    def fit(self, table: pd.DataFrame) -> PowerNumbers:
+        """Fit each column."""
+        from sklearn.preprocessing import StandardScaler
+
+        self.columns: dict[Any, tuple[Any, Any]] = {}
+        for name in table:
+            power = _power(table[[name]].to_numpy())
+            self.columns[name] = (
+                power,
+                StandardScaler().fit(_apply_power(power, table[[name]].to_numpy())),
+            )
+        return self
+
+    def transform(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return the transformed table."""
+        values = {
+            name: scale.transform(_apply_power(power, table[[name]].to_numpy()))[:, 0]
+            for name, (power, scale) in self.columns.items()
+        }
+        return pd.DataFrame(values, index=table.index).clip(-MAX_SCALED, MAX_SCALED)
+
+
+def _power(values: np.ndarray) -> Any | None:
+    from sklearn.preprocessing import PowerTransformer
+
+    try:
+        with np.errstate(all="ignore"):
+            made = PowerTransformer(standardize=False).fit(values)
+            transformed = made.transform(values)
+    except (ValueError, np.linalg.LinAlgError):
+        return None
+    flat = np.nanstd(transformed) == 0 < np.nanstd(values)
+    return None if flat or np.isinf(transformed).any() else made
+
+
+def _apply_power(power: Any | None, values: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        transformed = values if power is None else power.transform(values)
+    return np.clip(transformed, -LARGEST, LARGEST)
+
+
+def _unique_names(names: list[Any]) -> list[str]:
+    """Return column names as single lines; trailing spaces distinguish equal ones."""
+    unique: list[str] = []
+    for name in names:
+        text = _line(str(name))
+        while text in unique:
+            text += " "
+        unique.append(text)
+    return unique
+
+
+def _text(cell: Any) -> str | None:
+    missing = pd.isna(cell)
+    return None if isinstance(missing, bool) and missing else _line(cell_as_text(cell)).lower()
+
+
+def _line(text: str) -> str:
+    # fastText accepts single lines of UTF-8
+    return " ".join(text.encode("utf-8", "replace").decode().split("\n"))
+
+
+def _floats(column: pd.Series) -> pd.Series:
+    if pd.api.types.is_timedelta64_dtype(column):
+        column = column.dt.total_seconds()
+    values = pd.to_numeric(column, errors="coerce").astype(float)
+    return values.where(~np.isinf(values)).clip(-LARGEST, LARGEST)
+
 
 _UNTRAINED = (
     "CARTE was not trained: no epoch had a finite validation loss. The validation target may be "
@@ -101,10 +557,10 @@ class CarteEncoder(TransformerMixin, BaseEstimator):
 
     def _files(self) -> tuple[Path, Path]:
         """Return the vectors and the weights."""
-        network.check_installed()
-        vectors = find_fasttext(self.fasttext, network.DIMENSIONS)
+        check_installed()
+        vectors = find_fasttext(self.fasttext, DIMENSIONS)
         if self.pretrained is None:
-            return vectors, network.own_weights()
+            return vectors, packaged_weights()
         weights = Path(self.pretrained).expanduser().absolute()
         if not weights.is_file():
             raise Declined(f"pretrained: file not found: {weights}.")
@@ -133,19 +589,19 @@ class CarteEncoder(TransformerMixin, BaseEstimator):
         vectors, weights = self._files()
         self._check_device()
         self.tuned_ = self.finetune and y is not None
-        kind = kind_of(y, self.kind)
+        kind = target_kind(y, self.kind)
         if self.tuned_ and _KINDS.get(self.task or "", kind) != kind:
             raise Declined(f"it has task={self.task}, but the target is {kind}")
         self.graphs_ = RowGraphs().fit(items)
-        with network.isolated_torch(self.device):
+        with isolated_torch(self.device):
             pretrained = self._read_weights(weights)
             if self.tuned_:
                 target = self._target(np.asarray(y), kind)
                 graphs = self.graphs_.transform(items, load_fasttext(vectors), target)
-                self.states_, learned = network.tune(graphs, target, kind, self._options(weights))
+                self.states_, learned = fine_tune(graphs, target, kind, self._options(weights))
             else:
                 seed, learned = self.random_state or 0, True
-                self.states_ = [network.frozen(pretrained, self.num_layers - 1, seed)]
+                self.states_ = [pretrained_state(pretrained, self.num_layers - 1, seed)]
         if not learned:
             warnings.warn(_UNTRAINED, stacklevel=2)
         return self
@@ -153,10 +609,10 @@ class CarteEncoder(TransformerMixin, BaseEstimator):
     def transform(self, items: pd.DataFrame) -> np.ndarray:
         """Return one row of numbers per table row."""
         vectors, _ = self._files()
-        with network.isolated_torch(self.device):
-            networks = [network.network_of(state, self.device) for state in self.states_]
+        with isolated_torch(self.device):
+            networks = [load_network(state, self.device) for state in self.states_]
             blocks = [
-                network.embed(networks, graphs, self.tuned_, self.device)
+                embed_graphs(networks, graphs, self.tuned_, self.device)
                 for graphs in self.graphs_.blocks(items, load_fasttext(vectors))
             ]
         embeddings = np.vstack(blocks)
@@ -167,10 +623,10 @@ class CarteEncoder(TransformerMixin, BaseEstimator):
     def _read_weights(self, path: Path) -> dict[str, Any] | None:
         if not self.load_pretrain:
             return None
-        state = network.read_weights(path)
-        if self.num_layers > network.blocks_of(state) + 1:
+        state = read_weights(path)
+        if self.num_layers > count_blocks(state) + 1:
             raise DefinitionError(
-                f"CarteEncoder: num_layers must be at most {network.blocks_of(state) + 1} for "
+                f"CarteEncoder: num_layers must be at most {count_blocks(state) + 1} for "
                 f"{path.name}, got {self.num_layers}."
             )
         return state

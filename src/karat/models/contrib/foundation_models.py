@@ -1,20 +1,27 @@
-"""In-context row encoders: a network gets a row together with training rows and their targets."""
+"""In-context row encoders: a network gets a row together with training rows and their targets.
+
+TabPFN as an encoder (in-context row embeddings) and as a predictor.
+Row embeddings of TabICL, and of the networks supported by the package tfm-embeddings.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import warnings
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.metaestimators import available_if
 
-from karat.errors import Declined, DefinitionError, MissingExtra
-from karat.models.tables import TypedColumns
-from karat.models.truth import deal, kind_of
+from karat.errors import Declined, DefinitionError, MissingExtra, did_you_mean
+from karat.models.model import assign_folds, target_kind
+from karat.models.tabular_encoders import TypedColumns
 
 #: float32 networks square and sum their input
 LARGEST = 1e15
@@ -25,7 +32,7 @@ MOST_CONTEXTS = 10
 
 
 @dataclass(frozen=True)
-class Context:
+class FittedContext:
     """A fitted in-context estimator, and the column it does not get.
 
     ``fitted`` is None if the target is constant.
@@ -120,7 +127,9 @@ class ContextEncoder(TransformerMixin, BaseEstimator):
         # rows outside the context can be embedded by all of it
         pieces = [(outside, self._embed(self.contexts_, rows[outside]))] if len(outside) else []
         folds, targets = min(self.folds, len(inside)), self._targets(target)
-        fold_of = deal(target[inside], kind_of(target, self.kind), folds, self.random_state or 0)
+        fold_of = assign_folds(
+            target[inside], target_kind(target, self.kind), folds, self.random_state or 0
+        )
         for fold in range(folds):
             train, test = inside[fold_of != fold], inside[fold_of == fold]
             contexts = [self._context(rows[train], each[train]) for each in targets]
@@ -156,7 +165,7 @@ class ContextEncoder(TransformerMixin, BaseEstimator):
         rows = self.columns_.fit_transform(items)
         if rows.shape[1] > self.most_columns:
             raise Declined(f"it supports at most {self.most_columns} columns, got {rows.shape[1]}")
-        chosen = drawn(len(rows), self.rows, target, self.random_state or 0)
+        chosen = context_mask(len(rows), self.rows, target, self.random_state or 0)
         if target is None:
             self.contexts_ = self._column_contexts(rows[chosen])
         else:
@@ -179,7 +188,7 @@ class ContextEncoder(TransformerMixin, BaseEstimator):
 
     def _targets(self, target: np.ndarray) -> list[np.ndarray]:
         """Return the target of each context."""
-        if kind_of(target, self.kind) == "numbers":
+        if target_kind(target, self.kind) == "numbers":
             if not self._reads("numbers"):
                 raise Declined("it has weights for classes only, but the target is numeric")
             return [target.astype(np.float64)]
@@ -192,7 +201,7 @@ class ContextEncoder(TransformerMixin, BaseEstimator):
         chosen = [1] if len(classes) == 2 else range(len(classes))
         return [(codes == code).astype(np.float64) for code in chosen]
 
-    def _column_contexts(self, rows: np.ndarray) -> list[Context]:
+    def _column_contexts(self, rows: np.ndarray) -> list[FittedContext]:
         """Return contexts that predict columns of the table from the others."""
         if not self.targets:
             raise Declined("it needs the target, which is hidden here")
@@ -207,18 +216,20 @@ class ContextEncoder(TransformerMixin, BaseEstimator):
             for column in order[: self.targets]
         ]
 
-    def _context(self, rows: np.ndarray, target: np.ndarray, without: int | None = None) -> Context:
+    def _context(
+        self, rows: np.ndarray, target: np.ndarray, without: int | None = None
+    ) -> FittedContext:
         varies = len(np.unique(target)) > 1 and any(_varies(column) for column in rows.T)
         if not varies:
-            return Context(None, without)
+            return FittedContext(None, without)
         kind = "numbers" if target.dtype.kind == "f" else "classes"
         with preserved_random_state():
-            return Context(self._estimator(kind).fit(rows, target), without)
+            return FittedContext(self._estimator(kind).fit(rows, target), without)
 
-    def _embed(self, contexts: list[Context], rows: np.ndarray) -> np.ndarray:
+    def _embed(self, contexts: list[FittedContext], rows: np.ndarray) -> np.ndarray:
         return np.hstack([self._joined(context, rows) for context in contexts])
 
-    def _joined(self, context: Context, rows: np.ndarray) -> np.ndarray:
+    def _joined(self, context: FittedContext, rows: np.ndarray) -> np.ndarray:
         """Return the vectors of one context; zeros if its target is constant."""
         if context.fitted is None:
             useful = next(each for each in self.contexts_ if each.fitted is not None)
@@ -261,7 +272,7 @@ def preserved_random_state() -> AbstractContextManager[None]:
     return torch.random.fork_rng(devices=[])
 
 
-def drawn(count: int, most: int, target: np.ndarray | None, seed: int) -> np.ndarray:
+def context_mask(count: int, most: int, target: np.ndarray | None, seed: int) -> np.ndarray:
     """Return a mask of the rows of a context: all, or a sample stratified by target.
 
     >>> drawn(2, 1000, np.array(["a", "b"]), 0).tolist()
@@ -284,3 +295,345 @@ def _clipped(rows: np.ndarray) -> np.ndarray:
 
 def _varies(column: np.ndarray) -> bool:
     return len(np.unique(column[~np.isnan(column)])) > 1
+
+
+_WEIGHTS = (
+    'TabPFN\'s weights not found: the model "tabpfn" fetches those of its regressor; get those of '
+    "its classifier with: hf download Prior-Labs/TabPFN-v2-clf tabpfn-v2-classifier.ckpt; "
+    "set the parameter checkpoint (numbers) or classifier (classes) to the file"
+)
+#: no preprocessing: the row hash and components that TabPFN adds differ between contexts
+_PLAIN = {
+    "FINGERPRINT_FEATURE": False,
+    "PREPROCESS_TRANSFORMS": [
+        {"name": "none", "categorical_name": "numeric", "append_original": False}
+    ],
+}
+
+
+def check_tabpfn_weights(*given: str | None) -> None:
+    """Raise MissingExtra or Declined if TabPFN or its weights are missing."""
+    if importlib.util.find_spec("tabpfn") is None:
+        raise MissingExtra("tabpfn", "tabpfn")
+    named = [Path(path) for path in given if path is not None]
+    if not named:
+        raise Declined(_WEIGHTS)
+    for path in named:
+        if not path.is_file():
+            raise Declined(f"file not found: {path}; {_WEIGHTS}")
+
+
+@dataclass(eq=False, repr=False)
+class TabPFNEncoder(ContextEncoder):
+    """The last layer of TabPFN's transformer for each row, 192 dimensions for version 2.
+
+    Parameters
+    ----------
+    checkpoint
+        File of a regressor's weights, for numbers, and for classes encoded as numbers.
+    classifier
+        File of a classifier's weights; None: classes are encoded as numbers.
+    n_estimators
+        Number of embeddings per row, each with the columns in another order.
+    join
+        ``"mean"`` or ``"concat"``: how these embeddings are combined.
+    folds
+        Number of folds to embed the rows of the context; 0 embeds them by a context that includes
+        them and their targets, which overfits.
+    rows
+        Maximum number of training rows in the context; TabPFN's limit is 1,000 without a GPU and
+        10,000 for version 2.
+    targets
+        Number of columns to predict from the others if the target is hidden; 0 declines.
+    device
+        ``"cpu"``, ``"cuda"`` or ``"auto"``.
+    """
+
+    package = extra = "tabpfn"
+
+    n_estimators: int = 1
+
+    def _check_weights(self) -> None:
+        check_tabpfn_weights(self.checkpoint, self.classifier)
+
+    def _reads(self, kind: str) -> bool:
+        return (self.checkpoint if kind == "numbers" else self.classifier) is not None
+
+    def _estimator(self, kind: str) -> Any:
+        weights = self.checkpoint if kind == "numbers" else self.classifier
+        return tabpfn_estimator(self, kind, weights, inference_config=_PLAIN)
+
+    def _members(self, fitted: Any, rows: np.ndarray) -> np.ndarray:
+        # as "train" rows, their targets would be part of the embeddings
+        embeddings = np.asarray(fitted.get_embeddings(rows, data_source="test"))
+        return embeddings.reshape(self.n_estimators, len(rows), -1)  # a single row has no row axis
+
+
+@dataclass(eq=False, repr=False)
+class TabPFNPredictor(BaseEstimator):
+    """TabPFN as a predictor; classes need a classifier's weights.
+
+    See TabPFNEncoder for ``checkpoint``, ``classifier``, ``rows`` and ``device``. More than
+    ``rows`` training rows are sampled.
+    """
+
+    takes = ("table",)
+
+    checkpoint: str | None = None
+    classifier: str | None = None
+    n_estimators: int = 4
+    rows: int = 1000
+    device: str = "cpu"
+    kind: str | None = None
+    random_state: int | None = None
+
+    def unavailable(self) -> str:
+        """Return what is missing and how to install it, or an empty string."""
+        try:
+            check_tabpfn_weights(self.checkpoint, self.classifier)
+        except (Declined, MissingExtra) as error:
+            return str(error)
+        return ""
+
+    def fingerprint(self) -> str:
+        """Return the parameters and the version of the package."""
+        return f"{sorted(self.get_params().items())!r} {metadata.version('tabpfn')}"
+
+    def declines(self, kind: str) -> str:
+        """Return why it cannot predict this kind of target, or an empty string."""
+        if (self.classifier if kind == "classes" else self.checkpoint) is not None:
+            return ""
+        return f"it has no weights for {kind}"
+
+    def fit(self, X: pd.DataFrame, y: np.ndarray) -> TabPFNPredictor:
+        """Fit the context."""
+        check_tabpfn_weights(self.checkpoint, self.classifier)
+        kind = target_kind(y, self.kind)
+        if reason := self.declines(kind):
+            raise Declined(reason)
+        seed, target = self.random_state or 0, np.asarray(y)
+        self.columns_ = network_columns()
+        rows = self.columns_.fit_transform(X)
+        chosen = context_mask(len(rows), self.rows, target, seed)
+        weights = self.classifier if kind == "classes" else self.checkpoint
+        with preserved_random_state():
+            self.fitted_ = tabpfn_estimator(self, kind, weights).fit(rows[chosen], target[chosen])
+        if kind == "classes":
+            self.classes_ = self.fitted_.classes_
+        return self
+
+    def predict(self, X: pd.DataFrame) -> np.ndarray:
+        """Return a label or number per row."""
+        return np.asarray(self.fitted_.predict(self.columns_.transform(X)))
+
+    @available_if(lambda self: hasattr(self.fitted_, "predict_proba"))
+    def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
+        """Return the class probabilities."""
+        return np.asarray(self.fitted_.predict_proba(self.columns_.transform(X)))
+
+
+def tabpfn_estimator(owner: Any, kind: str, weights: str | None, **options: Any) -> Any:
+    """Return TabPFN's classifier or regressor with the parameters of an encoder or predictor.
+
+    The context is computed once, in ``fit``. TabPFN has no embeddings in half precision, its
+    default.
+    """
+    import torch
+    from tabpfn import TabPFNClassifier, TabPFNRegressor
+
+    return (TabPFNClassifier if kind == "classes" else TabPFNRegressor)(
+        n_estimators=owner.n_estimators,
+        model_path=weights,
+        device=owner.device,
+        random_state=owner.random_state or 0,
+        inference_precision=torch.float32,
+        fit_mode="fit_with_cache",
+        kv_cache_precision="auto",
+        ignore_pretraining_limits=True,
+        **options,
+    )
+
+
+TABICL_HUB = "jingang/TabICL"
+TABICL_FILES = {
+    "numbers": "tabicl-regressor-v2-20260212.ckpt",
+    "classes": "tabicl-classifier-v2-20260212.ckpt",
+}
+_BACKENDS = ("tabicl", "tabpfn", "tabfm")
+
+
+@dataclass(eq=False, repr=False)
+class TabICLEncoder(ContextEncoder):
+    """TabICL's row representation, before its in-context learning layers.
+
+    A first transformer embeds columns given the training rows and targets, a second one combines
+    the columns of each row: 512 dimensions for version 2.
+
+    Parameters
+    ----------
+    checkpoint, classifier
+        Files of a regressor's and a classifier's weights. If both are None, they are searched in
+        the cache of ``hf download``; nothing is downloaded. Without a classifier, classes are
+        encoded as numbers.
+    n_estimators, join, folds, rows, targets, device
+        See TabPFNEncoder.
+    """
+
+    package = extra = "tabicl"
+    imputed = True  # TabICL drops columns without a value
+
+    rows: int = 10_000
+
+    def _check_weights(self) -> None:
+        if importlib.util.find_spec("tabicl") is None:
+            raise MissingExtra("tabicl", "tabicl")
+        tabicl_weights(self.checkpoint, self.classifier)
+
+    def _reads(self, kind: str) -> bool:
+        return kind in tabicl_weights(self.checkpoint, self.classifier)
+
+    def _estimator(self, kind: str) -> Any:
+        from tabicl import TabICLClassifier, TabICLRegressor
+
+        return (TabICLClassifier if kind == "classes" else TabICLRegressor)(
+            n_estimators=self.n_estimators,
+            model_path=tabicl_weights(self.checkpoint, self.classifier)[kind],
+            allow_auto_download=False,
+            device=self.device,
+            kv_cache=True,
+            random_state=self.random_state or 0,
+        )
+
+    def _members(self, fitted: Any, rows: np.ndarray) -> np.ndarray:
+        # TabICL returns predictions only, so a hook records the rows
+        recorded: list[np.ndarray] = []
+        hook = fitted.model_.row_interactor.register_forward_hook(
+            lambda module, inputs, output: recorded.append(
+                output[:, -len(rows) :].float().cpu().numpy()
+            )
+        )
+        try:
+            fitted.predict(rows)
+        finally:
+            hook.remove()
+        return np.concatenate(recorded)
+
+
+def tabicl_weights(checkpoint: str | None, classifier: str | None) -> dict[str, Path]:
+    """Return the weight files by kind of target; raise Declined if one is missing."""
+    given = {"numbers": checkpoint, "classes": classifier}
+    if checkpoint is None and classifier is None:
+        from huggingface_hub import try_to_load_from_cache
+
+        found = {k: try_to_load_from_cache(TABICL_HUB, f) for k, f in TABICL_FILES.items()}
+        missing = [TABICL_FILES[k] for k, path in found.items() if not isinstance(path, str)]
+        if missing:
+            raise Declined(
+                f"TabICL's weights not found: hf download {TABICL_HUB} {' '.join(missing)}"
+            )
+        given = {kind: str(path) for kind, path in found.items()}
+    files = {kind: Path(path) for kind, path in given.items() if path is not None}
+    for path in files.values():
+        if not path.is_file():
+            raise Declined(f"TabICL weights not found: {path}")
+    return files
+
+
+@dataclass(eq=False, repr=False)
+class TfmEncoder(ContextEncoder):
+    """Row embeddings of TabICL, TabPFN or TabFM by the package tfm-embeddings.
+
+    Columns, contexts and folds are handled as in TabICLEncoder and TabPFNEncoder.
+
+    Parameters
+    ----------
+    model
+        ``"tabicl"``, ``"tabpfn"`` or ``"tabfm"``.
+    checkpoint, classifier
+        Files of the weights for numbers and for classes, see TabICLEncoder; required except for
+        TabICL.
+    n_estimators, join, folds, rows, targets, device
+        See TabPFNEncoder.
+    """
+
+    package, extra = "tfm-embeddings", "tfm"
+    imputed = True
+
+    model: str = field(default="tabicl", kw_only=True)
+
+    def _check_weights(self) -> None:
+        if importlib.util.find_spec("tfm_embeddings") is None:
+            raise MissingExtra(self.package, self.extra)
+        if importlib.util.find_spec(self.model) is None:
+            if self.model == "tabfm":
+                raise Declined('tabfm is not installed: pip install "tabfm[pytorch]"')
+            raise MissingExtra(self.model, self.model)
+        self._weights()
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        if self.model not in _BACKENDS:
+            hint = did_you_mean(self.model, _BACKENDS)
+            raise DefinitionError(
+                f'model must be one of {", ".join(_BACKENDS)}, got "{self.model}".{hint}'
+            )
+
+    def _weights(self) -> dict[str, Path]:
+        if self.model == "tabicl":
+            return tabicl_weights(self.checkpoint, self.classifier)
+        given = {"numbers": self.checkpoint, "classes": self.classifier}
+        files = {kind: Path(path) for kind, path in given.items() if path is not None}
+        if not files:
+            raise Declined(f"set checkpoint or classifier to the weights of {self.model}")
+        for path in files.values():
+            if not path.is_file():
+                raise Declined(f"{self.model} weights not found: {path}")
+        return files
+
+    def _reads(self, kind: str) -> bool:
+        return kind in self._weights()
+
+    def _estimator(self, kind: str) -> Any:
+        return TfmContext(self.model, self._weights()[kind], self._backend_options())
+
+    def _backend_options(self) -> dict[str, Any]:
+        chosen = {
+            "n_estimators": self.n_estimators,
+            "device": self.device,
+            "random_state": self.random_state or 0,
+        }
+        if self.model == "tabpfn":
+            import torch
+
+            # no embeddings in half precision, its default
+            precise = {"inference_precision": torch.float32, "fit_mode": "fit_with_cache"}
+            return {**chosen, **precise, "ignore_pretraining_limits": True}
+        return chosen
+
+    def _members(self, fitted: Any, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(fitted.embedder_.encode(rows))
+
+
+class TfmContext:
+    """A TabularEmbedder that does not treat integers as classes."""
+
+    def __init__(self, model: str, weights: Path, options: dict[str, Any]) -> None:
+        self.model = model
+        self.weights = weights
+        self.options = options
+
+    def fit(self, rows: np.ndarray, target: np.ndarray) -> TfmContext:
+        """Fit the context."""
+        from tfm_embeddings import TabularEmbedder
+
+        if self.model == "tabicl":
+            files = {"model_path": self.weights, "allow_auto_download": False}
+            made = TabularEmbedder(self.model, aggregate="none", **files, **self.options)
+        else:
+            named = f"{self.model}/{self.weights}"
+            made = TabularEmbedder(named, aggregate="none", **self.options)
+        if target.dtype.kind == "f":
+            # it treats integers as classes; the networks standardize the target anyway
+            target = (target - target.mean()) / (target.std() * np.sqrt(2))
+        self.embedder_ = made.fit(rows, target)
+        return self

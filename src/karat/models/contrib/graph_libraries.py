@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from karat.errors import ContractError, DataError, MissingExtra
-from karat.models.vector_file import KnownVectors, VectorFile
-from karat.models.vector_text import unbracketed
-from karat.models.words import averaged
+from karat.models.text_encoders import average_words
+from karat.models.vector_files import VectorFile, VectorLookup
+from karat.models.vector_text import strip_angle_brackets
 
 #: suffixes of gensim's pickles
 GENSIM = (".kv", ".model")
@@ -29,7 +29,7 @@ GENSIM = (".kv", ".model")
 TRAINED = "trained_model.pkl"
 
 
-def pykeen_vectors(model: Any, factory: Any, representation: int | None = None) -> KnownVectors:
+def pykeen_vectors(model: Any, factory: Any, representation: int | None = None) -> VectorLookup:
     """Return the vectors of a trained PyKEEN model by the entity names of its triples factory.
 
     Several representations per entity are concatenated, unless ``representation`` selects one by
@@ -55,8 +55,8 @@ def pykeen_vectors(model: Any, factory: Any, representation: int | None = None) 
             f"{type(model).__name__} has {len(matrix)} entity vectors, but the triples factory has "
             f"{len(indices)} entities; pass the factory the model was trained with."
         )
-    names = [unbracketed(str(name)) for name in indices]
-    return KnownVectors(names, matrix[list(indices.values())])
+    names = [strip_angle_brackets(str(name)) for name in indices]
+    return VectorLookup(names, matrix[list(indices.values())])
 
 
 def _entity_matrix(representation: Any) -> np.ndarray:
@@ -69,7 +69,7 @@ def _entity_matrix(representation: Any) -> np.ndarray:
     return np.hstack([flat.real, flat.imag]) if np.iscomplexobj(flat) else flat
 
 
-def pykeen_result(thing: Any) -> KnownVectors | None:
+def pykeen_result(thing: Any) -> VectorLookup | None:
     """Return the vectors of a PyKEEN pipeline result, or None for any other object."""
     # only stored attributes: a property of an unknown object may raise anything
     attributes = getattr(thing, "__dict__", {})
@@ -78,7 +78,7 @@ def pykeen_result(thing: Any) -> KnownVectors | None:
     if hasattr(thing, "entity_representations"):
         raise ContractError(
             f"{type(thing).__name__} has no entity names; pass the result of PyKEEN's pipeline, "
-            f"or karat.models.graph_models.pykeen_vectors(model, factory)."
+            f"or karat.models.contrib.graph_libraries.pykeen_vectors(model, factory)."
         )
     return None
 
@@ -115,11 +115,11 @@ class PickledVectors(VectorFile):
         """Return the files that the vectors depend on."""
         raise ContractError(f"{type(self).__name__} has no files method.")
 
-    def load(self) -> KnownVectors:
+    def load(self) -> VectorLookup:
         """Load the files."""
         raise ContractError(f"{type(self).__name__} has no load method.")
 
-    def _known(self) -> KnownVectors:
+    def _known(self) -> VectorLookup:
         if not hasattr(self, "known_"):
             if find_spec(self.library) is None:
                 raise MissingExtra(self.library, self.library)
@@ -162,7 +162,7 @@ class PyKeenFolder(PickledVectors):
                 )
         return [folder / name for name in names]
 
-    def load(self) -> KnownVectors:
+    def load(self) -> VectorLookup:
         """Load the model."""
         import torch
 
@@ -191,7 +191,7 @@ class GensimFile(PickledVectors):
     def encode(self, texts: list[str]) -> np.ndarray:
         """Return the mean vector of each text's words."""
         ids, vectors = self.vocabulary()
-        return averaged(texts, ids, vectors)
+        return average_words(texts, ids, vectors)
 
     def files(self) -> list[Path]:
         """Return the file and the separate array files of a large model."""
@@ -200,7 +200,7 @@ class GensimFile(PickledVectors):
             raise DataError(f"file not found: {self.path}.")
         return [file, *sorted(file.parent.glob(f"{escape(file.name)}.*.npy"))]
 
-    def load(self) -> KnownVectors:
+    def load(self) -> VectorLookup:
         """Load the file."""
         from gensim.utils import SaveLoad
 
@@ -208,7 +208,7 @@ class GensimFile(PickledVectors):
         known = keyed_vectors(SaveLoad.load(str(path)))
         if known is None:
             raise DataError(f"{path} contains neither gensim KeyedVectors nor a model with them.")
-        return KnownVectors([unbracketed(str(name)) for name in known[0]], known[1])
+        return VectorLookup([strip_angle_brackets(str(name)) for name in known[0]], known[1])
 
 
 def keyed_vectors(thing: Any) -> tuple[list[Any], np.ndarray] | None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from karat.draws import draw
+from karat.core.dataset import sample_rows
 from karat.errors import MissingExtra
 
 #: minimum number of steps per epoch, even if fewer cover all rows
@@ -52,7 +52,7 @@ class _Net(BaseEstimator):
         held = np.zeros(len(y), dtype=bool)
         share = round(self.held_out * len(y))
         if share >= LEAST_HELD:
-            held[draw(len(y), share, rng, y if classes else None)] = True
+            held[sample_rows(len(y), share, rng, y if classes else None)] = True
         data = [torch.tensor(a) for a in (np.asarray(X, dtype=np.float32), y)]
         sides = [
             [each[mask] for each in data] for mask in (torch.tensor(~held), torch.tensor(held))

@@ -11,11 +11,21 @@ from typing import Any
 
 import numpy as np
 
+from karat.core.registry import head
+from karat.core.torch_random import MASTER, TorchGenerator, fold_seeds
 from karat.errors import DataError, DefinitionError
-from karat.heads.descent import Descent, Network, Rates, Recipe
-from karat.heads.networks import Layered, Logistic, above_chance, chances, losses, targets
-from karat.registry import head
-from karat.replay import MASTER, Words, fold_seeds
+from karat.probes.heads.stacked_training import (
+    Descent,
+    Layered,
+    Logistic,
+    Network,
+    Rates,
+    Recipe,
+    above_chance,
+    losses,
+    probabilities,
+    targets,
+)
 
 MODES = ("fast", "exact")
 #: a column counts as constant, and is not scaled, if its spread is below this share of its maximum
@@ -93,7 +103,7 @@ class AdamW:
         logits = self.network_.logits(rows).astype(np.float64)
         two = len(logits) == 1
         codes = (logits[0, 0] > 0).astype(int) if two else logits[:, 0].argmax(axis=0)
-        given = chances(logits)[:, 0].T
+        given = probabilities(logits)[:, 0].T
         return self.classes_[codes], np.hstack([1 - given, given]) if two else given
 
     def _scale(self, X: np.ndarray) -> None:
@@ -147,13 +157,13 @@ class _Exact:
         if head.fold is None:
             raise DefinitionError("head adamw: mode exact needs the number of the fold.")
         self._weights, orders = fold_seeds(head.fold, head.folds, head.seed)
-        self._orders = Words(orders)
+        self._orders = TorchGenerator(orders)
 
     def rows(self, size: int) -> np.ndarray:
         return np.arange(size)
 
     def first(self) -> Callable[[int, int], np.ndarray]:
-        return Words(self._weights).weights
+        return TorchGenerator(self._weights).weights
 
     def epoch(self, size: int) -> np.ndarray:
         return self._orders.epoch(size)

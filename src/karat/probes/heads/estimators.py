@@ -1,14 +1,352 @@
-"""Clusterers: heads that group the items they are fitted on, without seeing the target."""
+"""Turn the labels, probabilities or numbers of a fitted estimator into checked Predictions.
+
+Linear heads: logistic regression for classes, least squares and ridge for numbers.
+Classic heads: nearest neighbors, naive Bayes and decision trees.
+The head ``svm``: support vector machines with the RBF kernel.
+Outlier detectors: heads that score each item without seeing the target.
+Clusterers: heads that group the items they are fitted on, without seeing the target.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from karat.core.dataset import Dataset
+from karat.core.predictions import Predictions, as_text
+from karat.core.registry import head, load_object
 from karat.errors import ContractError, DefinitionError, did_you_mean
-from karat.registry import head, load_object
+from karat.models.predictors import RbfLabels, RbfMachine, RbfRegressor
+
+#: largest allowed deviation from 1 of the sum of a row of probabilities
+TOLERANCE = 1e-3
+
+
+def predict_checked(estimator: Any, X: Any, test: Dataset, name: str) -> Predictions:
+    """Return the predictions of a fitted estimator for the test questions, checked and aligned.
+
+    Class probabilities are in the order of all classes of the dataset. Without ``predict_proba``,
+    the predicted label has probability 1. ``predict_both`` returns labels and probabilities in one
+    call.
+    """
+    answers, chances = _raw_predictions(estimator, X, test.kind)
+    if answers.ndim == 2 and answers.shape[1] == 1:
+        answers = answers[:, 0]
+    if answers.shape != (len(test),):
+        raise ContractError(
+            f"{name}.predict returned the shape {answers.shape} for {len(test)} questions."
+        )
+    if test.kind != "classes":
+        return _numbers(_finite(answers, f"{name}.predict"), test)
+    labels = _labels(answers, test, f"{name}.predict returned")
+    return _classes(labels, _probabilities(estimator, chances, labels, test), test)
+
+
+def flag_outliers(scores: np.ndarray, test: Dataset, shares: Mapping[Any, float]) -> Predictions:
+    """Turn outlier scores into predictions of two classes: outliers belong to the rarer one.
+
+    The number of outliers follows from the share of the rarer class. The probability of an item
+    is its rank divided by n + 1; equal scores share their mean rank.
+    """
+    if test.kind != "classes" or len(test.classes) != 2:
+        raise DefinitionError(
+            f"an outlier head needs a target with two classes; {test.name} has "
+            f"{len(test.classes) or test.kind}."
+        )
+    scores = _finite(np.asarray(scores), "outlier_scores")
+    classes = tuple(str(label) for label in test.classes)
+    rare = min(range(2), key=lambda code: (shares[test.classes[code]], -code))
+    count = round(shares[test.classes[rare]] * len(scores))
+    flagged = np.zeros(len(scores), dtype=bool)
+    flagged[np.argsort(-scores, kind="stable")[:count]] = True
+    order = pd.Series(scores).rank(method="average").to_numpy() / (len(scores) + 1)
+    chances = np.empty((len(scores), 2))
+    chances[:, rare], chances[:, 1 - rare] = order, 1 - order
+    labels = np.where(flagged, classes[rare], classes[1 - rare]).astype(object)
+    return _classes(labels, chances, test)
+
+
+def baseline(truth: np.ndarray, test: Dataset) -> Predictions:
+    """Return the predictions of a dummy model: the class frequencies or the mean of train rows."""
+    if test.kind != "classes":
+        return _numbers(np.full(len(test), float(np.mean(truth))), test)
+    seen = as_text(truth)
+    return predict_frequencies(
+        test, {label: float(np.mean(seen == str(label))) for label in test.classes}
+    )
+
+
+def predict_frequencies(test: Dataset, known: Mapping[Any, float]) -> Predictions:
+    """Return the shares of the classes as the probabilities of every question."""
+    shares = np.array([known[label] for label in test.classes])
+    most_frequent = as_text(test.classes)[int(np.argmax(shares))]
+    labels = np.full(len(test), most_frequent, dtype=object)
+    return _classes(labels, np.tile(shares, (len(test), 1)), test)
+
+
+def _numbers(values: np.ndarray, test: Dataset) -> Predictions:
+    return Predictions(predictions=values, truth=np.asarray(test.truth), group=test.group)
+
+
+def _classes(labels: np.ndarray, probabilities: np.ndarray, test: Dataset) -> Predictions:
+    return Predictions(
+        predictions=labels,
+        truth=np.asarray(test.truth),
+        answers="classes",
+        truths="classes",
+        classes=tuple(as_text(test.classes)),
+        probabilities=probabilities,
+        group=test.group,
+    )
+
+
+def _labels(values: np.ndarray, test: Dataset, what: str) -> np.ndarray:
+    """Return labels as the dataset writes them; ``1.0`` also means the class ``1``."""
+    texts = as_text(test.classes)
+    written = {**dict(zip(test.classes, texts, strict=True)), **{text: text for text in texts}}
+    names: dict[Any, str] = {}
+    for value in dict.fromkeys(values.tolist()):
+        name = written.get(str(value), written.get(value))
+        if name is None:
+            known = ", ".join(texts[:10])
+            raise ContractError(f'{what} the unknown class "{value}". Classes: {known}.')
+        names[value] = name
+    return np.array([names[value] for value in values.tolist()], dtype=object)
+
+
+def _raw_predictions(estimator: Any, X: Any, kind: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the predictions, and the class probabilities if the estimator has them."""
+    if kind != "classes":
+        return np.asarray(estimator.predict(X)), None
+    if hasattr(estimator, "predict_both"):
+        answers, chances = estimator.predict_both(X)
+        return np.asarray(answers), np.asarray(chances)
+    answers = np.asarray(estimator.predict(X))
+    has_chances = hasattr(estimator, "predict_proba")
+    return answers, np.asarray(estimator.predict_proba(X)) if has_chances else None
+
+
+def _probabilities(
+    estimator: Any, chances: np.ndarray | None, answers: np.ndarray, test: Dataset
+) -> np.ndarray:
+    full = np.zeros((len(test), len(test.classes)))
+    column = {label: i for i, label in enumerate(as_text(test.classes))}
+    if chances is None:
+        full[np.arange(len(test)), [column[label] for label in answers]] = 1.0
+        return full
+    given = _finite(chances, "predict_proba")
+    classes = np.asarray(getattr(estimator, "classes_", as_text(test.classes)))
+    if given.shape != (len(test), len(classes)):
+        raise ContractError(
+            f"predict_proba returned the shape {given.shape} for {len(test)} questions "
+            f"and {len(classes)} classes."
+        )
+    sums = given.sum(axis=1)
+    if given.min() < -TOLERANCE or np.abs(sums - 1).max() > TOLERANCE:
+        row = int(np.argmax(np.maximum(np.abs(sums - 1), -given.min(axis=1))))
+        raise ContractError(
+            f"predict_proba returned {given[row].tolist()} (row {row}); probabilities must be >= 0 "
+            f"and sum to 1."
+        )
+    full[:, [column[label] for label in _labels(classes, test, "classes_ holds")]] = given
+    return full
+
+
+def _finite(values: np.ndarray, what: str) -> np.ndarray:
+    try:
+        numbers = values.astype(float)
+    except (TypeError, ValueError) as error:
+        raise ContractError(f"{what} must return numbers: {error}.") from error
+    if broken := int((~np.isfinite(numbers)).sum()):
+        raise ContractError(f"{what} returned {broken} values that are NaN or infinite.")
+    return numbers
+
+
+@head("logistic")
+def logistic(
+    C: float = 1.0, max_iter: int = 100, random_state: int | None = None, kind: str = "classes"
+) -> Any:
+    """Logistic regression with at most ``max_iter`` iterations."""
+    if kind != "classes":
+        raise DefinitionError(f"head logistic predicts classes, not {kind}; use ridge or linear.")
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=C, max_iter=max_iter, random_state=random_state)
+
+
+@head("linear")
+def linear(kind: str = "numbers") -> Any:
+    """Ordinary least squares."""
+    _need_numbers("linear", kind)
+    from sklearn.linear_model import LinearRegression
+
+    return LinearRegression()
+
+
+@head("ridge")
+def ridge(alpha: float = 1.0, kind: str = "numbers") -> Any:
+    """Ridge regression."""
+    _need_numbers("ridge", kind)
+    from sklearn.linear_model import Ridge
+
+    return Ridge(alpha=alpha)
+
+
+def _need_numbers(head: str, kind: str) -> None:
+    if kind != "numbers":
+        raise DefinitionError(f"head {head} predicts numbers, not {kind}; use logistic.")
+
+
+#: split criteria of a tree, by kind of target; the first is the default
+CRITERIA = {
+    "classes": ("entropy", "gini"),
+    "numbers": ("squared_error", "absolute_error"),
+}
+
+
+@head("knn")
+def knn(kind: str, n_neighbors: int = 5, weights: str = "uniform") -> Any:
+    """Predict the majority class or the mean of the nearest train items."""
+    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+
+    chosen = KNeighborsClassifier if kind == "classes" else KNeighborsRegressor
+    return chosen(n_neighbors=n_neighbors, weights=weights)
+
+
+@head("nb")
+def naive_bayes(kind: str = "classes", var_smoothing: float = 1e-9) -> Any:
+    """Gaussian naive Bayes: one mean and variance per class and dimension."""
+    if kind != "classes":
+        raise DefinitionError(f"head nb predicts classes, not {kind}; use ridge or linear.")
+    if not 0 < var_smoothing < np.inf:
+        raise DefinitionError(f"head nb: var_smoothing must be > 0, got {var_smoothing!r}.")
+    return NaiveBayes(var_smoothing)
+
+
+class NaiveBayes:
+    """scikit-learn's Gaussian naive Bayes that returns labels and probabilities in one pass."""
+
+    def __init__(self, var_smoothing: float) -> None:
+        self.var_smoothing = var_smoothing
+
+    def fit(self, X: np.ndarray, y: Any) -> NaiveBayes:
+        """Fit; if all vectors are equal, predictions are the class frequencies."""
+        from sklearn.naive_bayes import GaussianNB
+
+        self.bayes_ = GaussianNB(var_smoothing=self.var_smoothing).fit(X, y)
+        self.classes_ = self.bayes_.classes_
+        if not self.bayes_.epsilon_:
+            self.bayes_.var_ = np.ones_like(self.bayes_.var_)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return the most probable classes."""
+        return np.asarray(self.bayes_.predict(X))
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Return the class probabilities, in the order of ``classes_``."""
+        return np.asarray(self.bayes_.predict_proba(X))
+
+    def predict_both(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the most probable classes and the probabilities of all."""
+        chances = self.bayes_.predict_log_proba(X)
+        return self.classes_[chances.argmax(axis=1)], np.exp(chances)
+
+
+@head("tree")
+def tree(
+    kind: str,
+    criterion: str | None = None,
+    max_depth: int | None = None,
+    min_samples_leaf: int = 1,
+    random_state: int | None = None,
+) -> Any:
+    """scikit-learn's decision tree (CART: binary splits), grown without pruning.
+
+    Classes are split by information gain (``entropy``) or ``gini``, numbers by variance
+    (``squared_error``) or ``absolute_error``. ``random_state`` decides between equally good splits.
+    This is not C4.5, which also has gain ratios and pruning.
+    """
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    allowed = CRITERIA["classes" if kind == "classes" else "numbers"]
+    criterion = criterion or allowed[0]
+    if criterion not in allowed:
+        raise DefinitionError(
+            f'head tree: unknown criterion "{criterion}" for {kind}.'
+            f"{did_you_mean(criterion, allowed)} Available: {', '.join(allowed)}."
+        )
+    chosen = DecisionTreeClassifier if kind == "classes" else DecisionTreeRegressor
+    return chosen(
+        criterion=criterion,
+        max_depth=max_depth,
+        min_samples_leaf=min_samples_leaf,
+        random_state=random_state or 0,  # without a seed it would draw from the global generator
+    )
+
+
+@head("svm")
+def svm(
+    kind: str, C: float = 1.0, gamma: float | str = "scale", epsilon: float = 0.1
+) -> RbfMachine:
+    """Support vectors with the RBF kernel: classes one against one, or numbers.
+
+    ``gamma: scale`` is 1 / (dimensions × variance of all values). The head predicts labels without
+    probabilities. A numeric target is standardized, as ``C`` and ``epsilon`` assume unit variance.
+    """
+    for name, value in (("C", C), ("epsilon", epsilon)):
+        if not _is_positive(value):
+            raise DefinitionError(f"head svm: {name} must be a number > 0, got {value!r}.")
+    if gamma != "scale" and not _is_positive(gamma):
+        raise DefinitionError(f'head svm: gamma must be "scale" or a number > 0, got {gamma!r}.')
+    return RbfLabels(C, gamma) if kind == "classes" else RbfRegressor(C, gamma, epsilon)
+
+
+def _is_positive(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 < value < np.inf
+
+
+class _NeighborDistance:
+    def __init__(self, n_neighbors: int = 10) -> None:
+        self.n_neighbors = n_neighbors
+
+    def outlier_scores(self, X: np.ndarray) -> np.ndarray:
+        """Return one score per item; outliers have high scores."""
+        from sklearn.neighbors import NearestNeighbors
+
+        count = max(1, min(self.n_neighbors, len(X) - 1))
+        distances, _ = NearestNeighbors(n_neighbors=count).fit(X).kneighbors()
+        return np.asarray(distances.mean(axis=1))
+
+
+class _Isolation:
+    def __init__(self, n_estimators: int = 100, random_state: int | None = None) -> None:
+        self.n_estimators = n_estimators
+        self.random_state = random_state
+
+    def outlier_scores(self, X: np.ndarray) -> np.ndarray:
+        """Return one score per item; outliers have high scores."""
+        from sklearn.ensemble import IsolationForest
+
+        forest = IsolationForest(n_estimators=self.n_estimators, random_state=self.random_state)
+        return -np.asarray(forest.fit(X).score_samples(X))
+
+
+@head("knn-distance")
+def knn_distance(n_neighbors: int = 10) -> Any:
+    """Outlier score: mean distance to the nearest neighbors."""
+    return _NeighborDistance(n_neighbors)
+
+
+@head("isolation-forest")
+def isolation_forest(n_estimators: int = 100, random_state: int | None = None) -> Any:
+    """Isolation forest outlier score."""
+    return _Isolation(n_estimators, random_state)
+
 
 #: how the distance between two clusters follows from the distances between their members
 LINKAGES = ("average", "complete", "single")

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from karat.core.registry import head
 from karat.errors import DefinitionError
-from karat.registry import head
 
 #: a node is not split if its standard deviation is below this share of that of all rows
 CALM = 0.05

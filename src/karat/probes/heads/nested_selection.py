@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from karat.core.registry import build, head, heads
 from karat.errors import DataError, DefinitionError
-from karat.models.svm import Kernel, RbfMachine
-from karat.registry import build, head, heads
+from karat.models.predictors import Kernel, RbfMachine
 
 
 @head("best-of")

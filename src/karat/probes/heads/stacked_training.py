@@ -1,4 +1,10 @@
-"""Small networks with explicit gradients: stacked logistic heads, and hidden layers.
+"""Inner loops of training, compiled if numba is installed (``pip install "karat[fast]"``).
+
+They compute the same as the NumPy code of ``descent`` and ``networks`` with fewer passes over
+memory. The order of summation differs, and so do the last digits.
+
+AdamW on mini-batches with warm-up, clipped gradients, and one learning rate per head.
+Small networks with explicit gradients: stacked logistic heads, and hidden layers.
 
 Logits have the shape (outputs, heads, rows), targets (outputs, rows). Two classes need one output.
 Gradients are those of the summed loss.
@@ -8,11 +14,315 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from karat.heads.compiled import kernels
+# mypy: disable-error-code="no-untyped-def"
+
+
+F = np.float32
+#: number of rows that ``_epoch`` processes at a time
+BLOCK = 4
+
+
+class Kernels(NamedTuple):
+    """Compiled loops: epoch of one logistic head, clipping, step, layer forward and backward."""
+
+    epoch: Callable[..., None]
+    scales: Callable[..., np.ndarray]
+    update: Callable[..., None]
+    normalize: Callable[..., np.ndarray]
+    denormalize: Callable[..., None]
+
+
+@cache
+def kernels() -> Kernels | None:
+    """Return the compiled loops, or None without numba."""
+    if find_spec("numba") is None:
+        return None
+    from numba import njit
+
+    options: dict[str, Any] = {"fastmath": {"reassoc", "contract", "arcp"}, "error_model": "numpy"}
+    loops = (_epoch, _scales, _update, _normalize, _denormalize)
+    try:
+        return Kernels(*(njit(cache=True, **options)(loop) for loop in loops))
+    except RuntimeError:  # numba cannot write its cache
+        return Kernels(*(njit(**options)(loop) for loop in loops))
+
+
+def _scales(gradients, size, clip):
+    """Return, per head, the factor that turns a batch sum into a mean of norm ``clip`` or less."""
+    heads = gradients[0].shape[1]
+    scales = np.empty(heads, F)
+    for head in range(heads):
+        total = F(0)
+        for gradient in gradients:
+            for part in range(gradient.shape[0]):
+                values = gradient[part, head]
+                for j in range(len(values)):
+                    total += values[j] * values[j]
+        norm = np.sqrt(total) / size
+        scales[head] = min(F(1), clip / (norm + F(1e-6))) / size
+    return scales
+
+
+def _update(weights, moments, gradients, change, memory, scale):
+    """Make an AdamW step; ``change``, ``memory`` and ``scale`` have one value per head."""
+    for part in range(weights.shape[0]):
+        for head in range(weights.shape[1]):
+            w, g = weights[part, head], gradients[part, head]
+            first, second = moments[0, part, head], moments[1, part, head]
+            shrink, move, small = change[0, head], change[1, head], change[2, head]
+            keep1, keep2 = memory[0, head], memory[1, head]
+            by = scale[head]
+            add1, add2 = memory[2, head] * by, memory[3, head] * by * by
+            for j in range(w.shape[0]):
+                m = keep1 * first[j] + add1 * g[j]
+                v = keep2 * second[j] + add2 * g[j] * g[j]
+                first[j] = m
+                second[j] = v
+                w[j] = w[j] * shrink - move * m / (np.sqrt(v) + small)
+
+
+def _epoch(X, wanted, order, changes, w, moments, memory, clip, logits):
+    """Train one head with one output for an epoch, four rows at a time."""
+    size = len(order) // len(changes)
+    g, wrong = np.empty_like(w), np.empty(BLOCK, F)
+    first, second = moments[0], moments[1]
+    one, per = F(1), F(1) / F(size)
+    for step in range(len(changes)):
+        g[:] = 0
+        for at in range(step * size, (step + 1) * size, BLOCK):
+            a, b, c, d = X[order[at]], X[order[at + 1]], X[order[at + 2]], X[order[at + 3]]
+            za, zb, zc, zd = F(0), F(0), F(0), F(0)
+            for j in range(len(w)):
+                za, zb = za + w[j] * a[j], zb + w[j] * b[j]
+                zc, zd = zc + w[j] * c[j], zd + w[j] * d[j]
+            wrong[0], wrong[1], wrong[2], wrong[3] = za, zb, zc, zd
+            for row in range(BLOCK):
+                logits[at + row] = wrong[row]
+                wrong[row] = one / (one + np.exp(-wrong[row])) - wanted[at + row]
+            za, zb, zc, zd = wrong[0], wrong[1], wrong[2], wrong[3]
+            for j in range(len(w)):
+                g[j] += za * a[j] + zb * b[j] + zc * c[j] + zd * d[j]
+        norm = np.sqrt(np.sum(g * g)) * per
+        scale = min(one, clip / (norm + F(1e-6))) * per
+        add1, add2 = memory[2] * scale, memory[3] * scale * scale
+        shrink, move, small = changes[step]
+        for j in range(len(w)):
+            first[j] = m = memory[0] * first[j] + add1 * g[j]
+            second[j] = v = memory[1] * second[j] + add2 * g[j] * g[j]
+            w[j] = w[j] * shrink - move * m / (np.sqrt(v) + small)
+
+
+def _normalize(normal, gain, shift, statistics, small):
+    """Normalize columns in place; return them scaled, shifted and rectified.
+
+    The means, variances and factors are written to ``statistics``.
+    """
+    rows, columns = normal.shape
+    mean, variance, scale = statistics[0], statistics[1], statistics[2]
+    mean[:] = 0
+    variance[:] = 0
+    for i in range(rows):
+        for j in range(columns):
+            mean[j] += normal[i, j]
+    for j in range(columns):
+        mean[j] /= F(rows)
+    for i in range(rows):
+        for j in range(columns):
+            normal[i, j] -= mean[j]
+            variance[j] += normal[i, j] * normal[i, j]
+    for j in range(columns):
+        variance[j] /= F(rows)
+        scale[j] = F(1) / np.sqrt(variance[j] + small)
+    out = np.empty_like(normal)
+    for i in range(rows):
+        for j in range(columns):
+            normal[i, j] *= scale[j]
+            out[i, j] = max(normal[i, j] * gain[j] + shift[j], F(0))
+    return out
+
+
+def _denormalize(back, normal, out, slope, to_gain, to_shift):
+    """Backpropagate through a layer, in place; ``slope`` is gain times scale."""
+    rows, columns = back.shape
+    to_gain[:] = 0
+    to_shift[:] = 0
+    for i in range(rows):
+        for j in range(columns):
+            if out[i, j] <= 0:
+                back[i, j] = 0
+            to_shift[j] += back[i, j]
+            to_gain[j] += back[i, j] * normal[i, j]
+    per = F(1) / F(rows)
+    for i in range(rows):
+        for j in range(columns):
+            rest = back[i, j] - per * (to_shift[j] + normal[i, j] * to_gain[j])
+            back[i, j] = rest * slope[j]
+
+
+EPSILON = 1e-8
+#: number of epochs for which the step sizes are computed at once
+AHEAD = 25
+
+
+class Network(Protocol):
+    """A trainable network: weights, their gradients after ``learn``, and logits."""
+
+    heads: int
+    weights: list[np.ndarray]
+    gradients: list[np.ndarray]
+
+    def prepare(self, X: np.ndarray) -> np.ndarray: ...  # noqa: D102
+    def logits(self, X: np.ndarray) -> np.ndarray: ...  # noqa: D102
+    def learn(self, X: np.ndarray, wanted: np.ndarray) -> np.ndarray: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Learning rate and the two betas of AdamW for each head."""
+
+    rate: np.ndarray
+    beta1: np.ndarray
+    beta2: np.ndarray
+
+    def take(self, head: int) -> Rates:
+        """Return the rates of one head."""
+        own = slice(head, head + 1)
+        return Rates(self.rate[own], self.beta1[own], self.beta2[own])
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Settings of the steps; the rate rises during the share ``warm_up`` of the first epoch."""
+
+    batch_size: int = 128
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    warm_up: float = 0.25
+    warm_up_start: float = 0.05
+
+
+class Descent:
+    """The training state of a network.
+
+    Weights, gradients and moments are viewed as (outer, heads, inner).
+    """
+
+    def __init__(self, network: Network, rates: Rates, recipe: Recipe) -> None:
+        self.network = network
+        self.recipe = recipe
+        self.rates = rates
+        self.steps = 0
+        heads = network.heads
+        self.weights = [
+            part if heads > 1 or part.ndim == 3 else part.reshape(1, 1, -1)
+            for part in network.weights
+        ]
+        self.moments = [np.zeros((2, *part.shape), dtype=np.float32) for part in self.weights]
+        self.scratch = [np.empty((2, *part.shape), dtype=np.float32) for part in self.weights]
+        network.gradients = [
+            scratch[0].reshape(part.shape)
+            for scratch, part in zip(self.scratch, network.weights, strict=True)
+        ]
+        betas = np.stack([rates.beta1, rates.beta2])
+        self._memory = np.concatenate([betas, 1 - betas]).astype(np.float32)
+        self._plan = np.empty((0, 3, heads), dtype=np.float32)
+
+    def epoch(self, X: np.ndarray, wanted: np.ndarray, order: np.ndarray) -> np.ndarray:
+        """Make one step per full batch; return the first head's logits before each step.
+
+        ``wanted`` is in the given order. An incomplete last batch is dropped, unless it is the only
+        one.
+        """
+        size = min(self.recipe.batch_size, len(order))
+        batches = len(order) // size
+        order = order[: batches * size]
+        changes = self._changes(batches)
+        single = len(self.weights) == 1 and self.weights[0].shape[:2] == (1, 1)
+        if kernels() and single and size % BLOCK == 0:
+            return self._compiled_epoch(X, wanted, order, changes)
+        logits = np.empty((len(wanted), 1, len(order)), dtype=np.float32)
+        rows = np.empty((size, X.shape[1]), dtype=np.float32)
+        for number, change in enumerate(changes):
+            batch = slice(number * size, (number + 1) * size)
+            np.take(X, order[batch], axis=0, out=rows, mode="clip")
+            logits[:, :, batch] = self.network.learn(rows, wanted[:, batch])[:, :1]
+            self._step(change, size)
+        return logits
+
+    def _compiled_epoch(
+        self, X: np.ndarray, wanted: np.ndarray, order: np.ndarray, changes: np.ndarray
+    ) -> np.ndarray:
+        compiled = kernels()
+        assert compiled is not None
+        logits = np.empty(len(order), dtype=np.float32)
+        state = self.weights[0][0, 0], self.moments[0][:, 0, 0], self._memory[:, 0]
+        clip = np.float32(self.recipe.clip)
+        compiled.epoch(X, wanted[0], order, changes[:, :, 0], *state, clip, logits)
+        return logits[None, None]
+
+    def _step(self, change: np.ndarray, size: int) -> None:
+        layers = zip(self.weights, self.moments, self.scratch, strict=True)
+        if compiled := kernels():
+            gradients = tuple(part[0] for part in self.scratch)
+            scale = compiled.scales(gradients, np.float32(size), np.float32(self.recipe.clip))
+            for weights, moments, scratch in layers:
+                compiled.update(weights, moments, scratch[0], change, self._memory, scale)
+            return
+        for part in self.scratch:
+            np.multiply(part[0], part[0], out=part[1])
+        total = sum(part[1].sum(axis=(0, 2)) for part in self.scratch)
+        scale = np.minimum(1, self.recipe.clip / (np.sqrt(total) / size + 1e-6)) / size
+        memory = self._memory.reshape(2, 2, 1, -1, 1).copy()
+        memory[1] *= np.stack([scale, scale * scale])[:, None, :, None]
+        for weights, moments, scratch in layers:
+            _descent_update(weights, moments, scratch, change[:, None, :, None], memory)
+
+    def _changes(self, batches: int) -> np.ndarray:
+        """Return decay, step size and epsilon for each step of an epoch and each head."""
+        if self.steps + batches > len(self._plan):
+            self._plan = self._planned(self.steps + AHEAD * batches, batches)
+        self.steps += batches
+        return self._plan[self.steps - batches : self.steps]
+
+    def _planned(self, steps: int, batches: int) -> np.ndarray:
+        recipe, rates = self.recipe, self.rates
+        done = np.arange(steps)[:, None]
+        warm = max(1, math.floor(batches * recipe.warm_up))
+        start = recipe.warm_up_start
+        rate = rates.rate * (start + (1 - start) * np.minimum(1.0, done / warm))
+        root = np.sqrt(1 - rates.beta2 ** (done + 1))
+        move = rate * root / (1 - rates.beta1 ** (done + 1))
+        parts = [1 - rate * recipe.weight_decay, move, EPSILON * root]
+        return np.stack(parts, axis=1).astype(np.float32)
+
+
+def _descent_update(
+    weights: np.ndarray,
+    moments: np.ndarray,
+    scratch: np.ndarray,
+    change: np.ndarray,
+    memory: np.ndarray,
+) -> None:
+    """Make an AdamW step from gradients and their squares, both overwritten."""
+    keep, add = memory
+    shrink, move, small = change
+    moments *= keep
+    scratch *= add
+    moments += scratch
+    by = np.sqrt(moments[1], out=scratch[0])
+    by += small
+    np.divide(moments[0], by, out=by)
+    by *= move
+    weights *= shrink
+    weights -= by
+
 
 #: returns the initial weights of a layer (inputs, outputs)
 FirstWeights = Callable[[int, int], np.ndarray]
@@ -27,7 +337,7 @@ def targets(codes: np.ndarray, classes: int) -> np.ndarray:
     return (np.arange(classes)[:, None] == codes).astype(np.float32)
 
 
-def chances(logits: np.ndarray) -> np.ndarray:
+def probabilities(logits: np.ndarray) -> np.ndarray:
     """Turn logits into probabilities, in place."""
     if len(logits) == 1:
         from scipy.special import expit
@@ -106,7 +416,7 @@ class Logistic:
     def learn(self, X: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         """Set the gradients of a batch and return its logits."""
         logits = self.logits(X)
-        errors = chances(logits.copy())
+        errors = probabilities(logits.copy())
         errors -= wanted[:, None]
         np.dot(errors.reshape(-1, len(X)), X, out=self.gradients[0].reshape(-1, X.shape[1]))
         return logits
@@ -148,7 +458,7 @@ class Layered:
             layers.append((X, *state))
             X = state[-1]
         logits = (X @ self.weights[-2] + self.weights[-1]).T[:, None]
-        errors = chances(logits.copy())[:, 0] - wanted
+        errors = probabilities(logits.copy())[:, 0] - wanted
         np.dot(X.T, errors.T, out=self.gradients[-2])
         np.sum(errors, axis=1, out=self.gradients[-1])
         back = errors.T @ self.weights[-2].T
@@ -161,7 +471,9 @@ class Layered:
         compiled = kernels()
         normal = X @ linear
         statistics = np.empty((3, len(gain)), dtype=normal.dtype)
-        apply = compiled.normalize if compiled and normal.dtype == np.float32 else _normalize
+        apply = (
+            compiled.normalize if compiled and normal.dtype == np.float32 else _networks_normalize
+        )
         out = apply(normal, gain, shift, statistics, SMALL)
         mean, variance, scale = statistics
         running = self.running[layer]
@@ -173,13 +485,15 @@ class Layered:
         X, slope, normal, out = state
         to_linear, to_gain, to_shift = self.gradients[3 * layer : 3 * layer + 3]
         compiled = kernels()
-        apply = compiled.denormalize if compiled and back.dtype == np.float32 else _denormalize
+        apply = (
+            compiled.denormalize if compiled and back.dtype == np.float32 else _networks_denormalize
+        )
         apply(back, normal, out, slope, to_gain, to_shift)
         np.dot(X.T, back, out=to_linear)
         return back @ self.weights[3 * layer].T if layer else back
 
 
-def _normalize(
+def _networks_normalize(
     normal: np.ndarray, gain: np.ndarray, shift: np.ndarray, statistics: np.ndarray, small: Any
 ) -> np.ndarray:
     """Normalize columns in place; return them scaled, shifted and rectified."""
@@ -195,7 +509,7 @@ def _normalize(
     return np.maximum(out, 0, out=out)
 
 
-def _denormalize(
+def _networks_denormalize(
     back: np.ndarray,
     normal: np.ndarray,
     out: np.ndarray,

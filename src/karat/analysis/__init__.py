@@ -1,0 +1,1 @@
+"""Analysis: tables of scores in, conclusions out."""

@@ -1,0 +1,1 @@
+"""Readers: from files to datasets."""

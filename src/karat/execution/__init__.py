@@ -1,0 +1,1 @@
+"""Execution: from a plan to finished jobs."""

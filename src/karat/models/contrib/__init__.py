@@ -1,0 +1,1 @@
+"""Models that need an outside library, one module per library or kind of library."""

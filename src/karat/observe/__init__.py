@@ -1,1 +1,0 @@
-"""Statistics of tasks and vectors that the checks read; scores do not depend on them."""

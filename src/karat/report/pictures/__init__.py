@@ -1,1 +1,0 @@
-"""Plots of runs for papers and notebooks, made with matplotlib."""

@@ -1,0 +1,157 @@
+"""Many models: every pair, intervals, cliques, and scores of runs on one scale."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import karat
+from karat.analysis.all_pairs import compare_all, compare_pairs
+from karat.errors import DataError, DefinitionError
+from karat.stats.paired_tests import benjamini_hochberg, holm
+
+
+def table(models: int = 6, tasks: int = 20, missing: float = 0.0) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    values = rng.random((models, tasks)) + np.linspace(0, 0.8, models)[:, None]
+    values[rng.random(values.shape) < missing] = np.nan
+    return pd.DataFrame(values, index=[f"m{i}" for i in range(models)])
+
+
+def scores(values: dict[str, dict[str, list[float]]], metric: str = "acc") -> pd.DataFrame:
+    rows = [
+        (task, model, 0, fold, metric if task != "price" else "rmse", value)
+        for task, models in values.items()
+        for model, folds in models.items()
+        for fold, value in enumerate(folds)
+        if value is not None
+    ]
+    found = pd.DataFrame(rows, columns=["task", "model", "repeat", "fold", "metric", "value"])
+    return found.assign(corruption="", severity=0.0, epoch=-1)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_every_pair_once_the_better_ranked_first(missing):
+    frame = table(missing=missing)
+    found = compare_pairs(frame)
+    place = {found.models[m]: i for i, m in enumerate(found.many.order)}
+    assert len(found.pairs) == 15
+    assert all(place[a] < place[b] for a, b in found.pairs[["first", "second"]].to_numpy())
+    for _, pair in found.pairs.iterrows():
+        apart = (frame.loc[pair["first"]] - frame.loc[pair["second"]]).dropna()
+        assert pair["tasks"] == len(apart) and pair["difference"] == pytest.approx(apart.mean())
+        assert pair["p"] == pytest.approx(stats.wilcoxon(apart, method="exact").pvalue)
+        assert (pair["wins"], pair["losses"]) == ((apart > 0).sum(), (apart < 0).sum())
+        assert pair["superiority"] == pytest.approx((apart > 0).mean())
+        assert pair["difference_low"] < pair["difference"] < pair["difference_high"]
+        error = apart.std() / np.sqrt(len(apart))
+        width = pair["difference_high"] - pair["difference_low"]
+        assert width == pytest.approx(2 * 1.96 * error, rel=0.25)
+    assert found.pairs["p_holm"].to_numpy() == pytest.approx(holm(found.pairs["p"]))
+    assert found.pairs["p_bh"].to_numpy() == pytest.approx(benjamini_hochberg(found.pairs["p"]))
+
+
+def test_cliques_and_the_sentence():
+    frame = pd.concat([table(2), table(2).rename(index={"m0": "m0'", "m1": "m1'"}) - 1e-3])
+    found = compare_pairs(frame + np.array([[5.0], [0.0], [5.0], [0.0]]))
+    assert found.cliques == [] and "6 of 6 pairs" in found.sentence, "always ahead, if by little"
+    assert "do not differ" not in found.sentence
+    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert plain["friedman"]["tasks"] == 20 and len(plain["pairs"]) == 6
+    same = compare_pairs(pd.DataFrame(np.ones((3, 9)), index=list("abc")))
+    assert same.cliques == [["a", "b", "c"]] and (same.pairs["ties"] == 9).all()
+    assert "do not differ" in same.sentence and "0 of 3 pairs" in same.sentence
+
+
+def test_a_pair_without_a_task_in_common():
+    frame = pd.DataFrame([[1.0, np.nan], [np.nan, 1.0], [0.5, 0.5]], index=list("abc"))
+    found = compare_pairs(frame)
+    apart = found.pairs.set_index(["first", "second"]).loc[("a", "b")]
+    assert apart["tasks"] == 0 and np.isnan(apart["p"]) and np.isnan(apart["difference_low"])
+    assert "no Friedman test" in found.sentence
+    json.dumps(found.to_dict(), allow_nan=False)
+    with pytest.raises(DataError, match="2 models"):
+        compare_pairs(frame[:1])
+
+
+def test_the_order_of_the_models_changes_nothing():
+    frame = table(missing=0.1)
+    one, other = compare_pairs(frame), compare_pairs(frame[::-1])
+    assert one.cliques == other.cliques
+    pd.testing.assert_frame_equal(one.pairs, other.pairs)
+
+
+def test_files(tmp_path):
+    paths = compare_pairs(table(3)).to_csv(tmp_path)
+    assert [path.name for path in paths] == ["all_pairs.csv", "all_models.csv"]
+    assert pd.read_csv(paths[1])["model"].tolist() == ["m2", "m1", "m0"]
+    assert len(pd.read_csv(paths[0])) == 3
+
+
+# -- from scores ----------------------------------------------------------------------------
+
+
+def test_scores_are_put_on_one_scale_by_hand():
+    tasks = {f"t{i}": {"a": [0.9, 0.7], "b": [0.5, None], "c": [0.1, 0.3]} for i in range(3)}
+    given = scores({**tasks, "price": {"a": [10.0, 30.0], "b": [30.0, 50.0], "c": [20.0, 24.0]}})
+    found = compare_all(given)
+    # only the first fold of t has all three: 0.9, 0.5, 0.1; rmse of 20, 40 and 22, less is better
+    assert found.values["t0"].tolist() == pytest.approx([1.0, 0.5, 0.0])
+    assert found.values["price"].tolist() == pytest.approx([1.0, 0.0, 0.9])
+    pair = found.pairs.set_index(["first", "second"]).loc[("a", "b")]
+    assert pair["difference"] == pytest.approx((3 * 0.5 + 1) / 4) and pair["wins"] == 4
+
+
+def test_ranks_equal_those_of_the_leaderboard():
+    rng = np.random.default_rng(1)
+    tasks = {
+        f"t{i}": {m: np.round(rng.random(3), 1).tolist() for m in "abcd"[: 4 - (i % 2)]}
+        for i in range(9)
+    }
+    given = scores({**tasks, "price": {m: (rng.random(3) * 50).tolist() for m in "abcd"}})
+    found, board = compare_all(given), karat.leaderboard(given)
+    ranks = pd.Series(found.many.ranks, index=found.models)
+    assert ranks[board.index].tolist() == pytest.approx(board["rank"].tolist())
+
+
+def test_chosen_models_and_metric():
+    given = scores({f"t{i}": {m: [0.1 * j, 0.2] for j, m in enumerate("abc")} for i in range(6)})
+    found = compare_all(given, models=["a", "c"])
+    assert sorted(found.models) == ["a", "c"] and found.pairs["wins"].tolist() == [6]
+    assert len(compare_all(given, metric="acc").pairs) == 3
+    with pytest.raises(DefinitionError, match='no model "d"'):
+        compare_all(given, models=["a", "d"])
+    with pytest.raises(DefinitionError, match='no task has the metric "auc"'):
+        compare_all(given, metric="auc")
+
+
+def test_models_with_too_few_tasks_are_left_out():
+    tasks = {f"t{i}": {"a": [0.1], "b": [0.2]} for i in range(4)}
+    tasks["t0"]["few"] = [0.9]
+    found = compare_all(scores(tasks))
+    assert found.models == ["a", "b"]
+    assert any("too few tasks: few" in note for note in found.notes)
+
+
+def test_of_several_runs_of_a_model_the_newest_counts():
+    given = scores(
+        {
+            "t": {"a (2025)": [0.1], "a (2026)": [0.3], "b": [0.2]},
+            "u": {"a (2025)": [0.9], "b": [0.5]},
+        }
+    )
+    found = compare_all(given, models=["b", "a"])
+    assert found.values.loc["a"].tolist() == [1.0, 1.0]
+    assert any("a has 2 runs" in note for note in found.notes)
+    old = compare_all(given, models=["b", "a (2025)"])
+    assert old.values.loc["a (2025)"].tolist() == [0.0, 1.0]
+
+
+def test_names_are_escaped_in_notebooks():
+    names = ["<script>alert(1)</script>", "other"]
+    shown = compare_pairs(pd.DataFrame([[0.9, 0.8], [0.5, 0.6]], index=names))._repr_html_()
+    assert "<script>" not in shown and "&lt;script&gt;" in shown

@@ -1,0 +1,513 @@
+"""Two models compared: pairing, tests, what is left out, and the conclusion."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import karat
+from karat.analysis.check_facts import Facts
+from karat.analysis.comparison import COLUMNS, compare
+from karat.analysis.leaderboard import fold_ratios
+from karat.analysis.pairing import pair
+from karat.errors import DataError, DefinitionError
+from karat.results.load import gather_scores
+from karat.results.run import Run
+from karat.stats.paired_tests import holm
+
+BETTER = {"acc": True, "rmse": False, "odd": True}
+
+
+def write_run(output: Path, model: str, scores: dict, **about) -> Run:
+    """Write a run of one metric per task: values by fold, or a status in place of them.
+
+    ``scores`` holds ``{"task": [0.9, 0.8, None]}``, where None is a failed fold; a task whose name
+    starts with "rmse" has that metric, others acc.
+    """
+    sizes, data = about.pop("sizes", (80, 20)), about.pop("data", "0123")
+    metric = about.pop("metric", "acc")
+    named = {task: "rmse" if task.startswith("rmse") else metric for task in scores}
+    tasks = [
+        {"name": task, "kind": "", "metrics": [named[task]], "dataset": task, "fingerprint": data}
+        | {"higher_is_better": BETTER, "folds": list(range(5))}
+        for task in scores
+    ]
+    facts = {"model": model, "suite": "s", "constraint": "c", "mode": "m", "seed": 42}
+    run = Run.create(output, {"stamp": "20260101T000000", **facts, "tasks": tasks, **about})
+    for task, values in scores.items():
+        folds = [(None, values)] if isinstance(values, str) else enumerate(values)
+        for fold, value in folds:
+            record = dict.fromkeys(("spec", "seed", "info", "utc"), "") | {"repeat": 0}
+            record |= {"model": model, "task": task, "fold": fold, "metric": named[task]}
+            record |= {"notes": [], "history": [], "views": [], "status": "ok"}
+            record |= {"train_questions": sizes[0], "questions": sizes[1]}
+            if isinstance(value, str) or value is None:
+                record["status"] = value or "failed"
+            else:
+                view = {"corruption": "", "severity": 0.0, "scores": {named[task]: value}}
+                record["views"] = [view]
+            run.write(record, {})
+    return run
+
+
+def write_two(output: Path, first: dict, second: dict, **about) -> list[Run]:
+    return [write_run(output, "one", first, **about), write_run(output, "other", second, **about)]
+
+
+def row(found, task: str) -> pd.Series:
+    return found.tasks.set_index("task").loc[task]
+
+
+# -- one task -------------------------------------------------------------------------------
+
+
+def test_a_task_by_hand(tmp_path):
+    runs = write_two(tmp_path, {"t": [0.9, 0.8, 0.7, 0.9]}, {"t": [0.8, 0.8, 0.6, 0.6]})
+    found = compare(runs, "one", "other")
+    result = row(found, "t")
+    apart = np.array([0.1, 0.0, 0.1, 0.3])
+    # 80 rows teach and 20 test: the variance of the mean is 1/4 + 1/4 of that of the folds
+    error = np.sqrt(apart.var(ddof=1) * (1 / 4 + 20 / 80))
+    assert (result["first"], result["second"]) == pytest.approx((0.825, 0.7))
+    assert result["difference"] == pytest.approx(0.125)
+    p = 2 * stats.t.sf(0.125 / error, 3)
+    assert (result["p"], result["p_holm"]) == pytest.approx((p, p))
+    half = stats.t.ppf(0.975, 3) * error
+    assert (result["difference_low"], result["difference_high"]) == pytest.approx(
+        (0.125 - half, 0.125 + half)
+    )
+    assert result["p_better"] == pytest.approx(stats.t.sf((0.01 - 0.125) / error, 3))
+    assert result["effect"] == pytest.approx(0.125 / apart.std(ddof=1))
+    assert (result["folds"], result["test"], result["better"]) == (4, "corrected t", "")
+    assert list(found.tasks.columns) == list(COLUMNS)
+
+
+def test_a_significant_difference(tmp_path):
+    runs = write_two(tmp_path, {"t": [0.9, 0.8, 0.91, 0.8]}, {"t": [0.5, 0.4, 0.5, 0.41]})
+    found = compare(runs, "other", "one")
+    assert row(found, "t")["better"] == "one"
+    assert found.sentence.startswith("one is better than other on t (acc -0.400")
+    assert (found.overall.worse, found.overall.losses) == (1, 1)
+
+
+def test_lower_is_better_and_counts_as_a_share(tmp_path):
+    runs = write_two(tmp_path, {"rmse": [9.0, 9.0, 9.3]}, {"rmse": [11.0, 11.0, 10.7]})
+    result = row(compare(runs, "one", "other"), "rmse")
+    assert result["difference"] == pytest.approx(-1.8)
+    assert result["relative"] and result["gain"] == pytest.approx(1.8 / 10)
+    assert result["p_better"] > 0.95
+
+
+def test_one_fold_and_folds_without_spread_are_not_tested(tmp_path):
+    first = {"one fold": [0.9], "flat": [0.75, 0.5], "same": [0.5, 0.6]}
+    runs = write_two(tmp_path, first, {"one fold": [0.8], "flat": [0.5, 0.25], "same": [0.5, 0.6]})
+    found = compare(runs, "one", "other")
+    assert np.isnan(row(found, "one fold")["p"]) and np.isnan(row(found, "flat")["p"])
+    assert (row(found, "same")["p"], row(found, "same")["gain"]) == (1.0, 0.0)
+    assert (found.overall.untested, found.overall.untold, found.overall.ties) == (2, 1, 1)
+    assert any("One fold" in note and "one fold" in note for note in found.notes)
+
+
+def test_comparisons_leaderboards_and_checks_use_one_ratio(tmp_path):
+    # a holdout of 70 training rows and 30 test rows, repeated: not 1 / (k - 1)
+    runs = write_two(tmp_path, {"t": [0.9, 0.8]}, {"t": [0.7, 0.6]}, sizes=(70, 30))
+    (paired,) = pair(runs, "one", "other", None, "folds").tasks
+    assert paired.ratio == fold_ratios(gather_scores(runs), ["t"])[0] == Facts.of(runs).ratios["t"]
+    assert paired.ratio == pytest.approx(30 / 70)
+
+
+# -- over tasks -----------------------------------------------------------------------------
+
+
+def many_tasks(output: Path, shift: float, tasks: int = 8) -> list[Run]:
+    rng = np.random.default_rng(0)
+    second = {f"t{i}": (0.7 + rng.normal(0, 0.02, 4)).tolist() for i in range(tasks)}
+    first = {
+        name: (np.array(values) + shift + rng.normal(0, 0.003, 4)).tolist()
+        for name, values in second.items()
+    }
+    return write_two(output, first, second)
+
+
+def test_over_tasks_is_wilcoxon_of_the_gains(tmp_path):
+    found = compare(many_tasks(tmp_path, 0.05), "one", "other")
+    gains = found.tasks["gain"].to_numpy()
+    o = found.overall
+    assert (gains > 0).all() and o.p == pytest.approx(2 / 2**8)
+    assert o.p == pytest.approx(stats.wilcoxon(gains, method="exact").pvalue)
+    assert (o.wins, o.ties, o.losses, o.tasks, o.of) == (8, 0, 0, 8, 8)
+    assert (o.rank_biserial, o.superiority) == (1.0, 1.0)
+    assert o.gain == pytest.approx(gains.mean()) and o.gain_low < o.gain < o.gain_high
+    assert o.p_better > 0.95 and o.p_better + o.p_equal + o.p_worse == pytest.approx(1)
+    assert found.tasks["p_holm"].to_numpy() == pytest.approx(holm(found.tasks["p"]))
+
+
+@pytest.mark.parametrize(
+    ("shift", "rope", "tasks", "words"),
+    [
+        (0.05, 0.01, 8, ["one is better than other", "8 tasks", "p 0.008", "0.01", "> 0.999"]),
+        (-0.05, 0.01, 8, ["other is better than one", "p 0.008"]),
+        (0.003, 0.05, 8, ["practically equal", "within 0.05"]),
+        (0.0, 0.0001, 8, ["one is probably better than other", "0.0001", "not significant"]),
+        (-0.001, 0.0005, 8, ["do not differ"]),
+        # a test over tasks needs six of them
+        (0.05, 0.01, 3, ["one is significantly better than other on 3 of 3 tasks", "at least 6"]),
+        (0.0, 0.01, 3, ["do not differ", "any of 3 tasks", "at least 6"]),
+    ],
+)
+def test_the_sentence(tmp_path, shift, rope, tasks, words):
+    found = compare(many_tasks(tmp_path, shift, tasks), "one", "other", rope=rope)
+    assert [word for word in words if word not in found.sentence] == []
+
+
+def test_swapping_sides_mirrors_everything(tmp_path):
+    first = {"a": [0.9, 0.8], "rmse": [3.0, 4.0], "b": [0.5, 0.7], "c": [0.61, 0.6]}
+    second = {"a": [0.7, 0.75], "rmse": [4.0, 4.5], "b": [0.6, 0.7], "c": [0.6, 0.6]}
+    runs = write_two(tmp_path, first, second)
+    one, other = compare(runs, "one", "other"), compare(runs, "other", "one")
+    assert one.tasks[["folds", "better"]].equals(other.tasks[["folds", "better"]])
+    for name in ("p", "p_holm", "p_equal"):
+        assert one.tasks[name].to_numpy() == pytest.approx(other.tasks[name].to_numpy())
+    for name in ("gain", "difference", "effect"):
+        assert one.tasks[name].to_numpy() == pytest.approx(-other.tasks[name].to_numpy())
+    for name, mirror in (
+        *(("p_better", "p_worse"), ("difference_low", "difference_high")),
+        ("first", "second"),
+    ):
+        sign = -1 if name == "difference_low" else 1
+        assert one.tasks[name].to_numpy() == pytest.approx(sign * other.tasks[mirror].to_numpy())
+    mine, theirs = vars(one.overall), vars(other.overall)
+    for name, mirror in (("wins", "losses"), ("better", "worse"), ("ties", "ties"), ("p", "p")):
+        assert mine[name] == theirs[mirror]
+    assert mine["p_better"] == pytest.approx(theirs["p_worse"], abs=1e-3)
+    for name in ("gain", "rank_biserial", "cohens_d"):
+        assert mine[name] == pytest.approx(-theirs[name])
+    assert (mine["gain_low"], mine["gain_high"]) == pytest.approx(
+        (-theirs["gain_high"], -theirs["gain_low"])
+    )
+    assert mine["superiority"] == pytest.approx(1 - theirs["superiority"])
+
+
+def test_a_model_with_the_same_scores(tmp_path):
+    scores = {f"t{i}": [0.5, 0.6, 0.7] for i in range(7)}
+    found = compare(write_two(tmp_path, scores, scores), "one", "other")
+    assert found.tasks["p"].tolist() == [1.0] * 7 and found.overall.p == 1.0
+    assert (found.overall.ties, found.overall.p_equal) == (7, 1.0)
+    assert "practically equal" in found.sentence
+
+
+# -- what is paired with what ---------------------------------------------------------------
+
+
+def test_only_folds_that_both_have(tmp_path):
+    runs = write_two(tmp_path, {"t": [0.9, None, 0.7, 0.5]}, {"t": [0.8, 0.1, 0.5]})
+    found = compare(runs, "one", "other")
+    result = row(found, "t")
+    assert (result["first"], result["second"], result["folds"]) == (pytest.approx(0.8), 0.65, 2)
+    assert (result["first_folds"], result["second_folds"]) == (3, 3)
+    assert "Left out, one has no score in 1 of 3 folds: t." in found.notes
+    assert "Left out, other has no score in 1 of 3 folds: t." in found.notes
+
+
+def test_notes_list_what_cannot_be_paired(tmp_path):
+    good = [0.9, 0.8]
+    first = {"both": good, "failed": good, "declined": good, "gone": good, "neither": "declined"}
+    second = {"both": good, "failed": [None, None], "declined": "declined", "neither": "declined"}
+    found = compare(write_two(tmp_path, first, {**second, "new": good}), "one", "other")
+    states = found.tasks.set_index("task")["second_status"].to_dict()
+    assert states["failed"] == "failed" and states["declined"] == "declined"
+    assert states["gone"] == "not run" and row(found, "new")["first_status"] == "not run"
+    assert row(found, "gone")["first"] == pytest.approx(0.85), "its own value is still shown"
+    assert (found.overall.tasks, found.overall.of) == (1, 5)
+    assert "Not compared, other failed: failed." in found.notes
+    assert "Not compared, other not run: gone." in found.notes
+    assert "Not compared, one not run: new." in found.notes
+    assert "Not compared, both declined: neither." in found.notes
+    nothing = compare(write_two(tmp_path / "n", {"t": good}, {"t": [None]}), "one", "other")
+    assert nothing.overall.tasks == 0 and np.isnan(nothing.overall.p)
+
+
+@pytest.mark.parametrize(
+    ("about", "why"),
+    [({"seed": 7}, "another seed"), ({"data": "9"}, "other data"), ({"sizes": (50, 50)}, "folds")],
+)
+def test_different_folds_are_not_paired(tmp_path, about, why):
+    runs = [
+        write_run(tmp_path, "one", {"t": [0.9, 0.8]}),
+        write_run(tmp_path, "other", {"t": [0.7, 0.6]}, **about),
+    ]
+    found = compare(runs, "one", "other")
+    assert row(found, "t")["folds"] == 0 and why in row(found, "t")["second_status"]
+    assert row(found, "t")["second"] == pytest.approx(0.65), "its own value is still shown"
+    for one, other in (("one", "other"), ("other", "one")):
+        (reason,) = compare(runs, one, other).regressions(1.0)["why"]
+        assert why in reason
+
+
+def test_of_several_runs_the_newest_that_fits_counts(tmp_path):
+    old = write_run(tmp_path, "one", {"t": [0.1, 0.2], "old": [0.5, 0.6]}, stamp="20250101T000000")
+    write_run(tmp_path, "one", {"t": [0.8, 0.9]}, stamp="20260101T000000")
+    write_run(tmp_path, "one", {"t": [0.3, 0.3]}, stamp="20270101T000000", seed=1)
+    write_run(tmp_path, "other", {"t": [0.7, 0.7], "old": [0.5, 0.5]})
+    found = compare(tmp_path, "one", "other")
+    assert row(found, "t")["first"] == pytest.approx(0.85), "the newest has another seed"
+    assert row(found, "old")["first"] == pytest.approx(0.55)
+    assert any("one has 3 runs" in note for note in found.notes)
+    named = compare(tmp_path, old.folder, "other")
+    assert row(named, "t")["first"] == pytest.approx(0.15)
+    by_name = compare(tmp_path, old.folder.name, "other")
+    assert row(by_name, "t")["first"] == pytest.approx(0.15)
+
+
+def test_two_runs_of_one_model_are_told_apart_by_their_stamps(tmp_path):
+    old = write_run(tmp_path, "m", {"t": [0.5, 0.6]}, stamp="20250101T000000")
+    new = write_run(tmp_path, "m", {"t": [0.7, 0.8]}, stamp="20260101T000000")
+    found = compare([], new, old.folder)
+    assert (found.first, found.second) == ("m (20260101T000000)", "m (20250101T000000)")
+    assert found.overall.wins == 1
+
+
+def test_folders_of_runs_stand_for_their_model(tmp_path):
+    for name, value in (("old", 0.5), ("new", 0.6)):
+        write_run(tmp_path / name, "m", {"a": [value, 0.1]}, stamp="20250101T000000")
+        write_run(tmp_path / name, "m", {"b": [value, 0.2]}, stamp="20260101T000000")
+    found = compare([], tmp_path / "new", tmp_path / "old")
+    assert found.tasks["difference"].to_numpy() == pytest.approx([0.05, 0.05])
+    write_run(tmp_path / "old", "n", {"a": [0.1]})
+    with pytest.raises(DefinitionError, match="2 models"):
+        compare([], tmp_path / "new", tmp_path / "old")
+
+
+def test_a_string_among_runs_is_a_name_and_no_folder(tmp_path):
+    """Names may come from untrusted users, so they are not looked up on the disk."""
+    runs = write_two(tmp_path / "runs", {"t": [0.9, 0.8]}, {"t": [0.7, 0.6]})
+    secret = write_run(tmp_path / "elsewhere", "secret", {"t": [0.1, 0.2]})
+    for name in (
+        str(secret.folder),
+        str(secret.folder.parent),
+        f"{runs[0].folder}/../../elsewhere",
+    ):
+        with pytest.raises(DefinitionError, match="the runs have no model"):
+            compare(runs, "one", name)
+    assert compare(runs, "one", secret.folder).second == "secret"
+    assert compare(runs[0].folder.parent, "one", str(secret.folder)).second == "secret"
+
+
+def test_damaged_records_are_left_out_or_an_error(tmp_path):
+    write_two(tmp_path, {"t": [0.9, 0.8]}, {"t": [0.7, 0.6]})
+    bad = write_run(tmp_path, "other", {"t": [0.1, 0.1]}, stamp="20270101T000000")
+    for path in (bad.folder / "jobs").iterdir():
+        path.write_text(json.dumps({**json.loads(path.read_text()), "views": [{"scores": {}}]}))
+    found = compare(tmp_path, "one", "other")
+    assert row(found, "t")["second"] == pytest.approx(0.65)
+    assert any("damaged record" in note for note in found.notes)
+    with pytest.raises(DataError, match="damaged record"):
+        compare(tmp_path, "one", bad.folder)
+
+
+def test_wrong_input_raises(tmp_path):
+    runs = write_two(tmp_path, {"t": [0.9, 0.8]}, {"t": [0.7, 0.6]})
+    for arguments, how, error, said in [
+        (("on", "other"), {}, DefinitionError, 'no model "on". Did you mean "one"'),
+        (("one", "one"), {}, DefinitionError, "same run"),
+        (("one", "other"), {"metric": "ac"}, DefinitionError, 'metric "ac". Did you mean "acc"'),
+        (("one", "other"), {"rope": -1}, DefinitionError, "rope"),
+        (("one", "other"), {"on": "row"}, DefinitionError, 'Did you mean "rows"'),
+    ]:
+        with pytest.raises(error) as caught:
+            compare(runs, *arguments, **how)
+        assert said in str(caught.value)
+    with pytest.raises(DataError, match='"x".*nowhere'):
+        compare(tmp_path / "nowhere", "x", "y")
+    with pytest.raises(DataError, match="gone"):
+        compare(tmp_path, "one", f"{tmp_path}/gone")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "run.json").write_text("{}")
+    found = compare(tmp_path, "one", "other")
+    assert any(note.startswith("broken is left out: ") for note in found.notes)
+
+
+# -- from a table ---------------------------------------------------------------------------
+
+
+def scores_table(repeats: int = 2) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    rows = [
+        (task, model, repeat, fold, "acc", 0.7 + 0.1 * (model == "one") + rng.normal(0, 0.01))
+        for task in ("a", "b")
+        for model in ("one", "other", "third")
+        for repeat in range(repeats)
+        for fold in range(5)
+    ]
+    table = pd.DataFrame(rows, columns=["task", "model", "repeat", "fold", "metric", "value"])
+    return table.assign(corruption="", severity=0.0, epoch=-1)
+
+
+def test_a_table_of_scores():
+    table = scores_table()
+    found = compare(table, "one", "other")
+    part = table[table["task"] == "a"].pivot(
+        index=["repeat", "fold"], columns="model", values="value"
+    )
+    apart = (part["one"] - part["other"]).to_numpy()
+    # five folds a repeat: one part tests, four teach
+    error = np.sqrt(apart.var(ddof=1) * (1 / 10 + 1 / 4))
+    assert row(found, "a")["p"] == pytest.approx(2 * stats.t.sf(apart.mean() / error, 9))
+    assert row(found, "a")["folds"] == 10
+    with pytest.raises(DefinitionError, match='the table has no model "two"'):
+        compare(table, "one", "two")
+    with pytest.raises(DefinitionError, match="rows"):
+        compare(table, "one", "other", on="rows")
+    with pytest.raises(DefinitionError, match="two models"):
+        compare(table, "one", "one")
+    with pytest.raises(DefinitionError, match='no task has the metric "auc"'):
+        compare(table, "one", "other", metric="auc")
+
+
+def test_folds_of_scikit_learn():
+    """Two classifiers on ten repeats of five folds, and the test of scikit-learn's own example."""
+    from sklearn.datasets import load_iris
+    from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score
+    from sklearn.naive_bayes import GaussianNB
+    from sklearn.neighbors import KNeighborsClassifier
+
+    X, y = load_iris(return_X_y=True)
+    folds = RepeatedStratifiedKFold(n_splits=5, n_repeats=10, random_state=0)
+    models = {"knn": KNeighborsClassifier(), "bayes": GaussianNB()}
+    found = {name: cross_val_score(model, X, y, cv=folds) for name, model in models.items()}
+    rows = [
+        ("iris", name, i // 5, i % 5, "acc", value)
+        for name, values in found.items()
+        for i, value in enumerate(values)
+    ]
+    table = pd.DataFrame(rows, columns=["task", "model", "repeat", "fold", "metric", "value"])
+    result = row(
+        compare(table.assign(corruption="", severity=0.0, epoch=-1), "knn", "bayes"), "iris"
+    )
+    train, test = next(iter(folds.split(X, y)))
+    apart = found["knn"] - found["bayes"]
+    error = np.sqrt(np.var(apart, ddof=1) * (1 / 50 + len(test) / len(train)))
+    assert result["p"] == pytest.approx(2 * stats.t.sf(abs(apart.mean() / error), 49))
+    assert result["p"] > 0.05 > stats.ttest_rel(found["knn"], found["bayes"]).pvalue
+
+
+def test_an_unregistered_metric(tmp_path):
+    runs = write_two(tmp_path, {"t": [30.0, 40.0]}, {"t": [20.0, 30.0]}, metric="odd")
+    result = row(compare(runs, "one", "other"), "t")
+    assert result["relative"] and result["gain"] == pytest.approx(10 / 30)
+
+
+# -- regressions ----------------------------------------------------------------------------
+
+
+def test_regressions_by_hand(tmp_path):
+    old = {"a": [0.9, 0.8], "b": [0.5, 0.5], "rmse": [10.0, 10.0], "gone": [0.5], "half": [0.5] * 4}
+    new = {"a": [0.8, 0.88], "b": [0.5, 0.48], "rmse": [10.1, 10.11], "half": [0.6, None, 0.6]}
+    runs = write_two(tmp_path, new, old)
+    found = compare(runs, "one", "other")
+    # a: 0.85 → 0.84 is worse by 0.01 and no more; rmse by 1.05 % of 10
+    result = found.regressions(0.01).set_index("task")
+    assert list(result.index) == ["rmse", "half", "gone"]
+    assert result.loc["rmse", "loss"] == pytest.approx(0.0105)
+    assert result.loc["rmse", "why"] == "worse by 0.0105 of its value"
+    assert result.loc["half", "why"] == "no score in 2 of 4 folds"
+    assert result.loc["gone", "why"] == "no score to compare: not run"
+    assert list(found.regressions(0.009)["task"]) == ["a", "b", "rmse", "half", "gone"]
+    assert list(found.regressions(0.02)["task"]) == ["half", "gone"]
+    with pytest.raises(DefinitionError, match="tolerance"):
+        found.regressions(-1)
+
+
+def test_new_tasks_and_gains_are_no_regressions(tmp_path):
+    runs = write_two(tmp_path, {"t": [0.9, 0.9], "new": [0.1]}, {"t": [0.5, 0.5]})
+    assert not len(compare(runs, "one", "other").regressions(0.0))
+    assert list(compare(runs, "other", "one").regressions(0.0)["task"]) == ["t", "new"]
+
+
+# -- files and output -----------------------------------------------------------------------
+
+
+def test_files_and_plain_values(tmp_path):
+    runs = write_two(tmp_path, {"t": [0.9], "u": [0.5, 0.6]}, {"t": [0.8], "u": [0.4, 0.6]})
+    found = compare(runs, "one", "other")
+    result = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert result["verdict"] == found.sentence and result["overall"]["wins"] == 2
+    assert result["tasks"][0]["p"] is None and result["tasks"][1]["gain"] == pytest.approx(0.05)
+    paths = found.to_csv(tmp_path / "tables")
+    assert [path.name for path in paths] == ["comparison_tasks.csv", "comparison_overall.csv"]
+    assert pd.read_csv(paths[0])["first"].tolist() == pytest.approx([0.9, 0.55])
+    assert pd.read_csv(paths[1])["rope"].tolist() == [0.01]
+
+
+def test_names_are_escaped_in_notebooks(tmp_path):
+    odd = "<script>alert(1)</script>"
+    runs = [
+        write_run(tmp_path, odd, {"<b>t": [0.9, 0.8]}),
+        write_run(tmp_path, "other", {"<b>t": [0.7, 0.7]}),
+    ]
+    found = compare(runs, odd, "other")
+    text, page = repr(found), found._repr_html_()
+    assert text.startswith(found.sentence) and "+0.150" in text and "Wilcoxon" not in text
+    assert "<script>" not in page and "<b>t" not in page and "&lt;script&gt;" in page
+    assert page.count("<tr>") == 2 and "+0.150" in page
+
+
+# -- on stored predictions, and from the package --------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory) -> list[Run]:
+    """Two models on 40 questions: the vectors of "right" mislead on 4, those of "wrong" on 14."""
+    output = tmp_path_factory.mktemp("answered")
+    names = [f"q{i}" for i in range(40)]
+    truth = ["a", "b"] * 20
+    frame = pd.DataFrame({"item": names, "y": truth})
+    data = karat.Dataset.from_columns(frame, ["item"], "y", name="forty", modality="entity")
+    task = karat.Task("forty", data, split="holdout", metrics=["acc", "auc"])
+    made = []
+    for name, missed in {"right": 4, "wrong": 14}.items():
+        rng = np.random.default_rng(0)
+        vectors = {}
+        for i, item in enumerate(names):
+            side = 1.0 if truth[i] == "a" else -1.0
+            vectors[item] = [side * (-1 if i % 20 < missed // 2 else 1), rng.normal(0, 0.01)]
+        made += karat.evaluate({name: vectors}, task, output=output)
+    return made
+
+
+def test_stored_answers_are_tested(answered):
+    found = compare(answered, "right", "wrong", on="rows")
+    result = row(found, "forty")
+    answers = [run.predictions("forty") for run in answered]
+    right = [each.predictions == each.truth for each in answers]
+    only = (right[0] & ~right[1]).sum(), (right[1] & ~right[0]).sum()
+    assert only[0] > 0 and result["test"] == "McNemar"
+    assert result["p"] == pytest.approx(stats.binomtest(int(only[0]), int(sum(only))).pvalue)
+    assert result["difference_low"] <= result["difference"] <= result["difference_high"]
+    assert not np.isnan(result["difference_low"])
+    areas = row(compare(answered, "right", "wrong", metric="auc", on="rows"), "forty")
+    assert areas["test"] == "bootstrap" and 0 < areas["p"] <= 1
+    again = row(compare(answered, "right", "wrong", metric="auc", on="rows"), "forty")
+    assert again.equals(areas), "the same seed, the same numbers"
+    turned = row(compare(answered, "wrong", "right", metric="auc", on="rows"), "forty")
+    assert turned["difference_low"] == pytest.approx(-areas["difference_high"])
+
+
+def test_runs_without_predictions_are_tested_on_folds(tmp_path):
+    runs = write_two(tmp_path, {"t": [0.9, 0.8]}, {"t": [0.7, 0.7]})
+    found = compare(runs, "one", "other", on="rows")
+    assert any("t: not tested on its rows" in note for note in found.notes)
+    assert row(found, "t")["test"] == "corrected t"
+
+
+def test_the_package_compares_runs_and_models(answered):
+    assert karat.compare is compare
+    found = karat.compare(answered, "right", "wrong", rope=0.2)
+    assert (found.first, found.overall.tasks, found.rope) == ("right", 1, 0.2)
+    with pytest.raises(TypeError, match="rop"):
+        karat.compare(answered, "right", "wrong", rop=0.2)

@@ -1,0 +1,997 @@
+"""Which columns a board has, and what is made on request.
+
+The board: directions, failures, declines, common folds, costs, and names that clash.
+Rows by any column, the better first, whatever better means for it.
+The Pareto front of a board: by hand, and against its definition.
+Boards by task, kind and data set: numbers worked out by hand, and what must never change.
+"""
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import t as student
+
+import karat
+from karat.analysis.leaderboard import (
+    fold_ratios,
+    leaderboard,
+    pareto,
+    sort_leaderboard,
+    within_limits,
+)
+from karat.errors import DataError, DefinitionError
+from karat.results.load import Gathered
+from karat.results.run import Run
+
+COLUMNS = "task model repeat fold corruption severity epoch metric value kind".split()
+RANKS = ["rank", "rank_low", "rank_high", "tie"]
+COSTS = ["failed", "declined", "seconds", "memory_mb", "dimensions"]
+
+
+def table():
+    """Return three models on four tasks: a first thrice, c last twice, and without the last."""
+    scores = {"t": [3, 2, 1], "u": [3, 2, 1], "v": [3, 1, 2], "w": [1, 2]}
+    rows = [
+        (task, model, 0, 0, "", 0.0, -1, "acc", value, "k")
+        for task, values in scores.items()
+        for model, value in zip("abc", values, strict=False)
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def columns(wanted, **options):
+    return list(leaderboard(table(), columns=wanted, **options).columns)
+
+
+def test_without_a_choice_there_are_tasks_and_costs():
+    assert columns(None) == [*RANKS, "t", "u", "v", "w", *COSTS]
+    assert columns(["tasks", "costs"]) == columns(None)
+
+
+@pytest.mark.parametrize(
+    "wanted, expected",
+    [
+        ([], []),
+        ("elo", ["elo", "elo_low", "elo_high"]),
+        # in the order of the board, whatever the order of the question
+        (["w", "elo:b", "borda", "t"], ["borda", "elo", "elo_low", "elo_high", "t", "w"]),
+        (["score"], ["score", "median", "wins"]),
+        (["wins"], ["wins"]),
+        (["pareto", "tasks"], ["pareto", "t", "u", "v", "w"]),
+        (["rank"], []),
+    ],
+)
+def test_a_choice_shows_ranks_failures_and_what_was_chosen(wanted, expected):
+    assert columns(wanted) == [*RANKS, *expected, "failed"]
+
+
+def test_ratings_by_hand():
+    board = leaderboard(table(), columns=["borda", "wins", "elo:c"], sort="borda")
+    # a beats two thrice and nobody on w; b one, one, none, one; c none, none, one
+    assert board["borda"].to_dict() == {"a": 6, "b": 3, "c": 1}
+    assert board["wins"].to_dict() == pytest.approx({"a": 3 / 4, "b": 2 / 4, "c": 0.5 / 3})
+    assert board.loc["c", ["elo", "elo_low", "elo_high"]].tolist() == [1500, 1500, 1500]
+    assert board["elo"].is_monotonic_decreasing
+    assert board.attrs["anchor"] == "c"
+
+
+def test_sorting_by_a_column_adds_it():
+    assert columns(None, sort="elo") == [
+        *RANKS,
+        *("elo", "elo_low", "elo_high", "t", "u", "v", "w"),
+        *COSTS,
+    ]
+    assert "pareto" in columns(None, sort="pareto")
+    # a column that is not shown can be sorted by
+    board = leaderboard(table(), columns=["borda"], sort="w")
+    assert list(board.index) == ["b", "a", "c"] and "w" not in board
+
+
+def test_normalise_adds_its_columns_to_a_choice():
+    assert columns(["t"], normalise="range") == [*RANKS, "score", "median", "wins", "t", "failed"]
+
+
+def test_ratings_within_a_group_and_the_columns_of_each_view():
+    group = leaderboard(table(), by="kind", columns=["elo", "borda", "seconds"])
+    assert list(group.columns) == [
+        *RANKS,
+        *("borda", "elo", "elo_low", "elo_high", "tasks", "failed", "seconds"),
+    ]
+    over_all = leaderboard(table(), columns=["elo"])
+    assert group.loc["k", "elo"].to_dict() == pytest.approx(over_all["elo"].to_dict())
+    task = leaderboard(table(), by="task", columns=["normalised"])
+    assert list(task.columns) == [
+        *("metric", *RANKS, "score", "score_low", "score_high", "normalised", "status", "failed")
+    ]
+
+
+def test_a_task_with_the_name_of_a_column_keeps_its_scores():
+    rows = table().replace({"task": {"t": "elo", "u": "costs", "v": "pareto", "w": "dimensions"}})
+    board = leaderboard(rows, columns=["elo", "tasks"])
+    named = [f"{name} (task)" for name in ("elo", "costs", "pareto", "dimensions")]
+    assert board.attrs["tasks"] == named
+    assert board["elo (task)"].to_dict() == {"a": 3, "b": 2, "c": 1}
+    assert leaderboard(rows, columns=["elo (task)"]).attrs["tasks"] == ["elo (task)"]
+
+
+def test_tasks_that_are_not_shown_still_count():
+    few, all_ = leaderboard(table(), columns=["t"]), leaderboard(table())
+    assert few.attrs["tasks"] == ["t"] and few.attrs["missing"] == all_.attrs["missing"]
+    pd.testing.assert_frame_equal(few[RANKS], all_[RANKS])
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"columns": ["eloo"]}, '"elo"?'),
+        ({"columns": ["cost"]}, '"costs"?'),
+        ({"columns": ["zzz"]}, "costs, tasks, rank, "),
+        ({"columns": ["zzz"]}, "; on request: score, median, wins, borda, elo, pareto."),
+        ({"columns": ["zzz", "elo"]}, "; on request: score, median, wins, borda, pareto."),
+        ({"columns": ["zzz"], "by": "task"}, "; on request: normalised, pareto."),
+        ({"columns": ["elo:aa"]}, '"a"?'),
+        ({"columns": ["pareto:second"]}, '"seconds"?'),
+        ({"columns": ["elo"], "by": "task"}, '"elo"'),
+        ({"sort": "eloo"}, '"elo"?'),
+    ],
+)
+def test_unknown_names_raise(options, words):
+    with pytest.raises(DefinitionError) as error:
+        leaderboard(table(), **options)
+    assert words in str(error.value)
+
+
+def test_dimensions_and_common_costs_come_from_the_runs(tmp_path):
+    import karat
+
+    runs = karat.evaluate(
+        ["onehot", "random", "dummy"], ["diabetes", "wine-clusters"], folds=[0], output=tmp_path
+    )
+    board = leaderboard(runs, columns=["costs", "pareto"])
+    widths = {run.model: [r.get("dimensions") for r in run.records()] for run in runs}
+    widest = {model: max([d for d in each if d] or [np.nan]) for model, each in widths.items()}
+    assert board["dimensions"].to_dict() == pytest.approx(widest, nan_ok=True)
+    assert board["dimensions"].notna().to_dict() == {"onehot": True, "random": True, "dummy": False}
+    assert board.attrs["uneven"]
+    # dummy declines the clusters: only costs of common tasks are shown
+    common = leaderboard(runs, columns=["costs"], missing="common")
+    assert not common.attrs["uneven"]
+    for run in runs:
+        seconds = [
+            r["seconds"] + (r.get("embed_seconds") or 0)
+            for r in run.records()
+            if r["task"] == "diabetes"
+        ]
+        assert common.loc[run.model, "seconds"] == pytest.approx(sum(seconds))
+    assert (common["declined"] == board["declined"].reindex(common.index)).all()
+
+
+LEADERBOARD_COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
+
+
+def table_leaderboard(*rows):
+    """Return a tidy table from (task, model, fold, metric, value)."""
+    made = [(task, model, 0, fold, "", 0.0, -1, m, v) for task, model, fold, m, v in rows]
+    return pd.DataFrame(made, columns=LEADERBOARD_COLUMNS)
+
+
+def scored(metric, **models):
+    return table_leaderboard(
+        *[("t", name, f, metric, v) for name, vs in models.items() for f, v in vs]
+    )
+
+
+# -- from a table ---------------------------------------------------------------------------
+
+
+def test_ranks_respect_the_direction_of_metrics():
+    both = [("a", 0.9, 30.0), ("b", 0.5, 10.0), ("c", 0.1, 20.0)]
+    rows = [("acc-task", m, 0, "acc", acc) for m, acc, _ in both]
+    rows += [("rmse-task", m, 0, "rmse", rmse) for m, _, rmse in both]
+    acc, rmse = leaderboard(table_leaderboard(*rows[:3])), leaderboard(table_leaderboard(*rows[3:]))
+    assert list(acc.index) == ["a", "b", "c"]
+    assert list(rmse.index) == ["b", "c", "a"]
+    together = leaderboard(table_leaderboard(*rows))
+    assert together["rank"].to_dict() == {"b": 1.5, "a": 2.0, "c": 2.5}
+    assert together.loc["a", ["acc-task", "rmse-task"]].tolist() == [0.9, 30.0]
+
+
+def test_a_score_is_the_mean_over_folds_on_clean_data():
+    rows = table_leaderboard(
+        ("t", "m", 0, "acc", 0.5), ("t", "m", 1, "acc", 1.0), ("t", "n", 0, "acc", 0.1)
+    )
+    noisy = rows.assign(corruption="noise", severity=0.5, value=0.0)
+    early = rows.assign(epoch=1, metric="loss", value=9.0)
+    board = leaderboard(pd.concat([early, noisy, rows], ignore_index=True))
+    assert board.loc["m", "t"] == 0.75
+    assert board.attrs["metrics"] == {"t": "acc"}
+    assert board.attrs["higher_is_better"] == {"t": True}
+
+
+def test_a_table_read_from_csv(tmp_path):
+    rows = scored("acc", m=[(0, 0.5)], n=[(0, 0.25)])
+    rows.to_csv(tmp_path / "scores.csv", index=False)
+    read = pd.read_csv(tmp_path / "scores.csv")
+    assert read["corruption"].isna().all()
+    assert leaderboard(read)["t"].tolist() == [0.5, 0.25]
+
+
+def test_folds_of_several_repeats_are_several_folds():
+    rows = scored("acc", m=[(0, 0.0)], n=[(0, 0.5)])
+    again = rows.assign(repeat=1, value=[1.0, 0.5])
+    board = leaderboard(pd.concat([rows, again], ignore_index=True))
+    assert board["t"].to_dict() == {"m": 0.5, "n": 0.5}
+
+
+def test_two_scores_for_one_fold_raise():
+    rows = scored("acc", m=[(0, 0.1), (0, 0.2)])
+    with pytest.raises(DataError, match="two scores on t, fold 0"):
+        leaderboard(rows)
+
+
+def test_models_are_ranked_on_the_folds_all_have():
+    # b was stopped after the first fold, in which it was better
+    rows = scored("acc", a=[(0, 0.5), (1, 0.9)], b=[(0, 0.6)])
+    board = leaderboard(rows)
+    assert board["rank"].to_dict() == {"b": 1.0, "a": 2.0}
+    assert board["t"].to_dict() == {"b": 0.6, "a": 0.7}
+    # without any fold in common, each stands for itself
+    apart = leaderboard(scored("acc", a=[(0, 0.9)], b=[(1, 0.6), (2, 0.8)]))
+    assert apart["rank"].to_dict() == {"a": 1.0, "b": 2.0}
+
+
+def test_an_empty_score_counts_as_the_worst():
+    board = leaderboard(scored("rmse", a=[(0, np.nan), (1, 1.0)], b=[(0, 5.0), (1, 2.0)]))
+    # a: the worst of fold 0 is 5, so (5 + 1) / 2 against (5 + 2) / 2
+    assert board["rank"].to_dict() == {"a": 1.0, "b": 2.0}
+    lost = leaderboard(scored("rmse", a=[(0, np.nan)], b=[(0, 5.0)]))
+    assert lost["rank"].to_dict() == {"b": 1.0, "a": 2.0}
+    assert np.isnan(lost.loc["a", "t"])
+
+
+def test_another_metric_can_be_chosen():
+    rows = pd.concat(
+        [scored("acc", a=[(0, 0.9)], b=[(0, 0.1)]), scored("logloss", a=[(0, 9.0)], b=[(0, 1.0)])]
+    )
+    assert list(leaderboard(rows).index) == ["a", "b"]
+    board = leaderboard(rows, metrics={"t": "logloss"})
+    assert list(board.index) == ["b", "a"]
+    assert board.attrs["higher_is_better"] == {"t": False}
+    with pytest.raises(DataError, match='"xy".*acc, logloss'):
+        leaderboard(rows, metrics={"t": "xy"})
+    with pytest.raises(DataError, match='"tt".*"t"'):
+        leaderboard(rows, metrics={"tt": "acc"})
+
+
+def test_wrong_tables_raise():
+    with pytest.raises(DataError, match="repeat, corruption"):
+        leaderboard(
+            table_leaderboard(("t", "m", 0, "acc", 1.0)).drop(columns=["repeat", "corruption"])
+        )
+    with pytest.raises(DataError, match="no final score"):
+        leaderboard(table_leaderboard())
+    with pytest.raises(DataError, match="no run"):
+        leaderboard([])
+    with pytest.raises(DefinitionError, match='no metric "acx"'):
+        leaderboard(scored("acx", m=[(0, 1.0)]))
+
+
+@pytest.mark.parametrize("kind", ["str", "object", "category"])
+def test_names_may_be_strings_objects_or_categories(kind):
+    names = ["task", "model", "metric", "corruption"]
+    rows = scored("acc", b=[(0, 0.5), (1, 0.5)], a=[(0, 0.9), (1, 0.7)])
+    board = leaderboard(rows.astype({name: kind for name in names}))
+    assert board["t"].to_dict() == {"a": pytest.approx(0.8), "b": 0.5}
+    assert board.index.tolist() == ["a", "b"]
+
+
+def test_the_table_is_not_modified():
+    rows = scored("acc", a=[(0, 0.9)], b=[(0, 0.1)])
+    before = rows.copy(deep=True)
+    leaderboard(rows)
+    pd.testing.assert_frame_equal(rows, before)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["str", "category"])
+def test_a_million_scores_take_seconds(kind):
+    shape = {"task": 200, "model": 50, "fold": 50, "metric": 2}
+    places = np.indices(list(shape.values())).reshape(4, -1)
+    names = {"task": "task{}", "model": "model{}", "metric": "{}"}
+    values = {"metric": ["acc", "rmse"]}
+    columns = {}
+    for name, at in zip(shape, places, strict=True):
+        known = values.get(name) or [names.get(name, "{}").format(i) for i in range(shape[name])]
+        columns[name] = at if name == "fold" else pd.Categorical.from_codes(at, known)
+    rows = pd.DataFrame(columns).assign(repeat=0, corruption="", severity=0.0, epoch=-1)
+    rows["value"] = np.random.default_rng(0).random(len(rows))
+    rows = rows.astype({name: kind for name in ("task", "model", "metric", "corruption")})
+    assert len(rows) == 1_000_000
+    begun = time.process_time()
+    board = leaderboard(rows)
+    # the limit is 3 s; a machine under other load gets some slack here, benchmarks/ does not
+    assert time.process_time() - begun < 90
+    assert board.shape == (50, 4 + 200 + 5)
+    means = rows[rows["metric"] == "acc"].groupby(["model", "task"], observed=True)["value"].mean()
+    assert board.loc["model7", "task3"] == pytest.approx(means["model7", "task3"])
+
+
+# -- from runs ------------------------------------------------------------------------------
+
+
+def record(task, fold, **changes):
+    return {
+        **{"spec": "", "model": "m", "task": task, "fold": fold, "repeat": 0, "seed": 1},
+        **{"metric": "acc", "status": "ok", "info": "", "notes": [], "history": [], "views": []},
+        **{"utc": "", "seconds": 1.0, "peak_memory_mb": 10.0 * (1 + (fold or 0))},
+        **changes,
+    }
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Make a run: ``make("m", {"t": [0.5, None]})``; None is a failed fold, "n/a" a decline."""
+
+    def run(model, tasks, metric="acc", fingerprint="f", stamp="20260102T030405", **about):
+        facts = {"model": model, "suite": "s", "constraint": "c", "mode": "local", "stamp": stamp}
+        facts |= {"version": "", "params": {}, "karat": "0"}
+        facts["tasks"] = [
+            {"name": t, "dataset": t, "metrics": [metric], "fingerprint": fingerprint, **about}
+            for t in tasks
+        ]
+        made = Run.create(tmp_path, facts)
+        for task, scores in tasks.items():
+            if scores == "n/a":
+                made.write(record(task, None, repeat=None, status="declined"), {})
+                continue
+            for fold, value in enumerate(scores):
+                if value is None:
+                    made.write(record(task, fold, status="failed", metric=metric), {})
+                    continue
+                view = {"corruption": "", "severity": 0.0, "scores": {metric: value}}
+                made.write(record(task, fold, views=[view], metric=metric), {})
+        made.finish()
+        return made
+
+    return run
+
+
+def test_costs_failures_and_declines_are_counted(make):
+    board = leaderboard(
+        [make("a", {"t": [0.5, None], "u": "n/a"}), make("b", {"t": [0.4, 0.6], "u": [0.1]})]
+    )
+    assert board["failed"].to_dict() == {"b": 0, "a": 1}
+    assert board["declined"].to_dict() == {"b": 0, "a": 1}
+    assert board["seconds"].to_dict() == {"b": 3.0, "a": 3.0}
+    assert board["memory_mb"].to_dict() == {"b": 20.0, "a": 20.0}
+    # t: a has 0.5 and the worst of fold 1, 0.6, which is more than b's 0.4 and 0.6; u: b alone
+    assert board["rank"].to_dict() == {"a": 1.0, "b": 2.0}
+    assert np.isnan(board.loc["a", "u"])
+
+
+def test_a_task_declined_in_every_fold_is_one_task(make):
+    run = make("a", {"t": [0.5]})
+    for fold in range(3):
+        run.write(record("u", fold, status="declined"), {})
+    assert leaderboard([run])["declined"].tolist() == [1]
+
+
+def test_a_score_replaces_a_failure(make):
+    """A job may fail under a corruption only: its clean score is as good as any."""
+    run = make("a", {"t": [0.5]})
+    view = {"corruption": "", "severity": 0.0, "scores": {"acc": 0.9}, "status": "ok", "info": ""}
+    run.write(record("t", 0, status="failed", views=[view]), {})
+    run.finish()
+    board = leaderboard([run, make("b", {"t": [0.6]})])
+    assert board.loc["a", "t"] == 0.9
+    assert board["rank"].to_dict() == {"a": 1.0, "b": 2.0}
+    assert board.loc["a", "failed"] == 1
+
+
+def test_folders_paths_and_runs_are_deduplicated(make, tmp_path):
+    one = make("a", {"t": [0.5]})
+    make("b", {"t": [0.6]})
+    for given in (tmp_path, str(tmp_path), [tmp_path, one, one.folder]):
+        assert leaderboard(given).index.tolist() == ["b", "a"]
+    assert leaderboard(one).index.tolist() == ["a"]
+
+
+def test_two_runs_of_one_model_are_two_rows(make):
+    runs = [make("a", {"t": [0.5]}), make("a", {"t": [0.6]}), make("a", {"t": [0.7]}, stamp="X")]
+    assert leaderboard(runs).index.tolist() == [
+        "a (X)",
+        "a (20260102T030405-2)",
+        "a (20260102T030405)",
+    ]
+
+
+def test_one_name_on_other_data_is_another_column(make):
+    runs = [
+        make("a", {"t": [0.5]}, fingerprint="111111aa"),
+        make("b", {"t": [0.6]}, fingerprint="111111aa"),
+        make("c", {"t": [0.9]}, fingerprint="222222bb"),
+    ]
+    board = leaderboard(runs)
+    assert board.attrs["tasks"] == ["t", "t [222222]"]
+    assert board.loc["c"].notna()[["t", "t [222222]"]].tolist() == [False, True]
+    assert board["rank"].to_dict()["b"] == 1.0
+    assert np.isnan(board.loc["c", "rank"])
+
+
+def test_tasks_named_like_a_column_get_a_suffix(make):
+    board = leaderboard([make("a", {"rank": [0.5], "failed": [0.6], "model": [0.7]})])
+    assert board.attrs["tasks"] == ["rank (task)", "failed (task)", "model (task)"]
+    assert board.columns.is_unique
+    assert board.loc["a", "rank (task)"] == 0.5
+    assert board.loc["a", "failed"] == 0
+
+
+def test_the_direction_of_an_unregistered_metric_comes_from_the_run(make):
+    about = {"higher_is_better": {"dist": False}}
+    runs = [
+        make("a", {"t": [5.0]}, metric="dist", **about),
+        make("b", {"t": [1.0]}, metric="dist", **about),
+    ]
+    board = leaderboard(runs)
+    assert board.index.tolist() == ["b", "a"]
+    assert board.attrs["higher_is_better"] == {"t": False}
+
+
+def test_runs_without_any_score_make_a_leaderboard(make):
+    board = leaderboard([make("a", {"t": "n/a"}, metric="?")])
+    assert board.attrs["tasks"] == []
+    assert board["declined"].tolist() == [1]
+
+
+def test_why_a_score_is_missing(make):
+    stopped = make("c", {"t": [0.3], "u": [0.3]})
+    (stopped.folder / "jobs" / "u.0.json").unlink()
+    stopped.finish()
+    runs = [
+        make("a", {"t": [0.5], "u": "n/a"}),
+        make("b", {"t": [None, None], "u": [0.1]}),
+        stopped,
+    ]
+    board = leaderboard(runs)
+    assert board.attrs["cells"] == {
+        "a": {"u": "declined"},
+        "b": {"t": "failed"},
+        "c": {"u": "not run"},
+    }
+    counts = board.attrs["missing"]
+    assert [counts[state] for state in ("failed", "declined", "not run")] == [1, 1, 1]
+    assert counts["cells"] == 6
+    status = leaderboard(runs, by="task")["status"].to_dict()
+    assert status["u", "a"] == "declined"
+    assert status["t", "b"] == "failed"
+    assert status["u", "c"] == "not run"
+    assert status["t", "a"] == "ok"
+
+
+def test_a_run_without_any_finished_job_is_listed(make):
+    run = make("a", {"t": [0.5]})
+    empty = make("b", {"t": []})
+    board = leaderboard([run, empty])
+    assert board.index.tolist() == ["a", "b"]
+    assert board.attrs["cells"] == {"b": {"t": "not run"}}
+    assert board["failed"].tolist() == [0, 0]
+
+
+def test_a_model_that_declined_everything_gets_no_rank_from_a_baseline(make):
+    tasks = {"t": [0.5], "u": [0.4]}
+    runs = [
+        make("a", tasks),
+        make("b", {"t": [0.6], "u": "n/a"}),
+        make("x", dict.fromkeys("tu", "n/a")),
+    ]
+    board = leaderboard(runs, missing="baseline:a")
+    assert board["rank"].dropna().to_dict() == {"b": (1 + 1.5) / 2, "a": (2 + 1.5) / 2}
+    assert board.attrs["missing"]["declined"] == 3
+    assert board.attrs["missing"]["imputed"] == 1
+
+
+def test_kinds_data_sets_and_seeds_come_from_the_runs(make):
+    about = {"kind": "classification", "dataset": "shared"}
+    runs = [make("a", {"t": [0.5], "u": [0.4]}, **about), make("b", {"t": [0.6]}, **about)]
+    for run, seed in zip(runs, (7, 8), strict=True):
+        run.about["seed"] = seed
+    kinds = leaderboard(runs, by="kind")
+    assert kinds.index.tolist() == [("classification", "b"), ("classification", "a")]
+    assert kinds["tasks"].tolist() == [1, 1]
+    assert kinds.attrs["seeds"] == [7, 8]
+    assert leaderboard(runs, by="dataset").index.unique(0).tolist() == ["shared"]
+
+
+def test_views_of_runs_without_any_score_raise(make):
+    run = make("a", {"t": "n/a"}, metric="?")
+    with pytest.raises(DataError, match="no task"):
+        leaderboard([run], by="task")
+
+
+def test_costs_are_those_of_the_view(make):
+    runs = [make("a", {"t": [0.5, None], "u": [0.1]}), make("b", {"t": [0.4, 0.6], "u": "n/a"})]
+    board = leaderboard(runs, by="task")
+    assert board["seconds"].to_dict() == {
+        ("t", "a"): 2.0,
+        ("t", "b"): 2.0,
+        ("u", "a"): 1.0,
+        ("u", "b"): pytest.approx(1.0),
+    }
+    assert board["failed"].to_dict() == {
+        ("t", "a"): 1,
+        ("t", "b"): 0,
+        ("u", "a"): 0,
+        ("u", "b"): 0,
+    }
+
+
+def test_missing_names_raise():
+    rows = scored("acc", m=[(0, 0.5)], n=[(0, 0.25)])
+    rows.loc[0, "model"] = np.nan
+    with pytest.raises(DataError, match="keep_default_na"):
+        leaderboard(rows)
+
+
+def test_attrs_are_not_copied_with_every_column(make):
+    board = leaderboard([make("a", {"t": [0.5], "u": "n/a"}), make("b", {"t": [0.6], "u": [0.1]})])
+    assert board["rank"].attrs["cells"] is board.attrs["cells"]
+    assert board.copy().attrs == board.attrs
+
+
+def test_the_public_name(two_classes, tmp_path):
+    runs = karat.evaluate(["onehot", "dummy"], two_classes(), output=tmp_path)
+    board = karat.leaderboard(runs)
+    assert board.index.tolist() == ["onehot", "dummy"]
+    assert board.index.name == "model"
+    assert board.loc["dummy", "halves"] == 0.5
+
+
+ORDER_COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
+
+ROWS = [
+    *[("up", m, "acc", v) for m, v in (("a", 0.1), ("b", 0.9), ("c", 0.5))],
+    *[("down", m, "rmse", v) for m, v in (("a", 30.0), ("b", 20.0), ("c", 10.0))],
+    *[("part", m, "acc", v) for m, v in (("c", 0.2), ("a", 0.3))],
+]
+
+
+def table_order():
+    made = [(task, model, 0, 0, "", 0.0, -1, metric, value) for task, model, metric, value in ROWS]
+    return pd.DataFrame(made, columns=ORDER_COLUMNS).assign(kind="k")
+
+
+@pytest.mark.parametrize(
+    "sort, models",
+    [
+        ("up", ["b", "c", "a"]),
+        ("down", ["c", "b", "a"]),
+        # who has no score comes last
+        ("part", ["a", "c", "b"]),
+        ("model", ["a", "b", "c"]),
+        # up: 0, 1, 0.5; down: 0, 0.5, 1; part: 1, -, 0
+        ("score", ["b", "c", "a"]),
+    ],
+)
+def test_the_best_comes_first(sort, models):
+    assert leaderboard(table_order(), sort=sort).index.tolist() == models
+
+
+@pytest.mark.parametrize(
+    "column, values, models",
+    [
+        ("seconds", [3.0, np.nan, 1.0], ["z", "x", "y"]),
+        ("memory_mb", [3.0, 1.0, 2.0], ["y", "z", "x"]),
+        ("failed", [1, 0, 0], ["y", "z", "x"]),
+        ("declined", [0, 2, 1], ["x", "z", "y"]),
+        ("rank_low", [1.5, 1.0, 1.5], ["y", "x", "z"]),
+        ("wins", [0.1, 0.9, 0.5], ["y", "z", "x"]),
+        ("tie", ["b", "", "a"], ["z", "x", "y"]),
+    ],
+)
+def test_every_column_has_its_direction_and_equals_stay(column, values, models):
+    board = pd.DataFrame({column: values}, index=pd.Index(["x", "y", "z"], name="model"))
+    assert sort_leaderboard(board, column, {}).index.tolist() == models
+
+
+def test_sorting_by_rank_changes_nothing():
+    pd.testing.assert_frame_equal(
+        leaderboard(table_order(), sort="rank"), leaderboard(table_order())
+    )
+
+
+def test_rows_of_a_task_stay_together():
+    board = leaderboard(table_order(), by="task", sort="score")
+    assert board.index.tolist() == [
+        *[("up", m) for m in "bca"],
+        *[("down", m) for m in "cba"],
+        *[("part", m) for m in "acb"],
+    ]
+    by_name = leaderboard(table_order(), by="task", sort="model")
+    assert by_name.index.get_level_values("model").tolist() == list("abc" * 3)
+    groups = leaderboard(table_order(), by="task", sort="task")
+    assert groups.index.unique("task").tolist() == ["down", "part", "up"]
+    assert groups.loc["up"].index.tolist() == ["b", "c", "a"]
+
+
+def test_sorting_by_a_normalized_score_adds_it():
+    assert leaderboard(table_order(), sort="wins").attrs["normalise"] == "range"
+    assert "median" in leaderboard(table_order(), by="kind", sort="median")
+    board = leaderboard(table_order(), by="task", sort="normalised")
+    assert board.loc["down", "normalised"].tolist() == [1, 0.5, 0]
+    # the score by task is what was measured
+    assert leaderboard(table_order(), by="task", sort="score").attrs["normalise"] is None
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"sort": "dwon"}, '"down"'),
+        ({"sort": "scroe"}, '"score"'),
+        ({"sort": "normalized", "by": "task"}, '"normalised"'),
+        ({"sort": "xyz", "by": "kind"}, "kind, model, rank, rank_low"),
+        ({"sort": "up", "by": "task"}, '"up"'),
+    ],
+)
+def test_unknown_columns_raise(options, words):
+    with pytest.raises(DefinitionError) as error:
+        leaderboard(table_order(), **options)
+    assert words in str(error.value)
+
+
+def board(rank, seconds, **columns):
+    return pd.DataFrame({"rank": rank, "seconds": seconds, **columns}).astype(
+        {"rank": float, "seconds": float}
+    )
+
+
+def test_the_front_by_hand():
+    # the third is slower than the second and worse; the fourth is worst but cheapest
+    assert pareto(board([1, 2, 3, 4], [9, 2, 4, 1])).tolist() == [True, True, False, True]
+
+
+def test_equal_points_are_on_the_front_together():
+    assert pareto(board([1, 1, 1], [2, 2, 3])).tolist() == [True, True, False]
+    assert pareto(board([1, 2], [2, 2])).tolist() == [True, False]
+
+
+def test_models_without_a_number_or_a_letter_are_not_on_the_front():
+    found = pareto(board([1, np.nan, 2, 3], [np.nan, 1, 5, 4], tie=["a", "a", "", "b"]))
+    assert found.tolist() == [False, False, False, True]
+    assert pareto(board([np.nan], [np.nan])).tolist() == [False]
+
+
+def test_any_column_may_be_the_cost_or_the_quality():
+    given = board([1, 2], [1, 1], memory_mb=[9.0, 1.0], elo=[1400.0, 1600.0], t=[3.0, 1.0])
+    given.attrs["higher_is_better"] = {"t": False}
+    assert pareto(given, "memory_mb").tolist() == [True, True]
+    # more Elo is better, a lower error is
+    assert pareto(given, quality="elo").tolist() == [False, True]
+    assert pareto(given, quality="t").tolist() == [False, True]
+    with pytest.raises(DefinitionError, match='"memroy_mb".*"memory_mb"'):
+        pareto(given, "memroy_mb")
+
+
+def test_each_group_has_its_own():
+    index = pd.MultiIndex.from_product([["t", "u"], ["a", "b"]], names=["task", "model"])
+    long = board([1, 2, 1, 2], [1, 2, 2, 1]).set_index(index)
+    assert pareto(long).tolist() == [True, False, True, True]
+
+
+numbers = st.one_of(st.integers(0, 4).map(float), st.just(float("nan")))
+
+
+@given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=12))
+def test_the_front_equals_its_definition(points):
+    def beaten(p):
+        return any(q[0] <= p[0] and q[1] <= p[1] and q != p for q in points)
+
+    expected = [not np.isnan(p).any() and not beaten(p) for p in points]
+    assert pareto(board(*zip(*points, strict=True))).tolist() == expected
+
+
+def test_a_model_that_failed_everywhere_is_not_on_the_front():
+    board = pd.DataFrame({"rank": [1.0, 2.0], "seconds": [9.0, 0.1], "a": [0.9, float("nan")]})
+    board.attrs["tasks"] = ["a"]
+    assert pareto(board).tolist() == [True, False]
+
+
+VIEWS_COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
+
+#: acc: a 0.9, c 0.7, b 0.5; rmse: a 10, c 15, b 30; acc: b 0.4, c 0.3, a 0.2
+THREE = {
+    "t1": ("acc", {"a": 0.9, "b": 0.5, "c": 0.7}),
+    "t2": ("rmse", {"a": 10.0, "b": 30.0, "c": 15.0}),
+    "t3": ("acc", {"a": 0.2, "b": 0.4, "c": 0.3}),
+}
+
+
+def table_views(tasks, **columns):
+    rows = [
+        (task, model, 0, fold, "", 0.0, -1, metric, value)
+        for task, (metric, models) in tasks.items()
+        for model, values in models.items()
+        for fold, value in enumerate(np.atleast_1d(values))
+    ]
+    made = pd.DataFrame(rows, columns=VIEWS_COLUMNS)
+    return made.assign(**{name: made["task"].map(groups) for name, groups in columns.items()})
+
+
+def rounded(column):
+    return {key: round(value, 9) for key, value in column.items()}
+
+
+# -- numbers --------------------------------------------------------------------------------
+
+
+def test_the_normalised_score_is_the_mean_over_tasks():
+    board = leaderboard(table_views(THREE), normalise="range")
+    # t1: 1, 0, 0.5; t2: 1, 0, 0.75; t3: 0, 1, 0.5
+    assert rounded(board["score"]) == rounded({"a": 2 / 3, "c": 1.75 / 3, "b": 1 / 3})
+    assert rounded(board["median"]) == {"a": 1.0, "c": 0.5, "b": 0.0}
+    # a beats both twice and nobody once; c beats one of two on every task
+    assert rounded(board["wins"]) == rounded({"a": 2 / 3, "c": 0.5, "b": 1 / 3})
+    assert board.attrs["normalise"] == "range"
+
+
+def test_the_score_over_a_baseline():
+    board = leaderboard(table_views(THREE), normalise="baseline:c")
+    # t1: 1, -1; t2: 1 and (15 - 30) / 5, no lower than -1; t3: -1, 1
+    assert rounded(board["score"]) == rounded({"a": 1 / 3, "c": 0.0, "b": -1 / 3})
+
+
+def test_normalized_scores_are_on_request():
+    assert not {"score", "median", "wins"} & set(leaderboard(table_views(THREE)).columns)
+    assert "normalised" not in leaderboard(table_views(THREE), by="task")
+
+
+def test_every_task_has_its_own_ranking():
+    board = leaderboard(table_views(THREE), by="task", normalise="range")
+    assert board.index.names == ["task", "model"]
+    assert board.loc["t1"].index.tolist() == ["a", "c", "b"]
+    assert board.loc["t2"].index.tolist() == ["a", "c", "b"]
+    assert board.loc["t3"].index.tolist() == ["b", "c", "a"]
+    assert board.loc["t2", "score"].tolist() == [10, 15, 30]
+    assert board.loc["t2", "metric"].unique().tolist() == ["rmse"]
+    assert rounded(board.loc["t2", "normalised"]) == {"a": 1.0, "c": 0.75, "b": 0.0}
+    assert board["rank"].tolist() == [1, 2, 3] * 3
+
+
+def test_the_interval_is_students_over_folds():
+    tasks = {"t": ("rmse", {"a": [11.0, 12.0, 13.0], "b": [17.0], "c": [np.nan, 14.0, 14.0]})}
+    board = leaderboard(table_views(tasks), by="task").loc["t"]
+    # the standard error of 11, 12, 13 is 1 / √3
+    half = student.ppf(0.975, 2) / np.sqrt(3)
+    assert board.loc["a", "score_low"] == pytest.approx(12 - half)
+    assert board.loc["a", "score_high"] == pytest.approx(12 + half)
+    assert np.isnan(board.loc["b", ["score_low", "score_high"]].astype(float)).all()
+    assert board.loc["c", ["score_low", "score_high"]].tolist() == [14, 14]
+    assert board["folds"].to_dict() == {"a": 3, "b": 1, "c": 2}
+
+
+def test_the_interval_of_a_score_stays_within_what_its_metric_can_be():
+    tasks = {
+        # half of each interval: 4.303 × 0.0289 / √3 = 0.0717; 12.706 × 0.45 = 5.72
+        "t1": ("acc", {"a": [1.0, 0.95, 1.0], "b": [0.0, 0.05, 0.0]}),
+        "t2": ("rmse", {"a": [0.1, 1.0], "b": [0.0, 0.0]}),
+        "t3": ("r2", {"a": [0.5, 1.0], "b": [-0.5, 1.0]}),
+        "t4": ("acc", {"a": [97.0, 98.0, 99.0], "b": [1.0, 2.0, 3.0]}),
+    }
+    board = leaderboard(table_views(tasks), by="task")[["score_low", "score_high"]].round(3)
+    assert board.loc[("t1", "a")].tolist() == [0.912, 1.0]
+    assert board.loc[("t1", "b")].tolist() == [0.0, 0.088]
+    assert board.loc[("t2", "a")].tolist() == [0.0, 6.268]
+    # what is explained is 1 at most, and has no least: 0.75 - 12.706 × 0.25
+    assert board.loc[("t3", "a")].tolist() == [-2.427, 1.0]
+    # per cent: on another scale nothing is cut, 98 ± 4.303 / √3
+    assert board.loc[("t4", "a")].tolist() == [95.516, 100.484]
+
+
+def test_an_unregistered_metric_has_no_limits():
+    ends = np.array([-0.5]), np.array([1.5])
+    assert within_limits(*ends, np.array([0.5]), "no-such-metric").tolist() == [[-0.5], [1.5]]
+    assert within_limits(*ends, np.array([0.5]), "acc").tolist() == [[0.0], [1.0]]
+
+
+# -- ranks on one task ----------------------------------------------------------------------
+
+PLACES = ["rank", "rank_low", "rank_high", "tie"]
+
+
+def places(models, **options):
+    """Return rank, interval and letter by model on one task measured in accuracy."""
+    board = leaderboard(table_views({"t": ("acc", models)}), by="task", **options)
+    return {model: row.tolist() for model, row in board.loc["t", PLACES].iterrows()}
+
+
+def test_folds_drawn_anew_give_ranks_an_interval():
+    # a wins in fold 0 and on average, b in fold 1: a draw of two folds has b first once in four.
+    # The mean of drawn ranks is 1.25, so that the ends 1 and 2 move by -0.25, down to 1 at most
+    found = places({"a": [0.9, 0.5], "b": [0.6, 0.6]})
+    assert found["a"][:2] == [1, 1] and found["a"][2] == pytest.approx(1.75, abs=0.05)
+    assert found["b"][0] == found["b"][2] == 2 and found["b"][1] == pytest.approx(1.25, abs=0.05)
+    assert found["a"][3] == found["b"][3] == "a"
+
+
+def test_a_model_that_is_always_first_has_no_uncertainty():
+    # 0.8, 0.7, 0.7 differ from 0 by t = 0.7333 / √(0.003333 × (1/3 + 1/2)) = 13.9, p = 0.005
+    found = places({"a": [0.9, 0.8, 0.9], "b": [0.1, 0.1, 0.2]})
+    assert found == {"a": [1, 1, 1, "a"], "b": [2, 2, 2, "b"]}
+
+
+def test_letters_are_those_of_the_corrected_test_of_all_pairs():
+    a = np.array([0.9, 0.8, 0.7, 0.8])
+    step = np.array([0.02, 0.04, 0.03, 0.03])
+    # t = 0.03 / 0.006236 = 4.811 of 3 degrees: p = 0.0171
+    assert [each[3] for each in places({"a": a, "b": a - step}).values()] == ["a", "b"]
+    # the same t for each of three pairs: after Holm 3 × 0.0171 = 0.0513, and nothing is certain
+    three = places({"a": a, "b": a - step, "c": a - 2 * step})
+    assert [each[3] for each in three.values()] == ["a", "a", "a"]
+    assert [each[:3] for each in three.values()] == [[1, 1, 1], [2, 2, 2], [3, 3, 3]]
+
+
+def test_one_fold_ties_all_models():
+    found = places({"a": [0.9], "b": [0.5], "c": [0.1]})
+    assert [each[0] for each in found.values()] == [1, 2, 3]
+    assert [each[3] for each in found.values()] == ["a", "a", "a"]
+    assert np.isnan([each[1:3] for each in found.values()]).all()
+
+
+def test_equal_folds_share_rank_and_letter():
+    found = places({"a": [0.5, 0.7, 0.6], "b": [0.5, 0.7, 0.6], "c": [0.1, 0.2, 0.1]})
+    assert found["a"] == found["b"] == [1.5, 1.5, 1.5, "a"]
+    # c: 0.4, 0.5, 0.5, t = 15.3 and p = 0.0042, of three pairs 0.0127
+    assert found["c"] == [3, 3, 3, "b"]
+
+
+def test_a_failed_fold_counts_as_the_worst_one():
+    # c lacks a score in every fold: worse than b, which is the worst, by nothing that is known
+    found = places({"a": [0.9, 0.8, 0.9], "b": [0.1, 0.1, 0.2], "c": [np.nan] * 3})
+    assert found == {"a": [1, 1, 1, "a"], "b": [2, 2, 2, "b"], "c": [3, 3, 3, "b"]}
+
+
+def test_a_model_without_a_rank_has_no_letter():
+    tasks = {"t": ("acc", {"a": [0.9, 0.8], "b": [0.5, 0.6]}), "u": ("acc", {"a": [0.1, 0.2]})}
+    board = leaderboard(table_views(tasks), by="task").loc["u", PLACES]
+    assert board["tie"].tolist() == ["", ""]
+    assert board[["rank", "rank_low", "rank_high"]].isna().all(axis=None)
+
+
+def test_ratio_of_test_to_train_rows():
+    def rows(task, repeats, folds):
+        return [(task, repeat, fold) for repeat in range(repeats) for fold in range(folds)]
+
+    scored = [*rows("cv", 1, 4), *rows("twice", 2, 2), *rows("holdout", 5, 1), *rows("sized", 2, 1)]
+    scores = pd.DataFrame(scored, columns=["task", "repeat", "fold"])
+    # sizes where they are recorded, else 1 / (k - 1) of the k folds of a repeat
+    jobs = pd.DataFrame({"task": ["cv", "sized"], "train": [None, 80.0], "test": [None, 20.0]})
+    tasks = ["holdout", "none", "cv", "twice", "sized"]
+    found = fold_ratios(Gathered([], scores, jobs), tasks)
+    assert found == pytest.approx([np.nan, np.nan, 1 / 3, 1.0, 0.25], nan_ok=True)
+
+
+def test_ranks_within_a_kind():
+    kinds = {"t1": "classes", "t2": "numbers", "t3": "classes"}
+    board = leaderboard(table_views(THREE, kind=kinds), by="kind", normalise="range")
+    # t1 and t3: a 1 and 3, b 3 and 1, c 2 and 2
+    assert board.loc["classes", "rank"].to_dict() == {"a": 2, "b": 2, "c": 2}
+    assert board.loc["classes", "score"].to_dict() == {"a": 0.5, "b": 0.5, "c": pytest.approx(0.5)}
+    assert board.loc["numbers", "rank"].to_dict() == {"a": 1, "c": 2, "b": 3}
+    assert board.loc["classes", "tasks"].tolist() == [2, 2, 2]
+    assert board.index.names == ["kind", "model"]
+
+
+def test_a_kind_of_all_tasks_is_the_overall_leaderboard():
+    whole = leaderboard(table_views(THREE), normalise="range")
+    kind = leaderboard(
+        table_views(THREE, kind=dict.fromkeys(THREE, "k")), by="kind", normalise="range"
+    )
+    same = ["rank", "rank_low", "rank_high", "tie", "score", "median", "wins"]
+    pd.testing.assert_frame_equal(kind.loc["k", same], whole[same])
+
+
+def test_tasks_are_grouped_by_dataset():
+    names = {"t1": "adult", "t2": "adult", "t3": ""}
+    board = leaderboard(table_views(THREE, dataset=names), by="dataset")
+    assert board.loc["adult", "rank"].to_dict() == {"a": 1, "c": 2, "b": 3}
+    assert board.loc["other", "rank"].to_dict() == {"b": 1, "c": 2, "a": 3}
+
+
+def test_a_table_without_kinds_has_no_such_view():
+    with pytest.raises(DataError, match="kind"):
+        leaderboard(table_views(THREE), by="kind")
+
+
+def test_another_metric_in_a_view():
+    both = pd.concat(
+        [table_views(THREE), table_views({"t1": ("logloss", {"a": 3.0, "b": 1.0, "c": 2.0})})]
+    )
+    board = leaderboard(both, by="task", metrics={"t1": "logloss"})
+    assert board.loc["t1"].index.tolist() == ["b", "c", "a"]
+
+
+# -- what must never change -----------------------------------------------------------------
+
+scores = st.integers(0, 8).map(lambda i: i / 8)
+
+
+@st.composite
+def boards(draw):
+    """Draw tasks of 2 to 4 models and 1 to 3 folds, with metrics of both directions."""
+    models = [f"m{i}" for i in range(draw(st.integers(2, 4)))]
+    folds = draw(st.integers(1, 3))
+    fold_scores = st.lists(scores, min_size=folds, max_size=folds)
+    return {
+        f"t{i}": (draw(st.sampled_from(["acc", "rmse"])), {m: draw(fold_scores) for m in models})
+        for i in range(draw(st.integers(1, 4)))
+    }
+
+
+NUMBERS = ["rank", "rank_low", "rank_high", "score", "median", "wins"]
+
+
+def numbers_views(tasks, **options):
+    return leaderboard(table_views(tasks), normalise="range", **options)[NUMBERS].sort_index()
+
+
+def assert_the_order_of_rows_changes_nothing(tasks, known, seed):
+    turned = table_views(tasks).sample(frac=1, random_state=seed)
+    # the metric of a task is the first of its rows: here it has only one
+    found = leaderboard(turned, normalise="range")[NUMBERS].sort_index()
+    pd.testing.assert_frame_equal(known, found)
+
+
+def assert_the_unit_of_a_metric_changes_nothing(tasks, known, unit):
+    scaled = {
+        task: (metric, {m: [v * unit for v in values] for m, values in models.items()})
+        for task, (metric, models) in tasks.items()
+    }
+    pd.testing.assert_frame_equal(known, numbers_views(scaled))
+
+
+def assert_turning_a_metric_round_changes_nothing(tasks, known):
+    turned = {
+        task: ("acc" if metric == "rmse" else "rmse", {m: [-v for v in vs] for m, vs in ms.items()})
+        for task, (metric, ms) in tasks.items()
+    }
+    pd.testing.assert_frame_equal(known, numbers_views(turned))
+
+
+def assert_a_model_that_is_worse_everywhere_changes_no_rank(tasks, known):
+    def worse(metric, values):
+        return [v - 9 if metric == "acc" else v + 9 for v in values]
+
+    more = {
+        task: (metric, {**models, "worse": worse(metric, models["m0"])})
+        for task, (metric, models) in tasks.items()
+    }
+    after = numbers_views(more)
+    pd.testing.assert_frame_equal(known[["rank"]], after.loc[known.index, ["rank"]])
+    assert after.loc["worse", "rank"] == len(known) + 1
+    assert after.loc["worse", ["score", "median", "wins"]].tolist() == [0, 0, 0]
+
+
+@settings(max_examples=15, deadline=None)
+@given(boards(), st.integers(0, 999), st.sampled_from([0.5, 2.0, 1024.0]))
+def test_leaderboards_are_invariant(tasks, seed, unit):
+    known = numbers_views(tasks)
+    assert known["wins"].mean() == pytest.approx(0.5), "who wins, wins over another"
+    assert_the_order_of_rows_changes_nothing(tasks, known, seed)
+    assert_the_unit_of_a_metric_changes_nothing(tasks, known, unit)
+    assert_turning_a_metric_round_changes_nothing(tasks, known)
+    assert_a_model_that_is_worse_everywhere_changes_no_rank(tasks, known)
+
+
+@settings(max_examples=25, deadline=None)
+@given(boards())
+def test_scores_are_between_the_worst_and_the_best(tasks):
+    board = leaderboard(table_views(tasks), by="task", normalise="range")
+    for _, rows in board.groupby(level="task"):
+        known = rows["normalised"].dropna()
+        assert known.between(0, 1).all()
+        assert len(known) == 0 or {known.min(), known.max()} == {0, 1}
+        # who is ranked higher is never lower on the scale
+        assert (rows.sort_values("rank")["normalised"].diff().dropna() <= 0).all()

@@ -1,0 +1,418 @@
+"""What corruption costs, worked out by hand, for scores and for errors."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import karat
+from karat.analysis import robustness as module
+from karat.analysis.robustness import SUMMARIES, curves, robustness
+from karat.errors import DataError, DefinitionError
+from karat.results.tables import SCORE_COLUMNS
+
+#: (corruption, severity): score
+ADA = {("", 0): 0.9, ("noise", 0.1): 0.8, ("noise", 0.3): 0.6, ("gaps", 0.2): 0.7}
+BEN = {("", 0): 0.8, ("noise", 0.1): 0.6, ("noise", 0.3): 0.4, ("gaps", 0.2): 0.7}
+
+
+def table(*rows: tuple, task: str = "t", metric: str = "auc", **more) -> pd.DataFrame:
+    """Return scores of (model, {(corruption, severity): value}) in one fold and draw, or others."""
+    made = [
+        {
+            **dict(task=task, model=model, repeat=0, fold=0, draw=0, epoch=-1, metric=metric),
+            **dict(corruption=corruption, severity=float(severity), value=value),
+            **more,
+        }
+        for model, scores in rows
+        for (corruption, severity), value in scores.items()
+    ]
+    return pd.DataFrame(made)[list(SCORE_COLUMNS)]
+
+
+def both(**more) -> pd.DataFrame:
+    return table(("ada", ADA), ("ben", BEN), **more)
+
+
+def row(found: pd.DataFrame, model: str) -> pd.Series:
+    return found.set_index("model").loc[model]
+
+
+# -- numbers --------------------------------------------------------------------------------
+
+
+def test_where_higher_is_better():
+    found = robustness(both(), baseline="ben")
+    ada, ben = row(found, "ada"), row(found, "ben")
+    # ada: errors .2 + .4 and .3 over .4 + .6 and .3; losses .1 + .3 and .2 over .2 + .4 and .1
+    wanted = {"clean": 0.9, "corrupted": 0.7, "mce": 0.8, "relative_mce": 4 / 3}
+    wanted |= {"retention": 7 / 9, "area": (0.75 + 0.8) / 2, "worst": 0.6}
+    assert ada[list(wanted)].tolist() == pytest.approx(list(wanted.values()))
+    wanted = {"clean": 0.8, "corrupted": 0.6, "mce": 1, "relative_mce": 1, "retention": 0.75}
+    wanted |= {"area": (0.17 / 0.3 + 0.75) / 2, "worst": 0.4}
+    assert ben[list(wanted)].tolist() == pytest.approx(list(wanted.values()))
+    assert found["worst_view"].tolist() == ["noise@0.3", "noise@0.3"]
+    assert found["model"].tolist() == ["ada", "ben"], "the better first"
+    assert found["corruptions"].tolist() == [2, 2] and found["higher_is_better"].all()
+
+
+def test_where_lower_is_better():
+    ada = {("", 0): 2, ("noise", 0.1): 3, ("noise", 0.3): 5, ("gaps", 0.2): 4}
+    ben = {("", 0): 4, ("noise", 0.1): 5, ("noise", 0.3): 7, ("gaps", 0.2): 5}
+    found = robustness(table(("ben", ben), ("ada", ada), metric="rmse"), baseline="ben")
+    # errors 8 and 4 over 12 and 5; losses 4 and 2 over 4 and 1
+    wanted = {"clean": 2, "corrupted": 4, "mce": (2 / 3 + 4 / 5) / 2, "relative_mce": 1.5}
+    wanted |= {"retention": ((2 / 3 + 2 / 5) / 2 + 1 / 2) / 2, "area": (3.5 + 3) / 2, "worst": 5}
+    assert row(found, "ada")[list(wanted)].tolist() == pytest.approx(list(wanted.values()))
+    assert found["model"].tolist() == ["ada", "ben"], "the smaller error first"
+    assert not found["higher_is_better"].any()
+
+
+def test_each_corruption_by_itself():
+    found = robustness(both(), baseline="ben", by_corruption=True)
+    assert found[["corruption", "model"]].to_numpy().tolist() == [
+        ["noise", "ada"],
+        ["noise", "ben"],
+        ["gaps", "ada"],
+        ["gaps", "ben"],
+    ]
+    assert found["ce"].tolist() == pytest.approx([0.6, 1, 1, 1])
+    assert found["relative_ce"].tolist() == pytest.approx([2 / 3, 1, 2, 1])
+    assert found["corrupted"].tolist() == pytest.approx([0.7, 0.5, 0.7, 0.7])
+    assert found["area"].tolist() == pytest.approx([0.75, 0.17 / 0.3, 0.8, 0.75])
+    whole = robustness(both(), baseline="ben")
+    assert found.groupby("model")["ce"].mean()["ada"] == pytest.approx(row(whole, "ada")["mce"])
+    assert "mce" not in found and "ce_low" in found
+
+
+def test_without_a_baseline_there_is_no_ratio():
+    found = robustness(both())
+    assert found[["mce", "relative_mce"]].isna().all(axis=None)
+    assert found[["corrupted", "retention", "area", "worst"]].notna().all(axis=None)
+
+
+def test_the_order_of_severities_and_rows_does_not_matter():
+    mixed = both().sample(frac=1, random_state=3)
+    first = robustness(both(), baseline="ben").set_index("model")
+    other = robustness(mixed, baseline="ben").set_index("model").loc[first.index]
+    pd.testing.assert_frame_equal(first, other)
+
+
+def test_a_baseline_that_loses_nothing_gives_no_ratio():
+    still = {("", 0): 0.8, ("noise", 0.1): 0.8, ("noise", 0.3): 0.8, ("gaps", 0.2): 0.7}
+    found = robustness(table(("ada", ADA), ("still", still)), baseline="still")
+    # only gaps can be compared: .2 over .1
+    assert row(found, "ada")["relative_mce"] == pytest.approx(2.0)
+    perfect = {key: 1.0 for key in ADA}
+    found = robustness(table(("ada", ADA), ("perfect", perfect)), baseline="perfect")
+    assert found[["mce", "relative_mce"]].isna().all(axis=None)
+
+
+def test_no_retention_of_a_clean_score_of_0():
+    nought = {("", 0): 0.0, ("noise", 0.1): 0.5}
+    assert robustness(table(("a", nought)))["retention"].isna().all()
+    exact = {("", 0): 0.0, ("noise", 0.1): 0.5}
+    assert robustness(table(("a", exact), metric="rmse"))["retention"].tolist() == [0.0]
+
+
+# -- folds, draws and what is missing ---------------------------------------------------------
+
+
+def test_means_go_over_folds_and_draws_first():
+    parts = [
+        table(("a", {("", 0): 0.9}), fold=0),
+        table(("a", {("", 0): 0.7}), fold=1),
+        table(("a", {("noise", 0.1): 0.8}), fold=0, draw=0),
+        table(("a", {("noise", 0.1): 0.6}), fold=0, draw=1),
+        table(("a", {("noise", 0.1): 0.5}), fold=1, draw=0),
+        table(("a", {("noise", 0.1): 0.1}), fold=1, draw=1),
+    ]
+    found = row(robustness(pd.concat(parts)), "a")
+    assert found["clean"] == pytest.approx(0.8)
+    assert found["corrupted"] == pytest.approx(0.5)
+    assert found["retention"] == pytest.approx(0.5 / 0.8)
+
+
+def test_a_corruption_that_a_model_has_not_seen_is_left_out_for_it():
+    cy = {key: value for key, value in ADA.items() if key[0] != "gaps"}
+    found = robustness(table(("ada", ADA), ("cy", cy)), baseline="ada")
+    cy = row(found, "cy")
+    assert cy["corrupted"] == pytest.approx(0.7) and cy["mce"] == pytest.approx(1.0)
+    assert found.set_index("model")["corruptions"].to_dict() == {"ada": 2, "cy": 1}
+
+
+def test_an_incomplete_corruption_is_left_out():
+    # the mildest severity alone would make a model look robust
+    cy = {key: value for key, value in ADA.items() if key != ("noise", 0.3)}
+    cy = row(robustness(table(("ada", ADA), ("cy", cy)), baseline="ada"), "cy")
+    assert cy["corrupted"] == pytest.approx(0.7), "gaps alone"
+    assert cy["retention"] == pytest.approx(7 / 9) and cy["area"] == pytest.approx(0.8)
+    assert cy["corruptions"] == 1 and cy["worst_view"] == "gaps@0.2"
+
+
+def test_a_view_without_any_score_is_ignored():
+    nobody = {("noise", 0.5): np.nan}
+    found = robustness(table(("ada", ADA | nobody), ("ben", BEN | nobody)), baseline="ben")
+    pd.testing.assert_frame_equal(found, robustness(both(), baseline="ben"))
+
+
+def test_a_model_without_any_corrupted_score_has_empty_numbers():
+    found = robustness(table(("ada", ADA), ("none", {("", 0): 0.5})))
+    none = row(found, "none")
+    assert none["clean"] == 0.5 and none["corruptions"] == 0 and none["worst_view"] == ""
+    assert none[["corrupted", "retention", "area", "worst"]].isna().all()
+    assert found["model"].tolist() == ["ada", "none"]
+
+
+def test_severity_0_is_ignored():
+    zero = table(("ada", {("noise", 0): 0.9}), ("ben", {("noise", 0): 0.8}))
+    found = robustness(pd.concat([both(), zero]), baseline="ben")
+    pd.testing.assert_frame_equal(found, robustness(both(), baseline="ben"))
+    with pytest.raises(DataError, match="corrupted view"):
+        robustness(table(("a", {("", 0): 0.9, ("noise", 0): 0.9})))
+
+
+def test_scores_of_epochs_are_ignored():
+    early = both(epoch=1).assign(value=0.0)
+    found = robustness(pd.concat([early, both()]), baseline="ben")
+    pd.testing.assert_frame_equal(found, robustness(both(), baseline="ben"))
+
+
+# -- compositions, tasks, metrics, baselines --------------------------------------------------
+
+
+def test_compositions_are_separate():
+    pair = {("gaps+noise", 0.2): 0.5, ("gaps@0.2+noise@0.1", 1.0): 0.4}
+    found = table(("ada", ADA | pair), ("ben", BEN | pair))
+    pd.testing.assert_frame_equal(
+        robustness(found, baseline="ben"), robustness(both(), baseline="ben")
+    )
+    composed = row(robustness(found, compositions=True), "ada")
+    assert composed["corrupted"] == pytest.approx(0.45) and composed["corruptions"] == 2
+    assert composed["worst_view"] == "gaps@0.2+noise@0.1"
+    with pytest.raises(DataError, match="composed"):
+        robustness(both(), compositions=True)
+    with pytest.raises(DataError, match="single"):
+        robustness(table(("a", {("", 0): 1, ("gaps+noise", 0.2): 0.5})))
+
+
+def test_tasks_have_their_own_metric_and_those_without_corruption_are_left_out():
+    tasks = [
+        both(),
+        table(("ada", {("", 0): 2, ("noise", 0.1): 4}), task="numbers", metric="rmse"),
+        table(("ada", {("", 0): 2}), task="plain", metric="rmse"),
+    ]
+    found = robustness(pd.concat(tasks))
+    assert found[["task", "metric"]].drop_duplicates().to_numpy().tolist() == [
+        ["t", "auc"],
+        ["numbers", "rmse"],
+    ]
+    assert found["retention"].iloc[-1] == 0.5
+
+
+def test_another_metric():
+    more = both(metric="brier")
+    found = robustness(pd.concat([both(), more]), metric="brier")
+    assert set(found["metric"]) == {"brier"} and not found["higher_is_better"].any()
+    with pytest.raises(DataError, match='"breir".*"brier"'):
+        robustness(pd.concat([both(), more]), metric="breir")
+    with pytest.raises(DataError, match="There are: auc"):
+        robustness(both(), metric="zzz")
+
+
+def test_a_baseline_that_is_not_there():
+    with pytest.raises(DataError, match='"adda".*"ada"'):
+        robustness(both(), baseline="adda")
+    with pytest.raises(DataError, match="There are: ada, ben"):
+        robustness(both(), baseline="zzz")
+
+
+def test_of_several_baselines_each_task_takes_the_first_it_has():
+    other = table(("cy", ADA), ("di", BEN), task="u")
+    found = robustness(pd.concat([both(), other]), baseline=["zzz", "ben", "di", "cy"])
+    mce = found.set_index("model")["mce"].to_dict()
+    assert mce == pytest.approx({"ada": 0.8, "ben": 1.0, "cy": 0.8, "di": 1.0})
+    found = robustness(pd.concat([both(), other]), baseline="ben")
+    assert found.set_index("task")["mce"].notna().to_dict() == {"t": True, "u": False}
+
+
+def test_a_table_needs_no_draws():
+    found = robustness(both().drop(columns="draw"), baseline="ben")
+    pd.testing.assert_frame_equal(found, robustness(both(), baseline="ben"))
+    with pytest.raises(DataError, match="severity"):
+        robustness(both().drop(columns="severity"))
+    # as pandas reads an empty cell back
+    read = both().assign(corruption=both()["corruption"].replace("", np.nan))
+    pd.testing.assert_frame_equal(robustness(read), robustness(both()))
+    clean = table(("a", {("", 0): 0.9})).assign(corruption=np.nan)
+    with pytest.raises(DataError, match="corrupted view"):
+        robustness(clean)
+    with pytest.raises(DefinitionError, match='no metric "own"'):
+        robustness(both(metric="own"))
+
+
+# -- intervals --------------------------------------------------------------------------------
+
+
+def folds_and_draws(folds: int, draws: int, seed: int = 0, models: int = 3) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    parts = []
+    for fold in range(folds):
+        clean = [(f"m{i}", {("", 0): 0.9 + 0.02 * rng.normal()}) for i in range(models)]
+        parts.append(table(*clean, fold=fold))
+        for draw in range(draws):
+            views = [(c, s) for c in ("noise", "gaps") for s in (0.1, 0.4)]
+            seen = [
+                (f"m{i}", {(c, s): 0.8 - s / 4 + 0.05 * rng.normal() for c, s in views})
+                for i in range(models)
+            ]
+            parts.append(table(*seen, fold=fold, draw=draw))
+    return pd.concat(parts)
+
+
+ENDS = [f"{name}_{side}" for name in SUMMARIES for side in ("low", "high")]
+
+
+def test_one_fold_and_one_draw_have_no_interval():
+    assert robustness(both(), baseline="ben")[ENDS].isna().all(axis=None)
+
+
+def test_draws_alone_give_no_interval_of_clean_scores():
+    found = robustness(folds_and_draws(1, 4), baseline="m0")
+    assert found[["clean_low", "clean_high"]].isna().all(axis=None)
+    assert found[[end for end in ENDS if "clean" not in end]].notna().all(axis=None)
+
+
+def test_two_folds_span_the_interval():
+    # of two folds, one in four resamples is twice the first and one in four twice the second
+    scores = {("", 0): 0.9, ("noise", 0.1): 0.0}, {("", 0): 0.7, ("noise", 0.1): 0.6}
+    parts = [table(("a", each), fold=fold) for fold, each in enumerate(scores)]
+    found = row(robustness(pd.concat(parts)), "a")
+    assert found[["clean_low", "clean_high"]].tolist() == pytest.approx([0.7, 0.9])
+    assert found[["corrupted_low", "corrupted_high"]].tolist() == pytest.approx([0.0, 0.6])
+    assert found["retention_high"] == pytest.approx(0.6 / 0.7)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(2, 5), st.integers(1, 3), st.integers(0, 2**16))
+def test_intervals_hold_the_value_and_are_the_same_each_time(folds, draws, seed):
+    scores = folds_and_draws(folds, draws, seed)
+    found = robustness(scores, baseline="m0")
+    pd.testing.assert_frame_equal(found, robustness(scores, baseline="m0"))
+    for name in SUMMARIES:
+        assert (found[f"{name}_low"] <= found[f"{name}_high"]).all(), name
+    for name in ("clean", "corrupted", "area"):
+        assert found[name].between(found[f"{name}_low"], found[f"{name}_high"]).all(), name
+    base = row(found, "m0")
+    assert base[["mce_low", "mce", "mce_high"]].tolist() == [1, 1, 1]
+
+
+def test_more_folds_narrow_the_interval():
+    wide, narrow = (
+        (lambda found: (found["corrupted_high"] - found["corrupted_low"]).mean())(
+            robustness(folds_and_draws(folds, 2))
+        )
+        for folds in (4, 40)
+    )
+    assert narrow < wide / 2
+
+
+def test_a_resample_takes_as_many_folds_and_all_their_draws():
+    parts = [table(("a", {("", 0): 1}), fold=fold) for fold in (0, 1)]
+    draws = [(0, 0), (0, 1), (0, 2), (1, 0)]
+    parts += [table(("a", {("noise", 0.1): 1}), fold=f, draw=d) for f, d in draws]
+    cells = module._Cells.of(pd.concat(parts).assign(higher_is_better=True))
+    assert cells.fold.tolist() == [0, 0, 0, 1]
+    times = cells.resamples(400)
+    # twice the first fold is 6 units, one of each 4, twice the second 2 times its only unit
+    assert set(times.sum(axis=1)) == {6, 4, 2}
+    assert (times[times.sum(axis=1) == 2][:, 3] == 2).all()
+    assert (times[times.sum(axis=1) == 6][:, 3] == 0).all()
+    shares = [(times.sum(axis=1) == size).mean() for size in (6, 4, 2)]
+    assert shares == pytest.approx([0.25, 0.5, 0.25], abs=0.08)
+
+
+def test_a_failed_fold_costs_no_interval():
+    scores = folds_and_draws(5, 2)
+    lost = (scores["model"] == "m1") & (scores["fold"] == 3)
+    found = row(robustness(scores[~lost], baseline="m0"), "m1")
+    assert found[ENDS].notna().all() and found["corruptions"] == 2
+
+
+@pytest.mark.slow
+def test_twenty_models_are_fast():
+    scores = pd.concat(
+        folds_and_draws(5, 3, seed, models=20).replace(
+            {"noise": f"noise{seed}", "gaps": f"gaps{seed}"}
+        )
+        for seed in range(4)
+    )
+    scores = scores[scores["corruption"] != "gaps3"].drop_duplicates(list(SCORE_COLUMNS[:-1]))
+    assert scores["corruption"].nunique() == 8, "seven and clean"
+    start = time.process_time()
+    found = robustness(scores, baseline="m0")
+    assert time.process_time() - start < 60
+    assert len(found) == 20
+
+
+# -- curves -----------------------------------------------------------------------------------
+
+
+def test_curves_begin_at_clean():
+    found = curves(both())
+    ada = found[(found["model"] == "ada") & (found["corruption"] == "noise")]
+    assert ada[["severity", "mean"]].to_numpy().tolist() == [[0.0, 0.9], [0.1, 0.8], [0.3, 0.6]]
+    assert ada["std"].isna().all() and (ada["count"] == 1).all()
+    assert (found["severity"] == 0).sum() == 4, "two models, two corruptions"
+
+
+def test_curves_have_the_std_over_folds_and_draws():
+    parts = [table(("a", {("", 0): 0.9, ("noise", 0.1): v}), draw=d) for d, v in enumerate([1, 3])]
+    found = curves(pd.concat(parts).drop_duplicates())
+    last = found[found["severity"] == 0.1].iloc[0]
+    assert [last["mean"], last["std"], last["count"]] == pytest.approx([2, 2**0.5, 2])
+
+
+def test_curves_of_a_task_do_not_meet_those_of_another():
+    other = table(("ada", {("", 0): 0.5, ("typos", 0.2): 0.4}), task="u")
+    found = curves(pd.concat([both(), other]))
+    assert found.groupby("task")["corruption"].unique().map(sorted).to_dict() == {
+        "t": ["gaps", "noise"],
+        "u": ["typos"],
+    }
+
+
+# -- runs -------------------------------------------------------------------------------------
+
+
+def test_runs_and_their_folders_give_the_same(two_classes, tmp_path, clean_registry):
+    @karat.metric("wrong", higher_is_better=False)
+    def wrong(predictions):
+        return float(np.mean(predictions.predictions != predictions.truth))
+
+    views = {"noise_gaussian": [0.5, 2.0], "vector_int8": [1.0], "sign_flip": [1.0]}
+    task = two_classes(metrics=["wrong", "acc"], corruptions=views, draws=2)
+    runs = karat.evaluate(["onehot", "dummy"], task, output=tmp_path)
+    found = robustness(runs, baseline="dummy")
+    assert set(found["metric"]) == {"wrong"} and not found["higher_is_better"].any()
+    assert found.set_index("model")["corruptions"].to_dict() == {"onehot": 3, "dummy": 2}
+    pd.testing.assert_frame_equal(found, robustness(str(tmp_path), baseline="dummy"))
+    scores = pd.concat([run.scores() for run in runs])
+    pd.testing.assert_frame_equal(found, robustness(scores, baseline="dummy"))
+    seen = scores[(scores["metric"] == "wrong") & (scores["corruption"] == "sign_flip")]
+    each = robustness(runs, by_corruption=True).set_index(["corruption", "model"])
+    wanted = seen.groupby("model")["value"].mean()
+    assert each.loc["sign_flip", "corrupted"].to_dict() == pytest.approx(wanted.to_dict())
+
+
+def test_a_model_that_declined_does_not_affect_the_others(two_classes, tmp_path):
+    task = two_classes(corruptions={"noise_gaussian": [0.5]})
+    karat.evaluate(["logreg", "linreg"], task, output=tmp_path)
+    alone = [run for run in karat.open_runs([tmp_path]) if run.model == "logreg"]
+    pd.testing.assert_frame_equal(robustness(tmp_path), robustness(alone))
+    pd.testing.assert_frame_equal(curves(tmp_path), curves(alone))

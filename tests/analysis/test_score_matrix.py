@@ -1,0 +1,277 @@
+"""The rules for missing scores, each on an example worked out by hand.
+
+Normalised scores, medians and shares of wins that can be worked out on paper.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karat.analysis.leaderboard import leaderboard
+from karat.analysis.score_matrix import RankedScores, normalise, over_tasks, significant, win_shares
+from karat.errors import DefinitionError
+
+COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
+
+
+def table(metric="acc", **tasks):
+    """Return a tidy table: ``table(t={"a": [0.5, None]})``; None is a fold without a score."""
+    rows = [
+        (task, model, 0, fold, "", 0.0, -1, metric, np.nan if value is None else value)
+        for task, models in tasks.items()
+        for model, folds in models.items()
+        for fold, value in enumerate(folds)
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def ranks(rows, rule, **options):
+    return leaderboard(rows, missing=rule, **options)["rank"].dropna().to_dict()
+
+
+FAILED_FOLD = table(t={"a": [0.9, None], "b": [0.5, 0.2], "c": [0.6, 0.6]})
+
+
+@pytest.mark.parametrize(
+    "rule, expected",
+    [
+        # a: 0.9 and the worst of fold 1, 0.2; b: 0.5 and 0.2; c: 0.6 twice
+        ("worst", {"c": 1, "a": 2, "b": 3}),
+        # fold 0 alone: 0.9, 0.5, 0.6
+        ("exclude", {"a": 1, "c": 2, "b": 3}),
+        # a: 0.9 and c's 0.6
+        ("baseline:c", {"a": 1, "c": 2, "b": 3}),
+        # as the worst
+        ("penalise", {"c": 1, "a": 2, "b": 3}),
+        # a: 0.9 and b's 0.2
+        ("baseline:b", {"c": 1, "a": 2, "b": 3}),
+    ],
+)
+def test_a_failed_fold(rule, expected):
+    assert ranks(FAILED_FOLD, rule) == expected
+
+
+HOLES = table(
+    t={"a": [0.9], "b": [0.5], "c": [0.1]},
+    u={"a": [0.2], "b": [0.4]},
+    v={"a": [0.3], "b": [0.1], "c": [None]},
+)
+
+
+def test_worst_leaves_out_what_was_not_taken():
+    # c: third of three on t, nothing on u, third on v
+    assert ranks(HOLES, "worst") == {"a": (1 + 2 + 1) / 3, "b": (2 + 1 + 2) / 3, "c": 3}
+    assert leaderboard(HOLES).attrs["missing"] == {
+        "rule": "worst",
+        "failed": 1,
+        "declined": 0,
+        "not run": 1,
+        "imputed": 0,
+        "penalised": 0,
+        "partial": 0,
+        "cells": 9,
+        "tasks": 3,
+        "of": 3,
+    }
+
+
+def test_exclude_compares_on_what_all_have():
+    board = leaderboard(HOLES, missing="exclude")
+    assert board["rank"].to_dict() == {"a": 1, "b": 2, "c": 3}
+    assert (board.attrs["missing"]["tasks"], board.attrs["missing"]["of"]) == (1, 3)
+    # what was measured is shown all the same
+    assert board.loc["a", ["t", "u", "v"]].tolist() == [0.9, 0.2, 0.3]
+
+
+def test_exclude_ignores_models_without_any_score():
+    lost = table(t={"a": [0.9], "b": [0.5], "x": [None]})
+    board = leaderboard(lost, missing="exclude")
+    assert board["rank"].dropna().to_dict() == {"a": 1, "b": 2}
+    assert np.isnan(board.loc["x", "rank"])
+
+
+def test_exclude_without_common_tasks_has_no_ranks():
+    apart = table(t={"a": [0.9]}, u={"b": [0.5]})
+    board = leaderboard(apart, missing="exclude")
+    assert board["rank"].isna().all()
+    assert board.attrs["missing"]["tasks"] == 0
+
+
+def test_a_baseline_replaces_every_missing_score():
+    # u: c counts as b's 0.4, so b and c share 1 and 2; v: c counts as b's 0.1
+    expected = {"a": (1 + 3 + 1) / 3, "b": (2 + 1.5 + 2.5) / 3, "c": (3 + 1.5 + 2.5) / 3}
+    board = leaderboard(HOLES, missing="baseline:b")
+    assert board["rank"].to_dict() == expected
+    assert board.attrs["missing"]["imputed"] == 2
+    assert np.isnan(board.loc["c", "u"])
+
+
+def test_scores_that_the_baseline_lacks():
+    board = leaderboard(HOLES, missing="baseline:c")
+    assert board["rank"].to_dict() == ranks(HOLES, "worst")
+    assert board.attrs["missing"]["imputed"] == 0
+
+
+def test_penalise_counts_tasks_not_taken_as_the_worst():
+    # u: c is third of three, as on t and v
+    board = leaderboard(HOLES, missing="penalise")
+    assert board["rank"].to_dict() == {"a": (1 + 2 + 1) / 3, "b": (2 + 1 + 2) / 3, "c": 3}
+    assert board.attrs["missing"]["penalised"] == 2
+    # on u two lack: they share the last places; under "worst" only a and b are compared there
+    two = table(
+        t={m: [v] for m, v in zip("abcd", [4, 3, 2, 1], strict=True)}, u={"c": [1], "d": [2]}
+    )
+    assert ranks(two, "penalise") == {"a": 2.25, "b": 2.75, "c": 2.5, "d": 2.5}
+    assert ranks(two, "worst") == {"a": 1, "b": 2, "c": 2.5, "d": 2.5}
+
+
+def test_penalise_counts_folds_not_run():
+    # b: 0.6 and the worst of fold 1, 0.9: a mean of 0.75 against 0.7 and 0.525
+    rows = table(t={"a": [0.5, 0.9], "b": [0.6], "c": [0.1, 0.95]})
+    assert ranks(rows, "penalise") == {"b": 1, "a": 2, "c": 3}
+    rows = table(t={"a": [0.5, 0.9], "b": [0.6], "c": [0.1, 0.1]})
+    assert ranks(rows, "penalise") == {"a": 1, "b": 2, "c": 3}
+    # a task of which nobody has a score counts for nobody
+    lost = table(t={"a": [0.5], "b": [0.6]}, u={"a": [None], "b": [None]})
+    board = leaderboard(lost, missing="penalise")
+    assert board["rank"].to_dict() == {"b": 1, "a": 2}
+    assert board.attrs["missing"]["of"] == 1
+
+
+def test_common_is_an_alias_of_exclude():
+    one, other = (leaderboard(HOLES, missing=rule) for rule in ("common", "exclude"))
+    pd.testing.assert_frame_equal(one, other)
+    assert one.attrs["missing"] == other.attrs["missing"]
+
+
+def test_normalised_scores_follow_the_rule():
+    # t: 1, 0.5, 0; u: 0, 1 and nothing; v: 1, 0 and the worst, 0
+    worst = leaderboard(HOLES, normalise="range")["score"]
+    assert worst.round(12).to_dict() == {"a": round(2 / 3, 12), "b": 0.5, "c": 0.0}
+    # u: c as b, 1; v: c as b, 0
+    imputed = leaderboard(HOLES, normalise="range", missing="baseline:b")["score"]
+    assert imputed["c"] == pytest.approx((0 + 1 + 0) / 3)
+    # t alone
+    common = leaderboard(HOLES, normalise="range", missing="exclude")["score"]
+    assert common.round(12).to_dict() == {"a": 1.0, "b": 0.5, "c": 0.0}
+
+
+def test_unfinished_runs_are_compared_on_common_folds():
+    rows = table(t={"a": [0.5, 0.9], "b": [0.6]})
+    for rule in ("worst", "exclude", "baseline:a"):
+        board = leaderboard(rows, missing=rule)
+        assert board["rank"].to_dict() == {"b": 1, "a": 2}
+        assert board.attrs["missing"]["partial"] == 1
+
+
+@pytest.mark.parametrize(
+    "option, given, words",
+    [
+        ("missing", "wrost", '"worst"?'),
+        ("missing", None, "None"),
+        ("missing", "baseline:aa", '"a"?'),
+        ("missing", "baseline:", "a, b, c"),
+        ("normalise", "rnge", '"range"?'),
+        ("normalise", "baseline:x", '"x"'),
+        ("by", "tasks", '"task"?'),
+    ],
+)
+def test_wrong_rules_raise(option, given, words):
+    with pytest.raises(DefinitionError) as error:
+        leaderboard(HOLES, **{option: given})
+    assert words in str(error.value)
+
+
+@given(st.lists(st.floats(-1e9, 1e9).filter(lambda x: x == 0 or abs(x) > 1e-9), min_size=1))
+def test_significant_digits(values):
+    given = np.array(values)
+    rounded = significant(given)
+    assert np.allclose(rounded, given, rtol=5.1e-6, atol=0)
+    assert np.array_equal(significant(rounded), rounded)
+    order = np.argsort(given, kind="stable")
+    assert (np.diff(rounded[order]) >= 0).all()
+
+
+def test_numerical_noise_does_not_rank():
+    scores = {"a": [54.91703041447251], "b": [54.91703046134013], "c": [60.0]}
+    board = leaderboard(table("rmse", t=scores))
+    assert board["rank"].to_dict() == {"a": 1.5, "b": 1.5, "c": 3.0}
+    assert board.loc["b", "t"] == 54.91703046134013
+
+
+NAN = np.nan
+
+
+def compared(*tasks, takes=None):
+    values = [np.asarray(task, dtype=float) for task in tasks]
+    models = [f"m{i}" for i in range(len(values[0]))]
+    takes = np.ones((len(models), len(values))) if takes is None else np.asarray(takes)
+    return RankedScores(models, [f"t{i}" for i in range(len(values))], values, takes.astype(bool))
+
+
+def column(task, baseline=None, takes=None):
+    return normalise(compared(task, takes=takes), baseline).ravel().tolist()
+
+
+def test_the_worst_is_0_and_the_best_is_1():
+    assert column([[0.9], [0.5], [0.6]]) == [1.0, 0.0, pytest.approx(0.25)]
+    # the mean over folds: 2, 4, 3
+    assert column([[1, 3], [4, 4], [3, 3]]) == [0.0, 1.0, 0.5]
+
+
+def test_a_failed_fold_is_the_worst_of_that_fold():
+    # 9 and the 2 of fold 2: 5.5; 5 and 2: 3.5; 6 and 6: 6
+    assert column([[9, NAN], [5, 2], [6, 6]]) == [pytest.approx(2 / 2.5), 0.0, 1.0]
+    # a fold in which all failed says nothing
+    assert column([[9, NAN], [5, NAN]]) == [1.0, 0.0]
+    assert column([[NAN], [5], [6]]) == [0.0, 0.0, 1.0]
+
+
+def test_a_task_on_which_all_are_equal_is_nan():
+    assert np.isnan(column([[0.5], [0.5]])).all()
+    assert np.isnan(column([[0.1 + 0.2], [0.3]])).all()
+    assert np.isnan(column([[NAN], [NAN]])).all()
+    assert np.isnan(column([[0.5], [0.4]], takes=[[1], [0]])).all()
+    assert np.isnan(column([[0.5], [0.5]], baseline=0, takes=[[1], [0]])).all()
+
+
+def test_a_score_is_better_than_a_failure():
+    assert column([[0.5], [NAN], [0.5]]) == [1.0, 0.0, 1.0]
+
+
+def test_a_baseline_is_0_and_the_best_is_1():
+    assert column([[0.9], [0.5], [0.7]], baseline=1) == [1.0, 0.0, pytest.approx(0.5)]
+    # below it, as far down as the best is up, and no further
+    assert column([[0.9], [0.7], [0.6], [-9]], baseline=1) == [1.0, 0.0, pytest.approx(-0.5), -1.0]
+
+
+def test_no_model_beats_the_baseline():
+    assert column([[0.9], [0.5], [0.9]], baseline=0) == [0.0, -1.0, 0.0]
+
+
+def test_a_baseline_without_a_score():
+    assert np.isnan(column([[0.9], [NAN], [0.5]], baseline=1)).all()
+    assert np.isnan(column([[0.9], [NAN], [0.5]], baseline=1, takes=[[1], [0], [1]])).all()
+
+
+def test_infinite_scores_are_clipped():
+    assert column([[-np.inf], [0.5], [1.0]]) == [0.0, 0.0, 1.0]
+
+
+def test_models_that_do_not_take_a_task_are_ignored():
+    found = column([[0.9], [0.5], [0.1]], takes=[[1], [1], [0]])
+    assert found[:2] == [1.0, 0.0]
+    assert np.isnan(found[2])
+
+
+def test_a_share_of_wins_counts_a_tie_as_half():
+    ranks = np.array([[1.0, 1.5], [2.0, 1.5], [3.0, NAN]])
+    np.testing.assert_array_equal(win_shares(ranks), [[1, 0.5], [0.5, 0.5], [0, NAN]])
+
+
+def test_mean_and_median_are_over_the_tasks_a_model_has():
+    mean, median = over_tasks(np.array([[1.0, 0.0, 0.5], [1.0, NAN, 0.0], [NAN, NAN, NAN]]))
+    np.testing.assert_array_equal(mean, [0.5, 0.5, NAN])
+    np.testing.assert_array_equal(median, [0.5, 0.5, NAN])

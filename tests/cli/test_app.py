@@ -1,0 +1,510 @@
+"""The command line: commands, streams, exit codes, logging, and interrupted runs."""
+
+import csv
+import importlib
+import io
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pandas as pd
+import psutil
+import pytest
+
+from karat.cli.app import karat as group
+from karat.core.dataset import Dataset
+from karat.core.task import Task
+from karat.execution.evaluation import evaluate
+from karat.results.run import Run
+
+TABLE = "x,y\n" + "".join(f"{i},{'low' if i < 10 else 'high'}\n" for i in range(20))
+YAML = """
+datasets:
+  halves: {path: halves.csv, target: y, kind: classes}
+tasks:
+  halves: {extends: classification, dataset: halves, metrics: [acc], split: {folds: 5}}
+  again: {extends: halves}
+  texts:
+    extends: classification
+    dataset: {path: halves.csv, fields: [x], target: y, modality: text}
+    metrics: [acc]
+suites:
+  mine: {tasks: [halves, again], models: [onehot]}
+  with-texts: {tasks: [halves, texts]}
+constraints:
+  one: {folds: 1}
+"""
+MODELS = """
+    import os, time
+    import karat
+
+    @karat.encoder("gate")
+    class Gate:
+        '''From the third fold on, wait until the file "open" exists.'''
+        def __init__(self):
+            self.random_state = None
+        def fit(self, items, y=None):
+            fold = self.random_state - 42
+            if fold >= 2 and not os.path.exists("open"):
+                open(f"waiting-{os.getpid()}", "w").close()
+                while not os.path.exists("open"):
+                    time.sleep(0.05)
+            return self
+        def transform(self, items):
+            return items.to_numpy(dtype=float)
+
+    @karat.encoder("broken")
+    class Broken:
+        def fit(self, items, y=None):
+            raise ValueError("out of order")
+        def transform(self, items):
+            return items
+    """
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, clean_registry):
+    monkeypatch.chdir(tmp_path)
+    Path("halves.csv").write_text(TABLE)
+    Path("my.yaml").write_text(YAML)
+    Path("models.py").write_text(textwrap.dedent(MODELS))
+    return tmp_path
+
+
+DEFINED = ("--define", "my.yaml", "--define", "models.py")
+
+
+@pytest.mark.parametrize("verb", [None, *group.commands])
+def test_every_help_has_an_example(cli, verb):
+    result = cli(*([verb] if verb else []), "--help")
+    assert result.code == 0
+    assert re.search(rf"Examples?:\n +karat {verb}" if verb else "karat run", result.out)
+
+
+@pytest.mark.parametrize("verb", sorted(set(group.commands) - {"compare", "serve"}))
+def test_summaries_of_commands_fit_their_line(verb):
+    summary = group.commands[verb].get_short_help_str(80 - 6 - max(map(len, group.commands)) - 2)
+    assert summary and not summary.endswith("...")
+
+
+def test_version(cli):
+    assert cli("--version").out == "karat 0.1.0\n"
+
+
+@pytest.mark.parametrize(
+    "arguments, word",
+    [
+        (["runn"], "runn"),
+        (["run"], "SUITE"),
+        (["run", "quickstart", "--fold", "x"], "integer"),
+        (["run", "quickstart", "--sed", "1"], "--sed"),
+        (["run", "quickstart", "--retry-failed"], "--resume"),
+        (["list", "model"], "'model'"),
+        (["leaderboard"], "RUN"),
+        (["lint"], "--list"),
+    ],
+)
+def test_invalid_usage(cli, arguments, word):
+    code, out, err = cli(*arguments)
+    assert (code, out) == (2, "")
+    assert word in err
+
+
+@pytest.mark.parametrize("options, level", [([], None), (["-v"], "INFO"), (["-vv"], "DEBUG")])
+def test_verbose_sets_the_level_of_the_logger(cli, options, level, monkeypatch):
+    names = importlib.import_module("karat.reporting.terminal")
+    found = logging.getLogger("karat.x")
+    monkeypatch.setattr(names, "list_kinds", lambda *_: found.debug("found"))
+    code, _, err = cli(*options, "list")
+    assert code == 0
+    assert ("INFO karat" in err) == (level is not None)
+    assert ("DEBUG karat.x: found" in err) == (level == "DEBUG")
+
+
+def test_log_file(cli, tmp_path):
+    for _ in range(2):
+        code, _, err = cli("--log-file", tmp_path / "log.txt", "list", "heads")
+        assert (code, err) == (0, "")
+    assert (tmp_path / "log.txt").read_text().count("list heads") == 2
+    assert cli("--log-file", tmp_path / "none" / "log.txt", "list").code == 2
+    cli("list", "heads")  # closes the file
+
+
+def test_run_prints_the_leaderboard_and_the_folders(cli, here):
+    code, out, err = cli("run", "mine", *DEFINED, "-w", 1)
+    assert code == 0
+    assert "mine" in err.splitlines()[0] and "seed 42" in err
+    assert " runs    results/onehot.mine.default.local." in err
+    assert " next    karat report results" in err
+    assert "acc ↑" in out and "onehot" in out
+    (run,) = Path("results").iterdir()
+    assert len(Run.open(run).records()) == 10
+
+
+@pytest.mark.parametrize("shape", ["csv", "json"])
+def test_machine_formats_contain_only_the_leaderboard(cli, here, shape):
+    options = ("-m", "onehot", "-m", "dummy", "-w", 1, "--format", shape)
+    code, out, _ = cli("run", "mine", *DEFINED, *options)
+    assert code == 0
+    rows = json.loads(out) if shape == "json" else list(csv.DictReader(io.StringIO(out)))
+    assert [row["model"] for row in rows] == ["onehot", "dummy"]
+    assert float(rows[1]["halves"]) == 0.5
+
+
+def test_quiet_and_verbose(cli, here):
+    result = cli("run", "mine", *DEFINED, "-w", 1, "-q", "-c", "one")
+    assert result.err == "" and "onehot" in result.out
+    result = cli("run", "mine", *DEFINED, "-w", 1, "-v", "-c", "one")
+    assert re.search(r"^2 of 2  onehot · again · fold 0   acc [\d.]+", result.err, re.M)
+
+
+def test_tasks_folds_rows_and_seed_can_be_chosen(cli, here, monkeypatch):
+    monkeypatch.setattr("karat.execution.workers.available_cores", lambda: 1)
+    chosen = ("-t", "again", "-f", 0, "-f", 3, "--seed", 7, "--max-rows", 15)
+    assert "seed 7 · 1 worker" in cli("run", "mine", *DEFINED, *chosen).err
+    (run,) = (Run.open(path) for path in Path("results").iterdir())
+    assert [(r["task"], r["fold"], r["seed"]) for r in run.records()] == [
+        ("again", 0, 7),
+        ("again", 3, 10),
+    ]
+    assert run.records()[0]["train_questions"] + run.records()[0]["questions"] == 15
+
+
+def test_failed_jobs_are_exit_code_1_and_name_their_log(cli, here):
+    result = cli("run", "mine", *DEFINED, "-m", "broken", "-m", "onehot", "-c", "one", "-w", 1)
+    assert result.code == 1
+    failures = [line for line in result.err.splitlines() if "✗" in line]
+    assert len(failures) == 2
+    assert "broken · halves · fold 0   ValueError: out of order" in failures[0]
+    log = Path(re.search(r"\(log: (.*)\)", failures[0])[1])
+    assert 'raise ValueError("out of order")' in log.read_text()
+
+
+def test_a_declined_task_is_not_a_failure(cli, here):
+    models = ("-m", "onehot", "-m", "tfidf")
+    result = cli("run", "with-texts", *DEFINED, *models, "-c", "one", "-w", 1)
+    assert result.code == 0
+    assert "2 declined" in result.err
+    result = cli("plan", "with-texts", *DEFINED, *models)
+    assert "2 declined" in result.out and "     onehot · texts\n" in result.out
+    assert result.err == ""
+
+
+def test_resume_runs_what_is_left(cli, here):
+    cli("run", "mine", *DEFINED, "-t", "halves", "-f", 0, "-w", 1)
+    result = cli("run", "mine", *DEFINED, "-w", 1, "--resume", "-v")
+    assert "10 jobs, 9 left" in result.err and "9 of 9" in result.err
+    assert len(list(Path("results").iterdir())) == 1
+    assert "10 jobs, 0 left" in cli("run", "mine", *DEFINED, "-w", 1, "--resume").err
+
+
+def test_no_cache_neither_reads_nor_keeps_vectors(cli, here, monkeypatch):
+    monkeypatch.setenv("KARAT_CACHE", str(here / "cache"))
+    cli("run", "mine", *DEFINED, "-m", "random", "-c", "one", "-w", 1, "--no-cache")
+    assert not list((here / "cache").rglob("vectors.npy"))
+    cli("run", "mine", *DEFINED, "-m", "random", "-c", "one", "-w", 1)
+    assert len(list((here / "cache").rglob("vectors.npy"))) == 1
+    listed = cli("cache").out
+    assert "random" in listed and "1 entry" in listed
+    cli("cache", "--clear")
+    assert "0 entries" in cli("cache").out
+
+
+def test_output_that_cannot_be_written(cli, here):
+    code, _, err = cli("run", "mine", *DEFINED, "-o", "halves.csv/results")
+    (line,) = err.splitlines()
+    assert code == 2 and "halves.csv/results" in line and "--output" in line
+
+
+def test_disk_full(cli, here, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device", "results/x")
+
+    monkeypatch.setattr("karat.results.run.write_atomic", full)
+    code, _, err = cli("run", "mine", *DEFINED, "-w", 1)
+    assert code == 2
+    assert "No space left on device: 'results/x'" in err and "Traceback" not in err
+
+
+def test_ctrl_c_before_the_first_job(cli, here, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    # the attribute karat.execution.evaluation is the function, not the module
+    monkeypatch.setattr(importlib.import_module("karat.execution.evaluation"), "plan_suite", stop)
+    monkeypatch.setattr("karat.cli.app.os._exit", sys.exit)
+    assert cli("run", "mine", *DEFINED).code == 130
+    assert not Path("results").exists()
+
+
+def test_list_and_show(cli, here):
+    assert "karat list models" in cli("list").out
+    for kind, name in (("models", "onehot"), ("suites", "mine")):
+        listed = cli("list", kind, *DEFINED).out.splitlines()
+        assert any(line.split()[:1] == [name] for line in listed)
+    code, out, _ = cli("show", "again", *DEFINED)
+    assert code == 0
+    assert "my.yaml:" in out and "tasks.yaml:" in out
+    assert "folds: 1   # tiny" in cli("show", "again", "-c", "tiny", *DEFINED).out
+    code, out, err = cli("show", "agian", *DEFINED)
+    assert (code, out) == (2, "")
+    assert '"agian"' in err and '"again"' in err
+
+
+def test_check(cli, here):
+    assert cli("check", "onehot").code == 0
+    code, out, _ = cli("check", "broken", *DEFINED)
+    assert code == 2
+    assert "✗" in out and "out of order" in out
+    assert cli("check", "onehott").code == 2
+
+
+def test_leaderboard_of_folders_and_runs(cli, here):
+    cli("run", "mine", *DEFINED, "-m", "onehot", "-m", "dummy", "-c", "one", "-w", 1)
+    runs = sorted(str(path) for path in Path("results").iterdir())
+    for paths in (["results"], runs, [runs[1], "results"]):
+        assert [row["model"] for row in board(cli, *paths)] == ["onehot", "dummy"]
+
+
+@pytest.mark.parametrize("shape", ["table", "csv", "json", "markdown", "latex", "html"])
+def test_status_and_lint_in_every_format(cli, here, shape):
+    cli("run", "mine", *DEFINED, "-c", "one", "-w", 1)
+    for verb in ("status", "lint"):
+        code, out, err = cli(verb, "results", "--format", shape)
+        assert (code, err) == (0, ""), verb
+        assert "finished" in out or verb == "lint"
+
+
+class Broken:
+    def transform(self, items):
+        raise ValueError("out of order")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Run three models on two tasks; one fails everywhere, none supports texts."""
+    frame = pd.read_csv(io.StringIO(TABLE))
+    halves = Dataset.from_table(frame, target="y", name="halves")
+    texts = Dataset.from_columns(frame.astype(str), ["x"], "y", name="texts")
+    tasks = [Task(data.name, data, metrics=["acc", "logloss"]) for data in (halves, texts)]
+    models = {"onehot": "onehot", "dummy": "dummy", "broken": Broken()}
+    output = tmp_path_factory.mktemp("results")
+    evaluate(models, tasks, output=output, folds=0, cache=False)
+    return output
+
+
+def board(cli, *options):
+    code, out, err = cli("leaderboard", *options, "--format", "csv")
+    assert (code, err) == (0, "")
+    return list(csv.DictReader(io.StringIO(out)))
+
+
+def test_views_rules_and_orders_of_a_leaderboard(cli, results):
+    rows = board(cli, results, "--by", "task", "--normalize", "range")
+    halves = {row["model"]: row for row in rows if row["task"] == "halves"}
+    assert [halves[m]["status"] for m in ("onehot", "dummy", "broken")] == ["ok", "ok", "failed"]
+    assert [float(halves[m]["rank"]) for m in ("onehot", "dummy", "broken")] == [1, 2, 3]
+    assert [float(halves[m]["normalised"]) for m in ("onehot", "dummy", "broken")] == [1, 0, 0]
+    kinds = board(cli, results, "--by", "kind", "--sort", "model")
+    assert [row["model"] for row in kinds] == ["broken", "dummy", "onehot"] * (len(kinds) // 3)
+    ranks = {
+        row["model"]: row["rank"] for row in board(cli, results, "--missing", "baseline:dummy")
+    }
+    assert ranks["broken"] == ranks["dummy"]
+    assert board(cli, results, "--sort", "model")[0]["model"] == "broken"
+    assert float(board(cli, results, "--sort", "score")[0]["score"]) == 1
+
+
+def test_another_metric_on_the_command_line(cli, results):
+    (first, *_) = board(cli, results, "--by", "task", "--metric", "halves=logloss")
+    assert (first["model"], first["metric"]) == ("onehot", "logloss")
+
+
+@pytest.mark.parametrize("shape", ["markdown", "latex", "table"])
+def test_leaderboard_for_documents(cli, results, shape):
+    code, out, err = cli("leaderboard", results, "--format", shape)
+    assert (code, err) == (0, "")
+    pattern = {"markdown": "| ---: |", "latex": r"\\begin{tabular}", "table": " rank "}[shape]
+    assert re.search(pattern, out)
+    assert "failed" in out
+
+
+def test_run_prints_its_leaderboard_in_any_format(cli, here):
+    run = ("run", "mine", *DEFINED, "-c", "one", "-w", 1, "--format")
+    code, out, err = cli(*run, "markdown", "-q")
+    assert (code, err) == (0, "")
+    assert "| onehot |" in out
+    assert " next    karat report" in cli(*run, "table").err
+
+
+@pytest.mark.parametrize(
+    "options, word",
+    [
+        (["--sort", "secnds"], '"seconds"'),
+        (["--missing", "exlude"], '"exclude"'),
+        (["--missing", "baseline:dumy"], '"dummy"'),
+        (["--normalize", "baseline:x"], '"x"'),
+        (["--metric", "halves"], "TASK=METRIC"),
+        (["--metric", "halves=ac"], '"acc"'),
+        (["--by", "taks"], "'taks'"),
+        (["--format", "htm"], "'htm'"),
+    ],
+)
+def test_invalid_options_of_a_leaderboard(cli, results, options, word):
+    code, out, err = cli("leaderboard", results, *options)
+    assert (code, out) == (2, "")
+    assert word in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize("path", ["nowhere", "halves.csv", "."])
+def test_paths_without_runs(cli, here, path):
+    code, out, err = cli("leaderboard", path)
+    assert (code, out) == (2, "")
+    assert path in err and err.count("\n") == 1
+
+
+def karat(*arguments, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "karat", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def until(true, process=None, seconds=600):
+    end = time.monotonic() + seconds
+    while not true():
+        assert process is None or process.poll() is None, process.communicate()
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.02)
+
+
+def waiting(count):
+    """Return whether two jobs are finished and ``count`` jobs wait at the gate."""
+    records = list(Path("results").glob("*/jobs/*.json"))
+    return len(records) == 2 and len(list(Path().glob("waiting-*"))) == count
+
+
+def stored(folder):
+    return {
+        str(path.relative_to(run)): path.read_bytes()
+        for run in Path(folder).iterdir()
+        for path in run.rglob("*.csv")
+        if path.name in ("scores.csv", "predictions.csv")
+    }
+
+
+RUN = ("run", "halves", *DEFINED, "-m", "gate")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "workers, sent", [(1, signal.SIGINT), (2, signal.SIGINT), (1, signal.SIGTERM)]
+)
+def test_interrupts_keep_finished_jobs(here, workers, sent):
+    if len(os.sched_getaffinity(0)) < workers:
+        pytest.skip("too few cores")
+    process = karat(*RUN, "-w", workers, start_new_session=True)
+    try:
+        until(lambda: waiting(workers), process)
+        children = psutil.Process(process.pid).children(recursive=True)
+        os.killpg(process.pid, sent)  # a terminal signals the whole group
+        out, err = process.communicate(timeout=600)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert out == ""
+    command = f"karat run halves --define my.yaml --define models.py -m gate -w {workers} --resume"
+    assert "2 of 5" in err.splitlines()[-1] and command in err.splitlines()[-1]
+    assert "Traceback" not in err
+    assert len(children) == (workers if workers > 1 else 0)
+    until(lambda: not any(child.is_running() for child in children))
+    (run,) = (Run.open(path) for path in Path("results").iterdir())
+    assert [r["fold"] for r in run.records()] == [0, 1]
+    assert (run.folder / "scores" / "results.csv").is_file()
+
+
+@pytest.mark.slow
+def test_a_killed_run_is_readable_and_completed_to_the_same_bytes(cli, here):
+    workers = min(2, len(os.sched_getaffinity(0)))
+    process = karat(*RUN, "-w", workers)
+    try:
+        until(lambda: waiting(workers), process)
+        children = psutil.Process(process.pid).children(recursive=True)
+    finally:
+        process.kill()
+        process.communicate()
+    until(lambda: not any(child.is_running() for child in children))
+    board = cli("leaderboard", "results", "--format", "json")
+    assert board.code == 0
+    assert json.loads(board.out)[0]["model"] == "gate"
+    Path("open").touch()
+    resumed = cli(*RUN, "-w", 1, "--resume")
+    assert "5 jobs, 3 left" in resumed.err
+    whole = cli(*RUN, "-w", 1, "-o", "whole")
+    assert (resumed.code, whole.code) == (0, 0)
+    assert stored("results") == stored("whole")
+    assert len(stored("whole")) == 6
+
+
+@pytest.mark.slow
+def test_workers_that_die_are_exit_code_1(cli, here):
+    Path("dies.py").write_text(
+        "import os, karat\n"
+        "@karat.encoder('dies')\n"
+        "class Dies:\n"
+        "    def fit(self, items, y=None):\n"
+        "        if 0 not in items.index: os._exit(3)\n"
+        "        return self\n"
+        "    def transform(self, items): return items.to_numpy(dtype=float)\n"
+    )
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("too few cores")
+    result = cli("run", "halves", *DEFINED, "--define", "dies.py", "-m", "dies", "-w", 2)
+    assert result.code == 1
+    assert result.err.count("exit code 3") == 1
+    (run,) = (Run.open(path) for path in Path("results").iterdir())
+    assert sorted(r["status"] for r in run.records()) == ["failed"] + ["ok"] * 4
+
+
+def test_closed_standard_output(here):
+    process = karat("list", "metrics")
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait(timeout=600) in (0, 1)
+
+
+def test_terminal_without_unicode(here):
+    done = subprocess.run(
+        [sys.executable, "-m", "karat", "list", "tasks"],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        timeout=600,
+    )
+    assert done.returncode == 0
+    assert b"UnicodeEncodeError" not in done.stderr
+    assert b" ? rmse, mae" in done.stdout
+
+
+def test_modules_of_the_current_folder_do_not_hide_installed_ones(here):
+    for name in ("random", "statistics", "numpy", "tokenize"):
+        Path(f"{name}.py").write_text("raise RuntimeError('the wrong module')")
+    Path("mine_here.py").write_text("class Mine:\n    def transform(self, items): return items\n")
+    script = Path(sys.executable).parent / "karat"
+    done = subprocess.run(
+        [script, "plan", "halves", "--define", "my.yaml", "-m", "mine_here:Mine"],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Mine" in done.stdout

@@ -1,0 +1,180 @@
+"""``karat leaderboard``: columns, missing scores and invalid options.
+
+``karat rescore``, ``karat import`` and ``karat export``: output and exit codes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import karat
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    output = tmp_path_factory.mktemp("runs")
+    models = ["onehot", "dummy", "random"]
+    karat.evaluate(models, ["diabetes", "wine-clusters"], folds=[0, 1], output=output)
+    return output
+
+
+def frame(text):
+    return pd.read_csv(io.StringIO(text), index_col="model")
+
+
+def test_columns_are_those_of_python(results, cli):
+    options = ["--columns", "elo:dummy, borda,pareto", "--sort", "elo", "--format", "csv"]
+    code, out, err = cli("leaderboard", results, *options)
+    assert (code, err) == (0, "")
+    board = karat.leaderboard(results, columns=["elo:dummy", "borda", "pareto"], sort="elo")
+    assert list(frame(out).columns) == list(board.columns)
+    pd.testing.assert_frame_equal(frame(out), pd.DataFrame(board), check_dtype=False)
+    assert frame(out).loc["dummy", "elo"] == 1500
+
+
+def test_ratings_and_pareto_front(results, cli, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    code, out, _ = cli("leaderboard", results, "--columns", "elo,borda,pareto,costs")
+    assert code == 0
+    board = karat.leaderboard(results, columns=["pareto"])
+    assert f"{', '.join(board.index[board['pareto']])}." in out
+    expected = "model rank 95 % tie borda elo 95 % pareto failed n/a time memory dims"
+    assert out.splitlines()[0].split() == expected.split()
+
+
+def test_common_is_exclude(results, cli):
+    shape = ("--format", "csv")
+    outs = [
+        cli("leaderboard", results, *options, *shape).out
+        for options in ([], ["--common"], ["--missing", "exclude"], ["--missing", "common"])
+    ]
+    assert outs[1] == outs[2] == outs[3]
+    assert frame(outs[0])["rank"].tolist() != frame(outs[1])["rank"].tolist()
+    code, out, err = cli("leaderboard", results, "--common", "--missing", "penalise")
+    assert code == 2 and "--common" in err and not out
+
+
+def test_penalise(results, cli):
+    ranks = [
+        cli("leaderboard", results, "--missing", rule, "--format", "csv").out
+        for rule in ("worst", "penalise")
+    ]
+    assert ranks[0] != ranks[1]
+
+
+def test_html(results, cli):
+    code, out, _ = cli("leaderboard", results, "--format", "html")
+    assert code == 0 and out.startswith("<div") and out.count("<table") == 1
+    assert out.count("<tr") == 1 + 3 and "<script" not in out and "http" not in out
+
+
+def test_unknown_column(results, cli):
+    code, out, err = cli("leaderboard", results, "--columns", "brda")
+    assert (code, out) == (2, "")
+    assert '"brda"' in err and '"borda"' in err and err.count("\n") == 1
+
+
+TACO = "dataset,task,corruption,severity,model,metric,value\n"
+ROWS = TACO + "adult,classification,clean,0.0,rf,AUC,0.75\n"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> karat.Run:
+    output = tmp_path_factory.mktemp("runs")
+    (run,) = karat.evaluate("dummy", ["diabetes"], folds=[0, 1], output=output)
+    return run
+
+
+def test_rescore_without_changes(made, cli):
+    before = sorted(made.folder.parent.rglob("*"))
+    code, out, err = cli("rescore", made.folder.parent)
+    metrics = len(made.about["tasks"][0]["metrics"])
+    assert code == 0 and not err
+    assert out.startswith(f"{made.folder.name}: {2 * metrics} scores")
+    assert sorted(made.folder.parent.rglob("*")) == before
+
+
+def test_rescore_adds_a_metric(made, cli, tmp_path):
+    code, out, err = cli("rescore", made.folder, "--metric", "msle", "-o", tmp_path / "new")
+    assert code == 0 and not err
+    (new,) = (tmp_path / "new").iterdir()
+    mean = karat.Run.open(new).scores().query("metric == 'msle'")["value"].mean()
+    assert f"   diabetes: msle {mean:.6g} over 2 folds\n   written: {new}\n" in out
+
+
+def test_rescore_reports_damage_and_continues(made, cli, tmp_path):
+    for name in ("a", "b"):
+        shutil.copytree(made.folder, tmp_path / "in" / f"{name}.{made.folder.name}")
+    path = tmp_path / "in" / f"a.{made.folder.name}" / "predictions/diabetes/0/predictions.csv"
+    path.write_text(path.read_text().replace("\n", "\nwrong,", 1))
+    code, out, err = cli("rescore", tmp_path / "in", "-o", tmp_path / "out")
+    assert code == 1
+    assert f"{path}, line 2" in err
+    assert out.count("scores recomputed") == 2 and out.count("none changed") == 1
+    assert len(list((tmp_path / "out").iterdir())) == 2
+    assert "Traceback" not in err
+
+
+def test_rescore_takes_metrics_of_a_file(made, cli, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import karat\n\n\n@karat.metric('farthest_cli', higher_is_better=False, "
+        "range=(0, float('inf')), needs=('numbers',))\ndef farthest(p):\n"
+        '    """Return the largest error."""\n    return abs(p.predictions - p.truth).max()\n'
+    )
+    code, _, err = cli("rescore", made.folder, "--metric", "farthest_cli")
+    assert code == 2 and '"farthest_cli"' in err
+    code, out, err = cli(
+        "rescore", made.folder, "--metric", "farthest_cli", "--define", file, "-o", tmp_path / "o"
+    )
+    assert code == 0 and "diabetes: farthest_cli" in out
+    # the metric stays usable without its definition
+    board = karat.leaderboard(tmp_path / "o", metrics={"diabetes": "farthest_cli"})
+    answers = [made.predictions("diabetes", fold) for fold in (0, 1)]
+    mean = sum(abs(p.predictions - p.truth).max() for p in answers) / 2
+    assert board["diabetes"].iloc[0] == pytest.approx(mean)
+
+
+def test_import_prints_the_folders(cli, tmp_path):
+    (tmp_path / "m.csv").write_text(ROWS)
+    code, out, err = cli("import", tmp_path / "m.csv", "-o", tmp_path / "out")
+    (folder,) = (tmp_path / "out").iterdir()
+    assert (code, out, err) == (0, f"{folder}\n", "")
+    code, out, _ = cli("leaderboard", tmp_path / "out", "--format", "json")
+    assert code == 0 and json.loads(out)[0]["adult"] == 0.75
+    code, _, err = cli("rescore", tmp_path / "out")
+    assert code == 1 and "m.csv" in err and "predictions" in err
+    code, out, _ = cli("import", tmp_path / "m.csv", "-o", tmp_path / "out")
+    assert code == 0 and len(list((tmp_path / "out").iterdir())) == 1
+
+
+def test_import_of_unreadable_files(cli, tmp_path):
+    (tmp_path / "m.csv").write_text(ROWS)
+    (tmp_path / "x.csv").write_text("a,b\n")
+    files = (tmp_path / "m.csv", tmp_path / "x.csv")
+    code, _, err = cli("import", *files, "-o", tmp_path / "out")
+    assert code == 1 and "x.csv" in err
+    code, _, err = cli("import", tmp_path / "x.csv", "-o", tmp_path / "none")
+    assert code == 2 and "x.csv" in err and not (tmp_path / "none").exists()
+    code, _, err = cli("import", tmp_path / "m.csv", "--as", "tacco", "-o", tmp_path / "none")
+    assert code == 2 and '"taco"' in err
+    code, _, err = cli("import", tmp_path / "nowhere.csv", "-o", tmp_path / "none")
+    assert code == 2 and "nowhere.csv" in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize("shape", ["amlb", "amlb-new"])
+def test_export_as_the_automl_benchmark(made, cli, tmp_path, shape):
+    code, out, _ = cli("export", made.folder, "--as", shape, "-o", tmp_path / "e")
+    assert code == 0 and out == f"{tmp_path / 'e' / 'results.csv'}\n"
+    code, out, _ = cli("import", Path(out.strip()), "-o", tmp_path / "back")
+    assert code == 0
+    back = karat.Run.open(out.strip())
+    keys = ["task", "fold", "metric", "value"]
+    one, other = (r.scores()[keys].sort_values(keys, ignore_index=True) for r in (made, back))
+    assert one.equals(other)

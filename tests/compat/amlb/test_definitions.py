@@ -1,0 +1,289 @@
+"""Files of the AutoML Benchmark given as definitions."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from karat.compat.amlb.definitions import MODULES
+from karat.config.catalog import Catalogue
+from karat.config.loading import Definitions
+from karat.errors import DefinitionError
+
+FRAMEWORKS = """---
+__dummy_framework_with_defaults:
+  version: ''
+  module:
+  params: {}
+  image: {author: them, image: , tag: }
+
+constantpredictor:
+  version: '0.24.1'
+  project: https://example.org/dummy
+RandomForest:
+  version: stable
+  setup_args: [stable]
+  params:
+    n_estimators: 400
+    options: {criterion: entropy}
+RandomForest_small:
+  extends: randomforest
+  description: few trees
+  params:
+    n_estimators: 30
+    _save_artifacts: [info]
+    _step_size: 5
+autosklearn:
+  version: latest
+  setup_cmd: pip install it
+autosklearn_debug:
+  extends: autosklearn
+  params: {_save_artifacts: [models]}
+autosklearn_as_tree:
+  extends: autosklearn
+  module: frameworks.decisiontree
+autoxgboost:
+  removed: not maintained any more.
+pattern:
+  abstract: true
+  module: frameworks.RandomForest
+mine:
+  module: karat.models.tabular_encoders:RandomEncoder
+"""
+CONSTRAINTS = """
+test: {folds: 2, max_runtime_seconds: 600, cores: 4}
+short: {max_runtime_seconds: 2, cores: -1, max_mem_size_mb: -1, ec2_volume_type: gp3}
+"""
+BENCHMARK = """---
+- name: __defaults__
+  folds: 2
+  max_runtime_seconds: 60
+  cores: -1
+
+- name: shop
+  dataset: shop.csv
+  metric: [auc, acc]
+- name: sizes
+  folds: 3
+  dataset: {path: sizes.csv, type: regression, target: y}
+  min_vol_size_mb: -1
+- name: iris
+  openml_task_id: 59
+  metric: logloss
+- name: m4
+  dataset: {path: m4.csv, type: timeseries, freq: H}
+- name: asleep
+  enabled: false
+  dataset: x.csv
+- name: odd
+  dataset: shop.csv
+  metric: [acc, aucc]
+- name: nothing
+"""
+
+
+@pytest.fixture
+def read(tmp_path, monkeypatch):
+    """Load texts as files, with all that comes with the library."""
+    monkeypatch.chdir(tmp_path)
+
+    def made(**texts: str) -> Definitions:
+        for name, text in texts.items():
+            Path(f"{name}.yaml").write_text(text)
+        return Definitions.load([f"{name}.yaml" for name in texts])
+
+    return made
+
+
+@pytest.fixture
+def wrong(read):
+    def made(**texts: str) -> list[str]:
+        with pytest.raises(DefinitionError) as caught:
+            read(**texts)
+        return list(caught.value.messages)
+
+    return made
+
+
+# -- frameworks -----------------------------------------------------------------------------
+
+
+def test_a_framework_replaces_the_built_in_one(read):
+    found = read(frameworks=FRAMEWORKS).get("models", "RandomForest")
+    assert found["use"] == "karat.models.automl:BudgetForest" and found["role"] == "predictor"
+    assert found["params"] == {"n_estimators": 400, "options": {"criterion": "entropy"}}
+    # results.csv records the installed version, not the one in the file
+    assert found["version"] is None
+
+
+def test_extends_in_any_case_with_params_merged_and_artifacts_apart(read):
+    definitions = read(frameworks=FRAMEWORKS)
+    found = definitions.get("models", "RandomForest_small")
+    assert found["params"] == {
+        "n_estimators": 30,
+        "options": {"criterion": "entropy"},
+        "step_size": 5,
+    }
+    assert found["artifacts"] == ["info"] and found["description"] == "few trees"
+    places = definitions.origins("models", "RandomForest_small")
+    assert places["params", "n_estimators"] == "frameworks.yaml:21"
+    assert places["params", "options", "criterion"] == "frameworks.yaml:16"
+
+
+def test_an_unavailable_framework_is_refused_only_when_selected(read):
+    definitions = read(frameworks=FRAMEWORKS)
+    for name in ("autosklearn", "autosklearn_debug"):
+        with pytest.raises(DefinitionError, match=r"^frameworks\.yaml:25: .*constantpredictor"):
+            definitions.chosen("models", name)
+    with pytest.raises(DefinitionError, match=r"^frameworks\.yaml:34: .*not maintained"):
+        definitions.chosen("models", "autoxgboost")
+    named = definitions.names("models")
+    assert not {"autosklearn", "autosklearn_debug", "__dummy_framework_with_defaults"} & {*named}
+    assert "pattern" not in named and "RandomForest_small" in named
+
+
+def test_a_child_with_a_module_that_is_here_can_be_run(read):
+    found = read(frameworks=FRAMEWORKS).chosen("models", "autosklearn_as_tree")
+    assert found["use"] == "karat.models.automl:OneTree"
+
+
+def test_a_class_as_module(read):
+    assert read(frameworks=FRAMEWORKS).chosen("models", "mine")["use"].endswith(":RandomEncoder")
+
+
+def test_every_module_has_its_pattern_and_its_framework(read):
+    definitions = read()
+    for module, pattern in MODULES.items():
+        assert module == pattern.lower()
+        assert definitions.get("models", pattern)["abstract"]
+        assert definitions.get("models", pattern.partition(".")[2])["role"] == "predictor"
+
+
+def test_params_given_to_a_defined_model_go_on_top(read):
+    read(frameworks=FRAMEWORKS)
+    model = Catalogue("frameworks.yaml").model(
+        "RandomForest", params={"options": {"max_leaf_nodes": 9}}
+    )
+    assert model.params == {
+        "n_estimators": 400,
+        "options": {"criterion": "entropy", "max_leaf_nodes": 9},
+    }
+    assert model.version and model.version[0].isdigit()  # scikit-learn's
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern"),
+    [
+        ("{a: {module: frameworks.RandomForest, parms: {}}}", 'models.a.parms: .*"params"'),
+        ("{a: {version: x, params: 3}}", "models.a.params: .*the number 3"),
+        (
+            "{a: {version: x, params: {_save_artifacts: [1]}}}",
+            "models.a.params._save_artifacts: .*list",
+        ),
+        ("{a: {version: x, params: {_n_jobs: 1}}}", "models.a.params._n_jobs: .*_k_folds"),
+        ("{a: {extends: nobody}}", 'models.a.extends: .*"nobody"'),
+        ("{a: {extends: b}, b: {extends: a}}", "models...extends: .*a -> b|b -> a"),
+        ("{rf: {version: x}}", 'models.rf: .*"rf"'),
+        ("{a: {folds: x}}", "constraints.a.folds: .*-1"),
+        ("{a: {folds: 0}}", "constraints.a.folds: .*-1"),
+        ("{a: {fold: 1, cores: 2}}", 'constraints.a.fold: .*"folds"'),
+        ("[{name: a, folds: 2, dataset: 7}]", "tasks.my.a.dataset: .*the number 7"),
+        ("[{name: a, datset: x}]", 'tasks.a.datset: .*"dataset"'),
+        ("[{name: a, dataset: x}, {name: A, dataset: y}]", "tasks.A.name: .*unique"),
+        ("[{name: a, dataset: {path: x, type: odd}}]", "tasks.my.a.dataset.type: .*multiclass"),
+        ("[{name: a, dataset: {pth: x}}]", 'dataset.pth: .*"path"'),
+        ("[{name: a, openml_task_id: x}]", "tasks.my.a.openml_task_id: .*OpenML"),
+        ("[{name: a, dataset: x, metric: [1]}]", "tasks.my.a.metric: .*list"),
+        ("[1, 2]", "models, tasks"),
+        ("{modles: {a: {use: b}}}", 'modles: .*"models"'),
+        ("{constrants: {folds: {folds: 1}}}", "constrants: .*section"),
+    ],
+)
+def test_mistakes_with_file_line_and_key(wrong, text, pattern):
+    assert any(re.search(f"^my.yaml:1: .*{pattern}", message) for message in wrong(my=text))
+
+
+# -- constraints ----------------------------------------------------------------------------
+
+
+def test_constraints_have_all_keys_optional_and_minus_one_is_no_limit(read):
+    definitions = read(constraints=CONSTRAINTS)
+    ours = definitions.get("constraints", "test")
+    assert (ours["folds"], ours["max_runtime_seconds"], ours["cores"]) == (2, 600, 4)
+    short = definitions.get("constraints", "short")
+    assert short["max_runtime_seconds"] == 2
+    assert [short[key] for key in ("folds", "cores", "max_mem_size_mb")] == [None] * 3
+    assert definitions.get("constraints", "1h8c")["cores"] == 8
+
+
+# -- benchmarks -----------------------------------------------------------------------------
+
+
+def test_a_benchmark_is_a_suite_called_like_its_file(read):
+    definitions = read(mine=BENCHMARK)
+    suite = definitions.get("suites", "mine")
+    assert suite["tasks"] == ["mine.shop", "mine.sizes", "mine.iris"]
+    expected = {
+        "m4": ("mine.yaml:18: ", "time series"),
+        "asleep": ("mine.yaml:20: ", "not enabled"),
+        "odd": ("mine.yaml:24: ", '"auc"'),
+        "nothing": ("mine.yaml:25: ", "openml_task_id"),
+    }
+    assert suite["left_out"].keys() == expected.keys()
+    for name, (place, word) in expected.items():
+        assert suite["left_out"][name].startswith(place) and word in suite["left_out"][name]
+
+
+def test_a_task_goes_before_the_defaults(read):
+    definitions = read(mine=BENCHMARK)
+    shop, sizes = (definitions.get("tasks", f"mine.{name}") for name in ("shop", "sizes"))
+    assert (shop["folds"], sizes["folds"]) == (2, 3)
+    assert shop["max_runtime_seconds"] == sizes["max_runtime_seconds"] == 60
+    assert shop["cores"] is None
+    assert shop["metrics"] == ["auc", "acc"] and shop["called"] == "shop"
+    assert sizes["metrics"] is None
+    assert sizes["usual"]["numbers"] == ["rmse", "r2", "mae"]
+    assert sizes["usual"]["multiclass"][0] == "logloss"
+    assert definitions.origins("tasks", "mine.shop")["folds",] == "mine.yaml:3"
+    assert definitions.origins("tasks", "mine.sizes")["folds",] == "mine.yaml:11"
+
+
+def test_task_names_are_per_file(read):
+    """Two files may both have a task iris, and ours has one too."""
+    one, two = "[{name: adult, dataset: a.csv}]", "[{name: adult, dataset: b.csv}]"
+    definitions = read(one=one, two=two)
+    assert {"adult", "one.adult", "two.adult"} <= set(definitions.names("tasks"))
+
+
+def test_selecting_a_skipped_task(read):
+    read(mine=BENCHMARK)
+    catalogue = Catalogue("mine.yaml")
+    with pytest.raises(DefinitionError, match="time series"):
+        catalogue.task("mine.m4")
+    with pytest.warns(UserWarning, match="mine.yaml") as warned:
+        assert [task.name for task in catalogue.suite("mine")] == ["shop", "sizes", "iris"]
+    assert len(warned) == 4
+
+
+def test_a_benchmark_without_runnable_tasks(read):
+    read(mine="[{name: a}]")
+    with pytest.raises(DefinitionError) as caught:
+        Catalogue("mine.yaml").suite("mine")
+    assert '"mine"' in caught.value.messages[0] and "openml_task_id" in caught.value.messages[1]
+
+
+def test_a_file_that_is_hostile(wrong):
+    bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
+        for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    assert "10,000" in wrong(my=bomb)[0]
+
+
+def test_a_task_without_a_name_is_reported_by_its_place(tmp_path):
+    file = tmp_path / "two.yaml"
+    file.write_text("- {name: a, openml_task_id: 59}\n- openml_task_id: 61\n")
+    with pytest.raises(DefinitionError, match=r"two\.yaml:2: tasks: task 2 "):
+        Definitions.load([file])

@@ -1,0 +1,307 @@
+"""Import and export of the AutoML Benchmark's results in both layouts."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import karat
+from karat.compat.amlb.result_files import NEW
+from karat.compat.taco.result_files import export
+from karat.errors import DataError, DefinitionError
+from karat.results.importing import ImportLog, ModelResults, write_run
+from karat.results.tables import AMLB_COLUMNS
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "amlb"
+
+DOCUMENTED = """\
+id,task,framework,constraint,fold,result,metric,mode,version,params,tag,utc,duration,models,seed,info,acc,auc,balacc,logloss,mae,r2,rmse
+openml.org/t/3913,kc2,RandomForest,test,0,0.865801,auc,local,0.23.2,{'n_estimators': 2000},,2020-12-04T19:27:46,3.2,2000,2633845682,,0.792453,0.865801,0.634199,0.350891,,,
+openml.org/t/3913,kc2,RandomForest,test,1,0.86039,auc,local,0.23.2,{'n_estimators': 2000},,2020-12-04T19:27:52,3.0,2000,2633845683,,0.90566,0.86039,0.772727,0.406952,,,
+openml.org/t/59,iris,RandomForest,test,0,0.126485,logloss,local,0.23.2,{'n_estimators': 2000},,2020-12-04T19:27:56,2.9,2000,2633845682,,0.933333,,0.933333,0.126485,,,
+openml.org/t/2295,cholesterol,RandomForest,test,0,44.3352,rmse,local,0.23.2,{'n_estimators': 2000},,2020-12-04T19:28:05,3.0,2000,2633845682,,,,,,35.6783,-0.014619,44.3352
+"""  # noqa: E501
+PRESENT = """\
+id,task,framework,constraint,fold,type,result,metric,mode,version,params,app_version,utc,duration,training_duration,predict_duration,models_count,seed,info,acc,logloss,mase,rmse
+openml.org/t/59,iris,flaml,1h8c,0,multiclass,-0.25,neg_logloss,aws,2.0,{},"dev [x, main, abc]",2024-01-02T03:04:05,9.5,7.5,0.5,12,1,,0.9,0.25,,
+openml.org/t/59,iris,flaml,1h8c,1,multiclass,,neg_logloss,aws,2.0,{},"dev [x, main, abc]",2024-01-02T03:05:05,,,,,2,"TimeoutError: too slow, stopped",,,,
+openml.org/t/59,iris,flaml,4h8c,0,multiclass,-0.125,neg_logloss,aws,2.0,{},"dev [x, main, abc]",2024-01-03T03:04:05,9.5,7.5,0.5,12,1,,0.95,0.125,,
+openml.org/t/1,m4,flaml,1h8c,0,timeseries,-0.75,neg_mase,aws,2.0,{},"dev [x, main, abc]",2024-01-02T03:04:06,9.5,7.5,0.5,12,1,,,,0.75,
+openml.org/t/59,iris,gama,1h8c,0,multiclass,-0.5,neg_logloss,aws,1.0,,"dev [x, main, abc]",2024-01-02T03:04:07,9.5,7.5,0.5,12,1,,0.8,0.5,,
+openml.org/t/59,iris,gama,1h8c,0,multiclass,-0.375,neg_logloss,aws,1.0,,"dev [x, main, abc]",2024-01-02T03:04:08,9.5,7.5,0.5,12,1,,0.85,0.375,,
+"""  # noqa: E501
+OLD = """\
+id,task,framework,fold,result,mode,version,tag,utc,duration,models,seed,info,acc,auc,logloss
+openml.org/t/3,kr-vs-kp,A,0,0.5,local,0.19,stable,2019-02-20T18:17:30,0.0,1,1,,0.5,0.5,0.7
+openml.org/t/3,kr-vs-kp,A,1,0.75,local,0.19,stable,2019-02-20T18:17:31,0.0,1,1,,0.6,0.75,0.6
+openml.org/t/3,kr-vs-kp,B,0,,aws,0.5,stable,2019-02-20T23:51:14,3623.8,,9,Error: no,,,
+openml.org/t/4,labor,A,0,0.25,local,0.19,stable,2019-02-20T18:17:32,0.0,1,1,,0.9,,0.25
+"""
+
+
+def put(folder: Path, text: str, name: str = "results.csv") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def scores(run: karat.Run) -> dict[tuple[str, int, str], float]:
+    table = run.scores()
+    return {(r.task, r.fold, r.metric): r.value for r in table.itertuples()}
+
+
+def test_documented_columns(tmp_path):
+    path = put(tmp_path, DOCUMENTED)
+    done = karat.import_results(path, tmp_path / "out")
+    (run,) = done.runs
+    assert not done.problems and not done.notes
+    assert run.folder.name == "RandomForest.amlb.test.local.20201204T192805"
+    found = scores(run)
+    assert found["kc2", 1, "auc"] == 0.86039 and found["kc2", 1, "logloss"] == 0.406952
+    assert found["iris", 0, "logloss"] == 0.126485
+    assert found["cholesterol", 0, "rmse"] == 44.3352 and found["cholesterol", 0, "r2"] < 0
+    assert ("iris", 0, "rmse") not in found
+    assert run.about["params"] == {"n_estimators": 2000}
+    firsts = {task["name"]: task["metrics"][0] for task in run.about["tasks"]}
+    assert firsts == {"kc2": "auc", "iris": "logloss", "cholesterol": "rmse"}
+    kinds = {task["name"]: task["kind"] for task in run.about["tasks"]}
+    assert kinds == {"kc2": "classification", "iris": "classification", "cholesterol": "regression"}
+    imported = run.about["imported"]
+    assert (imported["system"], imported["file"]) == ("amlb", "results.csv")
+    assert len(imported["sha256"]) == 64
+    board = karat.leaderboard(tmp_path / "out")
+    assert board.loc["RandomForest", "kc2"] == pytest.approx((0.865801 + 0.86039) / 2)
+    assert board.loc["RandomForest", "seconds"] == pytest.approx(3.2 + 3.0 + 2.9 + 3.0)
+
+
+def test_current_columns_with_their_signs(tmp_path):
+    done = karat.import_results(put(tmp_path, PRESENT), tmp_path / "out")
+    assert [r.folder.name.rsplit(".", 1)[0] for r in done.runs] == [
+        "flaml.amlb.1h8c.aws",
+        "flaml.amlb.4h8c.aws",
+        "gama.amlb.1h8c.aws",
+    ]
+    first, other, gama = done.runs
+    assert scores(first)["iris", 0, "logloss"] == 0.25
+    assert scores(other)["iris", 0, "logloss"] == 0.125
+    # unknown metrics are imported if the file gives their direction
+    assert scores(first)["m4", 0, "mase"] == 0.75
+    m4 = next(task for task in first.about["tasks"] if task["name"] == "m4")
+    assert m4["higher_is_better"] == {"mase": False} and m4["kind"] == "timeseries"
+    failed = next(r for r in first.records() if r["status"] == "failed")
+    assert failed["info"] == "TimeoutError: too slow, stopped" and failed["fold"] == 1
+    record = first.records()[0]
+    assert (record["seconds"], record["fit_seconds"], record["predict_seconds"]) == (9.5, 7.5, 0.5)
+    assert record["seed"] == 1 and record["models"] == 12
+    # the last of duplicate rows is used
+    assert scores(gama)["iris", 0, "logloss"] == 0.375
+    assert any("1 of 6" in note for note in done.notes)
+    board = karat.leaderboard([first, gama])
+    assert board.loc["gama", "rank"] > board.loc["flaml", "rank"]  # the lower loss wins
+    assert board.loc["flaml", "failed"] == 1
+
+
+def test_files_without_metric_and_constraint(tmp_path):
+    done = karat.import_results(put(tmp_path, OLD, "results_small-2c1h.csv"), tmp_path / "out")
+    a, b = done.runs
+    assert a.about["suite"] == "small-2c1h" and a.about["constraint"] == "unknown"
+    firsts = {task["name"]: task["metrics"][0] for task in a.about["tasks"]}
+    # 0.5 is also the accuracy of one row, 0.75 only the AUC
+    assert firsts == {"kr-vs-kp": "auc", "labor": "logloss"}
+    (record,) = b.records()
+    assert record["status"] == "failed" and record["metric"] == "auc"
+    assert record["info"] == "Error: no"
+
+
+def test_second_import_returns_the_same_runs(tmp_path):
+    path = put(tmp_path, PRESENT)
+    first = karat.import_results(path, tmp_path / "out")
+    again = karat.import_results(path, tmp_path / "out")
+    assert [r.folder for r in again.runs] == [r.folder for r in first.runs]
+    assert len(list((tmp_path / "out").iterdir())) == 3
+    assert "flaml.amlb.1h8c.aws" in again.notes[-1]
+
+
+def test_runs_of_one_model_are_separate_rows(tmp_path):
+    rows = PRESENT.replace("2024-01-03T03:04:05", "2024-01-02T03:05:05")
+    done = karat.import_results(put(tmp_path, rows), tmp_path / "out")
+    board = karat.leaderboard(tmp_path / "out")
+    assert len(board) == len(done.runs) == 3 and board.index.is_unique
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (("RandomForest,test,1,", "RandomForest,test,one,"), 'line 3: fold .*"one"'),
+        (("0.86039,auc", "high,auc"), 'line 3: result .*"high"'),
+        (("RandomForest,test,1,", "RandomForest,test,"), "line 3: .*23.*22"),
+        (("RandomForest,test,1,", "RandomForest,test,-1,"), 'line 3: fold .*"-1"'),
+    ],
+)
+def test_broken_row_is_reported_with_its_line(tmp_path, change, match):
+    path = put(tmp_path, DOCUMENTED.replace(*change, 1))
+    with pytest.raises(DataError, match=match):
+        karat.import_results(path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    other = put(tmp_path, OLD, "good.csv")
+    done = karat.import_results([path, other], tmp_path / "out")
+    assert len(done.runs) == 2 and len(done.problems) == 1
+
+
+def test_result_that_differs_from_its_column(tmp_path):
+    path = put(tmp_path, DOCUMENTED.replace("0.86039,auc", "0.5,auc", 1))
+    done = karat.import_results(path, tmp_path / "out")
+    assert len(done.notes) == 1 and "line 3" in done.notes[0]
+    assert scores(done.runs[0])["kc2", 1, "auc"] == 0.86039
+
+
+def test_params_are_never_evaluated(tmp_path):
+    text = DOCUMENTED.replace("{'n_estimators': 2000}", "__import__('os').getcwd()")
+    (run,) = karat.import_results(put(tmp_path, text), tmp_path / "out").runs
+    assert run.about["params"] == {"text": "__import__('os').getcwd()"}
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory) -> list[karat.Run]:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=60), "z": rng.normal(size=60)})
+    half = np.where(table["x"] + rng.normal(0, 0.5, 60) > 0, "yes", "no")
+    make, split = karat.Dataset.from_table, {"use": "kfold", "folds": 2}
+    tasks = [
+        karat.Task(
+            "halves",
+            make(table.assign(y=half), "y", name="h"),
+            split=split,
+            metrics=["logloss", "auc"],
+            corruptions={"noise_gaussian": [1.0]},
+        ),
+        karat.Task(
+            "line",
+            make(table.assign(y=3 * table["x"]), "y", name="l", kind="numbers"),
+            split=split,
+            metrics=["rmse", "r2"],
+        ),
+    ]
+
+    class Broken:
+        def fit(self, X, y):
+            raise RuntimeError('it broke, "badly"\nand again')
+
+        def predict(self, X):
+            return X
+
+    models = ["onehot", "dummy", {"broken": Broken()}]
+    output = tmp_path_factory.mktemp("ours")
+    return [run for m in models for run in karat.evaluate(m, tasks, output=output)]
+
+
+@pytest.mark.parametrize("shape", ["amlb", "amlb-new"])
+def test_export_then_import_gives_the_same_scores(ours, tmp_path, shape):
+    (path,) = export(ours, shape, tmp_path)
+    assert path.name == "results.csv"
+    table = pd.read_csv(path, keep_default_na=False, dtype=str)
+    columns = AMLB_COLUMNS if shape == "amlb" else NEW
+    assert list(table.columns) == [*columns, "auc", "logloss", "r2", "rmse"]
+    back = karat.import_results(path, tmp_path / "out").runs
+    assert {run.model for run in back} == {run.model for run in ours}
+    for run in ours:
+        (other,) = [each for each in back if each.model == run.model]
+        clean = run.scores()
+        clean = clean[clean["corruption"] == ""]
+        assert scores(other) == {(r.task, r.fold, r.metric): r.value for r in clean.itertuples()}
+        states = {(r["task"], r["fold"], r["status"], r["metric"]) for r in run.records()}
+        states = {state for state in states if state[1] is not None}
+        assert {(r["task"], r["fold"], r["status"], r["metric"]) for r in other.records()} == states
+    broken = next(run for run in back if run.model == "broken")
+    infos = {record["info"] for record in broken.records()}
+    assert infos == {'RuntimeError: it broke, "badly" and again'}
+
+
+@pytest.mark.parametrize(("text", "name"), [(PRESENT, "app_version"), (DOCUMENTED, "tag")])
+def test_tag_is_exported(text, name, tmp_path):
+    (tmp_path / "results.csv").write_text(text.replace("},,2020", "},v1 (them),2020"))
+    runs = karat.import_results(tmp_path / "results.csv", tmp_path / "out").runs
+    (path,) = export(runs, "amlb" if name == "tag" else "amlb-new", tmp_path / "back")
+    assert set(pd.read_csv(path)[name]) == {"v1 (them)" if name == "tag" else "dev [x, main, abc]"}
+
+
+def test_current_columns_negate_errors(ours, tmp_path):
+    (path,) = export(ours[0], "amlb-new", tmp_path)
+    table = pd.read_csv(path)
+    assert set(table["metric"]) == {"neg_logloss", "neg_rmse"}
+    line, halves = table[table["task"] == "line"], table[table["task"] == "halves"]
+    assert (line["result"] == -line["rmse"]).all() and (line["rmse"] > 0).all()
+    assert (halves["result"] == -halves["logloss"]).all()
+    assert set(line["type"]) == {"regression"} and set(halves["type"]) == {"binary"}
+    assert (table["training_duration"] <= table["duration"]).all()
+
+
+def test_results_csv_of_karat_is_imported_with_its_views(ours, tmp_path):
+    path = ours[0].folder / "scores" / "results.csv"
+    (run,) = karat.import_results(path, tmp_path / "out").runs
+    one, other = ours[0].scores(), run.scores()
+    keys = ["task", "fold", "corruption", "severity", "metric"]
+    one, other = (t.sort_values(keys, ignore_index=True)[[*keys, "value"]] for t in (one, other))
+    pd.testing.assert_frame_equal(one, other)
+
+
+VALUES = st.floats(allow_nan=False, allow_infinity=False)
+NAMES = (
+    st.text(min_size=1, max_size=12).map(str.strip).filter(lambda text: text.isprintable() and text)
+)
+JOBS = st.dictionaries(st.tuples(NAMES, st.integers(0, 3)), VALUES | NAMES, min_size=1, max_size=5)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(JOBS, NAMES, st.sampled_from(["amlb", "amlb-new"]))
+def test_round_trip_of_any_names_values_and_messages(jobs, model, shape):
+    with tempfile.TemporaryDirectory() as folder:
+        source = put(Path(folder), "x")
+        found = ModelResults("amlb", model, "s", [source])
+        for (task, fold), outcome in jobs.items():
+            found.tasks[task] = {"dataset": task, "metric": "rmse", "kind": "regression"}
+            job = found.job(task, fold)
+            if isinstance(outcome, str):
+                job.info = outcome
+            else:
+                found.put(job, "rmse", outcome)
+        run = write_run(found, Path(folder) / "in", ImportLog())
+        (path,) = export(run, shape, Path(folder) / "csv")
+        (back,) = karat.import_results(path, Path(folder) / "out").runs
+        read = {}
+        for record in back.records():
+            value = record["views"][0]["scores"]["rmse"] if record["views"] else record["info"]
+            read[record["task"], record["fold"]] = value
+        whole = {key: " ".join(v.split()) if isinstance(v, str) else v for key, v in jobs.items()}
+        assert read == whole and back.model == model
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared/data/amlb")
+def test_published_results(tmp_path):
+    path = SHARED / "results_medium-8c1h.csv"
+    done = karat.import_results(path, tmp_path / "out")
+    table = pd.read_csv(path)
+    assert {run.model for run in done.runs} == set(table["framework"])
+    assert not done.problems and not done.notes
+    records = [record for run in done.runs for record in run.records()]
+    assert len(records) == len(table)
+    assert sum(r["status"] == "failed" for r in records) == table["result"].isna().sum()
+    (tpot,) = [run for run in done.runs if run.model == "TPOT"]
+    means = table[table["framework"] == "TPOT"].groupby("task")["result"].mean().dropna()
+    board = karat.leaderboard(tmp_path / "out")
+    for task, mean in means.items():
+        assert board.loc["TPOT", task] == pytest.approx(mean, rel=1e-12), task
+    assert json.loads((tpot.folder / "run.json").read_text())["imported"]["system"] == "amlb"
+
+
+def test_unknown_system(tmp_path):
+    with pytest.raises(DefinitionError, match='"amlb"'):
+        karat.import_results(put(tmp_path, OLD), tmp_path / "out", system="ambl")

@@ -1,0 +1,120 @@
+"""The legacy protocol: the numbers GEval itself published, from the same vectors."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import karat
+from karat.compat.geval import FrameworkManager, gold
+from karat.compat.geval.gold import GOLD_GOLD, Coverage, load_gold, trials
+from karat.compat.geval.parameters import Parameters
+from karat.core.dataset import Dataset
+from karat.execution.splits import split
+from karat.models.vector_files import VectorFile
+
+from .geval_gold import vectors, write_gold, write_text
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "geval"
+VECTORS = SHARED / "rdf2vec_uniform_200.txt.gz"
+PUBLISHED = {
+    ("Regression", "MetacriticAlbums"): {"LR": 11.611, "KNN": 12.092},
+    ("Regression", "MetacriticMovies"): {"LR": 16.699, "KNN": 18.744},
+    ("Classification", "MetacriticAlbums"): {"NB": 0.7273, "KNN": 0.7382},
+    ("Classification", "MetacriticMovies"): {"NB": 0.7571, "KNN": 0.7715},
+}
+COVERAGE = {"Cities": 0.9811, "MetacriticMovies": 0.9815, "MetacriticAlbums": 0.9656} | {
+    "AAUP": 0.9563,
+    "Forbes": 0.8763,
+}
+needs_data = pytest.mark.skipif(not VECTORS.is_file(), reason="needs ../shared/data/geval")
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    encoder = VectorFile(str(VECTORS))
+    encoder.vocabulary()
+    return encoder
+
+
+@needs_data
+@pytest.mark.parametrize("name", COVERAGE)
+def test_published_coverage(encoder, name):
+    (found,) = [g for g in GOLD_GOLD if g.name == name and g.task == "Classification"]
+    coverage = Coverage.of(found, load_gold(found, str(SHARED)), encoder)
+    assert round(coverage.share, 4) == pytest.approx(COVERAGE[name], abs=1e-4)
+
+
+@needs_data
+@pytest.mark.parametrize("key", PUBLISHED, ids=" ".join)
+def test_published_scores_to_the_third_digit(encoder, key, tmp_path):
+    wanted = PUBLISHED[key]
+    (found,) = [g for g in GOLD_GOLD if (g.task, g.name) == key]
+    data = Coverage.of(found, load_gold(found, str(SHARED)), encoder).covered()
+    asked = Parameters(str(VECTORS), protocol="legacy").checked()
+    chosen = {t.task.name: t for t in trials(found, data, asked) if t.setup.model in wanted}
+    (run,) = karat.evaluate(
+        {"rdf2vec": encoder}, [t.task for t in chosen.values()], output=tmp_path, workers=1
+    )
+    scores = run.scores()
+    assert len(scores) == 200  # ten repeats of ten folds, twice
+    for name, trial in chosen.items():
+        published = wanted[trial.setup.model]
+        ours = scores[scores["task"] == name]["value"].mean()
+        half = 0.0005 if published < 1 else 0.0006
+        assert ours == pytest.approx(published, abs=half), (name, ours)
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    place = tmp_path_factory.mktemp("legacy")
+    write_gold(place / "gold")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gold, "REPEATS", 1)
+        return FrameworkManager().evaluate(
+            str(write_text(place / "v.txt", vectors())),
+            tasks=["Classification", "Regression", "SemanticAnalogies", "Clustering"],
+            protocol="legacy",
+            gold_directory_path=place / "gold",
+            result_directory_path=place / "results",
+        )
+
+
+def test_original_model_names(result):
+    table = pd.read_csv(result / "classification_Cities_results.csv")
+    assert list(table["model_name"].unique()) == ["NB", "KNN", "C45", "SVM"]
+    assert len(table) == 10
+    table = pd.read_csv(result / "regression_Cities_results.csv")
+    assert list(table["model_name"]) == ["LR", "KNN", "M5"]
+
+
+def test_original_columns(result):
+    clusters = pd.read_csv(result / "clustering_teams_cluster_results.csv")
+    assert clusters.columns[-1] == "clustering_accuracy"
+    assert pd.read_csv(result / "semanticAnalogies_results.csv").columns[-1] == "accuracy"
+    ranks = pd.read_csv(result / "comparison_ranking.csv")
+    assert list(ranks.columns)[-3:] == ["ranking", "absolute_total", "relative_total"]
+    assert set(ranks["ranking"]) == {0}  # GEval counts from 0
+    assert "swapped" in (result / "log.txt").read_text()
+
+
+def test_folds_ignore_the_seed_and_separate_rows_of_one_entity():
+    """Known flaws of GEval's folds, reproduced in the legacy protocol only."""
+    names = pd.Series([f"e{i % 20}" for i in range(40)])  # two rows per entity
+    items = pd.Series(names.unique(), index=names.unique())
+    truth = np.array(["a", "b"] * 20, dtype=object)
+    data = Dataset("twice", items, pd.DataFrame({"row": names}), truth, "classes", "entity")
+    old = split(data, {"use": "geval", "folds": 10, "repeats": 2}, seed=1)
+    assert [f.test.tolist() for f in old] == [
+        f.test.tolist() for f in split(data, {"use": "geval", "folds": 10, "repeats": 2}, seed=9)
+    ]
+    for repeat in (0, 1):
+        tested = np.concatenate([f.test for f in old if f.repeat == repeat])
+        assert sorted(tested.tolist()) == list(range(40))
+
+    def both_sides(folds):
+        return sum(bool(set(names[f.train]) & set(names[f.test])) for f in folds)
+
+    assert both_sides(old) > 0
+    assert both_sides(split(data, {"use": "kfold", "folds": 10, "repeats": 2}, seed=1)) == 0

@@ -1,0 +1,283 @@
+"""FrameworkManager on a small gold folder: GEval's files, with scores computed by hand."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import pearsonr, spearmanr
+
+from karat.compat.geval import FrameworkManager, gold
+from karat.compat.geval import manager as command
+from karat.compat.geval.parameters import Parameters
+from karat.errors import DataError, DefinitionError
+
+from .geval_gold import iri, vectors, write_gold, write_hdf5, write_text
+
+FREE = ["Clu", "DocSim", "EntRel", "SemAn"]  # tasks without a trained head
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("geval")
+    write_gold(folder / "gold")
+    write_text(folder / "my vectors.txt", vectors())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def result(place):
+    """One run of everything, with two repeats instead of ten."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gold, "REPEATS", 2)
+        return run(place, tasks="_all")
+
+
+def run(place, name="my vectors.txt", out="results", **given):
+    given = {"gold_directory_path": place / "gold", "result_directory_path": place / out, **given}
+    return FrameworkManager().evaluate(str(place / name), **given)
+
+
+def read(folder, name):
+    return pd.read_csv(folder / name, keep_default_na=False)
+
+
+def test_all_runs_all_six_tasks(result):
+    names = {path.name for path in result.glob("*_results.csv")}
+    assert names == {
+        "classification_Cities_results.csv",
+        "regression_Cities_results.csv",
+        "clustering_teams_cluster_results.csv",
+        "documentSimilarity_LP50_results.csv",
+        "entityRelatedness_KORE_results.csv",
+        "semanticAnalogies_results.csv",
+    }
+    assert re.fullmatch(r"result_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d", result.name)
+
+
+def test_columns_are_as_documented(result):
+    start = ["task_name", "gold_standard_file", "coverage"]
+    model = [*start, "model_name", "model_configuration"]
+    wanted = {
+        "classification_Cities": [*model, "accuracy"],
+        "regression_Cities": [*model, "root_mean_squared_error"],
+        "clustering_teams_cluster": [
+            *(*model, "num_clusters", "adjusted_rand_index", "adjusted_mutual_info_score"),
+            *("homogeneity_score", "completeness_score", "v_measure_score"),
+            *("normalized_mutual_info_score", "clustering_accuracy", "fowlkes_mallows_score"),
+        ],
+        "documentSimilarity_LP50": [
+            *(*start, "conf", "pearson_score", "spearman_score", "harmonic_mean")
+        ],
+        "entityRelatedness_KORE": [
+            *(*start, "entity_name", "kendalltau_correlation", "kendalltau_pvalue")
+        ],
+    }
+    for name, columns in wanted.items():
+        assert list(read(result, f"{name}_results.csv").columns) == columns, name
+    analogies = read(result, "semanticAnalogies_results.csv")
+    assert list(analogies.columns)[:7] == [
+        *(*start, "top_k_value", "right_answers", "tot_answers", "accuracy")
+    ]
+
+
+def test_models_and_configurations_are_as_documented(result):
+    table = read(result, "classification_Cities_results.csv")
+    models = table.groupby(["model_name", "model_configuration"], sort=False).size()
+    costs = [
+        ("SVM", f"C={cost}") for cost in ("0.001", "0.01", "0.1", "1.0", "10.0", "100", "1000")
+    ]
+    repeated = [("NB", ""), ("KNN", "K=3"), ("EntropyTree", ""), *costs]
+    nested = [("SVM", "C=nested"), ("NestedChoice", "NB,KNN,EntropyTree,SVM")]
+    assert list(models.index) == [*repeated, *nested]
+    assert models.tolist() == [2] * len(repeated) + [1, 1]
+    assert set(read(result, "regression_Cities_results.csv")["model_name"]) == {
+        *("LR", "KNN", "ModelTree", "NestedChoice")
+    }
+    # the classes lie four standard deviations apart
+    assert table[table["model_name"] == "KNN"]["accuracy"].astype(float).min() > 0.9
+
+
+def test_coverage_and_missing_entities(result):
+    table = read(result, "classification_Cities_results.csv")
+    assert table["coverage"].unique() == pytest.approx([41 / 42])
+    text = (result / "classification_Cities_ignoredData.txt").read_text()
+    assert text == iri("City_3") + "\n"
+    lost = read(result, "entityRelatedness_KORE_ignoredData.csv")
+    assert lost.to_numpy().tolist() == [
+        [iri("Main_2"), iri("Main_2")],
+        [iri("Rel_0_0"), iri("Main_0")],
+    ]
+    quads = read(result, "semanticAnalogies_currency_entities_ignoredData.csv")
+    assert list(quads.columns) == ["entity_1", "entity_2", "entity_3", "entity_4"]
+    assert len(quads) == 8  # City_3 is first in four and second in four
+    # as in the file: two cities, then their two lands
+    assert quads.iloc[0].tolist() == [iri(n) for n in ("City_0", "City_3", "Land_0", "Land_3")]
+
+
+def test_each_missing_entity_is_its_own_cluster(result):
+    table = read(result, "clustering_teams_cluster_results.csv").set_index("model_name")
+    # City_3, Country_7 and Orphan are missing: 2 clusters and 3 singletons
+    assert table.loc["KMeans", "num_clusters"] == 5
+    assert table.loc["Ward hierarchical clustering", "num_clusters"] == 5
+    assert float(table.loc["KMeans", "homogeneity_score"]) == 1.0
+    # 11 cities and 7 countries are matched, 3 of 21 rows are not
+    assert float(table.loc["KMeans", "clustering_accuracy"]) == pytest.approx(18 / 21)
+    assert float(table.loc["KMeans", "adjusted_rand_index"]) < 1
+    assert table.loc["Ward hierarchical clustering", "model_configuration"] == "metric=euclidean"
+
+
+def test_relatedness_is_keyed_by_name(result):
+    table = read(result, "entityRelatedness_KORE_results.csv").set_index("entity_name")
+    assert list(table.index) == [iri("Main_0"), iri("Main_1")]  # Main_2 has no row
+    assert float(table.loc[iri("Main_1"), "kendalltau_correlation"]) == pytest.approx(1.0)
+    # the most related entity of Main_0 is missing and ranked last: 3 of 6 pairs are swapped
+    assert float(table.loc[iri("Main_0"), "kendalltau_correlation"]) == pytest.approx(0.0)
+    values = read(result, "comparison_values.csv").set_index("metric")["score_value"]
+    assert float(values["kendalltau_correlation"]) == pytest.approx(0.5)
+    assert float(values["kendalltau_correlation_penalised"]) == pytest.approx(1 / 3)
+
+
+def test_document_similarity_by_hand_and_correctly_labeled(result):
+    unit = {k: v / np.linalg.norm(v) for k, v in vectors().items()}
+    documents = [{"City_0": 1.0, "City_1": 0.5}, {"City_2": 0.9, "City_1": 0.3}]
+    documents.append({"City_4": 1.0, "City_6": 0.1})
+
+    def similarity(one, two, weighted):
+        total = 0.0
+        for left, right in ((one, two), (two, one)):
+            for a, w in left.items():
+                total += max(
+                    float(unit[iri(a)] @ unit[iri(b)]) * (w * v if weighted else 1.0)
+                    for b, v in right.items()
+                )
+        return total / (len(one) + len(two))
+
+    gold_scores = [4.0, 2.5, 1.5]  # the pairs with document 4 are not covered
+    table = read(result, "documentSimilarity_LP50_results.csv").set_index("conf")
+    assert table["coverage"].astype(float).tolist() == [0.5, 0.5]
+    for conf, weighted in (("without_weights", False), ("with_weights", True)):
+        pairs = ((0, 1), (0, 2), (1, 2))
+        found = [similarity(documents[i], documents[j], weighted) for i, j in pairs]
+        pearson = pearsonr(found, gold_scores).statistic
+        assert float(table.loc[conf, "pearson_score"]) == pytest.approx(pearson, abs=1e-5)
+        spearman = spearmanr(found, gold_scores).statistic
+        assert float(table.loc[conf, "spearman_score"]) == pytest.approx(spearman)
+
+
+def test_analogies_over_covered_and_over_all_questions(result):
+    (row,) = read(result, "semanticAnalogies_results.csv").to_dict("records")
+    assert row["top_k_value"] == 2
+    assert (row["tot_answers"], row["all_questions"]) == (12, 20)
+    assert row["accuracy"] == row["right_answers"] / 12
+    assert row["accuracy_over_all"] == row["right_answers"] / 20
+    # the whole file except a, b and c
+    assert row["candidates"] == len(vectors()) - 3
+
+
+def test_log(result):
+    log = (result / "log.txt").read_text()
+    assert "similarity_metric: cosine" in log and "vector_size: 6" in log
+    assert len(re.findall(r"execution time: [0-9.]+ seconds", log)) == 6
+    assert "Classification, AAUP: " in log  # the folder has no such file
+    assert re.search(r"Cities: coverage 0\.9762 .*41.*42.*1 of 40", log)
+
+
+@pytest.mark.parametrize("rows", [False, True], ids=["(d,)", "(1, d)"])
+def test_hdf5_and_text_give_the_same_scores(place, result, rows):
+    pytest.importorskip("h5py")
+    name = f"vectors {rows}.h5"
+    write_hdf5(place / name, vectors(), rows)
+    found = run(place, name, vector_file_format="HDF5", vector_size=6, tasks=FREE, out="hdf5")
+    for path in found.glob("*_results.csv"):
+        ours, theirs = pd.read_csv(path), pd.read_csv(result / path.name)
+        pd.testing.assert_frame_equal(ours, theirs, rtol=1e-5)
+    names = {p.name for p in result.glob("*ignoredData*")}
+    wanted = {n for n in names if not n.startswith(("classification", "regression"))}
+    assert {p.name for p in found.glob("*ignoredData*")} == wanted
+
+
+def test_scores_do_not_depend_on_other_tasks(place):
+    one = run(place, tasks=["EntRel"], similarity_metric="euclidean", out="order")
+    two = run(place, tasks=["DocSim", "EntRel"], similarity_metric="euclidean", out="order")
+    name = "entityRelatedness_KORE_results.csv"
+    assert (one / name).read_text() == (two / name).read_text()
+
+
+def test_command(place, capsys):
+    folders = {"gold_directory_path": place / "gold", "result_directory_path": place / "command"}
+    asked = Parameters(str(place / "my vectors.txt"), tasks=["EntRel", "SemAn"], **folders)
+    assert command.run(asked) == 0
+    out = capsys.readouterr().out
+    assert "KORE" in out and "kendalltau_correlation" in out and "currency_entities" in out
+
+    def broken(a, b, c):
+        raise ValueError("no")
+
+    assert command.run(replace(asked, analogy_function=broken)) == 1
+    out = capsys.readouterr().out
+    assert "KORE" in out and "failed" in out and "accuracy_over_all" not in out
+    assert command.run(replace(asked, tasks=["SemAn"], analogy_function=broken)) == 1
+
+
+def test_parallel_gives_the_same_files(place, result):
+    found = run(place, tasks=FREE, parallel=True, out="parallel")
+    for path in found.glob("*_results.csv"):
+        assert path.read_text() == (result / path.name).read_text()
+
+
+def test_own_functions_for_analogies_and_relatedness(place):
+    found = run(
+        place, tasks=["SemAn"], analogy_function=lambda a, b, c: a, top_k=1, out="own"
+    )  # the answer is never near a
+    assert read(found, "semanticAnalogies_results.csv")["right_answers"].tolist() == [0]
+    found = run(place, tasks=["EntRel"], similarity_metric=lambda a, b: -(a @ b), out="own")
+    table = read(found, "entityRelatedness_KORE_results.csv").set_index("entity_name")
+    assert float(table.loc[iri("Main_1"), "kendalltau_correlation"]) == pytest.approx(-1.0)
+
+
+def test_top_k_above_the_number_of_entities(place):
+    found = run(place, tasks=["SemAn"], top_k=10_000, out="k")
+    assert read(found, "semanticAnalogies_results.csv")["accuracy"].tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"tasks": ["Classifikation"]}, 'Did you mean "Classification"'),
+        ({"tasks": []}, "tasks"),
+        ({"vector_file_format": "hdf"}, 'Did you mean "hdf5"'),
+        ({"vector_size": 0}, "vector_size"),
+        ({"top_k": "two"}, "top_k"),
+        ({"parallel": "maybe"}, "parallel"),
+        ({"similarity_metric": "__import__('os').system('true')"}, "__import__"),
+        ({"protocol": "old"}, "corrected, legacy"),
+        ({"compare_with": ["none such"]}, '"none such"'),
+        ({"gold_directory_path": "nowhere"}, "nowhere"),
+    ],
+)
+def test_mistakes_are_reported_before_anything_runs(place, given, match):
+    with pytest.raises(DefinitionError, match=re.escape(match)):
+        run(place, out="mistakes", **given)
+    assert not (place / "mistakes").exists()
+
+
+def test_wrong_vector_size_is_an_error(place):
+    for size in (5, 7):
+        with pytest.raises(DataError, match=f"6.*{size}"):
+            run(place, vector_size=size, tasks=["EntRel"], out="size")
+
+
+def test_vector_file_without_any_gold_entity(place):
+    write_text(place / "other.txt", {"http://elsewhere.example/x": np.ones(6)})
+    with pytest.raises(DataError, match="other.txt"):
+        run(place, "other.txt", tasks=["EntRel"], out="other")
+
+
+def test_gold_standard_too_small_for_ten_folds_is_skipped(place):
+    few = {k: v for k, v in vectors().items() if "City" not in k or k[-2:] in ("_0", "_1", "_2")}
+    write_text(place / "small.txt", few)
+    found = run(place, "small.txt", tasks=["Class", "EntRel"], protocol="legacy", out="small")
+    assert "10 folds" in (found / "log.txt").read_text()
+    assert (found / "entityRelatedness_KORE_results.csv").is_file()

@@ -1,0 +1,300 @@
+"""Files written by the GEval interface can be imported; exporting its run gives the same files.
+
+Export in GEval's files and import of them: columns, counts, ranks, equal scores.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import kendalltau
+
+import karat
+from karat.compat.geval import FrameworkManager, gold
+from karat.compat.geval.gold import COMPARED, Trial, trial_of
+from karat.compat.taco.result_files import export
+from karat.config.catalog import Catalogue
+from karat.errors import DataError
+
+from .geval_gold import vectors, write_gold, write_text
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    place = tmp_path_factory.mktemp("geval")
+    write_gold(place / "gold")
+    write_text(place / "vectors.txt", vectors())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gold, "REPEATS", 1)
+        return FrameworkManager().evaluate(
+            str(place / "vectors.txt"),
+            gold_directory_path=place / "gold",
+            result_directory_path=place / "results",
+            tasks=["Class", "Clu", "DocSim", "EntRel", "SemAn"],
+        )
+
+
+def compared(path) -> pd.DataFrame:
+    keys = ["task_name", "gold_standard_file", "model", "model_configuration", "metric"]
+    table = pd.read_csv(path, keep_default_na=False, na_values=[""])
+    table = table.fillna({name: "" for name in keys})
+    return table.set_index(keys)["score_value"].dropna().sort_index()
+
+
+def test_result_files_and_comparison_give_the_same_scores(result, tmp_path):
+    done = karat.import_results(result.parent / "comparison.csv", tmp_path / "a")
+    (by_id,) = done.runs
+    assert by_id.model.endswith("vectors_6_cosine_2_1") and not done.problems
+    done = karat.import_results(list(result.glob("*_results.csv")), tmp_path / "b", model="own")
+    (by_file,) = done.runs
+    one, other = (
+        run.scores().groupby(["task", "metric"])["value"].mean() for run in (by_id, by_file)
+    )
+    both = one.index.intersection(other.index)
+    # penalized relatedness is only in the comparison
+    assert {metric for _, metric in one.index.difference(both)} == {"kendall"}
+    assert not len(other.index.difference(both))
+    assert one[both].to_dict() == pytest.approx(other[both].to_dict(), rel=1e-12)
+    assert {"cities-nb", "teams-kmeans", "kore", "lp50"} <= set(one.index.get_level_values("task"))
+
+
+def test_import_of_the_whole_folder_skips_its_run_folder(result, tmp_path):
+    done = karat.import_results(result.parent, tmp_path / "out")
+    assert not done.problems and len(done.runs) == 2  # its files, and its id in both comparisons
+    assert any("run folders" in note for note in done.notes)
+    assert any(note.startswith("comparison_ranking.csv") for note in done.notes)
+
+
+def test_export_gives_the_same_scores(result, tmp_path):
+    export(result / "karat", "geval", tmp_path)
+    ours, theirs = (compared(folder / "comparison_values.csv") for folder in (tmp_path, result))
+    both = ours.index.intersection(theirs.index)
+    assert set(theirs.index) == set(both)
+    assert ours[both].to_dict() == pytest.approx(theirs[both].to_dict(), rel=1e-12)
+    for name in ("classification_Cities", "entityRelatedness_KORE", "semanticAnalogies"):
+        exported, written = (
+            pd.read_csv(folder / f"{name}_results.csv", keep_default_na=False)
+            for folder in (tmp_path, result)
+        )
+        shared = [
+            column for column in written.columns if column in exported and column != "coverage"
+        ]
+        pd.testing.assert_frame_equal(
+            exported[shared], written[shared], check_dtype=False, rtol=1e-12
+        )
+
+
+IDS = [f"http://x/{i}" for i in range(24)]
+
+
+def tasks() -> list[karat.Task]:
+    """Small datasets under the task names of the suite ``geval``."""
+    make = karat.Dataset.from_columns
+    entity = {"modality": "entity"}
+    towns = pd.DataFrame({"e": IDS, "y": ["high", "low"] * 12, "n": np.arange(24.0)})
+    pairs = pd.DataFrame({"a": np.repeat(IDS[:3], 7), "b": (IDS[3:10] * 3)})
+    pairs["order"] = np.tile(np.arange(7.0)[::-1], 3)
+    quads = pd.DataFrame({f: np.roll(IDS, i) for i, f in enumerate("abcd")})
+    cities = make(towns, ["e"], "y", name="cities", **entity)
+    rating = make(towns, ["e"], "n", name="cities_rating", kind="numbers", **entity)
+    teams = make(towns, ["e"], "y", name="teams", **entity)
+    more = {"kind": "numbers", **entity}
+    kore = make(pairs, ["a", "b"], "order", name="kore", group="a", **more)
+    lp50 = make(pairs, ["a", "b"], "order", name="lp50", **more)
+    capital = make(quads, ["a", "b", "c"], "d", name="capital_country", kind="items", **entity)
+    split = {"use": "kfold", "folds": 3, "repeats": 2}
+    nb = {"use": "trained", "head": "nb"}
+    all_of_it = {"use": "all", "repeats": 2}
+    metrics = ["v_measure", "ari", "ami", "nmi", "homogeneity", "completeness"]
+    metrics += ["clustering_accuracy", "fowlkes_mallows"]
+    related = {"split": "all", "missing": "penalise", "probe": "similarity"}
+    ranked = ["hits@1", "hits@2", "mrr", "hits@2_covered", "mrr_covered"]
+    found = {"split": "all", "missing": "penalise", "probe": "analogy"}
+    kinds = ("classification", "regression", "clustering")
+    return [
+        karat.Task("cities-nb", cities, probe=nb, split=split, metrics=["acc"], kind=kinds[0]),
+        karat.Task("cities-rating-linear", rating, split=split, metrics=["rmse"], kind=kinds[1]),
+        karat.Task("teams-kmeans", teams, split=all_of_it, metrics=metrics, kind=kinds[2]),
+        karat.Task("lp50", lp50, metrics=["harmonic", "pearson", "spearman"], **related),
+        karat.Task("kore", kore, metrics=["kendall", "kendall_covered"], **related),
+        karat.Task("capital-country", capital, metrics=ranked, **found),
+        karat.Task("own", cities, probe=nb, split=split, metrics=["acc"], kind=kinds[0]),
+    ]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> list[karat.Run]:
+    output = tmp_path_factory.mktemp("geval")
+    models = {}
+    for seed, name in enumerate(("first", "second")):
+        rng = np.random.default_rng(seed)
+        models[name] = {each: rng.normal(size=5) for each in IDS[: 24 - 2 * seed]}
+    found = [
+        r for name in models for r in karat.evaluate({name: models[name]}, tasks(), output=output)
+    ]
+    assert {r["status"] for run in found for r in run.records()} == {"ok"}
+    return found
+
+
+def read(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path, keep_default_na=False, na_values=[""])
+
+
+def test_files_and_columns(runs, tmp_path):
+    written = {str(path.relative_to(tmp_path)) for path in export(runs, "geval", tmp_path)}
+    names = {
+        "classification_Cities_results.csv",
+        "regression_Cities_results.csv",
+        "clustering_teams_cluster_results.csv",
+        "documentSimilarity_LP50_results.csv",
+        "entityRelatedness_KORE_results.csv",
+        "semanticAnalogies_results.csv",
+        "comparison_ranking.csv",
+    }
+    both = {f"{model}/{name}" for model in ("first", "second") for name in names}
+    assert written == both | {"comparison_values.csv", "comparison.csv"}
+    start = ["task_name", "gold_standard_file", "coverage"]
+    table = read(tmp_path / "first" / "classification_Cities_results.csv")
+    assert list(table.columns) == [*start, "model_name", "model_configuration", "accuracy"]
+    assert len(table) == 2  # one row per repeat
+    clusters = read(tmp_path / "second" / "clustering_teams_cluster_results.csv")
+    assert list(clusters.columns)[3:6] == ["model_name", "model_configuration", "num_clusters"]
+    assert clusters.shape[1] == 6 + 8
+    header = (tmp_path / "comparison.csv").read_text().splitlines()[0]
+    assert header == " ".join(COMPARED)
+
+
+def test_means_of_each_repeat(runs, tmp_path):
+    export(runs[0], "geval", tmp_path)
+    scores = runs[0].scores()
+    part = scores[scores["task"] == "cities-nb"].groupby("repeat")["value"].mean()
+    table = read(tmp_path / "classification_Cities_results.csv")
+    assert table["accuracy"].tolist() == part.tolist()
+    compared = read(tmp_path / "comparison_values.csv").set_index("metric")["score_value"]
+    assert compared["root_mean_squared_error"] == pytest.approx(
+        scores[scores["task"] == "cities-rating-linear"]["value"].mean(), rel=1e-12
+    )
+
+
+def test_one_row_per_main_entity(runs, tmp_path):
+    export(runs[0], "geval", tmp_path)
+    table = read(tmp_path / "entityRelatedness_KORE_results.csv")
+    answers = runs[0].predictions("kore")
+    assert table["entity_name"].tolist() == IDS[:3]
+    part = np.asarray(answers.group) == IDS[1]
+    by_hand = kendalltau(answers.predictions[part], answers.truth[part]).statistic
+    assert table["kendalltau_correlation"][1] == by_hand
+    final = runs[0].scores().query("task == 'kore' and metric == 'kendall_covered'")["value"]
+    assert table["kendalltau_correlation"].mean() == pytest.approx(final.iloc[0], rel=1e-12)
+
+
+def test_counts_of_right_answers(runs, tmp_path):
+    export(runs[1], "geval", tmp_path)
+    (row,) = read(tmp_path / "semanticAnalogies_results.csv").to_dict("records")
+    answers = runs[1].predictions("capital-country")
+    # two of 24 entities are missing; they occur in five quadruples
+    assert row["tot_answers"] == 24 - 5 and row["coverage"] == pytest.approx(19 / 24)
+    assert row["right_answers"] == int((answers.rank <= 2).sum())
+    assert row["accuracy"] == pytest.approx(row["right_answers"] / 19)
+    assert row["accuracy_over_all"] == pytest.approx(row["right_answers"] / 24)
+
+
+def test_lower_error_ranks_first(runs, tmp_path):
+    export(runs, "geval", tmp_path)
+    values = read(tmp_path / "comparison_values.csv")
+    errors = values[values["task_name"] == "Regression"].set_index("test_name")["score_value"]
+    best = errors.idxmin()
+    ranks = read(tmp_path / best / "comparison_ranking.csv").set_index("task_name")
+    assert ranks.loc["Regression", "ranking"] == 1
+    assert set(ranks["absolute_total"]) == {2}
+
+
+def clean(run: karat.Run) -> dict[tuple[str, str], float]:
+    table = run.scores()
+    means = table.groupby(["task", "repeat", "metric"])["value"].mean()
+    means = means.groupby(["task", "metric"]).mean().dropna()
+    return {key: value for key, value in means.items() if key[0] != "own"}
+
+
+def test_round_trip_of_the_comparison(runs, tmp_path):
+    export(runs, "geval", tmp_path)
+    back = karat.import_results(tmp_path / "comparison.csv", tmp_path / "out").runs
+    assert [run.model for run in back] == ["first", "second"]
+    for one, other in zip(runs, back, strict=True):
+        found, before = clean(other), clean(one)
+        assert set(before) - set(found) == {("capital-country", "hits@1")}
+        assert found == {key: pytest.approx(before[key], rel=1e-12) for key in found}
+        shares = [
+            {r["views"][0]["coverage"] for r in run.records() if r["task"] == "capital-country"}
+            for run in (one, other)
+        ]
+        assert shares[0] == shares[1] and len(shares[0]) == 1
+
+
+def test_round_trip_of_the_result_files(runs, tmp_path):
+    export(runs[1], "geval", tmp_path / "second")
+    files = sorted((tmp_path / "second").glob("*_results.csv"))
+    done = karat.import_results(files, tmp_path / "out", system="geval")
+    (by_file,) = done.runs
+    assert set(by_file.about["imported"]["files"]) == {path.name for path in files}
+    assert by_file.model == "second" and not done.problems
+    found, before = clean(by_file), clean(runs[1])
+    # GEval's relatedness file has covered main entities only
+    lost = {("capital-country", "hits@1"), ("kore", "kendall")}
+    assert set(before) - set(found) == lost
+    assert found == {key: pytest.approx(before[key], rel=1e-12) for key in found}
+    assert any("with_weights" in note for note in done.notes)
+    board = karat.leaderboard([runs[0], by_file])
+    assert board.loc["second", "cities-nb"] == pytest.approx(before["cities-nb", "acc"])
+
+
+def test_export_of_imported_runs(runs, tmp_path):
+    export(runs, "geval", tmp_path)
+    back = karat.import_results(tmp_path / "comparison.csv", tmp_path / "out").runs
+    export(back, "geval", tmp_path / "again")
+    one, other = (read(tmp_path / f / "comparison_values.csv") for f in ("", "again"))
+    pd.testing.assert_frame_equal(one, other, check_exact=False, rtol=1e-12)
+
+
+def test_runs_without_a_geval_task(tmp_path):
+    (run,) = karat.evaluate("dummy", ["diabetes"], folds=[0], output=tmp_path)
+    with pytest.raises(DataError, match="geval and nodes"):
+        export(run, "geval", tmp_path / "out")
+
+
+def test_import_of_original_geval_files(tmp_path):
+    text = "task_name,gold_standard_file,coverage,model_name,model_configuration,accuracy\n"
+    text += "Classification,Cities,0.98,C45,,0.5\nClassification,Cities,0.98,C45,,0.75\n"
+    folder = tmp_path / "result_2020-01-01_10-00-00"
+    folder.mkdir()
+    (folder / "classification_Cities_results.csv").write_text(text)
+    (run,) = karat.import_results(folder, tmp_path / "out").runs
+    assert run.model == "result_2020-01-01_10-00-00"
+    assert run.scores()["value"].tolist() == [0.5, 0.75]
+    # Karat has no such tree, so the task keeps GEval's names
+    assert run.about["tasks"][0]["name"] == "Classification Cities C45"
+    assert run.about["tasks"][0]["dataset"] == "cities"
+
+
+def test_every_task_of_the_suite_has_a_geval_name():
+    catalogue = Catalogue()
+    listed = [
+        catalogue.task(t) if isinstance(t, str) else t for t in catalogue.suite("geval").tasks
+    ]
+    for task in listed:
+        data = task.dataset if isinstance(task.dataset, str) else task.dataset.name
+        trial = trial_of(task.name, data, str(task.kind))
+        assert trial is not None and trial.name == task.name, task.name
+        theirs = set(trial.metrics) & set(task.metrics)
+        assert theirs, task.name
+
+
+def test_task_names_of_the_interface_are_recognized():
+    name = "Clustering teams_cluster Ward hierarchical clustering metric=euclidean"
+    trial = trial_of(name, "teams", "Clustering")
+    assert trial == Trial(
+        "Clustering", "teams_cluster", "Ward hierarchical clustering", "metric=euclidean"
+    )

@@ -1,0 +1,432 @@
+"""Encoders, models by name, saved scores, leaderboards and display."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from karat.compat.tabeb import (
+    TabEBBaseEncoder,
+    TabEBClassificationTask,
+    TabEBRegressionTask,
+    display,
+    get_leaderboard,
+    get_model,
+)
+from karat.compat.tabeb.evaluation import describe
+from karat.compat.tabeb.interface import CONFIG, ENCODER, read_scores
+from karat.errors import DataError, Declined, DefinitionError, MissingExtra
+from karat.models.model import Model
+
+pytest.importorskip("pyarrow")
+
+ROWS = 40
+TABLE = pd.DataFrame({"x": np.arange(ROWS, dtype=float), "w": ["a", "b"] * 20})
+
+
+class Scaled(TabEBBaseEncoder):
+    """The column x times a factor."""
+
+    def __init__(self, factor: float = 1.0, name: str = "scaled") -> None:
+        self.factor = factor
+        self.name = name
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X, y=None):
+        return X[["x"]].to_numpy() * self.factor
+
+
+def task(kind: str = "regression", names: tuple[str, ...] = ("one",), **options):
+    cls = TabEBRegressionTask if kind == "regression" else TabEBClassificationTask
+    made = cls(data_name_list=list(names), protocol="original", **options)
+    for i, name in enumerate(names):
+        target = TABLE["x"] * (i + 1) if kind == "regression" else (TABLE["x"] >= 20).astype(int)
+        made.data_dict[name] = TABLE.assign(y=target)
+        made.metadata[name] = {"target_name": "y", "task": kind}
+    return made
+
+
+def test_base_class_is_abstract():
+    with pytest.raises(TypeError, match="abstract"):
+        TabEBBaseEncoder()
+
+    class Half(TabEBBaseEncoder):
+        def fit(self, X, y=None):
+            return self
+
+    with pytest.raises(TypeError, match="transform"):
+        Half()
+
+
+def test_name_and_device():
+    class Named(Scaled):
+        def __init__(self, device=None):
+            TabEBBaseEncoder.__init__(self, device)
+
+    assert (Named().device, Named("cuda:0").device, Named().name) == (None, "cuda:0", "")
+
+
+def test_normalize():
+    encoder = Scaled()
+    rows = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -2.0]])
+    assert encoder.normalize(rows) == pytest.approx(np.array([[0.6, 0.8], [0, 0], [0, -1]]))
+    for wrong in (np.ones(3), np.ones((2, 2, 2))):
+        with pytest.raises(ValueError, match=str(wrong.ndim)):
+            encoder.normalize(wrong)
+
+
+def test_random_encoder():
+    encoder = get_model("random_encoder")
+    vectors = encoder.fit_transform(TABLE)
+    assert vectors.shape == (ROWS, 128) and encoder.name == "random_encoder"
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1)
+    assert get_model("random_encoder", embedding_size=3).transform(TABLE).shape == (ROWS, 3)
+    same, other = (get_model("random_encoder", random_state=s).transform(TABLE) for s in (0, 1))
+    assert (same == vectors).all() and (other != vectors).any()
+    # cells that cannot be hashed, arrays, and rows alike in all but their index
+    lists = pd.DataFrame({"x": [[1], [2], [1]]})
+    assert len(np.unique(encoder.transform(lists), axis=0)) == 3
+    assert encoder.transform(TABLE.to_numpy()).shape == (ROWS, 128)
+
+
+def test_skrub_encoder():
+    pytest.importorskip("skrub")
+    encoder = get_model("skrub_encoder", cardinality_threshold=1)
+    assert encoder.fit(TABLE) is encoder and encoder.name == "skrub_encoder"
+    assert encoder.vectorizer_.cardinality_threshold == 1
+    with pytest.raises(DefinitionError, match='"cardinality"'):
+        get_model("skrub_encoder", cardinality=1)
+    seeded = get_model("skrub_encoder", cardinality_threshold=1, random_state=3)
+    assert describe(seeded) == "SkrubRows(options={cardinality_threshold: 1}, random_state=3)"
+
+
+def test_carte_encoder_gets_the_kind_of_target(monkeypatch):
+    carte = pytest.importorskip("karat.models.contrib.carte")
+
+    class Fake:
+        made: list[tuple] = []
+
+        def __init__(self, num_model=1, fasttext=None, kind=None, random_state=None):
+            self.made.append((num_model, fasttext, kind, random_state))
+
+        def fit(self, X, y=None):
+            return self
+
+        def fit_transform(self, X, y=None):
+            return self.transform(X)
+
+        def transform(self, X):
+            return X[["x"]].to_numpy()
+
+    monkeypatch.setattr(carte, "CarteEncoder", Fake)
+    encoder = get_model("carte_encoder", task="regression", num_models=2, lm_path="vectors.bin")
+    for kind in ("regression", "classification"):
+        assert task(kind, seed=5).evaluate([encoder])["encoder"].tolist() == ["carte_encoder"]
+    assert Fake.made == [(2, "vectors.bin", "numbers", 5), (2, "vectors.bin", "classes", 5)]
+    assert encoder.fit(TABLE, TABLE["x"]).transform(TABLE).shape == (ROWS, 1)
+    assert Fake.made[-1] == (2, "vectors.bin", "numbers", None)  # from its parameter task
+    with pytest.raises(DefinitionError, match="'regr'"):
+        get_model("carte_encoder", task="regr")
+    with pytest.raises(DefinitionError, match='"n_jobs"'):
+        get_model("carte_encoder", n_jobs=2)
+
+
+def test_carte_encoder_without_torch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    encoder = get_model("carte_encoder", task="regression")
+    with pytest.warns(UserWarning, match="^carte_encoder on one: .*torch"):
+        frame = task().evaluate([encoder, Scaled()])
+    assert frame["one"].isna().tolist() == [True, False]
+
+
+def test_karat_models():
+    encoder = get_model("onehot", min_frequency=3)
+    assert encoder.name == "onehot" and encoder.min_frequency == 3
+    assert encoder.fit_transform(TABLE).shape == (ROWS, 3)
+    with pytest.raises(DefinitionError, match='"min_frequency"'):
+        get_model("onehot", min_freq=3)
+    with pytest.raises(DefinitionError, match="^ridge"):
+        get_model("ridge")
+    assert get_model("karat.models.tabular_encoders:OneHotTable").min_frequency == 0.005
+
+
+def test_unavailable_model(monkeypatch):
+    from karat.config.catalog import Catalogue
+
+    absent = Model("skrub", None, "encoder", unavailable="skrub is not installed: pip …")
+    monkeypatch.setattr(Catalogue, "model", lambda self, name: absent)
+    encoder = get_model("skrub")
+    for use in (encoder.fit, encoder.transform, encoder.fit_transform):
+        with pytest.raises(Declined, match="skrub"):
+            use(TABLE)
+    for model in (encoder, absent):
+        with pytest.warns(UserWarning, match="^skrub on one"):
+            assert task().evaluate([model])["one"].isna().all()
+
+
+def test_unknown_models_and_revisions():
+    with pytest.raises(DefinitionError, match='"skrub_encoder"'):
+        get_model("skrub_encode")
+    with pytest.raises(DefinitionError, match='"None"'):
+        get_model(None)
+    for name in ("random_encoder", "onehot"):
+        assert get_model(name, revision=None).name == name
+        with pytest.raises(DefinitionError, match="'v2'"):
+            get_model(name, revision="v2")
+
+
+def test_model_with_revisions(monkeypatch):
+    from karat.config.catalog import Catalogue
+
+    class Versioned(Scaled):
+        def __init__(self, revision=None):
+            self.revision = revision
+
+    monkeypatch.setattr(Catalogue, "model", lambda *_: Model("v", Versioned(), "encoder"))
+    assert get_model("onehot", revision="v2").revision == "v2"
+
+
+def test_nothing_is_saved_unless_a_folder_is_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    task().evaluate([Scaled()])
+    task().evaluate([Scaled()], save_dir="")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_content_of_the_score_file(tmp_path):
+    frame = task(names=("one", "two")).evaluate([Scaled()], save_dir=tmp_path / "deep" / "er")
+    path = tmp_path / "deep" / "er" / "scores_regression.parquet"
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+    saved = read_scores(path)
+    assert list(saved.columns) == [
+        *("encoder", "one", "two", "regression_average"),
+        *(CONFIG, ENCODER),
+    ]
+    pd.testing.assert_frame_equal(saved[list(frame.columns)], frame, check_exact=True)
+    for item in ('"protocol": "original"', '"seed": 42', '"max_rows": null', '"metric": "rmse"'):
+        assert item in saved.loc[0, CONFIG]
+    assert saved.loc[0, ENCODER] == "Scaled(factor=1.0, name='scaled')"
+
+
+def test_encoders_are_added_and_replaced(tmp_path):
+    task().evaluate([Scaled(name="a")], save_dir=tmp_path)
+    task().evaluate([Scaled(name="b"), Scaled(0, name="c")], save_dir=tmp_path)
+    saved = read_scores(tmp_path / "scores_regression.parquet")
+    assert saved["encoder"].tolist() == ["a", "b", "c"]
+    with pytest.warns(UserWarning, match=" b "):
+        task().evaluate([Scaled(0, name="b")], save_dir=tmp_path)
+    saved = read_scores(tmp_path / "scores_regression.parquet").set_index("encoder")
+    assert sorted(saved.index) == ["a", "b", "c"]
+    assert saved.loc["b", "one"] == saved.loc["c", "one"] > saved.loc["a", "one"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"seed": 1}, {"max_rows": 30}, {"n_train": 8}, {"names": ("one", "two")}],
+    ids=lambda other: next(iter(other)),
+)
+def test_other_settings_are_separate_rows(tmp_path, other):
+    first = task().evaluate([Scaled(0)], save_dir=tmp_path)
+    with pytest.warns(UserWarning, match="other settings"):
+        second = task(**other).evaluate([Scaled(0)], save_dir=tmp_path)
+    saved = read_scores(tmp_path / "scores_regression.parquet")
+    assert saved["encoder"].tolist() == ["scaled", "scaled"]
+    assert saved["one"].tolist() == [first.loc[0, "one"], second.loc[0, "one"]]
+    assert saved[CONFIG].nunique() == 2
+    with pytest.warns(UserWarning, match="several settings"):
+        board = get_leaderboard(["regression"], tmp_path)
+    assert board["one"].tolist() == [second.loc[0, "one"]]
+
+
+def test_failure_keeps_an_earlier_score(tmp_path):
+    class Failing(Scaled):
+        fails: tuple[float, ...] = ()
+
+        def fit(self, X, y=None):
+            if y is not None and np.isclose(y, X["x"] * 2).all() and self.fails:
+                raise OSError("no network")
+            return self
+
+    made = task(names=("one", "two"))
+    good = made.evaluate([Failing(0)], save_dir=tmp_path)
+    Failing.fails = (2,)
+    with pytest.warns(UserWarning, match="scaled on two"):
+        bad = made.evaluate([Failing(0)], save_dir=tmp_path)
+    assert np.isnan(bad.loc[0, "two"])
+    saved = read_scores(tmp_path / "scores_regression.parquet")
+    pd.testing.assert_frame_equal(saved[list(good.columns)], good, check_exact=True)
+
+
+def test_invalid_score_files_are_reported_before_the_run(tmp_path):
+    class Never(Scaled):
+        def fit(self, X, y=None):
+            raise AssertionError("it ran")
+
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="^save_dir"):
+        task().evaluate([Never()], save_dir=tmp_path / "file")
+    path = tmp_path / "scores_regression.parquet"
+    path.write_text("no table")
+    with pytest.raises(DataError, match="scores_regression.parquet"):
+        task().evaluate([Never()], save_dir=tmp_path)
+    pd.DataFrame({"x": [1]}).to_parquet(path)
+    with pytest.raises(DataError, match='"encoder"'):
+        task().evaluate([Never()], save_dir=tmp_path)
+
+
+def test_score_file_of_tabeb(tmp_path):
+    path = tmp_path / "scores_regression.parquet"
+    old = pd.DataFrame({"encoder": ["old"], "one": [0.5], "regression_average": [0.5]})
+    old.to_parquet(path)
+    with pytest.warns(UserWarning, match="higher_is_better"):
+        assert get_leaderboard(["regression"], tmp_path)["encoder"].tolist() == ["old"]
+    with pytest.warns(UserWarning, match="other settings"):
+        task().evaluate([Scaled()], save_dir=tmp_path)
+    assert read_scores(path)["encoder"].tolist() == ["old", "scaled"]
+
+
+def test_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
+    def full(*paths: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    task().evaluate([Scaled(name="a")], save_dir=tmp_path)
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(DataError, match="scores_regression.parquet.*No space"):
+        task().evaluate([Scaled(name="b")], save_dir=tmp_path)
+    (path,) = tmp_path.iterdir()
+    assert read_scores(path)["encoder"].tolist() == ["a"]
+
+
+def test_descriptions():
+    class Odd:
+        def __init__(self):
+            self.me, self.rows, self.name, self.pairs = self, np.ones(3), "x", {"a": [1, None]}
+
+    assert describe(Odd()) == "Odd(name='x', pairs={a: [1, None]})"
+    assert describe(None) == "None"
+    long = [describe(Scaled(1, "n" * 600 + end)) for end in "ab"]
+    assert long[0][:500] == long[1][:500] and long[0] != long[1] and len(long[0]) < 520
+
+
+def test_ranks_use_the_direction_of_the_metric(tmp_path):
+    models = [Scaled(0, "constant"), Scaled(1, "line")]
+    for kind in ("regression", "classification"):
+        task(kind).evaluate(models, save_dir=tmp_path)
+    board = get_leaderboard(["regression", "classification"], tmp_path)
+    assert list(board.columns) == [
+        *("encoder", "regression_average", "classification_average"),
+        *("regression_rank", "classification_rank", "mean_rank"),
+    ]
+    assert board["encoder"].tolist() == ["line", "constant"]
+    assert board["mean_rank"].tolist() == [1, 2]
+    assert board["classification_average"].tolist() == [1.0, 0.5]
+    assert set(board.attrs["configs"]) == {"regression", "classification"}
+
+
+def test_ranks_do_not_depend_on_scale(tmp_path):
+    path = tmp_path / "scores_regression.parquet"
+    made = task(names=("one", "two", "three"))
+    made.evaluate([Scaled(0, "a"), Scaled(0, "b")], save_dir=tmp_path)
+    saved = read_scores(path)
+    # b is better on two of three, and much worse in the mean
+    saved[["one", "two", "three"]] = [[0.2, 0.2, 100.0], [0.1, 0.1, 200.0]]
+    saved["regression_average"] = saved[["one", "two", "three"]].mean(axis=1)
+    saved.to_parquet(path)
+    board = get_leaderboard(["regression"], tmp_path)
+    assert board["encoder"].tolist() == ["b", "a"]
+    assert board["regression_rank"].tolist() == pytest.approx([4 / 3, 5 / 3])
+    assert board["regression_average"].is_monotonic_decreasing
+
+
+def test_leaderboard_of_one_task(tmp_path):
+    frame = task(names=("one", "two")).evaluate([Scaled(1, "line")], save_dir=tmp_path)
+    for asked in (["regression"], "regression", task()):
+        board = get_leaderboard(asked, tmp_path)
+        assert list(board.columns) == [*frame.columns, "regression_rank"]
+        assert board["regression_rank"].isna().all()  # a single encoder has no rank
+
+
+def test_failures_rank_last_and_missing_encoders_below(tmp_path):
+    class Broken(Scaled):
+        def transform(self, X, y=None):
+            return np.full((len(X), 1), np.inf)
+
+    line, constant = Scaled(1, "line"), Scaled(0, "constant")
+    with pytest.warns(UserWarning, match="infinite"):
+        task().evaluate([Broken(name="broken"), line, constant], save_dir=tmp_path)
+    with pytest.warns(UserWarning, match="infinite"):
+        task("classification").evaluate([Broken(name="broken"), constant], save_dir=tmp_path)
+    board = get_leaderboard(["regression", "classification"], tmp_path).set_index("encoder")
+    assert board.index.tolist() == ["constant", "broken", "line"]
+    assert board["regression_rank"].to_dict() == {"constant": 2, "broken": 3, "line": 1}
+    assert board["mean_rank"].to_dict() == {"constant": 1.5, "broken": 2.5, "line": 1}
+    assert np.isnan(board.loc["line", "classification_rank"])
+
+
+def test_dataset_without_scores_is_ignored(tmp_path):
+    made = task(names=("one", "lost"))
+    del made.data_dict["lost"]
+    with pytest.warns(UserWarning, match="^lost: "):
+        made.evaluate([Scaled(0, "constant"), Scaled(1, "line")], save_dir=tmp_path)
+    board = get_leaderboard(["regression"], tmp_path)
+    assert board["regression_rank"].tolist() == [1.0, 2.0]
+    assert board["encoder"].tolist() == ["line", "constant"]
+
+
+def test_invalid_leaderboards(tmp_path):
+    with pytest.raises(DefinitionError, match="get_leaderboard"):
+        get_leaderboard([], tmp_path)
+    with pytest.raises(DefinitionError, match="3"):
+        get_leaderboard([3], tmp_path)
+    with pytest.raises(DataError, match="scores_regression.parquet"):
+        get_leaderboard(["regression"], tmp_path)
+    task().evaluate([Scaled()], save_dir=tmp_path)
+    with pytest.raises(DataError, match='"regression"'):
+        get_leaderboard(["regresion"], tmp_path)
+
+
+def test_reading_needs_pyarrow(tmp_path, monkeypatch):
+    task().evaluate([Scaled()], save_dir=tmp_path)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtra, match="pyarrow"):
+        get_leaderboard(["regression"], tmp_path)
+
+
+def test_display_prints(capsys, monkeypatch):
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    display(pd.DataFrame({"encoder": ["a"], "score": [0.5]}), "and text")
+    assert capsys.readouterr().out == "  encoder  score\n0       a    0.5\nand text\n"
+
+
+def test_display_in_a_notebook(monkeypatch):
+    shown: list[object] = []
+    notebook = types.ModuleType("IPython")
+    notebook.get_ipython = lambda: object()
+    inner = types.ModuleType("IPython.display")
+    inner.display = lambda *things: shown.extend(things)
+    monkeypatch.setitem(sys.modules, "IPython", notebook)
+    monkeypatch.setitem(sys.modules, "IPython.display", inner)
+    display(1, 2)
+    assert shown == [1, 2]
+    notebook.get_ipython = lambda: None
+    monkeypatch.setattr(sys, "stdout", types.SimpleNamespace(write=shown.append))
+    display(3)
+    assert shown == [1, 2, "3\n"]
+
+
+def test_import_loads_no_heavy_library():
+    code = (
+        "import sys, karat.compat.tabeb;"
+        "print([m for m in ('torch', 'skrub', 'pyarrow', 'IPython') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout.strip() in ("[]", "['pyarrow']")  # pandas itself may load pyarrow

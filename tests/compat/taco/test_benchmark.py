@@ -1,0 +1,458 @@
+"""TACO's functions: corruptions with its signature, and a benchmark that writes its files."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import inspect
+import sys
+import warnings
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import confusion_matrix, roc_auc_score
+
+import karat
+from karat.compat import taco
+from karat.compat.taco import (
+    CORRUPTION_FUNCS,
+    benchmark,
+    run_benchmark,
+    run_classification_suite,
+    run_regression_suite,
+)
+from karat.core.registry import corruptions
+from karat.corruptions.view import changed_share
+from karat.errors import DataError, DefinitionError
+from karat.results.run import open_runs
+
+NAMES = [
+    *("missingness_mcar", "missingness_mnar", "scaling_error", "categorical_remap"),
+    *("noise_gaussian", "noise_uniform", "rare_class_dilution"),
+]
+COLUMNS = ["dataset", "task", "corruption", "severity", "model", "metric", "value"]
+
+
+def rows(size: int = 60, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "a": rng.normal(size=size),
+            "b": rng.integers(0, 50, size=size),
+            "c": rng.choice(["x", "y", "z"], size=size),
+        }
+    )
+
+
+def split(kind: str = "classes", train: int = 60, test: int = 40) -> tuple:
+    """Return X_train, X_test, y_train, y_test; the target depends on column a."""
+    X = rows(train + test)
+    noisy = X["a"] + np.random.default_rng(1).normal(0, 0.5, len(X))
+    targets = {
+        "classes": (noisy > 0.4).astype(int),
+        "words": pd.Series(np.where(noisy > 0.4, "yes", "no")),
+        "three": pd.Series(np.digitize(noisy, [-0.5, 0.5])).map({0: "lo", 1: "mid", 2: "hi"}),
+        "numbers": 3 * noisy,
+    }
+    y = targets[kind]
+    return X[:train], X[train:], y[:train], y[train:]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def one_draw(monkeypatch):
+    monkeypatch.setattr(benchmark, "Setting", functools.partial(benchmark.Setting, draws=1))
+
+
+@pytest.fixture
+def quick(here, one_draw, monkeypatch):
+    """Two fast models, one draw, and no plots."""
+    few = {"classification": ("logreg", "dummy"), "regression": ("linreg", "dummy")}
+    monkeypatch.setattr(benchmark, "MODELS", few)
+    monkeypatch.setattr(benchmark, "plot_runs", lambda *_, **__: [])
+    return here
+
+
+def test_names_in_order():
+    assert list(CORRUPTION_FUNCS) == NAMES
+    assert taco.__all__ == sorted(taco.__all__)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_corruption_has_the_documented_signature(name):
+    parameters = inspect.signature(CORRUPTION_FUNCS[name]).parameters
+    assert list(parameters) == ["X", "y", "severity", "rng"]
+    assert parameters["rng"].default is None
+    assert CORRUPTION_FUNCS[name].__name__ == name and CORRUPTION_FUNCS[name].__doc__
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_corruption_changes_a_copy(name):
+    X, y = rows(), pd.Series([0, 0, 0, 1] * 15)
+    before = X.copy(deep=True), y.copy(deep=True)
+    new_X, new_y = CORRUPTION_FUNCS[name](X, y, 0.4)
+    pd.testing.assert_frame_equal(X, before[0])
+    pd.testing.assert_series_equal(y, before[1])
+    assert isinstance(new_X, pd.DataFrame) and isinstance(new_y, pd.Series)
+    assert new_X.index.equals(new_y.index) and list(new_X) == list(X)
+    assert changed_share((X, y), (new_X, new_y)) > 0
+    same_X, same_y = CORRUPTION_FUNCS[name](X, y, 0)
+    pd.testing.assert_frame_equal(same_X, X)
+    pd.testing.assert_series_equal(same_y, y)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_seed_is_42_a_number_or_a_generator(name):
+    X, y = rows(), pd.Series([0, 0, 0, 1] * 15)
+    corrupt = CORRUPTION_FUNCS[name]
+    usual = corrupt(X, y, 0.4)
+    for rng in (None, 42, np.random.default_rng(42)):
+        for one, other in zip(usual, corrupt(X, y, 0.4, rng), strict=True):
+            assert one.equals(other)
+    others = [corrupt(X, y, 0.4, rng=seed) for seed in range(5)]
+    assert any(not usual[0].equals(other) for other, _ in others)
+    for one, other in zip(usual, corruptions.get(name)(X, y, 0.4, 42), strict=True):
+        assert one.equals(other)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "categorical_remap"])
+def test_corruption_of_an_array(name):
+    X, y = rows()[["a", "b"]].to_numpy(), np.array([0, 0, 0, 1] * 15)
+    before = X.copy()
+    new_X, new_y = CORRUPTION_FUNCS[name](X, y, 0.4)
+    assert (X == before).all() and isinstance(new_X, pd.DataFrame)
+    assert changed_share((pd.DataFrame(X), pd.Series(y)), (new_X, new_y)) > 0
+
+
+def test_documented_shares():
+    X, y = rows(), pd.Series([0, 0, 0, 1] * 15)
+    assert CORRUPTION_FUNCS["missingness_mcar"](X, y, 0.2)[0].isna().sum().sum() == 36
+    assert CORRUPTION_FUNCS["missingness_mnar"](X, y, 0.2)[0][y == 1].isna().sum().sum() == 9
+    assert CORRUPTION_FUNCS["missingness_mnar"](X, y, 0.2)[0][y == 0].isna().sum().sum() == 0
+    assert CORRUPTION_FUNCS["rare_class_dilution"](X, y, 0.4)[1].tolist().count(1) == 9
+    noise = CORRUPTION_FUNCS["noise_uniform"](X, y, 0.1)[0]["a"] - X["a"]
+    assert 0.08 * X["a"].std() < noise.abs().max() <= 0.1 * X["a"].std()
+
+
+def test_invalid_corruptions():
+    with pytest.raises(DefinitionError, match="missingness_mnar"):
+        CORRUPTION_FUNCS["missingness_mnar"](rows(), np.linspace(0, 1, 60), 0.2)
+    with pytest.raises(DefinitionError, match=r"1\.2"):
+        CORRUPTION_FUNCS["missingness_mcar"](rows(), None, 1.2)
+
+
+def test_documented_signatures_of_suites():
+    wanted = ["dataset_name", "X_train", "X_test", "y_train", "y_test", "results_dir", "task"]
+    parameters = inspect.signature(run_benchmark).parameters
+    assert list(parameters) == [*wanted, "severities"]
+    assert parameters["results_dir"].default == "results" and parameters["task"].default is None
+    assert parameters["severities"].default == (0.1, 0.2, 0.4)
+    for suite in (run_classification_suite, run_regression_suite):
+        parameters = inspect.signature(suite).parameters
+        assert list(parameters)[0] == "name" and list(parameters)[-1] == "random_state"
+        assert parameters["random_state"].default == 42
+
+
+def test_return_value_and_files(quick):
+    returned = run_benchmark("own", *split(), results_dir="out", severities=(0.2,))
+    assert returned == {
+        "dataset_name": "own",
+        "task": "classification",
+        "results_dir": "out",
+        "severities": (0.2,),
+    }
+    assert sorted(path.name for path in Path("out").iterdir()) == [
+        "confusion_own_classification.csv",
+        "metrics_own_classification.csv",
+        "runs",
+    ]
+    assert {run.model for run in open_runs(["out/runs"])} == {"logreg", "dummy"}
+
+
+def test_one_row_per_view_model_and_metric(quick):
+    run_benchmark("own", *split(), severities=(0.1, 0.2, 0.4))
+    table = pd.read_csv("results/metrics_own_classification.csv")
+    assert list(table) == COLUMNS
+    views = table[["corruption", "severity"]].drop_duplicates()
+    pairs = [f"{a}+{b}" for a, b in combinations(NAMES, 2)]
+    assert views["corruption"].tolist() == [
+        "clean",
+        *(name for name in NAMES for _ in range(3)),
+        *pairs,
+    ]
+    assert views["severity"].tolist() == ["0.0"] + ["0.1", "0.2", "0.4"] * 7 + ["0.2+0.2"] * 21
+    assert set(table["metric"]) >= {"AUC", "accuracy", "precision", "recall"}
+    assert len(table) == 2 * 7 * (1 + 21 + 21) and set(table["model"]) == {"logreg", "dummy"}
+    assert set(table["dataset"]) == {"own"} and set(table["task"]) == {"classification"}
+
+
+def test_regression_has_five_corruptions(quick):
+    table = run_regression_suite("own", *split("numbers"), severities=(0.1, 0.2, 0.4))
+    assert list(table) == COLUMNS and table["value"].notna().all()
+    names = set(table["corruption"])
+    assert not any("mnar" in name or "dilution" in name for name in names)
+    assert len(table) == 2 * 3 * (1 + 15 + 10) and set(table["metric"]) == {"RMSE", "mae", "r2"}
+    written = pd.read_csv("results/metrics_own_regression.csv")
+    assert written["value"].tolist() == pytest.approx(table["value"].tolist())
+    assert not list(Path("results").glob("confusion*"))
+
+
+def test_middle_severity_of_an_even_number(quick):
+    for severities, middle in (((0.1, 0.3), "0.3+0.3"), ((0.1, 0.2, 0.25, 0.4), "0.25+0.25")):
+        table = run_regression_suite("own", *split("numbers"), severities=severities)
+        assert table["severity"].iloc[-1] == middle
+        assert set(table["severity"]) == {0.0, *severities, middle}, "0.25 is not 0.2"
+
+
+def test_no_severities_means_clean_data_only(quick):
+    table = run_classification_suite("own", *split(), severities=())
+    assert set(table["corruption"]) == {"clean"}
+
+
+def test_given_split_is_used_unchanged(quick, clean_registry, monkeypatch):
+    seen: dict[str, list] = {"fit": [], "asked": []}
+
+    @karat.predictor("watcher")
+    class Watcher:
+        def fit(self, X, y):
+            seen["fit"].append((X.copy(), np.array(y)))
+            self.classes_ = np.unique(y)
+            return self
+
+        def predict(self, X):
+            seen["asked"].append(X.copy())
+            return np.repeat(self.classes_[0], len(X))
+
+    monkeypatch.setitem(benchmark.MODELS, "classification", ("watcher",))
+    X_train, X_test, y_train, y_test = split("words")
+    given = [part.copy(deep=True) for part in (X_train, X_test, y_train, y_test)]
+    mixed = X_test[["c", "a", "b"]]  # the same columns in another order
+    run_benchmark("own", X_train, mixed, y_train, y_test, severities=(0.2,))
+    ((X, y),) = seen["fit"]
+    assert X.to_numpy().tolist() == X_train.to_numpy().tolist() and y.tolist() == y_train.tolist()
+    assert seen["asked"][0].to_numpy().tolist() == X_test.to_numpy().tolist()
+    assert len(seen["asked"]) == 1 + 7 + 21
+    for part, before in zip((X_train, X_test, y_train, y_test), given, strict=True):
+        assert part.equals(before), "input changed"
+
+
+def test_clean_scores_equal_scikit_learn(quick):
+    X_train, X_test, y_train, y_test = split()
+    X_train, X_test = X_train[["a"]], X_test[["a"]]
+    with pytest.warns(UserWarning, match="categorical_remap"):
+        table = run_classification_suite("own", X_train, X_test, y_train, y_test, severities=(0.2,))
+    clean = table[(table["corruption"] == "clean") & (table["model"] == "logreg")]
+    clean = clean.set_index("metric")["value"]
+    # one column: any logistic regression ranks the rows as the column does
+    wanted = roc_auc_score(y_test, X_test["a"])
+    assert clean["AUC"] == pytest.approx(wanted)
+    scale = X_train["a"].mean(), X_train["a"].std(ddof=0)
+    model = LogisticRegression().fit((X_train - scale[0]) / scale[1], y_train)
+    predicted = model.predict((X_test - scale[0]) / scale[1])
+    assert clean["accuracy"] == pytest.approx((predicted == y_test).mean())
+    counts = pd.read_csv("results/confusion_own_classification.csv")
+    counts = counts[(counts["corruption"] == "clean") & (counts["model"] == "logreg")]
+    square = counts.pivot(index="truth", columns="prediction", values="count").fillna(0)
+    assert (square.to_numpy() == confusion_matrix(y_test, predicted)).all()
+
+
+@pytest.mark.parametrize("kind", ["classes", "words", "three", "numbers"])
+@pytest.mark.parametrize("given", [None, "right"])
+def test_inferred_or_given_task(quick, kind, given):
+    right = "regression" if kind == "numbers" else "classification"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        returned = run_benchmark("m", *split(kind), task=given and right, severities=())
+    assert returned["task"] == right
+    table = pd.read_csv(f"results/metrics_m_{right}.csv")
+    first = {"three": "auc_ovr", "numbers": "RMSE"}.get(kind, "AUC")
+    assert table["metric"].iloc[0] == first and table["value"].notna().all()
+
+
+@pytest.mark.parametrize(
+    ("y", "task"),
+    [
+        ([True, False] * 50, "classification"),
+        (pd.Categorical(["u", "v"] * 50), "classification"),
+        (pd.array([0, 1] * 50, dtype="Int8"), "classification"),
+        ([0.0, 1.0] * 50, "classification"),
+        (np.array([[0], [1]] * 50), "classification"),
+        (np.linspace(0, 1, 100), "regression"),
+    ],
+    ids=["flags", "categories", "nullable", "whole floats", "column", "fractions"],
+)
+def test_target_types(quick, y, task):
+    X = rows(100)
+    returned = run_benchmark("m", X[:60], X[60:], y[:60], y[60:], severities=())
+    assert returned["task"] == task
+
+
+def test_integer_targets_give_a_warning(quick):
+    X_train, X_test, _, _ = split()
+    grades, prices = np.arange(100) % 5, np.arange(100) * 1000
+    for y, taken in ((grades, "classification"), (prices, "regression")):
+        with pytest.warns(UserWarning, match=taken):
+            returned = run_benchmark("m", X_train, X_test, y[:60], y[60:], severities=())
+        assert returned["task"] == taken
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run_benchmark(
+            "m", X_train, X_test, grades[:60], grades[60:], task="regression", severities=()
+        )
+
+
+def test_arrays_and_frames_give_the_same_numbers(quick, monkeypatch):
+    monkeypatch.setitem(benchmark.MODELS, "classification", ("logreg",))
+    X_train, X_test, y_train, y_test = split()
+    X_train, X_test = X_train[["a", "b"]].astype(float), X_test[["a", "b"]].astype(float)
+    with pytest.warns(UserWarning, match="categorical_remap"):
+        one = run_classification_suite("m", X_train, X_test, y_train, y_test, "one", (0.2,))
+        arrays = [part.to_numpy() for part in (X_train, X_test, y_train, y_test)]
+        other = run_classification_suite("m", *arrays, "other", (0.2,))
+    pd.testing.assert_frame_equal(one, other)
+
+
+def test_random_state_changes_corruptions_only(quick, monkeypatch):
+    monkeypatch.setitem(benchmark.MODELS, "classification", ("logreg",))
+    tables = [
+        run_classification_suite("m", *split(), f"out{i}", (0.2,), seed)
+        for i, seed in enumerate((42, 42, 7))
+    ]
+    pd.testing.assert_frame_equal(tables[0], tables[1])
+    clean = tables[0]["corruption"] == "clean"
+    assert tables[0]["value"][clean].equals(tables[2]["value"][clean])
+    assert not tables[0]["value"][~clean].equals(tables[2]["value"][~clean])
+
+
+def test_later_run_replaces_the_tables_and_adds_run_folders(quick):
+    run_benchmark("m", *split(), severities=())
+    before = Path("results/metrics_m_classification.csv").read_text()
+    run_benchmark("m", *split(), severities=())
+    assert Path("results/metrics_m_classification.csv").read_text() == before
+    assert len(list(Path("results/runs").iterdir())) == 4
+
+
+@pytest.mark.parametrize("name", ["my data", "../up", "<script>", "a/b"])
+def test_unsafe_dataset_names_stay_in_the_folder(quick, name):
+    run_benchmark(name, *split(), results_dir="out", severities=())
+    (path,) = Path("out").glob("metrics_*.csv")
+    assert set(pd.read_csv(path)["dataset"]) == {name}
+    assert [each.name for each in quick.iterdir()] == ["out"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["three", "numbers"])
+def test_all_models_run_or_give_one_warning(here, kind, monkeypatch):
+    monkeypatch.setattr(benchmark, "plot_runs", lambda *_, **__: [])
+    lacking = {"xgb": "xgboost", "ffn": "torch"}
+    lost = [name for name, library in lacking.items() if importlib.util.find_spec(library) is None]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run_benchmark("own", *split(kind), severities=(0.2,))
+    messages = [str(each.message) for each in caught if each.category is UserWarning]
+    assert len(messages) == bool(lost)
+    for name in lost:
+        assert name in messages[0] and lacking[name] in messages[0]
+    (path,) = Path("results").glob("metrics_*.csv")
+    table = pd.read_csv(path)
+    first = "linreg" if kind == "numbers" else "logreg"
+    wanted = [name for name in (first, "svm", "rf", "xgb", "ffn") if name not in lost]
+    assert list(table["model"].unique()) == wanted
+    assert table["value"].notna().all()
+    (run,) = [run for run in open_runs(["results/runs"]) if run.model == "rf"]
+    assert set(run.scores()["draw"]) == {0, 1, 2}  # as in the suite taco
+
+
+class Broken:
+    def fit(self, X, y):
+        raise ValueError("out of order")
+
+    def predict(self, X):
+        return X
+
+
+def test_failed_model_gives_a_warning(quick, clean_registry, monkeypatch):
+    karat.predictor("taco-test-broken")(Broken)
+    monkeypatch.setitem(benchmark.MODELS, "classification", ("taco-test-broken", "dummy"))
+    with pytest.warns(UserWarning, match="taco-test-broken.*out of order"):
+        table = run_classification_suite("m", *split(), severities=(0.2,))
+    assert set(table["model"]) == {"dummy"}
+    monkeypatch.setitem(benchmark.MODELS, "classification", ("taco-test-broken",))
+    with pytest.raises(DataError, match="out of order"):
+        run_classification_suite("m", *split(), severities=(0.2,))
+
+
+def test_row_limit_gives_a_warning(quick, monkeypatch):
+    monkeypatch.setitem(benchmark.MODELS, "classification", ("svm",))
+    X = rows(5200)
+    y = (X["a"] > 0).astype(int)
+    with pytest.warns(UserWarning, match="svm.*5,000"):
+        run_benchmark("m", X[:5100], X[5100:], y[:5100], y[5100:], severities=())
+
+
+def test_plot_names(here, one_draw, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(benchmark, "MODELS", {"regression": ("linreg",)})
+    run_benchmark("own", *split("numbers"), severities=(0.2,))
+    names = {path.name for path in Path("results/own_plots").iterdir()}
+    five = [name for name in NAMES if name not in ("missingness_mnar", "rare_class_dilution")]
+    assert names == {"own_clean_rmse_bar.png", *(f"own_{name}_rmse_curve.png" for name in five)}
+
+
+def test_missing_matplotlib_gives_a_warning(here, one_draw, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr(benchmark, "MODELS", {"regression": ("linreg",)})
+    with pytest.warns(UserWarning, match="matplotlib"):
+        run_benchmark("own", *split("numbers"), severities=(0.2,))
+    assert Path("results/metrics_own_regression.csv").is_file()
+    assert not Path("results/own_plots").exists()
+
+
+def changed(place: int, value) -> tuple:
+    parts = list(split())
+    parts[place] = value(parts[place])
+    return tuple(parts)
+
+
+@pytest.mark.parametrize(
+    ("parts", "more", "match"),
+    [
+        (split(), {"task": "clasification"}, '"classification"'),
+        (split(), {"task": "both"}, "both"),
+        (split("words"), {"task": "regression"}, "numbers"),
+        (split("numbers"), {"task": "classification"}, "y"),
+        (split(), {"severities": (0.1, 2.0)}, r"2\.0"),
+        (split(), {"severities": (-0.1,)}, r"-0\.1"),
+        (split(), {"severities": ("much",)}, "much"),
+        (split(), {"dataset_name": ""}, "dataset_name"),
+        (changed(0, lambda X: X[:10]), {}, "X_train has 10 .*60"),
+        (changed(3, lambda y: y[:10]), {}, "X_test has 40 .*10"),
+        (changed(1, lambda X: X.rename(columns={"a": "A"})), {}, 'X_test .*"a"'),
+        (changed(1, lambda X: X.assign(d=1)), {}, 'X_train .*"d"'),
+        (changed(0, lambda X: X[:0]), {}, "X_train"),
+        (changed(0, lambda X: X["a"].to_numpy()), {}, "X_train"),
+        (changed(2, lambda y: y.replace(1, np.nan)), {}, r"y_train .*\d+ of 60"),
+        (changed(2, lambda y: np.zeros((60, 2))), {}, "y_train"),
+    ],
+)
+def test_bad_input_is_reported_before_anything_runs(quick, parts, more, match):
+    given = {"dataset_name": "own", "severities": (0.2,), **more}
+    name = given.pop("dataset_name")
+    with pytest.raises((DataError, DefinitionError), match=match):
+        run_benchmark(name, *parts, **given)
+    assert not list(quick.glob("results/*.csv"))
+
+
+def test_single_class_is_an_error(quick):
+    X_train, X_test, y_train, y_test = split()
+    with pytest.raises(DataError, match="class"):
+        run_classification_suite("m", X_train, X_test, y_train * 0, y_test * 0)

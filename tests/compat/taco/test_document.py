@@ -1,0 +1,100 @@
+"""The seven corruptions of the document, and the mistakes its code made with them."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from karat.core.registry import corruptions
+from karat.corruptions.view import changed_share
+
+SEVEN = [
+    *("missingness_mcar", "missingness_mnar", "scaling_error", "categorical_remap"),
+    *("noise_gaussian", "noise_uniform", "rare_class_dilution"),
+]
+SEVERITIES = (0.1, 0.2, 0.4)
+
+
+def mixed(rows=600):
+    """Return ten columns of numbers and ten of levels, and a third of positives."""
+    rng = np.random.default_rng(0)
+    numbers = {f"n{i}": rng.normal(i, 1 + i, rows) for i in range(10)}
+    words = {f"w{i}": rng.choice(list("abcd"), rows) for i in range(10)}
+    return pd.DataFrame({**numbers, **words}), pd.Series(np.resize([0, 0, 1], rows))
+
+
+@pytest.mark.parametrize("severity", SEVERITIES)
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [
+        ("missingness_mcar", lambda s: s),
+        ("missingness_mnar", lambda s: s / 3),  # a third of the rows
+        ("scaling_error", lambda s: s / 2),  # half of the columns are numbers
+        ("categorical_remap", lambda s: s / 2),
+        ("noise_gaussian", lambda s: 1 / 2),
+        ("noise_uniform", lambda s: 1 / 2),
+        ("rare_class_dilution", lambda s: s / 3),
+    ],
+)
+def test_every_corruption_changes_the_expected_share(name, share, severity, rng):
+    X, y = mixed()
+    found = corruptions.get(name)(X, y, severity, rng())
+    assert changed_share((X, y), found) == pytest.approx(share(severity))
+
+
+@pytest.mark.parametrize("name", [name for name in SEVEN if name != "categorical_remap"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_one_block_of_floats_is_no_special_case(name, dtype, order, rng):
+    """A frame over one array may be read only, and a flat view of it may be a copy."""
+    values = np.asarray(np.random.default_rng(0).random((90, 4)), dtype=dtype, order=order)
+    values.setflags(write=False)
+    X, y = pd.DataFrame(values), pd.Series([0, 0, 1] * 30)
+    assert changed_share((X, y), corruptions.get(name)(X, y, 0.4, rng())) > 0.09
+
+
+NUMBERS = ["missingness_mcar", "missingness_mnar", "scaling_error", "noise_gaussian"]
+
+
+@pytest.mark.parametrize("name", [*NUMBERS, "noise_uniform"])
+def test_every_type_of_number_is_a_number(name, table, rng):
+    X = table(60)
+    for column in list(X)[:21]:
+        one = X[[column]]
+        found = corruptions.get(name)(one, pd.Series([0, 0, 1] * 20), 0.4, rng())[0]
+        assert changed_share(one, found) > 0.1, column
+
+
+@pytest.mark.parametrize("name", ["missingness_mcar", "missingness_mnar", "categorical_remap"])
+def test_every_type_with_levels_has_levels(name, table, rng):
+    X = table(60)
+    for column in list(X)[21:-4]:
+        one = X[[column]]
+        found = corruptions.get(name)(one, pd.Series([0, 0, 1] * 20), 0.4, rng())[0]
+        assert changed_share(one, found) > 0.1, column
+
+
+def test_text_columns_are_found_without_a_warning(rng):
+    X = pd.DataFrame({"w": pd.Series(list("abab"), dtype="str")})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert corruptions.get("categorical_remap")(X, None, 0.1, rng())[0]["w"].tolist() == [
+            *"baba"
+        ]
+
+
+def test_a_remap_of_two_levels_is_never_the_identity(rng):
+    X = pd.DataFrame({"c": ["a", "b"] * 5})
+    for seed in range(50):
+        assert corruptions.get("categorical_remap")(X, None, 0.1, rng(seed))[0]["c"][0] == "b"
+
+
+@pytest.mark.parametrize("name", ["missingness_mnar", "rare_class_dilution"])
+def test_positives_need_not_be_one_nor_rare(name, rng):
+    X = pd.DataFrame({"x": np.arange(100.0)})
+    for rare, common in ((0, 1), (1, 0), ("<30", "NO"), (True, False), (2.0, 1.0)):
+        y = pd.Series([rare] * 20 + [common] * 80)
+        found = corruptions.get(name)(X, y, 0.5, rng())[0]
+        hit = set(X.index) - set(found.dropna().index)
+        assert len(hit) == 10 and max(hit) < 20

@@ -1,0 +1,271 @@
+"""The tables of Ulysses SentEval: frame, aggregates, summary and exported files."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import karat
+from karat.compat.taco.result_files import export
+from karat.compat.ulysses.result_files import METRICS, aggregate, frame, summary
+from karat.core.torch_random import bootstrap_seed, interval_seeds
+from karat.errors import DataError, DefinitionError
+from karat.results.tables import SCORE_COLUMNS
+from karat.stats.intervals import bootstrap, corrected
+
+CURVES = ["loss_per_epoch_train", "loss_per_epoch_eval", "metric_per_epoch_eval"]
+COLUMNS = ["task", "kfold_repetition", "kfold_partition", "train_epoch", "metric", "value"]
+STATISTICS = ["avg", "std", "ci99_low", "ci99_high"]
+
+
+def tidy(task: str = "F1A", repeats: int = 2, folds: int = 3, model: str = "m") -> pd.DataFrame:
+    """Return scores of a run: fold f stops after f + 1 epochs, its test score is f / 10."""
+    rows = []
+    for fold in range(repeats * folds):
+        job = (task, model, fold // folds, fold, "", 0.0, 0)
+        for epoch in range(1, fold + 2):
+            rows += [(*job, epoch, name, fold + epoch / 10) for name in CURVES]
+        final = {"above_chance": fold / 10, "mcc": fold / 10 - 0.1, "logloss": 1 - fold / 10}
+        rows += [(*job, -1, name, value) for name, value in final.items()]
+    return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
+
+
+def test_columns_and_order_of_the_frame():
+    table = frame(tidy())
+    assert list(table) == COLUMNS
+    assert table["metric"].unique().tolist() == [*CURVES, "loss_test", "metric_test"]
+    assert len(table) == 3 * (1 + 2 + 3 + 4 + 5 + 6) + 2 * 6
+    first = table[table["metric"] == CURVES[0]]
+    assert first["train_epoch"].tolist()[:6] == [1, 1, 2, 1, 2, 3]
+    assert first["kfold_partition"].unique().tolist() == [1, 2, 3]
+    assert first["value"].tolist()[:3] == [0.1, 1.1, 1.2]
+    tests = table[table["metric"] == "metric_test"]
+    assert (tests["train_epoch"] == -1).all()
+    assert tests["kfold_repetition"].tolist() == [1, 1, 1, 2, 2, 2]
+    assert tests["kfold_partition"].tolist() == [1, 2, 3, 1, 2, 3]
+    assert tests["value"].tolist() == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
+    assert table["value"].dtype == float and table["kfold_partition"].dtype.kind == "i"
+
+
+def test_missing_folds_keep_partition_numbers():
+    scores = tidy()
+    table = frame(scores[~scores["fold"].isin([0, 4])])
+    tests = table[table["metric"] == "metric_test"]
+    pairs = tests[["kfold_repetition", "kfold_partition"]].to_numpy().tolist()
+    assert pairs == [[1, 2], [1, 3], [2, 1], [2, 3]]
+
+
+def test_frame_has_clean_scores_of_senteval_tasks_only():
+    noisy = tidy().assign(corruption="typos", severity=0.1, value=9.0)
+    other = tidy("other").query("metric not in ('above_chance', 'logloss')")
+    table = frame(pd.concat([tidy(), noisy, other], ignore_index=True))
+    pd.testing.assert_frame_equal(table, frame(tidy()))
+    with pytest.raises(DataError, match="above_chance"):
+        frame(other)
+
+
+def test_name_of_exact_tasks():
+    assert frame(tidy("F1A-exact"))["task"].unique().tolist() == ["F1A"]
+    both = frame(pd.concat([tidy("F1A-exact"), tidy("F1A")], ignore_index=True))
+    assert both["task"].unique().tolist() == ["F1A-exact", "F1A"]
+
+
+def test_frame_of_two_models_is_an_error():
+    with pytest.raises(DataError, match="two values"):
+        frame(pd.concat([tidy(), tidy(model="n")], ignore_index=True))
+
+
+def test_twenty_keys():
+    (found,) = aggregate(frame(tidy())).values()
+    assert sorted(found) == sorted(f"{s}_{m}" for s in STATISTICS for m in METRICS)
+    assert len(found) == 20
+    for key, value in found.items():
+        curve = "per_epoch" in key
+        assert isinstance(value, np.ndarray) == curve and isinstance(value, float) != curve, key
+        assert np.shape(value) == ((6,) if curve else ())
+
+
+def test_means_over_folds_that_reached_an_epoch():
+    (found,) = aggregate(frame(tidy())).values()
+    assert found["avg_metric_test"] == pytest.approx(0.25)
+    assert found["std_metric_test"] == pytest.approx(np.std(np.arange(6) / 10, ddof=1))
+    # epoch e was reached by the folds e - 1 to 5, whose values are fold + e / 10
+    wanted = [np.mean(np.arange(epoch - 1, 6)) + epoch / 10 for epoch in range(1, 7)]
+    assert found["avg_loss_per_epoch_eval"] == pytest.approx(wanted)
+    spreads = [np.std(np.arange(epoch - 1, 6), ddof=1) for epoch in range(1, 6)]
+    assert found["std_loss_per_epoch_train"] == pytest.approx([*spreads, 0.0])
+    last = [found[f"{name}_loss_per_epoch_train"][-1] for name in STATISTICS]
+    assert last == [5.6, 0.0, 5.6, 5.6]
+
+
+def test_intervals_use_the_original_seeds():
+    (found,) = aggregate(frame(tidy())).values()
+    seeds = interval_seeds(METRICS, bootstrap_seed(2))
+    low, high = bootstrap(1 - np.arange(6)[:, None] / 10, seeds["loss_test"])
+    assert (found["ci99_low_loss_test"], found["ci99_high_loss_test"]) == (low[0], high[0])
+    (other,) = aggregate(frame(tidy()), seed=3).values()
+    assert other["ci99_low_loss_test"] != found["ci99_low_loss_test"]
+    assert other["avg_loss_test"] == found["avg_loss_test"]
+
+
+def test_interval_of_equal_folds():
+    scores = tidy().assign(value=0.0)
+    (found,) = aggregate(frame(scores)).values()
+    assert found["ci99_low_metric_test"] == found["ci99_high_metric_test"] == 0.0
+    assert not np.isnan(np.concatenate([np.atleast_1d(v) for v in found.values()])).any()
+    (plain,) = aggregate(frame(scores), faithful=True).values()
+    assert math.isnan(plain["ci99_low_metric_test"])
+
+
+def test_interval_is_clipped_to_the_metric_range():
+    scores = tidy(repeats=2, folds=5)
+    scores.loc[scores["metric"] == "above_chance", "value"] = [0.0] * 9 + [1.0]
+    (plain,) = aggregate(frame(scores), faithful=True).values()
+    (found,) = aggregate(frame(scores)).values()
+    assert plain["ci99_low_metric_test"] < 0 == found["ci99_low_metric_test"]
+    assert found["ci99_high_metric_test"] == plain["ci99_high_metric_test"]
+    losses = scores["metric"] == "logloss"
+    scores.loc[losses, "value"] = [0.0] * 9 + [30.0]
+    (found,) = aggregate(frame(scores)).values()
+    assert found["ci99_low_loss_test"] == 0 and found["ci99_high_loss_test"] > 1
+
+
+def test_other_confidence():
+    table = frame(tidy())
+    (wide,), (narrow,) = aggregate(table).values(), aggregate(table, confidence=0.5).values()
+    assert "ci50_low_loss_test" in narrow and "ci99_low_loss_test" not in narrow
+    assert narrow["ci50_low_loss_test"] > wide["ci99_low_loss_test"]
+    with pytest.raises(DefinitionError, match="99"):
+        aggregate(table, confidence=99)
+
+
+def test_tasks_without_curves():
+    (found,) = aggregate(frame(tidy().query("epoch == -1"))).values()
+    assert len(found) == 20 and found["avg_loss_per_epoch_train"].size == 0
+    assert found["avg_metric_test"] == pytest.approx(0.25)
+
+
+def test_frame_with_missing_columns():
+    with pytest.raises(DataError, match='"kfold_partition"'):
+        aggregate(frame(tidy()).drop(columns="kfold_partition"))
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    parts = [tidy("F1A"), tidy("F2").assign(value=lambda t: t["value"] / 2), tidy("T3")]
+    return summary(pd.concat(parts, ignore_index=True))
+
+
+def test_rows_of_the_summary(table):
+    names = ["model", "task", "group", "metric", "mean", "std", "ci99_low", "ci99_high"]
+    assert list(table) == [*names, "nb99_low", "nb99_high", "mode"]
+    tasks = table[~table["task"].str.contains(" task")]
+    assert tasks["metric"].tolist() == ["above_chance", "mcc", "logloss"] * 3
+    groups = table[table["task"].str.contains(" task")]
+    assert groups["group"].tolist() == ["F", "T", "all"]
+    assert groups["task"].tolist() == ["2 tasks", "1 task", "3 tasks"]
+    assert groups["mean"].tolist() == pytest.approx([0.1875, 0.25, 0.625 / 3])
+    assert groups["std"].tolist()[0] == pytest.approx(np.std([0.25, 0.125], ddof=1))
+
+
+def test_summary_has_unclipped_mcc(table):
+    row = table[(table["task"] == "F1A") & (table["metric"] == "mcc")].iloc[0]
+    assert row["mean"] == pytest.approx(0.15) and row["nb99_low"] < 0
+
+
+def test_intervals_of_a_task(table):
+    row = table[(table["task"] == "F1A") & (table["metric"] == "above_chance")].iloc[0]
+    (own,) = aggregate(frame(tidy())).values()
+    assert row["ci99_low"] == own["ci99_low_metric_test"]
+    assert row["ci99_high"] == own["ci99_high_metric_test"]
+    low, high = corrected(np.arange(6)[:, None] / 10, parts=3)
+    assert row["nb99_low"] == max(0, low[0]) and row["nb99_high"] == pytest.approx(min(1, high[0]))
+
+
+def test_group_of_one_task(table):
+    task = table[(table["task"] == "T3") & (table["metric"] == "above_chance")].iloc[0]
+    group = table[table["group"] == "T"].iloc[-1]
+    assert group["nb99_low"] == task["nb99_low"] and group["nb99_high"] == task["nb99_high"]
+    assert 0 <= group["ci99_low"] < group["mean"] < group["ci99_high"] <= 0.5
+
+
+def test_summary_of_several_models():
+    both = pd.concat([tidy(), tidy(model="n")], ignore_index=True)
+    table = summary(both)
+    assert table["model"].tolist() == ["m"] * 5 + ["n"] * 5
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> list[karat.Run]:
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) % 2
+    words = [["lei", "norma"], ["gol", "jogo"]]
+    texts = [" ".join(rng.choice(words[label], 5)) + f" {i}" for i, label in enumerate(labels)]
+    table = pd.DataFrame({"text": texts, "label": labels})
+    data = karat.Dataset.from_columns(table, ["text"], "label", name="small", kind="classes")
+    metrics = ["above_chance", "mcc", "f1_macro", "acc", "logloss"]
+    tasks = []
+    for name, mode in (("F1A-exact", "exact"), ("T3", "fast")):
+        head = {"use": "adamw", "mode": mode, "n_epochs": 4, "folds": 2}
+        split = {"use": "senteval", "folds": 2, "repeats": 2}
+        probe = {"use": "trained", "head": head, "scale": "plain"}
+        kind = f"ulysses-{name[0]}"
+        tasks.append(karat.Task(name, data, probe, split, metrics, kind=kind))
+    tasks.append(karat.Task("plain", data, split={"use": "kfold", "folds": 2}, metrics=["acc"]))
+    output = tmp_path_factory.mktemp("runs")
+    return karat.evaluate(["tfidf", "random"], tasks, output=output)
+
+
+def test_learning_curves(runs):
+    scores = runs[0].scores()
+    curves = scores[(scores["task"] == "T3") & (scores["metric"] == CURVES[1])]
+    assert curves.groupby("fold")["epoch"].agg(list).tolist() == [[1, 2, 3, 4]] * 4
+    table = frame(runs[0])
+    assert table["task"].unique().tolist() == ["F1A", "T3"]
+    assert len(table) == 2 * (4 * 4 * 3 + 4 * 2)
+
+
+def test_exported_files(runs, tmp_path):
+    written = export(runs[0], "ulysses", tmp_path / "one")
+    assert [path.name for path in written] == [
+        *("results_nonagg.csv", "results_agg.json", "summary.csv"),
+    ]
+    table = pd.read_csv(written[0])
+    pd.testing.assert_frame_equal(table, frame(runs[0]), check_dtype=False)
+    aggregates = json.loads(written[1].read_text())
+    assert list(aggregates) == ["F1A", "T3"] and all(len(v) == 20 for v in aggregates.values())
+    assert aggregates["T3"]["avg_metric_test"] == aggregate(table)["T3"]["avg_metric_test"]
+    assert len(aggregates["T3"]["ci99_low_loss_per_epoch_eval"]) == 4
+    rows = pd.read_csv(written[2], keep_default_na=False)
+    assert rows.loc[rows["task"] == "F1A", "mode"].unique().tolist() == ["exact"]
+    assert rows.loc[rows["task"] == "T3", "mode"].unique().tolist() == ["fast"]
+    assert rows["group"].tolist() == ["F"] * 5 + ["T"] * 5 + ["F", "T", "all"]
+    raw = rows[(rows["task"] == "T3") & (rows["metric"] == "acc")].iloc[0]
+    scores = runs[0].scores().query("task == 'T3' and metric == 'acc'")
+    assert float(raw["mean"]) == pytest.approx(scores["value"].mean())
+
+
+def test_export_of_several_models(runs, tmp_path):
+    written = export(runs, "ulysses", tmp_path)
+    names = [path.relative_to(tmp_path).as_posix() for path in written]
+    assert names == [
+        *("tfidf/results_nonagg.csv", "tfidf/results_agg.json"),
+        *("random/results_nonagg.csv", "random/results_agg.json"),
+        "summary.csv",
+    ]
+    assert set(pd.read_csv(written[-1])["model"]) == {"tfidf", "random"}
+
+
+def test_export_command(runs, tmp_path, cli):
+    done = cli("export", runs[0].folder, "--as", "ulysses", "-o", tmp_path / "files")
+    assert done.code == 0, done.err
+    assert done.out.split() == [
+        str(tmp_path / "files" / name)
+        for name in ("results_nonagg.csv", "results_agg.json", "summary.csv")
+    ]
+    done = cli("export", runs[0].folder, "--as", "ulyses", "-o", tmp_path)
+    assert done.code == 2 and '"ulysses"' in done.err

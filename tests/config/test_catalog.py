@@ -1,0 +1,477 @@
+"""Names become models, tasks, suites and data sets; mistakes are told with their place."""
+
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import Ridge
+
+import karat
+from karat.config.catalog import Catalogue
+from karat.core import registry
+from karat.core.dataset import Dataset
+from karat.errors import DataError, DefinitionError
+from karat.metrics.metric import get_metric
+from karat.models.forest_encoders import OutOfFold
+from karat.models.tabular_encoders import OneHotTable
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [n for n in sys.modules if n.startswith("mine")]:
+        monkeypatch.delitem(sys.modules, name)
+    return tmp_path
+
+
+@pytest.fixture
+def defined(here):
+    """Return a catalogue with a YAML file of one's own."""
+
+    def load(text):
+        Path("my.yaml").write_text(text)
+        return Catalogue(["my.yaml"])
+
+    return load
+
+
+# -- models ---------------------------------------------------------------------------------
+
+
+def test_models_by_name_path_class_and_object(here):
+    Path("known.txt").write_text("a 1 2\n")
+    Path("mine_a.py").write_text("class Mine:\n    def transform(self, items): return items\n")
+    models = Catalogue().models(["onehot", "known.txt", "mine_a:Mine", Ridge, OneHotTable()])
+    assert [m.name for m in models] == ["onehot", "known", "Mine", "Ridge", "OneHotTable"]
+    assert [m.role for m in models] == ["encoder"] * 3 + ["predictor", "encoder"]
+
+
+def test_one_model_needs_no_list_and_a_mapping_names_them(here):
+    assert [m.name for m in Catalogue().models("onehot")] == ["onehot"]
+    assert [m.name for m in Catalogue().models(Ridge())] == ["Ridge"]
+    named = Catalogue().models({"plain": Ridge(), "strong": Ridge(9.0), "one": "onehot"})
+    assert [m.name for m in named] == ["plain", "strong", "one"]
+    assert named[1].params["alpha"] == 9.0
+
+
+def test_all_mistakes_are_reported_at_once(here):
+    wanted = ["onehott", "nofile.txt", "no_module:Thing", 5, "onehot", "onehot"]
+    with pytest.raises(DefinitionError) as caught:
+        Catalogue().models(wanted)
+    first, second, third, fourth, fifth = caught.value.messages
+    assert first == 'there is no model "onehott". Did you mean "onehot"?   (karat list models)'
+    assert second == "there is no vector file nofile.txt."
+    assert 'cannot load "no_module:Thing"' in third
+    assert fourth.startswith("int is not a model")
+    assert "two models" in fifth
+
+
+def test_python_code_is_no_vector_file(here):
+    Path("code.py").write_text("")
+    with pytest.raises(DefinitionError, match='"code:Name".*--define code.py'):
+        Catalogue().model("code.py")
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b", ""])
+def test_names_that_can_be_no_file(here, name):
+    with pytest.raises(DefinitionError, match="model"):
+        Catalogue().model(name)
+
+
+def test_a_registered_model_is_found(here, clean_registry):
+    @karat.encoder("mine-registered")
+    class Mine(karat.StatelessEncoder):
+        def transform(self, items):
+            return np.ones((len(items), 1))
+
+    model = Catalogue().model("mine-registered")
+    assert (model.name, type(model.prototype)) == ("mine-registered", Mine)
+
+
+def test_a_defined_model_gets_its_parameters_and_facts(defined):
+    catalogue = defined("""
+models:
+  sparse: {extends: onehot, params: {min_frequency: 0.5}, version: "7", takes: [table]}
+""")
+    model = catalogue.model("sparse")
+    assert model.prototype.min_frequency == 0.5
+    assert (model.params, model.version, model.takes) == ({"min_frequency": 0.5}, "7", ("table",))
+
+
+def test_an_unknown_parameter_is_told(defined):
+    catalogue = defined("models: {sparse: {extends: onehot, params: {min_freq: 0.5}}}")
+    with pytest.raises(DefinitionError, match='"min_freq".*"min_freque'):
+        catalogue.model("sparse")
+
+
+def test_an_encoder_may_be_asked_for_out_of_fold(defined):
+    catalogue = defined("""
+models:
+  plain: {use: "karat.models.forest_encoders:ForestScores", params: {trees: 20}}
+  held: {extends: plain, out_of_fold: 3}
+""")
+    held = catalogue.model("held")
+    assert isinstance(held.prototype, OutOfFold) and held.prototype.folds == 3
+    assert held.params == {"trees": 20, "out_of_fold": 3} and held.takes == ("table",)
+    assert held.role == "encoder" and not held.stateless
+    # a forest knows the rows it was fitted on, and out of fold it does not
+    rng = np.random.default_rng(0)
+    table, truth = pd.DataFrame({"x": rng.normal(size=200)}), rng.choice(["a", "b"], size=200)
+    right = {}
+    for name in ("plain", "held"):
+        encoder = catalogue.model(name).fresh(0, "classes")
+        scores = np.asarray(encoder.fit_transform(table, truth))
+        right[name] = np.mean((scores[:, 1] > scores[:, 0]) == (truth == "b"))
+    assert right["plain"] > 0.9 and 0.35 < right["held"] < 0.65
+
+
+@pytest.mark.parametrize(
+    ("use", "word"),
+    [
+        ("karat.models.tabular_encoders:RandomEncoder", "stateless"),
+        ("sklearn.linear_model:LogisticRegression", "predictor"),
+        ("karat.models.tabular_encoders:OneHotPca", "dimensions"),
+    ],
+)
+def test_models_that_do_not_support_out_of_fold(defined, use, word):
+    catalogue = defined(f'models: {{held: {{use: "{use}", out_of_fold: 3}}}}')
+    with pytest.raises(DefinitionError, match=f'"held": out_of_fold .*{word}'):
+        catalogue.model("held")
+
+
+def test_out_of_fold_waits_for_what_is_not_installed(defined):
+    catalogue = defined("""
+models:
+  held: {use: "no_such_module:Encoder", requires: [no_such_module], out_of_fold: 3}
+""")
+    assert "no_such_module is not installed" in catalogue.model("held").unavailable
+
+
+def test_an_abstract_model_cannot_be_used(here):
+    with pytest.raises(DefinitionError, match='"vectors"'):
+        Catalogue().model("vectors")
+
+
+def test_what_is_not_installed_is_not_imported_but_declined(defined):
+    Path("mine_b.py").write_text("import surely_not_installed\n")
+    catalogue = defined("""
+models:
+  one: {use: "mine_b:Encoder", requires: [surely_not_installed]}
+  two: {use: "mine_b:Encoder", requires: [surely.not_installed], extra: tables}
+  three: {use: "mine_b:Encoder"}
+""")
+    assert catalogue.model("one").unavailable == (
+        "surely_not_installed is not installed: pip install surely_not_installed"
+    )
+    assert catalogue.model("two").unavailable == (
+        'surely.not_installed is not installed: pip install "karat[tables]"'
+    )
+    with pytest.raises(DefinitionError, match="surely_not_installed"):
+        catalogue.model("three")
+
+
+def test_use_may_name_a_class_a_factory_a_function_or_an_object(defined):
+    Path("mine_c.py").write_text(
+        "class Encoder:\n"
+        "    def __init__(self, size=1): self.size = size\n"
+        "    def transform(self, items): return [[self.size] for _ in items]\n"
+        "def factory(size=2): return Encoder(size)\n"
+        "def function(items, size=3): return [[size] for _ in items]\n"
+        "ready = Encoder(4)\n"
+    )
+    catalogue = defined("""
+models:
+  a: {use: "mine_c:Encoder"}
+  b: {use: "mine_c:factory"}
+  c: {use: "mine_c:function"}
+  d: {use: "mine_c:ready"}
+  e: {use: "mine_c:Encoder", params: {size: 5}}
+  f: {use: "mine_c:factory", params: {size: 6}}
+  g: {use: "mine_c:function", params: {size: 7}}
+  h: {use: "mine_c:ready", params: {size: 8}}
+""")
+    models = catalogue.models(list("abcdefg"))
+    assert [m.prototype.transform(["x"]) for m in models] == [[[i]] for i in range(1, 8)]
+    with pytest.raises(DefinitionError, match="no params"):
+        catalogue.model("h")
+
+
+def test_a_file_of_a_data_set_can_be_a_parameter(defined):
+    Path("v.txt").write_text("a 1 2\n")
+    catalogue = defined("""
+datasets: {mine: {path: v.txt}}
+models: {known: {extends: vectors, params: {path: "data:mine"}}}
+""")
+    model = catalogue.model("known")
+    assert model.prototype.transform(pd.Series(["A"], index=["a"])).tolist() == [[1, 2]]
+    assert model.params == {"path": "data:mine"}
+
+
+def test_a_file_that_cannot_be_had_declines_the_model(here, monkeypatch):
+    monkeypatch.setenv("KARAT_OFFLINE", "1")
+    monkeypatch.setenv("KARAT_CACHE", str(here / "empty"))
+    monkeypatch.delenv("KARAT_DATA", raising=False)
+    model = Catalogue().model("rdf2vec")
+    assert model.unavailable
+    assert model.prototype is None
+
+
+# -- Python files ---------------------------------------------------------------------------
+
+
+def test_a_python_file_registers_its_parts(here, clean_registry):
+    for folder in ("one", "two"):
+        Path(folder).mkdir()
+        Path(folder, "parts.py").write_text(
+            f"import karat\n@karat.encoder('from-{folder}')\ndef f(items): return items\n"
+        )
+    catalogue = Catalogue(["one/parts.py", "two/parts.py"])
+    assert catalogue.model("from-one").prototype.function is not None
+    assert catalogue.model("from-two").name == "from-two"
+
+
+def test_two_files_do_not_override_each_other(here, clean_registry):
+    for folder in ("one", "two"):
+        Path(folder).mkdir()
+        Path(folder, "parts.py").write_text(
+            "import karat\n@karat.encoder('twice')\ndef f(items): return items\n"
+        )
+    Catalogue(["one/parts.py"]).model("twice")
+    Catalogue(["one/parts.py"]).model("twice")  # the same file again is no clash
+    with pytest.raises(DefinitionError, match='"twice"'):
+        Catalogue(["one/parts.py", "two/parts.py"]).model("twice")
+
+
+@pytest.mark.parametrize(
+    "text, word",
+    [
+        ("import nothing_of_that_name", "parts.py: ModuleNotFoundError"),
+        ("def broken(:", "parts.py: SyntaxError"),
+        ("raise SystemExit(3)", "parts.py: SystemExit: 3"),
+        ("import karat\nkarat.metric('x', needs=('clases',))(len)", 'cannot need "clases"'),
+    ],
+)
+def test_a_python_file_that_fails_is_told(here, text, word):
+    Path("parts.py").write_text(text)
+    with pytest.raises(DefinitionError, match=word):
+        Catalogue(["parts.py"]).definitions.names("models")
+    with pytest.raises(DefinitionError, match="nowhere.py"):
+        Catalogue("nowhere.py").definitions.names("models")
+
+
+# -- tasks, suites, data sets ---------------------------------------------------------------
+
+
+def test_a_suite_has_tasks_and_models(here):
+    suite = Catalogue().suite("quickstart")
+    assert (suite.name, len(suite)) == ("quickstart", len(suite.tasks))
+    assert "onehot" in suite.models
+    assert {task.kind for task in suite} >= {"classification", "regression", "clustering"}
+
+
+def test_a_task_is_a_suite_of_one(here):
+    suite = Catalogue().suite("diabetes")
+    assert [task.name for task in suite] == ["diabetes"]
+    assert suite.tasks[0].metrics[0] == "rmse"
+    with pytest.raises(DefinitionError, match='"diabetis".*"diabetes"'):
+        Catalogue().suite("diabetis")
+
+
+def test_a_task_may_ask_otherwise(here):
+    task = Catalogue().task("wine-text-search-mixed")
+    assert task.ask == {"use": "text-queries", "queries": 200, "conditions": ["mixed"]}
+    assert task.probe == {"use": "nearest", "queries": "apart"}
+    assert Catalogue().task("diabetes").ask is None
+
+
+#: what stands in the suites of tables, links, searches and curves
+TABEB = ("tabeb", "tabeb-links", "tabeb-text-search", "tabeb-curves")
+
+
+@pytest.mark.parametrize("name", TABEB)
+def test_the_tasks_of_tables_are_split_more_than_once(here, name):
+    suite = Catalogue().suite(name)
+    for task in suite:
+        assert task.split.get("folds", 1) * task.split.get("repeats", 1) >= 5, task.name
+        assert all(get_metric(metric) for metric in task.metrics)
+        assert task.probe["use"] in registry.probes and task.split["use"] in registry.splitters
+    assert all(Catalogue().model(model) for model in suite.models)
+
+
+def test_a_learning_curve_differs_in_its_train_rows_alone(here):
+    sizes = (16, 32, 64, 128, 256, 512, 1024)
+    tasks = [Catalogue().task(f"wine-pl-{size}") for size in sizes]
+    assert [task.split["train_rows"] for task in tasks] == list(sizes)
+    others = [{**task.split, "train_rows": None} for task in tasks]
+    assert all(each == others[0] for each in others) and others[0]["test_rows"] == 1000
+
+
+def test_an_abstract_task_cannot_be_used(here):
+    with pytest.raises(DefinitionError, match='"classification"'):
+        Catalogue().task("classification")
+
+
+# -- a table of one's own --------------------------------------------------------------------
+
+
+def own(answers, name="mine.csv"):
+    """Write a table with these answers in the column y, and return its name."""
+    rows = [f"{i},{'ab'[i % 2]},{answer}" for i, answer in enumerate(answers)]
+    Path(name).write_text("\n".join(["x,z,y", *rows, ""]))
+    return name
+
+
+YES = ["yes", "no"] * 20
+THREE = ["a", "b", "c"] * 14
+NUMBERS = [i / 7 for i in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("answers", "plain", "taco"),
+    [
+        (YES, "binary-classification", "taco-classification"),
+        (THREE, "classification", "taco-multiclass"),
+        (NUMBERS, "regression", "taco-regression"),
+    ],
+)
+def test_a_table_is_asked_as_its_answers_want(here, answers, plain, taco):
+    catalogue = Catalogue()
+    for like, pattern in ((None, plain), ("taco", taco), (taco, taco)):
+        (task,) = catalogue.table_suite(own(answers), "y", like)
+        definition = catalogue.definitions.get("tasks", pattern)
+        assert task.name == task.dataset.name == "mine"
+        assert task.metrics == tuple(definition["metrics"])
+        assert task.kind == definition["kind"]
+        assert list(task.corruptions) == list(definition.get("corruptions") or {})
+
+
+def test_a_table_is_asked_like_a_task_but_about_its_own_rows(here):
+    (task,) = Catalogue().table_suite(own(YES), "y", "taco-adult")
+    assert task.dataset.name == "mine" and len(task.dataset) == 40
+    assert task.split == {"use": "holdout", "test": 0.2} and task.draws == 3
+
+
+def test_the_models_of_a_table_are_those_of_the_suite_it_is_asked_like(here):
+    catalogue = Catalogue()
+    assert catalogue.table_suite(own(YES), "y", "taco").models == catalogue.suite("taco").models
+    assert catalogue.table_suite(own(YES), "y").models == ()
+
+
+def test_patterns_of_ones_own_come_in_twos_or_threes(defined):
+    catalogue = defined("""
+tasks:
+  mine-classification: {extends: classification, abstract: true, metrics: [acc]}
+""")
+    assert catalogue.table_suite(own(THREE), "y", "mine").tasks[0].metrics == ("acc",)
+    with pytest.raises(DefinitionError, match='"mine-regression"'):
+        catalogue.table_suite(own(NUMBERS), "y", "mine")
+
+
+def test_whole_numbers_are_what_the_pattern_says(here):
+    grades = [i % 5 for i in range(60)]
+    kinds = {}
+    for like in ("taco-classification", "taco-regression"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            kinds[like] = Catalogue().table_suite(own(grades), "y", like).tasks[0].dataset.kind
+    assert kinds == {"taco-classification": "classes", "taco-regression": "numbers"}
+    with pytest.warns(UserWarning, match='mine.csv: "y".*classes'):
+        Catalogue().table_suite(own(grades), "y", "taco")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # 0 and 1 leave no doubt
+        Catalogue().table_suite(own([0, 1] * 20), "y", "taco")
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        (
+            ("mine.csv", "why"),
+            'mine.csv: "why" is not a column. It has: x, z, y',
+        ),
+        (("mime.csv", "y"), r'there is no file .*mime.csv. Did you mean "mine.csv"\?'),
+        (("mine.csv", "y", "tacco"), r'there is no task "tacco". Did you mean "taco"\?'),
+        (("mine.csv", "y", "taco-regresion"), r'Did you mean "taco-regression"\?'),
+        (("mine.csv", "y", "taco-regression"), 'should be numbers and holds "yes"'),
+        (("folder", "y"), "is a folder, not a file"),
+        (("empty.csv", "y"), "empty.csv is empty"),
+        (("mine.xyz", "y"), 'the ending ".xyz" is not known'),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_told(here, given, word):
+    own(YES)
+    own(YES, "mine.xyz")
+    Path("folder").mkdir()
+    Path("empty.csv").touch()
+    with pytest.raises((DataError, DefinitionError), match=word):
+        Catalogue().table_suite(*given)
+
+
+def test_a_registered_data_set_can_be_named(defined, clean_registry):
+    @karat.dataset("mine-data")
+    def load():
+        return Dataset.from_table(pd.DataFrame({"x": [1, 2], "y": ["a", "b"]}), "y")
+
+    task = defined("tasks: {t: {extends: classification, dataset: mine-data}}").task("t")
+    assert len(task.dataset()) == 2
+    with pytest.raises(DefinitionError, match='"mine-dta".*"mine-data"'):
+        Catalogue().dataset("mine-dta")
+
+
+DATA = """
+tasks:
+  churn:
+    extends: classification
+    dataset:
+      path: churn.csv
+      target: {target}
+      kind: classes
+"""
+
+
+def test_a_data_set_of_a_file_is_loaded_when_it_is_asked_for(defined):
+    catalogue = defined(DATA.format(target="churn"))
+    task = catalogue.task("churn")
+    Path("churn.csv").write_text("age,churn\n1,yes\n2,no\n")
+    assert task.dataset().classes == ("no", "yes")
+
+
+def test_a_wrong_column_is_told_with_file_line_and_key(defined):
+    Path("churn.csv").write_text("id,age,churn\n1,3,x\n2,4,y\n")
+    task = defined(DATA.format(target="churned")).task("churn")
+    with pytest.raises(DataError) as caught:
+        task.dataset()
+    assert str(caught.value) == (
+        'my.yaml:7: tasks.churn.dataset.target: "churned" is not a column. '
+        'Did you mean "churn"? It has: id, age, churn'
+    )
+
+
+def test_other_mistakes_in_the_data_name_the_definition(defined):
+    Path("churn.csv").write_text("age,churn\n1,x\n2,x\n")
+    with pytest.raises(DataError, match=r"^my.yaml:\d: tasks.churn.dataset.*only one class"):
+        defined(DATA.format(target="churn")).task("churn").dataset()
+
+
+def test_a_missing_file_is_told_with_its_line(defined):
+    with pytest.raises(DataError, match=r"^my.yaml:6: tasks.churn.dataset"):
+        defined(DATA.format(target="churn")).task("churn").dataset()
+
+
+def test_the_registry_is_left_alone_by_looking(here):
+    before = list(registry.models)
+    Catalogue().models(["onehot", BaseEstimatorEncoder()])
+    assert list(registry.models) == before
+
+
+class BaseEstimatorEncoder(BaseEstimator):
+    def fit(self, items, y=None):
+        return self
+
+    def transform(self, items):
+        return items

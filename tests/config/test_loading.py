@@ -1,0 +1,374 @@
+""" """
+
+import subprocess
+import sys
+import time
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from karat.config import loading as files
+from karat.config import loading as loader
+from karat.config.loading import Definitions, builtin_files, installed_files, user_files
+from karat.config.yaml_files import SourceFile
+from karat.core import registry
+from karat.core.registry import Registry
+from karat.errors import DefinitionError
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """Install a package ``karat_plugin`` with one entry point; call it with another value."""
+    package = tmp_path / "site" / "karat_plugin"
+    (package / "deep").mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "more.yaml").write_text("constraints: {of-plugin: {folds: 3}}")
+    (package / "deep" / "more.yaml").write_text("constraints: {of-deep: {folds: 4}}")
+    monkeypatch.syspath_prepend(str(package.parent))
+
+    def install(*values):
+        points = [EntryPoint(f"p{i}", value, files.GROUP) for i, value in enumerate(values)]
+        monkeypatch.setattr(files, "entry_points", lambda group: points)
+        return package
+
+    yield install
+    sys.modules.pop("karat_plugin", None)
+
+
+def labels(found):
+    return [file.label for file, _ in found[0]]
+
+
+def test_builtin_files_are_named_after_the_package():
+    found, mistakes = builtin_files()
+    assert mistakes == []
+    assert all(file.label.startswith("karat/definitions/") and file.supplied for file, _ in found)
+
+
+def test_files_of_installed_packages(plugin):
+    package = plugin("karat_plugin:more.yaml", "karat_plugin:deep/more.yaml")
+    found, mistakes = installed_files()
+    assert mistakes == []
+    assert [(file.label, file.folder) for file, _ in found] == [
+        ("karat_plugin/more.yaml", package),
+        ("karat_plugin/deep/more.yaml", package / "deep"),
+    ]
+    assert Definitions.load().get("constraints", "of-plugin")["folds"] == 3
+
+
+def test_a_broken_installed_package_is_named(plugin):
+    plugin("karat_plugin:less.yaml", "karat_no_such_package:x.yaml")
+    with pytest.raises(DefinitionError) as caught:
+        Definitions.load()
+    first, second = caught.value.messages
+    assert first.startswith('karat_plugin/less.yaml: the entry point "p0"')
+    assert '"karat_plugin:less.yaml"' in first and "FileNotFoundError" in first
+    assert "ModuleNotFoundError" in second
+
+
+def test_entries_of_installed_packages_are_checked_on_first_use(plugin):
+    package = plugin("karat_plugin:more.yaml")
+    (package / "more.yaml").write_text("constraints: {of-plugin: {fold: 3}}")
+    definitions = Definitions.load()
+    for check in (lambda: definitions.get("constraints", "of-plugin"), definitions.validate_all):
+        with pytest.raises(DefinitionError, match='of-plugin.fold: .*"folds"'):
+            check()
+
+
+def test_a_folder_means_its_yaml_files_sorted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "defs"
+    folder.mkdir()
+    for name in ("b.yaml", "a.yml", "notes.txt", ".hidden.yaml"):
+        (folder / name).write_text("")
+    (folder / "c.yaml").mkdir()
+    assert labels(user_files([folder])) == ["defs/a.yml", "defs/b.yaml"]
+
+
+def test_a_file_named_twice_is_read_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.yaml").write_text("constraints: {x: {folds: 1}}")
+    assert labels(user_files(["a.yaml", tmp_path, tmp_path / "a.yaml"])) == ["a.yaml"]
+
+
+def test_paths_are_relative_only_below_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    (tmp_path / "a.yaml").write_text("")
+    assert labels(user_files([tmp_path / "a.yaml"])) == [str(tmp_path / "a.yaml")]
+    assert labels(user_files(["../a.yaml"])) == ["../a.yaml"]
+
+
+def test_what_cannot_be_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.yaml").write_text("")
+    (tmp_path / "empty").mkdir()
+    _, mistakes = user_files(["my.yml", "empty", "no/such/folder.yaml"])
+    assert [mistake.file for mistake in mistakes] == ["my.yml", "empty", "no/such/folder.yaml"]
+    assert '"my.yaml"' in mistakes[0].text and ".yaml" in mistakes[1].text
+
+
+WHOLE = """
+datasets:
+  churn: {path: data/churn.csv, target: churned}
+tasks:
+  kind: {abstract: true, probe: trained, split: kfold, metrics: [acc]}
+  churn: {extends: kind, dataset: churn}
+models:
+  letters: {use: "my:Letters"}
+suites:
+  mine: {tasks: [churn], models: [letters]}
+constraints:
+  brief: {folds: 1}
+"""
+
+
+def test_names_get_and_names_everywhere(load):
+    definitions = load(WHOLE)
+    assert definitions.names("tasks") == ["churn"]
+    assert definitions.names("tasks", abstract=True) == ["churn", "kind"]
+    assert definitions.names_everywhere("churn") == ["tasks", "datasets"]
+    assert definitions.names_everywhere("nothing") == []
+    assert definitions.get("suites", "mine")["tasks"] == ["churn"]
+    assert definitions.get("tasks", "kind") == {
+        "probe": "trained",
+        "split": "kfold",
+        "metrics": ["acc"],
+        "abstract": True,
+    }
+    assert "abstract" not in definitions.get("tasks", "churn")
+
+
+def test_get_returns_a_new_dictionary(load):
+    definitions = load(WHOLE)
+    definitions.get("suites", "mine")["tasks"].append("changed")
+    definitions.get("tasks", "kind")["metrics"].append("changed")
+    assert definitions.get("suites", "mine")["tasks"] == ["churn"]
+    assert definitions.get("tasks", "kind")["metrics"] == ["acc"]
+
+
+def test_unknown_names_and_sections(load):
+    definitions = load(WHOLE)
+    with pytest.raises(DefinitionError, match='"chrun".*"churn"'):
+        definitions.get("tasks", "chrun")
+    with pytest.raises(DefinitionError, match='"task".*"tasks"'):
+        definitions.names("task")
+
+
+def test_all_mistakes_of_all_files_at_once(mistakes):
+    messages = mistakes(
+        a="tasks:\n  a: {dataset: {path: x}, metrics: [acc], metrcs: [auc]}\n",
+        b="taks: {}\nmodels:\n  m: {version: 1.10}\n  m: {}\n",
+        c="a: [\n",
+    )
+    assert [message.rpartition(": ")[0] for message in messages[:5]] == [
+        "a.yaml:2: tasks.a.metrcs",
+        "b.yaml:1: taks",
+        "b.yaml:3: models.m.use",
+        "b.yaml:3: models.m.version",
+        "b.yaml:4: models.m",
+    ]
+    assert messages[5].startswith("c.yaml:2: ")
+    assert len(messages) == 6
+
+
+def test_lines_of_nested_mistakes(reports):
+    text = """
+datasets:
+  toy:
+    sources:
+      - folder: toy
+      - package: p
+        membr: x.csv
+      - url: u
+        file: x
+"""
+    reports(
+        text,
+        ("7: datasets.toy.sources[1].membr", '"member"'),
+        ("8: datasets.toy.sources[2].sha256", "missing"),
+        ("9: datasets.toy.sources[2].file", "unknown key"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "word"),
+    [
+        ("- a\n", "1", "a list"),
+        ("just text\n", "1", '"just text"'),
+        ("zzz: {}\n", "1: zzz", "models, tasks"),
+        ("tasks: [a]\n", "1: tasks", "a list"),
+        ("tasks: {a: b}\n", "1: tasks.a", '"b"'),
+        ("tasks:\n  a:\n", "2: tasks.a", "null"),
+        ("constraints:\n  31: {}\n", "2: constraints.31", "quotes"),
+        ("datasets:\n  a: {}\n", "2: datasets.a", "path, sources, load"),
+    ],
+)
+def test_shapes(reports, text, place, word):
+    reports(text, (place, word))
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "a:b", "-m", ".x", "a\\\\b", "a\\n", "a "])
+def test_invalid_names(mistakes, name):
+    (message,) = mistakes(f'constraints: {{"{name}": {{folds: 1}}}}')
+    assert "name must not" in message
+
+
+def test_names_may_have_dots_and_spaces(load):
+    assert load("constraints: {v1.5 small: {folds: 1}}").names("constraints") == ["v1.5 small"]
+
+
+def test_empty_files_and_sections_are_fine(load):
+    assert load(a="", b="tasks:\nmodels: {}\n").names("tasks") == []
+
+
+def test_a_name_is_defined_once(mistakes):
+    texts = {"a": "constraints:\n  c: {folds: 1}\n", "b": "\nconstraints:\n\n  c: {folds: 2}\n"}
+    (message,) = mistakes(**texts)
+    assert message.startswith("b.yaml:4: constraints.c: ") and "(a.yaml:2)" in message
+
+
+def test_a_user_cannot_override_a_built_in_entry(mistakes, load, monkeypatch):
+    supplied = SourceFile("karat/definitions/constraints.yaml", Path("/lib"), supplied=True)
+    content = b"constraints:\n  test: {folds: 2}\n"
+    monkeypatch.setattr(loader, "builtin_files", lambda: ([(supplied, content)], []))
+    (message,) = mistakes("constraints: {test: {folds: 1}}")
+    assert message.startswith("my.yaml:1: constraints.test: ")
+    assert "(karat/definitions/constraints.yaml:2)" in message
+    mine = load("constraints: {mine: {extends: test, max_rows: 5}}")
+    assert mine.get("constraints", "mine")["folds"] == 2
+    assert mine.folder("constraints", "test") == Path("/lib")
+
+
+def test_origins_of_every_leaf(load):
+    definitions = load(
+        a="""datasets:
+  a:
+    path: a.csv
+    drop: [x,
+      y]
+    options: {sep: ";", deep: {}}
+""",
+        b="datasets:\n  b:\n    extends: a\n    options:\n      sep: ','\n",
+    )
+    assert definitions.origins("datasets", "b") == {
+        ("path",): "a.yaml:3",
+        ("drop", 0): "a.yaml:4",
+        ("drop", 1): "a.yaml:5",
+        ("options", "sep"): "b.yaml:5",
+        ("options", "deep"): "a.yaml:6",
+    }
+
+
+def test_folders_for_relative_paths(alone):
+    (alone / "base").mkdir()
+    (alone / "base" / "a.yaml").write_text("datasets: {a: {path: a.csv}}")
+    (alone / "b.yaml").write_text("datasets: {b: {extends: a, target: y}}")
+    definitions = Definitions.load(["base", "b.yaml"])
+    assert definitions.folder("datasets", "a") == alone / "base"
+    assert definitions.folder("datasets", "b") == alone
+    assert definitions.folder("datasets", "b", "path") == alone / "base"
+    assert definitions.folder("datasets", "b", "target") == alone
+
+
+# -- names of other entries -----------------------------------------------------------------------
+
+
+def test_unknown_tasks_models_and_datasets(reports):
+    text = """
+datasets: {churn: {path: x.csv}}
+tasks:
+  churn: {dataset: chrun, metrics: [acc]}
+models: {letters: {use: "my:Letters"}}
+suites:
+  mine:
+    tasks:
+      - churn
+      - chrn
+    models: [letters, lettres]
+"""
+    reports(
+        text,
+        ("4: tasks.churn.dataset", '"churn"'),
+        ("10: suites.mine.tasks[1]", '"churn"'),
+        ("11: suites.mine.models[1]", '"letters"'),
+    )
+
+
+def test_registered_models_and_datasets_are_known(load, monkeypatch):
+    models, datasets = Registry("model"), Registry("dataset")
+    models.register("mine", "a:A")
+    datasets.register("mine", "a:B")
+    monkeypatch.setattr(loader, "_REGISTRIES", {"models": models, "datasets": datasets})
+    load("tasks: {t: {dataset: mine, metrics: [a]}}\nsuites: {s: {tasks: [t], models: [mine]}}")
+
+
+def test_the_registries_in_use():
+    assert loader._REGISTRIES == {"models": registry.models, "datasets": registry.datasets}
+
+
+def test_models_that_are_paths_are_not_looked_up(load):
+    load("""
+tasks: {t: {dataset: {load: "my.data:load"}, metrics: [a]}}
+suites: {s: {tasks: [t], models: ["my.mod:Model", vectors.txt, ./folder/file, "data:x"]}}
+""")
+
+
+def test_an_abstract_entry_cannot_be_used(reports):
+    text = """
+datasets: {d: {abstract: true}}
+tasks: {t: {dataset: d, metrics: [acc]}}
+"""
+    reports(text, ("3: tasks.t.dataset", "abstract"))
+
+
+def test_names_of_an_unreadable_file_are_not_reported_as_unknown(mistakes):
+    messages = mistakes(
+        a="tasks: {t: {dataset: d, metrics: [acc]}, u: {extends: gone, metrics: [acc]}}",
+        b="datasets: {d: {path: 'x}}",
+    )
+    assert len(messages) == 1
+    assert messages[0].startswith("b.yaml:1: ")
+
+
+# -- built-in definitions -------------------------------------------------------------------
+
+
+def test_built_in_definitions_are_valid():
+    Definitions.load().validate_all()
+
+
+def test_every_built_in_entry_can_be_shown():
+    definitions = Definitions.load()
+    for section in ("models", "tasks", "suites", "datasets", "constraints"):
+        for name in definitions.names(section, abstract=True):
+            definitions.get(section, name)
+            assert definitions.show(section, name)
+
+
+def test_hundreds_of_entries_load_quickly(alone):
+    lines = ["tasks:", "  kind: {abstract: true, probe: trained, split: kfold, metrics: [acc]}"]
+    for i in range(400):
+        lines += [
+            f"  task-{i}:",
+            "    extends: kind",
+            "    dataset:",
+            f"      path: data/{i}.csv",
+            "      target: y",
+            f"    title: The task number {i}",
+            "    corruptions: {noise: [0.1, 0.2, 0.3]}",
+        ]
+    (alone / "many.yaml").write_text("\n".join(lines))
+    start = time.process_time()
+    Definitions.load(["many.yaml"])
+    assert time.process_time() - start < 10
+
+
+def test_no_scientific_library_is_imported():
+    code = (
+        "import sys; from karat.definitions import Definitions; Definitions.load(); "
+        "print([m for m in ('numpy', 'pandas', 'sklearn', 'scipy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,333 @@
+""" """
+
+import math
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from karat.config import yaml_files as strict_yaml
+from karat.config.yaml_files import Node, SourceFile, read_yaml, show
+
+FILE = SourceFile("my.yaml")
+
+
+def as_node(value):
+    if isinstance(value, dict):
+        value = {key: as_node(child) for key, child in value.items()}
+    elif isinstance(value, list):
+        value = [as_node(child) for child in value]
+    return Node(value, FILE, 1, 1)
+
+
+def same(a, b):
+    if isinstance(a, float) and isinstance(b, float) and math.isnan(a):
+        return math.isnan(b)
+    if isinstance(a, dict) and isinstance(b, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    return type(a) is type(b) and a == b
+
+
+printable = st.text(st.characters(codec="utf-8"), max_size=100)
+words = st.sampled_from(
+    ["no", "1e5", "010", "true", "~", "-", "- a", "a: b", "a #b", "<<", "---", "@x", "1:30", "..."]
+)
+leaves = st.none() | st.booleans() | st.integers() | st.floats() | printable | words
+keys = st.text("abc", min_size=1, max_size=3) | st.integers(0, 9) | st.sampled_from(["no", "1"])
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.dictionaries(keys, values, min_size=1, max_size=4))
+def test_output_reads_back_the_same(tree):
+    node, mistakes = read_yaml(show(as_node(tree), {}).encode(), FILE)
+    assert mistakes == []
+    assert same(node.plain(), tree)
+
+
+def test_resolved_with_the_origin_of_every_line(load):
+    definitions = load(
+        kinds="""tasks:
+  kind:
+    abstract: true
+    probe: trained
+    split: {use: kfold, folds: 5}
+    metrics: [auc, acc]
+""",
+        my="""tasks:
+  churn:
+    extends: kind
+    dataset: {path: churn.csv, target: churned}
+    split: {folds: 3}
+    corruptions:
+      noise:
+        - 0.1
+        - 0.4
+    title: "no"
+""",
+    )
+    assert definitions.show("tasks", "churn").splitlines() == [
+        "probe: trained        # kinds.yaml:4",
+        "split:                # my.yaml:5",
+        "  use: kfold          # kinds.yaml:5",
+        "  folds: 3            # my.yaml:5",
+        "metrics: [auc, acc]   # kinds.yaml:6",
+        "dataset:              # my.yaml:4",
+        "  path: churn.csv     # my.yaml:4",
+        "  target: churned     # my.yaml:4",
+        "corruptions:          # my.yaml:6",
+        "  noise:              # my.yaml:7",
+        "    - 0.1             # my.yaml:8",
+        "    - 0.4             # my.yaml:9",
+        "title: no             # my.yaml:10",
+        "missing: ignore       # default",
+        "draws: 1              # default",
+    ]
+    assert (
+        definitions.show("tasks", "kind").splitlines()[0] == "abstract: true        # kinds.yaml:3"
+    )
+
+
+def test_lists_of_mappings(load):
+    definitions = load("""datasets:
+  toy:
+    sources:
+      - folder: toy
+      - {package: p, member: x.csv}
+""")
+    assert definitions.show("datasets", "toy").splitlines() == [
+        "sources:            # my.yaml:3",
+        "  - folder: toy     # my.yaml:4",
+        "  - package: p      # my.yaml:5",
+        "    member: x.csv   # my.yaml:5",
+        "reader: table       # default",
+        "modality: table     # default",
+    ]
+
+
+def test_a_long_line_does_not_widen_the_others(load):
+    definitions = load(f"constraints: {{c: {{folds: 3, description: {'long ' * 20}}}}}")
+    first, second = definitions.show("constraints", "c").splitlines()
+    assert first == "folds: 3   # my.yaml:1"
+    assert second.endswith("long   # my.yaml:1")
+
+
+def read(text):
+    content = text if isinstance(text, bytes) else text.encode()
+    return read_yaml(content, SourceFile("my.yaml"))
+
+
+def value(text):
+    node, mistakes = read(f"key: {text}\n")
+    assert mistakes == []
+    return node.plain()["key"]
+
+
+def lines(text):
+    """Return the line and the message of every mistake."""
+    return [(mistake.line, mistake.text) for mistake in read(text)[1]]
+
+
+def refused(text, line, word):
+    """The file is refused with one mistake at a line that mentions a word."""
+    node, (mistake,) = read(text)
+    assert node is None
+    assert (mistake.file, mistake.line) == ("my.yaml", line)
+    assert word in mistake.text
+
+
+@pytest.mark.parametrize("word", ["no", "No", "yes", "on", "off", "OFF", "y", "n"])
+def test_yes_and_no_stay_text(word):
+    assert value(word) == word
+
+
+@pytest.mark.parametrize(
+    "word", ["1:30", "1:30:00", "010", "0o10", "0x1f", "0b1", "1_000", "2024-01-31", "1.2.3", "-"]
+)
+def test_lookalikes_of_numbers_stay_text(word):
+    assert value(f"[{word}]" if word != "-" else '["-"]') == [word]
+
+
+def test_a_key_named_no_is_text():
+    assert read("no: 1")[0].plain() == {"no": 1}
+
+
+@pytest.mark.parametrize(
+    ("word", "number"),
+    [
+        ("1e5", 1e5),
+        ("1e-3", 0.001),
+        ("1E+3", 1000.0),
+        ("-1.5e2", -150.0),
+        (".5", 0.5),
+        ("1.", 1.0),
+        ("12", 12),
+        ("-3", -3),
+        ("+3", 3),
+        ("0", 0),
+        (".inf", math.inf),
+        ("-.inf", -math.inf),
+    ],
+)
+def test_numbers(word, number):
+    assert value(word) == number
+    assert type(value(word)) is type(number)
+
+
+def test_not_a_number():
+    assert math.isnan(value(".nan"))
+
+
+def test_a_very_long_number_stays_text():
+    assert value("9" * 5000) == "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("word", "meaning"),
+    [("true", True), ("True", True), ("false", False), ("~", None), ("null", None), ("", None)],
+)
+def test_booleans_and_null(word, meaning):
+    assert value(word) is meaning
+
+
+@pytest.mark.parametrize("word", ["'12'", '"true"', "!!str 12", "'~'"])
+def test_quoted_is_text(word):
+    assert isinstance(value(word), str)
+
+
+def test_the_text_as_written_is_kept():
+    assert read("version: 1.10")[0].value["version"].text == "1.10"
+
+
+def test_lines_of_keys_and_values():
+    node, _ = read("# comment\na: 1\nb:\n  c:\n    - x\n    - y\n")
+    b = node.value["b"]
+    assert (node.value["a"].key_line, node.value["a"].line) == (2, 2)
+    assert (b.key_line, b.line) == (3, 4)
+    assert (b.value["c"].key_line, b.value["c"].line) == (4, 5)
+    assert [item.line for item in b.value["c"].value] == [5, 6]
+    assert b.value["c"].value[1].place == "my.yaml:6"
+
+
+def test_all_duplicate_keys_are_reported():
+    _, mistakes = read("a: 1\nb:\n  c: 1\n  d: 2\n  c: 3\na: 2\n")
+    assert [(m.line, m.path) for m in mistakes] == [(5, ("b", "c")), (6, ("a",))]
+    assert "line 3" in mistakes[0].text and "line 1" in mistakes[1].text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: 1\nb:\n\tc: 1\n",
+        "a: 1\nb: 1\n\tc: 1\n",
+        "a:\n  b: 1\n\tc: 2\n",
+        "a:\n  - x\n\t- y\n",
+        "a:\n  b:\n  \tc: 1\n",
+    ],
+)
+def test_tabs(text):
+    refused(text, 3, "tab")
+
+
+@pytest.mark.parametrize(
+    ("tag", "shown"),
+    [
+        ("!!python/object/apply:os.system ['x']", "!!python/object/apply:os.system"),
+        ("!!python/name:os.system", "!!python/name:os.system"),
+        ("!function utils.f", "!function"),
+        ("!!set {a}", "!!set"),
+        ("!!timestamp 2024-01-31", "!!timestamp"),
+    ],
+)
+def test_tags_are_refused(tag, shown):
+    refused(f"a: 1\nb: {tag}\n", 2, shown)
+
+
+def test_anchors_and_aliases():
+    node, mistakes = read("a: &x {p: [1, 2]}\nb: *x\nc: [*x]\n")
+    assert mistakes == []
+    assert node.plain() == {"a": {"p": [1, 2]}, "b": {"p": [1, 2]}, "c": [{"p": [1, 2]}]}
+    assert (node.value["b"].key_line, node.value["b"].line) == (2, 1)
+
+
+def test_an_alias_bomb_is_refused_quickly():
+    rows = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    for i in range(1, 30):
+        rows.append(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]")
+    start = time.process_time()
+    refused("\n".join(rows), 3, "10,000")
+    assert time.process_time() - start < 10
+
+
+@pytest.mark.parametrize("text", ["a: &x [*x]\n", "a: *x\n"])
+def test_an_alias_needs_a_finished_anchor(text):
+    refused(text, 1, "alias")
+
+
+@pytest.mark.parametrize("start", ["[", "{", "- ", "? ", "{a: ", "[{"])
+def test_deep_nesting_is_refused(start):
+    refused(start * 20_000, 1, "50 levels")
+
+
+def test_one_document_only():
+    refused("---\na: 1\n---\nb: 2\n", 3, "another document")
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n", "---\n", b"\xef\xbb\xbf"])
+def test_an_empty_file(text):
+    assert read(text) == (None, [])
+
+
+def test_a_byte_order_mark_is_skipped():
+    assert read(b"\xef\xbb\xbfa: 1\r\nb: 2\r\n")[0].plain() == {"a": 1, "b": 2}
+
+
+def test_bytes_and_characters_that_are_not_allowed():
+    refused(b"a: 1\nb: caf\xe9\n", 2, "0xe9")
+    refused("a: é\nb: \x01\n", 2, "U+0001")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a: 1\nb: x: y\n", 2),
+        ("a: 1\nb: 'never closed\nc: 1\n", 2),
+        ("a: 1\nb: [1, 2\nc: 3\n", 3),
+        ("a: 1\nb: @x\n", 2),
+        ("a: 1\nb\nc: 1\n", 2),
+    ],
+)
+def test_syntax_errors(text, line):
+    refused(text, line, "not valid YAML")
+
+
+def test_keys_are_text_or_integers():
+    assert read("{0: a, 1: b, x: c}")[0].plain() == {0: "a", 1: "b", "x": "c"}
+    for key in ("0.5", "~"):
+        ((line, text),) = lines(f"a:\n  {key}: x\n")
+        assert line == 2 and f"key {key} " in text
+    refused("[1]: x\n", 1, "key")
+
+
+def test_merge_keys_are_refused():
+    ((line, text),) = lines("a: &x {p: 1}\nb:\n  <<: *x\n")
+    assert line == 3 and "extends" in text
+
+
+def test_colons_inside_flow_mappings():
+    assert value("{use: my.module:Name}") == {"use": "my.module:Name"}
+
+
+def test_the_fast_parser_reads_what_the_other_reads(monkeypatch):
+    files = sorted(Path(strict_yaml.__file__).parent.glob("*.yaml"))
+    fast = [read(file.read_bytes()) for file in files]
+    monkeypatch.setattr(strict_yaml, "_is_shallow", lambda text: False)
+    assert files and fast == [read(file.read_bytes()) for file in files]

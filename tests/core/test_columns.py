@@ -1,0 +1,201 @@
+"""Bags: where the mentioned items stand, in cells of one item or of several with weights.
+
+Columns: answers as plain arrays whatever they were stored as, and the kind they are of.
+"""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from karat.core.columns import (
+    Bags,
+    check_table,
+    find_classes,
+    find_items,
+    flatten_cells,
+    holds_bags,
+    infer_kind,
+    require_columns,
+    target_values,
+)
+from karat.errors import DataError
+
+ITEMS = pd.Index(["a", "b", "c"])
+
+
+def cells(*values):
+    return pd.Series(list(values), dtype=object)
+
+
+def test_plain_cells_are_bags_of_one():
+    bags = find_items(cells("c", "a", "c"), ITEMS, "field")
+    assert bags.rows.tolist() == [2, 0, 2]
+    assert bags.offsets.tolist() == [0, 1, 2, 3]
+    assert bags.weights.tolist() == [1, 1, 1]
+
+
+def test_bags_are_laid_out_flat_and_may_stand_among_plain_cells():
+    bags = find_items(cells({"c": 0.5, "a": 2}, "b", {"b": 3}), ITEMS, "field")
+    assert bags.rows.tolist() == [2, 0, 1, 1]
+    assert bags.offsets.tolist() == [0, 2, 3, 4]
+    assert bags.weights.tolist() == [0.5, 2, 1, 3]
+
+
+def test_take_follows_the_questions_asked_for():
+    bags = find_items(cells({"c": 0.5, "a": 2}, "b", {"a": 1, "b": 3}), ITEMS, "field")
+    for wanted in (np.array([2, 0]), np.array([True, False, True])[[2, 1, 0]].nonzero()[0][::-1]):
+        part = bags.take(wanted)
+        assert part.rows.tolist() == [0, 1, 2, 0]
+        assert part.offsets.tolist() == [0, 2, 4]
+        assert part.weights.tolist() == [1, 3, 0.5, 2]
+    none = bags.take(np.array([], dtype=int))
+    assert none.offsets.tolist() == [0]
+    assert bags.take(np.array([1, 1])).rows.tolist() == [1, 1]
+    assert isinstance(none, Bags)
+
+
+def test_only_mappings_are_bags():
+    assert holds_bags(cells("a", {"a": 1}))
+    for plain in (cells("a", ("a", "b")), pd.Series([1, 2]), pd.Series(["a"], dtype="str")):
+        assert not holds_bags(plain)
+
+
+def test_ids_may_be_tuples_and_numbers():
+    pairs = [("a", 1), ("b", 2)]
+    items = pd.Index(pairs, tupleize_cols=False)
+    assert find_items(cells(*pairs[::-1]), items, "field").rows.tolist() == [1, 0]
+    assert find_items(pd.Series([30, 10]), pd.Index([10, 20, 30]), "f").rows.tolist() == [2, 0]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [
+        (["a", "z"], 'question 1 .*"z"'),
+        (["a", {"b": 1, "z": 1}], 'question 1 .*"z"'),
+        (["a", {}], "question 1 has an empty bag"),
+        (["a", None], "is missing in 1 rows \\(first: row 1\\)"),
+        ([{"a": 1, np.nan: 1}, "b"], "is missing in 1 rows \\(first: row 0\\)"),
+        ([{"a": -1}], "-1.0"),
+        ([{"a": 0}], "got 0.0"),
+        ([{"a": np.inf}], "inf"),
+        ([{"a": None}], "nan"),
+        ([{"a": "much"}], "weights of a bag must be numbers"),
+    ],
+)
+def test_errors_name_the_field_and_the_question(wrong, word):
+    with pytest.raises(DataError, match=word) as caught:
+        find_items(cells(*wrong), ITEMS, 'toy: the field "q"')
+    assert str(caught.value).startswith('toy: the field "q"')
+
+
+def test_cells_can_be_named_anew():
+    found = flatten_cells(cells({"c": 0.5, "a": 2}, "b"), "field")
+    assert found.renamed(np.array([7, 8, 9])) == [{7: 0.5, 8: 2.0}, {9: 1.0}]
+    plain = flatten_cells(cells("c", "a"), "field")
+    assert plain.renamed(np.array([7, 8])).tolist() == [7, 8]
+    assert [found.question(i) for i in range(3)] == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("stored", "kind", "dtype", "values"),
+    [
+        (pd.Series([1, 2], dtype="Int64"), None, "int64", [1, 2]),
+        (pd.Series([1.5, 2], dtype="Float64"), None, "float64", [1.5, 2]),
+        (pd.Series([True, False], dtype="boolean"), None, "bool", [True, False]),
+        (pd.Series([True, False], dtype=object), None, "bool", [True, False]),
+        (pd.Series([1, 2], dtype=object), None, "int64", [1, 2]),
+        (pd.Series(["a", "b"], dtype="string"), None, "object", ["a", "b"]),
+        (pd.Series(["a", "b"], dtype="category"), None, "object", ["a", "b"]),
+        (pd.Series([3, 1], dtype="category"), None, "int64", [3, 1]),
+        (pd.Series(["NA", "None", " x", "a,b"]), None, "object", ["NA", "None", " x", "a,b"]),
+        (pd.Series([1, "a"], dtype=object), "classes", "object", ["1", "a"]),
+        (pd.Series([True, "a"], dtype=object), "classes", "object", ["True", "a"]),
+        (pd.Series([True, 1], dtype=object), "classes", "object", ["True", "1"]),
+        (pd.Series(["1.5", "2"]), "numbers", "float64", [1.5, 2]),
+        (pd.Series([True, False]), "numbers", "bool", [True, False]),
+        (pd.Series([("a", 1), ("b", 2)]), "items", "object", [("a", 1), ("b", 2)]),
+    ],
+)
+def test_answers_become_plain_arrays(stored, kind, dtype, values):
+    found = target_values(stored, kind, "target")
+    assert found.dtype == dtype
+    assert found.tolist() == values
+
+
+def test_dates_as_classes_are_written_as_they_are_read():
+    days = pd.Series(pd.to_datetime(["2020-01-31", "2021-02-28"]))
+    assert target_values(days, None, "target").tolist() == ["2020-01-31", "2021-02-28"]
+
+
+@pytest.mark.parametrize(
+    ("stored", "kind", "word"),
+    [
+        (pd.Series([1.0, np.nan, np.nan]), None, "is missing in 2 of 3 rows (first: row 1)"),
+        (pd.Series(["a", None]), "classes", "is missing in 1 of 2 rows"),
+        (pd.Series([1, pd.NA], dtype="Int64"), None, "is missing in 1 of 2 rows"),
+        (pd.Series([1.0, np.inf]), "numbers", "infinite"),
+        (pd.Series(["1", "two"]), "numbers", '"two"'),
+        (pd.Series(["1", "inf"]), "numbers", '"inf"'),
+        (pd.Series(pd.to_datetime(["2020-01-31"])), "numbers", "numbers"),
+        (pd.Series([1, "1"], dtype=object), "classes", "['1']"),
+        (pd.Series([[1], [2]]), "classes", "is not a label"),
+    ],
+)
+def test_invalid_targets(stored, kind, word):
+    with pytest.raises(DataError) as caught:
+        target_values(stored, kind, 'toy: the target "y"', "y")
+    assert word in str(caught.value)
+    assert str(caught.value).startswith('toy: the target "y" ')
+    assert caught.value.value == "y"
+
+
+@pytest.mark.parametrize(
+    ("truth", "kind", "warned"),
+    [
+        (["a", "b"], "classes", False),
+        ([True, False], "classes", False),
+        ([0.5, 1.0], "numbers", False),
+        ([0, 1] * 10, "classes", True),
+        ([0.0, 1.0] * 10, "classes", True),
+        (list(range(30)), "numbers", True),
+        ([1, 2, 3], "numbers", True),  # three values in three rows
+        (list(range(20)) * 10, "classes", True),
+        (list(range(21)) * 10, "numbers", True),
+    ],
+)
+def test_the_kind_is_inferred_and_a_guess_is_said(truth, kind, warned):
+    values = np.array(truth, dtype=object if isinstance(truth[0], str) else None)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert infer_kind(values, "toy") == kind
+    assert [f'taken as "{kind}"' in str(w.message) for w in caught] == [True] * warned
+
+
+def test_classes_stand_in_the_order_of_their_text():
+    assert find_classes("toy", np.array([10, 9, 1, 10])) == (1, 10, 9)
+    assert find_classes("toy", np.array([True, False])) == (False, True)
+    with pytest.raises(DataError, match='"x"'):
+        find_classes("toy", np.array(["x", "x"], dtype=object))
+
+
+def test_invalid_tables():
+    with pytest.raises(DataError, match="list"):
+        check_table([1], "toy")
+    with pytest.raises(DataError, match="0 rows"):
+        check_table(pd.DataFrame({"a": []}), "toy")
+    with pytest.raises(DataError, match='"a"'):
+        check_table(pd.DataFrame([[1, 2]], columns=["a", "a"]), "toy")
+    table = pd.DataFrame({"a": [1, 2]}, index=[7, 7])
+    assert check_table(table, "toy").index.tolist() == [0, 1]
+    assert table.index.tolist() == [7, 7]
+
+
+def test_an_absent_column_names_the_nearest_and_what_there_is():
+    table = pd.DataFrame({f"column{i}": [1] for i in range(25)})
+    with pytest.raises(DataError) as caught:
+        require_columns(table, ["column3", "colum4"], "toy")
+    assert 'Did you mean "column4"?' in str(caught.value)
+    assert str(caught.value).endswith("column19 …")
+    assert caught.value.value == "colum4"

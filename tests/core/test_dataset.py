@@ -1,0 +1,489 @@
+"""Dataset: made from tables and columns, checked when made, cut without being changed.
+
+Draws: exact numbers of rows, every class, whole groups.
+"""
+
+import pickle
+import time
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karat.core.dataset import Dataset, sample_rows
+from karat.errors import DataError
+
+TABLE = pd.DataFrame(
+    {
+        "age": [31, 45, 22, 60],
+        "city": ["Rome", "Oslo", "Rome", "Bonn"],
+        "who": ["p", "p", "q", "q"],
+        "side": ["train", "train", "test", "test"],
+        "churn": ["yes", "no", "no", "yes"],
+    }
+)
+PAIRS = pd.DataFrame(
+    {"a": ["hi", "yes", "hi"], "b": ["hello", "no", "yes"], "score": [0.9, 0.1, 0.4]}
+)
+
+
+def entities(**given):
+    """Three questions about bags of four entities."""
+    made = {
+        "name": "docs",
+        "items": pd.Series(["W", "X", "Y", "Z"], index=["w", "x", "y", "z"]),
+        "questions": pd.DataFrame(
+            {
+                "one": [{"w": 1.0, "x": 3.0}, {"y": 1.0}, {"z": 2.0, "w": 2.0}],
+                "two": ["z", "z", "x"],
+            }
+        ),
+        "truth": np.array([1.0, 2.0, 3.0]),
+        "kind": "numbers",
+        "modality": "entity",
+    }
+    return Dataset(**{**made, **given})
+
+
+# -- from tables ----------------------------------------------------------------------------
+
+
+def test_a_table_is_one_question_per_row():
+    data = Dataset.from_table(
+        TABLE, "churn", name="churn", group="who", part="side", drop=["city"], about={"by": "us"}
+    )
+    assert len(data) == 4
+    assert list(data.items.columns) == ["age", "who"]
+    assert data.truth.tolist() == ["yes", "no", "no", "yes"]
+    assert data.classes == ("no", "yes")
+    assert (data.kind, data.modality, data.fields) == ("classes", "table", ["row"])
+    assert data.group.tolist() == ["p", "p", "q", "q"]
+    assert data.part.tolist() == ["train", "train", "test", "test"]
+    assert data.about == {"by": "us"}
+    assert repr(data) == "<Dataset churn: 4 questions about 4 table items, 2 classes>"
+
+
+def test_the_answers_are_never_among_the_items():
+    data = Dataset.from_table(TABLE, "churn", part="side")
+    assert not {"churn", "side"} & set(data.items.columns)
+
+
+def test_a_table_with_any_index_is_read_by_its_rows():
+    data = Dataset.from_table(TABLE.set_axis([9, 9, 3, 3]), "churn")
+    assert data.items.index.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (["Yes", "yes", "YES"], ("YES", "Yes", "yes")),
+        (["NA", "nan", "None"], ("NA", "None", "nan")),
+        ([" a", "a", "a,b"], (" a", "a", "a,b")),
+        ([10, 9, 9], (10, 9)),
+        ([True, False, True], (False, True)),
+        (["truth", "predictions", "truth"], ("predictions", "truth")),
+        ([1, "a", 2.5], ("1", "2.5", "a")),
+    ],
+)
+def test_labels_survive(labels, classes):
+    table = pd.DataFrame({"x": [1, 2, 3], "y": pd.Series(labels, dtype=object)})
+    data = Dataset.from_table(table, "y", kind="classes")
+    assert data.classes == classes
+    assert [str(label) for label in data.truth.tolist()] == [str(label) for label in labels]
+
+
+@pytest.mark.parametrize(
+    ("table", "given", "word"),
+    [
+        (TABLE, {"target": "churnn"}, '"churnn" is not a column. Did you mean "churn"?'),
+        (TABLE, {"target": "churn", "group": "whom"}, 'not a column. Did you mean "who"?'),
+        (TABLE, {"target": "churn", "drop": ["x"]}, '"x" is not a column'),
+        (TABLE, {"target": "churn", "part": "city"}, '"Bonn"'),
+        (TABLE[["churn"]], {"target": "churn"}, "column other"),
+        (TABLE[:0], {"target": "churn"}, "is empty: 0 rows, 5 columns"),
+        (TABLE[:1], {"target": "churn"}, 'only one class, "yes"'),
+        (TABLE.assign(churn=None), {"target": "churn"}, "missing in 4 of 4 rows"),
+        (TABLE.assign(who=None), {"target": "churn", "group": "who"}, "group of question 0"),
+        (TABLE, {"target": "churn", "kind": "numbers"}, '"yes"'),
+        (TABLE, {"target": "churn", "kind": "class"}, 'Did you mean "classes"?'),
+        (pd.concat([TABLE, TABLE], axis=1), {"target": "churn"}, 'duplicate column "age"'),
+    ],
+)
+def test_invalid_tables(table, given, word):
+    with pytest.raises(DataError) as caught:
+        Dataset.from_table(table, **given, name="toy")
+    assert word in str(caught.value)
+    assert str(caught.value).startswith("toy")
+
+
+def test_a_guess_of_the_kind_is_blamed_on_the_line_that_asked_for_it():
+    table = pd.DataFrame({"x": range(40), "text": [f"t{i}" for i in range(40)], "y": [0, 1] * 20})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Dataset.from_table(table, "y")
+        Dataset.from_columns(table, ["text"], "y")
+    assert [w.filename for w in caught] == [__file__, __file__]
+
+
+# -- from columns ---------------------------------------------------------------------------
+
+
+def test_each_text_is_one_item_however_often_it_is_asked_about():
+    data = Dataset.from_columns(PAIRS, ["a", "b"], "score", name="pairs")
+    assert data.items.tolist() == ["hi", "yes", "hello", "no"]
+    assert data.questions.to_dict("list") == {"a": [0, 1, 0], "b": [2, 3, 1]}
+    assert data.mentioned().tolist() == [0, 1, 2, 3]
+    assert data.take(np.array([1])).mentioned().tolist() == [1, 3]
+    assert data.kind == "numbers"
+
+
+def test_entities_keep_their_ids_and_may_have_words():
+    data = Dataset.from_columns(
+        PAIRS, ["a", "b"], "score", modality="entity", label=str.upper, kind="numbers"
+    )
+    assert data.items.to_dict() == {"hi": "HI", "yes": "YES", "hello": "HELLO", "no": "NO"}
+    assert data.questions["a"].tolist() == ["hi", "yes", "hi"]
+    assert data.mentions("b").rows.tolist() == [2, 3, 1]
+
+
+@pytest.mark.parametrize("modality", ["text", "entity"])
+def test_an_answer_may_be_an_item(modality):
+    data = Dataset.from_columns(PAIRS, ["a"], "b", kind="items", modality=modality)
+    assert sorted(data.items.tolist()) == ["hello", "hi", "no", "yes"]
+    assert data.items.loc[data.truth].tolist() == ["hello", "no", "yes"]
+    # any item may be the answer, so all of them count as mentioned
+    assert len(data.take(np.array([0])).mentioned()) == 4
+
+
+@pytest.mark.parametrize("modality", ["text", "entity"])
+def test_a_cell_may_be_a_bag(modality):
+    frame = pd.DataFrame({"doc": [{"x": 2.0, "y": 1.0}, {"y": 1.0}], "q": ["y", "z"], "s": [1, 2]})
+    data = Dataset.from_columns(frame, ["doc", "q"], "s", kind="numbers", modality=modality)
+    assert data.items.tolist() == ["x", "y", "z"]
+    bags = data.mentions("doc")
+    assert bags.rows.tolist() == [0, 1, 1]
+    assert bags.offsets.tolist() == [0, 2, 3]
+    assert bags.weights.tolist() == [2, 1, 1]
+    assert data.mentions("q").rows.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ({"fields": []}, "the questions have no field"),
+        ({"fields": ["a", "a"]}, 'duplicate field "a"'),
+        ({"fields": ["a", "c"]}, '"c" is not a column'),
+        ({"fields": ["a"], "modality": "texts"}, 'Did you mean "text"?'),
+        ({"fields": ["a"], "modality": "table"}, "got a Series"),
+        ({"fields": ["gap"]}, 'the column "gap" is missing in 1 rows (first: row 1)'),
+    ],
+)
+def test_invalid_columns(given, word):
+    frame = PAIRS.assign(gap=["x", None, "y"])
+    with pytest.raises(DataError) as caught:
+        Dataset.from_columns(frame, **{"target": "score", "name": "toy", **given})
+    assert word in str(caught.value)
+
+
+def test_one_field_needs_no_list():
+    assert Dataset.from_columns(PAIRS, "a", "score").fields == ["a"]
+
+
+# -- made by hand ---------------------------------------------------------------------------
+
+
+def test_bags_can_be_taken_and_blinded():
+    data = entities(group=["g", "g", "h"])
+    part = data.take(np.array([2, 0]))
+    assert part.mentions("one").rows.tolist() == [3, 0, 0, 1]
+    assert part.mentions("one").weights.tolist() == [2, 2, 1, 3]
+    assert part.truth.tolist() == [3, 1]
+    assert part.group.tolist() == ["h", "g"]
+    assert part.items is data.items
+    assert data.take(np.array([1])).mentioned().tolist() == [2, 3]
+    assert len(data) == 3
+
+
+def test_a_lookup_miss_raises():
+    questions = pd.DataFrame({"one": ["w", "v"], "two": ["x", "y"]})
+    with pytest.raises(DataError, match='"one": question 1 .*"v"'):
+        entities(questions=questions, truth=[1.0, 2.0])
+    with pytest.raises(DataError, match='"q"'):
+        entities(truth=np.array(["w", "q", "x"]), kind="items")
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ({"truth": [1.0]}, "1 values of truth for 3 questions"),
+        ({"truth": [1.0, np.nan, 2.0]}, "missing in 1 of 3 rows"),
+        ({"truth": ["a", "b", "c"]}, 'numbers, got "a"'),
+        ({"group": ["g"]}, "1 values of group"),
+        ({"group": ["g", None, "h"]}, "the group of question 1 is missing"),
+        ({"part": ["train", "dev", "test"]}, '"dev"'),
+        ({"items": pd.Series([1, 2], index=["w", "w"])}, 'duplicate item id "w"'),
+        ({"items": pd.DataFrame({"a": [1]})}, "got a DataFrame"),
+        ({"questions": pd.DataFrame({"one": []}), "truth": None}, "it has no questions"),
+        (
+            {"kind": "classes", "truth": list("aab"), "classes": ("a", "c")},
+            'target "b"',
+        ),
+    ],
+)
+def test_invalid_arguments(given, word):
+    with pytest.raises(DataError) as caught:
+        entities(**given)
+    assert word in str(caught.value)
+
+
+def test_blind_hides_the_truth_and_keeps_the_number_of_classes():
+    data = Dataset.from_table(TABLE, "churn")
+    blind = data.blind()
+    assert blind.truth is None
+    assert len(blind.classes) == 2
+    assert data.truth is not None
+    assert not any("churn" in str(column) for column in blind.items.columns)
+    assert blind.take(np.array([0, 1])).truth is None
+
+
+def test_a_fold_keeps_the_classes_of_the_whole():
+    part = Dataset.from_table(TABLE, "churn").take(np.array([0, 3]))
+    assert set(part.truth) == {"yes"}
+    assert part.classes == ("no", "yes")
+
+
+def test_frame_follows_the_questions():
+    data = Dataset.from_table(TABLE, "churn").take(np.array([2, 0]))
+    assert data.frame()["age"].tolist() == [22, 31]
+    texts = Dataset.from_columns(PAIRS, ["a"], "score")
+    assert texts.frame().tolist() == ["hi", "yes", "hi"]
+    with pytest.raises(DataError, match="2 fields"):
+        Dataset.from_columns(PAIRS, ["a", "b"], "score").frame()
+    with pytest.raises(DataError, match="bags"):
+        entities(questions=pd.DataFrame({"one": [{"w": 1, "x": 1}, "y", "z"]})).frame()
+
+
+def test_a_data_set_survives_pickling():
+    data = pickle.loads(pickle.dumps(entities()))
+    assert data.mentions("one").rows.tolist() == [0, 1, 2, 3, 0]
+    assert data.fingerprint == entities().fingerprint
+
+
+# -- samples and fingerprints ---------------------------------------------------------------
+
+
+def test_a_sample_is_exact_and_keeps_rare_classes():
+    table = pd.DataFrame({"x": range(1000), "y": ["rare"] * 3 + ["common"] * 997})
+    data = Dataset.from_table(table, "y")
+    for seed in range(5):
+        part = data.sample(50, np.random.default_rng(seed))
+        assert len(part) == len(part.items) == 50
+        assert set(part.truth) == {"rare", "common"}
+        assert part.classes == data.classes
+        # the truth still belongs to its row
+        assert ((part.frame()["x"] < 3) == (part.truth == "rare")).all()
+    assert data.sample(1000, np.random.default_rng(0)) is data
+
+
+def test_a_sample_takes_whole_groups_and_drops_unused_items():
+    frame = pd.DataFrame({"t": [f"t{i}" for i in range(30)], "g": np.repeat(range(10), 3)})
+    data = Dataset.from_columns(
+        frame.assign(y=np.arange(30) * 0.5), ["t"], "y", group="g", kind="numbers"
+    )
+    part = data.sample(10, np.random.default_rng(0))
+    assert len(part) == len(part.items) == 9
+    assert np.unique(part.group, return_counts=True)[1].tolist() == [3, 3, 3]
+    assert len(data.sample(2, np.random.default_rng(0))) == 3  # one group at least
+    with pytest.raises(DataError, match="rows must be"):
+        data.sample(0, np.random.default_rng(0))
+
+
+def test_a_sample_keeps_all_candidates_of_an_answer():
+    frame = pd.DataFrame({"q": ["a", "b", "c"], "y": ["b", "c", "d"]})
+    data = Dataset.from_columns(frame, ["q"], "y", kind="items", modality="entity")
+    assert len(data.sample(1, np.random.default_rng(0)).items) == 4
+
+
+def lookups():
+    """Two of five items are asked about: a has the answers c and d, b has the answer c."""
+    frame = pd.DataFrame({"q": list("aab"), "y": list("cdc")})
+    data = Dataset.from_columns(frame, ["q"], "y", kind="items", modality="entity")
+    items = pd.concat([data.items, pd.Series({"e": "e"})])
+    return replace(data, items=items)
+
+
+def test_a_part_knows_whom_the_others_ask_about():
+    data = lookups()
+    names = data.items.index
+    first, last = data.take(np.array([0, 1])), data.take(np.array([2]))
+    for each in (data, first, last, first.blind(), last.take(np.array([0]))):
+        assert names[each.asked()].tolist() == ["a", "b"]
+    assert names[data.sample(1, np.random.default_rng(0)).asked()].tolist() == ["a", "b"]
+    # elsewhere the answers are no items, and a part asks about its own
+    table = Dataset.from_table(pd.DataFrame({"x": [1, 2, 3], "y": list("pqp")}), "y")
+    assert table.take(np.array([0, 2])).asked().tolist() == [0, 2]
+
+
+def test_an_encoder_may_learn_from_all_but_the_queries_of_others():
+    data = lookups()
+    names = data.items.index
+    first, last = data.take(np.array([0, 1])), data.take(np.array([2]))
+    assert set(names[data.learnable()]) == set("abcde")
+    assert set(names[first.learnable()]) == set("acde")
+    assert set(names[last.learnable()]) == set("bcde")
+    assert set(names[last.mentioned()]) == set("abcde")  # what is embedded in the end
+    # an item that is a query there and an answer here is known here
+    chain = pd.DataFrame({"q": list("ab"), "y": list("bc")})
+    linked = Dataset.from_columns(chain, ["q"], "y", kind="items", modality="entity")
+    assert set(linked.items.index[linked.take(np.array([0])).learnable()]) == set("abc")
+    assert set(linked.items.index[linked.take(np.array([1])).learnable()]) == set("bc")
+    table = Dataset.from_table(pd.DataFrame({"x": [1, 2, 3], "y": list("pqp")}), "y")
+    assert table.take(np.array([2, 0])).learnable().tolist() == [0, 2]
+
+
+def test_who_else_asks_is_part_of_the_fingerprint():
+    data = lookups()
+    part = data.take(np.array([0, 1]))
+    alone = replace(part)  # the same questions, but b is no query any more
+    assert alone.asked().tolist() != part.asked().tolist()
+    assert alone.fingerprint != part.fingerprint
+    assert data.take(np.arange(3)).fingerprint == data.fingerprint
+
+
+def test_everything_a_score_depends_on_changes_the_fingerprint():
+    data = entities(group=["g", "g", "h"])
+    bags = pd.DataFrame(
+        {"one": [{"w": 1.0, "x": 2.0}, {"y": 1.0}, {"z": 2.0, "w": 2.0}], "two": ["z", "z", "x"]}
+    )
+    changed = [
+        data,
+        replace(data, name="other"),  # the folds hang on the name
+        replace(data, items=data.items.str.lower()),
+        replace(data, questions=bags),
+        replace(data, questions=data.questions.rename(columns={"one": "uno"})),
+        replace(data, questions=data.questions.assign(two=["z", "x", "z"])),
+        replace(data, truth=[1.0, 2.0, 4.0]),
+        replace(data, group=["g", "h", "h"]),
+        replace(data, group=None),
+        replace(data, part=["train", "train", "test"]),
+        replace(data, modality="text"),
+        data.blind(),
+        data.take(np.array([0, 1])),
+        data.take(np.array([1, 0, 2])),
+    ]
+    assert len({each.fingerprint for each in changed}) == len(changed)
+    assert replace(data, about={"licence": "MIT"}).fingerprint == data.fingerprint
+    assert data.take(np.arange(3)).fingerprint == data.fingerprint
+
+
+def test_a_million_rows_are_cheap():
+    count = 10**6
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.random(count), "y": rng.integers(0, 3, count)})
+    begun = time.process_time()
+    data = Dataset.from_table(table, "y", kind="classes")
+    part = data.take(np.arange(0, count, 2))
+    assert len(part.mentioned()) == count // 2
+    # about 0.3 s; a Python loop over the rows takes several times as long
+    assert time.process_time() - begun < 2
+
+
+steady = settings(deadline=None, derandomize=True, max_examples=80)
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def test_a_plain_draw_is_exact_ascending_and_follows_the_generator():
+    rows = sample_rows(100, 16, rng())
+    assert len(set(rows.tolist())) == 16
+    assert (np.diff(rows) > 0).all()
+    assert rows.tolist() == sample_rows(100, 16, rng()).tolist()
+    assert rows.tolist() != sample_rows(100, 16, rng(1)).tolist()
+
+
+def test_classes_keep_their_shares():
+    classes = np.array(["a"] * 60 + ["b"] * 30 + ["c"] * 10)
+    for seed in range(5):
+        drawn = classes[sample_rows(100, 20, rng(seed), classes)]
+        assert [(drawn == c).sum() for c in "abc"] == [12, 6, 2]
+
+
+@steady
+@given(st.lists(st.integers(0, 4), min_size=2, max_size=30), st.data())
+def test_a_draw_is_exact_and_has_every_class_where_it_can(classes, data):
+    classes = np.array(classes)
+    wanted = data.draw(st.integers(1, len(classes)))
+    rows = sample_rows(len(classes), wanted, rng(data.draw(st.integers(0, 9))), classes)
+    assert len(np.unique(rows)) == wanted
+    distinct = len(np.unique(classes))
+    if wanted >= distinct:
+        assert len(np.unique(classes[rows])) == distinct
+
+
+@steady
+@given(st.lists(st.integers(0, 5), min_size=2, max_size=30), st.data())
+def test_groups_are_whole_and_no_more_than_wanted(groups, data):
+    groups = np.array(groups)
+    sizes = np.unique(groups, return_counts=True)[1]
+    wanted = data.draw(st.integers(1, len(groups)))
+    rows = sample_rows(len(groups), wanted, rng(data.draw(st.integers(0, 9))), None, groups)
+    inside, outside = groups[rows], np.delete(groups, rows)
+    assert not set(inside) & set(outside)
+    if wanted >= sizes.min():
+        assert len(rows) <= wanted
+        # no group that was left out would have fitted as well
+        left = [
+            n
+            for g, n in zip(*np.unique(groups, return_counts=True), strict=True)
+            if g in set(outside)
+        ]
+        assert all(n > wanted - len(rows) for n in left)
+    else:
+        assert len(rows) == sizes.min()
+
+
+def test_whole_groups_show_every_class_where_that_fits():
+    groups = np.repeat(np.arange(50), 2)
+    classes = np.where(groups == 17, "rare", "common")
+    for seed in range(20):
+        drawn = classes[sample_rows(100, 10, rng(seed), classes, groups)]
+        assert (drawn == "rare").sum() == 2
+        assert len(drawn) == 10
+
+
+@pytest.mark.parametrize("wanted", [1, 3])
+def test_fewer_rows_than_classes_is_a_plain_draw(wanted):
+    classes = np.array(list("abcdabcd"))
+    assert len(sample_rows(8, wanted, rng(), classes)) == wanted
+
+
+@steady
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6)), min_size=2, max_size=30),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 9),
+)
+def test_a_nested_draw_contains_every_smaller_one(rows, by_class, by_group, seed):
+    classes = np.array([c for c, _ in rows]) if by_class else None
+    groups = np.array([g for _, g in rows]) if by_group else None
+    before: set[int] = set()
+    for wanted in range(1, len(rows) + 1):
+        drawn = sample_rows(len(rows), wanted, rng(seed), classes, groups, nested=True)
+        assert before <= set(drawn) and len(drawn) == len(set(drawn))
+        before = set(drawn)
+        if groups is None:
+            assert len(drawn) == wanted
+            if classes is not None and wanted >= len(set(classes)):
+                assert set(classes[drawn]) == set(classes)
+        else:
+            inside = set(groups[drawn])
+            assert not inside & set(np.delete(groups, drawn))
+            assert len(drawn) <= wanted or len(inside) == 1
+    assert len(before) == len(rows)

@@ -1,0 +1,370 @@
+"""Vectors: rows of NaN, bags, wrong encoder output, and hidden targets."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import karat.core.embeddings
+from karat.core.dataset import Dataset
+from karat.core.embeddings import (
+    Vectors,
+    check_vectors,
+    distinct_texts,
+    embed,
+    encode,
+    fit_embed,
+    item_vectors,
+)
+from karat.errors import ContractError
+from karat.execution.splits import split
+
+NAN = np.nan
+#: w and y are known, x is not; z is known
+MATRIX = np.array([[1, 2], [NAN, NAN], [5, 6], [7, 9]], dtype=np.float32)
+
+
+def bags(**given):
+    made = {
+        "name": "docs",
+        "items": pd.Series(list("WXYZ"), index=list("wxyz")),
+        "questions": pd.DataFrame(
+            {
+                "one": [{"w": 1.0, "y": 3.0}, {"w": 5.0, "x": 1.0}, {"x": 2.0}, {"z": 2.0}],
+                "two": ["z", "w", "w", "x"],
+            }
+        ),
+        "truth": np.arange(4.0),
+        "kind": "numbers",
+        "modality": "entity",
+    }
+    return Dataset(**{**made, **given})
+
+
+def table(labels, **given):
+    frame = pd.DataFrame({"x": np.arange(float(len(labels))), "y": labels})
+    return Dataset.from_table(frame, "y", kind="classes", name="toy", **given)
+
+
+# -- looking up -----------------------------------------------------------------------------
+
+
+def test_vectors_are_found_by_the_position_of_the_item():
+    vectors = Vectors(MATRIX[[0, 2]], np.array([10, 20]))
+    assert vectors.at(np.array([20, 10, 20])).tolist() == [[5, 6], [1, 2], [5, 6]]
+
+
+@pytest.mark.parametrize("position", [-1, 0, 15, 21, 99])
+def test_an_item_without_a_row_raises_a_key_error(position):
+    vectors = Vectors(MATRIX[[0, 2]], np.array([10, 20]))
+    for look in (vectors.at, vectors.known):
+        with pytest.raises(KeyError, match=f"{position}"):
+            look(np.array([10, position]))
+
+
+def test_a_row_of_nan_is_an_item_without_a_vector():
+    vectors = Vectors(MATRIX, np.arange(4))
+    assert vectors.known(np.array([1, 0, 3])).tolist() == [False, True, True]
+
+
+def test_a_bag_is_the_weighted_mean_of_its_items_with_vectors():
+    found = Vectors(MATRIX, np.arange(4)).of(bags(), "one")
+    assert found[:2].tolist() == [[4, 5], [1, 2]]  # (1·w + 3·y) / 4, and w alone
+    assert np.isnan(found[2]).all()
+    assert found[3].tolist() == [7, 9]
+
+
+def test_a_question_is_answerable_if_each_field_has_an_item_with_a_vector():
+    vectors = Vectors(MATRIX, np.arange(4))
+    assert vectors.answerable(bags()).tolist() == [True, True, False, False]
+    assert vectors.answerable(bags().take(np.array([3, 0]))).tolist() == [False, True]
+    assert vectors.answerable(bags().take(np.array([], dtype=int))).tolist() == []
+
+
+def test_plain_fields_are_looked_up_without_means():
+    found = Vectors(MATRIX, np.arange(4)).of(bags(), "two")
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, MATRIX[[3, 0, 0, 1]])
+
+
+def test_memory_mapped_vectors_serve_as_well(tmp_path):
+    np.save(tmp_path / "v.npy", MATRIX)
+    vectors = Vectors(np.load(tmp_path / "v.npy", mmap_mode="r"), np.arange(4))
+    assert vectors.of(bags(), "one")[0].tolist() == [4, 5]
+    assert type(vectors.at(np.array([0]))) is np.ndarray
+
+
+# -- what encoders return -------------------------------------------------------------------
+
+
+class Tensor:
+    """What a torch tensor offers, without torch."""
+
+    def __init__(self, values, dtype="torch.float32"):
+        self.values, self.dtype = np.asarray(values, dtype=np.float32), dtype
+
+    def detach(self):
+        return self
+
+    cpu = detach
+
+    def float(self):
+        return Tensor(self.values)
+
+    def numpy(self):
+        if self.dtype == "torch.bfloat16":
+            raise TypeError("Got unsupported ScalarType BFloat16")
+        return self.values
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        ([[1, 2], [3, 4]], "float32"),
+        (np.array([[1, 2], [3, 4]]), "float32"),
+        (np.array([[1, 2], [3, 4]], dtype=np.float16), "float32"),
+        (np.array([[1, 2], [3, 4]], dtype=object), "float32"),
+        (np.array([[1, 2], [3, 4]], dtype=np.float64, order="F"), "float64"),
+        (pd.DataFrame({"a": [1, 3], "b": [2.0, 4.0]}), "float64"),
+        (pd.DataFrame({"a": [1, 3], "b": [2, 4]}, dtype="Int64"), "float32"),
+        (sparse.csr_matrix([[1.0, 2.0], [3.0, 4.0]]), "float64"),
+        (sparse.coo_array(np.array([[1, 2], [3, 4]])), "float32"),
+        (Tensor([[1, 2], [3, 4]]), "float32"),
+        (Tensor([[1, 2], [3, 4]], "torch.bfloat16"), "float32"),
+        ([np.array([1.0, 2.0]), np.array([3.0, 4.0])], "float64"),
+    ],
+)
+def test_numbers_of_any_type_become_a_matrix(values, dtype):
+    matrix = check_vectors(values, 2, "mine")
+    assert matrix.tolist() == [[1, 2], [3, 4]]
+    assert matrix.dtype == dtype
+    assert matrix.flags.c_contiguous
+
+
+def test_truth_values_are_numbers():
+    assert check_vectors(np.array([[True, False]]), 1, "mine").tolist() == [[1, 0]]
+
+
+def test_whole_rows_of_nan_are_fine():
+    np.testing.assert_array_equal(check_vectors(MATRIX, 4, "mine"), MATRIX)
+    hidden = np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], mask=[[0, 0], [1, 1]])
+    np.testing.assert_array_equal(check_vectors(hidden, 2, "mine"), [[1, 2], [NAN, NAN]])
+
+
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [
+        ([[1.0, NAN]], r"NaN.*row 0: 1 of 2"),
+        ([[1.0, np.inf]], r"infinite.*row 0"),
+        ([[NAN, -np.inf]], "infinite"),
+        ([[1.0], [2.0]], "2 rows for 1 items"),
+        (np.empty((0, 3)), "0 rows for 1 items"),
+        ([1.0], "1 dimensions"),
+        ([[[1.0]]], "3 dimensions"),
+        (np.empty((1, 0)), "length 0"),
+        ([["a"]], "numbers"),
+        ([["1", "2"]], "numbers"),
+        (np.array([["1", 2]], dtype=object), "numbers.*text"),
+        (np.array([["2020-01-01"]], dtype="datetime64[D]"), "numbers"),
+        (np.array([[1 + 2j]]), "numbers"),
+        (None, "matrix"),
+        ({"a": 1}, "numbers"),
+        ([[1.0], [1.0, 2.0]], "numbers"),
+        (pd.DataFrame({"a": ["x"]}), "numbers"),
+        (1e300 * np.ones((1, 1), dtype=np.longdouble), "infinite"),
+    ],
+)
+def test_wrong_encoder_output_is_an_error(values, word):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # overflow of 1e300
+        with pytest.raises(ContractError, match=f"^mine.transform.*{word}"):
+            check_vectors(values, 1, "mine.transform")
+
+
+def test_a_sparse_matrix_too_large_to_be_dense_is_an_error(monkeypatch):
+    monkeypatch.setattr(karat.vectors, "DENSE_LIMIT", 1000)
+    with pytest.raises(ContractError, match="10 × 100"):
+        check_vectors(sparse.csr_matrix((10, 100)), 10, "mine")
+
+
+# -- fitting --------------------------------------------------------------------------------
+
+
+class Spy:
+    """An encoder that writes down what it was shown."""
+
+    def __init__(self, width=1):
+        self.width = width
+        self.shown = []
+
+    def fit(self, items, y=None):
+        self.shown.append((list(items.index), None if y is None else list(y)))
+        return self
+
+    def transform(self, items):
+        return np.ones((len(items), self.width))
+
+
+class OneStep(Spy):
+    def fit_transform(self, items, y=None):
+        self.fit(items, y)
+        return np.full((len(items), 1), 2.0)
+
+
+@pytest.mark.parametrize(("encoder", "value"), [(Spy(), 1.0), (OneStep(), 2.0)])
+def test_an_encoder_is_fitted_on_the_train_items_with_their_targets(encoder, value):
+    train = table(list("abab")).take(np.array([3, 0]))
+    vectors = fit_embed(encoder, train, "spy")
+    assert encoder.shown == [([0, 3], ["a", "b"])]
+    assert vectors.rows.tolist() == [0, 3]
+    assert vectors.matrix.tolist() == [[value], [value]]
+
+
+def test_encoders_do_not_see_hidden_targets():
+    data = table(list("abab"))
+    (fold,) = split(data, {"use": "all"}, 0)
+    assert set(fold.train) & set(fold.test)
+    for encoder in (Spy(), OneStep()):
+        fit_embed(encoder, data.take(fold.train).blind(), "spy")
+        assert encoder.shown == [([0, 1, 2, 3], None)]
+
+
+def test_an_item_of_several_questions_has_a_target_if_they_agree():
+    frame = pd.DataFrame({"t": ["p", "q", "p"], "y": ["a", "b", "a"]})
+    spy = Spy()
+    fit_embed(spy, Dataset.from_columns(frame, ["t"], "y"), "spy")
+    assert spy.shown == [([0, 1], ["a", "b"])]
+    spy = Spy()
+    fit_embed(spy, Dataset.from_columns(frame.assign(y=list("abb")), ["t"], "y"), "spy")
+    assert spy.shown == [([0, 1], None)]
+
+
+def test_pairs_bags_and_searches_have_no_target_per_item():
+    frame = pd.DataFrame({"s": list("pq"), "t": list("rs"), "y": ["a", "b"]})
+    for data in (
+        Dataset.from_columns(frame, ["s", "t"], "y"),
+        Dataset.from_columns(frame, ["s"], "t", kind="items"),
+        bags(questions=bags().questions[["one"]]),
+    ):
+        spy = Spy()
+        fit_embed(spy, data, "spy")
+        assert spy.shown[0][1] is None
+
+
+def test_a_stateless_encoder_needs_no_fit():
+    class Plain:
+        def transform(self, items):
+            return [[value] for value in items["x"]]
+
+    vectors = fit_embed(Plain(), table(list("ab")), "plain")
+    assert vectors.matrix.tolist() == [[0], [1]]
+
+
+def test_test_vectors_must_be_as_wide_as_train_vectors():
+    data = table(list("abab"))
+    assert embed(Spy(2), data, "spy", 2).matrix.shape == (4, 2)
+    with pytest.raises(ContractError, match="2 dim.* 3 "):
+        embed(Spy(2), data, "spy", 3)
+
+
+# -- texts, each once -----------------------------------------------------------------------
+
+
+class Lengths:
+    """Gives each text its length and its number of blanks; notes what it was asked."""
+
+    by_text = ("text",)
+
+    def __init__(self, answer=None, chunk=karat.vectors.CHUNK):
+        self.answer = answer
+        self.chunk = chunk
+        self.asked = []
+
+    def encode(self, texts):
+        self.asked.append(list(texts))
+        if self.answer is not None:
+            return self.answer(texts)
+        return np.array([[len(text), text.count(" ")] for text in texts], dtype=np.float16)
+
+
+def texts(*cells):
+    items = pd.Series(cells, dtype=object)
+    return Dataset(
+        "texts", items, pd.DataFrame({"item": items.index}), np.arange(len(cells)) % 2.0,
+        "numbers", "text",
+    )  # fmt: skip
+
+
+def test_texts_are_encoded_once_in_chunks_the_longest_first():
+    encoder, heard = Lengths(chunk=2), []
+    found = encode(encoder, ["a", "bbb", "cc", "d d d"], "mine", heard.append)
+    assert encoder.asked == [["d d d", "bbb"], ["cc", "a"]]
+    assert found.tolist() == [[1, 0], [3, 0], [2, 0], [5, 2]]
+    assert found.dtype == np.float32
+    assert heard == [2, 4]
+
+
+def test_an_encoder_without_chunks_gets_all_texts_in_order():
+    encoder = Lengths(chunk=None)
+    encode(encoder, ["a", "bbb", "cc"], "mine")
+    assert encoder.asked == [["a", "bbb", "cc"]]
+
+
+def test_an_encoder_is_not_called_without_texts():
+    encoder = Lengths()
+    assert encode(encoder, [], "mine").shape[0] == 0
+    assert encoder.asked == []
+
+
+def test_equal_items_share_a_vector_and_a_missing_text_has_none():
+    encoder = Lengths()
+    found = embed(encoder, texts("bb", "", None, "bb", 7, np.nan), "mine")
+    assert encoder.asked == [["bb", "7", ""]]
+    expected = [[2, 0], [0, 0], [NAN, NAN], [2, 0], [1, 0], [NAN, NAN]]
+    np.testing.assert_array_equal(found.matrix, expected)
+    codes, known = distinct_texts(pd.Series([None, None], dtype=object))
+    assert known == [] and np.isnan(item_vectors(encode(encoder, known, "mine"), codes)).all()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda rows: rows.astype(np.float16),
+        lambda rows: rows.astype(np.float64),
+        lambda rows: rows.astype(int),
+        lambda rows: rows.tolist(),
+        lambda rows: list(rows),
+        lambda rows: tuple(map(tuple, rows)),
+        lambda rows: Tensor(rows),
+        lambda rows: [Tensor(row) for row in rows],
+        lambda rows: sparse.csr_matrix(rows.astype(float)),
+        lambda rows: pd.DataFrame(rows),
+    ],
+)
+def test_numbers_in_any_shape_become_32_bits(answer):
+    plain = Lengths()
+    found = encode(Lengths(lambda some: answer(plain.encode(some))), ["a b", "cc"], "mine")
+    assert found.dtype == np.float32
+    assert found.tolist() == [[3, 1], [2, 0]]
+
+
+@pytest.mark.parametrize(
+    "answer, word",
+    [
+        (lambda t: [[1, NAN]] * len(t), r'NaN.*"a b": 1 of 2'),
+        (lambda t: [[1, np.inf]] * len(t), r'infinite.*"a b"'),
+        (lambda t: np.full((len(t), 2), 1e300), "infinite"),
+        (lambda t: [[1.0]], "1 rows for 2 items"),
+    ],
+)
+def test_wrong_output_of_a_text_encoder_is_an_error(answer, word):
+    with pytest.raises(ContractError, match=word):
+        encode(Lengths(answer), ["a b", "cc"], "mine")
+
+
+def test_vectors_of_different_widths_are_an_error():
+    encoder = Lengths(lambda some: np.ones((len(some), len(some))), chunk=2)
+    with pytest.raises(ContractError, match="2 dimensions"):
+        encode(encoder, ["a", "b", "c"], "mine")

@@ -1,0 +1,179 @@
+"""Files of installed packages are found without running a line of theirs.
+
+Safe file names and atomic writes.
+Fingerprints: equal content, equal hash; anything else, another one.
+"""
+
+import os
+import subprocess
+import sys
+import threading
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karat.core.files import fingerprint, package_file, safe_name, write_atomic
+from karat.errors import Declined
+
+
+def test_a_file_of_a_package_is_found_and_its_code_not_run(tmp_path, monkeypatch):
+    folder = tmp_path / "weighty"
+    (folder / "data").mkdir(parents=True)
+    (folder / "__init__.py").write_text("raise SystemExit('it was imported')")
+    (folder / "data" / "model.onnx").write_text("x")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert package_file("package:weighty/data/model.onnx") == folder / "data" / "model.onnx"
+    assert package_file("package:weighty/data").is_dir()
+    assert "weighty" not in sys.modules
+    with pytest.raises(Declined, match="weighty.*other.onnx"):
+        package_file("package:weighty/other.onnx")
+
+
+@pytest.mark.parametrize("name", ["package:nowhere_at_all/x", "package:a.b/x", "package:/x"])
+def test_a_package_that_is_not_there_declines(name):
+    with pytest.raises(Declined, match="not found"):
+        package_file(name)
+
+
+def test_a_plain_path_stays_what_it_is(tmp_path):
+    assert package_file(str(tmp_path / "a")) == tmp_path / "a"
+
+
+@pytest.mark.parametrize("name", ["penguins", "a-b_c", "noise@0.1", "v1.2", "UPPER", "a+b=c,d"])
+def test_plain_names_are_unchanged(name):
+    assert safe_name(name) == name
+
+
+ODD = ["", " ", ".", "..", "../..", "/etc/passwd", "a/b", "a\\b", 'a"b', "<script>", "a\0b", "é"]
+ODD += ["a b", "a  b", ".hidden", "end.", "\ud800", "x" * 300, "x" * 301, "con:", "a\nb", "a\tb"]
+ODD += [safe_name("a b"), safe_name(safe_name("a b"))]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_unsafe_names_become_one_component(name):
+    made = safe_name(name)
+    assert os.path.basename(made) == made
+    assert made not in ("", ".", "..")
+    assert not made.startswith(".")
+    assert len(made.encode()) <= 60
+    assert made.isascii()
+    assert made == safe_name(name)
+
+
+def test_unsafe_names_stay_different():
+    assert len({safe_name(name) for name in ODD}) == len(ODD)
+
+
+@given(st.lists(st.text(max_size=8), min_size=2, max_size=2, unique=True))
+def test_different_names_stay_different(pair):
+    assert safe_name(pair[0]) != safe_name(pair[1])
+
+
+def test_write_replaces_the_file(tmp_path):
+    path = tmp_path / "deep" / "file.txt"
+    write_atomic(path, "one\r\ntwo ü\n")
+    assert path.read_bytes() == "one\r\ntwo ü\n".encode()
+    write_atomic(path, "three", durable=True)
+    assert path.read_text() == "three"
+    assert [p.name for p in path.parent.iterdir()] == ["file.txt"]
+
+
+def test_readers_see_complete_files_only(tmp_path):
+    path = tmp_path / "file.txt"
+    texts = {letter * 200_000 for letter in "ab"}
+    write_atomic(path, "a" * 200_000)
+    seen, done = set(), threading.Event()
+
+    def read():
+        while not done.is_set():
+            seen.add(path.read_text())
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for text in [*texts] * 10:
+        write_atomic(path, text)
+    done.set()
+    reader.join()
+    assert seen <= texts
+
+
+steady = settings(deadline=None, derandomize=True, max_examples=60)
+
+LONG = np.arange(5000)
+DIFFERENT = {
+    "ints": pd.Series([1, 2]),
+    "other ints": pd.Series([1, 3]),
+    "order": pd.Series([2, 1]),
+    "floats": pd.Series([1.0, 2.0]),
+    "small ints": pd.Series([1, 2], dtype="int8"),
+    "nullable": pd.Series([1, 2], dtype="Int64"),
+    "text": pd.Series(["1", "2"]),
+    "mixed": pd.Series([1, "2"], dtype=object),
+    "mixed the other way": pd.Series(["1", 2], dtype=object),
+    "objects": pd.Series([1, 2], dtype=object),
+    "truth values": pd.Series([True, False]),
+    "true as object": pd.Series([True, 2], dtype=object),
+    "none": pd.Series([1, None], dtype=object),
+    "nan": pd.Series([1, np.nan], dtype=object),
+    "index": pd.Series([1, 2], index=[5, 6]),
+    "index of text": pd.Series([1, 2], index=["0", "1"]),
+    "index of floats": pd.Series([1, 2], index=[0.0, 1.0]),
+    "category": pd.Series(["1", "2"], dtype="category"),
+    "category with a spare": pd.Series(pd.Categorical(["1", "2"], ["1", "2", "3"])),
+    "category in order": pd.Series(pd.Categorical(["1", "2"], ["1", "2"], ordered=True)),
+    "category turned": pd.Series(pd.Categorical(["1", "2"], ["2", "1"])),
+    "frame": pd.DataFrame({"a": [1, 2]}),
+    "other name": pd.DataFrame({"b": [1, 2]}),
+    "name of a number": pd.DataFrame({0: [1, 2]}),
+    "name of that digit": pd.DataFrame({"0": [1, 2]}),
+    "two columns": pd.DataFrame({"a": [1, 2], "b": [1, 2]}),
+    "columns turned": pd.DataFrame({"b": [1, 2], "a": [1, 2]}),
+    "dates": pd.Series(pd.to_datetime(["2020-01-01", "2020-01-02"])),
+    "zone": pd.Series(pd.to_datetime(["2020-01-01", "2020-01-02"], utc=True)),
+    "arrays": pd.Series([LONG, LONG]),
+    "other arrays": pd.Series([LONG, np.where(LONG == 2500, 0, LONG)]),
+    "lists": pd.Series([[1], [2]]),
+    "tuples": pd.Series([(1,), (2,)]),
+    "half a letter": pd.Series(["\ud83d", "x"], dtype=object),
+    "another half": pd.Series(["\ud83e", "x"], dtype=object),
+    "empty": pd.Series([], dtype=float),
+}
+
+
+def test_no_two_different_things_share_a_fingerprint():
+    marks = {name: fingerprint(values) for name, values in DIFFERENT.items()}
+    alike = [(a, b) for a, b in combinations(marks, 2) if marks[a] == marks[b]]
+    assert alike == []
+
+
+def test_equal_things_share_one():
+    for name, values in DIFFERENT.items():
+        assert fingerprint(values) == fingerprint(values.copy(deep=True)), name
+
+
+def test_it_is_the_same_in_another_process():
+    code = (
+        "import pandas as pd; from karat.core.files import fingerprint;"
+        "print(fingerprint(pd.DataFrame({'a': ['x', None, 3], 'b': [1.5, 2, 3]})))"
+    )
+    there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    here = fingerprint(pd.DataFrame({"a": ["x", None, 3], "b": [1.5, 2, 3]}))
+    assert there.stdout.strip() == here
+
+
+cells = st.one_of(st.text(), st.integers(), st.floats(allow_nan=False), st.booleans(), st.none())
+
+
+@steady
+@given(st.lists(cells, min_size=1, max_size=4), st.lists(cells, min_size=1, max_size=4))
+def test_cells_of_any_type_are_told_apart(one, other):
+    def written(values):
+        return [(type(value).__name__, repr(value)) for value in values]
+
+    same = written(one) == written(other)
+    marks = [fingerprint(pd.Series(values, dtype=object)) for values in (one, other)]
+    assert (marks[0] == marks[1]) == same

@@ -1,0 +1,262 @@
+"""Predictions: what is written is what is read, to the last bit and letter."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from karat.core.predictions import Predictions, as_text
+from karat.errors import ContractError, DataError
+
+steady = settings(deadline=None, derandomize=True, max_examples=80)
+ARRAYS = ("predictions", "truth", "probabilities", "group", "rank", "candidates", "question")
+
+
+def same(one, other):
+    """Tell whether two Predictions are equal in every field, bit by bit."""
+    facts = [(p.answers, p.truths, p.classes) for p in (one, other)]
+    if facts[0] != facts[1]:
+        return False
+    for name in ARRAYS:
+        a, b = getattr(one, name), getattr(other, name)
+        if (a is None) != (b is None):
+            return False
+        if a is not None and (a.dtype != b.dtype or a.shape != b.shape or not equal(a, b)):
+            return False
+    return True
+
+
+def equal(a, b):
+    return a.tolist() == b.tolist() if a.dtype == object else a.tobytes() == b.tobytes()
+
+
+def again(predictions):
+    return Predictions.from_csv(
+        predictions.to_csv(),
+        answers=predictions.answers,
+        truths=predictions.truths,
+        classes=predictions.classes,
+    )
+
+
+def classified(answers, truth, classes, probabilities=None, **more):
+    return Predictions(answers, truth, "classes", "classes", classes, probabilities, **more)
+
+
+# -- the layout -----------------------------------------------------------------------------
+
+
+def test_classes_come_first_then_predictions_and_truth():
+    made = classified(["no", "yes"], ["no", "no"], ("no", "yes"), [[0.5845, 0.4155], [0.1, 0.9]])
+    assert made.to_csv() == ("no,yes,predictions,truth\n0.5845,0.4155,no,no\n0.1,0.9,yes,no\n")
+
+
+def test_numbers_are_two_columns():
+    made = Predictions([241.204, 0.1 + 0.2], [207, 1e-300])
+    assert made.to_csv() == "predictions,truth\n241.204,207.0\n0.30000000000000004,1e-300\n"
+
+
+def test_extras_come_last():
+    made = Predictions(
+        ["x", ""],
+        ["x", "y"],
+        "items",
+        "items",
+        rank=[1, np.inf],
+        candidates=[5, 5],
+        group=["g", "h"],
+        question=[3, 9],
+    )
+    assert made.to_csv() == (
+        "predictions,truth,group,rank,candidates,question\nx,x,g,1.0,5,3\n,y,h,inf,5,9\n"
+    )
+    assert same(again(made), made)
+
+
+def test_pandas_reads_the_file_too():
+    labels = ['a"b', "c,d", "e\nf", "g\rh"]
+    made = classified(labels, labels, sorted(labels), np.eye(4))
+    frame = pd.read_csv(io.StringIO(made.to_csv(), newline=""), lineterminator="\n")
+    assert frame["truth"].tolist() == labels
+    assert list(frame.columns) == [*sorted(labels), "predictions", "truth"]
+
+
+def test_files_of_the_automl_benchmark_can_be_read():
+    text = (
+        "Iris-setosa,Iris-versicolor,Iris-virginica,predictions,truth\n"
+        "0.9715,0.028,0.0005,Iris-setosa,Iris-setosa\n"
+        "0.0,1.0,0.0,Iris-versicolor,Iris-virginica\n"
+    )
+    read = Predictions.from_csv(text, answers="classes", truths="classes")
+    assert read.classes == ("Iris-setosa", "Iris-versicolor", "Iris-virginica")
+    assert read.probabilities.tolist() == [[0.9715, 0.028, 0.0005], [0, 1, 0]]
+    assert read.truth.tolist() == ["Iris-setosa", "Iris-virginica"]
+    assert read.to_csv() == text
+
+
+# -- the round trip -------------------------------------------------------------------------
+
+labels = st.one_of(
+    st.text(max_size=8),
+    st.text(alphabet='\r\n",\0 \tné', max_size=5),
+    st.sampled_from(["NA", "nan", "", "truth", "predictions", "group", "True", "0", " x ", "a,b"]),
+)
+doubles = st.floats(allow_nan=False)
+
+
+@steady
+@given(st.lists(labels, min_size=2, max_size=4, unique=True), st.data())
+def test_labels_and_probabilities_come_back_exactly(classes, data):
+    count = data.draw(st.integers(1, 5))
+    rows = st.lists(st.sampled_from(classes), min_size=count, max_size=count)
+    chances = data.draw(
+        st.lists(
+            st.lists(doubles, min_size=len(classes), max_size=len(classes)),
+            min_size=count,
+            max_size=count,
+        )
+    )
+    group = data.draw(st.lists(labels, min_size=count, max_size=count))
+    made = classified(data.draw(rows), data.draw(rows), classes, chances, group=group)
+    assert same(again(made), made)
+
+
+@steady
+@given(st.lists(st.tuples(doubles, doubles), max_size=6))
+def test_numbers_come_back_to_the_last_bit(pairs):
+    made = Predictions([a for a, _ in pairs], [b for _, b in pairs])
+    assert same(again(made), made)
+
+
+EDGES = [1e-4, np.nextafter(1e-4, 0), 1e16, np.nextafter(1e16, 0), 0.0, -0.0, np.inf, np.nan, 1e22]
+
+
+@steady
+@example([*EDGES, *(-edge for edge in EDGES)])
+@given(st.lists(st.one_of(doubles, st.floats(-1e17, 1e17), st.floats(0, 1), st.floats(width=32))))
+def test_numbers_are_written_as_python_writes_them(values):
+    made = Predictions(values, values)
+    lines = [f"{float(value)!r},{float(value)!r}" for value in values]
+    assert made.to_csv() == "\n".join(["predictions,truth", *lines, ""])
+
+
+@steady
+@given(st.lists(st.tuples(labels, labels, st.integers(1, 10**6)), min_size=1, max_size=6))
+def test_items_and_ranks_come_back(rows):
+    made = Predictions(
+        [a for a, _, _ in rows],
+        [b for _, b, _ in rows],
+        "items",
+        "items",
+        rank=[r for _, _, r in rows],
+        candidates=[10**6] * len(rows),
+        question=np.arange(len(rows)),
+    )
+    assert same(again(made), made)
+
+
+def test_scores_about_classes_come_back_with_the_classes_of_the_metadata():
+    made = Predictions([0.1, 0.9], ["no", "yes"], "numbers", "classes", ("no", "yes"))
+    assert made.to_csv().startswith("predictions,truth\n")
+    assert same(again(made), made)
+
+
+def test_clusters_come_back():
+    made = Predictions([0, 2, -1], ["a", "b", "a"], "clusters", "classes", ("a", "b"))
+    assert same(again(made), made)
+
+
+@pytest.mark.parametrize(
+    "names", [("predictions", "truth"), ("truth", "predictions"), ("group", "rank", "truth")]
+)
+def test_a_class_may_have_the_name_of_a_column(names):
+    made = classified(
+        names, names[::-1], sorted(names), np.eye(len(names)), group=["g"] * len(names)
+    )
+    assert same(again(made), made)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("", "is empty"),
+        ("a,b\n1,2\n", '"predictions" and "truth"'),
+        ("truth,predictions\n1,2\n", "columns"),
+        ("predictions,truth\n1,2\n3\n", "row 2 has 1 cells, the header has 2"),
+        ('predictions,truth\n"1,2\n', "is damaged"),
+    ],
+)
+def test_damaged_files(text, word):
+    with pytest.raises(DataError, match=word):
+        Predictions.from_csv(text, answers="numbers", truths="numbers")
+
+
+def test_text_where_numbers_should_be_is_one_message():
+    with pytest.raises(ContractError, match="predictions"):
+        Predictions.from_csv("predictions,truth\nx,1\n", answers="numbers", truths="numbers")
+
+
+# -- making and cutting ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        (np.array([True, False]), ["True", "False"]),
+        (np.array([1, 2]), ["1", "2"]),
+        ([1, "1", 1.0, None], ["1", "1", "1.0", "None"]),
+        (["a\0", "b"], ["a\0", "b"]),
+        (np.array(["NA", "x y"], dtype=object), ["NA", "x y"]),
+        (pd.Series(["a", "b"], dtype="category"), ["a", "b"]),
+        (pd.Index(["a"]), ["a"]),
+        ((), []),
+    ],
+)
+def test_labels_become_text_and_nothing_else(values, texts):
+    assert as_text(values).tolist() == texts
+    assert as_text(values).dtype == object
+
+
+@pytest.mark.parametrize(
+    ("made", "word"),
+    [
+        (lambda: Predictions([1, 2], [1]), "2 answers"),
+        (lambda: Predictions(["x"], [1]), "predictions must be numbers"),
+        (lambda: Predictions([[1.0]], [1]), "predictions .*2"),
+        (lambda: Predictions(["a"], ["a"], "labels"), '"labels"'),
+        (lambda: Predictions([1], [1], "numbers", "clusters"), '"clusters"'),
+        (lambda: classified([["a"]], ["a"], ("a",)), "labels .*2"),
+        (
+            lambda: classified(["a"], ["a"], ("a", "b"), [[1.0]]),
+            "probabilities",
+        ),
+        (lambda: classified(["a"], ["a"], ("a",), ["x"]), "probabilities must be numbers"),
+        (lambda: Predictions([1], [1], rank=[1, 2]), "rank"),
+        (lambda: Predictions([1], [1], group=[]), "group"),
+    ],
+)
+def test_invalid_predictions(made, word):
+    with pytest.raises(ContractError, match=word):
+        made()
+
+
+def test_take_and_merged_are_each_others_reverse():
+    rng = np.random.default_rng(0)
+    whole = classified(
+        list("abab"), list("aabb"), ("a", "b"), rng.dirichlet([1, 1], 4), group=list("gghh")
+    )
+    mine = np.array([True, False, False, True])
+    one, two = whole.take(np.flatnonzero(mine)), whole.take(np.flatnonzero(~mine))
+    assert one.truth.tolist() == ["a", "b"]
+    assert len(two) == 2
+    assert same(one.merged(two, mine), whole)
+
+
+def test_merged_refuses_what_only_one_side_has():
+    one, two = Predictions([1], [1], group=["g"]), Predictions([2], [2])
+    for a, b in ((one, two), (two, one)):
+        with pytest.raises(ContractError, match="group"):
+            a.merged(b, np.array([True, False]))

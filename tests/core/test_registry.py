@@ -1,0 +1,263 @@
+"""Registry: names, paths and entry points lead to parts; a taken or unknown name is word."""
+
+import functools
+import importlib.metadata
+import sys
+import types
+
+import pytest
+
+from karat.core import registry
+from karat.core.registry import Registry, accepts, build, load_object
+from karat.errors import DefinitionError
+
+
+def part(severity=1):
+    return severity
+
+
+def other():
+    return 0
+
+
+@pytest.fixture
+def module(monkeypatch):
+    """A module of a user's that can be imported as ``karat_plugin``."""
+    made = types.ModuleType("karat_plugin")
+    exec("class Thing:\n    class Inner:\n        pass\n", made.__dict__)
+    made.Thing.__module__ = made.Thing.Inner.__module__ = "karat_plugin"
+    monkeypatch.setitem(sys.modules, "karat_plugin", made)
+    return made
+
+
+def points(monkeypatch, **found):
+    """Let the entry points of the group ``karat.toys`` be these."""
+    given = [importlib.metadata.EntryPoint(n, v, "karat.toys") for n, v in found.items()]
+    asked = []
+
+    def entry_points(*, group):
+        asked.append(group)
+        return [point for point in given if point.group == group]
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+    return asked
+
+
+# -- registering ----------------------------------------------------------------------------
+
+
+def test_register_returns_the_part_so_that_it_can_decorate():
+    toys = Registry("toy")
+    assert toys.register("one", part) is part
+    assert toys.get("one") is part
+    assert "one" in toys
+    assert toys.origin("one").endswith("test_registry:part")
+
+
+def test_a_name_is_unique():
+    toys = Registry("toy")
+    toys.register("one", part)
+    with pytest.raises(DefinitionError) as caught:
+        toys.register("one", other)
+    assert '"one"' in str(caught.value) and ":part" in str(caught.value)
+    assert toys.get("one") is part
+
+
+def test_the_same_thing_may_be_registered_again_as_a_notebook_does():
+    toys = Registry("toy")
+    toys.register("one", part)
+
+    def again():
+        return 2
+
+    again.__module__, again.__qualname__ = part.__module__, part.__qualname__
+    toys.register("one", again)
+    assert toys.get("one") is again
+
+
+def test_partials_of_different_functions_differ():
+    toys = Registry("toy")
+    toys.register("one", functools.partial(part, 1))
+    with pytest.raises(DefinitionError, match="toy"):
+        toys.register("one", functools.partial(other))
+
+
+@pytest.mark.parametrize("name", ["", " ", "a:b", None, 3])
+def test_invalid_names_are_refused(name):
+    with pytest.raises(DefinitionError, match="name of a toy"):
+        Registry("toy").register(name, part)
+
+
+def test_a_conflict_with_a_built_in_name_is_found_on_registration():
+    with pytest.raises(DefinitionError, match='"ridge"'):
+        registry.heads.register("ridge", part)
+    with pytest.raises(DefinitionError, match='"concat"'):
+        registry.composer("concat")(part)
+
+
+def test_names_come_sorted_and_a_miss_names_the_nearest():
+    toys = Registry("toy")
+    for name in ("zebra", "ape"):
+        toys.register(name, part)
+    assert list(toys) == ["ape", "zebra"]
+    with pytest.raises(DefinitionError) as caught:
+        toys.get("zebr")
+    assert str(caught.value) == (
+        'there is no toy "zebr". Did you mean "zebra"?   (karat list toys)'
+    )
+    assert "zebr" not in toys
+
+
+def test_a_module_may_ask_for_parts_while_it_is_imported(tmp_path, monkeypatch):
+    box = types.ModuleType("karat_toybox")
+    box.toys = toys = Registry("toy", ["karat_toys_first", "karat_toys_second"])
+    monkeypatch.setitem(sys.modules, "karat_toybox", box)
+    monkeypatch.syspath_prepend(tmp_path)
+    points(monkeypatch)
+    for name in ("first", "second"):
+        (tmp_path / f"karat_toys_{name}.py").write_text(
+            "from karat_toybox import toys\n"
+            "found = list(toys)\n"
+            f"toys.register({name!r}, 'karat.toys:{name}')\n"
+        )
+    assert list(toys) == ["first", "second"]
+    assert sys.modules["karat_toys_first"].found == ["second"]
+
+
+def test_our_parts_are_told_from_the_users(monkeypatch):
+    toys = Registry("toy")
+    toys.register("ours", "karat.probes.heads.estimators:ridge")
+    toys.register("theirs", part)
+    assert toys.own() == {"theirs": part}
+
+
+def test_what_users_registered_reaches_another_process(monkeypatch):
+    here = Registry("toy")
+    here.register("mine", part)
+    there = Registry("toy")
+    monkeypatch.setattr(registry, "ALL", (here,))
+    told = registry.user_components()
+    assert told == {"toy": {"mine": part}}
+    monkeypatch.setattr(registry, "ALL", (there,))
+    registry.register_user_components(told)
+    registry.register_user_components(told)
+    assert there.get("mine") is part
+
+
+# -- paths and entry points -----------------------------------------------------------------
+
+
+def test_a_path_needs_no_registration(module):
+    assert Registry("toy").get("karat_plugin:Thing") is module.Thing
+    assert load_object("karat_plugin:Thing.Inner") is module.Thing.Inner
+
+
+def test_a_registered_path_is_imported_on_first_use(module):
+    toys = Registry("toy")
+    toys.register("thing", "karat_plugin:Thing")
+    assert toys.get("thing") is module.Thing
+
+
+@pytest.mark.parametrize(
+    ("path", "word"),
+    [
+        ("no_such_module_here:Thing", "No module named"),
+        ("math:no_such_name", "no_such_name"),
+        ("math:", "cannot load"),
+        (":Thing", "cannot load"),
+        ("..relative:Thing", "cannot load"),
+    ],
+)
+def test_a_path_that_leads_nowhere_is_one_clear_message(path, word):
+    with pytest.raises(DefinitionError, match=word) as caught:
+        load_object(path)
+    assert "package.module:Name" in str(caught.value)
+
+
+def test_a_module_that_breaks_when_imported_is_one_clear_message(tmp_path, monkeypatch):
+    (tmp_path / "karat_broken.py").write_text("def half(:\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(DefinitionError, match="SyntaxError"):
+        load_object("karat_broken:half")
+
+
+def test_no_module_of_tests_registers_anything():
+    """It would reach every worker process of every other test, which would import that module."""
+    assert not any(registry.user_components().values()), (
+        "register within a test, with clean_registry"
+    )
+
+
+def test_entry_points_are_read_only_when_a_name_is_not_ours(monkeypatch, module):
+    asked = points(monkeypatch, thing="karat_plugin:Thing")
+    toys = Registry("toy")
+    toys.register("ours", part)
+    assert toys.get("ours") is part
+    assert asked == []
+    assert toys.get("thing") is module.Thing
+    assert "thing" in toys
+    assert list(toys) == ["ours", "thing"]
+    assert asked == ["karat.toys"]
+    assert toys.own()["thing"] == "karat_plugin:Thing"
+
+
+def test_an_entry_point_cannot_take_an_existing_name(monkeypatch):
+    points(monkeypatch, ours="karat_plugin:Thing")
+    toys = Registry("toy")
+    toys.register("ours", part)
+    for _ in range(2):  # word each time, not only at first
+        with pytest.raises(DefinitionError, match="karat_plugin:Thing"):
+            list(toys)
+
+
+def test_the_decorators_are_one_per_kind():
+    for name in ("encoder", "predictor", "dataset", "corruption", "head", "splitter", "probe"):
+        assert callable(getattr(registry, name)("some-name"))
+    assert registry.encoder is registry.predictor
+
+
+# -- building -------------------------------------------------------------------------------
+
+
+def test_accepts_tells_names_and_whether_any_name_will_do():
+    assert accepts(lambda a, *, b=1: 0) == ({"a", "b"}, False)
+    assert accepts(lambda a, /, *more, **rest: 0) == (set(), True)
+    assert accepts(dict) == (set(), True)  # it has no signature
+
+
+def test_build_fills_the_places_a_part_has_and_the_user_decides():
+    def made(k, seed=0, kind=""):
+        return k, seed, kind
+
+    offers = {"seed": 7, "other": 1}
+    assert build("head", made, {"k": 3}, offers) == (3, 7, "")
+    assert build("head", made, {"k": 3, "seed": 8}, offers) == (3, 8, "")
+    assert build("head", lambda **rest: rest, {"x": 1}, offers) == {"x": 1}
+
+
+def test_an_unknown_parameter_names_the_nearest_and_what_there_is():
+    with pytest.raises(DefinitionError) as caught:
+        build('head "knn"', lambda n_neighbors, kind: 0, {"n_neighbours": 3}, {"kind": ""})
+    assert str(caught.value) == (
+        'head "knn" has no parameter "n_neighbours". Did you mean "n_neighbors"? '
+        "It has: n_neighbors."
+    )
+
+
+def test_a_missing_parameter_is_a_mistake_of_the_definition():
+    with pytest.raises(DefinitionError, match="'k'"):
+        build("head", lambda k: k, {}, {})
+
+
+def test_what_a_part_raises_itself_is_not_blamed_on_the_definition():
+    def broken():
+        raise TypeError("int() argument must be a string")
+
+    with pytest.raises(TypeError):
+        build("head", broken, {}, {})
+
+
+def test_registered_names_of_every_kind_lead_to_parts():
+    for parts in registry.ALL:
+        for name in parts:
+            assert parts.get(name) is not None, (parts.kind, name)

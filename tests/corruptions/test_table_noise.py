@@ -1,0 +1,775 @@
+"""Cells that hold what does not belong there: codes, strange categories, other days.
+
+Whole columns that are wrong: factors of units, levels that all move, places, a stuck sensor.
+Cells that go missing: how many, whose, and what becomes of the types.
+Numbers that are off: so many standard deviations, digits and signs, in types that hold them.
+Rows that are lost or stand twice, and answers that are wrong.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karat.core.dataset import Dataset
+from karat.corruptions.table_noise import (
+    FACTORS,
+    categorical_remap,
+    column_swap,
+    date_shift,
+    duplicate_rows,
+    label_noise,
+    missingness_mar,
+    missingness_mcar,
+    missingness_mnar,
+    missingness_value,
+    noise_gaussian,
+    noise_uniform,
+    outliers,
+    rare_class_dilution,
+    rarest,
+    rounding,
+    scaling_error,
+    sentinel,
+    sign_flip,
+    stuck_sensor,
+    unseen_category,
+)
+from karat.corruptions.view import View, corrupt
+from karat.errors import DefinitionError
+
+# -- codes for unknown ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [
+        *(("int8", "int16"), ("int16", "int16"), ("uint8", "int16"), ("uint64", "float64")),
+        *(("float16", "float16"), ("Int8", "Int16"), ("UInt32", "Int64"), ("Float32", "Float32")),
+    ],
+)
+def test_numbers_become_minus_999_in_a_type_that_holds_it(dtype, expected, rng):
+    X = pd.DataFrame({"x": pd.Series([1, 2, 3, 4], dtype=dtype)})
+    found = sentinel(X, None, 0.5, rng())[0]["x"]
+    assert found.dtype == expected
+    assert sorted(found)[:2] == [-999, -999] and (found == -999).sum() == 2
+
+
+def test_texts_categories_and_dates_have_codes_of_their_own(rng):
+    X = pd.DataFrame(
+        {
+            "object": pd.Series(["a", None, 3], dtype=object),
+            "string": pd.Series(list("abc"), dtype="string"),
+            "category": pd.Categorical(list("aba"), ordered=True),
+            "codes": pd.Categorical([1, 2, 1]),
+            "known": pd.Categorical(["?", "a", "a"]),
+            "interval": pd.cut([1, 2, 3], 2),
+            "date": pd.to_datetime(["2020-01-01"] * 3),
+            "zone": pd.to_datetime(["2020-01-01"] * 3, utc=True).tz_convert("Asia/Tokyo"),
+            "flag": [True, False, True],
+        }
+    )
+    found = sentinel(X, None, 1.0, rng())[0]
+    assert found["object"].tolist() == found["string"].tolist() == ["?"] * 3
+    assert found["category"].tolist() == found["known"].tolist() == ["?"] * 3
+    assert found["category"].cat.categories.tolist() == ["a", "b", "?"]
+    assert found["category"].cat.ordered
+    assert found["known"].cat.categories.tolist() == ["?", "a"]
+    assert found["codes"].tolist() == [-999] * 3
+    assert (found["date"] == pd.Timestamp("1900-01-01")).all()
+    assert (found["zone"] == pd.Timestamp("1900-01-01", tz="Asia/Tokyo")).all()
+    same = ["object", "string", "date", "zone"]
+    assert found[same].dtypes.equals(X[same].dtypes)
+    pd.testing.assert_frame_equal(found[["interval", "flag"]], X[["interval", "flag"]])
+
+
+def test_codes_can_be_chosen(rng):
+    X = pd.DataFrame({"x": [1, 2], "w": ["a", "b"]})
+    found = sentinel(X, None, 1.0, rng(), number=99, text="NA")[0]
+    assert found["x"].tolist() == [99, 99] and found["w"].tolist() == ["NA", "NA"]
+
+
+# -- strange categories ---------------------------------------------------------------------
+
+
+def test_a_category_nobody_knows(rng):
+    X = pd.DataFrame(
+        {
+            "object": pd.Series(["a", None, "b"], dtype=object),
+            "category": pd.Categorical(["a", None, "b"], list("cba")),
+            "codes": pd.Categorical([4, 4, 7]),
+            "taken": ["(unseen)", "(unseen)*", "x"],
+            "flag": [True, False, True],
+            "n": [1, 2, 3],
+        }
+    )
+    found = unseen_category(X, None, 1.0, rng())[0]
+    assert found["object"].tolist()[::2] == ["(unseen)"] * 2
+    assert found["object"].isna().tolist() == [False, True, False]
+    assert found["category"].tolist()[::2] == ["(unseen)"] * 2
+    assert found["category"].cat.categories.tolist() == [*"cba", "(unseen)"]
+    assert found["codes"].tolist() == [8, 8, 8]
+    assert found["taken"].tolist() == ["(unseen)**"] * 3
+    pd.testing.assert_frame_equal(found[["flag", "n"]], X[["flag", "n"]])
+
+
+def test_only_names_can_be_strange(rng):
+    with pytest.raises(DefinitionError, match="categories or text"):
+        unseen_category(pd.DataFrame({"x": [1.0], "b": [True]}), None, 0.5, rng())
+
+
+# -- other days -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
+def test_days_are_moved_by_whole_days_and_types_stay(unit, zone, rng):
+    days = pd.Series(pd.date_range("2020-01-01", periods=500, freq="7h")).dt.as_unit(unit)
+    X = pd.DataFrame({"d": days.dt.tz_localize("UTC").dt.tz_convert(zone), "n": range(500)})
+    found = date_shift(X, None, 0.4, rng())[0]
+    assert found["d"].dtype == X["d"].dtype
+    moved = (found["d"] - X["d"]) / pd.Timedelta(1, unit="D")
+    assert (moved != 0).sum() == 200
+    assert (moved == moved.round()).all()
+    assert moved.abs().max() <= 365 and moved.min() < -300 and moved.max() > 300
+    assert found["n"].equals(X["n"])
+    near = date_shift(X, None, 0.4, rng(), days=1)[0]["d"] - X["d"]
+    assert set(near / pd.Timedelta(1, unit="D")) == {-1, 0, 1}
+
+
+@pytest.mark.parametrize("unit", ["s", "ns"])
+def test_dates_at_the_ends_of_time_stay_within(unit, rng):
+    ends = pd.Series(pd.to_datetime(["1677-09-22", "2262-04-10", None] * 40)).dt.as_unit(unit)
+    found = date_shift(pd.DataFrame({"d": ends}), None, 1.0, rng())[0]["d"]
+    moved = (found - ends) / pd.Timedelta(1, unit="D")
+    assert (moved[0::3] > 0).all() and (moved[1::3] < 0).all()
+    assert found[2::3].isna().all()
+
+
+def test_dates_of_arrow_stay_with_arrow(rng):
+    pytest.importorskip("pyarrow")
+    for dtype in ("timestamp[us][pyarrow]", "timestamp[ns, tz=UTC][pyarrow]"):
+        zone = "UTC" if "UTC" in dtype else None
+        days = pd.Series(pd.date_range("2020-01-01", periods=9, tz=zone)).astype(dtype)
+        found = date_shift(pd.DataFrame({"d": days}), None, 1.0, rng())[0]["d"]
+        assert found.dtype == days.dtype
+        assert (found != days).all()
+
+
+def test_dates_are_needed(rng):
+    with pytest.raises(DefinitionError, match="dates"):
+        date_shift(pd.DataFrame({"x": ["2020-01-01"]}), None, 0.5, rng())
+    dates = pd.DataFrame({"d": [pd.Timestamp("2020-01-01")]})
+    with pytest.raises(DefinitionError, match="days.*0"):
+        date_shift(dates, None, 0.5, rng(), days=0)
+
+
+@pytest.mark.parametrize("corrupt", [sentinel, unseen_category])
+def test_empty_columns_survive(corrupt, rng):
+    X = pd.DataFrame(
+        {
+            "none": pd.Series([None, None], dtype=object),
+            "category": pd.Categorical([None, None]),
+            "levels": pd.Categorical([None, None], [1, 2]),
+            "nan": [np.nan, np.nan],
+        }
+    )
+    found = corrupt(X, None, 1.0, rng())[0]
+    assert found.shape == X.shape
+
+
+steady = settings(deadline=None, derandomize=True, max_examples=60)
+
+
+# -- units ----------------------------------------------------------------------------------
+
+
+def factors(found, X):
+    """Return the factor of each column; it must be one and the same for all its cells."""
+    ratios = (found.astype(float) / X.astype(float)).dropna()
+    assert np.allclose(ratios, ratios.iloc[0])
+    return ratios.iloc[0].to_dict()
+
+
+@pytest.mark.parametrize(
+    ("severity", "columns"), [(0.01, 1), (0.1, 1), (0.2, 2), (0.25, 3), (0.4, 4), (1.0, 10)]
+)
+def test_a_share_of_the_columns_rounded_up_has_another_unit(severity, columns, rng):
+    X = pd.DataFrame(np.arange(1.0, 61).reshape(6, 10)).assign(word="w")
+    found = scaling_error(X, None, severity, rng())[0]
+    used = factors(found.drop(columns="word"), X.drop(columns="word"))
+    wrong = {name: factor for name, factor in used.items() if factor != 1}
+    assert len(wrong) == columns
+    assert all(np.isclose(factor, FACTORS).any() for factor in wrong.values())
+    assert found["word"].equals(X["word"])
+
+
+def test_all_units_of_the_document_are_drawn_and_a_column_keeps_its_own():
+    X = pd.DataFrame(np.arange(1.0, 61).reshape(6, 10))
+    seen = set()
+    for seed in range(20):
+        low, high = (
+            factors(scaling_error(X, None, s, np.random.default_rng(seed))[0], X)
+            for s in (0.3, 1.0)
+        )
+        assert all(high[name] == factor for name, factor in low.items() if factor != 1)
+        seen |= {round(factor, 6) for factor in high.values()}
+    assert seen == {0.45, 2.2, 3.28, 0.3048, 1.8, 0.5556}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [
+        *(("int16", "float64"), ("uint8", "float64"), ("Int8", "Float64"), ("UInt64", "Float64")),
+        *(("float16", "float16"), ("float32", "float32"), ("Float32", "Float32")),
+    ],
+)
+def test_every_type_of_number_has_a_unit(dtype, expected, rng):
+    X = pd.DataFrame({"x": pd.Series([1, 2, 3], dtype=dtype)})
+    found = scaling_error(X, None, 0.1, rng())[0]
+    assert found["x"].dtype == expected
+    assert len({round(each, 2) for each in found["x"].astype(float) / [1, 2, 3]}) == 1
+    assert found["x"].tolist() != [1, 2, 3]
+
+
+def test_columns_with_nothing_to_scale_are_passed_over(rng):
+    X = pd.DataFrame({"zero": [0, 0], "none": [np.nan] * 2, "far": [np.inf, -np.inf], "x": [1, 2]})
+    for seed in range(9):
+        found = scaling_error(X, None, 0.1, rng(seed))[0]
+        assert found["x"].tolist() != [1, 2]
+        pd.testing.assert_frame_equal(found.drop(columns="x"), X.drop(columns="x"))
+    pd.testing.assert_frame_equal(scaling_error(X[["zero"]], None, 1.0, rng())[0], X[["zero"]])
+
+
+def test_a_unit_that_half_floats_cannot_hold(rng):
+    X = pd.DataFrame({str(i): np.array([60000, 1], dtype="float16") for i in range(30)})
+    found = scaling_error(X, None, 1.0, rng())[0]
+    assert {str(each) for each in found.dtypes} == {"float16", "float32"}
+    assert np.isfinite(found.astype(float)).all(axis=None)
+
+
+# -- codes ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(list("abca"), dtype=object),
+        pd.Series(list("abca"), dtype="string"),
+        pd.Series(list("abca"), dtype="str"),
+        pd.Series(pd.Categorical(list("abca"), list("xcba"), ordered=True)),
+        pd.Series(pd.Categorical([3, 1, 2, 3])),
+        pd.Series([True, False, False, True]),
+        pd.Series([True, None, False, True], dtype="boolean"),
+        pd.Series([7, "seven", 7.5, 7], dtype=object),
+    ],
+)
+def test_every_level_becomes_another_one(column, rng):
+    for seed in range(20):
+        found = categorical_remap(pd.DataFrame({"c": column}), None, 0.1, rng(seed))[0]["c"]
+        assert found.dtype == column.dtype
+        there = column.notna()
+        assert found.notna().equals(there)
+        becomes = dict(zip(column[there], found[there], strict=True))
+        assert set(becomes.values()) == set(column[there])  # a permutation
+        assert all(level != new for level, new in becomes.items())
+        assert [becomes[level] for level in column[there]] == found[there].tolist()
+
+
+@steady
+@given(st.lists(st.sampled_from(list("abcdef")), min_size=2, max_size=30), st.integers(0, 999))
+def test_no_level_ever_stays(cells, seed):
+    X = pd.DataFrame({"c": cells})
+    found = categorical_remap(X, None, 1.0, np.random.default_rng(seed))[0]["c"]
+    if len(set(cells)) > 1:
+        assert all(a != b for a, b in zip(cells, found, strict=True))
+        assert set(found) == set(cells)
+    else:
+        assert found.tolist() == cells
+
+
+def test_each_level_may_become_any_other():
+    X = pd.DataFrame({"c": list("abc")})
+    seen = [categorical_remap(X, None, 1.0, np.random.default_rng(s))[0]["c"] for s in range(400)]
+    turned = [each.tolist() == ["b", "c", "a"] for each in seen]
+    assert all(each.tolist() in (["b", "c", "a"], ["c", "a", "b"]) for each in seen)
+    assert np.mean(turned) == pytest.approx(0.5, abs=0.125)  # five standard deviations
+
+
+def test_columns_of_one_level_are_passed_over(rng):
+    X = pd.DataFrame({"one": ["x"] * 4, "none": [None] * 4, "two": list("abab")})
+    X["lists"] = pd.Series([[1], [2], [3], [4]], dtype=object)
+    for seed in range(9):
+        found = categorical_remap(X, None, 0.1, rng(seed))[0]
+        assert found["two"].tolist() == list("baba")
+        pd.testing.assert_frame_equal(found.drop(columns="two"), X.drop(columns="two"))
+
+
+@pytest.mark.parametrize(
+    ("severity", "columns"), [(0.01, 1), (0.1, 1), (0.2, 2), (0.25, 3), (1.0, 10)]
+)
+def test_a_share_of_the_columns_rounded_up_has_other_codes(severity, columns, rng):
+    X = pd.DataFrame({str(i): ["a", "b"] for i in range(10)}).assign(n=[1, 2])
+    found = categorical_remap(X, None, severity, rng())[0]
+    assert (found != X).all().sum() == columns
+    assert found["n"].equals(X["n"])
+
+
+def test_a_table_of_numbers_has_no_codes(rng):
+    with pytest.raises(DefinitionError, match="categories, text"):
+        categorical_remap(pd.DataFrame({"x": [1.0, 2.0]}), None, 0.5, rng())
+
+
+# -- places ---------------------------------------------------------------------------------
+
+
+def test_columns_of_one_kind_change_places(table, rng):
+    X = table(30)
+    found = column_swap(X, None, 1.0, rng())[0]
+    assert found.columns.equals(X.columns)
+    kinds = {"i": "number", "f": "number", "u": "number", "b": "flag", "M": "date"}
+    origin = {}
+    for name in X:
+        same = [other for other in X if found[name].rename(other).equals(X[other])]
+        assert same, name
+        origin[name] = same
+        mine, its = (kinds.get(table[name].dtype.kind, "") for table in (X, found))
+        assert mine == its
+    assert origin["duration"] == ["duration"]  # no column of its kind
+    assert found["date"].dtype != X["date"].dtype or found["zone"].dtype != X["zone"].dtype
+
+
+def test_two_columns_are_swapped(rng):
+    X = pd.DataFrame({"a": [1, 2], "b": [0.5, 1.5], "w": ["x", "y"]})
+    found = column_swap(X, None, 0.01, rng())[0]
+    assert found["a"].tolist() == [0.5, 1.5] and found["b"].tolist() == [1, 2]
+    assert found["w"].tolist() == ["x", "y"]
+    with pytest.raises(DefinitionError, match="no two columns"):
+        column_swap(X[["a", "w"]], None, 0.5, rng())
+
+
+# -- a sensor that hangs --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("severity", "stuck"), [(0.1, 2), (0.4, 8), (0.99, 19), (1.0, 20)])
+def test_one_reading_is_repeated_for_a_run_of_rows(severity, stuck):
+    X = pd.DataFrame({"x": np.arange(20), "w": "w"})
+    for seed in range(20):
+        found = stuck_sensor(X, None, severity, np.random.default_rng(seed))[0]["x"]
+        assert found.dtype == X["x"].dtype
+        changed = np.flatnonzero(found != X["x"])
+        assert len(changed) == min(stuck, 19)
+        reading = set(found[changed])
+        assert len(reading) == 1
+        (first,) = reading
+        assert sorted((first + 1 + np.arange(len(changed))) % 20) == changed.tolist()
+
+
+def test_a_sensor_is_never_stuck_at_a_missing_value(rng):
+    X = pd.DataFrame({"x": [np.nan, np.nan, 5.0, np.nan], "none": [np.nan] * 4})
+    for seed in range(9):
+        found = stuck_sensor(X, None, 1.0, rng(seed))[0]
+        assert found["x"].tolist() == [5.0] * 4
+        assert found["none"].isna().all()
+
+
+@pytest.mark.parametrize(("severity", "gone"), [(0.1, 12), (0.2, 24), (0.25, 30), (1.0, 120)])
+def test_exactly_this_share_of_all_cells_is_emptied(severity, gone, rng):
+    X = pd.DataFrame(np.arange(120).reshape(40, 3), columns=list("abc"))
+    found, y = missingness_mcar(X, None, severity, rng())
+    assert found.isna().sum().sum() == gone
+    assert y is None
+    kept = found.notna()
+    assert (found[kept] == X[kept]).sum().sum() == 120 - gone
+
+
+def test_cells_of_every_column_go_missing(table, rng):
+    X = table(1000)
+    found = missingness_mcar(X, None, 0.2, rng())[0]
+    shares = found.isna().mean()
+    assert (abs(shares - 0.2) < 5 * np.sqrt(0.2 * 0.8 / 1000)).all()
+
+
+def test_types_stay_where_they_can_be_empty(table, rng):
+    X = table(200)
+    found = missingness_mcar(X, None, 0.3, rng())[0]
+    for name, column in X.items():
+        expected = {"i": "float64", "u": "float64", "b": "object"}.get(
+            column.dtype.kind if isinstance(column.dtype, np.dtype) else "", column.dtype
+        )
+        assert found[name].dtype == expected, name
+
+
+def test_a_column_that_loses_nothing_keeps_its_type(rng):
+    X = pd.DataFrame({"n": [1], "m": [2], "b": [True], "c": [3], "d": [4]})
+    found = missingness_mcar(X, None, 0.2, rng())[0]
+    lost = found.columns[found.isna().any()]
+    assert len(lost) == 1
+    assert found.drop(columns=lost).dtypes.equals(X.drop(columns=lost).dtypes)
+
+
+@pytest.mark.parametrize("values", [[True, False, True], [0, 1, 0]])
+def test_sparse_columns_go_missing_too(values, rng):
+    X = pd.DataFrame({"s": pd.arrays.SparseArray(values)})
+    assert missingness_mcar(X, None, 1.0, rng())[0]["s"].isna().all()
+
+
+# -- by class -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        pd.Series(["no"] * 8 + ["yes"] * 2),
+        pd.Series([1] * 8 + [0] * 2),  # the rare one need not be called 1
+        pd.Series([True] * 8 + [False] * 2),
+        pd.Series([1.0] * 8 + [0.0] * 2),
+        pd.Series(pd.Categorical(["a"] * 8 + ["b"] * 2, ["c", "b", "a"])),
+        pd.Series(["a"] * 5 + ["b"] * 3 + ["c"] * 2),
+    ],
+)
+def test_only_rows_of_the_rarest_class_lose_cells(y, rng):
+    X = pd.DataFrame(np.ones((10, 5))).assign(w="word")
+    found, same = missingness_mnar(X, y, 0.5, rng())
+    assert same is y
+    assert found[:8].notna().all(axis=None)
+    assert found[8:].isna().sum().sum() == 6  # half of two rows of six cells
+
+
+@pytest.mark.parametrize("y", [pd.Series([0.5, 1.5]), None])
+def test_classes_are_needed(y, rng):
+    with pytest.raises(DefinitionError, match="missingness_mnar: .*target"):
+        missingness_mnar(pd.DataFrame({"x": [1, 2]}), y, 0.5, rng())
+
+
+# -- by value -------------------------------------------------------------------------------
+
+
+def test_high_values_go_missing_rather_than_low_ones(rng):
+    X = pd.DataFrame({"x": np.arange(10000.0), "word": "w"})
+    X["day"] = pd.Timestamp("2020-01-01") - pd.to_timedelta(X["x"], unit="h")
+    found = missingness_value(X, None, 0.2, rng())[0]
+    assert found.isna().sum().tolist() == [2000, 0, 2000]
+    # waiting times of rate rank: by the time t at which a fifth is drawn, the chance of rank r is
+    # 1 - exp(-rt), and 1 - (1 - exp(-nt)) / (nt) = 0.2 for nt = 0.464
+    t = 0.464
+    for ranks, name in ((np.arange(10000), "x"), (np.arange(10000)[::-1], "day")):
+        for part in range(4):
+            rows = ranks // 2500 == part
+            chance = 1 - np.exp(-t * (part + 0.5) / 4)
+            assert found[name].isna()[rows].mean() == pytest.approx(chance, abs=0.045)
+
+
+def test_values_that_are_missing_already_are_not_counted(rng):
+    X = pd.DataFrame({"x": [1.0, np.nan, 2.0, np.nan, 3.0, 4.0], "none": [np.nan] * 6})
+    assert missingness_value(X, None, 0.5, rng())[0].isna().sum().tolist() == [4, 6]
+
+
+def test_cells_become_missing_where_another_column_is_high(rng):
+    X = pd.DataFrame({"guide": np.arange(4000), "word": "w", "flag": True})
+    found = missingness_mar(X, None, 0.25, rng())[0]
+    assert found.isna().sum().tolist() == [0, 1000, 1000]
+    for name in ("word", "flag"):
+        gone = found[name].isna().to_numpy()
+        assert gone[2000:].sum() > 1.8 * gone[:2000].sum()
+    assert (found["word"].isna() != found["flag"].isna()).any()
+
+
+def test_the_guide_is_the_same_at_every_severity(rng):
+    X = pd.DataFrame(np.arange(60.0).reshape(20, 3))
+    for seed in range(9):
+        lost = [missingness_mar(X, None, s, rng(seed))[0].isna().any() for s in (0.1, 0.4, 1.0)]
+        assert [each.sum() for each in lost] == [2, 2, 2]
+        assert lost[0].equals(lost[1]) and lost[1].equals(lost[2])
+
+
+def test_a_guide_with_gaps_or_of_one_value_still_guides(rng):
+    X = pd.DataFrame({"a": [np.nan, 1.0, np.nan, 1.0], "w": list("wxyz")})
+    assert missingness_mar(X, None, 0.5, rng())[0]["w"].isna().sum() == 2
+
+
+def test_one_column_has_none_to_be_guided_by(rng):
+    with pytest.raises(DefinitionError, match="only one column"):
+        missingness_mar(pd.DataFrame({"x": [1.0, 2.0]}), None, 0.5, rng())
+    with pytest.raises(DefinitionError, match="numbers or dates"):
+        missingness_mar(pd.DataFrame({"x": ["a"], "y": ["b"]}), None, 0.5, rng())
+
+
+def numbers(X):
+    return [name for name in X if pd.api.types.is_numeric_dtype(X[name]) and "bool" not in name]
+
+
+def added(found, X, name):
+    return (found[name].astype(float) - X[name].astype(float)).to_numpy()
+
+
+@pytest.mark.parametrize(("corrupt", "size"), [(noise_gaussian, 1.0), (noise_uniform, 3**-0.5)])
+def test_noise_is_in_standard_deviations_of_the_column(corrupt, size, table, rng):
+    X = table(4000)
+    found = corrupt(X, None, 0.2, rng())[0]
+    for name in numbers(X):
+        noise, spread = added(found, X, name), X[name].astype(float).std(ddof=0)
+        assert noise.std() == pytest.approx(0.2 * spread * size, rel=0.05), name
+        assert abs(noise.mean()) < 5 * 0.2 * spread * size / np.sqrt(4000), name
+        if corrupt is noise_uniform:
+            assert np.abs(noise).max() <= 0.2 * spread * 1.001
+    others = [name for name in X if name not in numbers(X)]
+    pd.testing.assert_frame_equal(found[others], X[others])
+
+
+@pytest.mark.parametrize("corrupt", [noise_gaussian, noise_uniform])
+def test_noise_grows_in_proportion(corrupt, rng):
+    X = pd.DataFrame({"x": [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]})  # of standard deviation 2
+    seen = {s: added(corrupt(X, None, s, rng())[0], X, "x") for s in (0.1, 0.4, 3.0)}
+    np.testing.assert_allclose(seen[0.4], 4 * seen[0.1])
+    np.testing.assert_allclose(seen[3.0], 30 * seen[0.1])
+    if corrupt is noise_uniform:
+        assert 0.01 < np.abs(seen[0.1]).max() <= 0.2
+
+
+def test_numbers_become_floats_of_their_family(table, rng):
+    X = table(50)
+    found = noise_gaussian(X, None, 0.2, rng())[0]
+    for name in numbers(X):
+        whole = {"i": "float64", "I": "Float64", "u": "float64", "U": "Float64"}
+        assert found[name].dtype == whole.get(name[0], name)
+
+
+def test_noise_keeps_what_is_missing_infinite_or_constant(rng):
+    X = pd.DataFrame({"gap": [1.0, np.nan, 3.0], "still": [7, 7, 7], "none": [np.nan] * 3})
+    X["nullable"] = pd.array([1, None, 2], dtype="Int64")
+    X["far"] = [1.0, -np.inf, 2.0]
+    X["tenth"] = [0.1, 0.1, 0.1]
+    found = noise_gaussian(X, None, 0.5, rng())[0]
+    assert found.isna().equals(X.isna())
+    pd.testing.assert_frame_equal(found[["still", "none", "tenth"]], X[["still", "none", "tenth"]])
+    assert found["far"].tolist()[1] == -np.inf
+    assert np.isfinite(found["far"].to_numpy()[[0, 2]]).all()
+
+
+def test_half_floats_never_overflow_in_silence(rng):
+    X = pd.DataFrame({"h": np.array([-65504, 0, 65504] * 50, dtype="float16")})
+    near = noise_gaussian(X, None, 0.3, rng())[0]["h"]
+    assert near.dtype == "float32"
+    assert np.isfinite(near).all()
+    assert near.max() > 65504
+    assert added({"h": near}, X, "h").std() == pytest.approx(0.3 * 53484, rel=0.1)
+    far = noise_gaussian(pd.DataFrame({"x": [1.7e308, -1.7e308] * 50}), None, 5.0, rng())[0]
+    assert np.isfinite(far["x"]).all()
+
+
+@pytest.mark.parametrize("corrupt", [noise_gaussian, noise_uniform])
+def test_the_noise_of_a_column_depends_only_on_its_position(corrupt, table, rng):
+    X = table(50)
+    typed = X.assign(int8=X["int8"].astype(str))
+    one, other = (corrupt(t, None, 0.3, rng())[0]["float64"] for t in (X, typed))
+    pd.testing.assert_series_equal(one, other)
+
+
+# -- outliers -------------------------------------------------------------------------------
+
+
+def test_outliers_are_ten_standard_deviations_away(rng):
+    X = pd.DataFrame({"x": [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0] * 10})
+    moved = added(outliers(X, None, 0.25, rng())[0], X, "x")
+    assert sorted(set(moved.tolist())) == [-20, 0, 20]
+    assert (moved != 0).sum() == 20
+    near = added(outliers(X, None, 0.25, rng(), far=0.5)[0], X, "x")
+    np.testing.assert_allclose(near, moved / 20)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"), [("int8", "int16"), ("uint8", "int16"), ("Int8", "Int16")]
+)
+def test_whole_numbers_have_whole_outliers(dtype, expected, rng):
+    X = pd.DataFrame({"x": pd.Series([0, 100] * 20, dtype=dtype)})  # of standard deviation 50
+    found = outliers(X, None, 1.0, rng())[0]["x"]
+    assert found.dtype == expected
+    assert set(found) == {-500, 500, -400, 600}
+
+
+def test_what_does_not_vary_has_no_outliers(rng):
+    X = pd.DataFrame({"x": [3, 3, 3], "none": [np.nan] * 3})
+    pd.testing.assert_frame_equal(outliers(X, None, 1.0, rng())[0], X)
+
+
+# -- rounding -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "digits", "expected"),
+    [
+        ([39, 77516, -123, 5, 0], 1, [40, 80000, -100, 5, 0]),
+        ([0.1234, 1e-300, 9.6e19, -0.0456], 1, [0.1, 1e-300, 1e20, -0.05]),
+        ([39, 77516, -123, 5, 0], 2, [39, 78000, -120, 5, 0]),
+    ],
+)
+def test_numbers_are_rounded_to_significant_digits(values, digits, expected, rng):
+    X = pd.DataFrame({"x": values})
+    found = rounding(X, None, 1.0, rng(), digits=digits)[0]["x"]
+    assert found.tolist() == expected
+    assert found.dtype == X["x"].dtype
+
+
+def test_rounding_up_may_need_a_wider_type(rng):
+    X = pd.DataFrame({"x": np.array([255, 1], dtype="uint8")})
+    found = rounding(X, None, 1.0, rng())[0]["x"]
+    assert found.dtype == "uint16" and found.tolist() == [300, 1]
+    with pytest.raises(DefinitionError, match="digits.*0"):
+        rounding(X, None, 1.0, rng(), digits=0)
+
+
+# -- signs ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values", "expected"),
+    [
+        ("int8", [1, -2, 0, -128], "int16"),
+        ("int64", [1, -2, 0], "int64"),
+        ("uint8", [1, 255, 0], "int16"),
+        ("uint64", [1, 2, 0], "float64"),
+        ("Int16", [1, None, -3], "Int16"),
+        ("float16", [0.5, -65504, np.inf], "float16"),
+    ],
+)
+def test_signs_are_turned_in_a_type_that_holds_them(dtype, values, expected, rng):
+    X = pd.DataFrame({"x": pd.Series(values, dtype=dtype)})
+    found = sign_flip(X, None, 1.0, rng())[0]["x"]
+    assert found.dtype == expected
+    for before, after in zip(values, found.tolist(), strict=True):
+        assert before is None or after == (before if before == np.inf else -before)
+
+
+@pytest.mark.parametrize("corrupt", [noise_gaussian, noise_uniform, outliers, rounding, sign_flip])
+def test_a_table_without_numbers_is_refused(corrupt, rng):
+    with pytest.raises(DefinitionError, match="numbers"):
+        corrupt(pd.DataFrame({"w": ["a"], "b": [True]}), None, 0.5, rng())
+    with pytest.raises(DefinitionError, match="texts"):
+        corrupt(pd.Series(["a", "b"]), None, 0.5, rng())
+
+
+def rows(count=30):
+    return pd.DataFrame({"x": np.arange(count), "w": "w"}), pd.Series([0, 0, 1] * (count // 3))
+
+
+# -- fewer of the rare ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("severity", "lost"), [(0.1, 1), (0.25, 2), (0.4, 4), (1.0, 10)])
+def test_a_share_of_the_rarest_class_is_dropped(severity, lost, rng):
+    X, y = rows()
+    found, truth = rare_class_dilution(X, y, severity, rng())
+    assert len(found) == 30 - lost
+    assert (truth == 1).sum() == 10 - lost and (truth == 0).sum() == 20
+    assert found["x"].tolist() == found.index.tolist() == truth.index.tolist()  # in their order
+    assert truth.tolist() == y[found.index].tolist()
+
+
+@pytest.mark.parametrize(
+    ("y", "rare"),
+    [
+        ([0, 0, 1], [2]),
+        ([1, 1, 0], [2]),
+        (["yes", "no", "no"], [0]),
+        ([0, 1], [1]),
+        ([10, 9], [1]),  # in the order of text
+        (["c", "a", "b", "a", "b", "c", "c"], [2, 4]),
+        ([True, False, True], [1]),
+        ([2.0, 1.0, 2.0], [1]),
+        (["a", None, None, "b", "b"], [0]),
+        (["a", "a"], []),
+        ([], []),
+    ],
+)
+def test_the_rarest_class_is_found_in_the_data(y, rare):
+    assert np.flatnonzero(rarest(pd.Series(y, dtype=object))).tolist() == rare
+    assert np.flatnonzero(rarest(pd.Series(y, dtype="category"))).tolist() == rare
+
+
+def test_the_only_class_is_not_dropped(rng):
+    X, _ = rows()
+    assert len(rare_class_dilution(X, pd.Series(["a"] * 30), 1.0, rng())[0]) == 30
+
+
+def test_numbers_have_no_rare_class(rng):
+    X, y = rows()
+    with pytest.raises(DefinitionError, match="rare_class_dilution: .*numbers"):
+        rare_class_dilution(X, y + 0.5, 0.5, rng())
+    with pytest.raises(DefinitionError, match="rare_class_dilution: .*target"):
+        rare_class_dilution(X, None, 0.5, rng())
+
+
+# -- more of the same -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("severity", "more"), [(0.1, 3), (0.25, 7), (1.0, 30)])
+def test_a_share_of_the_rows_is_repeated(severity, more, rng):
+    X, y = rows()
+    found, truth = duplicate_rows(X, y, severity, rng())
+    assert len(found) == 30 + more
+    assert found.index.tolist()[:30] == list(range(30))
+    assert found.index.value_counts().max() == 2
+    assert truth.tolist() == y[found.index].tolist()
+    assert found["x"].tolist() == found.index.tolist()
+    assert duplicate_rows(X, None, severity, rng())[1] is None
+
+
+# -- wrong answers --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("severity", "wrong"), [(0.1, 3), (0.25, 7), (1.0, 30)])
+@pytest.mark.parametrize(
+    "y",
+    [
+        pd.Series([0, 1, 2] * 10),
+        pd.Series(["a", "b"] * 15),
+        pd.Series(["a", "b"] * 15, dtype="category"),
+        pd.Series([True, False] * 15),
+        pd.Series(np.arange(30) / 7),
+    ],
+)
+def test_a_share_of_the_answers_is_another_one(y, severity, wrong, rng):
+    X, _ = rows()
+    found, truth = label_noise(X, y, severity, rng())
+    pd.testing.assert_frame_equal(found, X)
+    assert truth.dtype == y.dtype and truth.index.equals(y.index)
+    assert (truth.astype(object) != y.astype(object)).sum() == wrong
+    assert set(truth) <= set(y)
+
+
+def test_every_other_answer_is_as_likely():
+    X, y = pd.DataFrame({"x": range(6000)}), pd.Series(["a"] * 2000 + ["b"] * 3000 + ["c"] * 1000)
+    truth = label_noise(X, y, 1.0, np.random.default_rng(0))[1]
+    table = pd.crosstab(y, truth)
+    assert (np.diag(table) == 0).all()
+    shares = table.div(table.sum(axis=1), axis=0)
+    assert shares.loc["a", "b"] == pytest.approx(0.5, abs=5 * 0.5 / 2000**0.5)
+    assert shares.loc["b", "a"] == pytest.approx(0.5, abs=5 * 0.5 / 3000**0.5)
+
+
+def test_where_there_is_one_answer_none_is_wrong(rng):
+    X, _ = rows()
+    assert set(label_noise(X, pd.Series(["a"] * 30), 1.0, rng())[1]) == {"a"}
+
+
+def test_answers_are_needed(rng):
+    with pytest.raises(DefinitionError, match="label_noise: .*target"):
+        label_noise(rows()[0], None, 0.5, rng())
+
+
+# -- through a view -------------------------------------------------------------------------
+
+
+def test_views_follow_rows_that_come_and_go():
+    X, y = rows()
+    data = Dataset.from_table(X.assign(y=y.map({0: "no", 1: "yes"}), g=X["x"] // 2), "y", group="g")
+    less = corrupt(data, View("rare_class_dilution", 0.4), 1, 0)
+    assert len(less) == 26 and (less.truth == "yes").sum() == 6
+    assert less.group.tolist() == (less.frame()["x"] // 2).tolist()
+    more = corrupt(data, View("duplicate_rows", 0.2), 1, 0)
+    assert len(more) == 36
+    assert more.truth.tolist() == ["yes" if x % 3 == 2 else "no" for x in more.frame()["x"]]
+    wrong = corrupt(data, View("label_noise", 0.2), 1, 0)
+    assert (wrong.truth != data.truth).sum() == 6

@@ -1,0 +1,278 @@
+"""Sentences and text cells: what slips, shouts, loses accents, blanks, words or its end.
+
+Corruptions of vectors: numbers by hand and laws that hold for all of them.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karat.core.registry import corruptions
+from karat.corruptions.text_vector_noise import (
+    accents,
+    case,
+    truncation,
+    typos,
+    vector_binary,
+    vector_dropped,
+    vector_int8,
+    vector_noise,
+    vector_truncation,
+    whitespace,
+    word_drop,
+    word_swap,
+)
+from karat.errors import DefinitionError
+
+ALL = [typos, case, accents, whitespace, word_drop, word_swap, truncation]
+steady = settings(deadline=None, derandomize=True, max_examples=60)
+severities = st.floats(0, 1)
+sentences = st.lists(st.text(st.sampled_from("ab Cé\u0301🙂\t"), max_size=12), min_size=1)
+
+
+def changed(corrupt, texts, severity=1.0, seed=3):
+    texts = pd.Series(texts, dtype=object)
+    return corrupt(texts, None, severity, np.random.default_rng(seed))[0].tolist()
+
+
+# -- letters --------------------------------------------------------------------------------
+
+
+def test_certain_slips_swap_every_pair():
+    texts = ["abcdef", "abc", "a", "", "xy", "🙂é"]
+    assert changed(typos, texts) == ["badcfe", "bac", "a", "", "yx", "é🙂"]
+
+
+@steady
+@given(st.lists(st.text(max_size=12), min_size=1, max_size=5), severities, severities)
+def test_no_letter_is_lost_and_what_slips_slips_again(texts, one, other):
+    low, high = sorted([one, other])
+    few, many = changed(typos, texts, low), changed(typos, texts, high)
+    for text, less, more in zip(texts, few, many, strict=True):
+        assert sorted(text) == sorted(less) == sorted(more)
+        for i in range(0, len(text) - 1, 2):
+            if less[i : i + 2] != text[i : i + 2]:
+                assert more[i : i + 2] == less[i : i + 2]
+    assert changed(typos, texts, 0.0) == texts
+
+
+def test_words_change_their_case():
+    texts = ["Paris in May", "USA 2024 état", "straße", "", "123 ?!", "a  b\tc", "🙂 x"]
+    assert changed(case, texts) == [
+        *("PARIS IN MAY", "usa 2024 ÉTAT", "STRASSE", "", "123 ?!", "A  B\tC", "🙂 X"),
+    ]
+
+
+def test_accents_are_taken_off():
+    texts = ["Été à Noël", "Größe", "øßł", "e\u0301te\u0301", "ếộ", "", "日本語 がぎ", "हिन्दी", "❤️"]
+    assert changed(accents, texts) == [
+        *("Ete a Noel", "Große", "øßł", "ete", "eo", "", "日本語 がぎ", "हिन्दी", "❤️"),
+    ]
+
+
+@steady
+@given(sentences, severities)
+def test_only_accents_are_lost(texts, severity):
+    for text, found in zip(texts, changed(accents, texts, severity), strict=True):
+        bare = [
+            "".join(c for c in unicodedata.normalize("NFD", each) if not unicodedata.combining(c))
+            for each in (text, found)
+        ]
+        assert bare[0] == bare[1]
+        assert len(found) <= len(text)
+
+
+# -- blanks and words -----------------------------------------------------------------------
+
+
+def test_spaces_are_added_before_between_and_after_words():
+    texts = ["one two", "one", "", " a\tb "]
+    assert changed(whitespace, texts) == [" one  two ", " one ", " ", "  a \tb  "]
+
+
+@steady
+@given(sentences, severities)
+def test_words_stay_whatever_stands_between_them(texts, severity):
+    for text, found in zip(texts, changed(whitespace, texts, severity), strict=True):
+        assert found.split() == text.split()
+
+
+def test_neighbouring_words_change_places():
+    texts = ["a b c d", "a  b\tc", "one", "", " a b "]
+    assert changed(word_swap, texts) == ["b a d c", "b  a\tc", "one", "", " b a "]
+
+
+@steady
+@given(sentences, severities)
+def test_a_text_of_swapped_words_has_the_same_words(texts, severity):
+    for text, found in zip(texts, changed(word_swap, texts, severity), strict=True):
+        assert sorted(found.split()) == sorted(text.split())
+        assert len(found) == len(text)
+
+
+@steady
+@given(sentences, severities, severities)
+def test_dropped_words_stay_dropped_and_one_stays(texts, one, other):
+    low, high = sorted([one, other])
+    few, many = changed(word_drop, texts, low), changed(word_drop, texts, high)
+    for text, less, more in zip(texts, few, many, strict=True):
+        words, some, least = text.split(), less.split(), more.split()
+        for part, whole in ((least, some), (some, words)):
+            left = iter(whole)
+            assert all(word in left for word in part)  # a part of it, in its order
+        assert bool(least) == bool(words)
+    for text, found in zip(texts, changed(word_drop, texts), strict=True):
+        assert len(found.split()) == min(len(text.split()), 1)
+
+
+def test_the_share_of_dropped_words_is_the_severity():
+    found = changed(word_drop, ["word " * 100] * 50, 0.2)
+    dropped = 1 - sum(len(text.split()) for text in found) / 5000
+    assert dropped == pytest.approx(0.2, abs=5 * np.sqrt(0.16 / 5000))
+
+
+def test_the_word_that_stays_is_any():
+    assert set(changed(word_drop, ["a b c"] * 60)) == {"a ", "b ", "c"}
+
+
+@pytest.mark.parametrize(
+    ("severity", "expected"),
+    [(0.1, "abcdefghi"), (0.25, "abcdefgh"), (0.5, "abcde"), (1.0, "a")],
+)
+def test_the_end_is_cut_off(severity, expected):
+    assert changed(truncation, ["abcdefghij", "", "🙂"], severity) == [expected, "", "🙂"]
+
+
+# -- all of them ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("corrupt", ALL)
+@pytest.mark.parametrize("dtype", [object, "str", "string", "category"])
+def test_index_name_type_and_missing_texts_stay(corrupt, dtype, rng):
+    texts = pd.Series(["ab Cé", None, "ef Gà"], index=[7, 8, 9], name="title", dtype=dtype)
+    y = pd.Series([1, 2, 3], index=[7, 8, 9])
+    found, same = corrupt(texts, y, 1.0, rng())
+    assert same is y
+    assert found.index.tolist() == [7, 8, 9] and found.name == "title"
+    assert found.isna().tolist() == [False, True, False]
+    assert (found != texts.astype(object)).tolist()[::2] == [True, True]
+    assert texts.dropna().tolist() == ["ab Cé", "ef Gà"]
+    if dtype != "category":
+        assert found.dtype == texts.dtype
+    assert isinstance(found.dtype, pd.CategoricalDtype) == (dtype == "category")
+
+
+@pytest.mark.parametrize("corrupt", ALL)
+def test_in_a_table_only_columns_of_text_have_letters(corrupt, rng):
+    X = pd.DataFrame(
+        {
+            "word": ["ab Cé", "ef Gà"],
+            5: [1, 2],
+            "kind": pd.Categorical(["ab é", "cd é"]),
+            "mixed": pd.Series(["ab Cé", 3], dtype=object),
+            "date": pd.to_datetime(["2020-01-01"] * 2),
+        }
+    )
+    before = X.copy(deep=True)
+    found, _ = corrupt(X, None, 1.0, rng())
+    assert (found["word"] != X["word"]).all()
+    assert found["mixed"][0] != "ab Cé" and found["mixed"][1] == 3
+    others = [5, "kind", "date"]
+    pd.testing.assert_frame_equal(found[others], X[others])
+    pd.testing.assert_frame_equal(X, before)
+    with pytest.raises(DefinitionError, match="text"):
+        corrupt(X[others], None, 0.5, rng())
+
+
+def test_slips_in_a_table_are_those_of_its_texts(rng):
+    X = pd.DataFrame({"word": ["abcd", "ef"], "mixed": pd.Series(["ab", 3], dtype=object)})
+    found, _ = typos(X, None, 1.0, rng())
+    assert found["word"].tolist() == ["badc", "fe"]
+    assert found["mixed"].tolist() == ["ba", 3]
+
+
+VECTORS_ALL = [
+    name for name in corruptions if "vectors" in getattr(corruptions.get(name), "takes", ())
+]
+
+
+def generator() -> np.random.Generator:
+    return np.random.default_rng(5)
+
+
+def matrix(rows: int = 50, columns: int = 12) -> np.ndarray:
+    return np.random.default_rng(1).normal(size=(rows, columns))
+
+
+def test_int8_by_hand():
+    X = np.array([[127.0, 0.0], [1.4, 0.0], [-126.6, 0.0]])
+    changed, _ = vector_int8(X, None, 1.0, generator())
+    assert changed.tolist() == [[127.0, 0.0], [1.0, 0.0], [-127.0, 0.0]]
+
+
+def test_int8_is_near():
+    X = matrix()
+    changed, _ = vector_int8(X.copy(), None, 1.0, generator())
+    step = np.abs(X).max(axis=0) / 127
+    assert (np.abs(changed - X) <= step / 2 + 1e-12).all()
+    assert all(len(np.unique(column)) <= 255 for column in changed.T)
+
+
+def test_binary_by_hand():
+    changed, _ = vector_binary(np.array([[2.0, -4.0], [0.0, 2.0]]), None, 1.0, generator())
+    assert changed.tolist() == [[2.0, -2.0], [-2.0, 2.0]]
+
+
+def test_truncation_takes_the_last_dimensions():
+    X = np.arange(1.0, 9.0).reshape(2, 4)
+    changed, _ = vector_truncation(X.copy(), None, 0.5, generator())
+    assert changed.tolist() == [[1, 2, 0, 0], [5, 6, 0, 0]]
+    alone, _ = vector_truncation(X.copy(), None, 1.0, generator())
+    assert alone.tolist() == [[1, 0, 0, 0], [5, 0, 0, 0]]
+
+
+def test_noise_is_in_standard_deviations():
+    X = np.tile([0.0, 10.0], 20_000).reshape(-1, 1) * np.array([1.0, 3.0])
+    changed, _ = vector_noise(X.copy(), None, 0.4, generator())
+    assert (changed - X).std(axis=0) == pytest.approx([0.4 * 5, 0.4 * 15], rel=0.03)
+
+
+def test_dropped_items_are_unknown():
+    changed, _ = vector_dropped(matrix(), None, 0.3, generator())
+    lost = np.isnan(changed).all(axis=1)
+    assert lost.sum() == 15 and not np.isnan(changed[~lost]).any()
+
+
+@pytest.mark.parametrize("name", VECTORS_ALL)
+def test_more_contains_less(name):
+    X = matrix()
+    low, high = (
+        corruptions.get(name)(X.copy(), None, severity, generator())[0] for severity in (0.25, 0.75)
+    )
+    changed = [(each != X) for each in (low, high)]  # NaN differs from everything
+    assert (changed[0] <= changed[1]).all() and changed[0].any()
+
+
+@pytest.mark.parametrize("name", VECTORS_ALL)
+def test_unknown_items_stay_unknown_and_shapes_stay(name):
+    X = matrix()
+    X[3] = np.nan
+    with np.errstate(all="raise"):
+        changed, y = corruptions.get(name)(X.copy(), None, 0.5, generator())
+    assert changed.shape == X.shape and y is None
+    assert np.isnan(changed[3]).all()
+    if name != "vector_dropped":
+        assert not np.isnan(np.delete(changed, 3, axis=0)).any()
+
+
+@pytest.mark.parametrize("name", VECTORS_ALL)
+def test_zeros_and_single_rows_survive(name):
+    for X in (np.zeros((4, 3)), matrix(1, 1), np.full((2, 2), np.nan)):
+        changed, _ = corruptions.get(name)(X.copy(), None, 1.0, generator())
+        assert changed.shape == X.shape and not np.isinf(changed).any()

@@ -1,0 +1,182 @@
+"""The reader of TabReD's folders of arrays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from karat.config.loading import Definitions
+from karat.data.load_dataset import DataSpec, load_dataset
+from karat.data.readers.table import read_table, read_tabred, sklearn_table
+from karat.errors import DataError, DefinitionError
+
+
+@pytest.mark.parametrize(
+    ("loader", "shape", "classes"),
+    [
+        ("load_iris", (150, 4), ("setosa", "versicolor", "virginica")),
+        ("load_wine", (178, 13), ("class_0", "class_1", "class_2")),
+        ("load_breast_cancer", (569, 30), ("benign", "malignant")),
+        ("load_digits", (1797, 64), tuple("0123456789")),
+        ("load_diabetes", (442, 10), ()),
+    ],
+)
+def test_each_table(loader, shape, classes):
+    data = sklearn_table("toy", loader, target="y")
+    assert data.items.shape == shape
+    assert data.classes == classes
+    assert data.kind == ("classes" if classes else "numbers")
+    assert "y" not in data.items and data.name == "toy"
+    assert data.about["source"] == f"scikit-learn, {loader}"
+
+
+def test_names_stand_for_the_right_codes():
+    cancer = sklearn_table("cancer", "load_breast_cancer")
+    assert cancer.truth.tolist().count("malignant") == 212
+    assert sklearn_table("digits", "load_digits").truth[:3].tolist() == ["0", "1", "2"]
+    assert sklearn_table("diabetes", "load_diabetes").truth[:2].tolist() == [151.0, 75.0]
+
+
+def test_unknown_table_names_the_nearest():
+    with pytest.raises(DefinitionError, match='"load_iris"'):
+        sklearn_table("iris", "load_irs")
+
+
+CSV = "id,age,city,fold,churn\n1,31,Oslo,train,NA\n2,,Rome,test,no\n3,45,Oslo,test,NA\n"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "churn.csv"
+    path.write_text(CSV)
+    return path
+
+
+def test_rows_are_items_and_one_column_is_the_target(path):
+    given = {
+        "path": path,
+        "target": "churn",
+        "kind": "classes",
+        "drop": ["id"],
+        "group": "city",
+        "part": "fold",
+    }
+    data = load_dataset("churn", given)
+    assert list(data.items.columns) == ["age", "city"]
+    assert data.items["age"].tolist()[::2] == [31.0, 45.0]
+    assert data.truth.tolist() == ["NA", "no", "NA"]
+    assert data.classes == ("NA", "no")
+    assert data.group.tolist() == ["Oslo", "Rome", "Oslo"]
+    assert data.part.tolist() == ["train", "test", "test"]
+    assert (data.kind, data.modality, data.fields) == ("classes", "table", ["row"])
+
+
+def test_fields_are_the_columns_to_keep(path):
+    data = read_table(path, DataSpec("churn", target="churn", kind="classes", fields=("age",)))
+    assert list(data.items.columns) == ["age"]
+
+
+def test_numbers(path):
+    data = read_table(path, DataSpec("ids", target="id", kind="numbers"))
+    assert data.truth.tolist() == [1, 2, 3]
+
+
+def test_empty_label_is_an_error_of_the_data(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n1,a\n2,\n3,b\n")
+    with pytest.raises(DataError, match='"y"'):
+        read_table(path, DataSpec("t", target="y", kind="classes"))
+
+
+def test_train_and_test_files(tmp_path):
+    for name, text in (("a", "x,y\n1,NA\n2,b\n"), ("b", "x,y\n3,b\n")):
+        (tmp_path / f"{name}.csv").write_text(text)
+    files = {"train": tmp_path / "a.csv", "test": tmp_path / "b.csv"}
+    data = read_table(files, DataSpec("t", target="y", kind="classes"))
+    assert data.part.tolist() == ["train", "train", "test"]
+    assert data.truth.tolist() == ["NA", "b", "b"]
+    assert list(data.items.columns) == ["x"]
+
+
+def test_texts_in_a_table_are_columns(path):
+    data = read_table(path, DataSpec("c", target="churn", fields=("city",), modality="text"))
+    assert data.modality == "text"
+    assert data.items.tolist() == ["Oslo", "Rome"]
+
+
+def test_missing_settings_and_columns(path):
+    with pytest.raises(DefinitionError, match='"target: NAME"'):
+        read_table(path, DataSpec("churn"))
+    with pytest.raises(DataError, match='"churn"'):
+        read_table(path, DataSpec("churn", target="chrun", kind="classes"))
+    with pytest.raises(DataError, match='"age"'):
+        read_table(path, DataSpec("churn", target="churn", fields=("agee",)))
+    with pytest.raises(DefinitionError, match='no option "delimiter"'):
+        read_table(path, DataSpec("churn", target="churn", options={"delimiter": ","}))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "info.json").write_text(json.dumps({"name": "t", "task_type": "binclass"}))
+    np.save(tmp_path / "X_num.npy", np.array([[1.5, np.nan], [2, 3], [4, 5], [6, 7]], np.float32))
+    np.save(tmp_path / "X_cat.npy", np.array([[7], [8], [7], [9]]))
+    np.save(tmp_path / "Y.npy", np.array([0, 1, 1, 0], np.uint64))
+    split = tmp_path / "split-default"
+    split.mkdir()
+    for name, rows in (("train_idx", [0]), ("val_idx", [3]), ("test_idx", [2])):
+        np.save(split / f"{name}.npy", np.array(rows))
+    return tmp_path
+
+
+def test_arrays_are_joined(folder):
+    data = read_tabred(folder, DataSpec("t"))
+    assert list(data.items.columns) == ["number 0", "number 1", "category 0"]
+    assert data.items["category 0"].tolist() == ["7", "8", "7", "9"]
+    assert np.isnan(data.items["number 1"][0]) and data.items["number 0"].tolist()[1:] == [2, 4, 6]
+    assert data.truth.tolist() == [0, 1, 1, 0] and data.kind == "classes" and data.part is None
+
+
+def test_split_folder_selects_rows(folder):
+    data = read_tabred(folder, DataSpec("t", options={"split": "default"}))
+    assert data.part.tolist() == ["train", "test", "train"]
+    assert data.truth.tolist() == [0, 1, 0] and data.items.index.tolist() == [0, 2, 3]
+
+
+def test_numbers_stay_numbers(folder):
+    (folder / "info.json").write_text('{"task_type": "regression"}')
+    np.save(folder / "Y.npy", np.array([[0.5], [1.5], [2.5], [3.5]], np.float32))
+    data = read_tabred(folder, DataSpec("t"))
+    assert data.kind == "numbers" and data.truth.tolist() == [0.5, 1.5, 2.5, 3.5]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "word"),
+    [
+        ("info.json", b"{}", "task_type"),
+        ("info.json", b"nothing", "task_type"),
+        ("Y.npy", b"damaged", r"Y\.npy"),
+    ],
+)
+def test_broken_folder_of_arrays(folder, file, content, word):
+    (folder / file).write_bytes(content)
+    with pytest.raises(DataError, match=word):
+        read_tabred(folder, DataSpec("t"))
+
+
+def test_folder_without_features_and_a_wrong_kind(folder):
+    with pytest.raises(DefinitionError, match="numbers"):
+        read_tabred(folder, DataSpec("t", kind="numbers"))
+    for name in ("X_num", "X_cat"):
+        (folder / f"{name}.npy").unlink()
+    with pytest.raises(DataError, match="X_num"):
+        read_tabred(folder, DataSpec("t"))
+
+
+def test_all_eight_and_all_of_carte_are_defined():
+    names = Definitions.load().names("datasets")
+    assert sum(name.startswith("tabred_") for name in names) == 8
+    # 51 less the four that the package carries
+    assert sum(name.startswith("carte_") for name in names) == 47

@@ -1,0 +1,487 @@
+""" """
+
+from __future__ import annotations
+
+import gzip
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from karat.data.load_dataset import DataSpec
+from karat.data.readers.table_files import (
+    ask,
+    ask_rows,
+    one_file,
+    parse_arff,
+    read_frame,
+    read_parts,
+)
+from karat.errors import DataError, DefinitionError, MissingExtra
+
+TEXT = r"""% a comment
+@RELATION 'some thing'
+
+@attribute 'sepal length' NUMERIC
+@attribute "it's" integer
+@attribute size {small, 'very large', "it's"}
+@attribute note string
+@ATTRIBUTE day DATE "yyyy-MM-dd"
+@attribute plain{a,b}
+@data
+5.1, 3 ,small,'say \'hi\', please',2020-01-01,a
+% another
+?,?,?,?,?,?
+-1e3,0,'very large','?',"2020-02-02",b
+1,2,"it's",don't,,a
+"""
+
+
+def test_dialects_of_arff():
+    frame = parse_arff(TEXT, "t.arff")
+    assert list(frame.columns) == ["sepal length", "it's", "size", "note", "day", "plain"]
+    np.testing.assert_equal(frame["sepal length"].to_numpy(), [5.1, np.nan, -1000.0, 1.0])
+    np.testing.assert_equal(frame["it's"].to_numpy(), [3.0, np.nan, 0.0, 2.0])
+    assert frame["size"].tolist() == ["small", None, "very large", "it's"]
+    assert frame["note"].tolist() == ["say 'hi', please", None, "?", "don't"]
+    assert frame["day"].tolist() == ["2020-01-01", None, "2020-02-02", None]
+    assert frame["plain"].tolist() == ["a", None, "b", "a"]
+
+
+def test_windows_line_ends():
+    frame = parse_arff("@relation r\r\n@attribute a {x,y}\r\n@data\r\nx\r\ny\r\n", "t.arff")
+    assert frame["a"].tolist() == ["x", "y"]
+
+
+KEEL = """@relation abalone19
+@attribute Sex{M, F, I}
+@attribute Length real[0.075, 0.815]
+@attribute Rings integer [1, 29]
+@attribute Class {positive, negative}
+@inputs Sex, Length, Rings
+@outputs Class
+@data
+M, 0.455, 15,negative
+<null>, <null>, 7, positive
+"""
+
+
+def test_dialect_of_keel():
+    frame = parse_arff(KEEL, "abalone19.dat")
+    assert list(frame.columns) == ["Sex", "Length", "Rings", "Class"]
+    assert frame["Sex"].tolist() == ["M", None]
+    np.testing.assert_equal(frame["Length"].to_numpy(), [0.455, np.nan])
+    assert frame["Rings"].tolist() == [15.0, 7.0]
+    assert frame["Class"].tolist() == ["negative", "positive"]
+
+
+HEAD = "@relation r\n@attribute a real\n@attribute b {x, y}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (HEAD + "@data\n1,x\n1\n", "line 6"),
+        (HEAD + "@data\n{0 1, 1 x}\n", "line 5"),
+        (HEAD + "@data\none,x\n", 'line 5.*"one"'),
+        (HEAD + "@data\n1,z\n", 'line 5.*"z"'),
+        (HEAD + "@data\n", "no rows after @data"),
+        (HEAD, "has no @data"),
+        (HEAD + "1,x\n", 'line 4.*"1,x"'),
+        (HEAD + "@attribute a real\n@data\n", 'line 4.*"a"'),
+        (HEAD + "@attribute c relational\n", '"relational"'),
+        (HEAD + "@attribute c\n", "line 4"),
+        (HEAD + "@attribute c {x, y\n", "lack the closing brace"),
+        (HEAD + "@intputs a\n@data\n", 'line 4.*"@intputs a"'),
+        (HEAD + "@data\n<null>,<null>\n1,<nil>\n", 'line 6.*"<nil>"'),
+        ("@relation r\n@data\n1\n", "line 2"),
+    ],
+)
+def test_broken_file_names_the_line(text, word):
+    with pytest.raises(DataError, match=word):
+        parse_arff(text, "t.arff")
+
+
+SPEC = DataSpec("toy")
+# Without the time of day in them: test names must be the same in every process.
+GZIPPED = gzip.compress(b"a,b\n1,x\n2,\n", mtime=0)
+GZIPPED_JSON = gzip.compress(b'{"a": 1, "b": "NA"}\n{"a": 2, "b": null}', mtime=0)
+
+
+def write(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def rows(frame: pd.DataFrame) -> list[list[object]]:
+    """Return the cells, a missing one as None."""
+    return [[None if pd.isna(cell) else cell for cell in row] for row in frame.to_numpy(object)]
+
+
+def spec(**options: object) -> DataSpec:
+    return DataSpec("toy", options=options)
+
+
+# -- CSV ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.csv", "a,b\n1,x\n2,\n"),
+        ("t.tsv", "a\tb\n1\tx\n2\t\n"),
+        ("t.tab", "a\tb\n1\tx\n2\tNA\n"),
+        ("t.csv.gz", GZIPPED),
+        ("T.CSV", "\ufeffa,b\r\n1,x\r\n2,\r\n"),
+    ],
+)
+def test_separator_follows_from_the_suffix(tmp_path, name, content):
+    frame = read_frame(write(tmp_path, name, content), SPEC)
+    assert list(frame.columns) == ["a", "b"]
+    assert rows(frame) == [[1, "x"], [2, None]]
+
+
+@pytest.mark.parametrize(
+    ("options", "content"),
+    [
+        ({"separator": ";"}, "a;b\n1;x\n"),
+        ({"separator": r"\s+"}, "a   b\n1 x\n"),
+        ({"separator": "::"}, "a::b\n1::x\n"),
+        ({"separator": ",", "names": ["a", "b"]}, "1,x\n"),
+        ({"separator": ",", "names": ["a", "b"], "header": True}, "A,B\n1,x\n"),
+        ({"separator": ",", "rows_from": 3}, "made by\nsomeone\na,b\n1,x\n"),
+        ({"separator": ",", "encoding": "utf-16"}, "a,b\n1,x\n".encode("utf-16")),
+        ({"separator": ",", "strip": True}, "a, b\n1, x \n"),
+    ],
+)
+def test_csv_options(tmp_path, options, content):
+    frame = read_frame(write(tmp_path, "t.data", content), spec(**options))
+    assert frame.to_dict("list") == {"a": [1], "b": ["x"]}
+
+
+def test_declared_missing_values(tmp_path):
+    path = write(tmp_path, "t.csv", "a,b\n ?,x\n1, ?\n")
+    assert rows(read_frame(path, spec(missing=["?"], strip=True))) == [[None, "x"], [1, None]]
+
+
+def test_quoting_can_be_disabled(tmp_path):
+    path = write(tmp_path, "t.tsv", 'a\tb\n"one\ttwo"\n')
+    assert rows(read_frame(path, spec(quoting="none"))) == [['"one', 'two"']]
+
+
+def test_strip_does_not_change_numbers(tmp_path):
+    path = write(tmp_path, "t.csv", "a,b\nTrue,1\n,2\n")
+    assert rows(read_frame(path, spec(strip=True))) == [[True, 1], [None, 2]]
+
+
+def test_text_columns_are_not_converted(tmp_path):
+    path = write(tmp_path, "t.csv", "a,b\nNA,NA\n007,007\n,\n")
+    assert rows(read_frame(path, SPEC, ["a"])) == [["NA", None], ["007", 7], [None, None]]
+
+
+def test_columns_declared_as_texts_are_not_numbers(tmp_path):
+    path = write(tmp_path, "t.csv", "zip,n\n0123,0123\n,4\nNA,5\n")
+    frame = read_frame(path, spec(texts=["zip"]))
+    assert rows(frame) == [["0123", 123], [None, 4], ["NA", 5]]
+    assert frame["zip"].dtype == pd.Series(["a", None]).dtype  # as pandas itself reads texts
+    with pytest.raises(DataError, match='"zip"'):
+        read_frame(path, spec(texts=["zap"]))
+
+
+def test_thousands_separator(tmp_path):
+    path = write(tmp_path, "t.csv", 'price,name\n"1,250","1,250 wines"\n80,x\n')
+    assert rows(read_frame(path, spec(thousands=","))) == [[1250, "1,250 wines"], [80, "x"]]
+
+
+def test_more_names_than_cells_are_missing_cells(tmp_path):
+    path = write(tmp_path, "t.csv", "1,x\n2,y,more\n")
+    frame = read_frame(path, spec(names=["a", "b", "c"]))
+    assert rows(frame) == [[1, "x", None], [2, "y", "more"]]
+
+
+# -- the answers ----------------------------------------------------------------------------
+
+LABELS = "x,y\n1,NA\n2,None\n3,null\n4,nan\n5,yes\n"
+
+
+@pytest.mark.parametrize("kind", ["classes", None])
+def test_labels_that_look_missing_survive(tmp_path, kind):
+    frame = read_frame(write(tmp_path, "t.csv", LABELS), DataSpec("toy", target="y", kind=kind))
+    assert frame["y"].tolist() == ["NA", "None", "null", "nan", "yes"]
+
+
+def test_labels_that_look_like_numbers_stay_as_written(tmp_path):
+    path = write(tmp_path, "t.csv", "x,y\n1,01\n2,1\n")
+    frame = read_frame(path, DataSpec("toy", target="y", kind="classes"))
+    assert frame["y"].tolist() == ["01", "1"]
+
+
+def test_empty_or_declared_label_is_missing(tmp_path):
+    path = write(tmp_path, "t.csv", "x,y\n1,a\n2,\n3,?\n4,  \n")
+    given = DataSpec("toy", target="y", kind="classes", options={"missing": ["?"]})
+    assert read_frame(path, given)["y"].isna().tolist() == [False, True, True, True]
+
+
+def test_labels_are_renamed(tmp_path):
+    path = write(tmp_path, "t.csv", "x,y\n1,0\n2,1\n3,\n4,1\n")
+    options = {"labels": {0: "normal", "1": "anomaly"}}
+    frame = read_frame(path, DataSpec("toy", target="y", kind="classes", options=options))
+    assert rows(frame[["y"]]) == [["normal"], ["anomaly"], [None], ["anomaly"]]
+
+
+def test_labels_are_renamed_in_any_format(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"x": [1, 2], "y": [0, 1]}).to_parquet(path)
+    options = {"labels": {"0": "no", "1": "yes"}}
+    frame = read_frame(path, DataSpec("toy", target="y", kind="classes", options=options))
+    assert frame["y"].tolist() == ["no", "yes"]
+
+
+def test_label_missing_in_the_renaming(tmp_path):
+    path = write(tmp_path, "t.csv", "x,y\n1,a\n2,c\n")
+    options = {"labels": {"a": "A", "b": "B"}}
+    with pytest.raises(DataError, match='"y".*"c".* a, b'):
+        read_frame(path, DataSpec("toy", target="y", kind="classes", options=options))
+    for kind, labels in (("numbers", {"a": "A"}), ("classes", ["A"])):
+        given = DataSpec("toy", target="y", kind=kind, options={"labels": labels})
+        with pytest.raises(DefinitionError, match='"labels"'):
+            read_frame(path, given)
+
+
+def test_inferred_target_is_numeric_if_all_cells_are(tmp_path):
+    given = DataSpec("toy", target="y")
+    whole = read_frame(write(tmp_path, "a.csv", "x,y\n1,1\n2,20\n"), given)["y"]
+    assert whole.tolist() == [1, 20] and whole.dtype.kind == "i"
+    gaps = read_frame(write(tmp_path, "b.csv", "x,y\n1,1.5\n2,NA\n"), given)["y"]
+    assert gaps.iloc[0] == 1.5 and pd.isna(gaps.iloc[1])
+    mixed = read_frame(write(tmp_path, "c.csv", "x,y\n1,1\n2,one\n"), given)["y"]
+    assert mixed.tolist() == ["1", "one"]
+
+
+def test_declared_numbers_are_numbers(tmp_path):
+    given = DataSpec("toy", target="y", kind="numbers")
+    assert read_frame(write(tmp_path, "a.csv", "x,y\n1,2.5\n"), given)["y"].tolist() == [2.5]
+    with pytest.raises(DataError, match='"cheap".*row 1'):
+        read_frame(write(tmp_path, "b.csv", "x,y\n1,2.5\n2,cheap\n"), given)
+
+
+# -- broken files ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "word"),
+    [
+        ("t.csv", "", "t.csv is empty"),
+        ("t.csv", " \n\n", "t.csv is empty"),
+        ("t.csv", "a,b\n", "header"),
+        ("t.csv", "a,b\n1,2\n3,4,5\n", "line 3"),
+        ("t.csv", "a,b\n1,2,3\n4,5,6\n", "header"),
+        ("t.csv", 'a,b\n1,"x\n2,y\n', r"t\.csv"),
+        ("t.csv", "a,b,a\n1,2,3\n", '"a"'),
+        ("t.csv", "a,b\n1,x\n2,é\n".encode("latin-1"), "line 3"),
+        ("t.csv", b"\x89PNG\r\n\0\0\0\rIHDR", r"t\.csv"),
+        ("t.csv.gz", b"no gzip at all", r"t\.csv\.gz"),
+        ("t.csv.gz", GZIPPED[:-9], r"t\.csv\.gz"),
+        ("t.xlsx", "a", r'"\.xlsx"'),
+        ("t.cvs", "a", 'Did you mean ".csv"'),
+        ("t", "a", '"separator"'),
+        ("t.parquet", "a,b\n", "parquet"),
+        ("t.feather", "a,b\n", "feather"),
+        ("t.json", '[{"a": 1},\n{"a": }]', "line 2"),
+        ("t.json", '{"a": 1}', "neither a list of rows"),
+        ("t.json", '{"a": [1], "b": [1, 2]}', "length"),
+        ("t.jsonl", '{"a": 1}\n\n{"a": \n', "line 3"),
+        ("t.jsonl", "[1]\n", "neither a list of rows"),
+        ("t.arff", "", "t.arff is empty"),
+    ],
+)
+def test_broken_files(tmp_path, name, content, word):
+    with pytest.raises(DataError, match=word):
+        read_frame(write(tmp_path, name, content), SPEC)
+
+
+def test_folder_instead_of_a_file(tmp_path):
+    (tmp_path / "t.csv").mkdir()
+    with pytest.raises(DataError, match="is a folder"):
+        read_frame(tmp_path / "t.csv", SPEC)
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"header": False}, '"names"'),
+        ({"quoting": "all"}, "can only be none"),
+        ({"encoding": "klingon"}, '"klingon"'),
+    ],
+)
+def test_wrong_options_are_refused(tmp_path, options, word):
+    with pytest.raises(DefinitionError, match=word):
+        read_frame(write(tmp_path, "t.csv", "a\n1\n"), spec(**options))
+
+
+# -- the other formats ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_arrow_files(tmp_path, suffix):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": [1, 2], "b": ["NA", None]})
+    path = tmp_path / f"t.{suffix}"
+    getattr(frame, f"to_{suffix}")(path)
+    assert rows(read_frame(path, SPEC)) == [[1, "NA"], [2, None]]
+
+
+def test_missing_values_in_arrow_files(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"a": [1, 2], "b": ["?", "x"]}).to_parquet(path)
+    frame = read_frame(path, spec(missing=["?"]))
+    assert rows(frame) == [[1, None], [2, "x"]]
+    assert frame["a"].dtype == "int64"
+
+
+def test_parquet_that_names_its_compression(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "t.parquet.brotli"
+    pd.DataFrame({"a": [1, 2]}).to_parquet(path, compression="brotli")
+    assert rows(read_frame(path, SPEC)) == [[1], [2]]
+    path.write_bytes(b"PAR1 cut short")
+    with pytest.raises(DataError, match=r"t\.parquet\.brotli"):
+        read_frame(path, SPEC)
+
+
+def test_missing_pyarrow_names_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtra, match="install"):
+        read_frame(write(tmp_path, "t.parquet", b""), SPEC)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.json", '[{"a": 1, "b": "NA"}, {"a": 2}]'),
+        ("t.json", '{"a": [1, 2], "b": ["NA", null]}'),
+        ("t.jsonl", '{"a": 1, "b": "NA"}\n{"a": 2, "b": null}\n'),
+        ("t.ndjson.gz", GZIPPED_JSON),
+    ],
+)
+def test_json_files(tmp_path, name, content):
+    assert rows(read_frame(write(tmp_path, name, content), SPEC)) == [[1, "NA"], [2, None]]
+
+
+def test_json_line_may_hold_a_line_separator(tmp_path):
+    path = write(tmp_path, "t.jsonl", '{"a": "x\u2028y"}\n')
+    assert rows(read_frame(path, SPEC)) == [["x\u2028y"]]
+
+
+def test_files_of_keel(tmp_path):
+    text = "@relation r\n@attribute a real [0, 1]\n@inputs a\n@data\n0.5\n"
+    assert rows(read_frame(write(tmp_path, "t.dat", text), SPEC)) == [[0.5]]
+    plain = write(tmp_path, "plain.dat", "0.5, x\n")  # without a header it is separated text
+    with pytest.raises(DataError, match=r'line 1.*"0\.5, x"'):
+        read_frame(plain, SPEC)
+    frame = read_frame(plain, spec(separator=",", strip=True, names=["a", "b"]))
+    assert rows(frame) == [[0.5, "x"]]
+
+
+def test_arff_files(tmp_path):
+    content = gzip.compress(b"@relation r\n@attribute a real\n@attribute b {x}\n@data\n1,x\n2,?\n")
+    path = write(tmp_path, "t.arff.gz", content)
+    assert rows(read_frame(path, SPEC)) == [[1.0, "x"], [2.0, None]]
+
+
+# -- parts ----------------------------------------------------------------------------------
+
+
+def parts(folder: Path, train: str, test: str, given: DataSpec = SPEC):
+    files = {"train": write(folder, "a.csv", train), "test": write(folder, "b.csv", test)}
+    return read_parts(files, given, lambda path: read_frame(path, given))
+
+
+def test_train_and_test_are_concatenated(tmp_path):
+    frame, found = parts(tmp_path, "a,b\n1,x\n", "b,a\ny,2\n")
+    assert rows(frame) == [[1, "x", "train"], [2, "y", "test"]]
+    assert found.part == "part"
+
+
+def test_part_column_can_be_named(tmp_path):
+    frame, found = parts(tmp_path, "part\n1\n", "part\n2\n", DataSpec("toy", part="side"))
+    assert list(frame.columns) == ["part", "side"] and found.part == "side"
+
+
+def test_train_and_test_need_the_same_columns(tmp_path):
+    with pytest.raises(DataError, match='"b"'):
+        parts(tmp_path, "a,b\n1,x\n", "a\n2\n")
+    with pytest.raises(DataError, match='"b"'):
+        parts(tmp_path, "a\n1\n", "a,b\n2,x\n")
+    with pytest.raises(DataError, match='"part"'):
+        parts(tmp_path, "part\n1\n", "part\n2\n")
+
+
+FRAME = pd.DataFrame({"id": [1, 2, 3], "text": ["a", "b", "a"], "y": ["odd", "usual", "usual"]})
+
+
+def spec_questions(**changes: object) -> DataSpec:
+    return DataSpec("toy", **{"target": "y", "kind": "classes", **changes})
+
+
+def test_classes_have_the_order_of_the_option_labels():
+    assert ask_rows(FRAME, spec_questions()).classes == ("odd", "usual")
+    labels = {"u": "usual", "v": "usual", "w": "never", "o": "odd"}
+    data = ask_rows(FRAME, spec_questions(options={"labels": labels}))
+    assert data.classes == ("usual", "odd")
+    assert data.truth.tolist() == ["odd", "usual", "usual"]
+    asked = ask(FRAME, spec_questions(fields=("text",), options={"labels": labels}), None)
+    assert asked.classes == ("usual", "odd")
+
+
+def test_column_can_be_the_group_and_no_feature():
+    data = ask_rows(FRAME, spec_questions(group="id", drop=("id",)))
+    assert list(data.items.columns) == ["text"]
+    assert data.group.tolist() == [1, 2, 3]
+
+
+def test_fields_are_the_columns_to_keep():
+    assert list(ask_rows(FRAME, spec_questions(fields=("id",))).items.columns) == ["id"]
+    with pytest.raises(DataError, match='"text"'):
+        ask_rows(FRAME, spec_questions(fields=("texd",)))
+
+
+def test_one_file():
+    assert one_file(Path("a"), spec_questions()) == Path("a")
+    with pytest.raises(DefinitionError, match="reader"):
+        one_file({"train": Path("a"), "test": Path("b")}, spec_questions())
+
+
+GAPS = pd.DataFrame({"id": [1, 2, 3, 4], "text": list("abca"), "y": ["odd", None, "usual", None]})
+
+
+@pytest.mark.parametrize("rows", [True, False])
+def test_rows_without_an_answer_can_be_dropped(rows):
+    given = spec_questions(
+        options={"unanswered": "drop"}, **({} if rows else {"fields": ("text",)})
+    )
+    data = ask_rows(GAPS, given) if rows else ask(GAPS, given, None)
+    assert data.truth.tolist() == ["odd", "usual"]
+    texts_left = data.frame()["text"].tolist() if rows else data.frame().tolist()
+    assert texts_left == ["a", "c"]
+
+
+def test_rows_without_a_target_are_refused_by_default():
+    for options in ({}, {"unanswered": "refuse"}):
+        with pytest.raises(DataError, match="missing"):
+            ask_rows(GAPS, spec_questions(options=options))
+    with pytest.raises(DefinitionError, match='"unanswered"'):
+        ask_rows(GAPS, spec_questions(options={"unanswered": "keep"}))
+    with pytest.raises(DataError, match="toy is empty: 0 rows"):
+        ask_rows(GAPS.assign(y=None), spec_questions(options={"unanswered": "drop"}))
+
+
+def test_groups_and_parts_stay_with_their_rows():
+    frame = GAPS.assign(g=list("pqrs"), p=["train", "test", "test", "train"])
+    data = ask_rows(frame, spec_questions(options={"unanswered": "drop"}, group="g", part="p"))
+    assert data.group.tolist() == ["p", "r"] and data.part.tolist() == ["train", "test"]

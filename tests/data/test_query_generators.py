@@ -1,0 +1,571 @@
+"""Behavior that all query generators share.
+
+Partial rows: the targets are exactly the rows with the same values.
+Text queries: an independent parser checks that the targets match the text.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import karat
+from karat.core.columns import rows_as_sentences
+from karat.core.dataset import Dataset
+from karat.core.embeddings import Vectors
+from karat.data.query_generators import (
+    check_count,
+    check_share,
+    generate_queries,
+    rows_of,
+    searched,
+)
+from karat.errors import ContractError, DataError, DefinitionError
+from karat.metrics.metric import score
+from karat.probes.retrieval import Nearest
+
+TABLE = pd.DataFrame({"n": np.arange(60.0), "w": list("abcdef") * 10, "y": ["p", "q"] * 30})
+DATA = Dataset.from_table(TABLE, "y", name="sixty", about={"licence": "CC0"})
+TEXTS = Dataset.from_columns(pd.DataFrame({"t": ["a", "b"], "y": [0.5, 1.5]}), ["t"], "y")
+
+
+@pytest.mark.parametrize("name", ["partial-rows", "text-queries"])
+def test_seed_determines_the_questions(name):
+    made = [generate_queries(DATA, {"use": name, "queries": 9}, seed) for seed in (7, 7, 8)]
+    assert made[0].fingerprint == made[1].fingerprint != made[2].fingerprint
+    assert set(made[0].group) != set(made[2].group)
+    assert made[0].name == f"sixty {name}" and made[0].about == {"licence": "CC0"}
+    assert (made[0].kind, made[0].fields) == ("items", ["query"])
+
+
+def test_name_of_the_dataset_changes_the_questions():
+    other = Dataset.from_table(TABLE, "y", name="another")
+    one, two = (
+        generate_queries(data, {"use": "partial-rows", "queries": 9}, 7) for data in (DATA, other)
+    )
+    assert set(one.group) != set(two.group)
+
+
+@pytest.mark.parametrize("name", ["partial-rows", "text-queries"])
+def test_dataset_is_not_changed_and_target_is_not_used(name):
+    mark = DATA.fingerprint
+    made = generate_queries(DATA, {"use": name}, 0)
+    vars(DATA).pop("fingerprint")
+    assert DATA.fingerprint == mark
+    if isinstance(made.items, pd.DataFrame):
+        assert list(made.items.columns) == ["n", "w"]
+    else:
+        assert not made.items.str.contains(r"\by\b").any()
+
+
+@pytest.mark.parametrize("name", ["partial-rows", "text-queries"])
+def test_tables_are_required(name):
+    with pytest.raises(DefinitionError, match=f"{name}.* text"):
+        generate_queries(TEXTS, {"use": name}, 0)
+
+
+def test_rows_are_distinct():
+    twice = Dataset(
+        "twice",
+        pd.DataFrame({"n": [1, 2, 3]}, index=["a", "b", "c"]),
+        pd.DataFrame({"row": ["c", "a", "c"]}),
+        np.array([1.0, 2.0, 3.0]),
+        "numbers",
+        "table",
+    )
+    assert rows_of(twice, "x").index.tolist() == ["a", "c"]
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.0, True, "3", None])
+def test_invalid_count(value):
+    with pytest.raises(DefinitionError, match="queries"):
+        check_count("x", "queries", value)
+
+
+@pytest.mark.parametrize("value", [0, 1.01, -0.5, True, "1", None, float("nan")])
+def test_invalid_share(value):
+    with pytest.raises(DefinitionError, match="above"):
+        check_share("x", "keep", value)
+
+
+def test_each_target_is_a_question_of_its_query():
+    items = pd.Series(["one", "two", "three", "?", "!"], index=list("abcqr"))
+    made = searched(DATA, items, ["q", "r"], [np.array([0, 2]), np.array([1])])
+    assert made.questions["query"].tolist() == ["q", "q", "r"]
+    assert made.truth.tolist() == ["a", "c", "b"]
+    assert made.group.tolist() == ["q", "q", "r"]
+    with pytest.raises(DataError, match="sixty"):
+        searched(DATA, items, [], [])
+
+
+def test_own_query_generator(clean_registry):
+    @karat.asker("first-rows")
+    def first_rows(data, rng, count=2):
+        """Ask about the first rows only."""
+        return data.take(np.arange(count))
+
+    assert len(generate_queries(DATA, {"use": "first-rows", "count": 5}, 0)) == 5
+    with pytest.raises(DefinitionError, match='"cout"'):
+        generate_queries(DATA, {"use": "first-rows", "cout": 5}, 0)
+
+    @karat.asker("nothing")
+    def nothing(data):
+        """Ask nothing."""
+
+    with pytest.raises(ContractError, match='"nothing"'):
+        generate_queries(DATA, {"use": "nothing"}, 0)
+
+
+def test_unknown_query_generator_suggests_the_nearest():
+    with pytest.raises(DefinitionError, match='"partial-row"'):
+        generate_queries(DATA, {"use": "partial-row"}, 0)
+
+
+steady = settings(deadline=None, derandomize=True, max_examples=60)
+
+
+def data(table: pd.DataFrame) -> Dataset:
+    truth = np.arange(len(table)) + 0.5
+    questions = pd.DataFrame({"row": table.index})
+    return Dataset("toy", table, questions, truth, "numbers", "table")
+
+
+def asked(table: pd.DataFrame, seed: int = 0, **how: object) -> Dataset:
+    return generate_queries(data(table), {"use": "partial-rows", **how}, seed)
+
+
+def answers(made: Dataset) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for query, answer in zip(made.questions["query"], made.truth, strict=True):
+        found.setdefault(query, []).append(answer)
+    return found
+
+
+def is_missing(cell: object) -> bool:
+    return not isinstance(cell, list) and bool(pd.isna(cell))
+
+
+def cells_of(made: Dataset) -> dict[str, list[object]]:
+    return dict(zip(made.items.index, made.items.astype(object).to_numpy().tolist(), strict=True))
+
+
+def agreeing(cells: dict[str, list[object]], query: str, candidates: list[str]) -> list[str]:
+    """Compare cell by cell, in plain Python."""
+    part = cells[query]
+    rows = []
+    for name in candidates:
+        row = cells[name]
+        pairs = [(a, b) for a, b in zip(part, row, strict=True) if not is_missing(a)]
+        if all(not is_missing(b) and a == b for a, b in pairs):
+            rows.append(name)
+    return rows
+
+
+def check(made: Dataset, table: pd.DataFrame, keep: float) -> None:
+    candidates = [f"row {name}" for name in table.index]
+    assert made.items.index.tolist()[: len(table)] == candidates
+    found, cells = answers(made), cells_of(made)
+    assert made.items.index.tolist()[len(table) :] == list(found)
+    for query, rows in found.items():
+        own = query.removeprefix("part of ")
+        assert own in rows and rows == agreeing(cells, query, candidates)
+        whole = [cell for cell in cells[own] if not is_missing(cell)]
+        left = [cell for cell in cells[query] if not is_missing(cell)]
+        assert len(left) == max(1, round(keep * len(whole)))
+
+
+# -- by hand --------------------------------------------------------------------------------
+
+
+def test_query_of_all_cells_finds_equal_rows():
+    table = pd.DataFrame({"a": [1, 1, 2, 1], "b": list("xxxy")})
+    made = asked(table, keep=1.0)
+    assert answers(made) == {
+        "part of row 0": ["row 0", "row 1"],
+        "part of row 1": ["row 0", "row 1"],
+        "part of row 2": ["row 2"],
+        "part of row 3": ["row 3"],
+    }
+    assert made.items.loc["part of row 2"].tolist() == [2, "x"]
+
+
+def test_query_of_one_cell_finds_all_rows_with_it():
+    table = pd.DataFrame({"a": [1, 1, 2, 1], "b": list("xxxy")})
+    made = asked(table, keep=0.1)
+    for query, rows in answers(made).items():
+        part = made.items.loc[query].dropna()
+        assert len(part) == 1
+        (name,) = part.index
+        expected = {"a": {1: [0, 1, 3], 2: [2]}, "b": {"x": [0, 1, 2], "y": [3]}}[name]
+        assert rows == [f"row {i}" for i in expected[part[name]]]
+
+
+def test_missing_cells_are_not_queried_and_match_nothing():
+    table = pd.DataFrame({"a": [1.0, np.nan, 1.0], "b": ["x", "x", None]})
+    made = asked(table, keep=1.0)
+    assert answers(made) == {
+        "part of row 0": ["row 0"],
+        "part of row 1": ["row 0", "row 1"],
+        "part of row 2": ["row 0", "row 2"],
+    }
+
+
+def test_empty_row_makes_no_query():
+    table = pd.DataFrame({"a": [1.0, np.nan], "b": ["x", None]})
+    assert set(answers(asked(table))) == {"part of row 0"}
+    with pytest.raises(DataError, match="query"):
+        asked(pd.DataFrame({"a": [np.nan, np.nan], "b": [None, None]}))
+
+
+def test_one_row_finds_itself():
+    assert answers(asked(pd.DataFrame({"a": [1], "b": ["x"]}))) == {"part of row 0": ["row 0"]}
+
+
+def test_equal_rows_are_all_answers():
+    table = pd.DataFrame({"a": [7] * 3000, "b": ["x"] * 3000})
+    made = asked(table, queries=5)
+    assert len(made) == 5 * 3000 and len(set(made.truth)) == 3000
+
+
+def test_number_of_queries():
+    table = pd.DataFrame({"a": np.arange(50), "b": list("vwxyz") * 10})
+    assert len(answers(asked(table, queries=20))) == 20
+    assert len(answers(asked(table, queries=500))) == 50
+
+
+def test_queries_keep_only_filled_cells():
+    table = pd.DataFrame({f"c{i}": np.arange(40) * i for i in range(1, 11)})
+    made = asked(table, keep=0.3)
+    parts = made.items.iloc[40:]
+    assert (parts.notna().sum(axis=1) == 3).all()
+    assert (parts.notna().any(axis=0)).all()  # not always the same columns
+
+
+# -- types of columns -----------------------------------------------------------------------
+
+COLUMNS = {
+    "n": lambda rng, n: np.where(rng.random(n) < 0.2, np.nan, rng.integers(0, 3, n) / 2),
+    "i": lambda rng, n: rng.integers(0, 3, n),
+    "big": lambda rng, n: 2**60 + rng.integers(0, 3, n),
+    "flag": lambda rng, n: rng.random(n) < 0.5,
+    "Int": lambda rng, n: pd.array(rng.choice([1, 2, None], n), dtype="Int64"),
+    "boolean": lambda rng, n: pd.array(rng.choice([True, False, None], n), dtype="boolean"),
+    "word": lambda rng, n: rng.choice(["a", "b", None], n),
+    "category": lambda rng, n: pd.Categorical(rng.choice(["u", "v", None], n)),
+    "date": lambda rng, n: pd.to_datetime(rng.choice(["2024-01-01", "2024-05-06", None], n)),
+    "{x} 'q' \"r\"": lambda rng, n: rng.choice(["{y}", "%s", "{0}"], n),
+    3: lambda rng, n: rng.choice([1, "1", 2.5], n).astype(object),
+    ("t", 1): lambda rng, n: rng.integers(0, 2, n),
+    "list": lambda rng, n: pd.Series([[1], [2], None], dtype=object)[rng.integers(0, 3, n)].array,
+}
+
+
+def typed(names: list[object], rows: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    columns = [pd.Series(COLUMNS[name](rng, rows)) for name in names]
+    table = pd.concat(columns, axis=1, ignore_index=True)
+    table.columns = pd.Index(names, tupleize_cols=False, dtype=object)
+    return table
+
+
+@steady
+@given(
+    st.lists(st.sampled_from(list(COLUMNS)), min_size=1, max_size=5, unique=True),
+    st.integers(1, 25),
+    st.integers(0, 99),
+    st.sampled_from([0.1, 0.5, 0.75, 1.0]),
+)
+def test_matching_rows_are_the_targets_for_any_types(names, rows, seed, keep):
+    table = typed(names, rows, seed)
+    if table.isna().all(axis=None):
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = asked(table, seed, keep=keep, queries=10)
+    check(made, table, keep)
+    assert made.fingerprint == asked(table, seed, keep=keep, queries=10).fingerprint
+
+
+@pytest.mark.parametrize("name", ["n", "i", "Int", "boolean", "word", "category", "date"])
+def test_candidates_keep_their_cells(name):
+    table = typed([name, "{x} 'q' \"r\""], 30, 1)
+    made = asked(table, keep=0.5)
+    rows = made.items.iloc[:30]
+    assert [is_missing(c) for c in rows[name]] == [is_missing(c) for c in table[name]]
+    known = table[name].notna().to_numpy()
+    assert rows[name][known].tolist() == table[name][known].tolist()
+    expected = "float64" if name == "i" else table[name].dtype
+    assert made.items[name].dtype == expected
+
+
+def test_integers_too_large_for_floats_stay_distinct():
+    table = pd.DataFrame({"id": [2**60, 2**60 + 1], "x": [1, 1]})
+    made = asked(table, keep=0.5)
+    assert made.items["id"].tolist()[:2] == [2**60, 2**60 + 1]
+    for query, rows in answers(made).items():
+        asks_by_id = not is_missing(made.items.loc[query, "id"])
+        assert len(rows) == (1 if asks_by_id else 2)
+
+
+steady_text_queries = settings(deadline=None, derandomize=True, max_examples=50)
+
+OPENINGS = ("rows where ", "find rows where ", "show the ones where ")
+JOINTS = (" and ", ", and ", "; also ")
+NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]\d+)?)"
+#: the wordings of each numeric condition, and its meaning
+WORDINGS = {
+    rf" (?:is above|is more than|exceeds) {NUMBER}": lambda x, low: x > low,
+    rf" (?:is below|is less than|is under) {NUMBER}": lambda x, high: x < high,
+    rf" is between {NUMBER} and {NUMBER}": lambda x, low, high: low <= x <= high,
+    rf" is from {NUMBER} to {NUMBER}": lambda x, low, high: low <= x <= high,
+}
+
+
+def asked_text_queries(table: pd.DataFrame, seed: int = 0, **how: object) -> Dataset:
+    return generate_queries(data(table), {"use": "text-queries", **how}, seed)
+
+
+# -- parser of queries ----------------------------------------------------------------------
+
+
+def as_text(cell: object) -> str:
+    """Return a cell as it is written in a query; numbers have at most six digits."""
+    if pd.isna(cell):
+        return ""
+    if isinstance(cell, float):
+        return str(int(cell)) if cell.is_integer() else f"{cell:.6g}"
+    return str(cell).strip()
+
+
+def numbers_met(table: pd.DataFrame, words: str) -> Iterator[set[int]]:
+    """Yield which rows meet a condition on a number, for each way to read it."""
+    for name in table.columns:
+        for pattern, means in WORDINGS.items():
+            match = re.fullmatch(re.escape(str(name)) + pattern, words)
+            if match:
+                limits = [float(limit) for limit in match.groups()]
+                cells = enumerate(table[name].tolist())
+                yield {i for i, x in cells if not pd.isna(x) and means(float(x), *limits)}
+
+
+def words_met(table: pd.DataFrame, words: str) -> Iterator[tuple[set[int], str]]:
+    """Yield which rows meet a condition on words at the beginning, and what comes after it."""
+    for name in table.columns:
+        cells = [as_text(cell) for cell in table[name]]
+        for value in set(cells) - {""}:
+            for verb in ("is", "equals", "is just"):
+                prefix = f"{name} {verb} {value}"
+                if words.startswith(prefix):
+                    yield {i for i, cell in enumerate(cells) if cell == value}, words[len(prefix) :]
+
+
+def read(table: pd.DataFrame, query: str, sort: str) -> list[set[int]]:
+    """Return the rows that meet a query, for each way to read it."""
+    found = []
+    for opening in OPENINGS:
+        if not query.startswith(opening):
+            continue
+        words = query[len(opening) :]
+        if sort == "numeric":
+            found += numbers_met(table, words)
+        for rows, rest in words_met(table, words) if sort != "numeric" else ():
+            if sort == "categorical" and not rest:
+                found.append(rows)
+            for joint in JOINTS if sort == "mixed" else ():
+                if rest.startswith(joint):
+                    found += [rows & met for met in numbers_met(table, rest[len(joint) :])]
+    return found
+
+
+def check_text_queries(made: Dataset, table: pd.DataFrame, sort: str, most: float) -> None:
+    names = [f"row {name}" for name in table.index]
+    for query, rows in answers(made).items():
+        readings = [{names[i] for i in met} for met in read(table, query, sort)]
+        assert readings, query
+        assert set(rows) in readings, query
+        assert len(rows) == len(set(rows)) and 1 <= len(rows) <= max(1, most * len(table))
+
+
+# -- by hand --------------------------------------------------------------------------------
+
+
+def test_words_by_hand():
+    table = pd.DataFrame({"colour": ["red", "blue", "red", None], "same": ["x"] * 4})
+    made = asked_text_queries(table, conditions="categorical", most=0.5)
+    expected = {"red": ["row 0", "row 2"], "blue": ["row 1"]}
+    found = answers(made)
+    assert len(found) == 18  # three openings, three verbs, two colours; "same" is constant
+    for query, rows in found.items():
+        assert rows == expected[query.split()[-1]] and "colour" in query
+    # a query that was drawn before is drawn again
+    assert (
+        len(answers(asked_text_queries(table, conditions="categorical", most=0.5, queries=12)))
+        == 12
+    )
+
+
+def test_rows_are_the_sentences_of_the_table():
+    table = pd.DataFrame({"n": np.arange(20.0), "w": list("ab") * 10}, index=range(5, 25))
+    made = asked_text_queries(table, queries=6)
+    assert made.modality == "text"
+    assert made.items.iloc[:20].tolist() == rows_as_sentences(table)
+    assert made.items.index.tolist()[:2] == ["row 5", "row 6"]
+    queries = made.items.iloc[20:]
+    assert queries.tolist() == queries.index.tolist() == list(answers(made))
+
+
+def test_sorts_alternate():
+    table = pd.DataFrame({"n": np.arange(200.0), "w": [f"w{i % 40}" for i in range(200)]})
+    made = list(answers(asked_text_queries(table, queries=9)))
+    sorts = [("n" in q.split()[2:5], "w" in q.split()[2:5]) for q in made]
+    joined = [any(joint in q for joint in JOINTS) and " n " in q and " w " in q for q in made]
+    assert joined == [False, False, True] * 3
+    assert [n for n, _ in sorts[0::3]] == [True] * 3
+    assert [w for _, w in sorts[1::3]] == [True] * 3
+
+
+@pytest.mark.parametrize("offset, scale", [(0, 1), (1990, 0.2), (1e6, 1), (0, 1e-9), (-5e9, 1e6)])
+def test_limits_are_round_and_selective(offset, scale):
+    table = pd.DataFrame({"n": offset + scale * np.arange(200)})
+    made = asked_text_queries(table, conditions=["numeric"], queries=40)
+    found = answers(made)
+    assert len(found) > 20
+    check_text_queries(made, table, "numeric", 0.05)
+    limits = {limit for query in found for limit in re.findall(NUMBER, query)}
+    assert max(len(re.sub(r"e.*|\D", "", limit).strip("0")) for limit in limits) <= 7
+
+
+def test_condition_with_too_many_matches_is_dropped():
+    table = pd.DataFrame({"w": ["common"] * 99 + ["rare"]})
+    found = answers(asked_text_queries(table, conditions=["categorical"], queries=50))
+    assert 0 < len(found) <= 9 and all(rows == ["row 99"] for rows in found.values())
+    with pytest.raises(DataError, match="query"):
+        asked_text_queries(
+            pd.DataFrame({"w": ["one"] * 50 + ["two"] * 50}), conditions=["categorical"]
+        )
+
+
+def test_ties_do_not_stop_it():
+    table = pd.DataFrame({"n": [0.0] * 5000 + list(range(1, 41)) * 5})
+    made = asked_text_queries(table, conditions=["numeric"], queries=30)
+    check_text_queries(made, table, "numeric", 0.05)
+
+
+def test_long_texts_are_not_used():
+    table = pd.DataFrame({"w": ["short", "x" * 61, "y" * 60] * 2})
+    found = answers(asked_text_queries(table, conditions=["categorical"], most=1.0))
+    assert {query.split()[-1] for query in found} == {"short", "y" * 60}
+
+
+def test_few_numbers_are_classes_and_dates_are_ignored():
+    table = pd.DataFrame(
+        {
+            "grade": [1.0, 2.0, 3.0, np.nan] * 10,
+            "day": pd.date_range("2024-01-01", periods=40),
+            "wave": np.exp(1j * np.arange(40)),
+        }
+    )
+    found = answers(
+        asked_text_queries(table[["grade", "day"]], conditions=["categorical"], most=0.5)
+    )
+    assert {query.split()[-1] for query in found} == {"1", "2", "3"}
+    with pytest.raises(DataError, match="columns"):
+        asked_text_queries(table, conditions=["numeric"])
+
+
+def test_infinite_number_is_above_all():
+    table = pd.DataFrame({"n": [*np.arange(100.0), np.inf, -np.inf, np.nan]})
+    found = answers(asked_text_queries(table, conditions=["numeric"], most=1.0))
+    for query, rows in found.items():
+        up = re.search("above|more than|exceeds", query) is not None
+        down = re.search("below|less than|under", query) is not None
+        assert ("row 100" in rows, "row 101" in rows) == (up, down)
+        assert "row 102" not in rows
+
+
+# -- whatever the table holds ---------------------------------------------------------------
+
+TEXT_QUERIES_COLUMNS = {
+    "n": lambda rng, n: np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n).round(3) * 100),
+    "i": lambda rng, n: rng.integers(0, 1000, n),
+    "year": lambda rng, n: pd.array(rng.choice([None, *range(1990, 2025)], n), dtype="Int64"),
+    "tiny": lambda rng, n: rng.random(n).astype(np.float32) * 1e-5,
+    "flag": lambda rng, n: rng.random(n) < 0.5,
+    "boolean": lambda rng, n: pd.array(rng.choice([True, False, None], n), dtype="boolean"),
+    "word": lambda rng, n: rng.choice(["a", "b b", " c", None, ""], n),
+    "category": lambda rng, n: pd.Categorical(rng.choice(["u", "v", None], n)),
+    "grade": lambda rng, n: rng.integers(1, 5, n) * 1.0,
+    "{x} 'q' \"r\"": lambda rng, n: rng.choice(["{y}", "%s", "{column}", "{0}"], n),
+    "{low}": lambda rng, n: rng.integers(0, 1000, n),
+    3: lambda rng, n: rng.choice([1, "one", 2.5], n).astype(object),
+    ("t", 1): lambda rng, n: rng.integers(0, 500, n),
+    "list": lambda rng, n: pd.Series([[1], [2], None], dtype=object)[rng.integers(0, 3, n)].array,
+}
+MEASURED = {"n", "i", "year", "tiny", "{low}", ("t", 1)}
+
+
+@steady_text_queries
+@given(
+    st.lists(st.sampled_from(list(TEXT_QUERIES_COLUMNS)), min_size=1, max_size=5, unique=True),
+    st.integers(1, 80),
+    st.integers(0, 99),
+    st.sampled_from(["numeric", "categorical", "mixed"]),
+    st.sampled_from([0.05, 0.5, 1.0]),
+)
+def test_targets_match_the_text_of_the_query(names, rows, seed, sort, most):
+    table = typed(names, rows, seed)
+    how = {"conditions": [sort], "most": most, "queries": 12}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            made = asked_text_queries(table, seed, **how)
+        except DataError as error:
+            lacking = {"numeric": MEASURED.isdisjoint(names), "categorical": set(names) <= MEASURED}
+            assert "no query could" in str(error) or lacking.get(sort, True) or rows < 12
+            return
+    check_text_queries(made, table, sort, most)
+    assert made.fingerprint == asked_text_queries(table, seed, **how).fingerprint
+
+
+def test_table_without_numbers_or_without_words():
+    words = pd.DataFrame({"w": [f"w{i % 30}" for i in range(60)]})
+    numbers = pd.DataFrame({"n": np.arange(60.0)})
+    # the sorts that it can be asked in take all turns
+    check_text_queries(asked_text_queries(words), words, "categorical", 0.05)
+    check_text_queries(asked_text_queries(numbers), numbers, "numeric", 0.05)
+    for table, sort, counts in (
+        (words, "numeric", "0 .* 1 "),
+        (words, "mixed", "0 .* 1 "),
+        (numbers, "categorical", "1 .* 0 "),
+        (numbers.iloc[:1], "numeric", "0 .* 0 "),
+    ):
+        with pytest.raises(DataError, match=f"{sort}.*{counts}"):
+            asked_text_queries(table, conditions=[sort])
+
+
+@pytest.mark.parametrize("wrong", [["numerical"], [], [1], [["numeric"]], None, 5, {"numeric": 1}])
+def test_invalid_conditions(wrong):
+    table = pd.DataFrame({"n": np.arange(60.0)})
+    with pytest.raises(DefinitionError, match="categorical"):
+        asked_text_queries(table, conditions=wrong)
+
+
+def test_perfect_encoder_finds_every_answer():
+    table = pd.DataFrame({"n": np.arange(100.0), "w": [f"w{i % 30}" for i in range(100)]})
+    made = asked_text_queries(table, queries=10)
+    queries = list(answers(made))
+    # a row is near a query exactly if it answers it
+    matrix = np.zeros((len(made.items), len(queries)))
+    for place, (_, rows) in enumerate(answers(made).items()):
+        matrix[made.items.index.get_indexer(rows), place] = 1.0
+        matrix[100 + place, place] = 1.0
+    got = Nearest(queries="apart").answer(made, Vectors(matrix, np.arange(len(matrix))))
+    assert set(got.candidates) == {100}
+    assert score("map", got)[0] == score("ndcg@10", got)[0] == 1.0

@@ -1,0 +1,619 @@
+"""The engine Dask: schedulers and workers as processes of their own, on this machine's loopback."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import karat
+from karat.errors import DefinitionError, MissingExtra
+from karat.execution import dask_engine as cargo
+from karat.execution import dask_engine as dask
+from karat.execution.dask_engine import Depot, RemoteFile, RemoteJob, pickle_user_modules
+from karat.execution.job import Job, ObjectStore
+from karat.execution.progress import Progress
+from karat.execution.resources import Limits
+from karat.execution.runner import Stopped
+from karat.execution.workers import WorkerDied
+from karat.models.tabular_encoders import OneHotTable, RandomEncoder
+
+real = pytest.mark.skipif(not find_spec("distributed"), reason="distributed is not installed")
+
+#: work that workers find on their path; job.spec says what to do
+WORK = """
+import os, signal, time
+from pathlib import Path
+
+def tell(job, shelf):
+    return job.fold, os.getppid(), job.vectors and Path(job.vectors, "vectors.npy").read_bytes(), \
+        str(shelf.folder), shelf.get(job.dataset)
+
+def dies(job, shelf):
+    '''Say which Dask worker has the job; wait where told to; end that worker where told to.'''
+    seen = Path(job.spec)
+    first = not seen.exists()
+    with seen.open("a") as file:
+        file.write(f"{os.getppid()}\\n")
+    if job.model == "deadly":
+        os.kill(os.getppid(), signal.SIGKILL)
+    if job.model == "deadly" or first and job.model == "waits":
+        time.sleep(600)
+    return "done"
+
+def alone(job, shelf):
+    begun = time.time()
+    time.sleep(0.5)
+    return begun, time.time(), os.getppid()
+"""
+#: a worker of another machine does not see the client's disk
+BLIND = "import karat.execution.dask_engine as depot\ndepot._is_same = lambda path, parcel: False\n"
+
+
+class Cluster:
+    """A scheduler and workers as one starts them by hand."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / "scheduler.json"
+        self.processes: list[subprocess.Popen[bytes]] = []
+        (folder / "its_dask_work.py").write_text(WORK)
+        (folder / "blind.py").write_text(BLIND)
+
+    def scheduler(self, **settings: str) -> subprocess.Popen[bytes]:
+        self.file.unlink(missing_ok=True)
+        args = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show"]
+        return self._start(["scheduler", *args, "--scheduler-file", str(self.file)], settings)
+
+    def worker(self, name: str, *more: str, threads: int = 1) -> subprocess.Popen[bytes]:
+        own = self.folder / name
+        args = ["--host", "127.0.0.1", "--no-dashboard", "--nthreads", str(threads)]
+        args += ["--no-nanny", "--memory-limit", "0", "--local-directory", str(own), *more]
+        args += ["--scheduler-file", str(self.file), "--name", name]
+        return self._start(["worker", *args], {"KARAT_CACHE": str(own / "cache")})
+
+    def _start(self, args: list[str], settings: dict[str, str]) -> subprocess.Popen[bytes]:
+        paths = [str(self.folder), os.environ.get("PYTHONPATH", "")]
+        settings = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), **settings}
+        with (self.folder / "log.txt").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "dask", *args],
+                env={**os.environ, **settings},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.processes.append(process)
+        return process
+
+    @property
+    def address(self) -> str:
+        """The scheduler's address, once it has written it down."""
+        until(lambda: self.file.exists() and self.file.read_text().endswith("}"))
+        return str(json.loads(self.file.read_text())["address"])
+
+    def stop(self) -> None:
+        for process in self.processes:
+            process.kill()
+        for process in self.processes:
+            process.wait()
+
+
+def until(true, seconds=900.0):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def patience():
+    """A machine with much to do may need long to start a worker."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dask, "PATIENCE", 900.0)
+        yield
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Two workers that share no disk, neither with the client nor with each other."""
+    made = Cluster(tmp_path_factory.mktemp("cluster"))
+    made.scheduler()
+    blind = ("--preload", str(made.folder / "blind.py"))
+    large = ("--resources", "cores=2 memory=2e9")
+    made.crew = [made.worker("north", *blind, *large, threads=2), made.worker("south", *blind)]
+    assert made.address
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def fragile(tmp_path):
+    """A cluster to break: a scheduler that gives a job up after two dead workers."""
+    made = Cluster(tmp_path)
+    made.process = made.scheduler(DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="1")
+    yield made
+    made.stop()
+
+
+# -- the same as without ------------------------------------------------------------------------
+
+
+PARTS = """
+import os, threading, time
+import numpy as np
+from sklearn.base import BaseEstimator
+
+class Noisy(BaseEstimator):
+    '''Adds noise from its seed.'''
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+    def fit(self, items, y=None):
+        print("fitting", len(items))
+        return self
+    def transform(self, items):
+        rng = np.random.default_rng(self.random_state)
+        return items.to_numpy(dtype=float) + rng.normal(size=items.shape) * 5
+
+class Slow(Noisy):
+    def fit(self, items, y=None):
+        time.sleep(0.2)
+        return self
+
+class Exits(BaseEstimator):
+    '''Takes its process with it where row 0 of the line is tested.'''
+    def fit(self, items, y=None):
+        if 0 not in items.index and items["x"].dtype.kind == "f":
+            os.write(2, b"goodbye")
+            os._exit(3)
+        return self
+    def transform(self, items):
+        return items.to_numpy(dtype=float)
+
+class Locked:
+    '''Cannot be pickled.'''
+    def __init__(self):
+        self.lock = threading.Lock()
+    def fit(self, items, y=None):
+        return self
+    def transform(self, items):
+        return items
+    def __deepcopy__(self, memo):
+        return Locked()
+
+class Forever(BaseEstimator):
+    '''Loops until it is ended, or allocates until it is.'''
+    def __init__(self, hungry=False):
+        self.hungry = hungry
+    def fit(self, items, y=None):
+        held = []
+        while True:
+            held.append(np.ones(2**22)) if self.hungry else time.sleep(0.01)
+    def transform(self, items):
+        return items
+"""
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    """Return a module of models that is found here and on no worker."""
+    folder = tmp_path_factory.mktemp("modules")
+    (folder / "parts_for_dask.py").write_text(PARTS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        patch.delitem(sys.modules, "parts_for_dask", raising=False)
+        yield importlib.import_module("parts_for_dask")
+
+
+TIMES = {"utc", "load_seconds", "fit_seconds", "predict_seconds", "score_seconds", "seconds"}
+TIMES |= {"cpu_seconds", "peak_memory_mb", "embed_seconds"}
+
+
+def kept(runs, forgotten=()):
+    """Return all that runs wrote, but for what says when, how long and where."""
+    found = {}
+    for run in runs:
+        for path in sorted(p for p in run.folder.rglob("*") if p.is_file()):
+            place = run.model, str(path.relative_to(run.folder))
+            if path.parent.name == "jobs":
+                record = json.loads(path.read_text())
+                dropped = {*TIMES, *forgotten, *(k for k in record if k.endswith("_seconds"))}
+                found[place] = {k: v for k, v in record.items() if k not in dropped}
+            elif path.name == "scores.csv" or path.parent.name not in ("scores", run.folder.name):
+                found[place] = path.read_bytes()
+    return found
+
+
+@real
+@pytest.mark.slow
+def test_results_equal_those_of_local_workers(
+    cluster, parts, two_classes, line, words, tmp_path, monkeypatch
+):
+    noise = {"noise_gaussian": [0.5, 2.0]}
+    tasks = [two_classes(corruptions=noise), line(), words()]
+    models = {
+        "noisy": parts.Noisy(),
+        "random": RandomEncoder(8),
+        "logistic": LogisticRegression(),
+        "onehot": OneHotTable(),
+        "exits": parts.Exits(),
+        "locked": parts.Locked(),
+    }
+    here = karat.evaluate(models, tasks, output=tmp_path / "here", workers=2)
+    monkeypatch.setattr(dask, "PIECE", 3000)  # files come in several pieces
+    options = {"engine": "dask", "scheduler": cluster.address}
+    there = karat.evaluate(models, tasks, output=tmp_path / "there", **options)
+    # who cannot be told from its changed self has another spec each time
+    assert kept(here[:5]) | kept(here[5:], ["spec"]) == kept(there[:5]) | kept(there[5:], ["spec"])
+    assert len(kept(there)) > 60
+    fine = [r for run in there[:4] for r in run.records() if r["task"] == "halves"]
+    assert [r["status"] for r in fine] == ["ok"] * 8
+    exits, locked = ({r["info"] for r in run.records() if r["task"] == "line"} for run in there[4:])
+    assert any("exit code 3" in info for info in exits)
+    assert len(locked) == 1 and "pickle" in locked.pop()
+    assert [process.poll() for process in cluster.processes] == [None] * 3
+    assert there[0].folder.name.startswith("noisy.custom.default.dask.")
+    # what is resumed elsewhere finds nothing left to do
+    again = {"engine": "local", "resume": True, "output": tmp_path / "there"}
+    same = karat.evaluate({"onehot": OneHotTable()}, tasks, **again)
+    assert [run.folder for run in same] == [there[3].folder]
+
+
+def things(tmp_path, **kinds):
+    """Return a shelf with the parts that jobs of WORK name."""
+    shelf = ObjectStore(tmp_path / "shelf")
+    for key in ("model", "deadly", "waits", "task"):
+        shelf.put(key, key)
+    for key, thing in kinds.items():
+        shelf.put(key, thing)
+    return shelf
+
+
+@real
+@pytest.mark.slow
+def test_files_are_sent_to_each_worker_once(cluster, tmp_path):
+    vectors = tmp_path / "vectors"
+    vectors.mkdir()
+    np.save(vectors / "vectors.npy", np.arange(1000.0))
+    (vectors / "about.json").write_text("{}")
+    shelf = things(tmp_path, data=7, other="x" * 10_000)
+    jobs = [
+        Job("model", "task", "data" if i % 2 else "other", i, 0, "", "", vectors=str(vectors))
+        for i in range(30)
+    ]
+    answers = list(dask.execute_on_dask(jobs, "its_dask_work:tell", shelf, cluster.address))
+    assert sorted(job.fold for job, _ in answers) == list(range(30))
+    crew = dict(zip((process.pid for process in cluster.crew), ("north", "south"), strict=True))
+    matrix = (vectors / "vectors.npy").read_bytes()
+    for job, (fold, parent, seen, folder, data) in answers:
+        assert (fold, seen, data) == (job.fold, matrix, 7 if job.fold % 2 else "x" * 10_000)
+        # below the directory of its own worker, and of no other
+        assert Path(folder).is_relative_to(cluster.folder / crew[parent])
+    for name in {crew[parent] for _, (_, parent, *_) in answers}:
+        files = (cluster.folder / name).rglob("karat/files/*")
+        held = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
+        assert held.count(hashlib.sha256(matrix).hexdigest()) == 1
+        assert len(held) == len(set(held))
+    # the session's folder is gone with it, and so are its processes
+    assert not list(cluster.folder.rglob("shelf/task.pickle"))
+    for process in cluster.crew:
+        until(lambda p=process: not psutil.Process(p.pid).children())
+
+
+@real
+@pytest.mark.slow
+def test_limits_end_jobs_and_not_dask_workers(cluster, parts, two_classes, words, tmp_path):
+    vectors = tmp_path / "vectors.txt"
+    spoken = sorted(set(" ".join(words().dataset.items).split()))
+    vectors.write_text("".join(f"{word} {i} 1\n" for i, word in enumerate(spoken)))
+    options = {"engine": "dask", "scheduler": cluster.address, "output": tmp_path / "out"}
+    for hungry, seconds, wanted in ((False, 5, "timeout"), (True, 900, "memory")):
+        task = two_classes(max_runtime_seconds=seconds, max_mem_size_mb=600)
+        model = {"forever": parts.Forever(hungry)}
+        (run,) = karat.evaluate(model, task, folds=0, **options)
+        assert [record["status"] for record in run.records()] == [wanted]
+    # a file of vectors lies here and not there: its vectors are sent
+    (run,) = karat.evaluate(str(vectors), words(max_mem_size_mb=1000), folds=0, **options)
+    (file,) = run.records()
+    assert (file["status"], file["dimensions"]) == ("ok", 2)
+    assert [process.poll() for process in cluster.processes] == [None] * 3
+
+
+# -- what breaks --------------------------------------------------------------------------------
+
+
+def answered(jobs, work, shelf, address):
+    """Begin to execute jobs in a thread; return the thread and the list it fills."""
+    answers = []
+
+    def go():
+        answers.extend(dask.execute_on_dask(jobs, f"its_dask_work:{work}", shelf, address))
+
+    thread = threading.Thread(target=go, daemon=True)
+    thread.start()
+    return thread, answers
+
+
+def pids(file):
+    return [int(line) for line in file.read_text().split()] if file.exists() else []
+
+
+@real
+@pytest.mark.slow
+def test_jobs_of_a_killed_worker_run_on_a_later_one(fragile, tmp_path):
+    first = fragile.worker("first")
+    seen = tmp_path / "seen"
+    jobs = [
+        Job("waits", "task", "data", 0, 0, str(seen), ""),
+        Job("model", "task", "data", 1, 0, str(tmp_path / "other"), ""),
+    ]
+    thread, answers = answered(jobs, "dies", things(tmp_path, data=1), fragile.address)
+    until(lambda: pids(seen))
+    assert pids(seen) == [first.pid]
+    (child,) = psutil.Process(first.pid).children()
+    first.kill()
+    late = fragile.worker("late")
+    thread.join(900)
+    assert sorted((job.fold, answer) for job, answer in answers) == [(0, "done"), (1, "done")]
+    assert pids(seen) == [first.pid, late.pid]
+    until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+    # a job that ends every worker it meets is given up
+    fatal = tmp_path / "fatal"
+    deadly = Job("deadly", "task", "data", 0, 0, str(fatal), "")
+    thread, answers = answered([deadly], "dies", things(tmp_path, data=1), fragile.address)
+    until(lambda: pids(fatal) == [late.pid])
+    fragile.worker("later")
+    thread.join(900)
+    ((_, died),) = answers
+    assert isinstance(died, WorkerDied)
+    assert died.cause.startswith("2 Dask workers died")
+    assert len(pids(fatal)) == 2
+
+
+class Kills(Progress):
+    """Ends a process when so many jobs are done."""
+
+    def __init__(self, process, after):
+        self.process = process
+        self.after = after
+
+    def finished(self, record, folder):
+        self.after -= 1
+        if self.after == 0:
+            self.process.kill()
+            self.process.wait()
+
+
+@real
+@pytest.mark.slow
+def test_a_lost_scheduler_stops_the_run_and_resume_finishes_it(
+    fragile, parts, two_classes, tmp_path
+):
+    task = two_classes(split={"use": "kfold", "folds": 10})
+    worker = fragile.worker("one", "--death-timeout", "5")
+    options = {"engine": "dask", "scheduler": fragile.address, "output": tmp_path / "out"}
+    with pytest.raises(Stopped) as caught:
+        karat.evaluate({"slow": parts.Slow()}, task, progress=Kills(fragile.process, 3), **options)
+    assert "scheduler" in caught.value.why
+    done = len(caught.value.runs[0].records())
+    assert 3 <= done < 10
+    assert f"{done} of 10" in caught.value.kept
+    worker.wait(900)  # it ends by itself
+    fragile.scheduler()
+    fragile.worker("two")
+    options["scheduler"] = fragile.address
+    (run,) = karat.evaluate({"slow": parts.Slow()}, task, resume=True, **options)
+    assert run.folder == caught.value.runs[0].folder
+    (whole,) = karat.evaluate({"slow": parts.Slow()}, task, output=tmp_path / "whole")
+    assert kept([run]) == kept([whole])
+
+
+@real
+@pytest.mark.slow
+def test_jobs_reserve_declared_resources(cluster, tmp_path):
+    shelf = things(tmp_path, data=1)
+    jobs = [Job("model", "task", "data", i, 0, "", "", limits=Limits(cores=2)) for i in range(2)]
+    found = dask.execute_on_dask(jobs, "its_dask_work:alone", shelf, cluster.address)
+    (_, end, north), (start, _, same) = sorted(answer for _, answer in found)
+    assert north == same == cluster.crew[0].pid  # it has two threads; who declares none gets none
+    assert end <= start
+
+
+# -- a cluster of our own -----------------------------------------------------------------------
+
+SCRIPT = """
+import numpy as np, pandas as pd, psutil
+import karat
+
+class Own:
+    def fit(self, items, y=None):
+        return self
+    def transform(self, items):
+        return items.to_numpy(dtype=float)
+
+table = pd.DataFrame({"x": np.arange(20.0), "y": ["low"] * 10 + ["high"] * 10})
+data = karat.Dataset.from_table(table, "y", name="halves")
+task = karat.Task("halves", data, metrics=["acc"])
+(run,) = karat.execution.evaluation(Own, task, engine="dask", output="out")
+(same,) = karat.execution.evaluation(Own, task, output="out")
+assert run.scores().equals(same.scores())
+print(run.model, *run.results()["status"].unique(), len(psutil.Process().children()))
+"""
+
+
+@real
+@pytest.mark.slow
+def test_without_an_address_a_local_cluster_is_used(python, tmp_path):
+    (tmp_path / "script.py").write_text(textwrap.dedent(SCRIPT))
+    done = python("script.py", cwd=tmp_path)
+    assert (done.stdout.split(), done.stderr) == (["Own", "ok", "0"], "")
+
+
+# -- what is refused ----------------------------------------------------------------------------
+
+
+@real
+@pytest.mark.slow
+def test_other_versions_are_an_error_before_anything_runs(
+    cluster, two_classes, tmp_path, monkeypatch
+):
+    now = dask._installed()
+    monkeypatch.setattr(dask, "_installed", lambda: {**now, "pandas": "0.0"})
+    with pytest.raises(DefinitionError, match="pandas .* 0.0") as caught:
+        karat.evaluate(
+            OneHotTable(),
+            two_classes(),
+            engine="dask",
+            scheduler=cluster.address,
+            output=tmp_path / "out",
+        )
+    assert len(caught.value.messages) == 3  # two workers, and what to do
+    assert not (tmp_path / "out").exists()
+    # a worker that comes later is asked by each job
+    monkeypatch.undo()
+    monkeypatch.setattr(cargo, "versions", lambda: ("0.0", "3.99"))
+    jobs = [Job("model", "task", "data", 0, 0, "", "")]
+    with pytest.raises(DefinitionError, match="0.0 and Python 3.99"):
+        list(
+            dask.execute_on_dask(
+                jobs, "its_dask_work:tell", things(tmp_path, data=1), cluster.address
+            )
+        )
+
+
+@real
+def test_no_scheduler_at_the_address(two_classes, tmp_path, monkeypatch):
+    monkeypatch.setattr(dask, "PATIENCE", 0.5)
+    options = {"engine": "dask", "output": tmp_path / "out"}
+    with pytest.raises(DefinitionError, match="tcp://127.0.0.1:9"):
+        karat.evaluate(OneHotTable(), two_classes(), scheduler="tcp://127.0.0.1:9", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_wrong_engine_options_are_an_error(two_classes, cli):
+    with pytest.raises(DefinitionError, match="'ray'"):
+        karat.evaluate(OneHotTable(), two_classes(), engine="ray")
+    result = cli("run", "quickstart", "-m", "dummy", "--scheduler", "tcp://127.0.0.1:9")
+    assert result.code == 2
+    assert "--engine dask" in result.err
+
+
+def test_a_missing_library_names_the_extra(two_classes, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingExtra, match=r'pip install "karat\[dask\]"'):
+        karat.evaluate(OneHotTable(), two_classes(), engine="dask", output=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+# -- the depot, without Dask --------------------------------------------------------------------
+
+
+def parcel_of(content: bytes, path="elsewhere") -> RemoteFile:
+    return RemoteFile(hashlib.sha256(content).hexdigest(), len(content), str(path))
+
+
+@pytest.mark.parametrize("pieces", [[b""], [b"abc"], [b"ab", b"c"]])
+def test_a_file_is_complete_after_its_last_piece(tmp_path, pieces):
+    held, whole = Depot(tmp_path), b"".join(pieces)
+    parcel, start = parcel_of(whole), 0
+    for piece in pieces:
+        assert held.lacking([parcel, parcel]) == (parcel,)
+        held.receive(parcel, start, piece, "session")
+        start += len(piece)
+    assert held.lacking([parcel]) == ()
+    assert (held.files / parcel.sha256).read_bytes() == whole
+
+
+def test_content_with_another_hash_is_an_error(tmp_path):
+    held, parcel = Depot(tmp_path), parcel_of(b"abc")
+    with pytest.raises(OSError, match="changed"):
+        held.receive(parcel, 0, b"abd", "session")
+    assert held.lacking([parcel]) == (parcel,)
+    assert list(held.files.iterdir()) == []
+
+
+def test_an_unchanged_file_on_a_shared_disk_is_not_sent(tmp_path):
+    shared = tmp_path / "shared"
+    shared.write_bytes(b"abc")
+    held, parcel = Depot(tmp_path / "depot"), parcel_of(b"abc", shared)
+    assert held.lacking([parcel]) == ()
+    assert Depot(tmp_path / "other").lacking([dataclasses.replace(parcel, sha256="0")]) != ()
+    shared.unlink()
+    assert held.lacking([parcel]) == (parcel,)
+    held.receive(parcel, 0, b"abc", "session")
+    assert held.lacking([parcel]) == ()
+
+
+def test_the_least_recently_used_files_are_removed(tmp_path):
+    held = Depot(tmp_path)
+    held.room = 7
+    parcels = [parcel_of(bytes([i]) * 3) for i in range(4)]
+    for age, (i, parcel) in zip((30, 20, 10), enumerate(parcels[:3]), strict=True):
+        with held.using(parcels[:1]):  # the oldest, and at work
+            held.receive(parcel, 0, bytes([i]) * 3, "session")
+        if (file := held.files / parcel.sha256).exists():
+            os.utime(file, (time.time() - age, time.time() - age))
+    assert held.lacking(parcels[:3]) == (parcels[1],)
+    held.receive(parcels[3], 0, bytes([3]) * 3, "session")
+    assert len(held.lacking(parcels)) == 2
+
+
+def test_child_processes_of_a_machine_have_different_numbers(tmp_path, monkeypatch):
+    """Else workers of one thread each would bind all their jobs to the same core."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    order = RemoteJob(None, "work", "session", {}, {}, ("", ""))
+    one, two = Depot(tmp_path / "one"), Depot(tmp_path / "two")
+    first, second, third = (held._hire(order, tmp_path) for held in (one, two, one))
+    assert [child.worker.slot for child in (first, second, third)] == [0, 1, 2]
+    one._rest(third)
+    assert one._hire(order, tmp_path) is third  # a warm one first
+    two.close("session")
+    assert one._hire(order, tmp_path).worker.slot == 1
+    one.close("session")
+
+
+def test_jobs_require_at_most_the_declared_resources():
+    class Client:
+        workers: dict = {}
+
+        def scheduler_info(self, n_workers):
+            return {"workers": dict(enumerate(self.workers))}
+
+    job = Job("model", "task", "data", 0, 0, "", "", limits=Limits(cores=3, memory_mb=100))
+
+    def share(*declared, job=job):
+        client = Client()
+        client.workers = [{"nthreads": 2, "resources": each} for each in declared]
+        return dask._Cluster(client).share(job)
+
+    assert share({}, {}) is None
+    assert share({"GPU": 1}) is None
+    assert share({"cores": 8}, {"cores": 4}) == {"cores": 3}
+    assert share({"CORES": 2}) == {"CORES": 2}
+    assert share({"memory": 1e9, "cores": 8}) == {"memory": 100 * 2**20, "cores": 3}
+    assert share({"cores": 8}, job=dataclasses.replace(job, limits=None)) is None
+
+
+def test_only_uninstalled_modules_are_pickled_by_value():
+    import cloudpickle
+
+    before = cloudpickle.list_registry_pickle_by_value()  # other tests may have left some
+    with pickle_user_modules():
+        names = cloudpickle.list_registry_pickle_by_value()
+    assert __name__ in names
+    assert not {name for name in names if name.partition(".")[0] in ("karat", "numpy", "json")}
+    assert cloudpickle.list_registry_pickle_by_value() == before

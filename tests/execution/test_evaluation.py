@@ -1,0 +1,218 @@
+"""``evaluate``: its arguments, its errors and what it returns."""
+
+import dataclasses
+import inspect
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import karat
+from karat.config.catalog import Catalogue
+from karat.errors import DefinitionError
+from karat.execution.evaluation import find_models_and_suite, find_suite, make_options, plan_suite
+from karat.execution.runner import Options
+from karat.models.model import StatelessEncoder
+from karat.models.tabular_encoders import OneHotTable
+
+
+class Letters(StatelessEncoder):
+    def transform(self, items):
+        return np.array([[str(t).count("a"), str(t).count("b")] for t in items], dtype=float)
+
+
+def lengths(items):
+    return [[len(str(item)), str(item).count("a")] for item in items]
+
+
+def test_names_classes_instances_functions_and_pipelines_are_models(words, tmp_path):
+    models = {
+        "name": "tfidf",
+        "class": Letters,
+        "instance": Letters(),
+        "function": lengths,
+        "pipeline": make_pipeline(TfidfVectorizer(analyzer="char")),
+        "predictor": make_pipeline(TfidfVectorizer(analyzer="char"), LogisticRegression()),
+    }
+    runs = karat.evaluate(models, words(), output=tmp_path)
+    assert [run.model for run in runs] == list(models)
+    board = karat.leaderboard(runs)
+    assert board["failed"].sum() == 0
+    assert board["words"].notna().all()
+    assert board.loc["class", "words"] == board.loc["instance", "words"]
+    assert board.loc["predictor", "words"] == 1.0
+    # each word occurs once, so only models of letters can predict
+    assert board.loc["name", "words"] <= 0.5
+    assert board["words"].drop("name").min() >= 0.9
+
+
+def test_a_vector_file_and_vectors_in_memory_are_models(tmp_path):
+    entities = list("abcdefgh")
+    file = tmp_path / "known.txt"
+    file.write_text("".join(f"{e} {i // 4} {i}\n" for i, e in enumerate(entities)))
+    frame = pd.DataFrame({"e": entities, "y": ["x"] * 4 + ["z"] * 4})
+    data = karat.Dataset.from_columns(frame, ["e"], "y", modality="entity", name="eight")
+    task = karat.Task("eight", data, split={"use": "kfold", "folds": 2}, metrics=["acc"])
+    vectors = {e: [i // 4, i] for i, e in enumerate(entities)}
+    models = {"file": file, "text": str(file), "dict": vectors, "frame": pd.DataFrame(vectors).T}
+    runs = karat.evaluate(models, task, output=tmp_path / "out")
+    assert len({tuple(run.scores()["value"]) for run in runs}) == 1
+    assert runs[0].scores()["value"].tolist() == [1.0, 1.0]
+
+
+def test_several_models_and_tasks_make_a_leaderboard(two_classes, line, tmp_path):
+    runs = karat.evaluate(["onehot", "dummy"], [two_classes(), line(), "diabetes"], output=tmp_path)
+    board = karat.leaderboard(runs)
+    assert board.index.tolist() == ["onehot", "dummy"]
+    assert board.attrs["metrics"] == {"halves": "acc", "line": "rmse", "diabetes": "rmse"}
+
+
+def test_a_suite_by_name_brings_its_models(tmp_path):
+    suite = karat.suite("quickstart")
+    found, chosen = find_models_and_suite(Catalogue(), None, "quickstart")
+    assert [m.name for m in found] == list(suite.models)
+    assert [t.name for t in chosen] == [t.name for t in suite]
+
+
+def test_one_error_lists_all_wrong_names():
+    with pytest.raises(DefinitionError) as caught:
+        karat.evaluate(["onehott", "skrb"], "quikstart")
+    for message, name in zip(caught.value.messages, ("quikstart", "onehott", "skrb"), strict=True):
+        assert f'"{name}"' in message
+
+
+@pytest.mark.parametrize("models, tasks", [([], "diabetes"), ("onehot", [])])
+def test_models_and_tasks_are_required(models, tasks):
+    with pytest.raises(DefinitionError, match="no (model|task)"):
+        karat.evaluate(models, [tasks] if tasks else [])
+
+
+@pytest.mark.parametrize(
+    "tasks, word",
+    [
+        (5, "int"),
+        ([None], "NoneType"),
+        (["diabetis"], '"diabetes"'),
+        (karat.Dataset.from_table(pd.DataFrame({"a": [1, 2], "y": list("ab")}), "y"), "Dataset"),
+    ],
+    ids=["int", "None", "typo", "dataset"],
+)
+def test_other_objects_are_not_tasks(tasks, word):
+    with pytest.raises(DefinitionError, match=word):
+        find_suite(Catalogue(), tasks)
+
+
+# -- options --------------------------------------------------------------------------------
+
+
+def test_options_have_defaults_and_short_forms(tmp_path):
+    assert make_options({}) == Options()
+    assert make_options({"output": str(tmp_path)}).output == tmp_path
+    assert make_options({"only": "penguins"}).only == ["penguins"]
+    assert make_options({"folds": 3}).folds == [3]
+
+
+@pytest.mark.parametrize(
+    "given, word",
+    [
+        ({"workers": 0}, "workers"),
+        ({"workers": "2"}, "'2'"),
+        ({"seed": -1}, "seed"),
+        ({"seed": 1.5}, "1.5"),
+        ({"seed": 2**31}, "2147483648"),
+        ({"seed": True}, "True"),
+        ({"max_rows": 1}, "max_rows"),
+        ({"folds": [0, "1"]}, "folds"),
+        ({"inference": [0]}, "inference"),
+        ({"engine": "ray"}, "'ray'"),
+        ({"scheduler": "tcp://127.0.0.1:9"}, "scheduler"),
+        ({"sed": 1}, '"seed"'),
+    ],
+)
+def test_wrong_options_are_an_error(given, word):
+    with pytest.raises(DefinitionError, match=word):
+        make_options(given)
+
+
+def test_evaluate_documents_every_option_with_its_default():
+    options = {field.name: field.default for field in dataclasses.fields(Options)}
+    parameters = inspect.signature(karat.evaluate).parameters
+    text = inspect.getdoc(karat.evaluate)
+    for name, default in options.items():
+        assert parameters[name].default == (str(default) if name == "output" else default)
+    for name, parameter in parameters.items():
+        assert f"\n{name} : " in text and parameter.kind is not parameter.VAR_KEYWORD
+
+
+# -- planning -------------------------------------------------------------------------------
+
+
+def planned(tasks, **options):
+    suite = karat.Suite("s", tuple(tasks))
+    models = Catalogue().models(OneHotTable())
+    return plan_suite(models, suite, Catalogue(), make_options(options))
+
+
+def test_a_constraint_limits_folds_and_rows(two_classes):
+    task = two_classes(split={"use": "kfold", "folds": 5})
+    assert len(planned([task]).jobs) == 5
+    assert len(planned([task], constraint="test").jobs) == 2
+    assert len(planned([task], constraint="tiny", max_rows=10).tasks[0].data) == 10
+    with pytest.raises(DefinitionError, match='"tiny"'):
+        planned([task], constraint="tny")
+
+
+def test_only_selects_tasks(two_classes, line):
+    assert [p.task.name for p in planned([two_classes(), line()], only=["l*"]).tasks] == ["line"]
+
+
+def test_a_task_can_name_its_dataset(tmp_path):
+    task = karat.Task("mine", "diabetes", metrics=["rmse"])
+    assert len(planned([task]).tasks[0].data) == 442
+    with pytest.raises(DefinitionError, match='"diabetes"'):
+        planned([karat.Task("mine", "diabetis")])
+
+
+@pytest.mark.parametrize("name", ["task", "fold", "result", "info", "status", "coverage", "notes"])
+def test_a_metric_cannot_have_the_name_of_a_column(two_classes, clean_registry, name, tmp_path):
+    karat.metric(name)(lambda predictions: 0.0)
+    with pytest.raises(DefinitionError, match=f'"{name}"'):
+        karat.evaluate(OneHotTable(), two_classes(metrics=[name, "acc"]), output=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_registered_metric_is_scored(two_classes, clean_registry, tmp_path):
+    @karat.metric("errors", higher_is_better=False, range=(0, 100))
+    def errors(predictions):
+        return float((predictions.predictions != predictions.truth).sum())
+
+    runs = karat.evaluate(["onehot", "dummy"], two_classes(metrics=["errors"]), output=tmp_path)
+    board = karat.leaderboard(runs)
+    assert board.index.tolist() == ["onehot", "dummy"]
+    assert board.loc["dummy", "halves"] == 5.0
+    assert board.attrs["higher_is_better"] == {"halves": False}
+
+
+def test_events_are_logged_and_nothing_is_printed(two_classes, tmp_path, caplog, capsys):
+    class Broken:
+        def fit(self, items, y=None):
+            raise ValueError("broken")
+
+        transform = fit
+
+    models = {"random": "random", "broken": Broken()}
+    with caplog.at_level(logging.DEBUG, logger="karat"):
+        for _ in range(2):
+            karat.evaluate(models, two_classes(), output=tmp_path, resume=True)
+    events = [(record.name, record.levelname) for record in caplog.records]
+    assert ("karat.execution.plan", "DEBUG") in events
+    assert events.count(("karat.execution.embedding_cache", "INFO")) == 1
+    assert events.count(("karat.execution.job", "INFO")) == 4
+    assert events.count(("karat.execution.runner", "WARNING")) == 2  # the failed jobs
+    resumed = [r.getMessage() for r in caplog.records if "resuming" in r.getMessage()]
+    assert len(resumed) == 2
+    assert capsys.readouterr() == ("", "")

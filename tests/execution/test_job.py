@@ -1,0 +1,320 @@
+"""One job: its record, its files and its errors.
+
+The shelf: things shared by jobs, also with processes that did not make them.
+"""
+
+import json
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator
+
+from karat.core.dataset import Dataset
+from karat.core.predictions import Predictions
+from karat.core.task import Task
+from karat.errors import Declined, MissingExtra
+from karat.execution.job import INFO_LENGTH, Broken, Job, ObjectStore, run
+from karat.metrics.metric import score
+from karat.models.adapters import adapt
+from karat.models.tabular_encoders import OneHotTable
+
+METADATA = ("framework", "task", "dataset", "fold", "seed", "metric", "metrics", "classes")
+
+
+@pytest.fixture
+def outcome(tmp_path):
+    """Run one fold of a task with a model."""
+
+    def go(model, task, fold=0, seed=42, **changes):
+        shelf = ObjectStore(tmp_path)
+        shelf.put("model", adapt(model))
+        shelf.put("task", task)
+        shelf.put("data", task.dataset)
+        return run(Job("model", "task", "data", fold, seed, "spec", "", **changes), shelf)
+
+    return go
+
+
+# -- records and files ----------------------------------------------------------------------
+
+
+def test_the_record_of_a_job(outcome, two_classes):
+    record = outcome(OneHotTable(), two_classes(kind="classification"), fold=1).record
+    assert {k: record[k] for k in ("spec", "model", "task", "kind", "fold", "seed", "status")} == {
+        "spec": "spec",
+        "model": "OneHotTable",
+        "task": "halves",
+        "kind": "classification",
+        "fold": 1,
+        "seed": 43,
+        "status": "ok",
+    }
+    assert (record["metric"], record["repeat"], record["dimensions"]) == ("acc", 0, 1)
+    assert (record["train_questions"], record["questions"]) == (10, 10)
+    (view,) = record["views"]
+    assert (view["corruption"], view["severity"], view["coverage"]) == ("", 0.0, 1.0)
+    assert view["scores"]["auc"] == 1.0
+    for phase in ("load", "fit", "predict", "score"):
+        assert 0 <= record[f"{phase}_seconds"] <= record["seconds"]
+    assert record["peak_memory_mb"] > 1
+
+
+def test_scores_can_be_computed_from_the_files_alone(outcome, two_classes):
+    done = outcome(OneHotTable(), two_classes())
+    about = json.loads(done.files["metadata.json"])
+    assert set(METADATA) <= about.keys()
+    read = Predictions.from_csv(
+        done.files["predictions.csv"],
+        answers=about["answers"],
+        truths=about["truths"],
+        classes=about["classes"],
+    )
+    for name, value in done.record["views"][0]["scores"].items():
+        assert score(name, read) == (value, "")
+
+
+def test_records_have_the_repeat_of_their_fold(outcome, two_classes):
+    task = two_classes(split={"use": "kfold", "folds": 2, "repeats": 3})
+    assert [outcome(OneHotTable(), task, fold).record["repeat"] for fold in range(6)] == [
+        *(0, 0, 1, 1, 2, 2)
+    ]
+
+
+def test_each_view_has_its_own_files(outcome, two_classes):
+    task = two_classes(corruptions={"noise_gaussian": [0.0, 9.0]})
+    done = outcome(OneHotTable(), task)
+    assert [v["severity"] for v in done.record["views"]] == [0.0, 0.0, 9.0]
+    assert {f for f in done.files if f.endswith("predictions.csv")} == {
+        "predictions.csv",
+        "noise_gaussian@0/predictions.csv",
+        "noise_gaussian@9/predictions.csv",
+    }
+    assert done.files["noise_gaussian@0/predictions.csv"] == done.files["predictions.csv"]
+
+
+def test_items_without_vectors_are_listed(outcome):
+    frame = pd.DataFrame({"e": list("abcd"), "y": list("xyxy")})
+    data = Dataset.from_columns(frame, ["e"], "y", modality="entity")
+    split = {"use": "fixed", "test": [2, 3]}
+    task = Task("t", data, split=split, metrics=["acc"], missing="penalise")
+    known = {"a": [0.0, 1.0], "b": [1.0, 0.0], "c": [0.0, 1.0]}
+    done = outcome(known, task)
+    assert done.files["missing.txt"] == "d\n"
+    assert done.record["views"][0]["coverage"] == 0.5
+
+
+class Learner(BaseEstimator):
+    """Has a history with values that JSON cannot represent."""
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        self.history_ = [
+            {"epoch": np.int64(1), "metric": "loss", "value": np.float32(0.5)},
+            {"epoch": 2, "metric": "loss", "value": float("nan")},
+        ]
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), float(self.random_state))
+
+
+def test_the_model_gets_seed_plus_fold_and_its_history_is_recorded(outcome, line):
+    for fold in (0, 1):
+        done = outcome(Learner(), line(), fold, seed=7)
+        assert done.record["seed"] == 7 + fold
+        predictions = done.files["predictions.csv"].splitlines()[1:]
+        assert {row.split(",")[0] for row in predictions} == {f"{7.0 + fold}"}
+    assert done.record["history"] == [
+        {"epoch": 1, "metric": "loss", "value": 0.5},
+        {"epoch": 2, "metric": "loss", "value": None},
+    ]
+    json.dumps(done.record, allow_nan=False)
+
+
+def test_the_split_does_not_depend_on_the_fold(outcome, line):
+    truths = []
+    for fold in (0, 1):
+        rows = outcome(Learner(), line(), fold).files["predictions.csv"].splitlines()[1:]
+        truths += [float(row.split(",")[1]) for row in rows]
+    assert sorted(truths) == [2.0 * i for i in range(20)]
+
+
+# -- errors ---------------------------------------------------------------------------------
+
+
+class Encoder:
+    """Must be fitted, so that it runs inside the job; ``transform`` is a given function."""
+
+    def __init__(self, transform):
+        self.transform = transform
+
+    def fit(self, items, y=None):
+        return self
+
+
+def raises(error):
+    def transform(items):
+        raise error
+
+    return Encoder(transform)
+
+
+class Panic(BaseException):
+    """Like the exceptions of Rust libraries."""
+
+
+RAISES = raises(ValueError("first line\nsecond line"))
+
+
+@pytest.mark.parametrize(
+    "model, info",
+    [
+        (Encoder(lambda items: np.zeros((len(items) - 1, 2))), "ContractError: "),
+        (Encoder(lambda items: [["a", "b"]] * len(items)), "ContractError: "),
+        (RAISES, "ValueError: first line second line"),
+        (raises(SystemExit("that is all")), "SystemExit: that is all"),
+        (raises(Panic("index out of bounds")), "Panic: index out of bounds"),
+    ],
+)
+def test_a_broken_encoder_is_a_failed_row_with_its_traceback(outcome, two_classes, model, info):
+    done = outcome(model, two_classes())
+    assert done.record["status"] == "failed"
+    assert done.record["info"].startswith(info)
+    assert done.record["views"] == []
+    assert "Traceback (most recent call last)" in done.files["log.txt"]
+    assert "predictions.csv" not in done.files
+
+
+def test_a_failed_job_has_repeat_and_costs(outcome, two_classes):
+    task = two_classes(split={"use": "kfold", "folds": 2, "repeats": 2})
+    record = outcome(RAISES, task, fold=3).record
+    assert (record["repeat"], record["questions"]) == (1, 10)
+    assert record["seconds"] > 0
+
+
+def test_ctrl_c_is_not_a_failure(outcome, two_classes):
+    with pytest.raises(KeyboardInterrupt):
+        outcome(raises(KeyboardInterrupt()), two_classes())
+
+
+@pytest.mark.parametrize("error", [Declined("no tables"), MissingExtra("skrub", "tables")])
+def test_a_declined_job_is_not_a_failure(outcome, two_classes, error):
+    record = outcome(raises(error), two_classes()).record
+    assert (record["status"], record["info"]) == ("declined", str(error))
+
+
+def test_the_log_has_the_whole_of_a_long_message(outcome, two_classes):
+    done = outcome(raises(ValueError("word " * 100 + "end")), two_classes())
+    assert len(done.record["info"]) == INFO_LENGTH
+    assert done.record["info"].endswith("…")
+    assert "word end" in done.files["log.txt"]
+
+
+def fragile(items):
+    if items.isna().to_numpy().any():
+        sys.exit("empty cells")
+    return items.to_numpy(dtype=float)
+
+
+def test_a_failed_view_does_not_affect_the_others(outcome, two_classes):
+    task = two_classes(corruptions={"missingness_mcar": [0.9], "noise_gaussian": [0.1]})
+    done = outcome(Encoder(fragile), task)
+    assert [v["status"] for v in done.record["views"]] == ["ok", "failed", "ok"]
+    assert done.record["status"] == "failed"
+    assert done.record["info"] == "missingness_mcar@0.9: SystemExit: empty cells"
+    assert done.record["views"][1]["scores"] == {}
+    assert done.record["views"][0]["scores"]["acc"] == 1.0
+    assert "Traceback" in done.files["log.txt"]
+
+
+def test_output_and_warnings_go_to_the_log(outcome, two_classes, capsys):
+    def talks(items):
+        print("hello")
+        print("there", file=sys.stderr)
+        warnings.warn("mind the gap", stacklevel=1)
+        return np.zeros((len(items), 1))
+
+    done = outcome(Encoder(talks), two_classes())
+    assert done.record["status"] == "ok"
+    for text in ("hello", "there", "UserWarning: mind the gap"):
+        assert text in done.files["log.txt"]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_metric_without_a_value_has_a_reason(outcome, line):
+    record = outcome(Learner(), line(metrics=["rmse", "acc"])).record
+    (view,) = record["views"]
+    assert record["status"] == "ok"
+    assert view["scores"]["acc"] is None
+    assert "acc" in view["reasons"]["acc"]
+
+
+def test_an_error_in_precomputed_vectors_fails_the_job(outcome, two_classes):
+    try:
+        raise ValueError("no\nmemory")
+    except ValueError as error:
+        broken = Broken.by(error)
+    done = outcome(OneHotTable(), two_classes(), fold=1, broken=broken)
+    assert (done.record["status"], done.record["info"]) == ("failed", "ValueError: no memory")
+    assert done.files["log.txt"].startswith("Traceback")
+    assert done.record["questions"] == 10
+
+
+def test_targets_are_hidden_if_test_rows_are_train_rows(outcome, two_classes):
+    class Supervised(Encoder):
+        def fit(self, items, y=None):
+            assert y is None, "the target is visible"
+            return self
+
+    task = two_classes(split="all", probe={"use": "trained", "head": "kmeans"}, metrics=["ari"])
+    record = outcome(Supervised(lambda items: items.to_numpy(dtype=float)), task).record
+    assert record["info"] == ""
+    assert record["views"][0]["scores"]["ari"] == 1.0
+
+
+def test_get_returns_the_same_object(tmp_path):
+    shelf, thing = ObjectStore(tmp_path), object()
+    assert shelf.put("thing", thing) == "thing"
+    assert shelf.get("thing") is thing
+
+
+def test_another_shelf_reads_what_was_saved(tmp_path):
+    shelf = ObjectStore(tmp_path / "new")
+    shelf.put("numbers", [1, 2])
+    shelf.put("double", lambda x: 2 * x)  # a function of a script has no name to be found by
+    shelf.save()
+    other = ObjectStore(tmp_path / "new")
+    assert other.get("double")(21) == 42
+    assert other.get("numbers") == [1, 2]
+    assert other.get("numbers") is other.get("numbers")
+
+
+def test_a_class_of_a_script_is_loaded_by_another_process(tmp_path):
+    script = (
+        "import sys, pathlib\n"
+        "from karat.execution.job import Shelf\n"
+        "class Mine:\n    size = 3\n"
+        "shelf = Shelf(pathlib.Path(sys.argv[1]))\n"
+        "shelf.put('mine', Mine)\n"
+        "shelf.save()\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
+    assert ObjectStore(tmp_path).get("mine")().size == 3
+
+
+def test_a_missing_key_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        ObjectStore(tmp_path).get("nothing")
+
+
+def test_remember_makes_an_object_once(tmp_path):
+    shelf, made = ObjectStore(tmp_path), []
+    for _ in range(3):
+        assert shelf.remember("folds", lambda: made.append(1) or "folds") == "folds"
+    assert made == [1]

@@ -1,0 +1,613 @@
+"""Sessions: run folders, workers, failures, declined tasks, stopping and resuming."""
+
+import dataclasses
+import importlib
+import json
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression
+
+import karat
+from karat.errors import DataError, DefinitionError
+from karat.execution.progress import Progress
+from karat.execution.runner import Stopped
+from karat.models.model import StatelessEncoder
+from karat.models.tabular_encoders import OneHotTable, RandomEncoder
+from karat.results.load import status
+from karat.results.run import Run
+
+PARTS = """
+    import os, sys
+    import numpy as np
+    from sklearn.base import BaseEstimator
+    from karat.models.model import StatelessEncoder
+
+    class Noisy(BaseEstimator):
+        '''Adds noise from its seed.'''
+        def __init__(self, random_state=None):
+            self.random_state = random_state
+        def fit(self, items, y=None):
+            return self
+        def transform(self, items):
+            rng = np.random.default_rng(self.random_state)
+            return items.to_numpy(dtype=float) + rng.normal(size=items.shape) * 5
+
+    class Dies(BaseEstimator):
+        '''Takes its whole process with it where row 0 is tested.'''
+        def fit(self, items, y=None):
+            if 0 not in items.index:
+                os.write(2, b"goodbye")
+                os._exit(3)
+            return self
+        def transform(self, items):
+            return items.to_numpy(dtype=float)
+
+    class Exits(BaseEstimator):
+        def fit(self, items, y=None):
+            sys.exit(4)
+        def transform(self, items):
+            return items
+
+    class Broken(StatelessEncoder):
+        def transform(self, items):
+            raise ValueError("no such thing")
+    """
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    """Return a module of models that worker processes can import, too."""
+    folder = tmp_path_factory.mktemp("modules")
+    (folder / "parts_of_session.py").write_text(textwrap.dedent(PARTS))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        patch.delitem(sys.modules, "parts_of_session", raising=False)
+        yield importlib.import_module("parts_of_session")
+
+
+def kept(runs):
+    """Return the bytes of all scores and predictions by model and place."""
+    return {
+        (run.model, str(path.relative_to(run.folder))): path.read_bytes()
+        for run in runs
+        for path in sorted(run.folder.rglob("*.csv"))
+        if path.name in ("scores.csv", "predictions.csv")
+    }
+
+
+def records(run):
+    return {(r["task"], r["fold"]): r for r in run.records()}
+
+
+# -- one worker or two, one order or another --------------------------------------------------
+
+
+@pytest.fixture
+def tasks(two_classes, line, words):
+    noise = {"noise_gaussian": [0.5, 2.0]}
+    repeats = {"use": "kfold", "folds": 2, "repeats": 2}
+    return [two_classes(corruptions=noise), line(split=repeats), words()]
+
+
+def test_the_same_bytes_with_one_worker_and_two_and_in_any_order(tasks, parts, tmp_path):
+    models = {
+        "noisy": parts.Noisy(),
+        "random": RandomEncoder(8),
+        "logistic": LogisticRegression(),
+        "onehot": OneHotTable(),
+    }
+    one = karat.evaluate(models, tasks, output=tmp_path / "one")
+    two = karat.evaluate(models, tasks, output=tmp_path / "two", workers=2)
+    assert kept(one) == kept(two)
+    assert len(kept(one)) > 30
+    other = karat.evaluate(
+        dict(reversed(models.items())), tasks[::-1], output=tmp_path / "other", cache=False
+    )
+    predictions = {k: v for k, v in kept(one).items() if "scores" not in k[1]}
+    assert predictions == {k: v for k, v in kept(other).items() if "scores" not in k[1]}
+    for run in other:
+        first = next(r for r in one if r.model == run.model).scores()
+        order = ["task", "repeat", "fold", "corruption", "severity", "metric"]
+        pd.testing.assert_frame_equal(
+            run.scores().sort_values(order, ignore_index=True),
+            first.sort_values(order, ignore_index=True),
+        )
+
+
+def test_the_noise_of_a_model_is_that_of_seed_plus_fold(two_classes, parts, tmp_path):
+    (run,) = karat.evaluate(parts.Noisy(), two_classes(), output=tmp_path)
+    assert [r["seed"] for r in run.records()] == [42, 43]
+    (same,) = karat.evaluate(parts.Noisy(), two_classes(), output=tmp_path / "same")
+    (other,) = karat.evaluate(parts.Noisy(), two_classes(), output=tmp_path / "other", seed=1)
+    assert kept([run]) == kept([same]) != kept([other])
+
+
+def test_equal_data_with_two_names_has_different_folds(two_classes, tmp_path):
+    """Jobs once took the data of whichever task came last."""
+    a, b = two_classes("a", data="first name"), two_classes("b", data="second name")
+    (both,) = karat.evaluate(OneHotTable(), [a, b], output=tmp_path)
+    (turned,) = karat.evaluate(OneHotTable(), [b, a], output=tmp_path / "turned")
+    (alone,) = karat.evaluate(OneHotTable(), [a], output=tmp_path / "alone")
+    predictions = {k[1]: v for k, v in kept([both]).items() if k[1].startswith("predictions")}
+    assert predictions == {
+        k[1]: v for k, v in kept([turned]).items() if k[1].startswith("predictions")
+    }
+    assert (
+        predictions.items()
+        >= {k[1]: v for k, v in kept([alone]).items() if k[1].startswith("predictions")}.items()
+    )
+    about = json.loads((both.folder / "predictions/a/0/metadata.json").read_text())
+    assert about["dataset"] == "first name"
+
+
+SCRIPT = """
+    import sys
+    import numpy as np, pandas as pd
+    import karat
+
+    @karat.encoder("registered")
+    class Registered(karat.StatelessEncoder):
+        def transform(self, items):
+            return items.to_numpy(dtype=float) * FACTOR
+
+    FACTOR = 2.0
+
+    class Unregistered:
+        def fit(self, items, y=None):
+            self.mean_ = helped(items)
+            return self
+        def transform(self, items):
+            return items.to_numpy(dtype=float) - self.mean_
+
+    def helped(items):
+        return items.to_numpy(dtype=float).mean()
+
+    @karat.metric("mine")
+    def mine(predictions):
+        return float((predictions.predictions == predictions.truth).mean())
+
+    @karat.corruption("shift")
+    def shift(X, y, severity, rng):
+        return X + severity, y
+
+    @karat.head("majority")
+    def majority(random_state=None):
+        from sklearn.dummy import DummyClassifier
+        return DummyClassifier(strategy="prior")
+
+    @karat.splitter("halves")
+    def halves(data):
+        from karat.execution.splits import Fold
+        rows = np.arange(len(data))
+        yield Fold(rows[::2], rows[1::2])
+        yield Fold(rows[1::2], rows[::2])
+
+    table = pd.DataFrame({"x": np.arange(20.0), "y": ["low"] * 10 + ["high"] * 10})
+    data = karat.Dataset.from_table(table, "y", name="halves")
+    common = {"split": "halves", "metrics": ["mine", "acc"], "corruptions": {"shift": [1.0]}}
+    tasks = [
+        karat.Task("own", data, **common),
+        karat.Task("head", data, probe={"use": "trained", "head": "majority"}, **common),
+    ]
+    for workers in (1, 2):
+        runs = karat.execution.evaluation(
+            ["registered", Unregistered], tasks, workers=workers, output=f"out{workers}"
+        )
+        for run in runs:
+            scores = run.scores()
+            print(run.model, *run.results()["status"].unique(), scores["value"].round(6).tolist())
+    """
+
+
+def test_components_of_a_script_are_sent_to_workers(tmp_path, script):
+    (tmp_path / "script.py").write_text(textwrap.dedent(SCRIPT))
+    done = script("script.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:2] == lines[2:]
+    for line, name in zip(lines, ("registered", "Unregistered"), strict=False):
+        head, _, values = line.partition(" [")
+        scores = values.strip("]").split(", ")
+        assert head == f"{name} ok"
+        assert len(scores) == 16
+        assert scores[::2] == scores[1::2]  # the metric of our own is accuracy by another name
+
+
+# -- embedding once -------------------------------------------------------------------------
+
+
+class Counting(StatelessEncoder):
+    seen: list[int] = []
+
+    def transform(self, items):
+        self.seen.append(len(items))
+        return items.to_numpy(dtype=float)
+
+
+def test_a_stateless_encoder_embeds_each_data_set_once(two_classes, line, tmp_path):
+    Counting.seen = []
+    tasks = [
+        two_classes("a", split={"use": "kfold", "folds": 5, "repeats": 3}),
+        two_classes("b"),
+        line(),
+    ]
+    karat.evaluate(Counting(), tasks, output=tmp_path, cache=False)
+    assert Counting.seen == [20, 20]
+
+
+# -- failing --------------------------------------------------------------------------------
+
+
+class Locked:
+    """Cannot be pickled."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def fit(self, items, y=None):
+        return self
+
+    def transform(self, items):
+        return items.to_numpy(dtype=float)
+
+    def __deepcopy__(self, memo):
+        return Locked()
+
+
+@pytest.fixture(scope="module")
+def troubled(two_classes, line, parts, tmp_path_factory):
+    """Return the runs of models in all kinds of trouble, and of one in none, with two workers."""
+    repeats = two_classes("repeats", split={"use": "kfold", "folds": 2, "repeats": 2})
+    lock = threading.Lock()
+
+    def stateless(items):  # cannot be pickled either, and need not be: it embeds here
+        with lock:
+            return items.to_numpy(dtype=float)
+
+    models = {
+        "broken": parts.Broken(),
+        "dies": parts.Dies(),
+        "exits": parts.Exits(),
+        "locked": Locked(),
+        "stateless": stateless,
+        "onehot": OneHotTable(),
+    }
+    output = tmp_path_factory.mktemp("troubled")
+    runs = karat.evaluate(models, [line(), repeats], output=output, workers=2)
+    return dict(zip(models, runs, strict=True))
+
+
+def test_an_encoder_that_fails_before_the_jobs_fails_every_job(troubled):
+    broken, onehot = troubled["broken"], troubled["onehot"]
+    assert {r["status"] for r in onehot.records()} == {"ok"}
+    assert {r["task"] for r in broken.records()} == {"line", "repeats"}
+    for record in broken.records():
+        assert (record["status"], record["info"]) == ("failed", "ValueError: no such thing")
+        log = broken.folder / "logs" / record["task"] / f"{record['fold']}.txt"
+        text = log.read_text()
+        assert text.startswith("Traceback (most recent call last)")
+        assert 'raise ValueError("no such thing")' in text
+    table = pd.read_csv(broken.folder / "scores" / "results.csv")
+    assert table["info"].tolist() == ["ValueError: no such thing"] * 6
+    assert table["result"].isna().all()
+
+
+def test_a_dead_worker_fails_its_job_only(troubled):
+    dies, exits, onehot = (troubled[name] for name in ("dies", "exits", "onehot"))
+    assert {r["status"] for r in onehot.records()} == {"ok"}
+    assert {r["info"] for r in exits.records()} == {"SystemExit: 4"}
+    failed = [r for r in dies.records() if r["status"] == "failed"]
+    assert len(failed) == 3  # row 0 is tested once in each repeat of each task
+    for record in failed:
+        assert record["info"] == "the worker ended with exit code 3"
+        assert record["repeat"] == (record["fold"] // 2 if record["task"] == "repeats" else 0)
+        assert record["seed"] == 42 + record["fold"]
+        log = dies.folder / "logs" / record["task"] / f"{record['fold']}.txt"
+        assert log.read_text() == "the worker ended with exit code 3\ngoodbye"
+    assert len(dies.records()) == 6
+
+
+def test_a_model_that_cannot_be_pickled_fails_and_the_others_run(troubled, two_classes, tmp_path):
+    names = ("locked", "stateless", "onehot")
+    locked, made, onehot = ({r["status"] for r in troubled[name].records()} for name in names)
+    assert (made, onehot) == ({"ok"}, {"ok"})
+    assert locked == {"failed"}
+    for record in troubled["locked"].records():
+        assert "pickle" in record["info"]
+    # in this process it runs, and a single job is run here however many workers there are
+    for how in ({"workers": 1}, {"workers": 2, "folds": 0}):
+        (alone,) = karat.evaluate({"locked": Locked()}, two_classes(), output=tmp_path, **how)
+        assert {r["status"] for r in alone.records()} == {"ok"}
+
+
+# -- data that cannot be used ---------------------------------------------------------------
+
+
+@pytest.fixture
+def with_lost(two_classes):
+    """Return a good task beside one whose data cannot be used until they are mended."""
+    good = two_classes()
+
+    def data():
+        if not data.there:
+            raise DataError("gone.csv is\nno table")
+        return dataclasses.replace(good.dataset, name="late")
+
+    data.there = False
+    late = karat.Task("late", data, split={"use": "kfold", "folds": 3}, metrics=["acc"], folds=2)
+    return [good, late], data
+
+
+def test_a_task_with_unusable_data_fails_and_the_others_run(with_lost, tmp_path):
+    tasks, _ = with_lost
+    (run,) = karat.evaluate("onehot", tasks, output=tmp_path)
+    table = run.results()
+    assert table["status"].tolist() == ["ok", "ok", "failed", "failed"]
+    assert table["fold"].tolist() == [0, 1, 0, 1]
+    assert set(table["info"][2:]) == {"DataError: gone.csv is no table"}
+    assert (run.folder / "logs" / "late" / "lost.txt").read_text() == "gone.csv is\nno table"
+    board = karat.leaderboard([run, *karat.evaluate("dummy", tasks, output=tmp_path)])
+    assert board["failed"].tolist() == [2, 2]
+    (row,) = status(run.folder).to_dict("records")
+    assert (row["planned"], row["ok"], row["failed"], row["left"]) == (4, 2, 2, 0)
+    assert row["state"] == "finished"
+
+
+def test_resume_runs_repaired_data_in_the_same_folder(with_lost, tmp_path):
+    tasks, data = with_lost
+    (run,) = karat.evaluate("onehot", tasks, output=tmp_path)
+    data.there = True
+    (again,) = karat.evaluate("onehot", tasks, output=tmp_path, resume=True)
+    assert again.folder == run.folder
+    assert again.results()["status"].tolist() == ["ok"] * 4
+
+
+def test_unusable_data_of_all_tasks_are_an_error(with_lost, tmp_path):
+    tasks, _ = with_lost
+    with pytest.raises(DefinitionError, match="gone.csv is"):
+        karat.evaluate("onehot", tasks[1], output=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- declining ------------------------------------------------------------------------------
+
+
+def test_a_declined_task_has_rows_and_is_not_a_failure(words, two_classes, tmp_path):
+    (run,) = karat.evaluate(OneHotTable(), [words(), two_classes()], output=tmp_path)
+    table = pd.read_csv(run.folder / "scores" / "results.csv", keep_default_na=False)
+    assert table[["task", "status", "info", "fold", "result"]].iloc[0].tolist() == [
+        "words",
+        "declined",
+        "the model takes tables, not texts",
+        0,
+        "",
+    ]
+    # a row for every planned job
+    folds = run.about["tasks"][0]["folds"]
+    assert table["status"].tolist() == ["declined"] * len(folds) + ["ok", "ok"]
+    board = karat.leaderboard([run])
+    assert board["failed"].tolist() == [0]
+    assert board["declined"].tolist() == [1]
+
+
+# -- resuming -------------------------------------------------------------------------------
+
+
+class Heard(Progress):
+    def __init__(self, stop_after=None):
+        self.jobs = []
+        self.stop_after = stop_after
+
+    def finished(self, record, folder):
+        self.jobs.append((record["model"], record["task"], record["fold"]))
+        if len(self.jobs) == self.stop_after:
+            raise KeyboardInterrupt
+
+
+def resumed(*arguments, **options):
+    heard = Heard()
+    runs = karat.evaluate(*arguments, resume=True, progress=heard, **options)
+    return heard.jobs, runs
+
+
+def test_finished_jobs_are_not_run_again(two_classes, tmp_path):
+    (first,) = karat.evaluate(OneHotTable(), two_classes(), output=tmp_path)
+    jobs, (run,) = resumed(OneHotTable(), two_classes(), output=tmp_path)
+    assert jobs == []
+    assert run.folder == first.folder
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_stopped_run_is_resumed_to_the_same_bytes(tasks, tmp_path):
+    models = {"onehot": OneHotTable(), "random": RandomEncoder(4)}
+    with pytest.raises(Stopped) as caught:
+        karat.evaluate(models, tasks, output=tmp_path / "cut", progress=Heard(stop_after=3))
+    assert "3 of 14" in caught.value.kept
+    assert [len(r.records()) for r in caught.value.runs] == [3 + 1, 0]  # and one decline
+    assert (caught.value.runs[0].folder / "scores" / "results.csv").is_file()
+    jobs, runs = resumed(models, tasks, output=tmp_path / "cut")
+    assert len(jobs) == 11
+    whole = karat.evaluate(models, tasks, output=tmp_path / "whole")
+    assert kept(runs) == kept(whole)
+
+
+def test_a_truncated_record_is_an_unfinished_job(two_classes, tmp_path):
+    (run,) = karat.evaluate(OneHotTable(), two_classes(), output=tmp_path)
+    whole = kept([run])
+    path = run.folder / "jobs" / "halves.1.json"
+    path.write_text(path.read_text()[:50])
+    assert list(records(run)) == [("halves", 0)]
+    jobs, (run,) = resumed(OneHotTable(), two_classes(), output=tmp_path)
+    assert jobs == [("OneHotTable", "halves", 1)]
+    assert kept([run]) == whole
+
+
+def test_only_changed_jobs_run_again(two_classes, line, tmp_path):
+    tasks = [two_classes(), line()]
+    (first,) = karat.evaluate(OneHotTable(), tasks, output=tmp_path)
+    changed = [two_classes(split={"use": "kfold", "folds": 4}), line()]
+    jobs, (second,) = resumed(OneHotTable(), changed, output=tmp_path)
+    assert [job[1:] for job in jobs] == [("halves", fold) for fold in range(4)]
+    assert [*records(second)] == [*(("halves", f) for f in range(4)), ("line", 0), ("line", 1)]
+    # nothing that was computed is lost, and what did not change is the same to the byte
+    assert second.folder != first.folder
+    assert [*records(first)] == [("halves", 0), ("halves", 1), ("line", 0), ("line", 1)]
+    of_line = {k: v for k, v in kept([first]).items() if "line" in k[1]}
+    assert of_line.items() <= kept([second]).items()
+    # and back again: the first run is found and needs nothing
+    jobs, (third,) = resumed(OneHotTable(), tasks, output=tmp_path)
+    assert (jobs, third.folder) == ([], first.folder)
+
+
+def test_fewer_rows_do_not_change_the_run_on_all_rows(two_classes, tmp_path):
+    (whole,) = karat.evaluate(OneHotTable(), two_classes(), output=tmp_path)
+    before = kept([whole])
+    jobs, (small,) = resumed(OneHotTable(), two_classes(), output=tmp_path, max_rows=10)
+    assert len(jobs) == 2
+    assert small.folder != whole.folder
+    assert kept([whole]) == before
+
+
+class Scaled(BaseEstimator):
+    def __init__(self, weights=None):
+        self.weights = weights
+
+    def fit(self, items, y=None):
+        return self
+
+    def transform(self, items):
+        return items.to_numpy(dtype=float) * self.weights
+
+
+def test_other_weights_are_another_model(two_classes, tmp_path):
+    for weights, count in ((1.0, 2), (1.0, 0), (2.0, 2)):
+        model = {"scaled": Scaled(np.array([weights]))}
+        jobs, _ = resumed(model, two_classes(), output=tmp_path)
+        assert len(jobs) == count
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_other_parameters_or_another_seed_are_another_run(two_classes, tmp_path):
+    for model, options in (
+        (OneHotTable(), {}),
+        (OneHotTable(0.5), {}),
+        (OneHotTable(), {"seed": 1}),
+        (OneHotTable(), {"constraint": "test"}),
+    ):
+        jobs, _ = resumed({"onehot": model}, two_classes(), output=tmp_path, **options)
+        assert len(jobs) == 2
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_failed_jobs_are_run_again_only_on_request(two_classes, parts, tmp_path):
+    (run,) = karat.evaluate({"m": parts.Broken()}, two_classes(), output=tmp_path)
+    assert resumed({"m": parts.Broken()}, two_classes(), output=tmp_path)[0] == []
+    jobs, _ = resumed({"m": parts.Broken()}, two_classes(), output=tmp_path, retry_failed=True)
+    assert len(jobs) == 2
+
+
+def test_more_tasks_and_folds_are_added_to_the_run(two_classes, line, tmp_path):
+    (first,) = karat.evaluate(OneHotTable(), [two_classes()], output=tmp_path, folds=[1])
+    jobs, (run,) = resumed(OneHotTable(), [two_classes(), line()], output=tmp_path)
+    assert run.folder == first.folder
+    assert jobs == [
+        ("OneHotTable", "halves", 0),
+        ("OneHotTable", "line", 0),
+        ("OneHotTable", "line", 1),
+    ]
+    about = Run.open(run.folder).about
+    assert [(t["name"], t["folds"]) for t in about["tasks"]] == [
+        ("halves", [0, 1]),
+        ("line", [0, 1]),
+    ]
+    assert set(run.results()["id"]) == {"halves", "line"}
+    board = karat.leaderboard([run])
+    assert board.attrs["metrics"] == {"halves": "acc", "line": "rmse"}
+
+
+def test_a_formerly_declined_task_runs(two_classes, tmp_path):
+    from karat.core.task import Task
+    from karat.errors import Unavailable
+
+    def offline():
+        raise Unavailable("offline")
+
+    task = two_classes()
+    (run,) = karat.evaluate(OneHotTable(), Task("halves", offline), output=tmp_path)
+    assert [r["status"] for r in run.records()] == ["declined"]
+    assert karat.leaderboard([run])["declined"].tolist() == [1]
+    jobs, (run,) = resumed(OneHotTable(), task, output=tmp_path)
+    assert [r["status"] for r in run.records()] == ["ok", "ok"]
+
+
+# -- folders --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "a/b", "..", "../../up", 'a"b', "<script>", "x" * 300, "ü"]
+)
+def test_no_name_leaves_the_run_folder(two_classes, tmp_path, name):
+    output = tmp_path / "deep" / "results"
+    task = two_classes(name, corruptions={"noise_gaussian": [0.1]})
+    (run,) = karat.evaluate({name: OneHotTable()}, karat.Suite(name, (task,)), output=output)
+    assert run.folder.parent == output
+    assert [p.name for p in tmp_path.iterdir()] == ["deep"]
+    assert [p.name for p in (tmp_path / "deep").iterdir()] == ["results"]
+    assert run.results()["task"].unique().tolist() == [name]
+    assert run.model == name
+    # run.json, 2 records, 2 × 2 × 2 predictions, a sample, 3 tables
+    assert sum(p.is_file() for p in run.folder.rglob("*")) == 15
+    assert karat.leaderboard([run]).attrs["tasks"] == [name]
+
+
+def test_names_that_differ_never_share_a_file(two_classes, tmp_path):
+    names = ["a b", "a_b", "a/b", "A B", "a.b", "a..b"]
+    tasks = [two_classes(name) for name in names]
+    (run,) = karat.evaluate(OneHotTable(), tasks, output=tmp_path)
+    assert len(list((run.folder / "jobs").iterdir())) == 2 * len(names)
+    assert {r["task"] for r in run.records()} == set(names)
+
+
+def test_two_runs_in_one_second_have_two_folders(two_classes, tmp_path):
+    runs = [karat.evaluate(OneHotTable(), two_classes(), output=tmp_path)[0] for _ in range(3)]
+    assert len({run.folder for run in runs}) == 3
+    board = karat.leaderboard(runs)
+    assert len(board) == 3
+    assert board.index.is_unique
+
+
+def test_records_and_facts_are_strict_json(two_classes, tmp_path):
+    class Odd(BaseEstimator):
+        def __init__(self, missing=float("nan"), sizes=(1, 2), limit=None):
+            self.missing = missing
+            self.sizes = sizes
+            self.limit = limit
+
+        def fit(self, items, y=None):
+            return self
+
+        def transform(self, items):
+            return items.to_numpy(dtype=float)
+
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    models = {"odd": Odd(limit=np.float32(0.5)), "logistic": LogisticRegression()}
+    runs = karat.evaluate(models, two_classes(metrics=["acc", "rmse"]), output=tmp_path)
+    files = [p for run in runs for p in run.folder.rglob("*.json")]
+    assert len(files) == 10
+    for path in files:
+        json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+    assert runs[0].about["params"]["missing"] == "nan"
+
+
+def test_a_read_only_output_is_an_error_before_anything_runs(two_classes, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DefinitionError, match="--output"):
+        karat.evaluate(OneHotTable(), two_classes(), output=tmp_path / "file" / "results")

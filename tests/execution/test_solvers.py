@@ -1,0 +1,186 @@
+"""Solvers: predictors, and encoders with a probe."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from karat.core.dataset import Dataset
+from karat.core.embeddings import Vectors
+from karat.errors import ContractError, Declined
+from karat.execution.solvers import PredictorSolver, ProbeSolver
+from karat.models.adapters import adapt
+from karat.probes.retrieval import Duplicates, Nearest, SameClass
+from karat.probes.similarity import Similarity
+from karat.probes.trained import Trained
+
+FRAME = pd.DataFrame({"e": list("abcdef"), "y": ["p", "p", "p", "q", "q", "q"]})
+DATA = Dataset.from_columns(FRAME, ["e"], "y", name="six", modality="entity")
+ALL = np.arange(6)
+
+
+class Remembers:
+    """Stores its training items and predicts the first target."""
+
+    def fit(self, X, y):
+        self.rows_, self.first_ = list(X), y[0]
+        self.history_ = [{"epoch": 1, "metric": "loss", "value": 0.5}]
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.first_, dtype=object)
+
+
+def test_a_predictor_sees_the_train_items_and_answers_the_test_items():
+    solver = PredictorSolver(adapt(Remembers()), seed=0)
+    solver.fit(DATA.take(np.array([3, 0])))
+    answers = solver.answer(DATA.take(np.array([5, 1, 2])))
+    assert solver.fitted_.rows_ == ["d", "a"]
+    assert answers.predictions.predictions.tolist() == ["q", "q", "q"]
+    assert answers.predictions.truth.tolist() == ["q", "p", "p"]
+    assert (answers.coverage, answers.missing) == (1.0, [])
+    assert solver.history() == [{"epoch": 1, "metric": "loss", "value": 0.5}]
+
+
+def test_a_predictor_declines_hidden_targets():
+    with pytest.raises(Declined):
+        PredictorSolver(adapt(Remembers()), 0).fit(DATA.blind())
+
+
+def probed(known, missing="ignore", probe=None):
+    vectors = {k: [float(v), 1.0] for k, v in known.items()}
+    return ProbeSolver(adapt(vectors, "known"), probe or Trained(), missing, seed=0)
+
+
+def test_items_without_vectors_are_omitted_and_counted():
+    solver = probed({"a": 0, "b": 0, "d": 5, "e": 5})
+    solver.fit(DATA.take(np.array([0, 1, 3, 4])))
+    answers = solver.answer(DATA.take(np.array([2, 0, 5, 4])))
+    assert answers.coverage == 0.5
+    assert answers.missing == ["c", "f"]
+    assert answers.predictions.predictions.tolist() == ["p", "q"]
+    assert answers.predictions.question.tolist() == [1, 3]
+
+
+def test_items_without_vectors_get_the_majority_class_when_penalized():
+    solver = probed({"a": 0, "b": 0, "d": 5}, "penalise")
+    solver.fit(DATA.take(np.array([0, 1, 3])))
+    answers = solver.answer(DATA.take(np.array([5, 3, 2])))
+    assert answers.coverage == pytest.approx(1 / 3)
+    # two of three train questions are "p", so that is the default answer
+    assert answers.predictions.predictions.tolist() == ["p", "q", "p"]
+    assert answers.predictions.probabilities[0] == pytest.approx([2 / 3, 1 / 3])
+
+
+def test_without_any_vector_a_job_is_declined_or_penalized():
+    with pytest.raises(Declined, match="6 items of six"):
+        probed({"zzz": 1}).fit(DATA)
+    for policy in ("ignore", "penalise"):
+        solver = probed({"a": 0, "d": 1}, policy)
+        solver.fit(DATA.take(np.array([0, 3])))
+        if policy == "ignore":
+            with pytest.raises(Declined, match="2 test items"):
+                solver.answer(DATA.take(np.array([1, 4])))
+        else:
+            answers = solver.answer(DATA.take(np.array([1, 4])))
+            assert answers.coverage == 0.0
+            assert len(answers.predictions) == 2
+
+
+def test_similarity_ranks_pairs_without_vectors_last():
+    frame = pd.DataFrame({"a": ["x", "x", "x"], "b": ["x", "y", "?"], "y": [1.0, 0.5, 0.0]})
+    pairs = Dataset.from_columns(frame, ["a", "b"], "y", modality="entity", kind="numbers")
+    encoder = adapt({"x": [1.0, 0.0], "y": [0.0, 1.0]}, "known")
+    solver = ProbeSolver(encoder, Similarity(), "penalise", seed=0)
+    solver.fit(pairs.blind())
+    answers = solver.answer(pairs)
+    assert answers.predictions.predictions.tolist() == [1.0, 0.0, -1.0]
+
+
+@pytest.mark.parametrize(
+    "probe", [SameClass(queries=9, random_state=0), Duplicates()], ids=["lists", "pairs"]
+)
+def test_probes_without_one_answer_per_question_have_no_question_index(probe):
+    # "f" is unknown; of five items there are ten pairs, and lists of two and one answers
+    known = {k: v for k, v in zip("abcde", (0.0, 1.0, 2.0, 4.0, 8.0), strict=True)}
+    solver = probed(known, probe=probe)
+    solver.fit(DATA.blind())
+    answers = solver.answer(DATA)
+    assert answers.missing == ["f"] and answers.coverage == pytest.approx(5 / 6)
+    assert answers.predictions.question is None
+
+
+def test_answers_of_a_search_keep_their_question_index():
+    frame = pd.DataFrame({"q": list("aab"), "y": list("cdc")})
+    data = Dataset.from_columns(frame, ["q"], "y", kind="items", modality="entity")
+    solver = probed({"a": 0, "b": 1, "c": 2}, probe=Nearest())
+    solver.fit(data.blind())
+    answers = solver.answer(data)
+    assert answers.predictions.question.tolist() == [0, 2]
+    assert answers.predictions.truth.tolist() == ["c", "c"]
+
+
+class Width:
+    """One column per train item: a width of its own in each fold."""
+
+    def fit(self, items, y=None):
+        return self
+
+    def transform(self, items):
+        return np.ones((len(items), len(items)))
+
+
+class Types:
+    """Whole numbers where it was fitted, fractions elsewhere."""
+
+    def fit(self, items, y=None):
+        self.size_ = len(items)
+        return self
+
+    def transform(self, items):
+        rows = [[ord(str(i)), 1] for i in items]
+        return rows if len(items) == self.size_ else [[a / 1, b / 1] for a, b in rows]
+
+
+def test_a_different_width_in_test_is_an_error():
+    solver = ProbeSolver(adapt(Width()), Trained(), "ignore", seed=0)
+    solver.fit(DATA.take(np.array([0, 3, 4])))
+    with pytest.raises(ContractError, match="2 dim.* 3 "):
+        solver.answer(DATA.take(np.array([1, 2])))
+
+
+def test_a_different_dtype_in_test_is_allowed():
+    solver = ProbeSolver(adapt(Types()), Trained(), "ignore", seed=0)
+    solver.fit(DATA.take(np.array([0, 1, 3, 4])))
+    answers = solver.answer(DATA.take(np.array([2, 5])))
+    assert answers.predictions.predictions.tolist() == ["p", "q"]
+
+
+class Counts:
+    calls = 0
+
+    def fit(self, items, y=None):
+        self.truth_ = y
+        return self
+
+    def transform(self, items):
+        type(self).calls += 1
+        return [[ord(str(item)), 1.0] for item in items]
+
+
+def test_train_vectors_are_reused_if_test_rows_are_train_rows():
+    Counts.calls = 0
+    solver = ProbeSolver(adapt(Counts()), Trained(head="kmeans"), "ignore", seed=0)
+    solver.fit(DATA.blind())
+    solver.answer(DATA)
+    assert Counts.calls == 1
+    assert solver.encoder_.truth_ is None
+
+
+def test_precomputed_vectors_are_used():
+    ready = Vectors(np.array([[0.0], [0.0], [0.0], [9.0], [9.0], [9.0]]), ALL)
+    solver = ProbeSolver(adapt(Counts()), Trained(), "ignore", 0, ready)
+    Counts.calls = 0
+    solver.fit(DATA.take(np.array([0, 3])))
+    answers = solver.answer(DATA.take(np.array([1, 5])))
+    assert answers.predictions.predictions.tolist() == ["p", "q"]
+    assert (Counts.calls, solver.dimensions) == (0, 1)

@@ -1,0 +1,525 @@
+"""Splits: every row of a repeat is tested once, whatever is grouped, stratified or balanced."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import karat
+from karat.core import registry
+from karat.core.dataset import Dataset
+from karat.errors import ContractError, DataError, DefinitionError
+from karat.execution.splits import Fold, split
+
+steady = settings(deadline=None, derandomize=True, max_examples=60)
+
+
+def classes(labels, group=None, part=None, name="toy"):
+    """A table of classes, with groups where asked for."""
+    table = pd.DataFrame({"x": np.arange(len(labels)), "y": np.array(labels, dtype=object)})
+    extras = {k: v for k, v in {"g": group, "p": part}.items() if v is not None}
+    return Dataset.from_table(
+        table.assign(**extras),
+        "y",
+        kind="classes",
+        name=name,
+        group="g" if group is not None else None,
+        part="p" if part is not None else None,
+    )
+
+
+def numbers(count, group=None):
+    table = pd.DataFrame({"x": np.arange(count), "y": np.arange(count) / 7})
+    if group is None:
+        return Dataset.from_table(table, "y", kind="numbers", name="toy")
+    return Dataset.from_table(table.assign(g=group), "y", kind="numbers", name="toy", group="g")
+
+
+def rows_tested(folds, repeat=0):
+    return np.sort(np.concatenate([fold.test for fold in folds if fold.repeat == repeat]))
+
+
+def same(one, other):
+    return len(one) == len(other) and all(
+        np.array_equal(a.train, b.train) and np.array_equal(a.test, b.test)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+LABELS = ["a"] * 30 + ["b"] * 20 + ["c"] * 10
+GROUPS = np.arange(60) % 15
+
+
+# -- kfold ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("grouped", "stratified", "balanced", "repeats", "folds"),
+    list(product([False, True], [None, False, True], [False, True], [1, 3], [2, 5])),
+)
+def test_the_folds_of_a_repeat_test_every_row_once(grouped, stratified, balanced, repeats, folds):
+    data = classes(LABELS, GROUPS if grouped else None)
+    how = {"use": "kfold", "folds": folds, "repeats": repeats, "balanced": balanced}
+    made = split(data, {**how, "stratified": stratified}, seed=7)
+    assert [fold.repeat for fold in made] == np.repeat(range(repeats), folds).tolist()
+    for repeat in range(repeats):
+        rows = rows_tested(made, repeat)
+        if balanced:
+            drawn = data.truth[rows]
+            assert [(drawn == label).sum() for label in "abc"] == [10, 10, 10]
+        else:
+            assert rows.tolist() == list(range(60))
+        for fold in (fold for fold in made if fold.repeat == repeat):
+            assert np.array_equal(np.sort(np.concatenate([fold.train, fold.test])), rows)
+            if grouped:
+                assert not set(data.group[fold.train]) & set(data.group[fold.test])
+
+
+@steady
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 6)), min_size=6, max_size=40),
+    st.integers(2, 4),
+    st.booleans(),
+    st.integers(0, 5),
+)
+def test_any_table_is_split_or_an_error(rows, folds, grouped, seed):
+    labels, groups = [r[0] for r in rows] + ["a", "b"], [r[1] for r in rows] + [0, 1]
+    data = classes(labels, groups if grouped else None)
+    try:
+        made = split(data, {"use": "kfold", "folds": folds}, seed)
+    except DataError:
+        assert (grouped and len(set(groups)) < folds) or max(
+            labels.count("a"), labels.count("b")
+        ) < folds
+        return
+    assert rows_tested(made).tolist() == list(range(len(labels)))
+    for fold in made:
+        assert not set(fold.train) & set(fold.test)
+        if grouped:
+            assert not set(data.group[fold.train]) & set(data.group[fold.test])
+
+
+def test_folds_are_stratified():
+    for fold in split(classes(LABELS), {"use": "kfold", "folds": 5}, 0):
+        drawn = np.array(LABELS)[fold.test]
+        assert [(drawn == label).sum() for label in "abc"] == [6, 4, 2]
+
+
+def test_a_class_may_be_rarer_than_the_folds(recwarn):
+    made = split(classes(["a"] * 20 + ["b"] * 2), {"use": "kfold", "folds": 5}, 0)
+    assert rows_tested(made).tolist() == list(range(22))
+    assert not recwarn.list
+
+
+def test_undersampling_differs_between_repeats():
+    made = split(
+        classes(LABELS), {"use": "kfold", "folds": 2, "repeats": 4, "balanced": True}, seed=3
+    )
+    drawn = [tuple(rows_tested(made, repeat)) for repeat in range(4)]
+    assert len(set(drawn)) == 4
+    rare = set(range(50, 60))
+    assert all(rare <= set(rows) for rows in drawn)
+
+
+def test_more_repeats_do_not_change_the_first_ones():
+    data, how = classes(LABELS, GROUPS), {"use": "kfold", "folds": 3}
+    few = split(data, {**how, "repeats": 2}, 5)
+    many = split(data, {**how, "repeats": 6}, 5)
+    assert same(few, many[: len(few)])
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"use": "kfold", "folds": 4},
+        {"use": "kfold", "folds": 3, "repeats": 2, "balanced": True},
+        {"use": "holdout", "test": 0.3},
+        {"use": "holdout", "train_rows": 16, "repeats": 3},
+    ],
+)
+def test_folds_depend_on_the_seed_and_the_dataset_name(how):
+    data = classes(LABELS)
+    first = split(data, how, 11)
+    before = np.random.get_state()
+    np.random.seed(0)
+    split(classes(LABELS, name="other"), {"use": "kfold"}, 11)
+    split(data, {"use": "holdout"}, 12)
+    assert same(first, split(data, how, 11))
+    np.random.set_state(before)
+    assert not same(first, split(data, how, 12))
+    # another data set of the same size is not cut at the same places
+    assert not same(first, split(classes(LABELS, name="other"), how, 11))
+
+
+class Recorder:
+    """A predictor that writes down its seed and the rows it was asked about."""
+
+    seen = []
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def get_params(self, deep=True):
+        return {"random_state": self.random_state}
+
+    def set_params(self, random_state):
+        self.random_state = random_state
+        return self
+
+    def fit(self, X, y):
+        self.answer = y[0]
+        self.taught = set(X["x"])
+        return self
+
+    def predict(self, X):
+        Recorder.seen.append((self.random_state, self.taught, set(X["x"])))
+        return np.full(len(X), self.answer)
+
+
+def test_the_model_gets_seed_plus_fold_and_the_splitter_does_not(tmp_path):
+    Recorder.seen.clear()
+    data = classes(["a", "b"] * 50)
+    task = karat.Task("toy", data, split={"use": "kfold", "folds": 5}, metrics=["acc"])
+    karat.evaluate({"recorder": Recorder()}, task, seed=100, output=tmp_path)
+    assert sorted(seed for seed, _, _ in Recorder.seen) == [100, 101, 102, 103, 104]
+    rows = [row for _, _, asked in Recorder.seen for row in asked]
+    assert sorted(rows) == list(range(100))
+    assert all(not taught & asked for _, taught, asked in Recorder.seen)
+
+
+@pytest.mark.parametrize(
+    ("data", "how", "word"),
+    [
+        (classes(LABELS), {"folds": 1}, "folds"),
+        (classes(LABELS), {"folds": "five"}, "'five'"),
+        (classes(LABELS), {"folds": 2.0}, "2.0"),
+        (classes(LABELS), {"folds": True}, "True"),
+        (classes(LABELS), {"repeats": 0}, "repeats"),
+        (classes(LABELS), {"fold": 3}, '"folds"'),
+        (classes(LABELS), {"folds": 61}, "60 questions"),
+        (classes(LABELS), {"folds": 31}, "class"),
+        (classes(LABELS, GROUPS), {"folds": 16}, "15 groups"),
+        (numbers(20), {"stratified": True}, "stratified"),
+        (numbers(20), {"balanced": True}, "balanced"),
+    ],
+)
+def test_impossible_folds_are_an_error(data, how, word):
+    with pytest.raises((DataError, DefinitionError), match=word):
+        split(data, {"use": "kfold", **how}, 0)
+
+
+def test_numbers_are_cut_with_and_without_groups():
+    assert rows_tested(split(numbers(23), {"use": "kfold"}, 0)).tolist() == list(range(23))
+    data = numbers(24, np.arange(24) // 4)
+    made = split(data, {"use": "kfold", "folds": 3}, 0)
+    assert rows_tested(made).tolist() == list(range(24))
+    assert all(not set(data.group[f.train]) & set(data.group[f.test]) for f in made)
+
+
+# -- holdout --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("share", "train"), [(0.2, 48), (0.25, 45), (0.5, 30), (0.9, 6)])
+def test_a_share_is_held_out(share, train):
+    (fold,) = split(classes(LABELS), {"use": "holdout", "test": share}, 0)
+    assert len(fold.train) == train
+    assert np.array_equal(np.sort(np.concatenate([fold.train, fold.test])), np.arange(60))
+
+
+@pytest.mark.parametrize("rows", [3, 4, 16, 59])
+@pytest.mark.parametrize("seed", range(4))
+def test_train_rows_are_exact_and_have_every_class(rows, seed):
+    data = classes(["a"] * 57 + ["b"] * 2 + ["c"])
+    made = split(data, {"use": "holdout", "train_rows": rows, "repeats": 3}, seed)
+    for fold in made:
+        assert len(fold.train) == rows
+        assert set(data.truth[fold.train]) == {"a", "b", "c"}
+        assert len(fold.test) == 60 - rows
+    assert [fold.repeat for fold in made] == [0, 1, 2]
+
+
+def test_train_rows_can_be_fewer_than_the_classes():
+    (fold,) = split(classes(LABELS), {"use": "holdout", "train_rows": 2}, 0)
+    assert len(fold.train) == 2
+
+
+def test_without_stratification_classes_may_be_missing():
+    data = classes(["a"] * 99 + ["b"])
+    how = {"use": "holdout", "train_rows": 5, "stratified": False, "repeats": 20}
+    found = [set(data.truth[fold.train]) for fold in split(data, how, 0)]
+    assert {"a"} in found
+
+
+def test_groups_are_held_out_whole():
+    data = classes(LABELS, GROUPS)
+    for fold in split(data, {"use": "holdout", "test": 0.3, "repeats": 5}, 0):
+        assert not set(data.group[fold.train]) & set(data.group[fold.test])
+        assert 38 < len(fold.train) <= 42  # groups have four rows
+        assert set(data.truth[fold.train]) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(
+    ("how", "word"),
+    [
+        ({"test": 0}, "test"),
+        ({"test": 1.0}, "1.0"),
+        ({"test": "half"}, "'half'"),
+        ({"train_rows": 0}, "train_rows"),
+        ({"train_rows": 60}, "60 of 60"),
+        ({"test": 0.999}, "0 of 60"),
+        ({"repeats": "two"}, "repeats"),
+        ({"test": True}, "True"),
+        ({"test_rows": 0}, "test_rows"),
+        ({"test_rows": 60}, "0 of 60"),
+        ({"test_rows": 99}, "99"),
+        ({"test_rows": 20, "train_rows": 41}, "41 of 60"),
+        ({"test": 0.3, "train_rows": 5}, "train_rows"),
+        ({"test": 0.3, "test_rows": 5}, "test_rows"),
+    ],
+)
+def test_an_impossible_holdout_is_an_error(how, word):
+    with pytest.raises((DataError, DefinitionError), match=word):
+        split(classes(LABELS), {"use": "holdout", **how}, 0)
+
+
+@pytest.mark.parametrize(
+    ("how", "sizes"), [({}, "10 train and 0 test"), ({"test_rows": 4, "train_rows": 3}, "0 train")]
+)
+def test_one_group_cannot_be_held_out(how, sizes):
+    with pytest.raises(DataError, match=sizes):
+        split(classes(["a", "b"] * 5, ["g"] * 10), {"use": "holdout", **how}, 0)
+
+
+def test_a_number_of_rows_is_held_out_and_the_rest_trains():
+    for fold in split(classes(LABELS), {"use": "holdout", "test_rows": 12, "repeats": 3}, 0):
+        assert [(classes(LABELS).truth[fold.test] == c).sum() for c in "abc"] == [6, 4, 2]
+        assert np.array_equal(np.sort(np.concatenate([fold.train, fold.test])), np.arange(60))
+    # four rows a group: 14 rows are three groups, and all the others train
+    data = classes(LABELS, GROUPS)
+    (fold,) = split(data, {"use": "holdout", "test_rows": 14}, 0)
+    assert (len(fold.test), len(fold.train)) == (12, 48)
+
+
+def curve(data, sizes, seed, **how):
+    """The folds of a learning curve, by their number of train rows."""
+    given = {"use": "holdout", "repeats": 2, **how}
+    return [split(data, {**given, "train_rows": size}, seed) for size in sizes]
+
+
+@steady
+@given(
+    st.integers(1, 6),
+    st.one_of(st.none(), st.integers(2, 20)),
+    st.integers(1, 40),
+    st.lists(st.integers(1, 80), min_size=2, max_size=5, unique=True),
+    st.integers(0, 99),
+)
+def test_a_learning_curve_tests_the_same_rows_and_only_adds_train_rows(
+    labels, groups, test_rows, sizes, seed
+):
+    rng = np.random.default_rng(seed)
+    truth = [f"c{i}" for i in rng.integers(0, labels + 1, size=120)]
+    data = classes([*truth, "c0", "c1"], None if groups is None else rng.integers(groups, size=122))
+    found = curve(data, sorted(sizes), seed, test_rows=test_rows)
+    assert len({tuple(map(tuple, (fold.test for fold in folds))) for folds in found}) == 1
+    for repeat in (0, 1):
+        before: set[int] = set()
+        for size, folds in zip(sorted(sizes), found, strict=True):
+            fold = folds[repeat]
+            train, test = set(fold.train), set(fold.test)
+            assert before <= train and not train & test
+            before = train
+            if groups is None:
+                assert (len(train), len(test)) == (size, test_rows)
+                if size >= len(set(data.truth)):
+                    left = set(data.truth[np.setdiff1d(np.arange(122), fold.test)])
+                    assert set(data.truth[fold.train]) == left
+            else:
+                inside, outside = (set(data.group[list(side)]) for side in (train, test))
+                assert not inside & outside
+                # groups are whole: none is cut by what was left out
+                rest = set(range(122)) - train
+                assert not inside & set(data.group[list(rest)])
+                assert len(train) <= size or len(inside) == 1
+
+
+def test_the_repeats_of_a_learning_curve_differ():
+    one, two = curve(numbers(60), [10], 0, test_rows=20)[0]
+    assert set(one.test) != set(two.test) and set(one.train) != set(two.train)
+
+
+# -- all and fixed --------------------------------------------------------------------------
+
+
+def test_all_trains_and_tests_on_everything():
+    (fold,) = split(classes(LABELS), {"use": "all"}, 0)
+    assert fold.train.tolist() == fold.test.tolist() == list(range(60))
+    made = split(classes(LABELS), {"use": "all", "repeats": 3}, 0)
+    assert [fold.repeat for fold in made] == [0, 1, 2]
+    assert all(fold.train.tolist() == fold.test.tolist() == list(range(60)) for fold in made)
+
+
+def test_all_draws_another_share_in_each_repeat():
+    data = classes(LABELS)
+    made = split(data, {"use": "all", "repeats": 4, "share": 0.8}, 0)
+    assert len({tuple(fold.test) for fold in made}) == 4
+    for fold in made:
+        assert fold.train.tolist() == fold.test.tolist()
+        assert [(data.truth[fold.test] == c).sum() for c in "abc"] == [24, 16, 8]
+    assert same(made[:2], split(data, {"use": "all", "repeats": 2, "share": 0.8}, 0))
+    assert not same(made, split(data, {"use": "all", "repeats": 4, "share": 0.8}, 1))
+
+
+def test_all_takes_whole_groups():
+    # as many classes as groups, as duplicates have them
+    things = np.repeat([f"t{i}" for i in range(20)], 3)
+    data = classes(things, things)
+    for fold in split(data, {"use": "all", "repeats": 3, "share": 0.5}, 0):
+        counts = np.unique(data.truth[fold.test], return_counts=True)[1]
+        assert counts.tolist() == [3] * 10
+
+
+def test_all_draws_at_least_one_row():
+    (fold,) = split(numbers(10), {"use": "all", "share": 0.01}, 0)
+    assert len(fold.test) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("share", value) for value in (0, 1.1, -0.5, True, "half", None)),
+        *(("repeats", value) for value in (0, 1.5, True)),
+    ],
+)
+def test_wrong_parameters_of_all_are_an_error(name, value):
+    with pytest.raises(DefinitionError, match=f"all: {name}"):
+        split(classes(LABELS), {"use": "all", name: value}, 0)
+
+
+def test_fixed_uses_the_parts_of_the_dataset():
+    data = classes(list("abab"), part=["test", "train", "train", "test"])
+    (fold,) = split(data, {"use": "fixed"}, 0)
+    assert (fold.train.tolist(), fold.test.tolist()) == ([1, 2], [0, 3])
+
+
+def test_fixed_takes_rows_and_lists_of_rows():
+    data = classes(list("ababab"))
+    (fold,) = split(data, {"use": "fixed", "test": [4, 0]}, 0)
+    assert (fold.train.tolist(), fold.test.tolist()) == ([1, 2, 3, 5], [4, 0])
+    (fold,) = split(data, {"use": "fixed", "test": [4], "train": [0, 1]}, 0)
+    assert (fold.train.tolist(), fold.test.tolist()) == ([0, 1], [4])
+    lists = [{"test": [0]}, {"train": [2], "test": [1, 3], "repeat": 1}]
+    one, two = split(data, {"use": "fixed", "folds": lists}, 0)
+    assert (one.train.tolist(), one.test.tolist(), one.repeat) == ([1, 2, 3, 4, 5], [0], 0)
+    assert (two.train.tolist(), two.test.tolist(), two.repeat) == ([2], [1, 3], 1)
+
+
+@pytest.mark.parametrize(
+    ("how", "word"),
+    [
+        ({}, "part"),
+        ({"test": [4]}, "0 to 3"),
+        ({"test": [-1]}, "0 to 3"),
+        ({"test": []}, "4 train and 0 test"),
+        ({"test": [0, 1, 2, 3]}, "0 train and 4 test"),
+        ({"test": [0, 0]}, "duplicate"),
+        ({"test": [0.5]}, "integers"),
+        ({"test": ["a"]}, "integers"),
+        ({"test": [0, 1], "train": [1, 2]}, "row 1"),
+        ({"folds": [{"train": [0]}]}, '"test"'),
+        ({"folds": [{"tset": [0]}]}, '"tset"'),
+        ({"folds": []}, "no folds"),
+    ],
+)
+def test_wrong_fixed_rows_are_an_error(how, word):
+    with pytest.raises((DataError, DefinitionError), match=word):
+        split(classes(list("abab")), {"use": "fixed", **how}, 0)
+
+
+def test_fixed_requires_a_test_part():
+    with pytest.raises(DataError, match="0 test"):
+        split(classes(list("abab"), part=["train"] * 4), {"use": "fixed"}, 0)
+
+
+# -- splitters of one's own -----------------------------------------------------------------
+
+
+@pytest.fixture
+def own(monkeypatch):
+    """Register a splitter for one test."""
+
+    def add(part):
+        splitters = registry.splitters
+        splitters.get("kfold")
+        monkeypatch.setattr(splitters, "_parts", {**splitters._parts, "own": part})
+
+    return add
+
+
+def test_a_custom_splitter_may_yield_pairs(own):
+    own(lambda data, size=1: [(np.arange(size, len(data)), np.arange(size))])
+    (fold,) = split(classes(list("abab")), {"use": "own", "size": 3}, 0)
+    assert isinstance(fold, Fold)
+    assert (fold.train.tolist(), fold.test.tolist()) == ([3], [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("made", "error"),
+    [
+        ([3], ContractError),
+        ([(np.array([0]),)], ContractError),
+        ([(np.array([0]), np.array([9]))], DataError),
+        ([(np.array([True, False]), np.array([1]))], DataError),
+    ],
+)
+def test_a_custom_splitter_is_checked(own, made, error):
+    own(lambda data: made)
+    with pytest.raises(error):
+        split(classes(list("abab")), {"use": "own"}, 0)
+
+
+def test_an_unknown_splitter_or_negative_seed_is_an_error():
+    with pytest.raises(DefinitionError, match='"kfold"'):
+        split(classes(LABELS), {"use": "kfolds"}, 0)
+    with pytest.raises(DefinitionError, match="-1"):
+        split(classes(LABELS), {"use": "kfold"}, -1)
+
+
+# -- the same item asked about twice ----------------------------------------------------------
+
+
+def asked_twice(repeats: int = 2) -> Dataset:
+    texts = [f"text {i}" for i in range(30)] * repeats
+    frame = pd.DataFrame(
+        {"text": texts, "label": [("a", "b", "c")[i % 3] for i in range(30)] * repeats}
+    )
+    return Dataset.from_columns(frame, ["text"], "label", name="twice")
+
+
+@pytest.mark.parametrize("how", [{"use": "kfold", "folds": 5}, {"use": "holdout", "test": 0.3}])
+def test_an_item_is_never_in_both_train_and_test(how):
+    data = asked_twice()
+    items = data.mentions("text").rows
+    for fold in split(data, how, 0):
+        assert not set(items[fold.train]) & set(items[fold.test])
+        assert len(fold.train) + len(fold.test) == len(data)
+        if how["use"] == "kfold":  # 30 items of 3 classes in 5 folds: 2 of each, asked twice
+            assert np.unique(data.truth[fold.test], return_counts=True)[1].tolist() == [4, 4, 4]
+
+
+def test_grouped_false_allows_an_item_in_both_train_and_test():
+    data = asked_twice()
+    items = data.mentions("text").rows
+    shared = [
+        set(items[fold.train]) & set(items[fold.test])
+        for fold in split(data, {"use": "kfold", "folds": 5, "grouped": False}, 0)
+    ]
+    assert any(shared)
+
+
+def test_grouped_requires_groups():
+    with pytest.raises(DefinitionError, match="twice"):
+        split(asked_twice(1), {"use": "kfold", "grouped": True}, 0)

@@ -1,0 +1,224 @@
+"""Jobs in this process and in workers: results, and workers that die."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import psutil
+import pytest
+
+from karat.errors import DefinitionError
+from karat.execution import workers as module
+from karat.execution.job import ObjectStore
+from karat.execution.workers import WorkerDied, available_cores, execute, one_thread
+
+WORK = """
+import os, sys, time
+
+def square(job, shelf):
+    return job * job
+
+def environment(job, shelf):
+    from threadpoolctl import threadpool_info
+    import numpy
+    return os.getpid(), os.environ["OMP_NUM_THREADS"], [i["num_threads"] for i in threadpool_info()]
+
+def dies(job, shelf):
+    if job == "exit":
+        print("goodbye", file=sys.stderr, flush=True)
+        os._exit(3)
+    if job == "abort":
+        os.abort()
+    if job == "kill":
+        os.kill(os.getpid(), 9)
+    if job == "raise":
+        raise ValueError("not this one")
+    if job == "garbage":
+        os.write(answers(), b"no pickle")
+        os._exit(0)
+    return "alive"
+
+def answers():
+    # the pipe to the parent is the highest pipe that can be written
+    import stat
+    found = []
+    for fd in range(3, 50):
+        try:
+            if stat.S_ISFIFO(os.fstat(fd).st_mode):
+                os.write(fd, b"")
+                found.append(fd)
+        except OSError:
+            pass
+    return found[-1]
+
+def talks(job, shelf):
+    print("on standard output")
+    os.write(1, b"and below it")
+    return sys.stdin.read()
+
+def shared(job, shelf):
+    return shelf.get("thing")(job)
+
+def slow(job, shelf):
+    with open(job, "w") as file:
+        file.write(str(os.getpid()))
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Execute jobs with a function of a module that workers find on the path."""
+    (tmp_path / "its_work.py").write_text(WORK)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "its_work", raising=False)
+
+    def go(jobs, function, workers=2, **things):
+        shelf = ObjectStore(tmp_path / "shelf")
+        for key, thing in things.items():
+            shelf.put(key, thing)
+        return execute(jobs, f"its_work:{function}", shelf, workers)
+
+    return go
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_every_job_is_answered_once(run, workers):
+    assert sorted(run(list(range(20)), "square", workers)) == [(i, i * i) for i in range(20)]
+
+
+def test_no_jobs(run):
+    assert list(run([], "square")) == []
+
+
+def test_workers_use_one_thread_each(run):
+    answers = [answer for _, answer in run(list(range(6)), "environment")]
+    assert os.getpid() not in {pid for pid, _, _ in answers}
+    assert len({pid for pid, _, _ in answers}) <= 2
+    assert {threads for _, threads, _ in answers} == {"1"}
+    assert {n for _, _, pools in answers for n in pools} <= {1}
+
+
+def test_a_dead_worker_fails_one_job_and_is_replaced(run):
+    jobs = ["a", "exit", "b", "abort", "c", "kill", "d", "raise", "e"]
+    answers = dict(run(jobs, "dies"))
+    assert [answers[job] for job in "abcde"] == ["alive"] * 5
+    for job, cause, output in (
+        ("exit", "exit code 3", "goodbye"),
+        ("abort", "SIGABRT", "Fatal Python error: Aborted"),
+        ("kill", "SIGKILL", ""),
+        ("raise", "ValueError: not this one", "Traceback"),
+    ):
+        assert cause in answers[job].cause and output in answers[job].said
+    assert all(isinstance(answers[job], WorkerDied) for job in jobs if len(job) > 1)
+
+
+def test_an_unreadable_answer_is_a_dead_worker(run):
+    answers = dict(run(["garbage", "a"], "dies"))
+    assert answers["a"] == "alive"
+    assert isinstance(answers["garbage"], WorkerDied)
+
+
+def test_jobs_cannot_use_the_pipes(run):
+    assert [answer for _, answer in run([1, 2, 3], "talks")] == ["", "", ""]
+
+
+def test_functions_of_a_script_are_sent_to_workers(run):
+    factor = 3
+    answers = dict(run([1, 2], "shared", thing=lambda x: x * factor))
+    assert answers == {1: 3, 2: 6}
+
+
+def test_an_object_that_cannot_be_pickled_is_an_error(run):
+    with pytest.raises(DefinitionError, match="pickle.*one worker"):
+        list(run([1, 2], "shared", thing=threading.Lock()))
+
+
+def gone(pid):
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def until(true, seconds=900):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.02)
+
+
+def pids_of(files):
+    until(lambda: all(file.exists() and file.read_text() for file in files))
+    return [int(file.read_text()) for file in files]
+
+
+def test_stopping_a_worker_ends_its_process(run, tmp_path):
+    shelf = ObjectStore(tmp_path / "shelf")
+    shelf.put("parts", {})
+    shelf.save()
+    worker = module.Worker("its_work:slow", shelf.folder)
+    died = []
+
+    def ask():
+        try:
+            worker.ask(str(tmp_path / "one"))
+        except WorkerDied as error:
+            died.append(error.cause)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    (pid,) = pids_of([tmp_path / "one"])
+    worker.stop()
+    asking.join(900)
+    assert gone(pid)
+    assert len(died) == 1 and "SIGKILL" in died[0]
+
+
+def test_a_closed_generator_leaves_no_process(run):
+    answers = run(list(range(50)), "square")
+    next(answers)
+    answers.close()
+    until(lambda: not [c for c in psutil.Process().children() if "serve" in " ".join(c.cmdline())])
+
+
+@pytest.mark.slow
+def test_workers_end_when_their_parent_is_killed(tmp_path):
+    (tmp_path / "its_work.py").write_text(WORK)
+    script = (
+        "import sys; from pathlib import Path; from karat.execution.workers import execute;"
+        "from karat.execution.job import Shelf;"
+        "list(execute(sys.argv[1:], 'its_work:slow', Shelf(Path('shelf')), 2))"
+    )
+    files = [tmp_path / "one", tmp_path / "two"]
+    parent = subprocess.Popen([sys.executable, "-c", script, *map(str, files)], cwd=tmp_path)
+    try:
+        pids = pids_of(files)
+        parent.kill()
+        parent.wait()
+        until(lambda: all(gone(pid) for pid in pids))
+    finally:
+        parent.kill()
+
+
+def test_a_worker_that_is_stopped_starts_no_process(tmp_path):
+    worker = module.Worker("its_work:square", tmp_path)
+    worker.stop()
+    with pytest.raises(WorkerDied, match="stopped"):
+        worker.ask(1)
+    assert worker.process is None
+
+
+def test_one_thread_restores_the_environment(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    with one_thread():
+        assert os.environ["OMP_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == "1"
+    assert os.environ["OMP_NUM_THREADS"] == "7"
+    assert "MKL_NUM_THREADS" not in os.environ
+
+
+def test_cores_are_at_most_those_of_the_machine():
+    assert 1 <= available_cores() <= (os.cpu_count() or 1)

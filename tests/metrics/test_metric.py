@@ -1,0 +1,535 @@
+"""Scores above chance, at the best threshold and among the first k, by hand and by scikit-learn.
+
+Metrics by name, and scoring that never raises.
+What the model does not know, counted and left out; and the harmonic mean of correlations.
+"""
+
+import math
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import sklearn.metrics as sk
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kendalltau, pearsonr, spearmanr
+
+from karat.core import registry
+from karat.core.predictions import Predictions
+from karat.errors import DefinitionError
+from karat.metrics import Metric, Undefined, get_metric, metric, score
+from karat.metrics.metric import MTEB, NEEDS
+
+steady = settings(deadline=None, derandomize=True)
+
+
+def labels(answers, truth, classes=()):
+    return Predictions(answers, truth, answers="classes", truths="classes", classes=classes)
+
+
+def value(name, predictions):
+    found, reason = score(name, predictions)
+    assert reason == ""
+    return found
+
+
+# -- above chance ---------------------------------------------------------------------------
+
+
+def test_two_classes_are_their_correlation():
+    # hits 3 of y and 1 of n, 4 answered y, 4 are y: (3*1 - 1*1) / sqrt(4*4*2*2) = 2/8
+    six = labels(list("yyynyn"), list("yyyynn"), classes=("n", "y"))
+    assert value("above_chance", six) == pytest.approx(0.25)
+
+
+def test_scores_below_chance_are_zero():
+    wrong = labels(list("yn"), list("ny"))
+    assert value("above_chance", wrong) == 0.0 and value("mcc", wrong) == -1.0
+
+
+def test_three_classes_by_hand():
+    # f1 of a: 2*1/(2+1) = 2/3, of b: 2*1/(2+3) = 2/5, of c: 0 (one is c, one answered so)
+    five = labels(list("abbcb"), list("aabbc"))
+    f1 = (2 / 3 + 2 / 5 + 0) / 3
+    assert value("f1_macro", five) == pytest.approx(f1)
+    assert value("above_chance", five) == pytest.approx((f1 - 1 / 3) / (2 / 3))
+
+
+def test_classes_that_the_fold_lacks_are_counted():
+    # both rows right: f1 1 for the classes there are, whatever the data's number of classes
+    right = labels(list("ab"), list("ab"), classes=("a", "b", "c", "d"))
+    assert value("above_chance", right) == 1.0
+    half = labels(list("aa"), list("ab"), classes=("a", "b", "c", "d"))
+    f1 = (2 / 3 + 0) / 2
+    assert value("above_chance", half) == pytest.approx((f1 - 1 / 4) / (3 / 4))
+
+
+def test_one_class_has_no_chance():
+    for one in (labels(["a"], ["a"]), labels(["a", "b"], ["a", "a"], classes=("a", "b"))):
+        found, reason = score("above_chance", one)
+        assert found is None and "only one class" in reason
+
+
+@steady
+@given(st.integers(2, 6), st.integers(0, 10**6))
+def test_it_is_scikit_learns(classes, seed):
+    rng = np.random.default_rng(seed)
+    names = [f"c{i}" for i in range(classes)]
+    truth = np.array(names)[np.arange(60) % classes]
+    answers = np.where(rng.random(60) < 0.5, truth, rng.choice(names, 60))
+    if classes == 2:
+        expected = max(0.0, sk.matthews_corrcoef(truth, answers))
+    else:
+        f1 = sk.f1_score(truth, answers, average="macro")
+        expected = max(0.0, (f1 - 1 / classes) / (1 - 1 / classes))
+    assert value("above_chance", labels(answers, truth, tuple(names))) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_guessing_scores_almost_zero(classes):
+    rng = np.random.default_rng(0)
+    truth = np.array([f"c{i}" for i in range(classes)])[np.arange(20_000) % classes]
+    assert value("above_chance", labels(rng.permutation(truth), truth)) < 0.02
+
+
+# -- the best threshold ---------------------------------------------------------------------
+
+
+def test_best_accuracy_by_hand():
+    # best: above 0.5, where 0.9 and 0.7 are positive; 0.4 is missed: 4 of 5
+    scores = Predictions([0.9, 0.7, 0.5, 0.4, 0.1], [1, 1, 0, 1, 0])
+    assert value("acc_best", scores) == 0.8
+
+
+def test_ties_stand_on_one_side():
+    # one threshold parts nothing of the ties: all on one side, 2 of 3
+    assert value("acc_best", Predictions([0.5, 0.5, 0.5], [1, 0, 0])) == pytest.approx(2 / 3)
+
+
+@steady
+@given(st.integers(0, 10**6), st.booleans())
+def test_best_accuracy_is_the_best_of_all_thresholds(seed, tied):
+    rng = np.random.default_rng(seed)
+    truth = np.arange(30) % 3 == 0
+    scores = rng.normal(size=30) + truth
+    scores = scores.round(0 if tied else 6)
+    thresholds = [*scores, np.inf]
+    best = max(np.mean(truth == (scores >= threshold)) for threshold in thresholds)
+    assert value("acc_best", Predictions(scores, truth.astype(int))) == pytest.approx(best)
+
+
+@steady
+@given(st.integers(0, 10**6))
+def test_best_f1_and_average_precision_are_scikit_learns(seed):
+    rng = np.random.default_rng(seed)
+    truth = np.arange(40) % 4 == 0
+    scores = (rng.normal(size=40) + truth).round(1)
+    p = Predictions(scores, truth.astype(int))
+    precision, recall, _ = sk.precision_recall_curve(truth, scores)
+    total = np.where(precision + recall > 0, precision + recall, 1)
+    assert value("max_f1", p) == pytest.approx((2 * precision * recall / total).max())
+    assert value("max_ap", p) == pytest.approx(sk.average_precision_score(truth, scores))
+
+
+# -- the names of MTEB ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("theirs", "ours"), MTEB.items())
+def test_names_of_mteb_are_metrics_of_ours(theirs, ours):
+    part = get_metric(theirs)
+    assert part.name == theirs and part.compute is get_metric(ours).compute
+
+
+@pytest.mark.parametrize("stem", ["ndcg", "map", "recall", "precision", "mrr", "hits"])
+def test_families_of_mteb(stem):
+    ranks = Predictions(["x"] * 4, ["x"] * 4, "items", "items", rank=np.array([1, 2, 3, 9]))
+    theirs, ours = f"{stem}_at_3", f"{stem}@3"
+    assert get_metric(theirs).name == theirs
+    assert value(theirs, ranks) == value(ours, ranks) > 0
+
+
+def test_a_name_of_mteb_that_is_none_of_ours():
+    assert 'no metric "nauc@3"' in score("nauc_at_3", Predictions([1.0], [1.0]))[1]
+
+
+NUMBERS = Predictions(predictions=[1.0, 2.0], truth=[1.0, 4.0])
+LABELS = Predictions(["a", "b"], ["a", "a"], answers="classes", truths="classes")
+ALL = [
+    *("acc", "balacc", "mean_pce", "max_pce", "precision", "recall", "f1", "f05", "f2"),
+    *("f1_macro", "f1_weighted", "f1_micro", "mcc", "above_chance"),
+    *("auc", "auc_ovr", "auc_ovo", "auc_micro", "pr_auc", "f1_best", "acc_best"),
+    *("logloss", "brier"),
+    *("mse", "rmse", "mae", "msle", "rmsle", "r2"),
+    *("homogeneity", "completeness", "v_measure", "nmi", "ari", "ami"),
+    *("fowlkes_mallows", "clustering_accuracy"),
+    *("map", "map@k", "ndcg@k", "precision@k", "recall@k"),
+    *("hits@k", "mrr", "mrr@k", "kendall", "spearman", "pearson", "harmonic"),
+]
+LOWER_IS_BETTER = {
+    *("mean_pce", "max_pce", "logloss", "brier", "mse", "rmse", "mae", "msle", "rmsle"),
+}
+
+
+@pytest.fixture
+def scratch(monkeypatch):
+    """Let a test register metrics that are gone when it ends."""
+    assert "acc" in registry.metrics
+    for table in ("_parts", "_origins"):
+        monkeypatch.setattr(registry.metrics, table, dict(getattr(registry.metrics, table)))
+
+
+# -- the register ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_metric_is_described(name):
+    part = registry.metrics.get(name)
+    assert isinstance(part, Metric)
+    assert part.name == name
+    assert part.about.strip()
+    assert part.range[0] < part.range[1]
+    assert set(part.needs) <= set(NEEDS)
+    assert part.higher_is_better is (name not in LOWER_IS_BETTER)
+    assert registry.metrics.origin(name).startswith("karat.metrics.")
+
+
+def test_the_list_above_is_complete():
+    ours = [n for n in registry.metrics if registry.metrics.origin(n).startswith("karat.metrics.")]
+    assert sorted(ours) == sorted(ALL)
+
+
+def test_the_decorator_returns_the_plain_function(scratch):
+    def error(predictions):
+        """Share of wrong answers.
+
+        More words.
+        """
+        return np.mean(predictions.predictions != predictions.truth)
+
+    assert metric("error", higher_is_better=False, needs=("classes",))(error) is error
+    part = get_metric("error")
+    assert part == Metric(
+        "error", error, False, (0.0, 1.0), ("classes",), "Share of wrong answers."
+    )
+    assert score("error", LABELS) == (0.5, "")
+
+
+def test_a_metric_without_docstring(scratch):
+    metric("silent")(lambda predictions: 0.25)
+    assert get_metric("silent").about == ""
+    assert score("silent", NUMBERS) == (0.25, "")
+
+
+def test_a_taken_name_is_refused(scratch):
+    with pytest.raises(
+        DefinitionError, match='already a metric "acc".*karat.metrics.supervised:acc'
+    ):
+        metric("acc")(lambda predictions: 1.0)
+
+
+def test_an_unknown_need_is_refused():
+    with pytest.raises(DefinitionError, match='"odd".*"probability".*"probabilities"'):
+        metric("odd", needs=("probability",))
+    with pytest.raises(DefinitionError, match="classes, binary, "):
+        metric("odd", needs=("zzz",))
+
+
+# -- names ----------------------------------------------------------------------------------
+
+
+def test_a_family_binds_k(scratch):
+    @metric("first@k")
+    def first(predictions, k):
+        """Report k."""
+        return k / 10
+
+    part = get_metric("first@3")
+    assert (part.name, part.about) == ("first@3", "Report k.")
+    assert score("first@3", NUMBERS) == (0.3, "")
+    assert score("first@10", NUMBERS) == (1.0, "")
+
+
+def test_a_bound_family_can_be_pickled():
+    part = pickle.loads(pickle.dumps(get_metric("hits@2")))
+    ranks = Predictions(["x"] * 4, ["x"] * 4, "items", "items", rank=np.array([1, 2, 3, 9]))
+    assert part.compute(ranks) == 0.5
+
+
+@pytest.mark.parametrize("name", ["ndcg", "ndcg@0", "ndcg@x", "ndcg@-1", "ndcg@1.5", "ndcg@"])
+def test_a_wrong_k_is_a_definition_error(name):
+    with pytest.raises(DefinitionError, match=rf'"{name}".*"ndcg@10"'):
+        get_metric(name)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "near"),
+    [("acccc", "acc"), ("LogLos", "logloss"), ("ndgc@5", "ndcg@5"), ("hit@3", "hits@3")],
+)
+def test_an_unknown_name_suggests_the_nearest(wrong, near):
+    with pytest.raises(DefinitionError, match=f'"{wrong}".*"{near}"'):
+        get_metric(wrong)
+
+
+def test_a_plain_metric_takes_no_k():
+    with pytest.raises(DefinitionError, match='"acc@3"'):
+        get_metric("acc@3")
+
+
+def test_a_path_finds_the_decorated_function():
+    assert get_metric("karat.metrics.supervised:rmse") is get_metric("rmse")
+
+
+def test_an_entry_point_finds_the_decorated_function(scratch):
+    registry.metrics.register("a_plugin", "karat.metrics.supervised:rmse")
+    assert get_metric("a_plugin") is get_metric("rmse")
+    assert score("a_plugin", NUMBERS) == score("rmse", NUMBERS)
+
+
+def test_a_path_to_something_else_is_refused():
+    with pytest.raises(DefinitionError, match='"math:floor".*@karat.metric'):
+        get_metric("math:floor")
+
+
+def test_asking_for_a_simple_metric_loads_no_heavy_library():
+    code = (
+        "import sys; from karat.metrics import score; from karat.core.predictions import Predictions;"
+        "assert score('rmse', Predictions([1.0], [3.0])) == (2.0, '');"
+        "print({'sklearn', 'scipy', 'pandas'} & set(sys.modules))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "set()"
+
+
+# -- scoring --------------------------------------------------------------------------------
+
+
+def test_score_gives_a_plain_float():
+    value, reason = score("rmse", NUMBERS)
+    assert type(value) is float
+    assert value == pytest.approx(math.sqrt(2))
+    assert reason == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "predictions", "missing"),
+    [
+        ("acc", NUMBERS, "class labels"),
+        ("rmse", LABELS, "classes (2)"),
+        ("logloss", LABELS, "class probabilities"),
+        ("ari", LABELS, "clusters"),
+        ("map", LABELS, "score"),
+        ("hits@3", NUMBERS, "rank"),
+        ("mrr", LABELS, "score"),
+        ("auc", NUMBERS, "two classes"),
+    ],
+)
+def test_an_unmet_need_is_named(name, predictions, missing):
+    value, reason = score(name, predictions)
+    assert value is None
+    assert reason.startswith(f"Scoring {name}: ")
+    assert missing in reason
+
+
+def test_a_group_can_be_needed(scratch):
+    metric("grouped", needs=("group",))(lambda predictions: 1.0)
+    assert "group of each" in score("grouped", NUMBERS)[1]
+    grouped = Predictions([1.0], [1.0], group=np.array(["g"]))
+    assert score("grouped", grouped) == (1.0, "")
+
+
+def test_three_classes_are_counted():
+    three = Predictions([0.1, 0.2, 0.3], ["a", "b", "c"], truths="classes")
+    assert "classes (3)" in score("auc", three)[1]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), np.float64("nan")])
+def test_a_value_that_is_not_finite_is_undefined(scratch, value):
+    metric("odd")(lambda predictions: value)
+    assert score("odd", NUMBERS) == (None, f"Scoring odd: the value is {float(value)}.")
+
+
+def test_an_exception_becomes_a_reason(scratch):
+    def broken(predictions):
+        raise ValueError("two\n   lines")
+
+    metric("broken")(broken)
+    assert score("broken", NUMBERS) == (None, "Scoring broken: ValueError: two lines")
+
+
+def test_undefined_becomes_its_reason(scratch):
+    def undefined(predictions):
+        raise Undefined("nothing to see.")
+
+    metric("undefined")(undefined)
+    assert score("undefined", NUMBERS) == (None, "Scoring undefined: nothing to see.")
+
+
+@pytest.mark.parametrize("value", [None, "many", [1.0, 2.0]])
+def test_a_result_that_is_no_number_becomes_a_reason(scratch, value):
+    metric("odd")(lambda predictions: value)
+    nothing, reason = score("odd", NUMBERS)
+    assert nothing is None
+    assert reason.startswith("Scoring odd: ")
+
+
+@pytest.mark.parametrize("name", ["acccc", "ndcg@0", "no.such.module:thing"])
+def test_even_an_unknown_name_does_not_raise(name):
+    value, reason = score(name, NUMBERS)
+    assert value is None
+    assert reason.startswith(f"Scoring {name}: ")
+
+
+def test_interrupts_are_not_swallowed(scratch):
+    def interrupted(predictions):
+        raise KeyboardInterrupt
+
+    metric("interrupted")(interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        score("interrupted", NUMBERS)
+
+
+@pytest.mark.parametrize("name", ["acc", "rmse", "logloss", "ari", "map", "mrr", "kendall"])
+def test_without_rows_the_value_is_undefined(name):
+    kinds = {"acc": ("classes", "classes"), "ari": ("clusters", "classes")}
+    answers, truths = kinds.get(name, ("numbers", "numbers"))
+    empty = Predictions([], [], answers=answers, truths=truths)
+    assert score(name, empty) == (None, f"Scoring {name}: there are no rows to score.")
+
+
+@pytest.mark.parametrize("name", ["rmse", "auc", "map", "ndcg@2", "mrr", "kendall", "pearson"])
+def test_nan_predictions_are_undefined(name):
+    value, reason = score(name, Predictions([0.1, np.nan, 0.3], [0, 1, 1]))
+    assert value is None
+    assert "NaN" in reason or "numeric" in reason
+
+
+def test_nan_counts_are_reported():
+    answers = Predictions([1.0, np.nan], [1.0, 2.0])
+    assert "1 of 2 predictions" in score("mae", answers)[1]
+    truth = Predictions([1.0, 2.0], [np.nan, np.nan])
+    assert "2 of 2 targets" in score("mae", truth)[1]
+    clusters = Predictions([1.0, np.nan], ["a", "b"], answers="clusters", truths="classes")
+    assert "1 of 2 predictions" in score("ari", clusters)[1]
+
+
+def test_nan_probabilities_spoil_only_what_uses_them():
+    chances = np.array([[np.nan, 0.5], [0.1, 0.9]])
+    predictions = Predictions(["a", "b"], ["a", "b"], "classes", "classes", ("a", "b"), chances)
+    assert score("acc", predictions) == (1.0, "")
+    assert "1 of 2 rows of probabilities" in score("auc", predictions)[1]
+
+
+def test_overflow_is_a_reason_and_no_warning(recwarn):
+    value, reason = score("mse", Predictions([1e200], [-1e200]))
+    assert (value, reason) == (None, "Scoring mse: the value is inf.")
+    assert not recwarn.list
+
+
+# -- classes --------------------------------------------------------------------------------
+
+
+def test_known_classes_keep_their_order_and_others_follow():
+    predictions = Predictions(
+        ["x", "a"], ["b", "a"], answers="classes", truths="classes", classes=("b", "a")
+    )
+    assert predictions.labels == ("b", "a", "x")
+
+
+def test_zero_and_one_count_as_two_classes():
+    assert Predictions([0.5], [1]).labels == ("0", "1")
+    assert Predictions([0.5, 0.1], [1, 2]).labels == ()
+
+
+def test_items_are_no_classes():
+    assert Predictions(["x"], ["x"], answers="items", truths="items").labels == ()
+
+
+def relatedness(answers, known):
+    """Three main entities with four related ones each; the truth counts down."""
+    return Predictions(
+        predictions=np.array(answers, dtype=float),
+        truth=np.tile([4.0, 3, 2, 1], len(answers) // 4),
+        group=np.repeat(list("abc")[: len(answers) // 4], 4),
+        known=np.array(known),
+    )
+
+
+def test_hits_over_all_and_over_the_covered():
+    ranks = [1, 2, np.inf, np.inf]
+    found = Predictions(
+        predictions=list("wxyz"),
+        truth=list("wwyz"),
+        answers="items",
+        truths="items",
+        rank=ranks,
+        candidates=[9] * 4,
+        known=[1, 1, 1, 0],
+    )
+    assert score("hits@1", found) == (0.25, "")
+    assert score("hits@1_covered", found) == (1 / 3, "")
+    assert score("hits@2_covered", found) == (2 / 3, "")
+    assert score("mrr_covered", found)[0] == pytest.approx(1.5 / 3)
+
+
+def test_a_missing_main_entity_is_left_out_of_one_mean_and_costs_in_the_other():
+    # a in the right order, b reversed, of c nothing is known: all at the tail
+    found = relatedness([4, 3, 2, 1, 1, 2, 3, 4, -9, -9, -9, -9], [1] * 8 + [0] * 4)
+    assert score("kendall_covered", found)[0] == pytest.approx(0.0)
+    right = relatedness([4, 3, 2, 1, 8, 6, 4, 2, -9, -9, -9, -9], [1] * 8 + [0] * 4)
+    assert score("kendall_covered", right)[0] == pytest.approx(1.0)
+    assert score("kendall", right)[0] == pytest.approx(2 / 3)
+
+
+def test_missing_related_entities_stay_at_the_tail_of_their_group():
+    # the two best related are not known: a compacted list would score a perfect 1
+    found = relatedness([-9, -9, 2, 1], [0, 0, 1, 1])
+    wanted = kendalltau([-9, -9, 2, 1], [4, 3, 2, 1]).statistic
+    assert wanted < 0
+    assert score("kendall_covered", found)[0] == pytest.approx(wanted)
+
+
+def test_without_a_gap_both_are_one():
+    found = Predictions(
+        predictions=["a", "b"], truth=["a", "a"], answers="classes", truths="classes"
+    )
+    assert score("acc_covered", found) == score("acc", found) == (0.5, "")
+
+
+def test_nothing_known_has_no_value():
+    found = Predictions(predictions=[1.0, 2.0], truth=[1.0, 2.0], known=[0, 0])
+    value, reason = score("rmse_covered", found)
+    assert value is None
+    assert "no rows" in reason
+
+
+def test_the_name_says_what_it_is():
+    part = get_metric("rmse_covered")
+    assert part.name == "rmse_covered"
+    assert not part.higher_is_better
+    assert "can answer" in part.about
+
+
+def test_who_knew_what_survives_the_file():
+    found = Predictions(predictions=[1.0, 2.0], truth=[1.0, 3.0], known=[True, False])
+    back = Predictions.from_csv(found.to_csv(), answers="numbers", truths="numbers")
+    assert back.known.tolist() == [1, 0]
+    assert back.covered().truth.tolist() == [1.0]
+
+
+def test_the_harmonic_mean_is_that_of_both_correlations():
+    rng = np.random.default_rng(3)
+    truth = rng.random(40)
+    answers = truth + rng.normal(0, 0.3, 40)
+    p, s = pearsonr(answers, truth).statistic, spearmanr(answers, truth).statistic
+    found = Predictions(predictions=answers, truth=truth)
+    assert score("harmonic", found)[0] == pytest.approx(2 * p * s / (p + s))
+
+
+def test_opposite_signs_have_no_harmonic_mean():
+    # Pearson is above 0 because of one far value, Spearman below: 2ps / (p + s) would explode
+    found = Predictions(predictions=[5.0, 4, 3, 2, 1, 100], truth=[1.0, 2, 3, 4, 5, 50])
+    value, reason = score("harmonic", found)
+    assert value is None
+    assert "> 0" in reason

@@ -1,0 +1,501 @@
+"""Class metrics beside numbers worked out by hand and scikit-learn's.
+
+Regression metrics beside numbers worked out by hand and scikit-learn's.
+"""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import sklearn.metrics as sk
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.preprocessing import label_binarize
+
+from karat.core.predictions import Predictions
+from karat.metrics import get_metric, score
+
+steady = settings(deadline=None, derandomize=True)
+
+FROM_LABELS = [
+    *("acc", "balacc", "mean_pce", "max_pce", "precision", "recall", "f1", "f05", "f2"),
+    *("f1_macro", "f1_weighted", "f1_micro", "mcc"),
+]
+FROM_CHANCES = ["auc_ovr", "auc_ovo", "auc_micro", "logloss", "brier"]
+BINARY = ["auc", "pr_auc"]
+
+
+def labels(answers, truth, classes=()):
+    return Predictions(answers, truth, answers="classes", truths="classes", classes=classes)
+
+
+def chances(probabilities, truth, classes):
+    """Return predictions whose answer is the most probable class."""
+    probabilities = np.asarray(probabilities, dtype=float)
+    answers = np.array(classes)[probabilities.argmax(axis=1)]
+    return Predictions(answers, truth, "classes", "classes", classes, probabilities)
+
+
+def draw(seed, classes, rows=80, decimals=1):
+    """Return random predictions, rounded so that many scores tie."""
+    rng = np.random.default_rng(seed)
+    tenths = rng.multinomial(10**decimals, rng.dirichlet(np.ones(len(classes)), rows))
+    truth = np.array(classes, dtype=object)[rng.integers(0, len(classes), rows)]
+    return chances(tenths / 10**decimals, truth, classes)
+
+
+def value(name, predictions):
+    found, reason = score(name, predictions)
+    assert reason == ""
+    return found
+
+
+# -- by hand --------------------------------------------------------------------------------
+
+# truth    y y y y n n     answers  y y y n y n      positive: y, hits 3, answered 4, true 4
+SIX = labels(list("yyynyn"), list("yyyynn"), classes=("n", "y"))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("acc", 4 / 6),
+        ("balacc", (3 / 4 + 1 / 2) / 2),
+        ("mean_pce", (1 / 4 + 1 / 2) / 2),
+        ("max_pce", 1 / 2),
+        ("precision", 3 / 4),
+        ("recall", 3 / 4),
+        ("f1", 3 / 4),
+        ("f05", 3 / 4),
+        ("f2", 3 / 4),
+        ("f1_macro", (3 / 4 + 1 / 2) / 2),
+        ("f1_weighted", (4 * 3 / 4 + 2 * 1 / 2) / 6),
+        ("f1_micro", 4 / 6),
+        ("mcc", (3 * 1 - 1 * 1) / np.sqrt(4 * 4 * 2 * 2)),
+    ],
+)
+def test_six_rows_by_hand(name, expected):
+    assert value(name, SIX) == pytest.approx(expected, abs=1e-15)
+
+
+def test_f_scores_lean_to_their_side():
+    # precision 1, recall 1/2
+    shy = labels(list("ynnn"), list("yynn"), classes=("n", "y"))
+    assert value("f1", shy) == pytest.approx(2 / 3)
+    assert value("f05", shy) == pytest.approx(1.25 * 0.5 / (0.25 + 0.5))
+    assert value("f2", shy) == pytest.approx(5 * 0.5 / (4 + 0.5))
+
+
+def test_auc_by_hand():
+    # the positives .9 and .4 against the negatives .4 and .1: 1 + 1 + ½ + 1 of 4
+    p = chances([[0.1, 0.9], [0.6, 0.4], [0.6, 0.4], [0.9, 0.1]], list("yynn"), ("n", "y"))
+    assert value("auc", p) == 3.5 / 4
+    # retrieved: .9 (1 of 1), then both .4 together (2 of 3)
+    assert value("pr_auc", p) == pytest.approx((1 + 2 / 3) / 2)
+    assert value("brier", p) == pytest.approx((0.01 + 0.36 + 0.16 + 0.01) / 4)
+    assert value("logloss", p) == pytest.approx(-np.log([0.9, 0.4, 0.6, 0.9]).mean())
+
+
+def test_brier_of_three_classes_sums_over_classes():
+    p = chances([[0.5, 0.3, 0.2], [0, 0, 1]], ["a", "a"], ("a", "b", "c"))
+    assert value("brier", p) == pytest.approx((0.25 + 0.09 + 0.04 + 2) / 2)
+
+
+def test_pooling_two_columns_would_ask_for_calibration():
+    # the order is perfect; pooled over both columns, .2 for the true class lies under .8
+    p = chances([[0.1, 0.9], [0.2, 0.8]], ["y", "n"], ("n", "y"))
+    assert value("auc_micro", p) == value("auc", p) == 1.0
+
+
+def test_micro_auc_of_three_classes_by_hand():
+    # true decisions .6 .3 against .3 .1 .5 .2: 4 + (½ + 1 + 0 + 1)
+    p = chances([[0.6, 0.3, 0.1], [0.5, 0.3, 0.2]], ["a", "b"], ("a", "b", "c"))
+    assert value("auc_micro", p) == pytest.approx(6.5 / 8)
+
+
+# -- beside scikit-learn --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("classes", [("no", "yes"), ("a", "b", "c"), tuple("abcdefg")])
+def test_label_metrics_are_scikit_learns(seed, classes):
+    p = draw(seed, classes)
+    y, answers = p.truth, p.predictions
+    binary = len(classes) == 2
+    how = {"average": "binary", "pos_label": "yes"} if binary else {"average": "macro"}
+    expected = {
+        "acc": sk.accuracy_score(y, answers),
+        "balacc": sk.balanced_accuracy_score(y, answers),
+        "precision": sk.precision_score(y, answers, zero_division=0, **how),
+        "recall": sk.recall_score(y, answers, **how),
+        "f1": sk.f1_score(y, answers, **how),
+        "f05": sk.fbeta_score(y, answers, beta=0.5, **how),
+        "f2": sk.fbeta_score(y, answers, beta=2, **how),
+        "f1_macro": sk.f1_score(y, answers, average="macro"),
+        "f1_weighted": sk.f1_score(y, answers, average="weighted"),
+        "f1_micro": sk.f1_score(y, answers, average="micro"),
+        "mcc": sk.matthews_corrcoef(y, answers),
+    }
+    for name, number in expected.items():
+        assert value(name, p) == pytest.approx(number, abs=1e-12), name
+    recalls = sk.recall_score(y, answers, average=None)
+    assert value("max_pce", p) == pytest.approx(1 - recalls.min(), abs=1e-12)
+    assert value("mean_pce", p) == pytest.approx(1 - recalls.mean(), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("classes", [("a", "b", "c"), tuple("abcdefg")])
+def test_probability_metrics_are_scikit_learns(seed, classes):
+    p = draw(seed, classes)
+    y, q = p.truth, p.probabilities
+    how = {"average": "weighted", "labels": list(classes)}
+    expected = {
+        "auc_ovr": sk.roc_auc_score(y, q, multi_class="ovr", **how),
+        "auc_ovo": sk.roc_auc_score(y, q, multi_class="ovo", **how),
+        "auc_micro": sk.roc_auc_score(label_binarize(y, classes=list(classes)), q, average="micro"),
+        "logloss": sk.log_loss(y, q, labels=list(classes)),
+        "brier": np.mean(((q - label_binarize(y, classes=list(classes))) ** 2).sum(axis=1)),
+    }
+    for name, number in expected.items():
+        assert value(name, p) == pytest.approx(number, abs=1e-12), name
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_binary_probability_metrics_are_scikit_learns(seed):
+    p = draw(seed, ("no", "yes"))
+    y, q = p.truth == "yes", p.probabilities
+    area = sk.roc_auc_score(y, q[:, 1])
+    expected = {
+        **dict.fromkeys(("auc", "auc_ovr", "auc_ovo", "auc_micro"), area),
+        "pr_auc": sk.average_precision_score(y, q[:, 1]),
+        "logloss": sk.log_loss(y, q),
+        "brier": sk.brier_score_loss(y, q[:, 1]),
+    }
+    for name, number in expected.items():
+        assert value(name, p) == pytest.approx(number, abs=1e-12), name
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_numeric_scores_do_for_two_classes(seed):
+    rng = np.random.default_rng(seed)
+    truth, scores = rng.integers(0, 2, 60), rng.normal(size=60).round(1)
+    as_classes = Predictions(scores, np.where(truth, "same", "other"), truths="classes")
+    # "other" comes before "same", so "same" is the positive class
+    for p in (as_classes, Predictions(scores, truth)):
+        for name in ("auc", "auc_ovr", "auc_ovo", "auc_micro"):
+            assert value(name, p) == pytest.approx(sk.roc_auc_score(truth, scores), abs=1e-12)
+        assert value("pr_auc", p) == pytest.approx(sk.average_precision_score(truth, scores))
+
+
+def test_infinite_scores_have_their_place():
+    assert value("auc", Predictions([-np.inf, 0.2, np.inf], [0, 0, 1])) == 1.0
+    assert value("auc", Predictions([-np.inf, 0.2, -np.inf], [0, 0, 1])) == 0.25
+
+
+def test_scores_are_not_probabilities():
+    p = Predictions([0.2, 0.9], ["a", "b"], truths="classes")
+    for name in ("logloss", "brier"):
+        assert "instead of class probabilities" in score(name, p)[1]
+
+
+# -- labels are text ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        ("B", "a"),
+        ("NA", "yes"),
+        ("None", "nan"),
+        ("False", "True"),
+        ("0", "1"),
+        ("1,5", "2;5"),
+        ("", " "),
+        ("YES", "yes"),
+        ("predictions", "truth"),
+        ("ß", "é"),
+    ],
+)
+def test_a_perfect_model_is_perfect_whatever_the_labels(classes):
+    p = chances([[0.8, 0.2], [0.1, 0.9], [0.7, 0.3]], [classes[i] for i in (0, 1, 0)], classes)
+    again = Predictions.from_csv(p.to_csv(), answers="classes", truths="classes")
+    for name in [*FROM_LABELS, *FROM_CHANCES, *BINARY]:
+        if name in ("logloss", "brier"):
+            continue
+        best = 1.0 if get_metric(name).higher_is_better else 0.0
+        assert value(name, p) == value(name, again) == best, name
+    assert value("brier", p) == value("brier", again) == pytest.approx((0.04 + 0.01 + 0.09) / 3)
+    assert value("logloss", p) == pytest.approx(-np.log([0.8, 0.9, 0.7]).mean())
+
+
+def test_labels_that_differ_in_case_are_two_classes():
+    assert value("acc", labels(["Yes", "yes"], ["yes", "yes"])) == 0.5
+    assert value("acc", labels(np.array([True, False]), ["True", "False"])) == 1.0
+
+
+# -- a fold that does not hold every class --------------------------------------------------
+
+
+def test_only_one_class_in_the_truth_has_no_ranking():
+    p = chances([[0.8, 0.2], [0.1, 0.9]], ["b", "b"], ("a", "b"))
+    for name in ("auc", "auc_ovr", "auc_ovo", "auc_micro", "pr_auc", "mcc"):
+        reason = f"Scoring {name}: there is only one class in the target."
+        assert score(name, p) == (None, reason)
+
+
+def test_only_one_class_in_the_truth_keeps_what_is_well_defined():
+    p = chances([[0.8, 0.2], [0.1, 0.9]], ["b", "b"], ("a", "b"))
+    assert value("acc", p) == value("balacc", p) == value("recall", p) == 0.5
+    assert value("precision", p) == 1.0
+    assert value("f1", p) == pytest.approx(2 / 3)
+    assert value("logloss", p) == pytest.approx(-np.log([0.2, 0.9]).mean())
+    assert value("brier", p) == pytest.approx((0.64 + 0.01) / 2)
+
+
+def test_a_positive_class_absent_from_the_fold():
+    answered = labels(["b", "a"], ["a", "a"], classes=("a", "b"))
+    assert value("f1", answered) == value("precision", answered) == 0.0
+    assert score("recall", answered)[1] == (
+        'Scoring recall: the positive class "b" is not in the target.'
+    )
+    silent = labels(["a", "a"], ["a", "a"], classes=("a", "b"))
+    for name in ("f1", "f05", "f2", "precision", "recall"):
+        assert 'positive class "b" is not in the target' in score(name, silent)[1]
+    assert value("acc", silent) == value("f1_macro", silent) == value("balacc", silent) == 1.0
+
+
+def test_an_absent_class_does_not_lower_an_average():
+    few = labels(list("aabb"), list("aabb"), classes=("a", "b", "c"))
+    for name in FROM_LABELS:
+        assert value(name, few) == (1.0 if get_metric(name).higher_is_better else 0.0), name
+
+
+def test_a_class_absent_from_the_truth_but_answered():
+    p = labels(list("acbb"), list("aabb"), classes=("a", "b", "c"))
+    # recalls ½ 1, precisions 1 1 0, F1 2/3 1 0
+    assert value("recall", p) == value("balacc", p) == 0.75
+    assert value("precision", p) == pytest.approx(2 / 3)
+    assert value("f1", p) == value("f1_macro", p) == pytest.approx((2 / 3 + 1) / 3)
+    assert value("f1_weighted", p) == pytest.approx((2 * 2 / 3 + 2) / 4)
+
+
+def test_a_class_never_answered_has_precision_zero():
+    p = labels(list("aaaa"), list("aabc"))
+    assert value("precision", p) == pytest.approx(0.5 / 3)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_class_absent_from_the_fold_leaves_the_areas_of_the_others(seed):
+    full = draw(seed, ("a", "b", "c", "d"))
+    p = full.take(np.flatnonzero(full.truth != "b"))
+    q = p.probabilities
+    there = ["a", "c", "d"]
+    areas = [sk.roc_auc_score(p.truth == c, q[:, "abcd".index(c)]) for c in there]
+    weights = [(p.truth == c).sum() for c in there]
+    assert value("auc_ovr", p) == pytest.approx(np.average(areas, weights=weights), abs=1e-12)
+    onehot = label_binarize(p.truth, classes=list("abcd"))
+    assert value("auc_micro", p) == pytest.approx(sk.roc_auc_score(onehot, q, average="micro"))
+    assert value("logloss", p) == pytest.approx(sk.log_loss(p.truth, q, labels=list("abcd")))
+    assert value("brier", p) == pytest.approx(np.mean(((q - onehot) ** 2).sum(axis=1)))
+    codes = np.searchsorted(there, p.truth.astype(str))
+    rest = q[:, [0, 2, 3]] + 0.1
+    rest /= rest.sum(axis=1, keepdims=True)
+    ovo = sk.roc_auc_score(codes, rest, multi_class="ovo", average="weighted")
+    padded = chances(np.insert(rest, 1, 0.0, axis=1), p.truth, p.classes)
+    assert value("auc_ovo", padded) == pytest.approx(ovo, abs=1e-12)
+
+
+def test_a_target_class_without_probabilities_is_undefined():
+    p = chances([[0.8, 0.2], [0.1, 0.9]], ["a", "c"], ("a", "b"))
+    for name in FROM_CHANCES:
+        assert 'class "c" has no probabilities' in score(name, p)[1]
+    assert "classes (3)" in score("auc", p)[1]
+    assert value("acc", p) == 0.5
+
+
+def test_one_known_class_has_no_positive():
+    lone = labels(["a", "a"], ["a", "a"])
+    assert 'one class, "a"' in score("f1", lone)[1]
+    assert value("acc", lone) == 1.0
+
+
+# -- odd answers ----------------------------------------------------------------------------
+
+
+def test_constant_answers():
+    p = chances([[0.5, 0.5]] * 4, list("abab"), ("a", "b"))
+    assert value("mcc", p) == 0.0
+    assert value("auc", p) == value("pr_auc", p) == value("acc", p) == value("balacc", p) == 0.5
+    assert value("logloss", p) == pytest.approx(np.log(2))
+
+
+def test_certain_and_wrong_is_finite():
+    p = chances([[1, 0], [0, 1]], ["b", "b"], ("a", "b"))
+    assert value("logloss", p) == pytest.approx(-np.log(np.finfo(float).eps) / 2)
+    assert value("logloss", p) == pytest.approx(sk.log_loss([1, 1], p.probabilities, labels=[0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ([[1.5, -0.5], [0.5, 0.5]], "below 0 or above 1"),
+        ([[1.0, 1.0], [0.5, 0.5]], "1 of 2 rows do not sum to 1"),
+    ],
+)
+def test_invalid_probabilities(wrong, why):
+    for name in ("logloss", "brier"):
+        found, reason = score(name, chances(wrong, ["a", "b"], ("a", "b")))
+        assert found is None
+        assert why in reason
+
+
+def test_single_precision_probabilities_are_welcome():
+    exact = draw(0, ("a", "b", "c"), decimals=3)
+    rounded = replace(exact, probabilities=exact.probabilities.astype(np.float32))
+    again = Predictions.from_csv(rounded.to_csv(), answers="classes", truths="classes")
+    for name in FROM_CHANCES:
+        assert value(name, rounded) == pytest.approx(value(name, exact), abs=1e-5), name
+        assert value(name, rounded) == value(name, again), name
+
+
+# -- properties -----------------------------------------------------------------------------
+
+
+@st.composite
+def folds(draw_value):
+    size = draw_value(st.integers(2, 5))
+    classes = tuple("abcde"[:size])
+    cells = st.lists(st.integers(0, 4), min_size=size, max_size=size).filter(any)
+    weights = np.array(draw_value(st.lists(cells, min_size=1, max_size=25)), dtype=float)
+    rows = len(weights)
+    truth = draw_value(st.lists(st.sampled_from(classes), min_size=rows, max_size=rows))
+    return chances(weights / weights.sum(axis=1, keepdims=True), truth, classes)
+
+
+@steady
+@given(folds(), st.sampled_from([*FROM_LABELS, *FROM_CHANCES, *BINARY]), st.randoms())
+def test_range_and_order_of_rows(p, name, random):
+    part = get_metric(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found, reason = score(name, p)
+    rows = list(range(len(p)))
+    random.shuffle(rows)
+    shuffled, other_reason = score(name, p.take(np.array(rows)))
+    assert reason == other_reason
+    if found is None:
+        assert "Error" not in reason
+    else:
+        assert part.range[0] <= found <= part.range[1]
+        assert shuffled == pytest.approx(found, abs=1e-12)
+
+
+@steady
+@given(folds(), st.sampled_from([*FROM_LABELS, *FROM_CHANCES, *BINARY]))
+def test_perfect_answers_are_best(p, name):
+    part = get_metric(name)
+    onehot = p.truth[:, None] == np.array(p.classes, dtype=object)
+    found, _ = score(name, chances(onehot, p.truth, p.classes))
+    best = part.range[1] if part.higher_is_better else part.range[0]
+    assert found is None or found == pytest.approx(best, abs=1e-12)
+    if len(set(p.truth)) == len(p.classes):
+        assert (found is None) == (name in BINARY and len(p.classes) > 2)
+
+
+NAMES = ["mse", "rmse", "mae", "msle", "rmsle", "r2"]
+
+
+def value_numbers(name, answers, truth):
+    found, reason = score(name, Predictions(answers, truth))
+    assert reason == ""
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("mse", (1 + 0 + 4) / 3),
+        ("rmse", np.sqrt(5 / 3)),
+        ("mae", 1.0),
+        ("msle", (np.log(2) ** 2 + np.log(6 / 4) ** 2) / 3),
+        ("rmsle", np.sqrt((np.log(2) ** 2 + np.log(6 / 4) ** 2) / 3)),
+        # the truth 0 1 5 has the mean 2: spread 4 + 1 + 9
+        ("r2", 1 - 5 / 14),
+    ],
+)
+def test_three_rows_by_hand(name, expected):
+    assert value_numbers(name, [1, 1, 3], [0, 1, 5]) == pytest.approx(expected, abs=1e-15)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_they_are_scikit_learns(seed):
+    rng = np.random.default_rng(seed)
+    truth, answers = rng.gamma(2, size=(2, 50)) * 10.0 ** rng.integers(-3, 4)
+    expected = {
+        "mse": sk.mean_squared_error,
+        "rmse": sk.root_mean_squared_error,
+        "mae": sk.mean_absolute_error,
+        "msle": sk.mean_squared_log_error,
+        "rmsle": sk.root_mean_squared_log_error,
+        "r2": sk.r2_score,
+    }
+    for name, function in expected.items():
+        assert value_numbers(name, answers, truth) == pytest.approx(
+            function(truth, answers), rel=1e-12
+        )
+
+
+@pytest.mark.parametrize("name", ["msle", "rmsle"])
+def test_negative_values_have_no_logarithm(name):
+    assert score(name, Predictions([1, -2], [1, 2]))[1] == (
+        f"Scoring {name}: 1 of 2 predictions are negative."
+    )
+    assert score(name, Predictions([1, 2], [-1, -2]))[1] == (
+        f"Scoring {name}: 2 of 2 targets are negative."
+    )
+
+
+@pytest.mark.parametrize(("answers", "truth"), [([1, 2], [3, 3]), ([3, 3], [3, 3]), ([1], [1])])
+def test_a_constant_truth_has_no_variance_to_explain(answers, truth):
+    assert score("r2", Predictions(answers, truth)) == (None, "Scoring r2: the target is constant.")
+
+
+def test_constant_answers_at_the_mean_explain_nothing():
+    assert value_numbers("r2", [2, 2, 2], [1, 2, 3]) == 0.0
+
+
+def test_infinite_answers_give_a_reason():
+    for name in NAMES:
+        found, reason = score(name, Predictions([np.inf, 1], [1, 2]))
+        assert found is None
+        assert "inf" in reason
+
+
+VALUES = st.lists(
+    st.tuples(*[st.floats(0, 1e6, allow_subnormal=False)] * 2), min_size=1, max_size=30
+)
+
+
+@steady
+@given(VALUES, st.sampled_from(NAMES), st.randoms())
+def test_range_and_order_of_rows_numbers(pairs, name, random):
+    low, high = get_metric(name).range
+    found, reason = score(name, Predictions(*zip(*pairs, strict=True)))
+    random.shuffle(pairs)
+    shuffled, other_reason = score(name, Predictions(*zip(*pairs, strict=True)))
+    assert reason == other_reason
+    if found is not None:
+        assert low <= found <= high
+        assert shuffled == pytest.approx(found, rel=1e-9, abs=1e-12)
+
+
+@steady
+@given(VALUES, st.sampled_from(NAMES))
+def test_the_truth_itself_is_best(pairs, name):
+    truth = [pair[1] for pair in pairs]
+    part = get_metric(name)
+    found, _ = score(name, Predictions(truth, truth))
+    assert found == (part.range[1] if part.higher_is_better else 0.0) or (
+        name == "r2" and len(set(truth)) == 1
+    )

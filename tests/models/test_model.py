@@ -1,0 +1,407 @@
+"""A model knows whether it learns, and gives a fresh, seeded copy of itself.
+
+Who a model is: other code, parameters, weights or files make another; nothing else does.
+The truth dealt into parts.
+"""
+
+import importlib
+import os
+import textwrap
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from karat.core import columns as wording
+from karat.errors import ContractError, DataError
+from karat.models import model as identity_module
+from karat.models import tabular_encoders as sentences
+from karat.models.adapters import adapt
+from karat.models.model import (
+    Model,
+    StatelessEncoder,
+    assign_folds,
+    model_identity,
+    object_identity,
+    sklearn_tags,
+    target_kind,
+)
+from karat.models.tabular_encoders import OneHotTable, RandomEncoder
+
+
+def test_a_stateless_encoder_without_transform_says_so():
+    with pytest.raises(ContractError, match="StatelessEncoder"):
+        StatelessEncoder().fit(["a"]).transform(["a"])
+
+
+def test_the_seed_reaches_every_part_of_a_pipeline():
+    pipeline = make_pipeline(TfidfVectorizer(), RandomForestClassifier(random_state=1))
+    made = Model("m", pipeline, "predictor").fresh(45, "classes")
+    assert made.get_params()["randomforestclassifier__random_state"] == 45
+    assert pipeline.get_params()["randomforestclassifier__random_state"] == 1
+
+
+@pytest.mark.parametrize("seed, got", [(0, 0), (7, 7), (2**31 - 1, 0), (2**31, 1)])
+def test_a_seed_stays_within_32_bits(seed, got):
+    made = Model("m", LogisticRegression(), "predictor").fresh(seed, "classes")
+    assert made.random_state == got
+
+
+class Sorted(BaseEstimator):
+    def __init__(self, kind=None):
+        self.kind = kind
+
+    def fit(self, X, y=None):
+        return self
+
+    def predict(self, X):
+        return X
+
+
+def test_kind_is_filled_in_if_none():
+    assert Model("m", Sorted(), "predictor").fresh(0, "numbers").kind == "numbers"
+    assert Model("m", Sorted("quick"), "predictor").fresh(0, "numbers").kind == "quick"
+
+
+class Plain:
+    """No scikit-learn in sight."""
+
+    def __init__(self):
+        self.random_state = None
+        self.seen = []
+
+    def fit(self, X, y=None):
+        self.seen.append(len(X))
+        return self
+
+    def transform(self, X):
+        return np.zeros((len(X), 1))
+
+
+def test_an_object_without_params_is_copied_deeply_and_seeded():
+    plain = Plain()
+    made = Model("m", plain, "encoder").fresh(5, "classes")
+    made.fit([1, 2])
+    assert (made.random_state, made.seen) == (5, [2])
+    assert (plain.random_state, plain.seen) == (None, [])
+
+
+class Rounded(BaseEstimator):
+    """Its __init__ changes what it is given, which scikit-learn's clone refuses."""
+
+    def __init__(self, sizes=(1,)):
+        self.sizes = list(sizes)
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X
+
+
+def test_an_estimator_that_cannot_be_cloned_is_copied():
+    prototype = Rounded((1, 2))
+    made = Model("m", prototype, "encoder").fresh(0, "classes")
+    assert made is not prototype
+    assert made.sizes == [1, 2]
+
+
+class OnlyMixin(TransformerMixin):
+    """Forgot BaseEstimator: asking it for tags fails inside scikit-learn."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X
+
+
+class NoFit:
+    def transform(self, X):
+        return X
+
+
+@pytest.mark.parametrize(
+    "prototype, role, stateless",
+    [
+        (RandomEncoder(), "encoder", True),
+        (NoFit(), "encoder", True),
+        (HashingVectorizer(), "encoder", True),
+        (TfidfVectorizer(), "encoder", False),
+        (Plain(), "encoder", False),
+        (OnlyMixin(), "encoder", False),
+        (LogisticRegression(), "predictor", False),
+    ],
+)
+def test_who_learns_nothing(prototype, role, stateless):
+    assert Model("m", prototype, role).stateless is stateless
+
+
+def test_failing_tags_are_none():
+    assert sklearn_tags(OnlyMixin()) is None
+    assert sklearn_tags(object()) is None
+
+
+def test_a_stateless_encoder_is_shared_unless_it_has_a_seed():
+    shared, seeded = NoFit(), RandomEncoder()
+    assert Model("m", shared, "encoder").fresh(1, "classes") is shared
+    made = Model("m", seeded, "encoder").fresh(1, "classes")
+    assert made is not seeded
+    assert (made.random_state, seeded.random_state) == (1, None)
+
+
+def who(thing):
+    return model_identity(adapt(thing))
+
+
+class Weighted:
+    def __init__(self, weights):
+        self.weights = weights
+
+    def transform(self, items):
+        return np.tile(self.weights, (len(items), 1))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: OneHotTable(),
+        lambda: RandomEncoder(8, random_state=3),
+        lambda: {"a": [1.0, 2.0], "b": [3.0, 4.0]},
+        lambda: make_pipeline(TfidfVectorizer(), LogisticRegression(C=2)),
+        lambda: Weighted(np.arange(3.0)),
+    ],
+)
+def test_equal_models_have_one_identity(make):
+    assert who(make()) == who(make()) is not None
+
+
+@pytest.mark.parametrize(
+    "one, other",
+    [
+        (OneHotTable(0.1), OneHotTable(0.2)),
+        (RandomEncoder(8, random_state=1), RandomEncoder(8, random_state=2)),
+        (Weighted(np.arange(3.0)), Weighted(np.arange(3.0) + 1e-12)),
+        ({"a": [1.0]}, {"a": [2.0]}),
+        ({"a": [1.0]}, {"b": [1.0]}),
+        (lambda items: [[1.0]], lambda items: [[2.0]]),
+        (
+            make_pipeline(TfidfVectorizer(), LogisticRegression(C=1)),
+            make_pipeline(TfidfVectorizer(), LogisticRegression(C=2)),
+        ),
+    ],
+    ids=["parameter", "seed", "weights", "vectors", "ids", "function", "nested parameter"],
+)
+def test_other_models_have_another_identity(one, other):
+    assert who(one) != who(other)
+
+
+def test_what_a_closure_holds_belongs_to_it():
+    def scaled(factor):
+        return lambda items: [[factor] for _ in items]
+
+    assert who(scaled(1)) == who(scaled(1)) != who(scaled(2))
+
+
+def test_an_object_that_cannot_be_pickled_has_no_identity():
+    assert who(Weighted(threading.Lock())) is None
+
+
+ENCODER = """
+    import helping
+
+    class Encoder:
+        def transform(self, items):
+            return [[{value}] for item in items if item not in {{"a", "b", "c"}}]
+    """
+HELPING = """
+    def helped(x):
+        return {value}
+    """
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Write a module ``mine`` that imports ``helping``, and import it anew."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(value=1, helping=1, load=True):
+        Path(tmp_path, "mine.py").write_text(textwrap.dedent(ENCODER).format(value=value))
+        Path(tmp_path, "helping.py").write_text(textwrap.dedent(HELPING).format(value=helping))
+        importlib.invalidate_caches()
+        for name in ("helping", "mine") if load else ():
+            monkeypatch.delitem(importlib.sys.modules, name, raising=False)
+            cached = Path(tmp_path, "__pycache__")
+            for file in cached.glob("*.pyc"):
+                file.unlink()
+        return importlib.import_module("mine")
+
+    return write
+
+
+def test_the_source_of_ones_own_module_counts(module):
+    first = who(module().Encoder())
+    assert who(module(value=2).Encoder()) != first
+    assert who(module(value=1).Encoder()) == first
+
+
+def test_the_source_of_what_it_imports_counts(module):
+    first = who(module().Encoder())
+    assert who(module(helping=2).Encoder()) != first
+    assert who(module(helping=1).Encoder()) == first
+
+
+def test_code_in_memory_and_code_on_disk_are_two_things(module):
+    """A file edited after its import: the old code runs, and must not pass for the new one."""
+    old = module(value=1).Encoder()
+    module(value=2, load=False)
+    stale = who(old)
+    assert stale != who(module(value=2).Encoder())
+    assert stale != who(module(value=1).Encoder())
+
+
+def test_a_base_class_in_another_file_counts(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    Path(tmp_path, "child_of_base.py").write_text(
+        "from base_of_child import Base\n\n\nclass Child(Base):\n    pass\n"
+    )
+    found = []
+    for value in (1, 2):
+        Path(tmp_path, "base_of_child.py").write_text(
+            f"class Base:\n    def transform(self, items):\n        return [[{value}]]\n"
+        )
+        for name in ("child_of_base", "base_of_child"):
+            monkeypatch.delitem(importlib.sys.modules, name, raising=False)
+        for file in tmp_path.glob("__pycache__/*.pyc"):
+            file.unlink()
+        importlib.invalidate_caches()
+        found.append(who(importlib.import_module("child_of_base").Child()))
+    assert found[0] != found[1]
+
+
+SCRIPT = """
+    from karat.models.adapters import adapt
+    from karat.models.model import identity
+
+    LETTERS = "ab"
+
+    def helped(x):
+        return [len(x) if x in {"one", "two", "three", "four"} else 0]
+
+    class Mine:
+        def __init__(self, k=1):
+            self.k = k
+
+        def transform(self, items):
+            return [helped(x) for x in items]
+
+    print(identity(adapt(Mine())), identity(adapt(Mine(2))), identity(adapt(helped)))
+    """
+
+
+def test_a_class_of_a_script_is_the_same_tomorrow(tmp_path, python, script):
+    file = tmp_path / "script.py"
+    file.write_text(textwrap.dedent(SCRIPT))
+    outputs = [python(file, env={"PYTHONHASHSEED": seed}).stdout.split() for seed in "12"]
+    assert outputs[0] == outputs[1] == script(file, cwd=tmp_path).stdout.split()
+    assert len(set(outputs[0])) == 3
+    file.write_text(textwrap.dedent(SCRIPT).replace('"four"', '"five"'))
+    changed = script(file, cwd=tmp_path).stdout.split()
+    assert len(changed) == 3 and not set(changed) & set(outputs[0])
+
+
+class Reads:
+    def __init__(self, path):
+        self.path = path
+
+    def transform(self, items):
+        return items
+
+
+def test_the_content_of_a_file_named_by_a_parameter_counts(tmp_path):
+    file = tmp_path / "weights.bin"
+    file.write_bytes(b"one")
+    first = who(Reads(str(file)))
+    file.write_bytes(b"two")
+    assert who(Reads(str(file))) != first
+    file.write_bytes(b"one")
+    assert who(Reads(str(file))) == first
+    assert who(Reads(file)) != who(Reads(tmp_path / "other.bin"))
+
+
+def test_a_folder_named_by_a_parameter_counts(tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "weights").write_bytes(b"one")
+    first = who(Reads(str(folder)))
+    (folder / "weights").write_bytes(b"longer")
+    assert who(Reads(str(folder))) != first
+
+
+def test_an_empty_or_bare_word_is_no_folder(tmp_path, monkeypatch):
+    """Otherwise results written into the current folder would change who a model is."""
+    monkeypatch.chdir(tmp_path)
+    first = [who(Reads("")), who(Reads("results"))]
+    os.mkdir("results")
+    Path("results", "scores.csv").write_text("1")
+    assert [who(Reads("")), who(Reads("results"))] == first
+
+
+def test_a_vector_file_is_its_content(tmp_path):
+    one, two = tmp_path / "one.txt", tmp_path / "two.txt"
+    one.write_text("a 1 2\n")
+    two.write_text("a 1 2\n")
+    first = who(one)
+    two.write_text("a 1 3\n")
+    assert who(two) != first
+    one.unlink()
+    with pytest.raises(DataError, match="one.txt"):
+        who(one)
+
+
+def test_a_metric_or_any_function_has_an_identity():
+    assert object_identity(len) == object_identity(len) != object_identity(abs)
+
+
+def test_wording_is_part_of_the_identity_of_sentences():
+    # it stands outside of the models, and a change in it changes their vectors
+    code = identity_module._code(["karat.models.tabular_encoders"])
+    assert any(part.startswith("karat.core.columns ") for part in code)
+    (file,) = identity_module._sources("karat", Path(wording.__file__))
+    assert file.name == "wording.py"
+    models = identity_module._sources("karat", Path(sentences.__file__))
+    assert {"sentences.py", "tables.py"} <= {path.name for path in models}
+    assert "wording.py" not in {path.name for path in models}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_part_gets_its_share_of_every_class(seed):
+    y = np.array(["a"] * 20 + ["b"] * 10 + ["c"] * 5)
+    parts = assign_folds(y, "classes", 5, seed)
+    for part in range(5):
+        assert [np.sum(y[parts == part] == label) for label in "abc"] == [4, 2, 1]
+
+
+def test_a_class_of_two_rows_stands_in_two_parts():
+    y = np.array(["rare", "rare", *["often"] * 9])
+    assert all(len(set(assign_folds(y, "classes", 5, seed)[:2])) == 2 for seed in range(20))
+
+
+def test_numbers_are_dealt_evenly_and_by_the_seed():
+    y = np.arange(11.0)
+    parts = assign_folds(y, "numbers", 3, 0)
+    assert sorted(np.bincount(parts)) == [3, 4, 4]
+    assert assign_folds(y, "numbers", 3, 0).tolist() == parts.tolist()
+    assert assign_folds(y, "numbers", 3, 1).tolist() != parts.tolist()
+
+
+def test_the_kind_is_guessed_only_where_nobody_declared_it():
+    assert target_kind(np.array([1, 2]), None) == "classes"
+    assert target_kind(np.array([1, 2]), "numbers") == "numbers"
+    assert target_kind(None, None) == "classes"

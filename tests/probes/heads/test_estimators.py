@@ -1,0 +1,581 @@
+"""Predictions of estimators: labels and probabilities are aligned with all classes and checked.
+
+Nearest neighbors, naive Bayes and trees: results by hand, and scikit-learn's.
+Linear heads: results by hand, and scikit-learn's.
+Outlier heads: high scores for outliers, as many flagged as the rarer class has members.
+The head svm predicts what scikit-learn's machines predict.
+Clusterers: k-means as in the TabEB document; hierarchies and DBSCAN as in scikit-learn.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import datasets
+from sklearn.cluster import DBSCAN, AgglomerativeClustering
+from sklearn.datasets import load_digits, load_iris
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics.pairwise import cosine_distances
+from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+import karat
+from karat.core.dataset import Dataset
+from karat.errors import ContractError, DefinitionError
+from karat.execution.splits import split
+from karat.metrics.metric import score
+from karat.probes.heads.estimators import (
+    Distance,
+    agglomerative,
+    baseline,
+    dbscan,
+    flag_outliers,
+    isolation_forest,
+    kmeans,
+    knn,
+    knn_distance,
+    linear,
+    logistic,
+    naive_bayes,
+    predict_checked,
+    ridge,
+    svm,
+    tree,
+    ward,
+)
+
+
+def classes(labels, group=None):
+    table = pd.DataFrame({"x": np.arange(float(len(labels))), "y": pd.Series(labels)})
+    extra = {} if group is None else {"g": group}
+    return Dataset.from_table(
+        table.assign(**extra), "y", kind="classes", group="g" if group is not None else None
+    )
+
+
+def numbers(values):
+    table = pd.DataFrame({"x": np.arange(float(len(values))), "y": values})
+    return Dataset.from_table(table, "y", kind="numbers")
+
+
+class Fixed:
+    """An estimator with fixed predictions."""
+
+    def __init__(self, labels, probabilities=None, classes=None):
+        self.labels = labels
+        if probabilities is not None:
+            self.predict_proba = lambda X: probabilities
+        if classes is not None:
+            self.classes_ = np.array(classes)
+
+    def predict(self, X):
+        return self.labels
+
+
+ABC = classes(list("abca"), group=list("gghh"))
+
+
+def test_probabilities_have_a_column_for_a_class_without_train_rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 2))
+    model = LogisticRegression().fit(X, np.array(["c", "a"] * 10))
+    found = predict_checked(model, X[:4], ABC, "logistic")
+    assert found.classes == ("a", "b", "c")
+    np.testing.assert_array_equal(found.probabilities[:, [0, 2]], model.predict_proba(X[:4]))
+    assert (found.probabilities[:, 1] == 0).all()
+    assert found.predictions.tolist() == model.predict(X[:4]).tolist()
+    assert found.truth.tolist() == list("abca")
+    assert found.group.tolist() == list("gghh")
+
+
+def test_the_order_of_the_estimators_classes_does_not_matter():
+    model = Fixed(list("aabc"), np.array([[0.2, 0.5, 0.3]] * 4), ["c", "a", "b"])
+    assert predict_checked(model, None, ABC, "m").probabilities.tolist() == [[0.5, 0.3, 0.2]] * 4
+
+
+@pytest.mark.parametrize("model", [RidgeClassifier(), SVC()])
+def test_without_probabilities_the_label_has_probability_one(model):
+    X = np.array([[0.0], [1.0], [2.0], [0.1]])
+    model.fit(X, list("abca"))
+    found = predict_checked(model, X, ABC, "m")
+    column = {"a": 0, "b": 1, "c": 2}
+    expected = np.eye(3)[[column[label] for label in found.predictions]]
+    np.testing.assert_array_equal(found.probabilities, expected)
+
+
+@pytest.mark.parametrize(
+    ("labels", "predicted", "texts"),
+    [
+        ([0, 1, 1], np.array([1.0, 0.0, 1.0]), ["1", "0", "1"]),
+        ([0.0, 1.0, 1.0], np.array([1, 0, 1]), ["1.0", "0.0", "1.0"]),
+        ([False, True, True], np.array([1, 0, 1]), ["True", "False", "True"]),
+        (["0", "1", "1"], np.array([1, 0, 1]), ["1", "0", "1"]),
+        (["NA", "n a", "NA"], np.array([["n a"], ["NA"], ["NA"]]), ["n a", "NA", "NA"]),
+        ([0, 1, 1], pd.Series([1, 0, 1]), ["1", "0", "1"]),
+    ],
+)
+def test_labels_are_written_as_in_the_dataset(labels, predicted, texts):
+    found = predict_checked(Fixed(predicted), None, classes(labels), "m")
+    assert found.predictions.tolist() == texts
+    assert set(texts) == set(found.classes)
+
+
+@pytest.mark.parametrize(
+    ("labels", "chances", "names", "word"),
+    [
+        (["a"] * 3, None, None, r"m\.predict .*\(3,\)"),
+        (np.eye(4), None, None, r"m\.predict .*\(4, 4\)"),
+        (list("abcd"), None, None, r'm\.predict .*"d"'),
+        (np.array([0.0, 1, 2, np.nan]), None, None, r'm\.predict .*"0\.0"'),
+        (list("abca"), np.ones((4, 2)) / 2, list("ad"), 'classes_ .*"d"'),
+        (list("abca"), np.ones((4, 2)) / 2, None, r"predict_proba .*\(4, 2\)"),
+        (list("abca"), np.ones(4), None, r"predict_proba .*\(4,\)"),
+        (list("abca"), np.full((4, 3), np.nan), None, "predict_proba .*12"),
+        (list("abca"), np.full((4, 3), "x"), None, "predict_proba .*numbers"),
+        (list("abca"), np.ones((4, 3)), None, r"predict_proba .*\[1.0, 1.0, 1.0\] \(row 0\)"),
+        (list("abca"), np.array([[1, 1, -1]] * 4), None, "predict_proba"),
+    ],
+)
+def test_wrong_predictions_are_refused(labels, chances, names, word):
+    with pytest.raises(ContractError, match=word):
+        predict_checked(Fixed(labels, chances, names), None, ABC, "m")
+
+
+def test_numbers_are_checked_too():
+    data = numbers([1.5, 2.5])
+    found = predict_checked(Fixed(np.array([[1], [2]])), None, data, "m")
+    assert (found.predictions.tolist(), found.truth.tolist()) == ([1, 2], [1.5, 2.5])
+    assert (found.answers, found.truths, found.probabilities) == ("numbers", "numbers", None)
+    for wrong in ([1.0, np.nan], [1.0, np.inf], ["a", "b"]):
+        with pytest.raises(ContractError, match=r"m\.predict"):
+            predict_checked(Fixed(wrong), None, data, "m")
+
+
+def test_the_baseline_is_the_class_frequency_or_the_mean_of_the_train_rows():
+    found = baseline(np.array(list("ccca")), ABC)
+    assert found.predictions.tolist() == ["c"] * 4
+    assert found.probabilities.tolist() == [[0.25, 0, 0.75]] * 4
+    assert found.truth.tolist() == list("abca")
+    assert found.group.tolist() == list("gghh")
+    assert baseline(np.array([1, 2, 6]), numbers([1.5, 2.5])).predictions.tolist() == [3, 3]
+
+
+X = np.array([[0.0], [1.0], [2.0], [10.0]])
+
+
+def test_the_nearest_neighbors_vote():
+    head = knn("classes", n_neighbors=3).fit(X, list("aabb"))
+    assert head.predict([[0.0]]).tolist() == ["a"]
+    assert head.predict_proba([[0.0]]).tolist() == [[pytest.approx(2 / 3), pytest.approx(1 / 3)]]
+
+
+def test_numbers_are_the_mean_of_the_nearest_neighbors():
+    head = knn("numbers", n_neighbors=2).fit(X, [1.0, 2.0, 4.0, 100.0])
+    assert head.predict([[1.6]]).tolist() == [3.0]
+    assert knn("classes").n_neighbors == knn("numbers").n_neighbors == 5
+
+
+def test_neighbors_weighted_by_distance():
+    head = knn("numbers", n_neighbors=2, weights="distance").fit(X, [0.0, 6.0, 0.0, 0.0])
+    # distances 0.75 and 0.25: weights 4/3 and 4
+    assert head.predict([[0.75]])[0] == pytest.approx(6 * 4 / (4 + 4 / 3))
+
+
+def test_naive_bayes_by_hand():
+    # both classes have the variance 1 and as many members: at 1 the odds are exp(((1-4)² - 1²) / 2)
+    head = naive_bayes(var_smoothing=1e-12).fit([[-1.0], [1.0], [3.0], [5.0]], list("aabb"))
+    odds = math.exp((9 - 1) / 2)
+    assert head.predict_proba([[1.0]])[0, 0] == pytest.approx(odds / (1 + odds))
+    assert head.predict([[1.9], [2.1]]).tolist() == ["a", "b"]
+
+
+def test_naive_bayes_is_scikit_learns():
+    points, labels = load_iris(return_X_y=True)
+    ours, theirs = naive_bayes().fit(points, labels), GaussianNB().fit(points, labels)
+    assert np.array_equal(ours.predict_proba(points), theirs.predict_proba(points))
+    labels, chances = ours.predict_both(points)
+    assert np.array_equal(labels, ours.predict(points))
+    assert np.array_equal(labels, theirs.predict(points))
+    np.testing.assert_allclose(chances, theirs.predict_proba(points), rtol=1e-12, atol=1e-300)
+
+
+def test_equal_vectors_give_the_class_frequencies():
+    head = naive_bayes().fit(np.ones((8, 3)), list("aabbbbbb"))
+    labels, chances = head.predict_both(np.ones((2, 3)))
+    assert labels.tolist() == ["b", "b"]
+    assert chances == pytest.approx(np.array([[0.25, 0.75]] * 2))
+
+
+@pytest.mark.parametrize(
+    ("criterion", "cut"),
+    # behind the 4th: 4 · 1 bit, or 4 · 1/2; behind the 7th: 7 · 0.592 = 4.14, or 7 · 12/49 = 1.71
+    [(None, 3.5), ("entropy", 3.5), ("gini", 6.5)],
+)
+def test_the_criterion_decides_the_split(criterion, cut):
+    head = tree("classes", criterion, max_depth=1).fit(np.arange(8.0)[:, None], list("aaaabaab"))
+    assert head.tree_.threshold[0] == cut
+
+
+def test_a_tree_is_scikit_learns_with_a_seed():
+    points, labels = load_iris(return_X_y=True)
+    asked = points + 0.3
+    ours = tree("classes", random_state=3).fit(points, labels)
+    theirs = DecisionTreeClassifier(criterion="entropy", random_state=3).fit(points, labels)
+    assert np.array_equal(ours.predict(asked), theirs.predict(asked))
+    ours = tree("numbers", random_state=4).fit(points[:, 1:], points[:, 0])
+    theirs = DecisionTreeRegressor(random_state=4).fit(points[:, 1:], points[:, 0])
+    assert np.array_equal(ours.predict(asked[:, 1:]), theirs.predict(asked[:, 1:]))
+    assert theirs.criterion == ours.criterion == "squared_error"
+
+
+def test_a_tree_does_not_use_the_global_generator():
+    before = np.random.get_state()[1].copy()
+    tree("classes").fit(X, list("aabb"))
+    tree("numbers").fit(X, [1.0, 2.0, 3.0, 4.0])
+    assert np.array_equal(before, np.random.get_state()[1])
+
+
+def test_min_samples_leaf():
+    head = tree("numbers", min_samples_leaf=2).fit(X, [1.0, 3.0, 5.0, 9.0])
+    assert head.predict(X).tolist() == [2.0, 2.0, 7.0, 7.0]
+
+
+@pytest.mark.parametrize(
+    ("make", "word"),
+    [
+        (lambda: naive_bayes("numbers"), "ridge"),
+        (lambda: naive_bayes(var_smoothing=0), "var_smoothing"),
+        (lambda: tree("classes", "entrpy"), '"entrpy".*"entropy"'),
+        (lambda: tree("numbers", "gini"), "squared_error, absolute_error"),
+    ],
+)
+def test_wrong_parameters(make, word):
+    with pytest.raises(DefinitionError, match=word):
+        make()
+
+
+LINEAR_X = np.array([[-1.0], [1.0]])
+Y = np.array([-2.0, 2.0])
+
+
+def test_least_squares_finds_the_line():
+    head = linear().fit(LINEAR_X + 3, Y + 5)
+    assert head.predict([[0.0]])[0] == pytest.approx(5 - 3 * 2)
+
+
+@pytest.mark.parametrize(("alpha", "slope"), [(1.0, 4 / 3), (2.0, 1.0), (0.5, 1.6)])
+def test_ridge_shrinks_the_slope(alpha, slope):
+    # slope = Σxy / (Σx² + alpha) = 4 / (2 + alpha)
+    assert ridge(alpha=alpha).fit(LINEAR_X, Y).coef_[0] == pytest.approx(slope)
+    assert ridge().alpha == 1.0
+
+
+def test_logistic_is_scikit_learns_with_a_hundred_iterations():
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((60, 3))
+    labels = np.digitize(points[:, 0] + 0.3 * rng.standard_normal(60), [-0.5, 0.5])
+    ours, theirs = logistic(random_state=1).fit(points, labels), LogisticRegression()
+    assert ours.max_iter == 100
+    theirs.fit(points, labels)
+    np.testing.assert_array_equal(ours.predict_proba(points), theirs.predict_proba(points))
+    assert logistic(C=0.1, max_iter=7).get_params()["C"] == 0.1
+
+
+@pytest.mark.parametrize(
+    ("head", "kind", "suggested"),
+    [(logistic, "numbers", "ridge"), (ridge, "classes", "logistic"), (linear, "classes", "logist")],
+)
+def test_the_error_for_the_wrong_kind_suggests_another_head(head, kind, suggested):
+    with pytest.raises(DefinitionError, match=f"{kind}.*{suggested}"):
+        head(kind=kind)
+
+
+def test_the_distance_to_neighbors_by_hand():
+    assert knn_distance(1).outlier_scores(X).tolist() == [1, 1, 1, 8]
+    assert knn_distance(2).outlier_scores(X).tolist() == [1.5, 1, 1.5, 8.5]
+    # more neighbors than other rows: all other rows
+    assert knn_distance(50).outlier_scores(X)[3] == pytest.approx((10 + 9 + 8) / 3)
+
+
+def test_isolation_is_scikit_learns():
+    from sklearn.ensemble import IsolationForest
+
+    forest = IsolationForest(n_estimators=20, random_state=3).fit(X)
+    got = isolation_forest(20, random_state=3).outlier_scores(X)
+    assert np.array_equal(got, -forest.score_samples(X))
+
+
+def people(labels: list[str]) -> Dataset:
+    table = pd.DataFrame({"x": range(len(labels)), "y": labels})
+    return Dataset.from_table(table, target="y", name="people", kind="classes")
+
+
+@pytest.mark.parametrize(("odd", "usual"), [("outlier", "normal"), ("a", "b")])
+def test_as_many_are_flagged_as_the_rarer_class_has_members(odd, usual):
+    data = people([usual, odd, usual, usual, usual])
+    got = flag_outliers(np.array([1.0, 9.0, 2.0, 2.0, 0.0]), data, data.shares())
+    assert got.predictions.tolist() == [usual, odd, usual, usual, usual]
+    assert score("acc", got) == (1.0, "")
+    column = got.classes.index(odd)
+    assert got.probabilities[:, column].tolist() == pytest.approx(
+        [2 / 6, 5 / 6, 3.5 / 6, 3.5 / 6, 1 / 6]
+    )
+    assert score("auc", got) == (1.0, "")
+
+
+def test_only_two_classes():
+    data = people(["a", "b", "c"])
+    with pytest.raises(DefinitionError, match="people .*3"):
+        flag_outliers(np.zeros(3), data, data.shares())
+
+
+@pytest.mark.parametrize("head", ["knn-distance", "isolation-forest"])
+def test_a_task_finds_outliers_without_labels(head, tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"])
+    table["label"] = "normal"
+    # far from the rest and from each other, so that nothing short of perfect is right
+    table.loc[:9, ["a", "b", "c"]] += 30 * np.arange(1, 11)[:, None] * [1, -1, 1]
+    table.loc[:9, "label"] = "outlier"
+    data = Dataset.from_table(table, target="label", name="odd", kind="classes")
+    metrics = ["auc", "pr_auc", "f1_weighted", "f1_micro"]
+    probe = {"use": "trained", "head": head}
+    task = karat.Task("odd", data, probe=probe, split="all", metrics=metrics)
+    (run,) = karat.evaluate("onehot", task, output=tmp_path)
+    assert run.results()[metrics].iloc[0].tolist() == pytest.approx([1, 1, 1, 1], abs=1e-12)
+
+
+def blobs(classes: int, rows: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    """Return overlapping classes in columns of unequal scales and offsets."""
+    rng = np.random.default_rng(classes)
+    labels = np.arange(rows) * 7 % 11 % classes
+    points = rng.standard_normal((rows, 8)) + rng.standard_normal((classes, 8))[labels]
+    return points * [1, 1, 1, 1, 1, 1, 1e3, 1e-3] + [0, 0, 0, 0, 0, 1e5, 0, 0], labels
+
+
+SETS = {
+    "iris": datasets.load_iris(return_X_y=True),
+    "wine": datasets.load_wine(return_X_y=True),
+    "breast cancer": datasets.load_breast_cancer(return_X_y=True),
+    "digits": tuple(part[:700] for part in datasets.load_digits(return_X_y=True)),
+    "two": blobs(2),
+    "three": blobs(3),
+    "seven": blobs(7),
+}
+
+
+@pytest.mark.parametrize("gamma", ["scale", 0.05])
+@pytest.mark.parametrize("name", SETS)
+def test_labels_equal_those_of_scikit_learn(name, gamma):
+    X, y = SETS[name]
+    train = np.arange(len(X)) % 3 > 0
+    for C in (0.001, 0.1, 1, 10, 1000):
+        ours = svm("classes", C=C, gamma=gamma).fit(X[train], y[train])
+        theirs = SVC(C=C, gamma=gamma, random_state=0).fit(X[train], y[train])
+        assert np.array_equal(ours.predict(X), theirs.predict(X)), C
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 5), st.sampled_from([0.01, 1.0, 100.0]))
+def test_labels_equal_those_of_scikit_learn_on_random_data(seed, classes, C):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((60, 3)) * rng.uniform(0.1, 10, 3)
+    y = np.concatenate([np.arange(classes), rng.integers(0, classes, 60 - classes)])
+    theirs = SVC(C=C, decision_function_shape="ovo", random_state=0).fit(X, y)
+    # rows on the border, to the last digits, may be on either side of it
+    clear = np.abs(theirs.decision_function(X).reshape(60, -1)).min(axis=1) > 1e-3
+    ours = svm("classes", C=C).fit(X, y)
+    assert np.array_equal(ours.predict(X)[clear], theirs.predict(X)[clear])
+
+
+def test_two_points_by_hand():
+    # K(0, 1) = e^-1; both are support vectors of the weight C = 0.1, and the middle is undecided
+    head = svm("classes", C=0.1, gamma=1.0).fit([[0.0], [1.0]], ["l", "r"])
+    assert head.predict(np.array([[-5.0], [0.4], [0.6], [2.0]])).tolist() == ["l", "l", "r", "r"]
+    assert head.machine_.dual_coef_.tolist() == [[-0.1, 0.1]]
+    assert not hasattr(head, "predict_proba")
+
+
+def test_rows_without_spread_and_a_single_class():
+    same = np.ones((6, 2))
+    assert svm("classes").fit(same, list("aabbbb")).predict(same).tolist() == ["b"] * 6
+    assert svm("classes").fit(same, ["a"] * 6).predict(same[:2]).tolist() == ["a", "a"]
+    assert svm("numbers").fit(same, [2.0] * 6).predict(same[:2]).tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "params", [{"C": 0}, {"C": "big"}, {"C": True}, {"epsilon": -1}, {"gamma": "auto"}]
+)
+def test_parameters_are_checked(params):
+    ((name, value),) = params.items()
+    with pytest.raises(DefinitionError, match=f"{name}.*{value}"):
+        svm("classes", **params)
+
+
+def test_a_task_scores_the_labels(tmp_path):
+    frame = datasets.load_wine(as_frame=True).frame
+    data = Dataset.from_table(frame, target="target", name="wine", kind="classes")
+    probe = {"use": "trained", "head": {"use": "svm", "C": 10}, "scale": "plain"}
+    metrics = ["acc", "f1_macro", "logloss"]
+    task = karat.Task("wine", data, probe=probe, split="kfold", metrics=metrics)
+    plain = {"plain": lambda items: items.to_numpy()}
+    (run,) = karat.evaluate(plain, task, output=tmp_path, seed=3)
+    X, y = datasets.load_wine(return_X_y=True)
+    folds = split(data, {"use": "kfold"}, 3)
+    expected = [SVC(C=10).fit(X[f.train], y[f.train]).score(X[f.test], y[f.test]) for f in folds]
+    assert run.results()["acc"].tolist() == pytest.approx(expected, abs=1e-12)
+    assert 0.5 < np.mean(expected) < 1 and np.isfinite(run.results()[metrics].to_numpy()).all()
+
+
+def cosine(a, b):
+    return float(a @ b / np.sqrt((a @ a) * (b @ b)))
+
+
+def clouds() -> np.ndarray:
+    rng = np.random.default_rng(0)
+    centers = np.repeat([[0, 0], [50, 0], [0, 50]], 20, axis=0)
+    return centers + rng.standard_normal((60, 2))
+
+
+HEADS = {
+    "mini-batches": lambda: kmeans(3, random_state=1),
+    "k-means": lambda: kmeans(3, batch_size=None, random_state=1),
+    "average": lambda: agglomerative(3, "euclidean"),
+    "ward": lambda: ward(3),
+    "dbscan": lambda: dbscan(eps=3, metric="euclidean"),
+}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_far_groups_are_found(name):
+    found = HEADS[name]().fit_predict(clouds())
+    groups = [set(found[i : i + 20]) for i in (0, 20, 40)]
+    assert [len(group) for group in groups] == [1, 1, 1]
+    assert len(set.union(*groups)) == 3
+
+
+def test_k_means_with_and_without_mini_batches():
+    head = kmeans(4, random_state=3)
+    assert type(head).__name__ == "MiniBatchKMeans"
+    assert (head.batch_size, head.n_clusters, head.random_state) == (32, 4, 3)
+    head = kmeans(4, batch_size=None, random_state=3)
+    assert type(head).__name__ == "KMeans"
+    assert (head.n_init, head.n_clusters, head.random_state) == (10, 4, 3)
+
+
+@pytest.mark.parametrize("linkage", ["average", "complete", "single"])
+@pytest.mark.parametrize("metric", ["cosine", "euclidean", "manhattan", "chebyshev"])
+def test_hierarchies_equal_scikit_learns(metric, linkage):
+    X = load_digits().data[:400]
+    ours = agglomerative(10, metric, linkage).fit_predict(X)
+    theirs = AgglomerativeClustering(10, metric=metric, linkage=linkage).fit_predict(X)
+    assert adjusted_rand_score(ours, theirs) == 1.0
+    assert sorted(set(ours)) == list(range(10))
+
+
+def test_ward_equals_scikit_learns():
+    for X, count in [(load_iris().data, 3), (load_digits().data[:400], 10)]:
+        theirs = AgglomerativeClustering(count, linkage="ward").fit_predict(X)
+        assert adjusted_rand_score(ward(count).fit_predict(X), theirs) == 1.0
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean", "manhattan"])
+def test_dbscan_equals_scikit_learns(metric):
+    X = load_iris().data
+    eps = {"cosine": 0.0005, "euclidean": 0.4, "manhattan": 0.7}[metric]
+    theirs = DBSCAN(eps=eps, metric=metric).fit_predict(X)
+    assert -1 in theirs and theirs.max() > 0
+    assert np.array_equal(dbscan(eps=eps, metric=metric).fit_predict(X), theirs)
+
+
+def test_a_custom_function_is_a_similarity():
+    X = load_iris().data[::3]
+    named = agglomerative(4, "cosine").fit_predict(X)
+    assert np.array_equal(agglomerative(4, cosine).fit_predict(X), named)
+    eps = 0.0008
+    named = dbscan(eps, metric="cosine").fit_predict(X)
+    assert -1 in named and named.max() > 0
+    assert np.array_equal(dbscan(eps, metric=cosine).fit_predict(X), named)
+
+
+def test_distances_by_hand():
+    X = np.array([[1.0], [2.0], [0.25]])
+    # products 2, 0.25 and 0.5; a similarity above 1 is the distance 0
+    assert Distance(lambda a, b: a @ b).condensed(X).tolist() == [0.0, 0.75, 0.5]
+    assert Distance("numpy:dot").condensed(X).tolist() == [0.0, 0.75, 0.5]
+    assert Distance("cityblock").condensed(X).tolist() == [1.0, 0.75, 1.75]
+
+
+def test_a_function_must_return_a_number():
+    with pytest.raises(ContractError, match="array"):
+        agglomerative(2, lambda a, b: a - b).fit_predict(clouds())
+    with pytest.raises(ContractError, match="nan"):
+        dbscan(metric=lambda a, b: float("nan")).fit_predict(clouds())
+
+
+@pytest.mark.parametrize("metric", ["cosine", "correlation"])
+def test_zero_vectors_are_unrelated(metric):
+    X = np.array([[0, 0, 0], [1, 0, 0.1], [1, 0, 0], [0, 1, 0], [0, 1, 0.1]], dtype=float)
+    assert Distance(metric).condensed(X)[:4] == pytest.approx([1, 1, 1, 1])
+    found = agglomerative(3, metric).fit_predict(X)
+    assert adjusted_rand_score(found, [0, 1, 1, 2, 2]) == 1.0
+    assert dbscan(0.3, 2, metric).fit_predict(X).tolist() == [-1, 0, 0, 1, 1]
+
+
+def test_distances_equal_scikit_learns():
+    X = np.random.default_rng(1).standard_normal((30, 5))
+    wanted = cosine_distances(X)[np.triu_indices(30, 1)]
+    np.testing.assert_allclose(Distance("cosine").condensed(X), wanted, atol=1e-14)
+
+
+@pytest.mark.parametrize("make", [agglomerative, ward])
+def test_with_fewer_rows_than_clusters_each_row_is_a_cluster(make):
+    assert make(5).fit_predict(np.eye(3)).tolist() == [0, 1, 2]
+    assert make(1).fit_predict(np.eye(3)).tolist() == [0, 0, 0]
+    assert make(2).fit_predict(np.eye(1)).tolist() == [0]
+
+
+@pytest.mark.parametrize("make", [kmeans, agglomerative, ward])
+def test_without_classes_n_clusters_is_required(make):
+    with pytest.raises(DefinitionError, match=f"{make.__name__}.*n_clusters"):
+        make(0)
+
+
+@pytest.mark.parametrize(
+    ("make", "word"),
+    [
+        (lambda: agglomerative(2, "cosin"), '"cosin".*"cosine"'),
+        (lambda: dbscan(metric="precomputed"), '"precomputed"'),
+        (lambda: dbscan(metric=3), '"3"'),
+        (lambda: agglomerative(2, linkage="averag"), '"averag".*"average"'),
+        (lambda: agglomerative(2, linkage="ward"), "head ward"),
+    ],
+)
+def test_unknown_names(make, word):
+    with pytest.raises(DefinitionError, match=word):
+        make()
+
+
+@pytest.mark.parametrize("head", ["agglomerative", "ward", {"use": "dbscan", "eps": 0.2}])
+def test_a_task_clusters_rows_without_labels(head, tmp_path):
+    table = pd.DataFrame(clouds() - 20, columns=["x", "y"]).assign(label=np.repeat(list("abc"), 20))
+    data = Dataset.from_table(table, target="label", name="clouds", kind="classes")
+    probe = {"use": "trained", "head": head}
+    task = karat.Task("clouds", data, probe=probe, split="all", metrics=["v_measure"])
+    (run,) = karat.evaluate("onehot", task, output=tmp_path)
+    assert run.results()["v_measure"].tolist() == [1.0]
+
+
+def test_a_clusterer_cannot_be_used_with_folds(tmp_path):
+    table = pd.DataFrame(clouds(), columns=["x", "y"]).assign(label=np.repeat(list("abc"), 20))
+    data = Dataset.from_table(table, target="label", name="clouds", kind="classes")
+    task = karat.Task("clouds", data, probe={"use": "trained", "head": "ward"}, split="kfold")
+    (run,) = karat.evaluate("onehot", task, output=tmp_path)
+    assert run.results()["info"].str.contains("split: all").all()

@@ -1,0 +1,170 @@
+import numpy as np
+import pytest
+
+import karat.probes.heads.stacked_training
+from karat.probes.heads.stacked_training import (
+    Descent,
+    Layered,
+    Logistic,
+    Rates,
+    Recipe,
+    kernels,
+    targets,
+)
+
+GRID = Rates(np.array([0.01, 0.02, 0.05]), np.array([0.8, 0.9, 0.9]), np.array([0.99, 0.99, 0.9]))
+
+
+def drawn(inputs, outputs):
+    return np.random.default_rng(inputs).normal(0, 0.5, (inputs, outputs)).astype(np.float32)
+
+
+@pytest.fixture(params=["numpy", "compiled"])
+def loops(request, monkeypatch):
+    if request.param == "numpy":
+        monkeypatch.setattr(karat.heads.descent, "kernels", lambda: None)
+        monkeypatch.setattr(karat.heads.networks, "kernels", lambda: None)
+    elif kernels() is None:
+        pytest.skip("numba is not installed")
+
+
+def problem(classes, rows, width=7):
+    rng = np.random.default_rng(classes)
+    codes = rng.integers(classes, size=rows)
+    X = rng.normal(size=(rows, width)) + rng.normal(size=(classes, width))[codes]
+    return X.astype(np.float32), targets(codes, classes)
+
+
+def trained(network, rates, recipe, data, epochs=3):
+    X, wanted = data
+    X = network.prepare(X)
+    descent, rng = Descent(network, rates, recipe), np.random.default_rng(5)
+    for _ in range(epochs):
+        order = rng.permutation(len(X))
+        descent.epoch(X, wanted[:, order], order)
+    return descent
+
+
+def by_the_book(data, rate, beta1, beta2, recipe, epochs=3):
+    """AdamW as its authors write it, in float64, one number after the other."""
+    X, wanted = data
+    X = np.column_stack([X, np.ones(len(X))]).astype(np.float64)
+    weights = np.append(drawn(X.shape[1] - 1, 1)[:, 0], 0).astype(np.float64)
+    first, second, step = np.zeros_like(weights), np.zeros_like(weights), 0
+    rng, size = np.random.default_rng(5), recipe.batch_size
+    batches = len(X) // size
+    warm = max(1, int(batches * recipe.warm_up))
+    for _ in range(epochs):
+        order = rng.permutation(len(X))
+        for at in range(batches):
+            rows = order[at * size : (at + 1) * size]
+            chance = 1 / (1 + np.exp(-X[rows] @ weights))
+            slope = X[rows].T @ (chance - wanted[0, rows]) / size
+            slope *= min(1, recipe.clip / (np.linalg.norm(slope) + 1e-6))
+            now = rate * (0.05 + 0.95 * min(step, warm) / warm)
+            step += 1
+            first = beta1 * first + (1 - beta1) * slope
+            second = beta2 * second + (1 - beta2) * slope**2
+            weights -= now * recipe.weight_decay * weights
+            root = np.sqrt(second / (1 - beta2**step)) + 1e-8
+            weights -= now * first / (1 - beta1**step) / root
+    return weights
+
+
+@pytest.mark.parametrize("clip", [1.0, 0.05])
+def test_each_head_is_trained_as_if_it_were_alone(loops, clip):
+    data, recipe = problem(2, 150), Recipe(batch_size=16, clip=clip)
+    together = Logistic(7, 1, 3, drawn)
+    trained(together, GRID, recipe, data)
+    for head in range(3):
+        alone = Logistic(7, 1, 1, drawn)
+        rates = GRID.take(head)
+        trained(alone, rates, recipe, data)
+        numbers = rates.rate[0], rates.beta1[0], rates.beta2[0]
+        expected = by_the_book(data, *numbers, recipe)
+        assert np.allclose(alone.weights[0][0, 0], expected, atol=2e-5)
+        assert np.allclose(together.weights[0][0, head], expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("hidden", [[], [6]])
+def test_compiled_loops_give_the_same_weights(classes, hidden, monkeypatch):
+    if kernels() is None:
+        pytest.skip("numba is not installed")
+    data, recipe = problem(classes, 150), Recipe(batch_size=16)
+    outputs = 1 if classes == 2 else classes
+    made = []
+    for way in (kernels, lambda: None):
+        monkeypatch.setattr(karat.heads.descent, "kernels", way)
+        monkeypatch.setattr(karat.heads.networks, "kernels", way)
+        if hidden:
+            network = Layered(7, outputs, hidden, drawn)
+        else:
+            network = Logistic(7, outputs, 1, drawn)
+        trained(network, GRID.take(0), recipe, data)
+        made.append(network.weights)
+    for compiled, plain in zip(*made, strict=True):
+        assert np.allclose(compiled, plain, atol=1e-5)
+
+
+def changes(rows, recipe):
+    network = Logistic(7, 1, 1, drawn)
+    descent = trained(network, GRID.take(1), recipe, problem(2, rows), epochs=2)
+    return descent, network
+
+
+def test_the_rate_rises_also_where_an_epoch_has_fewer_than_four_batches(loops):
+    # there, the rate stayed at a twentieth for ever with fewer than 512 rows to train on
+    descent, _ = changes(40, Recipe(batch_size=16, weight_decay=0.5))
+    shrink = descent._planned(4, 2)[:, 0, 0].astype(float)
+    assert (1 - shrink) / 0.5 == pytest.approx([0.001, 0.02, 0.02, 0.02], rel=1e-3)
+
+
+def test_fewer_rows_than_a_batch_are_one_batch(loops):
+    # there, nothing was ever updated with fewer than 128 rows to train on
+    descent, network = changes(20, Recipe(batch_size=128))
+    assert descent.steps == 2
+    assert not np.allclose(network.weights[0][0, 0, :-1], drawn(7, 1)[:, 0], atol=1e-4)
+
+
+def test_rows_that_fill_no_batch_are_left_out(loops):
+    assert changes(47, Recipe(batch_size=16))[0].steps == 2 * 2
+
+
+def test_a_longer_plan_goes_on_where_the_first_ended():
+    descent = Descent(Logistic(7, 1, 3, drawn), GRID, Recipe())
+    whole = descent._planned(400, 5)
+    given = np.concatenate([descent._changes(5) for _ in range(80)])
+    assert np.array_equal(given, whole)
+
+
+def test_against_pytorch(loops):
+    torch = pytest.importorskip("torch")
+    data, recipe = problem(4, 96), Recipe(batch_size=32)
+    network = Layered(7, 4, [6], drawn)
+    there = torch.nn.Sequential(
+        torch.nn.Linear(7, 6, bias=False),
+        torch.nn.BatchNorm1d(6),
+        torch.nn.ReLU(),
+        torch.nn.Linear(6, 4),
+    )
+    with torch.no_grad():
+        there[0].weight.copy_(torch.tensor(network.weights[0].T))
+        there[3].weight.copy_(torch.tensor(network.weights[3].T))
+        there[3].bias.zero_()
+    trained(network, GRID.take(1), recipe, data)
+    optimiser = torch.optim.AdamW(there.parameters(), lr=0.02, betas=(0.9, 0.99), weight_decay=0.01)
+    warm = torch.optim.lr_scheduler.LinearLR(optimiser, start_factor=0.05, total_iters=1)
+    X, codes = torch.tensor(data[0]), torch.tensor(data[1].argmax(axis=0))
+    rng = np.random.default_rng(5)
+    for _ in range(3):
+        order = torch.tensor(rng.permutation(96))
+        for rows in order.split(32):
+            optimiser.zero_grad()
+            torch.nn.CrossEntropyLoss()(there(X[rows]), codes[rows]).backward()
+            torch.nn.utils.clip_grad_norm_(there.parameters(), 1.0)
+            optimiser.step()
+            warm.step()
+    assert np.allclose(network.weights[0], there[0].weight.detach().numpy().T, atol=1e-5)
+    assert np.allclose(network.weights[3], there[3].weight.detach().numpy().T, atol=1e-5)
+    assert np.allclose(network.running[0][1], there[1].running_var.numpy(), atol=1e-4)

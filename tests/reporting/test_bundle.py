@@ -1,0 +1,291 @@
+""" """
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karat.analysis.leaderboard import leaderboard
+from karat.errors import DataError
+from karat.reporting import bundle as tested
+from karat.reporting.bundle import make_bundle
+from karat.reporting.notes import size
+from karat.stats import ranking as ranks
+
+KEYS = {
+    *("schema", "title", "karat", "made", "confidence", "rule", "notes", "models", "tasks"),
+    *("scores", "spread", "folds", "states", "tests", "curves", "robustness", "learning"),
+    *("details", "failures", "maps", "cards", "checks", "runs", "cut"),
+}
+MODEL = {
+    *("name", "model", "run", "suite", "constraint", "stamp", "seed", "rank", "low", "high", "tie"),
+    *("few", "seconds", "memory_mb", "dimensions", "failed", "declined", "elo", "borda", "wins"),
+    *("command", "pareto"),
+}
+TASK = {"name", "kind", "dataset", "metrics", "higher", "folds", "questions", "twins"}
+
+
+def tidy(models, tasks, folds=1, seed=0, missing=0.0):
+    rng = np.random.default_rng(seed)
+    names = [[f"t{t}" for t in range(tasks)], [f"m{m}" for m in range(models)], range(folds)]
+    keys = pd.MultiIndex.from_product(names, names=["task", "model", "fold"])
+    table = keys.to_frame(index=False).assign(metric="acc", value=rng.random(len(keys)), repeat=0)
+    table = table.assign(corruption="", severity=0.0, epoch=-1)
+    return table[rng.random(len(table)) >= missing]
+
+
+def check_shape(found):
+    """Check what the scripts rely on: keys, lengths of lists, no NaN."""
+    assert set(found) == KEYS
+    models, tasks = len(found["models"]), len(found["tasks"])
+    assert all(set(model) == MODEL for model in found["models"])
+    assert all(set(task) == TASK for task in found["tasks"])
+    assert len(found["scores"]) == len(found["spread"]) == len(found["states"]) == tasks
+    for t, task in enumerate(found["tasks"]):
+        assert len(found["scores"][t]) == len(task["metrics"]) == len(task["higher"])
+        assert {len(means) for means in found["scores"][t]} == {models}
+        assert len(found["spread"][t]) == len(found["states"][t]) == models
+        assert set(found["states"][t]) <= set(".fdn")
+        scored = [sign == "." for sign in found["states"][t]]
+        assert scored == [value is not None for value in found["scores"][t][0]]
+    places = [each["model"] for part in ("failures", "maps", "runs") for each in found[part]]
+    assert all(0 <= place < models for place in places)
+    assert all(0 <= int(task) < tasks for task in found["details"])
+    json.dumps(found, allow_nan=False)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(1, 6), st.integers(1, 6), st.integers(1, 3), st.floats(0, 0.8), st.integers(0, 9)
+)
+def test_tables_of_any_shape_have_the_promised_one(models, tasks, folds, missing, seed):
+    table = tidy(models, tasks, folds, seed, missing)
+    if not len(table):
+        return
+    found = make_bundle(table)
+    check_shape(found)
+    assert [model["name"] for model in found["models"]] == list(leaderboard(table).index)
+    means = table.groupby(["task", "model"])["value"].mean()
+    for t, task in enumerate(found["tasks"]):
+        for m, model in enumerate(found["models"]):
+            known = means.get((task["name"], model["name"]), math.nan)
+            value = found["scores"][t][0][m]
+            assert math.isnan(known) if value is None else value == pytest.approx(known, rel=1e-5)
+
+
+def test_ranks_and_ties_equal_the_leaderboard():
+    table = tidy(4, 8, 2)
+    board, found = leaderboard(table), make_bundle(table)
+    for model, (name, row) in zip(found["models"], board.iterrows(), strict=True):
+        assert (model["name"], model["tie"]) == (name, row["tie"])
+        assert model["rank"] == pytest.approx(row["rank"], rel=1e-5)
+        assert (model["low"], model["high"]) == pytest.approx(
+            (row["rank_low"], row["rank_high"]), rel=1e-5
+        )
+    assert found["rule"] == "worst" and found["confidence"] == 0.95
+
+
+def test_model_entries_have_their_run(make_run):
+    run = make_run("m", {"t": [0.5, 0.7]}, command="karat run s")
+    found = make_bundle(run)
+    check_shape(found)
+    (model,) = found["models"]
+    entry = {name: model[name] for name in ("name", "model", "run", "suite", "stamp", "seed")}
+    assert entry == {
+        **{"name": "m", "model": "m", "run": run.folder.name, "suite": "s"},
+        **{"stamp": "20260102T030405", "seed": 42},
+    }
+    assert model["command"] == "karat run s"
+    assert (found["title"], found["made"]) == ("s", "2026-01-02T03:04:01")
+    assert make_bundle(run, title="Mine")["title"] == "Mine"
+
+
+def test_questions_are_the_maximum_over_models(make_run):
+    run = make_run("m", {"t": [0.5, 0.7]})
+    for record, asked in zip(run.records(), (40, 60), strict=True):
+        run.write({**record, "questions": asked}, {})
+    other = make_run("n", {"t": [0.5, 0.7]})
+    for record in other.records():
+        other.write({**record, "questions": 30}, {})
+    (task,) = make_bundle([run, other])["tasks"]
+    assert (task["questions"], task["folds"]) == (100, 2)
+
+
+def test_the_order_of_runs_changes_nothing(make_run):
+    scores = {"a": [0.9, 0.8], "b": [0.5, 0.6], "c": [0.2, 0.1]}
+    runs = [make_run(name, {"t": own, "u": own[:1]}) for name, own in scores.items()]
+    assert make_bundle(runs) == make_bundle(runs[::-1]) == make_bundle(runs)
+
+
+AMLB = """\
+id,task,framework,constraint,fold,result,metric,mode,version,params,utc,duration,seed,info,auc
+openml.org/t/1,credit,forest,1h8c,0,0.75,auc,aws,0.1,,2019-04-14T17:50:15,60.0,1,,0.75
+openml.org/t/1,credit,forest,1h8c,1,0.85,auc,aws,0.1,,2019-04-14T17:51:15,60.0,2,,0.85
+openml.org/t/1,credit,boost,1h8c,0,0.95,auc,aws,0.2,,2019-04-14T17:52:15,30.0,1,,0.95
+openml.org/t/1,credit,boost,1h8c,1,,auc,aws,0.2,,2019-04-14T17:53:15,,2,Error: out of memory,
+"""
+
+
+def test_results_of_the_automl_benchmark_make_a_page_too(cli, tmp_path):
+    (tmp_path / "results.csv").write_text(AMLB)
+    assert cli("import", tmp_path / "results.csv", "-o", tmp_path / "imported").code == 0
+    found = make_bundle(tmp_path / "imported")
+    check_shape(found)
+    places = {model["name"]: place for place, model in enumerate(found["models"])}
+    ((means,),) = found["scores"]
+    assert means[places["forest"]] == 0.8 and means[places["boost"]] == 0.95
+    assert found["folds"][0][places["boost"]] == [0.95, None]
+    (failure,) = found["failures"]
+    assert (failure["model"], failure["fold"]) == (places["boost"], 1)
+    assert "out of memory" in failure["info"]
+    assert found["made"] == "2019-04-14T17:53:15"
+    assert found["details"] == {} and found["runs"][0]["command"] is None
+
+
+def test_many_suites_make_a_short_title(make_run):
+    runs = [make_run(f"m{i}", {"t": [0.5]}, suite=f"suite {i}") for i in range(5)]
+    assert make_bundle(runs)["title"] == "suite 0 · suite 1 · suite 2 · 2 more"
+
+
+def test_two_runs_of_a_model_have_different_names(make_run):
+    runs = [make_run("m", {"t": [0.5]}, stamp=stamp) for stamp in ("20260101T1", "20260102T1")]
+    names = {model["name"] for model in make_bundle(runs)["models"]}
+    assert names == {"m (20260101T1)", "m (20260102T1)"}
+
+
+def test_no_results(tmp_path):
+    with pytest.raises(DataError, match=str(tmp_path)):
+        make_bundle(tmp_path)
+    with pytest.raises(DataError, match="score"):
+        make_bundle(tidy(1, 1).iloc[:0])
+
+
+def test_a_very_large_table_stays_small(monkeypatch):
+    monkeypatch.setattr(ranks, "RESAMPLES", 20)
+    found = make_bundle(tidy(500, 200, 2))
+    check_shape(found)
+    assert size(found) < 6_000_000
+    assert found["folds"] is not None
+
+
+ABOUT = {
+    **{"source": "package index, x.whl", "licence": "CC0-1.0", "citation": "Fisher (1936)"},
+    **{"title": "Iris", "homepage": "https://example.org", "sha256": "ab12"},
+}
+
+
+def test_a_card_per_data_set_with_the_places_of_its_tasks(make_run):
+    same = {"dataset": "iris", "fingerprint": "f1", "about": ABOUT, "modality": "table"}
+    other = {"dataset": "wine", "fingerprint": "f2"}
+    run = make_run(
+        "m", {"t": [0.5], "u": [0.5], "v": [0.5]}, tasks={"t": same, "u": other} | {"v": same}
+    )
+    iris, wine = make_bundle(run)["cards"]
+    assert iris == {
+        "dataset": "iris",
+        **ABOUT,
+        **{"fingerprint": "f1", "items": None, "questions": None, "columns": None},
+        **{"kind": "table", "tasks": [0, 2]},
+    }
+    assert (wine["dataset"], wine["tasks"], wine["licence"]) == ("wine", [1], None)
+    assert wine["kind"] == "classification"
+
+
+def test_facts_of_the_task_override_those_of_the_dataset(make_run):
+    told = {"licence": "MIT", "items": 150, "questions": 140, "columns": 4, "about": ABOUT}
+    (card,) = make_bundle(make_run("m", {"t": [0.5]}, tasks={"t": told}))["cards"]
+    assert (card["licence"], card["source"]) == ("MIT", "package index, x.whl")
+    assert (card["items"], card["questions"], card["columns"]) == (150, 140, 4)
+
+
+def test_other_data_of_one_name_have_their_own_card(make_run):
+    runs = [
+        make_run(name, {"t": [0.5]}, tasks={"t": {"dataset": "iris", "fingerprint": name}})
+        for name in ("one", "two")
+    ]
+    found = make_bundle(runs)
+    assert [card["fingerprint"] for card in found["cards"]] == ["one", "two"]
+    assert [card["tasks"] for card in found["cards"]] == [[0], [1]]
+
+
+def test_odd_facts_never_stop_the_page(make_run):
+    odd = {"about": ["no", "mapping"], "items": "many", "fingerprint": None}
+    (card,) = make_bundle(make_run("m", {"t": [0.5]}, tasks={"t": odd}))["cards"]
+    assert (card["items"], card["fingerprint"], card["source"]) == (None, None, None)
+
+
+def table(scores):
+    """Return a tidy table of the scores of models, one number per task."""
+    rows = [
+        {"task": f"t{t}", "model": model, "value": value, "metric": "acc"}
+        for model, values in scores.items()
+        for t, value in enumerate(values)
+    ]
+    fixed = {"repeat": 0, "fold": 0, "corruption": "", "severity": 0.0, "draw": 0, "epoch": -1}
+    return pd.DataFrame(rows).assign(**fixed)
+
+
+def test_three_models_in_one_order_on_all_tasks():
+    scores = {"a": [0.9] * 6, "b": [0.5, 0.6, 0.7, 0.5, 0.6, 0.7], "c": [0.1] * 6}
+    found = make_bundle(table(scores))["tests"]
+    # of k models in one order on n tasks, Friedman's statistic is n (k - 1): 12
+    assert found["friedman"]["statistic"] == pytest.approx(12)
+    assert found["friedman"]["p"] == pytest.approx(np.exp(-6), rel=1e-5)  # two degrees of freedom
+    assert found["friedman"]["tasks"] == 6
+    # each pair: p = 2 / 2⁶, times 3 after Holm; a less b are 0.5, 0.375 and 0.25, each twice
+    assert found["pairs"]["p"][0][1] == pytest.approx(3 * 2 / 64)
+    assert found["pairs"]["diff"][0][2] == 1
+    assert found["pairs"]["diff"][0][1] == pytest.approx(0.375)
+    assert found["pairs"]["diff"][1][0] == pytest.approx(-0.375)
+    assert found["cliques"] == [[0, 1, 2]], "six tasks cannot tell three models apart"
+
+
+def test_tests_use_the_order_of_the_leaderboard():
+    rng = np.random.default_rng(0)
+    scores = {"worst": rng.random(30) * 0.1, "best": 0.9 + rng.random(30) * 0.1}
+    scores["middle"] = 0.4 + rng.random(30) * 0.1
+    found = make_bundle(table(scores))
+    assert [model["name"] for model in found["models"]] == ["best", "middle", "worst"]
+    assert np.sign(found["tests"]["pairs"]["diff"]).tolist() == [[0, 1, 1], [-1, 0, 1], [-1, -1, 0]]
+    assert found["tests"]["cliques"] == []
+
+
+def test_of_very_many_models_the_best_are_compared(monkeypatch):
+    monkeypatch.setattr(tested, "MAX_MODELS", 3)
+    scores = {f"m{i}": [0.9 - i / 10] * 4 for i in range(5)}
+    found = make_bundle(table(scores))["tests"]
+    assert found["pairs"] is None
+    assert found["friedman"]["statistic"] == pytest.approx(16)  # of all five: 4 tasks times 4
+    assert found["cliques"] == [[0, 1, 2]]
+
+
+def test_one_model_has_nothing_to_test():
+    found = make_bundle(table({"a": [0.5, 0.6]}))["tests"]
+    assert found == {"friedman": None, "cliques": [], "pairs": None}
+
+
+def test_findings_point_at_models_and_tasks(make_run):
+    good = make_run("good", {task: [0.9, 0.9] for task in "tuv"})
+    bad = make_run("bad", {task: ["broke", "broke"] for task in "tuv"})
+    found = make_bundle([good, bad])
+    assert found["checks"], "a model that fails everywhere"
+    for each in found["checks"]:
+        assert set(each) == {"code", "level", "model", "task", "message", "advice"}
+        assert each["code"].startswith("KRT") and each["level"] in ("error", "warning", "note")
+        assert each["model"] in (None, 0, 1) and each["task"] in (None, 0, 1, 2)
+
+
+def test_findings_are_limited(make_run, monkeypatch):
+    runs = [make_run("good", {task: [0.9] for task in "tuv"})]
+    runs.append(make_run("b" * 5000, {task: ["broke"] for task in "tuv"}))
+    whole = make_bundle(runs)
+    assert max(len(each["message"]) for each in whole["checks"]) <= tested.MESSAGE
+    monkeypatch.setattr(tested, "MAX_FINDINGS", 1)
+    found = make_bundle(runs)
+    assert found["checks"] == whole["checks"][:1]
+    rest = len(whole["checks"]) - 1
+    assert found["cut"][-1].startswith(f"{rest} finding")

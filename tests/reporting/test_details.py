@@ -1,0 +1,377 @@
+""" """
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karat.core.predictions import Predictions
+from karat.errors import MissingExtra
+from karat.reporting import details as answers
+from karat.reporting import details as maps
+from karat.reporting.bundle import make_bundle
+from karat.reporting.details import (
+    MAX_CLASSES,
+    MAX_POINTS,
+    MAX_ROWS,
+    calibration,
+    confusion,
+    details,
+    scatter,
+    worst_rows,
+)
+from karat.reporting.notes import size
+
+
+def files(predictions, truth, chances=None):
+    given = Predictions(
+        predictions=np.array(list(predictions), dtype=object),
+        truth=np.array(list(truth), dtype=object),
+        answers="classes",
+        truths="classes",
+        classes=("a", "b"),
+        probabilities=None if chances is None else np.array(chances),
+    )
+    facts = {"answers": "classes", "truths": "classes", "classes": ["a", "b"]}
+    return {"predictions.csv": given.to_csv(), "metadata.json": json.dumps(facts)}
+
+
+@pytest.fixture
+def run(make_run):
+    chances = [[0.9, 0.1], [0.8, 0.2]]
+    return make_run(
+        "m",
+        {"t": [0.5, 1.0], "u": [0.5]},
+        files={
+            ("t", 0): files("aa", "ab", chances),
+            ("t", 1): files("bb", "bb", [[0.25, 0.75], [0.25, 0.75]]),
+            ("u", 0): files("ab", "bb"),
+        },
+    )
+
+
+def test_details_are_of_all_folds_of_a_task(run):
+    found = make_bundle(run)
+    assert list(found["details"]) == ["0", "1"]
+    (entry,) = found["details"]["0"]
+    assert entry["model"] == 0
+    assert entry["confusion"] == {"classes": ["a", "b"], "counts": [[1, 0], [1, 2]]}
+    assert entry["calibration"] == [
+        {"confidence": 0.75, "accuracy": 1, "count": 2},
+        {"confidence": 0.8, "accuracy": 0, "count": 1},
+        {"confidence": 0.9, "accuracy": 1, "count": 1},
+    ]
+    assert entry["rows"][0] == [0, 1, "b", "a", 0.8]
+    assert found["details"]["1"][0]["calibration"] is None
+    assert found["cut"] == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder / "predictions.csv").write_text('a,b,predictions,truth\n"0.9'),
+        lambda folder: (folder / "predictions.csv").write_bytes(b"\xff\xfe\x00"),
+        lambda folder: (folder / "predictions.csv").write_text(""),
+        lambda folder: (folder / "predictions.csv").write_text("predictions,truth\na,b,c\n"),
+        lambda folder: (folder / "metadata.json").write_text("{"),
+        lambda folder: (folder / "metadata.json").write_text("[]"),
+        lambda folder: (folder / "metadata.json").unlink(),
+    ],
+)
+def test_a_damaged_fold_is_left_out_with_a_note(run, damage):
+    damage(run.folder / "predictions" / "t" / "0")
+    found = make_bundle(run)
+    (entry,) = found["details"]["0"]
+    assert entry["confusion"] == {"classes": ["a", "b"], "counts": [[0, 0], [0, 2]]}
+    (note,) = found["cut"]
+    assert note.startswith("m on t, fold 0")
+
+
+def test_a_run_without_predictions_has_no_details(make_run):
+    found = make_bundle(make_run("m", {"t": [0.5]}))
+    assert (found["details"], found["cut"]) == ({}, [])
+
+
+def test_room_is_shared_the_best_model_of_every_task_first(make_run, monkeypatch):
+    stored = {(task, 0): files("ab", "bb") for task in "tuv"}
+    runs = [make_run(f"m{i}", dict.fromkeys("tuv", [1 - i / 10]), files=stored) for i in range(4)]
+    whole = make_bundle(runs)
+    assert {task: len(each) for task, each in whole["details"].items()} == {"0": 4, "1": 4, "2": 4}
+    one = size(whole["details"]["0"][0])
+    monkeypatch.setattr(answers.make_details, "__defaults__", (5 * one,))
+    found = make_bundle(runs)
+    shown = {task: [each["model"] for each in rows] for task, rows in found["details"].items()}
+    assert shown == {"0": [0, 1], "1": [0, 1], "2": [0]}
+    assert any("7 pairs" in note for note in found["cut"])
+
+
+def test_the_number_of_bytes_read_is_limited(run, monkeypatch):
+    big = (run.folder / "predictions" / "t" / "0" / "predictions.csv").stat().st_size
+    monkeypatch.setattr(answers, "READ_EACH", big)
+    found = make_bundle(run)
+    assert found["details"]["0"][0]["confusion"]["counts"] == [[1, 0], [1, 0]]
+    assert any("m on t" in note and "1 fold" in note for note in found["cut"])
+
+
+def labels(predictions, truth, probabilities=None, classes=("a", "b"), **more):
+    kinds = {"answers": "classes", "truths": "classes"}
+    given = None if probabilities is None else np.array(probabilities)
+    return Predictions(
+        predictions=np.array(list(predictions), dtype=object),
+        truth=np.array(list(truth), dtype=object),
+        classes=classes,
+        probabilities=given,
+        **kinds,
+        **more,
+    )
+
+
+def numbers(predictions, truth, **more):
+    return Predictions(predictions=np.array(predictions), truth=np.array(truth), **more)
+
+
+@pytest.mark.parametrize(
+    "folds, counts",
+    [
+        # summed over folds: target a once as a; target b twice as a, twice as b
+        ([labels("aab", "abb"), labels("ba", "bb")], [[1, 0], [2, 2]]),
+        # a predicted label without a class gets its own row
+        ([labels("ca", "aa")], [[1, 0, 1], [0, 0, 0], [0, 0, 0]]),
+        ([labels("ab", "aa", weight=np.array([3.0, 2.0]))], [[3, 2], [0, 0]]),
+    ],
+)
+def test_confusion(folds, counts):
+    found = confusion(list(enumerate(folds)))
+    assert found["classes"] == list("abc"[: len(counts)])
+    assert found["counts"].tolist() == counts
+
+
+def test_rare_classes_are_merged():
+    # class 00 has 40 questions, 01 has 39, …: the last 11 of 40 are gathered
+    names = [f"{i:02}" for i in range(40)]
+    truth = [name for i, name in enumerate(names) for _ in range(40 - i)]
+    answers = ["39"] * len(truth)
+    found = confusion([(0, labels(answers, truth, classes=tuple(names)))])
+    assert len(found["classes"]) == MAX_CLASSES
+    assert found["classes"] == [*names[:29], "other"]
+    assert found["counts"][:, :-1].sum() == 0
+    assert found["counts"][:, -1].tolist() == [*range(40, 11, -1), sum(range(1, 12))]
+
+
+def test_a_class_called_other_is_not_mixed_up_with_the_others():
+    names = [f"{i:02}" for i in range(40)]
+    truth = ["other"] * 9 + names
+    found = confusion([(0, labels(truth, truth, classes=(*names, "other")))])
+    assert found["classes"][-2:] == ["other", "other classes"]
+    assert found["counts"][-2:, -2:].tolist() == [[9, 0], [0, 12]]
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=1))
+def test_no_question_is_lost(pairs):
+    answers = labels(*zip(*[(f"{a}", f"{b}") for a, b in pairs], strict=True), classes=())
+    found = confusion([(0, answers)])
+    assert found["counts"].sum() == len(pairs)
+    assert len(found["classes"]) == len(found["counts"]) <= MAX_CLASSES
+    diagonal = sum(a == b for a, b in pairs)
+    assert np.trace(found["counts"]) >= diagonal  # what is gathered may only add to it
+
+
+@pytest.mark.parametrize(
+    "answers, bins",
+    [
+        (
+            labels("aaba", "abbb", [[0.92, 0.08], [0.98, 0.02], [0.35, 0.65], [0.5, 0.5]]),
+            # 0.5 wrong; 0.65 right; 0.92 right and 0.98 wrong
+            [(0.5, 0.0, 1), (0.65, 1.0, 1), (0.95, 0.5, 2)],
+        ),
+        # 1 is in the last bin, NaN in none
+        (labels("aa", "ab", [[1.0, 0.0], [np.nan, 0.5]]), [(1.0, 1.0, 1)]),
+        # the probability of the prediction, even if another one is higher
+        (labels("b", "b", [[0.8, 0.2]]), [(0.2, 1.0, 1)]),
+    ],
+)
+def test_calibration(answers, bins):
+    found = [tuple(each.values()) for each in calibration([(0, answers)])]
+    assert found == [pytest.approx(each) for each in bins]
+
+
+def test_without_probabilities_in_every_fold_there_is_no_calibration():
+    confident = labels("a", "a", [[0.9, 0.1]])
+    assert calibration([(0, confident), (1, labels("a", "a"))]) is None
+    assert calibration([]) is None
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=200))
+def test_bins_hold_every_answer_once(rows):
+    chances = [[p, 1 - p] for p, _ in rows]
+    truth = ["a" if right else "b" for _, right in rows]
+    found = calibration([(0, labels(["a"] * len(rows), truth, chances))])
+    assert sum(each["count"] for each in found) == len(rows)
+    right = sum(each["accuracy"] * each["count"] for each in found)
+    assert right == pytest.approx(sum(right for _, right in rows))
+    assert all(0 <= each["confidence"] <= 1 for each in found)
+    assert len(found) <= 10
+
+
+def test_scatter_is_sampled_evenly():
+    assert scatter([(0, numbers([2.0, np.nan], [1.0, 5.0])), (1, numbers([4.0], [3.0]))]) == [
+        [1.0, 2.0],
+        [3.0, 4.0],
+    ]
+    many = scatter([(0, numbers(np.arange(1000.0), np.arange(1000.0)))])
+    assert len(many) == MAX_POINTS
+    assert (many[0], many[-1]) == ([0.0, 0.0], [999.0, 999.0])
+    assert scatter([(0, labels("a", "a"))]) is None
+
+
+def test_worst_rows_are_sorted_by_confidence():
+    chances = [[0.9, 0.1, 0], [0.6, 0.4, 0], [0.45, 0.35, 0.2], [0.7, 0.3, 0], [0.4, 0.3, 0.3]]
+    answers = labels("aaaaa", "ababa", chances, classes=("a", "b", "c"))
+    rows = worst_rows([(3, answers)], "classification")
+    assert [row[:4] for row in rows] == [
+        [3, 3, "b", "a"],  # wrong at 0.7
+        [3, 1, "b", "a"],  # wrong at 0.6
+        [3, 4, "a", "a"],  # right at 0.4
+        [3, 2, "a", "a"],  # right at 0.45; 0.9 is not listed
+    ]
+    assert [row[4] for row in rows] == pytest.approx([0.7, 0.6, 0.4, 0.45])
+
+
+def test_without_probabilities_only_wrong_labels_are_listed():
+    rows = worst_rows([(0, labels("ab", "aa"))], "classification")
+    assert rows == [[0, 1, "a", "b", None]]
+
+
+def test_numbers_are_sorted_by_distance_or_distance_of_ranks():
+    answers = numbers([1.0, 2.0, 30.0], [1.5, 5.0, 3.0])
+    regression = worst_rows([(0, answers)], "regression")
+    assert [row[1] for row in regression] == [2, 1, 0]  # 27, 3, 0.5 apart
+    similarity = worst_rows([(0, answers)], "similarity")
+    assert [row[1] for row in similarity] == [1, 2]  # ranks 1 2 3 against 1 3 2
+
+
+def test_items_are_sorted_by_the_rank_of_the_correct_one():
+    answers = Predictions(
+        predictions=np.array(["x", "y"], dtype=object),
+        truth=np.array(["u", "y"], dtype=object),
+        answers="items",
+        truths="items",
+        rank=np.array([7.0, 1.0]),
+        candidates=np.array([9, 9]),
+    )
+    assert worst_rows([(0, answers)], "analogy") == [[0, 0, "u", "x", None]]
+
+
+def test_worst_rows_have_row_numbers_of_the_dataset():
+    answers = labels(["b"] * 80, ["a"] * 80, question=np.arange(100, 180))
+    rows = worst_rows([(0, answers), (1, answers)], "classification")
+    assert len(rows) == MAX_ROWS
+    assert [row[:2] for row in rows] == [[0, n] for n in range(100, 150)]
+
+
+def test_clusters_and_empty_folds_have_no_details():
+    clusters = Predictions(
+        predictions=np.array([0, 1]),
+        truth=np.array(["a", "b"], dtype=object),
+        answers="clusters",
+        truths="classes",
+    )
+    nothing = {"confusion": None, "calibration": None, "scatter": None, "rows": []}
+    assert details([(0, clusters)], "clustering") == nothing
+    assert details([(0, labels([], []))], "classification")["rows"] == []
+
+
+def test_long_labels_are_cut():
+    (row,) = worst_rows([(0, labels(["b" * 10_000], ["a" * 10_000]))], "classification")
+    assert max(len(text) for text in row[2:4]) == 80
+
+
+def kept(sample, truths="classes"):
+    facts = {"answers": "classes", "truths": truths, "classes": ["a", "b"]}
+    return {"sample.csv": sample, "metadata.json": json.dumps(facts)}
+
+
+def test_a_map_shows_the_first_two_components_with_places_of_labels(make_run):
+    sample = "label,c0,c1,c2\nb,3,0,0\na,-3,4,0\nb,0,-4,0\n"
+    (found,) = make_bundle(make_run("m", {"t": [0.5]}, files={("t", 0): kept(sample)}))["maps"]
+    assert found == {
+        **{"model": 0, "task": 0, "method": "pca", "labels": ["a", "b"]},
+        "points": [[3, 0, 1], [-3, 4, 0], [0, -4, 1]],
+        "explained": pytest.approx([18 / 50, 32 / 50]),  # squares of 3, 3 and of 4, 4
+    }
+
+
+def test_numbers_are_colours_of_their_own_and_no_label_is_none(make_run):
+    sample = "label,c0\n1.5,3\n,1\n7,-4\n"
+    run = make_run("m", {"t": [0.5]}, files={("t", 0): kept(sample, "numbers")})
+    (found,) = make_bundle(run)["maps"]
+    assert found["labels"] is None
+    assert found["points"] == [[3, 0, 1.5], [1, 0, None], [-4, 0, 7]]
+
+
+def test_no_explained_variance_of_truncated_components(make_run):
+    names = ",".join(f"c{i}" for i in range(16))
+    sample = f"label,{names}\nNA,{','.join('1' * 16)}\nNA,{','.join('2' * 16)}\n"
+    (found,) = make_bundle(make_run("m", {"t": [0.5]}, files={("t", 0): kept(sample)}))["maps"]
+    assert found["explained"] is None
+    assert found["labels"] == ["NA"], "a label, no gap"
+
+
+def test_rare_labels_are_merged():
+    labels = [f"{i:02}" for i in range(40) for _ in range(2 if i < 29 else 1)]
+    names, places = maps.color_by(labels)
+    assert names == [*(f"{i:02}" for i in range(29)), "other"]
+    assert places[:4] == [0, 0, 1, 1] and places[-11:] == [29] * 11
+
+
+@pytest.mark.parametrize(
+    "sample", ["", "label,c0\na,x\n", "c0,c1\n1,2\n", "label,c0\na,inf\n", "label,c0\na,1,2,3\nb\n"]
+)
+def test_a_damaged_sample_is_left_out_with_a_note(make_run, sample):
+    found = make_bundle(make_run("m", {"t": [0.5]}, files={("t", 0): kept(sample)}))
+    assert found["maps"] == []
+    assert found["cut"][0].startswith("m on t")
+
+
+def test_nothing_outside_a_run_folder_is_read(make_run, tmp_path):
+    run = make_run("m", {"t": [0.5]}, files={("t", 0): kept("label,c0\na,1\n")})
+    secret = tmp_path / "secret.csv"
+    secret.write_text("label,c0\nsecret,1\n")
+    sample = run.folder / "predictions" / "t" / "0" / "sample.csv"
+    sample.unlink()
+    sample.symlink_to(secret)
+    found = make_bundle(run)
+    assert found["maps"] == [] and "secret" not in str(found)
+
+
+def test_room_is_for_the_best_models_first(make_run, monkeypatch):
+    sample = kept("label,c0,c1\na,1,2\nb,2,1\n")
+    runs = [make_run(f"m{i}", {"t": [1 - i / 10]}, files={("t", 0): sample}) for i in range(3)]
+    monkeypatch.setattr(maps, "MAPS", 200)
+    found = make_bundle(runs)
+    assert [each["model"] for each in found["maps"]] == [0]
+    assert any("2 maps" in note for note in found["cut"])
+
+
+def test_umap_must_be_installed(make_run, monkeypatch):
+    monkeypatch.setattr(maps, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match="umap-learn"):
+        make_bundle(make_run("m", {"t": [0.5]}), umap=True)
+
+
+@pytest.mark.slow
+def test_umap_keeps_neighborhoods_and_is_reproducible(make_run):
+    pytest.importorskip("umap")
+    rng = np.random.default_rng(0)
+    far = np.repeat([[0.0] * 4, [50.0] * 4], 20, axis=0) + rng.normal(size=(40, 4))
+    rows = [f"{'ab'[i // 20]},{','.join(f'{v:.4f}' for v in row)}" for i, row in enumerate(far)]
+    sample = "\n".join(["label,c0,c1,c2,c3", *rows, ""])
+    run = make_run("m", {"t": [0.5]}, files={("t", 0): kept(sample)})
+    pca, umap = make_bundle(run, umap=True)["maps"]
+    assert (pca["method"], umap["method"]) == ("pca", "umap")
+    points = np.array(umap["points"])[:, :2]
+    within = max(np.ptp(points[:20], axis=0).max(), np.ptp(points[20:], axis=0).max())
+    assert np.linalg.norm(points[:20].mean(axis=0) - points[20:].mean(axis=0)) > within
+    assert make_bundle(run, umap=True)["maps"][1] == umap

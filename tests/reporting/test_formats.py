@@ -1,0 +1,343 @@
+"""Leaderboards as Markdown, LaTeX, HTML, CSV and JSON.
+
+Tables of leaderboards with missing values.
+"""
+
+import csv
+import io
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import karat
+from karat.analysis.leaderboard import leaderboard
+from karat.cli.app import karat as group
+from karat.errors import DefinitionError
+from karat.reporting import leaderboard_output as findings
+from karat.reporting.formats import FORMATS, escape_latex, escape_markdown, make_table, render
+from karat.reporting.notes import _of_coverage
+from karat.reporting.terminal import leaderboard_text, print_leaderboard, print_table
+
+COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
+
+HOSTILE = ["a|b", "<script>alert(1)</script>", "new\nline", "*star*", "[x](y)", "_em_", "`code`"]
+HOSTILE += [r"\input{x}", "50 % & $x$ #1 ^~{}", "[opt]", "--", "\x1b[1mbold", "a\\", "", "日本"]
+
+
+def table(tasks, **columns):
+    """Return a tidy table of ``{task: (metric, {model: [score per fold]})}``."""
+    rows = [
+        (task, model, 0, fold, "", 0.0, -1, metric, value)
+        for task, (metric, models) in tasks.items()
+        for model, values in models.items()
+        for fold, value in enumerate(values)
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS).assign(**columns)
+
+
+TWO = {
+    "adult": ("auc", {"good": [0.875, 0.875], "bad": [0.5, 0.25]}),
+    "price": ("rmse", {"good": [20.0], "bad": [10.0], "part": [np.nan]}),
+}
+
+
+def board(**options):
+    return leaderboard(table(TWO, kind="k"), **options)
+
+
+def test_markdown():
+    assert render(board(), "markdown").splitlines()[2:7] == [
+        "| model |    rank |      95 % | tie | adult<br>auc ↑ | price<br>rmse ↓ | failed | n/a "
+        "| time | memory |",
+        "| ----- | ------: | --------: | --- | -------------: | --------------: | -----: | --: "
+        "| ---: | -----: |",
+        "| good  | **1.5** | 1.0 – 2.0 | a   |      **0.875** |           20.00 |      0 |   0 "
+        "|    – |      – |",
+        "| bad   | **1.5** | 1.0 – 2.0 | a   |          0.375 |       **10.00** |      0 |   0 "
+        "|    – |      – |",
+        "| part  |     3.0 | 3.0 – 3.0 | a   |              … |          failed |      0 |   0 "
+        "|    – |      – |",
+    ]
+
+
+def test_the_markdown_of_a_view_names_a_group_once():
+    lines = render(board(by="task", normalise="range"), "markdown").splitlines()
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2:10]]
+    assert cells[0][:6] == ["task", "metric", "model", "rank", "95 %", "tie"]
+    assert cells[0][6:9] == ["score", "95 %", "normalised"]
+    assert cells[2][:7] == ["adult", "auc ↑", "good", "**1.0**", "1.0 – 1.0", "a", "**0.875**"]
+    # 0.375 ± 12.706 × 0.125, and no area is below 0 or above 1
+    assert cells[3][:8] == ["", "", "bad", "2.0", "2.0 – 2.0", "a", "0.375", "0.000 – 1.000"]
+    assert cells[4][:7] == ["", "", "part", "–", "–", "", "…"]
+    # of one fold there is no interval, and nothing is told apart
+    assert cells[5][:7] == ["price", "rmse ↓", "bad", "**1.0**", "–", "a", "**10.00**"]
+    assert cells[7][:7] == ["", "", "part", "3.0", "–", "a", "failed"]
+
+
+def test_the_caption_has_rule_and_seeds():
+    made = board(missing="exclude")
+    made.attrs["seeds"] = [42, 43]
+    text = render(made, "markdown")
+    assert "Seeds 42, 43." in text and "2 of 2 tasks" in text
+    assert "of bad: 2 of 2." in render(board(missing="baseline:bad"), "markdown")
+
+
+def parsed(text):
+    """Return the cells of the table, as a reader of Markdown splits them."""
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    return [re.split(r"(?<!\\)(?:\\\\)*\|", row)[1:-1] for row in rows]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_break_no_table(name):
+    tasks = {name or "t": ("acc", {name: [0.5], "other": [0.25]})}
+    for by in (None, "task"):
+        made = leaderboard(table(tasks), by=by)
+        for shape in ("markdown", "latex"):
+            text = render(made, shape)
+            assert "<script" not in text and "\x1b" not in text
+        cells = parsed(render(made, "markdown"))
+        assert len({len(row) for row in cells}) == 1
+        assert len(cells) == 4
+        rows = [line for line in render(made, "latex").splitlines() if line.endswith(r" \\")]
+        assert len({len(re.split(r"(?<!\\)&", row)) for row in rows}) == 1
+
+
+@given(st.text(max_size=12))
+def test_escaped_markdown_shows_the_text_itself(text):
+    escaped = escape_markdown(text)
+    assert not re.search(r"(?<!\\)(?:\\\\)*[|`*~\[\]]", escaped)
+    assert "<" not in escaped and ">" not in escaped
+    undone = re.sub(r"\\([\\`*\[\]|~_])", r"\1", escaped)
+    for entity, sign in (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
+        undone = undone.replace(entity, sign)
+    assert undone == text
+
+
+def test_an_underscore_in_a_word_stays_readable():
+    assert escape_markdown("my_model_2") == "my_model_2"
+    assert escape_markdown("__init__") == r"\_\_init\_\_"
+
+
+def test_latex():
+    lines = render(board(), "latex").splitlines()
+    assert lines[:9] == [
+        r"% \usepackage{booktabs}",
+        r"\begin{tabular}{lrrlrrrrrr}",
+        r"\toprule",
+        r"model & rank & 95 \% & tie & adult & price & failed & n/a & time & memory \\",
+        r" &  &  &  & auc $\uparrow$ & rmse $\downarrow$ &  &  &  &  \\",
+        r"\midrule",
+        r"good & \textbf{1.5} & 1.0 \textendash{} 2.0 & a & \textbf{0.875} & 20.00 & 0 & 0 & "
+        r"\textendash{} & \textendash{} \\",
+        r"bad & \textbf{1.5} & 1.0 \textendash{} 2.0 & a & 0.375 & \textbf{10.00} & 0 & 0 & "
+        r"\textendash{} & \textendash{} \\",
+        r"part & 3.0 & 3.0 \textendash{} 3.0 & a & \ldots{} & failed & 0 & 0 & "
+        r"\textendash{} & \textendash{} \\",
+    ]
+    assert lines[9:12] == [r"\bottomrule", r"\end{tabular}", r"\par\smallskip"]
+    assert lines[12].startswith(r"{\footnotesize 3 models") and lines[12].endswith(r"\par}")
+
+
+def test_latex_sets_groups_apart():
+    lines = render(board(by="task"), "latex").splitlines()
+    rows = lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]
+    groups = ["adult", "", "", r"\addlinespace", "price", "", ""]
+    assert [row.split(" & ")[0] for row in rows] == groups
+
+
+@pytest.mark.parametrize(
+    "text, set_as",
+    [
+        ("a_b & 50 %", r"a\_b \& 50 \%"),
+        (r"\x{y}", r"\textbackslash{}x\{y\}"),
+        ("$#^~", r"\$\#\textasciicircum{}\textasciitilde{}"),
+        ("<|>", r"\textless{}\textbar{}\textgreater{}"),
+        ("[3ex]", "{[}3ex{]}"),
+        ("*", "{*}"),
+        ("---", "-{}-{}-"),
+        ("1 – 2 …", r"1 \textendash{} 2 \ldots{}"),
+        ("↑↓", r"$\uparrow$$\downarrow$"),
+        ('say "a"', r"say {\char34}a{\char34}"),
+        ("é 日本", "é 日本"),
+    ],
+)
+def test_special_characters_of_latex(text, set_as):
+    assert escape_latex(text) == set_as
+
+
+@given(st.text(max_size=12))
+def test_escaped_latex_has_whole_groups_and_no_command_of_the_name(text):
+    escaped = escape_latex(text)
+    bare = re.sub(r"\\[{}$&#_%]", "", escaped)
+    bare = re.sub(r"\\(text[a-z]+|ldots)\{\}|\{\\char34\}|\$\\[a-z]+\$", "", bare)
+    bare = re.sub(r"\{[\[\]*]\}|-\{\}", "", bare)
+    assert not re.search(r"[\\{}$&#_%^~]", bare)
+
+
+LINES = ["KRT999 a_b & <i> are 50 % | worse.", "karat lint RUN…"]
+
+
+@pytest.mark.parametrize(
+    "shape, below",
+    [
+        ("markdown", "\n- KRT999 a_b &amp; &lt;i&gt; are 50 % \\| worse.\n- karat lint RUN…\n"),
+        (
+            "latex",
+            "{\\footnotesize KRT999 a\\_b \\& \\textless{}i\\textgreater{} are 50 \\% "
+            "\\textbar{} worse.\\par}\n"
+            "{\\footnotesize karat lint RUN\\ldots{}\\par}\n",
+        ),
+        (
+            "html",
+            '<ul style="font-size:.85em;opacity:.8;margin:.4em 0;text-align:left">\n'
+            "<li>KRT999 a_b &amp; &lt;i&gt; are 50 % | worse.</li>\n"
+            "<li>karat lint RUN…</li>\n</ul>\n",
+        ),
+    ],
+)
+def test_findings_below_a_leaderboard_are_escaped(shape, below, monkeypatch, capsys):
+    monkeypatch.setattr(findings, "check_runs", lambda *_: None)
+    monkeypatch.setattr(findings, "below_board", lambda *_: LINES)
+    findings.print_finding_lines([], "RUN…", shape)
+    assert capsys.readouterr().out == below
+    monkeypatch.setattr(findings, "below_board", lambda *_: [])
+    findings.print_finding_lines([], "RUN…", shape)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("shape", ["csv", "json"])
+def test_machine_formats_have_no_findings(shape, monkeypatch, capsys):
+    monkeypatch.setattr(findings, "check_runs", lambda *_: None)
+    monkeypatch.setattr(findings, "below_board", lambda *_: LINES)
+    findings.print_finding_lines([], "RUN…", shape)
+    assert capsys.readouterr().out == ""
+
+
+def test_findings_of_a_run_are_below_its_leaderboard(make_run, capsys):
+    run = make_run("a<i>", {"t": [0.5, "boom <b>"]})
+    for shape, start in (("html", "<li>KRT"), ("latex", r"{\footnotesize KRT")):
+        print_leaderboard([run.folder], shape)
+        text = capsys.readouterr().out
+        assert start in text
+        assert "<b>" not in text.partition("</table>")[2] and "<i>" not in text
+
+
+@pytest.mark.parametrize("by", [None, "task", "kind"])
+def test_csv_round_trip(by):
+    rng = np.random.default_rng(0)
+    tasks = {f"t{i}": ("acc", {m: rng.random(3) for m in "abc"}) for i in range(4)}
+    tasks["t3"][1]["c"] = [np.nan]
+    made = leaderboard(table(tasks, kind="k"), by=by, normalise="range")
+    keys = list(made.index.names)
+    text = render(made, "csv")
+    read = pd.read_csv(io.StringIO(text), index_col=keys)
+    # pandas may read a number to the last bit but one; what is written is the number itself
+    pd.testing.assert_frame_equal(read, made, rtol=1e-15, atol=0)
+    for row, exact in zip(csv.DictReader(io.StringIO(text)), made["rank"], strict=True):
+        assert float(row["rank"]) == exact
+
+
+def test_json_is_valid():
+    made = board(by="task")
+    rows = json.loads(render(made, "json"), parse_constant=lambda name: pytest.fail(name))
+    assert [(row["task"], row["model"]) for row in rows] == made.index.tolist()
+    assert rows[2]["score"] is None
+    assert rows[2]["status"] == "not run"
+    endless = board().assign(adult=np.inf)
+    assert json.loads(render(endless, "json"))[0]["adult"] is None
+
+
+def test_the_command_line_has_all_formats():
+    for verb in ("leaderboard", "run", "robustness", "status", "lint"):
+        (option,) = (p for p in group.commands[verb].params if "--format" in p.opts)
+        assert set(option.type.choices) == {"table", *FORMATS}
+    with pytest.raises(DefinitionError, match='markdwon.*"markdown"'):
+        render(board(), "markdwon")
+
+
+def test_all_formats_show_the_same_cells():
+    """The cells of the terminal, of Markdown and of LaTeX are one table's."""
+    made = board(normalise="baseline:bad")
+    markdown = [
+        [cell.replace("**", "").strip() for cell in row] for row in parsed(render(made, "markdown"))
+    ]
+    latex = render(made, "latex").replace(r"\textendash{}", "–").replace(r"\ldots{}", "…")
+    latex = re.sub(r"\\textbf\{(.*?)\}", r"\1", latex)
+    from_latex = [row[:-3].split(" & ") for row in latex.splitlines() if row.endswith(r"\\")]
+    grid = leaderboard_text(made, 200).renderables[0]
+    terminal = list(
+        zip(*([c.plain.strip() for c in col._cells] for col in grid.columns), strict=True)
+    )
+    assert markdown[2:] == from_latex[2:] == [list(row) for row in terminal]
+
+
+def test_leaderboard_without_costs(tmp_path):
+    frame = pd.DataFrame({"a": np.arange(20.0), "y": np.arange(20.0)})
+    data = karat.Dataset.from_table(frame, target="y", name="line", kind="numbers")
+    (run,) = karat.evaluate("dummy", [karat.Task("line", data)], output=tmp_path / "out")
+    for path in (run.folder / "jobs").glob("*.json"):
+        record = json.loads(path.read_text())
+        for name in [key for key in record if "seconds" in key or "memory" in key]:
+            del record[name]
+        path.write_text(json.dumps({**record, "status": "failed", "views": []}))
+    print_table(karat.leaderboard([run.folder]))
+
+
+def test_only_the_lowest_coverages_are_listed():
+    shares = {("m", f"task {i}"): i / 10 for i in (9, 1, 5, 3, 7, 2, 8, 4)}
+    found = list(_of_coverage(shares))
+    assert "10% of task 1" in found[0] and found[-1].startswith("2 cells")
+    assert len(found) == 7
+
+
+def table_tables(tasks):
+    """Return a tidy table of ``{task: {model: [accuracy per fold]}}``."""
+    rows = [
+        (task, model, 0, fold, "", 0.0, -1, "acc", value)
+        for task, models in tasks.items()
+        for model, values in models.items()
+        for fold, value in enumerate(values)
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def column(board, name):
+    (found,) = (each for each in make_table(board).columns if each.name == name)
+    return [(cell.text.strip(), cell.best) for cell in found.cells]
+
+
+def test_models_with_too_few_tasks_are_never_marked_best():
+    tasks = {f"t{i}": {"a": [0.8 + i / 100], "b": [0.5]} for i in range(4)}
+    tasks["t0"]["once"] = [0.9]
+    board = leaderboard(table_tables(tasks), normalise="range")
+    # a: second on t0 and first on three; once: first on its only task
+    assert board.index.tolist() == ["a", "b", "once"]
+    assert board["rank"].tolist() == [1.25, 2.25, 1.0]
+    assert column(board, "rank") == [("1.2", True), ("2.2", False), ("1.0", False)]
+    assert column(board, "score")[2] == ("1.000", False)
+    assert "**1.0**" not in render(board, "markdown")
+    assert r"\textbf{1.0}" not in render(board, "latex")
+    # its score on a task is a score like any other
+    assert column(board, "t0")[2] == ("0.900", True)
+
+
+def test_best_is_marked_without_ties():
+    board = leaderboard(table_tables({f"t{i}": {"a": [0.8], "b": [0.5]} for i in range(3)}))
+    board["tie"] = ""
+    assert column(board, "rank") == [("1.0", True), ("2.0", False)]
+
+
+def test_the_view_by_task_shows_intervals_and_letters_in_80_columns():
+    tasks = {"t": {"good": [0.9, 0.8, 0.9], "bad": [0.1, 0.1, 0.2], "worse": [0.1, 0.2, 0.0]}}
+    board = leaderboard(table_tables(tasks), by="task")
+    names = [each.name for each in make_table(board).columns]
+    assert names[:5] == ["rank", "95 %", "tie", "score", "95 %"]
+    assert [text for text, _ in column(board, "tie")] == ["a", "b", "b"]
+    (heading, *_) = leaderboard_text(board, 80).renderables
+    assert [each.header.plain for each in heading.columns] == ["model", *names]

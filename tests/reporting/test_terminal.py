@@ -1,0 +1,422 @@
+"""``karat list``, ``show``, ``check`` and ``cache`` on a terminal.
+
+Finished runs and plans on a terminal.
+The leaderboard on narrow and wide terminals.
+"""
+
+import csv
+import io
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+
+import karat
+from karat.analysis.leaderboard import leaderboard
+from karat.config.catalog import Catalogue
+from karat.errors import DefinitionError
+from karat.execution.embedding_cache import VectorCache
+from karat.execution.plan import make_plan
+from karat.models.adapters import adapt
+from karat.models.tabular_encoders import OneHotTable
+from karat.reporting.formats import metric_label
+from karat.reporting.notes import notes
+from karat.reporting.terminal import (
+    leaderboard_text,
+    list_kind,
+    list_kinds,
+    plain_console,
+    print_frame,
+    print_leaderboard,
+    print_model_checks,
+    show_cache,
+    show_name,
+    show_plan,
+    show_runs,
+)
+
+
+def lines(capsys):
+    return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+
+def test_every_kind_is_counted(capsys):
+    list_kinds(["suites", "splitters"], [])
+    suites, splitters = (line.split() for line in lines(capsys))
+    count = len(Catalogue().definitions.names("suites"))
+    assert suites[:4] == ["karat", "list", "suites", str(count)]
+    assert splitters[:5] == ["karat", "list", "splitters", "6", "all,"]
+
+
+@pytest.mark.parametrize(
+    "kind, name, about",
+    [
+        ("models", "onehot", "one-hot"),
+        ("models", "skrub", "pip install karat[tables]"),
+        ("tasks", "diabetes", "regression · rmse, mae, r2"),
+        ("suites", "quickstart", "9 tasks"),
+        ("datasets", "penguins", "CC0-1.0"),
+        ("constraints", "test", ""),
+        ("metrics", "rmse", "lower is better"),
+        ("metrics", "acc", "higher is better"),
+        ("corruptions", "typos", ""),
+        ("heads", "ridge", "Ridge"),
+        ("splitters", "all", ""),
+        ("composers", "single", ""),
+        ("probes", "analogy", ""),
+        ("readers", "table", ""),
+    ],
+)
+def test_every_name_has_a_line(capsys, kind, name, about):
+    list_kind(kind, [])
+    (found,) = [line for line in lines(capsys) if line.split()[0] == name]
+    assert about in found
+
+
+def test_own_names_are_listed(capsys, clean_registry, tmp_path):
+    @karat.metric("my-own", higher_is_better=False)
+    def own(predictions):
+        """Own metric."""
+        return 0.0
+
+    file = tmp_path / "my.yaml"
+    file.write_text("models: {mine: {extends: onehot, description: A model of mine.}}")
+    list_kind("metrics", [])
+    assert any("my-own" in line and "Own metric." in line for line in lines(capsys))
+    list_kind("models", [file])
+    assert any("mine" in line and "A model of mine." in line for line in lines(capsys))
+
+
+def test_a_definition_is_shown_with_its_origins(capsys):
+    show_name("diabetes", [])
+    text = capsys.readouterr().out
+    assert "tasks:" in text and "datasets:" in text
+    assert "metrics: [rmse, mae, r2]" in text
+    assert "tasks.yaml:" in text and "datasets.yaml:" in text
+
+
+def test_a_registered_component_is_shown_with_its_docstring(capsys):
+    show_name("kfold", [])
+    text = capsys.readouterr().out
+    assert "splitters: kfold" in text
+    assert "karat.execution.splits:kfold" in text and len(text.splitlines()) > 1
+
+
+def test_an_unknown_name_gets_the_nearest_of_all_kinds():
+    with pytest.raises(DefinitionError) as caught:
+        show_name("kfolds", [])
+    assert '"kfold"' in str(caught.value)
+
+
+@dataclass
+class Check:
+    promise: str
+    kept: bool
+    why: str = ""
+    cure: str = ""
+
+
+def test_checks_are_shown_with_what_to_do(capsys):
+    good, bad = Check("returns numbers", True), Check("keeps rows", False, "9 of [10]", "Do so.")
+    assert print_model_checks([good], "m") == 0
+    assert lines(capsys)[0] == "  ✓ returns numbers"
+    assert print_model_checks([good, bad], "[m]") == 2
+    text = capsys.readouterr().out
+    assert "  ✗ keeps rows" in text and "9 of [10]" in text and "Do so." in text
+    assert "[m] cannot be evaluated: 1 of 2" in text
+
+
+def test_the_cache_is_shown_and_cleared(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("KARAT_CACHE", str(tmp_path))
+    show_cache(False)
+    assert lines(capsys) == [f"0 entries, 0.0 MB in {tmp_path / 'vectors'}"]
+    about = {"model": "[m]", "dataset": "d", "shape": [1000, 2]}
+    VectorCache(tmp_path).put("ab" * 32, np.zeros((1000, 2)), about)
+    show_cache(False)
+    head, row, total = lines(capsys)
+    assert head.split() == ["model", "dataset", "rows", "×", "dimensions", "MB"]
+    assert row.split() == ["[m]", "d", "1,000", "×", "2", "0.0"]
+    assert total.startswith("1 entry, 0.0 MB")
+    show_cache(True)
+    assert list(VectorCache(tmp_path).entries()) == []
+
+
+class Broken:
+    def transform(self, items):
+        raise ValueError("no")
+
+
+@pytest.fixture
+def runs(two_classes, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return karat.evaluate(["onehot", "dummy"], [two_classes(), words()], output="results")
+
+
+def test_the_exit_code_of_failures(runs, two_classes, tmp_path, capsys):
+    assert show_runs(runs, None) == 0
+    failed = karat.evaluate({"broken": Broken()}, two_classes(), output=tmp_path / "other")
+    assert show_runs(failed, None) == 1
+    capsys.readouterr()
+
+
+def test_only_the_leaderboard_goes_to_standard_output(runs, capsys):
+    show_runs(runs, None)
+    out, err = capsys.readouterr()
+    assert "onehot" in out and "halves" in out
+    stamp = runs[0].about["stamp"]
+    _, runs_line, *commands = err.splitlines()
+    assert runs_line == f" runs    results/*.{stamp}   2 folders"
+    expected = ("report results", "leaderboard results", "compare onehot dummy")
+    assert [line[9:].split("   ")[0] for line in commands] == [f"karat {c}" for c in expected]
+
+
+@pytest.mark.parametrize("options", [{"shape": "csv"}, {"shape": "json"}, {"quiet": True}])
+def test_no_next_steps_if_quiet_or_in_machine_formats(runs, capsys, options):
+    show_runs(runs, options.pop("shape", None), **options)
+    assert capsys.readouterr().err == ""
+
+
+def test_csv_and_json_hold_the_whole_precision(runs, capsys):
+    board = leaderboard(runs)
+    print_frame(board, "csv")
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    print_frame(board, "json")
+    read = json.loads(capsys.readouterr().out)
+    assert [row["model"] for row in rows] == [row["model"] for row in read] == list(board.index)
+    for row, other, (_, exact) in zip(rows, read, board.iterrows(), strict=True):
+        assert float(row["seconds"]) == other["seconds"] == exact["seconds"]
+        assert other["halves"] == exact["halves"]
+    onehot = next(row for row in read if row["model"] == "onehot")
+    assert onehot["words"] is None
+
+
+def test_a_folder_of_runs_is_shown(runs, capsys):
+    print_leaderboard([Path("results")], "csv")
+    assert capsys.readouterr().out.startswith("model,rank,")
+
+
+def test_one_run_is_named_with_its_folder(runs, capsys):
+    show_runs(runs[:1], None)
+    assert f" runs    results/{runs[0].folder.name}\n" in capsys.readouterr().err
+
+
+def test_a_plan_shows_jobs_and_declines(two_classes, words, capsys):
+    plan = make_plan([adapt(OneHotTable(), "one[hot]")], [two_classes(), words("[w]")])
+    show_plan(plan)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert lines[:3] + lines[-1:] == [
+        ["model", "task", "folds"],
+        ["one[hot]", "halves", "2"],
+        ["2", "jobs,", "1", "declined"],
+        ["one[hot]", "·", "[w]"],
+    ]
+
+
+COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
+
+
+def board(models=("good", "bad"), tasks=("t",), metric="acc", **columns):
+    count = len(models)
+    frame = pd.DataFrame(
+        {
+            "rank": np.arange(1.0, count + 1),
+            "rank_low": 1.0,
+            "rank_high": 2.0,
+            "tie": ["a", "ab", "b"][:count],
+            **{task: np.linspace(0.9, 0.1, count) for task in tasks},
+            "failed": 0,
+            "declined": 0,
+            "seconds": 1.5,
+            "memory_mb": 512.0,
+            **columns,
+        },
+        index=pd.Index(models, name="model"),
+    )
+    frame.attrs["tasks"] = list(tasks)
+    frame.attrs["metrics"] = dict.fromkeys(tasks, metric)
+    frame.attrs["higher_is_better"] = dict.fromkeys(tasks, metric == "acc")
+    return frame
+
+
+def shown(frame, width, color=False):
+    out = io.StringIO()
+    console = Console(file=out, width=width, highlight=False, force_terminal=color)
+    console.print(leaderboard_text(frame, width))
+    return out.getvalue()
+
+
+def test_leaderboard_of_two_models():
+    assert shown(board(), 80).splitlines()[:4] == [
+        "                                  t                             ",
+        " model  rank       95 %  tie  acc ↑  failed  n/a   time  memory ",
+        " good    1.0  1.0 – 2.0  a    0.900       0    0  1.5 s  0.5 GB ",
+        " bad     2.0  1.0 – 2.0  a b  0.100       0    0  1.5 s  0.5 GB ",
+    ]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+@pytest.mark.parametrize("tasks", [1, 9, 40])
+def test_no_line_is_wider_than_the_screen_and_nothing_is_lost(width, tasks):
+    names = [f"task-number-{i}" for i in range(tasks)]
+    models = ("a-model-with-quite-a-long-name", "random")
+    lines = shown(board(models, names), width).splitlines()
+    assert max(map(len, lines)) <= width
+    text = "\n".join(lines)
+    for name in names:
+        assert text.count(name + " ") + text.count(name + "\n") >= 1
+    assert text.count("0.900") == text.count("0.100") == tasks
+
+
+def test_a_wide_screen_is_used_and_a_narrow_one_folds():
+    tasks = [f"longer-task{i}" for i in range(9)]
+    assert shown(board(tasks=tasks), 200).count("good") == 1
+    assert shown(board(tasks=tasks), 80).count("good") == 3
+
+
+def test_long_names_are_cut_and_odd_ones_shown_as_they_are():
+    text = shown(board(["x" * 300, "[red]<b>"], ["y" * 300, "[i] am"]), 80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "y" * 15 + "…" in text
+    assert "xxx…" in text
+    assert "[red]<b>" in text
+    assert "[i] am" in text
+
+
+def test_the_best_is_bold_and_has_an_arrow():
+    best = {"acc": "0.900", "rmse": "0.100"}
+    for metric, value in best.items():
+        text = shown(board(metric=metric), 80, color=True)
+        assert re.findall(r"\x1b\[1m *(0\.\d+)", text) == [value]
+        assert metric_label(metric) in text
+
+
+def test_metric_label():
+    assert metric_label("rmse") == "rmse ↓"
+    assert metric_label("acc") == "acc ↑"
+    assert metric_label("of my own", False) == "of my own ↓"
+
+
+@pytest.mark.parametrize(
+    "value, cell",
+    [
+        *[(0.12345, "0.123"), (54.216, "54.22"), (123456.7, "1.235e+05"), (-0.5, "-0.500")],
+        *[(0, "0.000"), (77.1, "77.10"), (1234.5, "1234"), (-79.0, "-79.00")],
+    ],
+)
+def test_scores_have_three_decimals_or_four_digits(value, cell):
+    assert f" {cell} " in shown(board(t=[value, 0.5]), 80)
+
+
+def test_empty_cells_are_dashes():
+    names = ("rank", "rank_low", "rank_high", "seconds", "memory_mb")
+    empty = board(**dict.fromkeys(names, np.nan), t=[np.nan, 0.5])
+    row = shown(empty, 80).splitlines()[2].split()
+    assert row == ["good", "–", "–", "a", "–", "0", "0", "–", "–"]
+
+
+def test_tasks_without_scores_are_listed_in_a_note():
+    text = shown(board(tasks=("t", "u"), u=np.nan), 80)
+    assert text.splitlines()[-1].endswith(": u.")
+    assert " u " not in text.splitlines()[0]
+
+
+def test_coverage_note():
+    made = board()
+    made.attrs["coverage"] = {("good", "t"): 0.25}
+    assert any("good" in note and "25% of t" in note for note in notes(made))
+
+
+def test_long_times_are_in_minutes():
+    assert "2.5 min" in shown(board(seconds=150.0), 80)
+
+
+def test_notes_without_facts_of_the_leaderboard():
+    assert len(list(notes(board()))) == 1
+    assert list(notes(board(["one"]))) == []
+    _, missing, failed = notes(board(failed=[1, 0], t=[np.nan, 0.1]))
+    assert "–" in missing and "1 job failed" in failed
+
+
+def test_lists_in_a_pipe_have_room():
+    assert plain_console().width == 1000
+
+
+def test_note_on_models_with_few_tasks():
+    made = pd.DataFrame(
+        {"t1": [0.5, 0.6], "t2": [0.5, np.nan], "t3": [0.1, np.nan], "failed": 0, "declined": 0},
+        index=["broad", "narrow"],
+    )
+    made.attrs["tasks"] = ["t1", "t2", "t3"]
+    (note,) = [line for line in notes(made) if "few" in line]
+    assert "3" in note and note.endswith(": narrow.")
+    # no note if no model has three tasks
+    made.attrs["tasks"] = ["t1", "t2"]
+    assert not [line for line in notes(made) if "few" in line]
+
+
+def scores(models, tasks, **columns):
+    """Return a tidy table in which every third cell is missing and every seventh failed."""
+    rows = []
+    for t, task in enumerate(tasks):
+        for m, model in enumerate(models):
+            if (m + 2 * t) % 3 != 2:
+                value = np.nan if (m + t) % 7 == 3 else 0.1 + 0.8 * ((m * 5 + t * 3) % 11) / 11
+                rows += [(task, model, 0, fold, "", 0.0, -1, "acc", value) for fold in (0, 1)]
+    return pd.DataFrame(rows, columns=COLUMNS).assign(**columns)
+
+
+MODELS = ["a-model-with-quite-a-long-name", *(f"model-{i}" for i in range(5))]
+VIEWS = [{}, {"by": "task"}, {"by": "kind"}, {"by": "task", "normalise": "range"}]
+VIEWS += [{"normalise": "baseline:model-1"}, {"by": "kind", "normalise": "range"}]
+
+
+@pytest.mark.parametrize("options", VIEWS, ids=str)
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_every_view_fits_the_screen(width, options):
+    table = scores(MODELS, [f"a-task-with-a-number-{i}" for i in range(9)], kind="classification")
+    lines = shown(leaderboard(table, **options), width).splitlines()
+    assert max(map(len, lines)) <= width
+    text = "\n".join(lines)
+    columns = ["rank", "time"] + ["score"] * ("normalise" in options)
+    assert all(re.search(rf"\b{name}\b", text) for name in columns)
+
+
+def table_of(*rows):
+    made = [(task, model, 0, 0, "", 0.0, -1, "acc", value) for task, model, value in rows]
+    return pd.DataFrame(made, columns=COLUMNS)
+
+
+def test_signs_of_missing_cells():
+    rows = table_of(("t", "a", 0.5), ("t", "b", np.nan), ("u", "b", 0.2))
+    lines = {
+        line.split()[0]: line.split() for line in shown(leaderboard(rows), 120).splitlines()[2:4]
+    }
+    # t: b failed and is second; u: b alone
+    assert lines["a"][6:8] == ["0.500", "…"]
+    assert lines["b"][6:8] == ["failed", "0.200"]
+
+
+def test_leaderboard_by_task():
+    rows = table_of(("t", "good", 0.9), ("t", "bad", 0.1), ("u", "bad", 0.3))
+    assert shown(leaderboard(rows, by="task"), 80).splitlines()[:9] == [
+        " model  rank  95 %  tie  score  95 %  folds  failed  time ",
+        "",
+        " t   acc ↑",
+        " good    1.0     –  a    0.900     –      1       0     – ",
+        " bad     2.0     –  a    0.100     –      1       0     – ",
+        "",
+        " u   acc ↑",
+        " bad       –     –       0.300     –      1       0     – ",
+        " good      –     –           …     –      0       0     – ",
+    ]
+
+
+def test_a_name_cannot_steer_the_terminal():
+    rows = table_of(("t\x1b[2J", "m\x1b]0;x\x07", 0.9), ("t\x1b[2J", "n", 0.1))
+    for by in (None, "task"):
+        assert "\x1b" not in shown(leaderboard(rows, by=by), 80)

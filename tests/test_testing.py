@@ -1,0 +1,684 @@
+"""Each requirement, and a class that violates exactly it."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from karat.core import registry
+from karat.errors import DefinitionError, MissingExtra
+from karat.metrics.metric import Metric, Undefined
+from karat.models.adapters import adapt
+from karat.models.model import Model, StatelessEncoder
+from karat.models.vector_files import VectorLookup
+from karat.testing import check_corruption, check_metric, check_model
+
+
+def broken(checks):
+    """Return the failed requirements without the kind of data."""
+    for check in checks:
+        assert check.kept or (check.why and check.cure), check
+    return [check.promise.partition(": ")[2] for check in checks if not check.kept]
+
+
+def promises(checks):
+    return [check.promise.partition(": ")[2] for check in checks]
+
+
+def places(checks):
+    return list(dict.fromkeys(check.promise.partition(": ")[0] for check in checks))
+
+
+# -- encoders -------------------------------------------------------------------------------
+
+
+class Lengths(TransformerMixin, BaseEstimator):
+    """Meets every requirement; the classes below violate one each."""
+
+    takes = ("text",)
+
+    def fit(self, items, y=None):
+        self.mean_ = float(np.mean([len(text) for text in items]))
+        return self
+
+    def transform(self, items):
+        return np.array([[len(text) - self.mean_, text.count("a")] for text in items])
+
+
+class Single(Lengths):
+    def __init__(self, size=3):
+        self.size = [size]
+
+    def __deepcopy__(self, memo):
+        raise TypeError("there is only one of me")
+
+
+class Fails(Lengths):
+    def fit(self, items, y=None):
+        raise RuntimeError("out of cheese")
+
+
+class NoTruth(Lengths):
+    fit_transform = None
+
+    def __getattribute__(self, name):
+        if name == "fit_transform":
+            raise AttributeError(name)
+        return super().__getattribute__(name)
+
+    def fit(self, items):
+        return super().fit(items)
+
+
+class NeedsTruth(Lengths):
+    def fit(self, items, y):
+        return super().fit(items)
+
+    def fit_transform(self, items, y):
+        return self.fit(items, y).transform(items)
+
+
+class Supervised(NeedsTruth):
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+class Short(Lengths):
+    def transform(self, items):
+        return super().transform(items)[1:]
+
+
+class Flat(Lengths):
+    def transform(self, items):
+        return super().transform(items)[:, 0]
+
+
+class Words(Lengths):
+    def transform(self, items):
+        return np.array([[f"{text[:1]}!"] for text in items])
+
+
+class Empty(Lengths):
+    def transform(self, items):
+        return super().transform(items)[:, :0]
+
+
+class Infinite(Lengths):
+    def transform(self, items):
+        return super().transform(items) / np.array([0.0, 1.0])
+
+
+class Holes(Lengths):
+    def transform(self, items):
+        values = super().transform(items)
+        values[values[:, 1] == 0, 0] = np.nan
+        return values
+
+
+class Widens(Lengths):
+    def fit_transform(self, items, y=None):
+        return self.fit(items).transform(items)[:, :1]
+
+
+class Centres(Lengths):
+    def transform(self, items):
+        values = super().transform(items)
+        return values - values.mean(axis=0)
+
+
+class Rolls(Lengths):
+    def transform(self, items):
+        return super().transform(items) + np.random.default_rng().random()
+
+
+class RollsGlobally(Lengths):
+    def fit(self, items, y=None):
+        np.random.rand()
+        return super().fit(items)
+
+
+class Remembers(Lengths):
+    seen: list[str] = []
+
+    def fit(self, items, y=None):
+        self.seen.extend(items)
+        return super().fit(self.seen)
+
+
+class Scribbles(Lengths):
+    def transform(self, items):
+        items.iloc[0] = "scribble"
+        return super().transform(items)
+
+
+class Locked(Lengths):
+    def fit(self, items, y=None):
+        return super().fit(items)
+
+    def __reduce__(self):
+        return threading.Lock, ()
+
+
+class Lacking(Lengths):
+    def fit(self, items, y=None):
+        raise MissingExtra("cheese", "dairy")
+
+
+FIRST = ["can be cloned unfitted", "runs"]
+
+
+def test_a_correct_encoder_passes():
+    checks = check_model(adapt(Lengths))
+    assert broken(checks) == []
+    assert promises(checks) == [
+        *FIRST,
+        "returns a 2-D array of finite numbers",
+        "returns one row per item",
+        "returns NaN only in whole rows",
+        "has one width for train and test items",
+        "does not modify its input",
+        "does not use np.random globally",
+        "fits without a target",
+        "is reproducible with a fixed seed",
+        "can be pickled",
+        "encodes each row independently",
+    ]
+    assert places(checks) == ["on texts"]
+
+
+@pytest.mark.parametrize(
+    ("encoder", "promise"),
+    [
+        (NeedsTruth, "fits without a target"),
+        (Holes, "returns NaN only in whole rows"),
+        (Widens, "has one width for train and test items"),
+        (Centres, "encodes each row independently"),
+        (RollsGlobally, "does not use np.random globally"),
+        (Locked, "can be pickled"),
+    ],
+)
+def test_one_violation_is_one_failed_check(encoder, promise):
+    checks = check_model(adapt(encoder))
+    assert broken(checks) == [promise]
+    assert len(checks) == 12
+
+
+@pytest.mark.parametrize("encoder", [Rolls, Remembers])
+def test_a_random_encoder_is_not_compared_further(encoder):
+    checks = check_model(adapt(encoder))
+    assert broken(checks) == promises(checks)[-1:] == ["is reproducible with a fixed seed"]
+    assert "differ" in checks[-1].why
+
+
+@pytest.mark.parametrize(
+    ("encoder", "promise", "reason"),
+    [
+        (Single, "can be cloned unfitted", "TypeError: there is only one of me"),
+        (Fails, "runs", "RuntimeError: out of cheese"),
+        (NoTruth, "runs", "TypeError: NoTruth.fit() takes 2 positional arguments"),
+        (Short, "returns one row per item", "149"),
+        (Flat, "returns a 2-D array of finite numbers", "[(150,), (50,)]"),
+        (Words, "returns a 2-D array of finite numbers", "ValueError"),
+        (Empty, "returns a 2-D array of finite numbers", "[(150, 0), (50, 0)]"),
+        (Infinite, "returns a 2-D array of finite numbers", "infinite"),
+    ],
+)
+def test_nothing_is_reported_after_a_fatal_failure(encoder, promise, reason):
+    checks = check_model(adapt(encoder))
+    assert broken(checks) == [promise]
+    assert reason in checks[-1].why
+    assert promises(checks)[-1] == promise
+
+
+def test_an_encoder_may_declare_that_it_requires_the_target():
+    checks = check_model(adapt(Supervised))
+    assert broken(checks) == []
+    assert "fits without a target" not in promises(checks)
+
+
+def test_the_global_random_state_is_restored():
+    before = np.random.get_state()[1].copy()
+    check_model(adapt(RollsGlobally))
+    assert (np.random.get_state()[1] == before).all()
+
+
+def test_an_encoder_that_modifies_its_input():
+    assert "does not modify its input" in broken(check_model(adapt(Scribbles)))
+
+
+def test_the_fix_of_a_missing_extra_is_its_pip_line():
+    check = check_model(adapt(Lacking))[-1]
+    assert "cheese" in check.why
+    assert check.cure == 'pip install "karat[dairy]"'
+
+
+def test_an_unavailable_model_is_one_failed_check():
+    lacking = Model("m", None, "encoder", unavailable='x is not installed: pip install "karat[x]"')
+    (check,) = check_model(lacking)
+    assert not check.kept and check.why == "x is not installed"
+    assert check.cure == 'pip install "karat[x]"'
+    (check,) = check_model(Model("m", None, "encoder", unavailable="the file could not be had"))
+    assert (check.why, bool(check.cure)) == ("the file could not be had", True)
+
+
+def test_without_declared_modalities_those_that_work_are_reported():
+    checks = check_model(adapt(lambda texts: [[len(text), 1.0] for text in texts]))
+    assert places(checks) == ["on texts", "on entities"]
+    assert broken(checks) == []
+
+
+def test_if_no_modality_works_the_best_one_is_reported():
+    checks = check_model(adapt(StandardScaler))
+    assert broken(checks) == ["runs"]
+    assert places(checks) == ["on tables"]
+    assert "could not convert string to float" in checks[-1].why
+
+
+def test_a_declared_modality_must_work():
+    class Both(Lengths):
+        takes = ("text", "table")
+
+    checks = check_model(adapt(Both))
+    assert places(checks) == ["on texts", "on tables"]
+    assert [check.kept for check in checks if check.promise.startswith("on texts")] == [True] * 12
+    assert not checks[-1].kept
+
+
+def test_one_modality_can_be_selected():
+    assert places(check_model(adapt(lambda x: np.ones((len(x), 2))), "entity")) == ["on entities"]
+
+
+def test_a_stateless_encoder_is_never_fitted():
+    class Constant(StatelessEncoder):
+        def fit(self, items, y=None):
+            raise AssertionError("fitted")
+
+        def transform(self, items):
+            return np.ones((len(items), 3))
+
+    assert broken(check_model(adapt(Constant))) == []
+
+
+def test_a_lookup_model_is_checked_with_its_own_ids():
+    checks = check_model(adapt({"a": [1.0, 2.0], "b": [3.0, 4.0]}))
+    assert broken(checks) == []
+    assert promises(checks)[0] == "lists its ids"
+
+
+def test_duplicate_ids_are_found_first():
+    checks = check_model(adapt(VectorLookup(["a", "a"], np.eye(2))))
+    assert promises(checks) == broken(checks) == ["lists its ids"]
+
+
+def test_sparse_vectors_pass():
+    assert broken(check_model(adapt(HashingVectorizer(n_features=8)), "text")) == []
+
+
+def test_a_parameter_named_vocabulary_is_not_a_list_of_ids():
+    checks = check_model(adapt(TfidfVectorizer()))
+    assert places(checks) == ["on texts", "on entities"]
+    assert broken(checks) == []
+
+
+# -- predictors -----------------------------------------------------------------------------
+
+
+class Majority(ClassifierMixin, BaseEstimator):
+    """Meets every requirement; the classes below violate one each."""
+
+    takes = ("table",)
+
+    def fit(self, X, y):
+        self.classes_, counts = np.unique(y, return_counts=True)
+        self.shares_ = counts / counts.sum()
+        return self
+
+    def predict(self, X):
+        return np.repeat(self.classes_[np.argmax(self.shares_)], len(X))
+
+    def predict_proba(self, X):
+        return np.tile(self.shares_, (len(X), 1))
+
+
+class Mean(RegressorMixin, BaseEstimator):
+    takes = ("table",)
+
+    def fit(self, X, y):
+        self.mean_ = y.mean()
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.mean_)
+
+
+class OneShort(Majority):
+    def predict(self, X):
+        return super().predict(X)[1:]
+
+
+class Foreign(Majority):
+    def predict(self, X):
+        return np.repeat("elsewhere", len(X))
+
+
+class Unsure(Majority):
+    def predict_proba(self, X):
+        return super().predict_proba(X) / 2
+
+
+class Narrow(Majority):
+    def predict_proba(self, X):
+        return np.ones((len(X), 1))
+
+
+class Spoils(Majority):
+    def fit(self, X, y):
+        super().fit(X, y)
+        y[0] = y[-1] if y[0] != y[-1] else "other"
+        return self
+
+
+class Crowd(Majority):
+    def predict(self, X):
+        if len(X) < 2:
+            raise ValueError("too few")
+        return super().predict(X)
+
+
+class Undecided(Mean):
+    def predict(self, X):
+        return np.full(len(X), np.nan)
+
+
+class Column(Mean):
+    def predict(self, X):
+        return np.full((len(X), 1), self.mean_)
+
+
+def test_a_correct_classifier_passes():
+    checks = check_model(adapt(Majority))
+    assert broken(checks) == []
+    assert promises(checks) == [
+        *FIRST,
+        "returns one prediction per row",
+        "predicts training labels or finite numbers",
+        "returns one probability per class of classes_",
+        "returns probabilities that sum to 1",
+        "predicts a single row",
+        "does not modify its input",
+        "does not use np.random globally",
+        "is reproducible with a fixed seed",
+        "can be pickled",
+    ]
+    assert places(checks) == ["on tables, classes"]
+
+
+@pytest.mark.parametrize("predictor", [Mean, Column])
+def test_a_correct_regressor_needs_no_probabilities(predictor):
+    checks = check_model(adapt(predictor))
+    assert broken(checks) == []
+    assert len(checks) == 9
+    assert places(checks) == ["on tables, numbers"]
+
+
+@pytest.mark.parametrize(
+    ("predictor", "promise"),
+    [
+        (OneShort, "returns one prediction per row"),
+        (Foreign, "predicts training labels or finite numbers"),
+        (Undecided, "predicts training labels or finite numbers"),
+        (Narrow, "returns one probability per class of classes_"),
+        (Unsure, "returns probabilities that sum to 1"),
+        (Spoils, "does not modify its input"),
+        (Crowd, "predicts a single row"),
+    ],
+)
+def test_violations_of_predictors(predictor, promise):
+    assert promise in broken(check_model(adapt(predictor)))
+
+
+def test_a_predictor_of_undeclared_kind_is_checked_on_both():
+    class Echo:
+        takes = ("table",)
+
+        def fit(self, X, y):
+            self.first = y[0]
+
+        def predict(self, X):
+            return [self.first] * len(X)
+
+    checks = check_model(adapt(Echo))
+    assert places(checks) == ["on tables, classes", "on tables, numbers"]
+    assert broken(checks) == []
+
+
+def test_a_numeric_estimator_fails_on_a_mixed_table():
+    for estimator in (LogisticRegression(), LinearRegression()):
+        checks = check_model(adapt(estimator))
+        assert broken(checks) == ["runs"]
+        assert "string to float" in checks[-1].why
+
+
+# -- metrics --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def try_metric(monkeypatch):
+    def check(compute, higher=True, range=(0.0, 1.0), needs=("classes",)):
+        made = Metric("tried", compute, higher, range, needs, "")
+        monkeypatch.setitem(registry.metrics._parts, "tried", made)
+        monkeypatch.setitem(registry.metrics._origins, "tried", "here")
+        return check_metric("tried")
+
+    return check
+
+
+def share(predictions):
+    return float(np.mean(predictions.predictions == predictions.truth))
+
+
+def test_a_correct_metric_passes(try_metric):
+    checks = try_metric(share)
+    assert places(checks) == ["on 2 classes", "on 3 classes"]
+    assert broken(checks) == []
+    assert promises(checks)[:8] == [
+        "returns a value",
+        "stays in its range",
+        "is best for perfect predictions",
+        "declares the right direction",
+        "does not depend on the order of rows",
+        "raises only Undefined",
+        "does not modify its input",
+        "does not use np.random globally",
+    ]
+
+
+def test_a_metric_with_the_wrong_direction(try_metric):
+    checks = try_metric(share, higher=False)
+    assert set(broken(checks)) == {
+        "is best for perfect predictions",
+        "declares the right direction",
+    }
+
+
+def test_a_metric_outside_its_range(try_metric):
+    checks = try_metric(lambda p: 100 * share(p))
+    assert set(broken(checks)) == {"stays in its range", "is best for perfect predictions"}
+
+
+def test_a_metric_that_depends_on_the_row_order(try_metric):
+    first = lambda p: 1.0 if share(p) == 1 else float(p.predictions[0] == "no") / 2  # noqa: E731
+    assert broken(try_metric(first, needs=("classes", "binary"))) == [
+        "does not depend on the order of rows"
+    ]
+
+
+def test_a_metric_that_sorts_in_place(try_metric):
+    def sorts(predictions):
+        predictions.predictions.sort()
+        predictions.truth.sort()
+        return share(predictions)
+
+    assert "does not modify its input" in broken(try_metric(sorts))
+
+
+def test_a_metric_that_raises(try_metric):
+    def two_only(predictions):
+        if len(predictions.classes) > 2:
+            raise KeyError("c")
+        return share(predictions)
+
+    checks = try_metric(two_only)
+    assert [c.promise for c in checks if not c.kept] == ["on 3 classes: returns a value"]
+    assert checks[-1].why == "KeyError: 'c'"
+
+
+def test_a_metric_without_needs_must_pass_on_one_kind(try_metric):
+    assert places(try_metric(share, needs=())) == [
+        "on 2 classes",
+        "on 3 classes",
+        "on numbers",
+        "on ranked lists",
+        "on ranks",
+    ]
+
+    def never(predictions):
+        raise Undefined("no value.")
+
+    checks = try_metric(never, needs=())
+    assert broken(checks) == ["returns a value"]
+    assert checks[0].why == "Undefined: no value."
+
+
+def test_needs_that_no_data_meet(try_metric):
+    (check,) = try_metric(share, needs=("classes", "rank"))
+    assert "classes, rank" in check.why
+
+
+def test_unknown_names():
+    with pytest.raises(DefinitionError, match="acccc"):
+        check_metric("acccc")
+    with pytest.raises(DefinitionError, match="typos"):
+        check_corruption("typo")
+    with pytest.raises(DefinitionError, match='"text"'):
+        check_model(adapt(Lengths), "texts")
+
+
+# -- corruptions ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def try_corruption(monkeypatch):
+    def check(corrupt):
+        monkeypatch.setitem(registry.corruptions._parts, "tried", corrupt)
+        return check_corruption("tried")
+
+    return check
+
+
+def blank(X, y, severity, rng):
+    """Meet every requirement, on tables and texts."""
+    changed = X.astype(object)
+    changed[rng.random(len(X)) < severity] = None
+    return changed, y
+
+
+def halve(X, y, severity, rng):
+    """Drop rows."""
+    kept = rng.random(len(X)) >= severity / 2
+    return X[kept], None if y is None else y[kept]
+
+
+def test_a_correct_corruption_passes(try_corruption):
+    checks = try_corruption(blank)
+    assert places(checks) == ["on tables", "on texts"]
+    assert broken(checks) == []
+    assert promises(checks)[:9] == [
+        "returns X and y in kind",
+        "returns one target per row",
+        "changes nothing at severity 0",
+        "changes the data",
+        "changes more at a higher severity",
+        "is reproducible with the same generator",
+        "works without y",
+        "does not modify its input",
+        "does not use np.random globally",
+    ]
+
+
+def test_a_corruption_may_drop_rows(try_corruption):
+    checks = try_corruption(halve)
+    assert broken(checks) == []
+    assert "changes more at a higher severity" not in promises(checks)
+
+
+@pytest.mark.parametrize(
+    ("corrupt", "expected"),
+    [
+        (lambda X, y, s, rng: X, ["returns X and y in kind"]),
+        (lambda X, y, s, rng: (X.to_numpy(), y), ["returns X and y in kind"]),
+        (lambda X, y, s, rng: (X[1:], y), ["returns one target per row"]),
+        (lambda X, y, s, rng: (X[:0], y[:0]), ["returns one target per row"]),
+        (lambda X, y, s, rng: (X, y), ["changes the data"]),
+        (
+            lambda X, y, s, rng: blank(X, y, s and 1 - s, rng),
+            ["changes more at a higher severity"],
+        ),
+        (
+            lambda X, y, s, rng: blank(X, y, s, np.random.default_rng([int(1e6 * s), _tick()])),
+            ["changes more at a higher severity", "is reproducible with the same generator"],
+        ),
+        (
+            lambda X, y, s, rng: (blank(X, y, s, rng)[0], y[y.index]),
+            ["works without y"],
+        ),
+        (
+            lambda X, y, s, rng: (blank(X, y, s, rng)[0], y) if np.random.rand() < 2 else None,
+            ["does not use np.random globally"],
+        ),
+    ],
+)
+def test_violations_of_corruptions(try_corruption, corrupt, expected):
+    assert list(dict.fromkeys(broken(try_corruption(corrupt)))) == expected
+
+
+ticks = iter(range(10**6))
+
+
+def _tick() -> int:
+    return next(ticks)
+
+
+def test_severity_0_must_be_the_identity(try_corruption):
+    checks = try_corruption(lambda X, y, s, rng: blank(X, y, s + 0.05, rng))
+    assert set(broken(checks)) == {"changes nothing at severity 0"}
+
+
+def test_a_corruption_that_modifies_its_input(try_corruption):
+    def scribble(X, y, severity, rng):
+        if severity:
+            X.iloc[:, 1] = np.where(rng.random(len(X)) < severity, 0.0, X.iloc[:, 1])
+        return X, y
+
+    checks = try_corruption(scribble)
+    assert places(checks) == ["on tables"]
+    assert "does not modify its input" in broken(checks)
+
+
+def test_a_corruption_is_reported_where_it_works(try_corruption):
+    def upper(X, y, severity, rng):
+        chosen = rng.random(len(X)) < severity
+        return pd.Series(np.where(chosen, X.str.upper() + "!", X), index=X.index), y
+
+    checks = try_corruption(upper)
+    assert places(checks) == ["on texts"]
+    assert broken(checks) == []
