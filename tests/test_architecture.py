@@ -163,8 +163,7 @@ def test_no_modules_import_each_other_in_a_cycle():
             if id(node) in set(map(id, module.top()))
             for name in [imported]
         }
-        & set(known)
-        - {path}
+        & set(known) - {path}
         for path, module in known.items()
     }
     tuple(graphlib.TopologicalSorter(edges).static_order())  # raises CycleError

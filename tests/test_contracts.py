@@ -469,7 +469,7 @@ CONTRACTS = {
     "composer": test_composer,
     "probe": test_probe,
     "reader": test_reader,
-    "asker": test_asker,
+    "query_generator": test_asker,
 }
 
 

@@ -106,7 +106,7 @@ def test_each_target_is_a_question_of_its_query():
 
 
 def test_own_query_generator(clean_registry):
-    @karat.asker("first-rows")
+    @karat.query_generator("first-rows")
     def first_rows(data, rng, count=2):
         """Ask about the first rows only."""
         return data.take(np.arange(count))
@@ -115,7 +115,7 @@ def test_own_query_generator(clean_registry):
     with pytest.raises(DefinitionError, match='"cout"'):
         generate_queries(DATA, {"use": "first-rows", "cout": 5}, 0)
 
-    @karat.asker("nothing")
+    @karat.query_generator("nothing")
     def nothing(data):
         """Ask nothing."""
 

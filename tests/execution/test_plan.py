@@ -417,7 +417,7 @@ def test_the_code_of_a_query_generator_is_part_of_the_spec(clean_registry):
         def mine(data, rng):
             return partial_rows(data, rng, queries=count)
 
-        karat.asker("mine-alone")(mine)
+        karat.query_generator("mine-alone")(mine)
         return plan([search(ask="mine-alone")]).tasks[0].code
 
     one, two = register(10), register(11)

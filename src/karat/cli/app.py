@@ -214,7 +214,16 @@ def geval(parameters: Path | None, **given: Any) -> int:
 
 DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
 COMPONENTS = (
-    *("metrics", "corruptions", "heads", "splitters", "composers", "probes", "readers", "askers"),
+    *(
+        "metrics",
+        "corruptions",
+        "heads",
+        "splitters",
+        "composers",
+        "probes",
+        "readers",
+        "query_generators",
+    ),
 )
 logger = logging.getLogger("karat")
 

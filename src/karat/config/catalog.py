@@ -16,7 +16,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from karat.compat.amlb.definitions import USUAL
 from karat.config.loading import Definitions
 from karat.config.schema import merge_values
 from karat.config.yaml_files import format_path
@@ -213,9 +212,9 @@ class Catalogue:
         if name.startswith("openml/"):
             from karat.data.openml import openml_tasks_by_name
 
-            return Suite(
-                name, tuple(Task(**each, usual=USUAL) for each in openml_tasks_by_name(name))
-            )
+            usual = registry.definition_formats.get("amlb").usual_metrics
+            tasks = openml_tasks_by_name(name)
+            return Suite(name, tuple(Task(**each, usual=usual) for each in tasks))
         if name not in self.definitions.names("suites"):
             if name in self.definitions.names("tasks"):
                 return Suite(name, (self.task(name),))

@@ -13,9 +13,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from karat.compat.amlb.definitions import REPLACED, shape_of, translate
 from karat.config.schema import merge_entry
-from karat.config.yaml_files import Key, Mistake, Node, SourceFile, describe, mistake_at, read_yaml
+from karat.config.yaml_files import (
+    DefinitionFormat,
+    Key,
+    Mistake,
+    Node,
+    SourceFile,
+    describe,
+    mistake_at,
+    read_yaml,
+)
+from karat.core.registry import definition_formats
 from karat.errors import did_you_mean, unknown
 
 MOST_ENTRIES = 10_000
@@ -168,13 +177,13 @@ def singular(section: str) -> str:
 class Entry:
     """One definition as written, before inheritance.
 
-    A ``foreign`` one, of an AutoML Benchmark file, replaces the built-in one of the same name.
+    ``replaces`` names files whose entries of the same name it replaces.
     """
 
     section: str
     name: str
     node: Node
-    foreign: bool = False
+    replaces: tuple[str, ...] = ()
 
     @property
     def abstract(self) -> bool:
@@ -215,11 +224,11 @@ class Entries:
         self.mistakes += mistakes
         if root is None:
             self.lost |= bool(mistakes)
-        elif _is_foreign(root):
-            made = translate(root)
+        elif foreign := _foreign_format(root):
+            made = foreign.translate(root)
             self.mistakes += made.mistakes
             for section, name, node in made.entries:
-                self._add(Entry(section, name, node, foreign=True))
+                self._add(Entry(section, name, node, replaces=foreign.replaces))
         elif not isinstance(root.value, dict):
             text = f"must be a mapping with the sections {_listed(SECTIONS)}, got {_what(root)}."
             self._lose(mistake_at(root, (), text))
@@ -255,7 +264,7 @@ class Entries:
     def _add(self, entry: Entry) -> None:
         path = (entry.section, entry.name)
         existing = self.found.get(path)
-        if existing is not None and entry.foreign and existing.node.file.label in REPLACED:
+        if existing is not None and existing.node.file.label in entry.replaces:
             del self.found[path]
         first = self.found.setdefault(path, entry)
         if not _NAME.fullmatch(entry.name):
@@ -282,11 +291,12 @@ def _supplied(content: bytes, file: SourceFile) -> Entries:
     return entries
 
 
-def _is_foreign(root: Node) -> bool:
-    """Return whether it is a file of the AutoML Benchmark."""
+def _foreign_format(root: Node) -> DefinitionFormat | None:
+    """Return the format of a file that another system wrote, such as the AutoML Benchmark."""
     if not isinstance(root.value, dict | list) or any(name in SECTIONS for name in root.value):
-        return False
-    return bool(shape_of(root))
+        return None
+    formats = map(definition_formats.get, definition_formats)
+    return next((each for each in formats if each.recognizes(root)), None)
 
 
 def _listed(names: Iterable[str]) -> str:

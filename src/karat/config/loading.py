@@ -163,7 +163,7 @@ class Definitions:
 
     def _hidden(self, entry: Entry) -> bool:
         """Return whether an entry cannot be selected; ``refuse`` may be inherited."""
-        return entry.hidden or (entry.foreign and self._refused(self._resolved(entry)))
+        return entry.hidden or (bool(entry.replaces) and self._refused(self._resolved(entry)))
 
     @staticmethod
     def _refused(resolved: Resolved) -> bool:

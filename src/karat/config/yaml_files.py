@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,20 @@ from ruamel.yaml.resolver import VersionedResolver
 from ruamel.yaml.tag import Tag
 
 Key = str | int
+
+
+@dataclass(frozen=True)
+class DefinitionFormat:
+    """Definition files of another system, registered in ``definition_formats``.
+
+    ``recognizes`` and ``translate`` take the root of a file; its entries may replace built-in ones
+    of the files named in ``replaces``. ``usual_metrics`` are those of its tasks, by kind.
+    """
+
+    recognizes: Callable[[Node], Any]
+    translate: Callable[[Node], Any]
+    replaces: tuple[str, ...]
+    usual_metrics: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)

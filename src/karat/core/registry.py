@@ -185,28 +185,57 @@ models = Registry("model")
 datasets = Registry("dataset")
 metrics = Registry(
     "metric",
-    ["karat.metrics.supervised", "karat.metrics.clustering", "karat.metrics.ranking"],
+    [
+        "karat.metrics.supervised",
+        "karat.metrics.clustering",
+        "karat.metrics.ranking",
+    ],
 )
 corruptions = Registry(
     "corruption",
-    ["karat.corruptions.table_noise", "karat.corruptions.text_vector_noise"],
+    [
+        "karat.corruptions.table_noise",
+        "karat.corruptions.text_vector_noise",
+    ],
 )
 heads = Registry(
     "head",
-    ["karat.probes.heads.estimators", "karat.probes.heads.model_tree", "karat.probes.heads.nested_selection", "karat.probes.heads.adamw"],
+    [
+        "karat.probes.heads.estimators",
+        "karat.probes.heads.model_tree",
+        "karat.probes.heads.nested_selection",
+        "karat.probes.heads.adamw",
+    ],
 )
 splitters = Registry("splitter", ["karat.execution.splits"])
 composers = Registry("composer", ["karat.probes.trained"])
 probes = Registry(
     "probe",
-    ["karat.probes.trained", "karat.probes.similarity", "karat.probes.analogy", "karat.probes.links", "karat.probes.retrieval"],
+    [
+        "karat.probes.trained",
+        "karat.probes.similarity",
+        "karat.probes.analogy",
+        "karat.probes.links",
+        "karat.probes.retrieval",
+    ],
 )
 readers = Registry(
     "reader",
-    ["karat.data.readers.table", "karat.data.readers.text", "karat.data.readers.graph", "karat.data.readers.records", "karat.compat.taco.readers", "karat.compat.ulysses.readers"],
+    [
+        "karat.data.readers.table",
+        "karat.data.readers.text",
+        "karat.data.readers.graph",
+        "karat.data.readers.records",
+        "karat.compat.taco.readers",
+        "karat.compat.ulysses.readers",
+    ],
 )
 
-query_generators = Registry("asker", ["karat.data.query_generators"])
+query_generators = Registry("query_generator", ["karat.data.query_generators"])
+
+
+#: formats of definition files other than Karat's own, as records of ``DefinitionFormat``
+definition_formats = Registry("definition_format", ["karat.compat.amlb.definitions"])
 
 
 ALL = (
@@ -278,4 +307,4 @@ splitter = _decorator(splitters)
 composer = _decorator(composers)
 probe = _decorator(probes)
 reader = _decorator(readers)
-asker = _decorator(query_generators)
+query_generator = _decorator(query_generators)

@@ -446,8 +446,8 @@ def column_swap(
 ) -> Corrupted:
     """Swap the contents of this share of pairs of columns of the same kind."""
     pairs: list[tuple[int, int]] = []
-    for kind in (NUMBER, FLAG, CATEGORY, TEXT, DATE):
-        mixed = rng.permutation(places(X, kind)).astype(int).tolist()
+    for column_kind in (NUMBER, FLAG, CATEGORY, TEXT, DATE):
+        mixed = rng.permutation(places(X, column_kind)).astype(int).tolist()
         pairs += zip(mixed[0::2], mixed[1::2], strict=False)
     changed: dict[int, pd.Series] = {}
     for j in rng.permutation(len(pairs))[: count_up(len(pairs), severity)]:

@@ -18,7 +18,7 @@ import pandas as pd
 
 from karat.core.columns import cell_as_text, rows_as_sentences
 from karat.core.dataset import Dataset
-from karat.core.registry import asker, build, query_generators
+from karat.core.registry import build, query_generator, query_generators
 from karat.errors import ContractError, DataError, DefinitionError
 
 
@@ -95,7 +95,7 @@ def searched(
 EXACT = 2**53
 
 
-@asker("partial-rows")
+@query_generator("partial-rows")
 def partial_rows(
     data: Dataset, rng: np.random.Generator, queries: int = 200, keep: float = 0.5
 ) -> Dataset:
@@ -171,7 +171,7 @@ LONGEST = 60
 TRIES = 40
 
 
-@asker("text-queries")
+@query_generator("text-queries")
 def text_queries(
     data: Dataset,
     rng: np.random.Generator,

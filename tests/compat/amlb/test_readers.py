@@ -19,6 +19,9 @@ from karat.data.load_dataset import load_dataset
 from karat.errors import DataError, DefinitionError, Unavailable
 from karat.execution.splits import split
 
+pytestmark = pytest.mark.usefixtures("download_settings")
+
+
 HOW = {"use": "karat.compat.amlb.readers:amlb_folds", "folds": 4}
 
 

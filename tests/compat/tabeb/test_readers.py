@@ -12,6 +12,9 @@ from karat.compat.tabeb.readers import Metadata, load_tabeb, read_metadata
 from karat.data.load_dataset import load_dataset
 from karat.errors import DataError, DefinitionError, MissingExtra
 
+pytestmark = pytest.mark.usefixtures("download_settings")
+
+
 pytest.importorskip("pyarrow")
 
 TABLE = pd.DataFrame(

@@ -11,6 +11,9 @@ from karat.config.catalog import Catalogue
 from karat.errors import DataError, DefinitionError, Unavailable
 from karat.execution.splits import split
 
+pytestmark = pytest.mark.usefixtures("download_settings")
+
+
 NAMES = ("adult", "diabetes", "porto", "ieee", "nyc")
 SYNTHETIC = ("diabetes", "porto", "ieee", "nyc")
 

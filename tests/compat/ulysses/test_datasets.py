@@ -20,6 +20,9 @@ from karat.core.files import cache_folder
 from karat.data.load_dataset import load_dataset
 from karat.errors import Unavailable
 
+pytestmark = pytest.mark.usefixtures("download_settings")
+
+
 FILES = {
     "F1A": "masked_law_name_in_summaries",
     "F1B": "masked_law_name_in_news",

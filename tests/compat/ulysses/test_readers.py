@@ -15,6 +15,9 @@ from karat.core.dataset import Dataset
 from karat.data.load_dataset import DataSpec
 from karat.errors import DataError, DefinitionError
 
+pytestmark = pytest.mark.usefixtures("download_settings")
+
+
 SINGLE = ",text,label\n0,good,1\n1,bad,0\n2,fine,1\n"
 PAIRS = ",a,b,label\n0,one,eins,1\n1,two,drei,0\n2,one,zwei,0\n"
 EXAM = (

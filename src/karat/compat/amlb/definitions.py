@@ -19,7 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
-from karat.config.yaml_files import Key, Mistake, Node, SourceFile, describe, mistake_at, read_yaml
+from karat.config.yaml_files import (
+    DefinitionFormat,
+    Key,
+    Mistake,
+    Node,
+    SourceFile,
+    describe,
+    mistake_at,
+    read_yaml,
+)
 from karat.core import registry
 from karat.core.task import Task
 from karat.errors import DefinitionError, did_you_mean
@@ -33,7 +42,7 @@ FRAMEWORK_KEYS = (
     *INSTALLING,
 )
 #: built-in files whose entries may be replaced by their files
-REPLACED = ("karat/definitions/models_automl.yaml", "karat/definitions/constraints.yaml")
+REPLACED = ("karat/config/builtin/models_automl.yaml", "karat/config/builtin/constraints.yaml")
 #: the supported frameworks, in lower case, and the abstract model of each
 MODULES = {
     f"frameworks.{name.lower()}": f"frameworks.{name}"
@@ -527,3 +536,8 @@ def _named(config: Mapping[str, Any], section: str, key: str, folder: Path) -> I
     for each in value if isinstance(value, list) else [value]:
         if isinstance(each, str) and "{root}" not in each:
             yield folder / each.replace("{user}", str(folder))
+
+
+FORMAT = registry.definition_formats.register(
+    "amlb", DefinitionFormat(shape_of, translate, REPLACED, USUAL)
+)

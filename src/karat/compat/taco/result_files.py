@@ -274,11 +274,11 @@ def _figures(part: pd.DataFrame, metric: str) -> Iterator[tuple[str, Any]]:
     """Yield the figures of a task with the last part of their file names."""
     yield f"clean_{metric}_bar", _bars(part)
     models = [str(model) for model in part["model"].unique()]  # the same color in all plots
-    for corruption, rows in part.groupby("corruption", sort=False):
+    for corruption, group in part.groupby("corruption", sort=False):
         name = str(corruption)
-        if "+" not in name or rows["severity"].nunique() > 2:
+        if "+" not in name or group["severity"].nunique() > 2:
             figure, ((axes,),) = make_figure(size=(WIDTH, 4))
-            draw_lines(axes, rows, models, "severity")
+            draw_lines(axes, group, models, "severity")
             axes.set_xlabel(f"severity of {cut_name(name)}")
             axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
             yield f"{safe_name(name.replace('+', '_plus_'))}_{metric}_curve", figure
