@@ -8,7 +8,7 @@ import karat
 
 @karat.encoder("letters")
 class Letters(karat.StatelessEncoder):
-    """Count letters. Learns nothing, so its vectors are kept."""
+    """Count letters. Stateless, so its vectors are cached."""
 
     takes = ("text",)
 
