@@ -1,4 +1,4 @@
-"""Train small embeddings on a knowledge graph, write them to a text file, and judge them.
+"""Train small embeddings on a knowledge graph, write them to a text file, and evaluate them.
 
 The graph is UMLS: 135 medical concepts and 46 relations, fetched from the package PyKEEN and
 checked. An entity is described by what its links lead to, weighted by how telling that is, in 32

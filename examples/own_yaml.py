@@ -1,4 +1,4 @@
-"""Define a data set, tasks, a model and a suite in YAML, and run them by name."""
+"""Define a dataset, tasks, a model and a suite in YAML, and run them by name."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

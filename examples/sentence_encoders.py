@@ -1,4 +1,4 @@
-"""Compare sentence encoders of five sorts; each text is encoded once."""
+"""Compare five kinds of sentence encoders; each text is encoded once."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Ask about a table of your own as TACO does: clean, corrupted, and what corruption costs."""
+"""Evaluate models on your own table as TACO does: clean, corrupted, and the loss by corruption."""
 
 import numpy as np
 import pandas as pd

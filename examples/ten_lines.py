@@ -1,4 +1,4 @@
-"""Evaluate three models on a table of your own, in ten lines."""
+"""Evaluate three models on your own table, in ten lines."""
 
 from sklearn.datasets import load_diabetes
 

@@ -1,4 +1,4 @@
-"""Judge node vectors from a file; entities it does not have are counted, not hidden."""
+"""Evaluate node vectors from a file; entities without a vector are counted."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

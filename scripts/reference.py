@@ -17,7 +17,8 @@ PAGE = Path(__file__).parent.parent / "docs" / "reference.md"
 HEAD = """# Python reference
 
 Every public name of `karat` and `karat.testing`, with signature, types and parameters. The page
-is generated from the docstrings by `python scripts/reference.py`; `help(karat.evaluate)` prints the same text.
+is generated from the docstrings by `python scripts/reference.py`; `help(karat.evaluate)` prints
+the same text.
 """
 CHECKS = ("check_corruption", "check_metric", "check_model")
 SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "Notes", "Examples")
