@@ -22,7 +22,7 @@ import pandas as pd
 from sklearn.metrics import accuracy_score, precision_score, recall_score, roc_auc_score
 
 import karat
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core import registry
 from karat.core.dataset import Dataset, sample_rows
 from karat.execution.solvers import PredictorSolver
@@ -42,7 +42,7 @@ Scores = dict[tuple[str, str, float, str], float]
 
 
 def measure(rows: int = ROWS) -> Iterator[tuple[str, float, float, str, str]]:
-    whole = Catalogue().dataset("adult")()
+    whole = Catalog().dataset("adult")()
     data = whole if rows >= len(whole) else whole.sample(rows, np.random.default_rng(SEED))
     chosen = {name: (0.1, 0.2, 0.4) for name in NAMES}
     chosen |= {f"{a}+{b}": (0.2,) for a, b in combinations(NAMES, 2)}
@@ -137,7 +137,7 @@ def _fitted(name: str, X: pd.DataFrame, y: Any) -> Any:
     if name != "svm":
         return make_pipeline(_preprocessing(X), _estimator(name)).fit(X, codes)
     # preprocessing is fitted on all rows, the machines on at most as many as ours
-    cap = Catalogue().model("svm").prototype.max_train_rows
+    cap = Catalog().model("svm").prototype.max_train_rows
     rows = sample_rows(len(y), cap, np.random.default_rng(SEED), y) if cap < len(y) else slice(None)
     pipeline = make_pipeline(_preprocessing(X), _estimator(name))
     pipeline[-1].fit(pipeline[:-1].fit_transform(X)[rows], codes[rows])
@@ -175,7 +175,7 @@ def _estimator(name: str) -> Any:
 
         return RandomForestClassifier(200, random_state=SEED)
     # the same class with the same options
-    model = Catalogue().model(name).fresh(SEED, "classes")
+    model = Catalog().model(name).fresh(SEED, "classes")
     return model.parts()[1].estimator
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 
 import karat
 from karat.compat.taco.result_files import export
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 
 rng = np.random.default_rng(0)
 rows = 400
@@ -21,7 +21,7 @@ table["churn"] = np.where(risk + rng.normal(size=rows) > 1.5, "yes", "no")
 table.to_csv("churn.csv", index=False)
 
 # what "karat run churn.csv --target churn --like taco -m logreg -m dummy" does
-suite = Catalogue().table_suite("churn.csv", target="churn", like="taco")
+suite = Catalog().table_suite("churn.csv", target="churn", like="taco")
 runs = karat.evaluate(["logreg", "dummy"], suite)
 
 found = karat.robustness(runs, baseline="dummy").set_index("model")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.config.loading import Definitions
 from karat.core import registry
 from karat.core.dataset import Dataset
@@ -53,7 +53,7 @@ SMALLER = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_model(name, loaded_once):
-    model = Catalogue().model(name, params=SMALLER.get(name))
+    model = Catalog().model(name, params=SMALLER.get(name))
     if model.unavailable:
         pytest.skip(model.unavailable.splitlines()[0])
     checks = check_model(model)
@@ -448,7 +448,7 @@ DATASETS = [
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_dataset(name):
-    load = Catalogue().dataset(name)
+    load = Catalog().dataset(name)
     try:
         data = load()
     except Unavailable as error:
@@ -502,7 +502,7 @@ def test_all_definitions_are_valid():
 @pytest.mark.parametrize("name", DEFINITIONS.names("datasets"))
 def test_dataset_definition(name):
     definition = DEFINITIONS.get("datasets", name)
-    assert definition["title"] and definition["licence"]
+    assert definition["title"] and definition["license"]
     assert definition["citation"] or definition["homepage"]
     for source in definition["sources"] or ():
         assert "sha256" in source or not {"index", "url"} & set(source), source
@@ -534,7 +534,7 @@ def test_task_definition(name):
     assert parts <= set(registry.corruptions)
     if isinstance(definition["dataset"], str):
         assert definition["dataset"] in DEFINITIONS.names("datasets")
-    assert Catalogue().task(name).name == name
+    assert Catalog().task(name).name == name
 
 
 @pytest.mark.parametrize("name", DEFINITIONS.names("suites"))
@@ -543,4 +543,4 @@ def test_suite_definition(name):
     assert definition["description"]
     assert set(definition["tasks"]) <= set(DEFINITIONS.names("tasks"))
     assert set(definition["models"]) <= {*DEFINITIONS.names("models"), *registry.models}
-    assert [task.name for task in Catalogue().suite(name)] == definition["tasks"]
+    assert [task.name for task in Catalog().suite(name)] == definition["tasks"]

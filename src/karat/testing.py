@@ -139,7 +139,7 @@ def check_model(model: Model, modality: str | None = None) -> list[Check]:
     Parameters
     ----------
     model
-        What ``karat.models.adapters.adapt`` or ``Catalogue().model(name)`` returns.
+        What ``karat.models.adapters.adapt`` or ``Catalog().model(name)`` returns.
     modality
         "table", "text" or "entity": check on this modality only. By default on all that the model
         declares in ``takes``; if it declares none, on all, and only those that work are reported.

@@ -423,7 +423,7 @@ def runs_of(task, output, **models) -> list[Run]:
     return [karat.evaluate({name: each}, task, output=output)[0] for name, each in models.items()]
 
 
-@pytest.mark.parametrize("missing", ["ignore", "penalise"])
+@pytest.mark.parametrize("missing", ["ignore", "penalize"])
 def test_the_common_questions_turn_the_order_around(tmp_path, missing):
     task = near([0.5, 0.5, 0.5, 0.0], missing=missing)
     # errors 0.1, 0.1, 0.1, 0.9 and 0.2, 0.2, 0.2

@@ -237,7 +237,7 @@ def test_ctrl_c_before_the_first_job(cli, here, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    # the attribute karat.execution.evaluation is the function, not the module
+    # the attribute karat.evaluate is the function, not the module
     monkeypatch.setattr(importlib.import_module("karat.execution.evaluation"), "plan_suite", stop)
     monkeypatch.setattr("karat.cli.app.os._exit", sys.exit)
     assert cli("run", "mine", *DEFINED).code == 130
@@ -311,7 +311,7 @@ def test_views_rules_and_orders_of_a_leaderboard(cli, results):
     halves = {row["model"]: row for row in rows if row["task"] == "halves"}
     assert [halves[m]["status"] for m in ("onehot", "dummy", "broken")] == ["ok", "ok", "failed"]
     assert [float(halves[m]["rank"]) for m in ("onehot", "dummy", "broken")] == [1, 2, 3]
-    assert [float(halves[m]["normalised"]) for m in ("onehot", "dummy", "broken")] == [1, 0, 0]
+    assert [float(halves[m]["normalized"]) for m in ("onehot", "dummy", "broken")] == [1, 0, 0]
     kinds = board(cli, results, "--by", "kind", "--sort", "model")
     assert [row["model"] for row in kinds] == ["broken", "dummy", "onehot"] * (len(kinds) // 3)
     ranks = {

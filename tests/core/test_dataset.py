@@ -376,7 +376,7 @@ def test_everything_a_score_depends_on_changes_the_fingerprint():
         data.take(np.array([1, 0, 2])),
     ]
     assert len({each.fingerprint for each in changed}) == len(changed)
-    assert replace(data, about={"licence": "MIT"}).fingerprint == data.fingerprint
+    assert replace(data, about={"license": "MIT"}).fingerprint == data.fingerprint
     assert data.take(np.arange(3)).fingerprint == data.fingerprint
 
 

@@ -31,13 +31,13 @@ def make_nothing(name: str) -> None:
 
 
 def test_local_path_is_below_the_folder_of_the_definition(churn):
-    definition = {"path": "churn.csv", "target": "churn", "licence": "CC0-1.0", "title": None}
+    definition = {"path": "churn.csv", "target": "churn", "license": "CC0-1.0", "title": None}
     data = load_dataset("churn", definition, churn.parent)
     assert data.name == "churn"
     assert data.items["age"].tolist() == [31, 45]
     assert data.truth.tolist() == ["yes", "no"]
     assert data.about == {
-        "licence": "CC0-1.0",
+        "license": "CC0-1.0",
         "source": "churn.csv",
         "sha256": hashlib.sha256(CSV.encode()).hexdigest(),
     }

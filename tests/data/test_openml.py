@@ -16,7 +16,7 @@ import pytest
 import sklearn
 from sklearn.datasets import _openml as theirs
 
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core.files import cache_folder
 from karat.data import openml
 from karat.data.load_dataset import load_dataset
@@ -130,8 +130,8 @@ def test_table_by_its_id(server):
         "source": "OpenML, data set 7 (Toy-Data, version 2)",
         "version": "2",
         "md5": hashlib.md5(ARFF).hexdigest(),
-        "licence": "CC0",
-        "openml_licence": "CC0",
+        "license": "CC0",
+        "openml_license": "CC0",
         "citation": "Nobody (2020)",
     }
 
@@ -152,10 +152,10 @@ def test_settings_of_a_definition(server):
         "called": "toy_data",
         "drop": ["colour"],
     }
-    data = load_dataset("grades", {"load": load, "licence": "mine"})
+    data = load_dataset("grades", {"load": load, "license": "mine"})
     assert data.kind == "numbers" and data.truth.tolist() == [10, 20, 30, 40]
     assert list(data.items.columns) == ["x", "class"]
-    assert data.about["licence"] == "mine" and data.about["openml_licence"] == "CC0"
+    assert data.about["license"] == "mine" and data.about["openml_license"] == "CC0"
     assert openml_table("grades", 7, target="grade", kind="classes").kind == "classes"
 
 
@@ -480,7 +480,7 @@ def test_task_and_a_suite_by_their_names(server_openml_tasks):
     server_openml_tasks.says("study/271", {"study": {"tasks": {"task_id": ["59", "60"]}}})
     (only,) = openml_tasks_by_name("openml/t/59")
     assert only["name"] == "toy" and len(pickle.loads(pickle.dumps(only["dataset"]))()) == ROWS
-    suite = Catalogue().suite("openml/s/271")
+    suite = Catalog().suite("openml/s/271")
     assert [task.name for task in suite] == ["toy-59", "toy-60"]
     assert [task.dataset().kind for task in suite] == ["classes", "numbers"]
 

@@ -251,7 +251,7 @@ def test_rows_without_possible_queries_are_an_error(words):
 def test_a_probe_without_one_answer_per_question_cannot_penalize(two_classes, probe):
     given = {"probe": probe, "split": "all", "metrics": ["pr_auc" if probe[0] == "d" else "map"]}
     assert plan([two_classes(**given)]).jobs
-    (message,) = mistakes([two_classes(**given, missing="penalise")])
+    (message,) = mistakes([two_classes(**given, missing="penalize")])
     assert '"halves"' in message and probe in message
 
 
@@ -385,7 +385,7 @@ def test_the_same_job_has_the_same_spec(two_classes):
         {"split": {"use": "kfold", "folds": 3}},
         {"probe": {"use": "trained", "scale": "plain"}},
         {"corruptions": {"noise_gaussian": [0.5]}},
-        {"missing": "penalise"},
+        {"missing": "penalize"},
         {"data": "another name, other folds"},
     ],
 )

@@ -244,7 +244,7 @@ class Picky:
 
 class Explodes:
     def __init__(self):
-        raise RuntimeError("no licence")
+        raise RuntimeError("no license")
 
     def transform(self, items):
         return items
@@ -254,7 +254,7 @@ class Explodes:
     "thing, match",
     [
         (Picky, "Picky.*size"),
-        (Explodes, "RuntimeError: no licence"),
+        (Explodes, "RuntimeError: no license"),
         (5, "int is not a model"),
         (pd.Series([1.0]), "Series is not a model"),
     ],

@@ -161,7 +161,7 @@ def test_max_features_is_tuned_by_inner_folds():
     draw = np.random.default_rng(1)
     noise = pd.DataFrame(draw.normal(size=(150, 9)), columns=list("abcdefghi"))
     truth = np.where(noise["e"] > 0, "yes", "no")
-    tuned = TunedForest(n_estimators=20, kind="classes", random_state=0, optimise="acc")
+    tuned = TunedForest(n_estimators=20, kind="classes", random_state=0, optimize="acc")
     tuned.fit(noise, truth)
     assert set(tuned.scores_) == set(candidates(9))
     assert tuned.scores_[9] > tuned.scores_[1]
@@ -170,20 +170,20 @@ def test_max_features_is_tuned_by_inner_folds():
     assert tuned.notes_ == [f"max_features {best} of 9, 8 tried"] and tuned.models_count_ == 20
 
 
-@pytest.mark.parametrize("optimise", ["auc", "balacc", "logloss", "f1", None])
-def test_every_metric_of_classes_prefers_the_better_value(optimise):
+@pytest.mark.parametrize("optimize", ["auc", "balacc", "logloss", "f1", None])
+def test_every_metric_of_classes_prefers_the_better_value(optimize):
     draw = np.random.default_rng(2)
     noise = pd.DataFrame(draw.normal(size=(90, 16)), columns=list("abcdefghijklmnop"))
-    tuned = TunedForest(n_estimators=10, kind="classes", optimise=optimise, k_folds=3)
+    tuned = TunedForest(n_estimators=10, kind="classes", optimize=optimize, k_folds=3)
     tuned.fit(noise, np.where(noise["a"] > 0, "yes", "no"))
     assert tuned.scores_[16] > tuned.scores_[1]
 
 
-@pytest.mark.parametrize("optimise", ["mae", "r2", "rmse"])
-def test_every_metric_of_numbers_prefers_the_better_value(optimise):
+@pytest.mark.parametrize("optimize", ["mae", "r2", "rmse"])
+def test_every_metric_of_numbers_prefers_the_better_value(optimize):
     draw = np.random.default_rng(2)
     noise = pd.DataFrame(draw.normal(size=(90, 4)), columns=list("abcd"))
-    tuned = TunedForest(n_estimators=10, kind="numbers", optimise=optimise, k_folds=3)
+    tuned = TunedForest(n_estimators=10, kind="numbers", optimize=optimize, k_folds=3)
     tuned.fit(noise, noise["a"].to_numpy() * 5)
     assert tuned.scores_[4] > tuned.scores_[1]
 
@@ -207,7 +207,7 @@ def test_flaml_searches_within_its_time():
     from karat.models.contrib.automl_systems import FlamlPredictor
 
     model = FlamlPredictor(
-        kind="classes", random_state=1, max_runtime_seconds=5, optimise="auc", learners=["rf"]
+        kind="classes", random_state=1, max_runtime_seconds=5, optimize="auc", learners=["rf"]
     ).fit(X, Y)
     assert model.predict_proba(X).shape == (120, 2)
     assert (model.predict(X) == Y).mean() > 0.8 and model.models_count_ >= 1
@@ -222,7 +222,7 @@ def test_autogluon_fits_within_its_time():
 
     forests = {"hyperparameters": {"RF": {}, "XT": {}}}
     model = AutoGluonPredictor(
-        kind="classes", random_state=1, max_runtime_seconds=20, optimise="auc", options=forests
+        kind="classes", random_state=1, max_runtime_seconds=20, optimize="auc", options=forests
     ).fit(X, Y)
     assert model.predict_proba(X).shape == (120, 2) and model.models_count_ == 3
     assert (model.predict(X) == Y).mean() > 0.8

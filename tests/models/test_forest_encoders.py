@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.metrics import roc_auc_score
 
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.errors import ContractError, Declined, DefinitionError
 from karat.models.adapters import adapt
 from karat.models.forest_encoders import ForestLeaves, ForestScores, OutOfFold
@@ -153,7 +153,7 @@ def test_a_head_trusts_in_sample_scores_too_much():
 
     losses = {}
     for name in ("forest-scores", "forest-scores-in-sample"):
-        encoder = Catalogue().model(name).fresh(3, "classes")
+        encoder = Catalog().model(name).fresh(3, "classes")
         train = encoder.fit_transform(NOISE[:200], COINS[:200])
         head = LogisticRegression(C=100).fit(train, COINS[:200])
         answers = head.predict_proba(encoder.transform(NOISE[200:]))

@@ -19,7 +19,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, SVR
 
 import karat
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.task import Task
 from karat.errors import Declined, DefinitionError
@@ -87,7 +87,7 @@ def named(name, kind="classes", **changes):
     """Return a named predictor, fresh; with fewer trees or epochs, to save time."""
     if NAMED[name]:
         pytest.importorskip(NAMED[name])
-    made = Catalogue().model(name).fresh(3, kind)
+    made = Catalog().model(name).fresh(3, kind)
     for options in (made.class_options, made.number_options):
         if options:
             options["n_estimators"] = 100 if name == "xgb" else 20
@@ -285,7 +285,7 @@ def test_a_named_predictor_follows_numbers_in_their_own_units(name):
 
 
 def test_named_predictors_have_the_documented_parameters():
-    found = {name: Catalogue().model(name) for name in NAMED}
+    found = {name: Catalog().model(name) for name in NAMED}
     asked = {name: model.params for name, model in found.items()}
     assert asked["rf"]["class_options"] == {"n_estimators": 200}
     assert asked["rf"]["number_options"] == {"n_estimators": 300}

@@ -9,7 +9,7 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 
 import karat
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core.embeddings import encode, unit_rows
 from karat.core.files import cache_folder
 from karat.errors import DataError, Unavailable
@@ -208,11 +208,11 @@ MEASURED = {
 @pytest.mark.network
 @pytest.mark.parametrize("name", MEASURED)
 def test_real_encoders_reach_their_scores_on_real_pairs(name):
-    model = Catalogue().model(name)
+    model = Catalog().model(name)
     if model.unavailable:
         pytest.skip(model.unavailable.splitlines()[0])
     try:
-        whole = Catalogue().dataset("stsb")()
+        whole = Catalog().dataset("stsb")()
     except Unavailable as error:
         pytest.skip(str(error).splitlines()[0])
     data = whole.take(np.arange(0, len(whole), 7))

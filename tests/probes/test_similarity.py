@@ -186,7 +186,7 @@ def test_penalized_questions_are_last(measure):
     assert np.isfinite(found.predictions).all()
 
 
-def test_missing_items_are_ignored_or_penalised():
+def test_missing_items_are_ignored_or_penalized():
     # the model has the order right, and does not know the most related item
     data = pairs("wwz", "xyw", [3.0, 2.0, 1.0])
     known = vectors([[1, 0], [NAN, NAN], [1, 0.1], [0, 1]])
@@ -194,9 +194,9 @@ def test_missing_items_are_ignored_or_penalised():
     able = probe.answerable(data, known)
     ignored = probe.answer(data.take(np.flatnonzero(able)), known)
     assert score("kendall", ignored) == (1.0, "")
-    penalised = ignored.merged(probe.unanswered(data.take(np.flatnonzero(~able))), able)
+    penalized = ignored.merged(probe.unanswered(data.take(np.flatnonzero(~able))), able)
     # of the three pairs only (2, 1) is in order
-    assert score("kendall", penalised)[0] == pytest.approx((1 - 2) / 3)
+    assert score("kendall", penalized)[0] == pytest.approx((1 - 2) / 3)
 
 
 def test_a_huge_distance_still_has_something_below_it():

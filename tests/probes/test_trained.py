@@ -193,9 +193,9 @@ def test_items_without_vectors_are_ignored_or_get_the_baseline():
     assert able.tolist() == [True, False]
     ignored = probe.answer(test.take(np.flatnonzero(able)), vectors)
     assert ignored.predictions.tolist() == [pytest.approx(4)]
-    penalised = ignored.merged(probe.unanswered(test.take(np.flatnonzero(~able))), able)
-    assert penalised.predictions.tolist() == [pytest.approx(4), 1.0]  # the mean of 0 and 2
-    assert score("mae", penalised)[0] == pytest.approx(5 / 2)
+    penalized = ignored.merged(probe.unanswered(test.take(np.flatnonzero(~able))), able)
+    assert penalized.predictions.tolist() == [pytest.approx(4), 1.0]  # the mean of 0 and 2
+    assert score("mae", penalized)[0] == pytest.approx(5 / 2)
 
 
 def test_unknown_items_of_classes_get_the_commonest_label_and_the_shares():

@@ -1,4 +1,4 @@
-"""The catalogue: find models, tasks, suites and datasets by name, in YAML or registered code."""
+"""The catalog: find models, tasks, suites and datasets by name, in YAML or registered code."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class DatasetLoader:
         return value
 
 
-class Catalogue:
+class Catalog:
     """All named objects: built-in, of the user's YAML files, and registered in Python."""
 
     def __init__(self, files: Sequence[str | Path] | str | Path = ()) -> None:

@@ -54,10 +54,10 @@ def check_components(task: Task) -> None:
     probe: Any = task.probe
     used = {name: value for name, value in probe.items() if name != "use"}
     made = registry.build(f'task "{task.name}": probe', registry.probes.get(probe["use"]), used, {})
-    if task.missing == "penalise" and not getattr(made, "one_answer_each", True):
+    if task.missing == "penalize" and not getattr(made, "one_answer_each", True):
         raise DefinitionError(
             f'task "{task.name}": the probe {probe["use"]} has no default answer, so '
-            f"it cannot penalise; set missing: ignore."
+            f"it cannot penalize; set missing: ignore."
         )
 
 

@@ -182,7 +182,7 @@ class Model(_Strict):
     extra: str | None = None
     title: str | None = None
     description: str | None = None
-    licence: str | None = None
+    license: str | None = None
     version: str | None = None
     citation: str | None = None
     homepage: str | None = None
@@ -290,7 +290,7 @@ class Dataset(_Strict):
     options: Options = {}
     title: str | None = None
     description: str | None = None
-    licence: str | None = None
+    license: str | None = None
     citation: str | None = None
     homepage: str | None = None
 
@@ -314,7 +314,7 @@ class Task(_Strict):
     called: Name | None = None
     refuse: str | None = None
     folds: Count | None = None
-    missing: Literal["ignore", "penalise"] = "ignore"
+    missing: Literal["ignore", "penalize"] = "ignore"
     corruptions: Annotated[dict[str, list[Severity]], _or(dict)] = {}
     draws: Count = 1
     kind: str | None = None

@@ -13,7 +13,7 @@ from karat.data.download import fetch_first, sha256_of
 from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
 
 Files = Path | dict[str, Path]
-TEXTS = ("title", "description", "licence", "citation", "homepage")
+TEXTS = ("title", "description", "license", "citation", "homepage")
 PARTS = ("train", "test")
 
 

@@ -157,8 +157,8 @@ def _about(details: Mapping[str, Any], data_id: int) -> dict[str, str]:
         "source": f"OpenML, data set {data_id} ({details['name']}, version {details['version']})",
         "version": details["version"],
         "md5": details["md5_checksum"],
-        "licence": details.get("licence"),
-        "openml_licence": details.get("licence"),
+        "license": details.get("licence"),
+        "openml_license": details.get("licence"),
         "citation": details.get("citation"),
     }
     return {key: str(value) for key, value in about.items() if value}

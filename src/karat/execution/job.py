@@ -484,7 +484,7 @@ def _solver(job: Job, model: Model, task: Task, keep: Keep) -> PredictorSolver |
     if job.broken is not None:
         raise BrokenEmbedding(job.broken)
     limits = job.limits.told() if job.limits else {}
-    model = dataclasses.replace(model, limits={**limits, "optimise": task.metrics[0]})
+    model = dataclasses.replace(model, limits={**limits, "optimize": task.metrics[0]})
     if model.role == "predictor":
         return PredictorSolver(model, job.model_seed, keep)
     used = dict(task.probe)  # type: ignore[arg-type]

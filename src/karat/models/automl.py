@@ -262,13 +262,13 @@ class TunedForest(GrowingForest):
 
     Candidates are the square root of the number of columns, then up to five smaller and up to five
     larger values. Each candidate and the final forest get an equal share of the remaining time:
-    ``k_folds`` forests are cross-validated by ``optimise`` or, if that is not one of acc, balacc,
+    ``k_folds`` forests are cross-validated by ``optimize`` or, if that is not one of acc, balacc,
     auc, logloss, rmse, mae and r2, by logloss or rmse. The search stops if a first fit is expected
     to exceed its share.
     """
 
     k_folds: int = 5
-    optimise: str | None = None
+    optimize: str | None = None
 
     def _features(self, rows: np.ndarray, target: np.ndarray, budget: Budget) -> int:
         values = candidates(rows.shape[1])
@@ -314,18 +314,18 @@ class TunedForest(GrowingForest):
 
         if self.kind == "numbers":
             predictions = forest.predict(rows)
-            if self.optimise == "r2":
+            if self.optimize == "r2":
                 return float(metrics.r2_score(target, predictions))
-            loss = metrics.mean_absolute_error if self.optimise == "mae" else _rmse
+            loss = metrics.mean_absolute_error if self.optimize == "mae" else _rmse
             return -float(loss(target, predictions))
         probabilities = np.zeros((len(rows), classes))
         probabilities[:, forest.classes_] = forest.predict_proba(rows)
         labels = np.argmax(probabilities, axis=1)
-        if self.optimise == "acc":
+        if self.optimize == "acc":
             return float(np.mean(labels == target))
-        if self.optimise == "balacc":
+        if self.optimize == "balacc":
             return float(np.mean([np.mean(labels[target == c] == c) for c in np.unique(target)]))
-        if self.optimise == "auc" and classes == 2 and len(np.unique(target)) == 2:
+        if self.optimize == "auc" and classes == 2 and len(np.unique(target)) == 2:
             return float(metrics.roc_auc_score(target, probabilities[:, 1]))
         return -float(metrics.log_loss(target, probabilities, labels=range(classes)))
 

@@ -147,7 +147,7 @@ class Model:
         """Return an unfitted copy with every ``random_state`` set, including nested ones.
 
         These parameters are filled in if they are None: ``kind`` (of the target), the limits
-        ``max_runtime_seconds``, ``max_mem_size_mb`` and ``cores``, and ``optimise``, the primary
+        ``max_runtime_seconds``, ``max_mem_size_mb`` and ``cores``, and ``optimize``, the primary
         metric.
         """
         params = self._params_to_set(seed % (2**31 - 1), kind)

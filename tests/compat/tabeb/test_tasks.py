@@ -412,7 +412,7 @@ def test_other_kinds_of_data_are_rejected(name, monkeypatch):
     class Found:
         modality, kind, fields = data[0], data[1], ["f"] * data[2]
 
-    monkeypatch.setattr(tables.Catalogue, "dataset", lambda self, name: lambda: Found)
+    monkeypatch.setattr(tables.Catalog, "dataset", lambda self, name: lambda: Found)
     with pytest.raises(LostData, match=f"^{name} "):
         TabEBRegressionTask(data_name_list=[name]).load_data()
 

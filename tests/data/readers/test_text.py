@@ -297,7 +297,7 @@ STS = (
 STS_OPTIONS = {
     "separator": "\t",
     "quoting": "none",
-    "names": ["genre", "score", "s1", "s2", "licence"],
+    "names": ["genre", "score", "s1", "s2", "license"],
 }
 
 

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import PowerTransformer
 
 import karat
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.errors import ContractError, DataError, Declined, DefinitionError, MissingExtra
 from karat.models.adapters import adapt
 from karat.models.contrib import carte as carte_graphs
@@ -158,7 +158,7 @@ def test_without_vectors_the_row_is_declined_and_the_run_goes_on(
 
 
 def test_by_its_name_it_is_declined_with_a_reason(two_classes, tmp_path):
-    model = Catalogue().model("carte")
+    model = Catalog().model("carte")
     lacking = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     assert ("pip install" if lacking else ADDRESS) in model.unavailable
     (run,) = karat.evaluate("carte", two_classes(), output=tmp_path)

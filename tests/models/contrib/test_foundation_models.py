@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import karat
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.data.load_dataset import fetch_file
 from karat.errors import Declined, DefinitionError, MissingExtra, Unavailable
 from karat.models.contrib import foundation_models as foundation
@@ -392,7 +392,7 @@ def test_without_the_package_its_row_is_declined(
 @pytest.mark.parametrize(("name", "lacking"), [("tabicl", "tabicl"), ("tfm", "tfm_embeddings")])
 def test_by_name_it_is_declined_without_the_package(name, lacking, monkeypatch):
     monkeypatch.setitem(sys.modules, lacking, None)
-    assert Catalogue().model(name).unavailable.endswith(f'pip install "karat[{name}]"')
+    assert Catalog().model(name).unavailable.endswith(f'pip install "karat[{name}]"')
 
 
 @pytest.mark.parametrize("model", ["tabpfn", "tabfm"])
@@ -575,7 +575,7 @@ def test_tfm_gets_what_tabpfn_itself_gives(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("KARAT_CACHE", str(tmp_path_factory.mktemp("weights")))
     name = "tabpfn_v2_regressor"
     try:
-        weights = str(fetch_file(name, Catalogue().definitions.get("datasets", name)))
+        weights = str(fetch_file(name, Catalog().definitions.get("datasets", name)))
     except Unavailable as error:
         pytest.skip(str(error).splitlines()[0])
     given = {"n_estimators": 1, "folds": 0, "kind": "numbers"}
@@ -640,7 +640,7 @@ def weights(tmp_path_factory):
         patch.setenv("KARAT_CACHE", str(tmp_path_factory.mktemp("weights")))
         try:
             name = "tabpfn_v2_regressor"
-            return str(fetch_file(name, Catalogue().definitions.get("datasets", name)))
+            return str(fetch_file(name, Catalog().definitions.get("datasets", name)))
         except Unavailable as error:
             pytest.skip(str(error).splitlines()[0])
 
@@ -666,7 +666,7 @@ def test_by_name_it_is_declined_without_the_package_tabpfn(without_tabpfn, monke
     fetched = "its weights were fetched, and nobody can use them"
     monkeypatch.setattr("karat.config.catalog.fetch_file", lambda *about: pytest.fail(fetched))
     for name in ("tabpfn", "tabpfn-in-sample", "tabpfn-predictor"):
-        reason = Catalogue().model(name).unavailable
+        reason = Catalog().model(name).unavailable
         assert "karat[tabpfn]" in reason
 
 
@@ -855,7 +855,7 @@ def test_a_predictor_answers_with_the_weights_of_its_kind(tiny_tabpfn, kind, y):
 
 
 def _scores(train, y, test, truth):
-    """Return how much of the truth ten neighbours tell: 1 all, 0 nothing more than the mean."""
+    """Return how much of the truth ten neighbors tell: 1 all, 0 nothing more than the mean."""
     from sklearn.neighbors import KNeighborsRegressor
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler

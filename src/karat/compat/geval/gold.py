@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from karat.compat.geval.parameters import Parameters
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.task import Task
 from karat.data.load_dataset import load_dataset
@@ -256,11 +256,11 @@ CLUSTERING = METRICS["Clustering"]
 
 def load_gold(gold: Gold, folder: str | None) -> Dataset:
     """Return a gold standard, from a folder with GEval's layout or from its usual sources."""
-    catalogue = Catalogue()
+    catalog = Catalog()
     if folder is None:
-        data: Dataset = catalogue.dataset(gold.dataset)()
+        data: Dataset = catalog.dataset(gold.dataset)()
         return data
-    definition = dict(catalogue.definitions.get("datasets", gold.dataset))
+    definition = dict(catalog.definitions.get("datasets", gold.dataset))
     options = dict(definition.get("options") or {})
     if "pairs" in options:  # a second file in the same folder
         options["pairs"] = Path(_place(options["pairs"])).name
@@ -374,7 +374,7 @@ def _task_options(task: str, setup: Setup, params: Parameters) -> dict[str, Any]
     elif task == "SemanticAnalogies":
         hits = f"hits@{params.top_k}"
         options["metrics"] = (hits, f"{hits}_covered", "mrr", "mrr_covered")
-    return {**options, "missing": "penalise"}
+    return {**options, "missing": "penalize"}
 
 
 FILE_ORDER = ("a", "c", "b")

@@ -66,7 +66,7 @@ def sklearn_table(
     table = bunch.frame.rename(columns={"target": target})
     if kind == "classes" and "target_names" in bunch:
         table[target] = [str(bunch.target_names[code]) for code in table[target]]
-    about = {"source": f"scikit-learn, {loader}", "licence": "BSD-3-Clause"}
+    about = {"source": f"scikit-learn, {loader}", "license": "BSD-3-Clause"}
     return Dataset.from_table(table, target, name=name, kind=kind, about=about)
 
 

@@ -53,7 +53,7 @@ class FlamlPredictor(BaseEstimator):
     seconds: float = 60.0
     time_margin: float = 0.9
     learners: list[str] | None = None
-    optimise: str | None = None
+    optimize: str | None = None
     options: dict[str, Any] | None = None
     kind: str | None = None
     random_state: int | None = None
@@ -77,7 +77,7 @@ class FlamlPredictor(BaseEstimator):
             task="regression" if numbers else "classification",
             **{
                 "time_budget": self.seconds if limit is None else limit * self.time_margin,
-                "metric": FLAML_METRICS.get(str(self.optimise), "rmse" if numbers else "log_loss"),
+                "metric": FLAML_METRICS.get(str(self.optimize), "rmse" if numbers else "log_loss"),
                 "n_jobs": self.cores or 1,
                 "seed": self.random_state or 0,
                 "verbose": 0,
@@ -172,7 +172,7 @@ class AutoGluonPredictor(BaseEstimator):
     seconds: float = 60.0
     time_margin: float = 0.9
     presets: str | list[str] | None = None
-    optimise: str | None = None
+    optimize: str | None = None
     options: dict[str, Any] | None = None
     kind: str | None = None
     random_state: int | None = None
@@ -216,7 +216,7 @@ class AutoGluonPredictor(BaseEstimator):
 
     def _metric(self) -> str:
         usual = AUTOGLUON_METRICS["rmse" if self.kind == "numbers" else "logloss"]
-        return AUTOGLUON_METRICS.get(str(self.optimise), usual)
+        return AUTOGLUON_METRICS.get(str(self.optimize), usual)
 
     def predict(self, X: pd.DataFrame) -> np.ndarray:
         """Return a label or number per row."""
