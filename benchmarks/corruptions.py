@@ -175,7 +175,7 @@ def _estimator(name: str) -> Any:
 
         return RandomForestClassifier(200, random_state=SEED)
     # the same class with the same options
-    model = Catalog().model(name).fresh(SEED, "classes")
+    model = Catalog().model(name).fresh(SEED, "classification")
     return model.parts()[1].estimator
 
 

@@ -43,8 +43,8 @@ def measure() -> Iterator[tuple[str, float, float, str, str]]:
     X, y, numbers = _problem()
     with one_thread():
         for kind, target, splitter, chosen, limit in (
-            ("classes", y, StratifiedKFold, CLASSIFIERS, LIMIT),
-            ("numbers", numbers, KFold, REGRESSORS, LIMIT_NUMBERS),
+            ("classification", y, StratifiedKFold, CLASSIFIERS, LIMIT),
+            ("regression", numbers, KFold, REGRESSORS, LIMIT_NUMBERS),
         ):
             folds = list(splitter(FOLDS).split(X, target))
             ours, plain = _compare(X, target, kind, chosen, folds)
@@ -71,7 +71,7 @@ def _compare(
     folds: list[tuple[np.ndarray, np.ndarray]],
 ) -> tuple[float, float]:
     """Print the seconds of each head; return the totals of ours and of scikit-learn's."""
-    scoring = "accuracy" if kind == "classes" else "neg_root_mean_squared_error"
+    scoring = "accuracy" if kind == "classification" else "neg_root_mean_squared_error"
     totals = np.zeros(2)
     for definition, plain in chosen:
         _scores(X, target, kind, definition, folds[:1])
@@ -104,7 +104,7 @@ def _scores(
         offers = {"kind": kind, "random_state": 0}
         head = build("head", heads.get(definition["use"]), params, offers)
         predicted = head.fit(X[train], target[train]).predict(X[test])
-        if kind == "classes":
+        if kind == "classification":
             scores.append(np.mean(predicted == target[test]))
         else:
             scores.append(-np.sqrt(np.mean((predicted - target[test]) ** 2)))
@@ -114,7 +114,9 @@ def _scores(
 def _nested(X: np.ndarray, y: np.ndarray) -> tuple[str, float, float, str, str]:
     """Compare the choice of C by five inner folds with that of a grid search."""
     params = {"heads": [{"use": "svm", "C": list(C)}]}
-    head = build("head", heads.get("best-of"), params, {"kind": "classes", "random_state": 0})
+    head = build(
+        "head", heads.get("best-of"), params, {"kind": "classification", "random_state": 0}
+    )
     start = time.process_time()
     head.fit(X, y)
     middle = time.process_time()

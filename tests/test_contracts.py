@@ -87,7 +87,9 @@ def singles(kind: str) -> Dataset:
     """Return one query per item: its cluster, or a linear function of its vector."""
     items = pd.Series([f"text {i}" for i in range(ROWS)])
     numbers = vectors().matrix @ np.arange(1.0, 6.0)
-    truth = np.where(np.arange(ROWS) % 2 == 0, "here", "there") if kind == "classes" else numbers
+    truth = (
+        np.where(np.arange(ROWS) % 2 == 0, "here", "there") if kind == "classification" else numbers
+    )
     return Dataset("singles", items, pd.DataFrame({"item": items.index}), truth, kind, "text")
 
 
@@ -95,7 +97,7 @@ def pairs() -> Dataset:
     """Return queries about the similarity of two items."""
     items = pd.Series([f"text {i}" for i in range(ROWS)])
     asked = pd.DataFrame({"a": np.arange(ROWS), "b": (np.arange(ROWS) * 7 + 3) % ROWS})
-    return Dataset("pairs", items, asked, np.arange(ROWS) / ROWS, "numbers", "text")
+    return Dataset("pairs", items, asked, np.arange(ROWS) / ROWS, "regression", "text")
 
 
 def analogies() -> Dataset:
@@ -119,9 +121,9 @@ def lookups() -> Dataset:
 
 #: per capability of a head: data, whether the target is hidden, metric and minimum score
 USES = {
-    "classes": (singles("classes"), False, "acc", 0.95),
-    "numbers": (singles("numbers"), False, "r2", 0.8),
-    "clusters": (singles("classes"), True, "v_measure", 0.9),
+    "classes": (singles("classification"), False, "acc", 0.95),
+    "numbers": (singles("regression"), False, "r2", 0.8),
+    "clusters": (singles("classification"), True, "v_measure", 0.9),
 }
 #: what every head can do; one that loses a capability, or gains one, fails the test
 HEADS = {
@@ -193,7 +195,7 @@ def split_data(grouped: bool) -> Dataset:
         pd.DataFrame({"x": row}),
         pd.DataFrame({"row": row}),
         np.where(row % 3 == 0, "rare", "common"),
-        "classes",
+        "classification",
         "table",
         group=group if grouped else None,
         part=np.where(group == 2, "test", "train"),
@@ -251,8 +253,8 @@ def test_composer(name, count):
 # -- probes ---------------------------------------------------------------------------------
 
 QUERIES = {
-    "classes": singles("classes"),
-    "numbers": singles("numbers"),
+    "classes": singles("classification"),
+    "numbers": singles("regression"),
     "pairs": pairs(),
     "analogies": analogies(),
     "lookups": lookups(),
@@ -353,10 +355,15 @@ FILES = {
     "texts/bad/1.txt": "poor",
 }
 SPECS = {
-    "table": {"target": "label", "kind": "classes"},
-    "texts": {"target": "label", "kind": "classes", "fields": ("place",), "modality": "text"},
-    "entities": {"target": "label", "kind": "classes", "options": {"key": "place"}},
-    "yes or no": {"target": "label", "kind": "classes", "options": {"positive": "ye"}},
+    "table": {"target": "label", "kind": "classification"},
+    "texts": {
+        "target": "label",
+        "kind": "classification",
+        "fields": ("place",),
+        "modality": "text",
+    },
+    "entities": {"target": "label", "kind": "classification", "options": {"key": "place"}},
+    "yes or no": {"target": "label", "kind": "classification", "options": {"positive": "ye"}},
     "documents": {"options": {"pairs": "compared.csv"}},
     "none": {},
 }
@@ -416,7 +423,7 @@ def test_asker(name):
             "y": rng.random(90),
         }
     )
-    data = Dataset.from_table(table, "y", name="rows", kind="numbers")
+    data = Dataset.from_table(table, "y", name="rows", kind="regression")
     mark = data.fingerprint
     one, again, other = (generate_queries(data, {"use": name}, seed) for seed in (3, 3, 4))
     assert one.fingerprint == again.fingerprint != other.fingerprint
@@ -424,7 +431,7 @@ def test_asker(name):
     assert len(split(one, {"use": "kfold"}, 0)) == 5
     vars(data).pop("fingerprint")
     assert data.fingerprint == mark
-    texts = singles("classes")
+    texts = singles("classification")
     try:
         assert isinstance(generate_queries(texts, {"use": name}, 3), Dataset)
     except DefinitionError as error:

@@ -27,7 +27,7 @@ from karat.results.run import Run
 TABLE = "x,y\n" + "".join(f"{i},{'low' if i < 10 else 'high'}\n" for i in range(20))
 YAML = """
 datasets:
-  halves: {path: halves.csv, target: y, kind: classes}
+  halves: {path: halves.csv, target: y, kind: classification}
 tasks:
   halves: {extends: classification, dataset: halves, metrics: [acc], split: {folds: 5}}
   again: {extends: halves}

@@ -18,7 +18,7 @@ import karat
 
 YAML = """
 datasets:
-  halves: {path: halves.csv, target: y, kind: classes}
+  halves: {path: halves.csv, target: y, kind: classification}
 tasks:
   halves:
     extends: classification
@@ -155,7 +155,7 @@ def test_bad_input_is_one_message(here, cli, verb, arguments, word):
 )
 def test_invalid_corruptions_are_one_message(here, cli, corruptions, word):
     Path("bad.yaml").write_text(
-        f"datasets:\n  halves: {{path: halves.csv, target: y, kind: classes}}\ntasks:\n  bad:\n"
+        f"datasets:\n  halves: {{path: halves.csv, target: y, kind: classification}}\ntasks:\n  bad:\n"
         f"    extends: taco-classification\n    dataset: halves\n"
         f"    corruptions:\n      {corruptions}\n"
     )
@@ -183,7 +183,7 @@ def test_the_plan_lists_impossible_corruptions_once(here, cli):
 
 def test_a_corruption_that_needs_classes_is_left_out_where_there_are_none(here, cli):
     Path("classes.yaml").write_text(
-        "datasets:\n  line: {path: line.csv, target: y, kind: numbers}\ntasks:\n  line:\n"
+        "datasets:\n  line: {path: line.csv, target: y, kind: regression}\ntasks:\n  line:\n"
         "    extends: regression\n    dataset: line\n    corruptions:\n"
         "      rare_class_dilution: [0.2]\n      noise_gaussian: [0.2]\n"
     )

@@ -124,7 +124,7 @@ models:
     table, truth = pd.DataFrame({"x": rng.normal(size=200)}), rng.choice(["a", "b"], size=200)
     right = {}
     for name in ("plain", "held"):
-        encoder = catalog.model(name).fresh(0, "classes")
+        encoder = catalog.model(name).fresh(0, "classification")
         scores = np.asarray(encoder.fit_transform(table, truth))
         right[name] = np.mean((scores[:, 1] > scores[:, 0]) == (truth == "b"))
     assert right["plain"] > 0.9 and 0.35 < right["held"] < 0.65
@@ -379,7 +379,7 @@ def test_whole_numbers_are_what_the_pattern_says(here):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             kinds[like] = Catalog().table_suite(own(grades), "y", like).tasks[0].dataset.kind
-    assert kinds == {"taco-classification": "classes", "taco-regression": "numbers"}
+    assert kinds == {"taco-classification": "classification", "taco-regression": "regression"}
     with pytest.warns(UserWarning, match='mine.csv: "y".*classes'):
         Catalog().table_suite(own(grades), "y", "taco")
     with warnings.catch_warnings():
@@ -430,7 +430,7 @@ tasks:
     dataset:
       path: churn.csv
       target: {target}
-      kind: classes
+      kind: classification
 """
 
 

@@ -107,7 +107,7 @@ def test_openml_ids_are_unique_and_named(definitions):
     for name, load in loads.items():
         assert set(load) <= {"use", "data_id", "called", "target", "kind", "group", "drop"}, name
         assert isinstance(load["data_id"], int) and isinstance(load["called"], str), name
-        assert load["kind"] in ("classes", "numbers"), name
+        assert load["kind"] in ("classification", "regression"), name
         assert name.startswith(("tabr_", "grinsztajn_", "uci_", "taco_")), name
 
 

@@ -91,7 +91,7 @@ def test_reader_receives_all_settings(churn, monkeypatch):
         "path": churn,
         "reader": "mine",
         "target": "churn",
-        "kind": "classes",
+        "kind": "classification",
         "group": "g",
         "drop": ["d"],
         "fields": ["f"],
@@ -102,7 +102,12 @@ def test_reader_receives_all_settings(churn, monkeypatch):
     load_dataset("churn", definition)
     (path, spec) = seen[0]
     assert path == churn
-    assert (spec.name, spec.target, spec.kind, spec.group) == ("churn", "churn", "classes", "g")
+    assert (spec.name, spec.target, spec.kind, spec.group) == (
+        "churn",
+        "churn",
+        "classification",
+        "g",
+    )
     assert (spec.drop, spec.fields, spec.modality, spec.part) == (("d",), ("f",), "text", "p")
     assert spec.options == {"glob": "*"}
     with pytest.raises(DefinitionError, match='"min"'):

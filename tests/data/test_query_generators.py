@@ -77,7 +77,7 @@ def test_rows_are_distinct():
         pd.DataFrame({"n": [1, 2, 3]}, index=["a", "b", "c"]),
         pd.DataFrame({"row": ["c", "a", "c"]}),
         np.array([1.0, 2.0, 3.0]),
-        "numbers",
+        "regression",
         "table",
     )
     assert rows_of(twice, "x").index.tolist() == ["a", "c"]
@@ -134,7 +134,7 @@ steady = settings(deadline=None, derandomize=True, max_examples=60)
 def data(table: pd.DataFrame) -> Dataset:
     truth = np.arange(len(table)) + 0.5
     questions = pd.DataFrame({"row": table.index})
-    return Dataset("toy", table, questions, truth, "numbers", "table")
+    return Dataset("toy", table, questions, truth, "regression", "table")
 
 
 def asked(table: pd.DataFrame, seed: int = 0, **how: object) -> Dataset:

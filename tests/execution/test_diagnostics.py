@@ -45,7 +45,7 @@ steady = settings(deadline=None, derandomize=True, max_examples=60)
 
 def table(truth, **columns):
     frame = pd.DataFrame({**columns, "y": truth})
-    kind = "numbers" if isinstance(truth[0], float) else "classes"
+    kind = "regression" if isinstance(truth[0], float) else "classification"
     return Dataset.from_table(frame, "y", name="toy", kind=kind)
 
 
@@ -441,7 +441,7 @@ def table_twins(**columns: object) -> Dataset:
         frame,
         pd.DataFrame({"row": frame.index}),
         np.arange(len(frame)) / 7,
-        "numbers",
+        "regression",
         "table",
     )
 
@@ -488,7 +488,7 @@ def test_cells_of_every_type(cells):
 def test_columns_need_not_have_names_of_text():
     frame = pd.DataFrame([[1, 2], [1, 2], [1, 3]])
     data = Dataset(
-        "n", frame, pd.DataFrame({"row": frame.index}), np.arange(3) / 7, "numbers", "table"
+        "n", frame, pd.DataFrame({"row": frame.index}), np.arange(3) / 7, "regression", "table"
     )
     assert count_duplicates(data, [fold_twins([0], [1, 2])]) == (1, 2)
 

@@ -25,7 +25,7 @@ from karat.models.tabular_encoders import OneHotTable, RandomEncoder
 
 TABLE = pd.DataFrame({"x": range(6), "z": list("abcabc"), "y": ["p", "q"] * 3})
 CLASSES = Dataset.from_table(TABLE, "y", name="six")
-NUMBERS = Dataset.from_table(TABLE.assign(y=np.arange(6) / 7), "y", name="six", kind="numbers")
+NUMBERS = Dataset.from_table(TABLE.assign(y=np.arange(6) / 7), "y", name="six", kind="regression")
 TEXTS = Dataset.from_columns(TABLE, ["z"], "y")
 ENTITIES = Dataset.from_columns(TABLE, ["z"], "y", modality="entity")
 PAIRS = Dataset.from_columns(TABLE.assign(w=list("bcabca")), ["z", "w"], "y")
@@ -179,7 +179,7 @@ def test_default_metrics(two_classes, changes, metrics):
 def test_usual_metrics_of_numbers_scores_and_items(line):
     assert plan([line(metrics=[])]).tasks[0].task.metrics == ("rmse", "mae", "r2")
     frame = pd.DataFrame({"a": list("abc"), "b": list("bca"), "c": list("cab"), "y": [1, 2, 3.5]})
-    pairs = Dataset.from_columns(frame, ["a", "b"], "y", kind="numbers")
+    pairs = Dataset.from_columns(frame, ["a", "b"], "y", kind="regression")
     similar = plan([Task("s", pairs, probe="similarity", split="all")]).tasks[0].task
     assert similar.metrics == ("spearman", "pearson")
     items = Dataset.from_columns(
@@ -192,7 +192,7 @@ def test_usual_metrics_of_numbers_scores_and_items(line):
 def search(name="search", **changes):
     """Make a task whose questions are made of the rows of a table."""
     table = pd.DataFrame({"n": np.arange(60.0), "w": [f"w{i % 20}" for i in range(60)]})
-    data = Dataset.from_table(table.assign(y=table["n"] / 7), "y", name="sixty", kind="numbers")
+    data = Dataset.from_table(table.assign(y=table["n"] / 7), "y", name="sixty", kind="regression")
     given = {
         "ask": {"use": "partial-rows", "queries": 10},
         "probe": {"use": "nearest", "queries": "apart"},

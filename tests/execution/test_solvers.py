@@ -88,7 +88,7 @@ def test_without_any_vector_a_job_is_declined_or_penalized():
 
 def test_similarity_ranks_pairs_without_vectors_last():
     frame = pd.DataFrame({"a": ["x", "x", "x"], "b": ["x", "y", "?"], "y": [1.0, 0.5, 0.0]})
-    pairs = Dataset.from_columns(frame, ["a", "b"], "y", modality="entity", kind="numbers")
+    pairs = Dataset.from_columns(frame, ["a", "b"], "y", modality="entity", kind="regression")
     encoder = adapt({"x": [1.0, 0.0], "y": [0.0, 1.0]}, "known")
     solver = ProbeSolver(encoder, Similarity(), "penalize", seed=0)
     solver.fit(pairs.blind())

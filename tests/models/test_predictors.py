@@ -83,12 +83,12 @@ PRIOR = "sklearn.dummy:DummyClassifier"
 NAMED = {"logreg": "", "linreg": "", "svm": "", "rf": "", "xgb": "xgboost", "ffn": "torch"}
 
 
-def named(name, kind="classes", **changes):
+def named(name, kind="classification", **changes):
     """Return a named predictor, fresh; with fewer trees or epochs, to save time."""
     if NAMED[name]:
         pytest.importorskip(NAMED[name])
     made = Catalog().model(name).fresh(3, kind)
-    for options in (made.class_options, made.number_options):
+    for options in (made.classifier_options, made.regressor_options):
         if options:
             options["n_estimators"] = 100 if name == "xgb" else 20
     if name == "ffn":
@@ -113,14 +113,14 @@ def rows_predictors(count=300, seed=0):
 
 
 def test_constant_predictor_returns_the_class_shares():
-    fitted = ConstantPredictor("classes").fit(ROWS, np.array(["no", "no", "no", "yes"]))
+    fitted = ConstantPredictor("classification").fit(ROWS, np.array(["no", "no", "no", "yes"]))
     assert fitted.predict(ROWS).tolist() == ["no"] * 4
     assert fitted.predict_proba(ROWS).tolist() == [[0.75, 0.25]] * 4
     assert fitted.classes_.tolist() == ["no", "yes"]
 
 
 def test_constant_predictor_returns_the_mean():
-    fitted = ConstantPredictor("numbers").fit(ROWS, np.array([0.0, 0.0, 0.0, 4.0]))
+    fitted = ConstantPredictor("regression").fit(ROWS, np.array([0.0, 0.0, 0.0, 4.0]))
     assert fitted.predict(ROWS).tolist() == [1.0] * 4
     assert not hasattr(fitted, "predict_proba")
 
@@ -129,7 +129,7 @@ def test_constant_predictor_returns_the_mean():
 
 
 def test_a_table_predictor_separates_what_can_be_separated():
-    predictor = TablePredictor(LOGISTIC, kind="classes")
+    predictor = TablePredictor(LOGISTIC, kind="classification")
     fitted = predictor.fit(ROWS, np.array(["no", "no", "yes", "yes"]))
     assert fitted.predict(ROWS).tolist() == ["no", "no", "yes", "yes"]
     assert fitted.predict_proba(ROWS).shape == (4, 2)
@@ -137,13 +137,13 @@ def test_a_table_predictor_separates_what_can_be_separated():
 
 
 def test_options_and_seed_reach_the_estimator():
-    for kind, trees in (("classes", 2), ("numbers", 3)):
+    for kind, trees in (("classification", 2), ("regression", 3)):
         predictor = TablePredictor(
-            classes=FOREST,
-            numbers="sklearn.ensemble:RandomForestRegressor",
+            classifier=FOREST,
+            regressor="sklearn.ensemble:RandomForestRegressor",
             options={"n_estimators": 9, "max_depth": 4},
-            class_options={"n_estimators": 2},
-            number_options={"n_estimators": 3},
+            classifier_options={"n_estimators": 2},
+            regressor_options={"n_estimators": 3},
             kind=kind,
             random_state=7,
         )
@@ -160,9 +160,17 @@ def test_a_mistyped_option_raises():
 @pytest.mark.parametrize(
     "predictor, kind, reason",
     [
-        (TablePredictor(classes="a:B"), "numbers", "it predicts classes, not numbers"),
-        (TablePredictor(numbers="a:B"), "classes", "it predicts numbers, not classes"),
-        (TablePredictor("a:B", "a:B"), "classes", ""),
+        (
+            TablePredictor(classifier="a:B"),
+            "regression",
+            "it is for classification, not regression",
+        ),
+        (
+            TablePredictor(regressor="a:B"),
+            "classification",
+            "it is for regression, not classification",
+        ),
+        (TablePredictor("a:B", "a:B"), "classification", ""),
     ],
 )
 def test_it_declines_what_it_has_no_estimator_for(predictor, kind, reason):
@@ -170,8 +178,8 @@ def test_it_declines_what_it_has_no_estimator_for(predictor, kind, reason):
 
 
 def test_fitting_what_it_declines_is_a_decline():
-    with pytest.raises(Declined, match="numbers"):
-        TablePredictor(classes="a:B", kind="numbers").fit(ROWS, np.arange(4.0))
+    with pytest.raises(Declined, match="regression"):
+        TablePredictor(classifier="a:B", kind="regression").fit(ROWS, np.arange(4.0))
 
 
 def test_labels_come_back_as_they_were_whatever_the_estimator_takes():
@@ -249,7 +257,7 @@ class Counts:
 def test_the_likeliest_label_costs_one_pass_and_the_estimators_own_two():
     X, y = np.zeros((4, 1)), np.array(["a", "a", "b", "b"])
     for likeliest, label, passes in ((True, "b", 1), (False, "a", 2)):
-        predictor = MatrixPredictor(Counts(), "classes", likeliest=likeliest).fit(X, y)
+        predictor = MatrixPredictor(Counts(), "classification", likeliest=likeliest).fit(X, y)
         labels, chances = predictor.predict_both(X)
         assert labels.tolist() == [label] * 4
         assert chances.tolist() == [[0.4, 0.6]] * 4
@@ -278,7 +286,7 @@ def test_a_named_predictor_follows_numbers_in_their_own_units(name):
     def truth(of):
         return 1e5 + 2e4 * of["n"].to_numpy() + np.where(of["w"] == "a", 3e4, 0)
 
-    fitted = named(name, "numbers").fit(table, truth(table))
+    fitted = named(name, "regression").fit(table, truth(table))
     residue = fitted.predict(test) - truth(test)
     assert np.var(residue) / np.var(truth(test)) < 0.05
     assert not hasattr(fitted, "predict_both")
@@ -287,14 +295,14 @@ def test_a_named_predictor_follows_numbers_in_their_own_units(name):
 def test_named_predictors_have_the_documented_parameters():
     found = {name: Catalog().model(name) for name in NAMED}
     asked = {name: model.params for name, model in found.items()}
-    assert asked["rf"]["class_options"] == {"n_estimators": 200}
-    assert asked["rf"]["number_options"] == {"n_estimators": 300}
-    assert asked["xgb"]["class_options"] == {
+    assert asked["rf"]["classifier_options"] == {"n_estimators": 200}
+    assert asked["rf"]["regressor_options"] == {"n_estimators": 300}
+    assert asked["xgb"]["classifier_options"] == {
         "n_estimators": 400,
         "max_depth": 6,
         "learning_rate": 0.1,
     }
-    assert asked["xgb"]["number_options"] == {
+    assert asked["xgb"]["regressor_options"] == {
         "n_estimators": 500,
         "max_depth": 8,
         "learning_rate": 0.05,
@@ -303,8 +311,14 @@ def test_named_predictors_have_the_documented_parameters():
     assert (shared["subsample"], shared["colsample_bytree"]) == (0.8, 0.8)
     assert shared["tree_method"] == "hist"
     assert asked["svm"]["max_train_rows"] == 5000
-    assert found["logreg"].prototype.declines("numbers") == "it predicts classes, not numbers"
-    assert found["linreg"].prototype.declines("classes") == "it predicts numbers, not classes"
+    assert (
+        found["logreg"].prototype.declines("regression")
+        == "it is for classification, not regression"
+    )
+    assert (
+        found["linreg"].prototype.declines("classification")
+        == "it is for regression, not classification"
+    )
 
 
 # -- fewer rows -----------------------------------------------------------------------------
@@ -324,7 +338,7 @@ def test_the_rows_under_a_cap_are_the_seeds():
     X, y = np.arange(200.0)[:, None], np.arange(200) % 2
 
     def drawn(seed):
-        made = MatrixPredictor(SVC(), "classes", max_train_rows=20, random_state=seed)
+        made = MatrixPredictor(SVC(), "classification", max_train_rows=20, random_state=seed)
         return made.fit(X, y).estimator.support_vectors_
 
     assert np.array_equal(drawn(5), drawn(5))
@@ -430,7 +444,7 @@ def test_a_job_answers_what_the_predictor_itself_answers(task, tmp_path):
     data = task.dataset
     for number, fold in enumerate(split(data, task.split, 42)):
         train, test = data.take(fold.train), data.take(fold.test)
-        made = adapt(named("logreg")).fresh(42 + number, "classes")
+        made = adapt(named("logreg")).fresh(42 + number, "classification")
         made.fit(train.frame(), train.truth)
         found = run.predictions("toy", number).probabilities
         assert np.array_equal(found, made.predict_proba(test.frame()))
@@ -548,7 +562,7 @@ class Summing:
 
 
 def test_a_predictor_forgets_when_it_is_fitted_again():
-    predictor = MatrixPredictor(Summing(), "numbers")
+    predictor = MatrixPredictor(Summing(), "regression")
     for _ in range(2):
         predictor.fit(np.zeros((2, 2)), np.zeros(2))
         assert predictor.predict(rows_rows(1, 2)).tolist() == [2, 3]

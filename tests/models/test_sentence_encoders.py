@@ -158,7 +158,7 @@ def test_a_missing_text_of_items_made_by_hand_is_unknown_to_every_encoder(run):
     frame = some_texts(None)
     asked = pd.DataFrame({"item": frame.index})
     truth = frame["y"].to_numpy()
-    data = karat.Dataset("odd", frame["text"], asked, truth, "classes", "text")
+    data = karat.Dataset("odd", frame["text"], asked, truth, "classification", "text")
     task = karat.Task("odd", data, split={"use": "kfold", "folds": 2}, metrics=["acc"])
     (records,) = run({"letters": Letters()}, task)
     assert sorted(record["views"][0]["coverage"] for record in records) == [0.9, 1.0]
@@ -186,7 +186,7 @@ def test_changed_texts_of_a_view_are_encoded_each_once_and_in_32_bits(run):
     frame = pd.DataFrame({"text": [f"a{'b' * (i % 3)}" for i in range(20)], "y": ["x", "z"] * 10})
     items = pd.Series(frame["text"])
     questions = pd.DataFrame({"item": items.index})
-    data = karat.Dataset("many", items, questions, frame["y"].to_numpy(), "classes", "text")
+    data = karat.Dataset("many", items, questions, frame["y"].to_numpy(), "classification", "text")
     task = karat.Task("many", data, split={"use": "kfold", "folds": 2}, corruptions={"case": [1.0]})
     (records,) = run({"counting": Counting()}, task)
     assert {record["status"] for record in records} == {"ok"}

@@ -224,7 +224,7 @@ def test_the_vectors_do_not_change():
 @pytest.mark.parametrize(
     "data",
     [
-        questions(["abcd"], truth=np.array([1.0]), kind="numbers"),
+        questions(["abcd"], truth=np.array([1.0]), kind="regression"),
         Dataset(
             "two",
             pd.Series(list("ab"), index=list("ab")),

@@ -94,7 +94,7 @@ def test_a_wrong_name_suggests_the_nearest():
 NAN = np.nan
 
 
-def pairs(one, two, truth, kind="numbers", **given):
+def pairs(one, two, truth, kind="regression", **given):
     items = pd.Series(list("wxyz"), index=list("wxyz"))
     questions = pd.DataFrame({"one": list(one), "two": list(two)})
     return Dataset("pairs", items, questions, np.array(truth), kind, "entity", **given)
@@ -164,7 +164,7 @@ def test_a_bag_is_compared_by_its_mean():
 
 
 def test_a_similarity_can_predict_classes():
-    data = pairs("wx", "yz", ["no", "yes"], kind="classes")
+    data = pairs("wx", "yz", ["no", "yes"], kind="classification")
     found = Similarity().answer(data, vectors([[1, 0], [1, 0], [0, 1], [1, 0]]))
     assert (found.truths, found.classes) == ("classes", ("no", "yes"))
     assert score("auc", found) == (1.0, "")
@@ -215,7 +215,7 @@ def test_wrong_use_is_refused():
     with pytest.raises(DefinitionError, match='"cosin".*"cosine"'):
         Similarity("cosin")
     items = pd.Series(["a", "b"])
-    one = Dataset("one", items, pd.DataFrame({"q": [0, 1]}), np.ones(2), "numbers", "text")
+    one = Dataset("one", items, pd.DataFrame({"q": [0, 1]}), np.ones(2), "regression", "text")
     with pytest.raises(DefinitionError, match="one .*1"):
         Similarity().answerable(one, vectors([[1], [2]]))
 
@@ -226,7 +226,7 @@ def test_wrong_use_is_refused():
 def bagged(one, two, names="wxyz"):
     items = pd.Series(list(names), index=list(names))
     questions = pd.DataFrame({"one": one, "two": two})
-    return Dataset("documents", items, questions, np.arange(len(one)) + 1.0, "numbers", "entity")
+    return Dataset("documents", items, questions, np.arange(len(one)) + 1.0, "regression", "entity")
 
 
 def by_hand(one, two, near, weighted):

@@ -279,7 +279,7 @@ def test_all_formats_show_the_same_cells():
 
 def test_leaderboard_without_costs(tmp_path):
     frame = pd.DataFrame({"a": np.arange(20.0), "y": np.arange(20.0)})
-    data = karat.Dataset.from_table(frame, target="y", name="line", kind="numbers")
+    data = karat.Dataset.from_table(frame, target="y", name="line", kind="regression")
     (run,) = karat.evaluate("dummy", [karat.Task("line", data)], output=tmp_path / "out")
     for path in (run.folder / "jobs").glob("*.json"):
         record = json.loads(path.read_text())

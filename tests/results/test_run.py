@@ -292,7 +292,7 @@ class Board:
 @pytest.fixture
 def task():
     frame = pd.DataFrame({"a": np.arange(20.0), "y": np.arange(20.0)})
-    data = karat.Dataset.from_table(frame, target="y", name="line", kind="numbers")
+    data = karat.Dataset.from_table(frame, target="y", name="line", kind="regression")
     return karat.Task("a line", data, metrics=["rmse"], split={"use": "kfold", "folds": 2})
 
 

@@ -281,7 +281,7 @@ class Dataset(_Strict):
     load: Component | None = None
     reader: Name = "table"
     target: str | None = None
-    kind: Literal["classes", "numbers", "items"] | None = None
+    kind: Literal["classification", "regression", "items"] | None = None
     group: str | None = None
     drop: Texts = []
     fields: Texts = []
@@ -310,7 +310,7 @@ class Task(_Strict):
     probe: Component | None = None
     split: Component | None = None
     metrics: Annotated[list[Name], Field(min_length=1), AfterValidator(_once)] | None = None
-    usual: dict[Literal["binary", "multiclass", "numbers"], Texts] | None = None
+    usual: dict[Literal["binary", "multiclass", "regression"], Texts] | None = None
     called: Name | None = None
     refuse: str | None = None
     folds: Count | None = None

@@ -42,7 +42,7 @@ class Task:
     draws
         Number of random draws of each corruption, for confidence intervals.
     usual
-        Default metrics for ``"binary"``, ``"multiclass"`` and ``"numbers"`` targets.
+        Default metrics for ``"binary"``, ``"multiclass"`` and ``"regression"`` targets.
     folds
         Number of folds to run. Default: the constraint's number.
     max_runtime_seconds, max_mem_size_mb, cores, gpus

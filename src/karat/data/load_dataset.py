@@ -26,7 +26,7 @@ class DataSpec:
     target
         The target column.
     kind
-        ``"classes"``, ``"numbers"`` or ``"items"``; inferred if None.
+        ``"classification"``, ``"regression"`` or ``"items"``; inferred if None.
     fields
         The columns that questions refer to; for a table, the columns to use (all if empty).
     part

@@ -427,7 +427,7 @@ class _Attempt:
 
     def _metadata(self, answers: Answers, test: Dataset) -> str:
         predictions = answers.predictions
-        classes = test.kind == "classes"
+        classes = test.kind == "classification"
         kind = "binary" if len(test.classes) == 2 else "multiclass"
         facts = {
             "framework": self.model.name,

@@ -244,7 +244,7 @@ def test_a_task_goes_before_the_defaults(read):
     assert shop["cores"] is None
     assert shop["metrics"] == ["auc", "acc"] and shop["called"] == "shop"
     assert sizes["metrics"] is None
-    assert sizes["usual"]["numbers"] == ["rmse", "r2", "mae"]
+    assert sizes["usual"]["regression"] == ["rmse", "r2", "mae"]
     assert sizes["usual"]["multiclass"][0] == "logloss"
     assert definitions.origins("tasks", "mine.shop")["folds",] == "mine.yaml:3"
     assert definitions.origins("tasks", "mine.sizes")["folds",] == "mine.yaml:11"

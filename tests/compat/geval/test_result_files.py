@@ -99,9 +99,9 @@ def tasks() -> list[karat.Task]:
     pairs["order"] = np.tile(np.arange(7.0)[::-1], 3)
     quads = pd.DataFrame({f: np.roll(IDS, i) for i, f in enumerate("abcd")})
     cities = make(towns, ["e"], "y", name="cities", **entity)
-    rating = make(towns, ["e"], "n", name="cities_rating", kind="numbers", **entity)
+    rating = make(towns, ["e"], "n", name="cities_rating", kind="regression", **entity)
     teams = make(towns, ["e"], "y", name="teams", **entity)
-    more = {"kind": "numbers", **entity}
+    more = {"kind": "regression", **entity}
     kore = make(pairs, ["a", "b"], "order", name="kore", group="a", **more)
     lp50 = make(pairs, ["a", "b"], "order", name="lp50", **more)
     capital = make(quads, ["a", "b", "c"], "d", name="capital_country", kind="items", **entity)

@@ -403,8 +403,8 @@ def test_karat_datasets_replace_missing_files(folder):
 @pytest.mark.parametrize("name", ["stsb", "bbc_headlines", "capital_country"])
 def test_other_kinds_of_data_are_rejected(name, monkeypatch):
     data = {
-        "stsb": ("text", "numbers", 2),
-        "bbc_headlines": ("text", "classes", 1),
+        "stsb": ("text", "regression", 2),
+        "bbc_headlines": ("text", "classification", 1),
         "capital_country": ("entity", "items", 3),
     }[name]
     from karat.compat.tabeb import readers as tables

@@ -134,7 +134,7 @@ def test_nyc(load):
     data = load("nyc")
     # 0 and 10 dollars and a dash are no sales
     assert data.truth.tolist() == pytest.approx([np.log(6625001), np.log(1000001)])
-    assert data.kind == "numbers"
+    assert data.kind == "regression"
     assert list(data.items) == ["BOROUGH", "NEIGHBORHOOD", "ZIP CODE", "GROSS SQUARE FEET"]
     assert data.items["NEIGHBORHOOD"].tolist() == ["ALPHABET CITY", "HARLEM"]
     assert data.items["GROSS SQUARE FEET"].tolist() == [6440.0, 2050.0], "numbers, not text"

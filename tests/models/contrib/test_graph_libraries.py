@@ -176,7 +176,7 @@ def links(names: list[str]) -> Task:
     truth = np.where(np.arange(len(names)) % 2, "odd", "even")
     items = pd.Series(names, index=names)
     asked = pd.DataFrame({"name": names})
-    data = Dataset("names", items, asked, truth, "classes", "entity")
+    data = Dataset("names", items, asked, truth, "classification", "entity")
     split = {"use": "kfold", "folds": 2}
     return Task(
         "names", data, probe={"use": "trained", "head": "knn"}, split=split, metrics=["acc"]

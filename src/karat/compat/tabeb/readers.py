@@ -22,7 +22,7 @@ from karat.data.readers.table_files import parse_json, read_frame, read_text
 from karat.errors import DataError, Unavailable, did_you_mean
 
 METADATA_SUFFIX = "_metadata.json"
-KINDS = {"regression": "numbers", "classification": "classes"}
+KINDS = {"regression": "regression", "classification": "classification"}
 KEYS = ("name", "task", "target_name", "entity_name", "repeated", "dtype")
 
 

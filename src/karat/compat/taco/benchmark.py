@@ -62,7 +62,7 @@ CORRUPTION_FUNCS: dict[str, Corruption] = {name: _function(name) for name in NAM
 
 
 #: the kind of target of each task
-KINDS = {"classification": "classes", "regression": "numbers"}
+KINDS = {"classification": "classification", "regression": "regression"}
 TASKS = {kind: task for task, kind in KINDS.items()}
 
 
@@ -90,7 +90,7 @@ def given_split(name: str, X: Sequence[Any], y: Sequence[Any], task: str | None)
     target = pd.concat(targets, ignore_index=True)
     kind = KINDS[task] if task is not None else _inferred(target, name)
     truth = target_values(target, kind, f"{name}: y")
-    if kind == "classes":
+    if kind == "classification":
         refuse_fractions(truth, f"{name}: y")
     return Dataset(
         name=name,

@@ -43,7 +43,7 @@ CONFUSION_COLUMNS = (
 )
 #: TACO's names of metrics, where they differ
 METRICS = {"auc": "AUC", "acc": "accuracy", "rmse": "RMSE"}
-KINDS = {"classes": "classification", "numbers": "regression"}
+KINDS = {"classification": "classification", "regression": "regression"}
 VIEW = ["corruption", "severity"]
 
 #: file names with their tables or texts

@@ -168,7 +168,7 @@ class Texts:
             items=items,
             questions=pd.DataFrame({"row": items.index}),
             truth=self.data.truth,
-            kind="classes",
+            kind="classification",
             modality=modality,
             classes=self.data.classes,
             about=self.data.about,
