@@ -234,7 +234,7 @@ def classification(scale: float = 1.0) -> Problem:
     task = karat.Task(
         "classification",
         karat.Dataset.from_columns(frame, ["text"], "label", name="classes", kind="classification"),
-        probe={"use": "trained", "head": "logistic", "scale": "plain"},
+        probe={"use": "trained", "head": "logistic-regression", "scale": "plain"},
         split={"use": "fixed", "folds": folds},
         metrics=["accuracy", "f1", "f1_weighted", "precision", "recall"],
     )

@@ -31,7 +31,13 @@ from karat.execution.workers import one_thread
 
 SEED, ROWS, TURNS = 42, 32_561, 2
 METRICS = ["auc", "acc", "precision", "recall"]
-MODELS = {"logreg": "", "svm": "", "rf": "", "xgb": "xgboost", "ffn": "torch"}
+MODELS = {
+    "logistic-regression": "",
+    "svm": "",
+    "random-forest": "",
+    "xgboost": "xgboost",
+    "mlp": "torch",
+}
 NAMES = (
     *("missingness_mcar", "missingness_mnar", "scaling_error", "categorical_remap"),
     *("noise_gaussian", "noise_uniform", "rare_class_dilution"),
@@ -170,7 +176,7 @@ def _estimator(name: str) -> Any:
 
         # scikit-learn's replacement for SVC(probability=True), which the document uses
         return CalibratedClassifierCV(SVC(), ensemble=False)
-    if name == "rf":
+    if name == "random-forest":
         from sklearn.ensemble import RandomForestClassifier
 
         return RandomForestClassifier(200, random_state=SEED)

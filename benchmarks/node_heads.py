@@ -27,15 +27,15 @@ C = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 LIMIT, LIMIT_NUMBERS = 1 / 1.5, 1.1
 
 CLASSIFIERS: list[tuple[dict[str, Any], Any]] = [
-    ({"use": "nb"}, GaussianNB()),
+    ({"use": "naive-bayes"}, GaussianNB()),
     ({"use": "knn", "n_neighbors": 3}, KNeighborsClassifier(3)),
-    ({"use": "tree"}, DecisionTreeClassifier(criterion="entropy", random_state=0)),
+    ({"use": "decision-tree"}, DecisionTreeClassifier(criterion="entropy", random_state=0)),
     *(({"use": "svm", "C": value}, SVC(C=value)) for value in C),
 ]
 REGRESSORS: list[tuple[dict[str, Any], Any]] = [
-    ({"use": "linear"}, LinearRegression()),
+    ({"use": "linear-regression"}, LinearRegression()),
     ({"use": "knn", "n_neighbors": 3}, KNeighborsRegressor(3)),
-    ({"use": "tree"}, DecisionTreeRegressor(random_state=0)),
+    ({"use": "decision-tree"}, DecisionTreeRegressor(random_state=0)),
 ]
 
 

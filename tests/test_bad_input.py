@@ -78,7 +78,7 @@ def test_unknown_names_and_values(ask, changes, word):
     [
         ("metrics: [acc, acurracy]", '"acurracy"'),
         ('metrics: ["hits@0"]', "hits@0"),
-        ("probe: {use: trained, head: logistc}", 'Did you mean "logistic"?'),
+        ("probe: {use: trained, head: logistic-regresion}", 'Did you mean "logistic-regression"?'),
         ("probe: {use: trained, head: {use: knn, k: 3}}", '"k"'),
         ("probe: {use: traind}", 'Did you mean "trained"?'),
         ("probe: {use: trained, compose: sum}", '"sum"'),

@@ -135,13 +135,13 @@ HEADS = {
     "kmeans": {"clusters"},
     "knn": {"classes", "numbers"},
     "knn-distance": {"outliers"},
-    "linear": {"numbers"},
-    "logistic": {"classes"},
+    "linear-regression": {"numbers"},
+    "logistic-regression": {"classes"},
     "model-tree": {"numbers"},
-    "nb": {"classes"},
+    "naive-bayes": {"classes"},
     "ridge": {"numbers"},
     "svm": {"classes", "numbers"},
-    "tree": {"classes", "numbers"},
+    "decision-tree": {"classes", "numbers"},
     "ward": {"clusters"},
 }
 REQUIRED_PARAMS = {"best-of": {"heads": ["knn", "svm"], "folds": 3}}

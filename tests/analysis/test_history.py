@@ -603,7 +603,7 @@ def test_full_coverage_changes_nothing_in_any_view_or_draw(tmp_path):
     task = karat.Task(
         "t", data, metrics=["acc", "auc"], split={"use": "kfold", "folds": 2}, **noise
     )
-    mine, _ = karat.evaluate(["logreg", "dummy"], task, output=tmp_path)
+    mine, _ = karat.evaluate(["logistic-regression", "dummy"], task, output=tmp_path)
     own, found = (history(mine, views=True, on=on) for on in ("folds", "common"))
     assert list(dict.fromkeys(found.ranks["view"])) == [
         *("clean", "noise_gaussian@0.5", "noise_gaussian@2")

@@ -354,8 +354,8 @@ def test_the_child_overrides_the_parent(parent, child):
         ({"s": {"n": 5}}, {"s": {"use": "k"}}, {"s": {"n": 5, "use": "k"}}),
         (
             {"probe": {"use": "trained", "head": {"use": "knn", "k": 3}}},
-            {"probe": {"head": {"use": "logistic"}}},
-            {"probe": {"use": "trained", "head": {"use": "logistic"}}},
+            {"probe": {"head": {"use": "logistic-regression"}}},
+            {"probe": {"use": "trained", "head": {"use": "logistic-regression"}}},
         ),
     ],
 )

@@ -307,13 +307,13 @@ def test_one_error_lists_the_mistakes_of_all_tasks(two_classes):
 
     tasks = [
         two_classes("a", metrics=["acc", "acuracy"], corruptions={"noise_gausian": [0.1]}),
-        two_classes("b", probe={"use": "trained", "head": "logistik"}),
+        two_classes("b", probe={"use": "trained", "head": "logistic-regresion"}),
         two_classes("c", probe={"use": "traned"}),
         two_classes("d", probe={"use": "trained", "compose": "singel"}),
         two_classes("e", probe={"use": "trained", "hed": "logistic"}),
         two_classes("f", split={"use": "kfold", "fold": 3}),
         two_classes("g", split="kfolds"),
-        two_classes("h", probe={"use": "trained", "head": {"use": "logistic", "c": 1}}),
+        two_classes("h", probe={"use": "trained", "head": {"use": "logistic-regression", "c": 1}}),
         two_classes("i", probe={"use": "trained", "head": {"C": 1}}),
         Task("j", broken),
         Task("k", lambda: 5),
@@ -328,7 +328,7 @@ def test_one_error_lists_the_mistakes_of_all_tasks(two_classes):
         [
             ("a", "noise_gausian", "noise_gaussian"),
             ("a", "acuracy"),
-            ("b", "logistik", "logistic"),
+            ("b", "logistic-regresion", "logistic-regression"),
             ("c", "traned", "trained"),
             ("d", "singel", "single"),
             ("e", "hed", "head"),

@@ -80,7 +80,14 @@ FOREST = "sklearn.ensemble:RandomForestClassifier"
 PRIOR = "sklearn.dummy:DummyClassifier"
 
 #: the predictors of TACO, each with what it needs
-NAMED = {"logreg": "", "linreg": "", "svm": "", "rf": "", "xgb": "xgboost", "ffn": "torch"}
+NAMED = {
+    "logistic-regression": "",
+    "linear-regression": "",
+    "svm": "",
+    "random-forest": "",
+    "xgboost": "xgboost",
+    "mlp": "torch",
+}
 
 
 def named(name, kind="classification", **changes):
@@ -90,8 +97,8 @@ def named(name, kind="classification", **changes):
     made = Catalog().model(name).fresh(3, kind)
     for options in (made.classifier_options, made.regressor_options):
         if options:
-            options["n_estimators"] = 100 if name == "xgb" else 20
-    if name == "ffn":
+            options["n_estimators"] = 100 if name == "xgboost" else 20
+    if name == "mlp":
         made.options = {"epochs": 60}
     return made.set_params(**changes)
 
@@ -198,7 +205,7 @@ def test_test_rows_are_only_looked_at():
     assert np.array_equal(fitted.predict_proba(ROWS), before)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMED if name != "linreg"])
+@pytest.mark.parametrize("name", [name for name in NAMED if name != "linear-regression"])
 def test_holes_infinities_and_new_words_in_test_rows_are_answered(name):
     table = rows_predictors()
     y = np.where(table["n"] > 2, "many", "few")
@@ -266,7 +273,7 @@ def test_the_likeliest_label_costs_one_pass_and_the_estimators_own_two():
 
 
 @pytest.mark.parametrize("classes", [2, 4])
-@pytest.mark.parametrize("name", [name for name in NAMED if name != "linreg"])
+@pytest.mark.parametrize("name", [name for name in NAMED if name != "linear-regression"])
 def test_a_named_predictor_answers_alike_however_it_is_asked(name, classes):
     table, test = rows_predictors(), rows_predictors(60, seed=1)
     label = dict(zip("abcd", ["p", "q", "r", "s"] if classes == 4 else "pqpq", strict=True))
@@ -279,7 +286,7 @@ def test_a_named_predictor_answers_alike_however_it_is_asked(name, classes):
     assert np.mean(labels == test["w"].map(label)) > 0.95
 
 
-@pytest.mark.parametrize("name", [name for name in NAMED if name != "logreg"])
+@pytest.mark.parametrize("name", [name for name in NAMED if name != "logistic-regression"])
 def test_a_named_predictor_follows_numbers_in_their_own_units(name):
     table, test = rows_predictors(600), rows_predictors(100, seed=1)
 
@@ -295,28 +302,28 @@ def test_a_named_predictor_follows_numbers_in_their_own_units(name):
 def test_named_predictors_have_the_documented_parameters():
     found = {name: Catalog().model(name) for name in NAMED}
     asked = {name: model.params for name, model in found.items()}
-    assert asked["rf"]["classifier_options"] == {"n_estimators": 200}
-    assert asked["rf"]["regressor_options"] == {"n_estimators": 300}
-    assert asked["xgb"]["classifier_options"] == {
+    assert asked["random-forest"]["classifier_options"] == {"n_estimators": 200}
+    assert asked["random-forest"]["regressor_options"] == {"n_estimators": 300}
+    assert asked["xgboost"]["classifier_options"] == {
         "n_estimators": 400,
         "max_depth": 6,
         "learning_rate": 0.1,
     }
-    assert asked["xgb"]["regressor_options"] == {
+    assert asked["xgboost"]["regressor_options"] == {
         "n_estimators": 500,
         "max_depth": 8,
         "learning_rate": 0.05,
     }
-    shared = asked["xgb"]["options"]
+    shared = asked["xgboost"]["options"]
     assert (shared["subsample"], shared["colsample_bytree"]) == (0.8, 0.8)
     assert shared["tree_method"] == "hist"
     assert asked["svm"]["max_train_rows"] == 5000
     assert (
-        found["logreg"].prototype.declines("regression")
+        found["logistic-regression"].prototype.declines("regression")
         == "it is for classification, not regression"
     )
     assert (
-        found["linreg"].prototype.declines("classification")
+        found["linear-regression"].prototype.declines("classification")
         == "it is for regression, not classification"
     )
 
@@ -416,7 +423,10 @@ def test_models_that_prepare_alike_prepare_each_view_once(task, tmp_path, monkey
 
 
 def test_what_is_shared_changes_no_bit(task, tmp_path, monkeypatch):
-    models = {name: named(name, max_train_rows=40) for name in ("logreg", "svm", "rf")}
+    models = {
+        name: named(name, max_train_rows=40)
+        for name in ("logistic-regression", "svm", "random-forest")
+    }
     together = {run.model: written(run) for run in karat.evaluate(models, task, output=tmp_path)}
     for name, model in models.items():
         (alone,) = karat.evaluate({name: model}, task, output=tmp_path / name)
@@ -428,7 +438,7 @@ def test_what_is_shared_changes_no_bit(task, tmp_path, monkeypatch):
 
 def test_one_worker_and_two_write_the_same_bytes(task, tmp_path):
     able = [name for name, needs in NAMED.items() if not needs or find_spec(needs)]
-    models = {name: named(name) for name in able if name != "linreg"}
+    models = {name: named(name) for name in able if name != "linear-regression"}
     one, two = (
         karat.evaluate(models, task, output=tmp_path / str(workers), workers=workers)
         for workers in (1, 2)
@@ -440,17 +450,19 @@ def test_one_worker_and_two_write_the_same_bytes(task, tmp_path):
 
 
 def test_a_job_answers_what_the_predictor_itself_answers(task, tmp_path):
-    (run,) = karat.evaluate({"logreg": named("logreg")}, task, output=tmp_path)
+    (run,) = karat.evaluate(
+        {"logistic-regression": named("logistic-regression")}, task, output=tmp_path
+    )
     data = task.dataset
     for number, fold in enumerate(split(data, task.split, 42)):
         train, test = data.take(fold.train), data.take(fold.test)
-        made = adapt(named("logreg")).fresh(42 + number, "classification")
+        made = adapt(named("logistic-regression")).fresh(42 + number, "classification")
         made.fit(train.frame(), train.truth)
         found = run.predictions("toy", number).probabilities
         assert np.array_equal(found, made.predict_proba(test.frame()))
 
 
-@pytest.mark.parametrize("name", ["svm", "rf", "xgb"])
+@pytest.mark.parametrize("name", ["svm", "random-forest", "xgboost"])
 def test_no_view_hangs_on_the_others(task, tmp_path, name):
     model = {name: named(name)}
     (every,) = karat.evaluate(model, task, output=tmp_path / "every")
@@ -473,7 +485,7 @@ def test_rows_that_a_view_leaves_alone_are_not_asked_about_again(task, tmp_path,
 
     monkeypatch.setattr(OrderedForestClassifier, "predict_proba", noted)
     thinned = replace(task, corruptions={"rare_class_dilution": [0.2, 0.4]}, draws=2)
-    (run,) = karat.evaluate({"rf": named("rf")}, thinned, output=tmp_path)
+    (run,) = karat.evaluate({"random-forest": named("random-forest")}, thinned, output=tmp_path)
     assert len(asked) == 2  # about the clean rows of each fold
     scores = run.scores()
     assert scores[scores["metric"] == "acc"].groupby("fold").size().tolist() == [5, 5]

@@ -75,7 +75,7 @@ def test_a_vectoriser_on_pairs_learns_from_train_texts_only(run):
         }
     )
     data = karat.Dataset.from_columns(frame, ["a", "b"], "y", name="pairs")
-    probe = {"use": "trained", "head": "logistic", "compose": "interaction"}
+    probe = {"use": "trained", "head": "logistic-regression", "compose": "interaction"}
     task = karat.Task("pairs", data, probe=probe, split={"use": "kfold", "folds": 2})
     (records,) = run({"mine": Fitted()}, task)
     assert {record["status"] for record in records} == {"ok"}

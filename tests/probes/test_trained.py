@@ -57,12 +57,12 @@ TRAIN, TEST = np.arange(40), np.arange(40, 60)
     ("head", "kind", "theirs"),
     [
         (None, "classification", LogisticRegression(max_iter=100)),
-        ("logistic", "classification", LogisticRegression(max_iter=100)),
-        ({"use": "logistic", "C": 0.01}, "classification", LogisticRegression(C=0.01)),
+        ("logistic-regression", "classification", LogisticRegression(max_iter=100)),
+        ({"use": "logistic-regression", "C": 0.01}, "classification", LogisticRegression(C=0.01)),
         ({"use": "knn", "n_neighbors": 3}, "classification", KNeighborsClassifier(3)),
         (None, "regression", Ridge(1.0)),
         ({"use": "ridge", "alpha": 10.0}, "regression", Ridge(10.0)),
-        ("linear", "regression", LinearRegression()),
+        ("linear-regression", "regression", LinearRegression()),
         ("knn", "regression", KNeighborsRegressor(5)),
     ],
 )
@@ -96,7 +96,7 @@ def test_scaling_uses_the_train_questions_only(scale, answer):
 
 def test_a_constant_dimension():
     data = table([0.0, 2.0, 4.0], "regression")
-    found = run(Trained("linear"), data, [[0, 7], [1, 7], [2, 7]], [0, 1], np.array([2]))
+    found = run(Trained("linear-regression"), data, [[0, 7], [1, 7], [2, 7]], [0, 1], np.array([2]))
     assert found.predictions[0] == pytest.approx(4)
 
 
@@ -107,7 +107,7 @@ def test_fields_are_composed_as_asked_or_by_their_number():
 
     def width(fields, compose=None):
         data = Dataset("toy", items, asked[fields], np.arange(3.0), "regression", "text")
-        probe = Trained(compose=compose, scale="plain", head="linear")
+        probe = Trained(compose=compose, scale="plain", head="linear-regression")
         probe.fit(data, Vectors(matrix, np.arange(4)))
         return probe.head_.n_features_in_
 
@@ -136,7 +136,7 @@ def test_a_custom_composer_is_checked(monkeypatch):
 
 def test_a_head_that_does_not_converge_is_noted():
     data, X = draw("classification")
-    probe = Trained({"use": "logistic", "max_iter": 1}, scale="plain")
+    probe = Trained({"use": "logistic-regression", "max_iter": 1}, scale="plain")
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # the note takes the place of the warning
         run(probe, data, X, TRAIN, TEST)
@@ -190,7 +190,7 @@ def test_one_note_for_many_warnings_and_other_warnings_pass(own):
 def test_items_without_vectors_are_ignored_or_get_the_baseline():
     data = table([0.0, 2.0, 4.0, 6.0], "regression")
     X = np.array([[0.0], [1.0], [2.0], [NAN]])
-    vectors, probe = Vectors(X, np.arange(4)), Trained("linear")
+    vectors, probe = Vectors(X, np.arange(4)), Trained("linear-regression")
     train, test = data.take(np.array([0, 1])), data.take(np.array([2, 3]))
     probe.fit(train, vectors)
     able = probe.answerable(test, vectors)
@@ -296,7 +296,7 @@ def test_a_custom_clusterer_is_checked(own, wrong):
 
 def test_a_supervised_head_needs_a_visible_target():
     data, X = blobs()
-    vectors, probe = Vectors(X, np.arange(45)), Trained("logistic")
+    vectors, probe = Vectors(X, np.arange(45)), Trained("logistic-regression")
     probe.fit(data.blind(), vectors)
     with pytest.raises(DefinitionError, match="split: all"):
         probe.answer(data, vectors)
@@ -318,9 +318,9 @@ def test_options_are_checked():
 @pytest.mark.parametrize(
     ("head", "word"),
     [
-        ("logistik", '"logistik".*"logistic"'),
+        ("logistic-regresion", '"logistic-regresion".*"logistic-regression"'),
         ({"C": 1}, "use:"),
-        ({"use": "logistic", "c": 1}, '"logistic".*"c".*"C"'),
+        ({"use": "logistic-regression", "c": 1}, '"logistic-regression".*"c".*"C"'),
         ("ridge", "ridge .*classification"),
     ],
 )

@@ -352,7 +352,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
       karat run quickstart
       karat run quickstart -m onehot -m skrub -t penguins -t adult
       karat run my-suite --define my.yaml -m vectors.txt --workers 2
-      karat run churn.csv --target churn --like taco -m rf -m logreg
+      karat run churn.csv --target churn --like taco -m random-forest -m logistic-regression
 
     Exit code: 0 success, 1 some jobs failed, 2 invalid input, 130 interrupted.
     """

@@ -112,7 +112,7 @@ def concat(*fields: np.ndarray) -> np.ndarray:
 
 
 #: the default heads; without a visible target it is k-means
-HEADS = {"classification": "logistic", "regression": "ridge"}
+HEADS = {"classification": "logistic-regression", "regression": "ridge"}
 
 
 @probe("trained")

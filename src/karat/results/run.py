@@ -50,6 +50,12 @@ TAKEN = ("jobs", "predictions", "scores", "missing")
 MODELS = "models"
 
 _KEYS = {"licence": "license", "openml_licence": "openml_license"}  # old key: present key
+_HEADS = {
+    "logistic": "logistic-regression",
+    "linear": "linear-regression",
+    "nb": "naive-bayes",
+    "tree": "decision-tree",
+}
 
 
 def collect_artifacts(fitted: Any, names: Sequence[str]) -> tuple[dict[str, bytes], list[str]]:
@@ -401,6 +407,9 @@ def _renamed(about: dict[str, Any]) -> dict[str, Any]:
             task["about"] = {_KEYS.get(key, key): value for key, value in task["about"].items()}
         if task.get("missing") == "penalise":
             task["missing"] = "penalize"
+        probe = task.get("probe")
+        if isinstance(probe, dict) and isinstance(probe.get("head"), str):
+            task["probe"] = probe | {"head": _HEADS.get(probe["head"], probe["head"])}
     return about
 
 

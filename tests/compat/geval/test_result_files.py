@@ -106,7 +106,7 @@ def tasks() -> list[karat.Task]:
     lp50 = make(pairs, ["a", "b"], "order", name="lp50", **more)
     capital = make(quads, ["a", "b", "c"], "d", name="capital_country", kind="items", **entity)
     split = {"use": "kfold", "folds": 3, "repeats": 2}
-    nb = {"use": "trained", "head": "nb"}
+    nb = {"use": "trained", "head": "naive-bayes"}
     all_of_it = {"use": "all", "repeats": 2}
     metrics = ["v_measure", "ari", "ami", "nmi", "homogeneity", "completeness"]
     metrics += ["clustering_accuracy", "fowlkes_mallows"]

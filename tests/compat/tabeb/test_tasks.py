@@ -467,7 +467,10 @@ def test_corrected_protocol_equals_a_karat_run(tmp_path, rows):
             split={"use": "holdout"},
             metrics=[metric],
         )
-        for name, head, metric in (("diabetes", "ridge", "rmse"), ("iris", "logistic", "auc_micro"))
+        for name, head, metric in (
+            ("diabetes", "ridge", "rmse"),
+            ("iris", "logistic-regression", "auc_micro"),
+        )
     ]
     options = {"output": tmp_path, "seed": 7, **({"max_rows": rows} if rows else {})}
     (run,) = karat.evaluate("onehot", tasks, **options)

@@ -401,7 +401,7 @@ def test_edges_with_a_head(tmp_path):
     task = Task(
         "edges",
         read_entities(path, spec),
-        probe={"use": "trained", "head": "logistic", "compose": "interaction"},
+        probe={"use": "trained", "head": "logistic-regression", "compose": "interaction"},
         split={"use": "kfold", "folds": 4},
         metrics=["acc"],
     )

@@ -289,9 +289,9 @@ def _trained(head: Any, legacy: bool) -> dict[str, Any]:
 
 def _classifiers(params: Parameters, legacy: bool) -> list[Setup]:
     machines = [{"use": "svm", "C": cost} for cost in COSTS]
-    tree = {"use": "tree", "criterion": "gini" if legacy else "entropy"}
+    tree = {"use": "decision-tree", "criterion": "gini" if legacy else "entropy"}
     knn = {"use": "knn", "n_neighbors": 3}
-    rows: list[tuple[str, str, Any]] = [("NB", "", "nb"), ("KNN", "K=3", knn)]
+    rows: list[tuple[str, str, Any]] = [("NB", "", "naive-bayes"), ("KNN", "K=3", knn)]
     rows.append(("C45" if legacy else "EntropyTree", "", tree))
     rows += [("SVM", f"C={head['C']}", head) for head in machines]
     found = [Setup(*row[:2], _trained(row[2], legacy), REPEATS) for row in rows]
@@ -299,7 +299,7 @@ def _classifiers(params: Parameters, legacy: bool) -> list[Setup]:
         return found
     # selected on inner folds: the best of seven on the test folds would be optimistic
     nested = {"use": "best-of", "heads": machines, "folds": 3}
-    any_of = {"use": "best-of", "heads": ["nb", knn, tree, *machines], "folds": 3}
+    any_of = {"use": "best-of", "heads": ["naive-bayes", knn, tree, *machines], "folds": 3}
     return [
         *found,
         Setup("SVM", "C=nested", _trained(nested, legacy)),
@@ -309,12 +309,12 @@ def _classifiers(params: Parameters, legacy: bool) -> list[Setup]:
 
 def _regressors(params: Parameters, legacy: bool) -> list[Setup]:
     knn = {"use": "knn", "n_neighbors": 3}
-    tree = ("M5", "", "tree") if legacy else ("ModelTree", "", "model-tree")
-    rows: list[tuple[str, str, Any]] = [("LR", "", "linear"), ("KNN", "K=3", knn), tree]
+    tree = ("M5", "", "decision-tree") if legacy else ("ModelTree", "", "model-tree")
+    rows: list[tuple[str, str, Any]] = [("LR", "", "linear-regression"), ("KNN", "K=3", knn), tree]
     found = [Setup(*row[:2], _trained(row[2], legacy), REPEATS) for row in rows]
     if legacy:
         return found
-    any_of = {"use": "best-of", "heads": ["linear", knn, "model-tree"], "folds": 3}
+    any_of = {"use": "best-of", "heads": ["linear-regression", knn, "model-tree"], "folds": 3}
     return [*found, Setup("NestedChoice", "LR,KNN,ModelTree", _trained(any_of, legacy))]
 
 

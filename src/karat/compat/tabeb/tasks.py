@@ -181,8 +181,8 @@ class TabEBBaseTask:
     def usual_head(self, kind: str) -> Any:
         """Return the protocol's default head for classes or numbers."""
         if kind == "classification":
-            return heads.get("logistic")(random_state=self.seed)
-        return heads.get("linear" if self.protocol == "original" else "ridge")()
+            return heads.get("logistic-regression")(random_state=self.seed)
+        return heads.get("linear-regression" if self.protocol == "original" else "ridge")()
 
     def make_probe(self, params: Mapping[str, Any]) -> Probe:
         """Return the probe that turns vectors into predictions."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.compat.taco.result_files import plot_runs, taco_tables, write_tables
+from karat.compat.taco.result_files import MODEL_NAMES, plot_runs, taco_tables, write_tables
 from karat.config.catalog import Catalog
 from karat.core.columns import infer_kind, refuse_fractions, target_values
 from karat.core.dataset import Dataset
@@ -243,7 +243,7 @@ def benchmark(data: Dataset, setting: Setting, progress: Progress | None = None)
     """Evaluate the models on a dataset with train and test rows, and write TACO's files."""
     task = _task(data, setting)
     runs = evaluate(
-        list(MODELS[task.kind]),
+        {name: MODEL_NAMES.get(name, name) for name in MODELS[task.kind]},
         task,
         seed=setting.seed,
         workers=setting.workers,

@@ -165,7 +165,7 @@ def _finite(values: np.ndarray, what: str) -> np.ndarray:
     return numbers
 
 
-@head("logistic")
+@head("logistic-regression")
 def logistic(
     C: float = 1.0,
     max_iter: int = 100,
@@ -174,16 +174,18 @@ def logistic(
 ) -> Any:
     """Logistic regression with at most ``max_iter`` iterations."""
     if kind != "classification":
-        raise DefinitionError(f"head logistic is for classification, not {kind}; use ridge or linear.")
+        raise DefinitionError(
+            f"head logistic-regression is for classification, not {kind}; use ridge or linear-regression."
+        )
     from sklearn.linear_model import LogisticRegression
 
     return LogisticRegression(C=C, max_iter=max_iter, random_state=random_state)
 
 
-@head("linear")
+@head("linear-regression")
 def linear(kind: str = "regression") -> Any:
     """Ordinary least squares."""
-    _need_numbers("linear", kind)
+    _need_numbers("linear-regression", kind)
     from sklearn.linear_model import LinearRegression
 
     return LinearRegression()
@@ -200,7 +202,9 @@ def ridge(alpha: float = 1.0, kind: str = "regression") -> Any:
 
 def _need_numbers(head: str, kind: str) -> None:
     if kind != "regression":
-        raise DefinitionError(f"head {head} is for regression, not {kind}; use logistic.")
+        raise DefinitionError(
+            f"head {head} is for regression, not {kind}; use logistic-regression."
+        )
 
 
 #: split criteria of a tree, by kind of target; the first is the default
@@ -219,13 +223,17 @@ def knn(kind: str, n_neighbors: int = 5, weights: str = "uniform") -> Any:
     return chosen(n_neighbors=n_neighbors, weights=weights)
 
 
-@head("nb")
+@head("naive-bayes")
 def naive_bayes(kind: str = "classification", var_smoothing: float = 1e-9) -> Any:
     """Gaussian naive Bayes: one mean and variance per class and dimension."""
     if kind != "classification":
-        raise DefinitionError(f"head nb is for classification, not {kind}; use ridge or linear.")
+        raise DefinitionError(
+            f"head naive-bayes is for classification, not {kind}; use ridge or linear-regression."
+        )
     if not 0 < var_smoothing < np.inf:
-        raise DefinitionError(f"head nb: var_smoothing must be > 0, got {var_smoothing!r}.")
+        raise DefinitionError(
+            f"head naive-bayes: var_smoothing must be > 0, got {var_smoothing!r}."
+        )
     return NaiveBayes(var_smoothing)
 
 
@@ -259,7 +267,7 @@ class NaiveBayes:
         return self.classes_[chances.argmax(axis=1)], np.exp(chances)
 
 
-@head("tree")
+@head("decision-tree")
 def tree(
     kind: str,
     criterion: str | None = None,
@@ -279,7 +287,7 @@ def tree(
     criterion = criterion or allowed[0]
     if criterion not in allowed:
         raise DefinitionError(
-            f'head tree: unknown criterion "{criterion}" for {kind}.'
+            f'head decision-tree: unknown criterion "{criterion}" for {kind}.'
             f"{did_you_mean(criterion, allowed)} Available: {', '.join(allowed)}."
         )
     chosen = DecisionTreeClassifier if kind == "classification" else DecisionTreeRegressor

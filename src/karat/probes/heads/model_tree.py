@@ -31,7 +31,7 @@ def model_tree(kind: str = "regression", min_samples_leaf: int = 4, smoothing: f
     not supported.
     """
     if kind != "regression":
-        raise DefinitionError(f"head model-tree is for regression, not {kind}; use tree.")
+        raise DefinitionError(f"head model-tree is for regression, not {kind}; use decision-tree.")
     if not isinstance(min_samples_leaf, int) or min_samples_leaf < 1:
         raise DefinitionError(
             f"head model-tree: min_samples_leaf must be an integer >= 1, got {min_samples_leaf!r}."
