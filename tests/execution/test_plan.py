@@ -100,8 +100,8 @@ class Choosy(Own):
 
 def test_a_predictor_may_define_what_it_declines():
     assert decline_reason(adapt(Own()), TASK, CLASSES, blind=False) == ""
-    assert decline_reason(adapt(Choosy()), TASK, CLASSES, blind=False) == "no classes"
-    assert decline_reason(adapt(Choosy()), TASK, NUMBERS, blind=False) == "no numbers"
+    assert decline_reason(adapt(Choosy()), TASK, CLASSES, blind=False) == "no classification"
+    assert decline_reason(adapt(Choosy()), TASK, NUMBERS, blind=False) == "no regression"
     assert "one item" in decline_reason(adapt(Choosy()), TASK, PAIRS, blind=False)
 
 
