@@ -70,7 +70,7 @@ def test_a_missing_extra_names_the_pip_line():
     [
         ("onehott", ["onehot", "random"], ' Did you mean "onehot"?'),
         ("ONEHOT", ["onehot"], ' Did you mean "onehot"?'),
-        ("penalize", ("ignore", "penalise"), ' Did you mean "penalise"?'),
+        ("penalise", ("ignore", "penalize"), ' Did you mean "penalize"?'),
         ("zzz", ["onehot"], ""),
         ("anything", [], ""),
         (None, ["zebra"], ""),

@@ -110,11 +110,11 @@ def test_cells_can_be_named_anew():
         (pd.Series(["a", "b"], dtype="category"), None, "object", ["a", "b"]),
         (pd.Series([3, 1], dtype="category"), None, "int64", [3, 1]),
         (pd.Series(["NA", "None", " x", "a,b"]), None, "object", ["NA", "None", " x", "a,b"]),
-        (pd.Series([1, "a"], dtype=object), "classes", "object", ["1", "a"]),
-        (pd.Series([True, "a"], dtype=object), "classes", "object", ["True", "a"]),
-        (pd.Series([True, 1], dtype=object), "classes", "object", ["True", "1"]),
-        (pd.Series(["1.5", "2"]), "numbers", "float64", [1.5, 2]),
-        (pd.Series([True, False]), "numbers", "bool", [True, False]),
+        (pd.Series([1, "a"], dtype=object), "classification", "object", ["1", "a"]),
+        (pd.Series([True, "a"], dtype=object), "classification", "object", ["True", "a"]),
+        (pd.Series([True, 1], dtype=object), "classification", "object", ["True", "1"]),
+        (pd.Series(["1.5", "2"]), "regression", "float64", [1.5, 2]),
+        (pd.Series([True, False]), "regression", "bool", [True, False]),
         (pd.Series([("a", 1), ("b", 2)]), "items", "object", [("a", 1), ("b", 2)]),
     ],
 )
@@ -133,14 +133,14 @@ def test_dates_as_classes_are_written_as_they_are_read():
     ("stored", "kind", "word"),
     [
         (pd.Series([1.0, np.nan, np.nan]), None, "is missing in 2 of 3 rows (first: row 1)"),
-        (pd.Series(["a", None]), "classes", "is missing in 1 of 2 rows"),
+        (pd.Series(["a", None]), "classification", "is missing in 1 of 2 rows"),
         (pd.Series([1, pd.NA], dtype="Int64"), None, "is missing in 1 of 2 rows"),
-        (pd.Series([1.0, np.inf]), "numbers", "infinite"),
-        (pd.Series(["1", "two"]), "numbers", '"two"'),
-        (pd.Series(["1", "inf"]), "numbers", '"inf"'),
-        (pd.Series(pd.to_datetime(["2020-01-31"])), "numbers", "numbers"),
-        (pd.Series([1, "1"], dtype=object), "classes", "['1']"),
-        (pd.Series([[1], [2]]), "classes", "is not a label"),
+        (pd.Series([1.0, np.inf]), "regression", "infinite"),
+        (pd.Series(["1", "two"]), "regression", '"two"'),
+        (pd.Series(["1", "inf"]), "regression", '"inf"'),
+        (pd.Series(pd.to_datetime(["2020-01-31"])), "regression", "numbers"),
+        (pd.Series([1, "1"], dtype=object), "classification", "['1']"),
+        (pd.Series([[1], [2]]), "classification", "is not a label"),
     ],
 )
 def test_invalid_targets(stored, kind, word):
@@ -154,15 +154,15 @@ def test_invalid_targets(stored, kind, word):
 @pytest.mark.parametrize(
     ("truth", "kind", "warned"),
     [
-        (["a", "b"], "classes", False),
-        ([True, False], "classes", False),
-        ([0.5, 1.0], "numbers", False),
-        ([0, 1] * 10, "classes", True),
-        ([0.0, 1.0] * 10, "classes", True),
-        (list(range(30)), "numbers", True),
-        ([1, 2, 3], "numbers", True),  # three values in three rows
-        (list(range(20)) * 10, "classes", True),
-        (list(range(21)) * 10, "numbers", True),
+        (["a", "b"], "classification", False),
+        ([True, False], "classification", False),
+        ([0.5, 1.0], "regression", False),
+        ([0, 1] * 10, "classification", True),
+        ([0.0, 1.0] * 10, "classification", True),
+        (list(range(30)), "regression", True),
+        ([1, 2, 3], "regression", True),  # three values in three rows
+        (list(range(20)) * 10, "classification", True),
+        (list(range(21)) * 10, "regression", True),
     ],
 )
 def test_the_kind_is_inferred_and_a_guess_is_said(truth, kind, warned):

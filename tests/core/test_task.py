@@ -67,7 +67,7 @@ def test_arguments_are_copied():
         ({"probe": None}, "probe"),
         ({"split": ["kfold"]}, "split"),
         ({"split": {"use": 5}}, "split"),
-        ({"missing": "penalize"}, 'Did you mean "penalise"?'),
+        ({"missing": "penalise"}, 'Did you mean "penalize"?'),
         ({"missing": None}, '"None"'),
         ({"metrics": 5}, "got 5"),
         ({"metrics": {"acc": 1}}, "metrics"),

@@ -68,7 +68,7 @@ def test_cosine_spearman(bench, monkeypatch):
 
     task = karat.Task(
         "sts",
-        columns(frame, ["sentence1", "sentence2"], "score", "numbers"),
+        columns(frame, ["sentence1", "sentence2"], "score", "regression"),
         probe={"use": "similarity"},
         split={"use": "all"},
         metrics=["cosine_spearman", "cosine_pearson"],

@@ -244,7 +244,7 @@ class Picky:
 
 class Explodes:
     def __init__(self):
-        raise RuntimeError("no licence")
+        raise RuntimeError("no license")
 
     def transform(self, items):
         return items
@@ -254,7 +254,7 @@ class Explodes:
     "thing, match",
     [
         (Picky, "Picky.*size"),
-        (Explodes, "RuntimeError: no licence"),
+        (Explodes, "RuntimeError: no license"),
         (5, "int is not a model"),
         (pd.Series([1.0]), "Series is not a model"),
     ],
@@ -301,7 +301,7 @@ def weights(of):
 def test_it_learns_nothing():
     given = pipeline()
     before = weights(given)
-    fitted = adapt(FittedPredictor(given), "mine").fresh(7, "classes")
+    fitted = adapt(FittedPredictor(given), "mine").fresh(7, "classification")
     fitted.fit(TABLE[["x"]], CLASSES[::-1])
     assert weights(given) == before
     assert fitted.pipeline is given
@@ -325,7 +325,7 @@ def test_every_fold_asks_the_one_pipeline(two_classes, tmp_path):
 def test_a_fresh_copy_is_the_same_object():
     fitted = FittedPredictor(pipeline())
     assert copy.deepcopy(fitted) is fitted
-    assert adapt(fitted).fresh(1, "classes") is fitted
+    assert adapt(fitted).fresh(1, "classification") is fitted
 
 
 def test_what_is_not_fitted_is_refused():
@@ -354,13 +354,16 @@ def test_missing_columns_raise():
 
 def test_it_declines_the_other_kind(line, two_classes):
     numbers = FittedPredictor(LinearRegression().fit([[0.0], [1.0]], [0.0, 2.0]))
-    assert numbers.declines("classes") == "it predicts numbers, not classes"
-    assert FittedPredictor(pipeline()).declines("numbers") == "it predicts classes, not numbers"
+    assert numbers.declines("classification") == "it is for regression, not classification"
+    assert (
+        FittedPredictor(pipeline()).declines("regression")
+        == "it is for classification, not regression"
+    )
     task = line()
     assert decline_reason(adapt(numbers), task, task.dataset, False) == ""
     other = two_classes()
     assert decline_reason(adapt(numbers), other, other.dataset, False) == numbers.declines(
-        "classes"
+        "classification"
     )
 
 
@@ -374,5 +377,5 @@ def test_numbers_and_strangers_objects_work():
             return np.full(len(X), 4.0)
 
     own = FittedPredictor(Own())
-    assert own.declines("classes") == own.declines("numbers") == ""
+    assert own.declines("classification") == own.declines("regression") == ""
     assert own.fit([[1.0]], [1.0]).predict([[1.0]]).tolist() == [4.0]

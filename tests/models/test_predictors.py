@@ -19,7 +19,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, SVR
 
 import karat
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.task import Task
 from karat.errors import Declined, DefinitionError
@@ -80,18 +80,25 @@ FOREST = "sklearn.ensemble:RandomForestClassifier"
 PRIOR = "sklearn.dummy:DummyClassifier"
 
 #: the predictors of TACO, each with what it needs
-NAMED = {"logreg": "", "linreg": "", "svm": "", "rf": "", "xgb": "xgboost", "ffn": "torch"}
+NAMED = {
+    "logistic-regression": "",
+    "linear-regression": "",
+    "svm": "",
+    "random-forest": "",
+    "xgboost": "xgboost",
+    "mlp": "torch",
+}
 
 
-def named(name, kind="classes", **changes):
+def named(name, kind="classification", **changes):
     """Return a named predictor, fresh; with fewer trees or epochs, to save time."""
     if NAMED[name]:
         pytest.importorskip(NAMED[name])
-    made = Catalogue().model(name).fresh(3, kind)
-    for options in (made.class_options, made.number_options):
+    made = Catalog().model(name).fresh(3, kind)
+    for options in (made.classifier_options, made.regressor_options):
         if options:
-            options["n_estimators"] = 100 if name == "xgb" else 20
-    if name == "ffn":
+            options["n_estimators"] = 100 if name == "xgboost" else 20
+    if name == "mlp":
         made.options = {"epochs": 60}
     return made.set_params(**changes)
 
@@ -113,14 +120,14 @@ def rows_predictors(count=300, seed=0):
 
 
 def test_constant_predictor_returns_the_class_shares():
-    fitted = ConstantPredictor("classes").fit(ROWS, np.array(["no", "no", "no", "yes"]))
+    fitted = ConstantPredictor("classification").fit(ROWS, np.array(["no", "no", "no", "yes"]))
     assert fitted.predict(ROWS).tolist() == ["no"] * 4
     assert fitted.predict_proba(ROWS).tolist() == [[0.75, 0.25]] * 4
     assert fitted.classes_.tolist() == ["no", "yes"]
 
 
 def test_constant_predictor_returns_the_mean():
-    fitted = ConstantPredictor("numbers").fit(ROWS, np.array([0.0, 0.0, 0.0, 4.0]))
+    fitted = ConstantPredictor("regression").fit(ROWS, np.array([0.0, 0.0, 0.0, 4.0]))
     assert fitted.predict(ROWS).tolist() == [1.0] * 4
     assert not hasattr(fitted, "predict_proba")
 
@@ -129,7 +136,7 @@ def test_constant_predictor_returns_the_mean():
 
 
 def test_a_table_predictor_separates_what_can_be_separated():
-    predictor = TablePredictor(LOGISTIC, kind="classes")
+    predictor = TablePredictor(LOGISTIC, kind="classification")
     fitted = predictor.fit(ROWS, np.array(["no", "no", "yes", "yes"]))
     assert fitted.predict(ROWS).tolist() == ["no", "no", "yes", "yes"]
     assert fitted.predict_proba(ROWS).shape == (4, 2)
@@ -137,13 +144,13 @@ def test_a_table_predictor_separates_what_can_be_separated():
 
 
 def test_options_and_seed_reach_the_estimator():
-    for kind, trees in (("classes", 2), ("numbers", 3)):
+    for kind, trees in (("classification", 2), ("regression", 3)):
         predictor = TablePredictor(
-            classes=FOREST,
-            numbers="sklearn.ensemble:RandomForestRegressor",
+            classifier=FOREST,
+            regressor="sklearn.ensemble:RandomForestRegressor",
             options={"n_estimators": 9, "max_depth": 4},
-            class_options={"n_estimators": 2},
-            number_options={"n_estimators": 3},
+            classifier_options={"n_estimators": 2},
+            regressor_options={"n_estimators": 3},
             kind=kind,
             random_state=7,
         )
@@ -160,9 +167,17 @@ def test_a_mistyped_option_raises():
 @pytest.mark.parametrize(
     "predictor, kind, reason",
     [
-        (TablePredictor(classes="a:B"), "numbers", "it predicts classes, not numbers"),
-        (TablePredictor(numbers="a:B"), "classes", "it predicts numbers, not classes"),
-        (TablePredictor("a:B", "a:B"), "classes", ""),
+        (
+            TablePredictor(classifier="a:B"),
+            "regression",
+            "it is for classification, not regression",
+        ),
+        (
+            TablePredictor(regressor="a:B"),
+            "classification",
+            "it is for regression, not classification",
+        ),
+        (TablePredictor("a:B", "a:B"), "classification", ""),
     ],
 )
 def test_it_declines_what_it_has_no_estimator_for(predictor, kind, reason):
@@ -170,8 +185,8 @@ def test_it_declines_what_it_has_no_estimator_for(predictor, kind, reason):
 
 
 def test_fitting_what_it_declines_is_a_decline():
-    with pytest.raises(Declined, match="numbers"):
-        TablePredictor(classes="a:B", kind="numbers").fit(ROWS, np.arange(4.0))
+    with pytest.raises(Declined, match="regression"):
+        TablePredictor(classifier="a:B", kind="regression").fit(ROWS, np.arange(4.0))
 
 
 def test_labels_come_back_as_they_were_whatever_the_estimator_takes():
@@ -190,7 +205,7 @@ def test_test_rows_are_only_looked_at():
     assert np.array_equal(fitted.predict_proba(ROWS), before)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMED if name != "linreg"])
+@pytest.mark.parametrize("name", [name for name in NAMED if name != "linear-regression"])
 def test_holes_infinities_and_new_words_in_test_rows_are_answered(name):
     table = rows_predictors()
     y = np.where(table["n"] > 2, "many", "few")
@@ -249,7 +264,7 @@ class Counts:
 def test_the_likeliest_label_costs_one_pass_and_the_estimators_own_two():
     X, y = np.zeros((4, 1)), np.array(["a", "a", "b", "b"])
     for likeliest, label, passes in ((True, "b", 1), (False, "a", 2)):
-        predictor = MatrixPredictor(Counts(), "classes", likeliest=likeliest).fit(X, y)
+        predictor = MatrixPredictor(Counts(), "classification", likeliest=likeliest).fit(X, y)
         labels, chances = predictor.predict_both(X)
         assert labels.tolist() == [label] * 4
         assert chances.tolist() == [[0.4, 0.6]] * 4
@@ -258,7 +273,7 @@ def test_the_likeliest_label_costs_one_pass_and_the_estimators_own_two():
 
 
 @pytest.mark.parametrize("classes", [2, 4])
-@pytest.mark.parametrize("name", [name for name in NAMED if name != "linreg"])
+@pytest.mark.parametrize("name", [name for name in NAMED if name != "linear-regression"])
 def test_a_named_predictor_answers_alike_however_it_is_asked(name, classes):
     table, test = rows_predictors(), rows_predictors(60, seed=1)
     label = dict(zip("abcd", ["p", "q", "r", "s"] if classes == 4 else "pqpq", strict=True))
@@ -271,40 +286,46 @@ def test_a_named_predictor_answers_alike_however_it_is_asked(name, classes):
     assert np.mean(labels == test["w"].map(label)) > 0.95
 
 
-@pytest.mark.parametrize("name", [name for name in NAMED if name != "logreg"])
+@pytest.mark.parametrize("name", [name for name in NAMED if name != "logistic-regression"])
 def test_a_named_predictor_follows_numbers_in_their_own_units(name):
     table, test = rows_predictors(600), rows_predictors(100, seed=1)
 
     def truth(of):
         return 1e5 + 2e4 * of["n"].to_numpy() + np.where(of["w"] == "a", 3e4, 0)
 
-    fitted = named(name, "numbers").fit(table, truth(table))
+    fitted = named(name, "regression").fit(table, truth(table))
     residue = fitted.predict(test) - truth(test)
     assert np.var(residue) / np.var(truth(test)) < 0.05
     assert not hasattr(fitted, "predict_both")
 
 
 def test_named_predictors_have_the_documented_parameters():
-    found = {name: Catalogue().model(name) for name in NAMED}
+    found = {name: Catalog().model(name) for name in NAMED}
     asked = {name: model.params for name, model in found.items()}
-    assert asked["rf"]["class_options"] == {"n_estimators": 200}
-    assert asked["rf"]["number_options"] == {"n_estimators": 300}
-    assert asked["xgb"]["class_options"] == {
+    assert asked["random-forest"]["classifier_options"] == {"n_estimators": 200}
+    assert asked["random-forest"]["regressor_options"] == {"n_estimators": 300}
+    assert asked["xgboost"]["classifier_options"] == {
         "n_estimators": 400,
         "max_depth": 6,
         "learning_rate": 0.1,
     }
-    assert asked["xgb"]["number_options"] == {
+    assert asked["xgboost"]["regressor_options"] == {
         "n_estimators": 500,
         "max_depth": 8,
         "learning_rate": 0.05,
     }
-    shared = asked["xgb"]["options"]
+    shared = asked["xgboost"]["options"]
     assert (shared["subsample"], shared["colsample_bytree"]) == (0.8, 0.8)
     assert shared["tree_method"] == "hist"
     assert asked["svm"]["max_train_rows"] == 5000
-    assert found["logreg"].prototype.declines("numbers") == "it predicts classes, not numbers"
-    assert found["linreg"].prototype.declines("classes") == "it predicts numbers, not classes"
+    assert (
+        found["logistic-regression"].prototype.declines("regression")
+        == "it is for classification, not regression"
+    )
+    assert (
+        found["linear-regression"].prototype.declines("classification")
+        == "it is for regression, not classification"
+    )
 
 
 # -- fewer rows -----------------------------------------------------------------------------
@@ -324,7 +345,7 @@ def test_the_rows_under_a_cap_are_the_seeds():
     X, y = np.arange(200.0)[:, None], np.arange(200) % 2
 
     def drawn(seed):
-        made = MatrixPredictor(SVC(), "classes", max_train_rows=20, random_state=seed)
+        made = MatrixPredictor(SVC(), "classification", max_train_rows=20, random_state=seed)
         return made.fit(X, y).estimator.support_vectors_
 
     assert np.array_equal(drawn(5), drawn(5))
@@ -402,7 +423,10 @@ def test_models_that_prepare_alike_prepare_each_view_once(task, tmp_path, monkey
 
 
 def test_what_is_shared_changes_no_bit(task, tmp_path, monkeypatch):
-    models = {name: named(name, max_train_rows=40) for name in ("logreg", "svm", "rf")}
+    models = {
+        name: named(name, max_train_rows=40)
+        for name in ("logistic-regression", "svm", "random-forest")
+    }
     together = {run.model: written(run) for run in karat.evaluate(models, task, output=tmp_path)}
     for name, model in models.items():
         (alone,) = karat.evaluate({name: model}, task, output=tmp_path / name)
@@ -414,7 +438,7 @@ def test_what_is_shared_changes_no_bit(task, tmp_path, monkeypatch):
 
 def test_one_worker_and_two_write_the_same_bytes(task, tmp_path):
     able = [name for name, needs in NAMED.items() if not needs or find_spec(needs)]
-    models = {name: named(name) for name in able if name != "linreg"}
+    models = {name: named(name) for name in able if name != "linear-regression"}
     one, two = (
         karat.evaluate(models, task, output=tmp_path / str(workers), workers=workers)
         for workers in (1, 2)
@@ -426,17 +450,19 @@ def test_one_worker_and_two_write_the_same_bytes(task, tmp_path):
 
 
 def test_a_job_answers_what_the_predictor_itself_answers(task, tmp_path):
-    (run,) = karat.evaluate({"logreg": named("logreg")}, task, output=tmp_path)
+    (run,) = karat.evaluate(
+        {"logistic-regression": named("logistic-regression")}, task, output=tmp_path
+    )
     data = task.dataset
     for number, fold in enumerate(split(data, task.split, 42)):
         train, test = data.take(fold.train), data.take(fold.test)
-        made = adapt(named("logreg")).fresh(42 + number, "classes")
+        made = adapt(named("logistic-regression")).fresh(42 + number, "classification")
         made.fit(train.frame(), train.truth)
         found = run.predictions("toy", number).probabilities
         assert np.array_equal(found, made.predict_proba(test.frame()))
 
 
-@pytest.mark.parametrize("name", ["svm", "rf", "xgb"])
+@pytest.mark.parametrize("name", ["svm", "random-forest", "xgboost"])
 def test_no_view_hangs_on_the_others(task, tmp_path, name):
     model = {name: named(name)}
     (every,) = karat.evaluate(model, task, output=tmp_path / "every")
@@ -459,7 +485,7 @@ def test_rows_that_a_view_leaves_alone_are_not_asked_about_again(task, tmp_path,
 
     monkeypatch.setattr(OrderedForestClassifier, "predict_proba", noted)
     thinned = replace(task, corruptions={"rare_class_dilution": [0.2, 0.4]}, draws=2)
-    (run,) = karat.evaluate({"rf": named("rf")}, thinned, output=tmp_path)
+    (run,) = karat.evaluate({"random-forest": named("random-forest")}, thinned, output=tmp_path)
     assert len(asked) == 2  # about the clean rows of each fold
     scores = run.scores()
     assert scores[scores["metric"] == "acc"].groupby("fold").size().tolist() == [5, 5]
@@ -548,7 +574,7 @@ class Summing:
 
 
 def test_a_predictor_forgets_when_it_is_fitted_again():
-    predictor = MatrixPredictor(Summing(), "numbers")
+    predictor = MatrixPredictor(Summing(), "regression")
     for _ in range(2):
         predictor.fit(np.zeros((2, 2)), np.zeros(2))
         assert predictor.predict(rows_rows(1, 2)).tolist() == [2, 3]

@@ -33,7 +33,11 @@ def draw(kind, rows=60, width=4):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((rows, width)) * [1, 10, 0.1, 3] + [0, 5, 0, -2]
     signal = X @ [1, 0.2, 3, 0.1] + rng.standard_normal(rows)
-    truth = np.array(list("abc"))[np.digitize(signal, [0.5, 1.5])] if kind == "classes" else signal
+    truth = (
+        np.array(list("abc"))[np.digitize(signal, [0.5, 1.5])]
+        if kind == "classification"
+        else signal
+    )
     return table(truth, kind), X
 
 
@@ -52,14 +56,14 @@ TRAIN, TEST = np.arange(40), np.arange(40, 60)
 @pytest.mark.parametrize(
     ("head", "kind", "theirs"),
     [
-        (None, "classes", LogisticRegression(max_iter=100)),
-        ("logistic", "classes", LogisticRegression(max_iter=100)),
-        ({"use": "logistic", "C": 0.01}, "classes", LogisticRegression(C=0.01)),
-        ({"use": "knn", "n_neighbors": 3}, "classes", KNeighborsClassifier(3)),
-        (None, "numbers", Ridge(1.0)),
-        ({"use": "ridge", "alpha": 10.0}, "numbers", Ridge(10.0)),
-        ("linear", "numbers", LinearRegression()),
-        ("knn", "numbers", KNeighborsRegressor(5)),
+        (None, "classification", LogisticRegression(max_iter=100)),
+        ("logistic-regression", "classification", LogisticRegression(max_iter=100)),
+        ({"use": "logistic-regression", "C": 0.01}, "classification", LogisticRegression(C=0.01)),
+        ({"use": "knn", "n_neighbors": 3}, "classification", KNeighborsClassifier(3)),
+        (None, "regression", Ridge(1.0)),
+        ({"use": "ridge", "alpha": 10.0}, "regression", Ridge(10.0)),
+        ("linear-regression", "regression", LinearRegression()),
+        ("knn", "regression", KNeighborsRegressor(5)),
     ],
 )
 @pytest.mark.parametrize("scale", ["standard", "plain"])
@@ -72,7 +76,7 @@ def test_answers_are_those_of_scikit_learn(head, kind, theirs, scale):
         scaled = scaler.transform(X) if scale == "standard" else X
         theirs.fit(scaled[TRAIN], data.truth[TRAIN])
     assert found.predictions.tolist() == theirs.predict(scaled[TEST]).tolist()
-    if kind == "classes":
+    if kind == "classification":
         np.testing.assert_array_equal(found.probabilities, theirs.predict_proba(scaled[TEST]))
         assert found.classes == ("a", "b", "c")
 
@@ -83,7 +87,7 @@ def test_answers_are_those_of_scikit_learn(head, kind, theirs, scale):
 def test_scaling_uses_the_train_questions_only(scale, answer):
     # train x 0, 4 and y 0, 2; test x 100. Standard: mean 2, deviation 2, slope 2 / (2 + 1), so
     # 1 + 49 · 2/3. Plain: slope 4 / (8 + 1), so 1 + 98 · 4/9.
-    data = table([0.0, 2.0, 7.0], "numbers")
+    data = table([0.0, 2.0, 7.0], "regression")
     found = run(
         Trained(head="ridge", scale=scale), data, [[0.0], [4.0], [100.0]], [0, 1], np.array([2])
     )
@@ -91,8 +95,8 @@ def test_scaling_uses_the_train_questions_only(scale, answer):
 
 
 def test_a_constant_dimension():
-    data = table([0.0, 2.0, 4.0], "numbers")
-    found = run(Trained("linear"), data, [[0, 7], [1, 7], [2, 7]], [0, 1], np.array([2]))
+    data = table([0.0, 2.0, 4.0], "regression")
+    found = run(Trained("linear-regression"), data, [[0, 7], [1, 7], [2, 7]], [0, 1], np.array([2]))
     assert found.predictions[0] == pytest.approx(4)
 
 
@@ -102,8 +106,8 @@ def test_fields_are_composed_as_asked_or_by_their_number():
     matrix = np.array([[1.0], [2.0], [4.0], [8.0]])
 
     def width(fields, compose=None):
-        data = Dataset("toy", items, asked[fields], np.arange(3.0), "numbers", "text")
-        probe = Trained(compose=compose, scale="plain", head="linear")
+        data = Dataset("toy", items, asked[fields], np.arange(3.0), "regression", "text")
+        probe = Trained(compose=compose, scale="plain", head="linear-regression")
         probe.fit(data, Vectors(matrix, np.arange(4)))
         return probe.head_.n_features_in_
 
@@ -122,7 +126,7 @@ def test_a_custom_composer_is_checked(monkeypatch):
     composers.get("single")
     parts = {**composers._parts, "broken": lambda *fields: fields[0][:1]}
     monkeypatch.setattr(composers, "_parts", parts)
-    data, X = draw("numbers")
+    data, X = draw("regression")
     with pytest.raises(ContractError, match=r"broken.*\(1, 4\)"):
         run(Trained(compose="broken"), data, X, TRAIN, TEST)
 
@@ -131,8 +135,8 @@ def test_a_custom_composer_is_checked(monkeypatch):
 
 
 def test_a_head_that_does_not_converge_is_noted():
-    data, X = draw("classes")
-    probe = Trained({"use": "logistic", "max_iter": 1}, scale="plain")
+    data, X = draw("classification")
+    probe = Trained({"use": "logistic-regression", "max_iter": 1}, scale="plain")
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # the note takes the place of the warning
         run(probe, data, X, TRAIN, TEST)
@@ -171,7 +175,7 @@ def own(monkeypatch):
 
 def test_one_note_for_many_warnings_and_other_warnings_pass(own):
     own(warner=Warner)
-    data, X = draw("numbers")
+    data, X = draw("regression")
     probe = Trained("warner")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -184,22 +188,22 @@ def test_one_note_for_many_warnings_and_other_warnings_pass(own):
 
 
 def test_items_without_vectors_are_ignored_or_get_the_baseline():
-    data = table([0.0, 2.0, 4.0, 6.0], "numbers")
+    data = table([0.0, 2.0, 4.0, 6.0], "regression")
     X = np.array([[0.0], [1.0], [2.0], [NAN]])
-    vectors, probe = Vectors(X, np.arange(4)), Trained("linear")
+    vectors, probe = Vectors(X, np.arange(4)), Trained("linear-regression")
     train, test = data.take(np.array([0, 1])), data.take(np.array([2, 3]))
     probe.fit(train, vectors)
     able = probe.answerable(test, vectors)
     assert able.tolist() == [True, False]
     ignored = probe.answer(test.take(np.flatnonzero(able)), vectors)
     assert ignored.predictions.tolist() == [pytest.approx(4)]
-    penalised = ignored.merged(probe.unanswered(test.take(np.flatnonzero(~able))), able)
-    assert penalised.predictions.tolist() == [pytest.approx(4), 1.0]  # the mean of 0 and 2
-    assert score("mae", penalised)[0] == pytest.approx(5 / 2)
+    penalized = ignored.merged(probe.unanswered(test.take(np.flatnonzero(~able))), able)
+    assert penalized.predictions.tolist() == [pytest.approx(4), 1.0]  # the mean of 0 and 2
+    assert score("mae", penalized)[0] == pytest.approx(5 / 2)
 
 
 def test_unknown_items_of_classes_get_the_commonest_label_and_the_shares():
-    data = table(list("aababc"), "classes")
+    data = table(list("aababc"), "classification")
     X = np.array([[0.0], [0.1], [1.0], [0.2], [1.1], [NAN]])
     vectors, probe = Vectors(X, np.arange(6)), Trained()
     probe.fit(data.take(np.arange(4)), vectors)
@@ -218,7 +222,7 @@ def blobs(unknown=()):
     truth = np.repeat(list("abc"), 15)
     X = np.repeat([[0.0, 0], [30, 0], [0, 30]], 15, axis=0) + rng.standard_normal((45, 2))
     X[list(unknown)] = NAN
-    return table(truth, "classes"), X
+    return table(truth, "classification"), X
 
 
 def test_clusters_are_those_of_scikit_learn_and_as_many_as_classes():
@@ -257,7 +261,7 @@ def test_each_item_without_a_vector_is_a_separate_cluster():
 def test_each_noise_item_is_a_separate_cluster(own):
     own(dbscan=lambda: DBSCAN(eps=3.0, min_samples=3))
     truth = list("aaabbbab")
-    data = table(truth, "classes")
+    data = table(truth, "classification")
     X = [[0.0], [1], [2], [50], [51], [52], [100], [200]]
     vectors, probe = Vectors(np.array(X), np.arange(8)), Trained("dbscan", scale="plain")
     probe.fit(data.blind(), vectors)
@@ -292,7 +296,7 @@ def test_a_custom_clusterer_is_checked(own, wrong):
 
 def test_a_supervised_head_needs_a_visible_target():
     data, X = blobs()
-    vectors, probe = Vectors(X, np.arange(45)), Trained("logistic")
+    vectors, probe = Vectors(X, np.arange(45)), Trained("logistic-regression")
     probe.fit(data.blind(), vectors)
     with pytest.raises(DefinitionError, match="split: all"):
         probe.answer(data, vectors)
@@ -301,7 +305,7 @@ def test_a_supervised_head_needs_a_visible_target():
 def test_a_clusterer_cannot_be_used_with_folds():
     # the classes 0, 1, 2 could be taken for numbers of clusters
     data, X = blobs()
-    data = table(np.repeat([0, 1, 2], 15), "classes")
+    data = table(np.repeat([0, 1, 2], 15), "classification")
     with pytest.raises(DefinitionError, match="split: all"):
         run(Trained("kmeans"), data, X, np.arange(30), np.arange(30, 45))
 
@@ -314,14 +318,14 @@ def test_options_are_checked():
 @pytest.mark.parametrize(
     ("head", "word"),
     [
-        ("logistik", '"logistik".*"logistic"'),
+        ("logistic-regresion", '"logistic-regresion".*"logistic-regression"'),
         ({"C": 1}, "use:"),
-        ({"use": "logistic", "c": 1}, '"logistic".*"c".*"C"'),
-        ("ridge", "ridge .*classes"),
+        ({"use": "logistic-regression", "c": 1}, '"logistic-regression".*"c".*"C"'),
+        ("ridge", "ridge .*classification"),
     ],
 )
 def test_a_wrong_head(head, word):
-    data, X = draw("classes")
+    data, X = draw("classification")
     with pytest.raises(DefinitionError, match=word):
         run(Trained(head), data, X, TRAIN, TEST)
 

@@ -29,9 +29,9 @@ def table_tasks() -> list[karat.Task]:
     of = {
         "three": make(three, "y", name="three"),
         "half": make(half, "y", name="half"),
-        "line": make(table.assign(y=3 * table["a"]), "y", name="line", kind="numbers"),
-        "pairs": make(entity, "y", name="pairs", kind="classes"),
-        "odd": make(odd, "y", name="odd", kind="classes"),
+        "line": make(table.assign(y=3 * table["a"]), "y", name="line", kind="regression"),
+        "pairs": make(entity, "y", name="pairs", kind="classification"),
+        "odd": make(odd, "y", name="odd", kind="classification"),
     }
     outliers = {"use": "trained", "head": "knn-distance"}
     views = {"split": split, "corruptions": VIEWS}
@@ -50,7 +50,7 @@ def entity_tasks(missing: str) -> list[karat.Task]:
     pairs = pd.DataFrame({"a": ids, "b": np.roll(ids, 1), "near": np.linspace(0, 1, 12)})
     pairs["main"] = ["first"] * 6 + ["second"] * 6
     likes = karat.Dataset.from_columns(
-        pairs, ["a", "b"], "near", name="p", kind="numbers", modality="entity", group="main"
+        pairs, ["a", "b"], "near", name="p", kind="regression", modality="entity", group="main"
     )
     quads = pd.DataFrame({f: np.roll(ids, i) for i, f in enumerate("abcd")})
     quads = karat.Dataset.from_columns(
@@ -98,7 +98,7 @@ def test_scores_are_equal_and_nothing_is_written(run):
     assert contents(run.folder.parent) == before
 
 
-@pytest.mark.parametrize("missing", ["ignore", "penalise"])
+@pytest.mark.parametrize("missing", ["ignore", "penalize"])
 def test_scores_with_missing_entities(tmp_path, missing):
     rng = np.random.default_rng(1)
     known = {f"entity {i}": rng.normal(size=4) for i in range(10)}

@@ -239,10 +239,10 @@ class FittedPredictor:
         """Return why it cannot predict this kind of target, or an empty string."""
         from sklearn.base import is_classifier, is_regressor
 
-        if kind == "classes" and _passes(is_regressor, self.pipeline):
-            return "it predicts numbers, not classes"
-        if kind == "numbers" and _passes(is_classifier, self.pipeline):
-            return "it predicts classes, not numbers"
+        if kind == "classification" and _passes(is_regressor, self.pipeline):
+            return "it is for regression, not classification"
+        if kind == "regression" and _passes(is_classifier, self.pipeline):
+            return "it is for classification, not regression"
         return ""
 
     def fit(self, X: Any, y: Any) -> FittedPredictor:

@@ -49,6 +49,14 @@ from karat.errors import DataError, did_you_mean
 TAKEN = ("jobs", "predictions", "scores", "missing")
 MODELS = "models"
 
+_KEYS = {"licence": "license", "openml_licence": "openml_license"}  # old key: present key
+_HEADS = {
+    "logistic": "logistic-regression",
+    "linear": "linear-regression",
+    "nb": "naive-bayes",
+    "tree": "decision-tree",
+}
+
 
 def collect_artifacts(fitted: Any, names: Sequence[str]) -> tuple[dict[str, bytes], list[str]]:
     """Return the requested artifacts by ``kind/file``, and a note for each missing one."""
@@ -243,7 +251,7 @@ class Run:
     def about(self) -> dict[str, Any]:
         """The plan: model, suite, seed, tasks, versions."""
         try:
-            return dict(json.loads((self.folder / "run.json").read_text(encoding="utf-8")))
+            return _renamed(dict(json.loads((self.folder / "run.json").read_text("utf-8"))))
         except (OSError, ValueError) as error:
             raise DataError(f"cannot read {self.folder / 'run.json'}: {error}.") from error
 
@@ -389,6 +397,22 @@ def earlier_runs(output: Path, about: Mapping[str, Any], keys: Sequence[str]) ->
     yield from (run for _, _, run in newest)
 
 
+def _renamed(about: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a ``run.json`` with the present names of keys and values."""
+    tasks = about.get("tasks")
+    for task in tasks if isinstance(tasks, list) else []:
+        if not isinstance(task, dict):
+            continue
+        if isinstance(task.get("about"), dict):
+            task["about"] = {_KEYS.get(key, key): value for key, value in task["about"].items()}
+        if task.get("missing") == "penalise":
+            task["missing"] = "penalize"
+        probe = task.get("probe")
+        if isinstance(probe, dict) and isinstance(probe.get("head"), str):
+            task["probe"] = probe | {"head": _HEADS.get(probe["head"], probe["head"])}
+    return about
+
+
 def _alive(pid: int) -> bool:
     import psutil
 
@@ -452,4 +476,3 @@ def _load(path: Path, allow_pickle: bool) -> Any:
         return raw.decode()
     except UnicodeDecodeError:
         return raw
-

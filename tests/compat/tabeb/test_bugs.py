@@ -248,8 +248,8 @@ def test_10_encoder_gets_the_kind_of_target():
     encoder = Kinded()
     own(TabEBRegressionTask, noisy(), "regression").evaluate([encoder])
     own(TabEBClassificationTask, noisy()).evaluate([encoder])
-    own(TabEBClassificationTask, noisy()).evaluate([Kinded(kind="numbers")])
-    assert Kinded.heard == ["numbers", "classes", "numbers"]
+    own(TabEBClassificationTask, noisy()).evaluate([Kinded(kind="regression")])
+    assert Kinded.heard == ["regression", "classification", "regression"]
 
 
 # 11: entities on both sides, see also test_groups_are_not_split

@@ -130,9 +130,12 @@ def test_carte_encoder_gets_the_kind_of_target(monkeypatch):
     encoder = get_model("carte_encoder", task="regression", num_models=2, lm_path="vectors.bin")
     for kind in ("regression", "classification"):
         assert task(kind, seed=5).evaluate([encoder])["encoder"].tolist() == ["carte_encoder"]
-    assert Fake.made == [(2, "vectors.bin", "numbers", 5), (2, "vectors.bin", "classes", 5)]
+    assert Fake.made == [
+        (2, "vectors.bin", "regression", 5),
+        (2, "vectors.bin", "classification", 5),
+    ]
     assert encoder.fit(TABLE, TABLE["x"]).transform(TABLE).shape == (ROWS, 1)
-    assert Fake.made[-1] == (2, "vectors.bin", "numbers", None)  # from its parameter task
+    assert Fake.made[-1] == (2, "vectors.bin", "regression", None)  # from its parameter task
     with pytest.raises(DefinitionError, match="'regr'"):
         get_model("carte_encoder", task="regr")
     with pytest.raises(DefinitionError, match='"n_jobs"'):
@@ -159,10 +162,10 @@ def test_karat_models():
 
 
 def test_unavailable_model(monkeypatch):
-    from karat.config.catalog import Catalogue
+    from karat.config.catalog import Catalog
 
     absent = Model("skrub", None, "encoder", unavailable="skrub is not installed: pip …")
-    monkeypatch.setattr(Catalogue, "model", lambda self, name: absent)
+    monkeypatch.setattr(Catalog, "model", lambda self, name: absent)
     encoder = get_model("skrub")
     for use in (encoder.fit, encoder.transform, encoder.fit_transform):
         with pytest.raises(Declined, match="skrub"):
@@ -184,13 +187,13 @@ def test_unknown_models_and_revisions():
 
 
 def test_model_with_revisions(monkeypatch):
-    from karat.config.catalog import Catalogue
+    from karat.config.catalog import Catalog
 
     class Versioned(Scaled):
         def __init__(self, revision=None):
             self.revision = revision
 
-    monkeypatch.setattr(Catalogue, "model", lambda *_: Model("v", Versioned(), "encoder"))
+    monkeypatch.setattr(Catalog, "model", lambda *_: Model("v", Versioned(), "encoder"))
     assert get_model("onehot", revision="v2").revision == "v2"
 
 

@@ -48,15 +48,15 @@ def rows(size: int = 60, seed: int = 0) -> pd.DataFrame:
     )
 
 
-def split(kind: str = "classes", train: int = 60, test: int = 40) -> tuple:
+def split(kind: str = "classification", train: int = 60, test: int = 40) -> tuple:
     """Return X_train, X_test, y_train, y_test; the target depends on column a."""
     X = rows(train + test)
     noisy = X["a"] + np.random.default_rng(1).normal(0, 0.5, len(X))
     targets = {
-        "classes": (noisy > 0.4).astype(int),
+        "classification": (noisy > 0.4).astype(int),
         "words": pd.Series(np.where(noisy > 0.4, "yes", "no")),
         "three": pd.Series(np.digitize(noisy, [-0.5, 0.5])).map({0: "lo", 1: "mid", 2: "hi"}),
-        "numbers": 3 * noisy,
+        "regression": 3 * noisy,
     }
     y = targets[kind]
     return X[:train], X[train:], y[:train], y[train:]
@@ -196,7 +196,7 @@ def test_one_row_per_view_model_and_metric(quick):
 
 
 def test_regression_has_five_corruptions(quick):
-    table = run_regression_suite("own", *split("numbers"), severities=(0.1, 0.2, 0.4))
+    table = run_regression_suite("own", *split("regression"), severities=(0.1, 0.2, 0.4))
     assert list(table) == COLUMNS and table["value"].notna().all()
     names = set(table["corruption"])
     assert not any("mnar" in name or "dilution" in name for name in names)
@@ -208,7 +208,7 @@ def test_regression_has_five_corruptions(quick):
 
 def test_middle_severity_of_an_even_number(quick):
     for severities, middle in (((0.1, 0.3), "0.3+0.3"), ((0.1, 0.2, 0.25, 0.4), "0.25+0.25")):
-        table = run_regression_suite("own", *split("numbers"), severities=severities)
+        table = run_regression_suite("own", *split("regression"), severities=severities)
         assert table["severity"].iloc[-1] == middle
         assert set(table["severity"]) == {0.0, *severities, middle}, "0.25 is not 0.2"
 
@@ -265,16 +265,16 @@ def test_clean_scores_equal_scikit_learn(quick):
     assert (square.to_numpy() == confusion_matrix(y_test, predicted)).all()
 
 
-@pytest.mark.parametrize("kind", ["classes", "words", "three", "numbers"])
+@pytest.mark.parametrize("kind", ["classification", "words", "three", "regression"])
 @pytest.mark.parametrize("given", [None, "right"])
 def test_inferred_or_given_task(quick, kind, given):
-    right = "regression" if kind == "numbers" else "classification"
+    right = "regression" if kind == "regression" else "classification"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         returned = run_benchmark("m", *split(kind), task=given and right, severities=())
     assert returned["task"] == right
     table = pd.read_csv(f"results/metrics_m_{right}.csv")
-    first = {"three": "auc_ovr", "numbers": "RMSE"}.get(kind, "AUC")
+    first = {"three": "auc_ovr", "regression": "RMSE"}.get(kind, "AUC")
     assert table["metric"].iloc[0] == first and table["value"].notna().all()
 
 
@@ -350,7 +350,7 @@ def test_unsafe_dataset_names_stay_in_the_folder(quick, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["three", "numbers"])
+@pytest.mark.parametrize("kind", ["three", "regression"])
 def test_all_models_run_or_give_one_warning(here, kind, monkeypatch):
     monkeypatch.setattr(benchmark, "plot_runs", lambda *_, **__: [])
     lacking = {"xgb": "xgboost", "ffn": "torch"}
@@ -364,7 +364,7 @@ def test_all_models_run_or_give_one_warning(here, kind, monkeypatch):
         assert name in messages[0] and lacking[name] in messages[0]
     (path,) = Path("results").glob("metrics_*.csv")
     table = pd.read_csv(path)
-    first = "linreg" if kind == "numbers" else "logreg"
+    first = "linreg" if kind == "regression" else "logreg"
     wanted = [name for name in (first, "svm", "rf", "xgb", "ffn") if name not in lost]
     assert list(table["model"].unique()) == wanted
     assert table["value"].notna().all()
@@ -402,7 +402,7 @@ def test_row_limit_gives_a_warning(quick, monkeypatch):
 def test_plot_names(here, one_draw, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(benchmark, "MODELS", {"regression": ("linreg",)})
-    run_benchmark("own", *split("numbers"), severities=(0.2,))
+    run_benchmark("own", *split("regression"), severities=(0.2,))
     names = {path.name for path in Path("results/own_plots").iterdir()}
     five = [name for name in NAMES if name not in ("missingness_mnar", "rare_class_dilution")]
     assert names == {"own_clean_rmse_bar.png", *(f"own_{name}_rmse_curve.png" for name in five)}
@@ -412,7 +412,7 @@ def test_missing_matplotlib_gives_a_warning(here, one_draw, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr(benchmark, "MODELS", {"regression": ("linreg",)})
     with pytest.warns(UserWarning, match="matplotlib"):
-        run_benchmark("own", *split("numbers"), severities=(0.2,))
+        run_benchmark("own", *split("regression"), severities=(0.2,))
     assert Path("results/metrics_own_regression.csv").is_file()
     assert not Path("results/own_plots").exists()
 
@@ -429,7 +429,7 @@ def changed(place: int, value) -> tuple:
         (split(), {"task": "clasification"}, '"classification"'),
         (split(), {"task": "both"}, "both"),
         (split("words"), {"task": "regression"}, "numbers"),
-        (split("numbers"), {"task": "classification"}, "y"),
+        (split("regression"), {"task": "classification"}, "y"),
         (split(), {"severities": (0.1, 2.0)}, r"2\.0"),
         (split(), {"severities": (-0.1,)}, r"-0\.1"),
         (split(), {"severities": ("much",)}, "much"),

@@ -22,7 +22,7 @@ def golden(rows=2000):
 
 def as_data(y):
     table = pd.DataFrame({"row": np.arange(len(y)), "y": y})
-    return karat.Dataset.from_table(table, "y", name="golden", kind="classes")
+    return karat.Dataset.from_table(table, "y", name="golden", kind="classification")
 
 
 def problem(rows, classes=2, width=6, seed=0):
@@ -171,7 +171,7 @@ def test_a_grid_of_one_point_is_not_searched():
     ("name", "value"),
     [
         ("mode", "exactly"),
-        ("kind", "numbers"),
+        ("kind", "regression"),
         ("learning_rate", 3),
         ("beta1", []),
         ("batch_size", 0),
@@ -180,7 +180,7 @@ def test_a_grid_of_one_point_is_not_searched():
     ],
 )
 def test_wrong_parameters(name, value):
-    with pytest.raises(DefinitionError, match="numbers" if name == "kind" else name):
+    with pytest.raises(DefinitionError, match="regression" if name == "kind" else name):
         AdamW(**{name: value})
     with pytest.raises(DefinitionError, match="n_epoch.*n_epochs"):
         build('head "adamw"', heads.get("adamw"), {"n_epoch": 3}, {})

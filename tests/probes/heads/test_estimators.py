@@ -56,13 +56,13 @@ def classes(labels, group=None):
     table = pd.DataFrame({"x": np.arange(float(len(labels))), "y": pd.Series(labels)})
     extra = {} if group is None else {"g": group}
     return Dataset.from_table(
-        table.assign(**extra), "y", kind="classes", group="g" if group is not None else None
+        table.assign(**extra), "y", kind="classification", group="g" if group is not None else None
     )
 
 
 def numbers(values):
     table = pd.DataFrame({"x": np.arange(float(len(values))), "y": values})
-    return Dataset.from_table(table, "y", kind="numbers")
+    return Dataset.from_table(table, "y", kind="regression")
 
 
 class Fixed:
@@ -171,19 +171,19 @@ X = np.array([[0.0], [1.0], [2.0], [10.0]])
 
 
 def test_the_nearest_neighbors_vote():
-    head = knn("classes", n_neighbors=3).fit(X, list("aabb"))
+    head = knn("classification", n_neighbors=3).fit(X, list("aabb"))
     assert head.predict([[0.0]]).tolist() == ["a"]
     assert head.predict_proba([[0.0]]).tolist() == [[pytest.approx(2 / 3), pytest.approx(1 / 3)]]
 
 
 def test_numbers_are_the_mean_of_the_nearest_neighbors():
-    head = knn("numbers", n_neighbors=2).fit(X, [1.0, 2.0, 4.0, 100.0])
+    head = knn("regression", n_neighbors=2).fit(X, [1.0, 2.0, 4.0, 100.0])
     assert head.predict([[1.6]]).tolist() == [3.0]
-    assert knn("classes").n_neighbors == knn("numbers").n_neighbors == 5
+    assert knn("classification").n_neighbors == knn("regression").n_neighbors == 5
 
 
 def test_neighbors_weighted_by_distance():
-    head = knn("numbers", n_neighbors=2, weights="distance").fit(X, [0.0, 6.0, 0.0, 0.0])
+    head = knn("regression", n_neighbors=2, weights="distance").fit(X, [0.0, 6.0, 0.0, 0.0])
     # distances 0.75 and 0.25: weights 4/3 and 4
     assert head.predict([[0.75]])[0] == pytest.approx(6 * 4 / (4 + 4 / 3))
 
@@ -219,17 +219,19 @@ def test_equal_vectors_give_the_class_frequencies():
     [(None, 3.5), ("entropy", 3.5), ("gini", 6.5)],
 )
 def test_the_criterion_decides_the_split(criterion, cut):
-    head = tree("classes", criterion, max_depth=1).fit(np.arange(8.0)[:, None], list("aaaabaab"))
+    head = tree("classification", criterion, max_depth=1).fit(
+        np.arange(8.0)[:, None], list("aaaabaab")
+    )
     assert head.tree_.threshold[0] == cut
 
 
 def test_a_tree_is_scikit_learns_with_a_seed():
     points, labels = load_iris(return_X_y=True)
     asked = points + 0.3
-    ours = tree("classes", random_state=3).fit(points, labels)
+    ours = tree("classification", random_state=3).fit(points, labels)
     theirs = DecisionTreeClassifier(criterion="entropy", random_state=3).fit(points, labels)
     assert np.array_equal(ours.predict(asked), theirs.predict(asked))
-    ours = tree("numbers", random_state=4).fit(points[:, 1:], points[:, 0])
+    ours = tree("regression", random_state=4).fit(points[:, 1:], points[:, 0])
     theirs = DecisionTreeRegressor(random_state=4).fit(points[:, 1:], points[:, 0])
     assert np.array_equal(ours.predict(asked[:, 1:]), theirs.predict(asked[:, 1:]))
     assert theirs.criterion == ours.criterion == "squared_error"
@@ -237,23 +239,23 @@ def test_a_tree_is_scikit_learns_with_a_seed():
 
 def test_a_tree_does_not_use_the_global_generator():
     before = np.random.get_state()[1].copy()
-    tree("classes").fit(X, list("aabb"))
-    tree("numbers").fit(X, [1.0, 2.0, 3.0, 4.0])
+    tree("classification").fit(X, list("aabb"))
+    tree("regression").fit(X, [1.0, 2.0, 3.0, 4.0])
     assert np.array_equal(before, np.random.get_state()[1])
 
 
 def test_min_samples_leaf():
-    head = tree("numbers", min_samples_leaf=2).fit(X, [1.0, 3.0, 5.0, 9.0])
+    head = tree("regression", min_samples_leaf=2).fit(X, [1.0, 3.0, 5.0, 9.0])
     assert head.predict(X).tolist() == [2.0, 2.0, 7.0, 7.0]
 
 
 @pytest.mark.parametrize(
     ("make", "word"),
     [
-        (lambda: naive_bayes("numbers"), "ridge"),
+        (lambda: naive_bayes("regression"), "ridge"),
         (lambda: naive_bayes(var_smoothing=0), "var_smoothing"),
-        (lambda: tree("classes", "entrpy"), '"entrpy".*"entropy"'),
-        (lambda: tree("numbers", "gini"), "squared_error, absolute_error"),
+        (lambda: tree("classification", "entrpy"), '"entrpy".*"entropy"'),
+        (lambda: tree("regression", "gini"), "squared_error, absolute_error"),
     ],
 )
 def test_wrong_parameters(make, word):
@@ -290,7 +292,11 @@ def test_logistic_is_scikit_learns_with_a_hundred_iterations():
 
 @pytest.mark.parametrize(
     ("head", "kind", "suggested"),
-    [(logistic, "numbers", "ridge"), (ridge, "classes", "logistic"), (linear, "classes", "logist")],
+    [
+        (logistic, "regression", "ridge"),
+        (ridge, "classification", "logistic"),
+        (linear, "classification", "logist"),
+    ],
 )
 def test_the_error_for_the_wrong_kind_suggests_another_head(head, kind, suggested):
     with pytest.raises(DefinitionError, match=f"{kind}.*{suggested}"):
@@ -314,7 +320,7 @@ def test_isolation_is_scikit_learns():
 
 def people(labels: list[str]) -> Dataset:
     table = pd.DataFrame({"x": range(len(labels)), "y": labels})
-    return Dataset.from_table(table, target="y", name="people", kind="classes")
+    return Dataset.from_table(table, target="y", name="people", kind="classification")
 
 
 @pytest.mark.parametrize(("odd", "usual"), [("outlier", "normal"), ("a", "b")])
@@ -344,7 +350,7 @@ def test_a_task_finds_outliers_without_labels(head, tmp_path):
     # far from the rest and from each other, so that nothing short of perfect is right
     table.loc[:9, ["a", "b", "c"]] += 30 * np.arange(1, 11)[:, None] * [1, -1, 1]
     table.loc[:9, "label"] = "outlier"
-    data = Dataset.from_table(table, target="label", name="odd", kind="classes")
+    data = Dataset.from_table(table, target="label", name="odd", kind="classification")
     metrics = ["auc", "pr_auc", "f1_weighted", "f1_micro"]
     probe = {"use": "trained", "head": head}
     task = karat.Task("odd", data, probe=probe, split="all", metrics=metrics)
@@ -377,7 +383,7 @@ def test_labels_equal_those_of_scikit_learn(name, gamma):
     X, y = SETS[name]
     train = np.arange(len(X)) % 3 > 0
     for C in (0.001, 0.1, 1, 10, 1000):
-        ours = svm("classes", C=C, gamma=gamma).fit(X[train], y[train])
+        ours = svm("classification", C=C, gamma=gamma).fit(X[train], y[train])
         theirs = SVC(C=C, gamma=gamma, random_state=0).fit(X[train], y[train])
         assert np.array_equal(ours.predict(X), theirs.predict(X)), C
 
@@ -391,13 +397,13 @@ def test_labels_equal_those_of_scikit_learn_on_random_data(seed, classes, C):
     theirs = SVC(C=C, decision_function_shape="ovo", random_state=0).fit(X, y)
     # rows on the border, to the last digits, may be on either side of it
     clear = np.abs(theirs.decision_function(X).reshape(60, -1)).min(axis=1) > 1e-3
-    ours = svm("classes", C=C).fit(X, y)
+    ours = svm("classification", C=C).fit(X, y)
     assert np.array_equal(ours.predict(X)[clear], theirs.predict(X)[clear])
 
 
 def test_two_points_by_hand():
     # K(0, 1) = e^-1; both are support vectors of the weight C = 0.1, and the middle is undecided
-    head = svm("classes", C=0.1, gamma=1.0).fit([[0.0], [1.0]], ["l", "r"])
+    head = svm("classification", C=0.1, gamma=1.0).fit([[0.0], [1.0]], ["l", "r"])
     assert head.predict(np.array([[-5.0], [0.4], [0.6], [2.0]])).tolist() == ["l", "l", "r", "r"]
     assert head.machine_.dual_coef_.tolist() == [[-0.1, 0.1]]
     assert not hasattr(head, "predict_proba")
@@ -405,9 +411,9 @@ def test_two_points_by_hand():
 
 def test_rows_without_spread_and_a_single_class():
     same = np.ones((6, 2))
-    assert svm("classes").fit(same, list("aabbbb")).predict(same).tolist() == ["b"] * 6
-    assert svm("classes").fit(same, ["a"] * 6).predict(same[:2]).tolist() == ["a", "a"]
-    assert svm("numbers").fit(same, [2.0] * 6).predict(same[:2]).tolist() == [2.0, 2.0]
+    assert svm("classification").fit(same, list("aabbbb")).predict(same).tolist() == ["b"] * 6
+    assert svm("classification").fit(same, ["a"] * 6).predict(same[:2]).tolist() == ["a", "a"]
+    assert svm("regression").fit(same, [2.0] * 6).predict(same[:2]).tolist() == [2.0, 2.0]
 
 
 @pytest.mark.parametrize(
@@ -416,12 +422,12 @@ def test_rows_without_spread_and_a_single_class():
 def test_parameters_are_checked(params):
     ((name, value),) = params.items()
     with pytest.raises(DefinitionError, match=f"{name}.*{value}"):
-        svm("classes", **params)
+        svm("classification", **params)
 
 
 def test_a_task_scores_the_labels(tmp_path):
     frame = datasets.load_wine(as_frame=True).frame
-    data = Dataset.from_table(frame, target="target", name="wine", kind="classes")
+    data = Dataset.from_table(frame, target="target", name="wine", kind="classification")
     probe = {"use": "trained", "head": {"use": "svm", "C": 10}, "scale": "plain"}
     metrics = ["acc", "f1_macro", "logloss"]
     task = karat.Task("wine", data, probe=probe, split="kfold", metrics=metrics)
@@ -566,7 +572,7 @@ def test_unknown_names(make, word):
 @pytest.mark.parametrize("head", ["agglomerative", "ward", {"use": "dbscan", "eps": 0.2}])
 def test_a_task_clusters_rows_without_labels(head, tmp_path):
     table = pd.DataFrame(clouds() - 20, columns=["x", "y"]).assign(label=np.repeat(list("abc"), 20))
-    data = Dataset.from_table(table, target="label", name="clouds", kind="classes")
+    data = Dataset.from_table(table, target="label", name="clouds", kind="classification")
     probe = {"use": "trained", "head": head}
     task = karat.Task("clouds", data, probe=probe, split="all", metrics=["v_measure"])
     (run,) = karat.evaluate("onehot", task, output=tmp_path)
@@ -575,7 +581,7 @@ def test_a_task_clusters_rows_without_labels(head, tmp_path):
 
 def test_a_clusterer_cannot_be_used_with_folds(tmp_path):
     table = pd.DataFrame(clouds(), columns=["x", "y"]).assign(label=np.repeat(list("abc"), 20))
-    data = Dataset.from_table(table, target="label", name="clouds", kind="classes")
+    data = Dataset.from_table(table, target="label", name="clouds", kind="classification")
     task = karat.Task("clouds", data, probe={"use": "trained", "head": "ward"}, split="kfold")
     (run,) = karat.evaluate("onehot", task, output=tmp_path)
     assert run.results()["info"].str.contains("split: all").all()

@@ -18,8 +18,8 @@ from karat.models import predictors as svm_module
 from karat.probes.heads.nested_selection import BestOf, inner_folds, name_of
 
 C = [0.001, 0.01, 0.1, 1, 10, 100, 1000]
-HEADS = ["nb", {"use": "knn", "n_neighbors": 3}, {"use": "svm", "C": C}]
-NAMED = [{"use": "nb"}, HEADS[1], *({"use": "svm", "C": value} for value in C)]
+HEADS = ["naive-bayes", {"use": "knn", "n_neighbors": 3}, {"use": "svm", "C": C}]
+NAMED = [{"use": "naive-bayes"}, HEADS[1], *({"use": "svm", "C": value} for value in C)]
 PLAIN = [GaussianNB(), KNeighborsClassifier(3), *(SVC(C=value) for value in C)]
 
 
@@ -34,7 +34,7 @@ def test_the_selection_equals_nested_cross_validation(load, seed):
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)
     means = [cross_val_score(head, X[train], y[train], cv=folds).mean() for head in PLAIN]
     best = int(np.argmax(means))
-    head = BestOf(HEADS, "classes", random_state=seed).fit(X[train], y[train])
+    head = BestOf(HEADS, "classification", random_state=seed).fit(X[train], y[train])
     assert head.candidates == NAMED
     assert head.scores_ == pytest.approx(means, abs=1e-12)
     assert head.choice_ == NAMED[best]
@@ -48,8 +48,8 @@ def test_heads_for_numbers_are_selected_by_rmse():
     folds = KFold(4, shuffle=True, random_state=2)
     scoring = "neg_root_mean_squared_error"
     means = [cross_val_score(head, X, y, cv=folds, scoring=scoring).mean() for head in plain]
-    heads = ["knn", "linear", {"use": "ridge", "alpha": [0.1, 1.0]}]
-    head = BestOf(heads, "numbers", folds=4, random_state=2).fit(X, y)
+    heads = ["knn", "linear-regression", {"use": "ridge", "alpha": [0.1, 1.0]}]
+    head = BestOf(heads, "regression", folds=4, random_state=2).fit(X, y)
     assert head.scores_ == pytest.approx(means, abs=1e-9)
     best = int(np.argmax(means))
     assert head.choice_ == head.candidates[best] == {"use": "ridge", "alpha": 0.1}
@@ -61,7 +61,7 @@ def test_the_note_names_the_selected_head():
     X = np.repeat([[0.0, 0], [9, 0], [0, 9], [9, 9]], 10, axis=0)
     X = X + np.random.default_rng(0).standard_normal(X.shape)
     y = np.repeat(list("abba"), 10)
-    head = BestOf(["logistic", {"use": "svm", "C": [1, 10]}], "classes").fit(X, y)
+    head = BestOf(["logistic-regression", {"use": "svm", "C": [1, 10]}], "classification").fit(X, y)
     # not linearly separable; both machines are perfect, and the first is selected
     assert name_of(head.choice_) == "svm C=1" and "svm C=1 (accuracy 1.000" in head.notes_[0]
     assert head.choice_ == {"use": "svm", "C": 1} and head.scores_[1] == head.scores_[2] == 1.0
@@ -72,7 +72,7 @@ def test_ties_go_to_the_first_head():
     for first in ("uniform", "distance"):
         other = {"uniform": "distance", "distance": "uniform"}[first]
         heads = [{"use": "knn", "n_neighbors": 1, "weights": [first, other]}]
-        assert BestOf(heads, "classes").fit(X, y).choice_["weights"] == first
+        assert BestOf(heads, "classification").fit(X, y).choice_["weights"] == first
 
 
 def test_heads_are_never_fitted_on_rows_they_are_scored_on(monkeypatch):
@@ -88,11 +88,11 @@ def test_heads_are_never_fitted_on_rows_they_are_scored_on(monkeypatch):
             seen.append((self.rows, asked))
             return np.zeros(len(X))
 
-    monkeypatch.setitem(registry.heads._parts, "nb", lambda: Spy())
+    monkeypatch.setitem(registry.heads._parts, "naive-bayes", lambda: Spy())
     rng = np.random.default_rng(0)
     X = rng.integers(0, 4, (90, 2)).astype(float)  # at most 16 rows that differ
     y = rng.integers(0, 2, 90)
-    BestOf(["nb"], "classes", folds=4).fit(X, y)
+    BestOf(["naive-bayes"], "classification", folds=4).fit(X, y)
     assert len(seen) == 4
     for taught, asked in seen:
         assert taught and asked and not taught & asked
@@ -108,9 +108,9 @@ def test_the_selection_does_not_depend_on_test_labels(tmp_path):
     for shift in (0, 1):
         labels = np.where(part == "test", (y + shift) % 3, y)
         table = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(y=labels)
-        data = Dataset.from_table(table, target="y", name="wine", kind="classes")
+        data = Dataset.from_table(table, target="y", name="wine", kind="classification")
         data = Dataset(
-            "wine", data.items, data.questions, data.truth, "classes", "table", part=part
+            "wine", data.items, data.questions, data.truth, "classification", "table", part=part
         )
         probe = {"use": "trained", "head": {"use": "best-of", "heads": HEADS}}
         task = karat.Task("wine", data, probe=probe, split="fixed", metrics=["acc"])
@@ -145,8 +145,10 @@ def test_fewer_folds_for_few_rows():
 
 
 def test_without_folds_the_first_head_is_selected():
-    head = BestOf(["tree", "nb"], "classes").fit(np.arange(3.0)[:, None], list("abc"))
-    assert "tree" in head.notes_[0] and "too few rows" in head.notes_[0]
+    head = BestOf(["decision-tree", "naive-bayes"], "classification").fit(
+        np.arange(3.0)[:, None], list("abc")
+    )
+    assert "decision-tree" in head.notes_[0] and "too few rows" in head.notes_[0]
     assert head.predict(np.array([[1.1]])).tolist() == ["b"]
 
 
@@ -154,26 +156,28 @@ def test_a_class_with_one_member():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((21, 3)), np.array([*"ab" * 10, "c"])
     X += 5 * (y == "b")[:, None]
-    head = BestOf(["nb", {"use": "svm", "C": [1, 10]}, "logistic"], "classes").fit(X, y)
+    head = BestOf(
+        ["naive-bayes", {"use": "svm", "C": [1, 10]}, "logistic-regression"], "classification"
+    ).fit(X, y)
     assert (head.predict(X[:20]) == y[:20]).all() and "failed" not in head.notes_[0]
 
 
 def test_a_head_that_fails_is_not_selected():
     X, y = np.arange(8.0)[:, None], np.repeat(list("ab"), 4)
-    head = BestOf([{"use": "knn", "n_neighbors": [7, 1]}], "classes", folds=2).fit(X, y)
+    head = BestOf([{"use": "knn", "n_neighbors": [7, 1]}], "classification", folds=2).fit(X, y)
     assert head.choice_ == {"use": "knn", "n_neighbors": 1}
     assert "knn n_neighbors=7 failed" in head.notes_[0]
     with pytest.raises(DataError, match="best-of.*Expected n_neighbors"):
-        BestOf([{"use": "knn", "n_neighbors": 7}], "classes", folds=2).fit(X, y)
+        BestOf([{"use": "knn", "n_neighbors": 7}], "classification", folds=2).fit(X, y)
 
 
 def test_probabilities_are_those_of_the_selected_head():
     X, y = load_iris(return_X_y=True)
-    head = BestOf(["nb"], "classes").fit(X, y)
+    head = BestOf(["naive-bayes"], "classification").fit(X, y)
     assert np.array_equal(head.predict_proba(X), GaussianNB().fit(X, y).predict_proba(X))
     assert head.classes_.tolist() == [0, 1, 2]
-    assert not hasattr(BestOf(["svm"], "classes").fit(X, y), "predict_proba")
-    assert not hasattr(BestOf(["nb"], "classes"), "predict_proba")
+    assert not hasattr(BestOf(["svm"], "classification").fit(X, y), "predict_proba")
+    assert not hasattr(BestOf(["naive-bayes"], "classification"), "predict_proba")
 
 
 def test_machines_with_equal_gamma_share_a_kernel(monkeypatch):
@@ -186,7 +190,7 @@ def test_machines_with_equal_gamma_share_a_kernel(monkeypatch):
     )
     X, y = load_iris(return_X_y=True)
     heads = [{"use": "svm", "C": C}, {"use": "svm", "C": [1, 2], "gamma": 0.5}]
-    BestOf(heads, "classes", folds=3).fit(X, y)
+    BestOf(heads, "classification", folds=3).fit(X, y)
     assert sorted(map(str, made[:-1])) == ["0.5"] * 3 + ["scale"] * 3  # and one for the winner
 
 
@@ -194,19 +198,19 @@ def test_machines_with_equal_gamma_share_a_kernel(monkeypatch):
     ("heads", "word"),
     [
         ([], r"\[\]"),
-        ("nb", "nb"),
+        ("naive-bayes", "naive-bayes"),
         ([{"C": 1}], "use"),
         (["knnn"], '"knnn".*"knn"'),
         ([{"use": "svm", "c": 1}], '"best-of".*"svm".*"c"'),
         ([{"use": "svm", "C": [1, -1]}], "C .*-1"),
-        (["ridge"], "ridge .*classes"),
+        (["ridge"], "ridge .*classification"),
         (["dbscan"], "dbscan"),
         (["isolation-forest"], "isolation-forest"),
-        ([{"use": "best-of", "heads": ["nb"]}], "another best-of"),
+        ([{"use": "best-of", "heads": ["naive-bayes"]}], "another best-of"),
     ],
 )
 def test_wrong_definitions_fail_before_anything_is_fitted(heads, word):
     with pytest.raises(DefinitionError, match=word):
-        BestOf(heads, "classes")
+        BestOf(heads, "classification")
     with pytest.raises(DefinitionError, match="folds.*1"):
-        BestOf(["nb"], "classes", folds=1)
+        BestOf(["naive-bayes"], "classification", folds=1)

@@ -44,6 +44,14 @@ CONFUSION_COLUMNS = (
 #: TACO's names of metrics, where they differ
 METRICS = {"auc": "AUC", "acc": "accuracy", "rmse": "RMSE"}
 KINDS = {"classes": "classification", "numbers": "regression"}
+#: Karat's models by TACO's names
+MODEL_NAMES = {
+    "logreg": "logistic-regression",
+    "linreg": "linear-regression",
+    "rf": "random-forest",
+    "xgb": "xgboost",
+    "ffn": "mlp",
+}
 VIEW = ["corruption", "severity"]
 
 #: file names with their tables or texts
@@ -134,11 +142,12 @@ def _confusion(counts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with TACO's names of views: ``clean`` at 0.0, ``a+b`` at 0.2+0.1."""
+    """Return the table with TACO's models and views: ``clean`` at 0.0, ``a+b`` at 0.2+0.1."""
     views = {pair: _view(*pair) for pair in set(zip(*(table[name] for name in VIEW), strict=True))}
     pairs = [views[pair] for pair in zip(*(table[name] for name in VIEW), strict=True)]
     severity = pd.Series([pair[1] for pair in pairs], index=table.index, dtype=object)
-    return table.assign(corruption=[pair[0] for pair in pairs], severity=severity)
+    models = table["model"].replace({ours: theirs for theirs, ours in MODEL_NAMES.items()})
+    return table.assign(corruption=[pair[0] for pair in pairs], severity=severity, model=models)
 
 
 def _view(corruption: str, severity: float) -> tuple[str, float | str]:
