@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 import pytest
+from hypothesis import settings
 
 from karat.config import loading as files
 from karat.config import loading as loader
@@ -31,6 +32,9 @@ from karat.errors import DefinitionError
 
 # one thread each before numpy is loaded: as many processes as cores test at the same time
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# an example that is slow because the machine is busy is no failure
+settings.register_profile("karat", deadline=None)
+settings.load_profile("karat")
 
 
 @pytest.fixture(scope="session")
