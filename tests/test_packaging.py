@@ -10,6 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 import karat
 
@@ -114,3 +116,16 @@ def test_metadata_are_those_of_the_project(metadata):
 def test_the_console_script_is_the_main_function(wheel):
     text = wheel.read(f"karat-{karat.__version__}.dist-info/entry_points.txt").decode()
     assert f"karat = {PROJECT['scripts']['karat']}" in text.splitlines()
+
+
+def test_the_lowest_versions_are_the_lower_bounds_of_the_project():
+    extras = PROJECT["optional-dependencies"]
+    bounds = {r.name: r.specifier for r in map(Requirement, sum(extras.values(), []))}
+    needed = {r.name for r in map(Requirement, PROJECT["dependencies"] + extras["test"])}
+    bounds |= {r.name: r.specifier for r in map(Requirement, PROJECT["dependencies"])}
+    lines = (ROOT / "constraints-lowest.txt").read_text().splitlines()
+    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert needed <= set(pinned)
+    for name, version in pinned.items():
+        (lowest,) = [Version(s.version) for s in bounds[name] if s.operator == ">="]
+        assert Version(version) == lowest, name
