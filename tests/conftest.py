@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 import pytest
+from hypothesis import settings
 
 from karat.config import loading as files
 from karat.config import loading as loader
@@ -27,10 +30,24 @@ from karat.core import registry
 from karat.core.dataset import Dataset
 from karat.core.task import Task
 from karat.data import download as transfer
-from karat.errors import DefinitionError
+from karat.errors import DefinitionError, MissingExtra
 
 # one thread each before numpy is loaded: as many processes as cores test at the same time
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# an example that is slow because the machine is busy is no failure
+settings.register_profile("karat", deadline=None)
+settings.load_profile("karat")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """Skip a test that needs an optional library which is really not installed."""
+    try:
+        return (yield)
+    except MissingExtra as error:
+        if importlib.util.find_spec(re.split("[.-]", error.library)[0]):
+            raise
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

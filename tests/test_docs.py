@@ -57,6 +57,7 @@ def commands() -> list[str]:
 @pytest.mark.parametrize("line", commands())
 def test_commands_of_the_docs_parse(line):
     context = karat.make_context("karat", shlex.split(line)[1:])
-    verb, command, rest = karat.resolve_command(context, [*context._protected_args, *context.args])
+    words = vars(context).get("_protected_args") or vars(context)["protected_args"]  # click 8.1
+    verb, command, rest = karat.resolve_command(context, [*words, *context.args])
     assert command is not None, verb
     command.make_context(verb, rest)

@@ -401,17 +401,21 @@ def test_scores_within_rounding_are_equal():
 
 
 def contest(queries, candidates, truth, out=()):
-    queries, candidates = np.float32(queries), np.float32(candidates)
+    queries, candidates = np.array(queries, np.float32), np.array(candidates, np.float32)
     pairs = np.array(list(out), dtype=np.intp).reshape(-1, 2).T
     return Ranking(
         queries, np.array(truth), (pairs[0], pairs[1]), len(candidates), candidates.__getitem__
     )
 
 
+def rounded(numbers):
+    return np.array(numbers, np.float32).astype(np.float64)
+
+
 def plainly(queries, candidates, truth, out):
     """The same in words: one score after the other, in 64 bits."""
     for question, wanted in enumerate(truth):
-        scores = np.float64(np.float32(candidates)) @ np.float64(np.float32(queries[question]))
+        scores = rounded(candidates) @ rounded(queries[question])
         fine = [i for i in range(len(scores)) if (question, i) not in out]
         line = max((scores[i] for i in fine), default=-np.inf) - TIE
         best = next((i for i in fine if scores[i] >= line), 0)

@@ -314,7 +314,7 @@ def test_exact_p_equals_scipys(tasks):
 @pytest.mark.parametrize("zeros", ["pratt", "wilcox"])
 def test_the_normal_curve_equals_scipys(zeros):
     rows = np.round(np.random.default_rng(2).normal(0.1, 0.5, (30, 60)), 1)
-    expected = [stats.wilcoxon(row, zero_method=zeros, method="asymptotic").pvalue for row in rows]
+    expected = [stats.wilcoxon(row, zero_method=zeros, method="approx").pvalue for row in rows]
     assert (rows == 0).any()
     assert wilcoxon(rows, zeros=zeros).p == pytest.approx(expected)
 

@@ -248,7 +248,7 @@ def fold_ratios(given: Gathered, tasks: Sequence[str]) -> list[float]:
     repeats = given.scores.groupby(["task", "repeat"], dropna=False, observed=True)["fold"]
     folds = repeats.nunique().groupby(level=0).max()
     sizes = given.jobs.groupby("task", observed=True)[["train", "test"]].sum()
-    rows = pd.concat([sizes, folds], axis=1).reindex(list(tasks)).fillna(0)
+    rows = pd.concat([sizes, folds], axis=1).reindex(list(tasks)).astype(float).fillna(0)
     columns = zip(rows["train"], rows["test"], rows["fold"], strict=True)
     return [fold_ratio(train, test, int(k)) for train, test, k in columns]
 

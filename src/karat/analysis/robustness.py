@@ -305,9 +305,11 @@ def _ratio(part: np.ndarray, base: int) -> np.ndarray:
 
 def _area(clean: np.ndarray, part: np.ndarray, severity: np.ndarray) -> np.ndarray:
     """Return the mean height of the curve from severity 0 (clean) to the largest one."""
+    from scipy.integrate import trapezoid
+
     heights = np.concatenate([clean[:, None], part], axis=1)
     places = np.concatenate([[0.0], severity])
-    return np.asarray(np.trapezoid(heights, places, axis=1) / places[-1])
+    return np.asarray(trapezoid(heights, places, axis=1) / places[-1])
 
 
 def _worst(seen: np.ndarray, up: bool) -> np.ndarray:
