@@ -233,8 +233,8 @@ def classification(scale: float = 1.0) -> Problem:
         folds.append({"train": rows, "test": list(range(pool, pool + tested)), "repeat": number})
     task = karat.Task(
         "classification",
-        karat.Dataset.from_columns(frame, ["text"], "label", name="classes", kind="classes"),
-        probe={"use": "trained", "head": "logistic", "scale": "plain"},
+        karat.Dataset.from_columns(frame, ["text"], "label", name="classes", kind="classification"),
+        probe={"use": "trained", "head": "logistic-regression", "scale": "plain"},
         split={"use": "fixed", "folds": folds},
         metrics=["accuracy", "f1", "f1_weighted", "precision", "recall"],
     )
@@ -261,7 +261,7 @@ def pairs(scale: float = 1.0) -> Problem:
         return task
 
     fields, names = ["sentence1", "sentence2"], ["ap", "max_f1", "max_accuracy"]
-    data = karat.Dataset.from_columns(frame, fields, "labels", name="pairs", kind="classes")
+    data = karat.Dataset.from_columns(frame, fields, "labels", name="pairs", kind="classification")
     tasks = [
         karat.Task(
             measure,

@@ -130,7 +130,7 @@ def ask_many(folder: Path) -> float:
     analogies = _analogies(shown, place)
     pairs = pd.DataFrame({"a": analogies.questions["a"], "b": analogies.questions["b"]})
     related = Dataset(
-        "related", analogies.items, pairs, np.arange(float(ASKED)), "numbers", "entity"
+        "related", analogies.items, pairs, np.arange(float(ASKED)), "regression", "entity"
     )
     tasks = [
         karat.Task("analogies", analogies, probe="analogy", split="all"),

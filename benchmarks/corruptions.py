@@ -22,7 +22,7 @@ import pandas as pd
 from sklearn.metrics import accuracy_score, precision_score, recall_score, roc_auc_score
 
 import karat
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core import registry
 from karat.core.dataset import Dataset, sample_rows
 from karat.execution.solvers import PredictorSolver
@@ -31,7 +31,13 @@ from karat.execution.workers import one_thread
 
 SEED, ROWS, TURNS = 42, 32_561, 2
 METRICS = ["auc", "acc", "precision", "recall"]
-MODELS = {"logreg": "", "svm": "", "rf": "", "xgb": "xgboost", "ffn": "torch"}
+MODELS = {
+    "logistic-regression": "",
+    "svm": "",
+    "random-forest": "",
+    "xgboost": "xgboost",
+    "mlp": "torch",
+}
 NAMES = (
     *("missingness_mcar", "missingness_mnar", "scaling_error", "categorical_remap"),
     *("noise_gaussian", "noise_uniform", "rare_class_dilution"),
@@ -42,7 +48,7 @@ Scores = dict[tuple[str, str, float, str], float]
 
 
 def measure(rows: int = ROWS) -> Iterator[tuple[str, float, float, str, str]]:
-    whole = Catalogue().dataset("adult")()
+    whole = Catalog().dataset("adult")()
     data = whole if rows >= len(whole) else whole.sample(rows, np.random.default_rng(SEED))
     chosen = {name: (0.1, 0.2, 0.4) for name in NAMES}
     chosen |= {f"{a}+{b}": (0.2,) for a, b in combinations(NAMES, 2)}
@@ -137,7 +143,7 @@ def _fitted(name: str, X: pd.DataFrame, y: Any) -> Any:
     if name != "svm":
         return make_pipeline(_preprocessing(X), _estimator(name)).fit(X, codes)
     # preprocessing is fitted on all rows, the machines on at most as many as ours
-    cap = Catalogue().model("svm").prototype.max_train_rows
+    cap = Catalog().model("svm").prototype.max_train_rows
     rows = sample_rows(len(y), cap, np.random.default_rng(SEED), y) if cap < len(y) else slice(None)
     pipeline = make_pipeline(_preprocessing(X), _estimator(name))
     pipeline[-1].fit(pipeline[:-1].fit_transform(X)[rows], codes[rows])
@@ -170,12 +176,12 @@ def _estimator(name: str) -> Any:
 
         # scikit-learn's replacement for SVC(probability=True), which the document uses
         return CalibratedClassifierCV(SVC(), ensemble=False)
-    if name == "rf":
+    if name == "random-forest":
         from sklearn.ensemble import RandomForestClassifier
 
         return RandomForestClassifier(200, random_state=SEED)
     # the same class with the same options
-    model = Catalogue().model(name).fresh(SEED, "classes")
+    model = Catalog().model(name).fresh(SEED, "classification")
     return model.parts()[1].estimator
 
 

@@ -14,7 +14,7 @@ import time
 import numpy as np
 from scipy.stats import spearmanr
 
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core.embeddings import encode, unit_rows
 from karat.execution.workers import one_thread
 
@@ -28,12 +28,12 @@ def timed(call):
 
 
 def main() -> None:
-    catalogue = Catalogue()
-    data = catalogue.dataset("stsb")()
+    catalog = Catalog()
+    data = catalog.dataset("stsb")()
     texts = data.items.tolist()
     print(f"{'encoder':<20}{'dims':>6}{'STS-B':>9}{'load s':>9}{'texts/s':>9}{'per CPU s':>11}")
     for name in sys.argv[1:] or NAMES:
-        model = catalogue.model(name)
+        model = catalog.model(name)
         if model.unavailable:
             print(f"{name:<20}  {model.unavailable.splitlines()[0]}")
             continue

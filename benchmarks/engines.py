@@ -43,7 +43,7 @@ class Busy(Constant):
 def seconds(model: object, jobs: int, **how: Any) -> float:
     """Return the wall seconds of a run, including files and the start of workers."""
     table = pd.DataFrame({"x": np.arange(2.0 * jobs), "y": np.arange(2.0 * jobs)})
-    data = karat.Dataset.from_table(table, target="y", name="line", kind="numbers")
+    data = karat.Dataset.from_table(table, target="y", name="line", kind="regression")
     split = {"use": "kfold", "folds": jobs}
     limit = {"max_runtime_seconds": 600} if how.pop("limited", False) else {}
     task = karat.Task("line", data, split=split, metrics=["rmse"], **limit)

@@ -73,7 +73,7 @@ def _problem(rows: int, width: int, classes: int) -> tuple[np.ndarray, np.ndarra
 
 def _folds(y: np.ndarray) -> list[Fold]:
     table = pd.DataFrame({"row": np.arange(len(y)), "y": y})
-    data = karat.Dataset.from_table(table, "y", name="rows", kind="classes")
+    data = karat.Dataset.from_table(table, "y", name="rows", kind="classification")
     return split(data, {"use": "senteval", "repeats": 2}, 0)
 
 
@@ -210,7 +210,7 @@ def _workers() -> Iterator[tuple[str, float, float, str, str]]:
     """Yield the time of two workers for a task of 100 folds, divided by that of one worker."""
     X, y = _problem(4000, 1536, 8)
     table = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(y=y)
-    data = karat.Dataset.from_table(table, "y", name="rows", kind="classes")
+    data = karat.Dataset.from_table(table, "y", name="rows", kind="classification")
     task = karat.Task(
         "rows",
         data,

@@ -27,15 +27,15 @@ C = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 LIMIT, LIMIT_NUMBERS = 1 / 1.5, 1.1
 
 CLASSIFIERS: list[tuple[dict[str, Any], Any]] = [
-    ({"use": "nb"}, GaussianNB()),
+    ({"use": "naive-bayes"}, GaussianNB()),
     ({"use": "knn", "n_neighbors": 3}, KNeighborsClassifier(3)),
-    ({"use": "tree"}, DecisionTreeClassifier(criterion="entropy", random_state=0)),
+    ({"use": "decision-tree"}, DecisionTreeClassifier(criterion="entropy", random_state=0)),
     *(({"use": "svm", "C": value}, SVC(C=value)) for value in C),
 ]
 REGRESSORS: list[tuple[dict[str, Any], Any]] = [
-    ({"use": "linear"}, LinearRegression()),
+    ({"use": "linear-regression"}, LinearRegression()),
     ({"use": "knn", "n_neighbors": 3}, KNeighborsRegressor(3)),
-    ({"use": "tree"}, DecisionTreeRegressor(random_state=0)),
+    ({"use": "decision-tree"}, DecisionTreeRegressor(random_state=0)),
 ]
 
 
@@ -71,7 +71,7 @@ def _compare(
     folds: list[tuple[np.ndarray, np.ndarray]],
 ) -> tuple[float, float]:
     """Print the seconds of each head; return the totals of ours and of scikit-learn's."""
-    scoring = "accuracy" if kind == "classes" else "neg_root_mean_squared_error"
+    scoring = "accuracy" if kind == "classification" else "neg_root_mean_squared_error"
     totals = np.zeros(2)
     for definition, plain in chosen:
         _scores(X, target, kind, definition, folds[:1])
@@ -104,7 +104,7 @@ def _scores(
         offers = {"kind": kind, "random_state": 0}
         head = build("head", heads.get(definition["use"]), params, offers)
         predicted = head.fit(X[train], target[train]).predict(X[test])
-        if kind == "classes":
+        if kind == "classification":
             scores.append(np.mean(predicted == target[test]))
         else:
             scores.append(-np.sqrt(np.mean((predicted - target[test]) ** 2)))
@@ -114,7 +114,9 @@ def _scores(
 def _nested(X: np.ndarray, y: np.ndarray) -> tuple[str, float, float, str, str]:
     """Compare the choice of C by five inner folds with that of a grid search."""
     params = {"heads": [{"use": "svm", "C": list(C)}]}
-    head = build("head", heads.get("best-of"), params, {"kind": "classes", "random_state": 0})
+    head = build(
+        "head", heads.get("best-of"), params, {"kind": "classification", "random_state": 0}
+    )
     start = time.process_time()
     head.fit(X, y)
     middle = time.process_time()

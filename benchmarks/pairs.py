@@ -57,7 +57,7 @@ def _rows(rows: int, dimensions: int) -> tuple[Dataset, Vectors]:
     means = rng.normal(size=(rows // 2, dimensions))
     matrix = (means[entity] + rng.normal(size=(rows, dimensions))).astype(np.float32)
     table = pd.DataFrame({"x": np.arange(rows), "entity": entity})
-    data = Dataset.from_table(table, target="entity", name="rows", kind="classes")
+    data = Dataset.from_table(table, target="entity", name="rows", kind="classification")
     return data, Vectors(matrix, np.arange(rows))
 
 

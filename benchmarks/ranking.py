@@ -24,7 +24,7 @@ def measure() -> Iterator[tuple[str, float, float, str, str]]:
     means = rng.normal(size=(CLASSES, DIMENSIONS))
     matrix = 0.3 * means[labels] + rng.normal(size=(ROWS, DIMENSIONS))
     table = pd.DataFrame({"x": np.arange(ROWS), "label": labels})
-    data = Dataset.from_table(table, target="label", name="rows", kind="classes")
+    data = Dataset.from_table(table, target="label", name="rows", kind="classification")
     vectors = Vectors(matrix, np.arange(ROWS))
 
     def ours() -> float:

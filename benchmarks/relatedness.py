@@ -60,7 +60,9 @@ def _related(rng: np.random.Generator, names: list[str]) -> Dataset:
     items = pd.Series(pd.unique(frame[["main", "related"]].to_numpy().ravel()))
     items.index = pd.Index(items)
     asked, truth = frame[["main", "related"]], frame["truth"].to_numpy()
-    return Dataset("kore", items, asked, truth, "numbers", "entity", group=frame["main"].to_numpy())
+    return Dataset(
+        "kore", items, asked, truth, "regression", "entity", group=frame["main"].to_numpy()
+    )
 
 
 def _documents(rng: np.random.Generator, names: list[str]) -> Dataset:
@@ -72,7 +74,7 @@ def _documents(rng: np.random.Generator, names: list[str]) -> Dataset:
     asked = pd.DataFrame({"a": [bags[i] for i, _ in places], "b": [bags[j] for _, j in places]})
     used = sorted({name for bag in bags for name in bag})
     items = pd.Series(used, index=used)
-    return Dataset("lp50", items, asked, rng.uniform(1, 5, len(places)), "numbers", "entity")
+    return Dataset("lp50", items, asked, rng.uniform(1, 5, len(places)), "regression", "entity")
 
 
 def _answered(data: Dataset, stock: VectorLookup, probe: Similarity, metric: str) -> float:

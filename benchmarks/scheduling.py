@@ -16,7 +16,7 @@ import karat
 
 def measure() -> Iterator[tuple[str, float, float, str, str]]:
     table = pd.DataFrame({"x": np.arange(2.0 * JOBS), "y": np.arange(2.0 * JOBS)})
-    data = karat.Dataset.from_table(table, target="y", name="line", kind="numbers")
+    data = karat.Dataset.from_table(table, target="y", name="line", kind="regression")
     split = {"use": "kfold", "folds": JOBS}
     task = karat.Task("line", data, split=split, metrics=["rmse"])
     with tempfile.TemporaryDirectory() as folder:

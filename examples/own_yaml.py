@@ -12,7 +12,7 @@ datasets:
   my-wine:
     path: wine.csv
     target: target
-    kind: classes
+    kind: classification
 models:
   small-forest:
     extends: random-forest

@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 import karat
 
 table = load_breast_cancer(as_frame=True).frame
-data = karat.Dataset.from_table(table, target="target", name="cancer", kind="classes")
+data = karat.Dataset.from_table(table, target="target", name="cancer", kind="classification")
 task = karat.Task(
     "cancer",
     data,

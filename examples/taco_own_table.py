@@ -5,7 +5,7 @@ import pandas as pd
 
 import karat
 from karat.compat.taco.result_files import export
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 
 rng = np.random.default_rng(0)
 rows = 400
@@ -20,14 +20,16 @@ risk = 0.05 * (30 - table["months"]) + 0.02 * table["bill"] + (table["plan"] == 
 table["churn"] = np.where(risk + rng.normal(size=rows) > 1.5, "yes", "no")
 table.to_csv("churn.csv", index=False)
 
-# what "karat run churn.csv --target churn --like taco -m logreg -m dummy" does
-suite = Catalogue().table_suite("churn.csv", target="churn", like="taco")
-runs = karat.evaluate(["logreg", "dummy"], suite)
+# what "karat run churn.csv --target churn --like taco -m logistic-regression -m dummy" does
+suite = Catalog().table_suite("churn.csv", target="churn", like="taco")
+runs = karat.evaluate(["logistic-regression", "dummy"], suite)
 
 found = karat.robustness(runs, baseline="dummy").set_index("model")
 print(found[["clean", "corrupted", "retention", "worst", "worst_view", "mce"]].round(3))
-assert 0.7 < found.loc["logreg", "corrupted"] < found.loc["logreg", "clean"]
-assert found.loc["dummy", "mce"] == 1 and found.loc["logreg", "mce"] < 0.7
+assert (
+    0.7 < found.loc["logistic-regression", "corrupted"] < found.loc["logistic-regression", "clean"]
+)
+assert found.loc["dummy", "mce"] == 1 and found.loc["logistic-regression", "mce"] < 0.7
 
 for path in export(runs, "taco", "taco"):
     print(path)

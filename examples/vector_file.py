@@ -29,9 +29,9 @@ data = karat.Dataset.from_columns(
 with TemporaryDirectory() as folder:
     path = Path(folder, "mine.txt")
     path.write_text(VECTORS)
-    for missing in ("ignore", "penalise"):
+    for missing in ("ignore", "penalize"):
         task = karat.Task("capitals", data, probe="analogy", split="all", missing=missing)
         (run,) = karat.evaluate(path, task)
         row = run.results().iloc[0]
         print(f"{missing:9} hits@1 {row['hits@1']:.2f}   coverage {row['coverage']:.2f}")
-        assert row["hits@1"] == {"ignore": 1.0, "penalise": 0.75}[missing]
+        assert row["hits@1"] == {"ignore": 1.0, "penalize": 0.75}[missing]

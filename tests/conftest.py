@@ -115,7 +115,7 @@ def line() -> Callable[..., Task]:
         table = pd.DataFrame(
             {"x": [float(i) for i in range(20)], "y": [2.0 * i for i in range(20)]}
         )
-        data = Dataset.from_table(table, target="y", name="line", kind="numbers")
+        data = Dataset.from_table(table, target="y", name="line", kind="regression")
         given = {"split": {"use": "kfold", "folds": 2}, "metrics": ["rmse", "mae"], **changes}
         return Task(name, data, **given)
 

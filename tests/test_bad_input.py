@@ -15,7 +15,7 @@ TASK = """
 tasks:
   t:
     extends: classification
-    dataset: {{path: data.csv, target: {target}, kind: classes}}
+    dataset: {{path: data.csv, target: {target}, kind: classification}}
     metrics: [acc]
 """
 
@@ -78,7 +78,7 @@ def test_unknown_names_and_values(ask, changes, word):
     [
         ("metrics: [acc, acurracy]", '"acurracy"'),
         ('metrics: ["hits@0"]', "hits@0"),
-        ("probe: {use: trained, head: logistc}", 'Did you mean "logistic"?'),
+        ("probe: {use: trained, head: logistic-regresion}", 'Did you mean "logistic-regression"?'),
         ("probe: {use: trained, head: {use: knn, k: 3}}", '"k"'),
         ("probe: {use: traind}", 'Did you mean "trained"?'),
         ("probe: {use: trained, compose: sum}", '"sum"'),
@@ -280,7 +280,7 @@ SEARCHES = {
 
 def searching(kind: str, **dataset: str) -> str:
     """Return the YAML of a task that ranks, about the table of these tests."""
-    given = {"path": "data.csv", "target": "y", "kind": "classes", **dataset}
+    given = {"path": "data.csv", "target": "y", "kind": "classification", **dataset}
     about = ", ".join(f"{key}: {value}" for key, value in given.items() if value)
     return f"tasks:\n  t:\n    {SEARCHES[kind]}\n    dataset: {{{about}}}\n"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.config.loading import Definitions
 from karat.core import registry
 from karat.core.dataset import Dataset
@@ -53,7 +53,7 @@ SMALLER = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_model(name, loaded_once):
-    model = Catalogue().model(name, params=SMALLER.get(name))
+    model = Catalog().model(name, params=SMALLER.get(name))
     if model.unavailable:
         pytest.skip(model.unavailable.splitlines()[0])
     checks = check_model(model)
@@ -87,7 +87,9 @@ def singles(kind: str) -> Dataset:
     """Return one query per item: its cluster, or a linear function of its vector."""
     items = pd.Series([f"text {i}" for i in range(ROWS)])
     numbers = vectors().matrix @ np.arange(1.0, 6.0)
-    truth = np.where(np.arange(ROWS) % 2 == 0, "here", "there") if kind == "classes" else numbers
+    truth = (
+        np.where(np.arange(ROWS) % 2 == 0, "here", "there") if kind == "classification" else numbers
+    )
     return Dataset("singles", items, pd.DataFrame({"item": items.index}), truth, kind, "text")
 
 
@@ -95,7 +97,7 @@ def pairs() -> Dataset:
     """Return queries about the similarity of two items."""
     items = pd.Series([f"text {i}" for i in range(ROWS)])
     asked = pd.DataFrame({"a": np.arange(ROWS), "b": (np.arange(ROWS) * 7 + 3) % ROWS})
-    return Dataset("pairs", items, asked, np.arange(ROWS) / ROWS, "numbers", "text")
+    return Dataset("pairs", items, asked, np.arange(ROWS) / ROWS, "regression", "text")
 
 
 def analogies() -> Dataset:
@@ -133,13 +135,13 @@ HEADS = {
     "kmeans": {"clusters"},
     "knn": {"classes", "numbers"},
     "knn-distance": {"outliers"},
-    "linear": {"numbers"},
-    "logistic": {"classes"},
+    "linear-regression": {"numbers"},
+    "logistic-regression": {"classes"},
     "model-tree": {"numbers"},
-    "nb": {"classes"},
+    "naive-bayes": {"classes"},
     "ridge": {"numbers"},
     "svm": {"classes", "numbers"},
-    "tree": {"classes", "numbers"},
+    "decision-tree": {"classes", "numbers"},
     "ward": {"clusters"},
 }
 REQUIRED_PARAMS = {"best-of": {"heads": ["knn", "svm"], "folds": 3}}
@@ -353,10 +355,15 @@ FILES = {
     "texts/bad/1.txt": "poor",
 }
 SPECS = {
-    "table": {"target": "label", "kind": "classes"},
-    "texts": {"target": "label", "kind": "classes", "fields": ("place",), "modality": "text"},
-    "entities": {"target": "label", "kind": "classes", "options": {"key": "place"}},
-    "yes or no": {"target": "label", "kind": "classes", "options": {"positive": "ye"}},
+    "table": {"target": "label", "kind": "classification"},
+    "texts": {
+        "target": "label",
+        "kind": "classification",
+        "fields": ("place",),
+        "modality": "text",
+    },
+    "entities": {"target": "label", "kind": "classification", "options": {"key": "place"}},
+    "yes or no": {"target": "label", "kind": "classification", "options": {"positive": "ye"}},
     "documents": {"options": {"pairs": "compared.csv"}},
     "none": {},
 }
@@ -416,7 +423,7 @@ def test_asker(name):
             "y": rng.random(90),
         }
     )
-    data = Dataset.from_table(table, "y", name="rows", kind="numbers")
+    data = Dataset.from_table(table, "y", name="rows", kind="regression")
     mark = data.fingerprint
     one, again, other = (generate_queries(data, {"use": name}, seed) for seed in (3, 3, 4))
     assert one.fingerprint == again.fingerprint != other.fingerprint
@@ -448,7 +455,7 @@ DATASETS = [
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_dataset(name):
-    load = Catalogue().dataset(name)
+    load = Catalog().dataset(name)
     try:
         data = load()
     except Unavailable as error:
@@ -502,7 +509,7 @@ def test_all_definitions_are_valid():
 @pytest.mark.parametrize("name", DEFINITIONS.names("datasets"))
 def test_dataset_definition(name):
     definition = DEFINITIONS.get("datasets", name)
-    assert definition["title"] and definition["licence"]
+    assert definition["title"] and definition["license"]
     assert definition["citation"] or definition["homepage"]
     for source in definition["sources"] or ():
         assert "sha256" in source or not {"index", "url"} & set(source), source
@@ -534,7 +541,7 @@ def test_task_definition(name):
     assert parts <= set(registry.corruptions)
     if isinstance(definition["dataset"], str):
         assert definition["dataset"] in DEFINITIONS.names("datasets")
-    assert Catalogue().task(name).name == name
+    assert Catalog().task(name).name == name
 
 
 @pytest.mark.parametrize("name", DEFINITIONS.names("suites"))
@@ -543,4 +550,4 @@ def test_suite_definition(name):
     assert definition["description"]
     assert set(definition["tasks"]) <= set(DEFINITIONS.names("tasks"))
     assert set(definition["models"]) <= {*DEFINITIONS.names("models"), *registry.models}
-    assert [task.name for task in Catalogue().suite(name)] == definition["tasks"]
+    assert [task.name for task in Catalog().suite(name)] == definition["tasks"]

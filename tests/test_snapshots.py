@@ -77,9 +77,9 @@ def test_help():
 def test_leaderboard(scores):
     options = [
         {},
-        {"by": "task", "normalise": "range"},
+        {"by": "task", "normalize": "range"},
         {"missing": "exclude", "columns": ["elo", "borda"]},
-        {"missing": "baseline:a", "normalise": "baseline:a"},
+        {"missing": "baseline:a", "normalize": "baseline:a"},
     ]
     boards = [leaderboard(scores, **each) for each in options]
     compare("leaderboard", "\n".join([*map(printed, boards), render(boards[0], "markdown")]))

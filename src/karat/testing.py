@@ -129,7 +129,7 @@ SEED = 42
 #: how much a vector may change when its item is encoded with other rows
 TOLERANCE = 1e-5
 _FIX_RUN = 'Fix the error, encode such columns in an earlier step, or set takes = ("text",).'
-_TYPES = {"classifier": "classes", "regressor": "numbers"}
+_TYPES = {"classifier": "classification", "regressor": "regression"}
 _PLURAL = {"table": "tables", "text": "texts", "entity": "entities"}
 
 
@@ -139,7 +139,7 @@ def check_model(model: Model, modality: str | None = None) -> list[Check]:
     Parameters
     ----------
     model
-        What ``karat.models.adapters.adapt`` or ``Catalogue().model(name)`` returns.
+        What ``karat.models.adapters.adapt`` or ``Catalog().model(name)`` returns.
     modality
         "table", "text" or "entity": check on this modality only. By default on all that the model
         declares in ``takes``; if it declares none, on all, and only those that work are reported.
@@ -170,11 +170,11 @@ def check_model(model: Model, modality: str | None = None) -> list[Check]:
         cure = f"pip install {extra}" if lacking else "Provide what is missing, then check again."
         return [Check("can run here", False, why, cure)]
     takes = (modality,) if modality else _modalities(model)
-    kinds = ("classes",) if model.role == "encoder" else _kinds(model.prototype)
+    kinds = ("classification",) if model.role == "encoder" else _kinds(model.prototype)
     checks: list[Check] = []
     for modalities, answers in product(
         [[each] for each in takes] if takes else [MODALITIES],
-        [[each] for each in kinds] if kinds else [("classes", "numbers")],
+        [[each] for each in kinds] if kinds else [("classification", "regression")],
     ):
         trials = {}
         for taken, kind in product(modalities, answers):
@@ -247,7 +247,7 @@ def check_corruption(name: str) -> list[Check]:
     if VECTORS in getattr(registry.corruptions.get(name), "takes", ()):
         return run_trials({"on vectors": partial(_try_on_vectors, name)}, lambda trial: trial.ended)
     trials = {
-        f"on {_PLURAL[taken]}": partial(_try_corruption, name, _sample(taken, "classes"))
+        f"on {_PLURAL[taken]}": partial(_try_corruption, name, _sample(taken, "classification"))
         for taken in ("table", "text")
     }
     return run_trials(trials, lambda trial: trial.ended)
@@ -276,7 +276,7 @@ def _sample(modality: str, kind: str) -> Dataset:
         "text": pd.Series(texts, dtype=object),
         "entity": pd.Series(texts, index=[f"http://example.org/entity/Q{n}" for n in i]),
     }[modality]
-    truth = weight + i % 9 if kind == "numbers" else np.where(weight > 50, "high", "low")
+    truth = weight + i % 9 if kind == "regression" else np.where(weight > 50, "high", "low")
     return Dataset("sample", items, pd.DataFrame({"item": items.index}), truth, kind, modality)
 
 
@@ -289,7 +289,7 @@ def _modalities(model: Model) -> tuple[str, ...] | None:
 def _kinds(prototype: Any) -> list[str]:
     """Return the kinds of target that a predictor declares; empty if it declares none."""
     if hasattr(prototype, "declines"):
-        return [kind for kind in ("classes", "numbers") if not prototype.declines(kind)]
+        return [kind for kind in ("classification", "regression") if not prototype.declines(kind)]
     declared = getattr(sklearn_tags(prototype), "estimator_type", None)
     return [kind for name, kind in _TYPES.items() if name == declared]
 
@@ -332,7 +332,7 @@ def _lookup_sample(prototype: Any) -> Dataset:
     require(len(set(ids)) == len(matrix), f"{len(set(ids))} ids for {len(matrix)} vectors.")
     items = pd.Series("known", index=[*ids[:199], "an entity without a vector"])
     truth, asked = np.resize(["high", "low"], len(items)), pd.DataFrame({"item": items.index})
-    return Dataset("sample", items, asked, truth, "classes", "entity")
+    return Dataset("sample", items, asked, truth, "classification", "entity")
 
 
 def _array(values: Any) -> np.ndarray:
@@ -373,7 +373,7 @@ def _try_vectors(
 def _predict(model: Model, kind: str, X: Any, y: Any, test: Any) -> tuple[Any, list[np.ndarray]]:
     predictor = model.fresh(SEED, kind)
     predictor.fit(X, y)
-    chances = kind == "classes" and hasattr(predictor, "predict_proba")
+    chances = kind == "classification" and hasattr(predictor, "predict_proba")
     methods = [predictor.predict, *([predictor.predict_proba] if chances else [])]
     return predictor, [_array(method(test)) for method in methods]
 

@@ -154,11 +154,11 @@ def test_checks_as_json(results, cli):
 
 
 def test_a_task_silences_in_its_definition(tmp_path):
-    from karat.config.catalog import Catalogue
+    from karat.config.catalog import Catalog
 
     file = tmp_path / "mine.yaml"
     file.write_text("tasks:\n  mine: {extends: penguins, ignore: [KRT301]}\n")
-    assert Catalogue([file]).task("mine").ignore == ("KRT301",)
+    assert Catalog([file]).task("mine").ignore == ("KRT301",)
     frame = pd.DataFrame({"x": range(200), "y": ["low"] * 100 + ["high"] * 100})
     data = karat.Dataset.from_table(frame, "y", name="halves")
     runs = karat.evaluate("onehot", karat.Task("h", data, ignore=["KRT003"]), output=tmp_path)

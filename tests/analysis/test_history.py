@@ -406,7 +406,13 @@ def near(truth, name="pairs", **changes) -> karat.Task:
     frame = pd.DataFrame({"one": "a", "other": NAMES[: len(truth)], "near": truth})
     frame["main"] = ["p", "p", "q", "q"][: len(truth)]
     data = karat.Dataset.from_columns(
-        frame, ["one", "other"], "near", name="d", kind="numbers", modality="entity", group="main"
+        frame,
+        ["one", "other"],
+        "near",
+        name="d",
+        kind="regression",
+        modality="entity",
+        group="main",
     )
     given = {"probe": "similarity", "split": "all", "metrics": ["mae"], **changes}
     return karat.Task(name, data, **given)
@@ -423,7 +429,7 @@ def runs_of(task, output, **models) -> list[Run]:
     return [karat.evaluate({name: each}, task, output=output)[0] for name, each in models.items()]
 
 
-@pytest.mark.parametrize("missing", ["ignore", "penalise"])
+@pytest.mark.parametrize("missing", ["ignore", "penalize"])
 def test_the_common_questions_turn_the_order_around(tmp_path, missing):
     task = near([0.5, 0.5, 0.5, 0.0], missing=missing)
     # errors 0.1, 0.1, 0.1, 0.9 and 0.2, 0.2, 0.2
@@ -484,7 +490,7 @@ def test_groups_are_scored_on_the_remaining_rows(tmp_path):
     assert values(found, "pairs", "kendall") == pytest.approx(expected)
 
 
-def entities(target, kind="classes", **changes) -> karat.Task:
+def entities(target, kind="classification", **changes) -> karat.Task:
     ids = [f"e{i}" for i in range(len(target))]
     frame = pd.DataFrame({"id": ids, "y": target})
     data = karat.Dataset.from_columns(frame, ["id"], "y", name="d", kind=kind, modality="entity")
@@ -590,12 +596,14 @@ def test_predictions_that_are_gone_or_of_other_questions_leave_a_run_out(tmp_pat
 def test_full_coverage_changes_nothing_in_any_view_or_draw(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(40, 2)), columns=["x", "z"])
-    data = karat.Dataset.from_table(frame.assign(y=frame["x"] > 0), "y", name="d", kind="classes")
+    data = karat.Dataset.from_table(
+        frame.assign(y=frame["x"] > 0), "y", name="d", kind="classification"
+    )
     noise = {"corruptions": {"noise_gaussian": [0.5, 2.0]}, "draws": 2}
     task = karat.Task(
         "t", data, metrics=["acc", "auc"], split={"use": "kfold", "folds": 2}, **noise
     )
-    mine, _ = karat.evaluate(["logreg", "dummy"], task, output=tmp_path)
+    mine, _ = karat.evaluate(["logistic-regression", "dummy"], task, output=tmp_path)
     own, found = (history(mine, views=True, on=on) for on in ("folds", "common"))
     assert list(dict.fromkeys(found.ranks["view"])) == [
         *("clean", "noise_gaussian@0.5", "noise_gaussian@2")
@@ -617,7 +625,7 @@ def test_data_of_the_same_name_that_differ_are_refused(tmp_path):
 
 def test_a_task_with_another_probe_is_not_compared(tmp_path):
     frame = pd.DataFrame({"a": np.arange(30.0), "y": np.arange(30.0)})
-    data = karat.Dataset.from_table(frame, target="y", name="line", kind="numbers")
+    data = karat.Dataset.from_table(frame, target="y", name="line", kind="regression")
 
     def run(head):
         task = karat.Task("line", data, metrics=["rmse"], probe={"use": "trained", "head": head})

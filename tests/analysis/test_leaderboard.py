@@ -91,8 +91,8 @@ def test_sorting_by_a_column_adds_it():
     assert list(board.index) == ["b", "a", "c"] and "w" not in board
 
 
-def test_normalise_adds_its_columns_to_a_choice():
-    assert columns(["t"], normalise="range") == [*RANKS, "score", "median", "wins", "t", "failed"]
+def test_normalize_adds_its_columns_to_a_choice():
+    assert columns(["t"], normalize="range") == [*RANKS, "score", "median", "wins", "t", "failed"]
 
 
 def test_ratings_within_a_group_and_the_columns_of_each_view():
@@ -103,9 +103,9 @@ def test_ratings_within_a_group_and_the_columns_of_each_view():
     ]
     over_all = leaderboard(table(), columns=["elo"])
     assert group.loc["k", "elo"].to_dict() == pytest.approx(over_all["elo"].to_dict())
-    task = leaderboard(table(), by="task", columns=["normalised"])
+    task = leaderboard(table(), by="task", columns=["normalized"])
     assert list(task.columns) == [
-        *("metric", *RANKS, "score", "score_low", "score_high", "normalised", "status", "failed")
+        *("metric", *RANKS, "score", "score_low", "score_high", "normalized", "status", "failed")
     ]
 
 
@@ -132,7 +132,7 @@ def test_tasks_that_are_not_shown_still_count():
         ({"columns": ["zzz"]}, "costs, tasks, rank, "),
         ({"columns": ["zzz"]}, "; on request: score, median, wins, borda, elo, pareto."),
         ({"columns": ["zzz", "elo"]}, "; on request: score, median, wins, borda, pareto."),
-        ({"columns": ["zzz"], "by": "task"}, "; on request: normalised, pareto."),
+        ({"columns": ["zzz"], "by": "task"}, "; on request: normalized, pareto."),
         ({"columns": ["elo:aa"]}, '"a"?'),
         ({"columns": ["pareto:second"]}, '"seconds"?'),
         ({"columns": ["elo"], "by": "task"}, '"elo"'),
@@ -618,12 +618,12 @@ def test_rows_of_a_task_stay_together():
 
 
 def test_sorting_by_a_normalized_score_adds_it():
-    assert leaderboard(table_order(), sort="wins").attrs["normalise"] == "range"
+    assert leaderboard(table_order(), sort="wins").attrs["normalize"] == "range"
     assert "median" in leaderboard(table_order(), by="kind", sort="median")
-    board = leaderboard(table_order(), by="task", sort="normalised")
-    assert board.loc["down", "normalised"].tolist() == [1, 0.5, 0]
+    board = leaderboard(table_order(), by="task", sort="normalized")
+    assert board.loc["down", "normalized"].tolist() == [1, 0.5, 0]
     # the score by task is what was measured
-    assert leaderboard(table_order(), by="task", sort="score").attrs["normalise"] is None
+    assert leaderboard(table_order(), by="task", sort="score").attrs["normalize"] is None
 
 
 @pytest.mark.parametrize(
@@ -727,36 +727,36 @@ def rounded(column):
 # -- numbers --------------------------------------------------------------------------------
 
 
-def test_the_normalised_score_is_the_mean_over_tasks():
-    board = leaderboard(table_views(THREE), normalise="range")
+def test_the_normalized_score_is_the_mean_over_tasks():
+    board = leaderboard(table_views(THREE), normalize="range")
     # t1: 1, 0, 0.5; t2: 1, 0, 0.75; t3: 0, 1, 0.5
     assert rounded(board["score"]) == rounded({"a": 2 / 3, "c": 1.75 / 3, "b": 1 / 3})
     assert rounded(board["median"]) == {"a": 1.0, "c": 0.5, "b": 0.0}
     # a beats both twice and nobody once; c beats one of two on every task
     assert rounded(board["wins"]) == rounded({"a": 2 / 3, "c": 0.5, "b": 1 / 3})
-    assert board.attrs["normalise"] == "range"
+    assert board.attrs["normalize"] == "range"
 
 
 def test_the_score_over_a_baseline():
-    board = leaderboard(table_views(THREE), normalise="baseline:c")
+    board = leaderboard(table_views(THREE), normalize="baseline:c")
     # t1: 1, -1; t2: 1 and (15 - 30) / 5, no lower than -1; t3: -1, 1
     assert rounded(board["score"]) == rounded({"a": 1 / 3, "c": 0.0, "b": -1 / 3})
 
 
 def test_normalized_scores_are_on_request():
     assert not {"score", "median", "wins"} & set(leaderboard(table_views(THREE)).columns)
-    assert "normalised" not in leaderboard(table_views(THREE), by="task")
+    assert "normalized" not in leaderboard(table_views(THREE), by="task")
 
 
 def test_every_task_has_its_own_ranking():
-    board = leaderboard(table_views(THREE), by="task", normalise="range")
+    board = leaderboard(table_views(THREE), by="task", normalize="range")
     assert board.index.names == ["task", "model"]
     assert board.loc["t1"].index.tolist() == ["a", "c", "b"]
     assert board.loc["t2"].index.tolist() == ["a", "c", "b"]
     assert board.loc["t3"].index.tolist() == ["b", "c", "a"]
     assert board.loc["t2", "score"].tolist() == [10, 15, 30]
     assert board.loc["t2", "metric"].unique().tolist() == ["rmse"]
-    assert rounded(board.loc["t2", "normalised"]) == {"a": 1.0, "c": 0.75, "b": 0.0}
+    assert rounded(board.loc["t2", "normalized"]) == {"a": 1.0, "c": 0.75, "b": 0.0}
     assert board["rank"].tolist() == [1, 2, 3] * 3
 
 
@@ -875,7 +875,7 @@ def test_ratio_of_test_to_train_rows():
 
 def test_ranks_within_a_kind():
     kinds = {"t1": "classes", "t2": "numbers", "t3": "classes"}
-    board = leaderboard(table_views(THREE, kind=kinds), by="kind", normalise="range")
+    board = leaderboard(table_views(THREE, kind=kinds), by="kind", normalize="range")
     # t1 and t3: a 1 and 3, b 3 and 1, c 2 and 2
     assert board.loc["classes", "rank"].to_dict() == {"a": 2, "b": 2, "c": 2}
     assert board.loc["classes", "score"].to_dict() == {"a": 0.5, "b": 0.5, "c": pytest.approx(0.5)}
@@ -885,9 +885,9 @@ def test_ranks_within_a_kind():
 
 
 def test_a_kind_of_all_tasks_is_the_overall_leaderboard():
-    whole = leaderboard(table_views(THREE), normalise="range")
+    whole = leaderboard(table_views(THREE), normalize="range")
     kind = leaderboard(
-        table_views(THREE, kind=dict.fromkeys(THREE, "k")), by="kind", normalise="range"
+        table_views(THREE, kind=dict.fromkeys(THREE, "k")), by="kind", normalize="range"
     )
     same = ["rank", "rank_low", "rank_high", "tie", "score", "median", "wins"]
     pd.testing.assert_frame_equal(kind.loc["k", same], whole[same])
@@ -934,13 +934,13 @@ NUMBERS = ["rank", "rank_low", "rank_high", "score", "median", "wins"]
 
 
 def numbers_views(tasks, **options):
-    return leaderboard(table_views(tasks), normalise="range", **options)[NUMBERS].sort_index()
+    return leaderboard(table_views(tasks), normalize="range", **options)[NUMBERS].sort_index()
 
 
 def assert_the_order_of_rows_changes_nothing(tasks, known, seed):
     turned = table_views(tasks).sample(frac=1, random_state=seed)
     # the metric of a task is the first of its rows: here it has only one
-    found = leaderboard(turned, normalise="range")[NUMBERS].sort_index()
+    found = leaderboard(turned, normalize="range")[NUMBERS].sort_index()
     pd.testing.assert_frame_equal(known, found)
 
 
@@ -988,10 +988,10 @@ def test_leaderboards_are_invariant(tasks, seed, unit):
 @settings(max_examples=25, deadline=None)
 @given(boards())
 def test_scores_are_between_the_worst_and_the_best(tasks):
-    board = leaderboard(table_views(tasks), by="task", normalise="range")
+    board = leaderboard(table_views(tasks), by="task", normalize="range")
     for _, rows in board.groupby(level="task"):
-        known = rows["normalised"].dropna()
+        known = rows["normalized"].dropna()
         assert known.between(0, 1).all()
         assert len(known) == 0 or {known.min(), known.max()} == {0, 1}
         # who is ranked higher is never lower on the scale
-        assert (rows.sort_values("rank")["normalised"].diff().dropna() <= 0).all()
+        assert (rows.sort_values("rank")["normalized"].diff().dropna() <= 0).all()

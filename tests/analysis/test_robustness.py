@@ -412,7 +412,7 @@ def test_runs_and_their_folders_give_the_same(two_classes, tmp_path, clean_regis
 
 def test_a_model_that_declined_does_not_affect_the_others(two_classes, tmp_path):
     task = two_classes(corruptions={"noise_gaussian": [0.5]})
-    karat.evaluate(["logreg", "linreg"], task, output=tmp_path)
-    alone = [run for run in karat.open_runs([tmp_path]) if run.model == "logreg"]
+    karat.evaluate(["logistic-regression", "linear-regression"], task, output=tmp_path)
+    alone = [run for run in karat.open_runs([tmp_path]) if run.model == "logistic-regression"]
     pd.testing.assert_frame_equal(robustness(tmp_path), robustness(alone))
     pd.testing.assert_frame_equal(curves(tmp_path), curves(alone))

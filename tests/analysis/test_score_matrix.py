@@ -1,6 +1,6 @@
 """The rules for missing scores, each on an example worked out by hand.
 
-Normalised scores, medians and shares of wins that can be worked out on paper.
+Normalized scores, medians and shares of wins that can be worked out on paper.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.analysis.leaderboard import leaderboard
-from karat.analysis.score_matrix import RankedScores, normalise, over_tasks, significant, win_shares
+from karat.analysis.score_matrix import RankedScores, normalize, over_tasks, significant, win_shares
 from karat.errors import DefinitionError
 
 COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
@@ -44,7 +44,7 @@ FAILED_FOLD = table(t={"a": [0.9, None], "b": [0.5, 0.2], "c": [0.6, 0.6]})
         # a: 0.9 and c's 0.6
         ("baseline:c", {"a": 1, "c": 2, "b": 3}),
         # as the worst
-        ("penalise", {"c": 1, "a": 2, "b": 3}),
+        ("penalize", {"c": 1, "a": 2, "b": 3}),
         # a: 0.9 and b's 0.2
         ("baseline:b", {"c": 1, "a": 2, "b": 3}),
     ],
@@ -69,7 +69,7 @@ def test_worst_leaves_out_what_was_not_taken():
         "declined": 0,
         "not run": 1,
         "imputed": 0,
-        "penalised": 0,
+        "penalized": 0,
         "partial": 0,
         "cells": 9,
         "tasks": 3,
@@ -114,28 +114,28 @@ def test_scores_that_the_baseline_lacks():
     assert board.attrs["missing"]["imputed"] == 0
 
 
-def test_penalise_counts_tasks_not_taken_as_the_worst():
+def test_penalize_counts_tasks_not_taken_as_the_worst():
     # u: c is third of three, as on t and v
-    board = leaderboard(HOLES, missing="penalise")
+    board = leaderboard(HOLES, missing="penalize")
     assert board["rank"].to_dict() == {"a": (1 + 2 + 1) / 3, "b": (2 + 1 + 2) / 3, "c": 3}
-    assert board.attrs["missing"]["penalised"] == 2
+    assert board.attrs["missing"]["penalized"] == 2
     # on u two lack: they share the last places; under "worst" only a and b are compared there
     two = table(
         t={m: [v] for m, v in zip("abcd", [4, 3, 2, 1], strict=True)}, u={"c": [1], "d": [2]}
     )
-    assert ranks(two, "penalise") == {"a": 2.25, "b": 2.75, "c": 2.5, "d": 2.5}
+    assert ranks(two, "penalize") == {"a": 2.25, "b": 2.75, "c": 2.5, "d": 2.5}
     assert ranks(two, "worst") == {"a": 1, "b": 2, "c": 2.5, "d": 2.5}
 
 
-def test_penalise_counts_folds_not_run():
+def test_penalize_counts_folds_not_run():
     # b: 0.6 and the worst of fold 1, 0.9: a mean of 0.75 against 0.7 and 0.525
     rows = table(t={"a": [0.5, 0.9], "b": [0.6], "c": [0.1, 0.95]})
-    assert ranks(rows, "penalise") == {"b": 1, "a": 2, "c": 3}
+    assert ranks(rows, "penalize") == {"b": 1, "a": 2, "c": 3}
     rows = table(t={"a": [0.5, 0.9], "b": [0.6], "c": [0.1, 0.1]})
-    assert ranks(rows, "penalise") == {"a": 1, "b": 2, "c": 3}
+    assert ranks(rows, "penalize") == {"a": 1, "b": 2, "c": 3}
     # a task of which nobody has a score counts for nobody
     lost = table(t={"a": [0.5], "b": [0.6]}, u={"a": [None], "b": [None]})
-    board = leaderboard(lost, missing="penalise")
+    board = leaderboard(lost, missing="penalize")
     assert board["rank"].to_dict() == {"b": 1, "a": 2}
     assert board.attrs["missing"]["of"] == 1
 
@@ -146,15 +146,15 @@ def test_common_is_an_alias_of_exclude():
     assert one.attrs["missing"] == other.attrs["missing"]
 
 
-def test_normalised_scores_follow_the_rule():
+def test_normalized_scores_follow_the_rule():
     # t: 1, 0.5, 0; u: 0, 1 and nothing; v: 1, 0 and the worst, 0
-    worst = leaderboard(HOLES, normalise="range")["score"]
+    worst = leaderboard(HOLES, normalize="range")["score"]
     assert worst.round(12).to_dict() == {"a": round(2 / 3, 12), "b": 0.5, "c": 0.0}
     # u: c as b, 1; v: c as b, 0
-    imputed = leaderboard(HOLES, normalise="range", missing="baseline:b")["score"]
+    imputed = leaderboard(HOLES, normalize="range", missing="baseline:b")["score"]
     assert imputed["c"] == pytest.approx((0 + 1 + 0) / 3)
     # t alone
-    common = leaderboard(HOLES, normalise="range", missing="exclude")["score"]
+    common = leaderboard(HOLES, normalize="range", missing="exclude")["score"]
     assert common.round(12).to_dict() == {"a": 1.0, "b": 0.5, "c": 0.0}
 
 
@@ -173,8 +173,8 @@ def test_unfinished_runs_are_compared_on_common_folds():
         ("missing", None, "None"),
         ("missing", "baseline:aa", '"a"?'),
         ("missing", "baseline:", "a, b, c"),
-        ("normalise", "rnge", '"range"?'),
-        ("normalise", "baseline:x", '"x"'),
+        ("normalize", "rnge", '"range"?'),
+        ("normalize", "baseline:x", '"x"'),
         ("by", "tasks", '"task"?'),
     ],
 )
@@ -212,7 +212,7 @@ def compared(*tasks, takes=None):
 
 
 def column(task, baseline=None, takes=None):
-    return normalise(compared(task, takes=takes), baseline).ravel().tolist()
+    return normalize(compared(task, takes=takes), baseline).ravel().tolist()
 
 
 def test_the_worst_is_0_and_the_best_is_1():

@@ -297,7 +297,7 @@ def _map(rng: Any, labels: list[str] | None) -> dict[str, Any]:
 
 def _card(d: int) -> dict[str, Any]:
     return {
-        **{"dataset": f"data-{d}", "source": "https://example.org/data", "licence": "CC-BY-4.0"},
+        **{"dataset": f"data-{d}", "source": "https://example.org/data", "license": "CC-BY-4.0"},
         **{
             "citation": "Somebody (2020).",
             "fingerprint": "ab12" * 8,
@@ -326,7 +326,7 @@ def make_nasty() -> dict[str, Any]:
         bundle["tasks"][i]["name"] = f"{name} task"
         bundle["tasks"][i]["kind"] = f"{name} kind"
         bundle["tasks"][i]["dataset"] = name
-        bundle["cards"][i] |= {"dataset": name, "licence": name, "source": "javascript:alert(1)"}
+        bundle["cards"][i] |= {"dataset": name, "license": name, "source": "javascript:alert(1)"}
         bundle["runs"][i] |= {"command": name, "folder": name, "versions": {name: name}}
         bundle["curves"][i]["corruption"] = name
     bundle["title"] = NASTY[0]

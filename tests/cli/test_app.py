@@ -27,7 +27,7 @@ from karat.results.run import Run
 TABLE = "x,y\n" + "".join(f"{i},{'low' if i < 10 else 'high'}\n" for i in range(20))
 YAML = """
 datasets:
-  halves: {path: halves.csv, target: y, kind: classes}
+  halves: {path: halves.csv, target: y, kind: classification}
 tasks:
   halves: {extends: classification, dataset: halves, metrics: [acc], split: {folds: 5}}
   again: {extends: halves}
@@ -311,7 +311,7 @@ def test_views_rules_and_orders_of_a_leaderboard(cli, results):
     halves = {row["model"]: row for row in rows if row["task"] == "halves"}
     assert [halves[m]["status"] for m in ("onehot", "dummy", "broken")] == ["ok", "ok", "failed"]
     assert [float(halves[m]["rank"]) for m in ("onehot", "dummy", "broken")] == [1, 2, 3]
-    assert [float(halves[m]["normalised"]) for m in ("onehot", "dummy", "broken")] == [1, 0, 0]
+    assert [float(halves[m]["normalized"]) for m in ("onehot", "dummy", "broken")] == [1, 0, 0]
     kinds = board(cli, results, "--by", "kind", "--sort", "model")
     assert [row["model"] for row in kinds] == ["broken", "dummy", "onehot"] * (len(kinds) // 3)
     ranks = {

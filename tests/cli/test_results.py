@@ -56,14 +56,14 @@ def test_common_is_exclude(results, cli):
     ]
     assert outs[1] == outs[2] == outs[3]
     assert frame(outs[0])["rank"].tolist() != frame(outs[1])["rank"].tolist()
-    code, out, err = cli("leaderboard", results, "--common", "--missing", "penalise")
+    code, out, err = cli("leaderboard", results, "--common", "--missing", "penalize")
     assert code == 2 and "--common" in err and not out
 
 
-def test_penalise(results, cli):
+def test_penalize(results, cli):
     ranks = [
         cli("leaderboard", results, "--missing", rule, "--format", "csv").out
-        for rule in ("worst", "penalise")
+        for rule in ("worst", "penalize")
     ]
     assert ranks[0] != ranks[1]
 

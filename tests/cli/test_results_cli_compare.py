@@ -22,7 +22,7 @@ def runs(tmp_path_factory) -> list[karat.Run]:
     """Three runs with cosines to "a" computed by hand; the second lacks the last question."""
     frame = pd.DataFrame({"one": "a", "other": list("wxyz"), "near": [0.5, 0.5, 0.5, 0.0]})
     data = karat.Dataset.from_columns(
-        frame, ["one", "other"], "near", name="[d]", kind="numbers", modality="entity"
+        frame, ["one", "other"], "near", name="[d]", kind="regression", modality="entity"
     )
     task = karat.Task(ODD, data, probe="similarity", split="all", metrics=["mae", "rmse"])
     output = tmp_path_factory.mktemp("runs")

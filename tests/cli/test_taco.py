@@ -18,7 +18,7 @@ import karat
 
 YAML = """
 datasets:
-  halves: {path: halves.csv, target: y, kind: classes}
+  halves: {path: halves.csv, target: y, kind: classification}
 tasks:
   halves:
     extends: classification
@@ -28,7 +28,7 @@ tasks:
     draws: 2
     corruptions: {noise_gaussian: [0.5, 2], sign_flip: [1], noise_gaussian+sign_flip: [0.5]}
 suites:
-  mine: {tasks: [halves], models: [logreg, dummy]}
+  mine: {tasks: [halves], models: [logistic-regression, dummy]}
 """
 
 
@@ -65,7 +65,7 @@ def runs(tmp_path_factory) -> Path:
         draws=2,
         kind="classification",
     )
-    karat.evaluate(["logreg", "dummy"], task, output=output)
+    karat.evaluate(["logistic-regression", "dummy"], task, output=output)
     return output
 
 
@@ -83,13 +83,13 @@ def test_a_table_under_the_corruptions_of_taco(here, cli):
         "    draws: 1\n    corruptions: {noise_gaussian: [0.5], scaling_error: [0.2]}\n"
     )
     given = ("--target", "y", "--define", "small.yaml")
-    options = ("--like", "short", "-m", "logreg", "-w", 1, "--format", "csv")
+    options = ("--like", "short", "-m", "logistic-regression", "-w", 1, "--format", "csv")
     code, out, _ = cli("run", "halves.csv", *given, *options)
     assert code == 0
     (row,) = csv.DictReader(io.StringIO(out))
-    assert row["model"] == "logreg" and 0.7 < float(row["halves"]) <= 1
+    assert row["model"] == "logistic-regression" and 0.7 < float(row["halves"]) <= 1
     (folder,) = Path("results").iterdir()
-    assert folder.name.startswith("logreg.halves.")
+    assert folder.name.startswith("logistic-regression.halves.")
     run = karat.Run.open(folder)
     seen = run.scores()[["corruption", "metric"]].drop_duplicates()
     # inherited corruptions are merged with the new ones
@@ -101,8 +101,10 @@ def test_a_plan_of_a_table_takes_the_models_of_the_suite(here, cli):
     result = cli("plan", "line.csv", "--target", "y", "--like", "taco")
     assert result.code == 0
     planned = [line.split()[0] for line in result.out.splitlines() if " line " in line]
-    assert {"linreg", "svm", "rf"} <= set(planned) and "logreg" not in planned
-    assert re.search(r"logreg · line", result.out)
+    assert {"linear-regression", "svm", "random-forest"} <= set(
+        planned
+    ) and "logistic-regression" not in planned
+    assert re.search(r"logistic-regression · line", result.out)
     result = cli("plan", "halves.csv", "--target", "y", "-m", "onehot", "-m", "dummy")
     assert result.code == 0 and "10 jobs, 0 declined" in result.out
 
@@ -124,9 +126,9 @@ def test_a_plan_of_a_table_takes_the_models_of_the_suite(here, cli):
         (["header.csv", "--target", "y", "--like", "taco"], "header.csv"),
         (["binary.csv", "--target", "y", "--like", "taco"], "binary.csv"),
         (["halves.csv", "--target", "y", "--like", "taco-nyc"], "number"),
-        (["line.csv", "--target", "y", "--like", "taco-adult", "-m", "rf"], "class"),
+        (["line.csv", "--target", "y", "--like", "taco-adult", "-m", "random-forest"], "class"),
         (["halves.csv", "--target", "y", "--data-dir", "nowhere"], "nowhere"),
-        (["halves.csv", "--target", "y", "-m", "logrg"], '"logreg"'),
+        (["halves.csv", "--target", "y", "-m", "logistic-regresion"], '"logistic-regression"'),
         (["my.yaml"], "--define my.yaml"),
     ],
 )
@@ -155,18 +157,20 @@ def test_bad_input_is_one_message(here, cli, verb, arguments, word):
 )
 def test_invalid_corruptions_are_one_message(here, cli, corruptions, word):
     Path("bad.yaml").write_text(
-        f"datasets:\n  halves: {{path: halves.csv, target: y, kind: classes}}\ntasks:\n  bad:\n"
+        f"datasets:\n  halves: {{path: halves.csv, target: y, kind: classification}}\ntasks:\n  bad:\n"
         f"    extends: taco-classification\n    dataset: halves\n"
         f"    corruptions:\n      {corruptions}\n"
     )
-    assert word in one_message(cli("run", "bad", "--define", "bad.yaml", "-m", "logreg"))
+    assert word in one_message(
+        cli("run", "bad", "--define", "bad.yaml", "-m", "logistic-regression")
+    )
     assert not Path("results").exists()
 
 
 def test_three_classes_have_no_auc_of_two(here, cli):
     table = pd.DataFrame({"x": range(60), "y": list("abc") * 20})
     table.to_csv("three.csv", index=False)
-    given = ("three.csv", "--target", "y", "-m", "logreg")
+    given = ("three.csv", "--target", "y", "-m", "logistic-regression")
     said = one_message(cli("run", *given, "--like", "taco-classification"))
     assert "auc" in said and "three" in said and "auc_ovr" in said
     assert cli("plan", *given, "--like", "taco").code == 0
@@ -175,19 +179,21 @@ def test_three_classes_have_no_auc_of_two(here, cli):
 def test_the_plan_lists_impossible_corruptions_once(here, cli):
     words = pd.DataFrame({"x": list("ab") * 30, "y": list("pqrs") * 15})
     words.to_csv("words.csv", index=False)
-    result = cli("plan", "words.csv", "--target", "x", "--like", "taco", "-m", "logreg")
+    result = cli(
+        "plan", "words.csv", "--target", "x", "--like", "taco", "-m", "logistic-regression"
+    )
     assert result.code == 0
     assert result.out.count("noise_gaussian:") == 1
-    assert "     logreg · words\n" in result.out
+    assert "     logistic-regression · words\n" in result.out
 
 
 def test_a_corruption_that_needs_classes_is_left_out_where_there_are_none(here, cli):
     Path("classes.yaml").write_text(
-        "datasets:\n  line: {path: line.csv, target: y, kind: numbers}\ntasks:\n  line:\n"
+        "datasets:\n  line: {path: line.csv, target: y, kind: regression}\ntasks:\n  line:\n"
         "    extends: regression\n    dataset: line\n    corruptions:\n"
         "      rare_class_dilution: [0.2]\n      noise_gaussian: [0.2]\n"
     )
-    given = ("line", "--define", "classes.yaml", "-m", "linreg")
+    given = ("line", "--define", "classes.yaml", "-m", "linear-regression")
     result = cli("plan", *given)
     assert result.code == 0 and "1 corruption left out" in result.out
     assert "rare_class_dilution:" in result.out
@@ -263,7 +269,7 @@ def test_robustness_of_compositions_each_corruption_and_another_metric(here, cli
 @pytest.mark.parametrize("shape", ["markdown", "latex"])
 def test_robustness_for_documents(here, cli, runs, shape):
     result = cli("robustness", runs, "--format", shape)
-    assert result.code == 0 and "logreg" in result.out
+    assert result.code == 0 and "logistic-regression" in result.out
     assert ("| halves" in result.out) if shape == "markdown" else (r"\toprule" in result.out)
 
 
@@ -272,7 +278,7 @@ def test_robustness_for_documents(here, cli, runs, shape):
     [
         (["nowhere"], "nowhere"),
         (["halves.csv"], "halves.csv"),
-        (["RUNS", "--baseline", "logrg"], '"logreg"'),
+        (["RUNS", "--baseline", "logistic-regresion"], '"logistic-regression"'),
         (["RUNS", "--metric", "aucc"], '"auc"'),
         (["plain"], "corruptions"),
     ],

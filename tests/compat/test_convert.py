@@ -217,7 +217,7 @@ def taco_runs(tmp_path_factory) -> list[karat.Run]:
     views |= {"sign_flip@0.5+noise_gaussian@0.25": [1.0]}
     data = {
         "halves": (make(table.assign(y=half), "y", name="halves"), ["auc", "acc"]),
-        "line": (make(table.assign(y=table["x"]), "y", name="line", kind="numbers"), ["rmse"]),
+        "line": (make(table.assign(y=table["x"]), "y", name="line", kind="regression"), ["rmse"]),
     }
     tasks = [
         karat.Task(name, each, split=split, metrics=metrics, corruptions=views, draws=2)

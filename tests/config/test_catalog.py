@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import Ridge
 
 import karat
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core import registry
 from karat.core.dataset import Dataset
 from karat.errors import DataError, DefinitionError
@@ -31,11 +31,11 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def defined(here):
-    """Return a catalogue with a YAML file of one's own."""
+    """Return a catalog with a YAML file of one's own."""
 
     def load(text):
         Path("my.yaml").write_text(text)
-        return Catalogue(["my.yaml"])
+        return Catalog(["my.yaml"])
 
     return load
 
@@ -46,15 +46,15 @@ def defined(here):
 def test_models_by_name_path_class_and_object(here):
     Path("known.txt").write_text("a 1 2\n")
     Path("mine_a.py").write_text("class Mine:\n    def transform(self, items): return items\n")
-    models = Catalogue().models(["onehot", "known.txt", "mine_a:Mine", Ridge, OneHotTable()])
+    models = Catalog().models(["onehot", "known.txt", "mine_a:Mine", Ridge, OneHotTable()])
     assert [m.name for m in models] == ["onehot", "known", "Mine", "Ridge", "OneHotTable"]
     assert [m.role for m in models] == ["encoder"] * 3 + ["predictor", "encoder"]
 
 
 def test_one_model_needs_no_list_and_a_mapping_names_them(here):
-    assert [m.name for m in Catalogue().models("onehot")] == ["onehot"]
-    assert [m.name for m in Catalogue().models(Ridge())] == ["Ridge"]
-    named = Catalogue().models({"plain": Ridge(), "strong": Ridge(9.0), "one": "onehot"})
+    assert [m.name for m in Catalog().models("onehot")] == ["onehot"]
+    assert [m.name for m in Catalog().models(Ridge())] == ["Ridge"]
+    named = Catalog().models({"plain": Ridge(), "strong": Ridge(9.0), "one": "onehot"})
     assert [m.name for m in named] == ["plain", "strong", "one"]
     assert named[1].params["alpha"] == 9.0
 
@@ -62,7 +62,7 @@ def test_one_model_needs_no_list_and_a_mapping_names_them(here):
 def test_all_mistakes_are_reported_at_once(here):
     wanted = ["onehott", "nofile.txt", "no_module:Thing", 5, "onehot", "onehot"]
     with pytest.raises(DefinitionError) as caught:
-        Catalogue().models(wanted)
+        Catalog().models(wanted)
     first, second, third, fourth, fifth = caught.value.messages
     assert first == 'there is no model "onehott". Did you mean "onehot"?   (karat list models)'
     assert second == "there is no vector file nofile.txt."
@@ -74,13 +74,13 @@ def test_all_mistakes_are_reported_at_once(here):
 def test_python_code_is_no_vector_file(here):
     Path("code.py").write_text("")
     with pytest.raises(DefinitionError, match='"code:Name".*--define code.py'):
-        Catalogue().model("code.py")
+        Catalog().model("code.py")
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "a\0b", ""])
 def test_names_that_can_be_no_file(here, name):
     with pytest.raises(DefinitionError, match="model"):
-        Catalogue().model(name)
+        Catalog().model(name)
 
 
 def test_a_registered_model_is_found(here, clean_registry):
@@ -89,33 +89,33 @@ def test_a_registered_model_is_found(here, clean_registry):
         def transform(self, items):
             return np.ones((len(items), 1))
 
-    model = Catalogue().model("mine-registered")
+    model = Catalog().model("mine-registered")
     assert (model.name, type(model.prototype)) == ("mine-registered", Mine)
 
 
 def test_a_defined_model_gets_its_parameters_and_facts(defined):
-    catalogue = defined("""
+    catalog = defined("""
 models:
   sparse: {extends: onehot, params: {min_frequency: 0.5}, version: "7", takes: [table]}
 """)
-    model = catalogue.model("sparse")
+    model = catalog.model("sparse")
     assert model.prototype.min_frequency == 0.5
     assert (model.params, model.version, model.takes) == ({"min_frequency": 0.5}, "7", ("table",))
 
 
 def test_an_unknown_parameter_is_told(defined):
-    catalogue = defined("models: {sparse: {extends: onehot, params: {min_freq: 0.5}}}")
+    catalog = defined("models: {sparse: {extends: onehot, params: {min_freq: 0.5}}}")
     with pytest.raises(DefinitionError, match='"min_freq".*"min_freque'):
-        catalogue.model("sparse")
+        catalog.model("sparse")
 
 
 def test_an_encoder_may_be_asked_for_out_of_fold(defined):
-    catalogue = defined("""
+    catalog = defined("""
 models:
   plain: {use: "karat.models.forest_encoders:ForestScores", params: {trees: 20}}
   held: {extends: plain, out_of_fold: 3}
 """)
-    held = catalogue.model("held")
+    held = catalog.model("held")
     assert isinstance(held.prototype, OutOfFold) and held.prototype.folds == 3
     assert held.params == {"trees": 20, "out_of_fold": 3} and held.takes == ("table",)
     assert held.role == "encoder" and not held.stateless
@@ -124,7 +124,7 @@ models:
     table, truth = pd.DataFrame({"x": rng.normal(size=200)}), rng.choice(["a", "b"], size=200)
     right = {}
     for name in ("plain", "held"):
-        encoder = catalogue.model(name).fresh(0, "classes")
+        encoder = catalog.model(name).fresh(0, "classification")
         scores = np.asarray(encoder.fit_transform(table, truth))
         right[name] = np.mean((scores[:, 1] > scores[:, 0]) == (truth == "b"))
     assert right["plain"] > 0.9 and 0.35 < right["held"] < 0.65
@@ -139,40 +139,40 @@ models:
     ],
 )
 def test_models_that_do_not_support_out_of_fold(defined, use, word):
-    catalogue = defined(f'models: {{held: {{use: "{use}", out_of_fold: 3}}}}')
+    catalog = defined(f'models: {{held: {{use: "{use}", out_of_fold: 3}}}}')
     with pytest.raises(DefinitionError, match=f'"held": out_of_fold .*{word}'):
-        catalogue.model("held")
+        catalog.model("held")
 
 
 def test_out_of_fold_waits_for_what_is_not_installed(defined):
-    catalogue = defined("""
+    catalog = defined("""
 models:
   held: {use: "no_such_module:Encoder", requires: [no_such_module], out_of_fold: 3}
 """)
-    assert "no_such_module is not installed" in catalogue.model("held").unavailable
+    assert "no_such_module is not installed" in catalog.model("held").unavailable
 
 
 def test_an_abstract_model_cannot_be_used(here):
     with pytest.raises(DefinitionError, match='"vectors"'):
-        Catalogue().model("vectors")
+        Catalog().model("vectors")
 
 
 def test_what_is_not_installed_is_not_imported_but_declined(defined):
     Path("mine_b.py").write_text("import surely_not_installed\n")
-    catalogue = defined("""
+    catalog = defined("""
 models:
   one: {use: "mine_b:Encoder", requires: [surely_not_installed]}
   two: {use: "mine_b:Encoder", requires: [surely.not_installed], extra: tables}
   three: {use: "mine_b:Encoder"}
 """)
-    assert catalogue.model("one").unavailable == (
+    assert catalog.model("one").unavailable == (
         "surely_not_installed is not installed: pip install surely_not_installed"
     )
-    assert catalogue.model("two").unavailable == (
+    assert catalog.model("two").unavailable == (
         'surely.not_installed is not installed: pip install "karat[tables]"'
     )
     with pytest.raises(DefinitionError, match="surely_not_installed"):
-        catalogue.model("three")
+        catalog.model("three")
 
 
 def test_use_may_name_a_class_a_factory_a_function_or_an_object(defined):
@@ -184,7 +184,7 @@ def test_use_may_name_a_class_a_factory_a_function_or_an_object(defined):
         "def function(items, size=3): return [[size] for _ in items]\n"
         "ready = Encoder(4)\n"
     )
-    catalogue = defined("""
+    catalog = defined("""
 models:
   a: {use: "mine_c:Encoder"}
   b: {use: "mine_c:factory"}
@@ -195,19 +195,19 @@ models:
   g: {use: "mine_c:function", params: {size: 7}}
   h: {use: "mine_c:ready", params: {size: 8}}
 """)
-    models = catalogue.models(list("abcdefg"))
+    models = catalog.models(list("abcdefg"))
     assert [m.prototype.transform(["x"]) for m in models] == [[[i]] for i in range(1, 8)]
     with pytest.raises(DefinitionError, match="no params"):
-        catalogue.model("h")
+        catalog.model("h")
 
 
 def test_a_file_of_a_data_set_can_be_a_parameter(defined):
     Path("v.txt").write_text("a 1 2\n")
-    catalogue = defined("""
+    catalog = defined("""
 datasets: {mine: {path: v.txt}}
 models: {known: {extends: vectors, params: {path: "data:mine"}}}
 """)
-    model = catalogue.model("known")
+    model = catalog.model("known")
     assert model.prototype.transform(pd.Series(["A"], index=["a"])).tolist() == [[1, 2]]
     assert model.params == {"path": "data:mine"}
 
@@ -216,7 +216,7 @@ def test_a_file_that_cannot_be_had_declines_the_model(here, monkeypatch):
     monkeypatch.setenv("KARAT_OFFLINE", "1")
     monkeypatch.setenv("KARAT_CACHE", str(here / "empty"))
     monkeypatch.delenv("KARAT_DATA", raising=False)
-    model = Catalogue().model("rdf2vec")
+    model = Catalog().model("rdf2vec")
     assert model.unavailable
     assert model.prototype is None
 
@@ -230,9 +230,9 @@ def test_a_python_file_registers_its_parts(here, clean_registry):
         Path(folder, "parts.py").write_text(
             f"import karat\n@karat.encoder('from-{folder}')\ndef f(items): return items\n"
         )
-    catalogue = Catalogue(["one/parts.py", "two/parts.py"])
-    assert catalogue.model("from-one").prototype.function is not None
-    assert catalogue.model("from-two").name == "from-two"
+    catalog = Catalog(["one/parts.py", "two/parts.py"])
+    assert catalog.model("from-one").prototype.function is not None
+    assert catalog.model("from-two").name == "from-two"
 
 
 def test_two_files_do_not_override_each_other(here, clean_registry):
@@ -241,10 +241,10 @@ def test_two_files_do_not_override_each_other(here, clean_registry):
         Path(folder, "parts.py").write_text(
             "import karat\n@karat.encoder('twice')\ndef f(items): return items\n"
         )
-    Catalogue(["one/parts.py"]).model("twice")
-    Catalogue(["one/parts.py"]).model("twice")  # the same file again is no clash
+    Catalog(["one/parts.py"]).model("twice")
+    Catalog(["one/parts.py"]).model("twice")  # the same file again is no clash
     with pytest.raises(DefinitionError, match='"twice"'):
-        Catalogue(["one/parts.py", "two/parts.py"]).model("twice")
+        Catalog(["one/parts.py", "two/parts.py"]).model("twice")
 
 
 @pytest.mark.parametrize(
@@ -259,34 +259,34 @@ def test_two_files_do_not_override_each_other(here, clean_registry):
 def test_a_python_file_that_fails_is_told(here, text, word):
     Path("parts.py").write_text(text)
     with pytest.raises(DefinitionError, match=word):
-        Catalogue(["parts.py"]).definitions.names("models")
+        Catalog(["parts.py"]).definitions.names("models")
     with pytest.raises(DefinitionError, match="nowhere.py"):
-        Catalogue("nowhere.py").definitions.names("models")
+        Catalog("nowhere.py").definitions.names("models")
 
 
 # -- tasks, suites, data sets ---------------------------------------------------------------
 
 
 def test_a_suite_has_tasks_and_models(here):
-    suite = Catalogue().suite("quickstart")
+    suite = Catalog().suite("quickstart")
     assert (suite.name, len(suite)) == ("quickstart", len(suite.tasks))
     assert "onehot" in suite.models
     assert {task.kind for task in suite} >= {"classification", "regression", "clustering"}
 
 
 def test_a_task_is_a_suite_of_one(here):
-    suite = Catalogue().suite("diabetes")
+    suite = Catalog().suite("diabetes")
     assert [task.name for task in suite] == ["diabetes"]
     assert suite.tasks[0].metrics[0] == "rmse"
     with pytest.raises(DefinitionError, match='"diabetis".*"diabetes"'):
-        Catalogue().suite("diabetis")
+        Catalog().suite("diabetis")
 
 
 def test_a_task_may_ask_otherwise(here):
-    task = Catalogue().task("wine-text-search-mixed")
+    task = Catalog().task("wine-text-search-mixed")
     assert task.ask == {"use": "text-queries", "queries": 200, "conditions": ["mixed"]}
     assert task.probe == {"use": "nearest", "queries": "apart"}
-    assert Catalogue().task("diabetes").ask is None
+    assert Catalog().task("diabetes").ask is None
 
 
 #: what stands in the suites of tables, links, searches and curves
@@ -295,17 +295,17 @@ TABEB = ("tabeb", "tabeb-links", "tabeb-text-search", "tabeb-curves")
 
 @pytest.mark.parametrize("name", TABEB)
 def test_the_tasks_of_tables_are_split_more_than_once(here, name):
-    suite = Catalogue().suite(name)
+    suite = Catalog().suite(name)
     for task in suite:
         assert task.split.get("folds", 1) * task.split.get("repeats", 1) >= 5, task.name
         assert all(get_metric(metric) for metric in task.metrics)
         assert task.probe["use"] in registry.probes and task.split["use"] in registry.splitters
-    assert all(Catalogue().model(model) for model in suite.models)
+    assert all(Catalog().model(model) for model in suite.models)
 
 
 def test_a_learning_curve_differs_in_its_train_rows_alone(here):
     sizes = (16, 32, 64, 128, 256, 512, 1024)
-    tasks = [Catalogue().task(f"wine-pl-{size}") for size in sizes]
+    tasks = [Catalog().task(f"wine-pl-{size}") for size in sizes]
     assert [task.split["train_rows"] for task in tasks] == list(sizes)
     others = [{**task.split, "train_rows": None} for task in tasks]
     assert all(each == others[0] for each in others) and others[0]["test_rows"] == 1000
@@ -313,7 +313,7 @@ def test_a_learning_curve_differs_in_its_train_rows_alone(here):
 
 def test_an_abstract_task_cannot_be_used(here):
     with pytest.raises(DefinitionError, match='"classification"'):
-        Catalogue().task("classification")
+        Catalog().task("classification")
 
 
 # -- a table of one's own --------------------------------------------------------------------
@@ -340,10 +340,10 @@ NUMBERS = [i / 7 for i in range(40)]
     ],
 )
 def test_a_table_is_asked_as_its_answers_want(here, answers, plain, taco):
-    catalogue = Catalogue()
+    catalog = Catalog()
     for like, pattern in ((None, plain), ("taco", taco), (taco, taco)):
-        (task,) = catalogue.table_suite(own(answers), "y", like)
-        definition = catalogue.definitions.get("tasks", pattern)
+        (task,) = catalog.table_suite(own(answers), "y", like)
+        definition = catalog.definitions.get("tasks", pattern)
         assert task.name == task.dataset.name == "mine"
         assert task.metrics == tuple(definition["metrics"])
         assert task.kind == definition["kind"]
@@ -351,25 +351,25 @@ def test_a_table_is_asked_as_its_answers_want(here, answers, plain, taco):
 
 
 def test_a_table_is_asked_like_a_task_but_about_its_own_rows(here):
-    (task,) = Catalogue().table_suite(own(YES), "y", "taco-adult")
+    (task,) = Catalog().table_suite(own(YES), "y", "taco-adult")
     assert task.dataset.name == "mine" and len(task.dataset) == 40
     assert task.split == {"use": "holdout", "test": 0.2} and task.draws == 3
 
 
 def test_the_models_of_a_table_are_those_of_the_suite_it_is_asked_like(here):
-    catalogue = Catalogue()
-    assert catalogue.table_suite(own(YES), "y", "taco").models == catalogue.suite("taco").models
-    assert catalogue.table_suite(own(YES), "y").models == ()
+    catalog = Catalog()
+    assert catalog.table_suite(own(YES), "y", "taco").models == catalog.suite("taco").models
+    assert catalog.table_suite(own(YES), "y").models == ()
 
 
 def test_patterns_of_ones_own_come_in_twos_or_threes(defined):
-    catalogue = defined("""
+    catalog = defined("""
 tasks:
   mine-classification: {extends: classification, abstract: true, metrics: [acc]}
 """)
-    assert catalogue.table_suite(own(THREE), "y", "mine").tasks[0].metrics == ("acc",)
+    assert catalog.table_suite(own(THREE), "y", "mine").tasks[0].metrics == ("acc",)
     with pytest.raises(DefinitionError, match='"mine-regression"'):
-        catalogue.table_suite(own(NUMBERS), "y", "mine")
+        catalog.table_suite(own(NUMBERS), "y", "mine")
 
 
 def test_whole_numbers_are_what_the_pattern_says(here):
@@ -378,13 +378,13 @@ def test_whole_numbers_are_what_the_pattern_says(here):
     for like in ("taco-classification", "taco-regression"):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            kinds[like] = Catalogue().table_suite(own(grades), "y", like).tasks[0].dataset.kind
+            kinds[like] = Catalog().table_suite(own(grades), "y", like).tasks[0].dataset.kind
     assert kinds == {"taco-classification": "classes", "taco-regression": "numbers"}
     with pytest.warns(UserWarning, match='mine.csv: "y".*classes'):
-        Catalogue().table_suite(own(grades), "y", "taco")
+        Catalog().table_suite(own(grades), "y", "taco")
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # 0 and 1 leave no doubt
-        Catalogue().table_suite(own([0, 1] * 20), "y", "taco")
+        Catalog().table_suite(own([0, 1] * 20), "y", "taco")
 
 
 @pytest.mark.parametrize(
@@ -409,7 +409,7 @@ def test_what_is_wrong_with_a_table_is_told(here, given, word):
     Path("folder").mkdir()
     Path("empty.csv").touch()
     with pytest.raises((DataError, DefinitionError), match=word):
-        Catalogue().table_suite(*given)
+        Catalog().table_suite(*given)
 
 
 def test_a_registered_data_set_can_be_named(defined, clean_registry):
@@ -420,7 +420,7 @@ def test_a_registered_data_set_can_be_named(defined, clean_registry):
     task = defined("tasks: {t: {extends: classification, dataset: mine-data}}").task("t")
     assert len(task.dataset()) == 2
     with pytest.raises(DefinitionError, match='"mine-dta".*"mine-data"'):
-        Catalogue().dataset("mine-dta")
+        Catalog().dataset("mine-dta")
 
 
 DATA = """
@@ -430,13 +430,13 @@ tasks:
     dataset:
       path: churn.csv
       target: {target}
-      kind: classes
+      kind: classification
 """
 
 
 def test_a_data_set_of_a_file_is_loaded_when_it_is_asked_for(defined):
-    catalogue = defined(DATA.format(target="churn"))
-    task = catalogue.task("churn")
+    catalog = defined(DATA.format(target="churn"))
+    task = catalog.task("churn")
     Path("churn.csv").write_text("age,churn\n1,yes\n2,no\n")
     assert task.dataset().classes == ("no", "yes")
 
@@ -465,7 +465,7 @@ def test_a_missing_file_is_told_with_its_line(defined):
 
 def test_the_registry_is_left_alone_by_looking(here):
     before = list(registry.models)
-    Catalogue().models(["onehot", BaseEstimatorEncoder()])
+    Catalog().models(["onehot", BaseEstimatorEncoder()])
     assert list(registry.models) == before
 
 

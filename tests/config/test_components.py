@@ -2,7 +2,7 @@
 
 import pytest
 
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.config.components import change_models, change_tasks, parse
 from karat.core.task import Suite, Task
 from karat.errors import DefinitionError
@@ -24,7 +24,7 @@ def test_invalid_overrides(text):
 
 
 def test_a_parameter_that_no_model_has():
-    models = Catalogue().models(["ridge", "dummy"])
+    models = Catalog().models(["ridge", "dummy"])
     with pytest.raises(DefinitionError, match='"alhpa"'):
         change_models(models, {"alhpa": 1})
 
@@ -32,7 +32,7 @@ def test_a_parameter_that_no_model_has():
 def test_a_parameter_reaches_the_models_that_have_it(tmp_path):
     from sklearn.linear_model import LinearRegression, Ridge
 
-    models = Catalogue().models({"ridge": Ridge(), "line": LinearRegression()})
+    models = Catalog().models({"ridge": Ridge(), "line": LinearRegression()})
     ridge, line = change_models(models, {"alpha": 7.5})
     assert ridge.prototype.alpha == 7.5
     assert ridge.params["alpha"] == 7.5

@@ -37,7 +37,7 @@ def test_a_model_and_its_defaults():
         "extra": None,
         "title": None,
         "description": None,
-        "licence": None,
+        "license": None,
         "version": None,
         "citation": None,
         "homepage": None,
@@ -53,7 +53,7 @@ def test_out_of_fold_is_a_number_of_folds(folds):
 
 def test_all_keys_of_a_model():
     text = """{use: "a.b:C", params: {n: 1, deep: {x: ~}}, role: encoder, takes: [table, text],
-               requires: [torch], extra: text, title: T, description: D, licence: MIT,
+               requires: [torch], extra: text, title: T, description: D, license: MIT,
                version: "1.10", citation: C, homepage: "https://example.org"}"""
     found = values("models", text)
     assert found["params"] == {"n": 1, "deep": {"x": None}}
@@ -82,7 +82,7 @@ def test_a_task_and_its_defaults():
 
 def test_all_keys_of_a_task():
     text = """{dataset: {path: x.csv, target: y}, probe: {use: trained, head: {use: knn, k: 3}},
-               split: all, metrics: [acc, auc], missing: penalise, kind: classification,
+               split: all, metrics: [acc, auc], missing: penalize, kind: classification,
                ask: text-queries,
                corruptions: {noise: [0, 0.5]}, max_rows: 100, title: T, description: D}"""
     found = values("tasks", text)
@@ -122,7 +122,7 @@ def test_a_dataset_and_its_defaults():
         "options": {},
         "title": None,
         "description": None,
-        "licence": None,
+        "license": None,
         "citation": None,
         "homepage": None,
     }
@@ -354,8 +354,8 @@ def test_the_child_overrides_the_parent(parent, child):
         ({"s": {"n": 5}}, {"s": {"use": "k"}}, {"s": {"n": 5, "use": "k"}}),
         (
             {"probe": {"use": "trained", "head": {"use": "knn", "k": 3}}},
-            {"probe": {"head": {"use": "logistic"}}},
-            {"probe": {"use": "trained", "head": {"use": "logistic"}}},
+            {"probe": {"head": {"use": "logistic-regression"}}},
+            {"probe": {"use": "trained", "head": {"use": "logistic-regression"}}},
         ),
     ],
 )
@@ -404,11 +404,11 @@ def test_the_name_of_a_component_is_its_use():
 
 
 def test_another_class_keeps_the_metadata_of_a_model():
-    parent = "{use: 'a:A', params: {n: 1}, licence: MIT}"
+    parent = "{use: 'a:A', params: {n: 1}, license: MIT}"
     assert entry("models", parent, "{use: 'b:B'}") == {
         "use": "b:B",
         "params": {"n": 1},
-        "licence": "MIT",
+        "license": "MIT",
     }
 
 

@@ -43,7 +43,7 @@ def entities(**given):
             }
         ),
         "truth": np.array([1.0, 2.0, 3.0]),
-        "kind": "numbers",
+        "kind": "regression",
         "modality": "entity",
     }
     return Dataset(**{**made, **given})
@@ -60,7 +60,7 @@ def test_a_table_is_one_question_per_row():
     assert list(data.items.columns) == ["age", "who"]
     assert data.truth.tolist() == ["yes", "no", "no", "yes"]
     assert data.classes == ("no", "yes")
-    assert (data.kind, data.modality, data.fields) == ("classes", "table", ["row"])
+    assert (data.kind, data.modality, data.fields) == ("classification", "table", ["row"])
     assert data.group.tolist() == ["p", "p", "q", "q"]
     assert data.part.tolist() == ["train", "train", "test", "test"]
     assert data.about == {"by": "us"}
@@ -91,7 +91,7 @@ def test_a_table_with_any_index_is_read_by_its_rows():
 )
 def test_labels_survive(labels, classes):
     table = pd.DataFrame({"x": [1, 2, 3], "y": pd.Series(labels, dtype=object)})
-    data = Dataset.from_table(table, "y", kind="classes")
+    data = Dataset.from_table(table, "y", kind="classification")
     assert data.classes == classes
     assert [str(label) for label in data.truth.tolist()] == [str(label) for label in labels]
 
@@ -108,7 +108,7 @@ def test_labels_survive(labels, classes):
         (TABLE[:1], {"target": "churn"}, 'only one class, "yes"'),
         (TABLE.assign(churn=None), {"target": "churn"}, "missing in 4 of 4 rows"),
         (TABLE.assign(who=None), {"target": "churn", "group": "who"}, "group of question 0"),
-        (TABLE, {"target": "churn", "kind": "numbers"}, '"yes"'),
+        (TABLE, {"target": "churn", "kind": "regression"}, '"yes"'),
         (TABLE, {"target": "churn", "kind": "class"}, 'Did you mean "classes"?'),
         (pd.concat([TABLE, TABLE], axis=1), {"target": "churn"}, 'duplicate column "age"'),
     ],
@@ -138,12 +138,12 @@ def test_each_text_is_one_item_however_often_it_is_asked_about():
     assert data.questions.to_dict("list") == {"a": [0, 1, 0], "b": [2, 3, 1]}
     assert data.mentioned().tolist() == [0, 1, 2, 3]
     assert data.take(np.array([1])).mentioned().tolist() == [1, 3]
-    assert data.kind == "numbers"
+    assert data.kind == "regression"
 
 
 def test_entities_keep_their_ids_and_may_have_words():
     data = Dataset.from_columns(
-        PAIRS, ["a", "b"], "score", modality="entity", label=str.upper, kind="numbers"
+        PAIRS, ["a", "b"], "score", modality="entity", label=str.upper, kind="regression"
     )
     assert data.items.to_dict() == {"hi": "HI", "yes": "YES", "hello": "HELLO", "no": "NO"}
     assert data.questions["a"].tolist() == ["hi", "yes", "hi"]
@@ -162,7 +162,7 @@ def test_an_answer_may_be_an_item(modality):
 @pytest.mark.parametrize("modality", ["text", "entity"])
 def test_a_cell_may_be_a_bag(modality):
     frame = pd.DataFrame({"doc": [{"x": 2.0, "y": 1.0}, {"y": 1.0}], "q": ["y", "z"], "s": [1, 2]})
-    data = Dataset.from_columns(frame, ["doc", "q"], "s", kind="numbers", modality=modality)
+    data = Dataset.from_columns(frame, ["doc", "q"], "s", kind="regression", modality=modality)
     assert data.items.tolist() == ["x", "y", "z"]
     bags = data.mentions("doc")
     assert bags.rows.tolist() == [0, 1, 1]
@@ -229,7 +229,7 @@ def test_a_lookup_miss_raises():
         ({"items": pd.DataFrame({"a": [1]})}, "got a DataFrame"),
         ({"questions": pd.DataFrame({"one": []}), "truth": None}, "it has no questions"),
         (
-            {"kind": "classes", "truth": list("aab"), "classes": ("a", "c")},
+            {"kind": "classification", "truth": list("aab"), "classes": ("a", "c")},
             'target "b"',
         ),
     ],
@@ -292,7 +292,7 @@ def test_a_sample_is_exact_and_keeps_rare_classes():
 def test_a_sample_takes_whole_groups_and_drops_unused_items():
     frame = pd.DataFrame({"t": [f"t{i}" for i in range(30)], "g": np.repeat(range(10), 3)})
     data = Dataset.from_columns(
-        frame.assign(y=np.arange(30) * 0.5), ["t"], "y", group="g", kind="numbers"
+        frame.assign(y=np.arange(30) * 0.5), ["t"], "y", group="g", kind="regression"
     )
     part = data.sample(10, np.random.default_rng(0))
     assert len(part) == len(part.items) == 9
@@ -376,7 +376,7 @@ def test_everything_a_score_depends_on_changes_the_fingerprint():
         data.take(np.array([1, 0, 2])),
     ]
     assert len({each.fingerprint for each in changed}) == len(changed)
-    assert replace(data, about={"licence": "MIT"}).fingerprint == data.fingerprint
+    assert replace(data, about={"license": "MIT"}).fingerprint == data.fingerprint
     assert data.take(np.arange(3)).fingerprint == data.fingerprint
 
 
@@ -385,7 +385,7 @@ def test_a_million_rows_are_cheap():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"x": rng.random(count), "y": rng.integers(0, 3, count)})
     begun = time.process_time()
-    data = Dataset.from_table(table, "y", kind="classes")
+    data = Dataset.from_table(table, "y", kind="classification")
     part = data.take(np.arange(0, count, 2))
     assert len(part.mentioned()) == count // 2
     # about 0.3 s; a Python loop over the rows takes several times as long

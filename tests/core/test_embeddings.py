@@ -37,7 +37,7 @@ def bags(**given):
             }
         ),
         "truth": np.arange(4.0),
-        "kind": "numbers",
+        "kind": "regression",
         "modality": "entity",
     }
     return Dataset(**{**made, **given})
@@ -45,7 +45,7 @@ def bags(**given):
 
 def table(labels, **given):
     frame = pd.DataFrame({"x": np.arange(float(len(labels))), "y": labels})
-    return Dataset.from_table(frame, "y", kind="classes", name="toy", **given)
+    return Dataset.from_table(frame, "y", kind="classification", name="toy", **given)
 
 
 # -- looking up -----------------------------------------------------------------------------

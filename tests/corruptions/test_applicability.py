@@ -236,12 +236,12 @@ DOCUMENT = [
 ]
 
 
-def table(kind="classes", **columns):
-    truth = ["a", "b", "b"] if kind == "classes" else [0.5, 1.5, 2.5]
+def table(kind="classification", **columns):
+    truth = ["a", "b", "b"] if kind == "classification" else [0.5, 1.5, 2.5]
     return Dataset.from_table(pd.DataFrame({**columns, "y": truth}), "y", name="t", kind=kind)
 
 
-def texts(modality="text", kind="classes"):
+def texts(modality="text", kind="classification"):
     frame = pd.DataFrame({"t": ["one", "two", "three"], "y": ["a", "b", "b"]})
     return Dataset.from_columns(frame, ["t"], "y", name="t", modality=modality)
 

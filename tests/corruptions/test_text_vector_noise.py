@@ -103,7 +103,7 @@ def test_words_stay_whatever_stands_between_them(texts, severity):
         assert found.split() == text.split()
 
 
-def test_neighbouring_words_change_places():
+def test_neighboring_words_change_places():
     texts = ["a b c d", "a  b\tc", "one", "", " a b "]
     assert changed(word_swap, texts) == ["b a d c", "b  a\tc", "one", "", " b a "]
 

@@ -33,7 +33,7 @@ from karat.errors import ContractError, DataError, DefinitionError
 ROWS = 200
 
 
-def table(kind: str = "classes") -> Dataset:
+def table(kind: str = "classification") -> Dataset:
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(
         {
@@ -43,7 +43,7 @@ def table(kind: str = "classes") -> Dataset:
             "y": rng.choice(["no", "yes"], ROWS, p=[0.8, 0.2]),
         }
     )
-    if kind == "numbers":
+    if kind == "regression":
         frame["y"] = rng.normal(size=ROWS)
     return Dataset.from_table(frame, "y", name="t", kind=kind)
 
@@ -515,7 +515,7 @@ def test_entities_keep_the_ids_by_which_vectors_are_looked_up(repeat):
     assert seen.truth.tolist() == list("abab")
 
 
-def pairs(items, kind="numbers", truth=(1.0, 2.0)):
+def pairs(items, kind="regression", truth=(1.0, 2.0)):
     questions = pd.DataFrame({"one": [0, 1], "two": [2, 0]})
     modality = "table" if isinstance(items, pd.DataFrame) else "text"
     return Dataset("pairs", items, questions, np.array(truth), kind, modality)
@@ -547,7 +547,7 @@ def test_where_items_are_asked_for_by_name_none_may_be_dropped(own):
 def test_bags_are_changed_item_by_item():
     items = pd.Series(["abcd", "efgh"], index=["p", "q"])
     questions = pd.DataFrame({"doc": [{"p": 1.0, "q": 2.0}, {"q": 1.0}]})
-    data = Dataset("docs", items, questions, np.ones(2), "numbers", "entity")
+    data = Dataset("docs", items, questions, np.ones(2), "regression", "entity")
     seen = see(data, View("typos", 1.0), 1, 0)
     assert seen.items.to_dict() == {"p": "badc", "q": "fehg"}
     assert seen.mentions("doc").weights.tolist() == [1, 2, 1]

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import karat
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.config.loading import Definitions
 from karat.core.dataset import Dataset
 from karat.core.files import cache_folder
@@ -92,7 +92,7 @@ def test_every_definition_is_tested(definitions):
 def test_every_definition_has_license_citation_and_sources(definitions):
     for name in definitions.names("datasets"):
         definition = definitions.get("datasets", name)
-        assert definition["licence"] and definition["citation"] and definition["title"], name
+        assert definition["license"] and definition["citation"] and definition["title"], name
         sources = [parse_source(source) for source in definition["sources"] or ()]
         away = {"url"} if name in {*SKRUB, *ULYSSES, PUBLIC} else {"index"}
         kinds = {"folder"} if name in BY_HAND else {"folder", *away}
@@ -123,7 +123,7 @@ def test_bundled_tables_need_no_network(load, monkeypatch, name):
     monkeypatch.setenv("KARAT_OFFLINE", "1")
     data = load(name)
     check_shape(data, name)
-    assert "BSD-3-Clause" in data.about["licence"]
+    assert "BSD-3-Clause" in data.about["license"]
 
 
 @pytest.mark.parametrize("name", sorted(MADE_UP))
@@ -501,14 +501,14 @@ def test_word_vectors_against_human_ratings(fetched, tmp_path):
     tasks = [
         Task(
             "words",
-            Catalogue().dataset("wordsim353"),
+            Catalog().dataset("wordsim353"),
             probe={"use": "similarity", "measure": "cosine"},
             split={"use": "all"},
             metrics=["spearman"],
         ),
         Task(
             "families",
-            Catalogue().dataset("google_semantic"),
+            Catalog().dataset("google_semantic"),
             probe={"use": "analogy"},
             split={"use": "all"},
             metrics=["hits@1"],

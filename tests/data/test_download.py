@@ -208,7 +208,7 @@ def test_member_of_a_nested_archive(tmp_path):
 
 
 CONTENT = b"a,b\n1,2\n"
-ABOUT = {"licence": "CC0-1.0", "citation": "Me (2020)", "homepage": "https://h.example"}
+ABOUT = {"license": "CC0-1.0", "citation": "Me (2020)", "homepage": "https://h.example"}
 WHEEL = "toy_data-1.0-py3-none-any.whl"
 NO_PACKAGE = {"package": "karat_test_no_such", "member": "toy.csv"}
 

@@ -31,13 +31,13 @@ def make_nothing(name: str) -> None:
 
 
 def test_local_path_is_below_the_folder_of_the_definition(churn):
-    definition = {"path": "churn.csv", "target": "churn", "licence": "CC0-1.0", "title": None}
+    definition = {"path": "churn.csv", "target": "churn", "license": "CC0-1.0", "title": None}
     data = load_dataset("churn", definition, churn.parent)
     assert data.name == "churn"
     assert data.items["age"].tolist() == [31, 45]
     assert data.truth.tolist() == ["yes", "no"]
     assert data.about == {
-        "licence": "CC0-1.0",
+        "license": "CC0-1.0",
         "source": "churn.csv",
         "sha256": hashlib.sha256(CSV.encode()).hexdigest(),
     }
@@ -91,7 +91,7 @@ def test_reader_receives_all_settings(churn, monkeypatch):
         "path": churn,
         "reader": "mine",
         "target": "churn",
-        "kind": "classes",
+        "kind": "classification",
         "group": "g",
         "drop": ["d"],
         "fields": ["f"],
@@ -102,7 +102,12 @@ def test_reader_receives_all_settings(churn, monkeypatch):
     load_dataset("churn", definition)
     (path, spec) = seen[0]
     assert path == churn
-    assert (spec.name, spec.target, spec.kind, spec.group) == ("churn", "churn", "classes", "g")
+    assert (spec.name, spec.target, spec.kind, spec.group) == (
+        "churn",
+        "churn",
+        "classification",
+        "g",
+    )
     assert (spec.drop, spec.fields, spec.modality, spec.part) == (("d",), ("f",), "text", "p")
     assert spec.options == {"glob": "*"}
     with pytest.raises(DefinitionError, match='"min"'):

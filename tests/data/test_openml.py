@@ -16,7 +16,7 @@ import pytest
 import sklearn
 from sklearn.datasets import _openml as theirs
 
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core.files import cache_folder
 from karat.data import openml
 from karat.data.load_dataset import load_dataset
@@ -125,13 +125,13 @@ def test_table_by_its_id(server):
     assert data.items["colour"].tolist()[:2] == ["red", "blue"] and pd.isna(data.items["colour"][2])
     assert not isinstance(data.items["colour"].dtype, pd.CategoricalDtype)
     assert data.truth.tolist() == ["yes", "no", "yes", "no"]
-    assert (data.name, data.kind, data.classes) == ("toy", "classes", ("no", "yes"))
+    assert (data.name, data.kind, data.classes) == ("toy", "classification", ("no", "yes"))
     assert data.about == {
         "source": "OpenML, data set 7 (Toy-Data, version 2)",
         "version": "2",
         "md5": hashlib.md5(ARFF).hexdigest(),
         "licence": "CC0",
-        "openml_licence": "CC0",
+        "openml_license": "CC0",
         "citation": "Nobody (2020)",
     }
 
@@ -152,11 +152,11 @@ def test_settings_of_a_definition(server):
         "called": "toy_data",
         "drop": ["colour"],
     }
-    data = load_dataset("grades", {"load": load, "licence": "mine"})
-    assert data.kind == "numbers" and data.truth.tolist() == [10, 20, 30, 40]
+    data = load_dataset("grades", {"load": load, "license": "mine"})
+    assert data.kind == "regression" and data.truth.tolist() == [10, 20, 30, 40]
     assert list(data.items.columns) == ["x", "class"]
-    assert data.about["licence"] == "mine" and data.about["openml_licence"] == "CC0"
-    assert openml_table("grades", 7, target="grade", kind="classes").kind == "classes"
+    assert data.about["license"] == "mine" and data.about["openml_license"] == "CC0"
+    assert openml_table("grades", 7, target="grade", kind="classification").kind == "classification"
 
 
 def test_second_call_uses_the_cache(server, monkeypatch):
@@ -293,9 +293,9 @@ def test_suite_is_a_list_of_loaders(server):
     server.says("data/list/data_id/7,8/status/all", {"data": {"dataset": listed}})
     found = openml_suite(99)
     assert found == [
-        OpenMLTable("toy-31", 31, 7, "class", "classes"),
-        OpenMLTable("openml-8", 32, 8, "price", "numbers"),
-        OpenMLTable("toy-33", 33, 7, "grade", "numbers"),
+        OpenMLTable("toy-31", 31, 7, "class", "classification"),
+        OpenMLTable("openml-8", 32, 8, "price", "regression"),
+        OpenMLTable("toy-33", 33, 7, "grade", "regression"),
     ]
     data = pickle.loads(pickle.dumps(found[2]))()
     assert data.name == "toy-33" and data.truth.tolist() == [10, 20, 30, 40]
@@ -306,7 +306,7 @@ def test_suite_by_its_alias_with_one_task(server):
     server.says("task/31", task(31, 7, "class"))
     listed = {"data": {"dataset": [{"did": 7, "name": "toy"}]}}
     server.says("data/list/data_id/7/status/all", listed)
-    assert openml_suite("tiny") == [OpenMLTable("toy", 31, 7, "class", "classes")]
+    assert openml_suite("tiny") == [OpenMLTable("toy", 31, 7, "class", "classification")]
 
 
 def test_invalid_suites(server):
@@ -426,7 +426,7 @@ def test_folds_are_those_of_openml(server_openml_tasks):
     assert sorted(folds[2].test) == [0, 1, 4, 5, 8, 9]
     for fold in folds:
         assert sorted([*fold.train, *fold.test]) == list(range(ROWS))
-    assert data.about["openml_task"] == "59" and data.kind == "classes"
+    assert data.about["openml_task"] == "59" and data.kind == "classification"
 
 
 def test_second_call_uses_the_cache_openml_tasks(server_openml_tasks, monkeypatch):
@@ -480,7 +480,7 @@ def test_task_and_a_suite_by_their_names(server_openml_tasks):
     server_openml_tasks.says("study/271", {"study": {"tasks": {"task_id": ["59", "60"]}}})
     (only,) = openml_tasks_by_name("openml/t/59")
     assert only["name"] == "toy" and len(pickle.loads(pickle.dumps(only["dataset"]))()) == ROWS
-    suite = Catalogue().suite("openml/s/271")
+    suite = Catalog().suite("openml/s/271")
     assert [task.name for task in suite] == ["toy-59", "toy-60"]
     assert [task.dataset().kind for task in suite] == ["classes", "numbers"]
 

@@ -32,7 +32,7 @@ from karat.metrics.metric import score
 from karat.probes.retrieval import Nearest
 
 TABLE = pd.DataFrame({"n": np.arange(60.0), "w": list("abcdef") * 10, "y": ["p", "q"] * 30})
-DATA = Dataset.from_table(TABLE, "y", name="sixty", about={"licence": "CC0"})
+DATA = Dataset.from_table(TABLE, "y", name="sixty", about={"license": "CC0"})
 TEXTS = Dataset.from_columns(pd.DataFrame({"t": ["a", "b"], "y": [0.5, 1.5]}), ["t"], "y")
 
 
@@ -41,7 +41,7 @@ def test_seed_determines_the_questions(name):
     made = [generate_queries(DATA, {"use": name, "queries": 9}, seed) for seed in (7, 7, 8)]
     assert made[0].fingerprint == made[1].fingerprint != made[2].fingerprint
     assert set(made[0].group) != set(made[2].group)
-    assert made[0].name == f"sixty {name}" and made[0].about == {"licence": "CC0"}
+    assert made[0].name == f"sixty {name}" and made[0].about == {"license": "CC0"}
     assert (made[0].kind, made[0].fields) == ("items", ["query"])
 
 
@@ -134,7 +134,7 @@ steady = settings(deadline=None, derandomize=True, max_examples=60)
 def data(table: pd.DataFrame) -> Dataset:
     truth = np.arange(len(table)) + 0.5
     questions = pd.DataFrame({"row": table.index})
-    return Dataset("toy", table, questions, truth, "numbers", "table")
+    return Dataset("toy", table, questions, truth, "regression", "table")
 
 
 def asked(table: pd.DataFrame, seed: int = 0, **how: object) -> Dataset:

@@ -25,10 +25,10 @@ def tasks():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
     numbers = karat.Dataset.from_table(
-        frame.assign(y=frame["a"]), target="y", name="numbers", kind="numbers"
+        frame.assign(y=frame["a"]), target="y", name="numbers", kind="regression"
     )
     signs = frame.assign(y=np.where(frame["b"] > 0, "yes", "no"))
-    classes = karat.Dataset.from_table(signs, target="y", name="classes", kind="classes")
+    classes = karat.Dataset.from_table(signs, target="y", name="classes", kind="classification")
     split = {"use": "kfold", "folds": 8}
     return [
         karat.Task("numbers", numbers, metrics=["rmse", "r2"], split=split),
@@ -163,7 +163,7 @@ def line():
     import karat
 
     frame = pd.DataFrame({"a": np.arange(40.0), "y": np.arange(40.0)})
-    data = karat.Dataset.from_table(frame, target="y", name="line", kind="numbers")
+    data = karat.Dataset.from_table(frame, target="y", name="line", kind="regression")
     return karat.Task("line", data, metrics=["rmse"], split={"use": "kfold", "folds": 5})
 
 

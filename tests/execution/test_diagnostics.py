@@ -128,14 +128,14 @@ def test_hidden_targets_cannot_leak():
 
 
 def test_a_column_that_separates_two_classes():
-    # in the order of "code" one of 99 pairs of neighbours differs, of any two a half does
+    # in the order of "code" one of 99 pairs of neighbors differs, of any two a half does
     truth = ["low"] * 50 + ["high"] * 50
     data = table(truth, code=range(100), noise=np.random.default_rng(1).random(100))
     assert leaking_column(data) == ("code", round(1 - (1 / 99) / 0.5, 3))
 
 
 def test_numeric_targets_are_compared_by_rank():
-    # neighbours differ by one rank: 1 - 1 / (2 · (100² - 1) / 12)
+    # neighbors differ by one rank: 1 - 1 / (2 · (100² - 1) / 12)
     truth = [float(i) ** 3 for i in range(100)]
     assert leaking_column(table(truth, x=np.arange(100) / 7)) == ("x", round(1 - 1 / (9999 / 6), 3))
 
@@ -488,7 +488,7 @@ def test_cells_of_every_type(cells):
 def test_columns_need_not_have_names_of_text():
     frame = pd.DataFrame([[1, 2], [1, 2], [1, 3]])
     data = Dataset(
-        "n", frame, pd.DataFrame({"row": frame.index}), np.arange(3) / 7, "numbers", "table"
+        "n", frame, pd.DataFrame({"row": frame.index}), np.arange(3) / 7, "regression", "table"
     )
     assert count_duplicates(data, [fold_twins([0], [1, 2])]) == (1, 2)
 

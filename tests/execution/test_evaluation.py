@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import karat
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.errors import DefinitionError
 from karat.execution.evaluation import find_models_and_suite, find_suite, make_options, plan_suite
 from karat.execution.runner import Options
@@ -73,7 +73,7 @@ def test_several_models_and_tasks_make_a_leaderboard(two_classes, line, tmp_path
 
 def test_a_suite_by_name_brings_its_models(tmp_path):
     suite = karat.suite("quickstart")
-    found, chosen = find_models_and_suite(Catalogue(), None, "quickstart")
+    found, chosen = find_models_and_suite(Catalog(), None, "quickstart")
     assert [m.name for m in found] == list(suite.models)
     assert [t.name for t in chosen] == [t.name for t in suite]
 
@@ -103,7 +103,7 @@ def test_models_and_tasks_are_required(models, tasks):
 )
 def test_other_objects_are_not_tasks(tasks, word):
     with pytest.raises(DefinitionError, match=word):
-        find_suite(Catalogue(), tasks)
+        find_suite(Catalog(), tasks)
 
 
 # -- options --------------------------------------------------------------------------------
@@ -153,8 +153,8 @@ def test_evaluate_documents_every_option_with_its_default():
 
 def planned(tasks, **options):
     suite = karat.Suite("s", tuple(tasks))
-    models = Catalogue().models(OneHotTable())
-    return plan_suite(models, suite, Catalogue(), make_options(options))
+    models = Catalog().models(OneHotTable())
+    return plan_suite(models, suite, Catalog(), make_options(options))
 
 
 def test_a_constraint_limits_folds_and_rows(two_classes):

@@ -100,7 +100,7 @@ def test_items_without_vectors_are_listed(outcome):
     frame = pd.DataFrame({"e": list("abcd"), "y": list("xyxy")})
     data = Dataset.from_columns(frame, ["e"], "y", modality="entity")
     split = {"use": "fixed", "test": [2, 3]}
-    task = Task("t", data, split=split, metrics=["acc"], missing="penalise")
+    task = Task("t", data, split=split, metrics=["acc"], missing="penalize")
     known = {"a": [0.0, 1.0], "b": [1.0, 0.0], "c": [0.0, 1.0]}
     done = outcome(known, task)
     assert done.files["missing.txt"] == "d\n"

@@ -25,7 +25,7 @@ from karat.models.tabular_encoders import OneHotTable, RandomEncoder
 
 TABLE = pd.DataFrame({"x": range(6), "z": list("abcabc"), "y": ["p", "q"] * 3})
 CLASSES = Dataset.from_table(TABLE, "y", name="six")
-NUMBERS = Dataset.from_table(TABLE.assign(y=np.arange(6) / 7), "y", name="six", kind="numbers")
+NUMBERS = Dataset.from_table(TABLE.assign(y=np.arange(6) / 7), "y", name="six", kind="regression")
 TEXTS = Dataset.from_columns(TABLE, ["z"], "y")
 ENTITIES = Dataset.from_columns(TABLE, ["z"], "y", modality="entity")
 PAIRS = Dataset.from_columns(TABLE.assign(w=list("bcabca")), ["z", "w"], "y")
@@ -179,7 +179,7 @@ def test_default_metrics(two_classes, changes, metrics):
 def test_usual_metrics_of_numbers_scores_and_items(line):
     assert plan([line(metrics=[])]).tasks[0].task.metrics == ("rmse", "mae", "r2")
     frame = pd.DataFrame({"a": list("abc"), "b": list("bca"), "c": list("cab"), "y": [1, 2, 3.5]})
-    pairs = Dataset.from_columns(frame, ["a", "b"], "y", kind="numbers")
+    pairs = Dataset.from_columns(frame, ["a", "b"], "y", kind="regression")
     similar = plan([Task("s", pairs, probe="similarity", split="all")]).tasks[0].task
     assert similar.metrics == ("spearman", "pearson")
     items = Dataset.from_columns(
@@ -192,7 +192,7 @@ def test_usual_metrics_of_numbers_scores_and_items(line):
 def search(name="search", **changes):
     """Make a task whose questions are made of the rows of a table."""
     table = pd.DataFrame({"n": np.arange(60.0), "w": [f"w{i % 20}" for i in range(60)]})
-    data = Dataset.from_table(table.assign(y=table["n"] / 7), "y", name="sixty", kind="numbers")
+    data = Dataset.from_table(table.assign(y=table["n"] / 7), "y", name="sixty", kind="regression")
     given = {
         "ask": {"use": "partial-rows", "queries": 10},
         "probe": {"use": "nearest", "queries": "apart"},
@@ -251,7 +251,7 @@ def test_rows_without_possible_queries_are_an_error(words):
 def test_a_probe_without_one_answer_per_question_cannot_penalize(two_classes, probe):
     given = {"probe": probe, "split": "all", "metrics": ["pr_auc" if probe[0] == "d" else "map"]}
     assert plan([two_classes(**given)]).jobs
-    (message,) = mistakes([two_classes(**given, missing="penalise")])
+    (message,) = mistakes([two_classes(**given, missing="penalize")])
     assert '"halves"' in message and probe in message
 
 
@@ -307,13 +307,13 @@ def test_one_error_lists_the_mistakes_of_all_tasks(two_classes):
 
     tasks = [
         two_classes("a", metrics=["acc", "acuracy"], corruptions={"noise_gausian": [0.1]}),
-        two_classes("b", probe={"use": "trained", "head": "logistik"}),
+        two_classes("b", probe={"use": "trained", "head": "logistic-regresion"}),
         two_classes("c", probe={"use": "traned"}),
         two_classes("d", probe={"use": "trained", "compose": "singel"}),
         two_classes("e", probe={"use": "trained", "hed": "logistic"}),
         two_classes("f", split={"use": "kfold", "fold": 3}),
         two_classes("g", split="kfolds"),
-        two_classes("h", probe={"use": "trained", "head": {"use": "logistic", "c": 1}}),
+        two_classes("h", probe={"use": "trained", "head": {"use": "logistic-regression", "c": 1}}),
         two_classes("i", probe={"use": "trained", "head": {"C": 1}}),
         Task("j", broken),
         Task("k", lambda: 5),
@@ -328,7 +328,7 @@ def test_one_error_lists_the_mistakes_of_all_tasks(two_classes):
         [
             ("a", "noise_gausian", "noise_gaussian"),
             ("a", "acuracy"),
-            ("b", "logistik", "logistic"),
+            ("b", "logistic-regresion", "logistic-regression"),
             ("c", "traned", "trained"),
             ("d", "singel", "single"),
             ("e", "hed", "head"),
@@ -385,7 +385,7 @@ def test_the_same_job_has_the_same_spec(two_classes):
         {"split": {"use": "kfold", "folds": 3}},
         {"probe": {"use": "trained", "scale": "plain"}},
         {"corruptions": {"noise_gaussian": [0.5]}},
-        {"missing": "penalise"},
+        {"missing": "penalize"},
         {"data": "another name, other folds"},
     ],
 )

@@ -133,7 +133,7 @@ def task(**limits):
     frame = {"a": np.arange(30.0), "y": np.arange(30.0) * 2}
     import pandas as pd
 
-    data = Dataset.from_table(pd.DataFrame(frame), target="y", name="line", kind="numbers")
+    data = Dataset.from_table(pd.DataFrame(frame), target="y", name="line", kind="regression")
     split = {"use": "kfold", "folds": 2}
     return karat.Task("line", data, metrics=["rmse"], split=split, **limits)
 
@@ -265,7 +265,7 @@ def test_limits_set_only_parameters_that_are_none():
         predict = fit
 
     model = Model("told", Told(), "predictor", limits={"cores": 3, "max_runtime_seconds": 9})
-    made = model.fresh(1, "numbers")
+    made = model.fresh(1, "regression")
     assert (made.cores, made.max_runtime_seconds) == (3, 7)
 
 

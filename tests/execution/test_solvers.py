@@ -62,7 +62,7 @@ def test_items_without_vectors_are_omitted_and_counted():
 
 
 def test_items_without_vectors_get_the_majority_class_when_penalized():
-    solver = probed({"a": 0, "b": 0, "d": 5}, "penalise")
+    solver = probed({"a": 0, "b": 0, "d": 5}, "penalize")
     solver.fit(DATA.take(np.array([0, 1, 3])))
     answers = solver.answer(DATA.take(np.array([5, 3, 2])))
     assert answers.coverage == pytest.approx(1 / 3)
@@ -74,7 +74,7 @@ def test_items_without_vectors_get_the_majority_class_when_penalized():
 def test_without_any_vector_a_job_is_declined_or_penalized():
     with pytest.raises(Declined, match="6 items of six"):
         probed({"zzz": 1}).fit(DATA)
-    for policy in ("ignore", "penalise"):
+    for policy in ("ignore", "penalize"):
         solver = probed({"a": 0, "d": 1}, policy)
         solver.fit(DATA.take(np.array([0, 3])))
         if policy == "ignore":
@@ -88,9 +88,9 @@ def test_without_any_vector_a_job_is_declined_or_penalized():
 
 def test_similarity_ranks_pairs_without_vectors_last():
     frame = pd.DataFrame({"a": ["x", "x", "x"], "b": ["x", "y", "?"], "y": [1.0, 0.5, 0.0]})
-    pairs = Dataset.from_columns(frame, ["a", "b"], "y", modality="entity", kind="numbers")
+    pairs = Dataset.from_columns(frame, ["a", "b"], "y", modality="entity", kind="regression")
     encoder = adapt({"x": [1.0, 0.0], "y": [0.0, 1.0]}, "known")
-    solver = ProbeSolver(encoder, Similarity(), "penalise", seed=0)
+    solver = ProbeSolver(encoder, Similarity(), "penalize", seed=0)
     solver.fit(pairs.blind())
     answers = solver.answer(pairs)
     assert answers.predictions.predictions.tolist() == [1.0, 0.0, -1.0]

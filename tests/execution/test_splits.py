@@ -24,7 +24,7 @@ def classes(labels, group=None, part=None, name="toy"):
     return Dataset.from_table(
         table.assign(**extras),
         "y",
-        kind="classes",
+        kind="classification",
         name=name,
         group="g" if group is not None else None,
         part="p" if part is not None else None,
@@ -34,8 +34,8 @@ def classes(labels, group=None, part=None, name="toy"):
 def numbers(count, group=None):
     table = pd.DataFrame({"x": np.arange(count), "y": np.arange(count) / 7})
     if group is None:
-        return Dataset.from_table(table, "y", kind="numbers", name="toy")
-    return Dataset.from_table(table.assign(g=group), "y", kind="numbers", name="toy", group="g")
+        return Dataset.from_table(table, "y", kind="regression", name="toy")
+    return Dataset.from_table(table.assign(g=group), "y", kind="regression", name="toy", group="g")
 
 
 def rows_tested(folds, repeat=0):

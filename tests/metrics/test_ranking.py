@@ -94,7 +94,7 @@ def test_among_equal_scores_the_relevant_come_last():
     assert value("mrr", tied) == 0.5
     assert value("recall@1", tied) == 0.0
     assert value("recall@2", tied) == 0.5
-    # the normalised gain shares the places evenly: ⅔ of a hit at the first
+    # the normalized gain shares the places evenly: ⅔ of a hit at the first
     assert value("ndcg@1", tied) == pytest.approx(2 / 3)
 
 

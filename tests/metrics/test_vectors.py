@@ -39,7 +39,7 @@ def pairs(seed: int, kind: str) -> tuple[Dataset, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed + 1)
     a, b = rng.permutation(ROWS), rng.permutation(ROWS)
     truth = rng.integers(0, 5, ROWS).astype(float)
-    answers = truth if kind == "numbers" else np.where(truth > 2, "same", "other").astype(object)
+    answers = truth if kind == "regression" else np.where(truth > 2, "same", "other").astype(object)
     asked = pd.DataFrame({"a": a, "b": b})
     texts = pd.Series([f"text {i}" for i in range(ROWS)])
     return Dataset("pairs", texts, asked, answers, kind, "text"), a, b
@@ -155,7 +155,7 @@ def test_lists_are_put_in_order_as_scikit_learn_does(seed, tied):
     truth = np.where(np.arange(50) % 5 < rng.integers(1, 4, 50), "yes", "no").astype(object)
     asked = pd.DataFrame({"query": query, "candidate": np.arange(10, 60)})
     texts = pd.Series([f"text {i}" for i in range(ROWS)])
-    data = Dataset("lists", texts, asked, truth, "classes", "text", group=query)
+    data = Dataset("lists", texts, asked, truth, "classification", "text", group=query)
     answers = Similarity().answer(data, Vectors(vectors, np.arange(ROWS)))
     answers = Predictions(
         answers.predictions.round(9), truth, truths="classes", group=query, classes=("no", "yes")

@@ -244,7 +244,7 @@ class Picky:
 
 class Explodes:
     def __init__(self):
-        raise RuntimeError("no licence")
+        raise RuntimeError("no license")
 
     def transform(self, items):
         return items
@@ -254,7 +254,7 @@ class Explodes:
     "thing, match",
     [
         (Picky, "Picky.*size"),
-        (Explodes, "RuntimeError: no licence"),
+        (Explodes, "RuntimeError: no license"),
         (5, "int is not a model"),
         (pd.Series([1.0]), "Series is not a model"),
     ],
@@ -301,7 +301,7 @@ def weights(of):
 def test_it_learns_nothing():
     given = pipeline()
     before = weights(given)
-    fitted = adapt(FittedPredictor(given), "mine").fresh(7, "classes")
+    fitted = adapt(FittedPredictor(given), "mine").fresh(7, "classification")
     fitted.fit(TABLE[["x"]], CLASSES[::-1])
     assert weights(given) == before
     assert fitted.pipeline is given
@@ -325,7 +325,7 @@ def test_every_fold_asks_the_one_pipeline(two_classes, tmp_path):
 def test_a_fresh_copy_is_the_same_object():
     fitted = FittedPredictor(pipeline())
     assert copy.deepcopy(fitted) is fitted
-    assert adapt(fitted).fresh(1, "classes") is fitted
+    assert adapt(fitted).fresh(1, "classification") is fitted
 
 
 def test_what_is_not_fitted_is_refused():

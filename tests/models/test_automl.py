@@ -32,18 +32,18 @@ NUMBERS = X["n"].fillna(0).to_numpy() * 3
 
 
 def test_the_constant_is_the_prior_or_the_median():
-    classes = PriorPredictor(kind="classes").fit(X[:5], np.array(["a", "b", "b", "b", "b"]))
+    classes = PriorPredictor(kind="classification").fit(X[:5], np.array(["a", "b", "b", "b", "b"]))
     assert classes.predict_proba(X[:1]).tolist() == [[0.2, 0.8]]
-    numbers = PriorPredictor(kind="numbers").fit(X[:5], np.array([1.0, 2.0, 9.0, 10.0, 100.0]))
+    numbers = PriorPredictor(kind="regression").fit(X[:5], np.array([1.0, 2.0, 9.0, 10.0, 100.0]))
     assert numbers.predict(X[:2]).tolist() == [9.0, 9.0]
     assert numbers.models_count_ == 1 and not hasattr(numbers, "predict_proba")
 
 
 def test_one_tree_fits_its_train_rows_and_accepts_unseen_words():
-    tree = OneTree(kind="classes", random_state=0).fit(X, Y)
+    tree = OneTree(kind="classification", random_state=0).fit(X, Y)
     assert (tree.predict(X) == Y).all()
     assert tree.predict(pd.DataFrame({"n": [np.nan], "w": ["new"]})).shape == (1,)
-    numbers = OneTree(kind="numbers").fit(X, NUMBERS)
+    numbers = OneTree(kind="regression").fit(X, NUMBERS)
     assert np.allclose(numbers.predict(X), NUMBERS)
 
 
@@ -55,7 +55,7 @@ def trees(forest: BudgetForest) -> list[list[float]]:
 
 
 def test_without_limits_all_trees_are_grown_at_once():
-    forest = BudgetForest(n_estimators=12, kind="classes", random_state=3).fit(X, Y)
+    forest = BudgetForest(n_estimators=12, kind="classification", random_state=3).fit(X, Y)
     assert forest.models_count_ == 12 and forest.notes_ == []
     words = {"a": 0.0, "b": 1.0, "c": 2.0}
     mean = X["n"].mean()
@@ -68,9 +68,9 @@ def test_without_limits_all_trees_are_grown_at_once():
 
 
 def test_grown_in_steps_it_is_the_same_forest():
-    whole = BudgetForest(n_estimators=23, kind="classes", random_state=3).fit(X, Y)
+    whole = BudgetForest(n_estimators=23, kind="classification", random_state=3).fit(X, Y)
     steps = BudgetForest(
-        n_estimators=23, step_size=4, kind="classes", random_state=3, max_runtime_seconds=600
+        n_estimators=23, step_size=4, kind="classification", random_state=3, max_runtime_seconds=600
     ).fit(X, Y)
     assert trees(steps) == trees(whole)
 
@@ -92,14 +92,16 @@ def counted(monkeypatch):
 
 
 def test_it_stops_before_its_time_is_over(counted):
-    forest = BudgetForest(n_estimators=10**6, kind="classes", max_runtime_seconds=1.0).fit(X, Y)
+    forest = BudgetForest(n_estimators=10**6, kind="classification", max_runtime_seconds=1.0).fit(
+        X, Y
+    )
     assert forest.models_count_ == len(forest.trees_.estimators_) == 57  # 90 % of 64
     assert forest.notes_ == ["57 of 1,000,000 trees in 1 s"]
 
 
 def test_it_stops_before_its_memory_is_full(counted):
     """Of 50 MB, 90 % may be used and 10 are used already."""
-    forest = BudgetForest(n_estimators=1000, kind="numbers", max_mem_size_mb=50)
+    forest = BudgetForest(n_estimators=1000, kind="regression", max_mem_size_mb=50)
     assert forest.fit(X, NUMBERS).models_count_ == 35  # 10 + 35 = 45, which is 90 % of 50
     assert forest.notes_ == ["35 of 1,000 trees in 50 MB"]
 
@@ -122,25 +124,25 @@ def test_a_budget_goes_by_the_worst_of_the_last_steps(monkeypatch):
 
 def test_parameters_go_to_the_forest():
     forest = BudgetForest(
-        n_estimators=3, max_depth=1, options={"criterion": "entropy"}, kind="classes"
+        n_estimators=3, max_depth=1, options={"criterion": "entropy"}, kind="classification"
     )
     assert max(tree.get_depth() for tree in forest.fit(X, Y).trees_.estimators_) == 1
     with pytest.raises(Exception, match='"criterium".*"criterion"'):
-        BudgetForest(options={"criterium": "gini"}, kind="classes").fit(X, Y)
+        BudgetForest(options={"criterium": "gini"}, kind="classification").fit(X, Y)
     with pytest.raises(Exception, match='"depth"'):
-        OneTree(options={"depth": 3}, kind="classes").fit(X, Y)
+        OneTree(options={"depth": 3}, kind="classification").fit(X, Y)
 
 
 def test_limits_reach_it_by_name():
     model = Model("rf", BudgetForest(), "predictor", limits={"max_runtime_seconds": 9, "cores": 2})
-    made = model.fresh(7, "numbers")
+    made = model.fresh(7, "regression")
     assert (made.max_runtime_seconds, made.cores, made.kind, made.random_state) == (
         *(9, 2, "numbers", 7),
     )
 
 
 def test_its_artifacts():
-    forest = BudgetForest(n_estimators=3, kind="numbers").fit(X, NUMBERS)
+    forest = BudgetForest(n_estimators=3, kind="regression").fit(X, NUMBERS)
     assert forest.artifacts(["models"]) == {}
     assert '"trees": 3' in forest.artifacts(["info"])["info/forest.json"]
 
@@ -161,7 +163,7 @@ def test_max_features_is_tuned_by_inner_folds():
     draw = np.random.default_rng(1)
     noise = pd.DataFrame(draw.normal(size=(150, 9)), columns=list("abcdefghi"))
     truth = np.where(noise["e"] > 0, "yes", "no")
-    tuned = TunedForest(n_estimators=20, kind="classes", random_state=0, optimise="acc")
+    tuned = TunedForest(n_estimators=20, kind="classification", random_state=0, optimize="acc")
     tuned.fit(noise, truth)
     assert set(tuned.scores_) == set(candidates(9))
     assert tuned.scores_[9] > tuned.scores_[1]
@@ -170,32 +172,34 @@ def test_max_features_is_tuned_by_inner_folds():
     assert tuned.notes_ == [f"max_features {best} of 9, 8 tried"] and tuned.models_count_ == 20
 
 
-@pytest.mark.parametrize("optimise", ["auc", "balacc", "logloss", "f1", None])
-def test_every_metric_of_classes_prefers_the_better_value(optimise):
+@pytest.mark.parametrize("optimize", ["auc", "balacc", "logloss", "f1", None])
+def test_every_metric_of_classes_prefers_the_better_value(optimize):
     draw = np.random.default_rng(2)
     noise = pd.DataFrame(draw.normal(size=(90, 16)), columns=list("abcdefghijklmnop"))
-    tuned = TunedForest(n_estimators=10, kind="classes", optimise=optimise, k_folds=3)
+    tuned = TunedForest(n_estimators=10, kind="classification", optimize=optimize, k_folds=3)
     tuned.fit(noise, np.where(noise["a"] > 0, "yes", "no"))
     assert tuned.scores_[16] > tuned.scores_[1]
 
 
-@pytest.mark.parametrize("optimise", ["mae", "r2", "rmse"])
-def test_every_metric_of_numbers_prefers_the_better_value(optimise):
+@pytest.mark.parametrize("optimize", ["mae", "r2", "rmse"])
+def test_every_metric_of_numbers_prefers_the_better_value(optimize):
     draw = np.random.default_rng(2)
     noise = pd.DataFrame(draw.normal(size=(90, 4)), columns=list("abcd"))
-    tuned = TunedForest(n_estimators=10, kind="numbers", optimise=optimise, k_folds=3)
+    tuned = TunedForest(n_estimators=10, kind="regression", optimize=optimize, k_folds=3)
     tuned.fit(noise, noise["a"].to_numpy() * 5)
     assert tuned.scores_[4] > tuned.scores_[1]
 
 
 def test_a_tuned_forest_stops_before_its_time_is_over(counted):
-    tuned = TunedForest(n_estimators=10**6, kind="classes", max_runtime_seconds=2.0).fit(X, Y)
+    tuned = TunedForest(n_estimators=10**6, kind="classification", max_runtime_seconds=2.0).fit(
+        X, Y
+    )
     assert len(tuned.scores_) >= 1 and tuned.models_count_ > 1
     assert counted["trees"] / 64 <= 2.0
 
 
 def test_too_few_rows_to_tune_use_the_default():
-    tuned = TunedForest(n_estimators=5, kind="classes").fit(X[:6], np.array(["a", "b"] * 3))
+    tuned = TunedForest(n_estimators=5, kind="classification").fit(X[:6], np.array(["a", "b"] * 3))
     assert tuned.scores_ == {} and tuned.trees_.max_features == 1
 
 
@@ -207,12 +211,16 @@ def test_flaml_searches_within_its_time():
     from karat.models.contrib.automl_systems import FlamlPredictor
 
     model = FlamlPredictor(
-        kind="classes", random_state=1, max_runtime_seconds=5, optimise="auc", learners=["rf"]
+        kind="classification",
+        random_state=1,
+        max_runtime_seconds=5,
+        optimize="auc",
+        learners=["rf"],
     ).fit(X, Y)
     assert model.predict_proba(X).shape == (120, 2)
     assert (model.predict(X) == Y).mean() > 0.8 and model.models_count_ >= 1
     assert set(model.artifacts(["leaderboard"])) == {"leaderboard/leaderboard.csv"}
-    numbers = FlamlPredictor(kind="numbers", seconds=3, learners=["rf"]).fit(X, NUMBERS)
+    numbers = FlamlPredictor(kind="regression", seconds=3, learners=["rf"]).fit(X, NUMBERS)
     assert np.corrcoef(numbers.predict(X), NUMBERS)[0, 1] > 0.8
 
 
@@ -222,12 +230,16 @@ def test_autogluon_fits_within_its_time():
 
     forests = {"hyperparameters": {"RF": {}, "XT": {}}}
     model = AutoGluonPredictor(
-        kind="classes", random_state=1, max_runtime_seconds=20, optimise="auc", options=forests
+        kind="classification",
+        random_state=1,
+        max_runtime_seconds=20,
+        optimize="auc",
+        options=forests,
     ).fit(X, Y)
     assert model.predict_proba(X).shape == (120, 2) and model.models_count_ == 3
     assert (model.predict(X) == Y).mean() > 0.8
     assert set(model.artifacts(["leaderboard", "info"])) == {
         *("leaderboard/leaderboard.csv", "info/models.json"),
     }
-    numbers = AutoGluonPredictor(kind="numbers", seconds=15, options=forests).fit(X, NUMBERS)
+    numbers = AutoGluonPredictor(kind="regression", seconds=15, options=forests).fit(X, NUMBERS)
     assert np.corrcoef(numbers.predict(X), NUMBERS)[0, 1] > 0.8

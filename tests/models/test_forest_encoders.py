@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.metrics import roc_auc_score
 
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.errors import ContractError, Declined, DefinitionError
 from karat.models.adapters import adapt
 from karat.models.forest_encoders import ForestLeaves, ForestScores, OutOfFold
@@ -23,7 +23,7 @@ HALVES = np.where(TABLE["x"] < 20, "low", "high")
 
 @pytest.mark.parametrize("y", [None, HALVES, TABLE["x"].to_numpy()], ids=["blind", "classes", "x"])
 def test_a_row_is_in_one_leaf_of_each_tree(y):
-    kind = None if y is None else "classes" if y.dtype.kind != "f" else "numbers"
+    kind = None if y is None else "classification" if y.dtype.kind != "f" else "numbers"
     encoder = ForestLeaves(trees=7, leaves=4, kind=kind, random_state=1)
     found = encoder.fit_transform(TABLE, y)
     assert set(np.unique(found)) == {0, 1}
@@ -41,14 +41,14 @@ def test_leaves_part_the_classes_only_with_the_truth():
         share = leaves.T @ y / leaves.sum(axis=0)
         return np.average(np.maximum(share, 1 - share), weights=leaves.sum(axis=0))
 
-    taught = ForestLeaves(trees=20, leaves=4, kind="classes", random_state=1)
+    taught = ForestLeaves(trees=20, leaves=4, kind="classification", random_state=1)
     blind = ForestLeaves(trees=20, leaves=4, random_state=1)
     assert purity(taught, y) > purity(blind, None) + 0.05
 
 
 def test_leaves_differ_by_the_seed_only():
     one, same, other = (
-        ForestLeaves(trees=5, kind="classes", random_state=seed).fit_transform(TABLE, HALVES)
+        ForestLeaves(trees=5, kind="classification", random_state=seed).fit_transform(TABLE, HALVES)
         for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(one, same)
@@ -56,7 +56,7 @@ def test_leaves_differ_by_the_seed_only():
 
 
 def test_scores_are_class_probabilities_in_the_order_of_the_classes():
-    encoder = ForestScores(kind="classes", random_state=0).fit(TABLE, HALVES)
+    encoder = ForestScores(kind="classification", random_state=0).fit(TABLE, HALVES)
     assert encoder.classes_.tolist() == ["high", "low"]
     found = encoder.transform(TABLE.iloc[[0, 39]])
     np.testing.assert_allclose(found.sum(axis=1), 1)
@@ -65,7 +65,7 @@ def test_scores_are_class_probabilities_in_the_order_of_the_classes():
 
 def test_scores_of_numbers_are_near_them():
     y = TABLE["x"].to_numpy() * 2
-    found = ForestScores(kind="numbers").fit_transform(TABLE, y)
+    found = ForestScores(kind="regression").fit_transform(TABLE, y)
     assert found.shape == (40, 1)
     assert np.abs(found[:, 0] - y).mean() < 4
 
@@ -82,8 +82,8 @@ def test_scores_are_those_of_scikit_learns_forest():
 
 def test_numeric_labels_are_classes_if_declared():
     y = np.where(TABLE["x"] < 20, 0.5, 1.5)
-    assert ForestScores(trees=3, kind="classes").fit_transform(TABLE, y).shape == (40, 2)
-    leaves = ForestLeaves(trees=3, kind="classes").fit_transform(TABLE, y)
+    assert ForestScores(trees=3, kind="classification").fit_transform(TABLE, y).shape == (40, 2)
+    leaves = ForestLeaves(trees=3, kind="classification").fit_transform(TABLE, y)
     assert (leaves.sum(axis=1) == 3).all()
 
 
@@ -128,20 +128,20 @@ COINS = np.random.default_rng(1).permutation(np.array(["heads", "tails"] * 150))
 def test_each_part_is_embedded_from_the_others():
     """With four parts of one row, each row gets the mean of the three others."""
     y = np.array([0.0, 3.0, 6.0, 9.0])
-    encoder = OutOfFold(Mean(), folds=4, kind="numbers")
+    encoder = OutOfFold(Mean(), folds=4, kind="regression")
     assert encoder.fit_transform(ROWS, y)[:, 0].tolist() == [6.0, 5.0, 4.0, 3.0]
     assert encoder.transform(ROWS)[:, 0].tolist() == [4.5] * 4
 
 
 def test_more_folds_than_rows_are_as_many_as_rows():
-    found = OutOfFold(Mean(), folds=99, kind="numbers").fit_transform(ROWS, np.arange(4.0))
+    found = OutOfFold(Mean(), folds=99, kind="regression").fit_transform(ROWS, np.arange(4.0))
     assert found[:, 0].tolist() == [2.0, 5 / 3, 4 / 3, 1.0]
 
 
 def test_in_sample_scores_flatter_and_held_out_ones_do_not():
     """The labels are coins: nothing can be known, and only the in-sample forest knows it all."""
-    in_sample = ForestScores(kind="classes", random_state=0).fit_transform(NOISE, COINS)
-    held_out = OutOfFold(kind="classes", folds=3, random_state=0).fit_transform(NOISE, COINS)
+    in_sample = ForestScores(kind="classification", random_state=0).fit_transform(NOISE, COINS)
+    held_out = OutOfFold(kind="classification", folds=3, random_state=0).fit_transform(NOISE, COINS)
     assert roc_auc_score(COINS, in_sample[:, 1]) > 0.95
     assert abs(roc_auc_score(COINS, held_out[:, 1]) - 0.5) < 0.1
 
@@ -153,7 +153,7 @@ def test_a_head_trusts_in_sample_scores_too_much():
 
     losses = {}
     for name in ("forest-scores", "forest-scores-in-sample"):
-        encoder = Catalogue().model(name).fresh(3, "classes")
+        encoder = Catalog().model(name).fresh(3, "classification")
         train = encoder.fit_transform(NOISE[:200], COINS[:200])
         head = LogisticRegression(C=100).fit(train, COINS[:200])
         answers = head.predict_proba(encoder.transform(NOISE[200:]))
@@ -164,8 +164,8 @@ def test_a_head_trusts_in_sample_scores_too_much():
 
 
 def test_test_rows_are_the_same_with_and_without_folds():
-    plain = ForestScores(kind="classes", random_state=5).fit(NOISE[:200], COINS[:200])
-    folded = OutOfFold(ForestScores(), kind="classes", random_state=5)
+    plain = ForestScores(kind="classification", random_state=5).fit(NOISE[:200], COINS[:200])
+    folded = OutOfFold(ForestScores(), kind="classification", random_state=5)
     folded.fit_transform(NOISE[:200], COINS[:200])
     np.testing.assert_array_equal(folded.transform(NOISE[200:]), plain.transform(NOISE[200:]))
 
@@ -173,7 +173,7 @@ def test_test_rows_are_the_same_with_and_without_folds():
 def test_a_class_that_a_part_never_saw_has_no_chance_there():
     y = np.array(["a", "b"] * 10 + ["once"])
     table = pd.DataFrame({"x": np.arange(21.0)})
-    encoder = OutOfFold(options={"trees": 5}, folds=3, kind="classes")
+    encoder = OutOfFold(options={"trees": 5}, folds=3, kind="classification")
     found = encoder.fit_transform(table, y)
     assert found.shape == (21, 3)
     np.testing.assert_allclose(found.sum(axis=1), 1)
@@ -190,12 +190,12 @@ def test_hidden_truth_is_not_held_out():
 @pytest.mark.parametrize("encoder", [ForestLeaves(), OneHotPca()])
 def test_unaligned_encoders_are_refused(encoder):
     with pytest.raises(ContractError, match="out of fold"):
-        OutOfFold(encoder, kind="classes").fit_transform(NOISE, COINS)
+        OutOfFold(encoder, kind="classification").fit_transform(NOISE, COINS)
 
 
 def test_other_widths_are_refused():
     with pytest.raises(ContractError, match="Grows .* 2 .* 4 "):
-        OutOfFold(Grows(), folds=2, kind="numbers").fit_transform(ROWS, np.arange(4.0))
+        OutOfFold(Grows(), folds=2, kind="regression").fit_transform(ROWS, np.arange(4.0))
 
 
 @pytest.mark.parametrize("folds, rows", [(1, 4), (5, 1)])
@@ -205,13 +205,13 @@ def test_nothing_to_hold_out_is_refused(folds, rows):
 
 
 def test_kind_seed_and_options_reach_the_encoder():
-    encoder = OutOfFold(ForestScores, {"trees": 3}, folds=2, kind="numbers", random_state=8)
+    encoder = OutOfFold(ForestScores, {"trees": 3}, folds=2, kind="regression", random_state=8)
     encoder.fit_transform(NOISE, np.arange(300.0))
     forest = encoder.encoder_.forest_
-    assert (encoder.encoder_.kind, encoder.encoder_.random_state) == ("numbers", 8)
+    assert (encoder.encoder_.kind, encoder.encoder_.random_state) == ("regression", 8)
     assert (len(forest.estimators_), forest.random_state) == (3, 8)
-    filled = adapt(OutOfFold(Mean())).fresh(7, "numbers")
-    assert (filled.kind, filled.random_state, filled.encoder.random_state) == ("numbers", 7, 7)
+    filled = adapt(OutOfFold(Mean())).fresh(7, "regression")
+    assert (filled.kind, filled.random_state, filled.encoder.random_state) == ("regression", 7, 7)
 
 
 def test_it_takes_what_the_encoder_takes():
@@ -233,7 +233,7 @@ def test_sparse_embeddings_of_texts():
         (lambda: OutOfFold("karat.models.forest_encoders:ForestScore"), "cannot load"),
         (lambda: OutOfFold("forest"), "there is no model"),
         (lambda: OutOfFold(options={"treees": 3}), 'has no parameter "treees".*"trees"'),
-        (lambda: OutOfFold(Mean(), {"kind": "classes"}), "options"),
+        (lambda: OutOfFold(Mean(), {"kind": "classification"}), "options"),
         (lambda: OutOfFold("sklearn.linear_model:Ridge"), "Ridge"),
     ],
 )

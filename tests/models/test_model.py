@@ -42,14 +42,14 @@ def test_a_stateless_encoder_without_transform_says_so():
 
 def test_the_seed_reaches_every_part_of_a_pipeline():
     pipeline = make_pipeline(TfidfVectorizer(), RandomForestClassifier(random_state=1))
-    made = Model("m", pipeline, "predictor").fresh(45, "classes")
+    made = Model("m", pipeline, "predictor").fresh(45, "classification")
     assert made.get_params()["randomforestclassifier__random_state"] == 45
     assert pipeline.get_params()["randomforestclassifier__random_state"] == 1
 
 
 @pytest.mark.parametrize("seed, got", [(0, 0), (7, 7), (2**31 - 1, 0), (2**31, 1)])
 def test_a_seed_stays_within_32_bits(seed, got):
-    made = Model("m", LogisticRegression(), "predictor").fresh(seed, "classes")
+    made = Model("m", LogisticRegression(), "predictor").fresh(seed, "classification")
     assert made.random_state == got
 
 
@@ -65,8 +65,8 @@ class Sorted(BaseEstimator):
 
 
 def test_kind_is_filled_in_if_none():
-    assert Model("m", Sorted(), "predictor").fresh(0, "numbers").kind == "numbers"
-    assert Model("m", Sorted("quick"), "predictor").fresh(0, "numbers").kind == "quick"
+    assert Model("m", Sorted(), "predictor").fresh(0, "regression").kind == "regression"
+    assert Model("m", Sorted("quick"), "predictor").fresh(0, "regression").kind == "quick"
 
 
 class Plain:
@@ -86,7 +86,7 @@ class Plain:
 
 def test_an_object_without_params_is_copied_deeply_and_seeded():
     plain = Plain()
-    made = Model("m", plain, "encoder").fresh(5, "classes")
+    made = Model("m", plain, "encoder").fresh(5, "classification")
     made.fit([1, 2])
     assert (made.random_state, made.seen) == (5, [2])
     assert (plain.random_state, plain.seen) == (None, [])
@@ -107,7 +107,7 @@ class Rounded(BaseEstimator):
 
 def test_an_estimator_that_cannot_be_cloned_is_copied():
     prototype = Rounded((1, 2))
-    made = Model("m", prototype, "encoder").fresh(0, "classes")
+    made = Model("m", prototype, "encoder").fresh(0, "classification")
     assert made is not prototype
     assert made.sizes == [1, 2]
 
@@ -150,8 +150,8 @@ def test_failing_tags_are_none():
 
 def test_a_stateless_encoder_is_shared_unless_it_has_a_seed():
     shared, seeded = NoFit(), RandomEncoder()
-    assert Model("m", shared, "encoder").fresh(1, "classes") is shared
-    made = Model("m", seeded, "encoder").fresh(1, "classes")
+    assert Model("m", shared, "encoder").fresh(1, "classification") is shared
+    made = Model("m", seeded, "encoder").fresh(1, "classification")
     assert made is not seeded
     assert (made.random_state, seeded.random_state) == (1, None)
 
@@ -402,6 +402,6 @@ def test_numbers_are_dealt_evenly_and_by_the_seed():
 
 
 def test_the_kind_is_guessed_only_where_nobody_declared_it():
-    assert target_kind(np.array([1, 2]), None) == "classes"
-    assert target_kind(np.array([1, 2]), "numbers") == "numbers"
-    assert target_kind(None, None) == "classes"
+    assert target_kind(np.array([1, 2]), None) == "classification"
+    assert target_kind(np.array([1, 2]), "numbers") == "regression"
+    assert target_kind(None, None) == "classification"

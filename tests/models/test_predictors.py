@@ -19,7 +19,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, SVR
 
 import karat
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.task import Task
 from karat.errors import Declined, DefinitionError
@@ -80,18 +80,25 @@ FOREST = "sklearn.ensemble:RandomForestClassifier"
 PRIOR = "sklearn.dummy:DummyClassifier"
 
 #: the predictors of TACO, each with what it needs
-NAMED = {"logreg": "", "linreg": "", "svm": "", "rf": "", "xgb": "xgboost", "ffn": "torch"}
+NAMED = {
+    "logistic-regression": "",
+    "linear-regression": "",
+    "svm": "",
+    "random-forest": "",
+    "xgboost": "xgboost",
+    "mlp": "torch",
+}
 
 
-def named(name, kind="classes", **changes):
+def named(name, kind="classification", **changes):
     """Return a named predictor, fresh; with fewer trees or epochs, to save time."""
     if NAMED[name]:
         pytest.importorskip(NAMED[name])
-    made = Catalogue().model(name).fresh(3, kind)
-    for options in (made.class_options, made.number_options):
+    made = Catalog().model(name).fresh(3, kind)
+    for options in (made.classifier_options, made.regressor_options):
         if options:
-            options["n_estimators"] = 100 if name == "xgb" else 20
-    if name == "ffn":
+            options["n_estimators"] = 100 if name == "xgboost" else 20
+    if name == "mlp":
         made.options = {"epochs": 60}
     return made.set_params(**changes)
 
@@ -129,7 +136,7 @@ def test_constant_predictor_returns_the_mean():
 
 
 def test_a_table_predictor_separates_what_can_be_separated():
-    predictor = TablePredictor(LOGISTIC, kind="classes")
+    predictor = TablePredictor(LOGISTIC, kind="classification")
     fitted = predictor.fit(ROWS, np.array(["no", "no", "yes", "yes"]))
     assert fitted.predict(ROWS).tolist() == ["no", "no", "yes", "yes"]
     assert fitted.predict_proba(ROWS).shape == (4, 2)
@@ -142,8 +149,8 @@ def test_options_and_seed_reach_the_estimator():
             classes=FOREST,
             numbers="sklearn.ensemble:RandomForestRegressor",
             options={"n_estimators": 9, "max_depth": 4},
-            class_options={"n_estimators": 2},
-            number_options={"n_estimators": 3},
+            classifier_options={"n_estimators": 2},
+            regressor_options={"n_estimators": 3},
             kind=kind,
             random_state=7,
         )
@@ -171,7 +178,7 @@ def test_it_declines_what_it_has_no_estimator_for(predictor, kind, reason):
 
 def test_fitting_what_it_declines_is_a_decline():
     with pytest.raises(Declined, match="numbers"):
-        TablePredictor(classes="a:B", kind="numbers").fit(ROWS, np.arange(4.0))
+        TablePredictor(classes="a:B", kind="regression").fit(ROWS, np.arange(4.0))
 
 
 def test_labels_come_back_as_they_were_whatever_the_estimator_takes():
@@ -190,7 +197,7 @@ def test_test_rows_are_only_looked_at():
     assert np.array_equal(fitted.predict_proba(ROWS), before)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMED if name != "linreg"])
+@pytest.mark.parametrize("name", [name for name in NAMED if name != "linear-regression"])
 def test_holes_infinities_and_new_words_in_test_rows_are_answered(name):
     table = rows_predictors()
     y = np.where(table["n"] > 2, "many", "few")
@@ -258,7 +265,7 @@ def test_the_likeliest_label_costs_one_pass_and_the_estimators_own_two():
 
 
 @pytest.mark.parametrize("classes", [2, 4])
-@pytest.mark.parametrize("name", [name for name in NAMED if name != "linreg"])
+@pytest.mark.parametrize("name", [name for name in NAMED if name != "linear-regression"])
 def test_a_named_predictor_answers_alike_however_it_is_asked(name, classes):
     table, test = rows_predictors(), rows_predictors(60, seed=1)
     label = dict(zip("abcd", ["p", "q", "r", "s"] if classes == 4 else "pqpq", strict=True))
@@ -271,7 +278,7 @@ def test_a_named_predictor_answers_alike_however_it_is_asked(name, classes):
     assert np.mean(labels == test["w"].map(label)) > 0.95
 
 
-@pytest.mark.parametrize("name", [name for name in NAMED if name != "logreg"])
+@pytest.mark.parametrize("name", [name for name in NAMED if name != "logistic-regression"])
 def test_a_named_predictor_follows_numbers_in_their_own_units(name):
     table, test = rows_predictors(600), rows_predictors(100, seed=1)
 
@@ -285,26 +292,32 @@ def test_a_named_predictor_follows_numbers_in_their_own_units(name):
 
 
 def test_named_predictors_have_the_documented_parameters():
-    found = {name: Catalogue().model(name) for name in NAMED}
+    found = {name: Catalog().model(name) for name in NAMED}
     asked = {name: model.params for name, model in found.items()}
-    assert asked["rf"]["class_options"] == {"n_estimators": 200}
-    assert asked["rf"]["number_options"] == {"n_estimators": 300}
-    assert asked["xgb"]["class_options"] == {
+    assert asked["random-forest"]["classifier_options"] == {"n_estimators": 200}
+    assert asked["random-forest"]["regressor_options"] == {"n_estimators": 300}
+    assert asked["xgboost"]["classifier_options"] == {
         "n_estimators": 400,
         "max_depth": 6,
         "learning_rate": 0.1,
     }
-    assert asked["xgb"]["number_options"] == {
+    assert asked["xgboost"]["regressor_options"] == {
         "n_estimators": 500,
         "max_depth": 8,
         "learning_rate": 0.05,
     }
-    shared = asked["xgb"]["options"]
+    shared = asked["xgboost"]["options"]
     assert (shared["subsample"], shared["colsample_bytree"]) == (0.8, 0.8)
     assert shared["tree_method"] == "hist"
     assert asked["svm"]["max_train_rows"] == 5000
-    assert found["logreg"].prototype.declines("numbers") == "it predicts classes, not numbers"
-    assert found["linreg"].prototype.declines("classes") == "it predicts numbers, not classes"
+    assert (
+        found["logistic-regression"].prototype.declines("numbers")
+        == "it predicts classes, not numbers"
+    )
+    assert (
+        found["linear-regression"].prototype.declines("classes")
+        == "it predicts numbers, not classes"
+    )
 
 
 # -- fewer rows -----------------------------------------------------------------------------
@@ -402,7 +415,10 @@ def test_models_that_prepare_alike_prepare_each_view_once(task, tmp_path, monkey
 
 
 def test_what_is_shared_changes_no_bit(task, tmp_path, monkeypatch):
-    models = {name: named(name, max_train_rows=40) for name in ("logreg", "svm", "rf")}
+    models = {
+        name: named(name, max_train_rows=40)
+        for name in ("logistic-regression", "svm", "random-forest")
+    }
     together = {run.model: written(run) for run in karat.evaluate(models, task, output=tmp_path)}
     for name, model in models.items():
         (alone,) = karat.evaluate({name: model}, task, output=tmp_path / name)
@@ -414,7 +430,7 @@ def test_what_is_shared_changes_no_bit(task, tmp_path, monkeypatch):
 
 def test_one_worker_and_two_write_the_same_bytes(task, tmp_path):
     able = [name for name, needs in NAMED.items() if not needs or find_spec(needs)]
-    models = {name: named(name) for name in able if name != "linreg"}
+    models = {name: named(name) for name in able if name != "linear-regression"}
     one, two = (
         karat.evaluate(models, task, output=tmp_path / str(workers), workers=workers)
         for workers in (1, 2)
@@ -426,17 +442,19 @@ def test_one_worker_and_two_write_the_same_bytes(task, tmp_path):
 
 
 def test_a_job_answers_what_the_predictor_itself_answers(task, tmp_path):
-    (run,) = karat.evaluate({"logreg": named("logreg")}, task, output=tmp_path)
+    (run,) = karat.evaluate(
+        {"logistic-regression": named("logistic-regression")}, task, output=tmp_path
+    )
     data = task.dataset
     for number, fold in enumerate(split(data, task.split, 42)):
         train, test = data.take(fold.train), data.take(fold.test)
-        made = adapt(named("logreg")).fresh(42 + number, "classes")
+        made = adapt(named("logistic-regression")).fresh(42 + number, "classes")
         made.fit(train.frame(), train.truth)
         found = run.predictions("toy", number).probabilities
         assert np.array_equal(found, made.predict_proba(test.frame()))
 
 
-@pytest.mark.parametrize("name", ["svm", "rf", "xgb"])
+@pytest.mark.parametrize("name", ["svm", "random-forest", "xgboost"])
 def test_no_view_hangs_on_the_others(task, tmp_path, name):
     model = {name: named(name)}
     (every,) = karat.evaluate(model, task, output=tmp_path / "every")
@@ -459,7 +477,7 @@ def test_rows_that_a_view_leaves_alone_are_not_asked_about_again(task, tmp_path,
 
     monkeypatch.setattr(OrderedForestClassifier, "predict_proba", noted)
     thinned = replace(task, corruptions={"rare_class_dilution": [0.2, 0.4]}, draws=2)
-    (run,) = karat.evaluate({"rf": named("rf")}, thinned, output=tmp_path)
+    (run,) = karat.evaluate({"random-forest": named("random-forest")}, thinned, output=tmp_path)
     assert len(asked) == 2  # about the clean rows of each fold
     scores = run.scores()
     assert scores[scores["metric"] == "acc"].groupby("fold").size().tolist() == [5, 5]

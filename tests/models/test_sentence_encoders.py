@@ -9,7 +9,7 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 
 import karat
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core.embeddings import encode, unit_rows
 from karat.core.files import cache_folder
 from karat.errors import DataError, Unavailable
@@ -75,7 +75,7 @@ def test_a_vectoriser_on_pairs_learns_from_train_texts_only(run):
         }
     )
     data = karat.Dataset.from_columns(frame, ["a", "b"], "y", name="pairs")
-    probe = {"use": "trained", "head": "logistic", "compose": "interaction"}
+    probe = {"use": "trained", "head": "logistic-regression", "compose": "interaction"}
     task = karat.Task("pairs", data, probe=probe, split={"use": "kfold", "folds": 2})
     (records,) = run({"mine": Fitted()}, task)
     assert {record["status"] for record in records} == {"ok"}
@@ -158,7 +158,7 @@ def test_a_missing_text_of_items_made_by_hand_is_unknown_to_every_encoder(run):
     frame = some_texts(None)
     asked = pd.DataFrame({"item": frame.index})
     truth = frame["y"].to_numpy()
-    data = karat.Dataset("odd", frame["text"], asked, truth, "classes", "text")
+    data = karat.Dataset("odd", frame["text"], asked, truth, "classification", "text")
     task = karat.Task("odd", data, split={"use": "kfold", "folds": 2}, metrics=["acc"])
     (records,) = run({"letters": Letters()}, task)
     assert sorted(record["views"][0]["coverage"] for record in records) == [0.9, 1.0]
@@ -186,7 +186,7 @@ def test_changed_texts_of_a_view_are_encoded_each_once_and_in_32_bits(run):
     frame = pd.DataFrame({"text": [f"a{'b' * (i % 3)}" for i in range(20)], "y": ["x", "z"] * 10})
     items = pd.Series(frame["text"])
     questions = pd.DataFrame({"item": items.index})
-    data = karat.Dataset("many", items, questions, frame["y"].to_numpy(), "classes", "text")
+    data = karat.Dataset("many", items, questions, frame["y"].to_numpy(), "classification", "text")
     task = karat.Task("many", data, split={"use": "kfold", "folds": 2}, corruptions={"case": [1.0]})
     (records,) = run({"counting": Counting()}, task)
     assert {record["status"] for record in records} == {"ok"}
@@ -208,11 +208,11 @@ MEASURED = {
 @pytest.mark.network
 @pytest.mark.parametrize("name", MEASURED)
 def test_real_encoders_reach_their_scores_on_real_pairs(name):
-    model = Catalogue().model(name)
+    model = Catalog().model(name)
     if model.unavailable:
         pytest.skip(model.unavailable.splitlines()[0])
     try:
-        whole = Catalogue().dataset("stsb")()
+        whole = Catalog().dataset("stsb")()
     except Unavailable as error:
         pytest.skip(str(error).splitlines()[0])
     data = whole.take(np.arange(0, len(whole), 7))

@@ -78,7 +78,7 @@ def target_encoder(kind, folds):
 
     if tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 9):
         return TargetEncoder(cv=folds, random_state=3)
-    split = KFold if kind == "numbers" else StratifiedKFold
+    split = KFold if kind == "regression" else StratifiedKFold
     return TargetEncoder(cv=split(folds, shuffle=True, random_state=3))
 
 
@@ -102,7 +102,7 @@ def test_target_is_scikit_learns_target_encoder(kind, y, folds):
 def test_target_of_test_rows_is_the_mean_target_of_their_word():
     words = pd.DataFrame({"w": ["a"] * 40 + ["b"] * 40})
     y = np.where(np.arange(80) % 4 == 0, 1.0, 0.0) + np.where(words["w"] == "b", 10.0, 0.0)
-    encoder = TargetTable(kind="numbers").fit(words, y)
+    encoder = TargetTable(kind="regression").fit(words, y)
     inner = encoder.columns_.steps_[0][2][0]
     np.testing.assert_allclose(inner.encodings_[0], [0.25, 10.25], atol=0.05)
     unseen = encoder.transform(pd.DataFrame({"w": ["a", "b", "z"]}))[:, 0]
@@ -114,7 +114,7 @@ def test_target_encodes_train_rows_out_of_fold():
     rng = np.random.default_rng(0)
     words = pd.DataFrame({"w": rng.integers(0, 150, 600).astype(str)})
     y = rng.integers(0, 2, 600)
-    encoder = TargetTable(kind="classes", random_state=1)
+    encoder = TargetTable(kind="classification", random_state=1)
     held_out = encoder.fit_transform(words, y)[:, 0]
     in_sample = encoder.transform(words)[:, 0]
     means = words.assign(y=y).groupby("w")["y"].transform("mean")
@@ -125,7 +125,7 @@ def test_target_encodes_train_rows_out_of_fold():
 
 @pytest.mark.parametrize("y", [None, np.arange(10), np.zeros(10)])
 def test_target_without_a_usable_target_is_finite(y):
-    found = TargetTable(kind="classes").fit_transform(WORDS, y)
+    found = TargetTable(kind="classification").fit_transform(WORDS, y)
     assert found.shape == (10, 2) and np.isfinite(found).all()
     if y is None or len(set(y)) == 10:
         np.testing.assert_array_equal(found, OrdinalTable().fit_transform(WORDS))
@@ -137,7 +137,7 @@ def test_target_guesses_the_kind_only_from_fractions():
         warnings.simplefilter("error")
         assert TargetTable().fit_transform(WORDS, three).shape == (10, 6)
         assert TargetTable().fit_transform(WORDS, three * 1.0).shape == (10, 2)
-        assert TargetTable(kind="classes").fit_transform(WORDS, three / 2).shape == (10, 6)
+        assert TargetTable(kind="classification").fit_transform(WORDS, three / 2).shape == (10, 6)
 
 
 # -- hashing --------------------------------------------------------------------------------
@@ -294,14 +294,14 @@ def test_a_duration_is_a_number():
 ENCODERS = [
     OneHotTable(),
     OrdinalTable(),
-    TargetTable(kind="classes", random_state=1),
+    TargetTable(kind="classification", random_state=1),
     HashedTable(),
     MinHashTable(),
     StringTable(random_state=1),
     OneHotPca(),
-    ForestLeaves(trees=3, kind="classes", random_state=1),
-    ForestScores(trees=3, kind="classes", random_state=1),
-    OutOfFold(options={"trees": 3}, folds=2, kind="classes", random_state=1),
+    ForestLeaves(trees=3, kind="classification", random_state=1),
+    ForestScores(trees=3, kind="classification", random_state=1),
+    OutOfFold(options={"trees": 3}, folds=2, kind="classification", random_state=1),
     RowSentences("karat.models.text_encoders:TfIdf"),
 ]
 each_encoder = pytest.mark.parametrize("encoder", ENCODERS, ids=lambda e: type(e).__name__)

@@ -155,11 +155,11 @@ def test_missing_answers_are_ignored_or_misses():
     able = probe.answerable(data, known)
     ignored = probe.answer(data.take(np.flatnonzero(able)), known)
     assert score("hits@1", ignored) == (1.0, "")
-    penalised = ignored.merged(probe.unanswered(data.take(np.flatnonzero(~able))), able)
-    assert score("hits@1", penalised) == (0.5, "")
-    assert score("mrr", penalised) == (0.5, "")
-    assert penalised.predictions.tolist() == ["d", ""]
-    assert penalised.candidates.tolist() == [2, 2]
+    penalized = ignored.merged(probe.unanswered(data.take(np.flatnonzero(~able))), able)
+    assert score("hits@1", penalized) == (0.5, "")
+    assert score("mrr", penalized) == (0.5, "")
+    assert penalized.predictions.tolist() == ["d", ""]
+    assert penalized.candidates.tolist() == [2, 2]
 
 
 def many(seed, count=60, asked=200, dimensions=5):
@@ -224,7 +224,7 @@ def test_the_vectors_do_not_change():
 @pytest.mark.parametrize(
     "data",
     [
-        questions(["abcd"], truth=np.array([1.0]), kind="numbers"),
+        questions(["abcd"], truth=np.array([1.0]), kind="regression"),
         Dataset(
             "two",
             pd.Series(list("ab"), index=list("ab")),

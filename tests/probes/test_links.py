@@ -291,7 +291,7 @@ def test_unanswerable_questions_are_misses():
     assert Links().unanswered(test).candidates.tolist() == [6, 6]
 
 
-@pytest.mark.parametrize(("missing", "mrr"), [("ignore", 1 / 2), ("penalise", 1 / 4)])
+@pytest.mark.parametrize(("missing", "mrr"), [("ignore", 1 / 2), ("penalize", 1 / 4)])
 def test_a_run_on_a_given_split(tmp_path, missing, mrr):
     train, test = graph(["fra", "frb"], ["drc", "drb"])
     whole = Dataset(

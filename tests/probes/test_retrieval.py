@@ -42,7 +42,7 @@ from karat.probes.retrieval import TIE, Duplicates, Nearest, Ranking, SameClass,
 
 def entities(labels: list) -> Dataset:
     table = pd.DataFrame({"x": range(len(labels)), "entity": labels})
-    return Dataset.from_table(table, target="entity", name="people", kind="classes")
+    return Dataset.from_table(table, target="entity", name="people", kind="classification")
 
 
 def answer(matrix: np.ndarray, labels: list) -> Predictions:
@@ -350,7 +350,7 @@ class Watches:
 def test_an_encoder_is_not_fitted_on_the_queries_that_test_it(tmp_path):
     FITTED.clear()
     table = pd.DataFrame({"n": np.arange(60.0), "w": [f"w{i % 20}" for i in range(60)]})
-    data = Dataset.from_table(table.assign(y=table["n"] / 7), "y", name="sixty", kind="numbers")
+    data = Dataset.from_table(table.assign(y=table["n"] / 7), "y", name="sixty", kind="regression")
     task = Task(
         "search",
         data,

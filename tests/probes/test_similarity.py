@@ -94,7 +94,7 @@ def test_a_wrong_name_suggests_the_nearest():
 NAN = np.nan
 
 
-def pairs(one, two, truth, kind="numbers", **given):
+def pairs(one, two, truth, kind="regression", **given):
     items = pd.Series(list("wxyz"), index=list("wxyz"))
     questions = pd.DataFrame({"one": list(one), "two": list(two)})
     return Dataset("pairs", items, questions, np.array(truth), kind, "entity", **given)
@@ -164,7 +164,7 @@ def test_a_bag_is_compared_by_its_mean():
 
 
 def test_a_similarity_can_predict_classes():
-    data = pairs("wx", "yz", ["no", "yes"], kind="classes")
+    data = pairs("wx", "yz", ["no", "yes"], kind="classification")
     found = Similarity().answer(data, vectors([[1, 0], [1, 0], [0, 1], [1, 0]]))
     assert (found.truths, found.classes) == ("classes", ("no", "yes"))
     assert score("auc", found) == (1.0, "")
@@ -186,7 +186,7 @@ def test_penalized_questions_are_last(measure):
     assert np.isfinite(found.predictions).all()
 
 
-def test_missing_items_are_ignored_or_penalised():
+def test_missing_items_are_ignored_or_penalized():
     # the model has the order right, and does not know the most related item
     data = pairs("wwz", "xyw", [3.0, 2.0, 1.0])
     known = vectors([[1, 0], [NAN, NAN], [1, 0.1], [0, 1]])
@@ -194,9 +194,9 @@ def test_missing_items_are_ignored_or_penalised():
     able = probe.answerable(data, known)
     ignored = probe.answer(data.take(np.flatnonzero(able)), known)
     assert score("kendall", ignored) == (1.0, "")
-    penalised = ignored.merged(probe.unanswered(data.take(np.flatnonzero(~able))), able)
+    penalized = ignored.merged(probe.unanswered(data.take(np.flatnonzero(~able))), able)
     # of the three pairs only (2, 1) is in order
-    assert score("kendall", penalised)[0] == pytest.approx((1 - 2) / 3)
+    assert score("kendall", penalized)[0] == pytest.approx((1 - 2) / 3)
 
 
 def test_a_huge_distance_still_has_something_below_it():
@@ -215,7 +215,7 @@ def test_wrong_use_is_refused():
     with pytest.raises(DefinitionError, match='"cosin".*"cosine"'):
         Similarity("cosin")
     items = pd.Series(["a", "b"])
-    one = Dataset("one", items, pd.DataFrame({"q": [0, 1]}), np.ones(2), "numbers", "text")
+    one = Dataset("one", items, pd.DataFrame({"q": [0, 1]}), np.ones(2), "regression", "text")
     with pytest.raises(DefinitionError, match="one .*1"):
         Similarity().answerable(one, vectors([[1], [2]]))
 
@@ -226,7 +226,7 @@ def test_wrong_use_is_refused():
 def bagged(one, two, names="wxyz"):
     items = pd.Series(list(names), index=list(names))
     questions = pd.DataFrame({"one": one, "two": two})
-    return Dataset("documents", items, questions, np.arange(len(one)) + 1.0, "numbers", "entity")
+    return Dataset("documents", items, questions, np.arange(len(one)) + 1.0, "regression", "entity")
 
 
 def by_hand(one, two, near, weighted):

@@ -33,7 +33,11 @@ def draw(kind, rows=60, width=4):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((rows, width)) * [1, 10, 0.1, 3] + [0, 5, 0, -2]
     signal = X @ [1, 0.2, 3, 0.1] + rng.standard_normal(rows)
-    truth = np.array(list("abc"))[np.digitize(signal, [0.5, 1.5])] if kind == "classes" else signal
+    truth = (
+        np.array(list("abc"))[np.digitize(signal, [0.5, 1.5])]
+        if kind == "classification"
+        else signal
+    )
     return table(truth, kind), X
 
 
@@ -53,8 +57,8 @@ TRAIN, TEST = np.arange(40), np.arange(40, 60)
     ("head", "kind", "theirs"),
     [
         (None, "classes", LogisticRegression(max_iter=100)),
-        ("logistic", "classes", LogisticRegression(max_iter=100)),
-        ({"use": "logistic", "C": 0.01}, "classes", LogisticRegression(C=0.01)),
+        ("logistic-regression", "classes", LogisticRegression(max_iter=100)),
+        ({"use": "logistic-regression", "C": 0.01}, "classes", LogisticRegression(C=0.01)),
         ({"use": "knn", "n_neighbors": 3}, "classes", KNeighborsClassifier(3)),
         (None, "numbers", Ridge(1.0)),
         ({"use": "ridge", "alpha": 10.0}, "numbers", Ridge(10.0)),
@@ -72,7 +76,7 @@ def test_answers_are_those_of_scikit_learn(head, kind, theirs, scale):
         scaled = scaler.transform(X) if scale == "standard" else X
         theirs.fit(scaled[TRAIN], data.truth[TRAIN])
     assert found.predictions.tolist() == theirs.predict(scaled[TEST]).tolist()
-    if kind == "classes":
+    if kind == "classification":
         np.testing.assert_array_equal(found.probabilities, theirs.predict_proba(scaled[TEST]))
         assert found.classes == ("a", "b", "c")
 
@@ -92,7 +96,7 @@ def test_scaling_uses_the_train_questions_only(scale, answer):
 
 def test_a_constant_dimension():
     data = table([0.0, 2.0, 4.0], "numbers")
-    found = run(Trained("linear"), data, [[0, 7], [1, 7], [2, 7]], [0, 1], np.array([2]))
+    found = run(Trained("linear-regression"), data, [[0, 7], [1, 7], [2, 7]], [0, 1], np.array([2]))
     assert found.predictions[0] == pytest.approx(4)
 
 
@@ -102,8 +106,8 @@ def test_fields_are_composed_as_asked_or_by_their_number():
     matrix = np.array([[1.0], [2.0], [4.0], [8.0]])
 
     def width(fields, compose=None):
-        data = Dataset("toy", items, asked[fields], np.arange(3.0), "numbers", "text")
-        probe = Trained(compose=compose, scale="plain", head="linear")
+        data = Dataset("toy", items, asked[fields], np.arange(3.0), "regression", "text")
+        probe = Trained(compose=compose, scale="plain", head="linear-regression")
         probe.fit(data, Vectors(matrix, np.arange(4)))
         return probe.head_.n_features_in_
 
@@ -132,7 +136,7 @@ def test_a_custom_composer_is_checked(monkeypatch):
 
 def test_a_head_that_does_not_converge_is_noted():
     data, X = draw("classes")
-    probe = Trained({"use": "logistic", "max_iter": 1}, scale="plain")
+    probe = Trained({"use": "logistic-regression", "max_iter": 1}, scale="plain")
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # the note takes the place of the warning
         run(probe, data, X, TRAIN, TEST)
@@ -186,16 +190,16 @@ def test_one_note_for_many_warnings_and_other_warnings_pass(own):
 def test_items_without_vectors_are_ignored_or_get_the_baseline():
     data = table([0.0, 2.0, 4.0, 6.0], "numbers")
     X = np.array([[0.0], [1.0], [2.0], [NAN]])
-    vectors, probe = Vectors(X, np.arange(4)), Trained("linear")
+    vectors, probe = Vectors(X, np.arange(4)), Trained("linear-regression")
     train, test = data.take(np.array([0, 1])), data.take(np.array([2, 3]))
     probe.fit(train, vectors)
     able = probe.answerable(test, vectors)
     assert able.tolist() == [True, False]
     ignored = probe.answer(test.take(np.flatnonzero(able)), vectors)
     assert ignored.predictions.tolist() == [pytest.approx(4)]
-    penalised = ignored.merged(probe.unanswered(test.take(np.flatnonzero(~able))), able)
-    assert penalised.predictions.tolist() == [pytest.approx(4), 1.0]  # the mean of 0 and 2
-    assert score("mae", penalised)[0] == pytest.approx(5 / 2)
+    penalized = ignored.merged(probe.unanswered(test.take(np.flatnonzero(~able))), able)
+    assert penalized.predictions.tolist() == [pytest.approx(4), 1.0]  # the mean of 0 and 2
+    assert score("mae", penalized)[0] == pytest.approx(5 / 2)
 
 
 def test_unknown_items_of_classes_get_the_commonest_label_and_the_shares():
@@ -292,7 +296,7 @@ def test_a_custom_clusterer_is_checked(own, wrong):
 
 def test_a_supervised_head_needs_a_visible_target():
     data, X = blobs()
-    vectors, probe = Vectors(X, np.arange(45)), Trained("logistic")
+    vectors, probe = Vectors(X, np.arange(45)), Trained("logistic-regression")
     probe.fit(data.blind(), vectors)
     with pytest.raises(DefinitionError, match="split: all"):
         probe.answer(data, vectors)
@@ -314,9 +318,9 @@ def test_options_are_checked():
 @pytest.mark.parametrize(
     ("head", "word"),
     [
-        ("logistik", '"logistik".*"logistic"'),
+        ("logistic-regresion", '"logistic-regresion".*"logistic-regression"'),
         ({"C": 1}, "use:"),
-        ({"use": "logistic", "c": 1}, '"logistic".*"c".*"C"'),
+        ({"use": "logistic-regression", "c": 1}, '"logistic-regression".*"c".*"C"'),
         ("ridge", "ridge .*classes"),
     ],
 )

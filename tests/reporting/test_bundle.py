@@ -173,7 +173,7 @@ def test_a_very_large_table_stays_small(monkeypatch):
 
 
 ABOUT = {
-    **{"source": "package index, x.whl", "licence": "CC0-1.0", "citation": "Fisher (1936)"},
+    **{"source": "package index, x.whl", "license": "CC0-1.0", "citation": "Fisher (1936)"},
     **{"title": "Iris", "homepage": "https://example.org", "sha256": "ab12"},
 }
 
@@ -191,14 +191,14 @@ def test_a_card_per_data_set_with_the_places_of_its_tasks(make_run):
         **{"fingerprint": "f1", "items": None, "questions": None, "columns": None},
         **{"kind": "table", "tasks": [0, 2]},
     }
-    assert (wine["dataset"], wine["tasks"], wine["licence"]) == ("wine", [1], None)
+    assert (wine["dataset"], wine["tasks"], wine["license"]) == ("wine", [1], None)
     assert wine["kind"] == "classification"
 
 
 def test_facts_of_the_task_override_those_of_the_dataset(make_run):
-    told = {"licence": "MIT", "items": 150, "questions": 140, "columns": 4, "about": ABOUT}
+    told = {"license": "MIT", "items": 150, "questions": 140, "columns": 4, "about": ABOUT}
     (card,) = make_bundle(make_run("m", {"t": [0.5]}, tasks={"t": told}))["cards"]
-    assert (card["licence"], card["source"]) == ("MIT", "package index, x.whl")
+    assert (card["license"], card["source"]) == ("MIT", "package index, x.whl")
     assert (card["items"], card["questions"], card["columns"]) == (150, 140, 4)
 
 

@@ -66,10 +66,10 @@ def test_markdown():
 
 
 def test_the_markdown_of_a_view_names_a_group_once():
-    lines = render(board(by="task", normalise="range"), "markdown").splitlines()
+    lines = render(board(by="task", normalize="range"), "markdown").splitlines()
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2:10]]
     assert cells[0][:6] == ["task", "metric", "model", "rank", "95 %", "tie"]
-    assert cells[0][6:9] == ["score", "95 %", "normalised"]
+    assert cells[0][6:9] == ["score", "95 %", "normalized"]
     assert cells[2][:7] == ["adult", "auc ↑", "good", "**1.0**", "1.0 – 1.0", "a", "**0.875**"]
     # 0.375 ± 12.706 × 0.125, and no area is below 0 or above 1
     assert cells[3][:8] == ["", "", "bad", "2.0", "2.0 – 2.0", "a", "0.375", "0.000 – 1.000"]
@@ -233,7 +233,7 @@ def test_csv_round_trip(by):
     rng = np.random.default_rng(0)
     tasks = {f"t{i}": ("acc", {m: rng.random(3) for m in "abc"}) for i in range(4)}
     tasks["t3"][1]["c"] = [np.nan]
-    made = leaderboard(table(tasks, kind="k"), by=by, normalise="range")
+    made = leaderboard(table(tasks, kind="k"), by=by, normalize="range")
     keys = list(made.index.names)
     text = render(made, "csv")
     read = pd.read_csv(io.StringIO(text), index_col=keys)
@@ -263,7 +263,7 @@ def test_the_command_line_has_all_formats():
 
 def test_all_formats_show_the_same_cells():
     """The cells of the terminal, of Markdown and of LaTeX are one table's."""
-    made = board(normalise="baseline:bad")
+    made = board(normalize="baseline:bad")
     markdown = [
         [cell.replace("**", "").strip() for cell in row] for row in parsed(render(made, "markdown"))
     ]
@@ -279,7 +279,7 @@ def test_all_formats_show_the_same_cells():
 
 def test_leaderboard_without_costs(tmp_path):
     frame = pd.DataFrame({"a": np.arange(20.0), "y": np.arange(20.0)})
-    data = karat.Dataset.from_table(frame, target="y", name="line", kind="numbers")
+    data = karat.Dataset.from_table(frame, target="y", name="line", kind="regression")
     (run,) = karat.evaluate("dummy", [karat.Task("line", data)], output=tmp_path / "out")
     for path in (run.folder / "jobs").glob("*.json"):
         record = json.loads(path.read_text())
@@ -315,7 +315,7 @@ def column(board, name):
 def test_models_with_too_few_tasks_are_never_marked_best():
     tasks = {f"t{i}": {"a": [0.8 + i / 100], "b": [0.5]} for i in range(4)}
     tasks["t0"]["once"] = [0.9]
-    board = leaderboard(table_tables(tasks), normalise="range")
+    board = leaderboard(table_tables(tasks), normalize="range")
     # a: second on t0 and first on three; once: first on its only task
     assert board.index.tolist() == ["a", "b", "once"]
     assert board["rank"].tolist() == [1.25, 2.25, 1.0]

@@ -92,12 +92,12 @@ def board(**options):
         ({}, ["letter", "1 cell, counted", "1 cell, left out", ": a."]),
         ({"missing": "exclude"}, ["letter", "1 cell.", "1 cell.", "1 of 3 tasks"]),
         (
-            {"missing": "baseline:b", "normalise": "range"},
+            {"missing": "baseline:b", "normalize": "range"},
             ["letter", "score: mean", "1 cell.", "1 cell.", "of b: 2 of 2"],
         ),
         ({"by": "kind"}, ["letter", "1 cell, counted", "1 cell, left out", ": second."]),
         (
-            {"by": "task", "normalise": "baseline:b"},
+            {"by": "task", "normalize": "baseline:b"},
             ["letter", "0 is b", "95 %", "1 cell, counted", "1 cell, left out"],
         ),
     ],

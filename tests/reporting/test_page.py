@@ -176,7 +176,7 @@ STEERING = set("\u202e\u2066\u2028\u2029\x00\x1b")
 @pytest.mark.parametrize("name", HARD, ids=range(len(HARD)))
 def test_hard_names_are_data_everywhere(make_run, tmp_path, name):
     kept = {(name, 1): {"log.txt": name}}
-    tasks = {name: {"about": {"source": name, "licence": name}, "dataset": name}}
+    tasks = {name: {"about": {"source": name, "license": name}, "dataset": name}}
     run = make_run(name, {name: [0.5, name]}, tasks=tasks, files=kept, suite=name, command=name)
     page = Page(report(run, tmp_path / "r.html").read_text("utf-8"))
     assert page.open == []
@@ -185,7 +185,7 @@ def test_hard_names_are_data_everywhere(make_run, tmp_path, name):
     assert not STEERING & set("".join(page.texts)), "no sign steers the reader"
     found = page.bundle
     assert found["models"][0]["name"] == found["tasks"][0]["name"] == found["title"] == name
-    assert found["cards"][0]["licence"] == found["runs"][0]["command"] == name
+    assert found["cards"][0]["license"] == found["runs"][0]["command"] == name
     assert found["failures"][0]["log"] == name[-4000:]
     assert not {"<", "\u2028", "\u2029"} & set(page.scripts[0])
 

@@ -150,7 +150,7 @@ def test_bars_join_the_cliques_that_tests_leave_together():
     assert f"chi-square {found.tests.statistic:.1f}" in written and "10 tasks" in written
 
 
-@pytest.mark.parametrize("rule", ["worst", "penalise", "exclude"])
+@pytest.mark.parametrize("rule", ["worst", "penalize", "exclude"])
 def test_cd_ranks_equal_the_leaderboard_with_missing_scores(rule):
     rows = table(6, tasks=8)
     rng = np.random.default_rng(2)
@@ -200,14 +200,14 @@ def test_pareto_front_equals_the_column(runs, cost):
     assert axes.yaxis_inverted()
 
 
-def test_parallel_lines_go_through_normalised_scores():
+def test_parallel_lines_go_through_normalized_scores():
     axes = draw("parallel", top=2).figure.axes[0]
     board = leaderboard(table())
-    long = leaderboard(table(), by="task", normalise="range")
+    long = leaderboard(table(), by="task", normalize="range")
     lines = {line.get_label(): line for line in axes.get_lines()}
     assert set(lines) == set(board.index)
     for place, model in enumerate(board.index):
-        expected = [long.loc[(task, model), "normalised"] for task in ("t0", "t1", "t2", "t3")]
+        expected = [long.loc[(task, model), "normalized"] for task in ("t0", "t1", "t2", "t3")]
         assert lines[model].get_ydata() == pytest.approx(expected)
         assert lines[model].get_color() == (COLORS[place] if place < 2 else FAINT)
     assert [t.get_text() for t in axes.figure.legends[0].get_texts()] == list(board.index[:2])

@@ -18,7 +18,7 @@ from rich.console import Console
 
 import karat
 from karat.analysis.leaderboard import leaderboard
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.errors import DefinitionError
 from karat.execution.embedding_cache import VectorCache
 from karat.execution.plan import make_plan
@@ -48,7 +48,7 @@ def lines(capsys):
 def test_every_kind_is_counted(capsys):
     list_kinds(["suites", "splitters"], [])
     suites, splitters = (line.split() for line in lines(capsys))
-    count = len(Catalogue().definitions.names("suites"))
+    count = len(Catalog().definitions.names("suites"))
     assert suites[:4] == ["karat", "list", "suites", str(count)]
     assert splitters[:5] == ["karat", "list", "splitters", "6", "all,"]
 
@@ -371,8 +371,8 @@ def scores(models, tasks, **columns):
 
 
 MODELS = ["a-model-with-quite-a-long-name", *(f"model-{i}" for i in range(5))]
-VIEWS = [{}, {"by": "task"}, {"by": "kind"}, {"by": "task", "normalise": "range"}]
-VIEWS += [{"normalise": "baseline:model-1"}, {"by": "kind", "normalise": "range"}]
+VIEWS = [{}, {"by": "task"}, {"by": "kind"}, {"by": "task", "normalize": "range"}]
+VIEWS += [{"normalize": "baseline:model-1"}, {"by": "kind", "normalize": "range"}]
 
 
 @pytest.mark.parametrize("options", VIEWS, ids=str)
@@ -382,7 +382,7 @@ def test_every_view_fits_the_screen(width, options):
     lines = shown(leaderboard(table, **options), width).splitlines()
     assert max(map(len, lines)) <= width
     text = "\n".join(lines)
-    columns = ["rank", "time"] + ["score"] * ("normalise" in options)
+    columns = ["rank", "time"] + ["score"] * ("normalize" in options)
     assert all(re.search(rf"\b{name}\b", text) for name in columns)
 
 

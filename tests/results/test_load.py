@@ -19,7 +19,7 @@ from karat.results.load import status
 @pytest.fixture
 def output(tmp_path):
     frame = pd.DataFrame({"a": np.arange(20.0), "y": np.arange(20.0)})
-    data = karat.Dataset.from_table(frame, target="y", name="line", kind="numbers")
+    data = karat.Dataset.from_table(frame, target="y", name="line", kind="regression")
     task = karat.Task("line", data, metrics=["rmse"], split={"use": "kfold", "folds": 2})
     (run,) = karat.evaluate("dummy", [task], output=tmp_path / "out")
     for seconds, path in zip((1.0, 3.0), sorted((run.folder / "jobs").iterdir()), strict=True):
@@ -56,7 +56,7 @@ class Half:
 @pytest.fixture
 def run(tmp_path):
     frame = pd.DataFrame({"a": np.arange(20.0), "y": np.arange(20.0)})
-    data = karat.Dataset.from_table(frame, target="y", name="line", kind="numbers")
+    data = karat.Dataset.from_table(frame, target="y", name="line", kind="regression")
     task = karat.Task("a <b> line", data, metrics=["rmse"], split={"use": "kfold", "folds": 4})
     (made,) = karat.evaluate({"half": Half()}, [task], output=tmp_path / "out", seed=42)
     return made

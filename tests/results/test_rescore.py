@@ -98,7 +98,7 @@ def test_scores_are_equal_and_nothing_is_written(run):
     assert contents(run.folder.parent) == before
 
 
-@pytest.mark.parametrize("missing", ["ignore", "penalise"])
+@pytest.mark.parametrize("missing", ["ignore", "penalize"])
 def test_scores_with_missing_entities(tmp_path, missing):
     rng = np.random.default_rng(1)
     known = {f"entity {i}": rng.normal(size=4) for i in range(10)}

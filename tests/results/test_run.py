@@ -292,21 +292,21 @@ class Board:
 @pytest.fixture
 def task():
     frame = pd.DataFrame({"a": np.arange(20.0), "y": np.arange(20.0)})
-    data = karat.Dataset.from_table(frame, target="y", name="line", kind="numbers")
+    data = karat.Dataset.from_table(frame, target="y", name="line", kind="regression")
     return karat.Task("a line", data, metrics=["rmse"], split={"use": "kfold", "folds": 2})
 
 
 def evaluated(model, task, tmp_path, artifacts):
     from dataclasses import replace
 
-    from karat.config.catalog import Catalogue
+    from karat.config.catalog import Catalog
     from karat.execution.evaluation import find_models_and_suite, make_options, plan_suite, run_suite
 
-    catalogue = Catalogue()
-    models, suite = find_models_and_suite(catalogue, {"mine": model}, [task])
+    catalog = Catalog()
+    models, suite = find_models_and_suite(catalog, {"mine": model}, [task])
     models = [replace(each, artifacts=tuple(artifacts)) for each in models]
     options = make_options({"output": tmp_path / "out"})
-    (run,) = run_suite(plan_suite(models, suite, catalogue, options), suite, options)
+    (run,) = run_suite(plan_suite(models, suite, catalog, options), suite, options)
     return run
 
 

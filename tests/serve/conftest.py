@@ -26,7 +26,7 @@ SCORES = {"halves": [0.5, 0.75, 1.0], "thirds": [0.25, 0.5, 0.5]}
 
 YAML = """
 datasets:
-  halves: {path: halves.csv, target: y, kind: classes}
+  halves: {path: halves.csv, target: y, kind: classification}
 tasks:
   halves: {extends: classification, dataset: halves, metrics: [acc], split: {folds: 2}}
   again: {extends: halves}

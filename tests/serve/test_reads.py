@@ -174,7 +174,7 @@ def test_a_board_of_some_runs(client, folder):
     [
         {"sort": "nothing"},
         {"missing": "so"},
-        {"normalise": "so"},
+        {"normalize": "so"},
         {"metric": "halves=nothing"},
         {"metric": "nothing"},
         {"columns": "nothing"},

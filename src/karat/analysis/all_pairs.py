@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, normalise
+from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, normalize
 from karat.core.files import write_atomic
 from karat.errors import DataError, DefinitionError
 from karat.results.load import OK, Cells, choose_metric, gather_scores, make_cells
@@ -428,7 +428,7 @@ def scale_scores(compared: RankedScores) -> np.ndarray:
     1 is the best model of a task and 0 the worst. A task on which all are equal has zeros, and a
     model without any score on a task that it takes is ranked below the worst.
     """
-    values = normalise(compared)
+    values = normalize(compared)
     for t, table in enumerate(compared.values):
         taking = compared.takes[:, t]
         if taking.sum() > 1:

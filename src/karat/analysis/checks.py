@@ -508,7 +508,7 @@ RULES = (
         "KRT105",
         "Low coverage",
         "warning",
-        "Compare on the common questions (--on common), or set missing: penalise in the task.",
+        "Compare on the common questions (--on common), or set missing: penalize in the task.",
         low_coverage,
     ),
     Rule(

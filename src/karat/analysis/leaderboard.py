@@ -28,7 +28,7 @@ from karat.analysis.score_matrix import (
     check_rule,
     count_missing,
     find_baseline,
-    normalise,
+    normalize,
     over_tasks,
     win_shares,
 )
@@ -51,7 +51,7 @@ from karat.stats.ranking import (
 
 #: columns of which more is better, besides tasks by their metric
 MORE = {"score", "median", "wins", "borda", "elo", "elo_low", "elo_high", "pareto"}
-MORE |= {"normalised", "tasks", "folds"}
+MORE |= {"normalized", "tasks", "folds"}
 #: columns computed on request
 ON_REQUEST = ("score", "median", "wins", "borda", "elo", "pareto")
 #: columns of the view by task with the direction of the task's metric
@@ -93,7 +93,7 @@ def other_names(name: str, known: Sequence[str], by: str | None) -> str:
     >>> other_names("zzz", ["rank", "elo"], "kind")
     ' There are: rank, elo; on request: score, median, wins, borda, pareto.'
     """
-    more = ("normalised", "pareto") if by == "task" else ON_REQUEST
+    more = ("normalized", "pareto") if by == "task" else ON_REQUEST
     could = [each for each in more if each not in known]
     asked = f"; on request: {', '.join(could)}" if could else ""
     return did_you_mean(name, [*known, *could]) or f" There are: {', '.join(known)}{asked}."
@@ -119,9 +119,9 @@ def _key(column: pd.Series, signs: np.ndarray) -> np.ndarray:
 
 
 RANKS = ("rank", "rank_low", "rank_high", "tie")
-NORMALISED = ("score", "median", "wins")
+NORMALIZED = ("score", "median", "wins")
 #: columns computed on request
-RATINGS = (*NORMALISED, "borda", "elo", "elo_low", "elo_high", "pareto")
+RATINGS = (*NORMALIZED, "borda", "elo", "elo_low", "elo_high", "pareto")
 COSTS = ("failed", "declined", "seconds", "memory_mb", "dimensions")
 #: columns of every leaderboard: ranks always come with their uncertainty
 ALWAYS = {*RANKS, "metric", "status", "failed"}
@@ -133,13 +133,13 @@ OF_VIEW = {"task": ("score", "score_low", "score_high"), "kind": ("tasks",), "da
 class Asked:
     """The columns requested: ``names`` to show, or None for all.
 
-    ``normalise`` is the reference of normalized scores, ``anchor`` the model whose Elo is 1500,
+    ``normalize`` is the reference of normalized scores, ``anchor`` the model whose Elo is 1500,
     ``cost`` the cost column of the Pareto front.
     """
 
     names: tuple[str, ...] | None = None
     sort: str | None = None
-    normalise: str | None = None
+    normalize: str | None = None
     anchor: str | None = None
     cost: str = "seconds"
 
@@ -147,7 +147,7 @@ class Asked:
     def read(
         cls,
         columns: Iterable[str] | str | None,
-        normalise: str | None,
+        normalize: str | None,
         by: str | None,
         sort: str | None,
     ) -> Asked:
@@ -156,18 +156,18 @@ class Asked:
         parts = [str(each).partition(":") for each in given]
         options = {name: rest for name, _, rest in parts if name in ("elo", "pareto") and rest}
         names = tuple(name if name in options else "".join((name, *rest)) for name, *rest in parts)
-        if normalise is not None:
-            normalise = check_rule("normalise", normalise, REFERENCES)
+        if normalize is not None:
+            normalize = check_rule("normalize", normalize, REFERENCES)
         elif by == "task":
-            normalise = "range" if "normalised" in (*names, sort) else None
-        elif sort in NORMALISED or {"score", "median"} & {*names}:
-            normalise = "range"
+            normalize = "range" if "normalized" in (*names, sort) else None
+        elif sort in NORMALIZED or {"score", "median"} & {*names}:
+            normalize = "range"
         shown = None if columns is None else names
-        return cls(shown, sort, normalise, options.get("elo"), options.get("pareto", cls.cost))
+        return cls(shown, sort, normalize, options.get("elo"), options.get("pareto", cls.cost))
 
     def wants(self, name: str) -> bool:
         """Return whether a column must be computed."""
-        scaled = self.normalise is not None and name in (*NORMALISED, "normalised")
+        scaled = self.normalize is not None and name in (*NORMALIZED, "normalized")
         return scaled or name == self.sort or name in (self.names or ())
 
     def pick(self, frame: pd.DataFrame, by: str | None) -> pd.DataFrame:
@@ -290,7 +290,7 @@ class Made:
     @classmethod
     def of(cls, asked: Asked, models: list[str]) -> Made:
         """Look up the models by name."""
-        zero = find_baseline("normalise", asked.normalise or "", models)
+        zero = find_baseline("normalize", asked.normalize or "", models)
         anchor = find_baseline("elo", f"{BASELINE}{asked.anchor}" if asked.anchor else "", models)
         return cls(asked, zero, anchor)
 
@@ -351,8 +351,8 @@ def by_task(
         "score_low": low.ravel(),
         "score_high": high.ravel(),
     }
-    if made.asked.normalise is not None:
-        columns["normalised"] = normalise(compared, made.baseline).T.ravel()
+    if made.asked.normalize is not None:
+        columns["normalized"] = normalize(compared, made.baseline).T.ravel()
     columns |= {"folds": np.concatenate(counts), "status": cells.states.T.ravel()}
     frame = pd.DataFrame(columns, index=keys)
     costs = _costs(given.jobs, [given.jobs["task"], given.jobs["model"]]).drop(columns="declined")
@@ -398,8 +398,8 @@ def _summary(compared: RankedScores, made: Made) -> pd.DataFrame:
         {"rank": ranks.mean, "rank_low": ranks.low, "rank_high": ranks.high, "tie": ranks.ties},
         index=pd.Index(compared.models, name="model"),
     )
-    if made.asked.normalise is not None:
-        frame["score"], frame["median"] = over_tasks(normalise(compared, made.baseline))
+    if made.asked.normalize is not None:
+        frame["score"], frame["median"] = over_tasks(normalize(compared, made.baseline))
     if made.asked.wants("wins"):
         frame["wins"] = over_tasks(win_shares(ranks.each))[0]
     if made.asked.wants("borda"):
@@ -513,7 +513,7 @@ def leaderboard(
     metrics: Mapping[str, str] | None = None,
     by: str | None = None,
     missing: str = "worst",
-    normalise: str | None = None,
+    normalize: str | None = None,
     sort: str | None = None,
     columns: Iterable[str] | str | None = None,
 ) -> pd.DataFrame:
@@ -534,9 +534,9 @@ def leaderboard(
     missing
         Rule for missing scores. ``"worst"``: a failed fold ranks below all others of that fold; a
         task that was declined or not run does not count. ``"exclude"`` or ``"common"``: only folds
-        in which all models have a score. ``"penalise"``: the worst score of the fold, whatever the
+        in which all models have a score. ``"penalize"``: the worst score of the fold, whatever the
         reason. ``"baseline:MODEL"``: that model's score, whatever the reason.
-    normalise
+    normalize
         ``"range"`` adds ``score``, ``median`` and ``wins``, with each task's scores from 0 (the
         worst model) to 1 (the best); ``"baseline:MODEL"`` puts that model at 0.
     sort
@@ -567,7 +567,7 @@ def leaderboard(
     """
     check_by(by)
     rule = check_rule("missing", missing, RULES)
-    asked = Asked.read(columns, normalise, by, sort)
+    asked = Asked.read(columns, normalize, by, sort)
     given = gather_scores(runs)
     chosen = given.chosen(dict(metrics or {}))
     groups = groups_of(given, list(chosen), by)
@@ -585,7 +585,7 @@ def leaderboard(
         frame = by_group(given, compared, groups, made)
     frame.index.names = ["model"] if by is None else [by, "model"]
     facts = _facts(given, cells, compared, headings)
-    facts |= {"by": by, "normalise": asked.normalise, "groups": groups, "anchor": asked.anchor}
+    facts |= {"by": by, "normalize": asked.normalize, "groups": groups, "anchor": asked.anchor}
     facts["metrics"] = {headings[task]: metric for task, metric in chosen.items()}
     facts["missing"] = count_missing(cells, compared, rule)
     facts["uneven"] &= rule != "exclude"

@@ -14,7 +14,7 @@ import numpy as np
 from karat.errors import DefinitionError, did_you_mean
 from karat.results.load import DECLINED, FAILED, NOT_RUN, OK, Cells
 
-RULES = ("worst", "exclude", "common", "penalise")
+RULES = ("worst", "exclude", "common", "penalize")
 #: aliases of rules
 SAME = {"common": "exclude"}
 BASELINE = "baseline:"
@@ -78,7 +78,7 @@ def apply_missing_rule(cells: Cells, rule: str) -> RankedScores:
     for t, table in enumerate(cells.folds):
         if rule == "exclude":
             table, takes[:, t] = _common(table, (cells.states == OK).any(axis=1))
-        elif rule == "penalise":
+        elif rule == "penalize":
             # missing scores count as the worst of their fold, whatever the reason
             takes[:, t] = cells.takes.any(axis=1) & cells.scored[t]
         else:
@@ -127,7 +127,7 @@ def count_missing(cells: Cells, compared: RankedScores, rule: str) -> dict[str, 
     """Return the rule and the numbers of missing scores, by reason, and of tasks compared.
 
     Tasks without any score are not counted. ``imputed`` counts scores replaced by the baseline's,
-    ``penalised`` those that count as the worst, ``partial`` models with fewer folds than others.
+    ``penalized`` those that count as the worst, ``partial`` models with fewer folds than others.
     """
     shown = cells.scored
     states, takes = cells.states[:, shown], compared.takes[:, shown]
@@ -138,7 +138,7 @@ def count_missing(cells: Cells, compared: RankedScores, rule: str) -> dict[str, 
         "rule": rule,
         **{state: int((states == state).sum()) for state in (FAILED, DECLINED, NOT_RUN)},
         "imputed": int(imputed.sum()),
-        "penalised": int((takes & (states != OK)).sum()) if rule == "penalise" else 0,
+        "penalized": int((takes & (states != OK)).sum()) if rule == "penalize" else 0,
         "partial": int(np.sum(fewer)),
         "cells": int(states.size),
         "tasks": int((takes.sum(axis=0) > 1).sum()),
@@ -151,7 +151,7 @@ REFERENCES = ("range",)
 EQUAL = 1e-12
 
 
-def normalise(compared: RankedScores, baseline: int | None = None) -> np.ndarray:
+def normalize(compared: RankedScores, baseline: int | None = None) -> np.ndarray:
     """Return models × tasks: 1 is the best model of a task, 0 the worst, or the baseline.
 
     Scores below a baseline are clipped at -1, which is as far below as the best is above. NaN on a
@@ -159,9 +159,9 @@ def normalise(compared: RankedScores, baseline: int | None = None) -> np.ndarray
 
     >>> two = [np.array([[0.5], [0.7], [0.9]])]
     >>> ranked = Compared(["a", "b", "c"], ["t"], two, np.ones((3, 1), bool))
-    >>> normalise(ranked).round(3).ravel().tolist()
+    >>> normalize(ranked).round(3).ravel().tolist()
     [0.0, 0.5, 1.0]
-    >>> normalise(ranked, baseline=1).round(3).ravel().tolist()
+    >>> normalize(ranked, baseline=1).round(3).ravel().tolist()
     [-1.0, 0.0, 1.0]
     """
     result = np.full(compared.takes.shape, np.nan)

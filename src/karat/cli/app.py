@@ -352,7 +352,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
       karat run quickstart
       karat run quickstart -m onehot -m skrub -t penguins -t adult
       karat run my-suite --define my.yaml -m vectors.txt --workers 2
-      karat run churn.csv --target churn --like taco -m rf -m logreg
+      karat run churn.csv --target churn --like taco -m random-forest -m logistic-regression
 
     Exit code: 0 success, 1 some jobs failed, 2 invalid input, 130 interrupted.
     """
@@ -368,10 +368,10 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     progress = choose_progress(quiet, given.pop("verbose"))
     given["cache"] = not given.pop("no_cache")
     given["workers"] = available_cores() if given["workers"] is None else given["workers"]
-    models, tasks, catalogue, options = _resolve(suite, given)
+    models, tasks, catalog, options = _resolve(suite, given)
     resume = shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
     try:
-        plan = plan_suite(models, tasks, catalogue, options)
+        plan = plan_suite(models, tasks, catalog, options)
         runs = run_suite(plan, tasks, options, progress)
     except Stopped as stopped:
         click.echo(f"{stopped.why}: {stopped.kept}. To continue: {resume}", err=True)
@@ -396,17 +396,17 @@ def plan(suite: str, **given: Any) -> None:
     from karat.execution.evaluation import plan_suite
     from karat.reporting.terminal import show_plan
 
-    models, tasks, catalogue, options = _resolve(suite, given)
-    show_plan(plan_suite(models, tasks, catalogue, options))
+    models, tasks, catalog, options = _resolve(suite, given)
+    show_plan(plan_suite(models, tasks, catalog, options))
 
 
 def _resolve(suite: str, given: dict[str, Any]) -> Any:
-    """Return the models, the tasks, the catalogue and the options of a run."""
-    from karat.config.catalog import Catalogue
+    """Return the models, the tasks, the catalog and the options of a run."""
+    from karat.config.catalog import Catalog
     from karat.config.components import change_models, change_tasks, parse
     from karat.execution.evaluation import find_models_and_suite, make_options
 
-    catalogue = Catalogue(given.pop("define"))
+    catalog = Catalog(given.pop("define"))
     _add_data_folder(given.pop("data_dir"))
     target, like = given.pop("target"), given.pop("like")
     if like is not None and target is None:
@@ -417,15 +417,15 @@ def _resolve(suite: str, given: dict[str, Any]) -> Any:
         )
     if target is None and Path(suite).suffix and Path(suite).is_file():
         raise DefinitionError(f"{suite} is a table file; name its target column with --target.")
-    tasks = suite if target is None else catalogue.table_suite(suite, target, like)
+    tasks = suite if target is None else catalog.table_suite(suite, target, like)
     changes = parse(given.pop("overrides"))
     names = {"only": given["only"], "constraint": given["constraint"]}
     models, tasks = find_models_and_suite(
-        catalogue, list(given.pop("models")) or None, tasks, **names
+        catalog, list(given.pop("models")) or None, tasks, **names
     )
     models, tasks = change_models(models, changes.models), change_tasks(tasks, changes.tasks)
     options = {**given, "folds": list(given["folds"]) or None, **changes.options}
-    return models, tasks, catalogue, make_options(options)
+    return models, tasks, catalog, make_options(options)
 
 
 def _add_data_folder(folder: Path | None) -> None:
@@ -491,11 +491,11 @@ def check(model: str, define: tuple[Path, ...]) -> int:
       karat check my_module:MyEncoder
       karat check vectors.txt
     """
-    from karat.config.catalog import Catalogue
+    from karat.config.catalog import Catalog
     from karat.reporting.terminal import print_model_checks
     from karat.testing import check_model
 
-    return print_model_checks(check_model(Catalogue(define).model(model)), model)
+    return print_model_checks(check_model(Catalog(define).model(model)), model)
 
 
 @karat.command()

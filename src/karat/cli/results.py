@@ -36,7 +36,7 @@ from karat.errors import DefinitionError, KaratError
     "--missing",
     metavar="RULE",
     help="How to count missing scores: worst (failures get the worst score of their fold, "
-    "everything else is left out), penalise (every missing score is the worst), exclude (compare "
+    "everything else is left out), penalize (every missing score is the worst), exclude (compare "
     "only tasks and folds that all models have), baseline:MODEL (use that model's score).  "
     "[default: worst]",
 )
@@ -50,7 +50,7 @@ from karat.errors import DefinitionError, KaratError
 )
 @click.option(
     "--normalize",
-    "normalise",
+    "normalize",
     metavar="SCALE",
     help="Add scores scaled to 0-1: range (0 is the worst model of each task) or baseline:MODEL "
     "(0 is that model).",
@@ -113,7 +113,7 @@ def robustness(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
     \b
     Examples:
       karat robustness results
-      karat robustness results --baseline logreg --baseline linreg --format markdown
+      karat robustness results --baseline logistic-regression --baseline linear-regression --format markdown
     """
     from karat.reporting.terminal import show_robustness
 
@@ -149,14 +149,14 @@ def rescore(
 
     Exit code: 0 no score changed, 1 a score changed or a file cannot be used, 2 invalid input.
     """
-    from karat.config.catalog import Catalogue
+    from karat.config.catalog import Catalog
     from karat.reporting.terminal import show_rescored
     from karat.results.rescore import check_metrics
     from karat.results.rescore import rescore as rescore_run
     from karat.results.run import open_runs
 
     if define:
-        Catalogue(define).definitions  # noqa: B018  reading the files registers their components
+        Catalog(define).definitions  # noqa: B018  reading the files registers their components
     checked, code = check_metrics(metrics), 0
     for run in open_runs(runs):
         try:

@@ -1,4 +1,4 @@
-"""The catalogue: find models, tasks, suites and datasets by name, in YAML or registered code."""
+"""The catalog: find models, tasks, suites and datasets by name, in YAML or registered code."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DATA_PREFIX = "data:"
 #: prefix of a folder or a hub name that sentence-transformers loads
 TRANSFORMER_PREFIX = "sentence-transformers:"
 #: targets by task kind; suffixes of task names; the default task of each
-ANSWERS = {"classification": "classes", "regression": "numbers"}
+ANSWERS = {"classification": "classification", "regression": "regression"}
 ENDS = ("classification", "multiclass", "regression")
 PLAIN = {
     "classification": "binary-classification",
@@ -87,7 +87,7 @@ class DatasetLoader:
         return value
 
 
-class Catalogue:
+class Catalog:
     """All named objects: built-in, of the user's YAML files, and registered in Python."""
 
     def __init__(self, files: Sequence[str | Path] | str | Path = ()) -> None:
@@ -294,7 +294,7 @@ def load_user_table(file: Path, target: str, kind: str | None) -> Dataset:
         warnings.filterwarnings("ignore", message=".*the target is whole numbers")
         data = DatasetLoader(file.stem, definition, None, (str(file),), {})()
     truth: Any = data.truth
-    if data.kind == "classes":
+    if data.kind == "classification":
         refuse_fractions(truth, f'{file}: "{target}"')
     whole = truth.dtype.kind in "iuf" and bool((truth % 1 == 0).all())
     if kind is None and whole and len(set(truth.tolist())) > 2:
@@ -308,7 +308,7 @@ def load_user_table(file: Path, target: str, kind: str | None) -> Dataset:
 
 def _ends(data: Dataset) -> list[str]:
     """Return the suffixes of tasks that fit the target of a table, the best first."""
-    if data.kind == "numbers":
+    if data.kind == "regression":
         return ["regression"]
     return ["multiclass", "classification"] if len(data.classes) > 2 else ["classification"]
 

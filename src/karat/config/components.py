@@ -28,7 +28,7 @@ from karat.models.model import Model, object_identity
 _METRICS = {
     "binary": ("auc", "acc", "balacc", "logloss"),
     "multiclass": ("acc", "balacc", "logloss"),
-    "numbers": ("rmse", "mae", "r2"),
+    "regression": ("rmse", "mae", "r2"),
     "items": ("hits@1", "hits@10", "mrr"),
     "lists": ("map", "mrr@10", "ndcg@10", "recall@10"),
     "clusters": ("v_measure", "ari", "ami"),
@@ -54,10 +54,10 @@ def check_components(task: Task) -> None:
     probe: Any = task.probe
     used = {name: value for name, value in probe.items() if name != "use"}
     made = registry.build(f'task "{task.name}": probe', registry.probes.get(probe["use"]), used, {})
-    if task.missing == "penalise" and not getattr(made, "one_answer_each", True):
+    if task.missing == "penalize" and not getattr(made, "one_answer_each", True):
         raise DefinitionError(
             f'task "{task.name}": the probe {probe["use"]} has no default answer, so '
-            f"it cannot penalise; set missing: ignore."
+            f"it cannot penalize; set missing: ignore."
         )
 
 
@@ -109,8 +109,8 @@ def check_metrics(task: Task, data: Dataset, blind: bool) -> None:
     """Refuse a task whose primary metric cannot be computed; other metrics may be empty."""
     probe: Any = task.probe
     offered = {
-        "trained": {"clusters", "classes"} if blind else {data.kind},
-        "similarity": {"scores", data.kind},
+        "trained": {"clusters", "classes"} if blind else {data.target_type},
+        "similarity": {"scores", data.target_type},
         "duplicates": {"scores", "numbers"},
         "analogy": {"rank"},
         "links": {"rank"},
@@ -133,10 +133,10 @@ def check_metrics(task: Task, data: Dataset, blind: bool) -> None:
 
 def _not_two(data: Dataset) -> str:
     """Describe the target if it is not binary; the numbers 0 and 1 are binary."""
-    if data.kind == "classes":
+    if data.kind == "classification":
         many = len(data.classes)
         return f"{many}; use auc_ovr or acc" if many > 2 else ""
-    if data.kind == "numbers" and not np.isin(np.asarray(data.truth), (0, 1)).all():
+    if data.kind == "regression" and not np.isin(np.asarray(data.truth), (0, 1)).all():
         return "numbers"
     return ""
 
@@ -151,9 +151,9 @@ def default_metrics(task: Task, data: Dataset, blind: bool) -> tuple[str, ...]:
     if blind and probe["use"] == "trained":
         return _METRICS["clusters"]
     if probe["use"] == "similarity":
-        return ("auc", "pr_auc") if data.kind == "classes" else _METRICS["scores"]
+        return ("auc", "pr_auc") if data.kind == "classification" else _METRICS["scores"]
     many = "binary" if len(data.classes) == 2 else "multiclass"
-    kind = "numbers" if data.kind == "numbers" else many
+    kind = "regression" if data.kind == "regression" else many
     return tuple(task.usual.get(kind) or _METRICS[kind])
 
 

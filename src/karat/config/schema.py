@@ -182,7 +182,7 @@ class Model(_Strict):
     extra: str | None = None
     title: str | None = None
     description: str | None = None
-    licence: str | None = None
+    license: str | None = None
     version: str | None = None
     citation: str | None = None
     homepage: str | None = None
@@ -281,7 +281,7 @@ class Dataset(_Strict):
     load: Component | None = None
     reader: Name = "table"
     target: str | None = None
-    kind: Literal["classes", "numbers", "items"] | None = None
+    kind: Literal["classification", "regression", "items"] | None = None
     group: str | None = None
     drop: Texts = []
     fields: Texts = []
@@ -290,7 +290,7 @@ class Dataset(_Strict):
     options: Options = {}
     title: str | None = None
     description: str | None = None
-    licence: str | None = None
+    license: str | None = None
     citation: str | None = None
     homepage: str | None = None
 
@@ -310,11 +310,11 @@ class Task(_Strict):
     probe: Component | None = None
     split: Component | None = None
     metrics: Annotated[list[Name], Field(min_length=1), AfterValidator(_once)] | None = None
-    usual: dict[Literal["binary", "multiclass", "numbers"], Texts] | None = None
+    usual: dict[Literal["binary", "multiclass", "regression"], Texts] | None = None
     called: Name | None = None
     refuse: str | None = None
     folds: Count | None = None
-    missing: Literal["ignore", "penalise"] = "ignore"
+    missing: Literal["ignore", "penalize"] = "ignore"
     corruptions: Annotated[dict[str, list[Severity]], _or(dict)] = {}
     draws: Count = 1
     kind: str | None = None

@@ -51,7 +51,7 @@ def target_values(column: pd.Series, kind: str | None, where: str, value: str | 
 
     Labels of several types become text.
 
-    >>> answers(pd.Series([1, 2], dtype="Int64"), "classes", "the target").dtype
+    >>> answers(pd.Series([1, 2], dtype="Int64"), "classification", "the target").dtype
     dtype('int64')
     """
     empty = column.isna().to_numpy()
@@ -67,7 +67,7 @@ def target_values(column: pd.Series, kind: str | None, where: str, value: str | 
         raise DataError(f"{where} contains infinite values.", value)
     if values.dtype.kind in "iufb":
         return values
-    if kind == "numbers":
+    if kind == "regression":
         return _numbers(values, where, value)
     if kind == "items":
         return values
@@ -101,16 +101,16 @@ def _as_written(column: pd.Series, where: str, value: str | None) -> np.ndarray:
 
 
 def infer_kind(truth: np.ndarray, name: str) -> str:
-    """Return ``"classes"`` or ``"numbers"``; warn if it is a guess."""
+    """Return ``"classification"`` or ``"regression"``; warn if it is a guess."""
     if truth.dtype.kind not in "iuf":
-        return "classes"
+        return "classification"
     if truth.dtype.kind == "f" and not (truth == np.round(truth)).all():
-        return "numbers"
+        return "regression"
     distinct = len(pd.unique(truth))
-    kind = "classes" if distinct <= max(2, min(20, len(truth) // 10)) else "numbers"
+    kind = "classification" if distinct <= max(2, min(20, len(truth) // 10)) else "regression"
     warnings.warn(
         f'{name}: the target is whole numbers, {distinct} distinct; taken as "{kind}". '
-        f'Set kind="classes" or kind="numbers".',
+        f'Set kind="classification" or kind="regression".',
         stacklevel=3,
     )
     return kind

@@ -116,7 +116,7 @@ def _classes_first(order: np.ndarray, groups: np.ndarray, codes: np.ndarray) -> 
     return order[np.argsort(~np.isin(np.arange(len(order)), shows), kind="stable")]
 
 
-KINDS = ("classes", "numbers", "items")
+KINDS = ("classification", "regression", "items")
 MODALITIES = ("table", "text", "entity")
 PARTS = ("train", "test")
 
@@ -134,7 +134,7 @@ class Dataset:
     truth
         One target per question, or None if it is hidden.
     kind
-        Kind of the target: ``"classes"``, ``"numbers"`` or ``"items"`` (ids).
+        Kind of the target: ``"classification"``, ``"regression"`` or ``"items"`` (ids).
     group
         Questions of a group are never split; rankings are scored per group.
     part
@@ -164,7 +164,7 @@ class Dataset:
             for name in self.questions.columns
         }
         object.__setattr__(self, "_mentions", mentions)
-        if self.kind == "classes" and self.truth is not None:
+        if self.kind == "classification" and self.truth is not None:
             object.__setattr__(self, "classes", self.classes or find_classes(self.name, self.truth))
         _check_truth(self)
 
@@ -228,7 +228,7 @@ class Dataset:
         ``label`` converts an entity id into text for text encoders.
 
         >>> frame = pd.DataFrame({"a": ["hi", "yes"], "b": ["hello", "no"], "score": [0.9, 0.1]})
-        >>> Dataset.from_columns(frame, ["a", "b"], "score", name="pairs", kind="numbers")
+        >>> Dataset.from_columns(frame, ["a", "b"], "score", name="pairs", kind="regression")
         <Dataset pairs: 2 questions about 4 text items, numbers>
         """
         frame = check_table(frame, name)
@@ -267,7 +267,9 @@ class Dataset:
         return len(self.questions)
 
     def __repr__(self) -> str:
-        answers = f"{len(self.classes)} classes" if self.kind == "classes" else self.kind
+        answers = (
+            f"{len(self.classes)} classes" if self.kind == "classification" else self.target_type
+        )
         return (
             f"<Dataset {self.name}: {len(self)} questions about {len(self.items)} "
             f"{self.modality} items, {answers}>"
@@ -335,7 +337,7 @@ class Dataset:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of everything a score depends on: name, items, questions, truth, group, part."""
-        facts = (self.name, self.kind, self.modality, self.classes, self.fields)
+        facts = (self.name, self.target_type, self.modality, self.classes, self.fields)
         digest = hashlib.sha256(repr(facts).encode())
         digest.update(fingerprint(self.items).encode())
         for name in self.fields:
@@ -375,7 +377,7 @@ class Dataset:
         """Return the share of each class, also if the target is hidden."""
         if self.truth is None:
             return dict(self.__dict__.get("_shares", {}))
-        if self.kind != "classes":
+        if self.kind != "classification":
             return {}
         return {label: float(np.mean(self.truth == label)) for label in self.classes}
 
@@ -397,7 +399,7 @@ class Dataset:
             raise DataError(f"{self.name}: the number of rows must be >= 1, got {rows}.")
         if rows >= len(self):
             return self
-        classes = self.truth if self.kind == "classes" else None
+        classes = self.truth if self.kind == "classification" else None
         sample = self.take(sample_rows(len(self), rows, rng, classes, self.group))
         if self.kind == "items":  # any item may be the answer
             return sample
@@ -471,7 +473,7 @@ def _checked_values(data: Dataset, what: str) -> np.ndarray | None:
 
 
 def _check_truth(data: Dataset) -> None:
-    if data.truth is None or data.kind == "numbers":
+    if data.truth is None or data.kind == "regression":
         return
     allowed = data.items.index if data.kind == "items" else pd.Index(data.classes)
     lost = allowed.get_indexer(pd.Index(data.truth, tupleize_cols=False)) < 0

@@ -163,7 +163,7 @@ def build(
 
     An unknown or missing parameter is a DefinitionError; errors of the component pass through.
 
-    >>> build('head "knn"', lambda k, seed: (k, seed), {"k": 3}, {"seed": 1, "kind": "classes"})
+    >>> build('head "knn"', lambda k, seed: (k, seed), {"k": 3}, {"seed": 1, "kind": "classification"})
     (3, 1)
     """
     named, any_name = accepts(part)

@@ -12,7 +12,7 @@ from typing import Any
 from karat.core.dataset import Dataset
 from karat.errors import DefinitionError, did_you_mean
 
-MISSING = ("ignore", "penalise")
+MISSING = ("ignore", "penalize")
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class Task:
         The first one is the primary metric. Empty: the defaults for the data.
     missing
         How to treat queries about items without a vector: ``"ignore"`` leaves them out and records
-        the coverage, ``"penalise"`` scores a default answer.
+        the coverage, ``"penalize"`` scores a default answer.
     corruptions
         Severities by the name of a corruption, or of several (``a+b``, ``a@0.2+b@0.1``); the test
         fold is also evaluated under each.
     draws
         Number of random draws of each corruption, for confidence intervals.
     usual
-        Default metrics for ``"binary"``, ``"multiclass"`` and ``"numbers"`` targets.
+        Default metrics for ``"binary"``, ``"multiclass"`` and ``"regression"`` targets.
     folds
         Number of folds to run. Default: the constraint's number.
     max_runtime_seconds, max_mem_size_mb, cores, gpus
@@ -90,7 +90,7 @@ class Task:
             )
         if self.missing not in MISSING:
             raise DefinitionError(
-                f'task "{self.name}": missing must be "ignore" or "penalise", got "{self.missing}".'
+                f'task "{self.name}": missing must be "ignore" or "penalize", got "{self.missing}".'
                 + did_you_mean(self.missing, MISSING)
             )
         self._check_limits()

@@ -185,7 +185,7 @@ def unmet_reason(name: str, data: Dataset) -> str:
     takes, needs = getattr(function, "takes", ()), getattr(function, "needs", ())
     if takes and data.modality not in takes:
         return f"it takes {_listed(takes)}, not {_PLURAL[data.modality]}"
-    why = _unmet(name, needs, data.items, data.truth, data.kind)
+    why = _unmet(name, needs, data.items, data.truth, data.target_type)
     if not why and {"rows", "classes", "truth"} & set(needs) and not by_row(data):
         return "it changes rows and their target, but not every question is about one item"
     return why

@@ -653,7 +653,7 @@ def _unpack(source: Source, archive: Path, about: Mapping[str, str]) -> None:
 
 
 def _write_about(folder: Path, source: Source, about: Mapping[str, str]) -> None:
-    keys = ("name", "title", "licence", "citation", "homepage")
+    keys = ("name", "title", "license", "citation", "homepage")
     record = {key: about[key] for key in keys if about.get(key)}
     record |= {"source": str(source), "sha256": source.sha256}
     record["fetched"] = datetime.now(UTC).isoformat(timespec="seconds")

@@ -13,7 +13,7 @@ from karat.data.download import fetch_first, sha256_of
 from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
 
 Files = Path | dict[str, Path]
-TEXTS = ("title", "description", "licence", "citation", "homepage")
+TEXTS = ("title", "description", "license", "citation", "homepage")
 PARTS = ("train", "test")
 
 
@@ -26,7 +26,7 @@ class DataSpec:
     target
         The target column.
     kind
-        ``"classes"``, ``"numbers"`` or ``"items"``; inferred if None.
+        ``"classification"``, ``"regression"`` or ``"items"``; inferred if None.
     fields
         The columns that questions refer to; for a table, the columns to use (all if empty).
     part

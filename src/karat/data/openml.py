@@ -31,7 +31,7 @@ from karat.errors import DataError, DefinitionError, Unavailable
 
 API = "https://www.openml.org/api/v1/json"
 #: the supported task types of OpenML, by their ids
-KINDS = {1: "classes", 2: "numbers"}
+KINDS = {1: "classification", 2: "regression"}
 
 
 def openml_table(
@@ -59,7 +59,7 @@ def openml_table(
     table = _plain(bunch.frame)
     target = target or _default_target(details, name, data_id)
     if kind is None and target in table.columns:
-        kind = "numbers" if pd.api.types.is_numeric_dtype(table[target]) else "classes"
+        kind = "regression" if pd.api.types.is_numeric_dtype(table[target]) else "classification"
     about = _about(details, data_id)
     data = Dataset.from_table(
         table, target, name=name, kind=kind, group=group, drop=drop, about=about
@@ -157,8 +157,8 @@ def _about(details: Mapping[str, Any], data_id: int) -> dict[str, str]:
         "source": f"OpenML, data set {data_id} ({details['name']}, version {details['version']})",
         "version": details["version"],
         "md5": details["md5_checksum"],
-        "licence": details.get("licence"),
-        "openml_licence": details.get("licence"),
+        "license": details.get("licence"),
+        "openml_license": details.get("licence"),
         "citation": details.get("citation"),
     }
     return {key: str(value) for key, value in about.items() if value}

@@ -99,7 +99,7 @@ def count_classes(data: Dataset) -> dict[str, int]:
     >>> count_classes(Dataset.from_table(table, "y"))
     {'n': 2, 'p': 1}
     """
-    if data.kind != "classes" or data.truth is None:
+    if data.kind != "classification" or data.truth is None:
         return {}
     counts = pd.Series(as_text(data.truth)).value_counts(sort=False)
     ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
@@ -204,7 +204,7 @@ class _Distance:
 
     def __init__(self, data: Dataset) -> None:
         assert data.truth is not None
-        classes = data.kind == "classes"
+        classes = data.kind == "classification"
         truth = pd.Series(data.truth)
         self.values = pd.factorize(truth)[0] if classes else truth.rank().to_numpy(dtype=float)
         self.classes = classes
@@ -468,7 +468,7 @@ def principal(matrix: np.ndarray) -> np.ndarray:
 def _labels(data: Dataset) -> list[str]:
     if data.truth is None or data.kind == "items":
         return [""] * len(data)
-    if data.kind == "numbers":
+    if data.kind == "regression":
         return [f"{float(value):.6g}" for value in data.truth]
     texts = [str(text) for text in as_text(data.truth)]
     counts = Counter(texts)

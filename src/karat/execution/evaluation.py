@@ -9,7 +9,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.registry import build
 from karat.core.task import Suite, Task
@@ -144,11 +144,11 @@ def evaluate(
             "scheduler": scheduler,
         }
     )
-    catalogue = Catalogue(define)
+    catalog = Catalog(define)
     found, suite = find_models_and_suite(
-        catalogue, models, tasks, only=options.only, constraint=constraint
+        catalog, models, tasks, only=options.only, constraint=constraint
     )
-    return run_suite(plan_suite(found, suite, catalogue, options), suite, options, progress)
+    return run_suite(plan_suite(found, suite, catalog, options), suite, options, progress)
 
 
 def suite(name: str, define: Files = ()) -> Suite:
@@ -177,7 +177,7 @@ def suite(name: str, define: Files = ()) -> Suite:
     >>> [task.name for task in karat.suite("quickstart")][:2]
     ['breast-cancer', 'adult']
     """
-    return Catalogue(define).suite(name)
+    return Catalog(define).suite(name)
 
 
 def make_options(given: Mapping[str, Any]) -> Options:
@@ -212,7 +212,7 @@ def make_options(given: Mapping[str, Any]) -> Options:
 
 
 def find_models_and_suite(
-    catalogue: Catalogue,
+    catalog: Catalog,
     models: Any,
     tasks: Tasks,
     *,
@@ -232,12 +232,12 @@ def find_models_and_suite(
             messages.extend(error.messages)
             return default
 
-    chosen: Suite = attempt(lambda: find_suite(catalogue, tasks), Suite("", ()))
+    chosen: Suite = attempt(lambda: find_suite(catalog, tasks), Suite("", ()))
     if chosen.name:
         attempt(lambda: pick_tasks(chosen, only, chosen.name))
     names = list(chosen.models) if models is None else models
-    found: list[Model] = attempt(lambda: catalogue.models(names), [])
-    attempt(lambda: catalogue.definitions.get("constraints", constraint))
+    found: list[Model] = attempt(lambda: catalog.models(names), [])
+    attempt(lambda: catalog.definitions.get("constraints", constraint))
     if not found and not messages:
         messages.append(f'no model was given and suite "{chosen.name}" defines none; use -m.')
     if messages:
@@ -246,10 +246,10 @@ def find_models_and_suite(
     return found, chosen
 
 
-def find_suite(catalogue: Catalogue, tasks: Tasks) -> Suite:
+def find_suite(catalog: Catalog, tasks: Tasks) -> Suite:
     """Return the given tasks as a suite."""
     if isinstance(tasks, str):
-        return catalogue.suite(tasks)
+        return catalog.suite(tasks)
     if isinstance(tasks, Suite):
         return tasks
     several = isinstance(tasks, Iterable) and not isinstance(tasks, Task | Dataset)
@@ -258,7 +258,7 @@ def find_suite(catalogue: Catalogue, tasks: Tasks) -> Suite:
     messages = [] if listed else ["no task was given."]
     for task in listed:
         try:
-            found.append(catalogue.task(task) if isinstance(task, str) else task)
+            found.append(catalog.task(task) if isinstance(task, str) else task)
         except DefinitionError as error:
             messages += error.messages
         if not isinstance(task, str | Task):
@@ -269,15 +269,13 @@ def find_suite(catalogue: Catalogue, tasks: Tasks) -> Suite:
     return Suite("custom", tuple(found))
 
 
-def plan_suite(
-    models: Sequence[Model], suite: Suite, catalogue: Catalogue, options: Options
-) -> Plan:
+def plan_suite(models: Sequence[Model], suite: Suite, catalog: Catalog, options: Options) -> Plan:
     """Return the plan of a suite under the options and their constraint."""
-    limits = catalogue.definitions.get("constraints", options.constraint)
+    limits = catalog.definitions.get("constraints", options.constraint)
     rows = [n for n in (limits.get("max_rows"), options.max_rows) if n is not None]
     chosen = pick_tasks(suite, options.only, suite.name) if options.only else list(suite)
     tasks = [
-        dataclasses.replace(task, dataset=catalogue.dataset(task.dataset))
+        dataclasses.replace(task, dataset=catalog.dataset(task.dataset))
         if isinstance(task.dataset, str)
         else task
         for task in chosen

@@ -427,7 +427,7 @@ class _Attempt:
 
     def _metadata(self, answers: Answers, test: Dataset) -> str:
         predictions = answers.predictions
-        classes = test.kind == "classes"
+        classes = test.kind == "classification"
         kind = "binary" if len(test.classes) == 2 else "multiclass"
         facts = {
             "framework": self.model.name,
@@ -484,7 +484,7 @@ def _solver(job: Job, model: Model, task: Task, keep: Keep) -> PredictorSolver |
     if job.broken is not None:
         raise BrokenEmbedding(job.broken)
     limits = job.limits.told() if job.limits else {}
-    model = dataclasses.replace(model, limits={**limits, "optimise": task.metrics[0]})
+    model = dataclasses.replace(model, limits={**limits, "optimize": task.metrics[0]})
     if model.role == "predictor":
         return PredictorSolver(model, job.model_seed, keep)
     used = dict(task.probe)  # type: ignore[arg-type]

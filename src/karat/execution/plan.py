@@ -75,9 +75,9 @@ def _predictor_declines(model: Model, task: Task, data: Dataset, blind: bool) ->
     if hasattr(model.prototype, "__sklearn_tags__"):
         from sklearn.base import is_classifier, is_regressor
 
-        if data.kind == "classes" and is_regressor(model.prototype):
+        if data.kind == "classification" and is_regressor(model.prototype):
             return "the model is a regressor and the task is a classification"
-        if data.kind == "numbers" and is_classifier(model.prototype):
+        if data.kind == "regression" and is_classifier(model.prototype):
             return "the model is a classifier and the task is a regression"
     return ""
 

@@ -249,7 +249,7 @@ def inference_seconds(
 
     >>> from karat.core.dataset import Dataset
     >>> import pandas as pd
-    >>> data = Dataset.from_table(pd.DataFrame({"a": range(9), "y": range(9)}), "y", kind="numbers")
+    >>> data = Dataset.from_table(pd.DataFrame({"a": range(9), "y": range(9)}), "y", kind="regression")
     >>> sorted(inference(lambda part: None, data, [1, 5, 100], seed=0))
     ['1', '5']
     """

@@ -156,7 +156,7 @@ class ProbeSolver:
         if able.all():
             return self.probe.answer(test, vectors)
         part = test.take(np.flatnonzero(able))
-        if self.missing == "penalise":
+        if self.missing == "penalize":
             answered = self.probe.answer(part, vectors) if able.any() else None
             lost = self.probe.unanswered(test.take(np.flatnonzero(~able)))
             return lost if answered is None else answered.merged(lost, able)

@@ -85,7 +85,7 @@ def all_rows(
     _check_integer("all: repeats", repeats, 1)
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
         raise DefinitionError(f"all: share must be above 0 and at most 1, got {share!r}.")
-    classes = data.truth if data.kind == "classes" else None
+    classes = data.truth if data.kind == "classification" else None
     for repeat, seed in enumerate(_seeds(rng, repeats)):
         rows = np.arange(len(data))
         if share < 1:
@@ -132,7 +132,7 @@ def senteval(
 
     _check_integer("senteval: folds", folds, 2)
     _check_integer("senteval: repeats", repeats, 1)
-    if data.kind != "classes":
+    if data.kind != "classification":
         raise DefinitionError(f"{data.name}: split senteval requires classes, got {data.kind}.")
     _refuse_groups(data, "senteval")
     codes = np.unique(np.asarray(data.truth), return_inverse=True)[1]
@@ -158,7 +158,7 @@ def geval(data: Dataset, folds: int = 10, repeats: int = 10) -> Iterator[Fold]:
     _check_integer("geval: folds", folds, 2)
     _check_integer("geval: repeats", repeats, 1)
     _refuse_groups(data, "geval")
-    classes = data.kind == "classes"
+    classes = data.kind == "classification"
     cutter = (StratifiedKFold if classes else KFold)(folds)
     if len(data) < folds:
         raise DataError(f"{data.name}: {len(data)} questions are too few for {folds} folds.")
@@ -284,11 +284,11 @@ def _refuse_groups(data: Dataset, name: str) -> None:
 
 
 def _by_class(data: Dataset, stratified: bool | None) -> bool:
-    if stratified and data.kind != "classes":
+    if stratified and data.kind != "classification":
         raise DefinitionError(
             f"{data.name}: stratified requires classes, got {data.kind}; use stratified: false."
         )
-    return data.kind == "classes" if stratified is None else bool(stratified)
+    return data.kind == "classification" if stratified is None else bool(stratified)
 
 
 def _groups(data: Dataset, grouped: bool | None) -> np.ndarray | None:
@@ -312,7 +312,7 @@ def _seeds(rng: np.random.Generator, repeats: int) -> list[int]:
 
 
 def _balanced(data: Dataset, rng: np.random.Generator) -> np.ndarray:
-    if data.kind != "classes":
+    if data.kind != "classification":
         raise DefinitionError(f"{data.name}: balanced requires classes, got {data.kind}.")
     return np.sort(_undersampled(pd.factorize(data.truth, sort=False)[0], rng))
 

@@ -239,9 +239,9 @@ class FittedPredictor:
         """Return why it cannot predict this kind of target, or an empty string."""
         from sklearn.base import is_classifier, is_regressor
 
-        if kind == "classes" and _passes(is_regressor, self.pipeline):
+        if kind == "classification" and _passes(is_regressor, self.pipeline):
             return "it predicts numbers, not classes"
-        if kind == "numbers" and _passes(is_classifier, self.pipeline):
+        if kind == "regression" and _passes(is_classifier, self.pipeline):
             return "it predicts classes, not numbers"
         return ""
 

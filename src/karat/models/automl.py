@@ -38,7 +38,7 @@ class PriorPredictor(ConstantPredictor):
         from sklearn.dummy import DummyRegressor
 
         super().fit(X, y)
-        if self.kind == "numbers":
+        if self.kind == "regression":
             self.constant_ = DummyRegressor(strategy="median").fit(np.zeros((len(y), 1)), y)
         return self
 
@@ -110,22 +110,22 @@ class PreparedTrees(BaseEstimator):
         """Return the rows as numbers and the target as numbers or codes."""
         self.columns_ = TypedColumns(*_encoders())
         rows, target = _clipped(self.columns_.fit_transform(X)), np.asarray(y)
-        if self.kind != "numbers":
+        if self.kind != "regression":
             self.classes_, target = np.unique(target, return_inverse=True)
         return rows, target
 
     def predict(self, X: pd.DataFrame) -> np.ndarray:
         """Return the most labels class, or a number, per row."""
-        if self.kind == "numbers":
+        if self.kind == "regression":
             return np.asarray(self.trees_.predict(self._rows(X)))
         return self.predict_both(X)[0]
 
-    @available_if(lambda self: self.kind != "numbers")
+    @available_if(lambda self: self.kind != "regression")
     def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
         """Return the class probabilities."""
         return np.asarray(self.trees_.predict_proba(self._rows(X)))
 
-    @available_if(lambda self: self.kind != "numbers")
+    @available_if(lambda self: self.kind != "regression")
     def predict_both(self, X: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
         """Return the most labels class and the probabilities."""
         probabilities = self.predict_proba(X)
@@ -151,7 +151,7 @@ class OneTree(PreparedTrees):
         """Fit the tree."""
         from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-        made = DecisionTreeRegressor if self.kind == "numbers" else DecisionTreeClassifier
+        made = DecisionTreeRegressor if self.kind == "regression" else DecisionTreeClassifier
         options = {"max_depth": self.max_depth, "min_samples_leaf": self.min_samples_leaf}
         given = {**options, **(self.options or {}), "random_state": self.random_state or 0}
         self.trees_ = build("the tree", made, given, {}).fit(*self._prepared(X, y))
@@ -205,7 +205,7 @@ class GrowingForest(PreparedTrees):
     def _forest(self, features: Any) -> Any:
         from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-        made = RandomForestRegressor if self.kind == "numbers" else RandomForestClassifier
+        made = RandomForestRegressor if self.kind == "regression" else RandomForestClassifier
         options = {
             "max_depth": self.max_depth,
             "min_samples_leaf": self.min_samples_leaf,
@@ -262,13 +262,13 @@ class TunedForest(GrowingForest):
 
     Candidates are the square root of the number of columns, then up to five smaller and up to five
     larger values. Each candidate and the final forest get an equal share of the remaining time:
-    ``k_folds`` forests are cross-validated by ``optimise`` or, if that is not one of acc, balacc,
+    ``k_folds`` forests are cross-validated by ``optimize`` or, if that is not one of acc, balacc,
     auc, logloss, rmse, mae and r2, by logloss or rmse. The search stops if a first fit is expected
     to exceed its share.
     """
 
     k_folds: int = 5
-    optimise: str | None = None
+    optimize: str | None = None
 
     def _features(self, rows: np.ndarray, target: np.ndarray, budget: Budget) -> int:
         values = candidates(rows.shape[1])
@@ -302,7 +302,7 @@ class TunedForest(GrowingForest):
         from sklearn.model_selection import KFold, StratifiedKFold
 
         seed = self.random_state or 0
-        classes = self.kind != "numbers"
+        classes = self.kind != "regression"
         if classes and np.bincount(target).min() >= self.k_folds:
             splitter = StratifiedKFold(self.k_folds, shuffle=True, random_state=seed)
         else:
@@ -312,20 +312,20 @@ class TunedForest(GrowingForest):
     def _score(self, forest: Any, rows: np.ndarray, target: np.ndarray, classes: int) -> float:
         from sklearn import metrics
 
-        if self.kind == "numbers":
+        if self.kind == "regression":
             predictions = forest.predict(rows)
-            if self.optimise == "r2":
+            if self.optimize == "r2":
                 return float(metrics.r2_score(target, predictions))
-            loss = metrics.mean_absolute_error if self.optimise == "mae" else _rmse
+            loss = metrics.mean_absolute_error if self.optimize == "mae" else _rmse
             return -float(loss(target, predictions))
         probabilities = np.zeros((len(rows), classes))
         probabilities[:, forest.classes_] = forest.predict_proba(rows)
         labels = np.argmax(probabilities, axis=1)
-        if self.optimise == "acc":
+        if self.optimize == "acc":
             return float(np.mean(labels == target))
-        if self.optimise == "balacc":
+        if self.optimize == "balacc":
             return float(np.mean([np.mean(labels[target == c] == c) for c in np.unique(target)]))
-        if self.optimise == "auc" and classes == 2 and len(np.unique(target)) == 2:
+        if self.optimize == "auc" and classes == 2 and len(np.unique(target)) == 2:
             return float(metrics.roc_auc_score(target, probabilities[:, 1]))
         return -float(metrics.log_loss(target, probabilities, labels=range(classes)))
 

@@ -90,7 +90,7 @@ class ForestScores(TransformerMixin, BaseEstimator):
         if y is None:
             raise Declined("it needs the target, which is hidden here")
         kind = target_kind(y, self.kind)
-        if kind == "classes":
+        if kind == "classification":
             self.classes_ = np.unique(y)
         self.columns_ = TypedColumns(ordinal_words())
         rows = _clipped(self.columns_.fit_transform(items))
@@ -118,7 +118,7 @@ class ForestScores(TransformerMixin, BaseEstimator):
 def _fit_forest(rows: np.ndarray, y: Any, kind: str, options: dict[str, Any]) -> Any:
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-    if kind == "classes":
+    if kind == "classification":
         # as codes: scikit-learn refuses labels such as 0.5
         return RandomForestClassifier(**options).fit(rows, np.unique(y, return_inverse=True)[1])
     # a third of the columns per split, Breiman's default for regression
@@ -149,7 +149,7 @@ class OutOfFold(TransformerMixin, BaseEstimator):
     folds
         Number of folds; the encoder is fitted once more than that.
     kind
-        ``"classes"`` (stratified folds) or ``"numbers"``; filled in by Karat.
+        ``"classification"`` (stratified folds) or ``"regression"``; filled in by Karat.
     """
 
     encoder: Any = "karat.models.forest_encoders:ForestScores"

@@ -147,7 +147,7 @@ class Model:
         """Return an unfitted copy with every ``random_state`` set, including nested ones.
 
         These parameters are filled in if they are None: ``kind`` (of the target), the limits
-        ``max_runtime_seconds``, ``max_mem_size_mb`` and ``cores``, and ``optimise``, the primary
+        ``max_runtime_seconds``, ``max_mem_size_mb`` and ``cores``, and ``optimize``, the primary
         metric.
         """
         params = self._params_to_set(seed % (2**31 - 1), kind)
@@ -391,11 +391,11 @@ def _file(value: Any) -> str:
 def target_kind(y: np.ndarray | None, kind: str | None) -> str:
     """Return the declared kind of target; if None, floats are numbers, everything else classes.
 
-    >>> kind_of(np.array([0.5, 1.5]), None), kind_of(np.array([0.5, 1.5]), "classes")
+    >>> kind_of(np.array([0.5, 1.5]), None), kind_of(np.array([0.5, 1.5]), "classification")
     ('numbers', 'classes')
     """
     fractions = y is not None and np.asarray(y).dtype.kind == "f"
-    return kind or ("numbers" if fractions else "classes")
+    return kind or ("regression" if fractions else "classification")
 
 
 def assign_folds(y: np.ndarray, kind: str, folds: int, seed: int) -> np.ndarray:
@@ -403,11 +403,11 @@ def assign_folds(y: np.ndarray, kind: str, folds: int, seed: int) -> np.ndarray:
 
     A class of two or more rows is in at least two folds.
 
-    >>> sorted(deal(np.array(["a", "b", "a", "b"]), "classes", 2, 0)[:2].tolist())
+    >>> sorted(deal(np.array(["a", "b", "a", "b"]), "classification", 2, 0)[:2].tolist())
     [0, 1]
     """
     order = np.random.default_rng(seed).permutation(len(y))
-    if kind == "classes":
+    if kind == "classification":
         codes = np.unique(np.asarray(y)[order], return_inverse=True)[1]
         order = order[np.argsort(codes, kind="stable")]
     fold_of = np.empty(len(y), dtype=int)

@@ -304,7 +304,7 @@ class RbfClassifier(RbfLabels):
         return self._answers(pairs), _softmax(logits)
 
     def _calibration(self, X: np.ndarray, codes: np.ndarray) -> tuple[float, np.ndarray]:
-        fold_of_row = assign_folds(codes, "classes", self.folds, self.random_state or 0)
+        fold_of_row = assign_folds(codes, "classification", self.folds, self.random_state or 0)
         counts = np.bincount(codes)
         fold_of_row[counts[codes] == 1] = -1  # the only row of a class is never held out
         margins = np.zeros((len(codes), len(counts)))
@@ -442,9 +442,11 @@ class ConstantPredictor(BaseEstimator):
         """Compute the shares or the mean."""
         from sklearn.dummy import DummyClassifier, DummyRegressor
 
-        chosen = DummyRegressor() if self.kind == "numbers" else DummyClassifier(strategy="prior")
+        chosen = (
+            DummyRegressor() if self.kind == "regression" else DummyClassifier(strategy="prior")
+        )
         self.constant_ = chosen.fit(np.zeros((len(y), 1)), y)
-        if self.kind != "numbers":
+        if self.kind != "regression":
             self.classes_ = self.constant_.classes_
         return self
 
@@ -452,7 +454,7 @@ class ConstantPredictor(BaseEstimator):
         """Return the same prediction for every item."""
         return np.asarray(self.constant_.predict(np.zeros((len(X), 1))))
 
-    @available_if(lambda self: self.kind != "numbers")
+    @available_if(lambda self: self.kind != "regression")
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the same probabilities for every item."""
         return np.asarray(self.constant_.predict_proba(np.zeros((len(X), 1))))
@@ -497,7 +499,7 @@ class MatrixPredictor:
         self.notes_: list[str] = []
         self.memory_ = PredictionCache()
         X, y = self._sample(X, np.asarray(y))
-        if self.kind == "classes":
+        if self.kind == "classification":
             self.classes_, y = np.unique(y, return_inverse=True)
         self.estimator.fit(X, y)
         self.history_ = list(getattr(self.estimator, "history_", []))
@@ -508,13 +510,13 @@ class MatrixPredictor:
         if rows is None or rows >= len(y):
             return X, y
         rng = np.random.default_rng(self.random_state or 0)
-        chosen = sample_rows(len(y), rows, rng, y if self.kind == "classes" else None)
+        chosen = sample_rows(len(y), rows, rng, y if self.kind == "classification" else None)
         self.notes_.append(f"fitted on {rows:,} of {len(y):,} rows")
         return X[chosen], y[chosen]
 
     def predict(self, X: np.ndarray | PreparedRows) -> np.ndarray:
         """Return a label or number per row."""
-        if self.kind != "classes":
+        if self.kind != "classification":
             return self._cached(X, lambda rows: (np.asarray(self.estimator.predict(rows)),))[0]
         if self.likeliest or (isinstance(X, PreparedRows) and hasattr(self, "predict_both")):
             return self.predict_both(X)[0]
@@ -553,8 +555,8 @@ class TablePredictor(BaseEstimator):
     """Impute, scale and one-hot encode a table, then fit an estimator.
 
     ``classes`` and ``numbers`` are the estimators as ``"package.module:Name"``; if one is None,
-    this kind of target is declined. ``options`` are passed to both, ``class_options`` and
-    ``number_options`` to one. Categories rarer than ``min_frequency`` are merged. See
+    this kind of target is declined. ``options`` are passed to both, ``classifier_options`` and
+    ``regressor_options`` to one. Categories rarer than ``min_frequency`` are merged. See
     ``MatrixPredictor`` for ``max_train_rows`` and ``likeliest``. ``kind`` and ``random_state`` are
     filled in by Karat.
     """
@@ -564,8 +566,8 @@ class TablePredictor(BaseEstimator):
     classes: str | None = None
     numbers: str | None = None
     options: dict[str, Any] | None = None
-    class_options: dict[str, Any] | None = None
-    number_options: dict[str, Any] | None = None
+    classifier_options: dict[str, Any] | None = None
+    regressor_options: dict[str, Any] | None = None
     min_frequency: float | int | None = 0.005
     max_train_rows: int | None = None
     likeliest: bool = False
@@ -576,16 +578,16 @@ class TablePredictor(BaseEstimator):
         """Return why it cannot predict this kind of target, or an empty string."""
         if getattr(self, kind, None):
             return ""
-        other = "numbers" if kind == "classes" else "classes"
+        other = "regression" if kind == "classification" else "classification"
         return f"it predicts {other}, not {kind}"
 
     def parts(self) -> tuple[PreparedTable, MatrixPredictor]:
         """Return its two unfitted steps; predictors can share prepared tables."""
-        kind = self.kind or "classes"
+        kind = self.kind or "classification"
         if reason := self.declines(kind):
             raise Declined(reason)
         path: str = getattr(self, kind)
-        own = self.class_options if kind == "classes" else self.number_options
+        own = self.classifier_options if kind == "classification" else self.regressor_options
         options = {**(self.options or {}), **(own or {})}
         estimator: Any = build(f'the estimator "{path}"', load_object(path), options, {})
         if "random_state" in estimator.get_params():

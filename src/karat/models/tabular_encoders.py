@@ -407,7 +407,7 @@ class TargetTable(ColumnEncoder):
 
     def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
         """Fit, and encode each row without its own target."""
-        if y is not None and target_kind(y, self.kind) == "classes":
+        if y is not None and target_kind(y, self.kind) == "classification":
             y = np.unique(y, return_inverse=True)[1]
         with warnings.catch_warnings():
             # a class may have fewer rows than there are folds
@@ -427,7 +427,7 @@ class TargetTable(ColumnEncoder):
         from sklearn.model_selection import KFold, StratifiedKFold
         from sklearn.preprocessing import TargetEncoder
 
-        numbers = target_kind(y, self.kind) == "numbers"
+        numbers = target_kind(y, self.kind) == "regression"
         counts = [len(y)] if numbers else np.bincount(y)
         folds = min(self.folds, max(counts))
         if folds < 2:

@@ -350,7 +350,7 @@ class SameClass:
 
     def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
         """Return which questions have an item with a vector."""
-        need_fields(data, "same-class", "classes")
+        need_fields(data, "same-class", "classification")
         return vectors.answerable(data)
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
@@ -452,7 +452,7 @@ class Duplicates:
 
     def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
         """Return which questions have an item with a vector."""
-        if data.kind != "classes" or len(data.fields) != 1:
+        if data.kind != "classification" or len(data.fields) != 1:
             raise DefinitionError(
                 f"probe: duplicates needs questions with one field and a class as the target; "
                 f"{data.name} has {len(data.fields)} fields and {data.kind}."

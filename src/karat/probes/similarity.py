@@ -230,7 +230,7 @@ class Similarity:
         return Predictions(
             predictions=scores,
             truth=np.asarray(test.truth),
-            truths=test.kind,
+            truths=test.target_type,
             classes=tuple(str(label) for label in test.classes),
             group=test.group,
         )

@@ -112,7 +112,7 @@ def concat(*fields: np.ndarray) -> np.ndarray:
 
 
 #: the default heads; without a visible target it is k-means
-HEADS = {"classes": "logistic", "numbers": "ridge"}
+HEADS = {"classification": "logistic-regression", "regression": "ridge"}
 
 
 @probe("trained")
@@ -195,7 +195,9 @@ class Trained:
 
     def _clustering(self, clusters: np.ndarray, test: Dataset) -> Predictions:
         truth = np.asarray(test.truth)
-        return Predictions(predictions=clusters, truth=truth, answers="clusters", truths=test.kind)
+        return Predictions(
+            predictions=clusters, truth=truth, answers="clusters", truths=test.target_type
+        )
 
     def _make_head(self, train: Dataset) -> Any:
         chosen = self.head or ("kmeans" if train.truth is None else HEADS[train.kind])

@@ -38,7 +38,7 @@ from karat.stats.paired_tests import compare_models, friedman
 from karat.stats.ranking import CONFIDENCE
 
 #: texts of a card, from the task or its dataset
-TEXTS = ("title", "source", "licence", "citation", "homepage", "sha256")
+TEXTS = ("title", "source", "license", "citation", "homepage", "sha256")
 COUNTS = ("items", "questions", "columns")
 
 

@@ -203,7 +203,7 @@ class PlotData:
     @cached_property
     def long(self) -> pd.DataFrame:
         """The leaderboard by task: score, interval, rank and normalized score."""
-        return leaderboard(self.given, missing=self.missing, by="task", normalise="range")
+        return leaderboard(self.given, missing=self.missing, by="task", normalize="range")
 
     @cached_property
     def cells(self) -> Cells:

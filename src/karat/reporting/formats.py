@@ -138,9 +138,9 @@ def _by_task(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
         Column("score", scores),
         _interval(rows["score_low"], rows["score_high"], rounded),
     ]
-    if "normalised" in rows:
-        mark = best_of(rows["normalised"], starts)
-        columns.append(_numbers("normalised", rows["normalised"], mark, rounded))
+    if "normalized" in rows:
+        mark = best_of(rows["normalized"], starts)
+        columns.append(_numbers("normalized", rows["normalized"], mark, rounded))
     folds = [text_column("folds", map(_count, rows["folds"]))] if "folds" in rows else []
     costs = [each for each in _costs(rows) if each.name in ("failed", "time")]
     return [*columns, *_front(rows), *folds, *costs]

@@ -259,8 +259,8 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     if "tie" in board and len(board) > 1:
         where = "on their task" if board.attrs.get("by") == "task" else "on these tasks"
         yield f"Models that share a letter do not differ significantly {where}."
-    if board.attrs.get("normalise"):
-        yield _scale(board.attrs["normalise"], board.attrs["by"])
+    if board.attrs.get("normalize"):
+        yield _scale(board.attrs["normalize"], board.attrs["by"])
     yield from _of_ratings(board)
     if "score_low" in board:
         yield "95 % of a score: t interval over folds; it does not test differences between models."
@@ -337,7 +337,7 @@ def _of_missing(board: pd.DataFrame) -> Iterator[str]:
     if counts.get("partial"):
         cells = count(counts["partial"], "cell")
         common = "compared on common folds"
-        effect = "missing folds count as the worst" if rule == "penalise" else common
+        effect = "missing folds count as the worst" if rule == "penalize" else common
         yield f"{cells} of unfinished runs: {effect}."
 
 
@@ -346,13 +346,13 @@ def _rule(rule: str) -> str:
         return "only folds with scores of all models are compared"
     if rule.startswith(BASELINE):
         return f"replaced by those of {_baseline(rule)}"
-    if rule == "penalise":
+    if rule == "penalize":
         return "each counts as the worst score of its fold"
     return "failures count as the worst score of their fold, others are left out"
 
 
 def _effect(rule: str, state: str) -> str:
-    if rule not in ("worst", "penalise"):
+    if rule not in ("worst", "penalize"):
         return ""
     return ", counted as the worst" if rule != "worst" or state == FAILED else ", left out"
 
@@ -374,7 +374,7 @@ def _scale(reference: str, by: str | None) -> str:
     if reference.startswith(BASELINE):
         zero = f"{_baseline(reference)} (at least -1)"
     if by == "task":
-        return f"normalised: 1 is the best model of the task, 0 is {zero}."
+        return f"normalized: 1 is the best model of the task, 0 is {zero}."
     return f"score: mean over the tasks of a model; 1 is the best model of a task, 0 is {zero}."
 
 

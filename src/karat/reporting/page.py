@@ -137,7 +137,7 @@ def _failures(bundle: Bundle) -> Iterator[str]:
 
 
 def _cards(bundle: Bundle) -> Iterator[str]:
-    keys = ("dataset", "source", "licence", "citation", "sha256", "fingerprint")
+    keys = ("dataset", "source", "license", "citation", "sha256", "fingerprint")
     if bundle["cards"]:
         rows = [[card[key] for key in keys] for card in bundle["cards"]]
         yield _section("Datasets", _rows(keys, rows))

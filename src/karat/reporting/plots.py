@@ -460,7 +460,7 @@ PARALLEL_MAX_WRITTEN = 10
 def parallel(data: PlotData, options: PlotOptions) -> Plot:
     """Plot normalized scores (1 is the best of a task, 0 the worst); the best models in color."""
     names = list(data.board([]).index)
-    values = data.table("normalised", names, data.tasks)
+    values = data.table("normalized", names, data.tasks)
     scored = ~np.isnan(values).all(axis=0)
     tasks = [task for task, any_ in zip(data.tasks, scored, strict=True) if any_][
         :PARALLEL_MAX_TASKS

@@ -32,7 +32,7 @@ from rich.text import Text
 
 from karat.analysis.leaderboard import leaderboard
 from karat.analysis.robustness import robustness
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core import registry
 from karat.core.files import cache_folder
 from karat.errors import FAILURES, DefinitionError, unknown
@@ -426,10 +426,10 @@ _DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
 
 def list_kinds(kinds: Sequence[str], define: Sequence[Path]) -> None:
     """Print every kind with the number of its names."""
-    catalogue = Catalogue(define)
+    catalog = Catalog(define)
     table = RichTable(box=None, show_header=False)
     for kind in kinds:
-        names = _names(catalogue, kind)
+        names = _names(catalog, kind)
         examples = ", ".join(names[:6]) + (" …" if len(names) > 6 else "")
         table.add_row(f"karat list {kind}", str(len(names)), Text(examples, style="dim"))
     plain_console().print(table)
@@ -437,10 +437,10 @@ def list_kinds(kinds: Sequence[str], define: Sequence[Path]) -> None:
 
 def list_kind(kind: str, define: Sequence[Path]) -> None:
     """Print the names of one kind with a line of description each."""
-    catalogue = Catalogue(define)
+    catalog = Catalog(define)
     table = RichTable(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for name in _names(catalogue, kind):
-        about, more = _about(catalogue, kind, name)
+    for name in _names(catalog, kind):
+        about, more = _about(catalog, kind, name)
         table.add_row(Text(name, style="bold"), Text(about), Text(more, style="dim"))
     plain_console().print(table)
 
@@ -450,12 +450,12 @@ def show_name(name: str, define: Sequence[Path], constraint: str | None = None) 
 
     With a constraint, also print the limits of a task under it.
     """
-    catalogue = Catalogue(define)
+    catalog = Catalog(define)
     console = plain_console()
-    sections = catalogue.definitions.names_everywhere(name)
-    limits = list(_limits(catalogue, name, constraint)) if constraint is not None else []
+    sections = catalog.definitions.names_everywhere(name)
+    limits = list(_limits(catalog, name, constraint)) if constraint is not None else []
     for section in sections:
-        text = catalogue.definitions.show(section, name)
+        text = catalog.definitions.show(section, name)
         console.print(Text(f"{section}:\n  {name}:", style="bold"), soft_wrap=True)
         console.print(Text(indent(text.rstrip("\n"), "    ")), soft_wrap=True)
         if section == "tasks" and limits:
@@ -468,16 +468,16 @@ def show_name(name: str, define: Sequence[Path], constraint: str | None = None) 
         console.print(Text(f"{kind}: {name}", style="bold"), Text(f"  ({parts.origin(name)})"))
         console.print(_document(parts.get(name)), markup=False)
     if not sections and not registered:
-        names = {n for kind in (*_DEFINED, *_REGISTRIES) for n in _names(catalogue, kind)}
+        names = {n for kind in (*_DEFINED, *_REGISTRIES) for n in _names(catalog, kind)}
         message = unknown("name", name, names).messages[0]
         raise DefinitionError(message.replace("karat list names", "karat list"))
 
 
-def _limits(catalogue: Catalogue, task: str, constraint: str) -> Iterator[str]:
+def _limits(catalog: Catalog, task: str, constraint: str) -> Iterator[str]:
     """Yield the limits of a task; its own limits override those of the constraint."""
-    is_task = task in catalogue.definitions.names("tasks")
-    own = catalogue.definitions.get("tasks", task) if is_task else {}
-    given = catalogue.definitions.get("constraints", constraint)
+    is_task = task in catalog.definitions.names("tasks")
+    own = catalog.definitions.get("tasks", task) if is_task else {}
+    given = catalog.definitions.get("constraints", constraint)
     for key in ("folds", "max_runtime_seconds", "max_mem_size_mb", "cores", "gpus"):
         for values, origin in ((own, "the task"), (given, constraint)):
             if values.get(key) is not None:
@@ -525,20 +525,20 @@ def show_cache(clear: bool) -> None:
     console.print(line, markup=False, soft_wrap=True)
 
 
-def _names(catalogue: Catalogue, kind: str) -> list[str]:
-    defined = catalogue.definitions.names(kind) if kind in _DEFINED else []
+def _names(catalog: Catalog, kind: str) -> list[str]:
+    defined = catalog.definitions.names(kind) if kind in _DEFINED else []
     return sorted({*defined, *_REGISTRIES.get(kind, ())})
 
 
-def _about(catalogue: Catalogue, kind: str, name: str) -> tuple[str, str]:
-    if kind in _DEFINED and name in catalogue.definitions.names(kind):
-        given = catalogue.definitions.get(kind, name)
+def _about(catalog: Catalog, kind: str, name: str) -> tuple[str, str]:
+    if kind in _DEFINED and name in catalog.definitions.names(kind):
+        given = catalog.definitions.get(kind, name)
         about = given.get("title") or given.get("description") or ""
         more = {
             "models": given.get("extra") and f"pip install karat[{given['extra']}]",
             "tasks": f"{given.get('kind') or ''} · {', '.join(given.get('metrics') or [])}",
             "suites": f"{len(given.get('tasks') or [])} tasks",
-            "datasets": given.get("licence"),
+            "datasets": given.get("license"),
         }.get(kind)
         return about, more or ""
     part = _REGISTRIES[kind].get(name)

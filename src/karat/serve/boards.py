@@ -14,14 +14,14 @@ from karat.serve.service import Service
 from karat.serve.state import Snapshot
 
 #: what a board tells besides its rows
-FACTS = ("tasks", "metrics", "higher_is_better", "missing", "few", "seeds", "by", "normalise")
+FACTS = ("tasks", "metrics", "higher_is_better", "missing", "few", "seeds", "by", "normalize")
 
 
 def board(service: Service, asked: Asked) -> Reply:
     """Return the leaderboard of all runs, or of those that were asked for."""
     shape = asked.wants("json", "csv", "markdown")
     snapshot = service.state.look()
-    query = {name: asked.query[name] for name in ("by", "missing", "normalise", "sort")}
+    query = {name: asked.query[name] for name in ("by", "missing", "normalize", "sort")}
     lists = {name: tuple(asked.query[name]) for name in ("run", "metric", "columns")}
     key = ("board", snapshot.version, *query.values(), *lists.values())
     made = service.computed(key, lambda: _board(snapshot, query, lists))

@@ -23,7 +23,7 @@ _SHAPE = Parameter("format", "Instead of the Accept header.", choices=("json", "
 _BOARD = (
     Parameter("by", "Rank within each of these.", choices=("task", "kind", "dataset")),
     Parameter("missing", "What a missing score counts as.", default="worst"),
-    Parameter("normalise", 'Add scores from 0 to 1: "range" or "baseline:MODEL".'),
+    Parameter("normalize", 'Add scores from 0 to 1: "range" or "baseline:MODEL".'),
     Parameter("sort", "A column, the better first."),
     Parameter("metric", "TASK=METRIC: another metric of a task. Repeatable.", many=True),
     Parameter("columns", "Further columns, as karat leaderboard has them. Repeatable.", many=True),

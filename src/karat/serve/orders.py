@@ -64,15 +64,15 @@ class Names:
         self._lock = threading.Lock()
 
     @cached_property
-    def _catalogue(self) -> Any:
-        from karat.config.catalog import Catalogue
+    def _catalog(self) -> Any:
+        from karat.config.catalog import Catalog
 
-        return Catalogue([str(path) for path in self.settings.define])
+        return Catalog([str(path) for path in self.settings.define])
 
     def of(self, kind: str) -> list[str]:
         """Return the names of a kind: "models", "suites", "tasks" or "constraints"."""
         with self._lock:
-            return sorted(self._catalogue.definitions.names(kind))
+            return sorted(self._catalog.definitions.names(kind))
 
     def check(self, order: Order, uploads: Uploads) -> None:
         """Refuse an order that names what is not defined here."""
@@ -95,14 +95,14 @@ class Names:
     def _tasks(self, suite: str) -> list[str]:
         try:
             with self._lock:
-                return [task.name for task in self._catalogue.suite(suite)]
+                return [task.name for task in self._catalog.suite(suite)]
         except KaratError as error:
             raise Refused(422, str(error)[:500], "karat list suites") from error
 
     def check_constraint(self) -> None:
         """Refuse a constraint under which strangers' evaluations could take all they like."""
         name = self.settings.constraint
-        limits = self._catalogue.definitions.get("constraints", name)
+        limits = self._catalog.definitions.get("constraints", name)
         lacking = [k for k in ("max_runtime_seconds", "max_mem_size_mb") if limits.get(k) is None]
         if lacking:
             raise DefinitionError(

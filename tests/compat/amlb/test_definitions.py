@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from karat.compat.amlb.definitions import MODULES
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.config.loading import Definitions
 from karat.errors import DefinitionError
 
@@ -163,7 +163,7 @@ def test_every_module_has_its_pattern_and_its_framework(read):
 
 def test_params_given_to_a_defined_model_go_on_top(read):
     read(frameworks=FRAMEWORKS)
-    model = Catalogue("frameworks.yaml").model(
+    model = Catalog("frameworks.yaml").model(
         "RandomForest", params={"options": {"max_leaf_nodes": 9}}
     )
     assert model.params == {
@@ -259,18 +259,18 @@ def test_task_names_are_per_file(read):
 
 def test_selecting_a_skipped_task(read):
     read(mine=BENCHMARK)
-    catalogue = Catalogue("mine.yaml")
+    catalog = Catalog("mine.yaml")
     with pytest.raises(DefinitionError, match="time series"):
-        catalogue.task("mine.m4")
+        catalog.task("mine.m4")
     with pytest.warns(UserWarning, match="mine.yaml") as warned:
-        assert [task.name for task in catalogue.suite("mine")] == ["shop", "sizes", "iris"]
+        assert [task.name for task in catalog.suite("mine")] == ["shop", "sizes", "iris"]
     assert len(warned) == 4
 
 
 def test_a_benchmark_without_runnable_tasks(read):
     read(mine="[{name: a}]")
     with pytest.raises(DefinitionError) as caught:
-        Catalogue("mine.yaml").suite("mine")
+        Catalog("mine.yaml").suite("mine")
     assert '"mine"' in caught.value.messages[0] and "openml_task_id" in caught.value.messages[1]
 
 

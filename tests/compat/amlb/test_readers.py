@@ -79,14 +79,14 @@ def test_labels_are_not_converted(here):
 def test_type_is_given_or_inferred_with_a_warning(here):
     Path("t.csv").write_text("x,y\n" + "".join(f"{i},{i % 2}\n" for i in range(30)))
     with pytest.warns(UserWarning, match='"y"'):
-        assert amlb_table("t", "t.csv").kind == "classes"
+        assert amlb_table("t", "t.csv").kind == "classification"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         data = amlb_table("t", {"path": "t.csv", "type": "regression"})
-        assert data.kind == "numbers" and data.truth.dtype.kind in "if"
+        assert data.kind == "regression" and data.truth.dtype.kind in "if"
         assert amlb_table("t", {"path": "t.csv", "type": "binary"}).classes == ("0", "1")
         Path("f.csv").write_text("x,y\n1,0.5\n2,1.5\n3,2.25\n")
-        assert amlb_table("f", "f.csv").kind == "numbers"
+        assert amlb_table("f", "f.csv").kind == "regression"
 
 
 def test_arff_parquet_and_features(here):

@@ -185,7 +185,7 @@ def ours(tmp_path_factory) -> list[karat.Run]:
         ),
         karat.Task(
             "line",
-            make(table.assign(y=3 * table["x"]), "y", name="l", kind="numbers"),
+            make(table.assign(y=3 * table["x"]), "y", name="l", kind="regression"),
             split=split,
             metrics=["rmse", "r2"],
         ),

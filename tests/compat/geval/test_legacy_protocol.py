@@ -104,7 +104,7 @@ def test_folds_ignore_the_seed_and_separate_rows_of_one_entity():
     names = pd.Series([f"e{i % 20}" for i in range(40)])  # two rows per entity
     items = pd.Series(names.unique(), index=names.unique())
     truth = np.array(["a", "b"] * 20, dtype=object)
-    data = Dataset("twice", items, pd.DataFrame({"row": names}), truth, "classes", "entity")
+    data = Dataset("twice", items, pd.DataFrame({"row": names}), truth, "classification", "entity")
     old = split(data, {"use": "geval", "folds": 10, "repeats": 2}, seed=1)
     assert [f.test.tolist() for f in old] == [
         f.test.tolist() for f in split(data, {"use": "geval", "folds": 10, "repeats": 2}, seed=9)

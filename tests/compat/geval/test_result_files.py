@@ -16,7 +16,7 @@ import karat
 from karat.compat.geval import FrameworkManager, gold
 from karat.compat.geval.gold import COMPARED, Trial, trial_of
 from karat.compat.taco.result_files import export
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.errors import DataError
 
 from .geval_gold import vectors, write_gold, write_text
@@ -99,20 +99,20 @@ def tasks() -> list[karat.Task]:
     pairs["order"] = np.tile(np.arange(7.0)[::-1], 3)
     quads = pd.DataFrame({f: np.roll(IDS, i) for i, f in enumerate("abcd")})
     cities = make(towns, ["e"], "y", name="cities", **entity)
-    rating = make(towns, ["e"], "n", name="cities_rating", kind="numbers", **entity)
+    rating = make(towns, ["e"], "n", name="cities_rating", kind="regression", **entity)
     teams = make(towns, ["e"], "y", name="teams", **entity)
-    more = {"kind": "numbers", **entity}
+    more = {"kind": "regression", **entity}
     kore = make(pairs, ["a", "b"], "order", name="kore", group="a", **more)
     lp50 = make(pairs, ["a", "b"], "order", name="lp50", **more)
     capital = make(quads, ["a", "b", "c"], "d", name="capital_country", kind="items", **entity)
     split = {"use": "kfold", "folds": 3, "repeats": 2}
-    nb = {"use": "trained", "head": "nb"}
+    nb = {"use": "trained", "head": "naive-bayes"}
     all_of_it = {"use": "all", "repeats": 2}
     metrics = ["v_measure", "ari", "ami", "nmi", "homogeneity", "completeness"]
     metrics += ["clustering_accuracy", "fowlkes_mallows"]
-    related = {"split": "all", "missing": "penalise", "probe": "similarity"}
+    related = {"split": "all", "missing": "penalize", "probe": "similarity"}
     ranked = ["hits@1", "hits@2", "mrr", "hits@2_covered", "mrr_covered"]
-    found = {"split": "all", "missing": "penalise", "probe": "analogy"}
+    found = {"split": "all", "missing": "penalize", "probe": "analogy"}
     kinds = ("classification", "regression", "clustering")
     return [
         karat.Task("cities-nb", cities, probe=nb, split=split, metrics=["acc"], kind=kinds[0]),
@@ -280,10 +280,8 @@ def test_import_of_original_geval_files(tmp_path):
 
 
 def test_every_task_of_the_suite_has_a_geval_name():
-    catalogue = Catalogue()
-    listed = [
-        catalogue.task(t) if isinstance(t, str) else t for t in catalogue.suite("geval").tasks
-    ]
+    catalog = Catalog()
+    listed = [catalog.task(t) if isinstance(t, str) else t for t in catalog.suite("geval").tasks]
     for task in listed:
         data = task.dataset if isinstance(task.dataset, str) else task.dataset.name
         trial = trial_of(task.name, data, str(task.kind))

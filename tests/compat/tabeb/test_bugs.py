@@ -248,7 +248,7 @@ def test_10_encoder_gets_the_kind_of_target():
     encoder = Kinded()
     own(TabEBRegressionTask, noisy(), "regression").evaluate([encoder])
     own(TabEBClassificationTask, noisy()).evaluate([encoder])
-    own(TabEBClassificationTask, noisy()).evaluate([Kinded(kind="numbers")])
+    own(TabEBClassificationTask, noisy()).evaluate([Kinded(kind="regression")])
     assert Kinded.heard == ["numbers", "classes", "numbers"]
 
 

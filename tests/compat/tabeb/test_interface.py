@@ -159,10 +159,10 @@ def test_karat_models():
 
 
 def test_unavailable_model(monkeypatch):
-    from karat.config.catalog import Catalogue
+    from karat.config.catalog import Catalog
 
     absent = Model("skrub", None, "encoder", unavailable="skrub is not installed: pip …")
-    monkeypatch.setattr(Catalogue, "model", lambda self, name: absent)
+    monkeypatch.setattr(Catalog, "model", lambda self, name: absent)
     encoder = get_model("skrub")
     for use in (encoder.fit, encoder.transform, encoder.fit_transform):
         with pytest.raises(Declined, match="skrub"):
@@ -184,13 +184,13 @@ def test_unknown_models_and_revisions():
 
 
 def test_model_with_revisions(monkeypatch):
-    from karat.config.catalog import Catalogue
+    from karat.config.catalog import Catalog
 
     class Versioned(Scaled):
         def __init__(self, revision=None):
             self.revision = revision
 
-    monkeypatch.setattr(Catalogue, "model", lambda *_: Model("v", Versioned(), "encoder"))
+    monkeypatch.setattr(Catalog, "model", lambda *_: Model("v", Versioned(), "encoder"))
     assert get_model("onehot", revision="v2").revision == "v2"
 
 

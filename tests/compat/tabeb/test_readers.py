@@ -146,7 +146,7 @@ def test_files_that_are_not_there(folder):
 def test_table_of_a_folder(folder):
     data = load_tabeb(folder, "wines")
     assert data.truth.tolist() == [1.5, 2.5, 1.75, 3.0]
-    assert (data.name, data.kind, data.group) == ("wines", "numbers", None)
+    assert (data.name, data.kind, data.group) == ("wines", "regression", None)
     assert list(data.items.columns) == ["wine", "year"]
     assert set(data.about) == {"source", "sha256"}
     assert str(folder) not in data.about["source"]

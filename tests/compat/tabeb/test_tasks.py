@@ -412,7 +412,7 @@ def test_other_kinds_of_data_are_rejected(name, monkeypatch):
     class Found:
         modality, kind, fields = data[0], data[1], ["f"] * data[2]
 
-    monkeypatch.setattr(tables.Catalogue, "dataset", lambda self, name: lambda: Found)
+    monkeypatch.setattr(tables.Catalog, "dataset", lambda self, name: lambda: Found)
     with pytest.raises(LostData, match=f"^{name} "):
         TabEBRegressionTask(data_name_list=[name]).load_data()
 
@@ -467,7 +467,10 @@ def test_corrected_protocol_equals_a_karat_run(tmp_path, rows):
             split={"use": "holdout"},
             metrics=[metric],
         )
-        for name, head, metric in (("diabetes", "ridge", "rmse"), ("iris", "logistic", "auc_micro"))
+        for name, head, metric in (
+            ("diabetes", "ridge", "rmse"),
+            ("iris", "logistic-regression", "auc_micro"),
+        )
     ]
     options = {"output": tmp_path, "seed": 7, **({"max_rows": rows} if rows else {})}
     (run,) = karat.evaluate("onehot", tasks, **options)

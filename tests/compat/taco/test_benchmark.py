@@ -48,7 +48,7 @@ def rows(size: int = 60, seed: int = 0) -> pd.DataFrame:
     )
 
 
-def split(kind: str = "classes", train: int = 60, test: int = 40) -> tuple:
+def split(kind: str = "classification", train: int = 60, test: int = 40) -> tuple:
     """Return X_train, X_test, y_train, y_test; the target depends on column a."""
     X = rows(train + test)
     noisy = X["a"] + np.random.default_rng(1).normal(0, 0.5, len(X))
@@ -268,7 +268,7 @@ def test_clean_scores_equal_scikit_learn(quick):
 @pytest.mark.parametrize("kind", ["classes", "words", "three", "numbers"])
 @pytest.mark.parametrize("given", [None, "right"])
 def test_inferred_or_given_task(quick, kind, given):
-    right = "regression" if kind == "numbers" else "classification"
+    right = "regression" if kind == "regression" else "classification"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         returned = run_benchmark("m", *split(kind), task=given and right, severities=())
@@ -364,7 +364,7 @@ def test_all_models_run_or_give_one_warning(here, kind, monkeypatch):
         assert name in messages[0] and lacking[name] in messages[0]
     (path,) = Path("results").glob("metrics_*.csv")
     table = pd.read_csv(path)
-    first = "linreg" if kind == "numbers" else "logreg"
+    first = "linreg" if kind == "regression" else "logreg"
     wanted = [name for name in (first, "svm", "rf", "xgb", "ffn") if name not in lost]
     assert list(table["model"].unique()) == wanted
     assert table["value"].notna().all()

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 import karat
 from karat.compat.taco import run_classification_suite
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.corruptions.view import View, corrupt_with_share
 from karat.models.predictors import RbfClassifier, TablePredictor
@@ -66,7 +66,7 @@ def test_row_limit_of_one_model_does_not_affect_others(tmp_path, monkeypatch):
     noted(RbfClassifier)
     noted(LogisticRegression)
     task = karat.Task("halves", Dataset.from_table(halves(), "y", name="halves"))
-    capped = Catalogue().model("svm").prototype.set_params(max_train_rows=50)
+    capped = Catalog().model("svm").prototype.set_params(max_train_rows=50)
     karat.evaluate({"svm": capped, "logreg": "logreg"}, task, folds=[0], output=tmp_path)
     assert seen == {"RbfClassifier": 50, "LogisticRegression": 320}
 
@@ -120,7 +120,7 @@ def test_edited_file_is_read_again(tmp_path, monkeypatch):
     for target in ("0011", "0111"):
         lines = [f"{i},{label},{i}" for i, label in enumerate(target)]
         (tmp_path / "porto_seguro.csv").write_text("\n".join(["id,target,a", *lines]))
-        data = Catalogue().dataset("taco_porto")()
+        data = Catalog().dataset("taco_porto")()
         assert (data.truth == "yes").sum() == target.count("1")
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from karat.compat.taco.readers import synthetic
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.errors import DataError, DefinitionError, Unavailable
 from karat.execution.splits import split
 
@@ -78,7 +78,7 @@ def load(folder):
         path = folder / (file or FILES[name][0])
         path.parent.mkdir(exist_ok=True)
         path.write_text(FILES[name][1] if text is None else text)
-        return Catalogue().dataset(f"taco_{name}")()
+        return Catalog().dataset(f"taco_{name}")()
 
     return make
 
@@ -134,7 +134,7 @@ def test_nyc(load):
     data = load("nyc")
     # 0 and 10 dollars and a dash are no sales
     assert data.truth.tolist() == pytest.approx([np.log(6625001), np.log(1000001)])
-    assert data.kind == "numbers"
+    assert data.kind == "regression"
     assert list(data.items) == ["BOROUGH", "NEIGHBORHOOD", "ZIP CODE", "GROSS SQUARE FEET"]
     assert data.items["NEIGHBORHOOD"].tolist() == ["ALPHABET CITY", "HARLEM"]
     assert data.items["GROSS SQUARE FEET"].tolist() == [6440.0, 2050.0], "numbers, not text"
@@ -207,7 +207,7 @@ def test_file_under_the_name_its_site_gives_it(load, name, file):
 def test_about(load, name):
     about = load(name).about
     assert about["source"] == f"folder {FILES[name][0]}" and len(about["sha256"]) == 64
-    assert about["licence"] and about["citation"] and about["homepage"]
+    assert about["license"] and about["citation"] and about["homepage"]
     assert "synthetic" not in str(about).lower()
 
 
@@ -217,7 +217,7 @@ def test_about(load, name):
 @pytest.mark.parametrize("name", NAMES[1:])
 def test_missing_file_names_where_to_put_it(folder, name):
     with pytest.raises(Unavailable) as error:
-        Catalogue().dataset(f"taco_{name}")()
+        Catalog().dataset(f"taco_{name}")()
     assert f"$KARAT_DATA/{FILES[name][0]}" in str(error.value)
 
 
@@ -264,7 +264,7 @@ def test_unknown_option_is_refused(folder, tmp_path):
     yaml.write_text("datasets:\n  mine: {path: a.csv, reader: taco, options: {positve: x}}\n")
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
     with pytest.raises(DefinitionError, match='"positive"'):
-        Catalogue([yaml]).dataset("mine")()
+        Catalog([yaml]).dataset("mine")()
 
 
 # -- synthetic --------------------------------------------------------------------------------
@@ -272,14 +272,14 @@ def test_unknown_option_is_refused(folder, tmp_path):
 
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_synthetic_data_are_marked_everywhere(name):
-    catalogue = Catalogue()
-    data = catalogue.dataset(f"taco_{name}_synthetic")()
+    catalog = Catalog()
+    data = catalog.dataset(f"taco_{name}_synthetic")()
     assert data.name == f"taco_{name}_synthetic"
     assert data.about["title"].startswith("SYNTHETIC, no real row")
     assert data.about["source"] == "synthetic: made up by Karat, no real row"
-    task = catalogue.task(f"taco-{name}-synthetic")
+    task = catalog.task(f"taco-{name}-synthetic")
     assert task.dataset().name == data.name
-    suite = catalogue.suite("taco-synthetic")
+    suite = catalog.suite("taco-synthetic")
     assert suite.description.startswith("SYNTHETIC") and task.name in [t.name for t in suite]
 
 

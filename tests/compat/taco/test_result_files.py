@@ -179,7 +179,7 @@ def runs(tmp_path_factory) -> list[karat.Run]:
     data = [
         make(table.assign(y=labels), "y", name="halves"),
         make(table.assign(y=three), "y", name="thirds"),
-        make(table.assign(y=3 * table["x"]), "y", name="line", kind="numbers"),
+        make(table.assign(y=3 * table["x"]), "y", name="line", kind="regression"),
     ]
     metrics = [["auc", "acc", "recall"], ["auc_ovr", "acc"], ["rmse", "r2"]]
     tasks = [

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import karat
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.config.loading import Definitions
 from karat.core.files import cache_folder
 from karat.data.load_dataset import load_dataset
@@ -211,8 +211,8 @@ def test_unavailable_task_does_not_stop_the_others(local):
 
 
 def test_tasks_have_the_groups_of_the_benchmark(local):
-    catalogue = Catalogue()
-    kinds = {task.name: task.kind for task in catalogue.suite("ulysses")}
+    catalog = Catalog()
+    kinds = {task.name: task.kind for task in catalog.suite("ulysses")}
     assert set(kinds.values()) == {"ulysses-F", "ulysses-G", "ulysses-T"}
     assert [name for name, kind in kinds.items() if kind == "ulysses-G"] == [
         *("G1", "G2A", "G2B", "G3", "G4")

@@ -45,7 +45,7 @@ def texts(data: Dataset, field: str) -> list[str]:
 
 def test_one_text(read):
     data = read(SINGLE)
-    assert (data.modality, data.kind, data.fields) == ("text", "classes", ["text"])
+    assert (data.modality, data.kind, data.fields) == ("text", "classification", ["text"])
     assert texts(data, "text") == ["good", "bad", "fine"]
     assert data.truth.tolist() == [1, 0, 1] and data.classes == (0, 1)
 

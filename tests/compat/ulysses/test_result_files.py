@@ -206,7 +206,7 @@ def runs(tmp_path_factory) -> list[karat.Run]:
     words = [["lei", "norma"], ["gol", "jogo"]]
     texts = [" ".join(rng.choice(words[label], 5)) + f" {i}" for i, label in enumerate(labels)]
     table = pd.DataFrame({"text": texts, "label": labels})
-    data = karat.Dataset.from_columns(table, ["text"], "label", name="small", kind="classes")
+    data = karat.Dataset.from_columns(table, ["text"], "label", name="small", kind="classification")
     metrics = ["above_chance", "mcc", "f1_macro", "acc", "logloss"]
     tasks = []
     for name, mode in (("F1A-exact", "exact"), ("T3", "fast")):

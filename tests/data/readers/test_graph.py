@@ -65,7 +65,7 @@ def test_documents_are_bags_with_the_highest_weight(tmp_path):
     assert data.questions["doc1"].tolist() == [first, first, {"null": 1.0}]
     assert data.questions["doc2"].tolist() == [{"null": 1.0}, third, third]
     assert data.truth.tolist() == [1.5, 4.0, 2.5]
-    assert (data.kind, data.modality, data.fields) == ("numbers", "entity", ["doc1", "doc2"])
+    assert (data.kind, data.modality, data.fields) == ("regression", "entity", ["doc1", "doc2"])
     labels = {"NA": "NA", f"{DBPEDIA}New_York": "New York", "null": "null"}
     assert data.items.to_dict() == labels
     sums = f"documents {sha256_of(path)}, pairs {sha256_of(tmp_path / 'pairs.csv')}"
@@ -184,7 +184,7 @@ def test_one_text_per_line(tmp_path):
     asked = [[data.items[i] for i in row] for row in data.questions.to_numpy()]
     assert asked == [["one text", "NA"], ["one text", "the third: £3"], ["NA", "the third: £3"]]
     assert data.truth.tolist() == [1.5, 4.0, 2.5]
-    assert (data.kind, data.modality) == ("numbers", "text")
+    assert (data.kind, data.modality) == ("regression", "text")
 
 
 def test_texts_of_another_encoding(tmp_path):
@@ -319,7 +319,7 @@ def test_relatedness_counts_down(tmp_path):
     assert data.questions["related"].tolist() == [jobs, wozniak, google, page, apple]
     assert data.truth.tolist() == [3.0, 2.0, 1.0, 2.0, 1.0]
     assert data.group.tolist() == [apple] * 3 + [google] * 2
-    assert (data.kind, data.modality, len(data.items)) == ("numbers", "entity", 5)
+    assert (data.kind, data.modality, len(data.items)) == ("regression", "entity", 5)
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ TSV = f"\ufeffuri\tother\tlabel\n{DBPEDIA}Z%C3%BCrich\t1\tNA\n{DBPEDIA}Oslo\t2\t
 
 def test_entities_with_labels(tmp_path):
     path = write_gold(tmp_path, TSV, "cities.tsv")
-    spec = DataSpec("cities", target="label", kind="classes", options={"key": "uri"})
+    spec = DataSpec("cities", target="label", kind="classification", options={"key": "uri"})
     data = read_entities(path, spec)
     assert data.fields == ["uri"]
     assert data.items.to_dict() == {DBPEDIA + "Z%C3%BCrich": "Zürich", DBPEDIA + "Oslo": "Oslo"}
@@ -355,7 +355,7 @@ def test_entities_with_labels(tmp_path):
 
 def test_key_can_be_the_field(tmp_path):
     path = write_gold(tmp_path, TSV, "cities.tsv")
-    spec = DataSpec("cities", target="other", kind="numbers", fields=("uri",))
+    spec = DataSpec("cities", target="other", kind="regression", fields=("uri",))
     assert read_entities(path, spec).truth.tolist() == [1, 2]
 
 
@@ -381,12 +381,12 @@ null,NA,knows,1,Nothing,North Africa
 def test_edges_have_a_field_for_either_end(tmp_path):
     path = write_gold(tmp_path, EDGES, "edges.csv")
     key = {"key": ["from", "to"]}
-    data = read_entities(path, DataSpec("edges", target="kind", kind="classes", options=key))
+    data = read_entities(path, DataSpec("edges", target="kind", kind="classification", options=key))
     assert data.fields == ["from", "to"]
     assert data.questions.to_numpy().tolist() == [["NA", "b"], ["b", "null"], ["null", "NA"]]
     assert data.truth.tolist() == ["cites", "cites", "knows"]
     assert list(data.items.index) == ["NA", "b", "null"]
-    data = read_entities(path, DataSpec("edges", target="strength", kind="numbers", options=key))
+    data = read_entities(path, DataSpec("edges", target="strength", kind="regression", options=key))
     assert data.truth.tolist() == [0.5, 0.25, 1.0]
 
 
@@ -397,11 +397,11 @@ def test_edges_with_a_head(tmp_path):
     ends = [(f"e{i}", f"e{j}") for i in range(40) for j in (i // 2, (i * 7 + 3) % 40) if i != j]
     rows = [f"{a},{b},{'same' if (int(a[1:]) + int(b[1:])) % 2 == 0 else 'other'}" for a, b in ends]
     path = write_gold(tmp_path, "a,b,side\n" + "\n".join(rows) + "\n", "edges.csv")
-    spec = DataSpec("edges", target="side", kind="classes", options={"key": ["a", "b"]})
+    spec = DataSpec("edges", target="side", kind="classification", options={"key": ["a", "b"]})
     task = Task(
         "edges",
         read_entities(path, spec),
-        probe={"use": "trained", "head": "logistic", "compose": "interaction"},
+        probe={"use": "trained", "head": "logistic-regression", "compose": "interaction"},
         split={"use": "kfold", "folds": 4},
         metrics=["acc"],
     )
@@ -412,10 +412,14 @@ def test_edges_with_a_head(tmp_path):
 def test_labels_from_another_column(tmp_path):
     path = write_gold(tmp_path, EDGES, "edges.csv")
     options = {"key": ["from", "to"], "label": ["name of from", "name of to"]}
-    data = read_entities(path, DataSpec("edges", target="kind", kind="classes", options=options))
+    data = read_entities(
+        path, DataSpec("edges", target="kind", kind="classification", options=options)
+    )
     assert data.items.to_dict() == {"NA": "North Africa", "b": "Bee", "null": "Nothing"}
     options = {"key": "from", "label": "name of from"}
-    data = read_entities(path, DataSpec("edges", target="kind", kind="classes", options=options))
+    data = read_entities(
+        path, DataSpec("edges", target="kind", kind="classification", options=options)
+    )
     assert data.items["NA"] == "North Africa"
     with pytest.raises(DefinitionError, match='"label"'):
         options = {"key": ["from", "to"], "label": "name of from"}
@@ -447,7 +451,7 @@ def test_rows_without_an_entity_are_counted(tmp_path):
 def test_ends_of_windows_in_a_table(tmp_path):
     path = tmp_path / "cities.tsv"
     path.write_bytes(TSV.replace("\n", "\r\n").encode())
-    spec = DataSpec("cities", target="label", kind="classes", options={"key": "uri"})
+    spec = DataSpec("cities", target="label", kind="classification", options={"key": "uri"})
     assert read_entities(path, spec).truth.tolist() == ["NA", "high"]
 
 
@@ -589,7 +593,7 @@ def test_two_words_and_a_number(tmp_path):
     assert data.fields == ["word1", "word2"]
     assert data.questions.to_numpy().tolist() == [["FBI", "Police"], ["chord", "smile"]]
     assert data.truth.tolist() == [8.5, 0.02]
-    assert (data.kind, data.modality) == ("numbers", "entity")
+    assert (data.kind, data.modality) == ("regression", "entity")
     assert data.items.to_dict() == {w: w for w in ("FBI", "chord", "Police", "smile")}
 
 

@@ -39,7 +39,7 @@ def spec(**changes: object) -> DataSpec:
 def test_rows_of_one_entity_have_the_same_target(people):
     data = read_duplicates(people, spec())
     assert data.truth.tolist() == ["1", "2", "1", "3", "1"]
-    assert (data.kind, data.modality, data.fields) == ("classes", "table", ["row"])
+    assert (data.kind, data.modality, data.fields) == ("classification", "table", ["row"])
     assert data.classes == ("1", "2", "3")
     assert data.group.tolist() == data.truth.tolist()  # so that a sample keeps duplicates together
     assert list(data.items.columns) == ["name", "house", "zip"]  # the id is no feature
@@ -147,7 +147,7 @@ def test_items_are_the_common_columns_of_both_tables(folder):
         *("right:01", "right:02", "right:9", "right:x"),
     ]
     assert data.items.loc["right:02"].tolist() == ["hotel bel-air", "oslo"]
-    assert (data.kind, data.modality, data.fields) == ("classes", "table", ["left", "right"])
+    assert (data.kind, data.modality, data.fields) == ("classification", "table", ["left", "right"])
     assert data.classes == ("no match", "match")  # the last one is what is looked for
 
 
@@ -327,7 +327,7 @@ def test_matching_rows_of_two_tables_are_one_entity(folder):
     things = dict(zip(data.questions["row"], data.truth, strict=True))
     assert things["left:01"] == things["right:01"] != things["left:02"] == things["right:02"]
     assert len(data) == len(data.items) == 7 and len(set(things.values())) == 5
-    assert data.group.tolist() == data.truth.tolist() and data.kind == "classes"
+    assert data.group.tolist() == data.truth.tolist() and data.kind == "classification"
 
 
 def test_indirect_matches_are_one_entity(folder):

@@ -28,7 +28,7 @@ def test_each_table(loader, shape, classes):
     data = sklearn_table("toy", loader, target="y")
     assert data.items.shape == shape
     assert data.classes == classes
-    assert data.kind == ("classes" if classes else "numbers")
+    assert data.kind == ("classification" if classes else "numbers")
     assert "y" not in data.items and data.name == "toy"
     assert data.about["source"] == f"scikit-learn, {loader}"
 
@@ -59,7 +59,7 @@ def test_rows_are_items_and_one_column_is_the_target(path):
     given = {
         "path": path,
         "target": "churn",
-        "kind": "classes",
+        "kind": "classification",
         "drop": ["id"],
         "group": "city",
         "part": "fold",
@@ -71,16 +71,18 @@ def test_rows_are_items_and_one_column_is_the_target(path):
     assert data.classes == ("NA", "no")
     assert data.group.tolist() == ["Oslo", "Rome", "Oslo"]
     assert data.part.tolist() == ["train", "test", "test"]
-    assert (data.kind, data.modality, data.fields) == ("classes", "table", ["row"])
+    assert (data.kind, data.modality, data.fields) == ("classification", "table", ["row"])
 
 
 def test_fields_are_the_columns_to_keep(path):
-    data = read_table(path, DataSpec("churn", target="churn", kind="classes", fields=("age",)))
+    data = read_table(
+        path, DataSpec("churn", target="churn", kind="classification", fields=("age",))
+    )
     assert list(data.items.columns) == ["age"]
 
 
 def test_numbers(path):
-    data = read_table(path, DataSpec("ids", target="id", kind="numbers"))
+    data = read_table(path, DataSpec("ids", target="id", kind="regression"))
     assert data.truth.tolist() == [1, 2, 3]
 
 
@@ -88,14 +90,14 @@ def test_empty_label_is_an_error_of_the_data(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,y\n1,a\n2,\n3,b\n")
     with pytest.raises(DataError, match='"y"'):
-        read_table(path, DataSpec("t", target="y", kind="classes"))
+        read_table(path, DataSpec("t", target="y", kind="classification"))
 
 
 def test_train_and_test_files(tmp_path):
     for name, text in (("a", "x,y\n1,NA\n2,b\n"), ("b", "x,y\n3,b\n")):
         (tmp_path / f"{name}.csv").write_text(text)
     files = {"train": tmp_path / "a.csv", "test": tmp_path / "b.csv"}
-    data = read_table(files, DataSpec("t", target="y", kind="classes"))
+    data = read_table(files, DataSpec("t", target="y", kind="classification"))
     assert data.part.tolist() == ["train", "train", "test"]
     assert data.truth.tolist() == ["NA", "b", "b"]
     assert list(data.items.columns) == ["x"]
@@ -111,7 +113,7 @@ def test_missing_settings_and_columns(path):
     with pytest.raises(DefinitionError, match='"target: NAME"'):
         read_table(path, DataSpec("churn"))
     with pytest.raises(DataError, match='"churn"'):
-        read_table(path, DataSpec("churn", target="chrun", kind="classes"))
+        read_table(path, DataSpec("churn", target="chrun", kind="classification"))
     with pytest.raises(DataError, match='"age"'):
         read_table(path, DataSpec("churn", target="churn", fields=("agee",)))
     with pytest.raises(DefinitionError, match='no option "delimiter"'):
@@ -136,7 +138,9 @@ def test_arrays_are_joined(folder):
     assert list(data.items.columns) == ["number 0", "number 1", "category 0"]
     assert data.items["category 0"].tolist() == ["7", "8", "7", "9"]
     assert np.isnan(data.items["number 1"][0]) and data.items["number 0"].tolist()[1:] == [2, 4, 6]
-    assert data.truth.tolist() == [0, 1, 1, 0] and data.kind == "classes" and data.part is None
+    assert (
+        data.truth.tolist() == [0, 1, 1, 0] and data.kind == "classification" and data.part is None
+    )
 
 
 def test_split_folder_selects_rows(folder):
@@ -149,7 +153,7 @@ def test_numbers_stay_numbers(folder):
     (folder / "info.json").write_text('{"task_type": "regression"}')
     np.save(folder / "Y.npy", np.array([[0.5], [1.5], [2.5], [3.5]], np.float32))
     data = read_tabred(folder, DataSpec("t"))
-    assert data.kind == "numbers" and data.truth.tolist() == [0.5, 1.5, 2.5, 3.5]
+    assert data.kind == "regression" and data.truth.tolist() == [0.5, 1.5, 2.5, 3.5]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +172,7 @@ def test_broken_folder_of_arrays(folder, file, content, word):
 
 def test_folder_without_features_and_a_wrong_kind(folder):
     with pytest.raises(DefinitionError, match="numbers"):
-        read_tabred(folder, DataSpec("t", kind="numbers"))
+        read_tabred(folder, DataSpec("t", kind="regression"))
     for name in ("X_num", "X_cat"):
         (folder / f"{name}.npy").unlink()
     with pytest.raises(DataError, match="X_num"):

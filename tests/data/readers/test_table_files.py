@@ -215,20 +215,20 @@ def test_labels_that_look_missing_survive(tmp_path, kind):
 
 def test_labels_that_look_like_numbers_stay_as_written(tmp_path):
     path = write(tmp_path, "t.csv", "x,y\n1,01\n2,1\n")
-    frame = read_frame(path, DataSpec("toy", target="y", kind="classes"))
+    frame = read_frame(path, DataSpec("toy", target="y", kind="classification"))
     assert frame["y"].tolist() == ["01", "1"]
 
 
 def test_empty_or_declared_label_is_missing(tmp_path):
     path = write(tmp_path, "t.csv", "x,y\n1,a\n2,\n3,?\n4,  \n")
-    given = DataSpec("toy", target="y", kind="classes", options={"missing": ["?"]})
+    given = DataSpec("toy", target="y", kind="classification", options={"missing": ["?"]})
     assert read_frame(path, given)["y"].isna().tolist() == [False, True, True, True]
 
 
 def test_labels_are_renamed(tmp_path):
     path = write(tmp_path, "t.csv", "x,y\n1,0\n2,1\n3,\n4,1\n")
     options = {"labels": {0: "normal", "1": "anomaly"}}
-    frame = read_frame(path, DataSpec("toy", target="y", kind="classes", options=options))
+    frame = read_frame(path, DataSpec("toy", target="y", kind="classification", options=options))
     assert rows(frame[["y"]]) == [["normal"], ["anomaly"], [None], ["anomaly"]]
 
 
@@ -237,7 +237,7 @@ def test_labels_are_renamed_in_any_format(tmp_path):
     path = tmp_path / "t.parquet"
     pd.DataFrame({"x": [1, 2], "y": [0, 1]}).to_parquet(path)
     options = {"labels": {"0": "no", "1": "yes"}}
-    frame = read_frame(path, DataSpec("toy", target="y", kind="classes", options=options))
+    frame = read_frame(path, DataSpec("toy", target="y", kind="classification", options=options))
     assert frame["y"].tolist() == ["no", "yes"]
 
 
@@ -245,7 +245,7 @@ def test_label_missing_in_the_renaming(tmp_path):
     path = write(tmp_path, "t.csv", "x,y\n1,a\n2,c\n")
     options = {"labels": {"a": "A", "b": "B"}}
     with pytest.raises(DataError, match='"y".*"c".* a, b'):
-        read_frame(path, DataSpec("toy", target="y", kind="classes", options=options))
+        read_frame(path, DataSpec("toy", target="y", kind="classification", options=options))
     for kind, labels in (("numbers", {"a": "A"}), ("classes", ["A"])):
         given = DataSpec("toy", target="y", kind=kind, options={"labels": labels})
         with pytest.raises(DefinitionError, match='"labels"'):
@@ -263,7 +263,7 @@ def test_inferred_target_is_numeric_if_all_cells_are(tmp_path):
 
 
 def test_declared_numbers_are_numbers(tmp_path):
-    given = DataSpec("toy", target="y", kind="numbers")
+    given = DataSpec("toy", target="y", kind="regression")
     assert read_frame(write(tmp_path, "a.csv", "x,y\n1,2.5\n"), given)["y"].tolist() == [2.5]
     with pytest.raises(DataError, match='"cheap".*row 1'):
         read_frame(write(tmp_path, "b.csv", "x,y\n1,2.5\n2,cheap\n"), given)
@@ -426,7 +426,7 @@ FRAME = pd.DataFrame({"id": [1, 2, 3], "text": ["a", "b", "a"], "y": ["odd", "us
 
 
 def spec_questions(**changes: object) -> DataSpec:
-    return DataSpec("toy", **{"target": "y", "kind": "classes", **changes})
+    return DataSpec("toy", **{"target": "y", "kind": "classification", **changes})
 
 
 def test_classes_have_the_order_of_the_option_labels():

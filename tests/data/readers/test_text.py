@@ -51,25 +51,25 @@ def texts(data: Dataset) -> list[str]:
 
 
 def test_plain_file(folder):
-    data = read(folder / "one.csv", target="score", kind="numbers")
+    data = read(folder / "one.csv", target="score", kind="regression")
     assert texts(data) == ["first", "second", "third"] and data.truth.tolist() == [0.5, 4.5, 3.0]
 
 
 def test_files_of_two_parts(folder):
     options = {"train": "one.csv", "test": "two.csv"}
-    data = read(folder, target="score", kind="numbers", options=options)
+    data = read(folder, target="score", kind="regression", options=options)
     assert data.part.tolist() == ["train"] * 3 + ["test"] * 2 and texts(data)[3] == "fourth"
 
 
 def test_several_files_are_one_part(folder):
     options = {"train": ["one.csv", "two.csv"], "test": "two.csv"}
-    data = read(folder, target="score", kind="numbers", options=options)
+    data = read(folder, target="score", kind="regression", options=options)
     assert Counter(data.part) == {"train": 5, "test": 2}
 
 
 def test_targets_in_another_file(folder):
     options = {"file": "one.csv", "answers": "marks.csv", "key": "id", "unanswered": "drop"}
-    data = read(folder, target="mark", kind="classes", options=options)
+    data = read(folder, target="mark", kind="classification", options=options)
     assert dict(zip(texts(data), data.truth, strict=True)) == {"first": "y", "third": "x"}
 
 
@@ -163,7 +163,7 @@ def test_invalid_target_options(folder, options, word):
 def test_questions_that_share_a_text_stay_together(tmp_path):
     (tmp_path / "pairs.csv").write_text("a,b,y\nx,y,1\nu,v,2\ny,z,3\n")
     spec = DataSpec(
-        name="mine", fields=("a", "b"), target="y", kind="numbers", options={"together": True}
+        name="mine", fields=("a", "b"), target="y", kind="regression", options={"together": True}
     )
     assert read_pieces(tmp_path / "pairs.csv", spec).group.tolist() == [0, 1, 0]
 
@@ -297,19 +297,21 @@ STS = (
 STS_OPTIONS = {
     "separator": "\t",
     "quoting": "none",
-    "names": ["genre", "score", "s1", "s2", "licence"],
+    "names": ["genre", "score", "s1", "s2", "license"],
 }
 
 
 def test_pairs_of_sentences(tmp_path: Path):
     path = tmp_path / "sts.csv"
     path.write_text(STS)
-    spec = DataSpec("sts", target="score", kind="numbers", fields=("s1", "s2"), options=STS_OPTIONS)
+    spec = DataSpec(
+        "sts", target="score", kind="regression", fields=("s1", "s2"), options=STS_OPTIONS
+    )
     data = read_columns(path, spec)
     assert data.items.tolist() == ["None", 'He word "hi', "null", "NA"]
     assert data.questions.to_dict("list") == {"s1": [0, 1, 2], "s2": [3, 3, 0]}
     assert data.truth.tolist() == [5.0, 2.5, 0.0]
-    assert (data.kind, data.modality) == ("numbers", "text")
+    assert (data.kind, data.modality) == ("regression", "text")
 
 
 def test_default_modality_of_a_definition_means_text(tmp_path):
@@ -369,7 +371,7 @@ def test_folder_of_a_text_is_its_class(news):
     data = read_folders(news, DataSpec("news", options={"glob": "*.txt"}))
     assert data.items.tolist() == ["match \u20ac 5", "chips", "caf\u00e9"]
     assert data.truth.tolist() == ["sport", "tech", "tech"]
-    assert (data.kind, data.modality, data.fields) == ("classes", "text", ["text"])
+    assert (data.kind, data.modality, data.fields) == ("classification", "text", ["text"])
 
 
 def test_all_files_are_read_without_a_pattern(news):

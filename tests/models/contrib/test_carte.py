@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import PowerTransformer
 
 import karat
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.errors import ContractError, DataError, Declined, DefinitionError, MissingExtra
 from karat.models.adapters import adapt
 from karat.models.contrib import carte as carte_graphs
@@ -158,7 +158,7 @@ def test_without_vectors_the_row_is_declined_and_the_run_goes_on(
 
 
 def test_by_its_name_it_is_declined_with_a_reason(two_classes, tmp_path):
-    model = Catalogue().model("carte")
+    model = Catalog().model("carte")
     lacking = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     assert ("pip install" if lacking else ADDRESS) in model.unavailable
     (run,) = karat.evaluate("carte", two_classes(), output=tmp_path)
@@ -185,8 +185,8 @@ def test_parameters_are_stored_as_given_and_survive_a_copy():
 
 
 def test_kind_and_seed_are_filled_in():
-    fresh = adapt(CarteEncoder()).fresh(7, "numbers")
-    assert (fresh.kind, fresh.random_state) == ("numbers", 7)
+    fresh = adapt(CarteEncoder()).fresh(7, "regression")
+    assert (fresh.kind, fresh.random_state) == ("regression", 7)
 
 
 @pytest.mark.parametrize(
@@ -371,7 +371,7 @@ def test_a_row_is_a_center_and_a_leaf_per_cell(words):
 def test_the_vector_is_the_last_hidden_layer(encoder, words):
     """The last layer on top of the 75 numbers is what CARTE's own regressor predicts."""
     table, y = table_of()
-    ours = encoder(kind="numbers")
+    ours = encoder(kind="regression")
     vectors = ours.fit_transform(table, y)
     assert vectors.shape == (ROWS, 75) and vectors.dtype == np.float32
     graphs = ours.graphs_.transform(table, fasttext.load_fasttext(fasttext.Path(words)), y)
@@ -389,7 +389,7 @@ def test_the_vector_is_the_last_hidden_layer(encoder, words):
 @pytest.mark.parametrize("kind", ["numbers", "classes"])
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not(encoder, kind):
     table, y = table_of()
-    y = y if kind == "numbers" else np.where(y > 1, "high", "low")
+    y = y if kind == "regression" else np.where(y > 1, "high", "low")
     first, again, other = (
         encoder(kind=kind, random_state=seed).fit_transform(table, y) for seed in (1, 1, 2)
     )
@@ -405,7 +405,7 @@ def test_nothing_outside_is_touched(encoder):
     kept, truth = table.copy(), y.copy()
     before = torch.get_rng_state(), torch.get_num_threads(), repr(np.random.get_state())
     loaded = "carte_ai" in sys.modules
-    encoder(dropout=0.2, kind="numbers").fit_transform(table, y)
+    encoder(dropout=0.2, kind="regression").fit_transform(table, y)
     assert torch.equal(before[0], torch.get_rng_state())
     assert before[1:] == (torch.get_num_threads(), repr(np.random.get_state()))
     assert ("carte_ai" in sys.modules) == loaded
@@ -417,13 +417,13 @@ def test_nothing_outside_is_touched(encoder):
 def test_the_truth_is_looked_at_in_fit_only(encoder):
     table, y = table_of()
     fresh, _ = table_of(20, seed=5)
-    tuned = encoder(kind="numbers").fit(table, y)
-    turned = encoder(kind="numbers").fit(table, y[::-1].copy())
+    tuned = encoder(kind="regression").fit(table, y)
+    turned = encoder(kind="regression").fit(table, y[::-1].copy())
     assert not np.allclose(tuned.transform(fresh), turned.transform(fresh))
     assert {name for name in vars(tuned) if name.endswith("_")} == {"tuned_", "graphs_", "states_"}
     assert {*vars(tuned.graphs_)} == {"numbers", "texts", "names", "normal"}
     frozen, other = (
-        encoder(kind="numbers", finetune=False).fit(table, truth) for truth in (y, y[::-1])
+        encoder(kind="regression", finetune=False).fit(table, truth) for truth in (y, y[::-1])
     )
     assert np.array_equal(frozen.transform(fresh), other.transform(fresh))
 
@@ -433,7 +433,9 @@ def test_without_truth_or_tuning_it_is_the_pretrained_network(encoder):
     table, y = table_of()
     hidden = encoder().fit_transform(table)
     assert hidden.shape == (ROWS, 300)
-    assert np.array_equal(hidden, encoder(finetune=False, kind="numbers").fit_transform(table, y))
+    assert np.array_equal(
+        hidden, encoder(finetune=False, kind="regression").fit_transform(table, y)
+    )
     # nothing in it is random
     assert np.array_equal(hidden, encoder(random_state=9).fit_transform(table))
     blank = encoder(load_pretrain=False).fit_transform(table)
@@ -471,23 +473,23 @@ def test_classes_and_numbers_are_learned_in_their_own_way(encoder):
 def test_a_class_may_have_one_row(encoder):
     table, _ = table_of()
     y = np.array(["rare", *["a", "b"] * 29, "a"])
-    assert encoder(kind="classes").fit_transform(table, y).shape == (ROWS, 75)
+    assert encoder(kind="classification").fit_transform(table, y).shape == (ROWS, 75)
 
 
 @installed
 def test_it_declines_what_it_was_not_made_for(encoder):
     table, y = table_of()
     with pytest.raises(Declined, match="regression.*classes"):
-        encoder(task="regression", kind="classes").fit(table, y > 1)
+        encoder(task="regression", kind="classification").fit(table, y > 1)
     with pytest.raises(Declined, match="classification.*numbers"):
-        encoder(task="classification", kind="numbers").fit(table, y)
+        encoder(task="classification", kind="regression").fit(table, y)
     for task, kind in (("regression", "numbers"), (None, "numbers")):
         fitted = encoder(task=task, kind=kind).fit_transform(table, y)
         assert fitted.shape == (ROWS, 75)
     # where nothing is tuned, the truth is of no concern
-    assert encoder(task="regression", finetune=False, kind="classes").fit(table, y > 1)
+    assert encoder(task="regression", finetune=False, kind="classification").fit(table, y > 1)
     with pytest.raises(Declined, match="5 rows"):
-        encoder(kind="numbers").fit(table.iloc[:5], y[:5])
+        encoder(kind="regression").fit(table.iloc[:5], y[:5])
     with pytest.raises(Declined, match="nowhere"):
         encoder(device="nowhere").fit(table)
 
@@ -499,7 +501,7 @@ def test_rows_are_independent(encoder, finetune):
     test, _ = table_of(30, seed=3)
     test.loc[0] = [None, None, np.nan, np.nan]
     test.loc[1] = ["never seen before", "Überraschung", 1e30, -np.inf]
-    fitted = encoder(kind="numbers", finetune=finetune).fit(table, y)
+    fitted = encoder(kind="regression", finetune=finetune).fit(table, y)
     whole = fitted.transform(test)
     assert np.isfinite(whole).all() and len(whole) == 30
     order = np.random.default_rng(0).permutation(30)
@@ -521,7 +523,7 @@ def test_blocks_do_not_change_the_vectors(encoder, monkeypatch):
 @pytest.mark.parametrize("columns", [["Age", "price paid"], ["name", "note"], ["note"]])
 def test_tables_of_numbers_or_of_words_alone(encoder, columns):
     table, y = table_of()
-    fitted = encoder(kind="numbers").fit(table[columns], y)
+    fitted = encoder(kind="regression").fit(table[columns], y)
     found = fitted.transform(table_of(10, seed=4)[0][columns])
     assert found.shape == (10, 75) and np.isfinite(found).all() and found.std(axis=0).max() > 0
 
@@ -529,7 +531,7 @@ def test_tables_of_numbers_or_of_words_alone(encoder, columns):
 @installed
 def test_vectors_of_several_networks_are_concatenated(encoder):
     table, y = table_of()
-    both = encoder(kind="numbers", num_model=2).fit_transform(table, y)
+    both = encoder(kind="regression", num_model=2).fit_transform(table, y)
     assert both.shape == (ROWS, 150)
     assert not np.allclose(both[:, :75], both[:, 75:])
 
@@ -555,31 +557,31 @@ def test_every_parameter_has_an_effect(encoder, change):
     table, y = table_of()
     first = next(iter(change))
     same = {name: value for name, value in change.items() if name != first}
-    changed = encoder(kind="numbers", **change).fit_transform(table, y)
+    changed = encoder(kind="regression", **change).fit_transform(table, y)
     assert changed.shape == (ROWS, 75)
-    assert not np.allclose(changed, encoder(kind="numbers", **same).fit_transform(table, y))
+    assert not np.allclose(changed, encoder(kind="regression", **same).fit_transform(table, y))
 
 
 @installed
 def test_scaled_truth_makes_the_unit_of_measure_irrelevant(encoder):
     table, y = table_of()
     plain, large = (
-        encoder(kind="numbers", scale_truth=True).fit_transform(table, truth)
+        encoder(kind="regression", scale_truth=True).fit_transform(table, truth)
         for truth in (y, y * 1024 + 4096)
     )
     assert np.allclose(plain, large, atol=1e-3)
     with pytest.raises(DataError, match="scale_truth"):
-        encoder(kind="numbers").fit(table, y * 1e40)
+        encoder(kind="regression").fit(table, y * 1e40)
 
 
 @installed
 def test_an_untrained_network_warns(encoder):
     table, y = table_of()
     with pytest.warns(UserWarning, match="not trained"):
-        encoder(kind="numbers").fit(table, np.ones(ROWS))
+        encoder(kind="regression").fit(table, np.ones(ROWS))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        encoder(kind="numbers").fit(table, y)
+        encoder(kind="regression").fit(table, y)
 
 
 @installed
@@ -592,7 +594,7 @@ def test_the_weights_of_a_file_are_used(encoder, tmp_path):
     torch.save(weights, same)
     torch.save({name: value * 1.5 for name, value in weights.items()}, other)
     torch.save({"a": torch.zeros(1)}, junk)
-    for options in ({"finetune": False}, {"kind": "numbers"}):
+    for options in ({"finetune": False}, {"kind": "regression"}):
         own, copied, changed = (
             encoder(pretrained=path, **options).fit_transform(table, y)
             for path in (None, str(same), str(other))
@@ -613,20 +615,20 @@ def test_out_of_fold_no_row_is_embedded_by_a_network_that_saw_its_truth(encoder)
     table, y = table_of()
     changed = y.copy()
     changed[0] += 50.0
-    one, two = (OutOfFold(encoder(), folds=2, kind="numbers", random_state=1) for _ in range(2))
+    one, two = (OutOfFold(encoder(), folds=2, kind="regression", random_state=1) for _ in range(2))
     first, second = one.fit_transform(table, y), two.fit_transform(table, changed)
     assert first.shape == (ROWS, 75) and np.isfinite(first).all()
     assert np.array_equal(first[0], second[0])
     assert not np.allclose(first[1:], second[1:])
     assert not np.allclose(first, one.transform(table))
-    in_sample = encoder(kind="numbers").fit(table, y)
+    in_sample = encoder(kind="regression").fit(table, y)
     assert np.array_equal(one.transform(table), in_sample.transform(table))
 
 
 @installed
 def test_a_fitted_encoder_pickles_small(encoder):
     table, y = table_of()
-    fitted = encoder(kind="numbers").fit(table, y)
+    fitted = encoder(kind="regression").fit(table, y)
     sent = pickle.dumps(fitted)
     assert len(sent) < 10e6
     assert np.array_equal(pickle.loads(sent).transform(table), fitted.transform(table))
@@ -658,7 +660,7 @@ def test_a_download_that_was_cut_off_is_refused(words, kept, tmp_path):
 @installed
 def test_a_run_from_end_to_end(encoder, tmp_path):
     table, y = table_of()
-    numbers = karat.Dataset.from_table(table.assign(y=y), target="y", name="n", kind="numbers")
+    numbers = karat.Dataset.from_table(table.assign(y=y), target="y", name="n", kind="regression")
     classes = karat.Dataset.from_table(table.assign(y=y > 1), target="y", name="c")
     tasks = [
         karat.Task("price", numbers, split={"use": "kfold", "folds": 2}, metrics=["r2"]),

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import karat
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.data.load_dataset import fetch_file
 from karat.errors import Declined, DefinitionError, MissingExtra, Unavailable
 from karat.models.contrib import foundation_models as foundation
@@ -101,7 +101,7 @@ def table(count):
 @given(count=st.integers(6, 40), folds=st.integers(2, 7), seed=st.integers(0, 9))
 @settings(max_examples=30, deadline=None)
 def test_no_train_row_is_embedded_by_a_context_that_holds_it(count, folds, seed):
-    encoder = Glass(folds=folds, kind="numbers", random_state=seed)
+    encoder = Glass(folds=folds, kind="regression", random_state=seed)
     found = encoder.fit_transform(table(count), np.arange(float(count)))
     assert not found[:, 0].any()
     # a part is as large as any other, so a context lacks that many
@@ -110,19 +110,19 @@ def test_no_train_row_is_embedded_by_a_context_that_holds_it(count, folds, seed)
 
 
 def test_other_rows_are_embedded_by_all_train_rows():
-    encoder = Glass(kind="numbers")
+    encoder = Glass(kind="regression")
     encoder.fit_transform(table(10), np.arange(10.0))
     new = pd.DataFrame({"n": [3.0, 99.0], "w": ["a", "z"]})
     assert encoder.transform(new).tolist() == [[1, 10, 4.5], [0, 10, 4.5]]
 
 
 def test_without_folds_a_train_row_is_in_its_own_context():
-    found = Glass(folds=0, kind="numbers").fit_transform(table(10), np.arange(10.0))
+    found = Glass(folds=0, kind="regression").fit_transform(table(10), np.arange(10.0))
     assert found.tolist() == [[1, 10, 4.5]] * 10
 
 
 def test_rows_outside_the_context_need_no_folds():
-    encoder = Glass(rows=8, folds=4, kind="numbers", random_state=3)
+    encoder = Glass(rows=8, folds=4, kind="regression", random_state=3)
     with pytest.warns(UserWarning, match="8 of 20"):
         found = encoder.fit_transform(table(20), np.arange(20.0))
     assert not found[:, 0].any()
@@ -131,7 +131,7 @@ def test_rows_outside_the_context_need_no_folds():
 
 def test_the_seed_decides_the_folds():
     one, same, other = (
-        Glass(kind="numbers", random_state=seed).fit_transform(table(30), np.arange(30.0))
+        Glass(kind="regression", random_state=seed).fit_transform(table(30), np.arange(30.0))
         for seed in (1, 1, 2)
     )
     assert one.tolist() == same.tolist() != other.tolist()
@@ -142,27 +142,27 @@ def test_the_seed_decides_the_folds():
 
 def test_two_classes_are_read_as_0_and_1():
     y = np.array(["no", "yes"] * 10)
-    found = Glass(folds=0, kind="classes").fit_transform(table(20), y)
+    found = Glass(folds=0, kind="classification").fit_transform(table(20), y)
     assert found.tolist() == [[1, 20, 0.5]] * 20
 
 
 def test_more_classes_have_a_context_each():
     y = np.array(["a", "b", "b", "c", "c", "c"] * 2)
-    found = Glass(folds=0, kind="classes").fit_transform(table(12), y)
+    found = Glass(folds=0, kind="classification").fit_transform(table(12), y)
     assert found.shape == (12, 9)
     np.testing.assert_allclose(found[0], [1, 12, 1 / 6, 1, 12, 1 / 3, 1, 12, 1 / 2], rtol=1e-6)
 
 
 def test_weights_for_classes_read_them_all_at_once():
     y = np.array(["a", "b", "c"] * 4)
-    encoder = Glass(weights=("classes",), folds=0, kind="classes")
+    encoder = Glass(weights=("classes",), folds=0, kind="classification")
     assert encoder.fit_transform(table(12), y).tolist() == [[1, 12, 1.0]] * 12
     assert [context.fitted.kind for context in encoder.contexts_] == ["classes"]
 
 
 def test_a_class_of_one_row_leaves_zeros_in_the_part_that_holds_it():
     y = np.array(["rare"] + ["a", "b"] * 6)
-    found = Glass(folds=3, kind="classes", random_state=0).fit_transform(table(13), y)
+    found = Glass(folds=3, kind="classification", random_state=0).fit_transform(table(13), y)
     classes = np.split(found, 3, axis=1)  # a, b, rare
     assert classes[2][0].tolist() == [0, 0, 0]
     known = classes[2][:, 1] > 0
@@ -189,7 +189,7 @@ def test_it_declines_with_a_reason(encoder, y, reason):
 def test_a_table_that_is_too_wide_is_declined():
     wide = pd.DataFrame(np.random.default_rng(0).normal(size=(5, 501)))
     with pytest.raises(Declined, match="500 .* 501"):
-        Glass(kind="numbers").fit(wide, np.arange(5.0))
+        Glass(kind="regression").fit(wide, np.arange(5.0))
 
 
 # -- where the truth is hidden --------------------------------------------------------------
@@ -229,13 +229,13 @@ def test_one_column_alone_is_declined():
     ("join", "row"), [("mean", [11, 14, 14.5]), ("concat", [1, 4, 4.5, 11, 14, 14.5, 21, 24, 24.5])]
 )
 def test_members_are_averaged_or_concatenated(join, row):
-    encoder = Glass(n_estimators=3, join=join, folds=0, kind="numbers")
+    encoder = Glass(n_estimators=3, join=join, folds=0, kind="regression")
     found = encoder.fit_transform(table(4), np.array([3.0, 4, 5, 6]))
     assert found[0].tolist() == row
 
 
 def test_many_rows_are_embedded_in_blocks():
-    encoder = Glass(kind="numbers").fit(table(3), np.arange(3.0))
+    encoder = Glass(kind="regression").fit(table(3), np.arange(3.0))
     found = encoder.transform(table(2 * BLOCK + 1))
     assert found.shape == (2 * BLOCK + 1, 3)
     assert found[:, 0].sum() == 3 and found[:3, 0].all()
@@ -392,7 +392,7 @@ def test_without_the_package_its_row_is_declined(
 @pytest.mark.parametrize(("name", "lacking"), [("tabicl", "tabicl"), ("tfm", "tfm_embeddings")])
 def test_by_name_it_is_declined_without_the_package(name, lacking, monkeypatch):
     monkeypatch.setitem(sys.modules, lacking, None)
-    assert Catalogue().model(name).unavailable.endswith(f'pip install "karat[{name}]"')
+    assert Catalog().model(name).unavailable.endswith(f'pip install "karat[{name}]"')
 
 
 @pytest.mark.parametrize("model", ["tabpfn", "tabfm"])
@@ -488,16 +488,16 @@ def test_dimensions(which, tiny, options, y, width):
 
 @BOTH
 def test_a_classifier_reads_classes_at_once(which, tiny):
-    encoder = made(which, tiny, classifier=tiny["classes"], kind="classes")
+    encoder = made(which, tiny, classifier=tiny["classes"], kind="classification")
     assert encoder.fit_transform(ROWS, CLASSES).shape == (60, WIDTH)
-    alone = made(which, tiny, checkpoint=None, classifier=tiny["classes"], kind="numbers")
+    alone = made(which, tiny, checkpoint=None, classifier=tiny["classes"], kind="regression")
     with pytest.raises(Declined, match="classes only"):
         alone.fit(ROWS, NUMBERS)
 
 
 @BOTH
 def test_more_than_ten_classes_are_declined(which, tiny):
-    encoder = made(which, tiny, classifier=tiny["classes"], kind="classes")
+    encoder = made(which, tiny, classifier=tiny["classes"], kind="classification")
     assert encoder.fit_transform(ROWS, np.arange(60) % 10).shape == (60, WIDTH)
     with pytest.raises(Declined, match="10 classes.* 11"):
         encoder.fit(ROWS, np.arange(60) % 11)
@@ -509,7 +509,7 @@ def test_the_seed_decides_and_no_global_generator_is_touched(which, tiny):
 
     before = torch.get_rng_state(), np.random.get_state()[1].copy()
     one, same, other = (
-        made(which, tiny, kind="numbers", random_state=seed).fit_transform(ROWS, NUMBERS)
+        made(which, tiny, kind="regression", random_state=seed).fit_transform(ROWS, NUMBERS)
         for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(one, same)
@@ -521,7 +521,7 @@ def test_the_seed_decides_and_no_global_generator_is_touched(which, tiny):
 @BOTH
 def test_each_row_is_embedded_by_itself(which, tiny):
     gaps = ROWS.assign(b=np.where(np.arange(60) % 4 == 0, np.nan, ROWS["b"]))
-    encoder = made(which, tiny, folds=0, kind="numbers").fit(gaps, NUMBERS)
+    encoder = made(which, tiny, folds=0, kind="regression").fit(gaps, NUMBERS)
     whole = encoder.transform(gaps)
     turned = np.random.default_rng(3).permutation(60)
     np.testing.assert_allclose(encoder.transform(gaps.iloc[turned]), whole[turned], atol=1e-5)
@@ -533,7 +533,7 @@ def test_each_row_is_embedded_by_itself(which, tiny):
 def test_missing_values_new_words_and_odd_columns(which, tiny):
     day = pd.date_range("2024-01-01", periods=60)
     odd = ROWS.assign(empty=np.nan, same=1.0, day=day)
-    encoder = made(which, tiny, kind="numbers")
+    encoder = made(which, tiny, kind="regression")
     assert np.isfinite(encoder.fit_transform(odd, NUMBERS)).all()
     new = odd.iloc[:3].assign(word=["never", None, "x"], a=[np.nan, 1.0, np.inf], day=pd.NaT)
     assert np.isfinite(encoder.transform(new)).all()
@@ -541,14 +541,14 @@ def test_missing_values_new_words_and_odd_columns(which, tiny):
 
 def test_both_ways_to_tabicl_give_the_same_vectors(tiny):
     one, two = (
-        made(which, tiny, folds=0, kind="numbers").fit_transform(ROWS, NUMBERS)
+        made(which, tiny, folds=0, kind="regression").fit_transform(ROWS, NUMBERS)
         for which in (TabICLEncoder, TfmEncoder)
     )
     np.testing.assert_allclose(one, two, atol=1e-4)
 
 
 def test_whole_numbers_are_no_classes_for_tfm(tiny):
-    encoder = made(TfmEncoder, tiny, kind="numbers").fit(ROWS, np.round(NUMBERS))
+    encoder = made(TfmEncoder, tiny, kind="regression").fit(ROWS, np.round(NUMBERS))
     fitted = encoder.contexts_[0].fitted.embedder_.adapter.estimator_
     assert type(fitted).__name__ == "TabICLRegressor"
 
@@ -575,10 +575,10 @@ def test_tfm_gets_what_tabpfn_itself_gives(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("KARAT_CACHE", str(tmp_path_factory.mktemp("weights")))
     name = "tabpfn_v2_regressor"
     try:
-        weights = str(fetch_file(name, Catalogue().definitions.get("datasets", name)))
+        weights = str(fetch_file(name, Catalog().definitions.get("datasets", name)))
     except Unavailable as error:
         pytest.skip(str(error).splitlines()[0])
-    given = {"n_estimators": 1, "folds": 0, "kind": "numbers"}
+    given = {"n_estimators": 1, "folds": 0, "kind": "regression"}
     one = TfmEncoder(weights, model="tabpfn", **given).fit_transform(ROWS, NUMBERS)
     two = TabPFNEncoder(weights, **given).fit_transform(ROWS, NUMBERS)
     assert one.shape == two.shape == (60, 192)
@@ -614,7 +614,7 @@ def _tiny(path, kind):
     from tabpfn.architectures import ARCHITECTURES
 
     config = {"emsize": TABPFN_WIDTH, "nhead": 2, "nlayers": 2, "features_per_group": 2, "seed": 0}
-    config |= {"max_num_classes": 0 if kind == "numbers" else 10, "num_buckets": 20}
+    config |= {"max_num_classes": 0 if kind == "regression" else 10, "num_buckets": 20}
     made = ARCHITECTURES["tabpfn_v2"]
     generator = torch.Generator().manual_seed(1)
     with torch.random.fork_rng():
@@ -625,7 +625,7 @@ def _tiny(path, kind):
         else values
         for name, values in network.state_dict().items()
     }
-    if kind == "numbers":
+    if kind == "regression":
         state["criterion.borders"] = torch.linspace(-3, 3, 21)
         state["criterion.losses_per_bucket"] = torch.zeros(20)
     torch.save({"state_dict": state, "config": config}, path)
@@ -640,7 +640,7 @@ def weights(tmp_path_factory):
         patch.setenv("KARAT_CACHE", str(tmp_path_factory.mktemp("weights")))
         try:
             name = "tabpfn_v2_regressor"
-            return str(fetch_file(name, Catalogue().definitions.get("datasets", name)))
+            return str(fetch_file(name, Catalog().definitions.get("datasets", name)))
         except Unavailable as error:
             pytest.skip(str(error).splitlines()[0])
 
@@ -666,7 +666,7 @@ def test_by_name_it_is_declined_without_the_package_tabpfn(without_tabpfn, monke
     fetched = "its weights were fetched, and nobody can use them"
     monkeypatch.setattr("karat.config.catalog.fetch_file", lambda *about: pytest.fail(fetched))
     for name in ("tabpfn", "tabpfn-in-sample", "tabpfn-predictor"):
-        reason = Catalogue().model(name).unavailable
+        reason = Catalog().model(name).unavailable
         assert "karat[tabpfn]" in reason
 
 
@@ -733,15 +733,17 @@ def test_dimensions_tabpfn(tiny_tabpfn, options, y, width):
 
 
 def test_a_classifier_reads_classes_at_once_tabpfn(tiny_tabpfn):
-    encoder = TabPFNEncoder(tiny_tabpfn["numbers"], tiny_tabpfn["classes"], folds=2, kind="classes")
+    encoder = TabPFNEncoder(
+        tiny_tabpfn["numbers"], tiny_tabpfn["classes"], folds=2, kind="classification"
+    )
     assert encoder.fit_transform(ROWS, CLASSES).shape == (60, TABPFN_WIDTH)
     assert type(encoder.contexts_[0].fitted).__name__ == "TabPFNClassifier"
     with pytest.raises(Declined, match="classes only"):
-        TabPFNEncoder(classifier=tiny_tabpfn["classes"], kind="numbers").fit(ROWS, NUMBERS)
+        TabPFNEncoder(classifier=tiny_tabpfn["classes"], kind="regression").fit(ROWS, NUMBERS)
 
 
 def test_all_rows_are_embedded_without_their_targets(tiny_tabpfn):
-    encoder = TabPFNEncoder(tiny_tabpfn["numbers"], folds=0, kind="numbers")
+    encoder = TabPFNEncoder(tiny_tabpfn["numbers"], folds=0, kind="regression")
     found = encoder.fit_transform(ROWS, NUMBERS)
     np.testing.assert_array_equal(encoder.transform(ROWS), found)
     # the truth of a row is nowhere in what is given to embed it
@@ -751,7 +753,7 @@ def test_all_rows_are_embedded_without_their_targets(tiny_tabpfn):
 def test_the_seed_decides(tiny_tabpfn):
     one, same, other = (
         TabPFNEncoder(
-            tiny_tabpfn["numbers"], folds=2, kind="numbers", random_state=seed
+            tiny_tabpfn["numbers"], folds=2, kind="regression", random_state=seed
         ).fit_transform(ROWS, NUMBERS)
         for seed in (1, 1, 2)
     )
@@ -763,17 +765,17 @@ def test_no_global_generator_is_touched(tiny_tabpfn):
     import torch
 
     before = torch.get_rng_state(), np.random.get_state()[1].copy()
-    TabPFNEncoder(tiny_tabpfn["numbers"], folds=2, kind="numbers").fit_transform(ROWS, NUMBERS)
+    TabPFNEncoder(tiny_tabpfn["numbers"], folds=2, kind="regression").fit_transform(ROWS, NUMBERS)
     assert torch.equal(torch.get_rng_state(), before[0])
     np.testing.assert_array_equal(np.random.get_state()[1], before[1])
 
 
 def test_the_order_of_rows_does_not_matter(tiny_tabpfn):
-    encoder = TabPFNEncoder(tiny_tabpfn["numbers"], folds=0, kind="numbers").fit(ROWS, NUMBERS)
+    encoder = TabPFNEncoder(tiny_tabpfn["numbers"], folds=0, kind="regression").fit(ROWS, NUMBERS)
     whole = encoder.transform(ROWS)
     turned = np.random.default_rng(3).permutation(60)
     np.testing.assert_allclose(encoder.transform(ROWS.iloc[turned]), whole[turned], atol=1e-5)
-    shuffled = TabPFNEncoder(tiny_tabpfn["numbers"], folds=0, kind="numbers")
+    shuffled = TabPFNEncoder(tiny_tabpfn["numbers"], folds=0, kind="regression")
     shuffled.fit(ROWS.iloc[turned], NUMBERS[turned])
     np.testing.assert_allclose(shuffled.transform(ROWS), whole, atol=1e-4)
 
@@ -786,7 +788,7 @@ def test_missing_values_new_words_and_odd_columns_tabpfn(tiny_tabpfn):
         gap=np.where(np.arange(60) % 3 == 0, np.nan, RNG.normal(size=60)),
         huge=np.where(np.arange(60) == 5, 1e300, 1.0),
     )
-    encoder = TabPFNEncoder(tiny_tabpfn["numbers"], folds=3, kind="numbers")
+    encoder = TabPFNEncoder(tiny_tabpfn["numbers"], folds=3, kind="regression")
     assert np.isfinite(encoder.fit_transform(odd, NUMBERS)).all()
     new = odd.iloc[:3].assign(word=["never", None, "x"], a=[np.nan, 1.0, np.inf], day=pd.NaT)
     found = encoder.transform(new)
@@ -795,10 +797,10 @@ def test_missing_values_new_words_and_odd_columns_tabpfn(tiny_tabpfn):
 
 def test_scaling_the_target_does_not_change_the_vectors(tiny_tabpfn):
     """The network sees the truth at mean 0 and deviation 1: units of measurement do not matter."""
-    one = TabPFNEncoder(tiny_tabpfn["numbers"], folds=2, kind="numbers").fit_transform(
+    one = TabPFNEncoder(tiny_tabpfn["numbers"], folds=2, kind="regression").fit_transform(
         ROWS, NUMBERS
     )
-    two = TabPFNEncoder(tiny_tabpfn["numbers"], folds=2, kind="numbers")
+    two = TabPFNEncoder(tiny_tabpfn["numbers"], folds=2, kind="regression")
     np.testing.assert_allclose(two.fit_transform(ROWS, 1000 * NUMBERS + 5), one, atol=1e-3)
 
 
@@ -809,7 +811,7 @@ def test_the_target_of_a_held_out_row_does_not_affect_its_vector(tiny_tabpfn):
     changed = NUMBERS.copy()
     changed[7] += 3
     one, two = (
-        TabPFNEncoder(tiny_tabpfn["numbers"], folds=3, kind="numbers").fit_transform(ROWS, y)
+        TabPFNEncoder(tiny_tabpfn["numbers"], folds=3, kind="regression").fit_transform(ROWS, y)
         for y in (NUMBERS, changed)
     )
     part = assign_folds(NUMBERS, "numbers", 3, 0)
@@ -818,7 +820,7 @@ def test_the_target_of_a_held_out_row_does_not_affect_its_vector(tiny_tabpfn):
 
 
 def test_out_of_fold_can_also_be_had_from_outside(tiny_tabpfn):
-    wrapped = OutOfFold(TabPFNEncoder(tiny_tabpfn["numbers"], folds=0), folds=3, kind="numbers")
+    wrapped = OutOfFold(TabPFNEncoder(tiny_tabpfn["numbers"], folds=0), folds=3, kind="regression")
     assert wrapped.fit_transform(ROWS, NUMBERS).shape == (60, TABPFN_WIDTH)
 
 
@@ -841,7 +843,7 @@ def test_a_predictor_answers_with_the_weights_of_its_kind(tiny_tabpfn, kind, y):
         tiny_tabpfn["numbers"], tiny_tabpfn["classes"], n_estimators=1, kind=kind
     )
     found = predictor.fit(ROWS, y).predict(ROWS)
-    if kind == "numbers":
+    if kind == "regression":
         assert found.dtype.kind == "f" and np.isfinite(found).all()
         assert not hasattr(predictor, "predict_proba")
         return
@@ -855,7 +857,7 @@ def test_a_predictor_answers_with_the_weights_of_its_kind(tiny_tabpfn, kind, y):
 
 
 def _scores(train, y, test, truth):
-    """Return how much of the truth ten neighbours tell: 1 all, 0 nothing more than the mean."""
+    """Return how much of the truth ten neighbors tell: 1 all, 0 nothing more than the mean."""
     from sklearn.neighbors import KNeighborsRegressor
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -871,7 +873,7 @@ def test_train_rows_out_of_fold_lie_among_the_test_rows(weights):
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     y, order = y.to_numpy(), np.random.default_rng(0).permutation(len(y))
     train, test = order[:150], order[150:300]
-    encoder = TabPFNEncoder(weights, kind="numbers", random_state=0)
+    encoder = TabPFNEncoder(weights, kind="regression", random_state=0)
     known, new = encoder.fit_transform(X.iloc[train], y[train]), encoder.transform(X.iloc[test])
     assert known.shape == new.shape == (150, 192)
     assert _scores(known, y[train], new, y[test]) > 0.25
@@ -891,7 +893,7 @@ def test_classes_encoded_as_numbers_are_separated(weights):
     X, y = load_wine(return_X_y=True, as_frame=True)
     y, order = y.to_numpy(), np.random.default_rng(0).permutation(len(y))
     train, test = order[:80], order[80:]
-    encoder = TabPFNEncoder(weights, folds=3, kind="classes", random_state=0)
+    encoder = TabPFNEncoder(weights, folds=3, kind="classification", random_state=0)
     known = encoder.fit_transform(X.iloc[train], y[train])
     assert known.shape == (80, 3 * 192)
     head = KNeighborsClassifier(5).fit(known, y[train])
@@ -907,7 +909,7 @@ def test_the_predictor_beats_a_forest_where_it_is_known_to(weights):
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     y, order = y.to_numpy(), np.random.default_rng(0).permutation(len(y))
     train, test = order[:200], order[200:]
-    predictor = TabPFNPredictor(weights, n_estimators=2, kind="numbers", random_state=0)
+    predictor = TabPFNPredictor(weights, n_estimators=2, kind="regression", random_state=0)
     predictions = predictor.fit(X.iloc[train], y[train]).predict(X.iloc[test])
     error = np.mean((predictions - y[test]) ** 2)
     forest = RandomForestRegressor(random_state=0).fit(X.iloc[train], y[train])

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import karat
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.task import Task
 from karat.errors import ContractError, DataError, MissingExtra
@@ -164,7 +164,7 @@ def test_pickle_path_alone_is_refused(tmp_path, file, name):
     with pytest.raises(DataError, match=f"pickle.*extends: {name}.*{file}"):
         adapt(tmp_path / file)
     with pytest.raises(DataError, match="pickle"):
-        Catalogue().model(str(tmp_path / file))
+        Catalog().model(str(tmp_path / file))
     trained = tmp_path / "trained_model.pkl"
     trained.touch()
     with pytest.raises(DataError, match=f'extends: pykeen, params: {{path: "{tmp_path}"}}'):
@@ -176,7 +176,7 @@ def links(names: list[str]) -> Task:
     truth = np.where(np.arange(len(names)) % 2, "odd", "even")
     items = pd.Series(names, index=names)
     asked = pd.DataFrame({"name": names})
-    data = Dataset("names", items, asked, truth, "classes", "entity")
+    data = Dataset("names", items, asked, truth, "classification", "entity")
     split = {"use": "kfold", "folds": 2}
     return Task(
         "names", data, probe={"use": "trained", "head": "knn"}, split=split, metrics=["acc"]

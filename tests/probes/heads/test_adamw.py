@@ -22,7 +22,7 @@ def golden(rows=2000):
 
 def as_data(y):
     table = pd.DataFrame({"row": np.arange(len(y)), "y": y})
-    return karat.Dataset.from_table(table, "y", name="golden", kind="classes")
+    return karat.Dataset.from_table(table, "y", name="golden", kind="classification")
 
 
 def problem(rows, classes=2, width=6, seed=0):

@@ -56,13 +56,13 @@ def classes(labels, group=None):
     table = pd.DataFrame({"x": np.arange(float(len(labels))), "y": pd.Series(labels)})
     extra = {} if group is None else {"g": group}
     return Dataset.from_table(
-        table.assign(**extra), "y", kind="classes", group="g" if group is not None else None
+        table.assign(**extra), "y", kind="classification", group="g" if group is not None else None
     )
 
 
 def numbers(values):
     table = pd.DataFrame({"x": np.arange(float(len(values))), "y": values})
-    return Dataset.from_table(table, "y", kind="numbers")
+    return Dataset.from_table(table, "y", kind="regression")
 
 
 class Fixed:
@@ -314,7 +314,7 @@ def test_isolation_is_scikit_learns():
 
 def people(labels: list[str]) -> Dataset:
     table = pd.DataFrame({"x": range(len(labels)), "y": labels})
-    return Dataset.from_table(table, target="y", name="people", kind="classes")
+    return Dataset.from_table(table, target="y", name="people", kind="classification")
 
 
 @pytest.mark.parametrize(("odd", "usual"), [("outlier", "normal"), ("a", "b")])
@@ -344,7 +344,7 @@ def test_a_task_finds_outliers_without_labels(head, tmp_path):
     # far from the rest and from each other, so that nothing short of perfect is right
     table.loc[:9, ["a", "b", "c"]] += 30 * np.arange(1, 11)[:, None] * [1, -1, 1]
     table.loc[:9, "label"] = "outlier"
-    data = Dataset.from_table(table, target="label", name="odd", kind="classes")
+    data = Dataset.from_table(table, target="label", name="odd", kind="classification")
     metrics = ["auc", "pr_auc", "f1_weighted", "f1_micro"]
     probe = {"use": "trained", "head": head}
     task = karat.Task("odd", data, probe=probe, split="all", metrics=metrics)
@@ -421,7 +421,7 @@ def test_parameters_are_checked(params):
 
 def test_a_task_scores_the_labels(tmp_path):
     frame = datasets.load_wine(as_frame=True).frame
-    data = Dataset.from_table(frame, target="target", name="wine", kind="classes")
+    data = Dataset.from_table(frame, target="target", name="wine", kind="classification")
     probe = {"use": "trained", "head": {"use": "svm", "C": 10}, "scale": "plain"}
     metrics = ["acc", "f1_macro", "logloss"]
     task = karat.Task("wine", data, probe=probe, split="kfold", metrics=metrics)
@@ -566,7 +566,7 @@ def test_unknown_names(make, word):
 @pytest.mark.parametrize("head", ["agglomerative", "ward", {"use": "dbscan", "eps": 0.2}])
 def test_a_task_clusters_rows_without_labels(head, tmp_path):
     table = pd.DataFrame(clouds() - 20, columns=["x", "y"]).assign(label=np.repeat(list("abc"), 20))
-    data = Dataset.from_table(table, target="label", name="clouds", kind="classes")
+    data = Dataset.from_table(table, target="label", name="clouds", kind="classification")
     probe = {"use": "trained", "head": head}
     task = karat.Task("clouds", data, probe=probe, split="all", metrics=["v_measure"])
     (run,) = karat.evaluate("onehot", task, output=tmp_path)
@@ -575,7 +575,7 @@ def test_a_task_clusters_rows_without_labels(head, tmp_path):
 
 def test_a_clusterer_cannot_be_used_with_folds(tmp_path):
     table = pd.DataFrame(clouds(), columns=["x", "y"]).assign(label=np.repeat(list("abc"), 20))
-    data = Dataset.from_table(table, target="label", name="clouds", kind="classes")
+    data = Dataset.from_table(table, target="label", name="clouds", kind="classification")
     task = karat.Task("clouds", data, probe={"use": "trained", "head": "ward"}, split="kfold")
     (run,) = karat.evaluate("onehot", task, output=tmp_path)
     assert run.results()["info"].str.contains("split: all").all()

@@ -129,7 +129,7 @@ def test_the_order_of_rows_does_not_matter(seed, rows, width, coarse):
 @pytest.mark.parametrize(
     ("params", "word"),
     [
-        ({"kind": "classes"}, "classes"),
+        ({"kind": "classification"}, "classes"),
         ({"min_samples_leaf": 0}, "min_samples_leaf.*0"),
         ({"smoothing": -1}, "smoothing.*-1"),
     ],

@@ -18,8 +18,8 @@ from karat.models import predictors as svm_module
 from karat.probes.heads.nested_selection import BestOf, inner_folds, name_of
 
 C = [0.001, 0.01, 0.1, 1, 10, 100, 1000]
-HEADS = ["nb", {"use": "knn", "n_neighbors": 3}, {"use": "svm", "C": C}]
-NAMED = [{"use": "nb"}, HEADS[1], *({"use": "svm", "C": value} for value in C)]
+HEADS = ["naive-bayes", {"use": "knn", "n_neighbors": 3}, {"use": "svm", "C": C}]
+NAMED = [{"use": "naive-bayes"}, HEADS[1], *({"use": "svm", "C": value} for value in C)]
 PLAIN = [GaussianNB(), KNeighborsClassifier(3), *(SVC(C=value) for value in C)]
 
 
@@ -48,7 +48,7 @@ def test_heads_for_numbers_are_selected_by_rmse():
     folds = KFold(4, shuffle=True, random_state=2)
     scoring = "neg_root_mean_squared_error"
     means = [cross_val_score(head, X, y, cv=folds, scoring=scoring).mean() for head in plain]
-    heads = ["knn", "linear", {"use": "ridge", "alpha": [0.1, 1.0]}]
+    heads = ["knn", "linear-regression", {"use": "ridge", "alpha": [0.1, 1.0]}]
     head = BestOf(heads, "numbers", folds=4, random_state=2).fit(X, y)
     assert head.scores_ == pytest.approx(means, abs=1e-9)
     best = int(np.argmax(means))
@@ -61,7 +61,7 @@ def test_the_note_names_the_selected_head():
     X = np.repeat([[0.0, 0], [9, 0], [0, 9], [9, 9]], 10, axis=0)
     X = X + np.random.default_rng(0).standard_normal(X.shape)
     y = np.repeat(list("abba"), 10)
-    head = BestOf(["logistic", {"use": "svm", "C": [1, 10]}], "classes").fit(X, y)
+    head = BestOf(["logistic-regression", {"use": "svm", "C": [1, 10]}], "classes").fit(X, y)
     # not linearly separable; both machines are perfect, and the first is selected
     assert name_of(head.choice_) == "svm C=1" and "svm C=1 (accuracy 1.000" in head.notes_[0]
     assert head.choice_ == {"use": "svm", "C": 1} and head.scores_[1] == head.scores_[2] == 1.0
@@ -88,11 +88,11 @@ def test_heads_are_never_fitted_on_rows_they_are_scored_on(monkeypatch):
             seen.append((self.rows, asked))
             return np.zeros(len(X))
 
-    monkeypatch.setitem(registry.heads._parts, "nb", lambda: Spy())
+    monkeypatch.setitem(registry.heads._parts, "naive-bayes", lambda: Spy())
     rng = np.random.default_rng(0)
     X = rng.integers(0, 4, (90, 2)).astype(float)  # at most 16 rows that differ
     y = rng.integers(0, 2, 90)
-    BestOf(["nb"], "classes", folds=4).fit(X, y)
+    BestOf(["naive-bayes"], "classes", folds=4).fit(X, y)
     assert len(seen) == 4
     for taught, asked in seen:
         assert taught and asked and not taught & asked
@@ -108,9 +108,9 @@ def test_the_selection_does_not_depend_on_test_labels(tmp_path):
     for shift in (0, 1):
         labels = np.where(part == "test", (y + shift) % 3, y)
         table = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(y=labels)
-        data = Dataset.from_table(table, target="y", name="wine", kind="classes")
+        data = Dataset.from_table(table, target="y", name="wine", kind="classification")
         data = Dataset(
-            "wine", data.items, data.questions, data.truth, "classes", "table", part=part
+            "wine", data.items, data.questions, data.truth, "classification", "table", part=part
         )
         probe = {"use": "trained", "head": {"use": "best-of", "heads": HEADS}}
         task = karat.Task("wine", data, probe=probe, split="fixed", metrics=["acc"])
@@ -145,8 +145,10 @@ def test_fewer_folds_for_few_rows():
 
 
 def test_without_folds_the_first_head_is_selected():
-    head = BestOf(["tree", "nb"], "classes").fit(np.arange(3.0)[:, None], list("abc"))
-    assert "tree" in head.notes_[0] and "too few rows" in head.notes_[0]
+    head = BestOf(["decision-tree", "naive-bayes"], "classes").fit(
+        np.arange(3.0)[:, None], list("abc")
+    )
+    assert "decision-tree" in head.notes_[0] and "too few rows" in head.notes_[0]
     assert head.predict(np.array([[1.1]])).tolist() == ["b"]
 
 
@@ -154,7 +156,9 @@ def test_a_class_with_one_member():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((21, 3)), np.array([*"ab" * 10, "c"])
     X += 5 * (y == "b")[:, None]
-    head = BestOf(["nb", {"use": "svm", "C": [1, 10]}, "logistic"], "classes").fit(X, y)
+    head = BestOf(
+        ["naive-bayes", {"use": "svm", "C": [1, 10]}, "logistic-regression"], "classes"
+    ).fit(X, y)
     assert (head.predict(X[:20]) == y[:20]).all() and "failed" not in head.notes_[0]
 
 
@@ -169,11 +173,11 @@ def test_a_head_that_fails_is_not_selected():
 
 def test_probabilities_are_those_of_the_selected_head():
     X, y = load_iris(return_X_y=True)
-    head = BestOf(["nb"], "classes").fit(X, y)
+    head = BestOf(["naive-bayes"], "classes").fit(X, y)
     assert np.array_equal(head.predict_proba(X), GaussianNB().fit(X, y).predict_proba(X))
     assert head.classes_.tolist() == [0, 1, 2]
     assert not hasattr(BestOf(["svm"], "classes").fit(X, y), "predict_proba")
-    assert not hasattr(BestOf(["nb"], "classes"), "predict_proba")
+    assert not hasattr(BestOf(["naive-bayes"], "classes"), "predict_proba")
 
 
 def test_machines_with_equal_gamma_share_a_kernel(monkeypatch):
@@ -194,7 +198,7 @@ def test_machines_with_equal_gamma_share_a_kernel(monkeypatch):
     ("heads", "word"),
     [
         ([], r"\[\]"),
-        ("nb", "nb"),
+        ("naive-bayes", "naive-bayes"),
         ([{"C": 1}], "use"),
         (["knnn"], '"knnn".*"knn"'),
         ([{"use": "svm", "c": 1}], '"best-of".*"svm".*"c"'),
@@ -202,11 +206,11 @@ def test_machines_with_equal_gamma_share_a_kernel(monkeypatch):
         (["ridge"], "ridge .*classes"),
         (["dbscan"], "dbscan"),
         (["isolation-forest"], "isolation-forest"),
-        ([{"use": "best-of", "heads": ["nb"]}], "another best-of"),
+        ([{"use": "best-of", "heads": ["naive-bayes"]}], "another best-of"),
     ],
 )
 def test_wrong_definitions_fail_before_anything_is_fitted(heads, word):
     with pytest.raises(DefinitionError, match=word):
         BestOf(heads, "classes")
     with pytest.raises(DefinitionError, match="folds.*1"):
-        BestOf(["nb"], "classes", folds=1)
+        BestOf(["naive-bayes"], "classes", folds=1)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from karat.compat.amlb.definitions import Overrides, files_of, read_overrides
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core.task import Suite
 from karat.errors import DefinitionError, KaratError, did_you_mean
 from karat.execution.evaluation import make_options, plan_suite, run_suite
@@ -66,9 +66,9 @@ def amlb(arguments: Sequence[str] | None = None) -> int:
     _print_notes(given)
     changes = read_overrides(given.extra)
     _add_data_folders([folder for folder in (given.indir, given.userdir) if folder is not None])
-    catalogue, name = _catalogue(given)
-    model = _model(catalogue, given.framework, changes)
-    suite = _suite(catalogue, name, given.task)
+    catalog, name = _catalog(given)
+    model = _model(catalog, given.framework, changes)
+    suite = _suite(catalog, name, given.task)
     suite = Suite(suite.name, tuple(changes.changed(task) for task in suite), suite.models)
     options = make_options(
         {
@@ -83,7 +83,7 @@ def amlb(arguments: Sequence[str] | None = None) -> int:
         }
     )
     level = _level(given.logging)
-    plan = plan_suite([model], suite, catalogue, options)
+    plan = plan_suite([model], suite, catalog, options)
     runs = run_suite(plan, suite, options, choose_progress(level == 0, level == 2))
     return show_runs(runs, None, quiet=level == 0)
 
@@ -141,8 +141,8 @@ def _level(given: str) -> int:
     return LEVELS[levels.get("console", "info")]
 
 
-def _catalogue(given: argparse.Namespace) -> tuple[Catalogue, str]:
-    """Return the catalogue with the user's definitions, and the name of the benchmark."""
+def _catalog(given: argparse.Namespace) -> tuple[Catalog, str]:
+    """Return the catalog with the user's definitions, and the name of the benchmark."""
     files, name = list(given.define), given.benchmark
     if Path(name).suffix in (".yaml", ".yml"):
         files.append(Path(name))
@@ -150,30 +150,30 @@ def _catalogue(given: argparse.Namespace) -> tuple[Catalogue, str]:
     folder = given.userdir or HOME.expanduser()
     if given.userdir is not None or folder.is_dir():
         files += files_of(folder, name)
-    return Catalogue(files), name
+    return Catalog(files), name
 
 
-def _model(catalogue: Catalogue, framework: str, changes: Overrides) -> Model:
-    names = catalogue.definitions.names("models", abstract=True)
+def _model(catalog: Catalog, framework: str, changes: Overrides) -> Model:
+    names = catalog.definitions.names("models", abstract=True)
     if framework not in names and framework.count(":") == 1:
         name, _, tag = framework.partition(":")
         # package.module:Name is a class, name:tag is not
         framework = framework if tag[:1].isupper() else name
     alike = [name for name in names if name.lower() == framework.lower()]
     chosen = framework if framework in names or not alike else alike[0]
-    return catalogue.model(chosen, params=changes.params)
+    return catalog.model(chosen, params=changes.params)
 
 
-def _suite(catalogue: Catalogue, name: str, tasks: Sequence[str]) -> Suite:
+def _suite(catalog: Catalog, name: str, tasks: Sequence[str]) -> Suite:
     """Return the suite; raise with the reason if a selected task is excluded."""
-    definitions = catalogue.definitions
+    definitions = catalog.definitions
     for task in tasks:
         key = f"{name}.{task}"
         if key in definitions.names("tasks", abstract=True):
             refused = definitions.get("tasks", key).get("refuse")
             if refused:
                 raise DefinitionError(refused)
-    return catalogue.suite(name)
+    return catalog.suite(name)
 
 
 def _exactly(suite: Suite, wanted: str) -> str:

@@ -259,7 +259,7 @@ TYPES = ("binary", "multiclass", "classification", "regression")
 USUAL = {
     "binary": ["auc", "logloss", "acc", "balacc"],
     "multiclass": ["logloss", "acc", "balacc"],
-    "numbers": ["rmse", "r2", "mae"],
+    "regression": ["rmse", "r2", "mae"],
 }
 #: default number of folds of a single file
 FOLDS = 10

@@ -33,10 +33,10 @@ from karat.errors import DataError, DefinitionError, Unavailable, did_you_mean
 TABLES = (".csv", ".arff", ".parquet")
 ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 KINDS = {
-    "binary": "classes",
-    "multiclass": "classes",
-    "classification": "classes",
-    "regression": "numbers",
+    "binary": "classification",
+    "multiclass": "classification",
+    "classification": "classification",
+    "regression": "regression",
 }
 _PART = re.compile(r"(.*[_-])?(train|test)(?:[_-](\d+))?", re.IGNORECASE)
 _ID = re.compile(r"fold (\d+) (train|test) \d+")
@@ -314,7 +314,7 @@ class _Tables:
             warnings.simplefilter("ignore")
             kind = infer_kind(values, self.name)
         if values.dtype.kind in "iuf" and (values == np.round(values)).all():
-            assumed = "classification" if kind == "classes" else "regression"
+            assumed = "classification" if kind == "classification" else "regression"
             warnings.warn(
                 f'{self.name}: the type is not given and "{self.target}" has integers; assuming '
                 f"{assumed}. Set type: binary, multiclass or regression.",

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from karat.compat.geval.parameters import Parameters
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.task import Task
 from karat.data.load_dataset import load_dataset
@@ -256,11 +256,11 @@ CLUSTERING = METRICS["Clustering"]
 
 def load_gold(gold: Gold, folder: str | None) -> Dataset:
     """Return a gold standard, from a folder with GEval's layout or from its usual sources."""
-    catalogue = Catalogue()
+    catalog = Catalog()
     if folder is None:
-        data: Dataset = catalogue.dataset(gold.dataset)()
+        data: Dataset = catalog.dataset(gold.dataset)()
         return data
-    definition = dict(catalogue.definitions.get("datasets", gold.dataset))
+    definition = dict(catalog.definitions.get("datasets", gold.dataset))
     options = dict(definition.get("options") or {})
     if "pairs" in options:  # a second file in the same folder
         options["pairs"] = Path(_place(options["pairs"])).name
@@ -289,9 +289,9 @@ def _trained(head: Any, legacy: bool) -> dict[str, Any]:
 
 def _classifiers(params: Parameters, legacy: bool) -> list[Setup]:
     machines = [{"use": "svm", "C": cost} for cost in COSTS]
-    tree = {"use": "tree", "criterion": "gini" if legacy else "entropy"}
+    tree = {"use": "decision-tree", "criterion": "gini" if legacy else "entropy"}
     knn = {"use": "knn", "n_neighbors": 3}
-    rows: list[tuple[str, str, Any]] = [("NB", "", "nb"), ("KNN", "K=3", knn)]
+    rows: list[tuple[str, str, Any]] = [("NB", "", "naive-bayes"), ("KNN", "K=3", knn)]
     rows.append(("C45" if legacy else "EntropyTree", "", tree))
     rows += [("SVM", f"C={head['C']}", head) for head in machines]
     found = [Setup(*row[:2], _trained(row[2], legacy), REPEATS) for row in rows]
@@ -299,7 +299,7 @@ def _classifiers(params: Parameters, legacy: bool) -> list[Setup]:
         return found
     # selected on inner folds: the best of seven on the test folds would be optimistic
     nested = {"use": "best-of", "heads": machines, "folds": 3}
-    any_of = {"use": "best-of", "heads": ["nb", knn, tree, *machines], "folds": 3}
+    any_of = {"use": "best-of", "heads": ["naive-bayes", knn, tree, *machines], "folds": 3}
     return [
         *found,
         Setup("SVM", "C=nested", _trained(nested, legacy)),
@@ -309,12 +309,12 @@ def _classifiers(params: Parameters, legacy: bool) -> list[Setup]:
 
 def _regressors(params: Parameters, legacy: bool) -> list[Setup]:
     knn = {"use": "knn", "n_neighbors": 3}
-    tree = ("M5", "", "tree") if legacy else ("ModelTree", "", "model-tree")
-    rows: list[tuple[str, str, Any]] = [("LR", "", "linear"), ("KNN", "K=3", knn), tree]
+    tree = ("M5", "", "decision-tree") if legacy else ("ModelTree", "", "model-tree")
+    rows: list[tuple[str, str, Any]] = [("LR", "", "linear-regression"), ("KNN", "K=3", knn), tree]
     found = [Setup(*row[:2], _trained(row[2], legacy), REPEATS) for row in rows]
     if legacy:
         return found
-    any_of = {"use": "best-of", "heads": ["linear", knn, "model-tree"], "folds": 3}
+    any_of = {"use": "best-of", "heads": ["linear-regression", knn, "model-tree"], "folds": 3}
     return [*found, Setup("NestedChoice", "LR,KNN,ModelTree", _trained(any_of, legacy))]
 
 
@@ -374,7 +374,7 @@ def _task_options(task: str, setup: Setup, params: Parameters) -> dict[str, Any]
     elif task == "SemanticAnalogies":
         hits = f"hits@{params.top_k}"
         options["metrics"] = (hits, f"{hits}_covered", "mrr", "mrr_covered")
-    return {**options, "missing": "penalise"}
+    return {**options, "missing": "penalize"}
 
 
 FILE_ORDER = ("a", "c", "b")

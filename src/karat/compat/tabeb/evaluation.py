@@ -327,7 +327,7 @@ class Evaluation:
         kind = self._kind(metadata, y_train, name)
         where = f"{name}: the target"
         truths = [target_values(pd.Series(y), kind, where) for y in (y_train, y_test)]
-        classes = find_classes(name, np.concatenate(truths)) if kind == "classes" else ()
+        classes = find_classes(name, np.concatenate(truths)) if kind == "classification" else ()
         train = _dataset(X_train, truths[0], name, kind, classes)
         test = train if X_test is X_train else _dataset(X_test, truths[1], name, kind, classes)
         self.data.append(_sizes(train, test, metadata.get("entity_name")))
@@ -336,16 +336,16 @@ class Evaluation:
     def _kind(self, metadata: Mapping[str, Any], y: Any, name: str) -> str:
         kind = kind_of(metadata, name) or infer_kind(np.asarray(y), name)
         numbers = np.asarray(y).dtype.kind in "iufb"
-        if kind == "classes" and numbers and not self.task.unsupervised:
+        if kind == "classification" and numbers and not self.task.unsupervised:
             # as in TabEB, a regressor may be trained on the classes 0 and 1
             head = self.task.make_head(kind, 2, self.head_params)
-            return "numbers" if head is not None and is_regressor(head) else kind
+            return "regression" if head is not None and is_regressor(head) else kind
         return kind
 
     def _settings(self) -> dict[str, Any]:
         task = self.task
         # make a head now to find mistakes before anything runs
-        guess = "classes" if task.task == "classification" else "numbers"
+        guess = "classification" if task.task == "classification" else "regression"
         head = task.make_head(guess, 2, self.head_params)
         open_ = "n_clusters" in accepts(task.get_head)[0]
         return {

@@ -28,7 +28,7 @@ from karat.compat.tabeb.encoders import (
     random_encoder,
     skrub_encoder,
 )
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core import registry
 from karat.errors import DataError, DefinitionError, KaratError, MissingExtra, did_you_mean, unknown
 from karat.results.importing import ImportLog, ModelResults, Sample, direction, number, read_parquet
@@ -257,11 +257,11 @@ def get_model(model_name: str, revision: str | None = None, **kwargs: Any) -> An
     if model_name in ENCODERS:
         _check_revision(model_name, revision, ())
         return ENCODERS[model_name](**kwargs)
-    catalogue = Catalogue()
-    defined = [*catalogue.definitions.names("models"), *registry.models]
+    catalog = Catalog()
+    defined = [*catalog.definitions.names("models"), *registry.models]
     if not isinstance(model_name, str) or not (model_name in defined or ":" in model_name):
         raise unknown("model", str(model_name), [*ENCODERS, *defined])
-    model = catalogue.model(model_name)
+    model = catalog.model(model_name)
     if model.role != "encoder":
         raise DefinitionError(f"{model_name} is a predictor; TabEB tasks need an encoder.")
     if model.unavailable:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.data.download import sha256_of
 from karat.data.load_dataset import DataSpec, check_integer
@@ -22,7 +22,7 @@ from karat.data.readers.table_files import parse_json, read_frame, read_text
 from karat.errors import DataError, Unavailable, did_you_mean
 
 METADATA_SUFFIX = "_metadata.json"
-KINDS = {"regression": "numbers", "classification": "classes"}
+KINDS = {"regression": "regression", "classification": "classification"}
 KEYS = ("name", "task", "target_name", "entity_name", "repeated", "dtype")
 
 
@@ -201,14 +201,14 @@ def find_table(name: str, data_dir: str | Path | None) -> Table:
     path = folder_file(data_dir, name)
     if path is not None:
         return _of_folder(path, name)
-    catalogue = Catalogue()
-    known = catalogue.definitions.names("datasets")
+    catalog = Catalog()
+    known = catalog.definitions.names("datasets")
     where = "no data_dir given"
     if data_dir:
         where = f"no file {Path(data_dir) / name / name}.parquet"
     if name in known:
         try:
-            return _of_catalogue(name, catalogue)
+            return _of_catalog(name, catalog)
         except Unavailable as error:
             raise Unavailable(f"{name}: {where}, and {error}") from error
     raise DataError(
@@ -242,15 +242,15 @@ def _of_folder(path: Path, name: str) -> Table:
     return _with_target(data, metadata["target_name"]), metadata
 
 
-def _of_catalogue(name: str, catalogue: Catalogue) -> Table:
-    data = catalogue.dataset(name)()
+def _of_catalog(name: str, catalog: Catalog) -> Table:
+    data = catalog.dataset(name)()
     kinds = {kind: task for task, kind in KINDS.items()}
     if data.modality != "table" or data.kind not in kinds or len(data.fields) != 1:
         raise DataError(
             f"{name} is not a table with one class or number per row: it has {data.modality} "
             f"items, {len(data.fields)} fields and the target kind {data.kind}."
         )
-    definitions = catalogue.definitions
+    definitions = catalog.definitions
     definition = definitions.get("datasets", name)
     entity = definition.get("group")
     if entity is None and f"{name}_by_entity" in definitions.names("datasets"):

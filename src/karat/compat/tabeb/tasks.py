@@ -180,9 +180,9 @@ class TabEBBaseTask:
 
     def usual_head(self, kind: str) -> Any:
         """Return the protocol's default head for classes or numbers."""
-        if kind == "classes":
-            return heads.get("logistic")(random_state=self.seed)
-        return heads.get("linear" if self.protocol == "original" else "ridge")()
+        if kind == "classification":
+            return heads.get("logistic-regression")(random_state=self.seed)
+        return heads.get("linear-regression" if self.protocol == "original" else "ridge")()
 
     def make_probe(self, params: Mapping[str, Any]) -> Probe:
         """Return the probe that turns vectors into predictions."""
@@ -265,7 +265,7 @@ class TabEBRegressionTask(TabEBBaseTask):
 
     def get_head(self) -> Any:
         """Return the protocol's linear head."""
-        return self.usual_head("numbers")
+        return self.usual_head("regression")
 
 
 class TabEBClassificationTask(TabEBBaseTask):
@@ -278,7 +278,7 @@ class TabEBClassificationTask(TabEBBaseTask):
 
     def get_head(self) -> Any:
         """Return a logistic regression with at most 100 iterations."""
-        return self.usual_head("classes")
+        return self.usual_head("classification")
 
 
 class TabEBClusteringTask(TabEBBaseTask):

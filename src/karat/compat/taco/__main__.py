@@ -15,7 +15,7 @@ import click
 import numpy as np
 
 from karat.compat.taco.benchmark import KINDS, SEED, TASKS, Setting, benchmark
-from karat.config.catalog import Catalogue, load_user_table
+from karat.config.catalog import Catalog, load_user_table
 from karat.core.dataset import Dataset
 from karat.errors import DefinitionError, KaratError
 from karat.execution.progress import choose_progress
@@ -68,7 +68,7 @@ def taco(
         tasks = list(KINDS) if task in (None, "both") else [task]
         wanted = [name for name in DATASETS if only in ("all", name) and DATASETS[name] in tasks]
         with _data_folder(data_dir):
-            found = [(name, Catalogue().dataset(f"taco_{name}")) for name in wanted]
+            found = [(name, Catalog().dataset(f"taco_{name}")) for name in wanted]
             return _run_all(found, setting)
     if csv is None or target_col is None:
         raise DefinitionError("--csv and --target_col must be used together.")

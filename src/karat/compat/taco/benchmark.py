@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from karat.compat.taco.result_files import plot_runs, taco_tables, write_tables
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core.columns import infer_kind, refuse_fractions, target_values
 from karat.core.dataset import Dataset
 from karat.core.files import safe_name
@@ -62,7 +62,7 @@ CORRUPTION_FUNCS: dict[str, Corruption] = {name: _function(name) for name in NAM
 
 
 #: the kind of target of each task
-KINDS = {"classification": "classes", "regression": "numbers"}
+KINDS = {"classification": "classification", "regression": "regression"}
 TASKS = {kind: task for task, kind in KINDS.items()}
 
 
@@ -90,7 +90,7 @@ def given_split(name: str, X: Sequence[Any], y: Sequence[Any], task: str | None)
     target = pd.concat(targets, ignore_index=True)
     kind = KINDS[task] if task is not None else _inferred(target, name)
     truth = target_values(target, kind, f"{name}: y")
-    if kind == "classes":
+    if kind == "classification":
         refuse_fractions(truth, f"{name}: y")
     return Dataset(
         name=name,
@@ -268,7 +268,7 @@ def _task(data: Dataset, setting: Setting) -> Task:
     """Return a task of the suite ``taco`` with this dataset and these severities."""
     task = TASKS[data.kind]
     pattern = "multiclass" if len(data.classes) > 2 else task
-    definition = Catalogue().definitions.get("tasks", f"taco-{pattern}")
+    definition = Catalog().definitions.get("tasks", f"taco-{pattern}")
     return Task(
         data.name,
         data,

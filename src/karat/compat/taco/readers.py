@@ -39,13 +39,13 @@ def read_taco(files: Files, spec: DataSpec) -> Dataset:
     if target is None:
         near = did_you_mean(targets[0], [str(column) for column in frame.columns])
         raise DataError(f"{path} has no column {' or '.join(map(repr, targets))}.{near}")
-    convert = _numbers if spec.kind == "numbers" else _yes
+    convert = _numbers if spec.kind == "regression" else _yes
     frame = convert(frame, target, spec, path)
     group = spec.group if spec.group in frame.columns else None
     unused = {*spec.drop, *targets, group} - {target}
     drop = tuple(name for name in frame.columns if name in unused)
     data = ask_rows(frame, replace(spec, target=target, group=group, drop=drop, options={}))
-    if spec.kind == "numbers":
+    if spec.kind == "regression":
         return data
     return replace(data, classes=tuple(name for name in ANSWERS if name in data.classes))
 
@@ -111,7 +111,7 @@ def synthetic(name: str, like: str, rows: int = 5000, seed: int = 0) -> Dataset:
         table.assign(answer=target),
         "answer",
         name=name,
-        kind="numbers" if like == "nyc" else "classes",
+        kind="regression" if like == "nyc" else "classification",
         about={"source": "synthetic: made up by Karat, no real row"},
     )
     return data if like == "nyc" else replace(data, classes=ANSWERS)

@@ -33,7 +33,7 @@ from karat.compat.ulysses.tasks import (
     rule_of,
     store,
 )
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.task import Suite, Task
 from karat.core.torch_random import bootstrap_seed
@@ -179,7 +179,7 @@ class UlyssesSentEval:
     def _encode(self, texts: list[str], arguments: Mapping[str, Any]) -> Any:
         model = self.sentence_model
         if not callable(getattr(model, "encode", None)):
-            found = Catalogue().model(model)
+            found = Catalog().model(model)
             if found.unavailable:
                 raise ContractError(found.unavailable)
             model = found.prototype
@@ -264,7 +264,7 @@ class UlyssesSentEvalLazy(UlyssesSentEval):
 
 
 def _task(data: Dataset, head: Mapping[str, Any], training: Training) -> Task:
-    """Return the catalogue's task with embedded rows and replayed folds."""
+    """Return the catalog's task with embedded rows and replayed folds."""
     probe = {"use": "trained", "head": {"use": "adamw", **head}, "compose": "single"}
     return replace(
         defined(data.name),

@@ -45,7 +45,9 @@ def read_senteval(files: Files, spec: DataSpec) -> Dataset:
             f"are needed."
         )
     frame, spec = keep_together(frame, spec, fields)
-    text_spec = replace(spec, fields=tuple(fields), target=label, kind="classes", modality="text")
+    text_spec = replace(
+        spec, fields=tuple(fields), target=label, kind="classification", modality="text"
+    )
     if spec.options.get("labels"):
         return ask(frame, text_spec, None)
     data = ask(frame.assign(**{label: _typed(frame[label])}), text_spec, None)
@@ -58,7 +60,7 @@ def _read(path: Path, spec: DataSpec) -> pd.DataFrame:
     texts, label = _columns(read_frame(path, plain), spec, path)
     extra = [name for name in (spec.group, spec.part) if name]
     # read again, because the cells of these columns must not be converted
-    text_spec = replace(plain, target=label, kind="classes", part=spec.part)
+    text_spec = replace(plain, target=label, kind="classification", part=spec.part)
     frame = read_frame(path, text_spec, [*texts, *extra])
     require_columns(frame, extra, str(path))
     frame = _complete(frame[[*texts, *extra, label]], "empty", texts, spec, path)

@@ -1,6 +1,6 @@
 """The parameters in ``kwargs_train``, checked before anything is embedded.
 
-The 18 tasks of the catalogue, and their texts.
+The 18 tasks of the catalog, and their texts.
 From texts to one row of numbers per question, and a cache of such rows.
 A predictor that embeds the texts of each fold separately.
 """
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.config.catalog import Catalogue
+from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.embeddings import check_vectors, distinct_texts
 from karat.core.files import safe_name, write_atomic
@@ -168,7 +168,7 @@ class Texts:
             items=items,
             questions=pd.DataFrame({"row": items.index}),
             truth=self.data.truth,
-            kind="classes",
+            kind="classification",
             modality=modality,
             classes=self.data.classes,
             about=self.data.about,
@@ -194,7 +194,7 @@ class Texts:
 
 def chosen(wanted: str | Iterable[str]) -> tuple[str, ...]:
     """Return the names of the selected tasks, without duplicates."""
-    known = list(Catalogue().definitions.get("suites", SUITE)["tasks"])
+    known = list(Catalog().definitions.get("suites", SUITE)["tasks"])
     if isinstance(wanted, str):
         wanted = known if wanted == "all" else [wanted]
     names = tuple(dict.fromkeys(wanted))
@@ -210,8 +210,8 @@ def chosen(wanted: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def defined(task: str) -> Task:
-    """Return a task of the catalogue."""
-    return Catalogue().task(task)
+    """Return a task of the catalog."""
+    return Catalog().task(task)
 
 
 @cache

@@ -123,7 +123,7 @@ def read_relatedness(files: Files, spec: DataSpec) -> Dataset:
         rows += [(main, other, float(len(related) - i)) for i, other in enumerate(related)]
     frame = pd.DataFrame(rows, columns=["main", "related", "relatedness"])
     spec = replace(spec, fields=("main", "related"), target="relatedness", group="main")
-    return ask(frame, replace(spec, kind="numbers", modality="entity"), entity_label)
+    return ask(frame, replace(spec, kind="regression", modality="entity"), entity_label)
 
 
 @reader("entities")
@@ -243,7 +243,7 @@ def _compared(
         raise DefinitionError(f"{spec.name}: expected two fields, got {len(fields)}.")
     table, about = _pairs(path, spec)
     target = spec.target or "average"
-    spec = replace(spec, fields=fields, target=target, kind="numbers", options={}, about=about)
+    spec = replace(spec, fields=fields, target=target, kind="regression", options={}, about=about)
     frame = read_frame(table, spec)
     require_columns(frame, [*fields, target], str(table))
     chosen = {name: _chosen(frame[name], documents, table) for name in fields}
@@ -357,7 +357,7 @@ def read_word_pairs(files: Files, spec: DataSpec) -> Dataset:
         rows.append([*lowered(cells[:2], spec), _number(cells[2], f"{path}, line {number}")])
     if not rows:
         raise DataError(f"{path} has no words, only comments.")
-    asked = replace(spec, fields=COLUMNS[:2], target="score", kind="numbers", modality="entity")
+    asked = replace(spec, fields=COLUMNS[:2], target="score", kind="regression", modality="entity")
     return ask(pd.DataFrame(rows, columns=list(COLUMNS)), asked, None)
 
 

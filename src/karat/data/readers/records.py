@@ -49,7 +49,7 @@ def read_duplicates(files: Files, spec: DataSpec) -> Dataset:
     entities = _entities(frame[target], spec, path)
     if not entities.duplicated().any():
         raise DataError(f'{path} has no duplicates: no two rows have the same "{target}".')
-    row_spec = replace(spec, kind="classes", group=spec.group or target)
+    row_spec = replace(spec, kind="classification", group=spec.group or target)
     return ask_rows(frame.assign(**{target: entities}), row_spec)
 
 
@@ -94,7 +94,7 @@ def _pairs(tables: _Tables, spec: DataSpec) -> Dataset:
             {"left": ids[pairs["left"]], "right": ids[pairs["right"] + tables.begin]}
         ),
         truth=np.where(pairs["same"], "match", "no match").astype(object),
-        kind="classes",
+        kind="classification",
         modality="table",
         group=tables.group[pairs["left"]],
         classes=ANSWERS,
@@ -139,7 +139,7 @@ def _duplicates(tables: _Tables, spec: DataSpec) -> Dataset:
         items=tables.items,
         questions=pd.DataFrame({"row": tables.items.index}),
         truth=entities,
-        kind="classes",
+        kind="classification",
         modality="table",
         group=entities,
         about=spec.about,

@@ -38,11 +38,11 @@ def read_table(files: Files, spec: DataSpec) -> Dataset:
 
 
 KINDS = {
-    "load_iris": "classes",
-    "load_wine": "classes",
-    "load_breast_cancer": "classes",
-    "load_digits": "classes",
-    "load_diabetes": "numbers",
+    "load_iris": "classification",
+    "load_wine": "classification",
+    "load_breast_cancer": "classification",
+    "load_digits": "classification",
+    "load_diabetes": "regression",
 }
 
 
@@ -64,15 +64,19 @@ def sklearn_table(
     kind = kind or KINDS[loader]
     bunch = getattr(datasets, loader)(as_frame=True)
     table = bunch.frame.rename(columns={"target": target})
-    if kind == "classes" and "target_names" in bunch:
+    if kind == "classification" and "target_names" in bunch:
         table[target] = [str(bunch.target_names[code]) for code in table[target]]
-    about = {"source": f"scikit-learn, {loader}", "licence": "BSD-3-Clause"}
+    about = {"source": f"scikit-learn, {loader}", "license": "BSD-3-Clause"}
     return Dataset.from_table(table, target, name=name, kind=kind, about=about)
 
 
 #: the feature arrays, and the names of their columns
 FEATURES = {"X_num": "number", "X_bin": "flag", "X_cat": "category"}
-TABRED_KINDS = {"regression": "numbers", "binclass": "classes", "multiclass": "classes"}
+TABRED_KINDS = {
+    "regression": "regression",
+    "binclass": "classification",
+    "multiclass": "classification",
+}
 
 
 @reader("tabred")
@@ -102,7 +106,7 @@ def read_tabred(files: Files, spec: DataSpec) -> Dataset:
         name=spec.name,
         items=pd.DataFrame(columns).iloc[rows],
         questions=pd.DataFrame({"row": rows}),
-        truth=target[rows] if kind == "numbers" else target[rows].astype(np.int64),
+        truth=target[rows] if kind == "regression" else target[rows].astype(np.int64),
         kind=kind,
         modality="table",
         part=part,

@@ -351,7 +351,7 @@ def _csv_arguments(spec: DataSpec, suffix: str) -> dict[str, Any]:
 
 def _label_columns(spec: DataSpec) -> list[str]:
     columns = [spec.part] if spec.part else []
-    return [*columns, spec.target] if spec.target and spec.kind != "numbers" else columns
+    return [*columns, spec.target] if spec.target and spec.kind != "regression" else columns
 
 
 def _unconverted(column: pd.Series, spec: DataSpec) -> pd.Series:
@@ -440,7 +440,7 @@ def _convert_target(frame: pd.DataFrame, spec: DataSpec, path: Path) -> pd.DataF
     answers = frame[spec.target]
     if spec.options.get("labels"):
         return frame.assign(**{spec.target: _rename_labels(answers, spec, path)})
-    if spec.kind == "numbers" and not pd.api.types.is_numeric_dtype(answers):
+    if spec.kind == "regression" and not pd.api.types.is_numeric_dtype(answers):
         numbers = pd.to_numeric(answers, errors="coerce")
         wrong = answers[numbers.isna() & answers.notna()]
         if len(wrong):
@@ -454,7 +454,7 @@ def _convert_target(frame: pd.DataFrame, spec: DataSpec, path: Path) -> pd.DataF
 
 def _rename_labels(answers: pd.Series, spec: DataSpec, path: Path) -> pd.Series:
     """Return the labels renamed by the option ``labels``."""
-    if spec.kind == "numbers" or not isinstance(spec.options["labels"], dict):
+    if spec.kind == "regression" or not isinstance(spec.options["labels"], dict):
         raise DefinitionError(f'{spec.name}: "labels" must map class labels to names.')
     names = {str(label): str(name) for label, name in spec.options["labels"].items()}
     written = answers.map(str, na_action="ignore")
@@ -545,6 +545,6 @@ def _drop_missing_targets(frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
 def _order_classes(data: Dataset, spec: DataSpec) -> Dataset:
     """Order the classes as in the option ``labels``; the last one is the positive class."""
     names = list(dict.fromkeys(map(str, (spec.options.get("labels") or {}).values())))
-    if not names or data.kind != "classes":
+    if not names or data.kind != "classification":
         return data
     return replace(data, classes=tuple(name for name in names if name in data.classes))

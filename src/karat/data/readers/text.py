@@ -103,7 +103,7 @@ def read_folders(files: Files, spec: DataSpec) -> Dataset:
     )
     if spec.options.get("first_line"):
         frame[text] = [str(cell).strip().partition("\n")[0].strip() for cell in frame[text]]
-    return ask(frame, replace(spec, fields=(text,), target=target, kind="classes"), None)
+    return ask(frame, replace(spec, fields=(text,), target=target, kind="classification"), None)
 
 
 def _texts(folder: Path, pattern: str) -> list[tuple[str, str]]:
@@ -187,7 +187,7 @@ def _from_folder(folder: Path, spec: DataSpec) -> tuple[pd.DataFrame, DataSpec]:
 def _pieces_read(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.DataFrame:
     """Return a table whose texts, keys and class labels are not converted."""
     keys = [str(spec.options["key"])] if spec.options.get("key") else []
-    labels = [spec.target] if spec.target and spec.kind != "numbers" else []
+    labels = [spec.target] if spec.target and spec.kind != "regression" else []
     return read_frame(path, without_target(spec), [*texts, *keys, *labels])
 
 
@@ -279,7 +279,7 @@ def _classes(
     present = answers.notna()
     labeled = frame[present].assign(**{need_target(spec): answers[present]})
     options = {**spec.options, "labels": {name: name for name in names}}
-    return labeled.reset_index(drop=True), replace(spec, kind="classes", options=options)
+    return labeled.reset_index(drop=True), replace(spec, kind="classification", options=options)
 
 
 #: the classes of a pair; the last one is the positive class
@@ -351,7 +351,7 @@ def _lists(pairs: pd.DataFrame, spec: DataSpec) -> Dataset:
         ["query", "tag"],
         "answer",
         name=spec.name,
-        kind="classes",
+        kind="classification",
         group="query",
         about=spec.about,
     )

@@ -53,7 +53,7 @@ class FlamlPredictor(BaseEstimator):
     seconds: float = 60.0
     time_margin: float = 0.9
     learners: list[str] | None = None
-    optimise: str | None = None
+    optimize: str | None = None
     options: dict[str, Any] | None = None
     kind: str | None = None
     random_state: int | None = None
@@ -66,7 +66,7 @@ class FlamlPredictor(BaseEstimator):
             from flaml import AutoML
         except ImportError as error:
             raise MissingExtra("flaml", "flaml") from error
-        target, numbers = np.asarray(y), self.kind == "numbers"
+        target, numbers = np.asarray(y), self.kind == "regression"
         if not numbers:
             self.classes_, target = np.unique(target, return_inverse=True)
         limit = self.max_runtime_seconds
@@ -77,7 +77,7 @@ class FlamlPredictor(BaseEstimator):
             task="regression" if numbers else "classification",
             **{
                 "time_budget": self.seconds if limit is None else limit * self.time_margin,
-                "metric": FLAML_METRICS.get(str(self.optimise), "rmse" if numbers else "log_loss"),
+                "metric": FLAML_METRICS.get(str(self.optimize), "rmse" if numbers else "log_loss"),
                 "n_jobs": self.cores or 1,
                 "seed": self.random_state or 0,
                 "verbose": 0,
@@ -97,9 +97,9 @@ class FlamlPredictor(BaseEstimator):
     def predict(self, X: pd.DataFrame) -> np.ndarray:
         """Return a label or number per row."""
         predictions = np.asarray(self.automl_.predict(table_for_automl(X)))
-        return predictions if self.kind == "numbers" else self.classes_[predictions.astype(int)]
+        return predictions if self.kind == "regression" else self.classes_[predictions.astype(int)]
 
-    @available_if(lambda self: self.kind != "numbers")
+    @available_if(lambda self: self.kind != "regression")
     def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
         """Return the class probabilities."""
         return np.asarray(self.automl_.predict_proba(table_for_automl(X)))
@@ -172,7 +172,7 @@ class AutoGluonPredictor(BaseEstimator):
     seconds: float = 60.0
     time_margin: float = 0.9
     presets: str | list[str] | None = None
-    optimise: str | None = None
+    optimize: str | None = None
     options: dict[str, Any] | None = None
     kind: str | None = None
     random_state: int | None = None
@@ -186,7 +186,7 @@ class AutoGluonPredictor(BaseEstimator):
         except ImportError as error:
             raise MissingExtra("autogluon.tabular", "autogluon") from error
         target, limit = np.asarray(y), self.max_runtime_seconds
-        if self.kind != "numbers":
+        if self.kind != "regression":
             self.classes_, target = np.unique(target, return_inverse=True)
         self.folder_ = tempfile.TemporaryDirectory(prefix="karat-autogluon-")
         self.predictor_ = TabularPredictor(
@@ -210,20 +210,20 @@ class AutoGluonPredictor(BaseEstimator):
         return self
 
     def _problem(self) -> str:
-        if self.kind == "numbers":
+        if self.kind == "regression":
             return "regression"
         return "binary" if len(self.classes_) == 2 else "multiclass"
 
     def _metric(self) -> str:
-        usual = AUTOGLUON_METRICS["rmse" if self.kind == "numbers" else "logloss"]
-        return AUTOGLUON_METRICS.get(str(self.optimise), usual)
+        usual = AUTOGLUON_METRICS["rmse" if self.kind == "regression" else "logloss"]
+        return AUTOGLUON_METRICS.get(str(self.optimize), usual)
 
     def predict(self, X: pd.DataFrame) -> np.ndarray:
         """Return a label or number per row."""
         predictions = self.predictor_.predict(table_for_automl(X)).to_numpy()
-        return predictions if self.kind == "numbers" else self.classes_[predictions.astype(int)]
+        return predictions if self.kind == "regression" else self.classes_[predictions.astype(int)]
 
-    @available_if(lambda self: self.kind != "numbers")
+    @available_if(lambda self: self.kind != "regression")
     def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
         """Return the class probabilities; 0 for a class AutoGluon dropped as too rare."""
         probabilities = self.predictor_.predict_proba(table_for_automl(X))

@@ -284,7 +284,7 @@ def fine_tune(
     finite validation loss.
     """
     estimators = carte_module("carte_estimator")
-    if kind == "numbers":
+    if kind == "regression":
         estimator = estimators.CARTERegressor(**options)
         estimator._estimator_type = "regressor"  # scikit-learn no longer sets it
     else:
@@ -481,7 +481,7 @@ _UNTRAINED = (
     "CARTE was not trained: no epoch had a finite validation loss. The validation target may be "
     "constant, or the training diverged; then set scale_truth: true or a lower learning_rate."
 )
-_KINDS = {"regression": "numbers", "classification": "classes"}
+_KINDS = {"regression": "regression", "classification": "classification"}
 
 
 @dataclass(eq=False, repr=False)
@@ -635,7 +635,7 @@ class CarteEncoder(TransformerMixin, BaseEstimator):
         held = math.ceil(self.val_size * len(y))
         if min(held, len(y) - held) < 2:
             raise Declined(f"{len(y)} rows are too few to fine-tune it ({held} for validation)")
-        if kind == "classes":
+        if kind == "classification":
             return np.unique(y, return_inverse=True)[1]
         y = y.astype(np.float64)
         y = (y - y.mean()) / (y.std() or 1.0) if self.scale_truth else y

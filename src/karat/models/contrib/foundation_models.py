@@ -150,7 +150,7 @@ class ContextEncoder(TransformerMixin, BaseEstimator):
 
     def _works_without_target(self) -> bool:
         try:
-            return self.targets > 0 and self._reads("numbers")
+            return self.targets > 0 and self._reads("regression")
         except Declined:  # no weights
             return True
 
@@ -188,15 +188,15 @@ class ContextEncoder(TransformerMixin, BaseEstimator):
 
     def _targets(self, target: np.ndarray) -> list[np.ndarray]:
         """Return the target of each context."""
-        if target_kind(target, self.kind) == "numbers":
-            if not self._reads("numbers"):
+        if target_kind(target, self.kind) == "regression":
+            if not self._reads("regression"):
                 raise Declined("it has weights for classes only, but the target is numeric")
             return [target.astype(np.float64)]
         classes, codes = np.unique(target, return_inverse=True)
-        most = self.most_classes if self._reads("classes") else MOST_CONTEXTS
+        most = self.most_classes if self._reads("classification") else MOST_CONTEXTS
         if len(classes) > most:
             raise Declined(f"it supports at most {most} classes, got {len(classes)}")
-        if self._reads("classes"):
+        if self._reads("classification"):
             return [codes]
         chosen = [1] if len(classes) == 2 else range(len(classes))
         return [(codes == code).astype(np.float64) for code in chosen]
@@ -205,7 +205,7 @@ class ContextEncoder(TransformerMixin, BaseEstimator):
         """Return contexts that predict columns of the table from the others."""
         if not self.targets:
             raise Declined("it needs the target, which is hidden here")
-        if not self._reads("numbers"):
+        if not self._reads("regression"):
             raise Declined("without a target it needs weights for numbers")
         usable = [np.isfinite(column).all() and len(np.unique(column)) > 1 for column in rows.T]
         order = np.random.default_rng(self.random_state or 0).permutation(np.flatnonzero(usable))
@@ -222,7 +222,7 @@ class ContextEncoder(TransformerMixin, BaseEstimator):
         varies = len(np.unique(target)) > 1 and any(_varies(column) for column in rows.T)
         if not varies:
             return FittedContext(None, without)
-        kind = "numbers" if target.dtype.kind == "f" else "classes"
+        kind = "regression" if target.dtype.kind == "f" else "classification"
         with preserved_random_state():
             return FittedContext(self._estimator(kind).fit(rows, target), without)
 
@@ -357,10 +357,10 @@ class TabPFNEncoder(ContextEncoder):
         check_tabpfn_weights(self.checkpoint, self.classifier)
 
     def _reads(self, kind: str) -> bool:
-        return (self.checkpoint if kind == "numbers" else self.classifier) is not None
+        return (self.checkpoint if kind == "regression" else self.classifier) is not None
 
     def _estimator(self, kind: str) -> Any:
-        weights = self.checkpoint if kind == "numbers" else self.classifier
+        weights = self.checkpoint if kind == "regression" else self.classifier
         return tabpfn_estimator(self, kind, weights, inference_config=_PLAIN)
 
     def _members(self, fitted: Any, rows: np.ndarray) -> np.ndarray:
@@ -401,7 +401,7 @@ class TabPFNPredictor(BaseEstimator):
 
     def declines(self, kind: str) -> str:
         """Return why it cannot predict this kind of target, or an empty string."""
-        if (self.classifier if kind == "classes" else self.checkpoint) is not None:
+        if (self.classifier if kind == "classification" else self.checkpoint) is not None:
             return ""
         return f"it has no weights for {kind}"
 
@@ -415,10 +415,10 @@ class TabPFNPredictor(BaseEstimator):
         self.columns_ = network_columns()
         rows = self.columns_.fit_transform(X)
         chosen = context_mask(len(rows), self.rows, target, seed)
-        weights = self.classifier if kind == "classes" else self.checkpoint
+        weights = self.classifier if kind == "classification" else self.checkpoint
         with preserved_random_state():
             self.fitted_ = tabpfn_estimator(self, kind, weights).fit(rows[chosen], target[chosen])
-        if kind == "classes":
+        if kind == "classification":
             self.classes_ = self.fitted_.classes_
         return self
 
@@ -441,7 +441,7 @@ def tabpfn_estimator(owner: Any, kind: str, weights: str | None, **options: Any)
     import torch
     from tabpfn import TabPFNClassifier, TabPFNRegressor
 
-    return (TabPFNClassifier if kind == "classes" else TabPFNRegressor)(
+    return (TabPFNClassifier if kind == "classification" else TabPFNRegressor)(
         n_estimators=owner.n_estimators,
         model_path=weights,
         device=owner.device,
@@ -456,8 +456,8 @@ def tabpfn_estimator(owner: Any, kind: str, weights: str | None, **options: Any)
 
 TABICL_HUB = "jingang/TabICL"
 TABICL_FILES = {
-    "numbers": "tabicl-regressor-v2-20260212.ckpt",
-    "classes": "tabicl-classifier-v2-20260212.ckpt",
+    "regression": "tabicl-regressor-v2-20260212.ckpt",
+    "classification": "tabicl-classifier-v2-20260212.ckpt",
 }
 _BACKENDS = ("tabicl", "tabpfn", "tabfm")
 
@@ -495,7 +495,7 @@ class TabICLEncoder(ContextEncoder):
     def _estimator(self, kind: str) -> Any:
         from tabicl import TabICLClassifier, TabICLRegressor
 
-        return (TabICLClassifier if kind == "classes" else TabICLRegressor)(
+        return (TabICLClassifier if kind == "classification" else TabICLRegressor)(
             n_estimators=self.n_estimators,
             model_path=tabicl_weights(self.checkpoint, self.classifier)[kind],
             allow_auto_download=False,
@@ -521,7 +521,7 @@ class TabICLEncoder(ContextEncoder):
 
 def tabicl_weights(checkpoint: str | None, classifier: str | None) -> dict[str, Path]:
     """Return the weight files by kind of target; raise Declined if one is missing."""
-    given = {"numbers": checkpoint, "classes": classifier}
+    given = {"regression": checkpoint, "classification": classifier}
     if checkpoint is None and classifier is None:
         from huggingface_hub import try_to_load_from_cache
 
@@ -581,7 +581,7 @@ class TfmEncoder(ContextEncoder):
     def _weights(self) -> dict[str, Path]:
         if self.model == "tabicl":
             return tabicl_weights(self.checkpoint, self.classifier)
-        given = {"numbers": self.checkpoint, "classes": self.classifier}
+        given = {"regression": self.checkpoint, "classification": self.classifier}
         files = {kind: Path(path) for kind, path in given.items() if path is not None}
         if not files:
             raise Declined(f"set checkpoint or classifier to the weights of {self.model}")

@@ -64,7 +64,7 @@ class AdamW:
     folds: int = 5
     fold: int | None = None
     random_state: int | None = None
-    kind: str = "classes"
+    kind: str = "classification"
     history_: list[dict[str, Any]] = field(default_factory=list, init=False, repr=False)
     notes_: list[str] = field(default_factory=list, init=False, repr=False)
 
@@ -287,7 +287,7 @@ def _cut(
 
 
 def _check(head: AdamW) -> None:
-    if head.kind != "classes":
+    if head.kind != "classification":
         raise DefinitionError(f"head adamw predicts classes, not {head.kind}.")
     if head.mode not in MODES:
         raise DefinitionError(f'head adamw: mode must be "fast" or "exact", got "{head.mode}".')

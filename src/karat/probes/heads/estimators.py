@@ -39,7 +39,7 @@ def predict_checked(estimator: Any, X: Any, test: Dataset, name: str) -> Predict
         raise ContractError(
             f"{name}.predict returned the shape {answers.shape} for {len(test)} questions."
         )
-    if test.kind != "classes":
+    if test.kind != "classification":
         return _numbers(_finite(answers, f"{name}.predict"), test)
     labels = _labels(answers, test, f"{name}.predict returned")
     return _classes(labels, _probabilities(estimator, chances, labels, test), test)
@@ -51,7 +51,7 @@ def flag_outliers(scores: np.ndarray, test: Dataset, shares: Mapping[Any, float]
     The number of outliers follows from the share of the rarer class. The probability of an item
     is its rank divided by n + 1; equal scores share their mean rank.
     """
-    if test.kind != "classes" or len(test.classes) != 2:
+    if test.kind != "classification" or len(test.classes) != 2:
         raise DefinitionError(
             f"an outlier head needs a target with two classes; {test.name} has "
             f"{len(test.classes) or test.kind}."
@@ -71,7 +71,7 @@ def flag_outliers(scores: np.ndarray, test: Dataset, shares: Mapping[Any, float]
 
 def baseline(truth: np.ndarray, test: Dataset) -> Predictions:
     """Return the predictions of a dummy model: the class frequencies or the mean of train rows."""
-    if test.kind != "classes":
+    if test.kind != "classification":
         return _numbers(np.full(len(test), float(np.mean(truth))), test)
     seen = as_text(truth)
     return predict_frequencies(
@@ -119,7 +119,7 @@ def _labels(values: np.ndarray, test: Dataset, what: str) -> np.ndarray:
 
 def _raw_predictions(estimator: Any, X: Any, kind: str) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the predictions, and the class probabilities if the estimator has them."""
-    if kind != "classes":
+    if kind != "classification":
         return np.asarray(estimator.predict(X)), None
     if hasattr(estimator, "predict_both"):
         answers, chances = estimator.predict_both(X)
@@ -165,29 +165,34 @@ def _finite(values: np.ndarray, what: str) -> np.ndarray:
     return numbers
 
 
-@head("logistic")
+@head("logistic-regression")
 def logistic(
-    C: float = 1.0, max_iter: int = 100, random_state: int | None = None, kind: str = "classes"
+    C: float = 1.0,
+    max_iter: int = 100,
+    random_state: int | None = None,
+    kind: str = "classification",
 ) -> Any:
     """Logistic regression with at most ``max_iter`` iterations."""
-    if kind != "classes":
-        raise DefinitionError(f"head logistic predicts classes, not {kind}; use ridge or linear.")
+    if kind != "classification":
+        raise DefinitionError(
+            f"head logistic predicts classes, not {kind}; use ridge or linear-regression."
+        )
     from sklearn.linear_model import LogisticRegression
 
     return LogisticRegression(C=C, max_iter=max_iter, random_state=random_state)
 
 
-@head("linear")
-def linear(kind: str = "numbers") -> Any:
+@head("linear-regression")
+def linear(kind: str = "regression") -> Any:
     """Ordinary least squares."""
-    _need_numbers("linear", kind)
+    _need_numbers("linear-regression", kind)
     from sklearn.linear_model import LinearRegression
 
     return LinearRegression()
 
 
 @head("ridge")
-def ridge(alpha: float = 1.0, kind: str = "numbers") -> Any:
+def ridge(alpha: float = 1.0, kind: str = "regression") -> Any:
     """Ridge regression."""
     _need_numbers("ridge", kind)
     from sklearn.linear_model import Ridge
@@ -196,14 +201,14 @@ def ridge(alpha: float = 1.0, kind: str = "numbers") -> Any:
 
 
 def _need_numbers(head: str, kind: str) -> None:
-    if kind != "numbers":
-        raise DefinitionError(f"head {head} predicts numbers, not {kind}; use logistic.")
+    if kind != "regression":
+        raise DefinitionError(f"head {head} predicts numbers, not {kind}; use logistic-regression.")
 
 
 #: split criteria of a tree, by kind of target; the first is the default
 CRITERIA = {
-    "classes": ("entropy", "gini"),
-    "numbers": ("squared_error", "absolute_error"),
+    "classification": ("entropy", "gini"),
+    "regression": ("squared_error", "absolute_error"),
 }
 
 
@@ -212,17 +217,21 @@ def knn(kind: str, n_neighbors: int = 5, weights: str = "uniform") -> Any:
     """Predict the majority class or the mean of the nearest train items."""
     from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-    chosen = KNeighborsClassifier if kind == "classes" else KNeighborsRegressor
+    chosen = KNeighborsClassifier if kind == "classification" else KNeighborsRegressor
     return chosen(n_neighbors=n_neighbors, weights=weights)
 
 
-@head("nb")
-def naive_bayes(kind: str = "classes", var_smoothing: float = 1e-9) -> Any:
+@head("naive-bayes")
+def naive_bayes(kind: str = "classification", var_smoothing: float = 1e-9) -> Any:
     """Gaussian naive Bayes: one mean and variance per class and dimension."""
-    if kind != "classes":
-        raise DefinitionError(f"head nb predicts classes, not {kind}; use ridge or linear.")
+    if kind != "classification":
+        raise DefinitionError(
+            f"head naive-bayes predicts classes, not {kind}; use ridge or linear-regression."
+        )
     if not 0 < var_smoothing < np.inf:
-        raise DefinitionError(f"head nb: var_smoothing must be > 0, got {var_smoothing!r}.")
+        raise DefinitionError(
+            f"head naive-bayes: var_smoothing must be > 0, got {var_smoothing!r}."
+        )
     return NaiveBayes(var_smoothing)
 
 
@@ -256,7 +265,7 @@ class NaiveBayes:
         return self.classes_[chances.argmax(axis=1)], np.exp(chances)
 
 
-@head("tree")
+@head("decision-tree")
 def tree(
     kind: str,
     criterion: str | None = None,
@@ -272,14 +281,14 @@ def tree(
     """
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-    allowed = CRITERIA["classes" if kind == "classes" else "numbers"]
+    allowed = CRITERIA["classification" if kind == "classification" else "regression"]
     criterion = criterion or allowed[0]
     if criterion not in allowed:
         raise DefinitionError(
-            f'head tree: unknown criterion "{criterion}" for {kind}.'
+            f'head decision-tree: unknown criterion "{criterion}" for {kind}.'
             f"{did_you_mean(criterion, allowed)} Available: {', '.join(allowed)}."
         )
-    chosen = DecisionTreeClassifier if kind == "classes" else DecisionTreeRegressor
+    chosen = DecisionTreeClassifier if kind == "classification" else DecisionTreeRegressor
     return chosen(
         criterion=criterion,
         max_depth=max_depth,
@@ -302,7 +311,7 @@ def svm(
             raise DefinitionError(f"head svm: {name} must be a number > 0, got {value!r}.")
     if gamma != "scale" and not _is_positive(gamma):
         raise DefinitionError(f'head svm: gamma must be "scale" or a number > 0, got {gamma!r}.')
-    return RbfLabels(C, gamma) if kind == "classes" else RbfRegressor(C, gamma, epsilon)
+    return RbfLabels(C, gamma) if kind == "classification" else RbfRegressor(C, gamma, epsilon)
 
 
 def _is_positive(value: Any) -> bool:

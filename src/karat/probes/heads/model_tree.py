@@ -19,7 +19,7 @@ RANK = 1e-10
 
 
 @head("model-tree")
-def model_tree(kind: str = "numbers", min_samples_leaf: int = 4, smoothing: float = 15.0) -> Any:
+def model_tree(kind: str = "regression", min_samples_leaf: int = 4, smoothing: float = 15.0) -> Any:
     """Grow a model tree after M5 (Quinlan 1992).
 
     As in M5: splits minimize the variance until a node is small or nearly constant; every node has
@@ -30,8 +30,8 @@ def model_tree(kind: str = "numbers", min_samples_leaf: int = 4, smoothing: floa
     as CART does, where M5 uses the standard deviation. Nominal dimensions and missing values are
     not supported.
     """
-    if kind != "numbers":
-        raise DefinitionError(f"head model-tree predicts numbers, not {kind}; use tree.")
+    if kind != "regression":
+        raise DefinitionError(f"head model-tree predicts numbers, not {kind}; use decision-tree.")
     if not isinstance(min_samples_leaf, int) or min_samples_leaf < 1:
         raise DefinitionError(
             f"head model-tree: min_samples_leaf must be an integer >= 1, got {min_samples_leaf!r}."

@@ -47,7 +47,7 @@ class BestOf:
     def fit(self, X: np.ndarray, y: Any) -> BestOf:
         """Select a head and fit it on all rows."""
         X, y = np.asarray(X), np.asarray(y)
-        classes = y if self.kind == "classes" else None
+        classes = y if self.kind == "classification" else None
         folds = inner_folds(X, classes, self.folds, self.random_state or 0)
         failed: dict[int, str] = {}
         scores = [self._fold_scores(X, y, held, failed) for held in folds]
@@ -98,7 +98,7 @@ class BestOf:
         if not folds:
             return f"{chosen}, the first head: too few rows for inner folds"
         score = self.scores_[best]
-        value = f"accuracy {score:.3f}" if self.kind == "classes" else f"RMSE {-score:.4g}"
+        value = f"accuracy {score:.3f}" if self.kind == "classification" else f"RMSE {-score:.4g}"
         failures = "".join(
             f"; {name_of(self.candidates[place])} failed to fit: {why}"
             for place, why in failed.items()
@@ -185,6 +185,6 @@ def _check(estimator: Any, candidate: Mapping[str, Any]) -> None:
 
 
 def _score(predicted: np.ndarray, target: np.ndarray, kind: str) -> float:
-    if kind == "classes":
+    if kind == "classification":
         return float(np.mean(predicted == target))
     return -float(np.sqrt(np.mean((predicted - target) ** 2)))

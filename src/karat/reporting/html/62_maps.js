@@ -4,7 +4,7 @@
   const Karat = (window.Karat ??= {});
   const { el, svg } = Karat;
   const HEIGHT = 430;
-  const COLOURS = 8;
+  const COLORS = 8;
 
   function now() {
     const place = Number(Karat.get("map", "0"));
@@ -18,7 +18,7 @@
       .filter((value) => value !== null && value !== undefined);
     if (map.labels)
       return (value) => ({
-        class: value === null || value === undefined ? "none" : `c${value % COLOURS}`,
+        class: value === null || value === undefined ? "none" : `c${value % COLORS}`,
       });
     const [low, high] = Karat.extent(values, 0);
     return (value) => ({ style: `fill:${Karat.ramp((value - low) / (high - low || 1))}` });
@@ -26,7 +26,7 @@
 
   /** Return a sign of a place: a dot, or beyond eight labels a diamond, so that colors may return. */
   function sign(x, y, value, attributes, labelled) {
-    const diamond = labelled && value >= COLOURS;
+    const diamond = labelled && value >= COLORS;
     if (!diamond)
       return svg("circle", {
         cx: x,
@@ -79,8 +79,8 @@
           "li",
           null,
           el("i", {
-            class: `c${i % COLOURS}`,
-            style: i >= COLOURS ? "transform:rotate(45deg);width:9px;height:9px" : null,
+            class: `c${i % COLORS}`,
+            style: i >= COLORS ? "transform:rotate(45deg);width:9px;height:9px" : null,
           }),
           el("span", { class: "cut", text: Karat.plain(label) }),
         ),

@@ -72,7 +72,7 @@
         `${task.twins.map((count) => count.toLocaleString("en-US")).join(" of ")} test rows ` +
           "also occur in the training data",
       );
-    if (card?.licence) parts.push(`license: ${card.licence}`);
+    if (card?.license) parts.push(`license: ${card.license}`);
     return el("p", { class: "lead", text: parts.filter(Boolean).map(Karat.plain).join(" · ") });
   }
 

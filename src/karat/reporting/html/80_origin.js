@@ -95,7 +95,7 @@
       size: counts.filter(Boolean).join(", "),
       source: card.source,
       homepage: card.homepage,
-      licence: card.licence,
+      license: card.license,
       citation: card.citation,
     };
     const print = card.fingerprint ? el("code", { text: Karat.plain(card.fingerprint) }) : null;
