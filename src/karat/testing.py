@@ -1,6 +1,4 @@
-"""Test requirements one after the other and record the outcome of each.
-
-Check whether a model, a metric or a corruption meets the requirements of its kind.
+"""Check whether a model, a metric or a corruption meets the requirements of its kind.
 
 A component is run on small synthetic data. After a fatal failure, the requirements that could not
 be tested are left out; they do not count as passed.
@@ -29,101 +27,10 @@ from karat.corruptions.view import corrupt as see
 from karat.errors import DefinitionError, MissingExtra, did_you_mean
 from karat.execution.workers import one_thread
 from karat.metrics.metric import NEEDS, Metric, get_metric, score
+from karat.models.adapters import adapt
 from karat.models.model import Model, sklearn_tags
 
-
-@dataclass(frozen=True)
-class Check:
-    """One requirement: whether it is met and, if not, why and what to change."""
-
-    promise: str
-    kept: bool
-    why: str = ""
-    cure: str = ""
-
-
-class Broken(Exception):
-    """A requirement is not met; the message is the reason."""
-
-
-def require(kept: object, why: str) -> None:
-    """Raise Broken with a reason unless the condition holds."""
-    if not kept:
-        raise Broken(why)
-
-
-class Trial:
-    """The requirements tested on one kind of data."""
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-        self.checks: list[Check] = []
-        self.ended = self.changed = self.drew = False
-
-    @contextmanager
-    def promise(self, text: str, cure: str, *, fatal: bool = False) -> Iterator[None]:
-        """Record whether the block meets a requirement; a fatal failure ends the trial."""
-        why = ""
-        try:
-            yield
-        except Broken as broken:
-            why = str(broken)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # includes sys.exit and panics of Rust libraries
-            why = f"{type(error).__name__}: {error}"
-            cure = str(error).partition(": ")[2] if isinstance(error, MissingExtra) else cure
-        self.checks.append(Check(f"{self.where}: {text}", not why, why, cure if why else ""))
-        if why and fatal:
-            raise Broken
-
-    @contextmanager
-    def watched(self, *given: Any) -> Iterator[None]:
-        """Record whether the block changes the data or numpy's global random state."""
-        marks, state = [_mark(each) for each in given], np.random.get_state()
-        yield
-        self.changed = marks != [_mark(each) for each in given]
-        self.drew = repr(state) != repr(np.random.get_state())
-        np.random.set_state(state)
-
-    def check_watched(self) -> None:
-        """Add the checks of what was watched."""
-        with self.promise("does not modify its input", "Modify a copy."):
-            require(not self.changed, "its input was modified in place.")
-        with self.promise("does not use np.random globally", "Use np.random.default_rng(seed)."):
-            require(not self.drew, "the state changed.")
-
-
-def run_trials(
-    trials: Mapping[str, Callable[[Trial], None]], good: Callable[[Trial], object]
-) -> list[Check]:
-    """Return the checks of all good trials, or of the one that passed most if none is good."""
-    tried, state = [Trial(where) for where in trials], np.random.get_state()
-    with one_thread(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for trial, steps in zip(tried, trials.values(), strict=True):
-            with suppress(Broken):
-                steps(trial)
-                trial.ended = True
-    np.random.set_state(state)
-    best = max(tried, key=lambda trial: sum(check.kept for check in trial.checks))
-    return [check for trial in filter(good, tried) for check in trial.checks] or best.checks
-
-
-def _mark(given: Any) -> str:
-    return str(given.tolist()) if isinstance(given, np.ndarray) else fingerprint(given)
-
-
-def require_equal(
-    first: Sequence[np.ndarray], second: Sequence[np.ndarray], close: float = 0.0
-) -> None:
-    """Raise Broken unless two lists of arrays are equal."""
-    for a, b in zip(first, second, strict=True):
-        require(a.shape == b.shape, f"the shapes are {a.shape} and {b.shape}.")
-        floats = a.dtype.kind == b.dtype.kind == "f"
-        equal = np.isclose(a, b, close, close, equal_nan=True) if floats else a == b
-        require(equal.all(), f"{np.sum(~equal)} of {equal.size} values differ.")
-
+__all__ = ["Check", "check_corruption", "check_metric", "check_model"]
 
 SEED = 42
 #: how much a vector may change when its item is encoded with other rows
@@ -133,13 +40,36 @@ _TYPES = {"classifier": "classification", "regressor": "regression"}
 _PLURAL = {"table": "tables", "text": "texts", "entity": "entities"}
 
 
-def check_model(model: Model, modality: str | None = None) -> list[Check]:
+@dataclass(frozen=True)
+class Check:
+    """The outcome of one requirement.
+
+    Attributes
+    ----------
+    requirement
+        The data it was checked on and what is required, as "on texts: returns one row per item".
+    passed
+        Whether the component meets it.
+    reason
+        Why it does not: what was found, or the exception. Empty if it does.
+    fix
+        What to change. Empty if it does.
+    """
+
+    requirement: str
+    passed: bool
+    reason: str = ""
+    fix: str = ""
+
+
+def check_model(model: Any, modality: str | None = None) -> list[Check]:
     """Return one check per requirement of an encoder or a predictor, for each modality it takes.
 
     Parameters
     ----------
     model
-        What ``karat.models.adapters.adapt`` or ``Catalog().model(name)`` returns.
+        A class or an object with ``transform`` (encoder) or ``predict`` (predictor), a function of
+        texts, the path of a vector file, or a ``karat.models.model.Model``.
     modality
         "table", "text" or "entity": check on this modality only. By default on all that the model
         declares in ``takes``; if it declares none, on all, and only those that work are reported.
@@ -147,29 +77,33 @@ def check_model(model: Model, modality: str | None = None) -> list[Check]:
     Returns
     -------
     list of Check
-        Each with ``promise`` (the requirement), ``kept`` (whether it is met) and, if not, ``why``
-        and ``cure`` (what to change). Exceptions of the model become failed checks; a model that
-        cannot run here (a missing library or file) is one failed check.
+        Each with ``requirement``, ``passed`` and, if it failed, ``reason`` and ``fix``. Exceptions
+        of the model become failed checks; a model that cannot run here (a missing library or file)
+        is one failed check.
 
     Raises
     ------
     DefinitionError
         If ``modality`` is not a modality.
+    ContractError
+        If the object is not a model.
 
-    >>> from karat.models.adapters import adapt
-    >>> checks = check_model(adapt(lambda texts: [[len(t)] for t in texts[1:]]), "text")
-    >>> [check.why for check in checks if not check.kept]
+    >>> checks = check_model(lambda texts: [[len(t)] for t in texts[1:]], "text")
+    >>> [check.reason for check in checks if not check.passed]
     ['149 rows for 150 items.']
     """
     if modality not in (None, *MODALITIES):
         near = did_you_mean(str(modality), MODALITIES)
         allowed = ", ".join(MODALITIES)
         raise DefinitionError(f'modality must be one of {allowed}, got "{modality}".{near}')
+    model = adapt(model)
     if model.unavailable:
-        why, lacking, extra = model.unavailable.partition(": pip install ")
-        cure = f"pip install {extra}" if lacking else "Provide what is missing, then check again."
-        return [Check("can run here", False, why, cure)]
-    takes = (modality,) if modality else _modalities(model)
+        reason, lacking, extra = model.unavailable.partition(": pip install ")
+        fix = f"pip install {extra}" if lacking else "Provide what is missing, then check again."
+        return [Check("can run here", False, reason, fix)]
+    takes = (modality,) if modality else model.takes
+    if not modality and "entity" in (takes or ()) and _looks_up(model):
+        takes = ("entity",)  # a lookup by id and a lookup by text are the same: check one
     kinds = ("classification",) if model.role == "encoder" else _kinds(model.prototype)
     checks: list[Check] = []
     for modalities, answers in product(
@@ -205,7 +139,7 @@ def check_metric(name: str) -> list[Check]:
     DefinitionError
         If no metric has this name.
 
-    >>> all(check.kept for check in check_metric("acc"))
+    >>> all(check.passed for check in check_metric("acc"))
     True
     """
     metric = get_metric(f"{name[:-1]}10" if name.endswith("@k") else name)
@@ -215,9 +149,9 @@ def check_metric(name: str) -> list[Check]:
         if all(NEEDS[need][1](pair[0]) for need in metric.needs)
     }
     if not trials:
-        why = f"no kind of predictions meets all its needs: {', '.join(metric.needs)}."
-        return [Check("has needs that some data meet", False, why, "Remove a need.")]
-    return run_trials(trials, lambda trial: metric.needs or all(c.kept for c in trial.checks))
+        reason = f"no kind of predictions meets all its needs: {', '.join(metric.needs)}."
+        return [Check("has needs that some data meet", False, reason, "Remove a need.")]
+    return run_trials(trials, lambda trial: metric.needs or all(c.passed for c in trial.checks))
 
 
 def check_corruption(name: str) -> list[Check]:
@@ -241,7 +175,7 @@ def check_corruption(name: str) -> list[Check]:
     DefinitionError
         If no corruption has this name.
 
-    >>> all(check.kept for check in check_corruption("typos"))
+    >>> all(check.passed for check in check_corruption("typos"))
     True
     """
     if VECTORS in getattr(registry.corruptions.get(name), "takes", ()):
@@ -251,6 +185,93 @@ def check_corruption(name: str) -> list[Check]:
         for taken in ("table", "text")
     }
     return run_trials(trials, lambda trial: trial.ended)
+
+
+# -- trials ---------------------------------------------------------------------------------
+
+
+class Broken(Exception):
+    """A requirement is not met; the message is the reason."""
+
+
+def require(condition: object, reason: str) -> None:
+    """Raise Broken with a reason unless the condition holds."""
+    if not condition:
+        raise Broken(reason)
+
+
+class Trial:
+    """The requirements tested on one kind of data."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.checks: list[Check] = []
+        self.ended = self.changed = self.drew = False
+
+    @contextmanager
+    def check(self, text: str, fix: str, *, fatal: bool = False) -> Iterator[None]:
+        """Record whether the block meets a requirement; a fatal failure ends the trial."""
+        reason = ""
+        try:
+            yield
+        except Broken as broken:
+            reason = str(broken)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # includes sys.exit and panics of Rust libraries
+            reason = f"{type(error).__name__}: {error}"
+            fix = str(error).partition(": ")[2] if isinstance(error, MissingExtra) else fix
+        check = Check(f"{self.where}: {text}", not reason, reason, fix if reason else "")
+        self.checks.append(check)
+        if reason and fatal:
+            raise Broken
+
+    @contextmanager
+    def watched(self, *given: Any) -> Iterator[None]:
+        """Record whether the block changes the data or numpy's global random state."""
+        marks, state = [_mark(each) for each in given], np.random.get_state()
+        yield
+        self.changed = marks != [_mark(each) for each in given]
+        self.drew = repr(state) != repr(np.random.get_state())
+        np.random.set_state(state)
+
+    def check_watched(self) -> None:
+        """Add the checks of what was watched."""
+        with self.check("does not modify its input", "Modify a copy."):
+            require(not self.changed, "its input was modified in place.")
+        with self.check("does not use np.random globally", "Use np.random.default_rng(seed)."):
+            require(not self.drew, "the state changed.")
+
+
+def run_trials(
+    trials: Mapping[str, Callable[[Trial], None]], good: Callable[[Trial], object]
+) -> list[Check]:
+    """Return the checks of all good trials, or of the one that passed most if none is good."""
+    tried, state = [Trial(where) for where in trials], np.random.get_state()
+    with one_thread(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for trial, steps in zip(tried, trials.values(), strict=True):
+            with suppress(Broken):
+                steps(trial)
+                trial.ended = True
+    np.random.set_state(state)
+    best = max(tried, key=lambda trial: sum(check.passed for check in trial.checks))
+    return [check for trial in filter(good, tried) for check in trial.checks] or best.checks
+
+
+def _mark(given: Any) -> str:
+    return str(given.tolist()) if isinstance(given, np.ndarray) else fingerprint(given)
+
+
+def require_equal(
+    first: Sequence[np.ndarray], second: Sequence[np.ndarray], close: float = 0.0
+) -> None:
+    """Raise Broken unless two lists of arrays are equal."""
+    for a, b in zip(first, second, strict=True):
+        require(a.shape == b.shape, f"the shapes are {a.shape} and {b.shape}.")
+        floats = a.dtype.kind == b.dtype.kind == "f"
+        equal = np.isclose(a, b, close, close, equal_nan=True) if floats else a == b
+        require(equal.all(), f"{np.sum(~equal)} of {equal.size} values differ.")
 
 
 def _sample(modality: str, kind: str) -> Dataset:
@@ -280,10 +301,8 @@ def _sample(modality: str, kind: str) -> Dataset:
     return Dataset("sample", items, pd.DataFrame({"item": items.index}), truth, kind, modality)
 
 
-def _modalities(model: Model) -> tuple[str, ...] | None:
-    # a lookup by id and a lookup by text are the same: check one
-    looks_up = callable(getattr(model.prototype, "vocabulary", None))
-    return ("entity",) if looks_up and "entity" in (model.takes or ()) else model.takes
+def _looks_up(model: Model) -> bool:
+    return callable(getattr(model.prototype, "vocabulary", None))
 
 
 def _kinds(prototype: Any) -> list[str]:
@@ -296,32 +315,32 @@ def _kinds(prototype: Any) -> list[str]:
 
 def _try_model(model: Model, data: Dataset, trial: Trial) -> None:
     act, judge = (_embed, _try_vectors) if model.role == "encoder" else (_predict, _try_answers)
-    if data.modality == "entity" and callable(getattr(model.prototype, "vocabulary", None)):
-        with trial.promise("lists its ids", "Return (ids, matrix), each id once.", fatal=True):
+    if data.modality == "entity" and _looks_up(model):
+        with trial.check("lists its ids", "Return (ids, matrix), each id once.", fatal=True):
             data = _lookup_sample(model.prototype)
     items, truth, held = data.items, np.asarray(data.truth), np.arange(len(data)) % 4 == 0
     given = items[~held], truth[~held], items[held]
-    with trial.promise("can be cloned unfitted", "Only store things in __init__.", fatal=True):
+    with trial.check("can be cloned unfitted", "Only store parameters in __init__.", fatal=True):
         model.fresh(SEED, data.kind)
-    with trial.promise("runs", _FIX_RUN, fatal=True):
+    with trial.check("runs", _FIX_RUN, fatal=True):
         with trial.watched(*given):
             fitted, first = act(model, data.kind, *given)
     judge(trial, fitted, first, *given)
     trial.check_watched()
     tags = sklearn_tags(model.prototype)
     if act is _embed and not model.stateless and not (tags and tags.target_tags.required):
-        with trial.promise("fits without a target", "Accept y=None in fit: some tasks hide y."):
+        with trial.check("fits without a target", "Accept y=None in fit: some tasks hide y."):
             _embed(model, data.kind, given[0], None, given[2])
-    with trial.promise("is reproducible with a fixed seed", "Use random_state for all randomness."):
-        other = slice(-len(given[1]), None)  # state of this copy must not leak into the next
+    with trial.check("is reproducible with a fixed seed", "Use random_state for all randomness."):
+        other = slice(-len(given[1]), None)  # this copy must not affect the next one
         act(model, data.kind, items[other], truth[other], given[2])
         require_equal(first, act(model, data.kind, *given)[1])
-    if not trial.checks[-1].kept:
+    if not trial.checks[-1].passed:
         return  # not reproducible: further comparisons are meaningless
-    with trial.promise("can be pickled", "Drop what cannot be pickled in __getstate__."):
+    with trial.check("can be pickled", "Drop what cannot be pickled in __getstate__."):
         require_equal(first, act(cloudpickle.loads(cloudpickle.dumps(model)), data.kind, *given)[1])
     if act is _embed:
-        with trial.promise("encodes each row independently", "Do not fit in transform."):
+        with trial.check("encodes each row independently", "Do not fit in transform."):
             for rows in (slice(None, None, -2), slice(0, 1)):
                 alone = _array(fitted.transform(given[2].iloc[rows])).astype(float)
                 require_equal([first[1][rows].astype(float)], [alone], TOLERANCE)
@@ -354,18 +373,18 @@ def _embed(model: Model, kind: str, X: Any, y: Any, test: Any) -> tuple[Any, lis
 def _try_vectors(
     trial: Trial, fitted: Any, found: list[np.ndarray], X: Any, y: np.ndarray, test: Any
 ) -> None:
-    with trial.promise("returns a 2-D array of finite numbers", "Return a 2-D array.", fatal=True):
+    with trial.check("returns a 2-D array of finite numbers", "Return a 2-D array.", fatal=True):
         vectors = [values.astype(float) for values in found]
         shapes = [values.shape for values in vectors]
         require(all(len(shape) == 2 and shape[1] for shape in shapes), f"the shapes are {shapes}.")
         require(not any(np.isinf(values).any() for values in vectors), "some are infinite.")
-    with trial.promise("returns one row per item", "Keep the order of items.", fatal=True):
+    with trial.check("returns one row per item", "Keep the order of items.", fatal=True):
         for values, items in zip(vectors, (X, test), strict=True):
             require(len(values) == len(items), f"{len(values)} rows for {len(items)} items.")
-    with trial.promise("returns NaN only in whole rows", "Fill NaN; a NaN row means no vector."):
+    with trial.check("returns NaN only in whole rows", "Fill NaN; a NaN row means no vector."):
         shares = np.concatenate([np.isnan(values).mean(axis=1) for values in vectors])
         require(np.isin(shares, (0, 1)).all(), f"{np.sum(shares % 1 > 0)} rows are partly NaN.")
-    with trial.promise("has one width for train and test items", "Set the width in fit."):
+    with trial.check("has one width for train and test items", "Set the width in fit."):
         (_, train), (_, tested) = (values.shape for values in vectors)
         require(train == tested, f"{train} for train items, {tested} for test items.")
 
@@ -382,23 +401,23 @@ def _try_answers(
     trial: Trial, fitted: Any, found: list[np.ndarray], X: Any, y: np.ndarray, test: Any
 ) -> None:
     rows, labels = len(test), as_text(y)
-    with trial.promise("returns one prediction per row", "Return a 1-D array.", fatal=True):
+    with trial.check("returns one prediction per row", "Return a 1-D array.", fatal=True):
         require(found[0].size == rows == len(found[0]), f"{found[0].shape} for {rows} rows.")
-    with trial.promise("predicts training labels or finite numbers", "Fix predict."):
+    with trial.check("predicts training labels or finite numbers", "Fix predict."):
         if y.dtype.kind == "f":
             require(np.isfinite(found[0].astype(float)).all(), "some are NaN or infinite.")
         else:
             unseen = sorted(set(as_text(found[0].ravel())) - set(labels))
             require(not unseen, f"{unseen[:3]} are not training labels.")
     for chances in found[1:]:
-        with trial.promise("returns one probability per class of classes_", "Set classes_ in fit."):
+        with trial.check("returns one probability per class of classes_", "Set classes_ in fit."):
             classes = as_text(getattr(fitted, "classes_", np.unique(labels)))
             require(set(classes) <= set(labels), f"{list(classes)} are not all labels.")
             require(chances.shape == (rows, len(classes)), f"the shape is {chances.shape}.")
-        with trial.promise("returns probabilities that sum to 1", "Divide each row by its sum."):
+        with trial.check("returns probabilities that sum to 1", "Divide each row by its sum."):
             require(np.allclose(chances.sum(axis=1), 1, atol=1e-3), f"{chances.sum(axis=1)[:3]}")
             require(chances.min() >= 0, "some are negative.")
-    with trial.promise("predicts a single row", "Predict each row independently."):
+    with trial.check("predicts a single row", "Predict each row independently."):
         require(
             len(fitted.predict(test.iloc[:1])) == 1, "it did not return exactly one prediction."
         )
@@ -429,20 +448,20 @@ def _sample_predictions() -> dict[str, list[Predictions]]:
 
 def _try_metric(metric: Metric, perfect: Predictions, other: Predictions, trial: Trial) -> None:
     (low, high), sign = metric.range, 1 if metric.higher_is_better else -1
-    with trial.promise("returns a value", "Declare what it needs: needs=(...).", fatal=True):
+    with trial.check("returns a value", "Declare what it needs: needs=(...).", fatal=True):
         with trial.watched(perfect.predictions, perfect.truth):
             best, value = (float(metric.compute(each)) for each in (perfect, other))
-    with trial.promise("stays in its range", "Declare its range=(low, high)."):
+    with trial.check("stays in its range", "Declare its range=(low, high)."):
         require(low <= min(best, value) and max(best, value) <= high, f"{best:g} and {value:g}.")
-    with trial.promise("is best for perfect predictions", "Fix the metric or its range."):
+    with trial.check("is best for perfect predictions", "Fix the metric or its range."):
         end = high if sign > 0 else low
         require(np.isclose(best, end) or np.isinf(end), f"it is {best:g}, not {end:g}.")
-    with trial.promise("declares the right direction", "Invert higher_is_better."):
+    with trial.check("declares the right direction", "Invert higher_is_better."):
         require(sign * best >= sign * value, f"perfect predictions: {best:g}, others: {value:g}.")
-    with trial.promise("does not depend on the order of rows", "Align by value, not position."):
+    with trial.check("does not depend on the order of rows", "Align by value, not position."):
         turned = metric.compute(other.take(np.random.default_rng(1).permutation(len(other))))
         require(np.isclose(turned, value), f"{value:g}, in another order {turned:g}.")
-    with trial.promise("raises only Undefined", "Raise karat's Undefined with a reason."):
+    with trial.check("raises only Undefined", "Raise karat's Undefined with a reason."):
         for rows in ([], [0], [0, 1]):
             found, why = score(metric.name, other.take(np.array(rows, dtype=int)))
             require((found is None) == bool(why), f"{found} and {why!r} for {len(rows)} rows.")
@@ -451,30 +470,30 @@ def _try_metric(metric: Metric, perfect: Predictions, other: Predictions, trial:
 
 def _try_corruption(name: str, data: Dataset, trial: Trial) -> None:
     corrupt, X, y = registry.corruptions.get(name), data.items, pd.Series(data.truth)
-    with trial.promise("returns X and y in kind", "Return (X, y), X of the same type.", fatal=True):
+    with trial.check("returns X and y in kind", "Return (X, y), X of the same type.", fatal=True):
         with trial.watched(X, y):
             seen = {s: corrupt(X, y, s, np.random.default_rng(5)) for s in (0.0, 0.1, 0.4)}
         require(all(type(items) is type(X) for items, _ in seen.values()), "X has another type.")
-    with trial.promise("returns one target per row", "Drop the same rows of X and y.", fatal=True):
+    with trial.check("returns one target per row", "Drop the same rows of X and y.", fatal=True):
         for items, truth in seen.values():
             require(len(items) == len(truth) > 0, f"{len(items)} rows and {len(truth)} targets.")
     none, low, high = (_cells(*each) for each in seen.values())
-    with trial.promise("changes nothing at severity 0", "Return X and y unchanged for severity 0."):
+    with trial.check("changes nothing at severity 0", "Return X and y unchanged for severity 0."):
         require_equal([_cells(X, y)], [none])
         require(see(data, View(name, 0.0), SEED, 0) is data, "the view is not the original data.")
-    with trial.promise("changes the data", "Use severity."):
+    with trial.check("changes the data", "Use severity."):
         require(
             high.shape != none.shape or (high != none).any(), "nothing changes at severity 0.4."
         )
     if none.shape == low.shape == high.shape:
-        with trial.promise("changes more at a higher severity", "Draw alike for every severity."):
+        with trial.check("changes more at a higher severity", "Draw alike for every severity."):
             lost = (low != none) & (high == none)
             require(not lost.any(), f"{lost.sum()} cells changed at 0.1 are not at 0.4.")
-    with trial.promise("is reproducible with the same generator", "Use rng for all randomness."):
+    with trial.check("is reproducible with the same generator", "Use rng for all randomness."):
         one, two = (see(data, View(name, 0.4), SEED, 0) for _ in range(2))
         require_equal([_cells(one.items, one.truth)], [_cells(two.items, two.truth)])
     if not {"classes", "truth"} & set(getattr(corrupt, "needs", ())):
-        with trial.promise("works without y", "Return y=None as it is: some tasks have no y."):
+        with trial.check("works without y", "Return y=None as it is: some tasks have no y."):
             require(corrupt(X, None, 0.4, np.random.default_rng(5))[1] is None, "y is not None.")
     trial.check_watched()
 
@@ -487,19 +506,19 @@ def _cells(items: Any, truth: Any) -> np.ndarray:
 def _try_on_vectors(name: str, trial: Trial) -> None:
     corrupt, X = registry.corruptions.get(name), np.random.default_rng(7).normal(size=(60, 8))
     X[4] = np.nan  # an item without a vector
-    with trial.promise("returns vectors in shape", "Return (X, y), X a matrix.", fatal=True):
+    with trial.check("returns vectors in shape", "Return (X, y), X a matrix.", fatal=True):
         with trial.watched():
             low, high, again = (
                 np.asarray(corrupt(X.copy(), None, s, np.random.default_rng(5))[0])
                 for s in (0.1, 0.4, 0.4)
             )
         require(low.shape == high.shape == X.shape, f"the shape is {low.shape}, not {X.shape}.")
-    with trial.promise("changes the data", "Use severity."):
+    with trial.check("changes the data", "Use severity."):
         require((high[5:] != X[5:]).any(), "nothing changes at severity 0.4.")
-    with trial.promise("changes more at a higher severity", "Draw alike for every severity."):
+    with trial.check("changes more at a higher severity", "Draw alike for every severity."):
         require(not ((low != X) & (high == X)).any(), "values changed at 0.1 are unchanged at 0.4.")
-    with trial.promise("is reproducible with the same generator", "Use rng for all randomness."):
+    with trial.check("is reproducible with the same generator", "Use rng for all randomness."):
         require_equal([high], [again])
-    with trial.promise("keeps rows of NaN", "Leave rows of NaN unchanged."):
+    with trial.check("keeps rows of NaN", "Leave rows of NaN unchanged."):
         require(np.isnan(high[4]).all(), "a row of NaN became numbers.")
     trial.check_watched()

@@ -1,4 +1,4 @@
-"""Names become models, tasks, suites and data sets; mistakes are told with their place."""
+"""The catalog: models, tasks, suites and datasets by name, and mistakes with their place."""
 
 import sys
 import warnings
@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator
 from sklearn.linear_model import Ridge
 
 import karat
@@ -31,7 +30,7 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def defined(here):
-    """Return a catalog with a YAML file of one's own."""
+    """Return a catalog with a YAML file."""
 
     def load(text):
         Path("my.yaml").write_text(text)
@@ -64,11 +63,8 @@ def test_all_mistakes_are_reported_at_once(here):
     with pytest.raises(DefinitionError) as caught:
         Catalog().models(wanted)
     first, second, third, fourth, fifth = caught.value.messages
-    assert first == 'there is no model "onehott". Did you mean "onehot"?   (karat list models)'
-    assert second == "there is no vector file nofile.txt."
-    assert 'cannot load "no_module:Thing"' in third
-    assert fourth.startswith("int is not a model")
-    assert "two models" in fifth
+    assert '"onehot"' in first and "nofile.txt" in second and '"no_module:Thing"' in third
+    assert fourth.startswith("int ") and "two models" in fifth
 
 
 def test_python_code_is_no_vector_file(here):
@@ -78,7 +74,7 @@ def test_python_code_is_no_vector_file(here):
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "a\0b", ""])
-def test_names_that_can_be_no_file(here, name):
+def test_names_that_cannot_be_files(here, name):
     with pytest.raises(DefinitionError, match="model"):
         Catalog().model(name)
 
@@ -103,13 +99,13 @@ models:
     assert (model.params, model.version, model.takes) == ({"min_frequency": 0.5}, "7", ("table",))
 
 
-def test_an_unknown_parameter_is_told(defined):
+def test_an_unknown_parameter_is_reported(defined):
     catalog = defined("models: {sparse: {extends: onehot, params: {min_freq: 0.5}}}")
     with pytest.raises(DefinitionError, match='"min_freq".*"min_freque'):
         catalog.model("sparse")
 
 
-def test_an_encoder_may_be_asked_for_out_of_fold(defined):
+def test_an_encoder_out_of_fold(defined):
     catalog = defined("""
 models:
   plain: {use: "karat.models.forest_encoders:ForestScores", params: {trees: 20}}
@@ -144,24 +140,11 @@ def test_models_that_do_not_support_out_of_fold(defined, use, word):
         catalog.model("held")
 
 
-def test_out_of_fold_waits_for_what_is_not_installed(defined):
-    catalog = defined("""
-models:
-  held: {use: "no_such_module:Encoder", requires: [no_such_module], out_of_fold: 3}
-""")
-    assert "no_such_module is not installed" in catalog.model("held").unavailable
-
-
-def test_an_abstract_model_cannot_be_used(here):
-    with pytest.raises(DefinitionError, match='"vectors"'):
-        Catalog().model("vectors")
-
-
 def test_what_is_not_installed_is_not_imported_but_declined(defined):
     Path("mine_b.py").write_text("import surely_not_installed\n")
     catalog = defined("""
 models:
-  one: {use: "mine_b:Encoder", requires: [surely_not_installed]}
+  one: {use: "mine_b:Encoder", requires: [surely_not_installed], out_of_fold: 3}
   two: {use: "mine_b:Encoder", requires: [surely.not_installed], extra: tables}
   three: {use: "mine_b:Encoder"}
 """)
@@ -201,7 +184,7 @@ models:
         catalog.model("h")
 
 
-def test_a_file_of_a_data_set_can_be_a_parameter(defined):
+def test_a_file_of_a_dataset_can_be_a_parameter(defined):
     Path("v.txt").write_text("a 1 2\n")
     catalog = defined("""
 datasets: {mine: {path: v.txt}}
@@ -212,7 +195,7 @@ models: {known: {extends: vectors, params: {path: "data:mine"}}}
     assert model.params == {"path": "data:mine"}
 
 
-def test_a_file_that_cannot_be_had_declines_the_model(here, monkeypatch):
+def test_an_unavailable_file_declines_the_model(here, monkeypatch):
     monkeypatch.setenv("KARAT_OFFLINE", "1")
     monkeypatch.setenv("KARAT_CACHE", str(here / "empty"))
     monkeypatch.delenv("KARAT_DATA", raising=False)
@@ -224,27 +207,26 @@ def test_a_file_that_cannot_be_had_declines_the_model(here, monkeypatch):
 # -- Python files ---------------------------------------------------------------------------
 
 
+def parts(folder, name):
+    """Write a Python file that registers an encoder, and return its path."""
+    Path(folder).mkdir()
+    code = f"import karat\n@karat.encoder('{name}')\ndef f(items): return items\n"
+    Path(folder, "parts.py").write_text(code)
+    return f"{folder}/parts.py"
+
+
 def test_a_python_file_registers_its_parts(here, clean_registry):
-    for folder in ("one", "two"):
-        Path(folder).mkdir()
-        Path(folder, "parts.py").write_text(
-            f"import karat\n@karat.encoder('from-{folder}')\ndef f(items): return items\n"
-        )
-    catalog = Catalog(["one/parts.py", "two/parts.py"])
+    catalog = Catalog([parts("one", "from-one"), parts("two", "from-two")])
     assert catalog.model("from-one").prototype.function is not None
     assert catalog.model("from-two").name == "from-two"
 
 
 def test_two_files_do_not_override_each_other(here, clean_registry):
-    for folder in ("one", "two"):
-        Path(folder).mkdir()
-        Path(folder, "parts.py").write_text(
-            "import karat\n@karat.encoder('twice')\ndef f(items): return items\n"
-        )
-    Catalog(["one/parts.py"]).model("twice")
-    Catalog(["one/parts.py"]).model("twice")  # the same file again is no clash
+    one, two = parts("one", "twice"), parts("two", "twice")
+    for _ in range(2):  # the same file again is no conflict
+        Catalog([one]).model("twice")
     with pytest.raises(DefinitionError, match='"twice"'):
-        Catalog(["one/parts.py", "two/parts.py"]).model("twice")
+        Catalog([one, two]).model("twice")
 
 
 @pytest.mark.parametrize(
@@ -253,10 +235,10 @@ def test_two_files_do_not_override_each_other(here, clean_registry):
         ("import nothing_of_that_name", "parts.py: ModuleNotFoundError"),
         ("def broken(:", "parts.py: SyntaxError"),
         ("raise SystemExit(3)", "parts.py: SystemExit: 3"),
-        ("import karat\nkarat.metric('x', needs=('clases',))(len)", 'cannot need "clases"'),
+        ("import karat\nkarat.metric('x', needs=('clases',))(len)", '"clases"'),
     ],
 )
-def test_a_python_file_that_fails_is_told(here, text, word):
+def test_a_python_file_that_fails_is_reported(here, text, word):
     Path("parts.py").write_text(text)
     with pytest.raises(DefinitionError, match=word):
         Catalog(["parts.py"]).definitions.names("models")
@@ -264,7 +246,7 @@ def test_a_python_file_that_fails_is_told(here, text, word):
         Catalog("nowhere.py").definitions.names("models")
 
 
-# -- tasks, suites, data sets ---------------------------------------------------------------
+# -- tasks, suites, datasets ---------------------------------------------------------------
 
 
 def test_a_suite_has_tasks_and_models(here):
@@ -282,14 +264,14 @@ def test_a_task_is_a_suite_of_one(here):
         Catalog().suite("diabetis")
 
 
-def test_a_task_may_ask_otherwise(here):
+def test_a_task_with_a_query_generator(here):
     task = Catalog().task("wine-text-search-mixed")
     assert task.ask == {"use": "text-queries", "queries": 200, "conditions": ["mixed"]}
     assert task.probe == {"use": "nearest", "queries": "apart"}
     assert Catalog().task("diabetes").ask is None
 
 
-#: what stands in the suites of tables, links, searches and curves
+#: suites of tables, links, searches and learning curves
 TABEB = ("tabeb", "tabeb-links", "tabeb-text-search", "tabeb-curves")
 
 
@@ -311,12 +293,14 @@ def test_a_learning_curve_differs_in_its_train_rows_alone(here):
     assert all(each == others[0] for each in others) and others[0]["test_rows"] == 1000
 
 
-def test_an_abstract_task_cannot_be_used(here):
+def test_an_abstract_model_or_task_cannot_be_used(here):
+    with pytest.raises(DefinitionError, match='"vectors"'):
+        Catalog().model("vectors")
     with pytest.raises(DefinitionError, match='"classification"'):
         Catalog().task("classification")
 
 
-# -- a table of one's own --------------------------------------------------------------------
+# -- tables of users -----------------------------------------------------------------------
 
 
 def own(answers, name="mine.csv"):
@@ -339,7 +323,7 @@ NUMBERS = [i / 7 for i in range(40)]
         (NUMBERS, "regression", "taco-regression"),
     ],
 )
-def test_a_table_is_asked_as_its_answers_want(here, answers, plain, taco):
+def test_the_target_of_a_table_selects_its_task(here, answers, plain, taco):
     catalog = Catalog()
     for like, pattern in ((None, plain), ("taco", taco), (taco, taco)):
         (task,) = catalog.table_suite(own(answers), "y", like)
@@ -350,19 +334,19 @@ def test_a_table_is_asked_as_its_answers_want(here, answers, plain, taco):
         assert list(task.corruptions) == list(definition.get("corruptions") or {})
 
 
-def test_a_table_is_asked_like_a_task_but_about_its_own_rows(here):
+def test_a_table_like_a_task(here):
     (task,) = Catalog().table_suite(own(YES), "y", "taco-adult")
     assert task.dataset.name == "mine" and len(task.dataset) == 40
     assert task.split == {"use": "holdout", "test": 0.2} and task.draws == 3
 
 
-def test_the_models_of_a_table_are_those_of_the_suite_it_is_asked_like(here):
+def test_the_models_of_a_table_are_those_of_the_suite(here):
     catalog = Catalog()
     assert catalog.table_suite(own(YES), "y", "taco").models == catalog.suite("taco").models
     assert catalog.table_suite(own(YES), "y").models == ()
 
 
-def test_patterns_of_ones_own_come_in_twos_or_threes(defined):
+def test_own_patterns_of_tasks(defined):
     catalog = defined("""
 tasks:
   mine-classification: {extends: classification, abstract: true, metrics: [acc]}
@@ -372,7 +356,7 @@ tasks:
         catalog.table_suite(own(NUMBERS), "y", "mine")
 
 
-def test_whole_numbers_are_what_the_pattern_says(here):
+def test_whole_numbers_follow_the_task(here):
     grades = [i % 5 for i in range(60)]
     kinds = {}
     for like in ("taco-classification", "taco-regression"):
@@ -390,20 +374,17 @@ def test_whole_numbers_are_what_the_pattern_says(here):
 @pytest.mark.parametrize(
     ("given", "word"),
     [
-        (
-            ("mine.csv", "why"),
-            'mine.csv: "why" is not a column. It has: x, z, y',
-        ),
-        (("mime.csv", "y"), r'there is no file .*mime.csv. Did you mean "mine.csv"\?'),
-        (("mine.csv", "y", "tacco"), r'there is no task "tacco". Did you mean "taco"\?'),
-        (("mine.csv", "y", "taco-regresion"), r'Did you mean "taco-regression"\?'),
-        (("mine.csv", "y", "taco-regression"), 'should be numbers and holds "yes"'),
-        (("folder", "y"), "is a folder, not a file"),
-        (("empty.csv", "y"), "empty.csv is empty"),
-        (("mine.xyz", "y"), 'the ending ".xyz" is not known'),
+        (("mine.csv", "why"), '"why".*x, z, y'),
+        (("mime.csv", "y"), 'mime.csv.*"mine.csv"'),
+        (("mine.csv", "y", "tacco"), '"tacco".*"taco"'),
+        (("mine.csv", "y", "taco-regresion"), '"taco-regression"'),
+        (("mine.csv", "y", "taco-regression"), '"yes"'),
+        (("folder", "y"), "folder"),
+        (("empty.csv", "y"), "empty"),
+        (("mine.xyz", "y"), '".xyz"'),
     ],
 )
-def test_what_is_wrong_with_a_table_is_told(here, given, word):
+def test_what_is_wrong_with_a_table_is_reported(here, given, word):
     own(YES)
     own(YES, "mine.xyz")
     Path("folder").mkdir()
@@ -412,7 +393,7 @@ def test_what_is_wrong_with_a_table_is_told(here, given, word):
         Catalog().table_suite(*given)
 
 
-def test_a_registered_data_set_can_be_named(defined, clean_registry):
+def test_a_registered_dataset_can_be_named(defined, clean_registry):
     @karat.dataset("mine-data")
     def load():
         return Dataset.from_table(pd.DataFrame({"x": [1, 2], "y": ["a", "b"]}), "y")
@@ -434,14 +415,14 @@ tasks:
 """
 
 
-def test_a_data_set_of_a_file_is_loaded_when_it_is_asked_for(defined):
+def test_a_dataset_is_loaded_on_first_use(defined):
     catalog = defined(DATA.format(target="churn"))
     task = catalog.task("churn")
     Path("churn.csv").write_text("age,churn\n1,yes\n2,no\n")
     assert task.dataset().classes == ("no", "yes")
 
 
-def test_a_wrong_column_is_told_with_file_line_and_key(defined):
+def test_a_wrong_column_is_reported_with_file_line_and_key(defined):
     Path("churn.csv").write_text("id,age,churn\n1,3,x\n2,4,y\n")
     task = defined(DATA.format(target="churned")).task("churn")
     with pytest.raises(DataError) as caught:
@@ -458,20 +439,6 @@ def test_other_mistakes_in_the_data_name_the_definition(defined):
         defined(DATA.format(target="churn")).task("churn").dataset()
 
 
-def test_a_missing_file_is_told_with_its_line(defined):
+def test_a_missing_file_is_reported_with_its_line(defined):
     with pytest.raises(DataError, match=r"^my.yaml:6: tasks.churn.dataset"):
         defined(DATA.format(target="churn")).task("churn").dataset()
-
-
-def test_the_registry_is_left_alone_by_looking(here):
-    before = list(registry.models)
-    Catalog().models(["onehot", BaseEstimatorEncoder()])
-    assert list(registry.models) == before
-
-
-class BaseEstimatorEncoder(BaseEstimator):
-    def fit(self, items, y=None):
-        return self
-
-    def transform(self, items):
-        return items

@@ -1,4 +1,4 @@
-""" """
+"""``extends`` and ``for_each``: merged values, generated entries, and the mistakes in them."""
 
 import pytest
 
@@ -41,18 +41,6 @@ constraints:
     found = definitions.get("constraints", "c")
     assert (found["folds"], found["max_rows"], found["description"]) == (1, 2, "c")
     assert definitions.get("constraints", "d")["max_rows"] == 1
-
-
-def test_abstract_is_not_inherited(load):
-    text = TASKS + "  churn: {extends: kind, dataset: {path: x.csv}}\n"
-    definitions = load(text)
-    assert definitions.names("tasks") == ["churn"]
-    assert definitions.names("tasks", abstract=True) == ["churn", "kind"]
-
-
-def test_another_split_replaces_the_parents(load):
-    text = TASKS + "  churn: {extends: kind, dataset: {path: x.csv}, split: {use: all}}\n"
-    assert load(text).get("tasks", "churn")["split"] == {"use": "all"}
 
 
 def test_null_clears_an_inherited_value(load):

@@ -1,18 +1,15 @@
-""" """
+"""Definition files: found, loaded, merged and checked, with every mistake at its place."""
 
 import subprocess
 import sys
-import time
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
-from karat.config import loading as files
-from karat.config import loading as loader
+from karat.config import loading
 from karat.config.loading import Definitions, builtin_files, installed_files, user_files
 from karat.config.yaml_files import SourceFile
-from karat.core import registry
 from karat.core.registry import Registry
 from karat.errors import DefinitionError
 
@@ -28,8 +25,8 @@ def plugin(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(package.parent))
 
     def install(*values):
-        points = [EntryPoint(f"p{i}", value, files.GROUP) for i, value in enumerate(values)]
-        monkeypatch.setattr(files, "entry_points", lambda group: points)
+        points = [EntryPoint(f"p{i}", value, loading.GROUP) for i, value in enumerate(values)]
+        monkeypatch.setattr(loading, "entry_points", lambda group: points)
         return package
 
     yield install
@@ -43,7 +40,9 @@ def labels(found):
 def test_builtin_files_are_named_after_the_package():
     found, mistakes = builtin_files()
     assert mistakes == []
-    assert all(file.label.startswith("karat/definitions/") and file.supplied for file, _ in found)
+    assert all(
+        file.label.startswith("karat/config/builtin/") and file.supplied for file, _ in found
+    )
 
 
 def test_files_of_installed_packages(plugin):
@@ -230,12 +229,12 @@ def test_a_name_is_defined_once(mistakes):
 
 
 def test_a_user_cannot_override_a_built_in_entry(mistakes, load, monkeypatch):
-    supplied = SourceFile("karat/definitions/constraints.yaml", Path("/lib"), supplied=True)
+    supplied = SourceFile("karat/config/builtin/constraints.yaml", Path("/lib"), supplied=True)
     content = b"constraints:\n  test: {folds: 2}\n"
-    monkeypatch.setattr(loader, "builtin_files", lambda: ([(supplied, content)], []))
+    monkeypatch.setattr(loading, "builtin_files", lambda: ([(supplied, content)], []))
     (message,) = mistakes("constraints: {test: {folds: 1}}")
     assert message.startswith("my.yaml:1: constraints.test: ")
-    assert "(karat/definitions/constraints.yaml:2)" in message
+    assert "(karat/config/builtin/constraints.yaml:2)" in message
     mine = load("constraints: {mine: {extends: test, max_rows: 5}}")
     assert mine.get("constraints", "mine")["folds"] == 2
     assert mine.folder("constraints", "test") == Path("/lib")
@@ -300,12 +299,8 @@ def test_registered_models_and_datasets_are_known(load, monkeypatch):
     models, datasets = Registry("model"), Registry("dataset")
     models.register("mine", "a:A")
     datasets.register("mine", "a:B")
-    monkeypatch.setattr(loader, "_REGISTRIES", {"models": models, "datasets": datasets})
+    monkeypatch.setattr(loading, "_REGISTRIES", {"models": models, "datasets": datasets})
     load("tasks: {t: {dataset: mine, metrics: [a]}}\nsuites: {s: {tasks: [t], models: [mine]}}")
-
-
-def test_the_registries_in_use():
-    assert loader._REGISTRIES == {"models": registry.models, "datasets": registry.datasets}
 
 
 def test_models_that_are_paths_are_not_looked_up(load):
@@ -347,27 +342,9 @@ def test_every_built_in_entry_can_be_shown():
             assert definitions.show(section, name)
 
 
-def test_hundreds_of_entries_load_quickly(alone):
-    lines = ["tasks:", "  kind: {abstract: true, probe: trained, split: kfold, metrics: [acc]}"]
-    for i in range(400):
-        lines += [
-            f"  task-{i}:",
-            "    extends: kind",
-            "    dataset:",
-            f"      path: data/{i}.csv",
-            "      target: y",
-            f"    title: The task number {i}",
-            "    corruptions: {noise: [0.1, 0.2, 0.3]}",
-        ]
-    (alone / "many.yaml").write_text("\n".join(lines))
-    start = time.process_time()
-    Definitions.load(["many.yaml"])
-    assert time.process_time() - start < 10
-
-
 def test_no_scientific_library_is_imported():
     code = (
-        "import sys; from karat.definitions import Definitions; Definitions.load(); "
+        "import sys; from karat.config import Definitions; Definitions.load(); "
         "print([m for m in ('numpy', 'pandas', 'sklearn', 'scipy') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -28,13 +28,9 @@ def test_a_model_and_its_defaults():
     assert values("models", "use: skrub") == {
         "use": "skrub",
         "params": {},
-        "out_of_fold": None,
-        "role": None,
-        "takes": None,
         "requires": [],
         "artifacts": [],
-        "refuse": None,
-        "extra": None,
+        **dict.fromkeys(("out_of_fold", "role", "takes", "refuse", "extra")),
         "title": None,
         "description": None,
         "license": None,
@@ -63,20 +59,14 @@ def test_all_keys_of_a_model():
 def test_a_task_and_its_defaults():
     assert values("tasks", "{dataset: d, metrics: [acc]}") == {
         "dataset": "d",
-        "ask": None,
-        "probe": None,
-        "split": None,
         "metrics": ["acc"],
+        **dict.fromkeys(("ask", "probe", "split", "kind", "max_rows", "title", "description")),
         **dict.fromkeys(("usual", "called", "refuse", "folds")),
         **dict.fromkeys(("max_runtime_seconds", "max_mem_size_mb", "cores", "gpus")),
         "missing": "ignore",
         "corruptions": {},
         "draws": 1,
-        "kind": None,
-        "max_rows": None,
         "ignore": [],
-        "title": None,
-        "description": None,
     }
 
 
@@ -109,17 +99,12 @@ def test_suites_and_constraints():
 def test_a_dataset_and_its_defaults():
     assert values("datasets", "path: x.csv") == {
         "path": "x.csv",
-        "sources": None,
-        "load": None,
         "reader": "table",
-        "target": None,
-        "kind": None,
-        "group": None,
         "drop": [],
         "fields": [],
         "modality": "table",
-        "part": None,
         "options": {},
+        **dict.fromkeys(("sources", "load", "target", "kind", "group", "part")),
         "title": None,
         "description": None,
         "license": None,
@@ -148,6 +133,7 @@ sources:
 
 
 TASK = "dataset: a, metrics: [b]"
+NOISE = f"{{{{{TASK}, corruptions: {{{{noise: {{}}}}}}}}}}"
 
 
 @pytest.mark.parametrize(
@@ -187,19 +173,9 @@ TASK = "dataset: a, metrics: [b]"
         ("constraints", "{folds: 1.0}", ("folds",), "integer"),
         ("constraints", "{folds: true}", ("folds",), "integer"),
         ("constraints", "{folds: '2'}", ("folds",), '"2"'),
-        (
-            "tasks",
-            f"{{{TASK}, corruptions: {{noise: [0.1, -0.1]}}}}",
-            ("corruptions", "noise", 1),
-            ">= 0",
-        ),
-        (
-            "tasks",
-            f"{{{TASK}, corruptions: {{noise: [.nan]}}}}",
-            ("corruptions", "noise", 0),
-            "finite",
-        ),
-        ("tasks", f"{{{TASK}, corruptions: {{noise: 0.1}}}}", ("corruptions", "noise"), "list"),
+        ("tasks", NOISE.format("[0.1, -0.1]"), ("corruptions", "noise", 1), ">= 0"),
+        ("tasks", NOISE.format("[.nan]"), ("corruptions", "noise", 0), "finite"),
+        ("tasks", NOISE.format("0.1"), ("corruptions", "noise"), "list"),
         ("tasks", f"{{{TASK}, missing: penalise}}", ("missing",), 'Did you mean "penalize"?'),
         ("datasets", "path: 3", ("path",), "{train: path, test: path}"),
         # -- one of several

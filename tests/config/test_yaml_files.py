@@ -1,14 +1,14 @@
-""" """
+"""Strict YAML: what is read, what is refused, and what is written."""
 
 import math
-import time
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from ruamel.yaml import YAML
 
-from karat.config import yaml_files as strict_yaml
+from karat.config import yaml_files
 from karat.config.yaml_files import Node, SourceFile, read_yaml, show
 
 FILE = SourceFile("my.yaml")
@@ -203,7 +203,7 @@ def test_quoted_is_text(word):
     assert isinstance(value(word), str)
 
 
-def test_the_text_as_written_is_kept():
+def test_the_text_of_a_number_is_recorded():
     assert read("version: 1.10")[0].value["version"].text == "1.10"
 
 
@@ -258,13 +258,11 @@ def test_anchors_and_aliases():
     assert (node.value["b"].key_line, node.value["b"].line) == (2, 1)
 
 
-def test_an_alias_bomb_is_refused_quickly():
+def test_an_alias_bomb_is_refused():
     rows = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     for i in range(1, 30):
         rows.append(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]")
-    start = time.process_time()
-    refused("\n".join(rows), 3, "10,000")
-    assert time.process_time() - start < 10
+    refused("\n".join(rows), 4, "10,000")
 
 
 @pytest.mark.parametrize("text", ["a: &x [*x]\n", "a: *x\n"])
@@ -326,8 +324,8 @@ def test_colons_inside_flow_mappings():
     assert value("{use: my.module:Name}") == {"use": "my.module:Name"}
 
 
-def test_the_fast_parser_reads_what_the_other_reads(monkeypatch):
-    files = sorted(Path(strict_yaml.__file__).parent.glob("*.yaml"))
+def test_both_parsers_read_the_same(monkeypatch):
+    files = sorted((Path(yaml_files.__file__).parent / "builtin").rglob("models*.yaml"))
     fast = [read(file.read_bytes()) for file in files]
-    monkeypatch.setattr(strict_yaml, "_is_shallow", lambda text: False)
+    monkeypatch.setattr(yaml_files, "YAML", lambda typ, pure: YAML(typ=typ, pure=True))
     assert files and fast == [read(file.read_bytes()) for file in files]

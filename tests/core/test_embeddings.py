@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-import karat.core.embeddings
+from karat.core import embeddings
 from karat.core.dataset import Dataset
 from karat.core.embeddings import (
+    CHUNK,
     Vectors,
     check_vectors,
     distinct_texts,
@@ -184,7 +185,7 @@ def test_wrong_encoder_output_is_an_error(values, word):
 
 
 def test_a_sparse_matrix_too_large_to_be_dense_is_an_error(monkeypatch):
-    monkeypatch.setattr(karat.vectors, "DENSE_LIMIT", 1000)
+    monkeypatch.setattr(embeddings, "DENSE_LIMIT", 1000)
     with pytest.raises(ContractError, match="10 × 100"):
         check_vectors(sparse.csr_matrix((10, 100)), 10, "mine")
 
@@ -277,7 +278,7 @@ class Lengths:
 
     by_text = ("text",)
 
-    def __init__(self, answer=None, chunk=karat.vectors.CHUNK):
+    def __init__(self, answer=None, chunk=CHUNK):
         self.answer = answer
         self.chunk = chunk
         self.asked = []

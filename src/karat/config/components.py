@@ -1,7 +1,6 @@
-"""Check that the components of a task exist and fit its data; choose default metrics.
+"""Components of a task: check that they exist and fit its data, and apply overrides to them.
 
-Overrides: ``key=value`` on the command line changes values of definitions.
-
+Overrides are ``key=value`` texts of the command line:
 ``f.n_estimators=300`` sets a parameter of the models, ``t.max_runtime_seconds=60`` or
 ``t.split.folds=3`` a value of the tasks, ``seed=7`` an option of the run.
 """
@@ -12,6 +11,7 @@ import ast
 import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -118,27 +118,21 @@ def check_metrics(task: Task, data: Dataset, blind: bool) -> None:
         "same-class": {"rank"},
     }.get(probe["use"])
     needs = set(get_metric(task.metrics[0]).needs)
-    if "binary" in needs and probe["use"] == "trained" and (why := _not_two(data)):
-        raise DefinitionError(
-            f'task "{task.name}": the metric {task.metrics[0]} needs exactly two classes; '
-            f"{data.name} has {why}."
-        )
+    if "binary" in needs and probe["use"] == "trained":
+        why = f"{len(data.classes)}; use auc_ovr or acc" if len(data.classes) > 2 else ""
+        if data.kind == "regression" and not np.isin(np.asarray(data.truth), (0, 1)).all():
+            why = "numbers"
+        if why:
+            raise DefinitionError(
+                f'task "{task.name}": the metric {task.metrics[0]} needs exactly two classes; '
+                f"{data.name} has {why}."
+            )
     needed = {"classes", "numbers", "clusters", "rank"} & needs
     if offered is not None and needed - offered:
         raise DefinitionError(
             f'task "{task.name}": the metric {task.metrics[0]} needs {needed.pop()}, and '
             f"{data.name} under the probe {probe['use']} gives {' or '.join(sorted(offered))}."
         )
-
-
-def _not_two(data: Dataset) -> str:
-    """Describe the target if it is not binary; the numbers 0 and 1 are binary."""
-    if data.kind == "classification":
-        many = len(data.classes)
-        return f"{many}; use auc_ovr or acc" if many > 2 else ""
-    if data.kind == "regression" and not np.isin(np.asarray(data.truth), (0, 1)).all():
-        return "numbers"
-    return ""
 
 
 def default_metrics(task: Task, data: Dataset, blind: bool) -> tuple[str, ...]:
@@ -182,7 +176,6 @@ def with_task_name(task: Task, error: DefinitionError) -> DefinitionError:
     return DefinitionError(*(f'task "{task.name}": {message}' for message in error.messages))
 
 
-MODELS, TASKS = ("f", "m"), ("t",)
 #: the fields of a task that can be changed: all but name and dataset
 CHANGEABLE = tuple(f.name for f in dataclasses.fields(Task) if f.name not in ("name", "dataset"))
 
@@ -206,76 +199,69 @@ def parse(texts: Iterable[str]) -> Overrides:
     for text in texts:
         key, equals, value = text.partition("=")
         start, dot, rest = key.partition(".")
-        where = "models" if start in MODELS else "tasks" if start in TASKS else "options"
+        where = {"f": "models", "m": "models", "t": "tasks"}.get(start, "options")
         name = rest if dot and where != "options" else key
         if not name.strip() or (where != "options" and not dot):
             raise DefinitionError(
                 f'-X must be key=value, f.PARAM=value or t.KEY=value, got "{text}".'
             )
-        found[where][name] = _value(value) if equals else True
+        found[where][name] = value if equals else True
+        words = {"true": True, "false": False, "null": None, "none": None}
+        if equals and value.lower() in words:
+            found[where][name] = words[value.lower()]
+        elif equals:
+            with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+                found[where][name] = ast.literal_eval(value)
     return Overrides(**found)
-
-
-def _value(text: str) -> Any:
-    words = {"true": True, "false": False, "null": None, "none": None}
-    if text.lower() in words:
-        return words[text.lower()]
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return text
 
 
 def change_models(models: Sequence[Model], given: Mapping[str, Any]) -> list[Model]:
     """Return the models with changed parameters; one that no model has is an error."""
     if not given:
         return list(models)
-    known = {name for model in models for name in _parameters(model)}
-    lost = [name for name in given if name not in known]
-    if lost:
-        raise DefinitionError(
-            *(
-                f'-X f.{name}: none of the models has a parameter "{name}".'
-                f"{did_you_mean(name, known)} Parameters: {', '.join(sorted(known)) or 'none'}."
-                for name in lost
-            )
-        )
-    return [_changed(model, given) for model in models]
-
-
-def _parameters(model: Model) -> Mapping[str, Any]:
-    read = getattr(model.prototype, "get_params", None)
-    return dict(read()) if callable(read) else {}
-
-
-def _changed(model: Model, given: Mapping[str, Any]) -> Model:
     from sklearn.base import clone
 
-    own = {name: value for name, value in given.items() if name in _parameters(model)}
-    if not own:
-        return model
-    prototype = clone(model.prototype).set_params(**own)
-    return dataclasses.replace(model, prototype=prototype, params={**model.params, **own})
+    read: list[Mapping[str, Any]] = [
+        getattr(model.prototype, "get_params", dict)() for model in models
+    ]
+    known = {name for parameters in read for name in parameters}
+    messages = [
+        f'-X f.{name}: none of the models has a parameter "{name}".'
+        f"{did_you_mean(name, known)} Parameters: {', '.join(sorted(known)) or 'none'}."
+        for name in given
+        if name not in known
+    ]
+    if messages:
+        raise DefinitionError(*messages)
+    changed = []
+    for model, parameters in zip(models, read, strict=True):
+        own = {name: value for name, value in given.items() if name in parameters}
+        if own:
+            prototype = clone(model.prototype).set_params(**own)
+            params = {**model.params, **own}
+            model = dataclasses.replace(model, prototype=prototype, params=params)
+        changed.append(model)
+    return changed
 
 
 def change_tasks(suite: Suite, given: Mapping[str, Any]) -> Suite:
     """Return the suite with changed tasks; ``split.folds`` changes a nested value."""
     if not given:
         return suite
-    return dataclasses.replace(suite, tasks=tuple(_task(task, given) for task in suite))
-
-
-def _task(task: Task, given: Mapping[str, Any]) -> Task:
-    changes: dict[str, Any] = {}
-    for name, value in given.items():
-        key, dot, rest = name.partition(".")
-        if key not in CHANGEABLE:
-            raise DefinitionError(
-                f'-X t.{name}: a task has no field "{key}".{did_you_mean(key, CHANGEABLE)} '
-                f"Fields: {', '.join(CHANGEABLE)}."
-            )
-        changes[key] = _inside(changes.get(key, getattr(task, key)), rest, value) if dot else value
-    return dataclasses.replace(task, **changes)
+    tasks = []
+    for task in suite:
+        changes: dict[str, Any] = {}
+        for name, value in given.items():
+            key, dot, rest = name.partition(".")
+            if key not in CHANGEABLE:
+                raise DefinitionError(
+                    f'-X t.{name}: a task has no field "{key}".{did_you_mean(key, CHANGEABLE)} '
+                    f"Fields: {', '.join(CHANGEABLE)}."
+                )
+            old = changes.get(key, getattr(task, key))
+            changes[key] = _inside(old, rest, value) if dot else value
+        tasks.append(dataclasses.replace(task, **changes))
+    return dataclasses.replace(suite, tasks=tuple(tasks))
 
 
 def _inside(whole: Any, path: str, value: Any) -> Any:

@@ -1,15 +1,10 @@
-"""Expand ``for_each``: one entry with placeholders becomes several entries.
-
-Collect the entries of all files: sections, ``for_each``, unique names.
-Inheritance: merge an entry with the entries it extends.
-"""
+"""Entries of definition files: collected, expanded by ``for_each``, and merged by ``extends``."""
 
 from __future__ import annotations
 
 import itertools
 import math
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -55,7 +50,10 @@ def expand(section: str, name: str, node: Node) -> tuple[list[tuple[str, Node]],
         generated = filling.text(name, row, node=node, path=())
         entry = filling.node(body, row, ())
         if generated in entries:
-            filling.same_name(generated, row, node)
+            unused = [f"{{{key}}}" for key in row if f"{{{key}}}" not in name]
+            remedy = f"Add {' and '.join(unused)} to the name." if unused else "Use other values."
+            text = f'for_each expands to two entries named "{generated}". {remedy}'
+            filling.mistakes.append(mistake_at(node, (section, name), text, key=True))
             break
         entries[generated] = entry
     return list(entries.items()), list(dict.fromkeys(filling.mistakes))
@@ -99,12 +97,12 @@ class _Filling:
     def node(self, node: Node, row: Row, path: tuple[Key, ...]) -> Node:
         """Return a node with all placeholders filled."""
         if isinstance(node.value, dict):
-            self._check_quotes(node, row, path)
-            filled = {k: self.node(n, row, (*path, k)) for k, n in node.value.items()}
-            return node.renewed(filled)
+            for key, value in node.value.items() if path and len(node.value) == 1 else ():
+                if key in row and value.value is None and not value.text:
+                    self._mistake(node, path, f'put the placeholder in quotes: "{{{key}}}".')
+            return node.renewed({k: self.node(n, row, (*path, k)) for k, n in node.value.items()})
         if isinstance(node.value, list):
-            filled_list = [self.node(n, row, (*path, i)) for i, n in enumerate(node.value)]
-            return node.renewed(filled_list)
+            return node.renewed([self.node(n, row, (*path, i)) for i, n in enumerate(node.value)])
         if not isinstance(node.value, str) or not _BRACES.search(node.value):
             return node
         whole = _PLACEHOLDER.fullmatch(node.value)
@@ -120,11 +118,7 @@ class _Filling:
             if match[0] in ("{{", "}}"):
                 return match[0][0]
             if match[1] is None:
-                self._mistake(
-                    node,
-                    path,
-                    f'unmatched "{match[0]}"; write "{match[0] * 2}".',
-                )
+                self._mistake(node, path, f'unmatched "{match[0]}"; write "{match[0] * 2}".')
             elif match[1] not in row:
                 known = ", ".join(f"{{{key}}}" for key in row) or "none"
                 self._mistake(node, path, f"unknown placeholder {match[0]}. Defined: {known}")
@@ -136,19 +130,6 @@ class _Filling:
             return match[0]
 
         return _BRACES.sub(filled, template)
-
-    def same_name(self, generated: str, row: Row, node: Node) -> None:
-        """Report two entries with the same name."""
-        unused = [f"{{{key}}}" for key in row if f"{{{key}}}" not in str(self._path[1])]
-        remedy = f"Add {' and '.join(unused)} to the name." if unused else "Use different values."
-        text = f'for_each expands to two entries named "{generated}". {remedy}'
-        self.mistakes.append(mistake_at(node, self._path, text, key=True))
-
-    def _check_quotes(self, node: Node, row: Row, path: tuple[Key, ...]) -> None:
-        if path and len(node.value) == 1:
-            (key, value), *_ = node.value.items()
-            if key in row and value.value is None and not value.text:
-                self._mistake(node, path, f'put the placeholder in quotes: "{{{key}}}".')
 
     def _mistake(self, node: Node, path: tuple[Key, ...], text: str) -> None:
         mistake = mistake_at(node, (*self._path, *path), text, key=True)
@@ -208,15 +189,12 @@ class Entries:
 
     def add_file(self, file: SourceFile, content: bytes) -> None:
         """Add the entries of a file."""
-        if file.supplied:
-            self._add_all(_supplied(content, file))
-        else:
-            self._add_content(file, content)
-
-    def _add_all(self, others: Entries) -> None:
-        self.mistakes += others.mistakes
-        self.lost |= others.lost
-        for entry in others.found.values():
+        if not file.supplied:
+            return self._add_content(file, content)
+        supplied = _supplied(content, file)
+        self.mistakes += supplied.mistakes
+        self.lost |= supplied.lost
+        for entry in supplied.found.values():
             self._add(entry)
 
     def _add_content(self, file: SourceFile, content: bytes) -> None:
@@ -230,7 +208,8 @@ class Entries:
             for section, name, node in made.entries:
                 self._add(Entry(section, name, node, replaces=foreign.replaces))
         elif not isinstance(root.value, dict):
-            text = f"must be a mapping with the sections {_listed(SECTIONS)}, got {_what(root)}."
+            sections = ", ".join(SECTIONS)
+            text = f"must be a mapping with the sections {sections}, got {_what(root)}."
             self._lose(mistake_at(root, (), text))
         else:
             for section, node in root.value.items():
@@ -238,7 +217,7 @@ class Entries:
 
     def _add_section(self, section: str, node: Node) -> None:
         if section not in SECTIONS:
-            near = did_you_mean(section, SECTIONS) or f" Sections: {_listed(SECTIONS)}."
+            near = did_you_mean(section, SECTIONS) or f" Sections: {', '.join(SECTIONS)}."
             self._lose(mistake_at(node, (section,), f"unknown section.{near}", key=True))
         elif isinstance(node.value, dict):
             for name, entry in node.value.items():
@@ -299,10 +278,6 @@ def _foreign_format(root: Node) -> DefinitionFormat | None:
     return next((each for each in formats if each.recognizes(root)), None)
 
 
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)
-
-
 LONGEST_CHAIN = 100
 
 
@@ -333,7 +308,7 @@ class Inheritance:
     def _merged(self, entry: Entry, trail: tuple[str, ...]) -> Resolved:
         names, mistakes = _parents(entry)
         sound = not mistakes
-        inherited: Node | None = None
+        node: Node | None = None
         depth = 0
         for name in names:
             parent, mistake = self._parent(entry, name, trail)
@@ -344,9 +319,8 @@ class Inheritance:
             sound &= parent.sound
             mistakes += parent.mistakes
             depth = max(depth, parent.depth + 1)
-            below = parent.node
-            inherited = merge_entry(entry.section, inherited, below) if inherited else below
-        node = merge_entry(entry.section, inherited, entry.node) if inherited else entry.node
+            node = merge_entry(entry.section, node, parent.node) if node else parent.node
+        node = merge_entry(entry.section, node, entry.node) if node else entry.node
         return Resolved(node, tuple(mistakes), sound, depth)
 
     def _parent(
@@ -376,7 +350,7 @@ def _parents(entry: Entry) -> tuple[list[Node], list[Mistake]]:
     mistakes = []
     abstract = entry.node.child("abstract")
     if abstract is not None and not isinstance(abstract.value, bool):
-        text = f"must be true or false, got {describe(abstract.value, abstract.text)}."
+        text = f"must be true or false, got {_what(abstract)}."
         mistakes.append(mistake_at(abstract, (*path, "abstract"), text, key=True))
     extends = entry.node.child("extends")
     if extends is None:
@@ -384,7 +358,7 @@ def _parents(entry: Entry) -> tuple[list[Node], list[Mistake]]:
     names = extends.value if isinstance(extends.value, list) else [extends]
     wrong = [name for name in names if not isinstance(name.value, str) or not name.value]
     if wrong or not names:
-        what = describe(wrong[0].value, wrong[0].text) if wrong else "an empty list"
+        what = _what(wrong[0]) if wrong else "an empty list"
         text = f"must be a name or a list of names, got {what}."
         mistakes.append(mistake_at(extends, (*path, "extends"), text, key=True))
     return [name for name in names if name not in wrong], mistakes

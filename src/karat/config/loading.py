@@ -1,6 +1,6 @@
-"""Find the definition files: built-in, of installed packages, and the user's.
+"""Definitions: find, load, merge and check the YAML files; report all mistakes at once.
 
-Load, merge and check all definition files; all mistakes are reported at once.
+The files are built in, of installed packages (entry points ``karat.definitions``), or the user's.
 """
 
 from __future__ import annotations
@@ -36,8 +36,13 @@ Found = tuple[list[tuple[SourceFile, bytes]], list[Mistake]]
 
 def builtin_files() -> Found:
     """Return the built-in definition files."""
-    package = package_files("karat.config") / "builtin"
-    found = [(_supplied(file, label), file.read_bytes()) for file, label in _walk(package)]
+    found = []
+    for inner in ("builtin", "builtin/suites"):
+        folder = package_files("karat.config").joinpath(*inner.split("/"))
+        for file in sorted(folder.iterdir(), key=lambda file: file.name):
+            if file.name.endswith(ENDINGS):
+                label = f"karat/config/{inner}/{file.name}"
+                found.append((_supplied(file, label), file.read_bytes()))
     return found, []
 
 
@@ -65,48 +70,34 @@ def user_files(paths: Sequence[Path | str]) -> Found:
     found: dict[str, tuple[SourceFile, bytes]] = {}
     mistakes = []
     for given in map(Path, paths):
-        chosen = _in_folder(given) if given.is_dir() else [given]
+        chosen = [given]
+        if given.is_dir():
+            inside = (path for path in given.iterdir() if path.suffix in ENDINGS and path.is_file())
+            chosen = sorted(path for path in inside if not path.name.startswith("."))
         if not chosen:
             mistakes.append(Mistake(_label(given), 0, (), "contains no .yaml or .yml file."))
         for path in chosen:
             try:
                 file = SourceFile(_label(path), path.absolute().parent)
                 found.setdefault(os.path.realpath(path), (file, path.read_bytes()))
+            except FileNotFoundError:
+                parent = path.absolute().parent
+                names = [other.name for other in parent.iterdir()] if parent.is_dir() else []
+                text = f"no such file or folder.{did_you_mean(path.name, names)}"
+                mistakes.append(Mistake(_label(path), 0, (), text))
             except OSError as error:
-                mistakes.append(Mistake(_label(path), 0, (), _unreadable(path, error)))
+                text = f"cannot be read: {error.strerror or error}."
+                mistakes.append(Mistake(_label(path), 0, (), text))
     return list(found.values()), mistakes
-
-
-def _walk(package: Traversable) -> Iterator[tuple[Traversable, str]]:
-    for folder, label in ((package, ""), (package / "suites", "suites/")):
-        if folder.is_dir():
-            for file in sorted(folder.iterdir(), key=lambda file: file.name):
-                if file.name.endswith(ENDINGS):
-                    yield file, f"karat/config/builtin/{label}{file.name}"
 
 
 def _supplied(file: Traversable, label: str) -> SourceFile:
     return SourceFile(label, file.parent if isinstance(file, Path) else None, supplied=True)
 
 
-def _in_folder(folder: Path) -> list[Path]:
-    """Return the folder's YAML files, sorted, without hidden ones."""
-    paths = (path for path in folder.iterdir() if path.suffix in ENDINGS and path.is_file())
-    return sorted(path for path in paths if not path.name.startswith("."))
-
-
 def _label(path: Path) -> str:
-    """Return a path relative to the current folder if it is inside it."""
     absolute = Path(os.path.abspath(path))
     return str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else path)
-
-
-def _unreadable(path: Path, error: OSError) -> str:
-    if not isinstance(error, FileNotFoundError):
-        return f"cannot be read: {error.strerror or error}."
-    parent = path.absolute().parent
-    names = [other.name for other in parent.iterdir()] if parent.is_dir() else []
-    return f"no such file or folder.{did_you_mean(path.name, names)}"
 
 
 _REGISTRIES = {"models": registry.models, "datasets": registry.datasets}
@@ -147,8 +138,7 @@ class Definitions:
                 entries.add_file(file, content)
         definitions = cls(entries)
         given = [entry for entry in entries.found.values() if not entry.node.file.supplied]
-        mistakes = [*entries.mistakes, *definitions._mistakes(given)]
-        _raise(mistakes, labels)
+        _raise([*entries.mistakes, *definitions._mistakes(given)], labels)
         return definitions
 
     def validate_all(self) -> None:
@@ -158,12 +148,12 @@ class Definitions:
     def names(self, section: str, *, abstract: bool = False) -> list[str]:
         """Return the sorted names of a section, on request with abstract and refused entries."""
         _check_section(section)
-        entries = (entry for entry in self._entries.found.values() if entry.section == section)
-        return sorted(entry.name for entry in entries if abstract or not self._hidden(entry))
-
-    def _hidden(self, entry: Entry) -> bool:
-        """Return whether an entry cannot be selected; ``refuse`` may be inherited."""
-        return entry.hidden or (bool(entry.replaces) and self._refused(self._resolved(entry)))
+        entries = [entry for entry in self._entries.found.values() if entry.section == section]
+        if not abstract:
+            entries = [entry for entry in entries if not entry.hidden]
+            # in the files of other systems, ``refuse`` may be inherited
+            entries = [e for e in entries if not e.replaces or not self._refused(self._resolved(e))]
+        return sorted(entry.name for entry in entries)
 
     @staticmethod
     def _refused(resolved: Resolved) -> bool:

@@ -1,10 +1,8 @@
-"""Merge a definition into its parent: mappings merge deeply, everything else replaces.
+"""Schema of the definitions: merge an entry with its parent, and check the result.
 
-Alternatives are never mixed: a component with another ``use`` replaces the parent's component, and
-a dataset with its own location of the data replaces the parent's location.
-
-Schema of the definitions: one pydantic model per section, strict about keys and types.
-Validate a merged definition: every mistake with its key path and a message.
+Mappings merge deeply, everything else replaces. Alternatives are never mixed: a component with
+another ``use`` replaces the parent's component, and a dataset with its own location of the data
+replaces the parent's location. Each section has a pydantic model, strict about keys and types.
 """
 
 from __future__ import annotations
@@ -57,7 +55,10 @@ def merge(parent: Node, child: Node, *, component: bool = False) -> Node:
         return child
     if component and isinstance(parent.value, str):
         parent = parent.renewed({"use": parent})
-    if not isinstance(parent.value, dict) or _another_use(parent.value, child.value):
+    if not isinstance(parent.value, dict):
+        return child
+    uses = [node.plain() for node in (parent.child("use"), child.child("use")) if node is not None]
+    if len(uses) == 2 and uses[0] != uses[1]:
         return child
     merged = dict(parent.value)
     for key, node in child.value.items():
@@ -68,7 +69,7 @@ def merge(parent: Node, child: Node, *, component: bool = False) -> Node:
 def merge_values(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Return plain values merged over others.
 
-    >>> on_top({"a": 1, "b": {"x": 1, "y": 2}}, {"b": {"y": 3}})
+    >>> merge_values({"a": 1, "b": {"x": 1, "y": 2}}, {"b": {"y": 3}})
     {'a': 1, 'b': {'x': 1, 'y': 3}}
     """
     both = [k for k in above if isinstance(below.get(k), Mapping) and isinstance(above[k], Mapping)]
@@ -95,10 +96,6 @@ def merge_entry(section: str, parent: Node, child: Node) -> Node:
             old = old.renewed(inherited)
         merged[key] = merge(old, node, component=key in COMPONENTS.get(section, ()))
     return child.renewed(merged)
-
-
-def _another_use(parent: dict[Key, Node], child: dict[Key, Node]) -> bool:
-    return "use" in child and "use" in parent and child["use"].plain() != parent["use"].plain()
 
 
 def _drop_other_places(parent: dict[Key, Node], child: Node) -> None:
@@ -256,9 +253,7 @@ Source = Annotated[
     | Annotated[IndexSource, Tag("<IndexSource>")]
     | Annotated[UrlSource, Tag("<UrlSource>")],
     Discriminator(
-        _source_kind,
-        custom_error_type="source",
-        custom_error_message=f"must be a mapping with exactly one of {', '.join(SOURCES)}",
+        _source_kind, "source", f"must be a mapping with exactly one of {', '.join(SOURCES)}"
     ),
 ]
 
@@ -269,11 +264,7 @@ class Dataset(_Strict):
     path: (
         Annotated[
             Annotated[Name, Tag("<text>")] | Annotated[Paths, Tag("<mapping>")],
-            Discriminator(
-                _shape,
-                custom_error_type="shape",
-                custom_error_message="must be a path or a mapping {train: path, test: path}",
-            ),
+            Discriminator(_shape, "shape", "must be a path or a mapping {train: path, test: path}"),
         ]
         | None
     ) = None
@@ -295,16 +286,21 @@ class Dataset(_Strict):
     homepage: str | None = None
 
 
-class Task(_Strict):
+class _Limited(_Strict):
+    folds: Count | None = None
+    max_rows: Count | None = None
+    max_runtime_seconds: Seconds | None = None
+    max_mem_size_mb: Count | None = None
+    cores: Count | None = None
+    gpus: Count | None = None
+
+
+class Task(_Limited):
     """A task: a dataset, a probe, a split and metrics."""
 
     dataset: Annotated[
         Annotated[Name, Tag("<text>")] | Annotated[Dataset, Tag("<mapping>")],
-        Discriminator(
-            _shape,
-            custom_error_type="shape",
-            custom_error_message="must be the name of a dataset or a mapping",
-        ),
+        Discriminator(_shape, "shape", "must be the name of a dataset or a mapping"),
     ]
     ask: Component | None = None
     probe: Component | None = None
@@ -313,16 +309,10 @@ class Task(_Strict):
     usual: dict[Literal["binary", "multiclass", "regression"], Texts] | None = None
     called: Name | None = None
     refuse: str | None = None
-    folds: Count | None = None
     missing: Literal["ignore", "penalize"] = "ignore"
     corruptions: Annotated[dict[str, list[Severity]], _or(dict)] = {}
     draws: Count = 1
     kind: str | None = None
-    max_rows: Count | None = None
-    max_runtime_seconds: Seconds | None = None
-    max_mem_size_mb: Count | None = None
-    cores: Count | None = None
-    gpus: Count | None = None
     ignore: Texts = []
     title: str | None = None
     description: str | None = None
@@ -338,15 +328,9 @@ class Suite(_Strict):
     description: str | None = None
 
 
-class Constraint(_Strict):
+class Constraint(_Limited):
     """A constraint: how much of every task is run, and the limits of each job."""
 
-    folds: Count | None = None
-    max_rows: Count | None = None
-    max_runtime_seconds: Seconds | None = None
-    max_mem_size_mb: Count | None = None
-    cores: Count | None = None
-    gpus: Count | None = None
     min_vol_size_mb: Count | None = None
     description: str | None = None
 
@@ -369,14 +353,11 @@ NESTED: dict[str, type[BaseModel]] = {
 _INCOMPLETE = ("missing", "too_short")
 _EXPECTED = {
     "string_type": "text",
-    "int_type": "an integer",
-    "int_from_float": "an integer",
+    **dict.fromkeys(("int_type", "int_from_float"), "an integer"),
     "float_type": "a number",
     "finite_number": "a finite number",
     "list_type": "a list",
-    "dict_type": "a mapping",
-    "model_type": "a mapping",
-    "model_attributes_type": "a mapping",
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "a mapping"),
 }
 _FIXED = {
     "missing": "is missing.",
@@ -433,7 +414,11 @@ def _problem(section: str, details: Any, node: Node) -> Problem:
     if kind == "extra_forbidden":
         nested = [NESTED[key] for key in location[:-1] if key in NESTED]
         record = nested[-1] if nested else SCHEMAS[section]
-        return _unknown_key(path, [*record.model_fields, *(() if nested else NOT_INHERITED)])
+        known = [*record.model_fields, *(() if nested else NOT_INHERITED)]
+        near = did_you_mean(str(path[-1]), known)
+        if not near:
+            return Problem(path, f"unknown key. Allowed: {', '.join(sorted(known))}.")
+        return Problem(path, f"unknown key.{near}", meant=(*path[:-1], near.split('"')[1]))
     if location[-1] == "[key]":
         return Problem(path, "the key must be text; put it in quotes.")
     if "index" in context:
@@ -448,30 +433,18 @@ def _message(details: Any, got: str) -> str:
     if kind in _FIXED:
         return _FIXED[kind]
     if kind in _EXPECTED:
-        quote = " Put it in quotes." if _EXPECTED[kind] == "text" and _quotable(got) else ""
+        scalar = got.startswith("the number") or got.lower() in ("true", "false")
+        quote = " Put it in quotes." if _EXPECTED[kind] == "text" and scalar else ""
         return f"must be {_EXPECTED[kind]}, got {got}.{quote}"
     if kind == "literal_error":
         allowed = context["expected"].replace("'", '"')
-        near = did_you_mean(
-            str(details["input"]), allowed.replace('"', "").replace(",", " ").split()
-        )
+        near = did_you_mean(str(details["input"]), re.findall(r'[^", ]+', allowed))
         return f"must be {allowed}, got {got}.{near}"
     if kind == "greater_than":
         return f"must be > {context['gt']}, got {got}."
     if kind == "greater_than_equal":
         return f"must be >= {context['ge']:g}, got {got}."
     return f"{details['msg']}, got {got}." if kind in ("use", "shape") else f"{details['msg']}."
-
-
-def _quotable(got: str) -> bool:
-    return got.startswith("the number") or got.lower() in ("true", "false")
-
-
-def _unknown_key(path: tuple[Key, ...], known: list[str]) -> Problem:
-    near = did_you_mean(str(path[-1]), known)
-    if not near:
-        return Problem(path, f"unknown key. Allowed: {', '.join(sorted(known))}.")
-    return Problem(path, f"unknown key.{near}", meant=(*path[:-1], near.split('"')[1]))
 
 
 # -- rules about several keys: pydantic would skip these where a single key is wrong ---------

@@ -1,10 +1,7 @@
-"""Values with the file and line they come from, and mistakes at such places.
-
-Read YAML with ruamel.yaml: every value with its line, nothing executed, few implicit types.
+"""Strict YAML: values with their file and line, mistakes at such places, and YAML output.
 
 Only ``true``, ``false``, ``null`` and decimal numbers are converted: ``no``, ``1:30``, ``010`` and
 ``2024-01-31`` stay text, ``1e5`` is a number. Tags, deep nesting and alias bombs are refused.
-Print a resolved definition as YAML with the origin of every line.
 """
 
 from __future__ import annotations
@@ -18,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.composer import MaxDepthExceededError
 from ruamel.yaml.error import MarkedYAMLError
-from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
-from ruamel.yaml.nodes import MappingNode, ScalarNode
-from ruamel.yaml.resolver import VersionedResolver
-from ruamel.yaml.tag import Tag
+from ruamel.yaml.events import (
+    AliasEvent,
+    CollectionEndEvent,
+    DocumentStartEvent,
+    MappingStartEvent,
+    ScalarEvent,
+)
 
 Key = str | int
 
@@ -184,12 +183,13 @@ def describe(value: Any, text: str = "") -> str:
     return "a list" if isinstance(value, list | tuple) else "a mapping"
 
 
+# -- reading --------------------------------------------------------------------------------
+
 MAX_DEPTH = 50
 MAX_REPEATED = 10_000
 MAX_DIGITS = 100
 
-_IMPLICIT = Tag(suffix="implicit")
-_TEXT = Tag(suffix="tag:yaml.org,2002:str")
+_TEXT = "tag:yaml.org,2002:str"
 _WORDS = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -207,19 +207,6 @@ class _Refused(Exception):
     """The file cannot be read any further: line and message."""
 
 
-class _Resolver(VersionedResolver):
-    """Mark unquoted scalars; ``resolve_scalar`` gives them their value."""
-
-    def resolve(self, kind: Any, value: Any, implicit: Any) -> Tag:
-        return _TEXT if kind is ScalarNode and not implicit[0] else _IMPLICIT
-
-    def descend_resolver(self, current_node: Any, current_index: Any) -> None:
-        pass
-
-    def ascend_resolver(self) -> None:
-        pass
-
-
 def read_yaml(content: bytes, file: SourceFile) -> tuple[Node | None, list[Mistake]]:
     r"""Return the document as a node, or None if it is empty or unreadable, and all mistakes.
 
@@ -229,16 +216,23 @@ def read_yaml(content: bytes, file: SourceFile) -> tuple[Node | None, list[Mista
     >>> print(read_yaml(b"a: 1\na: 2", SourceFile("my.yaml"))[1][0])
     my.yaml:2: a: duplicate key, first defined in line 1.
     """
-    converter = _Converter(file)
+    mistakes: list[Mistake] = []
     try:
-        root = _compose(_decoded(content))
-        node = converter.node(root, ()) if root is not None else None
-    except _Refused as refused:
-        return None, [
-            *converter.mistakes,
-            Mistake(file.label, refused.args[0], (), refused.args[1]),
-        ]
-    return (None if node is None or node.value is None else node), converter.mistakes
+        text = _decoded(content)
+        try:
+            # seven times faster where ruamel.yaml.clib is installed, but it refuses some YAML 1.2,
+            # as {use: module:Name}, and explains less
+            node = _Builder(file, text, mistakes).document()
+        except MarkedYAMLError:
+            mistakes.clear()
+            node = _Builder(file, text, mistakes, pure=True).document()
+    except MarkedYAMLError as error:
+        refused = _explained(error, text)
+    except _Refused as error:
+        refused = error.args
+    else:
+        return (None if node is None or node.value is None else node), mistakes
+    return None, [*mistakes, Mistake(file.label, refused[0], (), refused[1])]
 
 
 def resolve_scalar(text: str) -> Any:
@@ -271,45 +265,7 @@ def _decoded(content: bytes) -> str:
     return text
 
 
-def _compose(text: str) -> Any:
-    """Return ruamel's tree of nodes; raise _Refused with the line of a syntax error."""
-    try:
-        if _is_shallow(text):
-            return _parser().compose(text)
-    except MarkedYAMLError:
-        pass  # the C parser refuses some YAML 1.2, as {use: module:Name}, and explains less
-    try:
-        return _parser(pure=True).compose(text)
-    except MaxDepthExceededError as error:
-        line = error.problem_mark.line + 1
-        raise _Refused(line, f"nested more than {MAX_DEPTH} levels deep.") from error
-    except MarkedYAMLError as error:
-        raise _Refused(*_explained(error, text)) from error
-
-
-def _parser(*, pure: bool = False) -> YAML:
-    """Return a parser, seven times faster where ``ruamel.yaml.clib`` is installed."""
-    parser = YAML(typ="safe", pure=pure)
-    parser.Resolver = _Resolver
-    parser.max_depth = MAX_DEPTH
-    return parser
-
-
-def _is_shallow(text: str) -> bool:
-    # the C composer ignores max_depth: deep nesting would overflow its stack
-    depth = 0
-    for event in _parser().parse(text):
-        if isinstance(event, CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, CollectionEndEvent):
-            depth -= 1
-        if depth >= MAX_DEPTH:
-            return False
-    return True
-
-
 def _explained(error: MarkedYAMLError, text: str) -> tuple[int, str]:
-    """Return the line and the message of a syntax error."""
     mark, context = error.problem_mark, error.context or ""
     if context.endswith(("simple key", "quoted scalar")):
         mark = error.context_mark or mark
@@ -320,51 +276,74 @@ def _explained(error: MarkedYAMLError, text: str) -> tuple[int, str]:
     return line, f"not valid YAML: {error.problem}{f' ({context})' if context else ''}."
 
 
-class _Converter:
-    """Convert ruamel's nodes and collect the mistakes in them."""
+class _Builder:
+    """Build nodes from the events of a parser and collect the mistakes in them."""
 
-    def __init__(self, file: SourceFile) -> None:
+    def __init__(
+        self, file: SourceFile, text: str, mistakes: list[Mistake], *, pure: bool = False
+    ) -> None:
         self.file = file
-        self.mistakes: list[Mistake] = []
-        self._collections: dict[int, tuple[Node, int] | None] = {}
+        self.mistakes = mistakes
+        self._events = iter(YAML(typ="safe", pure=pure).parse(text))
+        self._anchors: dict[str, tuple[Node, int] | None] = {}
         self._made = 0
         self._repeated = 0
 
-    def node(self, raw: Any, path: tuple[Key, ...], key_line: int = 0) -> Node:
-        """Return a value with its place; ``key_line`` is the line of its key."""
-        line = raw.start_mark.line + 1
-        if id(raw) in self._collections:
-            return replace(self._alias(raw, line), key_line=key_line or line)
-        if raw.ctag is not _IMPLICIT and raw.ctag is not _TEXT and str(raw.ctag) != str(_TEXT):
-            tag = str(raw.ctag).replace("tag:yaml.org,2002:", "!!")
-            raise _Refused(line, f"the tag {tag} is not allowed; write the value without a tag.")
-        self._made += 1
-        if isinstance(raw, ScalarNode):
-            value = resolve_scalar(raw.value) if raw.ctag is _IMPLICIT else raw.value
-            return Node(value, self.file, line, key_line or line, raw.value)
-        before = self._made
-        self._collections[id(raw)] = None
-        node = Node(self._collection(raw, path), self.file, line, key_line or line)
-        self._collections[id(raw)] = (node, self._made - before)
+    def document(self) -> Node | None:
+        """Return the only document, or None if there is none."""
+        node = None
+        for event in self._events:
+            if isinstance(event, DocumentStartEvent):
+                if node is not None:
+                    line = event.start_mark.line + 1
+                    raise _Refused(line, "another document starts here; write one per file.")
+                node = self._node(next(self._events), ())
         return node
 
-    def _alias(self, raw: Any, line: int) -> Node:
-        found = self._collections[id(raw)]
+    def _node(self, event: Any, path: tuple[Key, ...], key_line: int = 0, depth: int = 0) -> Node:
+        line = event.start_mark.line + 1
+        if isinstance(event, AliasEvent):
+            return replace(self._alias(event.anchor, line), key_line=key_line or line)
+        if event.tag not in (None, "!", _TEXT):
+            tag = event.tag.replace("tag:yaml.org,2002:", "!!")
+            raise _Refused(line, f"the tag {tag} is not allowed; write the value without a tag.")
+        self._made += 1
+        before = self._made
+        if isinstance(event, ScalarEvent):
+            value = resolve_scalar(event.value) if event.implicit[0] else event.value
+            node = Node(value, self.file, line, key_line or line, event.value)
+        else:
+            if depth + 1 >= MAX_DEPTH:
+                raise _Refused(line, f"nested more than {MAX_DEPTH} levels deep.")
+            self._anchors[event.anchor] = None  # no alias may refer to an unfinished value
+            make = self._mapping if isinstance(event, MappingStartEvent) else self._list
+            node = Node(make(path, depth + 1), self.file, line, key_line or line)
+        if event.anchor:
+            self._anchors[event.anchor] = (node, self._made - before)
+        return node
+
+    def _alias(self, anchor: str, line: int) -> Node:
+        found = self._anchors.get(anchor)
         if found is None:
-            raise _Refused(line, "an alias refers to the collection it is in.")
+            raise _Refused(line, f"the alias *{anchor} refers to no value that ends before it.")
         self._made += found[1]
         self._repeated += found[1]
         if self._repeated > MAX_REPEATED:
             raise _Refused(line, f"the aliases repeat more than {MAX_REPEATED:,} values.")
         return found[0]
 
-    def _collection(self, raw: Any, path: tuple[Key, ...]) -> list[Node] | dict[Key, Node]:
-        if not isinstance(raw, MappingNode):
-            return [self.node(item, (*path, i)) for i, item in enumerate(raw.value)]
+    def _list(self, path: tuple[Key, ...], depth: int) -> list[Node]:
+        nodes: list[Node] = []
+        while not isinstance(event := next(self._events), CollectionEndEvent):
+            nodes.append(self._node(event, (*path, len(nodes)), depth=depth))
+        return nodes
+
+    def _mapping(self, path: tuple[Key, ...], depth: int) -> dict[Key, Node]:
         nodes: dict[Key, Node] = {}
-        for raw_key, raw_value in raw.value:
-            key = self._key(self.node(raw_key, (*path, "?")), path)
-            node = self.node(raw_value, (*path, key), raw_key.start_mark.line + 1)
+        while not isinstance(event := next(self._events), CollectionEndEvent):
+            key = self._key(self._node(event, (*path, "?"), depth=depth), path)
+            line = event.start_mark.line + 1
+            node = self._node(next(self._events), (*path, key), line, depth)
             if key in nodes:
                 text = f"duplicate key, first defined in line {nodes[key].key_line}."
                 self.mistakes.append(mistake_at(node, (*path, key), text, key=True))
@@ -385,6 +364,8 @@ class _Converter:
         return key.value
 
 
+# -- writing --------------------------------------------------------------------------------
+
 WIDEST = 80
 WIDEST_ALIGNED = 60
 
@@ -398,7 +379,6 @@ Line = tuple[str, str]
 def show(node: Node, defaults: Mapping[str, Any]) -> str:
     r"""Return a definition as YAML that reads back the same, each line with its origin.
 
-    >>> from karat.config.yaml_files import SourceFile, read_yaml
     >>> node, _ = read_yaml(b"metrics: [auc, acc]\nmax_rows: 100", SourceFile("my.yaml"))
     >>> print(show(node, {"missing": "ignore"}))
     metrics: [auc, acc]   # my.yaml:1
@@ -420,19 +400,15 @@ def scalar(value: Any, *, in_list: bool = False) -> str:
     if isinstance(value, str):
         safe = _SAFE_IN_LIST if in_list else _SAFE
         plain = safe.fullmatch(value) and not value.startswith(("- ", "---", "..."))
-        return (
-            value if plain and resolve_scalar(value) == value and value != "-" else _quoted(value)
-        )
+        if plain and resolve_scalar(value) == value and value != "-":
+            return value
+        quoted = json.dumps(value, ensure_ascii=False)
+        return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, float) and not math.isfinite(value):
         return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
     return repr(value)
-
-
-def _quoted(text: str) -> str:
-    quoted = json.dumps(text, ensure_ascii=False)
-    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
 
 
 def _mapping(node: Node, indent: str) -> Iterator[Line]:
@@ -451,19 +427,14 @@ def _pair(start: str, node: Node, indent: str) -> Iterator[Line]:
     elif isinstance(node.value, list):
         yield start, f"{node.file.label}:{node.key_line}"
         for child in node.value:
-            yield from _item(child, indent)
+            if isinstance(child.value, dict) and child.value:  # it starts after the dash
+                (first, origin), *others = _mapping(child, indent + "  ")
+                yield f"{indent}- {first.lstrip()}", origin
+                yield from others
+            else:
+                yield from _pair(f"{indent}-", child, indent + "  ")
     else:
         yield f"{start} {scalar(node.value)}", node.place
-
-
-def _item(node: Node, indent: str) -> Iterator[Line]:
-    """Yield the lines of a list item; a mapping starts after the dash."""
-    if isinstance(node.value, dict) and node.value:
-        (first, origin), *others = _mapping(node, indent + "  ")
-        yield f"{indent}- {first.lstrip()}", origin
-        yield from others
-    else:
-        yield from _pair(f"{indent}-", node, indent + "  ")
 
 
 def _inline(node: Node) -> str | None:

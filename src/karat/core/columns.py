@@ -1,8 +1,4 @@
-"""Check tables and columns; convert targets to arrays and infer their kind.
-
-Bags: the items in the cells of a field, with weights.
-Convert the rows of a table to sentences, for text encoders.
-"""
+"""Columns of tables: checks, targets as arrays, bags of items, and rows as sentences."""
 
 from __future__ import annotations
 
@@ -51,7 +47,7 @@ def target_values(column: pd.Series, kind: str | None, where: str, value: str | 
 
     Labels of several types become text.
 
-    >>> answers(pd.Series([1, 2], dtype="Int64"), "classification", "the target").dtype
+    >>> target_values(pd.Series([1, 2], dtype="Int64"), "classification", "the target").dtype
     dtype('int64')
     """
     empty = column.isna().to_numpy()
@@ -68,22 +64,15 @@ def target_values(column: pd.Series, kind: str | None, where: str, value: str | 
     if values.dtype.kind in "iufb":
         return values
     if kind == "regression":
-        return _numbers(values, where, value)
-    if kind == "items":
-        return values
-    if values.dtype == object and set(map(type, values.tolist())) == {str}:
-        return values
-    return _as_written(column, where, value)
-
-
-def _numbers(values: np.ndarray, where: str, value: str | None) -> np.ndarray:
-    texts = values if values.dtype == object else values.astype(str)
-    numbers = pd.to_numeric(pd.Series(texts), errors="coerce").to_numpy(dtype=float)
-    wrong = ~np.isfinite(numbers)
-    if wrong.any():
-        first = texts[int(np.argmax(wrong))]
-        raise DataError(f'{where} must be numbers, got "{first}".', value)
-    return numbers
+        texts = values if values.dtype == object else values.astype(str)
+        numbers = pd.to_numeric(pd.Series(texts), errors="coerce").to_numpy(dtype=float)
+        wrong = ~np.isfinite(numbers)
+        if wrong.any():
+            first = texts[int(np.argmax(wrong))]
+            raise DataError(f'{where} must be numbers, got "{first}".', value)
+        return numbers
+    all_text = values.dtype == object and set(map(type, values.tolist())) == {str}
+    return values if kind == "items" or all_text else _as_written(column, where, value)
 
 
 def _as_written(column: pd.Series, where: str, value: str | None) -> np.ndarray:
@@ -194,7 +183,7 @@ def holds_bags(cells: pd.Series) -> bool:
 def flatten_cells(cells: pd.Series, where: str) -> Cells:
     """Return the flattened cells; a plain cell is a bag of one item with weight 1.
 
-    >>> flat(pd.Series([{"a": 2, "b": 1}, "c"]), "pairs").ids.tolist()
+    >>> flatten_cells(pd.Series([{"a": 2, "b": 1}, "c"]), "pairs").ids.tolist()
     ['a', 'b', 'c']
     """
     if not holds_bags(cells):
@@ -203,15 +192,25 @@ def flatten_cells(cells: pd.Series, where: str) -> Cells:
     else:
         bags = [cell if isinstance(cell, Mapping) else {cell: 1.0} for cell in cells]
         ids = [key for bag in bags for key in bag]
+        try:
+            weights = np.array([weight for bag in bags for weight in bag.values()], dtype=float)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{where}: the weights of a bag must be numbers: {error}.") from error
+        wrong = ~(np.isfinite(weights) & (weights > 0))
+        if wrong.any():
+            raise DataError(f"{where}: the weights of a bag must be > 0, got {weights[wrong][0]}.")
         found = Cells(
             np.fromiter(ids, dtype=object, count=len(ids)),
-            _weights([weight for bag in bags for weight in bag.values()], where),
+            weights,
             np.array([len(bag) for bag in bags], dtype=np.intp),
         )
         if (found.sizes == 0).any():
-            question = int(np.flatnonzero(found.sizes == 0)[0])
+            question = int(np.argmin(found.sizes))
             raise DataError(f"{where}: question {question} has an empty bag.")
-    _check_ids(found, where)
+    empty = pd.isna(found.ids)
+    if empty.any():
+        first = found.question(int(np.argmax(empty)))
+        raise DataError(f"{where} is missing in {int(empty.sum())} rows (first: row {first}).")
     return found
 
 
@@ -220,7 +219,7 @@ def find_items(cells: pd.Series, items: pd.Index, where: str) -> Bags:
     found = flatten_cells(cells, where)
     rows = items.get_indexer(pd.Index(found.ids, tupleize_cols=False))
     if (rows < 0).any():
-        position = int(np.flatnonzero(rows < 0)[0])
+        position = int(np.argmax(rows < 0))
         raise DataError(
             f'{where}: question {found.question(position)} refers to "{found.ids[position]}", '
             f"which is not an item."
@@ -229,42 +228,26 @@ def find_items(cells: pd.Series, items: pd.Index, where: str) -> Bags:
     return Bags(rows, offsets, found.weights)
 
 
-def _weights(values: list[Any], where: str) -> np.ndarray:
-    try:
-        weights = np.array(values, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{where}: the weights of a bag must be numbers: {error}.") from error
-    wrong = ~(np.isfinite(weights) & (weights > 0))
-    if wrong.any():
-        raise DataError(f"{where}: the weights of a bag must be > 0, got {weights[wrong][0]}.")
-    return weights
-
-
-def _check_ids(found: Cells, where: str) -> None:
-    empty = pd.isna(found.ids)
-    if empty.any():
-        first = found.question(int(np.flatnonzero(empty)[0]))
-        raise DataError(f"{where} is missing in {int(empty.sum())} rows (first: row {first}).")
-
-
 def rows_as_sentences(table: pd.DataFrame) -> list[str]:
     """Return each row as text; missing and empty cells are left out.
 
     The text of a cell does not depend on the type of its column: 31 and 31.0 are both "31", other
     fractions have six digits, and midnight is left out of a date.
 
-    >>> sentences(pd.DataFrame({"age": [31, None], "plan": ["basic", "plus"]}))
+    >>> rows_as_sentences(pd.DataFrame({"age": [31, None], "plan": ["basic", "plus"]}))
     ['age is 31. plan is basic.', 'plan is plus.']
     """
-    columns = []
-    for name, column in table.items():
-        present = column.notna().to_numpy()
-        texts = [
-            cell_as_text(cell) if filled else ""
-            for cell, filled in zip(column.astype(object), present, strict=True)
-        ]
-        columns.append([f"{name} is {text}." if text else "" for text in texts])
+    columns = [
+        [f"{name} is {text}." if text else "" for text in cells_as_text(column)]
+        for name, column in table.items()
+    ]
     return [" ".join(filter(None, cells)) for cells in zip(*columns, strict=True)]
+
+
+def cells_as_text(column: pd.Series) -> list[str]:
+    """Return the text of each cell; that of a missing one is empty."""
+    cells = zip(column.astype(object), column.notna(), strict=True)
+    return [cell_as_text(cell) if present else "" for cell, present in cells]
 
 
 def cell_as_text(cell: Any) -> str:

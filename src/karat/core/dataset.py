@@ -1,6 +1,4 @@
-"""Stratified random samples of rows with whole groups.
-
-Dataset: the items to embed, the questions about them, and the targets.
+"""Dataset: the items to embed, the questions about them, and the targets.
 
 The rows of a table are items and each row is one question. A pair of sentences is one question with
 two fields; every distinct sentence is one item. A cell of a question is an item id or a bag
@@ -33,88 +31,6 @@ from karat.core.columns import (
 )
 from karat.core.files import fingerprint
 from karat.errors import DataError, did_you_mean
-
-
-def sample_rows(
-    size: int,
-    wanted: int,
-    rng: np.random.Generator,
-    classes: np.ndarray | None = None,
-    groups: np.ndarray | None = None,
-    nested: bool = False,
-) -> np.ndarray:
-    """Return the sorted positions of at most ``wanted`` of ``size`` rows.
-
-    With classes, the sample is stratified, with at least one row per class if possible. Groups are
-    drawn whole; without groups the number is exact. If every group is larger than ``wanted``, the
-    smallest one is returned.
-
-    A ``nested`` draw contains every smaller one of the same generator: groups are drawn in order
-    until one does not fit, and the first is always included.
-
-    >>> draw(6, 2, np.random.default_rng(0), classes=np.array(list("aaaaab"))).tolist()[1]
-    5
-    """
-    codes = None if classes is None else pd.factorize(classes)[0]
-    if groups is not None:
-        taken = _first_groups if nested else _whole_groups
-        return taken(pd.factorize(groups)[0], wanted, codes, rng)
-    shuffled = rng.permutation(size)
-    if codes is None or (wanted <= codes.max() and not nested):
-        return np.sort(shuffled[:wanted])
-    codes = codes[shuffled]
-    counts = np.bincount(codes)
-    turn = np.empty(size, dtype=np.intp)
-    turn[np.argsort(codes, kind="stable")] = np.arange(size) - np.repeat(
-        np.cumsum(counts) - counts, counts
-    )
-    # classes interleave in proportion: the place of a row is its quantile in its class
-    place = (turn + 0.5) / counts[codes]
-    return np.sort(shuffled[np.lexsort((place, turn > 0))[:wanted]])
-
-
-def _whole_groups(
-    groups: np.ndarray, wanted: int, codes: np.ndarray | None, rng: np.random.Generator
-) -> np.ndarray:
-    sizes = np.bincount(groups)
-    order = _group_order(groups, codes, rng)
-    fitting = int(np.searchsorted(np.cumsum(sizes[order]), wanted, side="right"))
-    chosen = list(order[:fitting])
-    left = wanted - int(sizes[chosen].sum())
-    for group in order[fitting:]:
-        if left < sizes.min():
-            break
-        if sizes[group] <= left:
-            chosen.append(group)
-            left -= int(sizes[group])
-    if not chosen:
-        chosen = [order[np.argmin(sizes[order])]]
-    return np.flatnonzero(np.isin(groups, chosen))
-
-
-def _first_groups(
-    groups: np.ndarray, wanted: int, codes: np.ndarray | None, rng: np.random.Generator
-) -> np.ndarray:
-    order = _group_order(groups, codes, rng)
-    fitting = np.searchsorted(np.cumsum(np.bincount(groups)[order]), wanted, side="right")
-    return np.flatnonzero(np.isin(groups, order[: max(1, int(fitting))]))
-
-
-def _group_order(
-    groups: np.ndarray, codes: np.ndarray | None, rng: np.random.Generator
-) -> np.ndarray:
-    order = rng.permutation(groups.max() + 1)
-    return order if codes is None else _classes_first(order, groups, codes)
-
-
-def _classes_first(order: np.ndarray, groups: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Move the groups to the front that are the first to contain a class."""
-    place = np.empty(len(order), dtype=np.intp)
-    place[order] = np.arange(len(order))
-    shows = np.full(codes.max() + 1, len(order))
-    np.minimum.at(shows, codes, place[groups])
-    return order[np.argsort(~np.isin(np.arange(len(order)), shows), kind="stable")]
-
 
 KINDS = ("classification", "regression", "items")
 MODALITIES = ("table", "text", "entity")
@@ -155,7 +71,14 @@ class Dataset:
     about: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _check(self)
+        for what, allowed in (("kind", KINDS), ("modality", MODALITIES)):
+            value = getattr(self, what)
+            if value not in allowed:
+                raise DataError(
+                    f'{self.name}: {what} must be one of {", ".join(allowed)}, got "{value}".'
+                    + did_you_mean(str(value), allowed)
+                )
+        _check_items(self)
         for name in ("truth", "group", "part"):
             object.__setattr__(self, name, _checked_values(self, name))
         where = f'{self.name}: the field "'
@@ -166,7 +89,12 @@ class Dataset:
         object.__setattr__(self, "_mentions", mentions)
         if self.kind == "classification" and self.truth is not None:
             object.__setattr__(self, "classes", self.classes or find_classes(self.name, self.truth))
-        _check_truth(self)
+        if self.truth is not None and self.kind != "regression":
+            allowed = self.items.index if self.kind == "items" else pd.Index(self.classes)
+            lost = allowed.get_indexer(pd.Index(self.truth, tupleize_cols=False)) < 0
+            if lost.any():
+                what = "not an item" if self.kind == "items" else "not one of its classes"
+                raise DataError(f'{self.name}: the target "{self.truth[lost][0]}" is {what}.')
 
     # -- constructors -----------------------------------------------------------------------
 
@@ -190,6 +118,30 @@ class Dataset:
     ) -> Dataset:
         """Return a dataset whose items are the rows of a table and whose target is one column.
 
+        Parameters
+        ----------
+        table
+            One row per item; its index is replaced.
+        target
+            The target column. It is not a feature.
+        kind
+            Kind of the target: ``"classification"`` or ``"regression"``. Default: inferred, with a warning
+            if it is a guess.
+        group
+            Column of groups that are never split. It stays a feature.
+        drop
+            Columns that are not features.
+        part
+            Column with ``"train"`` or ``"test"``, if the data have a fixed split.
+        about
+            Source, license, citation and checksum.
+
+        Raises
+        ------
+        DataError
+            If a column is unknown, the table is empty, a target is missing, or there is only one
+            class.
+
         >>> table = pd.DataFrame({"age": [31, 45], "churn": ["yes", "no"]})
         >>> Dataset.from_table(table, target="churn", name="churn")
         <Dataset churn: 2 questions about 2 table items, 2 classes>
@@ -201,13 +153,9 @@ class Dataset:
         items = table.drop(columns=[target, *([part] if part else []), *drop])
         if not items.shape[1]:
             raise DataError(f'{name}: there is no column other than the target "{target}".')
+        questions, kind = pd.DataFrame({"row": table.index}), kind or infer_kind(truth, name)
         return cls(
-            name=name,
-            items=items,
-            questions=pd.DataFrame({"row": table.index}),
-            truth=truth,
-            kind=kind or infer_kind(truth, name),
-            modality="table",
+            *(name, items, questions, truth, kind, "table"),
             group=table[group].to_numpy() if group else None,
             part=table[part].to_numpy() if part else None,
             about=about or {},
@@ -230,7 +178,23 @@ class Dataset:
     ) -> Dataset:
         """Return a dataset of texts or entities: each row is a question about its fields.
 
-        ``label`` converts an entity id into text for text encoders.
+        Parameters
+        ----------
+        frame
+            One row per question.
+        fields
+            The columns that hold texts, entity ids or bags ``{id: weight}``.
+        target, kind, group, part, about
+            As in ``from_table``; ``kind`` may also be ``"items"`` (the target is an item).
+        modality
+            ``"text"`` or ``"entity"``.
+        label
+            A function that converts an entity id into text for text encoders.
+
+        Raises
+        ------
+        DataError
+            If a column is unknown or duplicate, or a cell or target is missing.
 
         >>> frame = pd.DataFrame({"a": ["hi", "yes"], "b": ["hello", "no"], "score": [0.9, 0.1]})
         >>> Dataset.from_columns(frame, ["a", "b"], "score", name="pairs", kind="regression")
@@ -245,22 +209,17 @@ class Dataset:
         cells = [
             flatten_cells(frame[column], f'{name}: the column "{column}"') for column in fields
         ]
-        things, codes = _numbered([c.ids for c in cells] + ([truth] if kind == "items" else []))
+        values, codes = _numbered([c.ids for c in cells] + ([truth] if kind == "items" else []))
         if modality == "text":
-            items = pd.Series(things, dtype=object)
+            items = pd.Series(values, dtype=object)
             asked = {c: cells[i].renamed(codes[i]) for i, c in enumerate(fields)}
             truth = codes[-1] if kind == "items" else truth
         else:
-            ids = pd.Index(things, tupleize_cols=False)
-            items = pd.Series([label(t) for t in things] if label else things, index=ids)
+            ids = pd.Index(values, tupleize_cols=False)
+            items = pd.Series([label(t) for t in values] if label else values, index=ids)
             asked = {c: frame[c].to_numpy() for c in fields}
         return cls(
-            name=name,
-            items=items,
-            questions=pd.DataFrame(asked),
-            truth=truth,
-            kind=kind,
-            modality=modality,
+            *(name, items, pd.DataFrame(asked), truth, kind, modality),
             group=frame[group].to_numpy() if group else None,
             part=frame[part].to_numpy() if part else None,
             about=about or {},
@@ -414,24 +373,12 @@ class Dataset:
 def _numbered(columns: list[np.ndarray]) -> tuple[list[Any], list[np.ndarray]]:
     """Return the distinct values of some columns, and each column as indices into them."""
     together = np.concatenate([np.asarray(column, dtype=object) for column in columns])
-    codes, things = pd.factorize(together)
+    codes, values = pd.factorize(together)
     ends = np.cumsum([len(column) for column in columns])[:-1]
-    return things.tolist(), np.split(codes, ends)
+    return values.tolist(), np.split(codes, ends)
 
 
-# -- checks ---------------------------------------------------------------------------------
-
-
-def _check(data: Dataset) -> None:
-    for value, allowed, what in (
-        (data.kind, KINDS, "kind"),
-        (data.modality, MODALITIES, "modality"),
-    ):
-        if value not in allowed:
-            raise DataError(
-                f'{data.name}: {what} must be one of {", ".join(allowed)}, got "{value}".'
-                + did_you_mean(str(value), allowed)
-            )
+def _check_items(data: Dataset) -> None:
     wanted = pd.DataFrame if data.modality == "table" else pd.Series
     if not isinstance(data.items, wanted):
         raise DataError(
@@ -477,12 +424,72 @@ def _checked_values(data: Dataset, what: str) -> np.ndarray | None:
     return column.to_numpy()
 
 
-def _check_truth(data: Dataset) -> None:
-    if data.truth is None or data.kind == "regression":
-        return
-    allowed = data.items.index if data.kind == "items" else pd.Index(data.classes)
-    lost = allowed.get_indexer(pd.Index(data.truth, tupleize_cols=False)) < 0
-    if lost.any():
-        label = data.truth[int(np.argmax(lost))]
-        what = "not an item" if data.kind == "items" else "not one of its classes"
-        raise DataError(f'{data.name}: the target "{label}" is {what}.')
+def sample_rows(
+    size: int,
+    wanted: int,
+    rng: np.random.Generator,
+    classes: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
+    nested: bool = False,
+) -> np.ndarray:
+    """Return the sorted positions of at most ``wanted`` of ``size`` rows.
+
+    With classes, the sample is stratified, with at least one row per class if possible. Groups are
+    drawn whole; without groups the number is exact. If every group is larger than ``wanted``, the
+    smallest one is returned.
+
+    A ``nested`` draw contains every smaller one of the same generator: groups are drawn in order
+    until one does not fit, and the first is always included.
+
+    >>> sample_rows(6, 2, np.random.default_rng(0), classes=np.array(list("aaaaab"))).tolist()[1]
+    5
+    """
+    codes = None if classes is None else pd.factorize(classes)[0]
+    if groups is not None:
+        groups = pd.factorize(groups)[0]
+        chosen = _choose_groups(groups, wanted, _group_order(groups, codes, rng), nested)
+        return np.flatnonzero(np.isin(groups, chosen))
+    shuffled = rng.permutation(size)
+    if codes is None or (wanted <= codes.max() and not nested):
+        return np.sort(shuffled[:wanted])
+    codes = codes[shuffled]
+    counts = np.bincount(codes)
+    turn = np.empty(size, dtype=np.intp)
+    turn[np.argsort(codes, kind="stable")] = np.arange(size) - np.repeat(
+        np.cumsum(counts) - counts, counts
+    )
+    # classes interleave in proportion: the place of a row is its quantile in its class
+    place = (turn + 0.5) / counts[codes]
+    return np.sort(shuffled[np.lexsort((place, turn > 0))[:wanted]])
+
+
+def _choose_groups(
+    groups: np.ndarray, wanted: int, order: np.ndarray, nested: bool
+) -> Sequence[int]:
+    sizes = np.bincount(groups)
+    fitting = int(np.searchsorted(np.cumsum(sizes[order]), wanted, side="right"))
+    if nested:
+        return list(order[: max(1, fitting)])
+    chosen = list(order[:fitting])
+    left = wanted - int(sizes[chosen].sum())
+    for group in order[fitting:]:
+        if left < sizes.min():
+            break
+        if sizes[group] <= left:
+            chosen.append(group)
+            left -= int(sizes[group])
+    return chosen or [order[np.argmin(sizes[order])]]
+
+
+def _group_order(
+    groups: np.ndarray, codes: np.ndarray | None, rng: np.random.Generator
+) -> np.ndarray:
+    """Return a random order; the groups that are the first to contain a class come first."""
+    order = rng.permutation(groups.max() + 1)
+    if codes is None:
+        return order
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    shows = np.full(codes.max() + 1, len(order))
+    np.minimum.at(shows, codes, place[groups])
+    return order[np.argsort(~np.isin(np.arange(len(order)), shows), kind="stable")]

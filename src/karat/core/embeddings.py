@@ -169,7 +169,7 @@ def _check_finite(matrix: np.ndarray, name: str, texts: list[str] | None = None)
 def distinct_texts(items: Any) -> tuple[np.ndarray, list[str]]:
     """Return the index of each item's text, -1 if it is missing, and the distinct texts.
 
-    >>> codes, texts = distinct(pd.Series(["b", "a", None, "b"]))
+    >>> codes, texts = distinct_texts(pd.Series(["b", "a", None, "b"]))
     >>> codes.tolist(), texts
     ([0, 1, -1, 0], ['b', 'a'])
     """
@@ -188,12 +188,12 @@ def item_vectors(matrix: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def encode(
-    encoder: Any, texts: list[str], name: str, tell: Callable[[int], None] | None = None
+    encoder: Any, texts: list[str], name: str, progress: Callable[[int], None] | None = None
 ) -> np.ndarray:
     """Return one row of 32-bit floats per text, or raise a ContractError.
 
     ``encoder.encode`` gets ``encoder.chunk`` texts at a time, longest first; all at once, in their
-    order, if that is None. ``tell`` is called with the number of encoded texts.
+    order, if that is None. ``progress`` is called with the number of encoded texts.
     """
     size = getattr(encoder, "chunk", CHUNK)
     order = np.arange(len(texts))
@@ -203,7 +203,10 @@ def encode(
     for begin in range(0, len(texts), size or len(texts) or 1):
         places = order[begin : begin + size] if size else order
         chunk = [texts[i] for i in places]
-        vectors = _encoded(encoder.encode(chunk), chunk, name)
+        with np.errstate(over="ignore"):  # overflow becomes infinity, which is an error below
+            values = _matrix(encoder.encode(chunk), len(chunk), name)
+            vectors = values.astype(np.float32, copy=False)
+        _check_finite(vectors, name, chunk)
         rows = np.empty((len(texts), vectors.shape[1]), np.float32) if rows is None else rows
         if vectors.shape[1] != rows.shape[1]:
             raise ContractError(
@@ -211,16 +214,9 @@ def encode(
                 f"{vectors.shape[1]} for others."
             )
         rows[places] = vectors
-        if tell is not None:
-            tell(begin + len(places))
+        if progress is not None:
+            progress(begin + len(places))
     return np.empty((0, 1), np.float32) if rows is None else rows
-
-
-def _encoded(values: Any, texts: list[str], name: str) -> np.ndarray:
-    with np.errstate(over="ignore"):  # overflow becomes infinity, which is an error below
-        matrix = _matrix(values, len(texts), name).astype(np.float32, copy=False)
-    _check_finite(matrix, name, texts)
-    return matrix
 
 
 # -- datasets -------------------------------------------------------------------------------
@@ -234,7 +230,13 @@ def fit_embed(encoder: Any, train: Dataset, name: str) -> Vectors:
     """
     rows = train.learnable()
     items = train.items.iloc[rows]
-    y = _item_targets(train, rows)
+    y = None
+    if train.truth is not None and len(train.fields) == 1 and train.kind != "items":
+        mentioned = train.mentions(train.fields[0]).rows
+        if len(mentioned) == len(train):
+            targets = np.empty(len(train.items), dtype=train.truth.dtype)
+            targets[mentioned] = train.truth
+            y = targets[rows] if (targets[mentioned] == train.truth).all() else None
     if hasattr(encoder, "fit_transform"):
         values = encoder.fit_transform(items) if y is None else encoder.fit_transform(items, y)
     elif hasattr(encoder, "fit"):
@@ -260,14 +262,3 @@ def embed(encoder: Any, data: Dataset, name: str, width: int | None = None) -> V
             f"and {width} for the train items."
         )
     return Vectors(matrix, rows)
-
-
-def _item_targets(train: Dataset, rows: np.ndarray) -> np.ndarray | None:
-    if train.truth is None or len(train.fields) != 1 or train.kind == "items":
-        return None
-    mentioned = train.mentions(train.fields[0]).rows
-    if len(mentioned) != len(train):
-        return None
-    targets = np.empty(len(train.items), dtype=train.truth.dtype)
-    targets[mentioned] = train.truth
-    return targets[rows] if (targets[mentioned] == train.truth).all() else None

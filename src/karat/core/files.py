@@ -1,13 +1,7 @@
-"""The cache folder and temporary folders of runs.
-
-Atomic file writes, and safe file names.
-Find files of installed packages without importing them.
-Fingerprints: a hash of the values, types, column names and index of a frame.
-"""
+"""Files and folders: the cache, temporary folders, atomic writes, safe names, fingerprints."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.util
 import os
@@ -15,10 +9,10 @@ import re
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -42,25 +36,19 @@ def cache_folder() -> Path:
     return Path(base).expanduser().absolute() / "karat"
 
 
-@contextlib.contextmanager
+@contextmanager
 def temporary_folder() -> Iterator[Path]:
     """Create a temporary folder for one run; remove those of killed runs."""
-    _sweep(Path(tempfile.gettempdir()))
-    made = tempfile.TemporaryDirectory(
-        prefix=f"{SCRATCH}{os.getpid()}-", ignore_cleanup_errors=True
-    )
-    with made as folder:
-        yield Path(folder)
-
-
-def _sweep(place: Path) -> None:
     import psutil
 
-    for folder in place.glob(f"{SCRATCH}*-*"):
-        pid = folder.name.removeprefix(SCRATCH).partition("-")[0]
-        with contextlib.suppress(OSError):  # another user's, or already removed
-            if pid.isdecimal() and not psutil.pid_exists(int(pid)) and not folder.is_symlink():
-                shutil.rmtree(folder, ignore_errors=True)
+    for left in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*-*"):
+        pid = left.name.removeprefix(SCRATCH).partition("-")[0]
+        with suppress(OSError):  # another user's, or already removed
+            if pid.isdecimal() and not psutil.pid_exists(int(pid)) and not left.is_symlink():
+                shutil.rmtree(left, ignore_errors=True)
+    prefix = f"{SCRATCH}{os.getpid()}-"
+    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@+=,-][A-Za-z0-9_@+=,.-]{0,59}")
@@ -86,7 +74,7 @@ def safe_name(name: str) -> str:
 def write_atomic(path: Path, content: str | bytes, *, durable: bool = False) -> None:
     """Write a file atomically; ``durable`` waits until the content has reached the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    draft = path.with_name(f".{path.name}.{threading.get_ident()}.{os.getpid()}.tmp")
     with draft.open("wb") as file:
         file.write(content.encode() if isinstance(content, str) else content)
         if durable:
@@ -101,7 +89,7 @@ PACKAGE_PREFIX = "package:"
 def package_file(name: str) -> Path:
     """Return the path of a file or folder; ``"package:NAME/PATH"`` is in an installed package.
 
-    >>> package_file("package:karat/definitions/models.yaml").name
+    >>> package_file("package:karat/config/builtin/models.yaml").name
     'models.yaml'
     """
     if not name.startswith(PACKAGE_PREFIX):
@@ -113,10 +101,6 @@ def package_file(name: str) -> Path:
         if path.exists():
             return path
     raise Declined(f"package {package} or its file {inner or 'folder'} not found")
-
-
-#: types that pandas hashes by value; all others are hashed by their repr
-_FINGERPRINTS_PLAIN = {str, int, float, bool, type(None)}
 
 
 def fingerprint(values: pd.DataFrame | pd.Series) -> str:
@@ -150,19 +134,14 @@ def _content(column: pd.Series) -> bytes:
         with suppress(UnicodeEncodeError):  # a lone surrogate cannot be encoded
             return named + _hashes(column)
     # 1 and "1" have the same hash in a mixed column, so the type is included
-    texts = [f"{type(cell).__qualname__} {_text(cell)}" for cell in cells]
+    texts = [f"{type(cell).__qualname__} {repr(cell)}" for cell in cells]
+    for i, cell in enumerate(cells):
+        if isinstance(cell, np.ndarray):  # numpy abbreviates long arrays
+            digest = hashlib.sha256(cell.tobytes()).hexdigest()
+            texts[i] = f"ndarray {cell.dtype} {cell.shape} {digest}"
     return named + _hashes(pd.Series(texts, dtype=object))
 
 
 def _hashes(column: pd.Series) -> bytes:
     hashed = pd.util.hash_pandas_object(column, index=False)
     return np.asarray(hashed, dtype=np.uint64).tobytes()
-
-
-def _text(cell: Any) -> str:
-    if type(cell) in _FINGERPRINTS_PLAIN:
-        return repr(cell)
-    if isinstance(cell, np.ndarray):
-        # numpy abbreviates long arrays
-        return f"{cell.dtype} {cell.shape} {hashlib.sha256(cell.tobytes()).hexdigest()}"
-    return repr(cell)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,10 +64,8 @@ class Predictions:
     known: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        for name, what, known in (
-            ("predictions", self.answers, ANSWERS),
-            ("truth", self.truths, TRUTHS),
-        ):
+        kinds = (("predictions", self.answers, ANSWERS), ("truth", self.truths, TRUTHS))
+        for name, what, known in kinds:
             if what not in known:
                 raise ContractError(f'{name} must be one of {", ".join(known)}, got "{what}".')
             values = getattr(self, name)
@@ -78,9 +77,6 @@ class Predictions:
                 f"expected one answer per question."
             )
         object.__setattr__(self, "classes", tuple(map(str, self.classes)))
-        self._check_extras()
-
-    def _check_extras(self) -> None:
         shapes: dict[str, tuple[int, ...]] = {name: (len(self.truth),) for name in _EXTRAS}
         for name, shape in {"probabilities": (len(self), len(self.classes)), **shapes}.items():
             values = getattr(self, name)
@@ -147,11 +143,11 @@ class Predictions:
             covered = np.isin(self.group, self.group[covered])
         return self.take(np.flatnonzero(covered))
 
-    def merged(self, other: Predictions, mine: np.ndarray) -> Predictions:
-        """Return the rows of both, in order: this one's where ``mine`` is true."""
-        place = np.empty(len(mine), dtype=np.intp)
-        place[np.flatnonzero(mine)] = np.arange(len(self))
-        place[np.flatnonzero(~mine)] = len(self) + np.arange(len(other))
+    def merged(self, other: Predictions, own: np.ndarray) -> Predictions:
+        """Return the rows of both, in order: this one's where ``own`` is true."""
+        place = np.empty(len(own), dtype=np.intp)
+        place[np.flatnonzero(own)] = np.arange(len(self))
+        place[np.flatnonzero(~own)] = len(self) + np.arange(len(other))
         both: dict[str, Any] = {}
         for name in ("predictions", "truth", "probabilities", *_EXTRAS):
             pair = [getattr(self, name), getattr(other, name)]
@@ -181,7 +177,13 @@ class Predictions:
     ) -> Predictions:
         """Read ``predictions.csv``; the kinds of the columns come from the job's metadata."""
         header, *body = _rows(text)
-        at = _truth_column(header)
+        # a class may be named "predictions" or "truth", so use the last such pair
+        pairs = [pair == ("predictions", "truth") for pair in itertools.pairwise(header)]
+        if not any(pairs):
+            raise DataError(
+                'the predictions file has no adjacent columns "predictions" and "truth".'
+            )
+        at = len(pairs) - pairs[::-1].index(True)
         columns = [np.array(cells, dtype=object) for cells in zip(*body, strict=True)]
         columns = columns or [np.array([], dtype=object) for _ in header]
         chances = columns[: at - 1]
@@ -230,20 +232,18 @@ def _cells(values: np.ndarray) -> list[str]:
         texts = values.tolist()
         quoted = {text: _quoted(text) for text in set(texts)}  # labels are few
         return [quoted[text] for text in texts]
-    return _numbers(values) if values.dtype.kind == "f" else list(map(repr, values.tolist()))
-
-
-def _numbers(values: np.ndarray) -> list[str]:
-    """Return the shortest texts that read back to the same floats, as ``repr`` does."""
+    if values.dtype.kind != "f" or not len(values):
+        return list(map(repr, values.tolist()))
     from pydantic_core import to_json
 
+    # the shortest texts that read back to the same floats, as repr writes them
     size = np.abs(values)
     # in this range the JSON text equals repr, and is much faster to produce
     plain = (size == 0) | (size >= 1e-4) & (size < 1e16)
     texts = to_json(np.where(plain, values, 0.0).tolist()).decode()[1:-1].split(",")
     for place in np.flatnonzero(~plain).tolist():
         texts[place] = float.__repr__(float(values[place]))
-    return texts if len(values) else []
+    return texts
 
 
 def _quoted(text: str) -> str:
@@ -267,11 +267,3 @@ def _rows(text: str) -> list[list[str]]:
                 f"the header has {len(rows[0])}."
             )
     return rows
-
-
-def _truth_column(header: list[str]) -> int:
-    # a class may be named "predictions" or "truth", so use the last such pair
-    for at in range(len(header) - 1, 0, -1):
-        if header[at] == "truth" and header[at - 1] == "predictions":
-            return at
-    raise DataError('the predictions file has no adjacent columns "predictions" and "truth".')

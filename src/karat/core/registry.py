@@ -71,11 +71,8 @@ class Registry:
 
     def own(self) -> dict[str, Any]:
         """Return the components that users registered."""
-        return {
-            name: part
-            for name, part in self._parts.items()
-            if not self._origins[name].startswith("karat.")
-        }
+        own = [name for name in self._parts if not self._origins[name].startswith("karat.")]
+        return {name: self._parts[name] for name in own}
 
     def origin(self, name: str) -> str:
         """Return where a component is defined: a module path or an entry point."""
@@ -181,74 +178,33 @@ def build(
     return part(**given)
 
 
+def _modules(package: str, names: str) -> list[str]:
+    return [f"karat.{package}.{name}" for name in names.split()]
+
+
 models = Registry("model")
 datasets = Registry("dataset")
-metrics = Registry(
-    "metric",
-    [
-        "karat.metrics.supervised",
-        "karat.metrics.clustering",
-        "karat.metrics.ranking",
-    ],
-)
-corruptions = Registry(
-    "corruption",
-    [
-        "karat.corruptions.table_noise",
-        "karat.corruptions.text_vector_noise",
-    ],
-)
-heads = Registry(
-    "head",
-    [
-        "karat.probes.heads.estimators",
-        "karat.probes.heads.model_tree",
-        "karat.probes.heads.nested_selection",
-        "karat.probes.heads.adamw",
-    ],
-)
+metrics = Registry("metric", _modules("metrics", "supervised clustering ranking"))
+corruptions = Registry("corruption", _modules("corruptions", "table_noise text_vector_noise"))
+heads = Registry("head", _modules("probes.heads", "estimators model_tree nested_selection adamw"))
 splitters = Registry("splitter", ["karat.execution.splits"])
 composers = Registry("composer", ["karat.probes.trained"])
-probes = Registry(
-    "probe",
-    [
-        "karat.probes.trained",
-        "karat.probes.similarity",
-        "karat.probes.analogy",
-        "karat.probes.links",
-        "karat.probes.retrieval",
-    ],
-)
+probes = Registry("probe", _modules("probes", "trained similarity analogy links retrieval"))
 readers = Registry(
     "reader",
     [
-        "karat.data.readers.table",
-        "karat.data.readers.text",
-        "karat.data.readers.graph",
-        "karat.data.readers.records",
-        "karat.compat.taco.readers",
-        "karat.compat.ulysses.readers",
+        *_modules("data.readers", "table text graph records"),
+        *_modules("compat", "taco.readers ulysses.readers"),
     ],
 )
-
 query_generators = Registry("query_generator", ["karat.data.query_generators"])
-
-
 #: formats of definition files other than Karat's own, as records of ``DefinitionFormat``
 definition_formats = Registry("definition_format", ["karat.compat.amlb.definitions"])
 
 
 ALL = (
-    models,
-    datasets,
-    metrics,
-    corruptions,
-    heads,
-    splitters,
-    composers,
-    probes,
-    readers,
-    query_generators,
+    *(models, datasets, metrics, corruptions, heads),
+    *(splitters, composers, probes, readers, query_generators),
 )
 
 
@@ -281,10 +237,19 @@ def corruption(
 ) -> Callable[[T], T]:
     """Register a corruption under a name.
 
-    ``takes`` declares the modalities (``"table"``, ``"text"``, ``"entity"`` or ``"vectors"``),
-    ``needs`` the requirements on the data (names of ``karat.corruptions.applicability.NEEDS``) and
-    ``range`` the allowed severities; the plan checks them before anything runs. They become
-    attributes of the function; a ``functools.partial`` of a corruption inherits them.
+    The declarations are checked before anything runs. They become attributes of the function; a
+    ``functools.partial`` of a corruption inherits them.
+
+    Parameters
+    ----------
+    name
+        The name in tasks.
+    takes
+        The modalities: ``"table"``, ``"text"``, ``"entity"`` or ``"vectors"``.
+    needs
+        Requirements on the data: names of ``karat.corruptions.applicability.NEEDS``.
+    range
+        The lowest and the highest severity.
     """
 
     def add(part: T) -> T:

@@ -85,9 +85,13 @@ class Task:
                 f"{type(self.dataset).__name__}; create one with karat.Dataset.from_table."
             )
         for name in ("probe", "split", *(["ask"] if self.ask is not None else [])):
-            object.__setattr__(
-                self, name, _used(f'task "{self.name}": {name}', getattr(self, name))
-            )
+            value = getattr(self, name)
+            value = {"use": value} if isinstance(value, str) else value
+            if not isinstance(value, Mapping) or not isinstance(value.get("use"), str):
+                raise DefinitionError(
+                    f'task "{self.name}": {name} must be a name or a mapping with "use".'
+                )
+            object.__setattr__(self, name, dict(value))
         if self.missing not in MISSING:
             raise DefinitionError(
                 f'task "{self.name}": missing must be "ignore" or "penalize", got "{self.missing}".'
@@ -119,13 +123,12 @@ class Task:
             raise DefinitionError(
                 f'task "{self.name}": metrics must be a list of names, got {given!r}.'
             )
-        metrics = tuple(dict.fromkeys(given))
-        for metric in metrics:
+        for metric in given:
             if not isinstance(metric, str):
                 raise DefinitionError(
                     f'task "{self.name}": a metric must be a name, got {metric!r}.'
                 )
-        return metrics
+        return tuple(dict.fromkeys(given))
 
     def _checked_ignore(self) -> tuple[str, ...]:
         codes = (self.ignore,) if isinstance(self.ignore, str) else tuple(self.ignore)
@@ -152,14 +155,6 @@ class Task:
                     )
             chosen[name] = tuple(dict.fromkeys(float(value) for value in values))
         return chosen
-
-
-def _used(where: str, value: Any) -> dict[str, Any]:
-    if isinstance(value, str):
-        return {"use": value}
-    if not isinstance(value, Mapping) or not isinstance(value.get("use"), str):
-        raise DefinitionError(f'{where} must be a name or a mapping with "use" and parameters.')
-    return dict(value)
 
 
 @dataclass(frozen=True)

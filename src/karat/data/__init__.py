@@ -1,1 +1,1 @@
-"""Data sources: find or fetch the files of a data set, and read them into a Dataset."""
+"""Data sources: find or download the files of a dataset, and read them into a Dataset."""

@@ -1,12 +1,8 @@
-"""Sources of a file: a local folder, an installed package, a package index, or a URL.
+"""Find the file of a source, or download it into the cache: verified, resumed, unpacked.
 
-Extract one member of a wheel, zip or tar archive; links and unsafe paths are refused.
-
-A member is given by its path, by a pattern that matches exactly one file (``*.csv``), or, in a
+A source is a local folder, an installed package, a package index, or a URL. The member of an
+archive is given by its path, by a pattern that matches exactly one file (``*.csv``), or, in a
 nested archive, by both paths with ``!/`` between them.
-Download one file with pooch: verified by sha256, resumed after an interruption.
-The user's package index: its address, and the URL of a file on it.
-Locate a file: on this machine, in the cache, or downloaded into the cache.
 """
 
 from __future__ import annotations
@@ -45,7 +41,7 @@ import requests
 from requests.exceptions import ChunkedEncodingError, SSLError
 from urllib3.util import Retry
 
-from karat.core.files import cache_folder
+from karat.core.files import cache_folder, write_atomic
 from karat.errors import DataError, DefinitionError, Unavailable, did_you_mean
 
 KEYS = {
@@ -104,18 +100,15 @@ def parse_source(given: Mapping[str, Any]) -> Source:
     for key in sorted(needed - set(given)):
         raise DefinitionError(f'the {kind} source "{given[kind]}" needs the key "{key}".')
     values = {key: str(value) for key, value in given.items() if value is not None}
-    source = Source(
-        kind=kind,
-        place=values[kind],
-        file=values.get("file") or (_file_name(values["url"]) if kind == "url" else ""),
-        member=values.get("member", ""),
-        sha256=values.get("sha256", "").lower(),
-    )
-    _check(source)
-    return source
+    file = values.get("file", "")
+    if kind == "url":
+        file = PurePosixPath(unquote(urlsplit(values["url"]).path)).name
+        file = file if is_safe(file) else "data"
+    sha256 = values.get("sha256", "").lower()
+    return _checked(Source(kind, values[kind], file, values.get("member", ""), sha256))
 
 
-def _check(source: Source) -> None:
+def _checked(source: Source) -> Source:
     if source.sha256 and not re.fullmatch("[0-9a-f]{64}", source.sha256):
         raise DefinitionError(f"{source}: sha256 must be 64 hexadecimal digits.")
     if source.file and (not is_safe(source.file) or "/" in source.file):
@@ -123,6 +116,7 @@ def _check(source: Source) -> None:
     inner = source.place if source.kind == "folder" else source.member
     if inner and not is_safe(inner):
         raise DefinitionError(f'{source}: "{inner}" must be a relative path without "..".')
+    return source
 
 
 def is_safe(path: str) -> bool:
@@ -144,11 +138,6 @@ def without_password(address: str) -> str:
     """
     parts = urlsplit(address)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-
-def _file_name(address: str) -> str:
-    name = PurePosixPath(unquote(urlsplit(address).path)).name
-    return name if is_safe(name) else "data"
 
 
 def find_in_folders(source: Source) -> Path:
@@ -193,6 +182,8 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+# -- archives -----------------------------------------------------------------------------------
+
 LIMIT = 2 * 1024**3
 CHUNK = 1 << 18
 INSIDE = "!/"
@@ -218,9 +209,10 @@ def _entries(path: Path) -> Iterator[list[Entry]]:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as opened:
                 files = [info for info in opened.infolist() if not info.is_dir()]
+                modes = [stat.S_IFMT(info.external_attr >> 16) for info in files]
                 yield [
-                    Entry(i.filename, i.file_size, _is_regular(i), partial(opened.open, i))
-                    for i in files
+                    Entry(i.filename, i.file_size, m in (0, stat.S_IFREG), partial(opened.open, i))
+                    for i, m in zip(files, modes, strict=True)
                 ]
         elif tarfile.is_tarfile(path):
             with tarfile.open(path) as tar:
@@ -233,10 +225,6 @@ def _entries(path: Path) -> Iterator[list[Entry]]:
             raise DataError(f"{path.name} is not a wheel, zip or tar archive")
     except BROKEN as error:
         raise DataError(f"{path.name} cannot be unpacked: {error}") from error
-
-
-def _is_regular(info: zipfile.ZipInfo) -> bool:
-    return stat.S_IFMT(info.external_attr >> 16) in (0, stat.S_IFREG)
 
 
 def extract(path: Path, member: str, target: Path) -> None:
@@ -280,10 +268,19 @@ def unpack(
 
 
 def _select(entries: list[Entry], member: str, archive: str) -> list[Entry]:
+    def hidden(name: str) -> bool:
+        return any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(name).parts)
+
     if member.endswith("/"):
         selected = [entry for entry in entries if entry.name.startswith(member)]
     elif "*" in member:
-        selected = _match_one(entries, member, archive)
+        selected = [e for e in entries if fnmatchcase(e.name, member) and not hidden(e.name)]
+        if len(names := sorted({entry.name for entry in selected})) > 1:
+            raise DataError(
+                f'{archive} has several members "{member}": {", ".join(names[:5])}; '
+                f"give one of them."
+            )
+        selected = selected[-1:]
     else:
         # If a path occurs twice, the last entry counts, as in other tools.
         selected = [entry for entry in entries if entry.name == member][-1:]
@@ -305,40 +302,19 @@ def _check_entries(entries: list[Entry], member: str, archive: str, limit: int) 
         raise DataError(f"{what} is larger than {limit} bytes, the limit")
 
 
-def _match_one(entries: list[Entry], pattern: str, archive: str) -> list[Entry]:
-    """Return the only entry that matches a pattern; hidden files do not count."""
-    matching = [
-        entry
-        for entry in entries
-        if fnmatchcase(entry.name, pattern)
-        and not any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(entry.name).parts)
-    ]
-    if len(names := sorted({entry.name for entry in matching})) > 1:
-        raise DataError(
-            f'{archive} has several members "{pattern}": {", ".join(names[:5])}; give one of them.'
-        )
-    return matching[-1:]
-
-
 def _write_all(files: Sequence[tuple[Entry, Path]], limit: int) -> None:
     for entry, path in files:
         path.parent.mkdir(parents=True, exist_ok=True)
         stream = entry.open()
         assert stream is not None  # only regular files are selected
-        with stream:
-            limit -= _copy(stream, path, limit)
+        with stream, path.open("wb") as file:
+            while chunk := stream.read(CHUNK):
+                limit -= file.write(chunk)
+                if limit < 0:  # the declared sizes were checked before, but may be wrong
+                    raise DataError(f"{path.name} is larger than declared and than the limit")
 
 
-def _copy(stream: IO[bytes], path: Path, limit: int) -> int:
-    """Write a stream to a file; its declared size may be wrong, so the bytes are counted."""
-    written = 0
-    with path.open("wb") as file:
-        while chunk := stream.read(CHUNK):
-            written += file.write(chunk)
-            if written > limit:
-                raise DataError(f"{path.name} is larger than declared and than the limit")
-    return written
-
+# -- downloads ----------------------------------------------------------------------------------
 
 #: small, because the chunk in flight is lost when a connection breaks
 TRANSFER_CHUNK = 1 << 14
@@ -392,44 +368,36 @@ class _ResumingDownloader:
             with readable_errors(url), session(self.certificate) as http:
                 _fetch_rest(http, url, output)
         except BaseException:
-            if self.partial and _size(output):
+            if self.partial and output.exists() and output.stat().st_size:
                 output.replace(self.partial)
             raise
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
 
 
 def _fetch_rest(http: requests.Session, url: str, path: Path) -> None:
     """Append the missing bytes of a file; broken connections are resumed."""
     for attempt in range(1, ATTEMPTS + 1):
-        begin = _size(path)
+        begin = path.stat().st_size if path.exists() else 0
         headers = {"Range": f"bytes={begin}-"} if begin else {}
         with http.get(url, stream=True, timeout=TIMEOUT, headers=headers) as response:
             if response.status_code == 416:  # the partial file is not shorter than the whole one
                 path.unlink()
                 continue
             response.raise_for_status()
+            sent = response.headers.get("Content-Range", "")
+            continued = response.status_code == 206 and sent.startswith(f"bytes {begin}-")
             try:
-                return _write(response, path, begin)
+                with path.open("ab" if continued else "wb") as file:
+                    for chunk in response.iter_content(TRANSFER_CHUNK):
+                        file.write(chunk)
+                        if file.tell() > MAX_BYTES:
+                            file.truncate(0)
+                            shown = without_password(response.url)
+                            raise DataError(f"{shown}: larger than {MAX_BYTES} bytes, the limit")
+                return
             except (requests.ConnectionError, ChunkedEncodingError):
                 if attempt == ATTEMPTS:
                     raise
         time.sleep(BACKOFF * attempt)
-
-
-def _write(response: requests.Response, path: Path, begin: int) -> None:
-    content_range = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
-    continued = response.status_code == 206 and content_range and int(content_range[1]) == begin
-    with path.open("ab" if continued else "wb") as file:
-        for chunk in response.iter_content(TRANSFER_CHUNK):
-            file.write(chunk)
-            if file.tell() > MAX_BYTES:
-                file.truncate(0)
-                raise DataError(
-                    f"{without_password(response.url)}: larger than {MAX_BYTES} bytes, the limit"
-                )
 
 
 def session(certificate: str | None = None) -> requests.Session:
@@ -484,6 +452,9 @@ def _reason(error: requests.RequestException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
+# -- the package index --------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Settings:
     """The indexes to search, in order, and the certificate file to trust, if any."""
@@ -520,27 +491,25 @@ def find_address(source: Source, settings: Settings) -> str:
     """Return the URL of an index source's file, from the first index that has it."""
     reasons = []
     for index in settings.indexes:
+        shown = without_password(index)
         try:
-            return _find_on(index, source, settings.certificate)
+            with readable_errors(index), session(settings.certificate) as http:
+                client = pypi_simple.PyPISimple(index, session=http)
+                packages = client.get_project_page(source.place, timeout=TIMEOUT).packages
+            for package in packages:
+                if package.filename == source.file:
+                    return package.url
+            reasons.append(f"{shown} has no file {source.file} (of {len(packages)})")
+        except pypi_simple.NoSuchProjectError:
+            reasons.append(f'{shown} has no project "{source.place}"')
         except DataError as error:
             reasons.append(str(error))
+        except (pypi_simple.UnsupportedRepoVersionError, ValueError) as error:
+            reasons.append(f"{shown} is not a package index: {error}")
     raise DataError("; ".join(reasons))
 
 
-def _find_on(index: str, source: Source, certificate: str | None) -> str:
-    shown = without_password(index)
-    try:
-        with readable_errors(index), session(certificate) as http:
-            client = pypi_simple.PyPISimple(index, session=http)
-            page = client.get_project_page(source.place, timeout=TIMEOUT)
-    except pypi_simple.NoSuchProjectError:
-        raise DataError(f'{shown} has no project "{source.place}"') from None
-    except (pypi_simple.UnsupportedRepoVersionError, ValueError) as error:
-        raise DataError(f"{shown} is not a package index: {error}") from error
-    for package in page.packages:
-        if package.filename == source.file:
-            return package.url
-    raise DataError(f"{shown} has no file {source.file} (of {len(page.packages)})")
+# -- the cache ----------------------------------------------------------------------------------
 
 
 def offline() -> bool:
@@ -558,9 +527,10 @@ def fetch_first(
     """
     parsed = [parse_source(source) for source in sources]
     reasons: dict[Source, str] = {}
+    find = {"folder": find_in_folders, "package": find_in_package}
     for source in parsed:
         try:
-            return _find(source), source
+            return find.get(source.kind, _find_in_cache)(source), source
         except DataError as error:
             reasons[source] = str(error)
     for source in parsed:
@@ -584,12 +554,7 @@ def _unavailable(name: str, reasons: Mapping[Source, str]) -> str:
     return "\n".join([f'no file for "{name}"; {", or ".join(actions)}. Tried:', *tried])
 
 
-def _find(source: Source) -> Path:
-    """Return where a source's file already is on this machine, or raise a DataError."""
-    if source.kind == "folder":
-        return find_in_folders(source)
-    if source.kind == "package":
-        return find_in_package(source)
+def _find_in_cache(source: Source) -> Path:
     path = _cached_path(source)
     if not path.exists():
         raise DataError("not in the cache")
@@ -658,11 +623,3 @@ def _write_about(folder: Path, source: Source, about: Mapping[str, str]) -> None
     record |= {"source": str(source), "sha256": source.sha256}
     record["fetched"] = datetime.now(UTC).isoformat(timespec="seconds")
     write_atomic(folder / "about.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")
-
-
-def write_atomic(path: Path, text: str) -> None:
-    """Write a text file that other processes see complete or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    scratch.write_text(text, encoding="utf-8")
-    scratch.replace(path)

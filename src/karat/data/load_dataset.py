@@ -88,9 +88,17 @@ def load_dataset(name: str, definition: Mapping[str, Any], folder: Path | None =
     _check_origin(name, definition, ("path", "sources", "load"))
     about = _about(definition)
     if definition.get("load"):
-        return _call(name, definition["load"], about, folder)
+        return _call_loader(name, definition["load"], about, folder)
     files, origin = _files(name, definition, folder)
-    spec = _spec(name, definition, {**about, **origin})
+    values = {key: definition.get(key) for key in ("target", "kind", "group", "modality", "part")}
+    spec = DataSpec(
+        name=name,
+        drop=tuple(definition.get("drop") or ()),
+        fields=tuple(definition.get("fields") or ()),
+        options=dict(definition.get("options") or {}),
+        about={**about, **origin},
+        **values,
+    )
     read = registry.readers.get(definition.get("reader") or "table")
     return _check_result(read(files, spec), name, "reader")
 
@@ -119,7 +127,7 @@ def _check_origin(name: str, definition: Mapping[str, Any], allowed: tuple[str, 
         )
 
 
-def _call(
+def _call_loader(
     name: str, load: str | Mapping[str, Any], about: Mapping[str, str], folder: Path | None
 ) -> Dataset:
     """Call a function that returns a dataset; ``folder``, if it takes one, is the YAML file's."""
@@ -145,18 +153,16 @@ def _check_result(data: Any, name: str, source: str) -> Dataset:
 def _files(
     name: str, definition: Mapping[str, Any], folder: Path | None
 ) -> tuple[Files, dict[str, str]]:
-    """Return the files to read, and their source and checksum."""
     if not definition.get("path"):
         path, source = fetch_first(name, definition["sources"], _about(definition))
         sha256 = sha256_of(path) if path.is_file() else source.sha256
         return path, {"source": str(source), "sha256": sha256}
-    files = _local(name, definition["path"], folder)
+    given = definition["path"]
+    files = _local(name, given, folder)
     if isinstance(files, dict):
         sums = [f"{part} {sha256_of(path)}" for part, path in files.items() if path.is_file()]
-        origin = ", ".join(str(path) for path in definition["path"].values())
-        return files, {"source": origin, "sha256": ", ".join(sums)}
-    sha256 = sha256_of(files) if files.is_file() else ""
-    return files, {"source": str(definition["path"]), "sha256": sha256}
+        return files, {"source": ", ".join(map(str, given.values())), "sha256": ", ".join(sums)}
+    return files, {"source": str(given), "sha256": sha256_of(files) if files.is_file() else ""}
 
 
 def _local(name: str, given: Any, folder: Path | None) -> Files:
@@ -173,15 +179,3 @@ def _existing(name: str, given: str | Path, folder: Path | None) -> Path:
         near = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
         raise DataError(f"{name}: there is no file {path}.{did_you_mean(path.name, near)}")
     return path
-
-
-def _spec(name: str, definition: Mapping[str, Any], about: Mapping[str, str]) -> DataSpec:
-    values = {key: definition.get(key) for key in ("target", "kind", "group", "modality", "part")}
-    return DataSpec(
-        name=name,
-        drop=tuple(definition.get("drop") or ()),
-        fields=tuple(definition.get("fields") or ()),
-        options=dict(definition.get("options") or {}),
-        about=about,
-        **values,
-    )

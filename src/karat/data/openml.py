@@ -1,7 +1,4 @@
-"""Tables of OpenML: a dataset by its id, or those of a suite.
-
-Tasks of OpenML: their tables and their official folds.
-"""
+"""OpenML: tables by their id, suites, and tasks with their official folds."""
 
 from __future__ import annotations
 
@@ -24,9 +21,9 @@ import numpy as np
 import pandas as pd
 
 from karat.core.dataset import Dataset
-from karat.core.files import cache_folder
+from karat.core.files import cache_folder, write_atomic
 from karat.data import download as transfer
-from karat.data.download import offline, sha256_of, write_atomic
+from karat.data.download import offline, sha256_of
 from karat.errors import DataError, DefinitionError, Unavailable
 
 API = "https://www.openml.org/api/v1/json"
@@ -52,12 +49,20 @@ def openml_table(
     """
     home = cache_folder() / "openml" / str(data_id)
     if not _is_complete(home):
-        _check(_describe(data_id), name, data_id, called)
+        answer = _ask(f"data/{data_id}", f"dataset {data_id}")
+        _check(answer["data_set_description"], name, data_id, called)
     bunch = _fetch(name, data_id, home)
     details = bunch.details
     _check(details, name, data_id, called)
-    table = _plain(bunch.frame)
-    target = target or _default_target(details, name, data_id)
+    table = bunch.frame
+    for column in table.select_dtypes("category").columns:  # plain values, as in other tables
+        table[column] = table[column].astype(table[column].cat.categories.dtype)
+    if not target:
+        target = str(details.get("default_target_attribute") or "")
+        if not target or "," in target:
+            raise DefinitionError(
+                f"{name}: OpenML's dataset {data_id} has no single target; set target: NAME."
+            )
     if kind is None and target in table.columns:
         kind = "regression" if pd.api.types.is_numeric_dtype(table[target]) else "classification"
     about = _about(details, data_id)
@@ -88,9 +93,10 @@ def openml_suite(suite: int | str) -> list[OpenMLTable]:
     Only their descriptions are downloaded. Splits of OpenML tasks are not used.
     """
     study = _ask(f"study/{suite}", f'suite "{suite}"')["study"]
-    numbers = _listed(study.get("tasks", {}).get("task_id"))
+    numbers = study.get("tasks", {}).get("task_id")
     if not numbers:
         raise DataError(f'OpenML\'s suite "{suite}" has no tasks.')
+    numbers = numbers if isinstance(numbers, list) else [numbers]
     tasks = [_ask(f"task/{number}", f"task {number}")["task"] for number in numbers]
     tasks = [task for task in tasks if int(task["task_type_id"]) in KINDS]
     sources = [_source(task) for task in tasks]
@@ -125,10 +131,6 @@ def _ask(path: str, what: str) -> Any:
     raise DataError(f"OpenML has no {what}.")
 
 
-def _describe(data_id: int) -> Mapping[str, Any]:
-    return dict(_ask(f"data/{data_id}", f"dataset {data_id}")["data_set_description"])
-
-
 def _check(details: Mapping[str, Any], name: str, data_id: int, called: str | None) -> None:
     if called is not None and _loosely(called) != _loosely(details["name"]):
         raise DataError(
@@ -143,15 +145,6 @@ def _loosely(name: str) -> str:
     return "".join(letter for letter in str(name).lower() if letter.isalnum())
 
 
-def _default_target(details: Mapping[str, Any], name: str, data_id: int) -> str:
-    target = str(details.get("default_target_attribute") or "")
-    if not target or "," in target:
-        raise DefinitionError(
-            f"{name}: OpenML's dataset {data_id} has no single target; set target: NAME."
-        )
-    return target
-
-
 def _about(details: Mapping[str, Any], data_id: int) -> dict[str, str]:
     about = {
         "source": f"OpenML, data set {data_id} ({details['name']}, version {details['version']})",
@@ -162,10 +155,6 @@ def _about(details: Mapping[str, Any], data_id: int) -> dict[str, str]:
         "citation": details.get("citation"),
     }
     return {key: str(value) for key, value in about.items() if value}
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _source(task: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -188,8 +177,6 @@ def _fetch(name: str, data_id: int, home: Path) -> Any:
     """Return scikit-learn's bunch, from the cache if it is complete there."""
     from sklearn.datasets import fetch_openml
 
-    # the faster parser reads labels as text, and with pandas 3 numeric labels as numbers
-    parser = "liac-arff"
     where = f"{name}: OpenML's dataset {data_id}"
     try:
         with warnings.catch_warnings(), _limited_waits():
@@ -199,7 +186,8 @@ def _fetch(name: str, data_id: int, home: Path) -> Any:
                 data_home=home,
                 target_column=None,
                 as_frame=True,
-                parser=parser,
+                # the faster parser reads labels as text, with pandas 3 numeric ones as numbers
+                parser="liac-arff",
                 n_retries=transfer.ATTEMPTS,
                 delay=transfer.BACKOFF,
             )
@@ -211,7 +199,8 @@ def _fetch(name: str, data_id: int, home: Path) -> Any:
         ) from error
     except (ValueError, KeyError, pd.errors.ParserError) as error:
         raise DataError(f"{where} cannot be read: {str(error).splitlines()[0]}") from error
-    _record_files(home)
+    files = {str(path.relative_to(home)): sha256_of(path) for path in sorted(home.rglob("*.gz"))}
+    write_atomic(home / "files.json", json.dumps(files))  # so that it can be read again offline
     return bunch
 
 
@@ -224,19 +213,6 @@ def _limited_waits() -> Iterator[None]:
         yield
     finally:
         socket.setdefaulttimeout(before)
-
-
-def _plain(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with categories converted to plain values, as in other tables."""
-    columns = [c for c in frame.columns if isinstance(frame[c].dtype, pd.CategoricalDtype)]
-    texts = {c: frame[c].astype(frame[c].cat.categories.dtype) for c in columns}
-    return frame.assign(**texts)
-
-
-def _record_files(home: Path) -> None:
-    """Record the files of a table, so that it can be read again offline."""
-    files = {str(path.relative_to(home)): sha256_of(path) for path in sorted(home.rglob("*.gz"))}
-    write_atomic(home / "files.json", json.dumps(files))
 
 
 def _is_complete(home: Path) -> bool:
@@ -326,11 +302,14 @@ def splits(task_id: int) -> pd.DataFrame:
     """Return the rows of all folds of a task: type, rowid, repeat, fold, and sample if any."""
     place = _home(task_id) / "splits.arff"
     if not place.is_file():
-        address = _splits_address(task_id)
+        procedures = [each.get("estimation_procedure", {}) for each in described(task_id)["input"]]
+        addresses = [each["data_splits_url"] for each in procedures if each.get("data_splits_url")]
+        if not addresses:
+            raise DataError(f"OpenML's task {task_id} has no folds.")
         if offline():
             raise Unavailable(f"the folds of OpenML's task {task_id} are not in the cache.")
         try:
-            transfer.download(address, place)
+            transfer.download(str(addresses[0]), place)
         except DataError as error:
             raise Unavailable(f"the folds of OpenML's task {task_id}: {error}.") from error
     return read_splits(place.read_text(encoding="utf-8"), f"OpenML's task {task_id}")
@@ -361,14 +340,6 @@ def read_splits(text: str, what: str) -> pd.DataFrame:
     if unknown:
         raise DataError(f'{what}: a fold has rows of type "{unknown.pop()}", not TRAIN or TEST.')
     return table
-
-
-def _splits_address(task_id: int) -> str:
-    for entry in described(task_id)["input"]:
-        address = entry.get("estimation_procedure", {}).get("data_splits_url")
-        if address:
-            return str(address)
-    raise DataError(f"OpenML's task {task_id} has no folds.")
 
 
 def _home(task_id: int) -> Path:

@@ -1,7 +1,7 @@
-"""Functions that query generators share.
+"""Query generators: retrieval questions made of a table.
 
-Partial rows: queries of some cells of a row for the rows with the same values.
-Text queries: conditions on the columns of a table, as text, with their matching rows.
+"partial-rows" asks with some cells of a row for the rows with the same values, "text-queries" with
+conditions on columns, as text, for the matching rows.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.core.columns import cell_as_text, rows_as_sentences
+from karat.core.columns import cell_as_text, cells_as_text, rows_as_sentences
 from karat.core.dataset import Dataset
 from karat.core.registry import build, query_generator, query_generators
+from karat.data.load_dataset import check_integer
 from karat.errors import ContractError, DataError, DefinitionError
 
 
@@ -49,14 +50,6 @@ def rows_of(data: Dataset, generator: str) -> pd.DataFrame:
     return data.items.iloc[data.mentioned()]
 
 
-def check_count(generator: str, parameter: str, value: Any) -> None:
-    """Raise a DefinitionError unless the value is an integer >= 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise DefinitionError(
-            f"ask: {generator}: {parameter} must be an integer >= 1, got {value!r}."
-        )
-
-
 def check_share(generator: str, parameter: str, value: Any) -> None:
     """Raise a DefinitionError unless the value is above 0 and at most 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
@@ -77,18 +70,12 @@ def searched(
     """
     if not len(queries):
         raise DataError(f"{data.name}: no query could be generated from its rows.")
-    sizes = [len(found) for found in answers]
-    repeated = np.repeat(np.asarray(queries, dtype=object), sizes)
-    return Dataset(
-        name=data.name,
-        items=items,
-        questions=pd.DataFrame({"query": repeated}),
-        truth=items.index.to_numpy()[np.concatenate(answers)],
-        kind="items",
-        modality="table" if isinstance(items, pd.DataFrame) else "text",
-        group=repeated,
-        about=data.about,
-    )
+    repeated = np.repeat(np.asarray(queries, dtype=object), [len(found) for found in answers])
+    questions = pd.DataFrame({"query": repeated})
+    truth = items.index.to_numpy()[np.concatenate(answers)]
+    modality = "table" if isinstance(items, pd.DataFrame) else "text"
+    about = data.about
+    return Dataset(data.name, items, questions, truth, "items", modality, repeated, about=about)
 
 
 #: larger integers are not exact as floats, which a column with missing values has
@@ -105,44 +92,34 @@ def partial_rows(
     others are missing. Every row with the same values in these cells is a target. Use the probe
     ``nearest`` with ``queries: apart``.
     """
-    check_count("partial-rows", "queries", queries)
+    check_integer("ask: partial-rows", "queries", queries, 1)
     check_share("partial-rows", "keep", keep)
     table = rows_of(data, "partial-rows")
-    codes = [_codes(table.iloc[:, i]) for i in range(table.shape[1])]
+    codes = []  # equal for equal cells, -1 if missing
+    for _, values in table.items():
+        try:
+            codes.append(pd.factorize(values)[0])
+        except TypeError:  # unhashable cells are compared by their repr
+            codes.append(pd.factorize(values.map(repr, na_action="ignore"))[0])
     filled = np.column_stack(codes) >= 0
     usable = np.flatnonzero(filled.any(axis=1))
     drawn = np.sort(rng.choice(usable, min(queries, len(usable)), replace=False))
-    kept = _draw_cells(filled[drawn], keep, rng)
-    answers = [_agreeing(codes, row, cells) for row, cells in zip(drawn, kept, strict=True)]
+    # a random fraction of the filled cells of each row
+    wanted = np.maximum(1, np.rint(keep * filled[drawn].sum(axis=1)))
+    order = np.argsort(np.where(filled[drawn], rng.random(filled[drawn].shape), 2.0), axis=1)
+    mask = filled[drawn] & (np.argsort(order, axis=1) < wanted[:, None])
+    answers = []
+    for row, cells in zip(drawn, mask, strict=True):
+        rows = np.arange(len(table))
+        for column in np.flatnonzero(cells):
+            rows = rows[codes[column][rows] == codes[column][row]]
+        answers.append(rows)
     names = [f"part of row {table.index[row]}" for row in drawn]
     ids = pd.Index([*(f"row {name}" for name in table.index), *names], dtype=object)
-    return searched(data, _with_parts(table, drawn, kept).set_axis(ids, axis=0), names, answers)
+    return searched(data, _with_parts(table, drawn, mask).set_axis(ids, axis=0), names, answers)
 
 
-def _codes(column: pd.Series) -> np.ndarray:
-    """Return a code per cell, equal for equal cells, -1 if missing."""
-    try:
-        return pd.factorize(column)[0]
-    except TypeError:  # unhashable cells are compared by their repr
-        return pd.factorize(column.map(repr, na_action="ignore"))[0]
-
-
-def _draw_cells(filled: np.ndarray, keep: float, rng: np.random.Generator) -> np.ndarray:
-    """Return a mask with a random fraction of the filled cells of each row."""
-    wanted = np.maximum(1, np.rint(keep * filled.sum(axis=1)))
-    order = np.argsort(np.where(filled, rng.random(filled.shape), 2.0), axis=1)
-    place = np.argsort(order, axis=1)
-    return filled & (place < wanted[:, None])
-
-
-def _agreeing(codes: list[np.ndarray], row: int, cells: np.ndarray) -> np.ndarray:
-    rows = np.arange(len(codes[0]))
-    for i in np.flatnonzero(cells):
-        rows = rows[codes[i][rows] == codes[i][row]]
-    return rows
-
-
-def _with_parts(table: pd.DataFrame, drawn: np.ndarray, kept: np.ndarray) -> pd.DataFrame:
+def _with_parts(table: pd.DataFrame, drawn: np.ndarray, mask: np.ndarray) -> pd.DataFrame:
     """Return all rows, followed by the drawn ones with only the kept cells."""
     rows = table.iloc[np.concatenate([np.arange(len(table)), drawn])].copy()
     for i in range(table.shape[1]):
@@ -150,7 +127,7 @@ def _with_parts(table: pd.DataFrame, drawn: np.ndarray, kept: np.ndarray) -> pd.
         integers = isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu"
         if integers and not column.between(-EXACT, EXACT).all():
             column = column.astype(object)
-        stays = np.concatenate([np.ones(len(table), dtype=bool), kept[:, i]])
+        stays = np.concatenate([np.ones(len(table), dtype=bool), mask[:, i]])
         rows.isetitem(i, column.where(stays))
     return rows
 
@@ -186,9 +163,14 @@ def text_queries(
     ``most`` of the rows is drawn again, a limited number of times. A missing cell matches no
     condition. Use the probe ``nearest`` with ``queries: apart``.
     """
-    check_count("text-queries", "queries", queries)
+    check_integer("ask: text-queries", "queries", queries, 1)
     check_share("text-queries", "most", most)
-    sorts = _check_sorts(conditions)
+    sorts = [conditions] if isinstance(conditions, str) else conditions
+    several = isinstance(sorts, list | tuple) and len(sorts) > 0
+    if not several or not all(isinstance(sort, str) and sort in SORTS for sort in sorts):
+        raise DefinitionError(
+            f"ask: text-queries: conditions must be some of {', '.join(SORTS)}, got {conditions!r}."
+        )
     table = rows_of(data, "text-queries")
     columns = _Columns.of(table)
     usable = [sort for sort in sorts if all(columns.names[what] for what in SORTS[sort])]
@@ -205,16 +187,6 @@ def text_queries(
     texts = list(generated)
     items = pd.concat([rows, pd.Series(texts, texts, dtype=object)])
     return searched(data, items, texts, list(generated.values()))
-
-
-def _check_sorts(conditions: Any) -> list[str]:
-    given = [conditions] if isinstance(conditions, str) else conditions
-    several = isinstance(given, list | tuple) and len(given) > 0
-    if not several or not all(isinstance(sort, str) and sort in SORTS for sort in given):
-        raise DefinitionError(
-            f"ask: text-queries: conditions must be some of {', '.join(SORTS)}, got {conditions!r}."
-        )
-    return list(given)
 
 
 def _generate(
@@ -244,16 +216,14 @@ def _drawn(
         condition = (columns.word if what == "word" else columns.number)(name, row, rng)
         if condition is None:
             return "", np.empty(0, dtype=np.intp)
-        words.append(condition.words)
-        matches &= condition.matches
+        words.append(condition[0])
+        matches &= condition[1]
     query = f"{_one(OPENINGS, rng)} {_one(JOINTS, rng).join(words)}"
     return query, np.flatnonzero(matches)
 
 
-@dataclass(frozen=True)
-class _Condition:
-    words: str
-    matches: np.ndarray
+#: a condition as text, and which rows match it
+_Condition = tuple[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -278,7 +248,7 @@ class _Columns:
                 names["number"].append(name)
                 cells[name], ordered[name] = values, ascending
                 continue
-            texts = _texts(column)
+            texts = cells_as_text(column)
             if len(set(texts) - {""}) > 1 and not pd.api.types.is_datetime64_any_dtype(column):
                 names["word"].append(name)
                 cells[name] = np.array(texts, dtype=object)
@@ -290,7 +260,7 @@ class _Columns:
         if not value or len(value) > LONGEST:
             return None
         words = _one(IS, rng).format(column=name, value=value)
-        return _Condition(words, self.cells[name] == value)
+        return words, self.cells[name] == value
 
     def number(self, name: Any, row: int, rng: np.random.Generator) -> _Condition | None:
         """Return a condition on a numeric column, with round limits, that the row matches."""
@@ -313,22 +283,16 @@ class _Columns:
         words = _one(templates, rng).format(
             column=name, low=cell_as_text(low), high=cell_as_text(high)
         )
-        return _Condition(words, matches)
+        return words, matches
 
 
 def _numbers(column: pd.Series) -> np.ndarray:
     """Return a real numeric column as floats; else an empty array."""
     types = pd.api.types
-    if not types.is_numeric_dtype(column) or types.is_bool_dtype(column):
-        return np.empty(0)
-    if types.is_complex_dtype(column):
+    real = types.is_numeric_dtype(column) and not types.is_complex_dtype(column)
+    if not real or types.is_bool_dtype(column):
         return np.empty(0)
     return column.to_numpy(dtype=float, na_value=np.nan)
-
-
-def _texts(column: pd.Series) -> list[str]:
-    cells = zip(column.astype(object), column.notna(), strict=True)
-    return [cell_as_text(cell) if present else "" for cell, present in cells]
 
 
 def _round(low: float, high: float) -> tuple[float, float]:

@@ -491,11 +491,11 @@ def print_model_checks(checks: Sequence[Any], model: str) -> int:
     """Print which requirements a model meets; return the exit code."""
     console = plain_console()
     for check in checks:
-        mark = Text("  ✓ ", style="green") if check.kept else Text("  ✗ ", style="red")
-        console.print(mark + Text(check.promise))
-        if not check.kept:
-            console.print(Text(f"      {check.why}"), Text(f"\n      {check.cure}", style="dim"))
-    passed = sum(check.kept for check in checks)
+        mark = Text("  ✓ ", style="green") if check.passed else Text("  ✗ ", style="red")
+        console.print(mark + Text(check.requirement))
+        if not check.passed:
+            console.print(Text(f"      {check.reason}"), Text(f"\n      {check.fix}", style="dim"))
+    passed = sum(check.passed for check in checks)
     result = "can be evaluated" if passed == len(checks) else "cannot be evaluated"
     line = f"\n{model} {result}: {passed} of {len(checks)} checks passed."
     console.print(line, markup=False, soft_wrap=True)

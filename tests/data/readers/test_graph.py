@@ -1,9 +1,4 @@
-"""Readers of pairs of documents, on small files.
-
-
-The reader of triples, on small knowledge graphs.
-The reader of word pairs.
-"""
+"""Readers of documents, analogies, relatedness, entities, triples and word pairs."""
 
 from __future__ import annotations
 
@@ -137,7 +132,7 @@ def test_broken_pairs(tmp_path, pairs, word):
 
 def test_document_without_entities_is_refused(tmp_path):
     documents = [*THREE, document()]
-    assert len(read_documents(write(tmp_path, documents), SPEC)) == 3  # nobody asks
+    assert len(read_documents(write(tmp_path, documents), SPEC)) == 3  # no pair refers to it
     path = write(tmp_path, documents, PAIRS + "4,1,2\n")
     with pytest.raises(DataError, match="row 3"):
         read_documents(path, SPEC)
@@ -200,7 +195,7 @@ def test_texts_of_another_encoding(tmp_path):
         read_document_texts(path, DataSpec("news", options=options))
 
 
-def test_text_that_is_not_there(tmp_path):
+def test_missing_text_of_a_document(tmp_path):
     with pytest.raises(DataError, match='row 1.*"doc2"'):
         read_document_texts(write(tmp_path, "a\nb\n"), SPEC)
 
@@ -272,23 +267,6 @@ def test_sections_can_be_selected(tmp_path):
         read_analogies(write_gold(tmp_path, ": capitals\n"), DataSpec("words"))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "\ufeffNA null nan None\n",
-        "NA null nan None\r\n\r\n",
-        "NA\tnull\tnan\tNone",
-        "  NA  null   nan None  \n \n",
-    ],
-    ids=["byte order mark", "ends of Windows", "tabs", "blanks around"],
-)
-def test_names_that_look_like_missing_values(tmp_path, text):
-    data = read_analogies(write_gold(tmp_path, text), DataSpec("x", options={"lower": False}))
-    assert data.questions.iloc[0].tolist() == ["NA", "nan", "null"]
-    assert data.truth.tolist() == ["None"]
-    assert list(data.items.index) == ["NA", "nan", "null", "None"]
-
-
 def test_order_option(tmp_path):
     path = write_gold(tmp_path, "Athens Greece Baghdad Iraq\n")
     spec = DataSpec("capitals", options={"order": ["a", "b", "c", "answer"]})
@@ -320,17 +298,6 @@ def test_relatedness_counts_down(tmp_path):
     assert data.truth.tolist() == [3.0, 2.0, 1.0, 2.0, 1.0]
     assert data.group.tolist() == [apple] * 3 + [google] * 2
     assert (data.kind, data.modality, len(data.items)) == ("regression", "entity", 5)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["\ufeffNA\n\tnull\n\tnan\n", "NA\r\n\tnull\r\n\tnan\r\n", "NA\n    null  \n \t nan\n\n"],
-    ids=["byte order mark", "ends of Windows", "blanks and tabs"],
-)
-def test_any_indentation(tmp_path, text):
-    data = read_relatedness(write_gold(tmp_path, text), DataSpec("kore"))
-    assert data.questions.to_numpy().tolist() == [["NA", "null"], ["NA", "nan"]]
-    assert data.truth.tolist() == [2.0, 1.0]
 
 
 def test_broken_relatedness(tmp_path):
@@ -455,7 +422,7 @@ def test_ends_of_windows_in_a_table(tmp_path):
     assert read_entities(path, spec).truth.tolist() == ["NA", "high"]
 
 
-TRIPLES_SPEC = DataSpec("graph")
+GRAPH = DataSpec("graph")
 
 
 def write_triples(folder: Path, **files: str) -> Path:
@@ -479,7 +446,7 @@ def rows(data) -> list[tuple[str, ...]]:
 
 
 def test_triples_are_asked_from_both_ends(tmp_path):
-    data = read_triples(small(tmp_path), TRIPLES_SPEC)
+    data = read_triples(small(tmp_path), GRAPH)
     assert rows(data) == [
         ("oslo", "capital_of", "norway", "train"),
         ("NA", "in", "null", "train"),
@@ -522,38 +489,27 @@ def test_other_names_of_files_and_columns(tmp_path):
 def test_two_files_or_one(tmp_path):
     small(tmp_path)
     both = {"train": tmp_path / "train.txt", "test": tmp_path / "test.txt"}
-    assert read_triples(both, TRIPLES_SPEC).part.tolist() == ["train", "train", "test"] * 2
-    one = read_triples(tmp_path / "train.txt", TRIPLES_SPEC)
+    assert read_triples(both, GRAPH).part.tolist() == ["train", "train", "test"] * 2
+    one = read_triples(tmp_path / "train.txt", GRAPH)
     assert one.part is None and len(one) == 4
     with pytest.raises(DefinitionError, match='"test"'):
         read_triples(both, DataSpec("graph", options={"test": "test.txt"}))
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["\ufeffNA\tin\tnull\n", "NA\tin\tnull\r\n\r\n", " NA \tin\t null"],
-    ids=["byte order mark", "ends of Windows", "blanks around"],
-)
-def test_names_that_look_like_missing_values_triples(tmp_path, text):
-    write_triples(tmp_path, one=text)
-    data = read_triples(tmp_path / "one.txt", TRIPLES_SPEC)
-    assert rows(data) == [("NA", "in", "null", ""), ("null", "in⁻¹", "NA", "")]
-
-
 def test_triple_counts_once(tmp_path):
     small(tmp_path)
     write_triples(tmp_path, valid="oslo\tcapital_of\tnorway\nrome\tcapital_of\titaly\n")
-    data = read_triples(tmp_path, TRIPLES_SPEC)
+    data = read_triples(tmp_path, GRAPH)
     assert len(data) == 8
     assert data.about["note"].startswith("1 ")
-    assert "note" not in read_triples(small(tmp_path), TRIPLES_SPEC).about
+    assert "note" not in read_triples(small(tmp_path), GRAPH).about
 
 
 def test_triple_in_train_and_test_is_refused(tmp_path):
     small(tmp_path)
     write_triples(tmp_path, test="new_york\tin\tusa\noslo\tcapital_of\tnorway\n")
     with pytest.raises(DataError, match="oslo capital_of norway"):
-        read_triples(tmp_path, TRIPLES_SPEC)
+        read_triples(tmp_path, GRAPH)
 
 
 @pytest.mark.parametrize(
@@ -566,10 +522,10 @@ def test_triple_in_train_and_test_is_refused(tmp_path):
         ("\n", "is empty"),
     ],
 )
-def test_broken_lines(tmp_path, text, word):
+def test_broken_triples(tmp_path, text, word):
     small(tmp_path)
     with pytest.raises(DataError, match=word):
-        read_triples(write_triples(tmp_path, train=text), TRIPLES_SPEC)
+        read_triples(write_triples(tmp_path, train=text), GRAPH)
 
 
 def test_file_that_is_not_there(tmp_path):
@@ -605,21 +561,6 @@ def test_lower_case_merges_words(tmp_path):
     assert len(data.items) == 2
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "\ufeffNA\tnull\t1\nnan\tNone\t2\n",
-        "NA\tnull\t1\r\nnan\tNone\t2\r\n",
-        "NA null 1\n\n  nan   None 2",
-    ],
-    ids=["byte order mark", "ends of Windows", "blanks"],
-)
-def test_words_that_look_like_missing_values(tmp_path, text):
-    data = read_word_pairs(write_words(tmp_path, text), DataSpec("pairs"))
-    assert data.questions.to_numpy().tolist() == [["NA", "null"], ["nan", "None"]]
-    assert data.truth.tolist() == [1.0, 2.0]
-
-
 def test_terms_may_contain_blanks(tmp_path):
     path = write_words(tmp_path, "new york\tbig apple\t9\nyork\tapple\t1\n")
     data = read_word_pairs(path, DataSpec("pairs"))
@@ -637,7 +578,7 @@ def test_terms_may_contain_blanks(tmp_path):
         ("a b nan\na c 1\n", "missing in 1 of 2 rows"),
     ],
 )
-def test_broken_lines_words(tmp_path, text, word):
+def test_broken_word_pairs(tmp_path, text, word):
     with pytest.raises(DataError, match=word):
         read_word_pairs(write_words(tmp_path, text), DataSpec("pairs"))
 
@@ -645,3 +586,34 @@ def test_broken_lines_words(tmp_path, text, word):
 def test_unknown_option(tmp_path):
     with pytest.raises(DefinitionError, match='"lower"'):
         read_word_pairs(write_words(tmp_path, "a b 1\n"), DataSpec("pairs", options={"lowr": True}))
+
+
+# -- files of all readers -------------------------------------------------------------------
+
+#: per reader: files with the names NA, null, nan and None, and the questions with their targets
+ODD = {
+    read_analogies: (
+        ["NA null nan None\n", "NA\tnull\tnan\tNone", "  NA  null   nan None  \n \n"],
+        [["NA", "nan", "null", "None"]],
+    ),
+    read_relatedness: (
+        ["NA\n\tnull\n\tnan\n", "NA\n    null  \n \t nan\n\n"],
+        [["NA", "null", 2.0], ["NA", "nan", 1.0]],
+    ),
+    read_triples: (["NA\tin\tnull\n", " NA \tin\t null"], [["NA", "null"], ["null", "NA"]]),
+    read_word_pairs: (
+        ["NA\tnull\t1\nnan\tNone\t2\n", "NA null 1\n\n  nan   None 2"],
+        [["NA", "null", 1.0], ["nan", "None", 2.0]],
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "change", [str, "\ufeff{}".format, lambda text: text.replace("\n", "\r\n")]
+)
+@pytest.mark.parametrize("read", ODD)
+def test_names_like_missing_values_byte_order_marks_and_line_ends(tmp_path, read, change):
+    for text in ODD[read][0]:
+        data = read(write_words(tmp_path, change(text)), DataSpec("x"))
+        questions = data.questions.assign(target=data.truth).to_numpy().tolist()
+        assert questions == ODD[read][1]

@@ -1,3 +1,5 @@
+"""Readers for record linkage: duplicates in one table, and linkage of two."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The reader of TabReD's folders of arrays."""
+"""Readers of tables, of folders of arrays, and scikit-learn's own tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_each_table(loader, shape, classes):
     assert data.about["source"] == f"scikit-learn, {loader}"
 
 
-def test_names_stand_for_the_right_codes():
+def test_class_names_match_their_codes():
     cancer = sklearn_table("cancer", "load_breast_cancer")
     assert cancer.truth.tolist().count("malignant") == 212
     assert sklearn_table("digits", "load_digits").truth[:3].tolist() == ["0", "1", "2"]

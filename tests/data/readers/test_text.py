@@ -1,4 +1,4 @@
-""" """
+"""Readers of texts: columns, folders, pieces, tagged texts and translations."""
 
 from __future__ import annotations
 
@@ -203,13 +203,13 @@ ALL = {"without": ["http://x.example/tag/all"]}
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def tag_file(tmp_path: Path) -> Path:
     path = tmp_path / "rows.json"
     path.write_text(json.dumps(ROWS))
     return path
 
 
-def read_tagged(path: Path, **options) -> Dataset:
+def tagged(path: Path, **options) -> Dataset:
     return read_tagged(
         path, DataSpec(name="mine", fields=("title",), target="tag", options={**ALL, **options})
     )
@@ -220,8 +220,8 @@ def pairs(data: Dataset) -> list[tuple[str, str]]:
     return list(zip(asked, data.items[data.truth], strict=True))
 
 
-def test_title_asks_for_its_tags(file):
-    data = read_tagged(file)
+def test_title_asks_for_its_tags(tag_file):
+    data = tagged(tag_file)
     assert data.kind == "items" and data.modality == "text"
     assert pairs(data) == [
         ("One", "deep learning"),
@@ -234,19 +234,19 @@ def test_title_asks_for_its_tags(file):
 def test_tag_in_a_cell(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("title,tag\nOne,red\nTwo,blue\nOne,blue\nOne,red\nThree,\n")
-    assert pairs(read_tagged(path)) == [("One", "red"), ("Two", "blue"), ("One", "blue")]
+    assert pairs(tagged(path)) == [("One", "red"), ("Two", "blue"), ("One", "blue")]
 
 
-def test_lists_hold_all_own_tags_and_some_others(file):
-    data = read_tagged(file, ask="lists", others=2)
+def test_lists_hold_all_own_tags_and_some_others(tag_file):
+    data = tagged(tag_file, ask="lists", others=2)
     assert data.classes == ("other", "own") and data.fields == ["query", "tag"]
     assert Counter(data.group) == {"One": 3, "Two": 3, "Four": 3}
     own = data.questions[data.truth == "own"]
     assert len(own) == 4 and not data.questions.duplicated().any()
 
 
-def test_drawn_tags_are_not_own_tags(file):
-    data = read_tagged(file, ask="lists", others=50)
+def test_drawn_tags_are_not_own_tags(tag_file):
+    data = tagged(tag_file, ask="lists", others=50)
     for query in ("One", "Two", "Four"):
         tags = data.items[data.questions["tag"][data.group == query]].tolist()
         assert sorted(tags) == ["deep learning", "graphs", "trees"], "each tag once"
@@ -256,7 +256,7 @@ def test_seed_determines_the_drawn_tags(tmp_path):
     rows = [{"title": f"t{i}", "tag": [f"tag {i}"]} for i in range(40)]
     path = tmp_path / "rows.json"
     path.write_text(json.dumps(rows))
-    one, again, other = (read_tagged(path, ask="lists", others=5, seed=seed) for seed in (0, 0, 1))
+    one, again, other = (tagged(path, ask="lists", others=5, seed=seed) for seed in (0, 0, 1))
     assert one.fingerprint == again.fingerprint != other.fingerprint
 
 
@@ -269,22 +269,22 @@ def test_seed_determines_the_drawn_tags(tmp_path):
         ({"negatives": 3}, 'no option "negatives"'),
     ],
 )
-def test_invalid_options(file, options, word):
+def test_invalid_options_of_tagged(tag_file, options, word):
     with pytest.raises(DefinitionError, match=word):
-        read_tagged(file, **options)
+        tagged(tag_file, **options)
 
 
 def test_invalid_rows(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("title,tag\nOne,http://x.example/tag/all\n")
     with pytest.raises(DataError, match='"tag"'):
-        read_tagged(path)
+        tagged(path)
     path.write_text("title,tag\nOne,red\n,blue\n")
     with pytest.raises(DataError, match='row 1.*"title"'):
-        read_tagged(path)
+        tagged(path)
     path.write_text("title,tag\nOne,red\nOne,blue\n")
     with pytest.raises(DataError, match='"One" has every tag'):
-        read_tagged(path, ask="lists")
+        tagged(path, ask="lists")
     with pytest.raises(DefinitionError, match='"fields"'):
         read_tagged(path, DataSpec(name="mine", target="tag"))
 
@@ -451,21 +451,21 @@ msgstr "Zuerst <b>das</b> lesen"
 
 
 @pytest.fixture
-def file_translations(tmp_path: Path) -> Path:
+def po_file(tmp_path: Path) -> Path:
     path = tmp_path / "messages.po"
     path.write_text(MESSAGES, encoding="utf-8")
     return path
 
 
-def pairs_translations(path: Path, **options) -> dict[str, str]:
+def translations(path: Path, **options) -> dict[str, str]:
     data = read_translations(path, DataSpec(name="mine", options=options))
     assert data.kind == "items" and data.fields == ["translation"]
     asked = data.items[data.questions["translation"]]
     return dict(zip(asked, data.items[data.truth], strict=True))
 
 
-def test_translations_are_queries_for_originals(file_translations):
-    assert pairs_translations(file_translations) == {
+def test_translations_are_queries_for_originals(po_file):
+    assert translations(po_file) == {
         "Guten Morgen allerseits": "Good morning to all",
         "Schließen": "Close",
         'Eine lange Meldung in zwei "Zeilen"': "A long message in two lines",
@@ -474,18 +474,18 @@ def test_translations_are_queries_for_originals(file_translations):
     }
 
 
-def test_only_plain_sentences(file_translations):
-    assert list(pairs_translations(file_translations, words=3, plain=True).values()) == [
+def test_only_plain_sentences(po_file):
+    assert list(translations(po_file, words=3, plain=True).values()) == [
         "Good morning to all",
         "A long message in two lines",
     ]
 
 
-def test_invalid_options_translations(file_translations):
+def test_invalid_options_of_translations(po_file):
     with pytest.raises(DefinitionError, match="words"):
-        pairs_translations(file_translations, words=0)
+        translations(po_file, words=0)
     with pytest.raises(DefinitionError, match='no option "word"'):
-        pairs_translations(file_translations, word=3)
+        translations(po_file, word=3)
 
 
 @pytest.mark.parametrize(
@@ -502,10 +502,10 @@ def test_invalid_messages(tmp_path, content, word):
     path = tmp_path / "messages.po"
     path.write_text(content)
     with pytest.raises(DataError, match=word):
-        pairs_translations(path)
+        translations(path)
 
 
 def test_file_of_bytes(tmp_path):
     (tmp_path / "x.po").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(DataError, match="not a UTF-8"):
-        pairs_translations(tmp_path / "x.po")
+        translations(tmp_path / "x.po")

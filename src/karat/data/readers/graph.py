@@ -1,13 +1,12 @@
-"""Readers of knowledge-graph data: analogies, relatedness, and entities with a target.
+"""Readers of words, entities and graphs.
 
-Readers of pairs of documents, represented by their entities or as texts.
-The reader "word-pairs": two words per line and their similarity score.
-The reader "triples": link prediction in a knowledge graph.
+"analogies", "relatedness", "word-pairs", "entities" with a target, "triples" for link prediction,
+and pairs of "documents" as bags of entities or as "document-texts".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,7 +75,6 @@ def read_analogies(files: Files, spec: DataSpec) -> Dataset:
 
 
 def _quadruples(path: Path, spec: DataSpec) -> list[list[str]]:
-    """Return the entities of each line in the selected sections."""
     wanted = spec.options.get("sections")
     if wanted is not None and not isinstance(wanted, list):
         raise DefinitionError(f'{spec.name}: "sections" must be a list of names, got {wanted!r}.')
@@ -144,8 +142,13 @@ def read_entities(files: Files, spec: DataSpec) -> Dataset:
     frame, spec = read_parts(files, spec, lambda path: read_frame(path, spec, [*keys, *labels]))
     require_columns(frame, [*keys, *labels], spec.name)
     frame, spec = _with_ids(frame, keys, spec)
-    text_of = _labeled(frame, keys, labels) if labels else entity_label
-    return ask(frame, replace(spec, fields=tuple(keys), modality="entity"), text_of)
+    words: dict[Any, str] = {}  # the text of an entity is the first label in a row with its id
+    for key, label in zip(keys, labels, strict=False):
+        for entity, text in zip(frame[key], frame[label], strict=True):
+            if not pd.isna(text):
+                words.setdefault(entity, str(text))
+    spec = replace(spec, fields=tuple(keys), modality="entity")
+    return ask(frame, spec, lambda entity: words.get(entity) or entity_label(entity))
 
 
 def _columns(spec: DataSpec, option: str) -> list[str]:
@@ -175,16 +178,6 @@ def _with_ids(
     return frame[~missing].reset_index(drop=True), replace(spec, about={**spec.about, **note})
 
 
-def _labeled(frame: pd.DataFrame, keys: list[str], labels: list[str]) -> Callable[[str], str]:
-    """Return a function from an entity to its text: the first label in a row with its id."""
-    words: dict[Any, str] = {}
-    for key, label in zip(keys, labels, strict=True):
-        for entity, text in zip(frame[key], frame[label], strict=True):
-            if not pd.isna(text):
-                words.setdefault(entity, str(text))
-    return lambda entity: words.get(entity) or entity_label(entity)
-
-
 def lowered(words: Sequence[str], spec: DataSpec) -> list[str]:
     """Return words in lower case if the option ``lower`` is set."""
     return [word.lower() for word in words] if spec.options.get("lower") else list(words)
@@ -200,9 +193,6 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, line.rstrip("\r")
 
 
-Bag = dict[str, float]
-
-
 @reader("documents")
 def read_documents(files: Files, spec: DataSpec) -> Dataset:
     """Return questions about the similarity of two documents, as bags of weighted entities.
@@ -215,7 +205,11 @@ def read_documents(files: Files, spec: DataSpec) -> Dataset:
     """
     spec.check_options("pairs")
     path = one_file(files, spec)
-    frame, spec = _compared(path, _documents(path), replace(spec, modality="entity"))
+    content = parse_json(read_text(path), path)
+    if not isinstance(content, list) or not content:
+        raise DataError(f"{path} is not a list of documents.")
+    bags = [_document(each, f"{path}, document {i}") for i, each in enumerate(content, start=1)]
+    frame, spec = _compared(path, bags, replace(spec, modality="entity"))
     return ask(frame, spec, entity_label)
 
 
@@ -250,43 +244,25 @@ def _compared(
     return frame.assign(**chosen), spec
 
 
-# -- documents ------------------------------------------------------------------------------
-
-
-def _documents(path: Path) -> list[Bag]:
-    """Return the entities of each document with their highest weights."""
-    content = parse_json(read_text(path), path)
-    if not isinstance(content, list) or not content:
-        raise DataError(f"{path} is not a list of documents.")
-    return [_document(each, f"{path}, document {i}") for i, each in enumerate(content, start=1)]
-
-
-def _document(given: Any, where: str) -> Bag:
+def _document(given: Any, where: str) -> dict[str, float]:
+    """Return the entities of a document with their highest weights."""
     found = given.get("annotations") if isinstance(given, Mapping) else None
     if not isinstance(found, list):
         raise DataError(f'{where} has no list "annotations".')
-    bag: Bag = {}
+    bag: dict[str, float] = {}
     for number, each in enumerate(found, start=1):
-        entity, weight = _annotation(each, f"{where}, annotation {number}")
-        bag[entity] = max(weight, bag.get(entity, weight))
+        place, given = f"{where}, annotation {number}", each if isinstance(each, Mapping) else {}
+        for key in ("entity", "weight"):
+            if key not in given:
+                raise DataError(f'{place} has no "{key}".{did_you_mean(key, map(str, given))}')
+        entity, weight = given["entity"], given["weight"]
+        if not isinstance(entity, str) or not entity.strip():
+            raise DataError(f"{place}: the entity must be a string, got {entity!r}.")
+        numeric = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if not numeric or not (np.isfinite(weight) and weight > 0):
+            raise DataError(f"{place}: the weight must be a number above 0, got {weight!r}.")
+        bag[entity.strip()] = max(float(weight), bag.get(entity.strip(), 0.0))
     return bag
-
-
-def _annotation(given: Any, where: str) -> tuple[str, float]:
-    for key in ("entity", "weight"):
-        if not isinstance(given, Mapping) or key not in given:
-            known = list(given) if isinstance(given, Mapping) else []
-            raise DataError(f'{where} has no "{key}".{did_you_mean(key, map(str, known))}')
-    entity, weight = given["entity"], given["weight"]
-    if not isinstance(entity, str) or not entity.strip():
-        raise DataError(f"{where}: the entity must be a string, got {entity!r}.")
-    number = isinstance(weight, int | float) and not isinstance(weight, bool)
-    if not number or not (np.isfinite(weight) and weight > 0):
-        raise DataError(f"{where}: the weight must be a number above 0, got {weight!r}.")
-    return entity.strip(), float(weight)
-
-
-# -- pairs ----------------------------------------------------------------------------------
 
 
 def _pairs(path: Path, spec: DataSpec) -> tuple[Path, dict[str, str]]:
@@ -313,7 +289,6 @@ def _pairs(path: Path, spec: DataSpec) -> tuple[Path, dict[str, str]]:
 
 
 def _chosen(column: pd.Series, documents: Sequence[Any], table: Path) -> list[Any]:
-    """Return the documents with the numbers in a column."""
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float)
     wrong = ~((numbers >= 1) & (numbers <= len(documents)) & (numbers % 1 == 0))
     if wrong.any():
@@ -329,9 +304,6 @@ def _chosen(column: pd.Series, documents: Sequence[Any], table: Path) -> list[An
                 f"{table}, row {row}: document {int(numbers[row])} has no entity; remove its pairs."
             )
     return chosen
-
-
-COLUMNS = ("word1", "word2", "score")
 
 
 @reader("word-pairs")
@@ -354,21 +326,18 @@ def read_word_pairs(files: Files, spec: DataSpec) -> Dataset:
             raise DataError(
                 f"{path}, line {number}: expected two words and a number, got {len(cells)} cells."
             )
-        rows.append([*lowered(cells[:2], spec), _number(cells[2], f"{path}, line {number}")])
+        try:
+            rows.append((*lowered(cells[:2], spec), float(cells[2])))
+        except ValueError:
+            raise DataError(f'{path}, line {number}: "{cells[2]}" is not a number.') from None
     if not rows:
         raise DataError(f"{path} has no words, only comments.")
-    asked = replace(spec, fields=COLUMNS[:2], target="score", kind="regression", modality="entity")
-    return ask(pd.DataFrame(rows, columns=list(COLUMNS)), asked, None)
+    frame = pd.DataFrame(rows, columns=["word1", "word2", "score"])
+    spec = replace(spec, fields=("word1", "word2"), target="score", kind="regression")
+    return ask(frame, replace(spec, modality="entity"), None)
 
 
-def _number(text: str, where: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise DataError(f'{where}: "{text}" is not a number.') from None
-
-
-TRIPLES_COLUMNS = ("head", "relation", "tail")
+TRIPLE = ("head", "relation", "tail")
 #: the default files of a folder
 PARTS: dict[str, Any] = {"train": ["train.txt", "valid.txt"], "test": "test.txt"}
 INVERSE = "⁻¹"
@@ -387,33 +356,30 @@ def read_triples(files: Files, spec: DataSpec) -> Dataset:
     may be in both train and test.
     """
     spec.check_options("order", "inverse", *PARTS)
-    order = list(spec.options.get("order", TRIPLES_COLUMNS))
-    if sorted(order) != sorted(TRIPLES_COLUMNS):
-        raise DefinitionError(
-            f'{spec.name}: "order" must list {", ".join(TRIPLES_COLUMNS)}, each once.'
-        )
+    order = list(spec.options.get("order", TRIPLE))
+    if sorted(order) != sorted(TRIPLE):
+        raise DefinitionError(f'{spec.name}: "order" must list {", ".join(TRIPLE)}, each once.')
     frames = [
         pd.DataFrame(_triples(path), columns=order).assign(part=part)
         for part, path in _parts(files, spec)
     ]
-    frame, duplicates = _drop_duplicates(
-        pd.concat(frames, ignore_index=True)[[*TRIPLES_COLUMNS, "part"]], spec
-    )
-    if spec.options.get("inverse", True):
-        frame = pd.concat([frame, _inverse(frame)], ignore_index=True)
-    parted = isinstance(files, dict) or files.is_dir()
+    together = pd.concat(frames, ignore_index=True)[[*TRIPLE, "part"]]
+    frame = together.drop_duplicates(ignore_index=True)
+    both = frame[frame.duplicated(list(TRIPLE))]
+    if len(both):
+        first = " ".join(both.iloc[0][list(TRIPLE)])
+        raise DataError(
+            f"{spec.name}: {len(both)} triples are in both train and test (first: {first})."
+        )
+    duplicates = len(together) - len(frame)
     note = {"note": f"{duplicates} duplicate triples count once."} if duplicates else {}
-    spec = replace(
-        spec,
-        fields=("head",),
-        target="tail",
-        kind="items",
-        group="relation",
-        part="part" if parted else None,
-        modality="entity",
-        about={**spec.about, **note},
-        options={},
-    )
+    if spec.options.get("inverse", True):
+        relation = frame["relation"] + INVERSE
+        inverse = frame.assign(head=frame["tail"], relation=relation, tail=frame["head"])
+        frame = pd.concat([frame, inverse], ignore_index=True)
+    part = "part" if isinstance(files, dict) or files.is_dir() else None
+    spec = replace(spec, fields=("head",), target="tail", kind="items", modality="entity")
+    spec = replace(spec, group="relation", part=part, about={**spec.about, **note}, options={})
     return ask(frame, spec, entity_label)
 
 
@@ -442,21 +408,3 @@ def _triples(path: Path) -> list[list[str]]:
             )
         rows.append(cells)
     return rows
-
-
-def _drop_duplicates(frame: pd.DataFrame, spec: DataSpec) -> tuple[pd.DataFrame, int]:
-    """Return the distinct triples and the number of duplicates."""
-    distinct = frame.drop_duplicates(ignore_index=True)
-    both = distinct[distinct.duplicated(list(TRIPLES_COLUMNS))]
-    if len(both):
-        first = " ".join(both.iloc[0][list(TRIPLES_COLUMNS)])
-        raise DataError(
-            f"{spec.name}: {len(both)} triples are in both train and test (first: {first})."
-        )
-    return distinct, len(frame) - len(distinct)
-
-
-def _inverse(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.assign(
-        head=frame["tail"], relation=frame["relation"] + INVERSE, tail=frame["head"]
-    )

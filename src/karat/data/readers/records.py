@@ -87,15 +87,10 @@ def _pairs(tables: _Tables, spec: DataSpec) -> Dataset:
     if pairs["same"].all():
         pairs = _add_negatives(tables, spec)
     ids = tables.items.index
+    asked = {"left": ids[pairs["left"]], "right": ids[pairs["right"] + tables.begin]}
+    answers = np.where(pairs["same"], "match", "no match").astype(object)
     return Dataset(
-        name=spec.name,
-        items=tables.items,
-        questions=pd.DataFrame(
-            {"left": ids[pairs["left"]], "right": ids[pairs["right"] + tables.begin]}
-        ),
-        truth=np.where(pairs["same"], "match", "no match").astype(object),
-        kind="classification",
-        modality="table",
+        *(spec.name, tables.items, pd.DataFrame(asked), answers, "classification", "table"),
         group=tables.group[pairs["left"]],
         classes=ANSWERS,
         about=spec.about,
@@ -103,7 +98,6 @@ def _pairs(tables: _Tables, spec: DataSpec) -> Dataset:
 
 
 def _search(tables: _Tables, spec: DataSpec) -> Dataset:
-    """Return each left row with a match as a query, and its matches as targets."""
     matches = tables.taken[tables.taken["same"]] if tables.begin else tables.taken
     matches = matches.drop_duplicates(["left", "right"])
     left, right = matches["left"].to_numpy(), matches["right"].to_numpy() + tables.begin
@@ -112,13 +106,9 @@ def _search(tables: _Tables, spec: DataSpec) -> Dataset:
     used = np.arange(len(tables.items)) >= tables.begin
     used[left] = True
     ids = tables.items.index
+    questions, answers = pd.DataFrame({"query": ids[left]}), ids[right].to_numpy()
     return Dataset(
-        name=spec.name,
-        items=tables.items[used],
-        questions=pd.DataFrame({"query": ids[left]}),
-        truth=ids[right].to_numpy(),
-        kind="items",
-        modality="table",
+        *(spec.name, tables.items[used], questions, answers, "items", "table"),
         group=tables.group[left],
         about=spec.about,
     )
@@ -134,13 +124,9 @@ def _duplicates(tables: _Tables, spec: DataSpec) -> Dataset:
     size = len(tables.items)
     graph = coo_array((np.ones(len(matches)), ends), shape=(size, size))
     entities = connected_components(graph, directed=False)[1].astype(str).astype(object)
+    questions = pd.DataFrame({"row": tables.items.index})
     return Dataset(
-        name=spec.name,
-        items=tables.items,
-        questions=pd.DataFrame({"row": tables.items.index}),
-        truth=entities,
-        kind="classification",
-        modality="table",
+        *(spec.name, tables.items, questions, entities, "classification", "table"),
         group=entities,
         about=spec.about,
     )
@@ -159,9 +145,6 @@ class _Tables:
     group: np.ndarray
     pairs: pd.DataFrame
     taken: pd.DataFrame
-
-
-# -- one table ------------------------------------------------------------------------------
 
 
 def _one_table(path: Path, spec: DataSpec) -> _Tables:
@@ -235,9 +218,6 @@ def _features(left: pd.DataFrame, right: pd.DataFrame, key: str, spec: DataSpec)
     return both
 
 
-# -- two tables -----------------------------------------------------------------------------
-
-
 def _two_tables(folder: Path, spec: DataSpec) -> _Tables:
     key = _required(spec, "id")
     sides = {side: file_in(folder, _required(spec, side)) for side in ("left", "right")}
@@ -290,9 +270,6 @@ def _listed(path: Path, spec: DataSpec, ids: tuple[pd.Series, pd.Series]) -> pd.
     return pd.DataFrame({**pairs, "same": same})
 
 
-# -- pairs that do not match ----------------------------------------------------------------
-
-
 def _add_negatives(tables: _Tables, spec: DataSpec) -> pd.DataFrame:
     """Return the matches of each left row, followed by drawn pairs that do not match."""
     negatives, seed = spec.integer("negatives", 10, 1), spec.integer("seed", 0, 0)
@@ -300,20 +277,15 @@ def _add_negatives(tables: _Tables, spec: DataSpec) -> pd.DataFrame:
     rows = len(tables.items) - tables.begin
     taken = tables.taken.groupby("left")["right"].agg(lambda right: sorted(set(right))).to_dict()
     counts = tables.pairs["left"].value_counts(sort=False).sort_index()
-    drawn = [
-        _drawn(rows, taken[left], negatives * int(matches), rng) for left, matches in counts.items()
-    ]
+    drawn = []
+    for left, matches in counts.items():
+        free = rows - len(taken[left])
+        found = rng.choice(free, min(free, negatives * int(matches)), replace=False)
+        for row in taken[left]:  # ascending: each one shifts the rows after it
+            found = found + (found >= row)
+        drawn.append(found)
     left = np.repeat(counts.index.to_numpy(), [len(others) for others in drawn])
     others = pd.DataFrame({"left": left, "right": np.concatenate(drawn), "same": False})
     if not len(others):
         raise DataError(f"{spec.name}: every pair matches; there are no negative pairs.")
     return pd.concat([tables.pairs, others]).sort_values("left", kind="stable", ignore_index=True)
-
-
-def _drawn(rows: int, taken: list[int], wanted: int, rng: np.random.Generator) -> np.ndarray:
-    """Return random rows that are not taken, each once."""
-    free = rows - len(taken)
-    found = rng.choice(free, min(free, wanted), replace=False)
-    for row in taken:  # ascending: each one shifts the rows after it
-        found = found + (found >= row)
-    return found

@@ -1,8 +1,4 @@
-"""The reader "table": every row is an item, one column is the target.
-
-The small tables bundled with scikit-learn.
-The reader "tabred": a folder of arrays in the format of the TabReD benchmark.
-"""
+"""Readers of tables: "table" files, "tabred" folders of arrays, and scikit-learn's own tables."""
 
 from __future__ import annotations
 
@@ -38,10 +34,9 @@ def read_table(files: Files, spec: DataSpec) -> Dataset:
 
 
 KINDS = {
-    "load_iris": "classification",
-    "load_wine": "classification",
-    "load_breast_cancer": "classification",
-    "load_digits": "classification",
+    **dict.fromkeys(
+        ("load_iris", "load_wine", "load_breast_cancer", "load_digits"), "classification"
+    ),
     "load_diabetes": "regression",
 }
 
@@ -89,39 +84,33 @@ def read_tabred(files: Files, spec: DataSpec) -> Dataset:
     """
     spec.check_options("split")
     folder = one_file(files, spec)
-    kind = _kind(folder)
+    path = folder / "info.json"
+    try:
+        kind = TABRED_KINDS[json.loads(path.read_text(encoding="utf-8"))["task_type"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        allowed = ", ".join(TABRED_KINDS)
+        raise DataError(f"{path} must contain task_type, one of {allowed}.") from error
     if spec.kind and spec.kind != kind:
         raise DefinitionError(f"{spec.name}: kind is {spec.kind}, but {folder} has {kind}.")
     target = _array(folder, "Y").ravel()
-    names = [name for name in FEATURES if (folder / f"{name}.npy").is_file()]
-    if not names:
-        raise DataError(f"{folder} has none of {', '.join(FEATURES)}.")
     columns: dict[str, np.ndarray] = {}
-    for name in names:
-        values = _array(folder, name).reshape(len(target), -1)
-        values = values.astype(str).astype(object) if name == "X_cat" else values
-        columns |= {f"{FEATURES[name]} {i}": values[:, i] for i in range(values.shape[1])}
-    rows, part = _split(folder, spec, len(target))
-    return Dataset(
-        name=spec.name,
-        items=pd.DataFrame(columns).iloc[rows],
-        questions=pd.DataFrame({"row": rows}),
-        truth=target[rows] if kind == "regression" else target[rows].astype(np.int64),
-        kind=kind,
-        modality="table",
-        part=part,
-        about=spec.about,
-    )
-
-
-def _kind(folder: Path) -> str:
-    path = folder / "info.json"
-    try:
-        return TABRED_KINDS[json.loads(path.read_text(encoding="utf-8"))["task_type"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(
-            f"{path} must contain task_type, one of {', '.join(TABRED_KINDS)} ({type(error).__name__})."
-        ) from error
+    for name, called in FEATURES.items():
+        if (folder / f"{name}.npy").is_file():
+            values = _array(folder, name).reshape(len(target), -1)
+            values = values.astype(str).astype(object) if name == "X_cat" else values
+            columns |= {f"{called} {i}": values[:, i] for i in range(values.shape[1])}
+    if not columns:
+        raise DataError(f"{folder} has none of {', '.join(FEATURES)}.")
+    rows, part = np.arange(len(target)), None
+    if (split := spec.options.get("split")) is not None:
+        side = np.full(len(target), "", dtype=object)
+        for file, name in (("train_idx", "train"), ("val_idx", "train"), ("test_idx", "test")):
+            side[_array(folder / f"split-{split}", file)] = name
+        rows = np.flatnonzero(side != "")
+        part = side[rows]
+    items, questions = pd.DataFrame(columns).iloc[rows], pd.DataFrame({"row": rows})
+    truth = target[rows] if kind == "regression" else target[rows].astype(np.int64)
+    return Dataset(spec.name, items, questions, truth, kind, "table", part=part, about=spec.about)
 
 
 def _array(folder: Path, name: str) -> np.ndarray:
@@ -130,15 +119,3 @@ def _array(folder: Path, name: str) -> np.ndarray:
         return np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise DataError(f"{path} cannot be read as an array: {error}") from error
-
-
-def _split(folder: Path, spec: DataSpec, size: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the rows to keep and the part of each; all rows without a split."""
-    name = spec.options.get("split")
-    if name is None:
-        return np.arange(size), None
-    side = np.full(size, "", dtype=object)
-    for file, part in (("train_idx", "train"), ("val_idx", "train"), ("test_idx", "test")):
-        side[_array(folder / f"split-{name}", file)] = part
-    rows = np.flatnonzero(side != "")
-    return rows, side[rows]

@@ -1,8 +1,4 @@
-"""Read dense ARFF files, the table format of Weka, OpenML and KEEL.
-
-Read a data frame from a CSV, TSV, Parquet, Feather, ARFF or JSON file.
-Turn a data frame into a Dataset, and checks that readers share.
-"""
+"""Read a data frame from a CSV, TSV, Parquet, Feather, ARFF or JSON file; make it a Dataset."""
 
 from __future__ import annotations
 
@@ -29,131 +25,6 @@ from karat.core.dataset import Dataset
 from karat.data.load_dataset import DataSpec, Files
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
 
-# A word in quotes, with escapes, or anything up to the next comma.
-CELL = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^,]*?))\s*(?:,|$)""")
-NAME = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s{]+))\s*(.*)$""")
-NUMBERS = ("numeric", "real", "integer")
-# KEEL's files also declare features and target; here the dataset definition does.
-ROLES = ("@input", "@inputs", "@output", "@outputs")
-MISSING = ("?", "", "<null>")
-
-
-@dataclass(frozen=True)
-class Attribute:
-    """A column: its name, its type, and the labels of a nominal one."""
-
-    name: str
-    type: str
-    labels: frozenset[str] = frozenset()
-
-
-def parse_arff(text: str, path: str) -> pd.DataFrame:
-    r"""Return the table of an ARFF text; numbers are floats, everything else is text.
-
-    >>> parse_arff("@relation r\n@attribute 'my x' real\n@data\n1\n?", "r.arff")
-       my x
-    0   1.0
-    1   NaN
-    """
-    lines = _lines(text)
-    attributes = _header(lines, path)
-    columns: list[list[str | float | None]] = [[] for _ in attributes]
-    for number, line in lines:
-        cells = _cells(line, f"{path}, line {number}")
-        if len(cells) != len(attributes):
-            raise DataError(
-                f"{path}, line {number}: {len(cells)} cells for {len(attributes)} attributes."
-            )
-        for column, attribute, cell in zip(columns, attributes, cells, strict=True):
-            column.append(_value(cell, attribute, f"{path}, line {number}"))
-    if not columns[0]:
-        raise DataError(f"{path} has no rows after @data.")
-    return pd.DataFrame(
-        {
-            attribute.name: pd.Series(column, dtype=float if attribute.type in NUMBERS else object)
-            for attribute, column in zip(attributes, columns, strict=True)
-        }
-    )
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(text.split("\n"), start=1):
-        line = line.strip()
-        if line and not line.startswith("%"):
-            yield number, line
-
-
-def _header(lines: Iterator[tuple[int, str]], path: str) -> list[Attribute]:
-    attributes: dict[str, Attribute] = {}
-    for number, line in lines:
-        word = line.split(None, 1)[0].lower()
-        if word == "@data":
-            if attributes:
-                return list(attributes.values())
-            raise DataError(f"{path}, line {number}: @data before any @attribute.")
-        if word == "@attribute":
-            attribute = _attribute(line[len(word) :], f"{path}, line {number}")
-            if attribute.name in attributes:
-                raise DataError(f'{path}, line {number}: duplicate attribute "{attribute.name}".')
-            attributes[attribute.name] = attribute
-        elif word not in ("@relation", *ROLES):
-            raise DataError(f'{path}, line {number}: "{line[:40]}" is not ARFF.')
-    raise DataError(f"{path} has no @data: not an ARFF file, or incomplete.")
-
-
-def _attribute(text: str, where: str) -> Attribute:
-    match = NAME.match(text)
-    if match is None or not match[4]:
-        raise DataError(f"{where}: an attribute needs a name and a type.")
-    name, kind = _word(match), match[4].strip()
-    if kind.startswith("{"):
-        if not kind.endswith("}"):
-            raise DataError(f'{where}: the labels of "{name}" lack the closing brace.')
-        labels = _cells(kind[1:-1], where)
-        return Attribute(name, "nominal", frozenset(label for label, _ in labels))
-    # KEEL adds the range: "real [0.5, 1.5]"
-    kind = re.split(r"[\s\[]", kind)[0].lower()
-    if kind not in (*NUMBERS, "string", "date"):
-        raise DataError(f'{where}: the type "{kind}" of "{name}" is not supported.')
-    return Attribute(name, kind)
-
-
-def _cells(line: str, where: str) -> list[tuple[str, bool]]:
-    """Return the cells of a row, and whether each was quoted."""
-    if line.startswith("{"):
-        raise DataError(f"{where}: sparse ARFF ({{index value, …}}) is not supported.")
-    if "'" not in line and '"' not in line:
-        return [(cell.strip(), False) for cell in line.split(",")]
-    cells, start, more = [], 0, True
-    while more:
-        match = CELL.match(line, start)
-        if match is None:
-            raise DataError(f'{where}: cannot read from "{line[start : start + 30]}" on.')
-        cells.append((_word(match), match[3] is None))
-        start = match.end()
-        more = match[0].endswith(",")
-    return cells
-
-
-def _word(match: re.Match[str]) -> str:
-    quoted = match[1] if match[1] is not None else match[2]
-    return match[3] if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
-
-
-def _value(cell: tuple[str, bool], attribute: Attribute, where: str) -> str | float | None:
-    text, quoted = cell
-    if text in MISSING and not quoted:
-        return np.nan if attribute.type in NUMBERS else None
-    if attribute.type in NUMBERS:
-        try:
-            return float(text)
-        except ValueError:
-            raise DataError(f'{where}: "{text}" in "{attribute.name}" is not a number.') from None
-    if attribute.labels and text not in attribute.labels:
-        raise DataError(f'{where}: "{text}" is not one of the labels of "{attribute.name}".')
-    return text
-
-
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 SUFFIXES = (*SEPARATORS, ".parquet", ".feather", ".arff", ".dat", ".json", ".jsonl", ".ndjson")
@@ -176,7 +47,10 @@ def read_frame(path: Path, spec: DataSpec, texts: Sequence[str] = ()) -> pd.Data
     if "separator" in spec.options or suffix in SEPARATORS:
         frame = _read_delimited(path, spec, texts)
     elif suffix in (".parquet", ".feather"):
-        frame = _mask_missing(_read_arrow(path, suffix), spec)
+        frame = _read_arrow(path, suffix)
+        marks = [str(mark) for mark in spec.options.get("missing") or ()]
+        for column in frame.select_dtypes(exclude="number").columns if marks else ():
+            frame[column] = frame[column].mask(frame[column].isin(marks))
     elif suffix in (".arff", ".dat"):
         frame = parse_arff(read_encoded(path, spec), str(path))
     elif suffix in (".json", ".jsonl", ".ndjson"):
@@ -285,7 +159,13 @@ def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.Data
     arguments = _csv_arguments(spec, _suffix(path))
     with _readable_errors(path):
         if arguments["header"] is not None:
-            _check_header(content, arguments, path)
+            # pandas would rename duplicate columns silently
+            given = {**arguments, "header": None, "names": None, "na_values": None}
+            given |= {"nrows": 1, "dtype": str, "keep_default_na": False}
+            first = pd.read_csv(BytesIO(content), **given).iloc[0]
+            duplicates = first[first.duplicated() & (first != "")]
+            if len(duplicates):
+                raise DataError(f'{path}: duplicate column "{duplicates.iloc[0]}".')
         frame = pd.read_csv(BytesIO(content), index_col=False, **arguments)
     if not len(frame):
         raise DataError(f"{path} has a header and no rows.")
@@ -294,7 +174,8 @@ def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.Data
             frame[column] = _strip(frame[column], spec)
     declared = spec.options.get("texts") or ()
     require_columns(frame, declared, spec.name)
-    wanted = dict.fromkeys([*declared, *texts, *_label_columns(spec)])
+    labels = [spec.part, None if spec.kind == "regression" else spec.target]
+    wanted = dict.fromkeys([*declared, *texts, *filter(None, labels)])
     as_written = [column for column in wanted if column in frame.columns]
     if as_written:
         # pandas has one set of missing values per file, so these columns are read separately.
@@ -305,6 +186,13 @@ def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.Data
     if spec.kind is None and spec.target in frame.columns:
         frame = frame.assign(**{str(spec.target): _infer_target(frame[spec.target])})
     return frame
+
+
+def _infer_target(answers: pd.Series) -> pd.Series:
+    """Return numbers if every cell that is not missing is one; else the labels as text."""
+    present = answers.notna() & ~answers.isin(NO_NUMBER)
+    numbers = pd.to_numeric(answers.where(present), errors="coerce")
+    return numbers if present.any() and numbers[present].notna().all() else answers
 
 
 def _strip(column: pd.Series, spec: DataSpec) -> pd.Series:
@@ -349,11 +237,6 @@ def _csv_arguments(spec: DataSpec, suffix: str) -> dict[str, Any]:
     }
 
 
-def _label_columns(spec: DataSpec) -> list[str]:
-    columns = [spec.part] if spec.part else []
-    return [*columns, spec.target] if spec.target and spec.kind != "regression" else columns
-
-
 def _unconverted(column: pd.Series, spec: DataSpec) -> pd.Series:
     """Return the cells as text; empty ones and declared missing values are None."""
     missing = {"", *map(str, spec.options.get("missing") or ())}
@@ -361,16 +244,6 @@ def _unconverted(column: pd.Series, spec: DataSpec) -> pd.Series:
     cells = (cell.strip() if strip else cell for cell in column.tolist())
     texts = [None if cell.strip() in missing else cell for cell in cells]
     return pd.Series(texts, index=column.index, dtype=object)
-
-
-def _check_header(content: bytes, arguments: dict[str, Any], path: Path) -> None:
-    """Refuse duplicate columns, which pandas would rename silently."""
-    given = {**arguments, "header": None, "names": None, "na_values": None}
-    rows = pd.read_csv(BytesIO(content), nrows=1, dtype=str, keep_default_na=False, **given)
-    first = rows.iloc[0]
-    duplicates = first[first.duplicated() & (first != "")]
-    if len(duplicates):
-        raise DataError(f'{path}: duplicate column "{duplicates.iloc[0]}".')
 
 
 @contextmanager
@@ -407,13 +280,6 @@ def _read_arrow(path: Path, suffix: str) -> pd.DataFrame:
         raise DataError(f"{path} cannot be read as {suffix[1:]}: {reason}") from error
 
 
-def _mask_missing(frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
-    """Return the table with the declared missing values ("?") masked."""
-    marks = [str(mark) for mark in spec.options.get("missing") or ()]
-    columns = frame.select_dtypes(exclude="number").columns if marks else ()
-    return frame.assign(**{c: frame[c].mask(frame[c].isin(marks)) for c in columns})
-
-
 def _read_json(text: str, path: Path, *, lines: bool) -> pd.DataFrame:
     if lines:
         numbered = enumerate(text.split("\n"), start=1)
@@ -430,11 +296,131 @@ def _read_json(text: str, path: Path, *, lines: bool) -> pd.DataFrame:
         raise DataError(f"{path}: {error}.") from error
 
 
+# -- ARFF, the table format of Weka, OpenML and KEEL --------------------------------------
+
+# A word in quotes, with escapes, or anything up to the next comma.
+CELL = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^,]*?))\s*(?:,|$)""")
+NAME = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s{]+))\s*(.*)$""")
+NUMBERS = ("numeric", "real", "integer")
+# KEEL's files also declare features and target; here the dataset definition does.
+ROLES = ("@input", "@inputs", "@output", "@outputs")
+MISSING = ("?", "", "<null>")
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A column: its name, its type, and the labels of a nominal one."""
+
+    name: str
+    type: str
+    labels: frozenset[str] = frozenset()
+
+
+def parse_arff(text: str, path: str) -> pd.DataFrame:
+    r"""Return the table of an ARFF text; numbers are floats, everything else is text.
+
+    >>> parse_arff("@relation r\n@attribute 'my x' real\n@data\n1\n?", "r.arff")
+       my x
+    0   1.0
+    1   NaN
+    """
+    stripped = enumerate(map(str.strip, text.split("\n")), start=1)
+    lines = ((number, line) for number, line in stripped if line and not line.startswith("%"))
+    attributes = _header(lines, path)
+    columns: list[list[str | float | None]] = [[] for _ in attributes]
+    for number, line in lines:
+        cells = _cells(line, f"{path}, line {number}")
+        if len(cells) != len(attributes):
+            raise DataError(
+                f"{path}, line {number}: {len(cells)} cells for {len(attributes)} attributes."
+            )
+        for column, attribute, cell in zip(columns, attributes, cells, strict=True):
+            column.append(_value(cell, attribute, f"{path}, line {number}"))
+    if not columns[0]:
+        raise DataError(f"{path} has no rows after @data.")
+    return pd.DataFrame(
+        {
+            attribute.name: pd.Series(column, dtype=float if attribute.type in NUMBERS else object)
+            for attribute, column in zip(attributes, columns, strict=True)
+        }
+    )
+
+
+def _header(lines: Iterator[tuple[int, str]], path: str) -> list[Attribute]:
+    attributes: dict[str, Attribute] = {}
+    for number, line in lines:
+        word = line.split(None, 1)[0].lower()
+        if word == "@data":
+            if attributes:
+                return list(attributes.values())
+            raise DataError(f"{path}, line {number}: @data before any @attribute.")
+        if word == "@attribute":
+            attribute = _attribute(line[len(word) :], f"{path}, line {number}")
+            if attribute.name in attributes:
+                raise DataError(f'{path}, line {number}: duplicate attribute "{attribute.name}".')
+            attributes[attribute.name] = attribute
+        elif word not in ("@relation", *ROLES):
+            raise DataError(f'{path}, line {number}: "{line[:40]}" is not ARFF.')
+    raise DataError(f"{path} has no @data: not an ARFF file, or incomplete.")
+
+
+def _attribute(text: str, where: str) -> Attribute:
+    match = NAME.match(text)
+    if match is None or not match[4]:
+        raise DataError(f"{where}: an attribute needs a name and a type.")
+    name, kind = _word(match), match[4].strip()
+    if kind.startswith("{"):
+        if not kind.endswith("}"):
+            raise DataError(f'{where}: the labels of "{name}" lack the closing brace.')
+        labels = _cells(kind[1:-1], where)
+        return Attribute(name, "nominal", frozenset(label for label, _ in labels))
+    # KEEL adds the range: "real [0.5, 1.5]"
+    kind = re.split(r"[\s\[]", kind)[0].lower()
+    if kind not in (*NUMBERS, "string", "date"):
+        raise DataError(f'{where}: the type "{kind}" of "{name}" is not supported.')
+    return Attribute(name, kind)
+
+
+def _cells(line: str, where: str) -> list[tuple[str, bool]]:
+    """Return the cells of a row, and whether each was quoted."""
+    if line.startswith("{"):
+        raise DataError(f"{where}: sparse ARFF ({{index value, …}}) is not supported.")
+    if "'" not in line and '"' not in line:
+        return [(cell.strip(), False) for cell in line.split(",")]
+    cells, start, more = [], 0, True
+    while more:
+        match = CELL.match(line, start)
+        if match is None:
+            raise DataError(f'{where}: cannot read from "{line[start : start + 30]}" on.')
+        cells.append((_word(match), match[3] is None))
+        start = match.end()
+        more = match[0].endswith(",")
+    return cells
+
+
+def _word(match: re.Match[str]) -> str:
+    quoted = match[1] if match[1] is not None else match[2]
+    return match[3] if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
+
+
+def _value(cell: tuple[str, bool], attribute: Attribute, where: str) -> str | float | None:
+    text, quoted = cell
+    if text in MISSING and not quoted:
+        return np.nan if attribute.type in NUMBERS else None
+    if attribute.type in NUMBERS:
+        try:
+            return float(text)
+        except ValueError:
+            raise DataError(f'{where}: "{text}" in "{attribute.name}" is not a number.') from None
+    if attribute.labels and text not in attribute.labels:
+        raise DataError(f'{where}: "{text}" is not one of the labels of "{attribute.name}".')
+    return text
+
+
 # -- the target -----------------------------------------------------------------------------
 
 
 def _convert_target(frame: pd.DataFrame, spec: DataSpec, path: Path) -> pd.DataFrame:
-    """Return the table with a target of the declared kind."""
     if spec.target is None or spec.target not in frame.columns:
         return frame
     answers = frame[spec.target]
@@ -453,7 +439,6 @@ def _convert_target(frame: pd.DataFrame, spec: DataSpec, path: Path) -> pd.DataF
 
 
 def _rename_labels(answers: pd.Series, spec: DataSpec, path: Path) -> pd.Series:
-    """Return the labels renamed by the option ``labels``."""
     if spec.kind == "regression" or not isinstance(spec.options["labels"], dict):
         raise DefinitionError(f'{spec.name}: "labels" must map class labels to names.')
     names = {str(label): str(name) for label, name in spec.options["labels"].items()}
@@ -467,11 +452,7 @@ def _rename_labels(answers: pd.Series, spec: DataSpec, path: Path) -> pd.Series:
     return written.map(names)
 
 
-def _infer_target(answers: pd.Series) -> pd.Series:
-    """Return numbers if every cell that is not missing is one; else the labels as text."""
-    present = answers.notna() & ~answers.isin(NO_NUMBER)
-    numbers = pd.to_numeric(answers.where(present), errors="coerce")
-    return numbers if present.any() and numbers[present].notna().all() else answers
+# -- datasets -------------------------------------------------------------------------------
 
 
 def ask(frame: pd.DataFrame, spec: DataSpec, label: Callable[[str], str] | None) -> Dataset:
@@ -479,17 +460,9 @@ def ask(frame: pd.DataFrame, spec: DataSpec, label: Callable[[str], str] | None)
     target = need_target(spec)
     require_columns(frame, [*spec.fields, target], spec.name)
     frame = _drop_missing_targets(frame, spec)
+    modality = "entity" if spec.modality == "entity" else "text"
     data = Dataset.from_columns(
-        frame,
-        list(spec.fields),
-        target,
-        name=spec.name,
-        kind=spec.kind,
-        modality="entity" if spec.modality == "entity" else "text",
-        group=spec.group,
-        part=spec.part,
-        label=label,
-        about=spec.about,
+        frame, list(spec.fields), target, modality=modality, label=label, **_facts(spec)
     )
     return _order_classes(data, spec)
 
@@ -499,19 +472,14 @@ def ask_rows(frame: pd.DataFrame, spec: DataSpec) -> Dataset:
     target = need_target(spec)
     require_columns(frame, [target, *spec.fields], spec.name)
     frame = _drop_missing_targets(frame, spec)
-    kept = {target, spec.group, spec.part, *spec.fields}
-    unused = [c for c in frame.columns if c not in kept] if spec.fields else []
-    data = Dataset.from_table(
-        frame,
-        target,
-        name=spec.name,
-        kind=spec.kind,
-        group=spec.group,
-        drop=list(dict.fromkeys([*spec.drop, *unused])),
-        part=spec.part,
-        about=spec.about,
-    )
-    return _order_classes(data, spec)
+    used = {target, spec.group, spec.part, *spec.fields}
+    unused = [c for c in frame.columns if c not in used] if spec.fields else []
+    drop = list(dict.fromkeys([*spec.drop, *unused]))
+    return _order_classes(Dataset.from_table(frame, target, drop=drop, **_facts(spec)), spec)
+
+
+def _facts(spec: DataSpec) -> dict[str, Any]:
+    return {name: getattr(spec, name) for name in ("name", "kind", "group", "part", "about")}
 
 
 def need_target(spec: DataSpec) -> str:

@@ -1,9 +1,8 @@
-"""Groups of questions that share a text.
+"""Readers of texts.
 
-Readers of texts: "columns" of a table, and "folders" named after the classes.
-The reader "pieces": texts in several files, with classes derived from their columns.
-The reader "tagged": texts with tags, to be retrieved or ranked.
-The reader "translations": a gettext file; each translation asks for its original.
+"columns" of a table, "folders" named after the classes, "pieces" (several files, with classes
+derived from their columns), "tagged" texts whose tags are retrieved or ranked, and "translations",
+a gettext file in which each translation asks for its original.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -79,13 +78,10 @@ def read_columns(files: Files, spec: DataSpec) -> Dataset:
         raise DefinitionError(f'{spec.name}: the text columns are missing; add "fields: [NAME]".')
     frame, spec = read_parts(files, spec, lambda path: read_frame(path, spec, spec.fields))
     require_columns(frame, spec.fields, spec.name)
-    frame = frame.assign(**{field: _as_text(frame[field]) for field in spec.fields})
+    for field in spec.fields:
+        cells = [None if pd.isna(c) or not str(c).strip() else str(c) for c in frame[field]]
+        frame = frame.assign(**{field: pd.Series(cells, index=frame.index, dtype=object)})
     return ask(frame, spec, entity_label if spec.modality == "entity" else None)
-
-
-def _as_text(column: pd.Series) -> pd.Series:
-    cells = [None if pd.isna(cell) or not str(cell).strip() else str(cell) for cell in column]
-    return pd.Series(cells, index=column.index, dtype=object)
 
 
 @reader("folders")
@@ -107,28 +103,26 @@ def read_folders(files: Files, spec: DataSpec) -> Dataset:
 
 
 def _texts(folder: Path, pattern: str) -> list[tuple[str, str]]:
-    """Return (text, class) of every file, sorted by path."""
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder of class folders.")
     rows = []
     for inner in sorted(path for path in folder.iterdir() if path.is_dir()):
         paths = sorted(path for path in inner.glob(pattern) if path.is_file())
-        rows += [(_read(path), inner.name) for path in paths if not path.name.startswith(".")]
+        for path in paths:
+            if path.name.startswith("."):
+                continue
+            content = read_bytes(path)
+            try:
+                text = content.decode("utf-8-sig")
+            except UnicodeDecodeError:
+                # Old corpora mix encodings; latin-1 decodes any byte, and is nearly always right.
+                text = content.decode("latin-1")
+            if not text.strip():
+                raise DataError(f"{path} is empty.")
+            rows.append((text, inner.name))
     if not rows:
         raise DataError(f'{folder} has no file "{pattern}" in any class folder.')
     return rows
-
-
-def _read(path: Path) -> str:
-    content = read_bytes(path)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        # Old corpora mix encodings; latin-1 decodes any byte, and is nearly always right.
-        text = content.decode("latin-1")
-    if not text.strip():
-        raise DataError(f"{path} is empty.")
-    return text
 
 
 OWN = ("train", "test", "file", "answers", "key", "keep", "classes", "one_of", "together")
@@ -157,9 +151,13 @@ def read_pieces(files: Files, spec: DataSpec) -> Dataset:
         for option in ("train", "test", "file", "answers"):
             if option in spec.options:
                 raise DefinitionError(f'{spec.name}: "{option}" requires a folder of files.')
-        frame, spec = read_parts(files, spec, lambda path: _pieces_read(path, spec, spec.fields))
+        frame, spec = read_parts(files, spec, lambda path: _read_piece(path, spec, spec.fields))
     require_columns(frame, spec.fields, spec.name)
-    frame, spec = _derive_target(frame, spec)
+    functions = {"keep": _keep_labels, "classes": _bin_numbers, "one_of": _one_column}
+    given = [option for option in functions if spec.options.get(option)]
+    if len(given) > 1:
+        raise DefinitionError(f"{spec.name}: {' and '.join(given)} exclude each other.")
+    frame, spec = functions[given[0]](frame, spec) if given else (frame, spec)
     if not len(frame):
         raise DataError(f"{spec.name}: no row has one of the requested targets.")
     frame, spec = keep_together(frame, spec, list(spec.fields))
@@ -177,14 +175,14 @@ def _from_folder(folder: Path, spec: DataSpec) -> tuple[pd.DataFrame, DataSpec]:
                 f'{spec.name}: a folder needs the option "file", or the options "train" and "test".'
             )
         for name in named if isinstance(named, list) else [named]:
-            read = _pieces_read(file_in(folder, name), spec, spec.fields)
+            read = _read_piece(file_in(folder, name), spec, spec.fields)
             frames.append(read if part == "file" else read.assign(part=part))
     frame = pd.concat(frames, ignore_index=True)
     spec = spec if parts == ("file",) else replace(spec, part="part")
     return (_joined(frame, folder, spec) if spec.options.get("answers") else frame), spec
 
 
-def _pieces_read(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.DataFrame:
+def _read_piece(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.DataFrame:
     """Return a table whose texts, keys and class labels are not converted."""
     keys = [str(spec.options["key"])] if spec.options.get("key") else []
     labels = [spec.target] if spec.target and spec.kind != "regression" else []
@@ -192,12 +190,11 @@ def _pieces_read(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.DataFra
 
 
 def _joined(frame: pd.DataFrame, folder: Path, spec: DataSpec) -> pd.DataFrame:
-    """Return the rows joined with the targets in another file."""
     key = spec.options.get("key")
     if not key:
         raise DefinitionError(f'{spec.name}: the option "answers" needs the option "key".')
     path = file_in(folder, spec.options["answers"])
-    answers = _pieces_read(path, spec, ())
+    answers = _read_piece(path, spec, ())
     for where, table in ((str(folder), frame), (str(path), answers)):
         require_columns(table, [key], where)
         duplicates = table[key][table[key].duplicated()]
@@ -210,21 +207,7 @@ def _joined(frame: pd.DataFrame, folder: Path, spec: DataSpec) -> pd.DataFrame:
     return frame.merge(answers[[key, *new]], on=key, how="left", validate="one_to_one")
 
 
-# -- targets --------------------------------------------------------------------------------
-
-
-def _derive_target(frame: pd.DataFrame, spec: DataSpec) -> tuple[pd.DataFrame, DataSpec]:
-    """Return the rows with a target, and the spec for them."""
-    functions = {"keep": _kept, "classes": _cut, "one_of": _chosen}
-    given = [option for option in functions if spec.options.get(option)]
-    if len(given) > 1:
-        raise DefinitionError(f"{spec.name}: {' and '.join(given)} exclude each other.")
-    if not given:
-        return frame, spec
-    return functions[given[0]](frame, spec)
-
-
-def _kept(frame: pd.DataFrame, spec: DataSpec) -> tuple[pd.DataFrame, DataSpec]:
+def _keep_labels(frame: pd.DataFrame, spec: DataSpec) -> tuple[pd.DataFrame, DataSpec]:
     """Return the rows whose label is listed; a mapping also renames the labels."""
     target, names = need_target(spec), _named(spec, "keep")
     require_columns(frame, [target], spec.name)
@@ -232,7 +215,7 @@ def _kept(frame: pd.DataFrame, spec: DataSpec) -> tuple[pd.DataFrame, DataSpec]:
     return _classes(frame, answers, list(names.values()), spec)
 
 
-def _cut(frame: pd.DataFrame, spec: DataSpec) -> tuple[pd.DataFrame, DataSpec]:
+def _bin_numbers(frame: pd.DataFrame, spec: DataSpec) -> tuple[pd.DataFrame, DataSpec]:
     """Return the rows whose number lies within the limits (inclusive) of a class."""
     target, limits = need_target(spec), spec.options["classes"]
     if not isinstance(limits, dict):
@@ -250,7 +233,7 @@ def _cut(frame: pd.DataFrame, spec: DataSpec) -> tuple[pd.DataFrame, DataSpec]:
     return _classes(frame, answers, list(map(str, limits)), spec)
 
 
-def _chosen(frame: pd.DataFrame, spec: DataSpec) -> tuple[pd.DataFrame, DataSpec]:
+def _one_column(frame: pd.DataFrame, spec: DataSpec) -> tuple[pd.DataFrame, DataSpec]:
     """Return the rows in which exactly one of the listed columns is 1."""
     names = _named(spec, "one_of")
     require_columns(frame, list(names), spec.name)
@@ -296,18 +279,22 @@ def read_tagged(files: Files, spec: DataSpec) -> Dataset:
     (20) drawn from the rest with ``seed``.
     """
     spec.check_options("ask", "without", "others", "seed", *OPTIONS)
-    make = {"search": _search, "lists": _lists}[spec.choice("ask", "search", "lists")]
+    how = spec.choice("ask", "search", "lists")
     target = need_target(spec)
     if len(spec.fields) != 1:
         raise DefinitionError(f'{spec.name}: "fields" must list one column, the text.')
     path = one_file(files, spec)
     frame = read_frame(path, without_target(spec), [spec.fields[0], target])
     require_columns(frame, [spec.fields[0], target], str(path))
-    return make(_pairs(frame, spec, path), spec)
+    pairs = _pairs(frame, spec, path)
+    if how == "lists":
+        return _lists(pairs, spec)
+    return Dataset.from_columns(
+        pairs, ["query"], "tag", name=spec.name, kind="items", group="query", about=spec.about
+    )
 
 
 def _pairs(frame: pd.DataFrame, spec: DataSpec, path: Path) -> pd.DataFrame:
-    """Return the distinct pairs of a query and one of its tags, as texts."""
     query, target = spec.fields[0], str(spec.target)
     without = set(map(str, spec.options.get("without") or ()))
     rows = []
@@ -326,12 +313,6 @@ def _is_empty(cell: Any) -> bool:
     return not isinstance(cell, list) and (bool(pd.isna(cell)) or not str(cell).strip())
 
 
-def _search(pairs: pd.DataFrame, spec: DataSpec) -> Dataset:
-    return Dataset.from_columns(
-        pairs, ["query"], "tag", name=spec.name, kind="items", group="query", about=spec.about
-    )
-
-
 def _lists(pairs: pd.DataFrame, spec: DataSpec) -> Dataset:
     """Return the lists, own tags first; rankings do not depend on this order."""
     others, seed = spec.integer("others", 20, 1), spec.integer("seed", 0, 0)
@@ -346,15 +327,8 @@ def _lists(pairs: pd.DataFrame, spec: DataSpec) -> Dataset:
         rows += [(query, tag, ANSWERS[1]) for tag in own]
         rows += [(query, tag, ANSWERS[0]) for tag in drawn]
     frame = pd.DataFrame(rows, columns=["query", "tag", "answer"])
-    data = Dataset.from_columns(
-        frame,
-        ["query", "tag"],
-        "answer",
-        name=spec.name,
-        kind="classification",
-        group="query",
-        about=spec.about,
-    )
+    facts: dict[str, Any] = {"name": spec.name, "group": "query", "about": spec.about}
+    data = Dataset.from_columns(frame, ["query", "tag"], "answer", kind="classification", **facts)
     return replace(data, classes=ANSWERS)
 
 
@@ -374,11 +348,14 @@ def read_translations(files: Files, spec: DataSpec) -> Dataset:
     least = spec.integer("words", 1, 1)
     path = one_file(files, spec)
     plain = bool(spec.options.get("plain"))
-    messages = [
-        (original, translation)
-        for original, translation in _messages(path)
-        if len(original.split()) >= least and not (plain and _MARKUP.search(original + translation))
-    ]
+    messages = []
+    for block in re.split(r"\n\s*\n", read_text(path)):
+        texts = _message(block, path)
+        original = texts.get("msgid", "").strip()
+        translation = texts.get("msgstr", texts.get("msgstr[0]", "")).strip()
+        marked = plain and _MARKUP.search(original + translation)
+        if original and translation and len(original.split()) >= least and not marked:
+            messages.append((original, translation))
     pairs = pd.DataFrame(messages, columns=["original", "translation"]).drop_duplicates()
     pairs = pairs[~pairs["translation"].isin(pairs["original"])]
     if len(pairs) < 2:
@@ -386,16 +363,6 @@ def read_translations(files: Files, spec: DataSpec) -> Dataset:
     return Dataset.from_columns(
         pairs, ["translation"], "original", name=spec.name, kind="items", about=spec.about
     )
-
-
-def _messages(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield original and translation of every message that has both."""
-    for block in re.split(r"\n\s*\n", read_text(path)):
-        texts = _message(block, path)
-        original = texts.get("msgid", "")
-        translation = texts.get("msgstr", texts.get("msgstr[0]", ""))
-        if original.strip() and translation.strip():
-            yield original.strip(), translation.strip()
 
 
 def _message(block: str, path: Path) -> dict[str, str]:
@@ -413,12 +380,8 @@ def _message(block: str, path: Path) -> dict[str, str]:
                 continue
             raise DataError(f"{path} is not a gettext file (.po): unexpected line {line[:60]!r}.")
         keyword = match[1] or keyword
-        texts[keyword] = texts.get(keyword, "") + _unquoted(match[2], path)
+        try:
+            texts[keyword] = texts.get(keyword, "") + str(ast.literal_eval(match[2]))
+        except (SyntaxError, ValueError) as error:
+            raise DataError(f"{path} has an invalid string: {match[2][:60]}.") from error
     return texts
-
-
-def _unquoted(text: str, path: Path) -> str:
-    try:
-        return str(ast.literal_eval(text))
-    except (SyntaxError, ValueError) as error:
-        raise DataError(f"{path} has an invalid string: {text[:60]}.") from error
