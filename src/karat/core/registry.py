@@ -188,7 +188,7 @@ metrics = Registry(
     [
         "karat.metrics.supervised",
         "karat.metrics.clustering",
-        "karat.metrics.ranking",
+        "karat.metrics.rankings",
     ],
 )
 corruptions = Registry(
