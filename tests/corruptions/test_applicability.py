@@ -104,9 +104,6 @@ def test_places_are_positions_whatever_the_names():
     assert X.iloc[0, 3] == "b"
 
 
-# -- numbers put back -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("dtype", "new", "expected"),
     [
@@ -167,11 +164,6 @@ def test_infinite_values_are_clipped():
     assert found.tolist() == [np.finfo(float).max, np.inf]
 
 
-def test_no_numbers_change_nothing():
-    column = pd.Series([1, 2], dtype="int8")
-    assert with_values(column, np.array([], dtype=int), np.array([])) is column
-
-
 def test_a_sparse_column_becomes_dense():
     found = with_values(pd.Series(pd.arrays.SparseArray([0, 0, 1])), np.array([0]), np.array([5.0]))
     assert found.dtype == "int64" and found.tolist() == [5, 0, 1]
@@ -191,9 +183,6 @@ def test_a_sparse_column_becomes_dense():
 )
 def test_the_spread_is_the_standard_deviation_of_what_is_there(values, expected):
     assert spread(np.array(values)) == pytest.approx(expected)
-
-
-# -- levels ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -230,10 +219,6 @@ def test_cells_of_other_rows_keep_index_name_and_type(table):
 
 OURS = [name for name in corruptions if corruptions.origin(name).startswith("karat.")]
 MINE = [name for name in OURS if {"table", "text"} & set(corruptions.get(name).takes)]
-DOCUMENT = [
-    *("missingness_mcar", "missingness_mnar", "scaling_error", "categorical_remap"),
-    *("noise_gaussian", "noise_uniform", "rare_class_dilution"),
-]
 
 
 def table(kind="classification", **columns):
@@ -251,10 +236,6 @@ def pairs():
     return Dataset.from_columns(frame, ["a", "b"], "y", name="pairs")
 
 
-def test_the_names_of_the_document_are_there():
-    assert set(DOCUMENT) <= set(OURS)
-
-
 def test_the_page_has_all_names():
     page = Path(__file__).parents[2] / "docs" / "corruptions.md"
     told = page.read_text(encoding="utf-8")
@@ -269,9 +250,6 @@ def test_each_corruption_declares_its_requirements(name):
     assert set(part.takes) <= {"table", "text", "entity"}
     assert set(part.needs) <= set(NEEDS)
     assert part.range[0] == 0 and part.range[1] in (1, np.inf)
-
-
-# -- severities -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", MINE)
@@ -296,61 +274,41 @@ def test_only_noise_goes_beyond_one(name):
             check_severity(name, 1.5)
 
 
-# -- reasons --------------------------------------------------------------------------------
-
 NUMBERS = {"x": [1, 2, 3], "z": [0.5, 1.5, 2.5]}
 WORDS = {"w": ["u", "v", "w"], "v": ["x", "y", "z"]}
 DAYS = {"d": pd.to_datetime(["2020-01-01"] * 3)}
 
 
+TEXTS = ["typos", "case", "accents", "whitespace", "word_drop", "word_swap", "truncation"]
+NUMERIC = ["noise_gaussian", "noise_uniform", "scaling_error", "outliers"]
+NUMERIC += ["rounding", "sign_flip", "stuck_sensor"]
+#: why corruptions are refused, by table
+REFUSED = {
+    "numbers": {
+        "categorical_remap": "categories, text or booleans",
+        "unseen_category": "categories or text",
+        "date_shift": "dates",
+        **dict.fromkeys(TEXTS, "text"),
+    },
+    "regression": dict.fromkeys(["missingness_mnar", "rare_class_dilution"], "not classes"),
+    "words": {
+        **dict.fromkeys(NUMERIC, "numbers"),
+        "date_shift": "dates",
+        **dict.fromkeys(["missingness_value", "missingness_mar"], "numbers or dates"),
+    },
+    "all": {},
+    "one": {"column_swap": "no two columns", "missingness_mar": "only one column"},
+}
+
+
 @pytest.mark.parametrize(
     ("data", "refused"),
     [
-        (
-            table(**NUMBERS),
-            {
-                "categorical_remap": "categories, text or booleans",
-                "unseen_category": "categories or text",
-                "date_shift": "dates",
-                **dict.fromkeys(
-                    [
-                        *("typos", "case", "accents", "whitespace"),
-                        *("word_drop", "word_swap", "truncation"),
-                    ],
-                    "text",
-                ),
-            },
-        ),
-        (
-            table("numbers", **NUMBERS, **WORDS, **DAYS),
-            {
-                "missingness_mnar": "numbers, not classes",
-                "rare_class_dilution": "numbers, not classes",
-            },
-        ),
-        (
-            table(**WORDS),
-            {
-                **dict.fromkeys(
-                    [
-                        *("noise_gaussian", "noise_uniform", "scaling_error", "outliers"),
-                        *("rounding", "sign_flip", "stuck_sensor"),
-                    ],
-                    "numbers",
-                ),
-                "date_shift": "dates",
-                "missingness_value": "numbers or dates",
-                "missingness_mar": "numbers or dates",
-            },
-        ),
-        (table(**NUMBERS, **WORDS, **DAYS), {}),
-        (
-            table(x=[1, 2, 3]),
-            {
-                "column_swap": "no two columns",
-                "missingness_mar": "only one column",
-            },
-        ),
+        (table(**NUMBERS), REFUSED["numbers"]),
+        (table("numbers", **NUMBERS, **WORDS, **DAYS), REFUSED["regression"]),
+        (table(**WORDS), REFUSED["words"]),
+        (table(**NUMBERS, **WORDS, **DAYS), REFUSED["all"]),
+        (table(x=[1, 2, 3]), REFUSED["one"]),
     ],
 )
 def test_the_reason_is_the_same_in_a_plan_and_in_a_call(data, refused, rng):
@@ -399,9 +357,6 @@ def test_hidden_and_other_truths():
     assert "rows" in unmet_reason("duplicate_rows", items)
 
 
-# -- users' own -----------------------------------------------------------------------------
-
-
 def test_a_plain_function_takes_everything(clean_registry):
     @karat.corruption("mine")
     def mine(X, y, severity, rng):
@@ -437,9 +392,6 @@ def test_an_unknown_need_is_refused(clean_registry):
     karat.corruption("mine", needs=("nmbers",))(lambda X, y, severity, rng: (X, y))
     with pytest.raises(DefinitionError, match='"mine".*"nmbers".*"numbers"'):
         unmet_reason("mine", table(**NUMBERS))
-
-
-# -- what is handed in ----------------------------------------------------------------------
 
 
 def test_arrays_and_seeds_will_do():

@@ -41,12 +41,28 @@ def changed(corrupt, texts, severity=1.0, seed=3):
     return corrupt(texts, None, severity, np.random.default_rng(seed))[0].tolist()
 
 
-# -- letters --------------------------------------------------------------------------------
-
-
-def test_certain_slips_swap_every_pair():
-    texts = ["abcdef", "abc", "a", "", "xy", "🙂é"]
-    assert changed(typos, texts) == ["badcfe", "bac", "a", "", "yx", "é🙂"]
+@pytest.mark.parametrize(
+    ("corrupt", "before", "after"),
+    [
+        (typos, ["abcdef", "abc", "a", "", "xy", "🙂é"], ["badcfe", "bac", "a", "", "yx", "é🙂"]),
+        (
+            case,
+            ["Paris in May", "USA 2024 état", "straße"],
+            ["PARIS IN MAY", "usa 2024 ÉTAT", "STRASSE"],
+        ),
+        (case, ["", "123 ?!", "a  b\tc", "🙂 x"], ["", "123 ?!", "A  B\tC", "🙂 X"]),
+        (
+            accents,
+            ["Été à Noël", "Größe", "øßł", "e\u0301te\u0301"],
+            ["Ete a Noel", "Große", "øßł", "ete"],
+        ),
+        (accents, ["ếộ", "", "日本語 がぎ", "हिन्दी", "❤️"], ["eo", "", "日本語 がぎ", "हिन्दी", "❤️"]),
+        (whitespace, ["one two", "one", "", " a\tb "], [" one  two ", " one ", " ", "  a \tb  "]),
+        (word_swap, ["a b c d", "a  b\tc", "one", " a b "], ["b a d c", "b  a\tc", "one", " b a "]),
+    ],
+)
+def test_every_place_changes_at_severity_one(corrupt, before, after):
+    assert changed(corrupt, before) == after
 
 
 @steady
@@ -62,20 +78,6 @@ def test_no_letter_is_lost_and_what_slips_slips_again(texts, one, other):
     assert changed(typos, texts, 0.0) == texts
 
 
-def test_words_change_their_case():
-    texts = ["Paris in May", "USA 2024 état", "straße", "", "123 ?!", "a  b\tc", "🙂 x"]
-    assert changed(case, texts) == [
-        *("PARIS IN MAY", "usa 2024 ÉTAT", "STRASSE", "", "123 ?!", "A  B\tC", "🙂 X"),
-    ]
-
-
-def test_accents_are_taken_off():
-    texts = ["Été à Noël", "Größe", "øßł", "e\u0301te\u0301", "ếộ", "", "日本語 がぎ", "हिन्दी", "❤️"]
-    assert changed(accents, texts) == [
-        *("Ete a Noel", "Große", "øßł", "ete", "eo", "", "日本語 がぎ", "हिन्दी", "❤️"),
-    ]
-
-
 @steady
 @given(sentences, severities)
 def test_only_accents_are_lost(texts, severity):
@@ -88,24 +90,11 @@ def test_only_accents_are_lost(texts, severity):
         assert len(found) <= len(text)
 
 
-# -- blanks and words -----------------------------------------------------------------------
-
-
-def test_spaces_are_added_before_between_and_after_words():
-    texts = ["one two", "one", "", " a\tb "]
-    assert changed(whitespace, texts) == [" one  two ", " one ", " ", "  a \tb  "]
-
-
 @steady
 @given(sentences, severities)
 def test_words_stay_whatever_stands_between_them(texts, severity):
     for text, found in zip(texts, changed(whitespace, texts, severity), strict=True):
         assert found.split() == text.split()
-
-
-def test_neighboring_words_change_places():
-    texts = ["a b c d", "a  b\tc", "one", "", " a b "]
-    assert changed(word_swap, texts) == ["b a d c", "b  a\tc", "one", "", " b a "]
 
 
 @steady
@@ -142,14 +131,10 @@ def test_the_word_that_stays_is_any():
 
 
 @pytest.mark.parametrize(
-    ("severity", "expected"),
-    [(0.1, "abcdefghi"), (0.25, "abcdefgh"), (0.5, "abcde"), (1.0, "a")],
+    ("severity", "expected"), [(0.1, "abcdefghi"), (0.25, "abcdefgh"), (0.5, "abcde"), (1.0, "a")]
 )
 def test_the_end_is_cut_off(severity, expected):
     assert changed(truncation, ["abcdefghij", "", "🙂"], severity) == [expected, "", "🙂"]
-
-
-# -- all of them ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("corrupt", ALL)
@@ -190,13 +175,6 @@ def test_in_a_table_only_columns_of_text_have_letters(corrupt, rng):
         corrupt(X[others], None, 0.5, rng())
 
 
-def test_slips_in_a_table_are_those_of_its_texts(rng):
-    X = pd.DataFrame({"word": ["abcd", "ef"], "mixed": pd.Series(["ab", 3], dtype=object)})
-    found, _ = typos(X, None, 1.0, rng())
-    assert found["word"].tolist() == ["badc", "fe"]
-    assert found["mixed"].tolist() == ["ba", 3]
-
-
 VECTORS_ALL = [
     name for name in corruptions if "vectors" in getattr(corruptions.get(name), "takes", ())
 ]
@@ -214,14 +192,6 @@ def test_int8_by_hand():
     X = np.array([[127.0, 0.0], [1.4, 0.0], [-126.6, 0.0]])
     changed, _ = vector_int8(X, None, 1.0, generator())
     assert changed.tolist() == [[127.0, 0.0], [1.0, 0.0], [-127.0, 0.0]]
-
-
-def test_int8_is_near():
-    X = matrix()
-    changed, _ = vector_int8(X.copy(), None, 1.0, generator())
-    step = np.abs(X).max(axis=0) / 127
-    assert (np.abs(changed - X) <= step / 2 + 1e-12).all()
-    assert all(len(np.unique(column)) <= 255 for column in changed.T)
 
 
 def test_binary_by_hand():

@@ -86,17 +86,9 @@ def test_accuracy_is_the_hungarian_matching(seed):
     assert value("clustering_accuracy", answers, truth) == matched / rows
 
 
-def test_two_clusters_cannot_both_be_one_class():
-    assert value("clustering_accuracy", [0, 0, 1, 2], list("aaab")) == 0.75
-    assert value("clustering_accuracy", [0, 0, 0, 0], list("abcd")) == 0.25
-
-
 def test_the_best_matching_is_not_the_greedy_one():
     # cluster 0: 3 a, 2 b; cluster 1: 2 a. Greedy takes a-0 (3); a-1 and b-0 give 4
     assert value("clustering_accuracy", [0, 0, 0, 0, 0, 1, 1], list("aaabbaa")) == 4 / 7
-
-
-# -- limits ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -125,19 +117,6 @@ def test_trivial_clusters_are_worth_nothing(answers):
     assert value("clustering_accuracy", answers, list("aabb")) == 0.5
 
 
-def test_one_cluster_and_one_each():
-    assert value("homogeneity", [0, 0, 0, 0], list("aabb")) == 0.0
-    assert value("completeness", [0, 0, 0, 0], list("aabb")) == 1.0
-    assert value("v_measure", [0, 0, 0, 0], list("aabb")) == 0.0
-    assert value("homogeneity", [0, 1, 2, 3], list("aabb")) == 1.0
-    assert value("completeness", [0, 1, 2, 3], list("aabb")) == 0.5
-    assert value("fowlkes_mallows", [0, 1, 2, 3], list("aabb")) == 0.0
-
-
-def test_labels_are_text():
-    assert value("ari", [0, 0, 1, 1], ["NA", "NA", "na", "na"]) == 1.0
-
-
 def test_thousands_of_clusters_need_no_square_table():
     rows = 20_000
     truth, answers = np.arange(rows) // 2, np.arange(rows)
@@ -150,8 +129,6 @@ def test_thousands_of_clusters_need_no_square_table():
     # a table of 10 000 × 20 000 numbers would be 1.6 GB
     assert peak < 100e6
 
-
-# -- properties -----------------------------------------------------------------------------
 
 PAIRS = st.lists(st.tuples(st.integers(0, 5), st.sampled_from("abcd")), min_size=1, max_size=40)
 
@@ -168,12 +145,3 @@ def test_range_numbering_and_order_of_rows(pairs, name, random):
     if found is not None:
         assert low - 1e-12 <= found <= high
         assert shuffled == pytest.approx(found, abs=1e-9)
-
-
-@steady
-@given(PAIRS)
-def test_at_least_the_largest_overlap_is_matched(pairs):
-    answers, truth = zip(*pairs, strict=True)
-    largest = max(pairs.count(pair) for pair in pairs)
-    found = value("clustering_accuracy", list(answers), list(truth))
-    assert largest / len(pairs) <= found <= 1.0

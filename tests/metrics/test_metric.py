@@ -4,7 +4,6 @@ Metrics by name, and scoring that never raises.
 What the model does not know, counted and left out; and the harmonic mean of correlations.
 """
 
-import math
 import pickle
 import subprocess
 import sys
@@ -33,9 +32,6 @@ def value(name, predictions):
     found, reason = score(name, predictions)
     assert reason == ""
     return found
-
-
-# -- above chance ---------------------------------------------------------------------------
 
 
 def test_two_classes_are_their_correlation():
@@ -87,16 +83,6 @@ def test_it_is_scikit_learns(classes, seed):
     assert value("above_chance", labels(answers, truth, tuple(names))) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("classes", [2, 5])
-def test_guessing_scores_almost_zero(classes):
-    rng = np.random.default_rng(0)
-    truth = np.array([f"c{i}" for i in range(classes)])[np.arange(20_000) % classes]
-    assert value("above_chance", labels(rng.permutation(truth), truth)) < 0.02
-
-
-# -- the best threshold ---------------------------------------------------------------------
-
-
 def test_best_accuracy_by_hand():
     # best: above 0.5, where 0.9 and 0.7 are positive; 0.4 is missed: 4 of 5
     scores = Predictions([0.9, 0.7, 0.5, 0.4, 0.1], [1, 1, 0, 1, 0])
@@ -133,9 +119,6 @@ def test_best_f1_and_average_precision_are_scikit_learns(seed):
     assert value("max_ap", p) == pytest.approx(sk.average_precision_score(truth, scores))
 
 
-# -- the names of MTEB ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("theirs", "ours"), MTEB.items())
 def test_names_of_mteb_are_metrics_of_ours(theirs, ours):
     part = get_metric(theirs)
@@ -168,7 +151,7 @@ ALL = [
     *("hits@k", "mrr", "mrr@k", "kendall", "spearman", "pearson", "harmonic"),
 ]
 LOWER_IS_BETTER = {
-    *("mean_pce", "max_pce", "logloss", "brier", "mse", "rmse", "mae", "msle", "rmsle"),
+    *("mean_pce", "max_pce", "logloss", "brier", "mse", "rmse", "mae", "msle", "rmsle")
 }
 
 
@@ -178,9 +161,6 @@ def scratch(monkeypatch):
     assert "acc" in registry.metrics
     for table in ("_parts", "_origins"):
         monkeypatch.setattr(registry.metrics, table, dict(getattr(registry.metrics, table)))
-
-
-# -- the register ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -216,16 +196,8 @@ def test_the_decorator_returns_the_plain_function(scratch):
     assert score("error", LABELS) == (0.5, "")
 
 
-def test_a_metric_without_docstring(scratch):
-    metric("silent")(lambda predictions: 0.25)
-    assert get_metric("silent").about == ""
-    assert score("silent", NUMBERS) == (0.25, "")
-
-
 def test_a_taken_name_is_refused(scratch):
-    with pytest.raises(
-        DefinitionError, match='already a metric "acc".*karat.metrics.supervised:acc'
-    ):
+    with pytest.raises(DefinitionError, match="karat.metrics.supervised:acc"):
         metric("acc")(lambda predictions: 1.0)
 
 
@@ -234,9 +206,6 @@ def test_an_unknown_need_is_refused():
         metric("odd", needs=("probability",))
     with pytest.raises(DefinitionError, match="classes, binary, "):
         metric("odd", needs=("zzz",))
-
-
-# -- names ----------------------------------------------------------------------------------
 
 
 def test_a_family_binds_k(scratch):
@@ -294,22 +263,13 @@ def test_a_path_to_something_else_is_refused():
 
 def test_asking_for_a_simple_metric_loads_no_heavy_library():
     code = (
-        "import sys; from karat.metrics import score; from karat.core.predictions import Predictions;"
+        "import sys; from karat.metrics import score;"
+        "from karat.core.predictions import Predictions;"
         "assert score('rmse', Predictions([1.0], [3.0])) == (2.0, '');"
         "print({'sklearn', 'scipy', 'pandas'} & set(sys.modules))"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "set()"
-
-
-# -- scoring --------------------------------------------------------------------------------
-
-
-def test_score_gives_a_plain_float():
-    value, reason = score("rmse", NUMBERS)
-    assert type(value) is float
-    assert value == pytest.approx(math.sqrt(2))
-    assert reason == ""
 
 
 @pytest.mark.parametrize(
@@ -339,39 +299,28 @@ def test_a_group_can_be_needed(scratch):
     assert score("grouped", grouped) == (1.0, "")
 
 
-def test_three_classes_are_counted():
-    three = Predictions([0.1, 0.2, 0.3], ["a", "b", "c"], truths="classes")
-    assert "classes (3)" in score("auc", three)[1]
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        (float("nan"), "nan"),
+        (-float("inf"), "-inf"),
+        (np.float64("nan"), "nan"),
+        (None, "TypeError"),
+        ("many", "ValueError"),
+        ([1.0, 2.0], "TypeError"),
+        (ValueError("two\n   lines"), "ValueError: two lines"),
+        (Undefined("nothing to see."), "nothing to see."),
+    ],
+)
+def test_a_result_that_is_no_finite_number_becomes_a_reason(scratch, result, reason):
+    def odd(predictions):
+        if isinstance(result, Exception):
+            raise result
+        return result
 
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), np.float64("nan")])
-def test_a_value_that_is_not_finite_is_undefined(scratch, value):
-    metric("odd")(lambda predictions: value)
-    assert score("odd", NUMBERS) == (None, f"Scoring odd: the value is {float(value)}.")
-
-
-def test_an_exception_becomes_a_reason(scratch):
-    def broken(predictions):
-        raise ValueError("two\n   lines")
-
-    metric("broken")(broken)
-    assert score("broken", NUMBERS) == (None, "Scoring broken: ValueError: two lines")
-
-
-def test_undefined_becomes_its_reason(scratch):
-    def undefined(predictions):
-        raise Undefined("nothing to see.")
-
-    metric("undefined")(undefined)
-    assert score("undefined", NUMBERS) == (None, "Scoring undefined: nothing to see.")
-
-
-@pytest.mark.parametrize("value", [None, "many", [1.0, 2.0]])
-def test_a_result_that_is_no_number_becomes_a_reason(scratch, value):
-    metric("odd")(lambda predictions: value)
-    nothing, reason = score("odd", NUMBERS)
-    assert nothing is None
-    assert reason.startswith("Scoring odd: ")
+    metric("odd")(odd)
+    found, why = score("odd", NUMBERS)
+    assert found is None and why.startswith("Scoring odd: ") and reason in why
 
 
 @pytest.mark.parametrize("name", ["acccc", "ndcg@0", "no.such.module:thing"])
@@ -398,13 +347,6 @@ def test_without_rows_the_value_is_undefined(name):
     assert score(name, empty) == (None, f"Scoring {name}: there are no rows to score.")
 
 
-@pytest.mark.parametrize("name", ["rmse", "auc", "map", "ndcg@2", "mrr", "kendall", "pearson"])
-def test_nan_predictions_are_undefined(name):
-    value, reason = score(name, Predictions([0.1, np.nan, 0.3], [0, 1, 1]))
-    assert value is None
-    assert "NaN" in reason or "numeric" in reason
-
-
 def test_nan_counts_are_reported():
     answers = Predictions([1.0, np.nan], [1.0, 2.0])
     assert "1 of 2 predictions" in score("mae", answers)[1]
@@ -427,9 +369,6 @@ def test_overflow_is_a_reason_and_no_warning(recwarn):
     assert not recwarn.list
 
 
-# -- classes --------------------------------------------------------------------------------
-
-
 def test_known_classes_keep_their_order_and_others_follow():
     predictions = Predictions(
         ["x", "a"], ["b", "a"], answers="classes", truths="classes", classes=("b", "a")
@@ -440,10 +379,6 @@ def test_known_classes_keep_their_order_and_others_follow():
 def test_zero_and_one_count_as_two_classes():
     assert Predictions([0.5], [1]).labels == ("0", "1")
     assert Predictions([0.5, 0.1], [1, 2]).labels == ()
-
-
-def test_items_are_no_classes():
-    assert Predictions(["x"], ["x"], answers="items", truths="items").labels == ()
 
 
 def relatedness(answers, known):
@@ -502,20 +437,6 @@ def test_nothing_known_has_no_value():
     value, reason = score("rmse_covered", found)
     assert value is None
     assert "no rows" in reason
-
-
-def test_the_name_says_what_it_is():
-    part = get_metric("rmse_covered")
-    assert part.name == "rmse_covered"
-    assert not part.higher_is_better
-    assert "can answer" in part.about
-
-
-def test_who_knew_what_survives_the_file():
-    found = Predictions(predictions=[1.0, 2.0], truth=[1.0, 3.0], known=[True, False])
-    back = Predictions.from_csv(found.to_csv(), answers="numbers", truths="numbers")
-    assert back.known.tolist() == [1, 0]
-    assert back.covered().truth.tolist() == [1.0]
 
 
 def test_the_harmonic_mean_is_that_of_both_correlations():

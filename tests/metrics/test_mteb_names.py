@@ -36,9 +36,6 @@ def columns(frame, fields, target, kind):
     return karat.Dataset.from_columns(frame, fields, target, name="texts", kind=kind)
 
 
-# -- whole tasks ----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", ["classification", "pairs", "retrieval"])
 def test_the_scores_of_whole_tasks_are_mtebs(bench, kind, monkeypatch):
     monkeypatch.setenv("KARAT_CACHE", "")  # set anew by the benchmark, and put back here
@@ -102,9 +99,6 @@ def test_v_measure_of_the_same_clusters(bench, tmp_path):
     assert 0.1 < theirs < 0.9
 
 
-# -- where the names mean something else ----------------------------------------------------
-
-
 def test_of_two_classes_f1_is_a_macro_average_there(bench):
     from mteb.abstasks import AbsTaskClassification
 
@@ -135,9 +129,6 @@ def test_a_threshold_above_or_below_all_scores_is_taken_here_only(bench):
     assert score("max_f1", ours)[0] == pytest.approx(6 / 7)
     assert theirs["f1"] == pytest.approx(4 / 6)
     assert score("ap", ours)[0] == pytest.approx(theirs["ap"], abs=1e-12)
-
-
-# -- lists with grades ----------------------------------------------------------------------
 
 
 def test_lists_with_grades_are_scored_as_trec_eval_does():

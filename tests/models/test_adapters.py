@@ -3,7 +3,6 @@
 Already fitted pipelines are checked, not refitted, and marked in the results.
 """
 
-import copy
 import functools
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from karat.errors import ContractError
 from karat.execution.plan import decline_reason
 from karat.models.adapters import NOTE, FittedPredictor, adapt, is_vector_file
 from karat.models.contrib.sentence_models import SentenceTransformerObject
-from karat.models.model import Model, object_identity
+from karat.models.model import object_identity
 from karat.models.vector_files import VectorFile
 
 ENTITIES = pd.Series(["Rome", "Oslo", "Ur"], index=["rome", "oslo", "ur"])
@@ -60,12 +59,6 @@ def test_tables_of_vectors_are_looked_up_by_id(thing):
     np.testing.assert_array_equal(looked_up(thing), [[1, 2], [3, 4], [np.nan, np.nan]])
 
 
-def test_vectors_of_texts_are_looked_up_by_the_text():
-    known = adapt({"a cat": [1, 2], "a dog": [3, 4]}).prototype
-    found = known.encode(["a dog", "A dog", "a cat"])
-    np.testing.assert_array_equal(found, [[3, 4], [np.nan, np.nan], [1, 2]])
-
-
 def test_the_words_of_a_text_are_averaged_whatever_holds_their_vectors():
     class Word2Vec:
         wv = Gensim()
@@ -79,11 +72,7 @@ def test_the_words_of_a_text_are_averaged_whatever_holds_their_vectors():
 
 @pytest.mark.parametrize(
     "thing, match",
-    [
-        ({"a": [1, 2], "b": [1]}, r"\(1,\), \(2,\)"),
-        ({}, "none"),
-        ({"a": 1.0, "b": 2.0}, r"\(\)"),
-    ],
+    [({"a": [1, 2], "b": [1]}, r"\(1,\), \(2,\)"), ({}, "none"), ({"a": 1.0, "b": 2.0}, r"\(\)")],
 )
 def test_vectors_of_several_lengths_are_refused(thing, match):
     with pytest.raises(ContractError, match=match):
@@ -116,20 +105,23 @@ def test_a_sentence_transformer_is_identified_by_its_weights():
 
 
 @pytest.mark.parametrize(
-    "thing, takes",
+    "thing, role, texts",
     [
-        (TfidfVectorizer(), ("text", "entity")),
-        (CountVectorizer, ("text", "entity")),
-        (HashingVectorizer(), ("text", "entity")),
-        (make_pipeline(TfidfVectorizer(), TruncatedSVD()), ("text", "entity")),
-        (make_pipeline(TfidfVectorizer(), LogisticRegression()), ("text", "entity")),
-        (PCA(), None),
-        (OneHotEncoder(), None),
-        (make_pipeline(PCA()), None),
+        (TfidfVectorizer(), "encoder", True),
+        (CountVectorizer, "encoder", True),
+        (HashingVectorizer(), "encoder", True),
+        (make_pipeline(TfidfVectorizer(), TruncatedSVD()), "encoder", True),
+        (make_pipeline(TfidfVectorizer(), LogisticRegression()), "predictor", True),
+        (PCA(), "encoder", False),
+        (OneHotEncoder(), "encoder", False),
+        (make_pipeline(PCA()), "encoder", False),
+        (KMeans(), "encoder", False),
+        (Ridge, "predictor", False),
     ],
 )
-def test_scikit_learn_tags_decide_about_texts(thing, takes):
-    assert adapt(thing).takes == takes
+def test_scikit_learn_tags_decide_role_and_modality(thing, role, texts):
+    assert adapt(thing).role == role
+    assert adapt(thing).takes == (("text", "entity") if texts else None)
 
 
 def lengths(items):
@@ -138,12 +130,8 @@ def lengths(items):
 
 def test_a_function_is_an_encoder_of_anything():
     model = adapt(lengths)
-    assert (model.name, model.role, model.takes, model.stateless) == (
-        "lengths",
-        "encoder",
-        None,
-        True,
-    )
+    assert (model.name, model.role, model.takes) == ("lengths", "encoder", None)
+    assert model.stateless
     assert model.prototype.transform(["abc"]) == [[3]]
 
 
@@ -177,37 +165,6 @@ def test_the_given_name_and_role_win():
     assert (named.name, named.role) == ("lda", "encoder")
 
 
-def test_a_model_stays_what_it_is():
-    model = Model("m", Own(), "encoder")
-    assert adapt(model) is model
-
-
-@pytest.mark.parametrize(
-    "thing, role",
-    [
-        (make_pipeline(TfidfVectorizer(), LogisticRegression()), "predictor"),
-        (make_pipeline(TfidfVectorizer()), "encoder"),
-        (Ridge(), "predictor"),
-        (Ridge, "predictor"),
-        (PCA(), "encoder"),
-        (KMeans(), "encoder"),
-    ],
-)
-def test_the_role_of_scikit_learn_objects(thing, role):
-    assert adapt(thing).role == role
-
-
-def test_a_predictor_needs_no_base_class():
-    class Zero:
-        def fit(self, X, y):
-            return self
-
-        def predict(self, X):
-            return np.zeros(len(X))
-
-    assert adapt(Zero).role == "predictor"
-
-
 def test_a_path_is_a_vector_file(tmp_path):
     file = tmp_path / "rdf2vec.v1.txt"
     file.write_text("rome 1 2\noslo 3 4\n")
@@ -218,20 +175,9 @@ def test_a_path_is_a_vector_file(tmp_path):
     np.testing.assert_array_equal(looked_up(file), [[1, 2], [3, 4], [np.nan, np.nan]])
 
 
-@pytest.mark.parametrize(
-    "name, is_one",
-    [
-        ("a.txt", True),
-        ("A.TXT", True),
-        ("a.vec.gz", True),
-        ("a.npz", True),
-        ("onehot", False),
-        ("a.txt.zip", False),
-        ("txt", False),
-    ],
-)
-def test_what_looks_like_a_vector_file(name, is_one):
-    assert is_vector_file(name) is is_one
+def test_what_looks_like_a_vector_file():
+    assert all(map(is_vector_file, ("a.txt", "A.TXT", "a.vec.gz", "a.npz")))
+    assert not any(map(is_vector_file, ("onehot", "a.txt.zip", "txt")))
 
 
 class Picky:
@@ -257,6 +203,9 @@ class Explodes:
         (Explodes, "RuntimeError: no license"),
         (5, "int is not a model"),
         (pd.Series([1.0]), "Series is not a model"),
+        ({"a": [1, 2], "b": [1]}, r"\(1,\), \(2,\)"),
+        ({}, "none"),
+        ({"a": 1.0, "b": 2.0}, r"\(\)"),
     ],
 )
 def test_other_objects_raise(thing, match):
@@ -320,12 +269,6 @@ def test_every_fold_asks_the_one_pipeline(two_classes, tmp_path):
     for fold in (0, 1):
         found = [tuple(row) for row in run.predictions("halves", fold).probabilities.tolist()]
         assert len(set(found)) == 10 and set(found) <= expected
-
-
-def test_a_fresh_copy_is_the_same_object():
-    fitted = FittedPredictor(pipeline())
-    assert copy.deepcopy(fitted) is fitted
-    assert adapt(fitted).fresh(1, "classification") is fitted
 
 
 def test_what_is_not_fitted_is_refused():

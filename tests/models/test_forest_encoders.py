@@ -9,7 +9,6 @@ import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.metrics import roc_auc_score
 
-from karat.config.catalog import Catalog
 from karat.errors import ContractError, Declined, DefinitionError
 from karat.models.adapters import adapt
 from karat.models.forest_encoders import ForestLeaves, ForestScores, OutOfFold
@@ -46,28 +45,12 @@ def test_leaves_part_the_classes_only_with_the_truth():
     assert purity(taught, y) > purity(blind, None) + 0.05
 
 
-def test_leaves_differ_by_the_seed_only():
-    one, same, other = (
-        ForestLeaves(trees=5, kind="classification", random_state=seed).fit_transform(TABLE, HALVES)
-        for seed in (1, 1, 2)
-    )
-    np.testing.assert_array_equal(one, same)
-    assert one.shape != other.shape or (one != other).any()
-
-
 def test_scores_are_class_probabilities_in_the_order_of_the_classes():
     encoder = ForestScores(kind="classification", random_state=0).fit(TABLE, HALVES)
     assert encoder.classes_.tolist() == ["high", "low"]
     found = encoder.transform(TABLE.iloc[[0, 39]])
     np.testing.assert_allclose(found.sum(axis=1), 1)
     assert found[0, 1] > 0.9 and found[1, 0] > 0.9
-
-
-def test_scores_of_numbers_are_near_them():
-    y = TABLE["x"].to_numpy() * 2
-    found = ForestScores(kind="regression").fit_transform(TABLE, y)
-    assert found.shape == (40, 1)
-    assert np.abs(found[:, 0] - y).mean() < 4
 
 
 def test_scores_are_those_of_scikit_learns_forest():
@@ -133,34 +116,12 @@ def test_each_part_is_embedded_from_the_others():
     assert encoder.transform(ROWS)[:, 0].tolist() == [4.5] * 4
 
 
-def test_more_folds_than_rows_are_as_many_as_rows():
-    found = OutOfFold(Mean(), folds=99, kind="regression").fit_transform(ROWS, np.arange(4.0))
-    assert found[:, 0].tolist() == [2.0, 5 / 3, 4 / 3, 1.0]
-
-
 def test_in_sample_scores_flatter_and_held_out_ones_do_not():
     """The labels are coins: nothing can be known, and only the in-sample forest knows it all."""
     in_sample = ForestScores(kind="classification", random_state=0).fit_transform(NOISE, COINS)
     held_out = OutOfFold(kind="classification", folds=3, random_state=0).fit_transform(NOISE, COINS)
     assert roc_auc_score(COINS, in_sample[:, 1]) > 0.95
     assert abs(roc_auc_score(COINS, held_out[:, 1]) - 0.5) < 0.1
-
-
-def test_a_head_trusts_in_sample_scores_too_much():
-    """On test rows it is surer than it may be, which costs it log loss."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.metrics import log_loss
-
-    losses = {}
-    for name in ("forest-scores", "forest-scores-in-sample"):
-        encoder = Catalog().model(name).fresh(3, "classification")
-        train = encoder.fit_transform(NOISE[:200], COINS[:200])
-        head = LogisticRegression(C=100).fit(train, COINS[:200])
-        answers = head.predict_proba(encoder.transform(NOISE[200:]))
-        losses[name] = log_loss(COINS[200:], answers)
-    chance = np.log(2)
-    assert losses["forest-scores"] < chance + 0.1
-    assert losses["forest-scores-in-sample"] > chance + 0.2
 
 
 def test_test_rows_are_the_same_with_and_without_folds():

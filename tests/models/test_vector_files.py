@@ -18,8 +18,7 @@ import karat
 from karat.core.files import cache_folder
 from karat.errors import DataError, MissingExtra
 from karat.execution.embedding_cache import VectorCache
-from karat.models import vector_files as vector_file
-from karat.models import vector_files as vector_hdf5
+from karat.models import vector_files
 from karat.models.adapters import adapt
 from karat.models.vector_files import VectorFile, VectorLookup, read_vectors
 
@@ -119,12 +118,6 @@ def test_broken_arrays(tmp_path, arrays, match):
         read_vectors(tmp_path / "v.npz")
 
 
-def test_text_named_npz_raises(tmp_path):
-    (tmp_path / "v.npz").write_text("a 1 2")
-    with pytest.raises(DataError, match="not an .npz"):
-        read_vectors(tmp_path / "v.npz")
-
-
 def test_encoder_reads_the_file_once_and_pickles_only_its_path(tmp_path):
     file = tmp_path / "v.txt"
     file.write_text("a 1 2\nb 3 4\n")
@@ -176,12 +169,6 @@ def test_given_vectors_are_checked(ids, vectors, match):
         VectorLookup(ids, vectors).vocabulary()
 
 
-def test_integer_vectors_become_floats():
-    found = VectorLookup([1, 2], np.array([[1], [2]])).transform(pd.Series(0, index=[2, 3]))
-    assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, [[2], [np.nan]])
-
-
 def test_angle_brackets_are_ignored_in_file_and_data(tmp_path):
     path = tmp_path / "tags.tsv"
     path.write_text("<script>\t1\t2\n<http://a.b/c d>\t3\t4\n")
@@ -191,16 +178,16 @@ def test_angle_brackets_are_ignored_in_file_and_data(tmp_path):
 
 
 @pytest.fixture
-def read_vector_file_kept(monkeypatch, tmp_path):
+def files_read(monkeypatch, tmp_path):
     """Return a list of the vector files that were read as a whole."""
     monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
-    files, read_vectors = [], vector_file.read_vectors
+    files, read_vectors = [], vector_files.read_vectors
 
     def watched(path, *how):
         files.append(path.name)
         return read_vectors(path, *how)
 
-    monkeypatch.setattr(vector_file, "read_vectors", watched)
+    monkeypatch.setattr(vector_files, "read_vectors", watched)
     return files
 
 
@@ -217,32 +204,32 @@ def write(file, entities="abcdefgh", size=1.0):
     return file
 
 
-def test_another_data_set_and_another_run_do_not_read_it_again(tmp_path, read_vector_file_kept):
+def test_another_data_set_and_another_run_do_not_read_it_again(tmp_path, files_read):
     file = write(tmp_path / "v.txt")
     assert score(file, "abcdefgh", tmp_path / "out") == [1.0, 1.0]
     assert score(file, "bcdefg", tmp_path / "out") == [1.0, 1.0]
-    assert read_vector_file_kept == ["v.txt"]
+    assert files_read == ["v.txt"]
     kept = [e for e in VectorCache(cache_folder()).entries() if "ids" in e.about]
     assert [entry.about["ids"] for entry in kept] == [list("abcdefgh")]
     matrix = np.load(kept[0].folder / "vectors.npy", mmap_mode="r")
     assert matrix.dtype == np.float32 and matrix[1].tolist() == [1, 1]
 
 
-def test_other_content_is_read_anew(tmp_path, read_vector_file_kept):
+def test_other_content_is_read_anew(tmp_path, files_read):
     score(write(tmp_path / "v.txt"), "abcdefgh", tmp_path / "out")
     score(write(tmp_path / "v.txt", size=2.0), "abcdefgh", tmp_path / "out")
-    assert read_vector_file_kept == ["v.txt", "v.txt"]
+    assert files_read == ["v.txt", "v.txt"]
 
 
-def test_without_a_cache_nothing_is_kept(tmp_path, read_vector_file_kept):
+def test_without_a_cache_nothing_is_kept(tmp_path, files_read):
     file = write(tmp_path / "v.txt")
     score(file, "abcdefgh", tmp_path / "out", cache=False)
     score(file, "abcdefgh", tmp_path / "out", cache=False)
-    assert read_vector_file_kept == ["v.txt", "v.txt"]
+    assert files_read == ["v.txt", "v.txt"]
     assert list(VectorCache(cache_folder()).entries()) == []
 
 
-def test_hdf5_is_not_read_as_a_whole_for_some(tmp_path, read_vector_file_kept):
+def test_hdf5_is_not_read_as_a_whole_for_some(tmp_path, files_read):
     h5py = pytest.importorskip("h5py")
     from base64 import b32encode
 
@@ -250,7 +237,7 @@ def test_hdf5_is_not_read_as_a_whole_for_some(tmp_path, read_vector_file_kept):
         for entity in "abcdefghij":
             file[f"Vectors/{b32encode(entity.encode()).decode()}"] = [[float(entity < "e"), 1.0]]
     assert score(tmp_path / "v.h5", "abcdefgh", tmp_path / "out") == [1.0, 1.0]
-    assert read_vector_file_kept == []
+    assert files_read == []
 
 
 NAMES = ["http://x/ü?a=(b)", "NA", "null"]
@@ -302,9 +289,6 @@ def test_a_vector_that_is_not_finite_is_named(tmp_path):
     assert_invalid(tmp_path / "v.npz", '"b".*NaN')
 
 
-# -- HDF5 -----------------------------------------------------------------------------------
-
-
 def key(name):
     return base64.b32encode(name.encode()).decode()
 
@@ -333,13 +317,13 @@ def test_hdf5_with_a_data_set_per_entity(tmp_path, shape, kind):
 
 def test_of_hdf5_only_the_rows_asked_for_are_read(tmp_path, monkeypatch):
     path = write_hdf5(tmp_path / "v.hdf5", {key(f"e{i:03}"): np.full(4, i) for i in range(100)})
-    read, row = [], vector_hdf5._row
+    read, row = [], vector_files._row
 
     def watched(group, key, *how):
         read.append(base64.b32decode(key).decode())
         return row(group, key, *how)
 
-    monkeypatch.setattr(vector_hdf5, "_row", watched)
+    monkeypatch.setattr(vector_files, "_row", watched)
     encoder = VectorFile(str(path))
     assert encoder.transform(["e007", "e042"])[:, 0].tolist() == [7, 42]
     assert encoder.encode(["e099"]).tolist() == [[99] * 4]
@@ -381,7 +365,7 @@ def test_hdf5_of_another_layout_or_cut_short(tmp_path):
 
 
 def test_without_its_library_a_file_declines_before_any_job(tmp_path, monkeypatch):
-    monkeypatch.setattr(vector_file, "find_spec", lambda name: None)
+    monkeypatch.setattr(vector_files, "find_spec", lambda name: None)
     (tmp_path / "v.h5").write_bytes(b"")
     assert 'pip install "karat[h5]"' in adapt(tmp_path / "v.h5").unavailable
     assert 'pip install "karat[zst]"' in adapt(tmp_path / "v.txt.zst").unavailable
@@ -390,9 +374,6 @@ def test_without_its_library_a_file_declines_before_any_job(tmp_path, monkeypatc
     monkeypatch.setitem(__import__("sys").modules, "h5py", None)
     with pytest.raises(MissingExtra, match="h5py"):
         VectorFile(str(tmp_path / "v.h5")).vocabulary()
-
-
-# -- word2vec -------------------------------------------------------------------------------
 
 
 def word2vec(end=b"", names=NAMES):
@@ -439,11 +420,8 @@ def test_broken_word2vec_binary(tmp_path, content, match):
     assert_invalid(tmp_path / "v.bin", match)
 
 
-# -- columns --------------------------------------------------------------------------------
-
-
 @pytest.fixture(params=["parquet", "feather"])
-def write_vector_formats(request, tmp_path):
+def write_columns(request, tmp_path):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import feather, parquet
 
@@ -456,19 +434,19 @@ def write_vector_formats(request, tmp_path):
     return written
 
 
-def test_columns_of_numbers_or_of_lists(write_vector_formats):
+def test_columns_of_numbers_or_of_lists(write_columns):
     pa = pytest.importorskip("pyarrow")
     lists = VECTORS.tolist()
-    assert_read(write_vector_formats({"id": NAMES, "d0": VECTORS[:, 0], "d1": VECTORS[:, 1]}))
-    assert_read(write_vector_formats({"v": lists, "name": NAMES}))
-    assert_read(write_vector_formats({"v": lists, "name": NAMES}, v=pa.list_(pa.float32(), 2)))
+    assert_read(write_columns({"id": NAMES, "d0": VECTORS[:, 0], "d1": VECTORS[:, 1]}))
+    assert_read(write_columns({"v": lists, "name": NAMES}))
+    assert_read(write_columns({"v": lists, "name": NAMES}, v=pa.list_(pa.float32(), 2)))
     assert_read(
-        write_vector_formats(
+        write_columns(
             {"id": NAMES, "v": lists}, id=pa.large_string(), v=pa.large_list(pa.float64())
         )
     )
-    assert_read(write_vector_formats({"id": pa.array(NAMES).dictionary_encode(), "v": lists}))
-    assert_read(write_vector_formats({"id": NAMES, "d": [1, 2, 3]}), NAMES, [[1], [2], [3]])
+    assert_read(write_columns({"id": pa.array(NAMES).dictionary_encode(), "v": lists}))
+    assert_read(write_columns({"id": NAMES, "d": [1, 2, 3]}), NAMES, [[1], [2], [3]])
 
 
 def test_a_frame_with_the_names_as_its_index(tmp_path):
@@ -493,19 +471,16 @@ def test_a_frame_with_the_names_as_its_index(tmp_path):
         ({"a": ["x"]}, "1 ids"),
     ],
 )
-def test_broken_columns(write_vector_formats, columns, match):
-    assert_invalid(write_vector_formats(columns), match)
+def test_broken_columns(write_columns, columns, match):
+    assert_invalid(write_columns(columns), match)
 
 
-def test_columns_that_are_cut_short(write_vector_formats):
-    path = write_vector_formats({"id": NAMES, "v": VECTORS.tolist()})
+def test_columns_that_are_cut_short(write_columns):
+    path = write_columns({"id": NAMES, "v": VECTORS.tolist()})
     whole = path.read_bytes()
     for share in (0, 0.5, 0.95):
         path.write_bytes(whole[: int(share * len(whole))])
         assert_invalid(path, "cannot read")
-
-
-# -- safetensors ----------------------------------------------------------------------------
 
 
 def write_tensors(path, tensors, names=None):

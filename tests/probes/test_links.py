@@ -49,8 +49,6 @@ def answers(train, test, known, **options):
     return probe.answer(test, known), probe
 
 
-# -- by hand --------------------------------------------------------------------------------
-
 # r leads from f (−1, 0) to a (1, 0): it adds (2, 0), so that from d (0, 1) it leads to (2, 1), at
 # 26.6 degrees. Nearest to that are b, a, c, d, e and f, in this order.
 
@@ -84,19 +82,6 @@ def test_other_answers_in_train_are_not_candidates():
     assert found.predictions.tolist() == ["c"]
 
 
-def test_answers_of_another_relation_or_head_compete():
-    train, test = graph(["fra", "dsb"], ["dra", "esb"])
-    found, _ = answers(train, test, vectors(), relation="translation")
-    assert found.rank[0] == 2
-    assert found.candidates.tolist() == [6, 6]
-
-
-def test_a_question_asked_twice_has_one_answer():
-    train, test = graph(["fra"], ["drc", "drc"])
-    found, _ = answers(train, test, vectors(), relation="translation")
-    assert (found.rank.tolist(), found.candidates.tolist()) == ([3, 3], [6, 6])
-
-
 def test_a_ridge_by_hand():
     # a (1, 0) → d (0, 1) and f (−1, 0) → g (0, −1), with the mean 0: the map takes (x, y) to
     # (0, 2x / (2 + alpha)). From b it leads to 90 degrees: d, e, c, b, a with f, g
@@ -122,9 +107,6 @@ def test_without_groups_there_is_one_relation():
         object.__setattr__(part, "group", None)
     found, _ = answers(train, test, vectors(), relation="translation")
     assert found.rank.tolist() == [3]
-
-
-# -- many links -----------------------------------------------------------------------------
 
 
 def random_graph(seed, twins=True):
@@ -253,9 +235,6 @@ def test_the_test_target_is_not_used():
     assert np.array_equal(probe.ways_["r"].follow(np.eye(2)), before)
 
 
-# -- what cannot be answered ----------------------------------------------------------------
-
-
 def test_unknown_items_are_no_candidates():
     train, test = graph(["fra"], ["drc"])
     found, _ = answers(train, test, vectors(unknown="b"), relation="translation")
@@ -315,9 +294,6 @@ def test_a_run_on_a_given_split(tmp_path, missing, mrr):
     assert set(view["scores"]) == {"hits@1", "hits@10", "mrr"}
 
 
-# -- definitions ----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("options", "word"),
     [
@@ -339,13 +315,7 @@ def test_a_hidden_target_is_refused():
 
 
 def test_other_questions_are_refused():
-    two = Dataset(
-        "two",
-        pd.Series(list("ab"), index=list("ab")),
-        pd.DataFrame({"a": ["a"], "b": ["b"]}),
-        np.array(["a"]),
-        "items",
-        "entity",
-    )
+    items, asked = pd.Series(list("ab"), index=list("ab")), pd.DataFrame({"a": ["a"], "b": ["b"]})
+    two = Dataset("two", items, asked, np.array(["a"]), "items", "entity")
     with pytest.raises(DefinitionError, match="links"):
         Links().answerable(two, vectors())

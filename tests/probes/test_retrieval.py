@@ -34,9 +34,7 @@ from karat.execution.solvers import ProbeSolver
 from karat.execution.splits import split
 from karat.metrics.metric import score
 from karat.models.adapters import adapt
-from karat.probes import retrieval as duplicates
-from karat.probes import retrieval as nearest
-from karat.probes import retrieval as rank
+from karat.probes import retrieval
 from karat.probes.retrieval import TIE, Duplicates, Nearest, Ranking, SameClass, answer_ranks
 
 
@@ -73,7 +71,7 @@ def test_a_duplicate_in_the_middle_by_hand():
 
 @pytest.mark.parametrize("block", [7, 64, 10**6])
 def test_the_same_as_the_full_matrix(monkeypatch, block):
-    monkeypatch.setattr(duplicates, "BLOCK", block)
+    monkeypatch.setattr(retrieval, "BLOCK", block)
     rng = np.random.default_rng(1)
     labels = rng.integers(0, 40, size=120)
     matrix = rng.normal(size=(40, 5))[labels] + rng.normal(size=(120, 5)) * 0.7
@@ -93,14 +91,6 @@ def test_the_same_as_the_full_matrix(monkeypatch, block):
 def test_equal_vectors_have_no_skill():
     got = answer(np.ones((6, 3)), ["a", "a", "b", "b", "c", "d"])
     assert score("auc", got)[0] == pytest.approx(0.5)
-
-
-def test_the_file_gives_the_same_scores():
-    rng = np.random.default_rng(0)
-    got = answer(rng.normal(size=(30, 3)), [i // 2 for i in range(30)])
-    again = Predictions.from_csv(got.to_csv(), answers="numbers", truths="numbers")
-    for name in ("auc", "pr_auc", "f1_best"):
-        assert score(name, again) == score(name, got)
 
 
 def test_metrics_without_weights_are_undefined():
@@ -172,12 +162,6 @@ def test_queries_apart_are_no_candidates():
     assert got.candidates.tolist() == [2, 2]
 
 
-def test_equal_vectors_rank_last():
-    data = questions([("a", "b")])
-    got = Nearest().answer(data, Vectors(np.ones((4, 2)), np.arange(4)))
-    assert got.rank.tolist() == [3]
-
-
 def test_the_query_cannot_be_its_own_answer():
     got = Nearest().answer(questions([("a", "a"), ("a", "b")]), circle())
     assert got.rank.tolist() == [np.inf, 1]
@@ -185,7 +169,7 @@ def test_the_query_cannot_be_its_own_answer():
 
 @pytest.mark.parametrize("block", [1, 100, 2**20])
 def test_the_same_as_scikit_learn(monkeypatch, block):
-    monkeypatch.setattr(nearest, "BLOCK", block)
+    monkeypatch.setattr(retrieval, "BLOCK", block)
     rng = np.random.default_rng(4)
     matrix = rng.normal(size=(40, 6))
     labels = rng.integers(0, 4, size=40)
@@ -217,15 +201,12 @@ def test_unknown_items_are_misses_or_left_out():
     assert score("map", lost) == (0.0, "") and score("hits@1", lost) == (0.0, "")
 
 
-def test_unsuitable_questions_are_refused_nearest():
+def test_nearest_refuses_unsuitable_questions():
     with pytest.raises(DefinitionError, match="inside"):
         Nearest(queries="inside")
     table = pd.DataFrame({"x": [1, 2], "y": ["a", "b"]})
     with pytest.raises(DefinitionError, match="nearest"):
         Nearest().answerable(Dataset.from_table(table, target="y"), circle())
-
-
-# -- who is a candidate ---------------------------------------------------------------------
 
 
 def on_a_line(count: int) -> Vectors:
@@ -239,17 +220,6 @@ def lookups(pairs: list[tuple[int, int]], count: int) -> Dataset:
     asked = pd.DataFrame({"query": [ids[query] for query, _ in pairs]})
     truth = np.array([ids[answer] for _, answer in pairs], dtype=object)
     return Dataset("line", pd.Series(ids, index=ids), asked, truth, "items", "entity")
-
-
-def test_the_queries_of_the_train_side_are_no_candidates():
-    # 0 to 3 ask for 4 to 7
-    data = lookups([(0, 4), (1, 5), (2, 6), (3, 7)], 8)
-    train, test = data.take(np.array([0, 1, 2])), data.take(np.array([3]))
-    for queries, rank, candidates in (("apart", 4, 4), ("among", 7, 7)):
-        probe = Nearest(queries=queries)
-        probe.fit(train, on_a_line(8))
-        got = probe.answer(test, on_a_line(8))
-        assert (got.rank.tolist(), got.candidates.tolist()) == ([rank], [candidates])
 
 
 @pytest.mark.parametrize(
@@ -282,13 +252,6 @@ def test_a_query_whose_answer_is_unknown_is_still_no_candidate():
     assert answers.predictions.candidates.tolist() == [2]
     assert answers.predictions.rank.tolist() == [2] and answers.coverage == 0.5
     assert answers.predictions.question.tolist() == [1]
-
-
-def test_limited_rows_leave_no_query_among_the_candidates():
-    data = lookups([(i, 6 + i) for i in range(6)], 12)
-    kept = data.sample(2, np.random.default_rng(0))
-    got = Nearest(queries="apart").answer(kept, on_a_line(12))
-    assert len(kept) == 2 and set(got.candidates) == {6}
 
 
 def test_candidates_stay_the_same_through_a_corruption(clean_registry):
@@ -329,8 +292,6 @@ class Fixed:
     def transform(self, items: pd.Series) -> np.ndarray:
         return self.vectors.matrix[[int(i[1:]) for i in items.index]]
 
-
-# -- what an encoder is fitted on -----------------------------------------------------------
 
 FITTED: list[list[str]] = []
 
@@ -373,9 +334,6 @@ def test_an_encoder_is_not_fitted_on_the_queries_that_test_it(tmp_path):
     assert tested == queries
 
 
-# -- places ---------------------------------------------------------------------------------
-
-
 @settings(deadline=None, derandomize=True, max_examples=150)
 @given(
     st.lists(st.sampled_from([-np.inf, -0.5, 0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=40),
@@ -397,7 +355,7 @@ def test_scores_within_rounding_are_equal():
     scores = np.array([0.5, 0.5 + 1e-14, 0.5 - 1e-14, 0.5 - 1e-9])
     assert answer_ranks(scores.copy(), np.array([0])).tolist() == [3]
     assert answer_ranks(scores.copy(), np.array([3])).tolist() == [4]
-    assert nearest.nearest(scores) == 0
+    assert retrieval.nearest(scores) == 0
 
 
 def contest(queries, candidates, truth, out=()):
@@ -461,8 +419,8 @@ def contests(draw):
 @given(contests(), st.integers(1, 9), st.integers(1, 9))
 def test_any_tiles_give_what_a_plain_loop_gives(given, height, width):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rank, "HEIGHT", height)
-        patch.setattr(rank, "WIDTH", width)
+        patch.setattr(retrieval, "HEIGHT", height)
+        patch.setattr(retrieval, "WIDTH", width)
         best, ranks = contest(*given).settle()
     wanted = list(plainly(*given))
     assert best.tolist() == [first for first, _ in wanted]
@@ -511,7 +469,7 @@ def test_ones_tie_in_any_number_of_dimensions(size):
 steady = settings(deadline=None, derandomize=True, max_examples=60)
 
 
-def questions_same_class(labels: list[object], items: list[int] | None = None) -> Dataset:
+def labeled(labels: list[object], items: list[int] | None = None) -> Dataset:
     """Return one question per label, about the item of its own number unless told otherwise."""
     asked = list(range(len(labels))) if items is None else items
     names = [f"text {i}" for i in range(max(asked) + 1)]
@@ -539,19 +497,17 @@ def blind(data: Dataset, vectors: Vectors, **how: object) -> Predictions:
 
 def lists(got: Predictions) -> dict[str, list[tuple[str, float]]]:
     found: dict[str, list[tuple[str, float]]] = {}
-    for query, answer, rank in zip(got.group, got.truth, got.rank, strict=True):
-        found.setdefault(query, []).append((answer, rank))
+    for query, answer, place in zip(got.group, got.truth, got.rank, strict=True):
+        found.setdefault(query, []).append((answer, place))
     return found
 
-
-# -- by hand --------------------------------------------------------------------------------
 
 #: e0 and e3 are of one class, e1, e2 and e4 of the other
 LABELS, PLACES = ["a", "b", "b", "a", "b"], at(0, 10, 30, 40, 90)
 
 
 def test_every_item_is_a_query_among_all_others():
-    got = blind(questions_same_class(LABELS), PLACES)
+    got = blind(labeled(LABELS), PLACES)
     assert lists(got) == {
         "e0": [("e3", 3)],  # e1, e2, e3, e4
         "e1": [("e2", 2), ("e4", 4)],  # e0, e2, e3, e4
@@ -570,7 +526,7 @@ def test_every_item_is_a_query_among_all_others():
 
 
 def test_test_items_are_queries_among_train_items():
-    data = questions_same_class(LABELS)
+    data = labeled(LABELS)
     probe = SameClass(random_state=0)
     probe.fit(data.take(np.array([0, 1, 2])), PLACES)
     got = probe.answer(data.take(np.array([4, 3])), PLACES)
@@ -579,7 +535,7 @@ def test_test_items_are_queries_among_train_items():
 
 
 def test_a_class_without_train_items_is_not_queried():
-    data = questions_same_class(["a", "b", "a", "c"])
+    data = labeled(["a", "b", "a", "c"])
     probe = SameClass(random_state=0)
     probe.fit(data.take(np.array([0, 1])), at(0, 10, 20, 30))
     got = probe.answer(data.take(np.array([2, 3])), at(0, 10, 20, 30))
@@ -590,29 +546,20 @@ def test_a_class_without_train_items_is_not_queried():
 
 
 def test_the_only_item_of_a_class_is_a_candidate_but_not_a_query():
-    got = blind(questions_same_class(["a", "alone", "a"]), at(0, 10, 30))
+    got = blind(labeled(["a", "alone", "a"]), at(0, 10, 30))
     assert lists(got) == {"e0": [("e2", 2)], "e2": [("e0", 2)]}
     with pytest.raises(DataError, match="toy"):
-        blind(questions_same_class(["a", "b", "c"]), at(0, 10, 30))
-
-
-def test_equal_vectors_rank_last_same_class():
-    got = blind(questions_same_class(["a", "b", "a", "b"]), Vectors(np.ones((4, 3)), np.arange(4)))
-    assert got.rank.tolist() == [3, 3, 3, 3]
-    nothing = blind(
-        questions_same_class(["a", "b", "a", "b"]), Vectors(np.zeros((4, 3)), np.arange(4))
-    )
-    assert nothing.rank.tolist() == [3, 3, 3, 3]
+        blind(labeled(["a", "b", "c"]), at(0, 10, 30))
 
 
 def test_vectors_that_hardly_differ_are_told_apart():
     # numbers far from zero make cosines that agree in their first seven digits
     vectors = Vectors(np.array([[1.0, 1e2 + step] for step in (0, 1, 3, 4)]), np.arange(4))
-    assert blind(questions_same_class(["a", "a", "b", "b"]), vectors).rank.tolist() == [1, 1, 1, 1]
+    assert blind(labeled(["a", "a", "b", "b"]), vectors).rank.tolist() == [1, 1, 1, 1]
 
 
 def test_a_repeated_item_is_one_query_and_one_candidate():
-    data = questions_same_class(["a", "b", "a", "a", "b"], items=[0, 1, 2, 0, 3])
+    data = labeled(["a", "b", "a", "a", "b"], items=[0, 1, 2, 0, 3])
     got = blind(data, at(0, 10, 30, 90))
     assert lists(got) == {
         "e0": [("e2", 2)],
@@ -623,26 +570,18 @@ def test_a_repeated_item_is_one_query_and_one_candidate():
 
 
 def test_an_item_of_two_classes_has_both():
-    data = questions_same_class(["a", "b", "a", "b"], items=[0, 0, 1, 2])
+    data = labeled(["a", "b", "a", "b"], items=[0, 0, 1, 2])
     got = blind(data, at(0, 10, 30))
     assert lists(got) == {"e0": [("e1", 1), ("e2", 2)], "e1": [("e0", 1)], "e2": [("e0", 2)]}
 
 
-@pytest.mark.parametrize("labels", [[1, 2, 1, 2], [True, False, True, False], [0.5, 1.5, 0.5, 1.5]])
-def test_labels_need_not_be_text(labels):
-    assert blind(questions_same_class(labels), at(0, 5, 30, 40)).rank.tolist() == [2, 3, 3, 2]
-
-
-# -- against others -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("block", [1, 100, 2**20])
-def test_the_same_as_scikit_learn_same_class(monkeypatch, block):
-    monkeypatch.setattr(nearest, "BLOCK", block)
+def test_same_class_the_same_as_scikit_learn(monkeypatch, block):
+    monkeypatch.setattr(retrieval, "BLOCK", block)
     rng = np.random.default_rng(4)
     matrix, labels = rng.normal(size=(80, 6)), rng.integers(0, 3, size=80)
     unit = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
-    data, vectors = questions_same_class(labels.tolist()), Vectors(matrix, np.arange(80))
+    data, vectors = labeled(labels.tolist()), Vectors(matrix, np.arange(80))
     whole = np.arange(80)
     for train, test in ((None, whole), (whole[:50], whole[50:])):
         probe = SameClass(random_state=0)
@@ -667,7 +606,7 @@ def test_ties_count_against_the_answers(rows):
     angles = [angle * 10 for _, angle in rows]  # few angles, so many ties
     if not 1 < len(set(labels)) < len(labels):
         return
-    got = lists(blind(questions_same_class(labels), at(*angles)))
+    got = lists(blind(labeled(labels), at(*angles)))
     asked = [i for i, label in enumerate(labels) if labels.count(label) > 1]
     assert list(got) == [f"e{i}" for i in asked]
     for i in asked:
@@ -679,12 +618,9 @@ def test_ties_count_against_the_answers(rows):
         assert [rank for _, rank in got[f"e{i}"]] == sorted(places)
 
 
-# -- which items are asked about ------------------------------------------------------------
-
-
 def test_the_seed_draws_the_queries_and_candidates_stay():
     rng = np.random.default_rng(0)
-    data = questions_same_class((rng.integers(0, 3, size=60)).tolist())
+    data = labeled((rng.integers(0, 3, size=60)).tolist())
     vectors = Vectors(rng.normal(size=(60, 4)), np.arange(60))
     whole = lists(blind(data, vectors))
 
@@ -703,7 +639,7 @@ def test_queries_must_be_a_positive_integer(queries):
         SameClass(queries=queries)
 
 
-def test_unsuitable_questions_are_refused_same_class():
+def test_same_class_refuses_unsuitable_questions():
     frame = pd.DataFrame(
         {"a": list("xyz"), "b": list("yzx"), "y": [0.5, 1.5, 2.5], "c": list("ppq")}
     )
@@ -715,12 +651,12 @@ def test_unsuitable_questions_are_refused_same_class():
         with pytest.raises(DefinitionError, match="same-class"):
             SameClass().answerable(data, vectors)
     with pytest.raises(DefinitionError, match="missing: ignore"):
-        SameClass().unanswered(questions_same_class(LABELS))
+        SameClass().unanswered(labeled(LABELS))
 
 
 def test_items_without_vectors_are_neither_queries_nor_candidates():
     known = {f"e{i}": [float(np.cos(a)), float(np.sin(a))] for i, a in enumerate((0.0, 0.2, 0.5))}
-    data = dataclasses.replace(questions_same_class(["a", "b", "a", "b"]), modality="entity")
+    data = dataclasses.replace(labeled(["a", "b", "a", "b"]), modality="entity")
     solver = ProbeSolver(adapt(known, "known"), SameClass(random_state=0), "ignore", seed=0)
     solver.fit(data.blind())
     answers = solver.answer(data)
@@ -729,17 +665,15 @@ def test_items_without_vectors_are_neither_queries_nor_candidates():
     assert answers.predictions.question is None  # two answers, but not of two questions
 
 
-# -- who sees which labels ------------------------------------------------------------------
-
 SEEN: list[tuple[list[float], list[object] | None]] = []
 
 
-class Watches_same_class:
+class NotesLabels:
     """Notes the rows and labels it is fitted on."""
 
     takes = ("table",)
 
-    def fit(self, items: pd.DataFrame, y: object = None) -> Watches_same_class:
+    def fit(self, items: pd.DataFrame, y: object = None) -> NotesLabels:
         SEEN.append((items["x"].tolist(), None if y is None else list(y)))
         return self
 
@@ -758,7 +692,7 @@ def test_an_encoder_gets_only_train_labels(tmp_path, how):
         "all": {"use": "all", "repeats": 3, "share": 0.8},
     }
     task = Task("ask", data, probe={"use": "same-class"}, split=splits[how], metrics=["map"])
-    (run,) = karat.evaluate(Watches_same_class(), task, output=tmp_path, seed=5)
+    (run,) = karat.evaluate(NotesLabels(), task, output=tmp_path, seed=5)
     assert run.results()["status"].tolist() == ["ok"] * 3
     folds = split(data, splits[how], 5)
     assert len(SEEN) == 3

@@ -50,9 +50,6 @@ def run(probe, data, X, train, test):
 TRAIN, TEST = np.arange(40), np.arange(40, 60)
 
 
-# -- the numbers ----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("head", "kind", "theirs"),
     [
@@ -131,9 +128,6 @@ def test_a_custom_composer_is_checked(monkeypatch):
         run(Trained(compose="broken"), data, X, TRAIN, TEST)
 
 
-# -- notes and warnings ---------------------------------------------------------------------
-
-
 def test_a_head_that_does_not_converge_is_noted():
     data, X = draw("classification")
     probe = Trained({"use": "logistic-regression", "max_iter": 1}, scale="plain")
@@ -184,9 +178,6 @@ def test_one_note_for_many_warnings_and_other_warnings_pass(own):
     assert [str(warning.message) for warning in caught] == ["something else"]
 
 
-# -- unknown items --------------------------------------------------------------------------
-
-
 def test_items_without_vectors_are_ignored_or_get_the_baseline():
     data = table([0.0, 2.0, 4.0, 6.0], "regression")
     X = np.array([[0.0], [1.0], [2.0], [NAN]])
@@ -212,9 +203,6 @@ def test_unknown_items_of_classes_get_the_commonest_label_and_the_shares():
     assert lost.probabilities.tolist() == [[0.75, 0.25, 0.0]]
     both = probe.answer(data.take(np.array([4])), vectors).merged(lost, np.array([True, False]))
     assert both.truth.tolist() == ["b", "c"]
-
-
-# -- where the truth is hidden --------------------------------------------------------------
 
 
 def blobs(unknown=()):
@@ -291,9 +279,6 @@ def test_a_custom_clusterer_is_checked(own, wrong):
         probe.answer(data, vectors)
 
 
-# -- wrong use ------------------------------------------------------------------------------
-
-
 def test_a_supervised_head_needs_a_visible_target():
     data, X = blobs()
     vectors, probe = Vectors(X, np.arange(45)), Trained("logistic-regression")
@@ -342,15 +327,8 @@ b = np.array([[3.0, 5.0], [-1.0, 4.0]], dtype=np.float32)
 c = np.array([[7.0], [8.0]], dtype=np.float32)
 
 
-def test_single_is_the_vector_itself():
-    assert single(a) is a
-
-
 def test_interaction_is_a_b_distance_and_product():
-    assert interaction(a, b).tolist() == [
-        [1, -2, 3, 5, 2, 7, 3, -10],
-        [0, 4, -1, 4, 1, 0, 0, 16],
-    ]
+    assert interaction(a, b).tolist() == [[1, -2, 3, 5, 2, 7, 3, -10], [0, 4, -1, 4, 1, 0, 0, 16]]
 
 
 def test_concat_takes_any_number_of_fields_of_any_width():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 import warnings
 
 import numpy as np
@@ -80,9 +79,6 @@ def test_one_value_has_itself_as_interval_and_equal_ones_have_none():
     assert np.isnan([low, high]).all()
 
 
-# -- description ------------------------------------------------------------------------------
-
-
 def test_columns_are_described_over_the_rows_that_have_them():
     table = np.array([[1.0, 4.0, 7.0], [2.0, 6.0, np.nan], [6.0, np.nan, np.nan]])
     found = describe(table, 0, Resampling(), (0.0, math.inf))
@@ -123,23 +119,6 @@ def test_names_contain_the_confidence():
 def test_wrong_options_raise(wrong):
     with pytest.raises(DefinitionError, match=r"confidence|resamples"):
         Resampling(**wrong)
-
-
-def test_a_task_is_fast():
-    """50 runs that stop after 20 to 100 epochs: three curves and two numbers."""
-    rng = np.random.default_rng(0)
-    curve = rng.random((50, 100))
-    curve[np.arange(100) >= rng.integers(20, 101, 50)[:, None]] = np.nan
-    begun = time.process_time()
-    for seed in range(3):
-        describe(curve, seed, Resampling(), (0, 1))
-    for seed in range(2):
-        describe(curve[:, :1], seed, Resampling(), (0, 1))
-    # about 0.7 s; the rest is for machines that have other things to do
-    assert time.process_time() - begun < 60
-
-
-# -- folds that share their rows --------------------------------------------------------------
 
 
 def test_the_corrected_interval_by_hand():

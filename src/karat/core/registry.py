@@ -184,7 +184,7 @@ def _modules(package: str, names: str) -> list[str]:
 
 models = Registry("model")
 datasets = Registry("dataset")
-metrics = Registry("metric", _modules("metrics", "supervised clustering ranking"))
+metrics = Registry("metric", _modules("metrics", "supervised clustering rankings"))
 corruptions = Registry("corruption", _modules("corruptions", "table_noise text_vector_noise"))
 heads = Registry("head", _modules("probes.heads", "estimators model_tree nested_selection adamw"))
 splitters = Registry("splitter", ["karat.execution.splits"])

@@ -1,13 +1,9 @@
-"""Kinds of columns, and how to write changed cells back into a column.
+"""What corruptions need, which cells a severity affects, and how changed cells are written back.
 
-The kind depends only on the dtype, which is the same in every fold: numbers, booleans ("flag"),
-categories, text (strings and plain objects) and dates. All others, such as durations and intervals,
-can only become missing.
-
-Requirements of corruptions, checked before a run and whenever a built-in one is called.
-Which cells, rows and columns a severity affects.
-
-The random draws do not depend on the severity, so a higher severity affects a superset.
+The kind of a column depends only on the dtype, which is the same in every fold: numbers, booleans
+("flag"), categories, text (strings and plain objects) and dates. All others, such as durations and
+intervals, can only become missing. Random draws do not depend on the severity, so a higher severity
+affects a superset.
 """
 
 from __future__ import annotations
@@ -98,7 +94,7 @@ def with_values(column: pd.Series, at: np.ndarray, values: np.ndarray) -> pd.Ser
     The dtype is kept if possible. Otherwise it is a wider one of its kind, or a 64-bit float for
     fractions among integers. A nullable column stays nullable; infinite values are clipped.
 
-    >>> put(pd.Series([1, 2], dtype="int8"), np.array([0]), np.array([300.0])).dtype
+    >>> with_values(pd.Series([1, 2], dtype="int8"), np.array([0]), np.array([300.0])).dtype
     dtype('int16')
     """
     if not len(values):
@@ -176,9 +172,9 @@ def unmet_reason(name: str, data: Dataset) -> str:
 
     >>> table = pd.DataFrame({"size": [1, 2, 3], "y": [0.5, 1.5, 2.5]})
     >>> data = Dataset.from_table(table, "y", name="sizes")
-    >>> reason_not("noise_gaussian", data)
+    >>> unmet_reason("noise_gaussian", data)
     ''
-    >>> reason_not("rare_class_dilution", data)
+    >>> unmet_reason("rare_class_dilution", data)
     'the target is numbers, not classes'
     """
     function = corruptions.get(name)
@@ -283,9 +279,6 @@ def _kind_of(y: pd.Series | None) -> str:
     return "classes" if (known == known.round()).all() else "numbers"
 
 
-# -- what the data must have ----------------------------------------------------------------
-
-
 def _unmet(name: str, needs: Sequence[str], X: Any, y: Any, answers: str) -> str:
     for need in needs:
         if need not in NEEDS:
@@ -302,10 +295,6 @@ def _column(words: str, *kinds: str) -> Need:
         return "" if found else f"there is no column of {words}"
 
     return missing
-
-
-def _two_columns(X: Any, y: Any, answers: str) -> str:
-    return "" if X.shape[1] > 1 else "there is only one column"
 
 
 def _pair(X: Any, y: Any, answers: str) -> str:
@@ -326,10 +315,6 @@ def _classes(X: Any, y: Any, answers: str) -> str:
     return _truth(X, y, answers)
 
 
-def _rows(X: Any, y: Any, answers: str) -> str:
-    return ""  # depends on the questions, see reason_not
-
-
 NEEDS: Mapping[str, Need] = {
     "numbers": _column("numbers", NUMBER),
     "dates": _column("dates", DATE),
@@ -338,9 +323,9 @@ NEEDS: Mapping[str, Need] = {
     "levels": _column("categories, text or booleans", *LEVELS),
     "names": _column("categories or text", CATEGORY, TEXT),
     "codes": _column("numbers, categories, text or dates", NUMBER, CATEGORY, TEXT, DATE),
-    "two columns": _two_columns,
+    "two columns": lambda X, y, _: "" if X.shape[1] > 1 else "there is only one column",
     "pair": _pair,
-    "rows": _rows,
+    "rows": lambda X, y, answers: "",  # depends on the questions, see unmet_reason
     "truth": _truth,
     "classes": _classes,
 }

@@ -1,16 +1,10 @@
-"""Dropped and duplicate rows, and wrong targets.
-
-Missing cells: at random, by class, by their own value, or by another column.
-Wrong numbers: noise, outliers, rounding and flipped signs.
-Wrong cells: codes for missing values, unseen categories, shifted dates.
-Wrong columns: other units, other codes, swapped columns, a stuck sensor.
-"""
+"""Corruptions of tables: rows, targets, missing cells, wrong numbers, cells and columns."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -41,13 +35,14 @@ from karat.corruptions.applicability import (
 )
 from karat.errors import DefinitionError
 
+Rng: TypeAlias = np.random.Generator
+Table: TypeAlias = pd.DataFrame
+Target: TypeAlias = pd.Series | None
 _ITEMS = ("table", "text", "entity")
 
 
 @corrupts("rare_class_dilution", takes=_ITEMS, needs=("classes",))
-def rare_class_dilution(
-    X: Any, y: pd.Series, severity: float, rng: np.random.Generator
-) -> Corrupted:
+def rare_class_dilution(X: Any, y: pd.Series, severity: float, rng: Rng) -> Corrupted:
     """Drop this share of the rows of the rarest class.
 
     Among equally rare classes it is the last in text order: 1 of 0 and 1.
@@ -58,16 +53,14 @@ def rare_class_dilution(
 
 
 @corrupts("duplicate_rows", takes=("table", "text"), needs=("rows",))
-def duplicate_rows(
-    X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator
-) -> Corrupted:
+def duplicate_rows(X: Any, y: Target, severity: float, rng: Rng) -> Corrupted:
     """Repeat this share of the rows after all others."""
     rows = np.concatenate([np.arange(len(X)), affected_places(len(X), severity, rng)])
     return X.iloc[rows], None if y is None else y.iloc[rows]
 
 
 @corrupts("label_noise", takes=_ITEMS, needs=("truth",))
-def label_noise(X: Any, y: pd.Series, severity: float, rng: np.random.Generator) -> Corrupted:
+def label_noise(X: Any, y: pd.Series, severity: float, rng: Rng) -> Corrupted:
     """Replace the target of this share of the rows by another one, drawn uniformly."""
     codes, rows = levels(y)
     if len(rows) < 2:
@@ -95,17 +88,13 @@ def rarest(y: pd.Series) -> np.ndarray:
 
 
 @corrupts("missingness_mcar")
-def missingness_mcar(
-    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
-) -> Corrupted:
+def missingness_mcar(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted:
     """Remove this share of all cells, independent of their values."""
     return _emptied(X, affected_cells(len(X), X.shape[1], severity, rng)), y
 
 
 @corrupts("missingness_mnar", needs=("classes",))
-def missingness_mnar(
-    X: pd.DataFrame, y: pd.Series, severity: float, rng: np.random.Generator
-) -> Corrupted:
+def missingness_mnar(X: Table, y: pd.Series, severity: float, rng: Rng) -> Corrupted:
     """Remove this share of the cells of the rarest class, in all columns.
 
     Among equally rare classes it is the last in text order: 1 of 0 and 1.
@@ -119,9 +108,7 @@ def missingness_mnar(
 
 
 @corrupts("missingness_value", needs=("order",))
-def missingness_value(
-    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
-) -> Corrupted:
+def missingness_value(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted:
     """Remove this share of each column of numbers or dates, preferably high values.
 
     Cells are drawn without replacement, with a probability proportional to their rank.
@@ -134,9 +121,7 @@ def missingness_value(
 
 
 @corrupts("missingness_mar", needs=("order", "two columns"))
-def missingness_mar(
-    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
-) -> Corrupted:
+def missingness_mar(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted:
     """Remove this share of each column but one, preferably where that one is high.
 
     A random column of numbers or dates does not change. The cells of all others are drawn without
@@ -151,7 +136,7 @@ def missingness_mar(
     return _emptied(X, gone), y
 
 
-def _emptied(X: pd.DataFrame, gone: np.ndarray) -> pd.DataFrame:
+def _emptied(X: Table, gone: np.ndarray) -> Table:
     hit = np.flatnonzero(gone.any(axis=1)).tolist()
     return with_columns(X, {i: dense(X.iloc[:, i]).mask(gone[i]) for i in hit})
 
@@ -160,41 +145,30 @@ def _ranks(column: pd.Series) -> np.ndarray:
     return dense(column).rank().to_numpy(dtype=float, na_value=np.nan)
 
 
-def _by_rank(ranks: np.ndarray, severity: float, rng: np.random.Generator) -> np.ndarray:
+def _by_rank(ranks: np.ndarray, severity: float, rng: Rng) -> np.ndarray:
     """Draw rows with probabilities proportional to their ranks, by exponential waiting times."""
     waiting = rng.standard_exponential(len(ranks)) / ranks
     known = int(np.isfinite(ranks).sum())
     return np.argsort(waiting, kind="stable")[: count(known, severity)]  # NaN are the last
 
 
-Draw = Callable[[np.random.Generator, int], np.ndarray]
+Draw = Callable[[Rng, int], np.ndarray]
 
 
 @corrupts("noise_gaussian", needs=("numbers",), range=(0.0, math.inf))
-def noise_gaussian(
-    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
-) -> Corrupted:
+def noise_gaussian(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted:
     """Add noise of ``severity`` standard deviations to every number."""
     return _shaken(X, severity, rng, lambda stream, size: stream.standard_normal(size)), y
 
 
 @corrupts("noise_uniform", needs=("numbers",), range=(0.0, math.inf))
-def noise_uniform(
-    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
-) -> Corrupted:
+def noise_uniform(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted:
     """Add noise of at most ``severity`` standard deviations, up or down, to every number."""
     return _shaken(X, severity, rng, lambda stream, size: stream.uniform(-1.0, 1.0, size)), y
 
 
 @corrupts("outliers", needs=("numbers",))
-def outliers(
-    X: pd.DataFrame,
-    y: pd.Series | None,
-    severity: float,
-    rng: np.random.Generator,
-    *,
-    far: float = 10.0,
-) -> Corrupted:
+def outliers(X: Table, y: Target, severity: float, rng: Rng, *, far: float = 10.0) -> Corrupted:
     """Move this share of the numbers ``far`` standard deviations up or down."""
     signs = rng.choice([-1.0, 1.0], size=(len(places(X, NUMBER)), len(X)))
 
@@ -207,14 +181,7 @@ def outliers(
 
 
 @corrupts("rounding", needs=("numbers",))
-def rounding(
-    X: pd.DataFrame,
-    y: pd.Series | None,
-    severity: float,
-    rng: np.random.Generator,
-    *,
-    digits: int = 1,
-) -> Corrupted:
+def rounding(X: Table, y: Target, severity: float, rng: Rng, *, digits: int = 1) -> Corrupted:
     """Round this share of the numbers to ``digits`` significant digits."""
     if digits < 1:
         raise DefinitionError(f"corruption rounding: digits must be >= 1, got {digits}.")
@@ -228,14 +195,12 @@ def rounding(
 
 
 @corrupts("sign_flip", needs=("numbers",))
-def sign_flip(
-    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
-) -> Corrupted:
+def sign_flip(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted:
     """Flip the sign of this share of the numbers."""
     return _each(X, severity, rng, lambda values, i, at, whole: -values[at]), y
 
 
-def _shaken(X: pd.DataFrame, severity: float, rng: np.random.Generator, draw: Draw) -> pd.DataFrame:
+def _shaken(X: Table, severity: float, rng: Rng, draw: Draw) -> Table:
     changed = {}
     # one stream per column, so that its noise does not depend on the other columns
     for i, stream in enumerate(column_generators(rng, X.shape[1])):
@@ -251,11 +216,11 @@ def _shaken(X: pd.DataFrame, severity: float, rng: np.random.Generator, draw: Dr
 
 
 def _each(
-    X: pd.DataFrame,
+    X: Table,
     severity: float,
-    rng: np.random.Generator,
+    rng: Rng,
     change: Callable[[np.ndarray, int, np.ndarray, bool], np.ndarray],
-) -> pd.DataFrame:
+) -> Table:
     """Return the table with a share of its finite numbers changed."""
     numbers = places(X, NUMBER)
     hit, changed = affected_cells(len(X), len(numbers), severity, rng), {}
@@ -274,13 +239,7 @@ Change = Callable[[pd.Series, np.ndarray, int], pd.Series]
 
 @corrupts("sentinel", needs=("codes",))
 def sentinel(
-    X: pd.DataFrame,
-    y: pd.Series | None,
-    severity: float,
-    rng: np.random.Generator,
-    *,
-    number: int = -999,
-    text: str = "?",
+    X: Table, y: Target, severity: float, rng: Rng, *, number: int = -999, text: str = "?"
 ) -> Corrupted:
     """Replace this share of the cells by a code for missing: -999, ``?``, or 1 January 1900."""
 
@@ -295,9 +254,7 @@ def sentinel(
 
 
 @corrupts("unseen_category", needs=("names",))
-def unseen_category(
-    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
-) -> Corrupted:
+def unseen_category(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted:
     """Replace this share of the cells of text or categories by an unseen category."""
 
     def strange(column: pd.Series, at: np.ndarray, i: int) -> pd.Series:
@@ -314,14 +271,7 @@ def unseen_category(
 
 
 @corrupts("date_shift", needs=("dates",))
-def date_shift(
-    X: pd.DataFrame,
-    y: pd.Series | None,
-    severity: float,
-    rng: np.random.Generator,
-    *,
-    days: int = 365,
-) -> Corrupted:
+def date_shift(X: Table, y: Target, severity: float, rng: Rng, *, days: int = 365) -> Corrupted:
     """Shift this share of the dates by 1 to ``days`` days, forward or back.
 
     Dates near the limits of pandas are shifted away from them.
@@ -349,12 +299,12 @@ _FIRST, _LAST = pd.Timestamp("1678-01-01"), pd.Timestamp("2262-01-01")
 
 
 def _cells_each(
-    X: pd.DataFrame,
+    X: Table,
     kinds: tuple[str, ...],
     severity: float,
-    rng: np.random.Generator,
+    rng: Rng,
     change: Change,
-) -> pd.DataFrame:
+) -> Table:
     """Return the table with a share of the cells of some kinds of columns changed."""
     columns = places(X, *kinds)
     rows = [np.flatnonzero(hit) for hit in affected_cells(len(X), len(columns), severity, rng)]
@@ -403,9 +353,7 @@ FACTORS = (0.45, 2.2, 3.28, 0.3048, 1.8, 0.5556)
 
 
 @corrupts("scaling_error", needs=("numbers",))
-def scaling_error(
-    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
-) -> Corrupted:
+def scaling_error(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted:
     """Multiply this share of the columns of numbers by a factor each, as if units were mixed up."""
     numbers = {i: floats(X.iloc[:, i]) for i in places(X, NUMBER)}
     usable = [i for i, values in numbers.items() if np.nan_to_num(values, posinf=0, neginf=0).any()]
@@ -420,9 +368,7 @@ def scaling_error(
 
 
 @corrupts("categorical_remap", needs=("levels",))
-def categorical_remap(
-    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
-) -> Corrupted:
+def categorical_remap(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted:
     """Replace every level by another one, in this share of the columns that have levels.
 
     The levels are arranged in a random circle and each becomes the next, so all of them change.
@@ -441,9 +387,7 @@ def categorical_remap(
 
 
 @corrupts("column_swap", needs=("pair",))
-def column_swap(
-    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
-) -> Corrupted:
+def column_swap(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted:
     """Swap the contents of this share of pairs of columns of the same kind."""
     pairs: list[tuple[int, int]] = []
     for column_kind in (NUMBER, FLAG, CATEGORY, TEXT, DATE):
@@ -457,9 +401,7 @@ def column_swap(
 
 
 @corrupts("stuck_sensor", needs=("numbers",))
-def stuck_sensor(
-    X: pd.DataFrame, y: pd.Series | None, severity: float, rng: np.random.Generator
-) -> Corrupted:
+def stuck_sensor(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted:
     """Repeat one value of each column of numbers for this share of consecutive rows.
 
     It starts at a random row; the first row follows the last one.

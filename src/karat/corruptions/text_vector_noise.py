@@ -1,11 +1,8 @@
-"""Typing and copying errors in sentences and text cells.
+"""Corruptions of texts (typing and copying errors) and of vectors.
 
-All apply to a series of texts and to the text columns of a table; other cells do not change.
-
-Corruptions of vectors: fewer bits, fewer dimensions, noise, and missing vectors.
-
-X is the matrix of the vectors of the test items; an item without a vector is a row of NaN. Heads
-are trained on uncorrupted vectors.
+Those of texts apply to a series of texts and to the text columns of a table; other cells do not
+change. For those of vectors, X is the matrix of the test items; an item without a vector is a row
+of NaN. Heads are trained on uncorrupted vectors.
 """
 
 from __future__ import annotations
@@ -142,9 +139,6 @@ def truncation(X: Any, y: pd.Series | None, severity: float, rng: np.random.Gene
         ]
 
     return _on_texts(X, cut), y
-
-
-# -- places in texts ------------------------------------------------------------------------
 
 
 def _words(text: str) -> int:

@@ -1,6 +1,4 @@
-"""The share of the data that a corruption has changed.
-
-Views: the clean test questions, or the test questions corrupted with a severity.
+"""Views: the clean test questions, or the test questions corrupted with a severity.
 
 The generator of a corruption depends only on seed, fold, draw and its name, so adding a corruption
 changes no other. All severities share their random draws.
@@ -32,9 +30,9 @@ def changed_share(before: Any, after: Any) -> float:
     differs, rows count that were dropped, repeated, or differ in any cell.
 
     >>> before = pd.DataFrame({"a": [1, 2], "b": ["x", None]})
-    >>> affected(before, before.assign(a=[1.0, 3.0]))
+    >>> changed_share(before, before.assign(a=[1.0, 3.0]))
     0.25
-    >>> affected(before, before[1:])
+    >>> changed_share(before, before[1:])
     0.5
     """
     if isinstance(before, tuple):
@@ -124,7 +122,9 @@ class View:
         draw = f"#{self.draw}" if self.draw else ""
         if self.severity == 1 and "@" in self.corruption:
             return f"{self.corruption}{draw}"
-        return f"{self.corruption}@{_written(self.severity)}{draw}"
+        short = f"{self.severity:g}"
+        severity = short if float(short) == self.severity else repr(self.severity)
+        return f"{self.corruption}@{severity}{draw}"
 
     def parts(self) -> list[tuple[str, float]]:
         """Return the composed corruptions, each with its severity."""
@@ -137,7 +137,7 @@ CLEAN = View()
 def parse_composition(corruption: str) -> list[tuple[str, float]]:
     """Return the corruptions in a name and the dose of each.
 
-    >>> doses("missingness_mcar@0.2+noise_gaussian")
+    >>> parse_composition("missingness_mcar@0.2+noise_gaussian")
     [('missingness_mcar', 0.2), ('noise_gaussian', 1.0)]
     """
     if not corruption or corruption in corruptions:
@@ -260,39 +260,32 @@ def _see_one(test: Dataset, view: View, rng: np.random.Generator) -> tuple[Datas
     """Apply one corruption; return the questions and their original positions."""
     every = np.arange(len(test))
     if by_row(test):
-        return _see_rows(test, view, rng, test.items.index[test.mentions(test.fields[0]).rows])
+        items = test.frame().reset_index(drop=True).copy()
+        truth = None if test.truth is None else pd.Series(test.truth)
+        items, truth = _corrupted(view, items, truth, rng)
+        rows = np.asarray(items.index)
+        if not len(items):
+            raise ContractError(f"{view.name} returned no rows.")
+        if not np.isin(rows, np.arange(len(test))).all():
+            raise ContractError(f"{view.name} returned rows with new labels; keep the index of X.")
+        if test.truth is not None:
+            _check_truth(view, items, truth)
+        rows = rows.astype(np.intp)
+        # the index identifies dropped and repeated rows
+        named = test.items.index[test.mentions(test.fields[0]).rows][rows]
+        items = items.set_axis(named if named.is_unique else pd.RangeIndex(len(items)), axis=0)
+        seen = dataclasses.replace(
+            test,
+            items=items,
+            questions=pd.DataFrame({test.fields[0]: items.index}),
+            truth=None if test.truth is None else np.asarray(truth),
+            group=None if test.group is None else test.group[rows],
+            part=None,
+        )
+        return seen, rows
     if test.kind == "items":
         return _see_queries(test, view, rng), every
-    return _see_items(test, view, rng), every
-
-
-def _see_rows(
-    test: Dataset, view: View, rng: np.random.Generator, ids: pd.Index
-) -> tuple[Dataset, np.ndarray]:
-    """Corrupt the item and target of each question; rows may be dropped or repeated."""
-    items = test.frame().reset_index(drop=True).copy()
-    truth = None if test.truth is None else pd.Series(test.truth)
-    items, truth = _corrupted(view, items, truth, rng)
-    rows = np.asarray(items.index)
-    if not len(items):
-        raise ContractError(f"{view.name} returned no rows.")
-    if not np.isin(rows, np.arange(len(test))).all():
-        raise ContractError(f"{view.name} returned rows with new labels; keep the index of X.")
-    if test.truth is not None:
-        _check_truth(view, items, truth)
-    rows = rows.astype(np.intp)
-    # the index identifies dropped and repeated rows
-    named = ids[rows]
-    items = items.set_axis(named if named.is_unique else pd.RangeIndex(len(items)), axis=0)
-    seen = dataclasses.replace(
-        test,
-        items=items,
-        questions=pd.DataFrame({test.fields[0]: items.index}),
-        truth=None if test.truth is None else np.asarray(truth),
-        group=None if test.group is None else test.group[rows],
-        part=None,
-    )
-    return seen, rows
+    return dataclasses.replace(test, items=_changed_items(test, view, rng, test.mentioned())), every
 
 
 def _see_queries(test: Dataset, view: View, rng: np.random.Generator) -> Dataset:
@@ -302,11 +295,6 @@ def _see_queries(test: Dataset, view: View, rng: np.random.Generator) -> Dataset
     others = np.setdiff1d(np.arange(len(test.items)), asked)
     items = pd.concat([changed, test.items.iloc[others]])
     return dataclasses.replace(test, items=items.iloc[np.argsort(np.concatenate([asked, others]))])
-
-
-def _see_items(test: Dataset, view: View, rng: np.random.Generator) -> Dataset:
-    """Corrupt each item once, independent of the number of its questions; targets do not change."""
-    return dataclasses.replace(test, items=_changed_items(test, view, rng, test.mentioned()))
 
 
 def _changed_items(test: Dataset, view: View, rng: np.random.Generator, rows: np.ndarray) -> Any:
@@ -334,8 +322,3 @@ def _check_truth(view: View, items: pd.DataFrame | pd.Series, truth: Any) -> Non
         )
     if isinstance(truth, pd.Series) and not truth.index.equals(items.index):
         raise ContractError(f"{view.name} returned X and y with different indexes.")
-
-
-def _written(severity: float) -> str:
-    short = f"{severity:g}"
-    return short if float(short) == severity else repr(severity)

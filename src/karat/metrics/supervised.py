@@ -1,10 +1,8 @@
-"""Metrics of class labels and class probabilities.
+"""Metrics of class labels, class probabilities and numbers.
 
 Labels are compared as text. With two classes the *second* in label order is the positive one; its
 probability is the second column. Averages ignore classes that are absent from the test fold; a
 value that is then meaningless is ``Undefined``.
-
-Metrics of regression.
 """
 
 from __future__ import annotations
@@ -16,8 +14,6 @@ import numpy as np
 
 from karat.core.predictions import Predictions
 from karat.metrics.metric import Undefined, metric
-
-# -- from labels ----------------------------------------------------------------------------
 
 
 @metric("acc", needs=("classes",))
@@ -180,9 +176,6 @@ def _count(predictions: Predictions) -> _Counts:
 def _f_score(predictions: Predictions, beta: float) -> float:
     counts = _count(predictions)
     return counts.summary(counts.f_score(beta))
-
-
-# -- from probabilities and scores ----------------------------------------------------------
 
 
 @metric("auc", needs=("binary", "probabilities"), weighted=True)

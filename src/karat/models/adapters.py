@@ -2,11 +2,8 @@
 
 Supported: a class or an instance with ``transform`` or ``predict``, a scikit-learn pipeline or
 vectorizer, an object with ``encode`` (a SentenceTransformer), a function from items to a matrix, a
-mapping or data frame of vectors, gensim ``KeyedVectors``, a PyKEEN pipeline result, and the path of
-a vector file.
-
-Evaluate an already fitted predictor without refitting it.
-Encoders that wrap another encoder, given by name, class or instance.
+mapping or data frame of vectors, gensim ``KeyedVectors``, a PyKEEN pipeline result, the path of a
+vector file, and an already fitted predictor (``FittedPredictor``).
 """
 
 from __future__ import annotations
@@ -77,6 +74,7 @@ def adapt(thing: Any, name: str | None = None, role: str | None = None) -> Model
     if inspect.isclass(thing):
         thing = _instance(thing)
     prototype = _wrapped(thing)
+    method = getattr(prototype, "unavailable", None)
     return Model(
         name=name or _name(thing),
         prototype=prototype,
@@ -84,7 +82,7 @@ def adapt(thing: Any, name: str | None = None, role: str | None = None) -> Model
         takes=_takes(prototype),
         params=_params(prototype),
         version=_version(thing),
-        unavailable=_unavailable(prototype),
+        unavailable=str(method()) if callable(method) else "",
     )
 
 
@@ -161,7 +159,11 @@ def _name(thing: Any) -> str:
 def _takes(prototype: Any) -> tuple[str, ...] | None:
     takes = getattr(prototype, "takes", None)
     if takes is None:
-        return TextEncoder.takes if _reads_strings(prototype) else None
+        steps = getattr(prototype, "steps", None)
+        first = sklearn_tags(steps[0][1] if steps else prototype)
+        inputs = getattr(first, "input_tags", None)
+        texts = inputs is not None and inputs.string and not inputs.two_d_array
+        return TextEncoder.takes if texts else None
     found = tuple([takes] if isinstance(takes, str) else takes)
     for modality in found:
         if modality not in MODALITIES:
@@ -170,19 +172,6 @@ def _takes(prototype: Any) -> tuple[str, ...] | None:
                 f"{', '.join(MODALITIES)}.{did_you_mean(str(modality), MODALITIES)}"
             )
     return found
-
-
-def _reads_strings(prototype: Any) -> bool:
-    """Return whether its scikit-learn tags declare strings and no 2-D arrays as input."""
-    steps = getattr(prototype, "steps", None)
-    first = sklearn_tags(steps[0][1] if steps else prototype)
-    inputs = getattr(first, "input_tags", None)
-    return inputs is not None and bool(inputs.string and not inputs.two_d_array)
-
-
-def _unavailable(prototype: Any) -> str:
-    method = getattr(prototype, "unavailable", None)
-    return str(method()) if callable(method) else ""
 
 
 def _params(prototype: Any) -> dict[str, Any]:
@@ -216,12 +205,25 @@ class FittedPredictor:
 
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> tree = DecisionTreeClassifier().fit([[0], [1]], ["no", "yes"])
-    >>> Fitted(tree).fit([[5]], ["yes"]).predict([[1], [0]]).tolist()
+    >>> FittedPredictor(tree).fit([[5]], ["yes"]).predict([[1], [0]]).tolist()
     ['yes', 'no']
     """
 
     def __init__(self, pipeline: Any) -> None:
-        _check_fitted(pipeline)
+        from sklearn.exceptions import NotFittedError
+        from sklearn.utils.validation import check_is_fitted
+
+        name = type(pipeline).__name__
+        if isinstance(pipeline, type) or not hasattr(pipeline, "predict"):
+            raise ContractError(f"FittedPredictor needs a fitted object with predict, got {name}.")
+        try:
+            check_is_fitted(pipeline)
+        except NotFittedError as error:
+            raise ContractError(
+                f"{name} is not fitted; pass it as it is, and Karat fits it in each fold."
+            ) from error
+        except TypeError:  # not a scikit-learn estimator
+            pass
         self.pipeline = pipeline
         self.notes_ = [NOTE]
         self.takes = getattr(pipeline, "takes", None)
@@ -275,23 +277,6 @@ class FittedPredictor:
         return self.pipeline.predict_proba(X)
 
 
-def _check_fitted(pipeline: Any) -> None:
-    from sklearn.exceptions import NotFittedError
-    from sklearn.utils.validation import check_is_fitted
-
-    name = type(pipeline).__name__
-    if isinstance(pipeline, type) or not hasattr(pipeline, "predict"):
-        raise ContractError(f"Fitted expects a fitted object with predict, got {name}.")
-    try:
-        check_is_fitted(pipeline)
-    except NotFittedError as error:
-        raise ContractError(
-            f"{name} is not fitted; pass it without Fitted, and Karat fits it in each fold."
-        ) from error
-    except TypeError:  # not a scikit-learn estimator
-        pass
-
-
 def _passes(check: Any, pipeline: Any) -> bool:
     try:
         return bool(check(pipeline))
@@ -302,7 +287,7 @@ def _passes(check: Any, pipeline: Any) -> bool:
 def wrapped_model(encoder: Any, options: dict[str, Any] | None) -> Model:
     """Return the Model for ``"package.module:Name"``, a class or an object.
 
-    >>> inner_model("karat.models.text_encoders:TfIdf", {"ngrams": 2}).prototype
+    >>> wrapped_model("karat.models.text_encoders:TfIdf", {"ngrams": 2}).prototype
     TfIdf(ngrams=2)
     """
     thing = registry.models.get(encoder) if isinstance(encoder, str) else encoder

@@ -17,10 +17,8 @@ from sklearn.utils.metaestimators import available_if
 
 from karat.core.registry import build
 from karat.models.predictors import ConstantPredictor
-from karat.models.tabular_encoders import TypedColumns
+from karat.models.tabular_encoders import TypedColumns, clip_to_float32
 
-#: trees use float32
-_LARGEST = 1e30
 #: the next step is expected to cost as much as the worst of this many before it
 _STEPS = 5
 #: trees per candidate of max_features without a time limit
@@ -108,14 +106,19 @@ class PreparedTrees(BaseEstimator):
 
     def _prepared(self, X: pd.DataFrame, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows as numbers and the target as numbers or codes."""
-        self.columns_ = TypedColumns(*_encoders())
+        from sklearn.impute import SimpleImputer
+        from sklearn.preprocessing import OrdinalEncoder
+
+        words = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+        numbers = SimpleImputer(strategy="mean", keep_empty_features=True)
+        self.columns_ = TypedColumns(words, numbers)
         rows, target = _clipped(self.columns_.fit_transform(X)), np.asarray(y)
         if self.kind != "regression":
             self.classes_, target = np.unique(target, return_inverse=True)
         return rows, target
 
     def predict(self, X: pd.DataFrame) -> np.ndarray:
-        """Return the most labels class, or a number, per row."""
+        """Return the most likely class, or a number, per row."""
         if self.kind == "regression":
             return np.asarray(self.trees_.predict(self._rows(X)))
         return self.predict_both(X)[0]
@@ -127,7 +130,7 @@ class PreparedTrees(BaseEstimator):
 
     @available_if(lambda self: self.kind != "regression")
     def predict_both(self, X: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-        """Return the most labels class and the probabilities."""
+        """Return the most likely class and the probabilities."""
         probabilities = self.predict_proba(X)
         return self.classes_[np.argmax(probabilities, axis=1)], probabilities
 
@@ -177,27 +180,23 @@ class GrowingForest(PreparedTrees):
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> GrowingForest:
         """Fit the forest."""
-        budget = self._budget()
+        seconds, megabytes = self.max_runtime_seconds, self.max_mem_size_mb
+        budget = Budget(
+            None if seconds is None else seconds * self.time_margin,
+            None if megabytes is None else megabytes * self.memory_margin,
+        )
         self.notes_: list[str] = []
         rows, target = self._prepared(X, y)
         features = self._features(rows, target, budget)
         self.trees_ = self._forest(features)
         grown = self._grow(self.trees_, rows, target, budget)
         if grown < self.n_estimators:
-            self.notes_.append(f"{grown:,} of {self.n_estimators:,} trees in {self._limits()}")
+            limits = [f"{seconds:g} s"] if seconds is not None else []
+            limits += [f"{megabytes:g} MB"] if megabytes is not None else []
+            note = f"{grown:,} of {self.n_estimators:,} trees in {' and '.join(limits)}"
+            self.notes_.append(note)
         self.models_count_ = grown
         return self
-
-    def _budget(self) -> Budget:
-        seconds, megabytes = self.max_runtime_seconds, self.max_mem_size_mb
-        return Budget(
-            None if seconds is None else seconds * self.time_margin,
-            None if megabytes is None else megabytes * self.memory_margin,
-        )
-
-    def _limits(self) -> str:
-        limits = ((self.max_runtime_seconds, "s"), (self.max_mem_size_mb, "MB"))
-        return " and ".join(f"{limit:g} {unit}" for limit, unit in limits if limit is not None)
 
     def _features(self, rows: np.ndarray, target: np.ndarray, budget: Budget) -> Any:
         return None
@@ -302,12 +301,9 @@ class TunedForest(GrowingForest):
         from sklearn.model_selection import KFold, StratifiedKFold
 
         seed = self.random_state or 0
-        classes = self.kind != "regression"
-        if classes and np.bincount(target).min() >= self.k_folds:
-            splitter = StratifiedKFold(self.k_folds, shuffle=True, random_state=seed)
-        else:
-            splitter = KFold(self.k_folds, shuffle=True, random_state=seed)
-        return splitter.split(target, target)
+        stratified = self.kind != "regression" and np.bincount(target).min() >= self.k_folds
+        splitter = StratifiedKFold if stratified else KFold
+        return splitter(self.k_folds, shuffle=True, random_state=seed).split(target, target)
 
     def _score(self, forest: Any, rows: np.ndarray, target: np.ndarray, classes: int) -> float:
         from sklearn import metrics
@@ -316,8 +312,9 @@ class TunedForest(GrowingForest):
             predictions = forest.predict(rows)
             if self.optimize == "r2":
                 return float(metrics.r2_score(target, predictions))
-            loss = metrics.mean_absolute_error if self.optimize == "mae" else _rmse
-            return -float(loss(target, predictions))
+            if self.optimize == "mae":
+                return -float(metrics.mean_absolute_error(target, predictions))
+            return -float(metrics.root_mean_squared_error(target, predictions))
         probabilities = np.zeros((len(rows), classes))
         probabilities[:, forest.classes_] = forest.predict_proba(rows)
         labels = np.argmax(probabilities, axis=1)
@@ -342,17 +339,5 @@ def candidates(columns: int) -> list[int]:
     return [usual, *below, *above]
 
 
-def _rmse(target: np.ndarray, predictions: np.ndarray) -> float:
-    return float(np.sqrt(np.mean((target - predictions) ** 2)))
-
-
-def _encoders() -> tuple[Any, Any]:
-    from sklearn.impute import SimpleImputer
-    from sklearn.preprocessing import OrdinalEncoder
-
-    words = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
-    return words, SimpleImputer(strategy="mean", keep_empty_features=True)
-
-
 def _clipped(rows: np.ndarray) -> np.ndarray:
-    return np.clip(rows, -_LARGEST, _LARGEST).astype(np.float32)
+    return clip_to_float32(rows).astype(np.float32)

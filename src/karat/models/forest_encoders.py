@@ -1,9 +1,7 @@
-"""Forest encoders: the leaves of a row, or the predictions for it.
-
-Out-of-fold embeddings: no training row is embedded by an encoder fitted on its target.
+"""Forest encoders, and out-of-fold embeddings of supervised encoders.
 
 A supervised encoder overfits its training rows, so a head trained on in-sample embeddings would
-overfit too.
+overfit too. Out of fold, no training row is embedded by an encoder fitted on its target.
 """
 
 from __future__ import annotations
@@ -18,14 +16,16 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from karat.errors import ContractError, Declined
 from karat.models.adapters import wrapped_fingerprint, wrapped_model
 from karat.models.model import Model, assign_folds, sklearn_tags, target_kind
-from karat.models.tabular_encoders import TypedColumns, ordinal_words
-
-#: trees use float32
-_LARGEST = 1e30
+from karat.models.tabular_encoders import (
+    FittedInTransform,
+    TypedColumns,
+    clip_to_float32,
+    ordinal_words,
+)
 
 
 @dataclass(eq=False, repr=False)
-class ForestLeaves(TransformerMixin, BaseEstimator):
+class ForestLeaves(FittedInTransform):
     """One-hot encode the leaf of a row, for each tree of a forest.
 
     With a target this is a random forest, otherwise trees are split at random. Embeddings of
@@ -39,11 +39,6 @@ class ForestLeaves(TransformerMixin, BaseEstimator):
     leaves: int = 16
     kind: str | None = None
     random_state: int | None = None
-
-    def fit(self, items: pd.DataFrame, y: Any = None) -> ForestLeaves:
-        """Fit the trees."""
-        self.fit_transform(items, y)
-        return self
 
     def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
         """Fit and transform."""
@@ -126,7 +121,7 @@ def _fit_forest(rows: np.ndarray, y: Any, kind: str, options: dict[str, Any]) ->
 
 
 def _clipped(rows: np.ndarray) -> np.ndarray:
-    return np.clip(rows, -_LARGEST, _LARGEST).astype(np.float32)
+    return clip_to_float32(rows).astype(np.float32)
 
 
 @dataclass(eq=False, repr=False)
@@ -185,7 +180,11 @@ class OutOfFold(TransformerMixin, BaseEstimator):
         width = self.transform(_rows(items, np.arange(len(y)) == 0)).shape[1]
         embeddings = np.empty((len(y), width), dtype=np.result_type(*blocks))
         for fold, values in enumerate(blocks):
-            self._check_width(values.shape[1], width)
+            if values.shape[1] != width:
+                raise ContractError(
+                    f"{self._model().name} must return vectors of the same size in every fit, got "
+                    f"{values.shape[1]} dimensions in a fold and {width} on all training rows."
+                )
             embeddings[fold_of == fold] = values
         return embeddings
 
@@ -196,14 +195,12 @@ class OutOfFold(TransformerMixin, BaseEstimator):
     def _embed_fold(self, items: Any, y: np.ndarray, held: np.ndarray) -> np.ndarray:
         encoder = _fitted(self._fresh(y), _rows(items, ~held), y[~held])
         values = _dense(encoder.transform(_rows(items, held)))
-        return _by_class(values, encoder, self.encoder_)
-
-    def _check_width(self, of_fold: int, of_all: int) -> None:
-        if of_fold != of_all:
-            raise ContractError(
-                f"{self._model().name} must return vectors of the same size in every fit, got "
-                f"{of_fold} dimensions in a fold and {of_all} when fitted on all training rows."
-            )
+        some, classes = getattr(encoder, "classes_", None), getattr(self.encoder_, "classes_", None)
+        if some is None or classes is None or values.shape[1] != len(some):
+            return values
+        aligned = np.zeros((len(values), len(classes)), dtype=values.dtype)
+        aligned[:, np.searchsorted(classes, some)] = values
+        return aligned
 
     def _model(self) -> Model:
         return wrapped_model(self.encoder, self.options)
@@ -246,13 +243,3 @@ def _rows(items: Any, chosen: np.ndarray) -> Any:
 
 def _dense(values: Any) -> np.ndarray:
     return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
-
-
-def _by_class(values: np.ndarray, of_fold: Any, of_all: Any) -> np.ndarray:
-    """Reorder the dimensions of a fold's classes to those of all classes."""
-    some, classes = getattr(of_fold, "classes_", None), getattr(of_all, "classes_", None)
-    if some is None or classes is None or values.shape[1] != len(some):
-        return values
-    aligned = np.zeros((len(values), len(classes)), dtype=values.dtype)
-    aligned[:, np.searchsorted(classes, some)] = values
-    return aligned

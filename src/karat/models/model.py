@@ -1,10 +1,8 @@
-"""The Model record, and base classes for encoders.
+"""The Model record, base classes for encoders, and the identity of a model.
 
-The identity of a model: a hash of its code, parameters, weights, files and versions.
-
-Models with the same name but different weights, parameters or source code have different
-identities, so cached vectors are never mixed up.
-Helpers for targets: their kind, and stratified folds.
+The identity is a hash of code, parameters, weights, files and versions. Models with the same name
+but different weights, parameters or source code have different identities, so cached vectors are
+never mixed up.
 """
 
 from __future__ import annotations
@@ -70,15 +68,12 @@ class TextEncoder(StatelessEncoder):
         return self.encode([str(text) for text in items])
 
 
-class PackagedEncoder(TextEncoder):
-    """Base of text encoders with weights in files; loaded weights are not pickled.
+class HasRequirements:
+    """Base of models that need a library or file: implement ``check_installed``."""
 
-    ``needs`` lists the modules it imports, ``packages`` those whose version affects the vectors.
-    """
-
-    needs: ClassVar[tuple[str, ...]] = ()
-    packages: ClassVar[tuple[str, ...]] = ()
-    extra: ClassVar[str] = ""
+    def check_installed(self) -> None:
+        """Raise MissingExtra or Declined if a library or file is missing."""
+        raise NotImplementedError
 
     def unavailable(self) -> str:
         """Return what is missing and how to install it, or an empty string."""
@@ -87,6 +82,17 @@ class PackagedEncoder(TextEncoder):
         except (Declined, MissingExtra) as error:
             return str(error)
         return ""
+
+
+class PackagedEncoder(HasRequirements, TextEncoder):
+    """Base of text encoders with weights in files; loaded weights are not pickled.
+
+    ``needs`` lists the modules it imports, ``packages`` those whose version affects the vectors.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ()
+    packages: ClassVar[tuple[str, ...]] = ()
+    extra: ClassVar[str] = ""
 
     def check_installed(self) -> None:
         """Raise MissingExtra or Declined if a library or file is missing."""
@@ -150,7 +156,15 @@ class Model:
         ``max_runtime_seconds``, ``max_mem_size_mb`` and ``cores``, and ``optimize``, the primary
         metric.
         """
-        params = self._params_to_set(seed % (2**31 - 1), kind)
+        if hasattr(self.prototype, "get_params"):
+            given = self.prototype.get_params()
+        else:
+            given = getattr(self.prototype, "__dict__", {})
+        values = {"kind": kind, **self.limits}
+        params = {name: values[name] for name in values if name in given and given[name] is None}
+        params |= {
+            name: seed % (2**31 - 1) for name in given if name.split("__")[-1] == "random_state"
+        }
         if self.stateless and not params:
             return self.prototype
         made = _copy(self.prototype)
@@ -160,21 +174,11 @@ class Model:
             setattr(made, name, value)
         return made
 
-    def _params_to_set(self, seed: int, kind: str) -> dict[str, Any]:
-        if hasattr(self.prototype, "get_params"):
-            params = self.prototype.get_params()
-        else:
-            params = getattr(self.prototype, "__dict__", {})
-        seeds = {name: seed for name in params if name.rpartition("__")[2] == "random_state"}
-        values = {"kind": kind, **self.limits}
-        unset = {name for name in params if params[name] is None}
-        return {**seeds, **{name: values[name] for name in values if name in unset}}
-
 
 def sklearn_tags(thing: Any) -> Any | None:
     """Return the scikit-learn tags of an object, or None.
 
-    >>> tags_of(StatelessEncoder()).requires_fit
+    >>> sklearn_tags(StatelessEncoder()).requires_fit
     False
     """
     try:
@@ -209,7 +213,7 @@ def model_identity(model: Model) -> str | None:
 def object_identity(thing: Any) -> str | None:
     """Return a hash of an object or function with its code, or None if it cannot be pickled.
 
-    >>> identity_of(sorted) == identity_of(sorted) != identity_of(sum)
+    >>> object_identity(sorted) == object_identity(sorted) != object_identity(sum)
     True
     """
     own = callable(getattr(thing, "fingerprint", None)) and not isinstance(thing, type)
@@ -278,9 +282,6 @@ def _instructions(code: CodeType) -> str:
     return repr((code.co_code, code.co_names, code.co_varnames, code.co_freevars, constants))
 
 
-# -- code -----------------------------------------------------------------------------------
-
-
 def _code(names: Iterable[str]) -> list[str]:
     """Return the versions of installed packages and source hashes of other modules, sorted."""
     waiting, seen, parts = set(names), set[str](), set[str]()
@@ -301,7 +302,9 @@ def _code(names: Iterable[str]) -> list[str]:
         stamps = tuple((f, f.stat().st_mtime_ns, f.stat().st_size) for f in files)
         # file and memory may differ if a module was edited after import
         parts |= {f"{root} {_hash_files(stamps)}", f"{name} {_loaded(module)}"}
-        waiting |= _mentioned(module) - seen
+        values = list(vars(module).values())
+        named = {value.__name__ for value in values if isinstance(value, ModuleType)}
+        waiting |= (named | set(filter(None, map(_module_of, values)))) - seen
     return sorted(parts)
 
 
@@ -319,12 +322,6 @@ def _hash_files(files: tuple[tuple[Path, int, int], ...]) -> str:
     for file, _, _ in files:
         digest.update(file.read_bytes())
     return digest.hexdigest()
-
-
-def _mentioned(module: ModuleType) -> set[str]:
-    values = list(vars(module).values())
-    named = {value.__name__ for value in values if isinstance(value, ModuleType)}
-    return named | set(filter(None, map(_module_of, values)))
 
 
 def _module_of(value: Any) -> str:
@@ -361,9 +358,6 @@ def _distributions() -> dict[str, list[str]]:
     return dict(metadata.packages_distributions())
 
 
-# -- files ----------------------------------------------------------------------------------
-
-
 def _values(thing: Any) -> Iterable[Any]:
     if hasattr(thing, "get_params") and not isinstance(thing, type):
         return dict(thing.get_params(deep=True)).values()
@@ -391,7 +385,7 @@ def _file(value: Any) -> str:
 def target_kind(y: np.ndarray | None, kind: str | None) -> str:
     """Return the declared kind of target; if None, floats are numbers, everything else classes.
 
-    >>> kind_of(np.array([0.5, 1.5]), None), kind_of(np.array([0.5, 1.5]), "classification")
+    >>> target_kind(np.array([0.5, 1.5]), None), target_kind(np.array([0.5, 1.5]), "classification")
     ('regression', 'classification')
     """
     fractions = y is not None and np.asarray(y).dtype.kind == "f"
@@ -403,7 +397,7 @@ def assign_folds(y: np.ndarray, kind: str, folds: int, seed: int) -> np.ndarray:
 
     A class of two or more rows is in at least two folds.
 
-    >>> sorted(deal(np.array(["a", "b", "a", "b"]), "classification", 2, 0)[:2].tolist())
+    >>> sorted(assign_folds(np.array(["a", "b", "a", "b"]), "classification", 2, 0)[:2].tolist())
     [0, 1]
     """
     order = np.random.default_rng(seed).permutation(len(y))

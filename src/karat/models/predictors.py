@@ -1,17 +1,9 @@
-"""Prepared rows of numbers with digests, and a cache of predictions by digest.
+"""Predictors of table rows, and faster versions of two estimators.
 
-Many rows of corrupted views are equal to rows of other views (a third on Adult); their predictions
-are reused.
-
-Random forests with faster, bit-identical predictions.
-
-Similar consecutive rows make better use of the CPU cache, so rows are sorted by the first tree's
-leaves; the trees' outputs are summed in scikit-learn's order.
-Support vector machines with an RBF kernel that is computed by matrix products.
-
-libsvm compares one pair of rows at a time. Here whole blocks of rows are compared in one product,
-and libsvm receives the kernel: the same machine in a fraction of the time.
-Predictors of table rows: preprocessing and a scikit-learn estimator for classes or numbers.
+Predictions of rows that occur in several views (a third of the rows on Adult) are cached by a
+digest of the row. Random forests sort rows by the leaves of their first tree, for the CPU cache,
+and sum outputs in scikit-learn's order. Support vector machines pass libsvm a kernel computed by
+matrix products. Both predict what scikit-learn predicts, in a fraction of the time.
 """
 
 from __future__ import annotations
@@ -25,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.utils.metaestimators import available_if
@@ -33,7 +26,7 @@ from karat.core.dataset import sample_rows
 from karat.core.registry import build, load_object
 from karat.errors import Declined
 from karat.models.model import assign_folds
-from karat.models.tabular_encoders import OneHotTable
+from karat.models.tabular_encoders import OneHotTable, clip_to_float32
 
 #: maximum number of cached rows
 MAX_CACHED_ROWS = 2**20
@@ -46,7 +39,7 @@ PredictionArrays = tuple[np.ndarray, ...]
 class PreparedRows:
     """A read-only matrix with a digest of each row.
 
-    >>> rows = Rows(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]))
+    >>> rows = PreparedRows(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]))
     >>> rows.digests[0] == rows.digests[2] != rows.digests[1]
     True
     """
@@ -144,7 +137,7 @@ def _mean_of_trees(forest: Any, X: np.ndarray) -> np.ndarray:
 #: with more train rows the full kernel would not fit into half a GB, and libsvm computes its own
 LARGEST = 8192
 #: number of kernel entries per block of predicted rows, and the largest number of rows in a block
-SVM_BLOCK, HIGHEST = 2**16, 1024
+KERNEL_ENTRIES, HIGHEST = 2**16, 1024
 #: the height of a block is a multiple of this
 _STEP = 16
 #: smallest slope of the calibration, so that probabilities increase with the decisions
@@ -231,19 +224,19 @@ class RbfMachine(BaseEstimator):
         The last block is padded, so that the bits of a decision do not depend on the other rows.
         """
         support, count = self.support(), len(X)
-        height = min(HIGHEST, max(1, SVM_BLOCK // (_STEP * max(1, len(support)))) * _STEP)
+        height = min(HIGHEST, max(1, KERNEL_ENTRIES // (_STEP * max(1, len(support)))) * _STEP)
         padding = np.zeros((-count % height or height * (not count), np.shape(X)[1]))
         X = np.vstack([np.asarray(X, dtype=np.float64), padding])
         kernels = self.kernel_.blocks(X, support, height)
         return np.concatenate([_pair_decisions(self.machine_, each) for each in kernels])[:count]
 
 
+@dataclass(eq=False, repr=False)
 class RbfLabels(ClassifierMixin, RbfMachine):
     """Predict the class with the most votes, one against one; no probabilities."""
 
-    def __init__(self, C: float = 1.0, gamma: float | str = "scale") -> None:
-        self.C = C
-        self.gamma = gamma
+    C: float = 1.0
+    gamma: float | str = "scale"
 
     def fit_kernel(self, kernel: Kernel, y: Any) -> None:
         """Fit on the kernel of the train rows; a single class is always predicted."""
@@ -257,6 +250,7 @@ class RbfLabels(ClassifierMixin, RbfMachine):
         return np.asarray(self.classes_[votes.argmax(axis=1)])
 
 
+@dataclass(eq=False, repr=False)
 class RbfClassifier(RbfLabels):
     """Predict classes and probabilities that are calibrated on held-out decisions.
 
@@ -266,16 +260,8 @@ class RbfClassifier(RbfLabels):
     Platt's smoothed targets.
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        gamma: float | str = "scale",
-        folds: int = 5,
-        random_state: int | None = None,
-    ) -> None:
-        super().__init__(C, gamma)
-        self.folds = folds
-        self.random_state = random_state
+    folds: int = 5
+    random_state: int | None = None
 
     def fit(self, X: np.ndarray, y: Any) -> RbfClassifier:
         """Fit the machine on all rows, and the probabilities on rows held out in turn."""
@@ -301,7 +287,7 @@ class RbfClassifier(RbfLabels):
         """Return the class with the most votes and the probability of each, in one pass."""
         pairs = self._decisions(X)
         logits = self.slope_ * _margins(pairs, len(self.classes_)) + self.offsets_
-        return self._answers(pairs), _softmax(logits)
+        return self._answers(pairs), softmax(logits, axis=1)
 
     def _calibration(self, X: np.ndarray, codes: np.ndarray) -> tuple[float, np.ndarray]:
         fold_of_row = assign_folds(codes, "classification", self.folds, self.random_state or 0)
@@ -317,13 +303,13 @@ class RbfClassifier(RbfLabels):
         return _fit_calibration(margins[used], codes[used], counts)
 
 
+@dataclass(eq=False, repr=False)
 class RbfRegressor(RegressorMixin, RbfMachine):
     """Predict numbers; the target is standardized, as ``C`` and ``epsilon`` assume variance 1."""
 
-    def __init__(self, C: float = 1.0, gamma: float | str = "scale", epsilon: float = 0.1) -> None:
-        self.C = C
-        self.gamma = gamma
-        self.epsilon = epsilon
+    C: float = 1.0
+    gamma: float | str = "scale"
+    epsilon: float = 0.1
 
     def fit_kernel(self, kernel: Kernel, y: Any) -> None:
         """Fit on the kernel of the train rows."""
@@ -336,9 +322,6 @@ class RbfRegressor(RegressorMixin, RbfMachine):
 
     def _answers(self, decisions: np.ndarray) -> np.ndarray:
         return np.asarray(self.mean_ + self.spread_ * decisions[:, 0])
-
-
-# -- decisions ------------------------------------------------------------------------------
 
 
 def _pair_decisions(machine: Any, kernel: np.ndarray) -> np.ndarray:
@@ -395,14 +378,6 @@ def _margins(pairs: np.ndarray, classes: int) -> np.ndarray:
     return margins
 
 
-# -- probabilities --------------------------------------------------------------------------
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-
 def _fit_calibration(
     margins: np.ndarray, codes: np.ndarray, counts: np.ndarray
 ) -> tuple[float, np.ndarray]:
@@ -417,7 +392,7 @@ def _fit_calibration(
     targets[np.arange(len(codes)), codes] = 1 - rest
 
     def loss(free: np.ndarray) -> tuple[float, np.ndarray]:
-        chances = _softmax(free[0] * margins + np.concatenate([[0.0], free[1:]]))
+        chances = softmax(free[0] * margins + np.concatenate([[0.0], free[1:]]), axis=1)
         gap = (chances - targets) / len(codes)
         value = -float((targets * np.log(np.maximum(chances, 1e-300))).sum()) / len(codes)
         return value, np.concatenate([[(gap * margins).sum()], gap.sum(axis=0)[1:]])
@@ -426,10 +401,6 @@ def _fit_calibration(
     bounds = [(_SMALLEST_SLOPE, None)] + [(None, None)] * (classes - 1)
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
     return float(found[0]), np.concatenate([[0.0], found[1:]])
-
-
-#: many estimators use float32
-_LARGEST = 1e30
 
 
 @dataclass(eq=False, repr=False)
@@ -465,13 +436,14 @@ class PreparedTable(OneHotTable):
 
     def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
         """Fit and transform."""
-        return _clipped(super().fit_transform(items, y)).matrix
+        return PreparedRows(clip_to_float32(super().fit_transform(items, y))).matrix
 
     def transform(self, items: pd.DataFrame) -> PreparedRows:  # type: ignore[override]
         """Return one row of numbers per table row, each with a digest."""
-        return _clipped(super().transform(items))
+        return PreparedRows(clip_to_float32(super().transform(items)))
 
 
+@dataclass(eq=False, repr=False)
 class MatrixPredictor:
     """An estimator on rows of numbers, which gets classes as codes 0, 1, ….
 
@@ -480,39 +452,27 @@ class MatrixPredictor:
     probabilities. Predictions of repeated rows are cached by digest.
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        kind: str,
-        max_train_rows: int | None = None,
-        likeliest: bool = False,
-        random_state: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.kind = kind
-        self.max_train_rows = max_train_rows
-        self.likeliest = likeliest
-        self.random_state = random_state
+    estimator: Any
+    kind: str
+    max_train_rows: int | None = None
+    likeliest: bool = False
+    random_state: int | None = None
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> MatrixPredictor:
         """Fit the estimator on these rows or a sample of them."""
         self.notes_: list[str] = []
         self.memory_ = PredictionCache()
-        X, y = self._sample(X, np.asarray(y))
+        y, rows = np.asarray(y), self.max_train_rows
+        if rows is not None and rows < len(y):
+            rng = np.random.default_rng(self.random_state or 0)
+            chosen = sample_rows(len(y), rows, rng, y if self.kind == "classification" else None)
+            self.notes_.append(f"fitted on {rows:,} of {len(y):,} rows")
+            X, y = X[chosen], y[chosen]
         if self.kind == "classification":
             self.classes_, y = np.unique(y, return_inverse=True)
         self.estimator.fit(X, y)
         self.history_ = list(getattr(self.estimator, "history_", []))
         return self
-
-    def _sample(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rows = self.max_train_rows
-        if rows is None or rows >= len(y):
-            return X, y
-        rng = np.random.default_rng(self.random_state or 0)
-        chosen = sample_rows(len(y), rows, rng, y if self.kind == "classification" else None)
-        self.notes_.append(f"fitted on {rows:,} of {len(y):,} rows")
-        return X[chosen], y[chosen]
 
     def predict(self, X: np.ndarray | PreparedRows) -> np.ndarray:
         """Return a label or number per row."""
@@ -622,7 +582,3 @@ class TablePredictor(BaseEstimator):
     def predict_both(self, X: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
         """Return the label and the class probabilities of each row."""
         return self.last_.predict_both(self.preparation_.transform(X))
-
-
-def _clipped(matrix: np.ndarray) -> PreparedRows:
-    return PreparedRows(np.clip(matrix, -_LARGEST, _LARGEST, out=matrix))

@@ -1,17 +1,9 @@
-"""A fast one-hot encoder of strings, equal to scikit-learn's ``OneHotEncoder``.
+"""Encoders of table rows: baselines that differ in how they encode words, and rows as sentences.
 
-scikit-learn loops over all cells in Python; here only distinct values are looked up.
-
-Min-hashes of character n-grams: texts that share n-grams share numbers.
-
-The numbers are those of skrub's MinHashEncoder (Cerda, Varoquaux 2022, Encoding High-Cardinality
-String Categorical Variables), here computed for all texts of a column at once.
-The random encoder, a lower bound for scores.
-Table encoders: preprocessing of numbers, dates and words; one-hot and skrub's vectorizer.
-Baseline table encoders: ordinal, target, hashed, min-hash, strings, PCA.
-
-All impute and scale numbers and dates (see ``tables``); they differ in how they encode words.
-Rows as sentences: "age is 31. plan is basic." through any sentence encoder.
+All baselines impute and scale numbers and dates (``TypedColumns``). The one-hot encoder equals
+scikit-learn's and looks up distinct values only. The min-hashes equal those of skrub's
+MinHashEncoder (Cerda, Varoquaux 2022, Encoding High-Cardinality String Categorical Variables),
+computed for all texts of a column at once. The random encoder is a lower bound for scores.
 """
 
 from __future__ import annotations
@@ -93,10 +85,18 @@ def min_hashes(texts: Sequence[str], dimensions: int = 30) -> np.ndarray:
     encoded = [text.encode("utf-8", "replace")[: len(text)] for text in texts]
     found = np.full((dimensions, len(texts)), _LIMIT, dtype=np.int32)
     for size in (2, 3, 4):
-        buffer, windows = _windows(encoded, size)
+        # a text shorter than an n-gram is padded with zeros on both sides
+        zeros = [bytes(max(0, size - len(text))) for text in encoded]
+        padded = [pad + text + pad for pad, text in zip(zeros, encoded, strict=True)]
+        lengths = np.array([len(text) for text in padded])
+        starts = np.cumsum(lengths) - lengths
+        # reduceat uses consecutive bounds: every other segment spans two texts
+        bounds = np.column_stack([starts, starts + lengths - size + 1]).ravel()
+        # the last bound must be inside, so one more n-gram follows
+        buffer = np.frombuffer(b"".join(padded) + b"\0", dtype=np.int8)
         for seed in range(dimensions):
             hashes = np.correlate(buffer, _weights(size, seed))
-            lowest = np.minimum.reduceat(hashes, windows)[::2]
+            lowest = np.minimum.reduceat(hashes, bounds)[::2]
             np.minimum(found[seed], lowest, out=found[seed])
     found[:, [not text for text in encoded]] = 0
     return np.ascontiguousarray(found.T, dtype=np.float64)
@@ -121,31 +121,11 @@ class MinHashes(TransformerMixin, BaseEstimator):
         return np.hstack(blocks)
 
 
-def _windows(encoded: list[bytes], size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return all texts in one array, and the bounds of each text's n-grams.
-
-    A text shorter than an n-gram is padded with zeros on both sides.
-    """
-    padded = []
-    for text in encoded:
-        zeros = bytes(max(0, size - len(text)))
-        padded.append(zeros + text + zeros)
-    lengths = np.array([len(text) for text in padded])
-    starts = np.cumsum(lengths) - lengths
-    # reduceat uses consecutive bounds: every other segment spans two texts
-    bounds = np.column_stack([starts, starts + lengths - size + 1]).ravel()
-    # the last bound must be inside, so one more n-gram follows
-    joined = b"".join(padded) + b"\0"
-    return np.frombuffer(joined, dtype=np.int8), bounds
-
-
 @lru_cache(maxsize=1024)
 def _weights(size: int, seed: int) -> np.ndarray:
     from sklearn.utils import check_random_state
 
-    drawn: np.ndarray = check_random_state(seed).randint(
-        -_LIMIT, _LIMIT, size=size, dtype=np.dtype("int32")
-    )
+    drawn: np.ndarray = check_random_state(seed).randint(-_LIMIT, _LIMIT, size, dtype=np.int32)
     drawn.flags.writeable = False  # it is cached
     return drawn
 
@@ -183,6 +163,11 @@ def _mix(x: np.ndarray) -> np.ndarray:
 LARGEST = 1e100
 
 
+def clip_to_float32(matrix: np.ndarray) -> np.ndarray:
+    """Clip numbers in place to a range in which float32 estimators can compute."""
+    return np.clip(matrix, -1e30, 1e30, out=matrix)
+
+
 def numeric_columns(table: pd.DataFrame) -> list[Any]:
     """Return the columns of numbers or durations, without booleans and dates."""
     kinds = pd.api.types
@@ -205,8 +190,17 @@ def table_to_numbers(min_frequency: float | int | None = None) -> TypedColumns:
     return TypedColumns(OneHotWords(min_frequency))
 
 
+class FittedInTransform(TransformerMixin, BaseEstimator):
+    """Base of encoders whose ``fit`` is part of ``fit_transform``."""
+
+    def fit(self, items: pd.DataFrame, y: Any = None) -> Any:
+        """Fit the encoder."""
+        self.fit_transform(items, y)
+        return self
+
+
 @dataclass(eq=False, repr=False)
-class TypedColumns(TransformerMixin, BaseEstimator):
+class TypedColumns(FittedInTransform):
     """Convert a table to numbers: each column is numeric, a date or words.
 
     Missing numbers become the median, then all are scaled; so are the components of a date: year,
@@ -222,11 +216,6 @@ class TypedColumns(TransformerMixin, BaseEstimator):
 
     words: Any
     numbers: Any = None
-
-    def fit(self, table: pd.DataFrame, y: Any = None) -> TypedColumns:
-        """Fit all columns."""
-        self.fit_transform(table, y)
-        return self
 
     def fit_transform(self, table: pd.DataFrame, y: Any = None) -> np.ndarray:
         """Fit and transform; words may be encoded out of fold."""
@@ -250,7 +239,7 @@ class TypedColumns(TransformerMixin, BaseEstimator):
         return scaled_numbers() if self.numbers is None else clone(self.numbers)
 
 
-class ColumnEncoder(TransformerMixin, BaseEstimator):
+class ColumnEncoder(FittedInTransform):
     """Base of encoders that differ in how they encode words."""
 
     takes = ("table",)
@@ -258,11 +247,6 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     def _columns(self, y: Any) -> TypedColumns:
         """Return the transformer; ``y`` is None if the target is hidden."""
         raise NotImplementedError
-
-    def fit(self, items: pd.DataFrame, y: Any = None) -> ColumnEncoder:
-        """Fit all columns."""
-        self.fit_transform(items, y)
-        return self
 
     def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
         """Fit and transform."""
@@ -289,18 +273,13 @@ class OneHotTable(ColumnEncoder):
 
 
 @dataclass(eq=False, repr=False)
-class SkrubTable(TransformerMixin, BaseEstimator):
+class SkrubTable(FittedInTransform):
     """skrub's TableVectorizer; missing values become 0."""
 
     takes = ("table",)
 
     cardinality_threshold: int = 40
     random_state: int | None = None
-
-    def fit(self, items: pd.DataFrame, y: Any = None) -> SkrubTable:
-        """Fit the vectorizer."""
-        self.fit_transform(items, y)
-        return self
 
     def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
         """Fit and transform."""
@@ -499,16 +478,11 @@ class StringTable(ColumnEncoder):
 
 
 @dataclass(eq=False, repr=False)
-class StringColumns(TransformerMixin, BaseEstimator):
+class StringColumns(FittedInTransform):
     """A StringEncoder per column of a frame of strings; an empty column is 0."""
 
     dimensions: int = 30
     random_state: int = 0
-
-    def fit(self, texts: pd.DataFrame, y: Any = None) -> StringColumns:
-        """Fit the n-grams of each column."""
-        self.fit_transform(texts)
-        return self
 
     def fit_transform(self, texts: pd.DataFrame, y: Any = None) -> np.ndarray:
         """Fit and transform."""
@@ -541,7 +515,7 @@ class StringColumns(TransformerMixin, BaseEstimator):
 
 
 @dataclass(eq=False, repr=False)
-class OneHotPca(TransformerMixin, BaseEstimator):
+class OneHotPca(FittedInTransform):
     """Principal components of the one-hot table, by an exact solver, with fixed signs.
 
     Components that are rounding errors are dropped. The (first) largest weight of each component is
@@ -553,11 +527,6 @@ class OneHotPca(TransformerMixin, BaseEstimator):
 
     dimensions: int = 32
     min_frequency: float | int | None = 0.005
-
-    def fit(self, items: pd.DataFrame, y: Any = None) -> OneHotPca:
-        """Fit the components."""
-        self.fit_transform(items)
-        return self
 
     def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
         """Fit and transform."""

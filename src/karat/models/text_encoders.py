@@ -1,7 +1,4 @@
-"""Sentence encoders: TF-IDF, and pretrained ones that need neither torch nor a GPU.
-
-Word vectors: items are looked up by id, a text is the mean of its words.
-"""
+"""Text encoders that need neither torch nor a GPU: TF-IDF, pretrained ones, and word vectors."""
 
 from __future__ import annotations
 
@@ -180,13 +177,16 @@ class GloveWords(Glove):
 def average_words(texts: list[str], words: pd.Index, vectors: np.ndarray) -> np.ndarray:
     """Return the mean vector of each text's words, NaN if it has no known word.
 
-    >>> averaged(["a B", "c"], pd.Index(["a", "b"]), np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    >>> words, vectors = pd.Index(["a", "b"]), np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> average_words(["a B", "c"], words, vectors).tolist()
     [[2.0, 3.0], [nan, nan]]
     """
     means = np.empty((len(texts), vectors.shape[1]), dtype=np.float32)
     for begin in range(0, len(texts), BLOCK):
         block = [_WORD.findall(text) for text in texts[begin : begin + BLOCK]]
-        rows = _rows(list(itertools.chain.from_iterable(block)), words)
+        written = list(itertools.chain.from_iterable(block))
+        small = words.get_indexer(pd.Index([word.lower() for word in written], dtype=object))
+        rows = np.where(small >= 0, small, words.get_indexer(pd.Index(written, dtype=object)))
         owners = np.repeat(np.arange(len(block)), [len(each) for each in block])[rows >= 0]
         sums = np.zeros((len(block), vectors.shape[1]))
         # word by word: a mean does not depend on the other texts
@@ -195,8 +195,3 @@ def average_words(texts: list[str], words: pd.Index, vectors: np.ndarray) -> np.
         counts[counts == 0] = np.nan
         means[begin : begin + BLOCK] = sums / counts[:, None]
     return means
-
-
-def _rows(written: list[str], words: pd.Index) -> np.ndarray:
-    small = words.get_indexer(pd.Index([word.lower() for word in written], dtype=object))
-    return np.where(small >= 0, small, words.get_indexer(pd.Index(written, dtype=object)))

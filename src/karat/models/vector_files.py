@@ -1,7 +1,6 @@
-"""Read vectors from ``.npz``, word2vec binary, Parquet, Feather and safetensors files.
+"""Encoders that look up precomputed vectors by item id, and readers of all file formats but text.
 
-Read vectors from HDF5: a group ``Vectors`` with one dataset per entity, named in base 32.
-Encoders that look up precomputed vectors, from a file or from arrays, by item id.
+HDF5 files have a group ``Vectors`` with one dataset per entity, named in base 32.
 """
 
 from __future__ import annotations
@@ -47,9 +46,6 @@ def read_npz(path: Path) -> Read:
         *(zipfile.BadZipFile, zlib.error),
     ) as error:
         raise DataError(f'{path}: not an .npz with "ids" and "vectors": {error}.') from error
-
-
-# -- word2vec -------------------------------------------------------------------------------
 
 
 def read_word2vec(path: Path) -> Read:
@@ -100,9 +96,6 @@ def _word(raw: bytes, row: int, path: Path) -> str:
         raise DataError(f"{path}: name {row + 1} is not UTF-8 ({error.reason}).") from error
 
 
-# -- columns --------------------------------------------------------------------------------
-
-
 def read_columns(path: Path) -> Read:
     """Read a Parquet or Feather file: one string column, and number columns or one list column."""
     table = _table(path)
@@ -142,11 +135,10 @@ def _is_text(kind: Any) -> bool:
 
 
 def _number_columns(table: Any, path: Path) -> np.ndarray:
-    for name in table.column_names:
+    vectors = np.empty(table.shape, dtype=np.float32)
+    for i, name in enumerate(table.column_names):
         if np.dtype(table.schema.field(name).type.to_pandas_dtype()).kind not in "fiu":
             raise DataError(f'{path}: column "{name}" is not numeric.')
-    vectors = np.empty(table.shape, dtype=np.float32)
-    for i in range(table.num_columns):
         vectors[:, i] = table.column(i).to_numpy()
     return vectors
 
@@ -168,8 +160,6 @@ def _list_column(table: Any, path: Path) -> np.ndarray | None:
         raise DataError(f'{path}: the lists in "{table.column_names[0]}" must be numeric.')
     return values.to_numpy().astype(np.float32).reshape(-1, max(width, 1))
 
-
-# -- safetensors ----------------------------------------------------------------------------
 
 SAFETENSORS_TYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 
@@ -210,11 +200,8 @@ def _tensor(data: Any, begin: int, about: dict[str, Any], what: str) -> np.ndarr
     if about["dtype"] == "BF16":  # the upper half of a float32
         wide = np.frombuffer(raw, dtype="<u2").astype(np.uint32) << 16
         return wide.view(np.float32).reshape(about["shape"])
-    return (
-        np.frombuffer(raw, dtype=SAFETENSORS_TYPES[about["dtype"]])
-        .reshape(about["shape"])
-        .astype("f4")
-    )
+    values = np.frombuffer(raw, dtype=SAFETENSORS_TYPES[about["dtype"]])
+    return values.reshape(about["shape"]).astype("f4")
 
 
 def _names_from_file(path: Path) -> list[str]:
@@ -314,14 +301,8 @@ VECTOR_FILE_READERS: dict[str, Callable[[Path], tuple[list[str], np.ndarray]]] =
 VECTOR_FILE_SUFFIXES = tuple(VECTOR_FILE_READERS)
 #: values of the parameter ``format``, and the suffix each stands for
 VECTOR_FILE_FORMATS = {
-    "txt": ".txt",
-    "csv": ".csv",
     "hdf5": ".h5",
-    "npz": ".npz",
-    "bin": ".bin",
-    "parquet": ".parquet",
-    "feather": ".feather",
-    "safetensors": ".safetensors",
+    **{end: f".{end}" for end in ("txt", "csv", "npz", "bin", "parquet", "feather", "safetensors")},
 }
 #: library and extra needed to read some files
 REQUIRED_LIBRARIES = {
@@ -388,8 +369,9 @@ class VectorFile(TextEncoder):
 
     def __init__(self, path: str, size: int | None = None, format: str | None = None) -> None:
         if format is not None and format not in VECTOR_FILE_FORMATS:
+            hint = did_you_mean(format, VECTOR_FILE_FORMATS)
             raise DefinitionError(
-                f'unknown vector file format "{format}".{did_you_mean(format, VECTOR_FILE_FORMATS)} '
+                f'unknown vector file format "{format}".{hint} '
                 f"Expected one of: {', '.join(VECTOR_FILE_FORMATS)}."
             )
         self.path = path
@@ -399,11 +381,7 @@ class VectorFile(TextEncoder):
     @property
     def suffix(self) -> str:
         """The suffix that selects the reader: from ``format``, or from the file name."""
-        return (
-            plain_suffix(Path(self.path))
-            if self.format is None
-            else VECTOR_FILE_FORMATS[self.format]
-        )
+        return VECTOR_FILE_FORMATS[self.format] if self.format else plain_suffix(Path(self.path))
 
     def transform(self, items: Any) -> np.ndarray:
         """Return the vectors of the items by id, NaN for a missing one."""
@@ -484,15 +462,11 @@ def read_vectors(
     _check_size(path, vectors, size)
     if read not in (read_text, read_table):  # these check every line
         _checked(pd.Index(ids), vectors, str(path))
-        _check_finite(path, ids, vectors)
+        # a sum is finite only if all terms are, and it is cheaper than isfinite
+        if not np.isfinite(vectors.sum(dtype=np.float64)):
+            name = ids[int((~np.isfinite(vectors).all(axis=1)).argmax())]
+            raise DataError(f'{path}: the vector of "{name}" contains NaN or infinity.')
     return ids, vectors
-
-
-def _check_finite(path: Path, ids: list[str], vectors: np.ndarray) -> None:
-    # a sum is finite only if all terms are, and it is cheaper than isfinite
-    if not np.isfinite(vectors.sum(dtype=np.float64)):
-        name = ids[int((~np.isfinite(vectors).all(axis=1)).argmax())]
-        raise DataError(f'{path}: the vector of "{name}" contains NaN or infinity.')
 
 
 def _check_size(path: Path, vectors: np.ndarray, size: int | None) -> None:

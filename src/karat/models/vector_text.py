@@ -90,10 +90,7 @@ class TextVectors:
         """Return the numbers of a line; raise DataError for an invalid one."""
         values = _numbers(cells[1:], self.path, number)
         self.width = self.width or len(values)
-        for width, source in (
-            (self.header_width, "the header"),
-            (self.width, "the lines before"),
-        ):
+        for width, source in ((self.header_width, "the header"), (self.width, "the lines before")):
             if width and len(values) != width:
                 raise DataError(
                     f"{self.path}, line {number}: expected {width} numbers as in {source}, "
@@ -162,9 +159,6 @@ def _read_compiled(
     rows.add([strip_angle_brackets(name) for name in names] if clean else names, lines)
 
 
-# -- lines ----------------------------------------------------------------------------------
-
-
 def plain_suffix(path: Path) -> str:
     """Return a file's suffix without that of its compression.
 
@@ -177,7 +171,7 @@ def plain_suffix(path: Path) -> str:
 def strip_angle_brackets(name: str) -> str:
     """Return a name without the angle brackets of an IRI.
 
-    >>> unbracketed("<http://example.org/a>")
+    >>> strip_angle_brackets("<http://example.org/a>")
     'http://example.org/a'
     """
     name = name.strip(" \t")

@@ -57,7 +57,12 @@ class Analogy:
             raise DefinitionError(
                 f"probe: function must be a function of three vectors, got {function!r}."
             )
-        _check_candidates(candidates)
+        whole = isinstance(candidates, int) and not isinstance(candidates, bool)
+        if candidates not in ("vocabulary", "dataset") and not (whole and int(candidates) >= 1):
+            raise DefinitionError(
+                f'probe: candidates must be "vocabulary", "dataset" or an integer >= 1, '
+                f"got {candidates!r}."
+            )
         self.function = given
         self.candidates = candidates
         self.notes: list[str] = []
@@ -170,12 +175,3 @@ def _checked(function: Function, *asked: np.ndarray) -> np.ndarray:
     if not np.isfinite(vector).all():
         raise ContractError(f"{name} returned a vector with NaN or infinity.")
     return vector
-
-
-def _check_candidates(candidates: Any) -> None:
-    whole = isinstance(candidates, Integral) and not isinstance(candidates, bool)
-    if candidates not in ("vocabulary", "dataset") and not (whole and candidates >= 1):
-        raise DefinitionError(
-            f'probe: candidates must be "vocabulary", "dataset" or an integer >= 1, '
-            f"got {candidates!r}."
-        )

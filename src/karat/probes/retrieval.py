@@ -1,16 +1,13 @@
-"""Ranks of target items among many candidates, counted tile by tile.
+"""Retrieval probes: the nearest items, items of the same class, and duplicates.
 
-A 32-bit product decides for nearly every candidate whether it is ahead of the target. Its last
-bits depend on the position of a row in its tile, so the few undecided candidates are compared in
-64 bits. A rank therefore depends neither on the other questions nor on the tile size.
+Ranks among many candidates are counted tile by tile. A 32-bit product decides for nearly every
+candidate whether it is ahead of the target. Its last bits depend on the position of a row in its
+tile, so the few undecided candidates are compared in 64 bits. A rank therefore depends neither on
+the other questions nor on the tile size.
 
-The nearest probe: rank the items that answer a query among all candidates.
-The same-class probe: retrieve the items of the same class by cosine.
-The duplicates probe: the similarity of all pairs of items predicts which are duplicates.
-
-The matrix of all pairs is never in memory. Similarities are counted block by block on a grid of
-millionths, and only counts that a threshold can separate are stored: those at and between the
-scores of true duplicates. ROC AUC, average precision and best F1 are exact on that grid.
+Similarities of all pairs are counted block by block on a grid of millionths, and only counts that a
+threshold can separate are stored: those at and between the scores of true duplicates. ROC AUC,
+average precision and best F1 are exact on that grid.
 """
 
 from __future__ import annotations
@@ -79,8 +76,6 @@ class Ranking:
         ranks[questions[self.truth[questions] == places]] = np.inf
         return self._first(tops), ranks
 
-    # -- the candidate of the highest score -------------------------------------------------
-
     def _first(self, tops: np.ndarray) -> np.ndarray:
         """Return the lowest place whose score ties with the highest; ``tops`` are tile maxima."""
         best = np.full(len(tops), -1, dtype=np.intp)
@@ -91,16 +86,13 @@ class Ranking:
         for again in (False, True):
             for tile, start in enumerate(self._starts):
                 rows = np.flatnonzero(near[:, tile] & (best < 0))
-                for some, scores in (
-                    self._exact(self._tile(start), start, rows) if len(rows) else ()
-                ):
+                tiles = self._exact(self._tile(start), start, rows) if len(rows) else ()
+                for some, scores in tiles:
                     peak[some] = np.maximum(peak[some], scores.max(axis=1))
                     tied = scores >= peak[some, None] - TIE
                     found = tied.any(axis=1) & (alone[some] | again)
                     best[some[found]] = start + tied[found].argmax(axis=1)
         return best
-
-    # -- scores, tile by tile ---------------------------------------------------------------
 
     @cached_property
     def _starts(self) -> range:
@@ -149,8 +141,6 @@ class Ranking:
             targets = self.vectors(self.truth[rows]).astype(np.float64)
             found[rows] = np.einsum("ij,ij->i", self.queries[rows].astype(np.float64), targets)
         return found
-
-    # -- places that are not candidates -----------------------------------------------------
 
     def _hide_target(self, scores: np.ndarray, start: int, rows: np.ndarray) -> None:
         place = self.truth[rows] - start
@@ -282,7 +272,7 @@ def answer_ranks(scores: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     A score of minus infinity marks an item that is not a candidate; as an answer, its rank is
     infinite. Ties count against the answers. The scores are overwritten.
 
-    >>> places(np.array([0.9, 0.2, 0.5, 0.2]), np.array([2, 1]))
+    >>> answer_ranks(np.array([0.9, 0.2, 0.5, 0.2]), np.array([2, 1]))
     array([2., 4.])
     """
     order, ranks = ranked(scores, wanted)
@@ -296,16 +286,13 @@ def ranked(scores: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarr
     order = np.argsort(-scores[wanted], kind="stable")
     answers = scores[wanted[order]]
     scores[wanted] = -np.inf
+    lines = answers - NEAREST_TIE
     if len(wanted) <= FEW:
-        ahead = np.array(
-            [np.count_nonzero(scores >= each) for each in answers - NEAREST_TIE], dtype=float
-        )
+        ahead = np.array([np.count_nonzero(scores >= line) for line in lines], dtype=float)
     else:
         scores.sort()
         # searching in ascending order is faster
-        ahead = len(scores) - np.searchsorted(scores, answers[::-1] - NEAREST_TIE)[::-1].astype(
-            float
-        )
+        ahead = (len(scores) - np.searchsorted(scores, lines[::-1])[::-1]).astype(float)
     ahead[np.isneginf(answers)] = np.inf
     return order, ahead + np.arange(1, len(wanted) + 1)
 
@@ -435,7 +422,6 @@ class _Items:
 
 #: number of grid steps between −1 and 1
 STEPS = 2_000_000
-#: largest number of similarities in memory
 
 
 @probe("duplicates")
@@ -452,11 +438,7 @@ class Duplicates:
 
     def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
         """Return which questions have an item with a vector."""
-        if data.kind != "classification" or len(data.fields) != 1:
-            raise DefinitionError(
-                f"probe: duplicates needs questions with one field and a class as the target; "
-                f"{data.name} has {len(data.fields)} fields and {data.kind}."
-            )
+        need_fields(data, "duplicates", "classes")
         return vectors.answerable(data)
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
@@ -468,8 +450,7 @@ class Duplicates:
         entity = np.asarray(pd.factorize(np.asarray(test.truth))[0])
         if len(np.unique(entity)) == len(entity):
             raise DataError(f"{test.name}: no two items have the same class; nothing to find.")
-        same, other = _count_pairs(matrix, entity)
-        return _predictions(same, other)
+        return _predictions(*_count_pairs(matrix, entity))
 
     def unanswered(self, test: Dataset) -> Predictions:
         """Refuse: pairs without vectors have no similarity."""

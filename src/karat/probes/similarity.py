@@ -1,9 +1,7 @@
-"""Similarity measures: any distance or kernel of scikit-learn by name, or a function.
+"""The similarity probe, and similarity measures: scikit-learn's by name, or a function.
 
 Higher means more similar: distances are negated, or become 1 / (1 + distance) where a similarity
 must not be negative. A custom function takes two vectors and returns their similarity.
-
-The similarity probe: predict the similarity of the two items of a question, without training.
 """
 
 from __future__ import annotations

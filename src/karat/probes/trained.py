@@ -1,8 +1,4 @@
-"""The interface of probes, and predictions of items.
-
-Combine the vectors of a question's fields into the input vector of a head.
-The trained probe: a head on composed, optionally standardized vectors.
-"""
+"""The trained probe, a head on composed and scaled vectors, and the interface of all probes."""
 
 from __future__ import annotations
 
@@ -157,7 +153,9 @@ class Trained:
         X = self._scaled(self._compose(train, vectors), fit=True)
         if train.truth is None:
             return
-        if _is_clusterer(self.head_) or hasattr(self.head_, "outlier_scores"):
+        tags = getattr(self.head_, "__sklearn_tags__", None)
+        is_clusterer = tags is not None and tags().estimator_type == "clusterer"
+        if is_clusterer or hasattr(self.head_, "outlier_scores"):
             raise DefinitionError(
                 f"probe: {type(self.head_).__name__} does not use the target; set split: all or "
                 f"use another head."
@@ -182,7 +180,23 @@ class Trained:
         if hasattr(self.head_, "outlier_scores"):
             return flag_outliers(self.head_.outlier_scores(X), test, self.shares_)
         if self.truth_ is None:
-            return self._clustering(self._clusters(X), test)
+            if not hasattr(self.head_, "fit_predict"):
+                raise DefinitionError(
+                    f"split: all hides the target, which {type(self.head_).__name__} needs to be "
+                    f"fitted; use a clustering head (kmeans) or another split."
+                )
+            clusters = np.asarray(self.head_.fit_predict(X))
+            if clusters.shape != (len(X),) or clusters.dtype.kind not in "iu":
+                name = type(self.head_).__name__
+                raise ContractError(
+                    f"{name}.fit_predict must return one integer per question; it returned "
+                    f"{clusters.dtype} of the shape {clusters.shape}."
+                )
+            # each question that the head marks as noise (-1) becomes a separate cluster
+            noise = clusters < 0
+            clusters = clusters.astype(np.intp)
+            clusters[noise] = clusters.max(initial=-1) + 1 + np.arange(noise.sum())
+            return self._clustering(clusters, test)
         return predict_checked(self.head_, X, test, type(self.head_).__name__)
 
     def unanswered(self, test: Dataset) -> Predictions:
@@ -231,26 +245,3 @@ class Trained:
         if fit:
             self.scaler_ = StandardScaler().fit(X)
         return np.asarray(self.scaler_.transform(X))
-
-    def _clusters(self, X: np.ndarray) -> np.ndarray:
-        if not hasattr(self.head_, "fit_predict"):
-            raise DefinitionError(
-                f"split: all hides the target, which {type(self.head_).__name__} needs to be "
-                f"fitted; use a clustering head (kmeans) or another split."
-            )
-        clusters = np.asarray(self.head_.fit_predict(X))
-        if clusters.shape != (len(X),) or clusters.dtype.kind not in "iu":
-            raise ContractError(
-                f"{type(self.head_).__name__}.fit_predict must return one integer per question; "
-                f"it returned {clusters.dtype} of the shape {clusters.shape}."
-            )
-        # each question that the head marks as noise (-1) becomes a separate cluster
-        noise = clusters < 0
-        clusters = clusters.astype(np.intp)
-        clusters[noise] = clusters.max(initial=-1) + 1 + np.arange(noise.sum())
-        return clusters
-
-
-def _is_clusterer(head: Any) -> bool:
-    tags = getattr(head, "__sklearn_tags__", None)
-    return tags is not None and tags().estimator_type == "clusterer"

@@ -78,9 +78,6 @@ def spread(values: np.ndarray) -> np.ndarray:
     return values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
 
 
-# -- Ulysses SentEval -----------------------------------------------------------------------
-
-
 def bootstrap(
     values: np.ndarray, seed: int, confidence: float = 0.99, times: int = 10_000
 ) -> Bounds:
@@ -96,22 +93,18 @@ def bootstrap(
     above = mean - resampled_means(values, resamples(len(values), times, seed))
     varies = np.ptp(values, axis=0) > 0
     with np.errstate(invalid="ignore", divide="ignore"):
-        shares = _shares(above, values, (1 - confidence) / 2)
+        alpha = (1 - confidence) / 2
+        near = TIE * np.ptp(values, axis=0)
+        # a resample with every value once equals the mean up to rounding
+        below = ((above < -near).mean(axis=0) + (above <= near).mean(axis=0)) / 2
+        bias = ndtri(below)
+        apart = values.mean(axis=0) - values
+        acceleration = (apart**3).sum(axis=0) / (6 * (apart**2).sum(axis=0) ** 1.5)
+        ends = [bias + ndtri(end) for end in (alpha, 1 - alpha)]
+        shares = [ndtr(bias + end / (1 - acceleration * end)) for end in ends]
     ordered = np.sort(above.T, axis=1)
     low, high = (np.where(varies, mean + _quantile(ordered, share), np.nan) for share in shares)
     return low, high
-
-
-def _shares(above: np.ndarray, values: np.ndarray, alpha: float) -> list[np.ndarray]:
-    """Return the quantiles of the resamples at both bounds of each column's interval."""
-    near = TIE * np.ptp(values, axis=0)
-    # a resample with every value once equals the mean up to rounding
-    below = ((above < -near).mean(axis=0) + (above <= near).mean(axis=0)) / 2
-    bias = ndtri(below)
-    apart = values.mean(axis=0) - values
-    acceleration = (apart**3).sum(axis=0) / (6 * (apart**2).sum(axis=0) ** 1.5)
-    ends = [bias + ndtri(end) for end in (alpha, 1 - alpha)]
-    return [ndtr(bias + end / (1 - acceleration * end)) for end in ends]
 
 
 def resampled_means(values: np.ndarray, drawn: np.ndarray) -> np.ndarray:
@@ -134,7 +127,6 @@ def _quantile(ordered: np.ndarray, shares: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(shares), np.nan, low + (place - left) * (high - low))
 
 
-# -- corrected for overlapping folds, and pooled over tasks ---------------------------------
 # Tasks are fixed; the folds of each vary independently.
 
 

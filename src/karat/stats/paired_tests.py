@@ -1,12 +1,8 @@
-"""Tests on arrays of paired differences, vectorized over the rows of an array.
+"""Tests of paired differences and effect sizes, vectorized over the rows of an array.
 
-Differences are first minus second, higher is better; NaN means missing.
-
-Effect sizes of differences, for each row of an array.
-Bayesian tests: the probability that a model is better, worse, or practically equal to another.
-
-Two are practically equal if they differ by no more than the region of practical equivalence (ROPE).
-Differences are first minus second, higher is better; NaN means missing.
+Differences are first minus second, higher is better; NaN means missing. Bayesian tests return the
+probability that a model is better, worse, or practically equal to another: two are practically
+equal if they differ by no more than the region of practical equivalence (ROPE).
 """
 
 from __future__ import annotations
@@ -31,8 +27,6 @@ EQUAL = 1e-12
 TIE = 1e-9
 #: pairs per block, which bounds memory whatever the number of models
 BLOCK = 4096
-
-# -- several tests at once ------------------------------------------------------------------
 
 
 def holm(p: Any) -> np.ndarray:
@@ -67,9 +61,6 @@ def benjamini_hochberg(p: Any) -> np.ndarray:
     return result
 
 
-# -- folds that share training rows ---------------------------------------------------------
-
-
 def fold_ratio(train: Any, test: Any, folds: int = 0) -> float:
     """Return n_test / n_train of the folds as they were run, for the Nadeau-Bengio correction.
 
@@ -95,9 +86,6 @@ def corrected_variance(variance: Any, folds: Any, ratio: Any) -> np.ndarray:
     0.03
     """
     return np.asarray(variance * (1 / np.asarray(folds) + np.asarray(ratio, dtype=float)))
-
-
-# -- two models on one task -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -139,9 +127,6 @@ def corrected_t(differences: Any, ratio: Any, confidence: float = CONFIDENCE) ->
         p = 2 * stdtr(folds - 1, -np.abs(t))
     same = (folds > 0) & (size == 0)
     return Corrected(mean, error, mean - half, mean + half, t, np.where(same, 1.0, p), folds)
-
-
-# -- two models on many tasks ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -232,9 +217,6 @@ def _exact(ranks: np.ndarray, smaller: np.ndarray) -> np.ndarray:
     return np.minimum(1.0, 2 * below[which, asked])
 
 
-# -- many models on many tasks --------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class ManyModels:
     """Many models on many tasks: Friedman's test of all, Wilcoxon's test of all pairs, cliques.
@@ -277,7 +259,7 @@ def compare_models(values: Any, alpha: float = ALPHA) -> ManyModels:
 
     NaN is missing. All tasks must be on one scale: pairs are tested on the sizes of differences.
 
-    >>> found = many([[0.9, 0.8, 0.7], [0.5, 0.6, 0.6], [0.1, 0.2, 0.3]])
+    >>> found = compare_models([[0.9, 0.8, 0.7], [0.5, 0.6, 0.6], [0.1, 0.2, 0.3]])
     >>> found.statistic, found.order.tolist(), found.cliques
     (6.0, [0, 1, 2], [[0, 1, 2]])
     """
@@ -364,14 +346,20 @@ def subtract(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def cliques(order: np.ndarray, tied: np.ndarray) -> list[list[int]]:
     """Return the maximal groups of two or more neighbors in an order all of whose pairs tie."""
-    groups: list[list[int]] = []
+    groups = (order[start : end + 1].tolist() for start, end in tie_groups(order, tied))
+    return [group for group in groups if len(group) > 1]
+
+
+def tie_groups(order: np.ndarray, tied: np.ndarray) -> list[tuple[int, int]]:
+    """Return the first and last places of the maximal runs in an order all of whose pairs tie."""
+    groups: list[tuple[int, int]] = []
     end = 0  # never decreases: a group without its first model is still a group
     for start in range(len(order)):
-        before, end = end, max(end, start)
+        end = max(end, start)
         while end + 1 < len(order) and tied[order[end + 1], order[start : end + 1]].all():
             end += 1
-        if end > start and (end > before or not groups):
-            groups.append(order[start : end + 1].tolist())
+        if not groups or end > groups[-1][1]:
+            groups.append((start, end))
     return groups
 
 
@@ -434,15 +422,12 @@ def vargha_delaney(first: Any, second: Any) -> float:
     >>> vargha_delaney([1, 2, 3], [2, 2])
     0.5
     """
-    one, other = (values[~np.isnan(values)] for values in map(_floats, (first, second)))
+    given = (np.asarray(values, dtype=float).ravel() for values in (first, second))
+    one, other = (values[~np.isnan(values)] for values in given)
     if not len(one) or not len(other):
         return float("nan")
     ranks = rankdata(np.concatenate([one, other]))[: len(one)].sum()
     return float((ranks / len(one) - (len(one) + 1) / 2) / len(other))
-
-
-def _floats(values: Any) -> np.ndarray:
-    return np.asarray(values, dtype=float).ravel()
 
 
 #: draws from a posterior, and their seed
@@ -512,18 +497,14 @@ def signed_rank(differences: Any, rope: float, *, draws: int = DRAWS, seed: int 
     weights: dict[int, np.ndarray] = {}
     for i, row in enumerate(rows):
         known = row[~np.isnan(row)]
-        if len(known):
-            if len(known) not in weights:
-                weights[len(known)] = _weights(len(known), draws, seed)
-            made[:, i] = _shares(known, rope, weights[len(known)])
+        tasks = len(known)
+        if tasks and tasks not in weights:
+            rng = np.random.default_rng([seed, tasks])
+            prior = rng.standard_gamma(PRIOR, size=(1, draws))
+            weights[tasks] = np.vstack([prior, rng.standard_exponential((tasks, draws))])
+        if tasks:
+            made[:, i] = _shares(known, rope, weights[tasks])
     return Chances(*made.reshape(3, *given.shape[:-1]))
-
-
-def _weights(tasks: int, draws: int, seed: int) -> np.ndarray:
-    """Return unnormalized weights, (1 + tasks) × draws, that of the prior first."""
-    rng = np.random.default_rng([seed, tasks])
-    prior = rng.standard_gamma(PRIOR, size=(1, draws))
-    return np.vstack([prior, rng.standard_exponential((tasks, draws))])
 
 
 def _shares(row: np.ndarray, rope: float, weights: np.ndarray) -> tuple[float, float, float]:

@@ -1,6 +1,7 @@
-"""Ranks with their uncertainty: resampled tasks, resampled folds inside them, tie groups.
+"""Ranks with bootstrap intervals and tie groups, Borda points, and Elo ratings.
 
-Borda points, and Elo ratings by a Bradley–Terry model of wins on tasks.
+The bootstrap resamples tasks, and folds within them. Elo ratings come from a Bradley–Terry model of
+the wins on tasks.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 from threadpoolctl import threadpool_limits
+
+from karat.stats.paired_tests import tie_groups
 
 #: resamples of the bootstrap, its confidence and its seed
 RESAMPLES = 1000
@@ -64,8 +67,8 @@ def ranked_on_few(takes: np.ndarray) -> np.ndarray:
 def has_too_few_tasks(counts: np.ndarray) -> np.ndarray:
     """Return which task counts are too low, if at least half of those above 0 are not.
 
-    >>> too_few(np.array([9, 3, 1])).tolist(), too_few(np.array([9, 2, 1])).tolist()
-    ([False, False, True], [False, False, False])
+    >>> [has_too_few_tasks(np.array([9, few, 1])).tolist() for few in (3, 2)]
+    [[False, False, True], [False, False, False]]
     """
     enough = counts >= FEWEST_TASKS
     usual = 2 * enough.sum() >= (counts > 0).sum()
@@ -195,22 +198,11 @@ def _counts(here: np.ndarray, there: np.ndarray, weights: np.ndarray) -> np.ndar
 def letters_of(mean: np.ndarray, tied: np.ndarray) -> list[str]:
     """Return the letters of groups of adjacent models that do not differ significantly."""
     order = np.argsort(np.where(np.isnan(mean), np.inf, mean), kind="stable")
-    groups: list[tuple[int, int]] = []
-    end = 0  # never decreases: a group without its first model is still a group
-    for start in range(len(order)):
-        while end + 1 < len(order) and tied[order[end + 1], order[start : end + 1]].all():
-            end += 1
-        if not groups or end > groups[-1][1]:
-            groups.append((start, end))
     letters = [""] * len(order)
-    for i, (start, end) in enumerate(groups):
+    for i, (start, end) in enumerate(tie_groups(order, tied)):
         for place in range(start, end + 1):
-            letters[order[place]] += _letter(i)
+            letters[order[place]] += chr(ord("a") + i) if i < 26 else f"[{i + 1}]"
     return letters
-
-
-def _letter(i: int) -> str:
-    return chr(ord("a") + i) if i < 26 else f"[{i + 1}]"
 
 
 def interval(mean: np.ndarray, resampled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -307,9 +299,6 @@ def bradley_terry(wins: np.ndarray, games: np.ndarray) -> np.ndarray:
     [0.5493, -0.5493]
     """
     return _solved(np.zeros((1, len(wins))), wins[None, :], games[None, :, :])[0]
-
-
-# -- the fit --------------------------------------------------------------------------------
 
 
 def _fitted(ranks: Ranks, drawn: Drawn, rated: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

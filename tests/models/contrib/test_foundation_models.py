@@ -7,6 +7,7 @@ TabPFN: without the package, with random networks of its architecture, with real
 import inspect
 import sys
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -30,9 +31,9 @@ from karat.models.contrib.foundation_models import (
     network_columns,
     tabicl_weights,
 )
-from karat.models.forest_encoders import OutOfFold
 
 
+@dataclass(eq=False, repr=False)
 class Glass(ContextEncoder):
     """Its vectors: was the row in the context, how large was that, the mean of its target.
 
@@ -41,25 +42,8 @@ class Glass(ContextEncoder):
 
     package = "scikit-learn"
 
-    def __init__(
-        self,
-        weights=("regression",),
-        n_estimators=1,
-        join="mean",
-        folds=5,
-        rows=1000,
-        targets=4,
-        kind=None,
-        random_state=None,
-    ):
-        self.weights = weights
-        self.n_estimators = n_estimators
-        self.join = join
-        self.folds = folds
-        self.rows = rows
-        self.targets = targets
-        self.kind = kind
-        self.random_state = random_state
+    n_estimators: int = 1
+    weights: tuple = ("regression",)
 
     def _check_weights(self):
         if not self.weights:
@@ -95,9 +79,6 @@ def table(count):
     return pd.DataFrame({"n": np.arange(float(count)), "w": np.resize(["a", "b", "c"], count)})
 
 
-# -- out of fold ----------------------------------------------------------------------------
-
-
 @given(count=st.integers(6, 40), folds=st.integers(2, 7), seed=st.integers(0, 9))
 @settings(max_examples=30, deadline=None)
 def test_no_train_row_is_embedded_by_a_context_that_holds_it(count, folds, seed):
@@ -127,17 +108,6 @@ def test_rows_outside_the_context_need_no_folds():
         found = encoder.fit_transform(table(20), np.arange(20.0))
     assert not found[:, 0].any()
     assert sorted(found[:, 1]) == [6] * 8 + [8] * 12
-
-
-def test_the_seed_decides_the_folds():
-    one, same, other = (
-        Glass(kind="regression", random_state=seed).fit_transform(table(30), np.arange(30.0))
-        for seed in (1, 1, 2)
-    )
-    assert one.tolist() == same.tolist() != other.tolist()
-
-
-# -- targets of the contexts ----------------------------------------------------------------
 
 
 def test_two_classes_are_read_as_0_and_1():
@@ -192,9 +162,6 @@ def test_a_table_that_is_too_wide_is_declined():
         Glass(kind="regression").fit(wide, np.arange(5.0))
 
 
-# -- where the truth is hidden --------------------------------------------------------------
-
-
 def test_without_a_target_columns_are_predicted_from_the_others():
     rows = table(12).assign(x=np.arange(12) % 5, gap=[None, *range(11)])
     encoder = Glass(targets=9, random_state=0)
@@ -222,9 +189,6 @@ def test_one_column_alone_is_declined():
         Glass().fit(pd.DataFrame({"x": np.arange(5.0)}))
 
 
-# -- members and blocks ---------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("join", "row"), [("mean", [11, 14, 14.5]), ("concat", [1, 4, 4.5, 11, 14, 14.5, 21, 24, 24.5])]
 )
@@ -239,9 +203,6 @@ def test_many_rows_are_embedded_in_blocks():
     found = encoder.transform(table(2 * BLOCK + 1))
     assert found.shape == (2 * BLOCK + 1, 3)
     assert found[:, 0].sum() == 3 and found[:3, 0].all()
-
-
-# -- parameters -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -271,13 +232,6 @@ def test_missing_weights_and_required_target():
     assert Glass(weights=("classification",)).__sklearn_tags__().target_tags.required
 
 
-def test_fingerprint_depends_on_parameters():
-    assert Glass().fingerprint() == Glass().fingerprint() != Glass(folds=3).fingerprint()
-
-
-# -- columns --------------------------------------------------------------------------------
-
-
 def test_columns_are_read_as_numbers_dates_and_words():
     rows = pd.DataFrame(
         {
@@ -298,9 +252,6 @@ def test_a_new_word_is_missing_and_a_missing_number_is_the_median():
     new = pd.DataFrame({"n": [None], "w": ["z"]})
     assert np.isnan(network_columns().fit(rows).transform(new)).all()
     assert network_columns(imputed=True).fit(rows).transform(new).tolist() == [[2.0, -1.0]]
-
-
-# -- which rows make the context ------------------------------------------------------------
 
 
 def test_a_small_table_is_its_own_context():
@@ -335,7 +286,7 @@ ROWS = pd.DataFrame(RNG.normal(size=(60, 3)), columns=list("abc"))
 ROWS["word"] = np.resize(["x", "y", "z"], 60)
 NUMBERS = ROWS["a"].to_numpy() * 2
 CLASSES = np.where(NUMBERS > 1, "high", np.where(NUMBERS > -1, "middle", "low"))
-WIDTH = 32
+WIDTH, TABPFN_WIDTH = 32, 24
 
 
 @pytest.fixture(scope="module")
@@ -364,19 +315,9 @@ def no_cache(monkeypatch, tmp_path):
     monkeypatch.setattr(hub, "try_to_load_from_cache", lambda *about: None)
 
 
-# -- without them ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("model", "lacking", "command"),
-    [
-        (TabICLEncoder(), "tabicl", "karat[tabicl]"),
-        (
-            TfmEncoder(),
-            "tfm_embeddings",
-            "karat[tfm]",
-        ),
-    ],
+    [(TabICLEncoder(), "tabicl", "karat[tabicl]"), (TfmEncoder(), "tfm_embeddings", "karat[tfm]")],
 )
 def test_without_the_package_its_row_is_declined(
     model, lacking, command, line, tmp_path, monkeypatch
@@ -399,9 +340,7 @@ def test_by_name_it_is_declined_without_the_package(name, lacking, monkeypatch):
 def test_a_network_that_is_not_installed_is_named(model, monkeypatch):
     monkeypatch.setitem(sys.modules, model, None)
     monkeypatch.setattr(
-        foundation.importlib.util,
-        "find_spec",
-        lambda name: None if name == model else object(),
+        foundation.importlib.util, "find_spec", lambda name: None if name == model else object()
     )
     extra = {"tabpfn": "karat[tabpfn]", "tabfm": "tabfm[pytorch]"}[model]
     assert TfmEncoder("x.ckpt", model=model).unavailable() == (
@@ -414,16 +353,9 @@ def test_an_unknown_network_raises():
         TfmEncoder(model="tabicle").unavailable()
 
 
-# -- without weights ------------------------------------------------------------------------
-
-
 def test_without_weights_it_says_how_to_get_them(no_cache):
     pytest.importorskip("tabicl")
-    line = (
-        "TabICL's weights are not here: hf download jingang/TabICL "
-        "tabicl-regressor-v2-20260212.ckpt tabicl-classifier-v2-20260212.ckpt"
-    )
-    assert TabICLEncoder().unavailable() == line
+    assert "tabicl-regressor-v2-20260212.ckpt" in TabICLEncoder().unavailable()
     with pytest.raises(Declined, match="hf download"):
         TabICLEncoder().fit(ROWS, NUMBERS)
 
@@ -453,63 +385,68 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
     assert "checkpoint" in TfmEncoder(model="tabpfn").unavailable()
 
 
-# -- with random networks -------------------------------------------------------------------
+class Network:
+    """An encoder with a small random network of its architecture, two members and two folds."""
+
+    def __init__(self, encoder, weights, width):
+        self.encoder, self.weights, self.width = encoder, weights, width
+
+    def __call__(self, **options):
+        usual = {"checkpoint": self.weights["regression"], "n_estimators": 2, "folds": 2}
+        return self.encoder(**{**usual, **options})
 
 
-def made(encoder, tiny, **options):
-    """Return TabICL as it is or through tfm-embeddings, with two members and two folds."""
-    if encoder is TfmEncoder:
+@pytest.fixture(params=[TabICLEncoder, TfmEncoder, TabPFNEncoder])
+def network(request):
+    if request.param is TabPFNEncoder:
+        return Network(request.param, request.getfixturevalue("tiny_tabpfn"), TABPFN_WIDTH)
+    if request.param is TfmEncoder:
         pytest.importorskip("tfm_embeddings")
-    return encoder(**{"checkpoint": tiny["regression"], "n_estimators": 2, "folds": 2, **options})
+    return Network(request.param, request.getfixturevalue("tiny"), WIDTH)
 
 
-BOTH = pytest.mark.parametrize("which", [TabICLEncoder, TfmEncoder])
-
-
-@BOTH
 @pytest.mark.parametrize(
-    ("options", "y", "width"),
+    ("options", "y", "widths"),
     [
-        ({}, NUMBERS, WIDTH),
-        ({"join": "concat"}, NUMBERS, 2 * WIDTH),
-        ({}, CLASSES == "low", WIDTH),
-        ({}, CLASSES, 3 * WIDTH),
-        ({"targets": 2}, None, 2 * WIDTH),
+        ({}, NUMBERS, 1),
+        ({"join": "concat"}, NUMBERS, 2),
+        ({}, CLASSES == "low", 1),
+        ({}, CLASSES, 3),
+        ({"targets": 2}, None, 2),
+        ({"targets": 9}, None, 4),
     ],
-    ids=["numbers", "concat", "two", "three", "hidden"],
+    ids=["numbers", "concat", "two", "three", "hidden", "all columns"],
 )
-def test_dimensions(which, tiny, options, y, width):
-    encoder = made(which, tiny, **options)
+def test_dimensions(network, options, y, widths):
+    encoder, width = network(**options), widths * network.width
     found = encoder.fit_transform(ROWS, y)
     assert found.shape == (60, width) and found.dtype == np.float32
     assert np.isfinite(found).all() and found.std(axis=0).min() > 0
     assert encoder.transform(ROWS.iloc[:1]).shape == (1, width)
 
 
-@BOTH
-def test_a_classifier_reads_classes_at_once(which, tiny):
-    encoder = made(which, tiny, classifier=tiny["classification"], kind="classification")
-    assert encoder.fit_transform(ROWS, CLASSES).shape == (60, WIDTH)
-    alone = made(which, tiny, checkpoint=None, classifier=tiny["classification"], kind="regression")
+def test_a_classifier_reads_classes_at_once(network):
+    classifier = network.weights["classes"]
+    encoder = network(classifier=classifier, kind="classification")
+    assert encoder.fit_transform(ROWS, CLASSES).shape == (60, network.width)
+    alone = network(checkpoint=None, classifier=classifier, kind="regression")
     with pytest.raises(Declined, match="classes only"):
         alone.fit(ROWS, NUMBERS)
 
 
-@BOTH
-def test_more_than_ten_classes_are_declined(which, tiny):
-    encoder = made(which, tiny, classifier=tiny["classification"], kind="classification")
-    assert encoder.fit_transform(ROWS, np.arange(60) % 10).shape == (60, WIDTH)
+def test_more_than_ten_classes_are_declined(network):
+    encoder = network(classifier=network.weights["classes"], kind="classification")
+    assert encoder.fit_transform(ROWS, np.arange(60) % 10).shape == (60, network.width)
     with pytest.raises(Declined, match="10 classes.* 11"):
         encoder.fit(ROWS, np.arange(60) % 11)
 
 
-@BOTH
-def test_the_seed_decides_and_no_global_generator_is_touched(which, tiny):
+def test_the_seed_decides_and_no_global_generator_is_touched(network):
     import torch
 
     before = torch.get_rng_state(), np.random.get_state()[1].copy()
     one, same, other = (
-        made(which, tiny, kind="regression", random_state=seed).fit_transform(ROWS, NUMBERS)
+        network(kind="regression", random_state=seed).fit_transform(ROWS, NUMBERS)
         for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(one, same)
@@ -518,10 +455,9 @@ def test_the_seed_decides_and_no_global_generator_is_touched(which, tiny):
     np.testing.assert_array_equal(np.random.get_state()[1], before[1])
 
 
-@BOTH
-def test_each_row_is_embedded_by_itself(which, tiny):
+def test_each_row_is_embedded_by_itself(network):
     gaps = ROWS.assign(b=np.where(np.arange(60) % 4 == 0, np.nan, ROWS["b"]))
-    encoder = made(which, tiny, folds=0, kind="regression").fit(gaps, NUMBERS)
+    encoder = network(folds=0, kind="regression").fit(gaps, NUMBERS)
     whole = encoder.transform(gaps)
     turned = np.random.default_rng(3).permutation(60)
     np.testing.assert_allclose(encoder.transform(gaps.iloc[turned]), whole[turned], atol=1e-5)
@@ -529,55 +465,45 @@ def test_each_row_is_embedded_by_itself(which, tiny):
     np.testing.assert_allclose(encoder.transform(gaps.iloc[:1]), whole[:1], atol=1e-5)
 
 
-@BOTH
-def test_missing_values_new_words_and_odd_columns(which, tiny):
-    day = pd.date_range("2024-01-01", periods=60)
-    odd = ROWS.assign(empty=np.nan, same=1.0, day=day)
-    encoder = made(which, tiny, kind="regression")
+def test_missing_values_new_words_and_odd_columns(network):
+    odd = ROWS.assign(
+        empty=np.nan,
+        same=1.0,
+        day=pd.date_range("2024-01-01", periods=60),
+        gap=np.where(np.arange(60) % 3 == 0, np.nan, RNG.normal(size=60)),
+        huge=np.where(np.arange(60) == 5, 1e300, 1.0),
+    )
+    encoder = network(kind="regression")
     assert np.isfinite(encoder.fit_transform(odd, NUMBERS)).all()
     new = odd.iloc[:3].assign(word=["never", None, "x"], a=[np.nan, 1.0, np.inf], day=pd.NaT)
     assert np.isfinite(encoder.transform(new)).all()
 
 
 def test_both_ways_to_tabicl_give_the_same_vectors(tiny):
+    pytest.importorskip("tfm_embeddings")
     one, two = (
-        made(which, tiny, folds=0, kind="regression").fit_transform(ROWS, NUMBERS)
-        for which in (TabICLEncoder, TfmEncoder)
+        Network(encoder, tiny, WIDTH)(folds=0, kind="regression").fit_transform(ROWS, NUMBERS)
+        for encoder in (TabICLEncoder, TfmEncoder)
     )
     np.testing.assert_allclose(one, two, atol=1e-4)
 
 
 def test_whole_numbers_are_no_classes_for_tfm(tiny):
-    encoder = made(TfmEncoder, tiny, kind="regression").fit(ROWS, np.round(NUMBERS))
+    pytest.importorskip("tfm_embeddings")
+    encoder = TfmEncoder(tiny["numbers"], kind="regression").fit(ROWS, np.round(NUMBERS))
     fitted = encoder.contexts_[0].fitted.embedder_.adapter.estimator_
     assert type(fitted).__name__ == "TabICLRegressor"
 
 
-@BOTH
-def test_a_run_from_the_object_to_the_scores(which, tiny, line, two_classes, tmp_path):
-    models = {"mine": made(which, tiny)}
-    (run,) = karat.evaluate(models, [line(), two_classes()], output=tmp_path)
-    assert [(r["status"], r["dimensions"]) for r in run.records()] == [("ok", WIDTH)] * 4
-
-
-# -- with TabPFN's real weights -------------------------------------------------------------
+def test_a_run_from_the_object_to_the_scores(network, line, two_classes, tmp_path):
+    (run,) = karat.evaluate({"mine": network()}, [line(), two_classes()], output=tmp_path)
+    assert [(r["status"], r["dimensions"]) for r in run.records()] == [("ok", network.width)] * 4
 
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_tfm_gets_what_tabpfn_itself_gives(tmp_path_factory, monkeypatch):
-    """The same network, asked through the package and asked directly, tells rows alike."""
+def test_tfm_gets_what_tabpfn_itself_gives(weights):
     pytest.importorskip("tfm_embeddings")
-    pytest.importorskip("tabpfn")
-    from karat.data.load_dataset import fetch_file
-    from karat.errors import Unavailable
-
-    monkeypatch.setenv("KARAT_CACHE", str(tmp_path_factory.mktemp("weights")))
-    name = "tabpfn_v2_regressor"
-    try:
-        weights = str(fetch_file(name, Catalog().definitions.get("datasets", name)))
-    except Unavailable as error:
-        pytest.skip(str(error).splitlines()[0])
     given = {"n_estimators": 1, "folds": 0, "kind": "regression"}
     one = TfmEncoder(weights, model="tabpfn", **given).fit_transform(ROWS, NUMBERS)
     two = TabPFNEncoder(weights, **given).fit_transform(ROWS, NUMBERS)
@@ -590,15 +516,6 @@ def test_tfm_gets_what_tabpfn_itself_gives(tmp_path_factory, monkeypatch):
 
     # TabPFN adds columns of its own there, so the vectors are alike and not the same
     assert abs(np.corrcoef(order(one), order(two))[0, 1]) > 0.9
-
-
-ROWS["word"] = np.resize(["x", "y", "z"], 60)
-TABPFN_WIDTH = 24
-
-
-@pytest.fixture
-def without_tabpfn(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tabpfn", None)
 
 
 @pytest.fixture(scope="module")
@@ -647,35 +564,13 @@ def weights(tmp_path_factory):
             pytest.skip(str(error).splitlines()[0])
 
 
-# -- without it -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("model", [TabPFNEncoder("x.ckpt"), TabPFNPredictor("x.ckpt")])
-def test_without_the_package_it_says_what_to_install(model, without_tabpfn):
-    message = r'tabpfn is not installed: pip install "karat\[tabpfn\]"'
-    with pytest.raises(MissingExtra, match=message):
-        model.fit(ROWS, NUMBERS)
-    assert model.unavailable().startswith("tabpfn is not installed")
-
-
-def test_without_the_package_its_row_is_declined_tabpfn(without_tabpfn, line, tmp_path):
-    (run,) = karat.evaluate({"pfn": TabPFNEncoder("x.ckpt")}, [line()], output=tmp_path)
-    assert {record["status"] for record in run.records()} == {"declined"}
-    assert 'pip install "karat[tabpfn]"' in run.records()[0]["info"]
-
-
-def test_by_name_it_is_declined_without_the_package_tabpfn(without_tabpfn, monkeypatch):
+def test_without_tabpfn_its_weights_are_not_fetched(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tabpfn", None)
     fetched = "its weights were fetched, and nobody can use them"
     monkeypatch.setattr("karat.config.catalog.fetch_file", lambda *about: pytest.fail(fetched))
     for name in ("tabpfn", "tabpfn-in-sample", "tabpfn-predictor"):
         reason = Catalog().model(name).unavailable
         assert "karat[tabpfn]" in reason
-
-
-def test_a_wrong_parameter_stops_before_anything_runs(line, tmp_path):
-    wrong = {"a": TabPFNEncoder("x.ckpt", join="sum")}
-    with pytest.raises(DefinitionError, match="join"):
-        karat.evaluate(wrong, [line()], output=tmp_path)
 
 
 def test_a_predictor_declines_what_it_has_no_weights_for():
@@ -691,9 +586,6 @@ def test_a_predictor_declines_what_it_has_no_weights_for():
     )
 
 
-# -- with it, without weights ---------------------------------------------------------------
-
-
 def test_without_weights_it_says_where_they_are(tmp_path):
     pytest.importorskip("tabpfn")
     for model in (TabPFNEncoder(), TabPFNPredictor()):
@@ -701,7 +593,7 @@ def test_without_weights_it_says_where_they_are(tmp_path):
         with pytest.raises(Declined, match="hf download"):
             model.fit(ROWS, NUMBERS)
     lost = TabPFNEncoder(str(tmp_path / "lost.ckpt"))
-    assert lost.unavailable().startswith(f"there is no file {tmp_path / 'lost.ckpt'}")
+    assert "lost.ckpt" in lost.unavailable()
 
 
 def test_offline_its_row_is_declined_and_the_run_goes_on(line, tmp_path, monkeypatch):
@@ -711,43 +603,7 @@ def test_offline_its_row_is_declined_and_the_run_goes_on(line, tmp_path, monkeyp
     monkeypatch.delenv("KARAT_DATA", raising=False)
     runs = karat.evaluate(["tabpfn", "onehot"], [line()], output=tmp_path)
     assert [{r["status"] for r in run.records()} for run in runs] == [{"declined"}, {"ok"}]
-    assert 'the file of "tabpfn_v2_regressor" could not be had' in runs[0].records()[0]["info"]
-
-
-# -- with random networks -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "y", "width"),
-    [
-        ({}, NUMBERS, TABPFN_WIDTH),
-        ({"n_estimators": 2}, NUMBERS, TABPFN_WIDTH),
-        ({"n_estimators": 2, "join": "concat"}, NUMBERS, 2 * TABPFN_WIDTH),
-        ({}, CLASSES == "low", TABPFN_WIDTH),
-        ({}, CLASSES, 3 * TABPFN_WIDTH),
-        ({"targets": 2}, None, 2 * TABPFN_WIDTH),
-        ({"targets": 9}, None, 4 * TABPFN_WIDTH),
-    ],
-    ids=["numbers", "mean", "concat", "two", "three", "hidden", "all columns"],
-)
-def test_dimensions_tabpfn(tiny_tabpfn, options, y, width):
-    encoder = TabPFNEncoder(tiny_tabpfn["regression"], folds=2, **options)
-    found = encoder.fit_transform(ROWS, y)
-    assert found.shape == (60, width) and found.dtype == np.float32
-    assert np.isfinite(found).all() and found.std(axis=0).min() > 0
-    assert encoder.transform(ROWS.iloc[:1]).shape == (1, width)
-
-
-def test_a_classifier_reads_classes_at_once_tabpfn(tiny_tabpfn):
-    encoder = TabPFNEncoder(
-        tiny_tabpfn["regression"], tiny_tabpfn["classification"], folds=2, kind="classification"
-    )
-    assert encoder.fit_transform(ROWS, CLASSES).shape == (60, TABPFN_WIDTH)
-    assert type(encoder.contexts_[0].fitted).__name__ == "TabPFNClassifier"
-    with pytest.raises(Declined, match="classes only"):
-        TabPFNEncoder(classifier=tiny_tabpfn["classification"], kind="regression").fit(
-            ROWS, NUMBERS
-        )
+    assert "tabpfn_v2_regressor" in runs[0].records()[0]["info"]
 
 
 def test_all_rows_are_embedded_without_their_targets(tiny_tabpfn):
@@ -756,55 +612,6 @@ def test_all_rows_are_embedded_without_their_targets(tiny_tabpfn):
     np.testing.assert_array_equal(encoder.transform(ROWS), found)
     # the truth of a row is nowhere in what is given to embed it
     assert "y" not in inspect.signature(encoder.transform).parameters
-
-
-def test_the_seed_decides(tiny_tabpfn):
-    one, same, other = (
-        TabPFNEncoder(
-            tiny_tabpfn["regression"], folds=2, kind="regression", random_state=seed
-        ).fit_transform(ROWS, NUMBERS)
-        for seed in (1, 1, 2)
-    )
-    np.testing.assert_array_equal(one, same)
-    assert (one != other).any()
-
-
-def test_no_global_generator_is_touched(tiny_tabpfn):
-    import torch
-
-    before = torch.get_rng_state(), np.random.get_state()[1].copy()
-    TabPFNEncoder(tiny_tabpfn["regression"], folds=2, kind="regression").fit_transform(
-        ROWS, NUMBERS
-    )
-    assert torch.equal(torch.get_rng_state(), before[0])
-    np.testing.assert_array_equal(np.random.get_state()[1], before[1])
-
-
-def test_the_order_of_rows_does_not_matter(tiny_tabpfn):
-    encoder = TabPFNEncoder(tiny_tabpfn["regression"], folds=0, kind="regression").fit(
-        ROWS, NUMBERS
-    )
-    whole = encoder.transform(ROWS)
-    turned = np.random.default_rng(3).permutation(60)
-    np.testing.assert_allclose(encoder.transform(ROWS.iloc[turned]), whole[turned], atol=1e-5)
-    shuffled = TabPFNEncoder(tiny_tabpfn["regression"], folds=0, kind="regression")
-    shuffled.fit(ROWS.iloc[turned], NUMBERS[turned])
-    np.testing.assert_allclose(shuffled.transform(ROWS), whole, atol=1e-4)
-
-
-def test_missing_values_new_words_and_odd_columns_tabpfn(tiny_tabpfn):
-    odd = ROWS.assign(
-        empty=np.nan,
-        same=1.0,
-        day=pd.date_range("2024-01-01", periods=60),
-        gap=np.where(np.arange(60) % 3 == 0, np.nan, RNG.normal(size=60)),
-        huge=np.where(np.arange(60) == 5, 1e300, 1.0),
-    )
-    encoder = TabPFNEncoder(tiny_tabpfn["regression"], folds=3, kind="regression")
-    assert np.isfinite(encoder.fit_transform(odd, NUMBERS)).all()
-    new = odd.iloc[:3].assign(word=["never", None, "x"], a=[np.nan, 1.0, np.inf], day=pd.NaT)
-    found = encoder.transform(new)
-    assert found.shape == (3, TABPFN_WIDTH) and np.isfinite(found).all()
 
 
 def test_scaling_the_target_does_not_change_the_vectors(tiny_tabpfn):
@@ -829,13 +636,6 @@ def test_the_target_of_a_held_out_row_does_not_affect_its_vector(tiny_tabpfn):
     part = assign_folds(NUMBERS, "regression", 3, 0)
     same = (one == two).all(axis=1)
     assert same[part == part[7]].all() and not same[part != part[7]].any()
-
-
-def test_out_of_fold_can_also_be_had_from_outside(tiny_tabpfn):
-    wrapped = OutOfFold(
-        TabPFNEncoder(tiny_tabpfn["regression"], folds=0), folds=3, kind="regression"
-    )
-    assert wrapped.fit_transform(ROWS, NUMBERS).shape == (60, TABPFN_WIDTH)
 
 
 def test_a_run_from_its_name_to_its_scores(tiny_tabpfn, line, two_classes, tmp_path):
@@ -867,9 +667,6 @@ def test_a_predictor_answers_with_the_weights_of_its_kind(tiny_tabpfn, kind, y):
     assert (found == predictor.classes_[chances.argmax(axis=1)]).all()
 
 
-# -- with the real weights ------------------------------------------------------------------
-
-
 def _scores(train, y, test, truth):
     """Return how much of the truth ten neighbors tell: 1 all, 0 nothing more than the mean."""
     from sklearn.neighbors import KNeighborsRegressor
@@ -896,22 +693,6 @@ def test_train_rows_out_of_fold_lie_among_the_test_rows(weights):
     plain.fit(X.iloc[train].to_numpy(), y[train])
     embeddings = plain.get_embeddings(X.iloc[train].to_numpy(), data_source="train")[0]
     assert _scores(embeddings, y[train], new, y[test]) < 0.1
-
-
-@pytest.mark.network
-@pytest.mark.slow
-def test_classes_encoded_as_numbers_are_separated(weights):
-    from sklearn.datasets import load_wine
-    from sklearn.neighbors import KNeighborsClassifier
-
-    X, y = load_wine(return_X_y=True, as_frame=True)
-    y, order = y.to_numpy(), np.random.default_rng(0).permutation(len(y))
-    train, test = order[:80], order[80:]
-    encoder = TabPFNEncoder(weights, folds=3, kind="classification", random_state=0)
-    known = encoder.fit_transform(X.iloc[train], y[train])
-    assert known.shape == (80, 3 * 192)
-    head = KNeighborsClassifier(5).fit(known, y[train])
-    assert head.score(encoder.transform(X.iloc[test]), y[test]) > 0.9  # 0.4 by the largest class
 
 
 @pytest.mark.network

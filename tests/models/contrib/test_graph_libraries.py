@@ -70,9 +70,6 @@ REAL = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 COMPLEX = [[1 + 10j, 2 + 20j], [3 + 30j, 4 + 40j], [5 + 50j, 6 + 60j]]
 
 
-# -- PyKEEN ---------------------------------------------------------------------------------
-
-
 def test_entities_are_found_by_name():
     trained = model(REAL)
     known = pykeen_vectors(trained, FACTORY)
@@ -218,8 +215,6 @@ def test_a_real_model_and_its_folder(tmp_path, kind, width):
     (run,) = karat.evaluate("mine", links(list(ids)), define=yaml, output=tmp_path / "results")
     assert run.results()["coverage"].tolist() == [1.0, 1.0]
 
-
-# -- gensim ---------------------------------------------------------------------------------
 
 WORDS = ["rome", "oslo", "NA"]
 VECTORS = np.array([[1, 2], [3, 4], [5, 6]], dtype=np.float32)

@@ -37,14 +37,6 @@ def test_it_learns_what_no_line_separates(torch):
     assert np.array_equal(fitted.classes_[chances.argmax(axis=1)], fitted.predict(test))
 
 
-def test_it_learns_several_classes(torch):
-    X = np.random.default_rng(0).uniform(-1, 1, (600, 2))
-    y = np.digitize(X[:, 0], [-0.5, 0.0, 0.5])
-    fitted = NetClassifier(random_state=0).fit(X, y)
-    assert fitted.predict_proba(X).shape == (600, 4)
-    assert np.mean(fitted.predict(X) == y) > 0.93
-
-
 def test_it_learns_numbers_in_their_own_units(torch):
     X, _ = corners()
     y = 1e6 + 1e5 * X[:, 0] * X[:, 1]

@@ -4,7 +4,6 @@ import pytest
 from sklearn.metrics import matthews_corrcoef
 
 import karat
-import karat.probes.heads.stacked_training
 from karat.core.registry import build, heads
 from karat.errors import DataError, DefinitionError
 from karat.execution.splits import split
@@ -38,7 +37,7 @@ def epochs(head):
 @pytest.mark.parametrize("loops", ["numpy", "compiled"])
 def test_exact_mode_reproduces_the_original_fold_by_fold(monkeypatch, loops):
     if loops == "numpy":
-        monkeypatch.setattr(karat.heads.descent, "kernels", lambda: None)
+        monkeypatch.setattr("karat.probes.heads.stacked_training.kernels", lambda: None)
     X, y = golden()
     data = as_data(y)
     folds = split(data, {"use": "senteval", "repeats": 2}, seed=3)

@@ -1,7 +1,4 @@
-"""FLAML, an AutoML system that searches learners and hyperparameters.
-
-AutoGluon, an AutoML system that builds an ensemble of many learners.
-"""
+"""AutoML systems: FLAML searches learners and hyperparameters, AutoGluon builds an ensemble."""
 
 from __future__ import annotations
 
@@ -20,25 +17,75 @@ from sklearn.utils.metaestimators import available_if
 from karat.errors import MissingExtra
 from karat.models.tabular_encoders import date_columns, numeric_columns
 
-#: FLAML's names of metrics; for others it optimizes the log loss or the RMSE
-FLAML_METRICS = {
+#: names of metrics in both systems; for others they optimize the log loss or the RMSE
+_METRICS = {
     "acc": "accuracy",
     "auc": "roc_auc",
     "auc_ovo": "roc_auc_ovo",
     "auc_ovr": "roc_auc_ovr",
     "f1": "f1",
-    "f1_macro": "macro_f1",
-    "f1_micro": "micro_f1",
     "logloss": "log_loss",
-    "mae": "mae",
-    "mse": "mse",
     "r2": "r2",
-    "rmse": "rmse",
 }
+FLAML_METRICS = {
+    **_METRICS,
+    **{"f1_macro": "macro_f1", "f1_micro": "micro_f1"},
+    **{"mae": "mae", "mse": "mse", "rmse": "rmse"},
+}
+AUTOGLUON_METRICS = {
+    **_METRICS,
+    **{"balacc": "balanced_accuracy", "f1_macro": "f1_macro", "mcc": "mcc"},
+    **{"mae": "mean_absolute_error", "mse": "mean_squared_error"},
+    "rmse": "root_mean_squared_error",
+}
+#: target column of AutoGluon's training table
+TARGET = "__target__"
 
 
 @dataclass(eq=False, repr=False)
-class FlamlPredictor(BaseEstimator):
+class AutoMLPredictor(BaseEstimator):
+    """Base of AutoML systems on the raw table: limits, target codes and predictions."""
+
+    takes = ("table",)
+
+    seconds: float = 60.0
+    time_margin: float = 0.9
+    optimize: str | None = None
+    options: dict[str, Any] | None = None
+    kind: str | None = None
+    random_state: int | None = None
+    max_runtime_seconds: float | None = None
+    cores: int | None = None
+
+    def _time(self) -> float:
+        limit = self.max_runtime_seconds
+        return self.seconds if limit is None else limit * self.time_margin
+
+    def _metric(self, names: dict[str, str]) -> str:
+        usual = names["rmse" if self.kind == "regression" else "logloss"]
+        return names.get(str(self.optimize), usual)
+
+    def _target(self, y: np.ndarray) -> np.ndarray:
+        """Return numbers unchanged and classes as codes."""
+        if self.kind == "regression":
+            return np.asarray(y)
+        self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
+        return codes
+
+    def predict(self, X: pd.DataFrame) -> np.ndarray:
+        """Return a label or number per row."""
+        predictions = np.asarray(self.fitted_.predict(table_for_automl(X)))
+        return predictions if self.kind == "regression" else self.classes_[predictions.astype(int)]
+
+    @available_if(lambda self: self.kind != "regression")
+    def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
+        """Return the class probabilities; 0 for a class that was dropped as too rare."""
+        found = pd.DataFrame(self.fitted_.predict_proba(table_for_automl(X)))
+        return found.reindex(columns=range(len(self.classes_)), fill_value=0.0).to_numpy(float)
+
+
+@dataclass(eq=False, repr=False)
+class FlamlPredictor(AutoMLPredictor):
     """FLAML's AutoML on the raw table.
 
     It searches for ``time_margin`` of the time limit, or for ``seconds`` without one. ``learners``
@@ -47,18 +94,9 @@ class FlamlPredictor(BaseEstimator):
     and a sufficient time.
     """
 
-    takes = ("table",)
     package = "FLAML"
 
-    seconds: float = 60.0
-    time_margin: float = 0.9
     learners: list[str] | None = None
-    optimize: str | None = None
-    options: dict[str, Any] | None = None
-    kind: str | None = None
-    random_state: int | None = None
-    max_runtime_seconds: float | None = None
-    cores: int | None = None
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> FlamlPredictor:
         """Search and fit."""
@@ -66,18 +104,14 @@ class FlamlPredictor(BaseEstimator):
             from flaml import AutoML
         except ImportError as error:
             raise MissingExtra("flaml", "flaml") from error
-        target, numbers = np.asarray(y), self.kind == "regression"
-        if not numbers:
-            self.classes_, target = np.unique(target, return_inverse=True)
-        limit = self.max_runtime_seconds
-        self.automl_ = AutoML()
-        self.automl_.fit(
+        self.fitted_ = AutoML()
+        self.fitted_.fit(
             X_train=table_for_automl(X),
-            y_train=pd.Series(target),
-            task="regression" if numbers else "classification",
+            y_train=pd.Series(self._target(y)),
+            task="regression" if self.kind == "regression" else "classification",
             **{
-                "time_budget": self.seconds if limit is None else limit * self.time_margin,
-                "metric": FLAML_METRICS.get(str(self.optimize), "rmse" if numbers else "log_loss"),
+                "time_budget": self._time(),
+                "metric": self._metric(FLAML_METRICS),
                 "n_jobs": self.cores or 1,
                 "seed": self.random_state or 0,
                 "verbose": 0,
@@ -86,27 +120,15 @@ class FlamlPredictor(BaseEstimator):
                 **(self.options or {}),
             },
         )
-        self.models_count_ = sum(s.total_iter or 0 for s in self._states().values()) or 1
-        best = getattr(self.automl_, "best_estimator", None)
+        states = getattr(self.fitted_, "_search_states", {})
+        self.models_count_ = sum(state.total_iter or 0 for state in states.values()) or 1
+        best = getattr(self.fitted_, "best_estimator", None)
         self.notes_ = [f"{best}, the best of {self.models_count_} tried"]
         return self
 
-    def _states(self) -> dict[str, Any]:
-        return dict(getattr(self.automl_, "_search_states", {}))
-
-    def predict(self, X: pd.DataFrame) -> np.ndarray:
-        """Return a label or number per row."""
-        predictions = np.asarray(self.automl_.predict(table_for_automl(X)))
-        return predictions if self.kind == "regression" else self.classes_[predictions.astype(int)]
-
-    @available_if(lambda self: self.kind != "regression")
-    def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
-        """Return the class probabilities."""
-        return np.asarray(self.automl_.predict_proba(table_for_automl(X)))
-
     def artifacts(self, names: Iterable[str]) -> dict[str, Any]:
         """Return ``leaderboard`` (best loss per learner) and ``info`` (chosen configuration)."""
-        names, automl = list(names), self.automl_
+        names, automl = list(names), self.fitted_
         configs = automl.best_config_per_estimator
         losses = automl.best_loss_per_estimator
         leaderboard = pd.DataFrame(
@@ -136,28 +158,8 @@ def table_for_automl(X: pd.DataFrame) -> pd.DataFrame:
     return table.set_axis([str(name) for name in table.columns], axis=1).reset_index(drop=True)
 
 
-#: AutoGluon's names of metrics; for others it optimizes the log loss or the RMSE
-AUTOGLUON_METRICS = {
-    "acc": "accuracy",
-    "auc": "roc_auc",
-    "auc_ovo": "roc_auc_ovo",
-    "auc_ovr": "roc_auc_ovr",
-    "balacc": "balanced_accuracy",
-    "f1": "f1",
-    "f1_macro": "f1_macro",
-    "logloss": "log_loss",
-    "mae": "mean_absolute_error",
-    "mcc": "mcc",
-    "mse": "mean_squared_error",
-    "r2": "r2",
-    "rmse": "root_mean_squared_error",
-}
-#: target column of the training table
-TARGET = "__target__"
-
-
 @dataclass(eq=False, repr=False)
-class AutoGluonPredictor(BaseEstimator):
+class AutoGluonPredictor(AutoMLPredictor):
     """AutoGluon's TabularPredictor on the raw table.
 
     It fits for ``time_margin`` of the time limit, or for ``seconds`` without one. ``presets`` are
@@ -166,18 +168,9 @@ class AutoGluonPredictor(BaseEstimator):
     Its files are in a temporary folder, deleted with the object.
     """
 
-    takes = ("table",)
     package = "autogluon.tabular"
 
-    seconds: float = 60.0
-    time_margin: float = 0.9
     presets: str | list[str] | None = None
-    optimize: str | None = None
-    options: dict[str, Any] | None = None
-    kind: str | None = None
-    random_state: int | None = None
-    max_runtime_seconds: float | None = None
-    cores: int | None = None
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> AutoGluonPredictor:
         """Fit learners and ensemble."""
@@ -185,60 +178,38 @@ class AutoGluonPredictor(BaseEstimator):
             from autogluon.tabular import TabularPredictor
         except ImportError as error:
             raise MissingExtra("autogluon.tabular", "autogluon") from error
-        target, limit = np.asarray(y), self.max_runtime_seconds
+        target, problem = self._target(y), "regression"
         if self.kind != "regression":
-            self.classes_, target = np.unique(target, return_inverse=True)
+            problem = "binary" if len(self.classes_) == 2 else "multiclass"
         self.folder_ = tempfile.TemporaryDirectory(prefix="karat-autogluon-")
-        self.predictor_ = TabularPredictor(
+        self.fitted_ = TabularPredictor(
             label=TARGET,
-            problem_type=self._problem(),
-            eval_metric=self._metric(),
+            problem_type=problem,
+            eval_metric=self._metric(AUTOGLUON_METRICS),
             path=str(Path(self.folder_.name) / "models"),
             verbosity=0,
             learner_kwargs={"random_state": self.random_state or 0},
         )
         options = {
-            "time_limit": self.seconds if limit is None else limit * self.time_margin,
+            "time_limit": self._time(),
             "num_cpus": self.cores or 1,
             "num_gpus": 0,
             **({} if self.presets is None else {"presets": self.presets}),
             **(self.options or {}),
         }
-        self.predictor_.fit(table_for_automl(X).assign(**{TARGET: target}), **options)
-        self.models_count_ = len(self.predictor_.model_names())
-        self.notes_ = [f"{self.predictor_.model_best}, the best of {self.models_count_} fitted"]
+        self.fitted_.fit(table_for_automl(X).assign(**{TARGET: target}), **options)
+        self.models_count_ = len(self.fitted_.model_names())
+        self.notes_ = [f"{self.fitted_.model_best}, the best of {self.models_count_} fitted"]
         return self
-
-    def _problem(self) -> str:
-        if self.kind == "regression":
-            return "regression"
-        return "binary" if len(self.classes_) == 2 else "multiclass"
-
-    def _metric(self) -> str:
-        usual = AUTOGLUON_METRICS["rmse" if self.kind == "regression" else "logloss"]
-        return AUTOGLUON_METRICS.get(str(self.optimize), usual)
-
-    def predict(self, X: pd.DataFrame) -> np.ndarray:
-        """Return a label or number per row."""
-        predictions = self.predictor_.predict(table_for_automl(X)).to_numpy()
-        return predictions if self.kind == "regression" else self.classes_[predictions.astype(int)]
-
-    @available_if(lambda self: self.kind != "regression")
-    def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
-        """Return the class probabilities; 0 for a class AutoGluon dropped as too rare."""
-        probabilities = self.predictor_.predict_proba(table_for_automl(X))
-        return probabilities.reindex(columns=range(len(self.classes_)), fill_value=0.0).to_numpy(
-            dtype=float
-        )
 
     def artifacts(self, names: Iterable[str]) -> dict[str, Any]:
         """Return ``leaderboard`` (scores of all models), ``info`` and ``models`` (a folder)."""
         names = list(names)
         files: dict[str, Any] = {}
         if "leaderboard" in names:
-            files["leaderboard/leaderboard.csv"] = self.predictor_.leaderboard()
+            files["leaderboard/leaderboard.csv"] = self.fitted_.leaderboard()
         if "info" in names:
-            facts = {"best": self.predictor_.model_best, "models": self.predictor_.model_names()}
+            facts = {"best": self.fitted_.model_best, "models": self.fitted_.model_names()}
             files["info/models.json"] = json.dumps(facts, indent=1)
         if "models" in names:
             files["models/autogluon"] = Path(self.folder_.name) / "models"

@@ -1,11 +1,9 @@
-"""Find and load fastText's binary vectors.
+"""CARTE: table rows as graphs, encoded by a network pretrained on a knowledge graph.
 
-CARTE's own code, loaded from the package carte-ai: row graphs, network and training.
-
+A row is a graph with a center, a leaf per cell, and column names as edges; words are fastText
+vectors. The network and its training are CARTE's own code, from the package carte-ai:
 ``import carte_ai`` imports all of its baselines and needs catboost, xgboost and more. The three
 modules used here do not, so they are imported without the package's ``__init__``.
-CARTE's row graphs: a center and a leaf per cell, with column names as edges.
-CARTE: table rows as graphs, encoded by a network pretrained on a knowledge graph.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from karat.core.columns import cell_as_text
 from karat.core.files import cache_folder
 from karat.errors import ContractError, DataError, Declined, DefinitionError, MissingExtra
-from karat.models.model import target_kind
+from karat.models.model import HasRequirements, target_kind
 from karat.models.tabular_encoders import LARGEST, numeric_columns
 
 FILE = "cc.en.300.bin"
@@ -58,8 +56,9 @@ def find_fasttext(given: str | None, dimensions: int) -> Path:
             if not path.is_file():
                 raise Declined(f"{source}: file not found: {path}. {_instructions()}")
             return _checked(path, dimensions)
-    for folder in _folders():
-        for path in (folder / FILE, folder / "fasttext" / FILE):
+    given_folders = [each for each in os.environ.get("KARAT_DATA", "").split(os.pathsep) if each]
+    for folder in [*(Path(each).expanduser() for each in given_folders), cache_folder()]:
+        for path in (folder.absolute() / FILE, folder.absolute() / "fasttext" / FILE):
             if path.is_file():
                 return _checked(path, dimensions)
     raise Declined(f"fastText's English vectors ({FILE}) not found. {_instructions()}")
@@ -71,12 +70,6 @@ def _instructions() -> str:
         f"file at https://huggingface.co/hi-paris/fastText; the parameter fasttext; "
         f"a file $KARAT_DATA/fasttext/{FILE}."
     )
-
-
-def _folders() -> list[Path]:
-    given = os.environ.get("KARAT_DATA", "")
-    folders = [Path(folder).expanduser() for folder in given.split(os.pathsep) if folder]
-    return [folder.absolute() for folder in [*folders, cache_folder()]]
 
 
 def _checked(path: Path, dimensions: int) -> Path:
@@ -221,9 +214,6 @@ def isolated_torch(device: str) -> Iterator[None]:
                 torch.set_num_threads(threads)
 
 
-# -- weights --------------------------------------------------------------------------------
-
-
 def read_weights(path: Path) -> NetworkState:
     """Return the pretrained weights of a file, on the CPU."""
     import torch
@@ -272,9 +262,6 @@ def _network(blocks: int, outputs: int) -> Any:
     )
 
 
-# -- training and embedding -----------------------------------------------------------------
-
-
 def fine_tune(
     graphs: list[Any], y: np.ndarray, kind: str, options: dict[str, Any]
 ) -> tuple[list[NetworkState], bool]:
@@ -292,27 +279,21 @@ def fine_tune(
         loss = "categorical_crossentropy" if many else "binary_crossentropy"
         estimator = estimators.CARTEClassifier(loss=loss, **options)
         estimator._estimator_type = "classifier"
-        if not _can_stratify(y, options["val_size"]):
-            splits = _plain_splits(len(y), options)
+        counts = np.bincount(y.astype(int))
+        held = int(np.ceil(options["val_size"] * len(y)))
+        if not (counts.min() >= 2 and min(held, len(y) - held) >= len(counts)):
+            from sklearn.model_selection import ShuffleSplit
+
+            splitter = ShuffleSplit(
+                options["num_model"],
+                test_size=options["val_size"],
+                random_state=options["random_state"],
+            )
+            splits = list(splitter.split(np.arange(len(y))))
             estimator._set_train_valid_split = lambda: splits
     estimator.fit(graphs, y)
     states = [dict(model.to("cpu").state_dict()) for model in estimator.model_list_]
     return states, all(loss < _INITIAL_LOSS for loss in estimator.valid_loss_)
-
-
-def _can_stratify(codes: np.ndarray, share: float) -> bool:
-    counts = np.bincount(codes.astype(int))
-    held = int(np.ceil(share * len(codes)))
-    return counts.min() >= 2 and min(held, len(codes) - held) >= len(counts)
-
-
-def _plain_splits(rows: int, options: dict[str, Any]) -> list[Any]:
-    from sklearn.model_selection import ShuffleSplit
-
-    splitter = ShuffleSplit(
-        options["num_model"], test_size=options["val_size"], random_state=options["random_state"]
-    )
-    return list(splitter.split(np.arange(rows)))
 
 
 def load_network(state: NetworkState, device: str) -> Any:
@@ -360,7 +341,12 @@ class RowGraphs:
         numbers = [name for name in numeric_columns(table) if _floats(table[name]).notna().any()]
         self.numbers = numbers
         self.texts = [name for name in table.columns if name not in numeric_columns(table)]
-        names = _unique_names([*self.texts, *numbers])
+        names: list[str] = []
+        for name in [*self.texts, *numbers]:
+            text = _line(str(name))
+            while text in names:  # trailing spaces distinguish equal names
+                text += " "
+            names.append(text)
         self.names = {"text": names[: len(self.texts)], "number": names[len(self.texts) :]}
         self.normal = PowerNumbers().fit(self._numbers(table))
         return self
@@ -449,17 +435,6 @@ def _apply_power(power: Any | None, values: np.ndarray) -> np.ndarray:
     return np.clip(transformed, -LARGEST, LARGEST)
 
 
-def _unique_names(names: list[Any]) -> list[str]:
-    """Return column names as single lines; trailing spaces distinguish equal ones."""
-    unique: list[str] = []
-    for name in names:
-        text = _line(str(name))
-        while text in unique:
-            text += " "
-        unique.append(text)
-    return unique
-
-
 def _text(cell: Any) -> str | None:
     missing = pd.isna(cell)
     return None if isinstance(missing, bool) and missing else _line(cell_as_text(cell)).lower()
@@ -485,7 +460,7 @@ _KINDS = {"regression": "regression", "classification": "classification"}
 
 
 @dataclass(eq=False, repr=False)
-class CarteEncoder(TransformerMixin, BaseEstimator):
+class CarteEncoder(HasRequirements, TransformerMixin, BaseEstimator):
     """Kim, Grinsztajn and Varoquaux' CARTE; needs fastText's English vectors, ``cc.en.300.bin``.
 
     With a target, the network is fine-tuned on the training rows, and a row's vector is the last
@@ -533,15 +508,9 @@ class CarteEncoder(TransformerMixin, BaseEstimator):
     kind: str | None = None
     random_state: int | None = None
 
-    # -- what it needs ----------------------------------------------------------------------
-
-    def unavailable(self) -> str:
-        """Return what is missing and how to install it, or an empty string."""
-        try:
-            self._files()
-        except (Declined, MissingExtra) as error:
-            return str(error)
-        return ""
+    def check_installed(self) -> None:
+        """Raise MissingExtra or Declined if a package or file is missing."""
+        self._files()
 
     def fingerprint(self) -> str:
         """Return parameters, versions and hashes of files."""
@@ -581,13 +550,17 @@ class CarteEncoder(TransformerMixin, BaseEstimator):
         if problems:
             raise DefinitionError(*(f"CarteEncoder: {message}" for message in problems))
 
-    # -- fit and transform ------------------------------------------------------------------
-
     def fit(self, items: pd.DataFrame, y: Any = None) -> CarteEncoder:
         """Learn the scale of numbers and, with a target, fine-tune the network."""
         self._check_options()
         vectors, weights = self._files()
-        self._check_device()
+        import torch
+
+        try:
+            torch.empty(1, device=self.device)
+        except (RuntimeError, AssertionError) as error:
+            reason = str(error).partition("\n")[0]
+            raise Declined(f'device "{self.device}" cannot be used: {reason}') from error
         self.tuned_ = self.finetune and y is not None
         kind = target_kind(y, self.kind)
         if self.tuned_ and _KINDS.get(self.task or "", kind) != kind:
@@ -652,15 +625,6 @@ class CarteEncoder(TransformerMixin, BaseEstimator):
             "random_state": self.random_state or 0,
             "pretrained_model_path": str(weights),
         }
-
-    def _check_device(self) -> None:
-        import torch
-
-        try:
-            torch.empty(1, device=self.device)
-        except (RuntimeError, AssertionError) as error:
-            reason = str(error).partition("\n")[0]
-            raise Declined(f'device "{self.device}" cannot be used: {reason}') from error
 
 
 @lru_cache(maxsize=4)

@@ -1,7 +1,6 @@
 """In-context row encoders: a network gets a row together with training rows and their targets.
 
-TabPFN as an encoder (in-context row embeddings) and as a predictor.
-Row embeddings of TabICL, and of the networks supported by the package tfm-embeddings.
+TabPFN as an encoder and a predictor, TabICL, and the networks of the package tfm-embeddings.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 
 from karat.errors import Declined, DefinitionError, MissingExtra, did_you_mean
-from karat.models.model import assign_folds, target_kind
+from karat.models.model import HasRequirements, assign_folds, target_kind
 from karat.models.tabular_encoders import TypedColumns
 
 #: float32 networks square and sum their input
@@ -47,7 +46,7 @@ class FittedContext:
 
 
 @dataclass(eq=False, repr=False)
-class ContextEncoder(TransformerMixin, BaseEstimator):
+class ContextEncoder(HasRequirements, TransformerMixin, BaseEstimator):
     """Base of encoders that give training rows and targets to a network as context.
 
     All rows are embedded as rows with unknown target, independently of each other. With ``folds``,
@@ -80,10 +79,12 @@ class ContextEncoder(TransformerMixin, BaseEstimator):
     kind: str | None = None
     random_state: int | None = None
 
-    # -- implemented by subclasses ----------------------------------------------------------
+    def check_installed(self) -> None:
+        """Raise MissingExtra or Declined if package or weights are missing."""
+        self._check_options()
+        self._check_weights()
 
     def _check_weights(self) -> None:
-        """Raise MissingExtra or Declined if package or weights are missing."""
         raise NotImplementedError
 
     def _reads(self, kind: str) -> bool:
@@ -97,17 +98,6 @@ class ContextEncoder(TransformerMixin, BaseEstimator):
     def _members(self, fitted: Any, rows: np.ndarray) -> np.ndarray:
         """Return the vectors of rows: members × rows × dimensions."""
         raise NotImplementedError
-
-    # -- the encoder ------------------------------------------------------------------------
-
-    def unavailable(self) -> str:
-        """Return what is missing and how to install it, or an empty string."""
-        self._check_options()
-        try:
-            self._check_weights()
-        except (Declined, MissingExtra) as error:
-            return str(error)
-        return ""
 
     def fingerprint(self) -> str:
         """Return the parameters and the version of the package."""
@@ -145,21 +135,15 @@ class ContextEncoder(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = not self._works_without_target()
-        return tags
-
-    def _works_without_target(self) -> bool:
         try:
-            return self.targets > 0 and self._reads("regression")
+            tags.target_tags.required = self.targets == 0 or not self._reads("regression")
         except Declined:  # no weights
-            return True
-
-    # -- contexts ---------------------------------------------------------------------------
+            tags.target_tags.required = False
+        return tags
 
     def _fit(self, items: pd.DataFrame, y: Any) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """Return the rows as numbers, their targets, and a mask of the rows in the context."""
-        self._check_options()
-        self._check_weights()
+        self.check_installed()
         target = None if y is None else np.asarray(y)
         self.columns_ = network_columns(self.imputed)
         rows = self.columns_.fit_transform(items)
@@ -219,8 +203,8 @@ class ContextEncoder(TransformerMixin, BaseEstimator):
     def _context(
         self, rows: np.ndarray, target: np.ndarray, without: int | None = None
     ) -> FittedContext:
-        varies = len(np.unique(target)) > 1 and any(_varies(column) for column in rows.T)
-        if not varies:
+        varying = (len(np.unique(column[~np.isnan(column)])) > 1 for column in rows.T)
+        if len(np.unique(target)) < 2 or not any(varying):
             return FittedContext(None, without)
         kind = "regression" if target.dtype.kind == "f" else "classification"
         with preserved_random_state():
@@ -275,7 +259,7 @@ def preserved_random_state() -> AbstractContextManager[None]:
 def context_mask(count: int, most: int, target: np.ndarray | None, seed: int) -> np.ndarray:
     """Return a mask of the rows of a context: all, or a sample stratified by target.
 
-    >>> drawn(2, 1000, np.array(["a", "b"]), 0).tolist()
+    >>> context_mask(2, 1000, np.array(["a", "b"]), 0).tolist()
     [True, True]
     """
     if count <= most:
@@ -293,10 +277,6 @@ def _clipped(rows: np.ndarray) -> np.ndarray:
     return np.clip(np.asarray(rows, dtype=np.float64), -LARGEST, LARGEST)
 
 
-def _varies(column: np.ndarray) -> bool:
-    return len(np.unique(column[~np.isnan(column)])) > 1
-
-
 _WEIGHTS = (
     'TabPFN\'s weights not found: the model "tabpfn" fetches those of its regressor; get those of '
     "its classifier with: hf download Prior-Labs/TabPFN-v2-clf tabpfn-v2-classifier.ckpt; "
@@ -311,16 +291,24 @@ _PLAIN = {
 }
 
 
-def check_tabpfn_weights(*given: str | None) -> None:
+def weight_files(
+    name: str, checkpoint: str | None, classifier: str | None, help: str = ""
+) -> dict[str, Path]:
+    """Return the given weight files by kind of target; raise Declined if one does not exist."""
+    given = {"regression": checkpoint, "classification": classifier}
+    files = {kind: Path(path) for kind, path in given.items() if path is not None}
+    for path in files.values():
+        if not path.is_file():
+            raise Declined(f"{name} weights not found: {path}{help}")
+    return files
+
+
+def check_tabpfn_weights(checkpoint: str | None, classifier: str | None) -> None:
     """Raise MissingExtra or Declined if TabPFN or its weights are missing."""
     if importlib.util.find_spec("tabpfn") is None:
         raise MissingExtra("tabpfn", "tabpfn")
-    named = [Path(path) for path in given if path is not None]
-    if not named:
+    if not weight_files("TabPFN", checkpoint, classifier, f"; {_WEIGHTS}"):
         raise Declined(_WEIGHTS)
-    for path in named:
-        if not path.is_file():
-            raise Declined(f"file not found: {path}; {_WEIGHTS}")
 
 
 @dataclass(eq=False, repr=False)
@@ -370,7 +358,7 @@ class TabPFNEncoder(ContextEncoder):
 
 
 @dataclass(eq=False, repr=False)
-class TabPFNPredictor(BaseEstimator):
+class TabPFNPredictor(HasRequirements, BaseEstimator):
     """TabPFN as a predictor; classes need a classifier's weights.
 
     See TabPFNEncoder for ``checkpoint``, ``classifier``, ``rows`` and ``device``. More than
@@ -387,13 +375,9 @@ class TabPFNPredictor(BaseEstimator):
     kind: str | None = None
     random_state: int | None = None
 
-    def unavailable(self) -> str:
-        """Return what is missing and how to install it, or an empty string."""
-        try:
-            check_tabpfn_weights(self.checkpoint, self.classifier)
-        except (Declined, MissingExtra) as error:
-            return str(error)
-        return ""
+    def check_installed(self) -> None:
+        """Raise MissingExtra or Declined if TabPFN or its weights are missing."""
+        check_tabpfn_weights(self.checkpoint, self.classifier)
 
     def fingerprint(self) -> str:
         """Return the parameters and the version of the package."""
@@ -407,7 +391,7 @@ class TabPFNPredictor(BaseEstimator):
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> TabPFNPredictor:
         """Fit the context."""
-        check_tabpfn_weights(self.checkpoint, self.classifier)
+        self.check_installed()
         kind = target_kind(y, self.kind)
         if reason := self.declines(kind):
             raise Declined(reason)
@@ -521,7 +505,6 @@ class TabICLEncoder(ContextEncoder):
 
 def tabicl_weights(checkpoint: str | None, classifier: str | None) -> dict[str, Path]:
     """Return the weight files by kind of target; raise Declined if one is missing."""
-    given = {"regression": checkpoint, "classification": classifier}
     if checkpoint is None and classifier is None:
         from huggingface_hub import try_to_load_from_cache
 
@@ -531,12 +514,8 @@ def tabicl_weights(checkpoint: str | None, classifier: str | None) -> dict[str, 
             raise Declined(
                 f"TabICL's weights not found: hf download {TABICL_HUB} {' '.join(missing)}"
             )
-        given = {kind: str(path) for kind, path in found.items()}
-    files = {kind: Path(path) for kind, path in given.items() if path is not None}
-    for path in files.values():
-        if not path.is_file():
-            raise Declined(f"TabICL weights not found: {path}")
-    return files
+        checkpoint, classifier = str(found["regression"]), str(found["classification"])
+    return weight_files("TabICL", checkpoint, classifier)
 
 
 @dataclass(eq=False, repr=False)
@@ -581,46 +560,36 @@ class TfmEncoder(ContextEncoder):
     def _weights(self) -> dict[str, Path]:
         if self.model == "tabicl":
             return tabicl_weights(self.checkpoint, self.classifier)
-        given = {"regression": self.checkpoint, "classification": self.classifier}
-        files = {kind: Path(path) for kind, path in given.items() if path is not None}
+        files = weight_files(self.model, self.checkpoint, self.classifier)
         if not files:
             raise Declined(f"set checkpoint or classifier to the weights of {self.model}")
-        for path in files.values():
-            if not path.is_file():
-                raise Declined(f"{self.model} weights not found: {path}")
         return files
 
     def _reads(self, kind: str) -> bool:
         return kind in self._weights()
 
     def _estimator(self, kind: str) -> Any:
-        return TfmContext(self.model, self._weights()[kind], self._backend_options())
-
-    def _backend_options(self) -> dict[str, Any]:
-        chosen = {
-            "n_estimators": self.n_estimators,
-            "device": self.device,
-            "random_state": self.random_state or 0,
-        }
+        options: dict[str, Any] = {"n_estimators": self.n_estimators, "device": self.device}
+        options["random_state"] = self.random_state or 0
         if self.model == "tabpfn":
             import torch
 
             # no embeddings in half precision, its default
-            precise = {"inference_precision": torch.float32, "fit_mode": "fit_with_cache"}
-            return {**chosen, **precise, "ignore_pretraining_limits": True}
-        return chosen
+            options |= {"inference_precision": torch.float32, "fit_mode": "fit_with_cache"}
+            options["ignore_pretraining_limits"] = True
+        return TfmContext(self.model, self._weights()[kind], options)
 
     def _members(self, fitted: Any, rows: np.ndarray) -> np.ndarray:
         return np.asarray(fitted.embedder_.encode(rows))
 
 
+@dataclass(eq=False)
 class TfmContext:
     """A TabularEmbedder that does not treat integers as classes."""
 
-    def __init__(self, model: str, weights: Path, options: dict[str, Any]) -> None:
-        self.model = model
-        self.weights = weights
-        self.options = options
+    model: str
+    weights: Path
+    options: dict[str, Any]
 
     def fit(self, rows: np.ndarray, target: np.ndarray) -> TfmContext:
         """Fit the context."""

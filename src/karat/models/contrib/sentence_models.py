@@ -1,7 +1,4 @@
-"""Models of the library sentence-transformers, given by folder, name or as an object.
-
-Sentence encoders in ONNX format, without torch.
-"""
+"""Sentence encoders of the library sentence-transformers, and in ONNX format without torch."""
 
 from __future__ import annotations
 
@@ -73,7 +70,8 @@ class SentenceTransformerEncoder(PackagedEncoder):
         files = sorted(path for path in folder.rglob("*") if path.is_file()) if folder else []
         stamps = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
         try:
-            return f"{super().fingerprint()} {stamps if folder else sentence_transformer_hash(self._loaded())}"
+            content = stamps if folder else sentence_transformer_hash(self._loaded())
+            return f"{super().fingerprint()} {content}"
         except Declined as error:  # reported when it encodes; a plan goes on
             raise TypeError(str(error)) from error
 
@@ -140,6 +138,8 @@ def sentence_transformer_hash(model: Any) -> str:
     Its pickle changes with every use. Raise TypeError for components of other libraries, whose
     dependencies are unknown.
     """
+    import torch
+
     modules = list(model)
     foreign = [part for part in modules if not type(part).__module__.startswith(f"{_LIBRARY}.")]
     adapted = any(getattr(module, "_hf_peft_config_loaded", False) for module in model.modules())
@@ -149,7 +149,7 @@ def sentence_transformer_hash(model: Any) -> str:
     for name, tensor in model.state_dict().items():
         flat = tensor.detach().cpu().contiguous().reshape(-1)
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)} ".encode())
-        digest.update(flat.view(_bytes()).numpy().tobytes() if len(flat) else b"")
+        digest.update(flat.view(torch.uint8).numpy().tobytes() if len(flat) else b"")
     return digest.hexdigest()
 
 
@@ -175,12 +175,6 @@ def _tokenizer(tokenizer: Any) -> list[Any]:
     if hasattr(tokenizer, "backend_tokenizer"):
         facts.update(padding=None, truncation=None)
     return [facts, *sides]
-
-
-def _bytes() -> Any:
-    import torch
-
-    return torch.uint8
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from karat.core.dataset import sample_rows
@@ -58,9 +59,12 @@ class _Net(BaseEstimator):
             [each[mask] for each in data] for mask in (torch.tensor(~held), torch.tensor(held))
         ]
         with _one_thread():
-            self.weights_ = self._descend(
-                _first_weights(rng, X.shape[1], self.hidden, outputs), sides, rng, classes
-            )
+            weights = []
+            for rows, columns in ((X.shape[1], self.hidden), (self.hidden, outputs)):
+                bound = 1 / np.sqrt(max(rows, 1))
+                for shape in ((rows, columns), (columns,)):
+                    weights.append(rng.uniform(-bound, bound, shape).astype(np.float32))
+            self.weights_ = self._descend(weights, sides, rng, classes)
 
     def _descend(
         self, weights: Weights, sides: list[list[Any]], rng: np.random.Generator, classes: bool
@@ -117,9 +121,7 @@ class NetClassifier(ClassifierMixin, _Net):
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """Return the probability of each class."""
-        outputs = self._forward(X).astype(np.float64)
-        powers = np.exp(outputs - outputs.max(axis=1, keepdims=True))
-        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+        return np.asarray(softmax(self._forward(X).astype(np.float64), axis=1))
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Return the most likely class."""
@@ -165,16 +167,6 @@ class Adam:
             square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
             scale = (square.sqrt() / slower**0.5).add_(1e-8)
             each.data.addcdiv_(mean, scale, value=-self.rate / slow)
-
-
-def _first_weights(rng: np.random.Generator, inputs: int, hidden: int, outputs: int) -> Weights:
-    """Return uniform weights and biases within 1 / √(inputs of the layer), as in torch."""
-    weights = []
-    for rows, columns in ((inputs, hidden), (hidden, outputs)):
-        bound = 1 / np.sqrt(max(rows, 1))
-        for shape in ((rows, columns), (columns,)):
-            weights.append(rng.uniform(-bound, bound, shape).astype(np.float32))
-    return weights
 
 
 def _outputs(weights: list[Any], X: Any) -> Any:

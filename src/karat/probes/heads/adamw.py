@@ -69,7 +69,28 @@ class AdamW:
     notes_: list[str] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        _check(self)
+        if self.kind != "classification":
+            raise DefinitionError(f"head adamw predicts classes, not {self.kind}.")
+        if self.mode not in MODES:
+            raise DefinitionError(f'head adamw: mode must be "fast" or "exact", got "{self.mode}".')
+        self.hidden_dims = [int(size) for size in self.hidden_dims or ()]
+        if any(size < 1 for size in self.hidden_dims):
+            raise DefinitionError(f"head adamw: hidden_dims must be >= 1, got {self.hidden_dims}.")
+        for name in ("learning_rate", "beta1", "beta2"):
+            given = getattr(self, name)
+            values = tuple(given) if isinstance(given, Sequence) else (given,)
+            if not values or not all(0 < value < 1 for value in values):
+                raise DefinitionError(f"head adamw: {name} must be between 0 and 1, got {given!r}.")
+            setattr(self, name, values)
+        for name in ("batch_size", "n_epochs", "grid_epochs"):
+            if getattr(self, name) < 1:
+                raise DefinitionError(
+                    f"head adamw: {name} must be >= 1, got {getattr(self, name)!r}."
+                )
+        if not 0 < self.eval_frac < 1:
+            raise DefinitionError(
+                f"head adamw: eval_frac must be between 0 and 1, got {self.eval_frac!r}."
+            )
 
     def fit(self, X: np.ndarray, y: Any, judges: int | None = None) -> AdamW:
         """Select the rates on the held-out rows, then train until their loss stops falling.
@@ -224,7 +245,13 @@ class _Training:
                 break
         # the train losses of all epochs, computed at once
         logits, wanted = (np.stack(each, axis=1) for each in zip(*epochs, strict=True))
-        return best_network or network, _history(losses(logits, wanted), held, scores)
+        train = losses(logits, wanted)
+        names = ("loss_per_epoch_train", "loss_per_epoch_eval", "metric_per_epoch_eval")
+        return best_network or network, [
+            {"epoch": epoch, "metric": name, "value": float(value)}
+            for epoch, values in enumerate(zip(train, held, scores, strict=True), 1)
+            for name, value in zip(names, values, strict=True)
+        ]
 
     def _stacks(self, grid: Rates) -> Iterator[Rates]:
         """Yield the grid points that are trained together: all, or one at a time."""
@@ -254,15 +281,6 @@ class _Training:
         return Logistic(self.width, self.outputs, heads, first)
 
 
-def _history(train: Any, held: list[float], scores: list[float]) -> list[dict[str, Any]]:
-    names = ("loss_per_epoch_train", "loss_per_epoch_eval", "metric_per_epoch_eval")
-    return [
-        {"epoch": epoch, "metric": name, "value": float(value)}
-        for epoch, values in enumerate(zip(train, held, scores, strict=True), 1)
-        for name, value in zip(names, values, strict=True)
-    ]
-
-
 def _cut(
     codes: np.ndarray, head: AdamW, rows: Callable[[int], np.ndarray], judges: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -284,26 +302,3 @@ def _cut(
     else:
         held[:wanted] = True
     return order[held], order[~held]
-
-
-def _check(head: AdamW) -> None:
-    if head.kind != "classification":
-        raise DefinitionError(f"head adamw is for classification, not {head.kind}.")
-    if head.mode not in MODES:
-        raise DefinitionError(f'head adamw: mode must be "fast" or "exact", got "{head.mode}".')
-    head.hidden_dims = [int(size) for size in head.hidden_dims or ()]
-    if any(size < 1 for size in head.hidden_dims):
-        raise DefinitionError(f"head adamw: hidden_dims must be >= 1, got {head.hidden_dims}.")
-    for name in ("learning_rate", "beta1", "beta2"):
-        given = getattr(head, name)
-        values = tuple(given) if isinstance(given, Sequence) else (given,)
-        if not values or not all(0 < value < 1 for value in values):
-            raise DefinitionError(f"head adamw: {name} must be between 0 and 1, got {given!r}.")
-        setattr(head, name, values)
-    for name in ("batch_size", "n_epochs", "grid_epochs"):
-        if getattr(head, name) < 1:
-            raise DefinitionError(f"head adamw: {name} must be >= 1, got {getattr(head, name)!r}.")
-    if not 0 < head.eval_frac < 1:
-        raise DefinitionError(
-            f"head adamw: eval_frac must be between 0 and 1, got {head.eval_frac!r}."
-        )

@@ -1,15 +1,13 @@
-"""Turn the labels, probabilities or numbers of a fitted estimator into checked Predictions.
+"""Heads on scikit-learn estimators, and their outputs as checked Predictions.
 
-Linear heads: logistic regression for classes, least squares and ridge for numbers.
-Classic heads: nearest neighbors, naive Bayes and decision trees.
-The head ``svm``: support vector machines with the RBF kernel.
-Outlier detectors: heads that score each item without seeing the target.
-Clusterers: heads that group the items they are fitted on, without seeing the target.
+Supervised heads are linear models, nearest neighbors, naive Bayes, decision trees and support
+vector machines. Outlier detectors and clusterers do not see the target.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -237,11 +235,11 @@ def naive_bayes(kind: str = "classification", var_smoothing: float = 1e-9) -> An
     return NaiveBayes(var_smoothing)
 
 
+@dataclass
 class NaiveBayes:
     """scikit-learn's Gaussian naive Bayes that returns labels and probabilities in one pass."""
 
-    def __init__(self, var_smoothing: float) -> None:
-        self.var_smoothing = var_smoothing
+    var_smoothing: float
 
     def fit(self, X: np.ndarray, y: Any) -> NaiveBayes:
         """Fit; if all vectors are equal, predictions are the class frequencies."""
@@ -321,9 +319,12 @@ def _is_positive(value: Any) -> bool:
     return is_number and 0 < value < np.inf
 
 
-class _NeighborDistance:
-    def __init__(self, n_neighbors: int = 10) -> None:
-        self.n_neighbors = n_neighbors
+@head("knn-distance")
+@dataclass
+class KnnDistance:
+    """Outlier score: mean distance to the nearest neighbors."""
+
+    n_neighbors: int = 10
 
     def outlier_scores(self, X: np.ndarray) -> np.ndarray:
         """Return one score per item; outliers have high scores."""
@@ -334,10 +335,13 @@ class _NeighborDistance:
         return np.asarray(distances.mean(axis=1))
 
 
-class _Isolation:
-    def __init__(self, n_estimators: int = 100, random_state: int | None = None) -> None:
-        self.n_estimators = n_estimators
-        self.random_state = random_state
+@head("isolation-forest")
+@dataclass
+class IsolationForestScore:
+    """Isolation forest outlier score."""
+
+    n_estimators: int = 100
+    random_state: int | None = None
 
     def outlier_scores(self, X: np.ndarray) -> np.ndarray:
         """Return one score per item; outliers have high scores."""
@@ -345,18 +349,6 @@ class _Isolation:
 
         forest = IsolationForest(n_estimators=self.n_estimators, random_state=self.random_state)
         return -np.asarray(forest.fit(X).score_samples(X))
-
-
-@head("knn-distance")
-def knn_distance(n_neighbors: int = 10) -> Any:
-    """Outlier score: mean distance to the nearest neighbors."""
-    return _NeighborDistance(n_neighbors)
-
-
-@head("isolation-forest")
-def isolation_forest(n_estimators: int = 100, random_state: int | None = None) -> Any:
-    """Isolation forest outlier score."""
-    return _Isolation(n_estimators, random_state)
 
 
 #: how the distance between two clusters follows from the distances between their members
@@ -474,11 +466,11 @@ class _Clusterer:
         return Tags(estimator_type="clusterer", target_tags=TargetTags(required=False))
 
 
+@dataclass
 class _Hierarchy(_Clusterer):
-    def __init__(self, n_clusters: int, distance: Distance, linkage: str) -> None:
-        self.n_clusters = n_clusters
-        self.distance = distance
-        self.linkage = linkage
+    n_clusters: int
+    distance: Distance
+    linkage: str
 
     def fit_predict(self, X: np.ndarray) -> np.ndarray:
         """Return the number of each row's cluster."""
@@ -490,11 +482,11 @@ class _Hierarchy(_Clusterer):
         return _cut(merges[: len(X) - self.n_clusters, :2].astype(np.intp), len(X))
 
 
+@dataclass
 class _Dense(_Clusterer):
-    def __init__(self, eps: float, min_samples: int, distance: Distance) -> None:
-        self.eps = eps
-        self.min_samples = min_samples
-        self.distance = distance
+    eps: float
+    min_samples: int
+    distance: Distance
 
     def fit_predict(self, X: np.ndarray) -> np.ndarray:
         """Return the number of each row's group; -1 for rows outside of all groups."""

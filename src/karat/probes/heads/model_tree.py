@@ -63,12 +63,12 @@ class Line:
         return whole
 
 
+@dataclass(eq=False)
 class ModelTree:
     """A tree whose leaves are linear models; the order of the train rows does not matter."""
 
-    def __init__(self, min_samples_leaf: int = 4, smoothing: float = 15.0) -> None:
-        self.min_samples_leaf = min_samples_leaf
-        self.smoothing = smoothing
+    min_samples_leaf: int = 4
+    smoothing: float = 15.0
 
     def fit(self, X: np.ndarray, y: Any) -> ModelTree:
         """Grow, model, prune and smooth."""
@@ -84,16 +84,39 @@ class ModelTree:
         #: smoothed weights of every leaf after pruning, by its node number in the grown tree
         self.leaves_: dict[int, np.ndarray] = {}
         self._prune(X, y)
-        self._smooth(X.shape[1])
+        width = X.shape[1]
+        tree, k = self.grown_, self.smoothing
+        waiting: list[tuple[int, list[tuple[int, np.ndarray]]]] = [(0, [])]
+        while waiting:
+            node, above = waiting.pop()
+            mixed = self.lines_[node].dense(width)
+            if not self._is_leaf[node]:
+                kids = (int(tree.children_left[node]), int(tree.children_right[node]))
+                waiting += [(kid, [*above, (node, mixed)]) for kid in kids]
+                continue
+            count = int(tree.n_node_samples[node])
+            for parent, weights in reversed(above):
+                mixed = (count * mixed + k * weights) / (count + k)
+                count = int(tree.n_node_samples[parent])
+            self.leaves_[node] = mixed
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Return the prediction of the smoothed model of each row's leaf."""
         X = np.asarray(X, dtype=np.float64)
         predicted = np.empty(len(X))
-        leaves = self._apply(X)
-        for leaf in np.unique(leaves):
-            here = leaves == leaf
+        tree, X32 = self.grown_, X.astype(np.float32)
+        place = np.zeros(len(X), dtype=np.intp)
+        ends = np.zeros(tree.node_count, dtype=bool)
+        ends[list(self.leaves_)] = True
+        moving = np.flatnonzero(~ends[place])
+        while len(moving):
+            node = place[moving]
+            left = X32[moving, tree.feature[node]] <= tree.threshold[node]
+            place[moving] = np.where(left, tree.children_left[node], tree.children_right[node])
+            moving = moving[~ends[place[moving]]]
+        for leaf in np.unique(place):
+            here = place == leaf
             weights = self.leaves_[int(leaf)]
             predicted[here] = X[here] @ weights[:-1] + weights[-1]
         return predicted
@@ -123,37 +146,6 @@ class ModelTree:
                 split = adjusted(error, len(rows), parameters)
                 if adjusted(line.error, len(rows), line.parameters) > split + equal:
                     self._is_leaf[node], subtree[node] = False, (error, parameters)
-
-    def _smooth(self, width: int) -> None:
-        """Mix the model of each leaf with the models of the nodes above it."""
-        tree, k = self.grown_, self.smoothing
-        waiting: list[tuple[int, list[tuple[int, np.ndarray]]]] = [(0, [])]
-        while waiting:
-            node, above = waiting.pop()
-            mixed = self.lines_[node].dense(width)
-            if not self._is_leaf[node]:
-                kids = (int(tree.children_left[node]), int(tree.children_right[node]))
-                waiting += [(kid, [*above, (node, mixed)]) for kid in kids]
-                continue
-            count = int(tree.n_node_samples[node])
-            for parent, weights in reversed(above):
-                mixed = (count * mixed + k * weights) / (count + k)
-                count = int(tree.n_node_samples[parent])
-            self.leaves_[node] = mixed
-
-    def _apply(self, X: np.ndarray) -> np.ndarray:
-        """Return the leaf of each row in the pruned tree."""
-        tree, X32 = self.grown_, X.astype(np.float32)
-        place = np.zeros(len(X), dtype=np.intp)
-        ends = np.zeros(tree.node_count, dtype=bool)
-        ends[list(self.leaves_)] = True
-        moving = np.flatnonzero(~ends[place])
-        while len(moving):
-            node = place[moving]
-            left = X32[moving, tree.feature[node]] <= tree.threshold[node]
-            place[moving] = np.where(left, tree.children_left[node], tree.children_right[node])
-            moving = moving[~ends[place[moving]]]
-        return place
 
 
 def _line(X: np.ndarray, y: np.ndarray, terms: np.ndarray, equal: float) -> Line:

@@ -42,7 +42,12 @@ class BestOf:
         self.fold = fold
         self.candidates = list(_candidates(heads))
         for candidate in self.candidates:
-            _check(self._build(candidate), candidate)
+            estimator = self._build(candidate)
+            tags = getattr(estimator, "__sklearn_tags__", None)
+            is_clusterer = tags is not None and tags().estimator_type == "clusterer"
+            if is_clusterer or hasattr(estimator, "outlier_scores"):
+                name = candidate["use"]
+                raise DefinitionError(f"head best-of: {name} does not use the target; remove it.")
 
     def fit(self, X: np.ndarray, y: Any) -> BestOf:
         """Select a head and fit it on all rows."""
@@ -83,14 +88,17 @@ class BestOf:
     ) -> list[float]:
         """Return the score of every candidate on the held-out rows; a failure is minus infinity."""
         fold = _InnerFold(X[~held], y[~held], X[held])
-        scores = []
+        scores = [-np.inf] * len(self.candidates)
         for place, candidate in enumerate(self.candidates):
-            score = -np.inf
             try:
-                score = _score(fold.predictions(self._build(candidate)), y[held], self.kind)
+                predicted = fold.predictions(self._build(candidate))
             except (ValueError, DataError) as error:
                 failed.setdefault(place, str(error).splitlines()[0].rstrip("."))
-            scores.append(score)
+                continue
+            if self.kind == "classification":
+                scores[place] = float(np.mean(predicted == y[held]))
+            else:
+                scores[place] = -float(np.sqrt(np.mean((predicted - y[held]) ** 2)))
         return scores
 
     def _note(self, best: int, folds: int, failed: Mapping[int, str]) -> str:
@@ -173,18 +181,3 @@ def _candidates(given: Any) -> Iterator[dict[str, Any]]:
             raise DefinitionError("head best-of: heads must not contain another best-of.")
         grid = [value if isinstance(value, list | tuple) else [value] for value in chosen.values()]
         yield from (dict(zip(chosen, values, strict=True)) for values in product(*grid))
-
-
-def _check(estimator: Any, candidate: Mapping[str, Any]) -> None:
-    tags = getattr(estimator, "__sklearn_tags__", None)
-    is_clusterer = tags is not None and tags().estimator_type == "clusterer"
-    if is_clusterer or hasattr(estimator, "outlier_scores"):
-        raise DefinitionError(
-            f"head best-of: heads must be supervised; {candidate['use']} does not use the target."
-        )
-
-
-def _score(predicted: np.ndarray, target: np.ndarray, kind: str) -> float:
-    if kind == "classification":
-        return float(np.mean(predicted == target))
-    return -float(np.sqrt(np.mean((predicted - target) ** 2)))

@@ -1,13 +1,10 @@
-"""Inner loops of training, compiled if numba is installed (``pip install "karat[fast]"``).
+"""AdamW on mini-batches for stacked logistic heads and small networks with hidden layers.
 
-They compute the same as the NumPy code of ``descent`` and ``networks`` with fewer passes over
-memory. The order of summation differs, and so do the last digits.
+Warm-up, clipped gradients, and one learning rate per head. Logits have the shape (outputs, heads,
+rows), targets (outputs, rows); two classes need one output. Gradients are those of the summed loss.
 
-AdamW on mini-batches with warm-up, clipped gradients, and one learning rate per head.
-Small networks with explicit gradients: stacked logistic heads, and hidden layers.
-
-Logits have the shape (outputs, heads, rows), targets (outputs, rows). Two classes need one output.
-Gradients are those of the summed loss.
+Inner loops are compiled if numba is installed (``pip install "karat[fast]"``). They compute the
+same as the NumPy code with fewer passes over memory; the last digits differ.
 """
 
 from __future__ import annotations
@@ -246,7 +243,13 @@ class Descent:
         changes = self._changes(batches)
         single = len(self.weights) == 1 and self.weights[0].shape[:2] == (1, 1)
         if kernels() and single and size % BLOCK == 0:
-            return self._compiled_epoch(X, wanted, order, changes)
+            compiled = kernels()
+            assert compiled is not None
+            logits = np.empty(len(order), dtype=np.float32)
+            state = self.weights[0][0, 0], self.moments[0][:, 0, 0], self._memory[:, 0]
+            clip = np.float32(self.recipe.clip)
+            compiled.epoch(X, wanted[0], order, changes[:, :, 0], *state, clip, logits)
+            return logits[None, None]
         logits = np.empty((len(wanted), 1, len(order)), dtype=np.float32)
         rows = np.empty((size, X.shape[1]), dtype=np.float32)
         for number, change in enumerate(changes):
@@ -255,17 +258,6 @@ class Descent:
             logits[:, :, batch] = self.network.learn(rows, wanted[:, batch])[:, :1]
             self._step(change, size)
         return logits
-
-    def _compiled_epoch(
-        self, X: np.ndarray, wanted: np.ndarray, order: np.ndarray, changes: np.ndarray
-    ) -> np.ndarray:
-        compiled = kernels()
-        assert compiled is not None
-        logits = np.empty(len(order), dtype=np.float32)
-        state = self.weights[0][0, 0], self.moments[0][:, 0, 0], self._memory[:, 0]
-        clip = np.float32(self.recipe.clip)
-        compiled.epoch(X, wanted[0], order, changes[:, :, 0], *state, clip, logits)
-        return logits[None, None]
 
     def _step(self, change: np.ndarray, size: int) -> None:
         layers = zip(self.weights, self.moments, self.scratch, strict=True)
@@ -282,7 +274,7 @@ class Descent:
         memory = self._memory.reshape(2, 2, 1, -1, 1).copy()
         memory[1] *= np.stack([scale, scale * scale])[:, None, :, None]
         for weights, moments, scratch in layers:
-            _descent_update(weights, moments, scratch, change[:, None, :, None], memory)
+            _step_numpy(weights, moments, scratch, change[:, None, :, None], memory)
 
     def _changes(self, batches: int) -> np.ndarray:
         """Return decay, step size and epsilon for each step of an epoch and each head."""
@@ -303,7 +295,7 @@ class Descent:
         return np.stack(parts, axis=1).astype(np.float32)
 
 
-def _descent_update(
+def _step_numpy(
     weights: np.ndarray,
     moments: np.ndarray,
     scratch: np.ndarray,
@@ -471,9 +463,8 @@ class Layered:
         compiled = kernels()
         normal = X @ linear
         statistics = np.empty((3, len(gain)), dtype=normal.dtype)
-        apply = (
-            compiled.normalize if compiled and normal.dtype == np.float32 else _networks_normalize
-        )
+        fast = compiled is not None and normal.dtype == np.float32
+        apply: Any = compiled.normalize if fast and compiled else _normalize_numpy
         out = apply(normal, gain, shift, statistics, SMALL)
         mean, variance, scale = statistics
         running = self.running[layer]
@@ -485,15 +476,14 @@ class Layered:
         X, slope, normal, out = state
         to_linear, to_gain, to_shift = self.gradients[3 * layer : 3 * layer + 3]
         compiled = kernels()
-        apply = (
-            compiled.denormalize if compiled and back.dtype == np.float32 else _networks_denormalize
-        )
+        fast = compiled is not None and back.dtype == np.float32
+        apply: Any = compiled.denormalize if fast and compiled else _denormalize_numpy
         apply(back, normal, out, slope, to_gain, to_shift)
         np.dot(X.T, back, out=to_linear)
         return back @ self.weights[3 * layer].T if layer else back
 
 
-def _networks_normalize(
+def _normalize_numpy(
     normal: np.ndarray, gain: np.ndarray, shift: np.ndarray, statistics: np.ndarray, small: Any
 ) -> np.ndarray:
     """Normalize columns in place; return them scaled, shifted and rectified."""
@@ -509,7 +499,7 @@ def _networks_normalize(
     return np.maximum(out, 0, out=out)
 
 
-def _networks_denormalize(
+def _denormalize_numpy(
     back: np.ndarray,
     normal: np.ndarray,
     out: np.ndarray,

@@ -19,8 +19,6 @@ from karat.metrics.metric import Undefined, metric
 #: lists up to this length are compared by all pairs at once
 SHORT = 300
 
-# -- lists of scored items ------------------------------------------------------------------
-
 
 @metric("map")
 def mean_average_precision(predictions: Predictions) -> float:
@@ -85,9 +83,6 @@ def precision_at(predictions: Predictions, k: int) -> float:
     return lists.mean(lists.sum(lists.relevant & (lists.place <= k)) / k)
 
 
-# -- ranks of true items --------------------------------------------------------------------
-
-
 @metric("hits@k", needs=("rank",))
 def hits(predictions: Predictions, k: int) -> float:
     """Share of questions whose target ranks among the first k; an infinite rank is a miss."""
@@ -140,9 +135,6 @@ def _ranks(predictions: Predictions) -> np.ndarray:
     return ranks
 
 
-# -- correlations ---------------------------------------------------------------------------
-
-
 @metric("kendall", range=(-1.0, 1.0), needs=("numbers",), by_group=True)
 def kendall(predictions: Predictions) -> float:
     """Kendall's tau-b of predictions and target, mean over groups.
@@ -178,7 +170,8 @@ def _correlation(
     predictions: Predictions, measure: Callable[[np.ndarray, np.ndarray], float]
 ) -> float:
     values: list[float | None] = []
-    for rows in _groups(predictions):
+    codes = _group_codes(predictions)
+    for rows in np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1]):
         answers, truth = predictions.predictions[rows], predictions.truth[rows]
         if truth.min() < truth.max():
             values.append(measure(answers, truth) if answers.min() < answers.max() else None)
@@ -216,9 +209,6 @@ def _pearson(a: np.ndarray, b: np.ndarray) -> float:
 def _mean_ranks(values: np.ndarray) -> np.ndarray:
     _, level, counts = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - (counts - 1) / 2)[level]
-
-
-# -- lists and groups -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -283,9 +273,3 @@ def _group_codes(predictions: Predictions) -> np.ndarray:
     from pandas import factorize
 
     return np.asarray(factorize(predictions.group)[0])
-
-
-def _groups(predictions: Predictions) -> list[np.ndarray]:
-    """Return the rows of each group."""
-    codes = _group_codes(predictions)
-    return np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
