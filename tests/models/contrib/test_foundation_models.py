@@ -426,7 +426,7 @@ def test_dimensions(network, options, y, widths):
 
 
 def test_a_classifier_reads_classes_at_once(network):
-    classifier = network.weights["classes"]
+    classifier = network.weights["classification"]
     encoder = network(classifier=classifier, kind="classification")
     assert encoder.fit_transform(ROWS, CLASSES).shape == (60, network.width)
     alone = network(checkpoint=None, classifier=classifier, kind="regression")
@@ -435,7 +435,7 @@ def test_a_classifier_reads_classes_at_once(network):
 
 
 def test_more_than_ten_classes_are_declined(network):
-    encoder = network(classifier=network.weights["classes"], kind="classification")
+    encoder = network(classifier=network.weights["classification"], kind="classification")
     assert encoder.fit_transform(ROWS, np.arange(60) % 10).shape == (60, network.width)
     with pytest.raises(Declined, match="10 classes.* 11"):
         encoder.fit(ROWS, np.arange(60) % 11)
@@ -490,7 +490,7 @@ def test_both_ways_to_tabicl_give_the_same_vectors(tiny):
 
 def test_whole_numbers_are_no_classes_for_tfm(tiny):
     pytest.importorskip("tfm_embeddings")
-    encoder = TfmEncoder(tiny["numbers"], kind="regression").fit(ROWS, np.round(NUMBERS))
+    encoder = TfmEncoder(tiny["regression"], kind="regression").fit(ROWS, np.round(NUMBERS))
     fitted = encoder.contexts_[0].fitted.embedder_.adapter.estimator_
     assert type(fitted).__name__ == "TabICLRegressor"
 

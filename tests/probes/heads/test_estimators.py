@@ -226,8 +226,8 @@ def test_a_tree_is_scikit_learns_with_a_seed():
     [
         (lambda: naive_bayes("regression"), "ridge"),
         (lambda: naive_bayes(var_smoothing=0), "var_smoothing"),
-        (lambda: tree("classes", "entrpy"), '"entrpy".*"entropy"'),
-        (lambda: tree("numbers", "gini"), "squared_error, absolute_error"),
+        (lambda: tree("classification", "entrpy"), '"entrpy".*"entropy"'),
+        (lambda: tree("regression", "gini"), "squared_error, absolute_error"),
         (lambda: agglomerative(2, "cosin"), '"cosin".*"cosine"'),
         (lambda: dbscan(metric="precomputed"), '"precomputed"'),
         (lambda: dbscan(metric=3), '"3"'),
