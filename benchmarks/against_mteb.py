@@ -1,7 +1,7 @@
 """Scoring against mteb itself: the same vectors, data and protocol on both sides, the same scores.
 
 The vectors stand in a dictionary, so nothing is encoded. Both sides run their own verb,
-``karat.execution.evaluation`` and ``mteb.evaluate``, on data in memory and one thread. Of "scoring" the way of
+``karat.evaluate`` and ``mteb.evaluate``, on data in memory and one thread. Of "scoring" the way of
 the texts to the encoder and of the vectors back is no part: mteb's data loaders and ``encode``, our
 staging and the hash of the encoder. Ours writes predictions and records in both; mteb is spared its
 files.
@@ -144,7 +144,7 @@ def ours(problem: Problem) -> tuple[dict[str, float], Cost]:
     cost = Cost()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["KARAT_CACHE"] = folder
-        with _aside("karat.execution.plan.identity", model_identity, cost):
+        with _aside("karat.execution.plan.model_identity", model_identity, cost):
             begun = time.process_time()
             (run,) = karat.evaluate(
                 {"known": problem.known}, problem.ours, output=folder, progress=_Watch(cost)

@@ -22,7 +22,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import karat
 from karat.errors import ContractError
-from karat.execution.plan import decline_reason
+from karat.execution.plan import PlannedTask, decline_reason
 from karat.models.adapters import NOTE, FittedPredictor, adapt, is_vector_file
 from karat.models.contrib.sentence_models import SentenceTransformerObject
 from karat.models.model import Model, object_identity
@@ -357,9 +357,9 @@ def test_it_declines_the_other_kind(line, two_classes):
     assert numbers.declines("classes") == "it predicts numbers, not classes"
     assert FittedPredictor(pipeline()).declines("numbers") == "it predicts classes, not numbers"
     task = line()
-    assert decline_reason(adapt(numbers), task, task.dataset, False) == ""
+    assert decline_reason(adapt(numbers), PlannedTask(task, task.dataset)) == ""
     other = two_classes()
-    assert decline_reason(adapt(numbers), other, other.dataset, False) == numbers.declines(
+    assert decline_reason(adapt(numbers), PlannedTask(other, other.dataset)) == numbers.declines(
         "classes"
     )
 
