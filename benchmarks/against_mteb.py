@@ -144,7 +144,7 @@ def ours(problem: Problem) -> tuple[dict[str, float], Cost]:
     cost = Cost()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["KARAT_CACHE"] = folder
-        with _aside("karat.execution.plan.identity", model_identity, cost):
+        with _aside("karat.execution.plan.model_identity", model_identity, cost):
             begun = time.process_time()
             (run,) = karat.evaluate(
                 {"known": problem.known}, problem.ours, output=folder, progress=_Watch(cost)

@@ -19,9 +19,9 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 import karat
-import karat.execution.resources
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors
+from karat.execution import resources
 from karat.probes.analogy import Analogy
 
 QUESTIONS, ENTITIES, DIMENSIONS = 8_000, 50_000, 200
@@ -137,10 +137,10 @@ def ask_many(folder: Path) -> float:
         karat.Task("related", related, probe="similarity", split="all", metrics=["kendall"]),
     ]
     # a job has its own peak; here all of the process counts, the reading of the file too
-    karat.measure._forget_peak = lambda: None
+    resources.forget_peak = lambda: None
     (run,) = karat.evaluate({"many": str(folder / "many.npz")}, tasks, output=folder / "results")
     assert [record["status"] for record in run.records()] == ["ok", "ok"]
-    return karat.measure.peak_memory() * 2**20 / 1e9
+    return resources.peak_memory() * 2**20 / 1e9
 
 
 if __name__ == "__main__":

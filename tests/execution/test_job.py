@@ -1,7 +1,4 @@
-"""One job: its record, its files and its errors.
-
-The shelf: things shared by jobs, also with processes that did not make them.
-"""
+"""One job: its record, its files and its errors; and the objects that jobs share."""
 
 import json
 import subprocess
@@ -39,20 +36,11 @@ def outcome(tmp_path):
     return go
 
 
-# -- records and files ----------------------------------------------------------------------
-
-
 def test_the_record_of_a_job(outcome, two_classes):
     record = outcome(OneHotTable(), two_classes(kind="classification"), fold=1).record
-    assert {k: record[k] for k in ("spec", "model", "task", "kind", "fold", "seed", "status")} == {
-        "spec": "spec",
-        "model": "OneHotTable",
-        "task": "halves",
-        "kind": "classification",
-        "fold": 1,
-        "seed": 43,
-        "status": "ok",
-    }
+    expected = {"spec": "spec", "model": "OneHotTable", "task": "halves", "status": "ok"}
+    expected |= {"kind": "classification", "fold": 1, "seed": 43}
+    assert {name: record[name] for name in expected} == expected
     assert (record["metric"], record["repeat"], record["dimensions"]) == ("acc", 0, 1)
     assert (record["train_questions"], record["questions"]) == (10, 10)
     (view,) = record["views"]
@@ -67,21 +55,16 @@ def test_scores_can_be_computed_from_the_files_alone(outcome, two_classes):
     done = outcome(OneHotTable(), two_classes())
     about = json.loads(done.files["metadata.json"])
     assert set(METADATA) <= about.keys()
-    read = Predictions.from_csv(
-        done.files["predictions.csv"],
-        answers=about["answers"],
-        truths=about["truths"],
-        classes=about["classes"],
-    )
+    kinds = {name: about[name] for name in ("answers", "truths", "classes")}
+    read = Predictions.from_csv(done.files["predictions.csv"], **kinds)
     for name, value in done.record["views"][0]["scores"].items():
         assert score(name, read) == (value, "")
 
 
 def test_records_have_the_repeat_of_their_fold(outcome, two_classes):
     task = two_classes(split={"use": "kfold", "folds": 2, "repeats": 3})
-    assert [outcome(OneHotTable(), task, fold).record["repeat"] for fold in range(6)] == [
-        *(0, 0, 1, 1, 2, 2)
-    ]
+    repeats = [outcome(OneHotTable(), task, fold).record["repeat"] for fold in range(6)]
+    assert repeats == [0, 0, 1, 1, 2, 2]
 
 
 def test_each_view_has_its_own_files(outcome, two_classes):
@@ -125,27 +108,19 @@ class Learner(BaseEstimator):
 
 
 def test_the_model_gets_seed_plus_fold_and_its_history_is_recorded(outcome, line):
+    tested = []
     for fold in (0, 1):
         done = outcome(Learner(), line(), fold, seed=7)
         assert done.record["seed"] == 7 + fold
-        predictions = done.files["predictions.csv"].splitlines()[1:]
-        assert {row.split(",")[0] for row in predictions} == {f"{7.0 + fold}"}
+        rows = [row.split(",") for row in done.files["predictions.csv"].splitlines()[1:]]
+        assert {row[0] for row in rows} == {f"{7.0 + fold}"}
+        tested += [float(row[1]) for row in rows]
+    assert sorted(tested) == [2.0 * i for i in range(20)]  # the split does not depend on the fold
     assert done.record["history"] == [
         {"epoch": 1, "metric": "loss", "value": 0.5},
         {"epoch": 2, "metric": "loss", "value": None},
     ]
     json.dumps(done.record, allow_nan=False)
-
-
-def test_the_split_does_not_depend_on_the_fold(outcome, line):
-    truths = []
-    for fold in (0, 1):
-        rows = outcome(Learner(), line(), fold).files["predictions.csv"].splitlines()[1:]
-        truths += [float(row.split(",")[1]) for row in rows]
-    assert sorted(truths) == [2.0 * i for i in range(20)]
-
-
-# -- errors ---------------------------------------------------------------------------------
 
 
 class Encoder:
@@ -191,14 +166,11 @@ def test_a_broken_encoder_is_a_failed_row_with_its_traceback(outcome, two_classe
     assert "predictions.csv" not in done.files
 
 
-def test_a_failed_job_has_repeat_and_costs(outcome, two_classes):
+def test_a_failed_job_has_repeat_and_costs_and_ctrl_c_is_not_a_failure(outcome, two_classes):
     task = two_classes(split={"use": "kfold", "folds": 2, "repeats": 2})
     record = outcome(RAISES, task, fold=3).record
     assert (record["repeat"], record["questions"]) == (1, 10)
     assert record["seconds"] > 0
-
-
-def test_ctrl_c_is_not_a_failure(outcome, two_classes):
     with pytest.raises(KeyboardInterrupt):
         outcome(raises(KeyboardInterrupt()), two_classes())
 
@@ -278,43 +250,31 @@ def test_targets_are_hidden_if_test_rows_are_train_rows(outcome, two_classes):
     assert record["views"][0]["scores"]["ari"] == 1.0
 
 
-def test_get_returns_the_same_object(tmp_path):
-    shelf, thing = ObjectStore(tmp_path), object()
-    assert shelf.put("thing", thing) == "thing"
-    assert shelf.get("thing") is thing
-
-
-def test_another_shelf_reads_what_was_saved(tmp_path):
-    shelf = ObjectStore(tmp_path / "new")
-    shelf.put("numbers", [1, 2])
-    shelf.put("double", lambda x: 2 * x)  # a function of a script has no name to be found by
+def test_objects_are_stored_once_and_read_by_another_store(tmp_path):
+    shelf, numbers, made = ObjectStore(tmp_path / "new"), [1, 2], []
+    assert shelf.put("numbers", numbers) == "numbers"
+    assert shelf.get("numbers") is numbers
+    shelf.put("double", lambda x: 2 * x)  # a function of a script, pickled by value
     shelf.save()
     other = ObjectStore(tmp_path / "new")
     assert other.get("double")(21) == 42
     assert other.get("numbers") == [1, 2]
     assert other.get("numbers") is other.get("numbers")
+    with pytest.raises(FileNotFoundError):
+        other.get("nothing")
+    for _ in range(3):
+        assert shelf.get_or_make("folds", lambda: made.append(1) or "folds") == "folds"
+    assert made == [1]
 
 
 def test_a_class_of_a_script_is_loaded_by_another_process(tmp_path):
     script = (
         "import sys, pathlib\n"
-        "from karat.execution.job import Shelf\n"
+        "from karat.execution.job import ObjectStore\n"
         "class Mine:\n    size = 3\n"
-        "shelf = Shelf(pathlib.Path(sys.argv[1]))\n"
+        "shelf = ObjectStore(pathlib.Path(sys.argv[1]))\n"
         "shelf.put('mine', Mine)\n"
         "shelf.save()\n"
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
     assert ObjectStore(tmp_path).get("mine")().size == 3
-
-
-def test_a_missing_key_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        ObjectStore(tmp_path).get("nothing")
-
-
-def test_remember_makes_an_object_once(tmp_path):
-    shelf, made = ObjectStore(tmp_path), []
-    for _ in range(3):
-        assert shelf.remember("folds", lambda: made.append(1) or "folds") == "folds"
-    assert made == [1]

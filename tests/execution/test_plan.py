@@ -18,7 +18,7 @@ from karat.core.dataset import Dataset
 from karat.core.task import Task
 from karat.data.query_generators import partial_rows
 from karat.errors import DefinitionError, MissingExtra, Unavailable
-from karat.execution.plan import decline_reason, job_spec, make_plan, pick_tasks
+from karat.execution.plan import PlannedTask, decline_reason, job_spec, make_plan, pick_tasks
 from karat.models.adapters import adapt
 from karat.models.model import Model
 from karat.models.tabular_encoders import OneHotTable, RandomEncoder
@@ -35,17 +35,20 @@ TASK = Task("t", CLASSES)
 ONEHOT, LOGISTIC, RIDGE = adapt(OneHotTable()), adapt(LogisticRegression()), adapt(Ridge())
 
 
+def declines(model, data, blind=False, task=TASK):
+    return decline_reason(model, PlannedTask(task, data, blind=blind))
+
+
 def test_no_reason_if_the_model_can_run_the_task():
-    assert decline_reason(ONEHOT, TASK, CLASSES, blind=False) == ""
-    assert decline_reason(ONEHOT, TASK, CLASSES, blind=True) == ""
-    assert decline_reason(LOGISTIC, TASK, CLASSES, blind=False) == ""
-    assert decline_reason(RIDGE, TASK, NUMBERS, blind=False) == ""
-    assert decline_reason(adapt(lambda items: np.ones((len(items), 1))), TASK, SEARCH, False) == ""
+    constant = adapt(lambda items: np.ones((len(items), 1)))
+    runs = [(ONEHOT, CLASSES), (LOGISTIC, CLASSES), (RIDGE, NUMBERS), (constant, SEARCH)]
+    assert [declines(*pair) for pair in runs] == [""] * 4
+    assert declines(ONEHOT, CLASSES, blind=True) == ""
 
 
 def test_a_missing_library_is_the_first_reason():
     lacking = Model("m", None, "encoder", takes=("text",), unavailable="torch is not installed")
-    assert decline_reason(lacking, TASK, CLASSES, blind=False) == "torch is not installed"
+    assert declines(lacking, CLASSES) == "torch is not installed"
 
 
 @pytest.mark.parametrize(
@@ -59,13 +62,13 @@ def test_a_missing_library_is_the_first_reason():
     ],
 )
 def test_an_encoder_declines_other_modalities(takes, data, reason):
-    found = decline_reason(Model("m", None, "encoder", takes=takes), TASK, data, blind=False)
+    found = declines(Model("m", None, "encoder", takes=takes), data)
     assert found.endswith(reason) and bool(found) == bool(reason)
 
 
 @pytest.mark.parametrize("probe", ["nearest", "same-class", "duplicates", "similarity", "analogy"])
 def test_a_predictor_declines_probes_of_vectors(probe):
-    assert probe in decline_reason(LOGISTIC, Task("t", CLASSES, probe=probe), CLASSES, blind=False)
+    assert probe in declines(LOGISTIC, CLASSES, task=Task("t", CLASSES, probe=probe))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +83,7 @@ def test_a_predictor_declines_probes_of_vectors(probe):
     ],
 )
 def test_a_predictor_declines_what_it_cannot_answer(model, data, blind, reason):
-    assert reason in decline_reason(model, TASK, data, blind)
+    assert reason in declines(model, data, blind)
 
 
 class Own:
@@ -99,10 +102,10 @@ class Choosy(Own):
 
 
 def test_a_predictor_may_define_what_it_declines():
-    assert decline_reason(adapt(Own()), TASK, CLASSES, blind=False) == ""
-    assert decline_reason(adapt(Choosy()), TASK, CLASSES, blind=False) == "no classification"
-    assert decline_reason(adapt(Choosy()), TASK, NUMBERS, blind=False) == "no regression"
-    assert "one item" in decline_reason(adapt(Choosy()), TASK, PAIRS, blind=False)
+    assert declines(adapt(Own()), CLASSES) == ""
+    assert declines(adapt(Choosy()), CLASSES) == "no classes"
+    assert declines(adapt(Choosy()), NUMBERS) == "no numbers"
+    assert "one item" in declines(adapt(Choosy()), PAIRS)
 
 
 PLAN_ONEHOT = adapt(OneHotTable(), "onehot")
@@ -118,11 +121,8 @@ def mistakes(*arguments, **how):
     return list(caught.value.messages)
 
 
-def declines(model, task):
+def declined_reasons(model, task):
     return [d.reason for d in plan([task], [model]).declined]
-
-
-# -- what runs ------------------------------------------------------------------------------
 
 
 def test_jobs_are_ordered_by_model_task_and_fold(two_classes, line):
@@ -176,7 +176,7 @@ def test_default_metrics(two_classes, changes, metrics):
     assert found[: len(metrics)] == metrics
 
 
-def test_usual_metrics_of_numbers_scores_and_items(line):
+def test_default_metrics_of_numbers_scores_and_items(line):
     assert plan([line(metrics=[])]).tasks[0].task.metrics == ("rmse", "mae", "r2")
     frame = pd.DataFrame({"a": list("abc"), "b": list("bca"), "c": list("cab"), "y": [1, 2, 3.5]})
     pairs = Dataset.from_columns(frame, ["a", "b"], "y", kind="regression")
@@ -212,14 +212,9 @@ def test_generated_queries_replace_the_questions():
     assert again.fingerprint == planned.data.fingerprint != other.fingerprint
 
 
-@pytest.mark.parametrize(
-    "changes, metrics",
-    [
-        ({}, ("map", "mrr@10", "ndcg@10", "recall@10")),
-        ({"ask": "text-queries"}, ("map", "mrr@10", "ndcg@10", "recall@10")),
-    ],
-)
-def test_usual_metrics_of_lists(two_classes, changes, metrics):
+@pytest.mark.parametrize("changes", [{}, {"ask": "text-queries"}])
+def test_default_metrics_of_rankings(two_classes, changes):
+    metrics = ("map", "mrr@10", "ndcg@10", "recall@10")
     text = adapt(lambda texts: np.ones((len(texts), 1)), "ones")
     assert plan([search(metrics=[], **changes)], [text]).tasks[0].task.metrics == metrics
     ranking = two_classes(metrics=[], probe="same-class", split="all")
@@ -271,21 +266,14 @@ def test_metrics_of_labels_do_not_fit_rankings(two_classes):
     assert '"halves"' in message and "acc" in message
 
 
-# -- declines -------------------------------------------------------------------------------
-
-
 def test_models_decline_tasks_they_cannot_run(two_classes, line, words):
     ridge, logistic = adapt(Ridge()), adapt(LogisticRegression())
-    assert len(declines(PLAN_ONEHOT, words())) == len(declines(ridge, two_classes())) == 1
-    assert len(declines(logistic, line())) == 1
-    assert declines(logistic, two_classes()) == declines(ridge, line()) == []
     blind = two_classes(split="all", probe={"use": "trained", "head": "kmeans"})
-    assert len(declines(logistic, blind)) == 1
-
-
-def test_an_unavailable_model_declines(two_classes):
+    pairs = [(PLAN_ONEHOT, words()), (ridge, two_classes()), (logistic, line()), (logistic, blind)]
+    assert [len(declined_reasons(*pair)) for pair in pairs] == [1] * 4
+    assert declined_reasons(logistic, two_classes()) == declined_reasons(ridge, line()) == []
     missing = Model("m", None, "encoder", unavailable="torch is not installed")
-    assert declines(missing, two_classes()) == ["torch is not installed"]
+    assert declined_reasons(missing, two_classes()) == ["torch is not installed"]
 
 
 @pytest.mark.parametrize("error", [Unavailable("you are offline"), MissingExtra("pyarrow", "x")])
@@ -296,9 +284,6 @@ def test_unavailable_data_decline_the_task(error, two_classes):
     found = plan([Task("far", load), two_classes()])
     assert [(d.task, d.reason) for d in found.declined] == [("far", str(error))]
     assert len(found.jobs) == 2
-
-
-# -- mistakes -------------------------------------------------------------------------------
 
 
 def test_one_error_lists_the_mistakes_of_all_tasks(two_classes):
@@ -323,7 +308,7 @@ def test_one_error_lists_the_mistakes_of_all_tasks(two_classes):
         two_classes("z"),
     ]
     found = mistakes(tasks)
-    for said, (task, *parts) in zip(
+    for message, (task, *parts) in zip(
         found,
         [
             ("a", "noise_gausian", "noise_gaussian"),
@@ -342,9 +327,8 @@ def test_one_error_lists_the_mistakes_of_all_tasks(two_classes):
         ],
         strict=False,
     ):
-        assert f'"{task}"' in said
-        for part in parts:
-            assert part in said, said
+        assert f'"{task}"' in message
+        assert all(part in message for part in parts), message
     assert "30 folds" in found[13]
     assert '"z"' in found[-1]
 
@@ -363,9 +347,6 @@ def test_tasks_are_picked_by_name_or_pattern(two_classes):
         names("adlt", "zzz")
     first, second = caught.value.messages
     assert '"adlt"' in first and '"adult"' in first and '"zzz"' in second
-
-
-# -- what makes a job another job -----------------------------------------------------------
 
 
 def spec(task, model=PLAN_ONEHOT, fold=0, seed=42):

@@ -34,7 +34,7 @@ def test_a_job_is_one_line():
     )
 
 
-def tell(progress):
+def send_events(progress):
     progress.started("karat runs", 2)
     progress.embedding("m", "data", 10)
     progress.encoded(4, 8)
@@ -45,12 +45,12 @@ def tell(progress):
 
 
 def test_lines_print_failures_and_all_jobs_when_verbose(capsys):
-    tell(LineProgress())
+    send_events(LineProgress())
     out, err = capsys.readouterr()
     assert out == ""
     quiet = ["karat runs", "embedded data with m in 0.5 s", failure_line(FAILED, "log")]
     assert err.splitlines() == quiet
-    tell(LineProgress(verbose=True))
+    send_events(LineProgress(verbose=True))
     assert capsys.readouterr().err.splitlines() == [
         *quiet[:2],
         f"1 of 2  {job_line(RECORD)}",
@@ -69,7 +69,7 @@ def test_lines_print_encoded_texts_every_few_seconds(capsys, monkeypatch):
 
 
 def test_the_base_class_prints_nothing(capsys):
-    tell(Progress())
+    send_events(Progress())
     assert capsys.readouterr() == ("", "")
 
 
@@ -89,50 +89,50 @@ def test_choose_returns_the_display_for_the_stream(monkeypatch):
 def test_the_live_display_shows_every_event(monkeypatch):
     terminal = io.StringIO()
     monkeypatch.setattr(sys, "stderr", terminal)
-    tell(LiveProgress(verbose=True))
+    send_events(LiveProgress(verbose=True))
     text = terminal.getvalue()
     assert text.startswith("karat runs\n")
-    for said in (job_line(RECORD), "✗ m · t · fold 1   ValueError: no"):
-        assert said in text
+    for line in (job_line(RECORD), "✗ m · t · fold 1   ValueError: no"):
+        assert line in text
 
 
 def test_a_run_sends_events(two_classes, tmp_path):
-    heard = []
+    events = []
 
-    class Heard(Progress):
+    class Recorder(Progress):
         def started(self, title, jobs):
-            heard.append(jobs)
+            events.append(jobs)
             assert "suite custom · 1 model · 1 task · 2 jobs   seed 42 · 1 worker × 1 thr" in title
 
         def finished(self, record, folder):
-            heard.append((record["fold"], folder))
+            events.append((record["fold"], folder))
 
         def ended(self):
-            heard.append("end")
+            events.append("end")
 
-    (run,) = karat.evaluate(OneHotTable(), two_classes(), output=tmp_path, progress=Heard())
+    (run,) = karat.evaluate(OneHotTable(), two_classes(), output=tmp_path, progress=Recorder())
     logs = [str(run.folder / "logs" / "halves" / f"{fold}.txt") for fold in (0, 1)]
-    assert heard == [2, (0, logs[0]), (1, logs[1]), "end"]
+    assert events == [2, (0, logs[0]), (1, logs[1]), "end"]
 
 
 LIVE = """
     import sys, time
     import pandas as pd
     import karat
-    from karat.execution.progress import Live
+    from karat.execution.progress import LiveProgress
 
     class Slow:
         def fit(self, items, y=None):
             return self
         def transform(self, items):
-            print("said by the model")
+            print("printed by the model")
             time.sleep(0.4)
             return items.to_numpy(dtype=float)
 
     table = pd.DataFrame({"x": range(20), "y": ["low"] * 10 + ["high"] * 10})
     data = karat.Dataset.from_table(table, "y", name="halves")
     task = karat.Task("halves", data, split={"use": "kfold", "folds": 2}, metrics=["acc"])
-    progress = Live()
+    progress = LiveProgress()
     karat.evaluate({"slow": Slow(), "random": "random"}, task, progress=progress, output="out")
     """
 
@@ -158,6 +158,6 @@ def test_the_live_display_and_job_logs_are_separate(tmp_path):
     assert script.wait(timeout=900) == 0
     text = shown.decode()
     assert "running" in text and "4 of 4" in text
-    assert "said by the model" not in text
+    assert "printed by the model" not in text
     logs = sorted(tmp_path.glob("out/slow*/logs/halves/*.txt"))
-    assert [log.read_text() for log in logs] == ["said by the model\n" * 2] * 2
+    assert [log.read_text() for log in logs] == ["printed by the model\n" * 2] * 2

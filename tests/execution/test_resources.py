@@ -1,13 +1,13 @@
-"""Limits: a misbehaving model fails its own job with the right status, and the others finish.
+"""Limits: a misbehaving model fails its own job with the right status; and costs of jobs."""
 
-Meters: phases add up, and each job has a peak of its own.
-"""
-
+import os
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import psutil
 import pytest
 
@@ -17,12 +17,14 @@ from karat.errors import DefinitionError
 from karat.execution import resources as measure
 from karat.execution.job import OutputLog
 from karat.execution.resources import (
+    VISIBLE,
     Limits,
     Meter,
     end_tree,
     has_children,
     limits_enforced,
     peak_memory,
+    visible_gpus,
 )
 from karat.models.model import Model
 
@@ -130,10 +132,8 @@ def nasty(tmp_path_factory):
 
 
 def task(**limits):
-    frame = {"a": np.arange(30.0), "y": np.arange(30.0) * 2}
-    import pandas as pd
-
-    data = Dataset.from_table(pd.DataFrame(frame), target="y", name="line", kind="regression")
+    frame = pd.DataFrame({"a": np.arange(30.0), "y": np.arange(30.0) * 2})
+    data = Dataset.from_table(frame, target="y", name="line", kind="regression")
     split = {"use": "kfold", "folds": 2}
     return karat.Task("line", data, metrics=["rmse"], split=split, **limits)
 
@@ -158,12 +158,10 @@ def rows(nasty, tmp_path_factory):
 @linux
 @pytest.mark.parametrize("name", WANTED)
 def test_each_job_has_the_expected_status(rows, name):
-    status, said = WANTED[name]
-    found = rows[0][name]
-    assert [record["fold"] for record in found] == [0]
-    for record in found:
-        assert record["status"] == status, record["info"]
-        assert said in record["info"]
+    status, info = WANTED[name]
+    (record,) = rows[0][name]
+    assert (record["fold"], record["status"]) == (0, status), record["info"]
+    assert info in record["info"]
 
 
 def ended(pid):
@@ -233,15 +231,10 @@ def test_limits_apply_to_stateless_encoders(tmp_path, script):
     assert done.stdout.strip() == "timeout", done.stderr
 
 
-# -- Limits, held, Log, end_tree ------------------------------------------------------------
-
-
 def test_the_deadline_is_twice_the_time_or_an_hour_more():
-    assert Limits(seconds=10).deadline == 20
-    assert Limits(seconds=7200).deadline == 10800
-    assert Limits(memory_mb=5).deadline is None
-    assert not Limits()
-    assert Limits(cores=1)
+    limits = (Limits(seconds=10), Limits(seconds=7200), Limits(memory_mb=5))
+    assert [each.deadline for each in limits] == [20, 10800, None]
+    assert not Limits() and Limits(cores=1)
 
 
 @linux
@@ -277,15 +270,11 @@ def test_a_log_keeps_both_ends_and_stays_open():
     log.close()
     log.write("\nend")
     text = log.getvalue()
-    assert text.startswith("begin\n")
-    assert text.endswith("\nend")
-    assert "omitted" in text
-    assert len(text) < 250_000
+    assert text.startswith("begin\n") and text.endswith("\nend")
+    assert "omitted" in text and len(text) < 250_000
 
 
-def test_children_in_their_own_session_are_ended(tmp_path):
-    import subprocess
-
+def test_children_in_their_own_session_are_ended(until):
     code = (
         "import subprocess, sys, time\n"
         "child = subprocess.Popen(['sleep', '617'], start_new_session=True)\n"
@@ -299,20 +288,10 @@ def test_children_in_their_own_session_are_ended(tmp_path):
     end_tree(process.pid)
     process.wait(timeout=600)
     process.stdout.close()
-    deadline = time.monotonic() + 600
-    while not ended(child):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-# -- GPUs -----------------------------------------------------------------------------------
+    until(lambda: ended(child))
 
 
 def test_parallel_jobs_see_different_gpus(monkeypatch):
-    import os
-
-    from karat.execution.resources import VISIBLE, visible_gpus
-
     monkeypatch.setenv(VISIBLE, "4, 5,6,7")
     assert visible_gpus() == ["4", "5", "6", "7"]
     seen = []

@@ -4,16 +4,17 @@ The progress of runs, computed from their folders.
 """
 
 import json
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
+
 import karat
-from karat.results.load import estimate
-import os
 from karat.errors import DataError
 from karat.reporting.terminal import show_status
+from karat.results.load import estimate, status
 from karat.results.run import Run
-from karat.results.load import status
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def test_remaining_and_running_jobs(run, capsys):
         next((run.folder / "jobs").glob(f"*.{name}.json")).unlink()
     (row,) = status(run.folder).to_dict("records")
     assert (row["left"], row["running"], row["state"]) == (2, 0, "stopped")
-    run.begin("a <b> line", 0)  # in this process
+    run.mark_running("a <b> line", 0)  # in this process
     (row,) = status(run.folder).to_dict("records")
     assert (row["left"], row["running"], row["state"]) == (2, 1, "running")
     assert show_status([run.folder.parent]) == 1
@@ -84,7 +85,7 @@ def test_remaining_and_running_jobs(run, capsys):
 
 def test_jobs_on_other_machines(run):
     next(iter((run.folder / "jobs").glob("*.json"))).unlink()
-    with run.at_work():
+    with run.marked_running():
         assert status(run.folder)[["running", "left", "state"]].to_numpy().tolist() == [
             [1, 1, "running"]
         ]
@@ -93,16 +94,15 @@ def test_jobs_on_other_machines(run):
 
 def test_dead_processes_do_not_count(run):
     next((run.folder / "jobs").glob("*.0.json")).unlink()
-    run.begin("a <b> line", 0)
+    run.mark_running("a <b> line", 0)
     (mark,) = (run.folder / "jobs").glob("*.running")
     text = mark.read_text()
     mark.write_text(text.replace(str(os.getpid()), str(2**22 - 1)))
-    assert Run(run.folder).running() == []
+    assert Run(run.folder).running_jobs() == []
     mark.write_text("rubbish")
-    assert Run(run.folder).running() == []
+    assert Run(run.folder).running_jobs() == []
 
 
 def test_folder_without_runs(tmp_path):
     with pytest.raises(DataError, match="run folder"):
         status(tmp_path)
-

@@ -1,22 +1,18 @@
-"""Run folders: writing, damaged files, opening and resuming.
-
-Artifacts: stored if a definition names them, and loaded without running code.
-"""
+"""Run folders: writing, damaged files, opening, resuming and artifacts."""
 
 import json
 import os
 import shutil
 import time
+
+import numpy as np
 import pandas as pd
 import pytest
-from karat.errors import DataError
-from karat.results.run import Run, earlier_runs, open_runs
-import numpy as np
 from sklearn.linear_model import LinearRegression
-import karat
-from karat.results.run import collect_artifacts
-from karat.errors import ContractError, DataError
 
+import karat
+from karat.errors import ContractError, DataError
+from karat.results.run import Run, collect_artifacts, earlier_runs, open_runs
 
 ABOUT = {
     "model": "m",
@@ -69,27 +65,17 @@ def test_long_names(tmp_path):
 
 
 def test_files_of_a_job(run):
-    run.write(
-        record(),
-        {
-            "predictions.csv": "p",
-            "metadata.json": "{}",
-            "noise@0.1/predictions.csv": "q",
-            "../../up@1/predictions.csv": "r",
-            "log.txt": "l",
-        },
-    )
+    written = {"predictions.csv": "p", "metadata.json": "{}", "log.txt": "l"}
+    corrupted = {"noise@0.1/predictions.csv": "q", "../../up@1/predictions.csv": "r"}
+    run.write(record(), {**written, **corrupted})
     places = files(run)
-    assert {
-        "jobs/t.0.json",
-        "logs/t/0.txt",
-        "predictions/t/0/metadata.json",
-        "predictions/t/0/noise@0.1/predictions.csv",
-        "predictions/t/0/predictions.csv",
-        "run.json",
-    } < set(places)
+    inside = ("metadata.json", "noise@0.1/predictions.csv", "predictions.csv")
+    expected = {"run.json", "jobs/t.0.json", "logs/t/0.txt"}
+    assert expected | {f"predictions/t/0/{name}" for name in inside} < set(places)
     assert len(places) == 7
     assert run.log(record()) == run.folder / "logs" / "t" / "0.txt"
+    run.write(record(), {"predictions.csv": "p"})
+    assert not run.log(record()).exists()  # of the earlier attempt
 
 
 def test_record_is_written_last(run, monkeypatch):
@@ -102,18 +88,11 @@ def test_record_is_written_last(run, monkeypatch):
     assert len(written) == 3
 
 
-def test_old_log_is_removed(run):
-    run.write(record(status="failed"), {"log.txt": "Traceback"})
-    run.write(record(), {"predictions.csv": "p"})
-    assert not run.log(record()).exists()
-
-
 def test_order_of_records(run):
     for task, fold in (("a", 0), ("unplanned", 0), ("t", 10), ("t", 2), ("another", 0)):
         run.write(record(task, fold), {})
-    assert [(r["task"], r["fold"]) for r in run.records()] == [
-        *[("t", 2), ("t", 10), ("a", 0), ("another", 0), ("unplanned", 0)]
-    ]
+    found = [(r["task"], r["fold"]) for r in run.records()]
+    assert found == [("t", 2), ("t", 10), ("a", 0), ("another", 0), ("unplanned", 0)]
 
 
 @pytest.mark.parametrize("text", ["", "{", "null", "[]", '{"task": "t"}', "\x00" * 50])
@@ -130,11 +109,8 @@ def test_tables(run):
     run.write(record("a", 0, 1 / 3), {})
     run.finish()
     scores = run.folder / "scores"
-    assert sorted(p.name for p in scores.iterdir()) == [
-        "m.benchmark_s.csv",
-        "results.csv",
-        "scores.csv",
-    ]
+    names = {path.name for path in scores.iterdir()}
+    assert names == {"m.benchmark_s.csv", "results.csv", "scores.csv"}
     assert (scores / "m.benchmark_s.csv").read_bytes() == (scores / "results.csv").read_bytes()
     read = pd.read_csv(scores / "results.csv")
     assert read["result"].tolist() == pytest.approx([0.25, 1 / 3])
@@ -227,13 +203,8 @@ def test_earlier_runs_newest_first(tmp_path):
     (broken.folder / "run.json").write_text("{")
     found = list(earlier_runs(tmp_path, {"model": "m", "seed": 1}, ("model", "seed")))
     names = [run.folder.name.rpartition(".")[2] for run in found]
-    assert names[:4] == [
-        "20260103T000000",
-        "20260102T000000-11",
-        "20260102T000000-10",
-        "20260102T000000-9",
-    ]
-    assert names[-2:] == ["20260102T000000", "20260101T000000"]
+    numbered = [f"20260102T000000-{number}" for number in range(11, 1, -1)]
+    assert names == ["20260103T000000", *numbered, "20260102T000000", "20260101T000000"]
     assert list(earlier_runs(tmp_path, {"model": "m", "seed": 3}, ("model", "seed"))) == []
     assert list(earlier_runs(tmp_path / "nowhere", {"model": "m"}, ("model",))) == []
 
@@ -246,15 +217,12 @@ def test_new_plan_is_merged(run):
         {"name": "t", "dataset": "d2", "metrics": ["acc"], "folds": [2]},
         {"name": "new", "dataset": "d", "metrics": ["acc"], "folds": [0]},
     ]
-    run.replan(tasks)
+    run.merge_plan(tasks)
     # the declined record of t is removed, that of a is not
     assert [(r["task"], r["fold"]) for r in run.records()] == [("t", 0), ("a", None)]
     about = json.loads((run.folder / "run.json").read_text())
-    assert [(t["name"], t["dataset"], t["folds"]) for t in about["tasks"]] == [
-        ("t", "d2", [0, 1, 2]),
-        ("a", "d", [0]),
-        ("new", "d", [0]),
-    ]
+    found = [(t["name"], t["dataset"], t["folds"]) for t in about["tasks"]]
+    assert found == [("t", "d2", [0, 1, 2]), ("a", "d", [0]), ("new", "d", [0])]
     assert run.about["tasks"] == about["tasks"]
 
 
@@ -263,7 +231,7 @@ def test_copy_of_a_finished_job(run, tmp_path):
     run.write(record("t", 0), files_of_job)
     run.write(record("t", 1), {"predictions.csv": "not this"})
     other = Run.create(tmp_path, {**ABOUT, "stamp": "later"})
-    other.take_over(run, record("t", 0))
+    other.copy_job(run, record("t", 0))
     assert files(other) == [f for f in files(run) if "1" not in f.replace("0.1", "")]
     assert other.records() == [record("t", 0)]
 
@@ -300,7 +268,12 @@ def evaluated(model, task, tmp_path, artifacts):
     from dataclasses import replace
 
     from karat.config.catalog import Catalog
-    from karat.execution.evaluation import find_models_and_suite, make_options, plan_suite, run_suite
+    from karat.execution.evaluation import (
+        find_models_and_suite,
+        make_options,
+        plan_suite,
+        run_suite,
+    )
 
     catalog = Catalog()
     models, suite = find_models_and_suite(catalog, {"mine": model}, [task])
@@ -331,13 +304,10 @@ def test_a_pickle_is_loaded_only_with_allow_pickle(task, tmp_path):
     np.testing.assert_allclose(model.predict([[3.0]]), [3.0])
 
 
-def test_no_artifact_is_stored_unless_requested(task, tmp_path):
+def test_artifacts_are_stored_only_if_a_definition_requests_them(tmp_path, task):
     run = evaluated(Board(), task, tmp_path, [])
     assert not (run.folder / "leaderboard").exists()
     assert (run.folder / "predictions").is_dir()
-
-
-def test_a_definition_requests_artifacts(tmp_path, task):
     define = tmp_path / "mine.yaml"
     define.write_text("models:\n  kept: {use: 'sklearn.linear_model:Ridge', artifacts: [models]}\n")
     (run,) = karat.evaluate("kept", [task], define=define, output=tmp_path / "out")
@@ -369,8 +339,7 @@ def test_inference_is_timed_by_batch_size(task, tmp_path):
         {"line": LinearRegression()}, [task], output=tmp_path / "out", inference=[1, 5, 1000]
     )
     row = run.results().iloc[0]
-    assert row["inference_1_seconds"] > 0
-    assert row["inference_5_seconds"] > 0
+    assert row["inference_1_seconds"] > 0 and row["inference_5_seconds"] > 0
     assert "inference_1000_seconds" not in row  # the fold has ten rows
     (run,) = karat.evaluate("onehot", [task], output=tmp_path / "out", inference=[2])
     assert run.results()["inference_2_seconds"].iloc[0] > 0
@@ -388,4 +357,3 @@ def test_exit_on_error_stops_after_the_first_failure(task, tmp_path):
     given["resume"] = True
     one, two = karat.evaluate({"fails": Fails(), "fine": Board()}, [task], **given)
     assert len(one.records()) == 2
-

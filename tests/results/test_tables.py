@@ -5,7 +5,13 @@ import io
 import pandas as pd
 import pytest
 
-from karat.results.tables import KARAT_COLUMNS, AMLB_COLUMNS, SCORE_COLUMNS, results_table, scores_table
+from karat.results.tables import (
+    AMLB_COLUMNS,
+    KARAT_COLUMNS,
+    SCORE_COLUMNS,
+    results_table,
+    scores_table,
+)
 
 ABOUT = {
     **{"model": "forest", "constraint": "test", "mode": "local", "version": "1.0"},
@@ -101,7 +107,12 @@ def test_order_of_columns():
 
 
 def test_tables_without_records():
-    assert list(results_table(ABOUT, []).columns) == [*AMLB_COLUMNS, "acc", "logloss", *KARAT_COLUMNS]
+    assert list(results_table(ABOUT, []).columns) == [
+        *AMLB_COLUMNS,
+        "acc",
+        "logloss",
+        *KARAT_COLUMNS,
+    ]
     empty = scores_table([])
     assert list(empty.columns) == list(SCORE_COLUMNS)
     assert empty["value"].dtype == float

@@ -94,7 +94,7 @@ def test_a_job_that_begins_changes_the_progress_and_not_the_version(written, alw
     looked = State(written)
     before = looked.look()
     assert before.progress == {"done": 12, "running": [], "failed": 0, "left": 1}
-    Run(path.parent).begin("halves", 3)
+    Run(path.parent).mark_running("halves", 3)
     after = looked.look()
     assert after.version == before.version
     job = {"model": "a", "task": "halves", "fold": 3}

@@ -374,7 +374,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
         plan = plan_suite(models, tasks, catalog, options)
         runs = run_suite(plan, tasks, options, progress)
     except Stopped as stopped:
-        click.echo(f"{stopped.why}: {stopped.kept}. To continue: {resume}", err=True)
+        click.echo(f"{stopped.reason}: {stopped.progress}. To continue: {resume}", err=True)
         context.exit(130)
     code = show_runs(runs, shape, quiet=quiet, ignore=ignored)
     if options.exit_on_error:

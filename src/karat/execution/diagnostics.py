@@ -1,11 +1,8 @@
-"""Leakage: test rows that duplicate a train row of the same fold.
+"""Statistics of tasks and of vectors, from which the checks find leakage and broken encoders.
 
-Statistics of a task: classes, entities in both train and test, columns that leak the target.
-
-Computed once per task, from a sample if the data are large. Models do not see them.
-Statistics of a job's vectors, and a small sample of them for a scatter plot.
-
-Of many items, an evenly spaced sample is used, except to find constant dimensions.
+Duplicate rows, shared entities and leaking columns are found once per task; statistics of the
+vectors, and a sample of them for a scatter plot, in the first fold of each model. Large data are
+sampled. Models do not see the statistics.
 """
 
 from __future__ import annotations
@@ -25,6 +22,28 @@ from karat.core.embeddings import Vectors
 from karat.core.predictions import as_text
 from karat.execution.splits import Fold
 
+#: number of classes to count, largest first
+MOST_CLASSES = 30
+#: numbers of sampled rows and cells of a table
+MOST_ROWS, MOST_CELLS, FEWEST_ROWS = 2_000, 1_000_000, 200
+#: a column is a key if its share of distinct values is between the first two numbers and its
+#: score on rows of equal value (see ``_Distance.score``) is at least the third
+KEY_LEAST, KEY_MOST, KEY_AGREES = 0.2, 0.95, 0.9
+#: maximum number of sampled values of train and of test vectors, and of values read at once
+MOST_NUMBERS = 2**20
+#: maximum number of items compared with each other
+MOST_COMPARED = 1_000
+#: a dimension is nearly dead if its range is below this share of its largest value
+NEARLY = 1e-4
+#: the scatter plot: number of items, components and labels
+SAMPLE, COMPONENTS, LABELS = 300, 16, 30
+#: variances and scores below these shares of the largest are rounding errors
+FLAT, TINY = 1e-10, 1e-9
+#: for these estimators ``max_iter`` is the number of trees, which is always reached
+GROWN = "HistGradientBoosting"
+
+Side = tuple[Dataset, Vectors]
+
 
 def count_duplicates(data: Dataset, folds: Iterable[Fold]) -> tuple[int, int]:
     """Return the number of test questions whose item is also a train item, and of all of them.
@@ -34,18 +53,18 @@ def count_duplicates(data: Dataset, folds: Iterable[Fold]) -> tuple[int, int]:
 
     >>> table = pd.DataFrame({"a": [1, 1, 2], "y": ["n", "p", "n"]})
     >>> data = Dataset.from_table(table, "y")
-    >>> twins(data, [Fold(np.array([0, 2]), np.array([1])), Fold(np.array([0]), np.array([2]))])
+    >>> folds = [Fold(np.array([0, 2]), np.array([1])), Fold(np.array([0]), np.array([2]))]
+    >>> count_duplicates(data, folds)
     (1, 2)
     """
     folds = list(folds)
     tested = sum(len(fold.test) for fold in folds)
-    if len(data.fields) != 1 or data.kind == "items":
+    if data.kind == "items" or not _has_one_item_each(data):
         return 0, tested
-    asked = data.mentions(data.fields[0]).rows
-    if len(asked) != len(data):
-        return 0, tested
-    codes = asked if data.modality == "entity" else row_codes(data.items)[asked]
-    return sum(int(np.isin(codes[f.test], codes[f.train]).sum()) for f in folds), tested
+    rows = data.mentions(data.fields[0]).rows
+    return _crossing(
+        rows if data.modality == "entity" else row_codes(data.items)[rows], folds
+    ), tested
 
 
 def row_codes(items: pd.DataFrame | pd.Series) -> np.ndarray:
@@ -53,25 +72,12 @@ def row_codes(items: pd.DataFrame | pd.Series) -> np.ndarray:
     frame = items.to_frame() if isinstance(items, pd.Series) else items
     codes = np.zeros(len(frame), dtype=np.int64)
     for i in range(frame.shape[1]):
-        column = frame.iloc[:, i]
-        try:
-            cells = pd.factorize(column)[0]
-        except TypeError:  # unhashable cells are compared by their repr
-            cells = pd.factorize(column.map(repr))[0]
+        cells = _coded(frame.iloc[:, i])
         # renumbered after each column, so that the numbers cannot overflow
         codes = pd.factorize(codes * (cells.max() + 2) + cells)[0]
         if codes.max() == len(codes) - 1:  # all items differ already
             break
     return codes
-
-
-#: number of classes to count, largest first
-MOST_CLASSES = 30
-#: numbers of sampled rows and cells of a table
-MOST_ROWS, MOST_CELLS, FEWEST_ROWS = 2_000, 1_000_000, 200
-#: a column is a key if its share of distinct values is between the first two numbers and its
-#: score on rows of equal value (see ``_Distance.score``) is at least the third
-KEY_LEAST, KEY_MOST, KEY_AGREES = 0.2, 0.95, 0.9
 
 
 def task_facts(data: Dataset, folds: Sequence[Fold], blind: bool = False) -> dict[str, Any]:
@@ -101,12 +107,8 @@ def count_classes(data: Dataset) -> dict[str, int]:
     """
     if data.kind != "classification" or data.truth is None:
         return {}
-    counts = pd.Series(as_text(data.truth)).value_counts(sort=False)
-    ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
-    return {str(label): int(count) for label, count in ordered[:MOST_CLASSES]}
-
-
-# -- entities -------------------------------------------------------------------------------
+    counts = Counter(map(str, as_text(data.truth)))
+    return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0]))[:MOST_CLASSES])
 
 
 def shared_entities(data: Dataset, folds: Sequence[Fold]) -> tuple[int, int, str] | None:
@@ -125,18 +127,15 @@ def shared_entities(data: Dataset, folds: Sequence[Fold]) -> tuple[int, int, str
         return _items_on_both_sides(data, folds), tested, "item"
     found = [
         (_crossing(codes, folds), tested, name)
-        for name, codes in (_keys(data) if _is_plain_table(data) else ())
+        for name, codes in (_keys(data) if _is_table(data) else ())
     ]
     return max(found, key=lambda each: each[0], default=None)
 
 
 def _crossing(codes: np.ndarray, folds: Sequence[Fold]) -> int:
     """Return how many test rows have a code of their train rows; -1 is missing."""
-    found = 0
-    for fold in folds:
-        test = codes[fold.test]
-        found += int((np.isin(test, codes[fold.train]) & (test >= 0)).sum())
-    return found
+    tests = [(codes[fold.test], codes[fold.train]) for fold in folds]
+    return sum(int((np.isin(test, train) & (test >= 0)).sum()) for test, train in tests)
 
 
 def _items_on_both_sides(data: Dataset, folds: Sequence[Fold]) -> int:
@@ -170,9 +169,6 @@ def _keys(data: Dataset) -> Iterator[tuple[str, np.ndarray]]:
             yield str(name), codes
 
 
-# -- columns that leak the target ------------------------------------------------------------
-
-
 def leaking_column(data: Dataset) -> tuple[str, float] | None:
     """Return the column that predicts the target best, and its score from 0 to 1.
 
@@ -181,10 +177,10 @@ def leaking_column(data: Dataset) -> tuple[str, float] | None:
     the squared difference of their ranks; for neighbors with different text it is E.
 
     >>> table = pd.DataFrame({"a": range(40), "b": [0, 1, 1, 0] * 10, "y": list("nppn") * 10})
-    >>> give_away(Dataset.from_table(table, "y"))
+    >>> leaking_column(Dataset.from_table(table, "y"))
     ('b', 0.949)
     """
-    if not _is_plain_table(data) or data.kind == "items":
+    if not _is_table(data) or data.kind == "items":
         return None
     table = data.frame()
     most = max(FEWEST_ROWS, min(MOST_ROWS, MOST_CELLS // max(table.shape[1], 1)))
@@ -193,10 +189,9 @@ def leaking_column(data: Dataset) -> tuple[str, float] | None:
     distance = _Distance(data.take(rows))
     if len(rows) < 3 or not distance.expected:
         return None
-    table = table.iloc[rows]
-    scores = _scores(table, distance)
+    scores = [_column_score(column, distance) for _, column in table.iloc[rows].items()]
     best = int(np.argmax(scores))
-    return str(table.columns[best]), round(max(float(scores[best]), 0.0), 3)
+    return str(table.columns[best]), round(max(scores[best], 0.0), 3)
 
 
 class _Distance:
@@ -223,42 +218,28 @@ class _Distance:
         return (one != other).astype(float) if self.classes else (one - other) ** 2
 
 
-def _scores(table: pd.DataFrame, distance: _Distance) -> np.ndarray:
-    """Return the score of each column."""
-    scores = np.zeros(table.shape[1])
-    numbers, places = [], []
-    for i, column in enumerate(table.items()):
-        values = _numbers(column[1])
-        if values is None:
-            codes = _coded(column[1])
-            order = np.argsort(codes, kind="stable")
-            # texts have no order: only rows with equal text count as neighbors
-            same = np.diff(codes[order]) == 0
-            distances = np.where(same, distance.between(order[:-1], order[1:]), distance.expected)
-            scores[i] = 1 - float(distances.mean()) / distance.expected
-        else:
-            numbers.append(values)
-            places.append(i)
-    if numbers:
-        order = np.argsort(np.stack(numbers), axis=1, kind="stable")
-        distances = distance.between(order[:, :-1], order[:, 1:])
-        scores[places] = 1 - distances.mean(axis=1) / distance.expected
-    return scores
-
-
-def _numbers(column: pd.Series) -> np.ndarray | None:
-    """Return a column as numbers, or None if it has no order."""
+def _column_score(column: pd.Series, distance: _Distance) -> float:
     types = pd.api.types
+    ordered = types.is_numeric_dtype(column) and not types.is_complex_dtype(column)
     if types.is_datetime64_any_dtype(column):
-        return np.asarray(column.rank().to_numpy(dtype=float))
-    if not types.is_numeric_dtype(column) or types.is_complex_dtype(column):
-        return None
-    return np.asarray(column.to_numpy(dtype=float, na_value=np.nan))
+        values, ordered = column.rank().to_numpy(dtype=float), True
+    elif ordered:
+        values = column.to_numpy(dtype=float, na_value=np.nan)
+    else:
+        values = _coded(column)
+    order = np.argsort(values, kind="stable")
+    distances = distance.between(order[:-1], order[1:])
+    if not ordered:  # only rows with equal text are neighbors
+        distances = np.where(np.diff(values[order]) == 0, distances, distance.expected)
+    return 1 - float(distances.mean()) / distance.expected
 
 
-def _is_plain_table(data: Dataset) -> bool:
-    plain = len(data.fields) == 1 and len(data.mentions(data.fields[0]).rows) == len(data)
-    return data.modality == "table" and plain
+def _has_one_item_each(data: Dataset) -> bool:
+    return len(data.fields) == 1 and len(data.mentions(data.fields[0]).rows) == len(data)
+
+
+def _is_table(data: Dataset) -> bool:
+    return data.modality == "table" and _has_one_item_each(data)
 
 
 def _coded(column: pd.Series) -> np.ndarray:
@@ -268,22 +249,6 @@ def _coded(column: pd.Series) -> np.ndarray:
     except TypeError:  # unhashable cells are compared by their repr
         codes = pd.factorize(column.map(repr))[0]
     return np.asarray(codes, dtype=np.int64)
-
-
-#: maximum number of sampled values of train and of test vectors, and of values read at once
-MOST_NUMBERS = 2**20
-#: maximum number of items compared with each other
-MOST_COMPARED = 1_000
-#: a dimension is nearly dead if its range is below this share of its largest value
-NEARLY = 1e-4
-#: the scatter plot: number of items, components and labels
-SAMPLE, COMPONENTS, LABELS = 300, 16, 30
-#: variances and scores below these shares of the largest are rounding errors
-FLAT, TINY = 1e-10, 1e-9
-#: for these estimators ``max_iter`` is the number of trees, which is always reached
-GROWN = "HistGradientBoosting"
-
-Side = tuple[Dataset, Vectors]
 
 
 def vector_facts(train: Side, test: Side) -> dict[str, Any]:
@@ -299,11 +264,12 @@ def vector_facts(train: Side, test: Side) -> dict[str, Any]:
     parts = [(matrix, places) for matrix, places in parts if len(places)]
     facts: dict[str, Any] = {"dimensions": width}
     if parts:
-        looked = [matrix[evenly_spaced(places, MOST_NUMBERS // width)] for matrix, places in parts]
-        lengths = np.concatenate([_lengths(each) for each in looked])
-        facts |= count_constant_dimensions(parts, looked)
+        samples = [matrix[evenly_spaced(places, MOST_NUMBERS // width)] for matrix, places in parts]
+        squares = [np.einsum("ij,ij->i", each, each, dtype=np.float64) for each in samples]
+        lengths = np.sqrt(np.concatenate(squares))
+        facts |= count_constant_dimensions(parts, samples)
         facts |= {"items": len(lengths), "zero": int((lengths == 0).sum())}
-        facts["lengths"] = [_short(v) for v in np.percentile(lengths, [1, 50, 99])]
+        facts["lengths"] = [float(f"{v:.6g}") for v in np.percentile(lengths, [1, 50, 99])]
     return facts | dict(zip(("same", "compared"), same_vectors(*test), strict=True))
 
 
@@ -316,7 +282,7 @@ def _places(data: Dataset, vectors: Vectors) -> np.ndarray:
 def evenly_spaced(rows: np.ndarray, most: int) -> np.ndarray:
     """Return at most ``most`` of the rows, evenly spaced.
 
-    >>> evenly(np.arange(10), 4).tolist()
+    >>> evenly_spaced(np.arange(10), 4).tolist()
     [0, 3, 6, 9]
     """
     if len(rows) <= max(most, 2):
@@ -325,14 +291,14 @@ def evenly_spaced(rows: np.ndarray, most: int) -> np.ndarray:
 
 
 def count_constant_dimensions(
-    parts: Sequence[tuple[np.ndarray, np.ndarray]], looked: Sequence[np.ndarray]
+    parts: Sequence[tuple[np.ndarray, np.ndarray]], samples: Sequence[np.ndarray]
 ) -> dict[str, int]:
     """Return the numbers of constant and nearly constant dimensions over all rows.
 
-    Dimensions that vary in the sample ``looked`` are not read again.
+    Dimensions that vary in the samples are not read again.
     """
-    low = np.min([matrix.min(axis=0) for matrix in looked], axis=0)
-    high = np.max([matrix.max(axis=0) for matrix in looked], axis=0)
+    low = np.min([matrix.min(axis=0) for matrix in samples], axis=0)
+    high = np.max([matrix.max(axis=0) for matrix in samples], axis=0)
     left = np.flatnonzero(_still(low, high))
     for matrix, places in parts:
         begin = 0
@@ -352,10 +318,6 @@ def _still(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return (low == high) | (moved < NEARLY * largest)
 
 
-def _lengths(matrix: np.ndarray) -> np.ndarray:
-    return np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
-
-
 def same_vectors(data: Dataset, vectors: Vectors) -> tuple[int, int]:
     """Return how many items have the vector of an item with other cells, and of how many.
 
@@ -371,9 +333,6 @@ def same_vectors(data: Dataset, vectors: Vectors) -> tuple[int, int]:
     pairs = np.unique(np.stack([vector, item]), axis=1)
     several = np.bincount(pairs[0], minlength=vector.max() + 1) > 1
     return int(several[vector].sum()), len(rows)
-
-
-# -- convergence --------------------------------------------------------------------------------
 
 
 def unconverged(fitted: Any) -> int:
@@ -409,9 +368,6 @@ def _hit_limit(estimator: Any) -> bool:
     return bool(np.max(done, initial=0) >= most) and not type(estimator).__name__.startswith(GROWN)
 
 
-# -- the scatter plot -----------------------------------------------------------------------
-
-
 def sample_csv(test: Dataset, vectors: Vectors, seed: int) -> str | None:
     """Return up to 300 test items as ``label,c0,c1,…``: scores on their principal components.
 
@@ -419,7 +375,7 @@ def sample_csv(test: Dataset, vectors: Vectors, seed: int) -> str | None:
     target; empty for classes beyond the 30 largest. None for questions about several items and
     if all vectors are equal.
     """
-    if len(test.fields) != 1 or len(test.mentions(test.fields[0]).rows) != len(test):
+    if not _has_one_item_each(test):
         return None
     rng = np.random.default_rng([seed, crc32(f"map {test.name}".encode())])
     chosen = np.sort(rng.permutation(len(test))[:SAMPLE])
@@ -428,14 +384,11 @@ def sample_csv(test: Dataset, vectors: Vectors, seed: int) -> str | None:
     scores = principal(vectors.at(rows[known]).astype(np.float64))
     if not scores.size:
         return None
-    labels = _labels(test.take(chosen[known]))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["label", *(f"c{i}" for i in range(scores.shape[1]))])
-    writer.writerows(
-        [label, *(f"{value:.5g}" for value in row)]
-        for label, row in zip(labels, scores.tolist(), strict=True)
-    )
+    for label, row in zip(_labels(test.take(chosen[known])), scores.tolist(), strict=True):
+        writer.writerow([label, *(f"{value:.5g}" for value in row)])
     return out.getvalue()
 
 
@@ -474,7 +427,3 @@ def _labels(data: Dataset) -> list[str]:
     counts = Counter(texts)
     largest = sorted(counts, key=lambda label: (-counts[label], label))[:LABELS]
     return [label if label in largest else "" for label in texts]
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.6g}")

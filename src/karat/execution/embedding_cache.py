@@ -1,15 +1,11 @@
-"""Vectors on disk, found by a hash of the model and the items.
+"""Vectors of stateless encoders, computed once before the jobs run and cached on disk.
 
-The key is a hash of the model's identity (code, parameters, versions, files) and of the items, so
-other data or parameters never return old vectors. An entry is written to a temporary folder and
-renamed, so several processes can write at the same time.
+The key of a matrix is a hash of the model's identity (code, parameters, versions, files) and of the
+items, so other data or parameters never return old vectors. An entry is written to a temporary
+folder and renamed, so several processes can write at the same time.
 
 Vectors of texts are stored with a hash of each text, and the matrices of one encoder form a family:
-a text that occurs in another dataset is found there and not encoded again.
-
-Staging: vectors of stateless encoders, computed once before the jobs run.
-
-A text is encoded once, even if it occurs in several items, datasets and runs.
+a text that occurs in several items, datasets or runs is encoded once.
 """
 
 from __future__ import annotations
@@ -33,7 +29,7 @@ import numpy as np
 from karat.core.dataset import Dataset
 from karat.core.embeddings import check_vectors, distinct_texts, encode, item_vectors
 from karat.core.files import cache_folder, fingerprint
-from karat.execution.job import Broken, Job, ObjectStore
+from karat.execution.job import Broken, Job, ObjectStore, read_stored_vectors
 from karat.execution.progress import Progress
 from karat.execution.workers import one_thread
 from karat.models.model import Model, object_identity
@@ -41,6 +37,8 @@ from karat.models.vector_files import VectorFile
 
 #: number of bytes of the hash of a text
 TEXT_HASH_BYTES = 16
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -85,12 +83,13 @@ class VectorCache:
 
     def get(self, key: str) -> np.ndarray | None:
         """Return the matrix of a key, memory-mapped; None if it is missing or damaged."""
-        folder = self.folder(key)
+        return self._read(key)[1]
+
+    def _read(self, key: str) -> tuple[Mapping[str, Any], np.ndarray | None]:
         try:
-            json.loads((folder / "about.json").read_text())
-            return np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
+            return read_stored_vectors(self.folder(key))
         except (ValueError, OSError, EOFError):
-            return None
+            return {}, None
 
     def put(
         self, key: str, matrix: np.ndarray, about: Mapping[str, Any], marks: Sequence[bytes] = ()
@@ -122,31 +121,22 @@ class VectorCache:
         left = {each: place for place, each in enumerate(marks)}
         folder = self._family(family)
         for key in sorted(path.name for path in folder.iterdir()) if folder.is_dir() else ():
-            matrix = self.get(key) if left else None
-            rows = self._marks(key)
-            if matrix is None or len(rows) != len(matrix):
+            about, matrix = self._read(key) if left else ({}, None)
+            try:
+                texts = np.load(self.folder(key) / "texts.npy", allow_pickle=False)
+            except (ValueError, OSError, EOFError):
                 continue
+            if matrix is None or len(texts) != len(matrix):
+                continue
+            rows = [each.tobytes() for each in texts]
             hits = [(left.pop(each), row) for row, each in enumerate(rows) if each in left]
             if hits:
                 places, found = np.array(hits).T
-                share = len(hits) / len(set(rows))
-                yield CachedVectors(places, matrix[found], share * self._seconds(key))
-
-    def _seconds(self, key: str) -> float:
-        try:
-            return float(json.loads((self.folder(key) / "about.json").read_text())["seconds"])
-        except (ValueError, OSError, KeyError):
-            return 0.0
+                seconds = float(about.get("seconds", 0.0)) * len(hits) / len(set(rows))
+                yield CachedVectors(places, matrix[found], seconds)
 
     def _family(self, family: str) -> Path:
         return self.root / "families" / family
-
-    def _marks(self, key: str) -> list[bytes]:
-        try:
-            marks = np.load(self.folder(key) / "texts.npy", allow_pickle=False)
-        except (ValueError, OSError, EOFError):
-            return []
-        return [each.tobytes() for each in marks]
 
     def _place(self, draft: Path, key: str) -> None:
         folder = self.folder(key)
@@ -188,9 +178,6 @@ def _bytes_in(folder: Path) -> int:
     return size
 
 
-log = logging.getLogger("karat.execution.embedding_cache")
-
-
 class VectorStage:
     """Embeds each dataset at most once per encoder, in this process, which may use a GPU."""
 
@@ -219,9 +206,15 @@ class VectorStage:
         begun = time.perf_counter()
         try:
             encoder = model.fresh(job.seed, data.kind)
-            identity = self._identity(encoder, f"{job.model} {data.kind}")
+            key = f"{job.model} {data.kind}"
+            # computed before the first use: some encoders change when used, and hashing may be slow
+            if key not in self._identities:
+                # vectors of a model without an identity are not found by later runs
+                self._identities[key] = object_identity(encoder) or os.urandom(16).hex()
+            identity = self._identities[key]
             folder = self._vectors(encoder, identity, model, data)
-            places: dict[str, Any] = {"vectors": str(folder), "embed_seconds": _cost(folder)}
+            seconds = read_stored_vectors(folder)[0].get("seconds")
+            places: dict[str, Any] = {"vectors": str(folder), "embed_seconds": seconds}
             if data.kind == "items" and callable(getattr(encoder, "vocabulary", None)):
                 places["vocabulary"] = str(self._vocabulary(encoder, identity, model))
             return places
@@ -233,13 +226,6 @@ class VectorStage:
             return {"broken": broken}
         finally:
             self.progress.embedded(model.name, data.name, time.perf_counter() - begun)
-
-    def _identity(self, encoder: Any, key: str) -> str:
-        # computed before the first use: some encoders change when used, and hashing may be slow
-        if key not in self._identities:
-            # vectors of a model without an identity are not found by later runs
-            self._identities[key] = object_identity(encoder) or os.urandom(16).hex()
-        return self._identities[key]
 
     def _vectors(self, encoder: Any, identity: str, model: Model, data: Dataset) -> Path:
         by_text = data.modality in getattr(encoder, "by_text", ())
@@ -262,7 +248,9 @@ class VectorStage:
         """Embed texts of which some may have been encoded before, for other data."""
         codes, texts = distinct_texts(data.items)
         marks = [text_hash(text) for text in texts]
-        name, cached = str(about["model"]), self._encoded_before(str(about["family"]), marks)
+        name, family = str(about["model"]), str(about["family"])
+        # in the run's own folder if the cache is read-only
+        cached = list(self.cache.find(family, marks)) or list(self.spare.find(family, marks))
         known = [each.places for each in cached]
         left = np.setdiff1d(np.arange(len(texts)), np.concatenate(known) if known else [])
         log.info("%s encodes %d of %d texts, the others are cached", name, len(left), len(texts))
@@ -276,27 +264,19 @@ class VectorStage:
             # the width of its vectors depends on the texts of a call, so it gets all in one call
             parts = [CachedVectors(np.arange(len(texts)), encode(encoder, texts, name), 0.0)]
             seconds = time.perf_counter() - begun
-        matrix = _joined(len(texts), parts)
+        parts = [part for part in parts if len(part.places)]
+        width = parts[0].vectors.shape[1] if parts else 1
+        matrix = np.empty((len(texts), width), dtype=np.float32)
+        for part in parts:
+            matrix[part.places] = part.vectors
         rows = [marks[code] if code >= 0 else bytes(TEXT_HASH_BYTES) for code in codes]
         return self._put(key, item_vectors(matrix, codes), {**about, "seconds": seconds}, rows)
 
-    def _encoded_before(self, family: str, marks: list[bytes]) -> list[CachedVectors]:
-        """Return cached vectors of texts, from the run's own folder if the cache is read-only."""
-        for cache in dict.fromkeys((self.cache, self.spare)):
-            if found := list(cache.find(family, marks)):
-                return found
-        return []
-
-    def convert(self, encoder: Any, who: str, model: Model) -> None:
-        """Read a vector file once and let the encoder look vectors up in the stored matrix.
-
-        ``who`` is the identity of the encoder.
-        """
-        if not isinstance(encoder, VectorFile) or encoder.reads_rows:
-            return
-        folder = self._vocabulary(encoder, who, model)
-        ids = json.loads((folder / "about.json").read_text())["ids"]
-        encoder.use(ids, np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False))
+    def convert(self, encoder: Any, identity: str, model: Model) -> None:
+        """Read a vector file once and let the encoder look vectors up in the stored matrix."""
+        if isinstance(encoder, VectorFile) and not encoder.reads_rows:
+            about, matrix = read_stored_vectors(self._vocabulary(encoder, identity, model))
+            encoder.use(about["ids"], matrix)
 
     def _vocabulary(self, encoder: Any, identity: str, model: Model) -> Path:
         key = VectorCache.key("vocabulary", identity)
@@ -319,18 +299,3 @@ class VectorStage:
                 raise
             log.warning("cannot write to the vector cache %s", self.cache.root)
             return self.spare.put(key, matrix, about, marks)
-
-
-def _joined(texts: int, parts: list[CachedVectors]) -> np.ndarray:
-    """Return the vectors of all texts."""
-    width = max((part.vectors.shape[1] for part in parts if len(part.places)), default=1)
-    matrix = np.empty((texts, width), dtype=np.float32)
-    for part in parts:
-        if len(part.places):
-            matrix[part.places] = part.vectors
-    return matrix
-
-
-def _cost(folder: Path) -> float | None:
-    seconds = json.loads((folder / "about.json").read_text()).get("seconds")
-    return None if seconds is None else float(seconds)

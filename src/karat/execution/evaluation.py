@@ -126,24 +126,8 @@ def evaluate(
     >>> karat.leaderboard(runs).index.tolist()
     ['onehot', 'dummy']
     """
-    options = make_options(
-        {
-            "seed": seed,
-            "workers": workers,
-            "output": output,
-            "constraint": constraint,
-            "only": only,
-            "folds": folds,
-            "max_rows": max_rows,
-            "cache": cache,
-            "resume": resume,
-            "retry_failed": retry_failed,
-            "exit_on_error": exit_on_error,
-            "inference": inference,
-            "engine": engine,
-            "scheduler": scheduler,
-        }
-    )
+    given = locals()
+    options = make_options({each.name: given[each.name] for each in dataclasses.fields(Options)})
     catalog = Catalog(define)
     found, suite = find_models_and_suite(
         catalog, models, tasks, only=options.only, constraint=constraint
@@ -280,7 +264,10 @@ def plan_suite(models: Sequence[Model], suite: Suite, catalog: Catalog, options:
         else task
         for task in chosen
     ]
-    _check_metric_names(tasks)
+    taken = {name for task in tasks for name in task.metrics} & {*AMLB_COLUMNS, *KARAT_COLUMNS}
+    if taken:
+        message = 'metric name "{}" is a column of results.csv; rename the metric.'
+        raise DefinitionError(*map(message.format, sorted(taken)))
     with one_thread():
         plan = make_plan(
             models,
@@ -301,19 +288,6 @@ def _check_disk_space(options: Options, megabytes: int | None) -> None:
         raise DefinitionError(
             f'constraint "{options.constraint}" requires {megabytes:,} MB of free disk space in '
             f"{options.output}, found {free:,} MB; choose another --output or constraint."
-        )
-
-
-def _check_metric_names(tasks: Iterable[Task]) -> None:
-    taken = {
-        name for task in tasks for name in task.metrics if name in (*AMLB_COLUMNS, *KARAT_COLUMNS)
-    }
-    if taken:
-        raise DefinitionError(
-            *(
-                f'metric name "{name}" is a column of results.csv; rename the metric.'
-                for name in sorted(taken)
-            )
         )
 
 

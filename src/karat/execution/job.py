@@ -1,10 +1,8 @@
-"""Capture the output and the warnings of a model for the job's log.
+"""A job: one model on one fold of one task, run so that every error becomes a record.
 
-The shelf: models, tasks and datasets that jobs share, in memory and with worker processes.
-
-A job names objects by key; a worker process loads each from the shelf's folder once. The folder is
-removed at the end of the run.
-A job: one model on one fold of one task. ``run`` turns every error into a record.
+Models, tasks and datasets are shared by jobs through an ObjectStore: a job names them by key, and a
+worker process loads each from the store's folder once. The output and the warnings of a model are
+captured for the job's log.
 """
 
 from __future__ import annotations
@@ -44,123 +42,22 @@ from karat.corruptions.view import (
 from karat.errors import FAILURES, Declined, KaratError, MissingExtra, NoVectors
 from karat.execution.diagnostics import sample_csv, unconverged, vector_facts
 from karat.execution.resources import Limits, Meter, TimedOut, inference_seconds
-from karat.execution.solvers import Answers, Keep, PredictorSolver, ProbeSolver
+from karat.execution.solvers import Answers, PredictorSolver, ProbeSolver, Solver
 from karat.execution.splits import Fold, split
 from karat.metrics.metric import score
 from karat.models.model import Model
 from karat.probes.trained import Probe
 from karat.results.run import collect_artifacts
 
+#: maximum length of a message in results.csv; the job's log has the whole text
+INFO_LENGTH = 200
 #: number of characters kept at the beginning and at the end of a model's output
 LOG_LENGTH = 50_000
-
-
-class OutputLog(io.TextIOBase):
-    """A text stream that keeps the beginning and the end of what is written; cannot be closed."""
-
-    def __init__(self) -> None:
-        self.begin, self.end, self.lost = "", "", 0
-
-    def writable(self) -> bool:
-        """Return True."""
-        return True
-
-    def write(self, text: str) -> int:
-        """Keep a text, or as much of it as fits."""
-        room = LOG_LENGTH - len(self.begin)
-        self.begin += text[:room]
-        self.end += text[room:][-LOG_LENGTH:]
-        self.lost += max(len(text) - room - LOG_LENGTH, 0)
-        if len(self.end) > 2 * LOG_LENGTH:
-            self.lost += len(self.end) - LOG_LENGTH
-            self.end = self.end[-LOG_LENGTH:]
-        return len(text)
-
-    def close(self) -> None:
-        """Stay open for later output."""
-
-    def getvalue(self) -> str:
-        """Return the kept text."""
-        gap = f"\n… {self.lost:,} characters omitted …\n" if self.lost else ""
-        return self.begin + gap + self.end
-
-
-@contextlib.contextmanager
-def captured_output(log: OutputLog) -> Iterator[None]:
-    """Redirect standard output, standard error and warnings to a log."""
-    with (
-        contextlib.redirect_stdout(log),
-        contextlib.redirect_stderr(log),
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("default")
-        warnings.showwarning = lambda message, category, *_, **__: log.write(  # type: ignore[assignment]
-            f"{category.__name__}: {message}\n"
-        )
-        yield
-
-
-T = TypeVar("T")
-
 #: maximum number of bytes of recently used objects
 RECENT = 2**30
 
-
-class ObjectStore:
-    """A table of shared objects that can be written to disk for worker processes."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._objects: dict[str, Any] = {}
-        self._recent: OrderedDict[str, tuple[Any, int]] = OrderedDict()
-
-    def put(self, key: str, value: Any) -> str:
-        """Store an object and return its key."""
-        self._objects[key] = value
-        return key
-
-    def get(self, key: str) -> Any:
-        """Return the object of a key, read from the folder on first use."""
-        if key not in self._objects:
-            with self.file(key).open("rb") as file:
-                self._objects[key] = pickle.load(file)
-        return self._objects[key]
-
-    def remember(self, key: str, make: Callable[[], T]) -> T:
-        """Return the object of a key, made once per process."""
-        if key not in self._objects:
-            self._objects[key] = make()
-        return self._objects[key]
-
-    def recall(self, key: str, make: Callable[[], T], weigh: Callable[[T], int]) -> T:
-        """Return the object of a key from a cache that drops the least recently used objects.
-
-        ``weigh`` returns the size of an object in bytes.
-        """
-        if key not in self._recent:
-            value = make()
-            self._recent[key] = (value, weigh(value))
-            while len(self._recent) > 1 and sum(w for _, w in self._recent.values()) > RECENT:
-                self._recent.popitem(last=False)
-        self._recent.move_to_end(key)
-        return self._recent[key][0]
-
-    def save(self) -> None:
-        """Write all objects to the folder, together with the code of scripts they need."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for key, value in self._objects.items():
-            with self.file(key).open("wb") as file:
-                cloudpickle.dump(value, file)
-
-    def file(self, key: str) -> Path:
-        """Return the file of a key."""
-        return self.folder / f"{key}.pickle"
-
-
-#: maximum length of a message in results.csv; the job's log has the whole text
-INFO_LENGTH = 200
-
-log = logging.getLogger("karat.execution.job")
+T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -181,14 +78,11 @@ class Broken:
         log = "".join(traceback.format_exception(error))
         if isinstance(error, TimedOut):
             return cls("timeout", "over the time limit", log)
-        status = "memory" if _is_memory(error) else "failed"
-        return cls(status, _short(f"{type(error).__name__}: {error}"), log)
-
-
-def _is_memory(error: BaseException) -> bool:
-    # PyTorch raises a RuntimeError with one of these messages
-    words = ("can't allocate memory", "out of memory", "cannot allocate memory")
-    return isinstance(error, MemoryError) or any(word in str(error).lower() for word in words)
+        # PyTorch raises a RuntimeError with one of these messages
+        words = ("can't allocate memory", "out of memory", "cannot allocate memory")
+        memory = isinstance(error, MemoryError) or any(w in str(error).lower() for w in words)
+        info = _short(f"{type(error).__name__}: {error}")
+        return cls("memory" if memory else "failed", info, log)
 
 
 class BrokenEmbedding(KaratError):
@@ -201,7 +95,7 @@ class BrokenEmbedding(KaratError):
 
 @dataclass(frozen=True)
 class Job:
-    """What to run. ``model``, ``task`` and ``dataset`` are keys of the shelf.
+    """What to run. ``model``, ``task`` and ``dataset`` are keys of the object store.
 
     ``spec`` is a hash of everything the job depends on. ``vectors`` is the folder of precomputed
     vectors, ``embed_seconds`` the time they took, ``broken`` why they could not be computed.
@@ -306,19 +200,23 @@ class _Attempt:
         job, record = self.job, self.record
         with self.meter.phase("load"):
             data: Dataset = self.shelf.get(job.dataset)
-            fold = _folds(job, self.shelf, self.task, data)[job.fold]
+            # one call makes all folds of a task, for all jobs of this process
+            how: Any = self.task.split
+            key = f"folds-{job.task}-{job.seed}"
+            folds = self.shelf.get_or_make(key, lambda: split(data, how, job.seed))
+            fold: Fold = folds[job.fold]
             train, test = data.take(fold.train), data.take(fold.test)
             record.update(repeat=fold.repeat, train_questions=len(train), questions=len(test))
             if np.isin(fold.train, fold.test).any():
                 train = train.blind()
-            solver = _solver(job, self.model, self.task, self._prepared)
+            solver = self._solver()
         with self.meter.phase("fit"):
             solver.fit(train)
         record.update(dimensions=solver.dimensions)
         for view in views(self.task.corruptions, self.task.draws):
             reason = reason_not_applicable(view, data, self.model.role)
-            declined = _no_scores(view, "declined", reason)
-            result = declined if reason else self._score(solver, test, view)
+            result = self._score(solver, test, view) if not reason else {}
+            result = result or _no_scores(view, "declined", reason)
             record["views"].append(result)
             if result["status"] in FAILURES:
                 info = _short(f"{view.name}: {result['info']}")
@@ -326,9 +224,30 @@ class _Attempt:
         record.update(notes=list(map(str, solver.notes)), history=_steps(solver.history()))
         self._add_extras(solver, train, test)
 
-    def _add_extras(
-        self, solver: PredictorSolver | ProbeSolver, train: Dataset, test: Dataset
-    ) -> None:
+    def _solver(self) -> Solver:
+        job, task = self.job, self.task
+        if job.broken is not None:
+            raise BrokenEmbedding(job.broken)
+        limits = job.limits.as_params() if job.limits else {}
+        model = dataclasses.replace(self.model, limits={**limits, "optimize": task.metrics[0]})
+        if model.role == "predictor":
+            return PredictorSolver(model, job.model_seed, self._share_prepared)
+        used = dict(task.probe)  # type: ignore[arg-type]
+        name = used.pop("use")
+        offers = {"random_state": job.model_seed, "fold": job.fold}
+        probe: Probe = build(f'probe "{name}"', probes.get(name), used, offers)
+        if job.vectors is None:
+            return ProbeSolver(model, probe, task.missing, job.model_seed)
+        _, matrix = read_stored_vectors(job.vectors)
+        vocabulary = None
+        if job.vocabulary is not None:
+            about, vectors = read_stored_vectors(job.vocabulary)
+            vocabulary = pd.Index(about["ids"]), vectors
+        ready = Vectors(matrix, np.arange(len(matrix)), vocabulary)
+        # a stateless encoder has one seed for all folds: its vectors are computed once
+        return ProbeSolver(model, probe, task.missing, job.seed, ready)
+
+    def _add_extras(self, solver: Solver, train: Dataset, test: Dataset) -> None:
         """Add artifacts, inference times and the data of the checks; an error becomes a note."""
         record, fitted = self.record, solver.fitted()
         record["models"] = getattr(fitted, "models_count_", None)
@@ -345,26 +264,18 @@ class _Attempt:
                     if size > len(test)
                 ]
             with self.meter.phase("observe"):
-                self._observe(solver, train, test)
+                record["unconverged"] = unconverged(fitted)
+                if isinstance(solver, ProbeSolver) and not self.job.fold:
+                    tested = solver.tested_
+                    record["observed"] = vector_facts((train, solver.vectors_), (test, tested))
+                    sample = sample_csv(test, tested, self.job.seed)
+                    if sample is not None:
+                        self.files["sample.csv"] = sample
         except Exception as error:
             record["notes"].append(_short(f"{type(error).__name__}: {error}"))
             print("".join(traceback.format_exception(error)))
 
-    def _observe(
-        self, solver: PredictorSolver | ProbeSolver, train: Dataset, test: Dataset
-    ) -> None:
-        """Record whether heads converged and, in the first fold, statistics of the vectors."""
-        self.record["unconverged"] = unconverged(solver.fitted())
-        if isinstance(solver, PredictorSolver) or self.job.fold:
-            return
-        self.record["observed"] = vector_facts((train, solver.vectors_), (test, solver.tested_))
-        sample = sample_csv(test, solver.tested_, self.job.seed)
-        if sample is not None:
-            self.files["sample.csv"] = sample
-
-    def _score(
-        self, solver: PredictorSolver | ProbeSolver, test: Dataset, view: View
-    ) -> dict[str, Any]:
+    def _score(self, solver: Solver, test: Dataset, view: View) -> dict[str, Any]:
         try:
             with self.meter.phase("load"):
                 shown, share = self._corrupted(test, view)
@@ -380,7 +291,11 @@ class _Attempt:
             return _no_scores(view, broken.status, broken.info)
         with self.meter.phase("score"):
             results = {name: score(name, answers.predictions) for name in self.task.metrics}
-        self._add_files(answers, test, "" if view == CLEAN else f"{view.name}/")
+        folder = "" if view == CLEAN else f"{view.name}/"
+        self.files[f"{folder}predictions.csv"] = answers.predictions.to_csv()
+        self.files[f"{folder}metadata.json"] = self._metadata(answers, test)
+        if answers.missing:
+            self.files[f"{folder}missing.txt"] = "\n".join(answers.missing) + "\n"
         return {
             **_no_scores(view, "ok", ""),
             "affected": share,
@@ -395,35 +310,29 @@ class _Attempt:
         key = f"view-{job.task}-{job.seed}-{job.fold}-{view.name}"
         if view == CLEAN:
             return test, 0.0
-        return self.shelf.recall(
+        return self.shelf.get_or_make_recent(
             key,
             lambda: corrupt_with_share(test, view, job.seed, job.fold),
             lambda seen: int(np.sum(seen[0].items.memory_usage(deep=True))),
         )
 
-    def _prepared(self, name: str, make: Callable[[], Any]) -> Any:
+    def _share_prepared(self, name: str, make: Callable[[], Any]) -> Any:
         """Return preprocessed rows, shared by the predictors of a process that preprocess alike."""
         key = f"prepared-{self.job.task}-{self.job.seed}-{self.job.fold}-{name}"
-        return self.shelf.recall(key, make, _bytes)
 
-    def _answers(
-        self, solver: PredictorSolver | ProbeSolver, shown: Dataset, view: View
-    ) -> Answers:
+        def weigh(made: Any) -> int:
+            parts = made if isinstance(made, tuple) else (made,)
+            return sum(int(getattr(part, "nbytes", 0)) for part in parts)
+
+        return self.shelf.get_or_make_recent(key, make, weigh)
+
+    def _answers(self, solver: Solver, shown: Dataset, view: View) -> Answers:
         if isinstance(solver, PredictorSolver):
             return solver.answer(shown, view=view.name)
+        if view == CLEAN:
+            return solver.answer(shown)
         job = self.job
-        change = (
-            None
-            if view == CLEAN
-            else lambda vectors: corrupt_vectors(vectors, view, job.seed, job.fold)
-        )
-        return solver.answer(shown, change)
-
-    def _add_files(self, answers: Answers, test: Dataset, folder: str) -> None:
-        self.files[f"{folder}predictions.csv"] = answers.predictions.to_csv()
-        self.files[f"{folder}metadata.json"] = self._metadata(answers, test)
-        if answers.missing:
-            self.files[f"{folder}missing.txt"] = "\n".join(answers.missing) + "\n"
+        return solver.answer(shown, lambda v: corrupt_vectors(v, view, job.seed, job.fold))
 
     def _metadata(self, answers: Answers, test: Dataset) -> str:
         predictions = answers.predictions
@@ -445,11 +354,6 @@ class _Attempt:
             "coverage": answers.coverage,
         }
         return json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False)
-
-
-def _bytes(made: Any) -> int:
-    parts = made if isinstance(made, tuple) else (made,)
-    return sum(int(getattr(part, "nbytes", 0)) for part in parts)
 
 
 def _no_scores(view: View, status: str, info: str) -> dict[str, Any]:
@@ -474,37 +378,10 @@ def _steps(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return steps
 
 
-def _folds(job: Job, shelf: ObjectStore, task: Task, data: Dataset) -> list[Fold]:
-    # one call makes all folds of a task, for all jobs of this process
-    how: Any = task.split
-    return shelf.remember(f"folds-{job.task}-{job.seed}", lambda: split(data, how, job.seed))
-
-
-def _solver(job: Job, model: Model, task: Task, keep: Keep) -> PredictorSolver | ProbeSolver:
-    if job.broken is not None:
-        raise BrokenEmbedding(job.broken)
-    limits = job.limits.told() if job.limits else {}
-    model = dataclasses.replace(model, limits={**limits, "optimize": task.metrics[0]})
-    if model.role == "predictor":
-        return PredictorSolver(model, job.model_seed, keep)
-    used = dict(task.probe)  # type: ignore[arg-type]
-    name = used.pop("use")
-    offers = {"random_state": job.model_seed, "fold": job.fold}
-    probe: Probe = build(f'probe "{name}"', probes.get(name), used, offers)
-    if job.vectors is None:
-        return ProbeSolver(model, probe, task.missing, job.model_seed)
-    # a stateless encoder has one seed for all folds: its vectors are computed once
-    return ProbeSolver(model, probe, task.missing, job.seed, _ready(job))
-
-
-def _ready(job: Job) -> Vectors:
-    matrix = np.load(Path(str(job.vectors)) / "vectors.npy", mmap_mode="r", allow_pickle=False)
-    vocabulary = None
-    if job.vocabulary is not None:
-        folder = Path(job.vocabulary)
-        ids = pd.Index(json.loads((folder / "about.json").read_text())["ids"])
-        vocabulary = (ids, np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False))
-    return Vectors(matrix, np.arange(len(matrix)), vocabulary)
+def read_stored_vectors(folder: str | Path) -> tuple[dict[str, Any], np.ndarray]:
+    """Return the facts and the memory-mapped matrix of a folder of vectors."""
+    about = json.loads((Path(folder) / "about.json").read_text())
+    return about, np.load(Path(folder) / "vectors.npy", mmap_mode="r", allow_pickle=False)
 
 
 def _now() -> str:
@@ -514,3 +391,99 @@ def _now() -> str:
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= INFO_LENGTH else line[: INFO_LENGTH - 1] + "…"
+
+
+class OutputLog(io.TextIOBase):
+    """A text stream that keeps the beginning and the end of what is written; cannot be closed."""
+
+    def __init__(self) -> None:
+        self.begin, self.end, self.lost = "", "", 0
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Keep a text, or as much of it as fits."""
+        room = LOG_LENGTH - len(self.begin)
+        self.begin += text[:room]
+        self.end += text[room:][-LOG_LENGTH:]
+        self.lost += max(len(text) - room - LOG_LENGTH, 0)
+        if len(self.end) > 2 * LOG_LENGTH:
+            self.lost += len(self.end) - LOG_LENGTH
+            self.end = self.end[-LOG_LENGTH:]
+        return len(text)
+
+    def close(self) -> None:
+        """Stay open for later output."""
+
+    def getvalue(self) -> str:
+        """Return the kept text."""
+        gap = f"\n… {self.lost:,} characters omitted …\n" if self.lost else ""
+        return self.begin + gap + self.end
+
+
+@contextlib.contextmanager
+def captured_output(log: OutputLog) -> Iterator[None]:
+    """Redirect standard output, standard error and warnings to a log."""
+    with (
+        contextlib.redirect_stdout(log),
+        contextlib.redirect_stderr(log),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("default")
+        warnings.showwarning = lambda message, category, *_, **__: log.write(  # type: ignore[assignment]
+            f"{category.__name__}: {message}\n"
+        )
+        yield
+
+
+class ObjectStore:
+    """A table of shared objects that can be written to disk for worker processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._objects: dict[str, Any] = {}
+        self._recent: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+
+    def put(self, key: str, value: Any) -> str:
+        """Store an object and return its key."""
+        self._objects[key] = value
+        return key
+
+    def get(self, key: str) -> Any:
+        """Return the object of a key, read from the folder on first use."""
+        if key not in self._objects:
+            with self.file(key).open("rb") as file:
+                self._objects[key] = pickle.load(file)
+        return self._objects[key]
+
+    def get_or_make(self, key: str, make: Callable[[], T]) -> T:
+        """Return the object of a key, made once per process."""
+        if key not in self._objects:
+            self._objects[key] = make()
+        return self._objects[key]
+
+    def get_or_make_recent(self, key: str, make: Callable[[], T], weigh: Callable[[T], int]) -> T:
+        """Return the object of a key from a cache that drops the least recently used objects.
+
+        ``weigh`` returns the size of an object in bytes.
+        """
+        if key not in self._recent:
+            value = make()
+            self._recent[key] = (value, weigh(value))
+            while len(self._recent) > 1 and sum(w for _, w in self._recent.values()) > RECENT:
+                self._recent.popitem(last=False)
+        self._recent.move_to_end(key)
+        return self._recent[key][0]
+
+    def save(self) -> None:
+        """Write all objects to the folder, together with the code of scripts they need."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for key, value in self._objects.items():
+            with self.file(key).open("wb") as file:
+                cloudpickle.dump(value, file)
+
+    def file(self, key: str) -> Path:
+        """Return the file of a key."""
+        return self.folder / f"{key}.pickle"

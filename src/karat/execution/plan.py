@@ -1,7 +1,4 @@
-"""Why a model cannot run a task, found before anything runs.
-
-A plan: which model runs on which fold of which task, and which tasks a model declines.
-"""
+"""A plan: which model runs on which fold of which task, and which tasks a model declines."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ import json
 import logging
 import os
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -41,48 +39,12 @@ from karat.errors import (
 )
 from karat.execution.diagnostics import count_duplicates, task_facts
 from karat.execution.resources import Limits
-from karat.execution.splits import split
+from karat.execution.splits import Fold, split
 from karat.models.model import Model, model_identity
 
 _PLURAL = {"table": "tables", "text": "texts", "entity": "entities"}
 
-
-def decline_reason(model: Model, task: Task, data: Dataset, blind: bool) -> str:
-    """Return why a model cannot run a task on this data, or an empty string if it can.
-
-    ``blind``: the targets are hidden from the train rows.
-    """
-    if model.unavailable:
-        return model.unavailable
-    if model.takes is not None and data.modality not in model.takes:
-        takes = " and ".join(_PLURAL.get(m, m) for m in model.takes)
-        return f"the model takes {takes}, not {_PLURAL[data.modality]}"
-    if model.role == "predictor":
-        return _predictor_declines(model, task, data, blind)
-    return ""
-
-
-def _predictor_declines(model: Model, task: Task, data: Dataset, blind: bool) -> str:
-    probe: Any = task.probe
-    if probe["use"] != "trained" or data.kind == "items":
-        return f"a predictor has no vectors for the {probe['use']} probe"
-    if blind:
-        return "a predictor needs targets to train on, and this task hides them"
-    if len(data.fields) != 1 or len(data.mentions(data.fields[0]).rows) != len(data):
-        return "a predictor needs questions about one item each"
-    if hasattr(model.prototype, "declines"):
-        return str(model.prototype.declines(data.kind))
-    if hasattr(model.prototype, "__sklearn_tags__"):
-        from sklearn.base import is_classifier, is_regressor
-
-        if data.kind == "classification" and is_regressor(model.prototype):
-            return "the model is a regressor and the task is a classification"
-        if data.kind == "regression" and is_classifier(model.prototype):
-            return "the model is a classifier and the task is a regression"
-    return ""
-
-
-log = logging.getLogger("karat.execution.plan")
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -92,7 +54,7 @@ class PlannedTask:
     ``repeats`` holds the repeat of every fold, also of those that do not run. ``code`` is a hash
     of the user's own components. ``twins`` are the numbers of test rows that duplicate a train
     row and of all test rows. ``facts`` are the other statistics of the task. If the data cannot
-    be used, ``broken`` is the reason and ``folds`` are the requested folds.
+    be used, ``data_error`` is the reason and ``folds`` are the requested folds.
     """
 
     task: Task
@@ -101,7 +63,7 @@ class PlannedTask:
     repeats: tuple[int, ...] = ()
     blind: bool = False
     unavailable: str = ""
-    broken: str = ""
+    data_error: str = ""
     code: str = ""
     twins: tuple[int, int] = (0, 0)
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -111,16 +73,14 @@ class PlannedTask:
         """A hash of the task's definition; cached because fixed folds list many rows."""
         task = self.task
         parts = [task.probe, task.split, task.metrics, task.missing, task.corruptions, task.draws]
-
-        def name(value: Any) -> str:  # ``code`` is the hash of a function's source
-            return getattr(value, "__qualname__", None) or str(value)
-
-        return _hash(parts, name)
+        return _hash(parts)
 
 
-def _hash(value: Any, default: Any = str) -> str:
-    text = json.dumps(value, sort_keys=True, default=default)
-    return hashlib.sha256(text.encode()).hexdigest()
+def _hash(value: Any) -> str:
+    def name(value: Any) -> str:  # ``code`` is the hash of a function's source
+        return getattr(value, "__qualname__", None) or str(value)
+
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=name).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -136,9 +96,8 @@ class Decline:
 class Plan:
     """The jobs to run, as (model, planned task, fold) in order, and what will not run.
 
-    ``identities`` are the hashes of the models; None if a model cannot be hashed. ``unseen`` are
-    corruptions that are skipped for a model. ``lost`` are tasks whose data cannot be used: they
-    fail for every model.
+    ``identities`` are the hashes of the models; None if a model cannot be hashed.
+    ``lost_tasks`` are tasks whose data cannot be used: they fail for every model.
     """
 
     models: tuple[Model, ...]
@@ -147,8 +106,8 @@ class Plan:
     declined: tuple[Decline, ...]
     seed: int
     identities: Mapping[str, str | None]
-    unseen: tuple[Decline, ...] = ()
-    lost: tuple[Decline, ...] = ()
+    skipped_corruptions: tuple[Decline, ...] = ()
+    lost_tasks: tuple[Decline, ...] = ()
     limits: Limits = Limits()
 
     def limits_of(self, task: Task) -> Limits | None:
@@ -176,53 +135,71 @@ def make_plan(
     mistakes = _Mistakes()
     for task in tasks:
         with mistakes.collected(f'task "{task.name}"'):
-            planned.append(_plan_task(task, seed, folds, (max_folds, max_rows)))
+            planned.append(_plan_task(task, seed, folds, max_folds, max_rows))
     if mistakes.messages or all(each.data is None for each in planned):
-        mistakes.messages += [each.broken for each in planned if each.broken]
+        mistakes.messages += [each.data_error for each in planned if each.data_error]
     for model in models:
         with mistakes.collected(f'model "{model.name}"'):
             identities[model.name] = None if model.unavailable else model_identity(model)
-    names = [each.task.name for each in planned]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    names = Counter(each.task.name for each in planned)
+    twice = sorted(name for name, count in names.items() if count > 1)
     mistakes.messages += [f'duplicate task name "{name}"; rename one.' for name in twice]
-    mistakes.raise_all()
-    jobs, *rest = _all_jobs(models, planned)
-    declined, unseen, lost = map(tuple, rest)
+    if mistakes.messages:
+        raise DefinitionError(*dict.fromkeys(mistakes.messages)) from mistakes.first
+    jobs, declined, skipped, lost = _jobs(models, planned)
     log.debug("plan: %d jobs, %d declined, %d lost", len(jobs), len(declined), len(lost))
-    return Plan(tuple(models), tuple(planned), jobs, declined, seed, identities, unseen, lost)
+    return Plan(tuple(models), tuple(planned), jobs, declined, seed, identities, skipped, lost)
 
 
-def _all_jobs(models: Sequence[Model], planned: Sequence[PlannedTask]) -> tuple[Any, ...]:
+def _jobs(models: Sequence[Model], planned: Sequence[PlannedTask]) -> list[tuple[Any, ...]]:
     """Return the jobs in their order, declined tasks, skipped corruptions and lost tasks."""
-    jobs, declined, lost = [], [], []
-    unseen: list[Decline] = []
+    jobs: list[tuple[Model, PlannedTask, int]] = []
+    declined, skipped, lost = [], [], []
     for model in models:
         for each in planned:
-            reason = _reason(model, each)
-            if reason:
-                declined.append(Decline(model.name, each.task.name, reason))
-            elif each.broken:
-                lost.append(Decline(model.name, each.task.name, each.broken))
+            name, data = each.task.name, each.data
+            if reason := decline_reason(model, each):
+                declined.append(Decline(model.name, name, reason))
+            elif data is None:
+                lost.append(Decline(model.name, name, each.data_error))
             else:
                 jobs += [(model, each, fold) for fold in each.folds]
-                unseen += _skipped_corruptions(model, each)
+                views = [View(corruption, 1.0) for corruption in each.task.corruptions]
+                reasons = [reason_not_applicable(view, data, model.role) for view in views]
+                skipped += [Decline(model.name, name, reason) for reason in reasons if reason]
     # with corruptions, the models of a fold run one after the other and share the corrupted data
     place = {id(each): i for i, each in enumerate(planned)}
     jobs.sort(key=lambda job: (place[id(job[1])], job[2]) if job[1].task.corruptions else (-1, 0))
-    return tuple(jobs), declined, unseen, lost
+    return [tuple(jobs), tuple(declined), tuple(skipped), tuple(lost)]
 
 
-def _reason(model: Model, planned: PlannedTask) -> str:
-    if planned.data is None:
+def decline_reason(model: Model, planned: PlannedTask) -> str:
+    """Return why a model cannot run a task, or an empty string if it can."""
+    data = planned.data
+    if model.unavailable or data is None:
         return model.unavailable or planned.unavailable
-    return decline_reason(model, planned.task, planned.data, planned.blind)
+    if model.takes is not None and data.modality not in model.takes:
+        takes = " and ".join(_PLURAL.get(m, m) for m in model.takes)
+        return f"the model takes {takes}, not {_PLURAL[data.modality]}"
+    if model.role != "predictor":
+        return ""
+    probe: Any = planned.task.probe
+    if probe["use"] != "trained" or data.kind == "items":
+        return f"a predictor has no vectors for the {probe['use']} probe"
+    if planned.blind:
+        return "a predictor needs targets to train on, and this task hides them"
+    if len(data.fields) != 1 or len(data.mentions(data.fields[0]).rows) != len(data):
+        return "a predictor needs questions about one item each"
+    if hasattr(model.prototype, "declines"):
+        return str(model.prototype.declines(data.kind))
+    if hasattr(model.prototype, "__sklearn_tags__"):
+        from sklearn.base import is_classifier, is_regressor
 
-
-def _skipped_corruptions(model: Model, planned: PlannedTask) -> Iterator[Decline]:
-    for corruption in planned.task.corruptions:
-        reason = reason_not_applicable(View(corruption, 1.0), planned.data, model.role)  # type: ignore[arg-type]
-        if reason:
-            yield Decline(model.name, planned.task.name, reason)
+        if data.kind == "classification" and is_regressor(model.prototype):
+            return "the model is a regressor and the task is a classification"
+        if data.kind == "regression" and is_classifier(model.prototype):
+            return "the model is a classifier and the task is a regression"
+    return ""
 
 
 def job_spec(plan: Plan, model: Model, planned: PlannedTask, fold: int) -> str:
@@ -242,7 +219,7 @@ def job_spec(plan: Plan, model: Model, planned: PlannedTask, fold: int) -> str:
         "fold": fold,
         "seed": plan.seed,
         "karat": __version__,
-        **(limits.told() if (limits := plan.limits_of(planned.task)) else {}),
+        **(limits.as_params() if (limits := plan.limits_of(planned.task)) else {}),
     }
     return _hash(facts)
 
@@ -268,19 +245,10 @@ class _Mistakes:
             else:
                 self.messages.append(f"{where}: {type(error).__name__}: {error}")
 
-    def raise_all(self) -> None:
-        """Raise one error with every message, if there is any."""
-        if self.messages:
-            raise DefinitionError(*dict.fromkeys(self.messages)) from self.first
-
-
-# -- tasks ----------------------------------------------------------------------------------
-
 
 def _plan_task(
-    task: Task, seed: int, folds: Sequence[int] | None, limits: tuple[int | None, int | None]
+    task: Task, seed: int, folds: Sequence[int] | None, max_folds: int | None, max_rows: int | None
 ) -> PlannedTask:
-    max_folds, max_rows = limits
     check_components(task)
     try:
         data = _load(task)
@@ -288,7 +256,30 @@ def _plan_task(
         task = dataclasses.replace(task, metrics=task.metrics or ("?",))
         if isinstance(error, Unavailable | MissingExtra):
             return PlannedTask(task, None, unavailable=str(error))
-        return PlannedTask(task, None, _expected_folds(task, folds, max_folds), broken=str(error))
+        expected = _expected_folds(task, folds, max_folds)
+        return PlannedTask(task, None, expected, data_error=str(error))
+    data, cut = _sampled_and_split(task, data, seed, max_rows)
+    check_head(task, data)
+    blind = any(np.isin(fold.train, fold.test).any() for fold in cut)
+    task = dataclasses.replace(task, metrics=task.metrics or default_metrics(task, data, blind))
+    check_metrics(task, data, blind)
+    most = max_folds if task.folds is None else task.folds
+    chosen = sorted(set(range(len(cut))[:most] if folds is None else folds))
+    if wrong := [fold for fold in folds or () if not 0 <= fold < len(cut)]:
+        raise DefinitionError(
+            f'task "{task.name}" has no fold {wrong[0]}; its folds are 0 to {len(cut) - 1}.'
+        )
+    repeats = tuple(fold.repeat for fold in cut)
+    run = [cut[fold] for fold in chosen]
+    twins = (0, 0) if blind else count_duplicates(data, run)
+    planned = PlannedTask(task, data, tuple(chosen), repeats, blind, twins=twins)
+    code, facts = hash_user_components(task), task_facts(data, run, blind)
+    return dataclasses.replace(planned, code=code, facts=facts)
+
+
+def _sampled_and_split(
+    task: Task, data: Dataset, seed: int, max_rows: int | None
+) -> tuple[Dataset, list[Fold]]:
     rows = min((n for n in (task.max_rows, max_rows) if n is not None), default=None)
     if rows is not None:
         # seeded with the dataset's name, so that all tasks on it use the same rows
@@ -297,23 +288,9 @@ def _plan_task(
     how: Any = task
     try:
         data = data if task.ask is None else generate_queries(data, how.ask, seed)
-        cut = split(data, how.split, seed)
+        return data, split(data, how.split, seed)
     except DefinitionError as error:
         raise with_task_name(task, error) from error
-    check_head(task, data)
-    blind = any(np.isin(fold.train, fold.test).any() for fold in cut)
-    task = dataclasses.replace(task, metrics=task.metrics or default_metrics(task, data, blind))
-    check_metrics(task, data, blind)
-    most = max_folds if task.folds is None else task.folds
-    chosen = range(len(cut))[:most] if folds is None else _chosen(task, folds, len(cut))
-    repeats = tuple(fold.repeat for fold in cut)
-    run = [cut[fold] for fold in chosen]
-    about: dict[str, Any] = {
-        "facts": task_facts(data, run, blind),
-        "code": hash_user_components(task),
-    }
-    about["twins"] = (0, 0) if blind else count_duplicates(data, run)
-    return PlannedTask(task, data, tuple(chosen), repeats, blind, **about)
 
 
 def _load(task: Task) -> Dataset:
@@ -328,15 +305,6 @@ def _load(task: Task) -> Dataset:
             f"got {type(data).__name__}."
         )
     return data
-
-
-def _chosen(task: Task, folds: Sequence[int], count: int) -> list[int]:
-    wrong = [fold for fold in folds if not 0 <= fold < count]
-    if wrong:
-        raise DefinitionError(
-            f'task "{task.name}" has no fold {wrong[0]}; its folds are 0 to {count - 1}.'
-        )
-    return sorted(set(folds))
 
 
 def _expected_folds(task: Task, folds: Sequence[int] | None, most: int | None) -> tuple[int, ...]:

@@ -1,23 +1,19 @@
-"""Limits of a job: time, memory, cores and GPUs, passed to the model and enforced in its process.
+"""Resources of a job: limits on time, memory, cores and GPUs, and what it used of them.
 
-The process that runs a job raises TimedOut when its parent signals the deadline, cannot allocate
-more than its memory limit (Linux), and computes on its own cores and GPUs.
-
-Costs of a job: seconds by phase, CPU seconds and peak memory.
-Inference time of a fitted model by batch size.
-Watch a worker process: memory and time of its process tree, and how to end it.
+Limits are passed to the model and enforced twice. The process that runs a job raises TimedOut when
+its parent signals the deadline, cannot allocate more than its memory limit (Linux), and computes on
+its own cores and GPUs. Its parent watches the memory and time of the process tree and ends it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -32,6 +28,14 @@ OVERHEAD = 3600.0
 DEADLINE_SIGNAL = getattr(signal, "SIGUSR1", None)
 #: the environment variable that lists the GPUs of a process
 VISIBLE = "CUDA_VISIBLE_DEVICES"
+#: number of timings per batch size; the median is reported
+REPEATS = 5
+#: seconds between two looks at a process
+PAUSE = 0.05
+#: seconds a job has to end by itself after its deadline signal
+GRACE = 5.0
+
+log = logging.getLogger(__name__)
 
 
 class TimedOut(BaseException):
@@ -71,7 +75,7 @@ class Limits:
         """
         return None if self.seconds is None else min(2 * self.seconds, self.seconds + OVERHEAD)
 
-    def told(self) -> dict[str, Any]:
+    def as_params(self) -> dict[str, Any]:
         """Return the limits that are set, by the names of model parameters."""
         names = ("max_runtime_seconds", "max_mem_size_mb", "cores", "gpus")
         values = zip(names, astuple(self), strict=True)
@@ -91,7 +95,7 @@ class Clock:
             self.running = False
             raise TimedOut
 
-    @contextlib.contextmanager
+    @contextmanager
     def job(self) -> Iterator[None]:
         """React to the signal inside this context only."""
         self.running = True
@@ -101,42 +105,57 @@ class Clock:
             self.running = False
 
 
-@contextlib.contextmanager
+@contextmanager
 def limits_enforced(limits: Limits | None, slot: int = 0) -> Iterator[None]:
     """Apply the memory, core and GPU limits of a job to this process.
 
     ``slot`` is the number of the process; it selects other cores and GPUs for each process.
     """
     limits = limits or Limits()
-    with _memory(limits.memory_mb), _cores(limits.cores, slot), _gpus(limits.gpus, slot):
+    with ExitStack() as stack:
+        if limits.memory_mb is not None and os.path.exists("/proc/self/status"):
+            _limit_memory(limits.memory_mb, stack)
+        if limits.cores is not None:
+            _limit_cores(limits.cores, slot, stack)
+        if limits.gpus is not None and (gpus := visible_gpus()):
+            before = os.environ.get(VISIBLE)
+            stack.callback(restore_environment, {VISIBLE: before})
+            os.environ[VISIBLE] = ",".join(_share(gpus, limits.gpus, slot))
         yield
 
 
-@contextlib.contextmanager
-def _memory(megabytes: int | None) -> Iterator[None]:
-    if megabytes is None or not os.path.exists("/proc/self/status"):  # RLIMIT_DATA: Linux only
-        yield
-        return
+def restore_environment(before: Mapping[str, str | None]) -> None:
+    """Set environment variables to earlier values; None means unset."""
+    for name, value in before.items():
+        os.environ.pop(name, None) if value is None else os.environ.update({name: value})
+
+
+def _limit_memory(megabytes: int, stack: ExitStack) -> None:
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_DATA)
+    stack.callback(resource.setrlimit, resource.RLIMIT_DATA, before)
     # memory that is reserved but never touched, such as BLAS buffers, does not count
-    wanted = megabytes * 2**20 + _reserved()
-    resource.setrlimit(resource.RLIMIT_DATA, (wanted, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, before)
+    reserved = max(_status_kb("VmData") - _status_kb("RssAnon"), 0) * 1024
+    resource.setrlimit(resource.RLIMIT_DATA, (megabytes * 2**20 + reserved, before[1]))
 
 
-def _reserved() -> int:
-    sizes = {"VmData": 0, "RssAnon": 0}
-    with open("/proc/self/status") as status:
-        for line in status:
-            name = line.partition(":")[0]
-            if name in sizes:
-                sizes[name] = int(line.split()[1]) * 1024
-    return max(sizes["VmData"] - sizes["RssAnon"], 0)
+def _limit_cores(count: int, slot: int, stack: ExitStack) -> None:
+    from threadpoolctl import threadpool_limits
+
+    if hasattr(os, "sched_setaffinity"):
+        before = os.sched_getaffinity(0)
+        stack.callback(os.sched_setaffinity, 0, before)
+        if count < len(before):
+            os.sched_setaffinity(0, _share(sorted(before), count, slot))
+    stack.enter_context(threadpool_limits(count))
+
+
+def _status_kb(name: str) -> int:
+    """Return a value of /proc/self/status in KB; 0 if there is none."""
+    with suppress(OSError, ValueError), open("/proc/self/status") as status:
+        return next((int(line.split()[1]) for line in status if line.startswith(f"{name}:")), 0)
+    return 0
 
 
 def visible_gpus() -> list[str]:
@@ -156,43 +175,11 @@ def _share(things: list[Any], count: int, slot: int) -> list[Any]:
     return (things * 2)[start : start + count]
 
 
-@contextlib.contextmanager
-def _gpus(count: int | None, slot: int) -> Iterator[None]:
-    found = visible_gpus()
-    if count is None or not found:
-        yield
-        return
-    before = os.environ.get(VISIBLE)
-    os.environ[VISIBLE] = ",".join(_share(found, count, slot))
-    try:
-        yield
-    finally:
-        os.environ.pop(VISIBLE) if before is None else os.environ.update({VISIBLE: before})
-
-
-@contextlib.contextmanager
-def _cores(count: int | None, slot: int) -> Iterator[None]:
-    if count is None:
-        yield
-        return
-    from threadpoolctl import threadpool_limits
-
-    before = os.sched_getaffinity(0) if hasattr(os, "sched_setaffinity") else set()
-    if count < len(before):
-        os.sched_setaffinity(0, _share(sorted(before), count, slot))
-    try:
-        with threadpool_limits(count):
-            yield
-    finally:
-        if before:
-            os.sched_setaffinity(0, before)
-
-
 class Meter:
     """Measures wall and CPU seconds, seconds by phase and peak memory since it was created."""
 
     def __init__(self) -> None:
-        _forget_peak()
+        forget_peak()
         self.started = time.perf_counter()
         self.cpu_started = time.process_time()
         self.seconds: dict[str, float] = {}
@@ -216,30 +203,22 @@ class Meter:
         }
 
 
-def peak_memory() -> float:
-    """Return the peak memory of this process in MB; on Linux, since the last reset."""
-    with suppress(OSError, ValueError), open("/proc/self/status") as status:
-        for line in status:
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) / 1024
-    try:
-        import resource
-    except ImportError:  # Windows has no such module
-        import psutil
-
-        return float(psutil.Process().memory_info().rss) / 2**20
-    unit = 2**20 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
-
-
-def _forget_peak() -> None:
-    # Linux has one peak per process; writing 5 resets it, so that each job has its own
+def forget_peak() -> None:
+    """Start a new peak: Linux has one per process, and each job needs its own."""
     with suppress(OSError), open("/proc/self/clear_refs", "w") as peak:
         peak.write("5")
 
 
-#: number of timings per batch size; the median is reported
-REPEATS = 5
+def peak_memory() -> float:
+    """Return the peak memory of this process in MB; on Linux, since the last reset."""
+    if peak := _status_kb("VmHWM"):
+        return peak / 1024
+    try:
+        import resource
+    except ImportError:  # Windows has no such module
+        return float(psutil.Process().memory_info().rss) / 2**20
+    unit = 2**20 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 def inference_seconds(
@@ -250,13 +229,11 @@ def inference_seconds(
     >>> from karat.core.dataset import Dataset
     >>> import pandas as pd
     >>> data = Dataset.from_table(pd.DataFrame({"a": range(9), "y": range(9)}), "y", kind="regression")
-    >>> sorted(inference(lambda part: None, data, [1, 5, 100], seed=0))
+    >>> sorted(inference_seconds(lambda part: None, data, [1, 5, 100], seed=0))
     ['1', '5']
     """
     found = {}
-    for size in sizes:
-        if size > len(test):
-            continue
+    for size in [size for size in sizes if size <= len(test)]:
         rng = np.random.default_rng([seed, size])
         taken = []
         for _ in range(REPEATS):
@@ -266,14 +243,6 @@ def inference_seconds(
             taken.append(time.perf_counter() - begun)
         found[str(size)] = float(np.median(taken))
     return found
-
-
-#: seconds between two looks at a process
-PAUSE = 0.05
-#: seconds a job has to end by itself after its deadline signal
-GRACE = 5.0
-
-log = logging.getLogger("karat.execution.resources")
 
 
 class Ended(Exception):
@@ -323,7 +292,9 @@ class Watch:
 
     def _look(self) -> None:
         self.family = _tree(self.pid) or self.family
-        held, limit = _watch_memory(self.family), self.limits.memory_mb
+        sizes: list[int] = []
+        _each(self.family, lambda process: sizes.append(process.memory_info().rss))
+        held, limit = sum(sizes) / 2**20, self.limits.memory_mb
         self.peak_mb = max(self.peak_mb, held)
         self.cpu_seconds = max(self.cpu_seconds, _cpu(self.family) - self._cpu_before)
         if limit is not None and held > limit:
@@ -334,7 +305,7 @@ class Watch:
         if self._signaled is None:
             self._signaled = self.seconds
             if DEADLINE_SIGNAL is not None:
-                with contextlib.suppress(OSError):
+                with suppress(OSError):
                     os.kill(self.pid, DEADLINE_SIGNAL)
         if self.seconds - self._signaled > GRACE or DEADLINE_SIGNAL is None:
             seconds = f"{self.limits.seconds:g} s, ended after {deadline:g} s"
@@ -349,13 +320,6 @@ class Watch:
         """End the process and its children, including those whose parent has already ended."""
         end_tree(self.pid)
         _each(self.family, psutil.Process.kill)
-
-
-def _watch_memory(processes: Iterable[psutil.Process]) -> float:
-    """Return the resident memory of processes in MB."""
-    sizes: list[int] = []
-    _each(processes, lambda process: sizes.append(process.memory_info().rss))
-    return sum(sizes) / 2**20
 
 
 def _cpu(processes: Iterable[psutil.Process]) -> float:
@@ -383,7 +347,7 @@ def end_tree(pid: int) -> None:
         _each(new, psutil.Process.suspend)
         seen |= {process.pid: process for process in new}
     _each(seen.values(), psutil.Process.kill)
-    with contextlib.suppress(OSError, AttributeError):
+    with suppress(OSError, AttributeError):
         os.killpg(pid, signal.SIGKILL)  # a worker leads a group; its parent may have ended
 
 
@@ -403,5 +367,5 @@ def _process(pid: int) -> list[psutil.Process]:
 
 def _each(processes: Iterable[psutil.Process], act: Callable[[psutil.Process], None]) -> None:
     for process in processes:
-        with contextlib.suppress(psutil.Error):
+        with suppress(psutil.Error):
             act(process)

@@ -1,7 +1,4 @@
-"""The contents of ``run.json``: model, tasks and machine, as JSON values.
-
-A session runs one plan: it opens run folders, computes shared vectors and executes the jobs.
-"""
+"""A session runs one plan: it opens run folders, computes shared vectors and executes the jobs."""
 
 from __future__ import annotations
 
@@ -16,21 +13,20 @@ import tempfile
 import zlib
 from collections.abc import Generator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from karat import __version__
-from karat.core.dataset import Dataset
 from karat.core.files import temporary_folder
 from karat.core.task import Suite, Task
 from karat.errors import FAILURES, ContractError, DefinitionError, KaratError
 from karat.execution.dask_engine import EngineLost, check_cluster, execute_on_dask
 from karat.execution.embedding_cache import VectorStage
 from karat.execution.job import Job, ObjectStore, Outcome, new_record, run
-from karat.execution.plan import Decline, Plan, PlannedTask, job_spec
+from karat.execution.plan import Plan, PlannedTask, job_spec
 from karat.execution.progress import Progress
 from karat.execution.resources import Limits, visible_gpus
 from karat.execution.workers import WorkerDied, available_cores, execute
@@ -39,105 +35,22 @@ from karat.models.model import Model
 from karat.models.vector_files import VectorFile
 from karat.results.run import Run, earlier_runs
 
-
-def model_facts(model: Model) -> dict[str, Any]:
-    """Return the parameters, the version and the role of a model."""
-    return {"params": _plain(model.params), "version": model.version, "role": model.role}
-
-
-def machine_facts() -> dict[str, Any]:
-    """Return versions, platform and command line."""
-    return {
-        "karat": __version__,
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "threads": 1,
-        "versions": dict(_versions()),
-        "command": _command(),
-    }
-
-
-def _command() -> str:
-    """Return the command line of ``karat``, or the name of the user's script."""
-    called, *rest = sys.argv or [""]
-    name = Path(called).name
-    if name in ("karat", "karat.exe", "__main__.py"):
-        return shlex.join(["karat", *rest])
-    return f"python {shlex.quote(name)}" if name.endswith(".py") else ""
-
-
-def planned_task_facts(planned: PlannedTask) -> dict[str, Any]:
-    """Return the definition of a task and the facts about its data."""
-    task, data = planned.task, planned.data
-    return {
-        "name": task.name,
-        "kind": task.kind,
-        "metrics": list(task.metrics),
-        "higher_is_better": {
-            name: get_metric(name).higher_is_better for name in task.metrics if name != "?"
-        },
-        "folds": list(planned.folds),
-        "dataset": data.name if data is not None else getattr(task.dataset, "name", ""),
-        "id": _id(data) if data is not None else "",
-        "fingerprint": data.fingerprint if data is not None else "",
-        "probe": _plain(task.probe),
-        "missing": task.missing,
-        "modality": data.modality if data is not None else "",
-        "twins": list(planned.twins),
-        **planned.facts,
-        "ignore": list(task.ignore),
-        "about": _plain(data.about) if data is not None else {},
-        **_size(data),
-    }
-
-
-def _size(data: Dataset | None) -> dict[str, int]:
-    """Return the numbers of items, questions and, for a table, columns."""
-    if data is None:
-        return {}
-    sizes = {"items": len(data.items), "questions": len(data)}
-    return sizes | ({"columns": data.items.shape[1]} if data.items.ndim > 1 else {})
-
-
-def _id(data: Dataset) -> str:
-    """Return the OpenML task of the data, or its name."""
-    number = data.about.get("openml_task")
-    return f"openml.org/t/{number}" if number else data.name
-
-
-@lru_cache(maxsize=1)
-def _versions() -> dict[str, str]:
-    from importlib.metadata import version
-
-    return {name: version(name) for name in ("numpy", "pandas", "scikit-learn", "scipy")}
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON types; other objects become their repr."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, float) and not math.isfinite(value):
-        return repr(value)
-    return value if isinstance(value, str | int | float | bool | None) else repr(value)
-
-
 #: fields of run.json in which a run must match the new one to be resumed
 SAME = ("model", "suite", "constraint", "seed", "params")
+#: libraries whose versions are stored in run.json
+LIBRARIES = ("numpy", "pandas", "scikit-learn", "scipy")
 
-log = logging.getLogger("karat.execution.runner")
+log = logging.getLogger(__name__)
 
 
 class Stopped(KaratError):
     """A run was interrupted. Finished jobs are stored; ``runs`` are the unfinished runs."""
 
-    def __init__(self, done: int, jobs: int, runs: list[Run], why: str = "stopped") -> None:
+    def __init__(self, done: int, jobs: int, runs: list[Run], reason: str = "stopped") -> None:
         self.runs = runs
-        self.why = why
-        self.kept = f"{done} of {jobs} jobs are finished"
-        super().__init__(f"{why}: {self.kept}; resume runs the rest.")
+        self.reason = reason
+        self.progress = f"{done} of {jobs} jobs are finished"
+        super().__init__(f"{reason}: {self.progress}; resume runs the rest.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,7 +75,7 @@ class Options:
 
 def work(job: Job, shelf: ObjectStore) -> dict[str, Any]:
     """Run a job, write its outcome into its run folder and return its record."""
-    Run(Path(job.folder)).begin(shelf.get(job.task).name, job.fold)
+    Run(Path(job.folder)).mark_running(shelf.get(job.task).name, job.fold)
     return store_outcome(job, perform(job, shelf))
 
 
@@ -170,7 +83,7 @@ def perform(job: Job, shelf: ObjectStore) -> Outcome:
     """Run a job and return its outcome, without writing into the run folder."""
     if job.stage is not None:
         folder, cached = job.stage
-        stage = shelf.remember(
+        stage = shelf.get_or_make(
             "stage", lambda: VectorStage(shelf, Progress(), cached, Path(folder))
         )
         job = stage.embedded(job)
@@ -204,6 +117,7 @@ class Session:
         self.options = options
         self.progress = progress
         self.stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        self.machine = _machine_facts()
         self.workers = min(options.workers, available_cores())
         self.on_dask = options.engine == "dask"
         self._planned = {planned.task.name: planned for planned in plan.tasks}
@@ -229,7 +143,7 @@ class Session:
         done = len(self.plan.jobs) - len(jobs)
         log.info("%d jobs to run, %d already finished", len(jobs), done)
         self.progress.started(self._title(len(jobs)), len(jobs))
-        for lost in self.plan.lost:
+        for lost in self.plan.lost_tasks:
             log.warning("task %s fails for %s: %s", lost.task, lost.model, lost.reason)
             self.progress.lost(lost.model, lost.task, lost.reason)
         try:
@@ -239,7 +153,7 @@ class Session:
             self._replace_unsendable(workers, ready)
             with contextlib.ExitStack() as stack:
                 for opened in runs.values() if self.on_dask else ():
-                    stack.enter_context(opened.at_work())
+                    stack.enter_context(opened.marked_running())
                 finished = self._execute(ready, workers)
                 stack.callback(finished.close)
                 for job, answer in finished:
@@ -247,9 +161,9 @@ class Session:
                     if not self._finish(job, answer) and self.options.exit_on_error:
                         break
         except (KeyboardInterrupt, EngineLost) as error:
-            why = str(error) if isinstance(error, EngineLost) else "stopped"
-            log.warning("%s after %d of %d jobs", why, done, len(self.plan.jobs))
-            raise Stopped(done, len(self.plan.jobs), list(runs.values()), why) from None
+            reason = str(error) if isinstance(error, EngineLost) else "stopped"
+            log.warning("%s after %d of %d jobs", reason, done, len(self.plan.jobs))
+            raise Stopped(done, len(self.plan.jobs), list(runs.values()), reason) from None
 
     def _finish(self, job: Job, answer: Any) -> bool:
         """Store and report a finished job; return whether it succeeded."""
@@ -270,12 +184,10 @@ class Session:
         return dataclasses.replace(self.stage.embedded(job), stage=None)
 
     def _execute(self, jobs: Sequence[Job], workers: int) -> Generator[tuple[Any, Any]]:
-        if self.on_dask:
-            scheduler = self.options.scheduler
-            return execute_on_dask(
-                jobs, "karat.execution.runner:perform", self.shelf, scheduler, workers
-            )
-        return execute(jobs, "karat.execution.runner:work", self.shelf, workers)
+        if not self.on_dask:
+            return execute(jobs, f"{__name__}:work", self.shelf, workers)
+        scheduler = self.options.scheduler
+        return execute_on_dask(jobs, f"{__name__}:perform", self.shelf, scheduler, workers)
 
     def _parallel_jobs(self, jobs: Sequence[Job]) -> int:
         """Return how many jobs may run at once, so that each has its cores and GPUs."""
@@ -284,12 +196,13 @@ class Session:
         most = [self.workers, available_cores() // wanted, len(jobs)]
         gpus = max((each.gpus or 0 for each in limits), default=0)
         if gpus and not self.on_dask:
-            if len(visible_gpus()) < gpus:
+            found = len(visible_gpus())
+            if found < gpus:
                 raise DefinitionError(
-                    f"a job requires {gpus} GPUs, found {len(visible_gpus())} (CUDA_VISIBLE_DEVICES); "
+                    f"a job requires {gpus} GPUs, found {found} (CUDA_VISIBLE_DEVICES); "
                     f"lower gpus, or use --engine dask --scheduler."
                 )
-            most.append(len(visible_gpus()) // gpus)
+            most.append(found // gpus)
         return max(1, min(most))
 
     def _replace_unsendable(self, workers: int, jobs: Sequence[Job]) -> None:
@@ -318,8 +231,6 @@ class Session:
             where = f"Dask at {self.options.scheduler}"
         return f"karat {__version__}   {' · '.join(parts)}   seed {plan.seed} · {where}"
 
-    # -- run folders ------------------------------------------------------------------------
-
     def _open_runs(self) -> dict[str, Run]:
         output = self.options.output
         try:
@@ -333,13 +244,20 @@ class Session:
         return {model.name: self._open_run(model) for model in self.plan.models}
 
     def _open_run(self, model: Model) -> Run:
+        """Return the folder of a model's run, with records of the tasks that do not run."""
         about = self._about(model)
         opened = self._resumed(model, about) if self.options.resume else None
         opened = opened or Run.create(self.options.output, about)
-        for status, several in (("declined", self.plan.declined), ("failed", self.plan.lost)):
-            for each in several:
-                if each.model == model.name:
-                    opened.write(*self._unrun(each, model, status))
+        for each in (*self.plan.declined, *self.plan.lost_tasks):
+            if each.model != model.name:
+                continue
+            record = new_record("", model.name, self._planned[each.task].task)
+            info = " ".join(each.reason.split())
+            if each in self.plan.declined:
+                opened.write(record | {"status": "declined", "info": info}, {})
+            else:
+                failed = {"status": "failed", "info": f"DataError: {info}", "repeat": 0}
+                opened.write(record | failed, {"log.txt": each.reason})
         return opened
 
     def _resumed(self, model: Model, about: Mapping[str, Any]) -> Run | None:
@@ -351,8 +269,8 @@ class Session:
         for each in earlier:
             if not any(self._is_outdated(model, record) for record in each.records()):
                 log.info("resuming %s in %s", model.name, each.folder)
-                each.sweep()
-                each.replan(about["tasks"])
+                each.remove_partial_files()
+                each.merge_plan(about["tasks"])
                 return each
         if not earlier:
             log.info("no run of %s to resume in %s", model.name, self.options.output)
@@ -360,7 +278,7 @@ class Session:
         new = Run.create(self.options.output, about)
         valid = [r for r in earlier[0].records() if self._is_outdated(model, r) is False]
         for record in valid:
-            new.take_over(earlier[0], record)
+            new.copy_job(earlier[0], record)
         log.info(
             "copied %d unchanged jobs of %s into %s", len(valid), earlier[0].folder, new.folder
         )
@@ -381,21 +299,12 @@ class Session:
             "mode": self.options.engine,
             "stamp": self.stamp,
             "seed": self.plan.seed,
-            **model_facts(model),
-            **machine_facts(),
-            "tasks": [planned_task_facts(planned) for planned in self.plan.tasks],
+            "params": _plain(model.params),
+            "version": model.version,
+            "role": model.role,
+            **self.machine,
+            "tasks": [_task_facts(planned) for planned in self.plan.tasks],
         }
-
-    def _unrun(self, which: Decline, model: Model, status: str) -> tuple[dict[str, Any], Any]:
-        """Return the record and the log of a task that does not run."""
-        record = new_record("", model.name, self._planned[which.task].task)
-        reason = " ".join(which.reason.split())
-        if status == "declined":
-            return {**record, "status": status, "info": reason}, {}
-        failed = {"status": status, "info": f"DataError: {reason}", "repeat": 0}
-        return {**record, **failed}, {"log.txt": which.reason}
-
-    # -- jobs -------------------------------------------------------------------------------
 
     def _jobs(self, runs: Mapping[str, Run]) -> list[Job]:
         over = {"ok", "declined", *(() if self.options.retry_failed else FAILURES)}
@@ -406,37 +315,26 @@ class Session:
             if record["status"] in over
         }
         keys = self._fill_shelf()
-        jobs = []
+        batches = tuple(self.options.inference)
+        jobs: list[Job] = []
         for model, planned, fold in self.plan.jobs:
             spec = job_spec(self.plan, model, planned, fold)
             if done.get((model.name, planned.task.name, fold)) == spec:
                 continue
-            limits = self._limits(planned.task)
+            limits = self.plan.limits_of(planned.task)
+            if limits is not None and limits.cores is not None and not self.options.scheduler:
+                cores = min(limits.cores, available_cores())  # of this machine
+                limits = dataclasses.replace(limits, cores=cores)
+            model_key = keys["model", model.name]
             task_key, data_key = keys["task", planned.task.name]
-            job = Job(
-                model=keys["model", model.name],
-                task=task_key,
-                dataset=data_key,
-                fold=fold,
-                seed=self.plan.seed,
-                spec=spec,
-                folder=str(runs[model.name].folder),
-                limits=limits,
-                stage=(self.stage.folder, self.options.cache) if limits else None,
-                batches=tuple(self.options.inference),
-            )
-            jobs.append(job)
+            folder, seed = str(runs[model.name].folder), self.plan.seed
+            job = Job(model_key, task_key, data_key, fold, seed, spec, folder)
+            stage = (self.stage.folder, self.options.cache) if limits else None
+            jobs.append(dataclasses.replace(job, limits=limits, stage=stage, batches=batches))
         return jobs
 
-    def _limits(self, task: Task) -> Limits | None:
-        """Return the limits of a job; on this machine, with no more cores than it has."""
-        limits = self.plan.limits_of(task)
-        if limits is None or limits.cores is None or self.options.scheduler:
-            return limits
-        return dataclasses.replace(limits, cores=min(limits.cores, available_cores()))
-
     def _fill_shelf(self) -> dict[tuple[str, str], Any]:
-        """Put models, tasks and datasets on the shelf; return their keys."""
+        """Put models, tasks and datasets on the object store; return their keys."""
         keys: dict[tuple[str, str], Any] = {}
         for i, model in enumerate(self.plan.models):
             keys["model", model.name] = self.shelf.put(f"model-{i}", model)
@@ -450,6 +348,7 @@ class Session:
         return keys
 
     def _record(self, job: Job, answer: Any) -> dict[str, Any]:
+        """Store the answer of a worker and return the job's record."""
         if isinstance(answer, Outcome):
             return store_outcome(job, answer)
         if not isinstance(answer, BaseException):
@@ -466,9 +365,69 @@ class Session:
             "info": answer.cause,
             **answer.costs,
         }
-        Run(Path(job.folder)).write(record, {"log.txt": f"{answer.cause}\n{answer.said}"})
+        Run(Path(job.folder)).write(record, {"log.txt": f"{answer.cause}\n{answer.output}"})
         return record
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _machine_facts() -> dict[str, Any]:
+    """Return versions, platform, and the command line of ``karat`` or the user's script."""
+    called, *rest = sys.argv or [""]
+    name = Path(called).name
+    command = f"python {shlex.quote(name)}" if name.endswith(".py") else ""
+    if name in ("karat", "karat.exe", "__main__.py"):
+        command = shlex.join(["karat", *rest])
+    return {
+        "karat": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "threads": 1,
+        "versions": {name: version(name) for name in LIBRARIES},
+        "command": command,
+    }
+
+
+def _task_facts(planned: PlannedTask) -> dict[str, Any]:
+    """Return the definition of a task and the facts about its data, as stored in run.json."""
+    task, data = planned.task, planned.data
+    higher = {name: get_metric(name).higher_is_better for name in task.metrics if name != "?"}
+    facts = {
+        "name": task.name,
+        "kind": task.kind,
+        "metrics": list(task.metrics),
+        "higher_is_better": higher,
+        "folds": list(planned.folds),
+        "dataset": getattr(task.dataset, "name", ""),
+        "id": "",
+        "fingerprint": "",
+        "probe": _plain(task.probe),
+        "missing": task.missing,
+        "modality": "",
+        "twins": list(planned.twins),
+        **planned.facts,
+        "ignore": list(task.ignore),
+        "about": {},
+    }
+    if data is not None:
+        number = data.about.get("openml_task")
+        facts |= {"dataset": data.name, "id": f"openml.org/t/{number}" if number else data.name}
+        facts |= {"fingerprint": data.fingerprint, "modality": data.modality}
+        facts |= {"about": _plain(data.about), "items": len(data.items), "questions": len(data)}
+        if data.items.ndim > 1:
+            facts["columns"] = data.items.shape[1]
+    return facts
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON types; other objects become their repr."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)

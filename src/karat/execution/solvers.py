@@ -70,11 +70,9 @@ class PredictorSolver:
 
         Transformed items are shared under the name of the view, if given.
         """
-        if self.preparation_ is None:
-            X: Any = test.frame()
-        else:
-            prepare = self.preparation_.transform
-            X = self._shared(view, lambda: prepare(test.frame()))
+        X: Any = test.frame()
+        if (preparation := self.preparation_) is not None:
+            X = self._shared(view, lambda: preparation.transform(test.frame()))
         return Answers(predict_checked(self.fitted_, X, test, self.model.name))
 
     def fitted(self) -> Any:
@@ -134,10 +132,14 @@ class ProbeSolver:
 
         ``change`` is applied to the vectors of the test items.
         """
-        vectors = self._vectors_of(test)
+        known_items = test.items is self.items_ and (
+            self.ready is not None or np.array_equal(test.mentioned(), self.vectors_.rows)
+        )
+        vectors = self.vectors_ if known_items else self._embedded(test)
         if change is None:
             self.tested_ = vectors
-        vectors = vectors if change is None else change(vectors)
+        else:
+            vectors = change(vectors)
         able = self.probe.answerable(test, vectors)
         rows = test.mentioned()
         missing = [str(i) for i in test.items.index[rows[~vectors.known(rows)]]]
@@ -155,15 +157,16 @@ class ProbeSolver:
         """Return the answers, with default answers for questions to be penalized."""
         if able.all():
             return self.probe.answer(test, vectors)
-        part = test.take(np.flatnonzero(able))
+        answered = (
+            self.probe.answer(test.take(np.flatnonzero(able)), vectors) if able.any() else None
+        )
         if self.missing == "penalize":
-            answered = self.probe.answer(part, vectors) if able.any() else None
-            lost = self.probe.unanswered(test.take(np.flatnonzero(~able)))
-            return lost if answered is None else answered.merged(lost, able)
-        predictions = self.probe.answer(part, vectors)
+            defaults = self.probe.unanswered(test.take(np.flatnonzero(~able)))
+            return defaults if answered is None else answered.merged(defaults, able)
+        assert answered is not None
         if getattr(self.probe, "one_answer_each", True):
-            predictions = replace(predictions, question=np.flatnonzero(able))
-        return predictions
+            return replace(answered, question=np.flatnonzero(able))
+        return answered
 
     def history(self) -> list[dict[str, Any]]:
         """Return the scores per epoch, if the head has any."""
@@ -180,16 +183,12 @@ class ProbeSolver:
         able = np.flatnonzero(self.probe.answerable(test, vectors))
         return self.probe.answer(test.take(able), vectors)
 
-    def _vectors_of(self, test: Dataset) -> Vectors:
-        rows = test.mentioned()
-        if test.items is self.items_:
-            if self.ready is not None or np.array_equal(rows, self.vectors_.rows):
-                return self.vectors_
-        return self._embedded(test)
-
     def _embedded(self, test: Dataset) -> Vectors:
         encoder = self.encoder_ if self.ready is None else self.model.fresh(self.seed, test.kind)
         vectors = embed(encoder, test, self.model.name, self.dimensions)
         # the dtype may differ between folds
         matrix = vectors.matrix.astype(self.vectors_.matrix.dtype, copy=False)
         return replace(vectors, matrix=matrix, vocabulary=self.vectors_.vocabulary)
+
+
+Solver = PredictorSolver | ProbeSolver

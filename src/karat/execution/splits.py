@@ -113,7 +113,12 @@ def kfold(
     _check_integer("kfold: folds", folds, 2)
     _check_integer("kfold: repeats", repeats, 1)
     for repeat, seed in enumerate(_seeds(rng, repeats)):
-        rows = _balanced(data, np.random.default_rng(seed)) if balanced else np.arange(len(data))
+        rows = np.arange(len(data))
+        if balanced:
+            if data.kind != "classification":
+                raise DefinitionError(f"{data.name}: balanced requires classes, got {data.kind}.")
+            codes = pd.factorize(data.truth, sort=False)[0]
+            rows = np.sort(_undersampled(codes, np.random.default_rng(seed)))
         part = data.take(rows)
         cuts = _cut(part, folds, (_by_class(part, stratified), _groups(part, grouped)), seed)
         for train, test in cuts:
@@ -198,17 +203,7 @@ def holdout(
             _check_integer(f"holdout: {name}", count, 1)
             if test is not None:
                 raise DefinitionError(f"holdout: test and {name} exclude each other.")
-    wanted = _wanted(data, 0.2 if test is None else test, train_rows, test_rows)
-    classes = np.asarray(data.truth) if _by_class(data, stratified) else None
-    groups = _groups(data, grouped)
-    for repeat, seed in enumerate(_seeds(rng, repeats)):
-        yield Fold(*_held_out(len(data), wanted, (classes, groups), seed), repeat)
-
-
-def _wanted(
-    data: Dataset, test: float, train_rows: int | None, test_rows: int | None
-) -> tuple[int, int | None]:
-    """Return the number of train rows, and of test rows if it is given."""
+    test = 0.2 if test is None else test
     if isinstance(test, bool) or not isinstance(test, int | float) or not 0 < test < 1:
         raise DefinitionError(f"holdout: test must be between 0 and 1, got {test!r}.")
     left = len(data) - (test_rows or 0)
@@ -219,14 +214,18 @@ def _wanted(
             f"{data.name}: cannot train on {max(wanted, 0)} of {len(data)} questions"
             + (f" and test on {test_rows}." if test_rows else ".")
         )
-    return wanted, test_rows
+    classes = np.asarray(data.truth) if _by_class(data, stratified) else None
+    groups = _groups(data, grouped)
+    for repeat, seed in enumerate(_seeds(rng, repeats)):
+        sizes = (len(data), wanted, test_rows)
+        yield Fold(*_held_out(sizes, (classes, groups), seed), repeat)
 
 
 def _held_out(
-    size: int, wanted: tuple[int, int | None], labels: tuple[Any, Any], seed: int
+    sizes: tuple[int, int, int | None], labels: tuple[Any, Any], seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return train rows and test rows; ``labels`` are the classes and groups to respect."""
-    train_rows, test_rows = wanted
+    size, train_rows, test_rows = sizes
     rng = np.random.default_rng(seed)
     rows = np.arange(size)
     if test_rows is None:
@@ -311,12 +310,6 @@ def _seeds(rng: np.random.Generator, repeats: int) -> list[int]:
     return [int(rng.integers(2**31)) for _ in range(repeats)]
 
 
-def _balanced(data: Dataset, rng: np.random.Generator) -> np.ndarray:
-    if data.kind != "classification":
-        raise DefinitionError(f"{data.name}: balanced requires classes, got {data.kind}.")
-    return np.sort(_undersampled(pd.factorize(data.truth, sort=False)[0], rng))
-
-
 def _undersampled(codes: np.ndarray, rng: Any) -> np.ndarray:
     """Return as many rows of each class as the rarest class has."""
     fewest = np.bincount(codes).min()
@@ -356,12 +349,10 @@ def _scikit_cut(
     from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
     by_class, seed = how
-    if groups is None:
-        cutter = (StratifiedKFold if by_class else KFold)(folds, shuffle=True, random_state=seed)
-    else:
-        grouped = StratifiedGroupKFold if by_class else GroupKFold
-        cutter = grouped(folds, shuffle=True, random_state=seed)
+    plain, grouped = (KFold, GroupKFold)
+    if by_class:
+        plain, grouped = StratifiedKFold, StratifiedGroupKFold
+    cutter = (plain if groups is None else grouped)(folds, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
-        # a class may be rarer than the number of folds
-        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("ignore", UserWarning)  # a class rarer than the folds
         return list(cutter.split(np.zeros(len(codes)), codes, groups))

@@ -22,7 +22,6 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -38,6 +37,7 @@ from karat.execution.resources import (
     end_tree,
     has_children,
     limits_enforced,
+    restore_environment,
 )
 
 _THREADS = (
@@ -57,24 +57,24 @@ PRELOADED = ("sklearn.base", "sklearn.model_selection", "sklearn.preprocessing")
 PATIENCE = 5
 _START = "from karat.execution.workers import serve; serve()"
 
-log = logging.getLogger("karat.execution.workers")
+log = logging.getLogger(__name__)
 
 
 class WorkerDied(Exception):
-    """A worker could not finish a job: the cause, and the worker's output in ``said``.
+    """A worker could not finish a job: the cause, and the worker's output in ``output``.
 
     ``status`` is "failed", or "timeout" or "memory" if a limit was exceeded; ``costs`` are the
     job's costs as the parent process measured them.
     """
 
     def __init__(
-        self, cause: str, said: str, status: str = "failed", costs: dict[str, float] | None = None
+        self, cause: str, output: str, status: str = "failed", costs: dict[str, float] | None = None
     ) -> None:
         self.cause = cause
-        self.said = said
+        self.output = output
         self.status = status
         self.costs = costs or {}
-        super().__init__(cause, said, status, self.costs)
+        super().__init__(cause, output, status, self.costs)
 
 
 def available_cores() -> int:
@@ -95,8 +95,7 @@ def one_thread() -> Iterator[None]:
         with threadpool_limits(1):
             yield
     finally:
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
+        restore_environment(before)
 
 
 def execute(
@@ -113,7 +112,19 @@ def execute(
                 yield job, function(job, shelf)
         return
     save(shelf)
-    yield from _in_workers(jobs, work, shelf, max(1, min(workers, len(jobs))))
+    waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    done: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
+    for job in jobs:
+        waiting.put(job)
+    pool = [Worker(work, shelf.folder, slot) for slot in range(max(1, min(workers, len(jobs))))]
+    for worker in pool:
+        threading.Thread(target=worker.drain, args=(waiting, done), daemon=True).start()
+    try:
+        for _ in jobs:
+            yield done.get()
+    finally:
+        for worker in pool:
+            worker.stop()
 
 
 def save(shelf: ObjectStore) -> None:
@@ -126,24 +137,6 @@ def save(shelf: ObjectStore) -> None:
             f"a component cannot be pickled to send it to worker processes ({error}); use one "
             f"worker."
         ) from error
-
-
-def _in_workers(
-    jobs: Sequence[Any], work: str, shelf: ObjectStore, workers: int
-) -> Iterator[tuple[Any, Any]]:
-    waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    done: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
-    for job in jobs:
-        waiting.put(job)
-    pool = [Worker(work, shelf.folder, slot) for slot in range(workers)]
-    for worker in pool:
-        threading.Thread(target=worker.drain, args=(waiting, done), daemon=True).start()
-    try:
-        for _ in jobs:
-            yield done.get()
-    finally:
-        for worker in pool:
-            worker.stop()
 
 
 class Worker:
@@ -176,6 +169,7 @@ class Worker:
         """Send a job to the process and return its answer, or raise WorkerDied."""
         process = self.process or self._start()
         assert process.stdin is not None and process.stdout is not None
+        answers = process.stdout
         self.output.clear()  # the output of earlier jobs
         limits: Limits | None = getattr(job, "limits", None) or None
         watch = Watch(process.pid, limits) if limits else None
@@ -183,8 +177,8 @@ class Worker:
             pickle.dump(job, process.stdin)
             process.stdin.flush()
             if watch is not None:
-                watch.wait(lambda seconds: _readable(process.stdout, seconds))
-            answer = pickle.load(process.stdout)
+                watch.wait(lambda pause: bool(select.select([answers], [], [], pause)[0]))
+            answer = pickle.load(answers)
         except Exception as error:
             raise self._died(process, error, watch) from None
         if watch is not None and has_children(process.pid):
@@ -235,8 +229,9 @@ class Worker:
         log.info("worker %d started", process.pid)
         assert process.stdin is not None and process.stdout is not None
         self.output: deque[bytes] = deque()
-        listen = (process.stderr, self.output)
-        self.reader = threading.Thread(target=_listen, args=listen, daemon=True)
+        self.reader = threading.Thread(
+            target=_listen, args=(process.stderr, self.output), daemon=True
+        )
         self.reader.start()
         try:
             pickle.dump((sys.path, self.work, str(self.folder), self.slot), process.stdin)
@@ -248,16 +243,11 @@ class Worker:
 
 
 def _listen(stream: IO[bytes], output: deque[bytes]) -> None:
-    """Read the output of a process and keep the end of it."""
     with contextlib.suppress(OSError, ValueError):
         while piece := os.read(stream.fileno(), 4096):
             output.append(piece)
             while len(output) > 1 and sum(map(len, output)) > 2 * LOG_LENGTH:
                 output.popleft()
-
-
-def _readable(stream: Any, seconds: float) -> bool:
-    return bool(select.select([stream], [], [], seconds)[0])
 
 
 def _end_group(pid: int) -> None:
@@ -292,7 +282,7 @@ def serve() -> None:
 
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_follow, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     jobs, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     # models must not print into the pipe or read from it
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -302,20 +292,27 @@ def serve() -> None:
     function: Callable[[Any, ObjectStore], Any] = load_object(work)
     shelf = ObjectStore(Path(folder))
     register_user_components(shelf.get("parts"))
-    for module in PRELOADED:
-        importlib.import_module(module)
+    list(map(importlib.import_module, PRELOADED))
     pickle.dump("ready", answers)
     answers.flush()
-    with one_thread():
+    with one_thread(), contextlib.suppress(EOFError):
         while True:
+            job = pickle.load(jobs)
+            meter = Meter()
             try:
-                job = pickle.load(jobs)
-            except EOFError:
-                return
-            answer = _answer(partial(function, job, shelf), job, clock, slot)
+                with limits_enforced(getattr(job, "limits", None), slot), clock.job():
+                    answer = function(job, shelf)
+            except BaseException as error:  # no such module, a full disk, a late TimedOut
+                answer = _failure(error, meter)
             _reopen_streams()
             pickle.dump(answer, answers)
             answers.flush()
+
+
+def _failure(error: BaseException, meter: Meter) -> WorkerDied:
+    status = "memory" if isinstance(error, MemoryError) else "failed"
+    cause = f"{type(error).__name__}: {error}".removesuffix(": ")
+    return WorkerDied(cause, traceback.format_exc(), status, meter.costs())
 
 
 def _reopen_streams() -> None:
@@ -330,18 +327,7 @@ def _reopen_streams() -> None:
                 os.close(opened)
 
 
-def _answer(act: Callable[[], Any], job: Any, clock: Clock, slot: int) -> Any:
-    meter = Meter()
-    try:
-        with limits_enforced(getattr(job, "limits", None), slot), clock.job():
-            return act()
-    except BaseException as error:  # code that cannot be imported, a full disk, a late TimedOut
-        status = "memory" if isinstance(error, MemoryError) else "failed"
-        cause = f"{type(error).__name__}: {error}".removesuffix(": ")
-        return WorkerDied(cause, traceback.format_exc(), status, meter.costs())
-
-
-def _follow(parent: int) -> None:
+def _end_with_parent(parent: int) -> None:
     """End this process and its children when its parent has ended, even if it was killed."""
     while os.getppid() == parent:
         time.sleep(0.5)

@@ -273,13 +273,13 @@ def show_plan(plan: Plan, output: str | Path = "results") -> None:
     summary = f"\n {count(len(plan.jobs), 'job')}, {len(plan.declined)} declined"
     _print_lines(console, summary, *(f" {line}" for line in _time(plan, Path(output))))
     _show_reasons(console, plan.declined)
-    if plan.lost:
-        tasks = count(len({decline.task for decline in plan.lost}), "task")
+    if plan.lost_tasks:
+        tasks = count(len({decline.task for decline in plan.lost_tasks}), "task")
         _print_lines(console, f"\n {tasks} with unusable data")
-        _show_reasons(console, plan.lost)
-    if plan.unseen:
-        _print_lines(console, f"\n {count(len(plan.unseen), 'corruption')} left out")
-        _show_reasons(console, plan.unseen)
+        _show_reasons(console, plan.lost_tasks)
+    if plan.skipped_corruptions:
+        _print_lines(console, f"\n {count(len(plan.skipped_corruptions), 'corruption')} left out")
+        _show_reasons(console, plan.skipped_corruptions)
     for planned in plan.tasks:
         duplicates, tested = planned.twins
         if duplicates:

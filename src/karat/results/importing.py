@@ -1,29 +1,28 @@
-"""The results of a model in files of another system, and the run folder written from them.
+"""Write the results of other systems as run folders, from CSV, JSON or Parquet files.
 
-CSV, JSON and Parquet files of other systems; errors name the line.
+Errors name the file and the line.
 """
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import dataclasses
 import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
 from karat import __version__
 from karat.corruptions.view import CLEAN, View
-from karat.errors import DataError, KaratError
+from karat.errors import DataError, KaratError, MissingExtra
 from karat.metrics.metric import get_metric
 from karat.results.run import Run
-import csv
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from karat.errors import DataError, MissingExtra
-
 
 #: an unknown metric, and an unknown constraint
 UNKNOWN, UNKNOWN_CONSTRAINT = "?", "unknown"
@@ -158,7 +157,8 @@ def write_run(found: ModelResults, output: Path, log: ImportLog) -> Run | None:
     about = _about(found)
     earlier = log.earlier = _runs_of(output) if log.earlier is None else log.earlier
     for run in earlier:
-        same = run.about.get("imported") == imported and _named(run.about) == _named(about)
+        same = all(run.about.get(k) == about[k] for k in ("model", "suite", "constraint", "mode"))
+        same = same and run.about.get("imported") == imported
         if same and (run.folder / "scores" / "scores.csv").is_file():
             log.again.append(run.folder.name)
             return run
@@ -181,19 +181,15 @@ def _imported(found: ModelResults) -> dict[str, Any]:
         ((path, digest),) = digests.items()
         return {"system": found.system, "file": path.name, "sha256": digest}
     folder = found.files[0].parent
-    names = {_below(path, folder): digest for path, digest in digests.items()}
-    lines = "".join(f"{name} {digest}\n" for name, digest in sorted(names.items()))
-    whole = hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()
-    return {
-        "system": found.system,
-        "file": folder.resolve().name,
-        "sha256": whole,
-        "files": dict(sorted(names.items())),
+    names = {
+        path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.name: digest
+        for path, digest in digests.items()
     }
-
-
-def _below(path: Path, folder: Path) -> str:
-    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.name
+    files = dict(sorted(names.items()))
+    lines = "".join(f"{name} {digest}\n" for name, digest in files.items())
+    whole = hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()
+    named = {"system": found.system, "file": folder.resolve().name}
+    return {**named, "sha256": whole, "files": files}
 
 
 def _about(found: ModelResults) -> dict[str, Any]:
@@ -206,10 +202,6 @@ def _about(found: ModelResults) -> dict[str, Any]:
         by_task.setdefault(job.task, []).append(job)
     tasks = [_task(found, name, by_task.get(name, [])) for name in found.tasks]
     return {**named, **own, "stamp": stamp, "role": "", "karat": __version__, "tasks": tasks}
-
-
-def _named(about: Mapping[str, Any]) -> list[Any]:
-    return [about.get(name) for name in ("model", "suite", "constraint", "mode")]
 
 
 def _task(found: ModelResults, name: str, jobs: Sequence[Job]) -> dict[str, Any]:
@@ -233,8 +225,11 @@ def _record(found: ModelResults, job: Job) -> dict[str, Any]:
     facts = dict(job.facts)
     coverage = facts.pop("coverage", None)
     task = found.tasks[job.task]
-    order = sorted(job.scores, key=lambda view: view != CLEAN)
-    views = [_view(view, job.scores[view], coverage) for view in order]
+    ended = {"affected": None, "coverage": coverage, "reasons": {}, "status": "ok", "info": ""}
+    views = [
+        {**dataclasses.asdict(view), **ended, "scores": dict(job.scores[view])}
+        for view in sorted(job.scores, key=lambda view: view != CLEAN)
+    ]
     failed = bool(job.info) or not views
     return {
         "spec": "",
@@ -255,29 +250,13 @@ def _record(found: ModelResults, job: Job) -> dict[str, Any]:
     }
 
 
-def _view(view: View, scores: Mapping[str, float], coverage: float | None) -> dict[str, Any]:
-    return {
-        "corruption": view.corruption,
-        "severity": view.severity,
-        "draw": view.draw,
-        "affected": None,
-        "coverage": coverage,
-        "scores": dict(scores),
-        "reasons": {},
-        "status": "ok",
-        "info": "",
-    }
-
-
 def _runs_of(output: Path) -> list[Run]:
     found = []
     for path in sorted(output.glob("*/run.json")):
         run = Run(path.parent)
-        try:
+        with contextlib.suppress(DataError):
             run.about  # noqa: B018
-        except DataError:
-            continue
-        found.append(run)
+            found.append(run)
     return found
 
 
@@ -433,4 +412,3 @@ def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 def folder_name(paths: Sequence[Path]) -> str:
     """Return the name of the folder of the first file."""
     return paths[0].resolve().parent.name or "imported"
-

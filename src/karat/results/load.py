@@ -1,36 +1,27 @@
-"""The scores and jobs of some runs, or of a table, under unique names.
+"""Scores and jobs of runs, read from run folders or from a table of scores.
 
-The scores of each model on each task, fold by fold, and why a score is missing.
-Runs whose records are read once, so that all readers see the same jobs.
-Learning curves: the metrics of heads and networks after each epoch, over folds.
-The progress of runs, computed from their folders.
-Estimate the duration of jobs from earlier runs.
+``gather_scores`` gives runs and tasks unique names, ``make_cells`` arranges scores by model, task
+and fold, ``learning_curves`` has the scores per epoch, ``status`` and ``estimate`` count jobs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import contextlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
-import pandas as pd
-from karat.errors import DataError, DefinitionError, did_you_mean, simplified_status
-from karat.metrics.metric import get_metric
-from karat.results.tables import FINAL_EPOCH, SCORE_COLUMNS, expand_folds
-from karat.results.run import Run, open_runs
-from collections.abc import Iterable
-from dataclasses import dataclass
-import numpy as np
-from karat.errors import DataError
-from functools import cached_property
-from karat.results.run import Run
-from karat.results.tables import FINAL_EPOCH
-from collections import Counter
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from karat.errors import FAILURES
-from karat.results.tables import expand_folds
 
+import numpy as np
+import pandas as pd
+
+from karat.errors import FAILURES, DataError, DefinitionError, did_you_mean, simplified_status
+from karat.metrics.metric import get_metric
+from karat.results.run import Run, open_runs
+from karat.results.tables import FINAL_EPOCH, SCORE_COLUMNS, expand_folds
 
 JOBS = (
     *("model", "task", "repeat", "fold", "status", "seconds", "memory", "coverage", "dimensions"),
@@ -166,11 +157,10 @@ def as_runs(runs: Any) -> list[Run]:
 
 def _of_runs(runs: list[Run]) -> Gathered:
     names = _model_names(runs)
-    labels = _task_labels(runs)
     scores, jobs = [], []
     facts: dict[str, dict[str, Any]] = {"metrics": {}, "higher_is_better": {}}
     facts |= {"kinds": {}, "datasets": {}, "twins": {}}
-    for run, name, label in zip(runs, names, labels, strict=True):
+    for run, name, label in zip(runs, names, _task_labels(runs), strict=True):
         table = run.scores()
         scores.append(_final(table.assign(model=name, task=table["task"].map(label))))
         jobs += list(_jobs(run, name, label))
@@ -319,13 +309,8 @@ def _rows(given: Gathered, chosen: dict[str, str]) -> dict[str, np.ndarray]:
     used = used[np.argsort(task[used], kind="stable")]
     fold = repeat * max(len(folds), 1) + fold
     _check_once(both, used[used >= len(lost)], (task, model, fold))
-    value = both["value"].to_numpy()
-    return {
-        "task": task[used],
-        "model": model[used],
-        "fold": fold[used],
-        "value": value[used],
-    }
+    columns = {"task": task, "model": model, "fold": fold, "value": both["value"].to_numpy()}
+    return {name: column[used] for name, column in columns.items()}
 
 
 def _codes(column: pd.Series, axis: Iterable[str]) -> np.ndarray:
@@ -412,11 +397,13 @@ def status_row(run: Run) -> dict[str, Any]:
     failed = [r for r in records if r["fold"] is None and r["status"] in FAILURES]
     jobs = [record for record in records if record["fold"] is not None]
     jobs += expand_folds(run.about, failed)  # type: ignore[arg-type]
-    planned = _planned(run, records)
+    never_ran = {record["task"] for record in records if record["fold"] is None}
+    tasks = [task for task in run.about["tasks"] if task["name"] not in never_ran]
+    planned = {(task["name"], fold) for task in tasks for fold in task["folds"]}
     counts = Counter(record["status"] for record in jobs)
     done = {(record["task"], record["fold"]) for record in jobs}
     left = len(planned - done)
-    running = len(run.running())
+    running = len(run.running_jobs())
     seconds = [record["seconds"] for record in jobs if record.get("seconds")]
     return {
         "run": run.folder.name,
@@ -429,16 +416,6 @@ def status_row(run: Run) -> dict[str, Any]:
         "state": "finished" if not left else "running" if running else "stopped",
         "seconds_per_job": sum(seconds) / len(seconds) if seconds else None,
         "last": max((str(record["utc"]) for record in jobs), default=""),
-    }
-
-
-def _planned(run: Run, records: Sequence[dict[str, Any]]) -> set[tuple[str, int]]:
-    declined = {record["task"] for record in records if record["fold"] is None}
-    return {
-        (task["name"], fold)
-        for task in run.about["tasks"]
-        if task["name"] not in declined
-        for fold in task["folds"]
     }
 
 
@@ -473,23 +450,14 @@ def estimate(jobs: Iterable[tuple[str, str]], folder: Path) -> Estimate:
     Jobs that were never run are left out.
     """
     wanted = list(jobs)
-    past = _past({model for model, _ in wanted}, folder)
-    known = [past[job] for job in wanted if job in past]
-    return Estimate(sum(known), len(known), len(wanted))
-
-
-def _past(models: set[str], folder: Path) -> dict[tuple[str, str], float]:
+    models = {model for model, _ in wanted}
     spent: dict[tuple[str, str], list[float]] = {}
     for path in sorted(folder.glob("*/run.json")):
         run = Run(path.parent)
-        try:
-            if run.model not in models:
-                continue
-            for record in run.records():
+        with contextlib.suppress(DataError, KeyError):  # a folder of something else
+            for record in run.records() if run.model in models else ():
                 if record.get("seconds"):
                     job = (run.model, str(record["task"]))
                     spent.setdefault(job, []).append(float(record["seconds"]))
-        except (DataError, KeyError):
-            continue  # a folder of something else
-    return {job: sum(each) / len(each) for job, each in spent.items()}
-
+    known = [sum(spent[job]) / len(spent[job]) for job in wanted if job in spent]
+    return Estimate(sum(known), len(known), len(wanted))

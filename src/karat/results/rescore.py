@@ -1,43 +1,43 @@
-"""Read a predictions file with all checks, because it may have been edited.
+"""Compute the scores of a run again from its predictions, and add other metrics.
 
-Compute the scores of a run again from its predictions, and add other metrics.
+Predictions files are read with all checks, because they may have been edited.
 """
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import csv
 import io
 import itertools
 import json
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
-import numpy as np
-from karat.corruptions.view import View
-from karat.errors import DataError, KaratError, did_you_mean
-from karat.probes.heads.estimators import TOLERANCE
-from karat.core.predictions import ANSWERS, TRUTHS, Predictions
-from karat.results.run import Run
-import contextlib
-import copy
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-import pandas as pd
-from karat import __version__
-from karat.corruptions.view import CLEAN, View
-from karat.errors import DataError, DefinitionError, KaratError
-from karat.metrics.metric import get_metric, score
-from karat.core.predictions import Predictions
-from karat.results.selection import find_run
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
+
+from karat import __version__
+from karat.core.predictions import ANSWERS, TRUTHS, Predictions
+from karat.corruptions.view import CLEAN, View
+from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
+from karat.metrics.metric import get_metric, score
+from karat.probes.heads.estimators import TOLERANCE
+from karat.results.run import Run
+from karat.results.selection import find_run
 
 #: the columns allowed after ``truth``
 EXTRAS = ("group", "rank", "candidates", "question", "weight", "known")
 _FACTS = ("answers", "truths", "classes")
 _PAIR = ["predictions", "truth"]
+COLUMNS = ("task", "fold", "view", "metric", "before", "value", "why")
+#: maximum length of a message in a table
+INFO_LENGTH = 200
 
 
 def read_predictions_checked(run: Run, record: Mapping[str, Any], view: View) -> Predictions:
@@ -49,7 +49,13 @@ def read_predictions_checked(run: Run, record: Mapping[str, Any], view: View) ->
     try:
         found = Predictions.from_csv(text, **facts)
     except (KaratError, ValueError) as error:
-        raise DataError(_explain(path, text, facts, error)) from error
+        try:
+            mistake = _first_mistake(text, facts)
+        except DataError as damage:
+            mistake = f"{damage}."
+        except StopIteration:
+            raise DataError(f"{path}: {error}") from error
+        raise DataError(f"{path}, {mistake}") from error
     _check_columns(path, text, facts)
     _check_labels(path, text, found)
     _check_probabilities(path, text, found)
@@ -99,21 +105,16 @@ def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
         yield line, row
 
 
-def _explain(path: Path, text: str, facts: Mapping[str, Any], error: Exception) -> str:
-    """Return why a file could not be read, with the line."""
-    try:
-        return f"{path}, {_first_mistake(text, facts)}"
-    except DataError as damage:
-        return f"{path}, {damage}."
-    except StopIteration:
-        return f"{path}: {error}"
-
-
 def _first_mistake(text: str, facts: Mapping[str, Any]) -> str:
     """Return the first mistake with its line, or raise ``StopIteration`` if there is none."""
     rows = _rows(text)
     _, header = next(rows)
-    numbers = _numeric(header, facts)
+    numbers: list[int] = []
+    if (at := _truth(header)) is not None:
+        kinds = {at - 1: facts["answers"], at: facts["truths"]}
+        labels = {place for place, kind in kinds.items() if kind in ("classes", "items")}
+        labels |= {place for place in range(at + 1, len(header)) if header[place] == "group"}
+        numbers = [place for place in range(len(header)) if place not in labels]
     for line, row in rows:
         if len(row) != len(header):
             return f"line {line}: expected {len(header)} cells as in the header, got {len(row)}."
@@ -124,16 +125,6 @@ def _first_mistake(text: str, facts: Mapping[str, Any]) -> str:
                 cell = row[at][:40]
                 return f'line {line}: column "{header[at]}" must be a number, got "{cell}".'
     raise StopIteration
-
-
-def _numeric(header: list[str], facts: Mapping[str, Any]) -> list[int]:
-    at = _truth(header)
-    if at is None:
-        return []
-    kinds = {at - 1: facts["answers"], at: facts["truths"]}
-    text = {place for place, kind in kinds.items() if kind in ("classes", "items")}
-    text |= {place for place in range(at + 1, len(header)) if header[place] == "group"}
-    return [place for place in range(len(header)) if place not in text]
 
 
 def _truth(header: list[str]) -> int | None:
@@ -221,11 +212,6 @@ def _listed(names: Any) -> str:
     return ", ".join([*shown, *more]) or "none"
 
 
-COLUMNS = ("task", "fold", "view", "metric", "before", "value", "why")
-#: maximum length of a message in a table
-INFO_LENGTH = 200
-
-
 @dataclass(frozen=True, eq=False)
 class Rescored:
     """The recomputed scores of a run.
@@ -267,12 +253,18 @@ class Rescored:
         before = {(r["task"], r["fold"]): r for r in self.run.records()}
         for record in self.records:
             old = before[record["task"], record["fold"]]
-            made.take_over(self.run, record)
+            made.copy_job(self.run, record)
+            ok = {view_of(view) for view in record["views"] if view.get("status", "ok") == "ok"}
             for view in old["views"]:
+                if view.get("status", "ok") != "ok" or view_of(view) in ok:
+                    continue
                 # do not copy unreadable files
-                if view.get("status", "ok") == "ok" and not _is_ok(record, view):
-                    place = made._view_folder(record["task"], record["fold"], view_of(view).name)
-                    _remove(place, whole=view_of(view) != CLEAN)
+                folder = made._view_folder(record["task"], record["fold"], view_of(view).name)
+                if view_of(view) != CLEAN:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    continue
+                for name in ("predictions.csv", "metadata.json", "missing.txt", "sample.csv"):
+                    (folder / name).unlink(missing_ok=True)
         made.finish()
         return made
 
@@ -313,22 +305,18 @@ def rescore(
             f"({imported.get('file')}) and has no predictions to compute scores from."
         )
     work = _Work(found, check_metrics(metrics))
-    for record in _valid_records(found):
+    try:
+        records = found.records()
+    except TypeError:  # they cannot be sorted
+        records = [{}]
+    if not all(map(_is_valid, records)):
+        raise DataError(f"{found.folder / 'jobs'} has a damaged record.")
+    for record in records:
         work.rescore(record)
     result = work.result()
     if output is not None:
         result.write(output)
     return result
-
-
-def _valid_records(run: Run) -> list[dict[str, Any]]:
-    try:
-        records = run.records()
-    except TypeError:  # they cannot be sorted
-        records = [{}]
-    if not all(map(_is_valid, records)):
-        raise DataError(f"{run.folder / 'jobs'} has a damaged record.")
-    return records
 
 
 def _is_valid(record: Mapping[str, Any]) -> bool:
@@ -433,35 +421,14 @@ class _Work:
         """Return the result."""
         table = pd.DataFrame(self.rows, columns=[*COLUMNS, "added"])
         table = table.astype({"before": float, "value": float, "added": bool})
-        return Rescored(
-            self.run,
-            table,
-            [name for name in self.asked if (table["added"] & (table["metric"] == name)).any()],
-            self.problems,
-            list(self._notes(table)),
-            self.records,
-        )
-
-    def _notes(self, table: pd.DataFrame) -> Iterator[str]:
-        for name in sorted(self.unknown):
-            yield (
-                f"{name} is not registered and was not recomputed; pass it with --metric, or the "
-                f"file that registers it with --define."
-            )
+        added = set(table.loc[table["added"], "metric"])
+        notes = [
+            f"{name} is not registered and was not recomputed; pass it with --metric, or the file "
+            f"that registers it with --define."
+            for name in sorted(self.unknown)
+        ]
         missing = table[table["added"] & table["value"].isna()]
         for (task, name), part in missing.groupby(["task", "metric"], sort=False):
-            yield f"{task}: {part['why'].iloc[0] or name}"
-
-
-def _is_ok(record: Mapping[str, Any], view: Mapping[str, Any]) -> bool:
-    seen = [each for each in record["views"] if view_of(each) == view_of(view)]
-    return bool(seen) and seen[0].get("status", "ok") == "ok"
-
-
-def _remove(folder: Path, *, whole: bool) -> None:
-    if whole:
-        shutil.rmtree(folder, ignore_errors=True)
-    else:
-        for name in ("predictions.csv", "metadata.json", "missing.txt", "sample.csv"):
-            (folder / name).unlink(missing_ok=True)
-
+            notes.append(f"{task}: {part['why'].iloc[0] or name}")
+        new = [name for name in self.asked if name in added]
+        return Rescored(self.run, table, new, self.problems, notes, self.records)

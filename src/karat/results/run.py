@@ -1,10 +1,4 @@
-"""Artifacts: files that a fitted model stores in the run folder, if its definition names them.
-
-A model may have a method ``artifacts(names)`` that returns contents by ``"kind/file"``: text,
-bytes, a table, or the path of a file or folder. Any model can store ``models``: itself, pickled.
-Karat loads such a pickle only on explicit request.
-
-Run: the result folder of one model on one suite.
+"""Run: the result folder of one model on one suite, and the artifacts in it.
 
 ::
 
@@ -15,16 +9,15 @@ Run: the result folder of one model on one suite.
         missing/<task>.txt                        items without a vector, over all folds
         logs/<task>/<fold>.txt                    warnings, output and traceback
         scores/results.csv, scores.csv            tables, built from the records
-Read the artifacts of a run; pickles only on request.
+        <kind>/<task>/<fold>/                     artifacts that the model's definition names
+
+A model may have a method ``artifacts(names)`` that returns contents by ``"kind/file"``: text,
+bytes, a table, or the path of a file or folder. Any model can store ``models``: itself, pickled.
+Karat loads such a pickle only on explicit request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
-from typing import Any
-import pandas as pd
-from karat.errors import ContractError
 import contextlib
 import csv
 import io
@@ -36,14 +29,16 @@ import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
-from karat.errors import DataError
-from karat.core.predictions import Predictions
-from karat.core.files import safe_name, write_atomic
-from karat.results.tables import SCORE_COLUMNS, results_table, scores_table
-import numpy as np
-from karat.errors import DataError, did_you_mean
+from pathlib import Path, PurePosixPath
+from typing import Any
 
+import numpy as np
+import pandas as pd
+
+from karat.core.files import safe_name, write_atomic
+from karat.core.predictions import Predictions
+from karat.errors import ContractError, DataError, did_you_mean
+from karat.results.tables import SCORE_COLUMNS, results_table, scores_table
 
 #: folders of a run that cannot hold artifacts
 TAKEN = ("jobs", "predictions", "scores", "missing")
@@ -127,7 +122,7 @@ class Run:
         write_atomic(folder / "run.json", _json({"schema": SCHEMA, **about}), durable=True)
         return cls(folder)
 
-    def replan(self, tasks: Sequence[Mapping[str, Any]]) -> None:
+    def merge_plan(self, tasks: Sequence[Mapping[str, Any]]) -> None:
         """Add the tasks of a new plan; remove earlier records that these tasks were declined."""
         planned = {task["name"] for task in tasks}
         for record in self.records():
@@ -142,7 +137,7 @@ class Run:
             write_atomic(self.folder / "run.json", _json(about), durable=True)
             self.__dict__["about"] = about
 
-    def take_over(self, other: Run, record: Mapping[str, Any]) -> None:
+    def copy_job(self, other: Run, record: Mapping[str, Any]) -> None:
         """Copy a finished job of another run; the record is written last."""
         source = other._predictions(record)
         if source.is_dir():
@@ -152,30 +147,31 @@ class Run:
             shutil.copyfile(other.log(record), self.log(record))
         write_atomic(self._record(record), _json(record), durable=True)
 
-    def sweep(self) -> None:
+    def remove_partial_files(self) -> None:
         """Remove partial files of dead processes."""
+        import psutil
+
         for draft in self.folder.rglob(".*.tmp"):
             number = draft.name.removesuffix(".tmp").rpartition(".")[2]
-            if number.isdecimal() and not _alive(int(number)):
+            if number.isdecimal() and not psutil.pid_exists(int(number)):
                 draft.unlink(missing_ok=True)
 
-    def begin(self, task: str, fold: int) -> None:
+    def mark_running(self, task: str, fold: int) -> None:
         """Mark a job as running in this process."""
-        self._mark_running(self._record({"task": task, "fold": fold}).with_suffix(".running"))
+        path = self._record({"task": task, "fold": fold}).with_suffix(".running")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{os.getpid()} {platform.node()}")
 
     @contextlib.contextmanager
-    def at_work(self) -> Iterator[None]:
+    def marked_running(self) -> Iterator[None]:
         """Mark the run as running while this process waits for jobs on other machines."""
         path = self.folder / "jobs" / "elsewhere.running"
-        self._mark_running(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{os.getpid()} {platform.node()}")
         try:
             yield
         finally:
             path.unlink(missing_ok=True)
-
-    def _mark_running(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{os.getpid()} {platform.node()}")
 
     def write(
         self,
@@ -202,14 +198,15 @@ class Run:
         """Return the folder of a job's artifacts of one kind."""
         return self.folder / safe_name(name) / safe_name(record["task"]) / _fold(record)
 
-    def running(self) -> list[str]:
+    def running_jobs(self) -> list[str]:
         """Return the running jobs, by task and fold; jobs of dead processes do not count."""
+        import psutil
+
         found = []
         for path in sorted((self.folder / "jobs").glob("*.running")):
             with contextlib.suppress(OSError, ValueError):
                 pid, _, host = path.read_text().partition(" ")
-                number = int(pid)
-                if host != platform.node() or _alive(number):
+                if host != platform.node() or psutil.pid_exists(int(pid)):
                     found.append(path.stem)
         return found
 
@@ -234,8 +231,7 @@ class Run:
         write_atomic(scores / f"{stem}.csv", text)
         write_atomic(scores / "scores.csv", scores_table(records).to_csv(index=False))
         for task in dict.fromkeys(record["task"] for record in records):
-            items = self.missing(task)
-            if items:
+            if items := self.missing(task):
                 path = self.folder / "missing" / f"{safe_name(task)}.txt"
                 write_atomic(path, "\n".join(items) + "\n")
 
@@ -359,7 +355,7 @@ def open_runs(paths: Iterable[str | Path], *, damaged: bool = False) -> list[Run
             runs.append(Run.open(path))
             continue
         inside = sorted(p.parent for p in path.glob("*/run.json"))
-        readable = [run for run in map(Run.open, inside) if damaged or _readable(run)]
+        readable = [run for run in map(Run.open, inside) if damaged or _is_readable(run)]
         if inside and not readable:
             raise DataError(f"none of the {len(inside)} runs in {path} can be read.")
         if not inside:
@@ -370,16 +366,15 @@ def open_runs(paths: Iterable[str | Path], *, damaged: bool = False) -> list[Run
     return runs
 
 
-def _readable(run: Run) -> bool:
+def _is_readable(run: Run) -> bool:
     """Return whether run.json has a model and tasks; warn if not."""
     try:
-        if run.about["model"] and run.about["tasks"] is not None:
-            return True
-        error: Exception = DataError("run.json has no model or no tasks.")
-    except (DataError, KeyError, TypeError) as wrong:
-        error = wrong
-    warnings.warn(f"skipping {run.folder.name}: {error}", stacklevel=2)
-    return False
+        if not run.about["model"] or run.about["tasks"] is None:
+            raise DataError("run.json has no model or no tasks.")
+    except (DataError, KeyError, TypeError) as error:
+        warnings.warn(f"skipping {run.folder.name}: {error}", stacklevel=2)
+        return False
+    return True
 
 
 def earlier_runs(output: Path, about: Mapping[str, Any], keys: Sequence[str]) -> Iterator[Run]:
@@ -387,14 +382,10 @@ def earlier_runs(output: Path, about: Mapping[str, Any], keys: Sequence[str]) ->
     found = []
     for path in output.glob("*/run.json"):
         run = Run(path.parent)
-        try:
+        with contextlib.suppress(DataError):
             if all(run.about.get(key) == about[key] for key in keys):
-                found.append((str(run.about.get("stamp")), len(path.parent.name), run))
-        except DataError:
-            continue
-    # runs of the same second differ by the number at the end of the name
-    newest = sorted(found, key=lambda f: (*f[:2], f[2].folder.name), reverse=True)
-    yield from (run for _, _, run in newest)
+                found.append(run)
+    yield from newest_first(found)
 
 
 def _renamed(about: dict[str, Any]) -> dict[str, Any]:
@@ -413,10 +404,15 @@ def _renamed(about: dict[str, Any]) -> dict[str, Any]:
     return about
 
 
-def _alive(pid: int) -> bool:
-    import psutil
+def newest_first(runs: Iterable[Run]) -> list[Run]:
+    """Return runs by their time stamps, newest first."""
 
-    return psutil.pid_exists(pid)
+    def age(run: Run) -> tuple[str, int, str]:
+        # runs of the same second differ by the number at the end of the name
+        name = run.folder.resolve().name
+        return str(run.about.get("stamp")), len(name), name
+
+    return sorted(runs, key=age, reverse=True)
 
 
 def _fold(record: Mapping[str, Any]) -> str:

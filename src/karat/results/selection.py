@@ -1,23 +1,17 @@
-"""The runs to compare with, by path, by folder name, or all in a folder; their scores by fold.
-
-The runs of two models, found by the models' names, by run folders or by folders of runs.
-"""
+"""Find runs to compare, by model name, run folder or folder of runs, and read their scores."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, DefinitionError, did_you_mean, simplified_status
 from karat.results.load import DECLINED, FAILED, NOT_RUN, OK
-from karat.results.run import Run
-from collections.abc import Iterator, Sequence
-from karat.errors import DataError, DefinitionError, did_you_mean
-from karat.results.run import Run, open_runs
-
+from karat.results.run import Run, newest_first, open_runs
 
 #: fold and draw: the same test rows in two runs of one seed on the same data
 Unit = tuple[int, int]
@@ -88,7 +82,13 @@ class Side:
                     continue
                 seen = View(view["corruption"], view["severity"])
                 units = found.setdefault(record["task"], {}).setdefault(seen, {})
-                units[record["fold"], view.get("draw", 0)] = _answered(record, view)
+                coverage = view.get("coverage")
+                units[record["fold"], view.get("draw", 0)] = Answered(
+                    view["scores"],
+                    1.0 if coverage is None else float(coverage),
+                    int(record.get("questions") or 0),
+                    int(record.get("train_questions") or 0),
+                )
         return found
 
     @cached_property
@@ -108,19 +108,6 @@ class Side:
         return self.run.records()
 
 
-def _answered(record: dict[str, Any], view: dict[str, Any]) -> Answered:
-    coverage = view.get("coverage")
-    return Answered(
-        view["scores"],
-        1.0 if coverage is None else float(coverage),
-        int(record.get("questions") or 0),
-        int(record.get("train_questions") or 0),
-    )
-
-
-# -- which runs -----------------------------------------------------------------------------
-
-
 def find_run(run: Run | str | Path) -> Run:
     """Return a run by its folder, or raise ``DataError`` with what is wrong with the folder."""
     if not isinstance(run, Run):
@@ -135,7 +122,16 @@ def find_run(run: Run | str | Path) -> Run:
             siblings = [path.parent.name for path in folder.parent.glob("*/run.json")]
             raise DataError(f"there is no run folder {folder}.{_near(folder.name, siblings)}")
         run = Run.open(folder)
-    _check(run)
+    if not (run.folder / "run.json").is_file():
+        raise DataError(f"{run.folder} is not a run folder: it has no run.json.")
+    try:
+        tasks = run.about["tasks"]
+        complete = isinstance(tasks, list) and bool(run.model)
+        complete = complete and all(task["name"] and list(task["metrics"]) for task in tasks)
+    except (KeyError, TypeError, ValueError):
+        complete = False
+    if not complete:
+        raise DataError(f"{run.folder / 'run.json'} lacks a model or its tasks.")
     return run
 
 
@@ -176,14 +172,12 @@ def _named(run: Run, given: Any) -> tuple[list[Run], list[str]]:
     if found is None and any(path.glob("*/run.json")):
         return _inside(path.resolve(), run)
     if found is None:
-        known = [each.name for each in _folders(folder) if each != _place(run)]
+        known = [each.name for each in _run_folders(folder) if each != _place(run)]
         hint = _near(path.name, known)
         raise DefinitionError(f'there is no run "{path}", nor one in {folder.name}.{hint}')
     if found.resolve() == _place(run):
         raise DefinitionError(f'"{given}" is the run itself; name another to compare with.')
-    other = Run(found)
-    _check(other)
-    return [other], []
+    return [find_run(Run(found))], []
 
 
 def _near(name: str, known: list[str]) -> str:
@@ -197,42 +191,30 @@ def _near(name: str, known: list[str]) -> str:
 
 def _inside(folder: Path, run: Run) -> tuple[list[Run], list[str]]:
     """Return the other runs in a folder, and notes on those that cannot be read."""
-    found, notes = [], []
-    for path in _folders(folder):
-        if path == _place(run):
-            continue
-        other = Run(path)
+    notes: list[str] = []
+    others = [Run(path) for path in _run_folders(folder) if path != _place(run)]
+    return _readable_runs(others, notes), notes
+
+
+def _readable_runs(runs: Iterable[Run], notes: list[str]) -> list[Run]:
+    """Return the runs that can be read, and add a note about each of the others."""
+    readable = []
+    for run in runs:
         try:
-            _check(other)
-            found.append(other)
+            readable.append(find_run(run))
         except DataError as error:
-            notes.append(f"{path.name} is left out: {error}")
-    return found, notes
+            notes.append(f"{run.folder.name} is left out: {error}")
+    return readable
 
 
-def _folders(folder: Path) -> Iterator[Path]:
-    """Yield the run folders, damaged ones too."""
-    for path in sorted(folder.iterdir()):
-        if (path / "run.json").exists() or (path / "jobs").is_dir():
-            yield path
+def _run_folders(folder: Path) -> list[Path]:
+    """Return the run folders, damaged ones too."""
+    paths = sorted(folder.iterdir())
+    return [path for path in paths if (path / "run.json").exists() or (path / "jobs").is_dir()]
 
 
 def _place(run: Run) -> Path:
     return run.folder.resolve()
-
-
-def _check(run: Run) -> None:
-    """Raise ``DataError`` if a folder has no readable run.json with a model and tasks."""
-    if not (run.folder / "run.json").is_file():
-        raise DataError(f"{run.folder} is not a run folder: it has no run.json.")
-    try:
-        tasks = run.about["tasks"]
-        complete = isinstance(tasks, list) and bool(run.model)
-        complete = complete and all(task["name"] and list(task["metrics"]) for task in tasks)
-    except (KeyError, TypeError, ValueError):
-        complete = False
-    if not complete:
-        raise DataError(f"{run.folder / 'run.json'} lacks a model or its tasks.")
 
 
 def make_sides(runs: list[Run]) -> list[Side]:
@@ -267,8 +249,12 @@ def find_two(runs: Any, first: Any, second: Any, notes: list[str]) -> list[list[
         [Side(run, run.folder.resolve().name, name) for run in group]
         for group, name in zip(groups, _names(groups), strict=True)
     ]
-    sides = [_readable(group, notes) for group in sides]
-    notes += _repeated(sides)
+    sides = [_readable_sides(group, notes) for group in sides]
+    for group in sides:
+        tasks = [task for side in group for task in side.tasks]
+        if len(set(tasks)) < len(tasks):
+            model = group[0].model
+            notes.append(f"{model} has {len(group)} runs: the newest that fits each task is used.")
     return sides
 
 
@@ -295,7 +281,7 @@ class _Pool:
         if (path / "run.json").is_file():
             return [find_run(path)]
         if path.is_dir() and any(path.glob("*/run.json")):
-            inside = _newest(self._readable(open_runs([path], damaged=True)))
+            inside = newest_first(_readable_runs(open_runs([path], damaged=True), self.notes))
             models = list(dict.fromkeys(run.model for run in inside))
             if len(models) != 1:
                 raise DefinitionError(
@@ -306,15 +292,18 @@ class _Pool:
 
     def _named(self, name: str) -> list[Run]:
         if self.opened is None:
-            self.opened = self._readable(self._open(name))
+            self.opened = _readable_runs(self._open(name), self.notes)
         found = [run for run in self.opened if run.model == name]
-        found = found or [run for run in self.opened if name in _called(run)]
+        for run in () if found else self.opened:
+            folder = run.folder.resolve().name
+            if name in (folder, f"{run.model} ({folder.rpartition('.')[2]})"):
+                found.append(run)
         if not found:
             models = sorted({run.model for run in self.opened})
             if "/" in name and not self.closed and not did_you_mean(name, models):
                 find_run(name)  # raises with what is wrong with the folder
             raise DefinitionError(unknown_model(name, models, "the runs have"))
-        return _newest(found)
+        return newest_first(found)
 
     def _open(self, name: str) -> list[Run]:
         missing = [p for p in self.given if not isinstance(p, Run) and not Path(p).is_dir()]
@@ -323,21 +312,10 @@ class _Pool:
                 f'there is no run folder "{name}", and the folder {missing[0]}, in which to look '
                 f"for a model of that name, does not exist."
             )
-        every = [
-            r
-            for run in self.given
-            for r in ([run] if isinstance(run, Run) else open_runs([run], damaged=True))
-        ]
+        every: list[Run] = []
+        for run in self.given:
+            every += [run] if isinstance(run, Run) else open_runs([run], damaged=True)
         return list({run.folder.resolve(): run for run in every}.values())
-
-    def _readable(self, runs: Sequence[Run]) -> list[Run]:
-        readable = []
-        for run in runs:
-            try:
-                readable.append(find_run(run))
-            except DataError as error:
-                self.notes.append(f"{run.folder.name} is left out: {error}")
-        return readable
 
 
 def _names(groups: Sequence[Sequence[Run]]) -> list[str]:
@@ -345,27 +323,13 @@ def _names(groups: Sequence[Sequence[Run]]) -> list[str]:
     models = [group[0].model for group in groups]
     if models[0] != models[1]:
         return models
-    folders = [group[0].folder.resolve().name for group in groups]
-    stamps = [folder.rpartition(".")[2] for folder in folders]
+    stamps = [group[0].folder.resolve().name.rpartition(".")[2] for group in groups]
     if stamps[0] == stamps[1]:
         stamps = [str(group[0].folder) for group in groups]
     return [f"{model} ({stamp})" for model, stamp in zip(models, stamps, strict=True)]
 
 
-def _called(run: Run) -> tuple[str, str]:
-    folder = run.folder.resolve().name
-    return folder, f"{run.model} ({folder.rpartition('.')[2]})"
-
-
-def _newest(runs: Sequence[Run]) -> list[Run]:
-    def age(run: Run) -> tuple[str, int, str]:
-        name = run.folder.resolve().name
-        return str(run.about.get("stamp")), len(name), name
-
-    return sorted(runs, key=age, reverse=True)
-
-
-def _readable(group: Sequence[Side], notes: list[str]) -> list[Side]:
+def _readable_sides(group: Sequence[Side], notes: list[str]) -> list[Side]:
     """Return the runs whose records can be read, and note the others; raise if there is none."""
     readable, errors = [], []
     for side in group:
@@ -380,15 +344,7 @@ def _readable(group: Sequence[Side], notes: list[str]) -> list[Side]:
     return readable
 
 
-def _repeated(groups: Sequence[Sequence[Side]]) -> Iterator[str]:
-    for group in groups:
-        tasks = [task for side in group for task in side.tasks]
-        if len(set(tasks)) < len(tasks):
-            yield f"{group[0].model} has {len(group)} runs: the newest that fits each task is used."
-
-
 def unknown_model(name: str, models: Sequence[str], where: str) -> str:
     """Return the message for an unknown model, with the nearest name."""
     hint = did_you_mean(name, models) or f" There are: {', '.join(models)}."
     return f'{where} no model "{name}".{hint}'
-

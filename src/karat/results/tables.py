@@ -54,8 +54,8 @@ def results_table(about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
     batches = sorted({int(size) for r in records for size in r.get("inference", {})})
     planned = {name for task in about["tasks"] for name in task["metrics"] if name != "?"}
     metrics = sorted(planned | {name for r in records for v in r["views"] for name in v["scores"]})
-    columns = [*AMLB_COLUMNS, *metrics, *KARAT_COLUMNS, *(f"inference_{size}_seconds" for size in batches)]
-    table = pd.DataFrame(rows, columns=columns)
+    timings = [f"inference_{size}_seconds" for size in batches]
+    table = pd.DataFrame(rows, columns=[*AMLB_COLUMNS, *metrics, *KARAT_COLUMNS, *timings])
     whole = ["fold", "seed", "repeat", "dimensions", "train_questions", "questions"]
     return table.astype({name: "Int64" for name in whole})
 
@@ -68,9 +68,8 @@ def expand_folds(
     for record in records:
         if record["fold"] is not None:
             yield record
-            continue
-        for fold in folds.get(record["task"], [None]):
-            yield {**record, "fold": fold}
+        else:
+            yield from ({**record, "fold": fold} for fold in folds.get(record["task"], [None]))
 
 
 def _fixed(about: Mapping[str, Any], record: Mapping[str, Any], dataset: str) -> dict[str, Any]:

@@ -95,7 +95,7 @@ class KeptRun(FrozenRun):
         if not self.row["left"]:
             return []
         names = {safe_name(task["name"]): task["name"] for task in self.about["tasks"]}
-        pairs = [stem.rpartition(".") for stem in self.running()]
+        pairs = [stem.rpartition(".") for stem in self.running_jobs()]
         return [{"task": names.get(task, task), "fold": int(fold)} for task, _, fold in pairs]
 
     # -- nothing outside --------------------------------------------------------------------

@@ -163,7 +163,7 @@ class _Evaluation:
         try:
             runs = self._run(planned, folder)
         except Stopped as stop:
-            self.problems.insert(0, f"stopped: {stop.kept}; nothing was added to {store.path}")
+            self.problems.insert(0, f"stopped: {stop.progress}; nothing was added to {store.path}")
             self._write(stop.runs, covered, planned, folder, None)
             raise
         self._write(runs, covered, planned, folder, store)
@@ -373,7 +373,7 @@ def run(parameters: Parameters) -> int:
     try:
         report = run_parameters(parameters.checked(), choose_progress(verbose=verbose))
     except Stopped as stop:
-        click.echo(f"stopped: {stop.kept}.", err=True)
+        click.echo(f"stopped: {stop.progress}.", err=True)
         return 130
     show(report)
     return 1 if report.failed or report.values is None else 0
