@@ -103,8 +103,8 @@ class Choosy(Own):
 
 def test_a_predictor_may_define_what_it_declines():
     assert declines(adapt(Own()), CLASSES) == ""
-    assert declines(adapt(Choosy()), CLASSES) == "no classes"
-    assert declines(adapt(Choosy()), NUMBERS) == "no numbers"
+    assert declines(adapt(Choosy()), CLASSES) == "no classification"
+    assert declines(adapt(Choosy()), NUMBERS) == "no regression"
     assert "one item" in declines(adapt(Choosy()), PAIRS)
 
 
