@@ -29,6 +29,8 @@ from karat.core.task import Task
 from karat.data import download as transfer
 from karat.errors import DefinitionError
 
+from .skips import pytest_terminal_summary  # noqa: F401 (a hook)
+
 # one thread each before numpy is loaded: as many processes as cores test at the same time
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -185,7 +187,7 @@ def forks() -> Iterator[subprocess.Popen[str] | None]:
     if sys.platform != "linux":
         yield None
         return
-    command = [sys.executable, str(Path(__file__).with_name("forks.py"))]
+    command = [sys.executable, str(Path(__file__).parent / "execution" / "forks.py")]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     yield server
     server.communicate()
