@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 import karat
-from karat.compat.taco.result_files import export
+from karat.compat.convert import export_results
 from karat.config.catalog import Catalog
 
 rng = np.random.default_rng(0)
@@ -31,7 +31,7 @@ assert (
 )
 assert found.loc["dummy", "mce"] == 1 and found.loc["logistic-regression", "mce"] < 0.7
 
-for path in export(runs, "taco", "taco"):
+for path in export_results(runs, "taco", "taco"):
     print(path)
 lines = pd.read_csv("taco/metrics_churn_classification.csv")
 assert list(lines) == ["dataset", "task", "corruption", "severity", "model", "metric", "value"]

@@ -31,6 +31,8 @@ from karat.core.task import Task
 from karat.data import download as transfer
 from karat.errors import DefinitionError, MissingExtra
 
+from .skips import pytest_terminal_summary  # noqa: F401 (a hook)
+
 # one thread each before numpy is loaded: as many processes as cores test at the same time
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # an example that is slow because the machine is busy is no failure

@@ -276,10 +276,10 @@ def export(runs: tuple[Path, ...], system: str, output: str, plots: str | None) 
       karat export results --as taco -o taco --plots png
       karat export results --as ulysses -o ulysses
     """
-    from karat.compat.taco.result_files import export as write
+    from karat.compat.convert import export_results
     from karat.compat.taco.result_files import plot_runs
 
-    for path in write(list(runs), system, output):
+    for path in export_results(list(runs), system, output):
         click.echo(path)
     for path in plot_runs(list(runs), output, shape=plots) if plots else ():
         click.echo(path)

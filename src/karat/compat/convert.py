@@ -1,11 +1,14 @@
-"""Recognize the system that wrote a file, and write run folders of its results."""
+"""Convert results: files of other systems to run folders, and runs to their files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+
+import pandas as pd
 
 from karat.compat import mteb
 from karat.compat.amlb import result_files as amlb
@@ -24,6 +27,14 @@ SYSTEMS: dict[str, ModuleType] = {
     "tabeb": tabeb,
     "taco": taco,
     "ulysses": ulysses,
+}
+#: functions that yield file names with their tables or texts
+EXPORT_FORMATS: dict[str, Callable[[Any], Iterator[tuple[str, pd.DataFrame | str]]]] = {
+    "amlb": amlb.amlb_tables,
+    "amlb-new": amlb.new_amlb_tables,
+    "geval": geval.geval_tables,
+    "taco": taco.taco_tables,
+    "ulysses": ulysses.senteval_tables,
 }
 
 
@@ -79,6 +90,36 @@ def import_results(
         more = f" and {len(log.again) - 1} more" * (len(log.again) > 1)
         log.note(f"already imported: {log.again[0]}{more}; delete to import again.")
     return Imported(runs, log.notes, log.problems)
+
+
+def export_results(
+    runs: Run | str | Path | Iterable[Run | str | Path], system: str, output: str | Path = "export"
+) -> list[Path]:
+    """Write the scores of runs in the file format of another system, and return the files.
+
+    Parameters
+    ----------
+    runs
+        Runs, run folders, or folders of run folders.
+    system
+        ``"taco"`` writes ``metrics_<dataset>_<task>.csv`` (means over folds and draws) and
+        ``confusion_<dataset>_<task>.csv`` (counts over all folds and draws). ``"ulysses"`` writes
+        ``results_nonagg.csv``, ``results_agg.json`` and ``summary.csv``, ``"geval"`` GEval's
+        result files and its comparison; with several models, each model has its own folder.
+        ``"amlb"`` writes the AutoML Benchmark's ``results.csv`` as documented, ``"amlb-new"``
+        with its current columns; both for clean data only.
+    output
+        Folder for the files.
+    """
+    if system not in EXPORT_FORMATS:
+        raise DefinitionError(
+            f'unknown export format "{system}".{did_you_mean(system, EXPORT_FORMATS)} '
+            f"Available: {', '.join(EXPORT_FORMATS)}."
+        )
+    written = taco.write_files(EXPORT_FORMATS[system](runs), output)
+    if not written:
+        raise DataError("the runs have no classification or regression task to export.")
+    return written
 
 
 def _runs(by_system: dict[str, list[Sample]], output: Path, log: ImportLog) -> Iterator[Run]:

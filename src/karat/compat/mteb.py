@@ -84,7 +84,9 @@ def _add(found: ModelResults, sample: Sample, log: ImportLog) -> set[str]:
     unknown: set[str] = set()
     count = 0
     for split, subset, scores in _entries(sample.path, content):
-        task = _task(name, split, subset)
+        # other subsets and splits than the default are separate tasks
+        parts = [subset] * (subset != "default") + [split] * (split != "test")
+        task = f"{name} ({', '.join(parts)})" if parts else name
         if task in found.tasks:
             log.note(f"{sample.path.name}: duplicate task {task}; the last one is used.")
             found.jobs.pop((task, 0), None)
@@ -167,13 +169,6 @@ def _first(scores: Mapping[str, float | None], main: Any) -> str:
     known = ((name, scores[name]) for name in order)
     equal = (n for n, v in known if v is not None and math.isclose(v, main, rel_tol=1e-9))
     return next(equal, MAIN)
-
-
-def _task(name: str, split: str, subset: str) -> str:
-    """Return the task name; other subsets and splits than the default are separate tasks."""
-    parts = [] if subset == "default" else [subset]
-    parts += [] if split == "test" else [split]
-    return f"{name} ({', '.join(parts)})" if parts else name
 
 
 def _is_number(value: Any) -> bool:

@@ -107,9 +107,6 @@ def wrong(read):
     return made
 
 
-# -- frameworks -----------------------------------------------------------------------------
-
-
 def test_a_framework_replaces_the_built_in_one(read):
     found = read(frameworks=FRAMEWORKS).get("models", "RandomForest")
     assert found["use"] == "karat.models.automl:BudgetForest" and found["role"] == "predictor"
@@ -205,9 +202,6 @@ def test_mistakes_with_file_line_and_key(wrong, text, pattern):
     assert any(re.search(f"^my.yaml:1: .*{pattern}", message) for message in wrong(my=text))
 
 
-# -- constraints ----------------------------------------------------------------------------
-
-
 def test_constraints_have_all_keys_optional_and_minus_one_is_no_limit(read):
     definitions = read(constraints=CONSTRAINTS)
     ours = definitions.get("constraints", "test")
@@ -216,9 +210,6 @@ def test_constraints_have_all_keys_optional_and_minus_one_is_no_limit(read):
     assert short["max_runtime_seconds"] == 2
     assert [short[key] for key in ("folds", "cores", "max_mem_size_mb")] == [None] * 3
     assert definitions.get("constraints", "1h8c")["cores"] == 8
-
-
-# -- benchmarks -----------------------------------------------------------------------------
 
 
 def test_a_benchmark_is_a_suite_called_like_its_file(read):

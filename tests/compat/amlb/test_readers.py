@@ -41,9 +41,6 @@ def xs(data, rows) -> list[int]:
     return data.take(rows).frame()["x"].tolist()
 
 
-# -- one table ------------------------------------------------------------------------------
-
-
 def test_single_file_is_cut_into_stratified_folds(here):
     Path("t.csv").write_text(csv(0, 40))
     data = amlb_table("t", "t.csv")
@@ -101,9 +98,6 @@ def test_arff_parquet_and_features(here):
     assert list(data.items.columns) == ["x"] and data.truth.tolist() == ["a", "b", "a"]
     data = amlb_table("t", {"path": "t.parquet", "features": [{"name": "w", "data_type": "int"}]})
     assert list(data.items.columns) == ["w"]
-
-
-# -- split files ----------------------------------------------------------------------------
 
 
 def pairs(count: int = 2) -> list[str]:
@@ -194,9 +188,6 @@ def test_placeholders_refer_to_data_folders(here, monkeypatch):
     assert len(amlb_table("t", "{input}/t.csv")) == len(amlb_table("t", "{user}/t.csv")) == 8
 
 
-# -- downloads -----------------------------------------------------------------------------
-
-
 def test_url_is_downloaded_once(stub, monkeypatch):
     address = stub.put("/d/t.csv", stub.body(csv(0, 8).encode()))
     assert len(amlb_table("t", address)) == len(amlb_table("t", address)) == 8
@@ -222,9 +213,6 @@ def test_missing_and_unsupported_urls(stub):
     assert not list((cache_folder() / "amlb").rglob("*.csv"))
     with pytest.raises(DataError, match="s3:"):
         amlb_table("t", "s3://bucket/t.csv")
-
-
-# -- errors ---------------------------------------------------------------------------------
 
 
 def evil_zip(name: str, link: bool = False) -> None:

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 import karat
 from karat.compat.amlb.result_files import NEW
-from karat.compat.taco.result_files import export
+from karat.compat.convert import export_results
 from karat.errors import DataError, DefinitionError
 from karat.results.importing import ImportLog, ModelResults, write_run
 from karat.results.tables import AMLB_COLUMNS
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "amlb"
+from ...skips import PARITY
 
 DOCUMENTED = """\
 id,task,framework,constraint,fold,result,metric,mode,version,params,tag,utc,duration,models,seed,info,acc,auc,balacc,logloss,mae,r2,rmse
@@ -205,7 +205,7 @@ def ours(tmp_path_factory) -> list[karat.Run]:
 
 @pytest.mark.parametrize("shape", ["amlb", "amlb-new"])
 def test_export_then_import_gives_the_same_scores(ours, tmp_path, shape):
-    (path,) = export(ours, shape, tmp_path)
+    (path,) = export_results(ours, shape, tmp_path)
     assert path.name == "results.csv"
     table = pd.read_csv(path, keep_default_na=False, dtype=str)
     columns = AMLB_COLUMNS if shape == "amlb" else NEW
@@ -229,12 +229,12 @@ def test_export_then_import_gives_the_same_scores(ours, tmp_path, shape):
 def test_tag_is_exported(text, name, tmp_path):
     (tmp_path / "results.csv").write_text(text.replace("},,2020", "},v1 (them),2020"))
     runs = karat.import_results(tmp_path / "results.csv", tmp_path / "out").runs
-    (path,) = export(runs, "amlb" if name == "tag" else "amlb-new", tmp_path / "back")
+    (path,) = export_results(runs, "amlb" if name == "tag" else "amlb-new", tmp_path / "back")
     assert set(pd.read_csv(path)[name]) == {"v1 (them)" if name == "tag" else "dev [x, main, abc]"}
 
 
 def test_current_columns_negate_errors(ours, tmp_path):
-    (path,) = export(ours[0], "amlb-new", tmp_path)
+    (path,) = export_results(ours[0], "amlb-new", tmp_path)
     table = pd.read_csv(path)
     assert set(table["metric"]) == {"neg_logloss", "neg_rmse"}
     line, halves = table[table["task"] == "line"], table[table["task"] == "halves"]
@@ -274,7 +274,7 @@ def test_round_trip_of_any_names_values_and_messages(jobs, model, shape):
             else:
                 found.put(job, "rmse", outcome)
         run = write_run(found, Path(folder) / "in", ImportLog())
-        (path,) = export(run, shape, Path(folder) / "csv")
+        (path,) = export_results(run, shape, Path(folder) / "csv")
         (back,) = karat.import_results(path, Path(folder) / "out").runs
         read = {}
         for record in back.records():
@@ -284,9 +284,8 @@ def test_round_trip_of_any_names_values_and_messages(jobs, model, shape):
         assert read == whole and back.model == model
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared/data/amlb")
 def test_published_results(tmp_path):
-    path = SHARED / "results_medium-8c1h.csv"
+    path = PARITY / "results_medium-8c1h.csv"
     done = karat.import_results(path, tmp_path / "out")
     table = pd.read_csv(path)
     assert {run.model for run in done.runs} == set(table["framework"])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from karat.compat.geval import FrameworkManager
-from karat.compat.geval.comparison import COLUMNS, Store, compared, next_number
+from karat.compat.geval.comparison import COMPARED, Store, compared, next_number
 from karat.compat.geval.gold import ranking
 from karat.errors import DataError, DefinitionError
 
@@ -28,7 +28,7 @@ def row(value, task="Classification", metric="accuracy", coverage=1.0, model="NB
 
 def ranks(values, own, **given):
     rows = [{"test_name": str(i), **row(value, **given)} for i, value in enumerate(values)]
-    return ranking(pd.DataFrame(rows, columns=list(COLUMNS)), str(own)).iloc[0]
+    return ranking(pd.DataFrame(rows, columns=list(COMPARED)), str(own)).iloc[0]
 
 
 @pytest.mark.parametrize(
@@ -67,10 +67,10 @@ def test_store_with_blanks_and_quotes_in_names(tmp_path):
     assert name.endswith("v 1_1")
     assert store.add('my "best" vectors/v 1', [row(0.6)]).endswith("v 1_2")
     table = store.read()
-    assert list(table.columns) == list(COLUMNS)
+    assert list(table.columns) == list(COMPARED)
     assert table["score_value"].tolist()[::2] == [0.5, 0.6]
     assert math.isnan(table["score_value"][1])
-    assert store.runs() == ['my "best" vectors/v 1_1', 'my "best" vectors/v 1_2']
+    assert set(table["test_name"]) == {'my "best" vectors/v 1_1', 'my "best" vectors/v 1_2'}
 
 
 def test_concurrent_writers(tmp_path):

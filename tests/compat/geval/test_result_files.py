@@ -13,9 +13,9 @@ import pytest
 from scipy.stats import kendalltau
 
 import karat
+from karat.compat.convert import export_results
 from karat.compat.geval import FrameworkManager, gold
 from karat.compat.geval.gold import COMPARED, Trial, trial_of
-from karat.compat.taco.result_files import export
 from karat.config.catalog import Catalog
 from karat.errors import DataError
 
@@ -69,7 +69,7 @@ def test_import_of_the_whole_folder_skips_its_run_folder(result, tmp_path):
 
 
 def test_export_gives_the_same_scores(result, tmp_path):
-    export(result / "karat", "geval", tmp_path)
+    export_results(result / "karat", "geval", tmp_path)
     ours, theirs = (compared(folder / "comparison_values.csv") for folder in (tmp_path, result))
     both = ours.index.intersection(theirs.index)
     assert set(theirs.index) == set(both)
@@ -144,7 +144,7 @@ def read(path: Path) -> pd.DataFrame:
 
 
 def test_files_and_columns(runs, tmp_path):
-    written = {str(path.relative_to(tmp_path)) for path in export(runs, "geval", tmp_path)}
+    written = {str(path.relative_to(tmp_path)) for path in export_results(runs, "geval", tmp_path)}
     names = {
         "classification_Cities_results.csv",
         "regression_Cities_results.csv",
@@ -168,7 +168,7 @@ def test_files_and_columns(runs, tmp_path):
 
 
 def test_means_of_each_repeat(runs, tmp_path):
-    export(runs[0], "geval", tmp_path)
+    export_results(runs[0], "geval", tmp_path)
     scores = runs[0].scores()
     part = scores[scores["task"] == "cities-nb"].groupby("repeat")["value"].mean()
     table = read(tmp_path / "classification_Cities_results.csv")
@@ -180,7 +180,7 @@ def test_means_of_each_repeat(runs, tmp_path):
 
 
 def test_one_row_per_main_entity(runs, tmp_path):
-    export(runs[0], "geval", tmp_path)
+    export_results(runs[0], "geval", tmp_path)
     table = read(tmp_path / "entityRelatedness_KORE_results.csv")
     answers = runs[0].predictions("kore")
     assert table["entity_name"].tolist() == IDS[:3]
@@ -192,7 +192,7 @@ def test_one_row_per_main_entity(runs, tmp_path):
 
 
 def test_counts_of_right_answers(runs, tmp_path):
-    export(runs[1], "geval", tmp_path)
+    export_results(runs[1], "geval", tmp_path)
     (row,) = read(tmp_path / "semanticAnalogies_results.csv").to_dict("records")
     answers = runs[1].predictions("capital-country")
     # two of 24 entities are missing; they occur in five quadruples
@@ -203,7 +203,7 @@ def test_counts_of_right_answers(runs, tmp_path):
 
 
 def test_lower_error_ranks_first(runs, tmp_path):
-    export(runs, "geval", tmp_path)
+    export_results(runs, "geval", tmp_path)
     values = read(tmp_path / "comparison_values.csv")
     errors = values[values["task_name"] == "Regression"].set_index("test_name")["score_value"]
     best = errors.idxmin()
@@ -220,7 +220,7 @@ def clean(run: karat.Run) -> dict[tuple[str, str], float]:
 
 
 def test_round_trip_of_the_comparison(runs, tmp_path):
-    export(runs, "geval", tmp_path)
+    export_results(runs, "geval", tmp_path)
     back = karat.import_results(tmp_path / "comparison.csv", tmp_path / "out").runs
     assert [run.model for run in back] == ["first", "second"]
     for one, other in zip(runs, back, strict=True):
@@ -235,7 +235,7 @@ def test_round_trip_of_the_comparison(runs, tmp_path):
 
 
 def test_round_trip_of_the_result_files(runs, tmp_path):
-    export(runs[1], "geval", tmp_path / "second")
+    export_results(runs[1], "geval", tmp_path / "second")
     files = sorted((tmp_path / "second").glob("*_results.csv"))
     done = karat.import_results(files, tmp_path / "out", system="geval")
     (by_file,) = done.runs
@@ -252,9 +252,9 @@ def test_round_trip_of_the_result_files(runs, tmp_path):
 
 
 def test_export_of_imported_runs(runs, tmp_path):
-    export(runs, "geval", tmp_path)
+    export_results(runs, "geval", tmp_path)
     back = karat.import_results(tmp_path / "comparison.csv", tmp_path / "out").runs
-    export(back, "geval", tmp_path / "again")
+    export_results(back, "geval", tmp_path / "again")
     one, other = (read(tmp_path / f / "comparison_values.csv") for f in ("", "again"))
     pd.testing.assert_frame_equal(one, other, check_exact=False, rtol=1e-12)
 
@@ -262,7 +262,7 @@ def test_export_of_imported_runs(runs, tmp_path):
 def test_runs_without_a_geval_task(tmp_path):
     (run,) = karat.evaluate("dummy", ["diabetes"], folds=[0], output=tmp_path)
     with pytest.raises(DataError, match="geval and nodes"):
-        export(run, "geval", tmp_path / "out")
+        export_results(run, "geval", tmp_path / "out")
 
 
 def test_import_of_original_geval_files(tmp_path):

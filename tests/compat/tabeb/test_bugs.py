@@ -18,7 +18,7 @@ from karat.compat.tabeb import (
 )
 from karat.errors import ContractError, DefinitionError
 
-from .test_tabeb import Numbers, own
+from .test_tasks import Numbers, own
 
 pytest.importorskip("pyarrow")
 
@@ -148,7 +148,7 @@ def test_3_skrub_encoder_keeps_infinity():
     assert encoder.fit_transform(frame[["x1"]])[3, 0] == np.inf  # and not the largest number
 
 
-# 2 (first 500 rows, 16 for training) and 6 (wrong metric): see test_tabeb.py
+# 2 (first 500 rows, 16 for training) and 6 (wrong metric): see test_tasks.py
 # 4 (saving) and 13 (leaderboard): see test_tabeb_interface.py
 # 5: options become an attribute called "key"
 

@@ -19,7 +19,6 @@ from karat.compat.tabeb import (
     get_leaderboard,
     get_model,
 )
-from karat.compat.tabeb.evaluation import describe
 from karat.compat.tabeb.interface import CONFIG, ENCODER, read_scores
 from karat.errors import DataError, Declined, DefinitionError, MissingExtra
 from karat.models.model import Model
@@ -52,102 +51,6 @@ def task(kind: str = "regression", names: tuple[str, ...] = ("one",), **options)
         made.data_dict[name] = TABLE.assign(y=target)
         made.metadata[name] = {"target_name": "y", "task": kind}
     return made
-
-
-def test_base_class_is_abstract():
-    with pytest.raises(TypeError, match="abstract"):
-        TabEBBaseEncoder()
-
-    class Half(TabEBBaseEncoder):
-        def fit(self, X, y=None):
-            return self
-
-    with pytest.raises(TypeError, match="transform"):
-        Half()
-
-
-def test_name_and_device():
-    class Named(Scaled):
-        def __init__(self, device=None):
-            TabEBBaseEncoder.__init__(self, device)
-
-    assert (Named().device, Named("cuda:0").device, Named().name) == (None, "cuda:0", "")
-
-
-def test_normalize():
-    encoder = Scaled()
-    rows = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -2.0]])
-    assert encoder.normalize(rows) == pytest.approx(np.array([[0.6, 0.8], [0, 0], [0, -1]]))
-    for wrong in (np.ones(3), np.ones((2, 2, 2))):
-        with pytest.raises(ValueError, match=str(wrong.ndim)):
-            encoder.normalize(wrong)
-
-
-def test_random_encoder():
-    encoder = get_model("random_encoder")
-    vectors = encoder.fit_transform(TABLE)
-    assert vectors.shape == (ROWS, 128) and encoder.name == "random_encoder"
-    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1)
-    assert get_model("random_encoder", embedding_size=3).transform(TABLE).shape == (ROWS, 3)
-    same, other = (get_model("random_encoder", random_state=s).transform(TABLE) for s in (0, 1))
-    assert (same == vectors).all() and (other != vectors).any()
-    # cells that cannot be hashed, arrays, and rows alike in all but their index
-    lists = pd.DataFrame({"x": [[1], [2], [1]]})
-    assert len(np.unique(encoder.transform(lists), axis=0)) == 3
-    assert encoder.transform(TABLE.to_numpy()).shape == (ROWS, 128)
-
-
-def test_skrub_encoder():
-    pytest.importorskip("skrub")
-    encoder = get_model("skrub_encoder", cardinality_threshold=1)
-    assert encoder.fit(TABLE) is encoder and encoder.name == "skrub_encoder"
-    assert encoder.vectorizer_.cardinality_threshold == 1
-    with pytest.raises(DefinitionError, match='"cardinality"'):
-        get_model("skrub_encoder", cardinality=1)
-    seeded = get_model("skrub_encoder", cardinality_threshold=1, random_state=3)
-    assert describe(seeded) == "SkrubRows(options={cardinality_threshold: 1}, random_state=3)"
-
-
-def test_carte_encoder_gets_the_kind_of_target(monkeypatch):
-    carte = pytest.importorskip("karat.models.contrib.carte")
-
-    class Fake:
-        made: list[tuple] = []
-
-        def __init__(self, num_model=1, fasttext=None, kind=None, random_state=None):
-            self.made.append((num_model, fasttext, kind, random_state))
-
-        def fit(self, X, y=None):
-            return self
-
-        def fit_transform(self, X, y=None):
-            return self.transform(X)
-
-        def transform(self, X):
-            return X[["x"]].to_numpy()
-
-    monkeypatch.setattr(carte, "CarteEncoder", Fake)
-    encoder = get_model("carte_encoder", task="regression", num_models=2, lm_path="vectors.bin")
-    for kind in ("regression", "classification"):
-        assert task(kind, seed=5).evaluate([encoder])["encoder"].tolist() == ["carte_encoder"]
-    assert Fake.made == [
-        (2, "vectors.bin", "regression", 5),
-        (2, "vectors.bin", "classification", 5),
-    ]
-    assert encoder.fit(TABLE, TABLE["x"]).transform(TABLE).shape == (ROWS, 1)
-    assert Fake.made[-1] == (2, "vectors.bin", "regression", None)  # from its parameter task
-    with pytest.raises(DefinitionError, match="'regr'"):
-        get_model("carte_encoder", task="regr")
-    with pytest.raises(DefinitionError, match='"n_jobs"'):
-        get_model("carte_encoder", n_jobs=2)
-
-
-def test_carte_encoder_without_torch(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    encoder = get_model("carte_encoder", task="regression")
-    with pytest.warns(UserWarning, match="^carte_encoder on one: .*torch"):
-        frame = task().evaluate([encoder, Scaled()])
-    assert frame["one"].isna().tolist() == [True, False]
 
 
 def test_karat_models():
@@ -306,17 +209,6 @@ def test_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
         task().evaluate([Scaled(name="b")], save_dir=tmp_path)
     (path,) = tmp_path.iterdir()
     assert read_scores(path)["encoder"].tolist() == ["a"]
-
-
-def test_descriptions():
-    class Odd:
-        def __init__(self):
-            self.me, self.rows, self.name, self.pairs = self, np.ones(3), "x", {"a": [1, None]}
-
-    assert describe(Odd()) == "Odd(name='x', pairs={a: [1, None]})"
-    assert describe(None) == "None"
-    long = [describe(Scaled(1, "n" * 600 + end)) for end in "ab"]
-    assert long[0][:500] == long[1][:500] and long[0] != long[1] and len(long[0]) < 520
 
 
 def test_ranks_use_the_direction_of_the_metric(tmp_path):

@@ -48,9 +48,6 @@ def write(folder: Path, **changes: object) -> Path:
     return path
 
 
-# -- the metadata ---------------------------------------------------------------------------
-
-
 def test_record(folder):
     assert read_metadata(write(folder, dtype={"price": "float64"})) == Metadata(
         "wines", "regression", "price", "wine", False, {"price": "float64"}, ()
@@ -140,9 +137,6 @@ def test_files_that_are_not_there(folder):
         read_metadata(folder / "nothing_metadata.json")
 
 
-# -- the table ------------------------------------------------------------------------------
-
-
 def test_table_of_a_folder(folder):
     data = load_tabeb(folder, "wines")
     assert data.truth.tolist() == [1.5, 2.5, 1.75, 3.0]
@@ -191,8 +185,6 @@ def test_parquet_needs_a_library(folder, monkeypatch):
     with pytest.raises(MissingExtra, match="installed"):
         load_tabeb(folder, "wines")
 
-
-# -- TabEB's own files ----------------------------------------------------------------------
 
 REAL = {"wine_pl": (2247, 15), "wine_vivino_price": (13834, 7), "spotify": (41099, 18)}
 

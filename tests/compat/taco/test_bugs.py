@@ -133,11 +133,12 @@ def test_column_with_many_categories_is_used():
 
 IMPORTS = """
 import json, os, random
-import numpy, pandas, sklearn
+import numpy, pandas, sklearn, rich.style  # rich draws random numbers
 before = dict(os.environ), sklearn.get_config(), repr(numpy.random.get_state()), random.getstate()
 options = pandas.describe_option(_print_desc=False)
-import karat.compat.taco, karat.compat.taco.__main__, karat.models.predictors, karat.models.contrib.torch_mlp
-import karat.models.predictors, karat.compat.taco.result_files, karat.compat.taco.result_files, karat.corruptions.view
+import karat.compat.taco, karat.compat.taco.__main__
+import karat.models.predictors, karat.models.contrib.torch_mlp
+import karat.compat.taco.result_files, karat.corruptions.view
 after = dict(os.environ), sklearn.get_config(), repr(numpy.random.get_state()), random.getstate()
 same = options == pandas.describe_option(_print_desc=False)
 print(json.dumps([one == other for one, other in zip(before, after)] + [same]))

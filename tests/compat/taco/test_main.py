@@ -34,7 +34,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KARAT_OFFLINE", "1")
     monkeypatch.delenv("KARAT_DATA", raising=False)
-    monkeypatch.setattr(command, "cores", lambda: 1)
+    monkeypatch.setattr(command, "available_cores", lambda: 1)
     few = {"classification": ("logreg", "dummy"), "regression": ("linreg", "dummy")}
     monkeypatch.setattr(benchmark, "MODELS", few)
     monkeypatch.setattr(benchmark, "plot_runs", lambda *_, **__: [])

@@ -83,9 +83,6 @@ def load(folder):
     return make
 
 
-# -- the five ---------------------------------------------------------------------------------
-
-
 def test_adult(load):
     data = load("adult")
     assert data.truth.tolist() == ["no", "yes", "no", "yes"] and data.classes == ("no", "yes")
@@ -211,9 +208,6 @@ def test_about(load, name):
     assert "synthetic" not in str(about).lower()
 
 
-# -- missing and wrong files ---------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", NAMES[1:])
 def test_missing_file_names_where_to_put_it(folder, name):
     with pytest.raises(Unavailable) as error:
@@ -265,9 +259,6 @@ def test_unknown_option_is_refused(folder, tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
     with pytest.raises(DefinitionError, match='"positive"'):
         Catalog([yaml]).dataset("mine")()
-
-
-# -- synthetic --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", SYNTHETIC)

@@ -17,10 +17,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix
 
 import karat
+from karat.compat.convert import export_results
 from karat.compat.taco.result_files import (
     CONFUSION_COLUMNS,
     TACO_COLUMNS,
-    export,
     plot_runs,
     taco_tables,
 )
@@ -208,7 +208,7 @@ def read(path: Path) -> list[list[str]]:
 
 
 def test_files_and_columns(runs, tmp_path):
-    written = export(runs, "taco", tmp_path / "new" / "folder")
+    written = export_results(runs, "taco", tmp_path / "new" / "folder")
     assert [path.name for path in written] == [
         "metrics_halves_classification.csv",
         "confusion_halves_classification.csv",
@@ -274,7 +274,7 @@ def test_confusion_counts_equal_scikit_learn(runs, tables, data, labels):
 
 
 def test_files_equal_the_tables(runs, tables, tmp_path):
-    for path in export(runs, "taco", tmp_path):
+    for path in export_results(runs, "taco", tmp_path):
         table = tables[path.name]
         found = pd.read_csv(path, dtype=str, keep_default_na=False)
         assert found.to_numpy().tolist() == table.astype(str).to_numpy().tolist()
@@ -288,7 +288,9 @@ def test_missing_value_is_an_empty_cell(tmp_path):
         "rare", data, metrics=["auc", "acc"], corruptions={"rare_class_dilution": [1]}
     )
     (run,) = karat.evaluate("dummy", task, output=tmp_path)
-    (lines,) = [read(path) for path in export(run, "taco", tmp_path) if "metrics" in path.name]
+    (lines,) = [
+        read(path) for path in export_results(run, "taco", tmp_path) if "metrics" in path.name
+    ]
     assert [line[5:] for line in lines if line[2] == "rare_class_dilution"] == [
         ["AUC", ""],
         ["accuracy", "1.0"],
@@ -318,7 +320,7 @@ def test_labels_are_not_converted(tmp_path, labels):
 def test_unsafe_names(two_classes, tmp_path, name):
     model = {f"{name}!": LogisticRegression()}
     (run,) = karat.evaluate(model, two_classes(name=name, data=name), output=tmp_path / "runs")
-    written = export(run, "taco", tmp_path / "files")
+    written = export_results(run, "taco", tmp_path / "files")
     assert len(written) == 2
     for path in written:
         assert path.parent == tmp_path / "files" and path.is_file()
@@ -330,13 +332,13 @@ def test_unsafe_names(two_classes, tmp_path, name):
 def test_similar_names_have_different_files_exports(two_classes, tmp_path):
     tasks = [two_classes(name=name, data=name) for name in ("a b", "a/b")]
     runs = karat.evaluate("dummy", tasks, output=tmp_path)
-    assert len({path.name for path in export(runs, "taco", tmp_path / "files")}) == 4
+    assert len({path.name for path in export_results(runs, "taco", tmp_path / "files")}) == 4
 
 
 def test_two_tasks_on_one_dataset(two_classes, tmp_path):
     tasks = [two_classes("one"), two_classes("two", split={"use": "kfold", "folds": 5})]
     runs = karat.evaluate("dummy", tasks, output=tmp_path)
-    names = [path.name for path in export(runs, "taco", tmp_path / "files")]
+    names = [path.name for path in export_results(runs, "taco", tmp_path / "files")]
     assert names == [
         "metrics_halves_one_classification.csv",
         "confusion_halves_one_classification.csv",
@@ -367,13 +369,13 @@ def test_two_datasets_with_one_name(two_classes, tmp_path):
 
 def test_mistakes(runs, tmp_path, words):
     with pytest.raises(DefinitionError, match='"taco"'):
-        export(runs, "tacco", tmp_path / "files")
+        export_results(runs, "tacco", tmp_path / "files")
     assert not (tmp_path / "files").exists()
     with pytest.raises(DataError, match="nowhere"):
-        export(tmp_path / "nowhere", "taco", tmp_path)
+        export_results(tmp_path / "nowhere", "taco", tmp_path)
     task = words(split="all", kind="clustering", metrics=["v_measure"])
     with pytest.raises(DataError, match="classification or regression"):
-        export(karat.evaluate("tfidf", task, output=tmp_path), "taco", tmp_path / "files")
+        export_results(karat.evaluate("tfidf", task, output=tmp_path), "taco", tmp_path / "files")
 
 
 def test_run_without_scores(two_classes, tmp_path):
@@ -383,4 +385,4 @@ def test_run_without_scores(two_classes, tmp_path):
 
     runs = karat.evaluate({"broken": Broken()}, two_classes(), output=tmp_path)
     with pytest.raises(DataError, match="classification or regression"):
-        export(runs, "taco", tmp_path / "files")
+        export_results(runs, "taco", tmp_path / "files")

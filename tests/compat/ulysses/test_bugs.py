@@ -18,7 +18,7 @@ from karat.compat.ulysses.tasks import Training
 from karat.errors import DataError
 from karat.results.run import open_runs
 
-from .test_ulysses import alone
+from .test_evaluator import alone
 
 
 # mistake 1
@@ -26,13 +26,13 @@ def test_hidden_layer_of_f3_is_not_used_in_later_tasks(senteval, monkeypatch):
     from karat.probes.heads import adamw
 
     made = []
-    init = adamw._Course.__init__
+    fit = adamw.AdamW.fit
 
-    def spy(self, head, chance, data, parts):
-        made.append(list(head.hidden_dims))
-        init(self, head, chance, data, parts)
+    def spy(self, *given, **named):
+        made.append(list(self.hidden_dims))
+        return fit(self, *given, **named)
 
-    monkeypatch.setattr(adamw._Course, "__init__", spy)
+    monkeypatch.setattr(adamw.AdamW, "fit", spy)
     senteval.options("F3", rows=30)
     senteval.pairs("F4", rows=30)
     senteval.single("T1A", rows=30)

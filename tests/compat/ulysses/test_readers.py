@@ -40,9 +40,6 @@ def texts(data: Dataset, field: str) -> list[str]:
     return data.items[data.questions[field]].tolist()
 
 
-# -- format ---------------------------------------------------------------------------------
-
-
 def test_one_text(read):
     data = read(SINGLE)
     assert (data.modality, data.kind, data.fields) == ("text", "classification", ["text"])
@@ -97,9 +94,6 @@ def test_group_column(read):
     assert data.group.tolist() == ["x", "y"] and data.fields == ["text"]
 
 
-# -- labels ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("written", "classes"),
     [
@@ -133,9 +127,6 @@ def test_labels_can_be_renamed(read):
     assert data.classes == ("good", "bad") and data.truth.tolist() == ["good", "bad", "good"]
 
 
-# -- choices --------------------------------------------------------------------------------
-
-
 def test_options_become_fields(read):
     data = read(EXAM, options={"options": " [SEP] "})
     assert data.fields == ["question", "option_1", "option_2", "option_3"]
@@ -164,9 +155,6 @@ CHOICES = '"two [SEP] three [SEP] ten",'
 def test_invalid_choices(read, content, separator, word):
     with pytest.raises(DataError, match=word):
         read(content, options={"options": separator})
-
-
-# -- errors ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -230,17 +218,12 @@ def test_invalid_value_of_an_option(read, option):
         read(SINGLE, options={option: "maybe"})
 
 
-# -- shared texts -------------------------------------------------------------------------
-
-
 def test_questions_that_share_a_text_stay_together(read):
     data = read(PAIRS, options={"together": True})
     assert data.group.tolist() == [0, 1, 0]
     with pytest.raises(DefinitionError, match='"group"'):
         read(PAIRS, options={"together": True}, group="a")
 
-
-# -- own task ------------------------------------------------------------------------------
 
 YAML = """\
 tasks:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import karat
-from karat.compat.taco.result_files import export
+from karat.compat.convert import export_results
 from karat.compat.ulysses.result_files import METRICS, aggregate, frame, summary
 from karat.core.torch_random import bootstrap_seed, interval_seeds
 from karat.errors import DataError, DefinitionError
@@ -230,7 +230,7 @@ def test_learning_curves(runs):
 
 
 def test_exported_files(runs, tmp_path):
-    written = export(runs[0], "ulysses", tmp_path / "one")
+    written = export_results(runs[0], "ulysses", tmp_path / "one")
     assert [path.name for path in written] == [
         *("results_nonagg.csv", "results_agg.json", "summary.csv"),
     ]
@@ -250,7 +250,7 @@ def test_exported_files(runs, tmp_path):
 
 
 def test_export_of_several_models(runs, tmp_path):
-    written = export(runs, "ulysses", tmp_path)
+    written = export_results(runs, "ulysses", tmp_path)
     names = [path.relative_to(tmp_path).as_posix() for path in written]
     assert names == [
         *("tfidf/results_nonagg.csv", "tfidf/results_agg.json"),

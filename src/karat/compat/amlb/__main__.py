@@ -70,12 +70,13 @@ def amlb(arguments: Sequence[str] | None = None) -> int:
     model = _model(catalog, given.framework, changes)
     suite = _suite(catalog, name, given.task)
     suite = Suite(suite.name, tuple(changes.changed(task) for task in suite), suite.models)
+    spelled = {task.name.lower(): task.name for task in suite}
     options = make_options(
         {
             "workers": given.parallel,
             "output": given.outdir,
             "constraint": given.constraint,
-            "only": [_exactly(suite, task) for task in given.task],
+            "only": [spelled.get(task.lower(), task) for task in given.task],
             "folds": given.fold or None,
             "resume": given.resume,
             "exit_on_error": given.exit_on_error,
@@ -174,12 +175,6 @@ def _suite(catalog: Catalog, name: str, tasks: Sequence[str]) -> Suite:
             if refused:
                 raise DefinitionError(refused)
     return catalog.suite(name)
-
-
-def _exactly(suite: Suite, wanted: str) -> str:
-    """Return the exact name of a task."""
-    alike = [task.name for task in suite if task.name.lower() == wanted.lower()]
-    return alike[0] if alike else wanted
 
 
 def main() -> None:

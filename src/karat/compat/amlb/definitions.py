@@ -1,17 +1,14 @@
-"""Translate files of the AutoML Benchmark, recognized by their shape, into definitions.
+"""The AutoML Benchmark's definition files, user folder and ``-X`` overrides in Karat's terms.
 
-Frameworks become models, a list of tasks becomes tasks and a suite named after the file, and
-constraints become constraints. Every value keeps its place. An entry that cannot be run raises its
-error when it is selected, and does not affect other entries.
-
-Translate a benchmark of the AutoML Benchmark into tasks and a suite.
-``-X key=value``: overrides of options of the run, the tasks and the framework.
-The user folder of the AutoML Benchmark: its configuration and definition files.
+Files are recognized by their shape. Frameworks become models, a list of tasks becomes tasks and a
+suite named after the file, and constraints become constraints. Every value keeps its place in the
+file. An entry that cannot be run raises its error when it is selected.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -114,7 +111,12 @@ def translate(root: Node) -> Translation:
         add_benchmark(made, root, PurePath(root.file.label).stem)
     elif shape == "constraints":
         for name, node in root.value.items():
-            _add_constraint(made, str(name), node)
+            path = ("constraints", str(name))
+            made.check_keys(node, path, CONSTRAINT_KEYS)
+            entry = dict(limits_of(made, node, path))
+            if node.child("description") is not None:
+                entry["description"] = node.value["description"]
+            made.entries.append((*path, node.renewed(entry)))
     else:
         names = {str(name).lower(): str(name) for name in root.value}
         for name, node in root.value.items():
@@ -148,27 +150,14 @@ def limits_of(made: Translation, node: Node, path: tuple[Key, ...]) -> Iterator[
             yield key, given
 
 
-def _add_constraint(made: Translation, name: str, node: Node) -> None:
-    path = ("constraints", name)
-    made.check_keys(node, path, CONSTRAINT_KEYS)
-    entry = dict(limits_of(made, node, path))
-    if node.child("description") is not None:
-        entry["description"] = node.value["description"]
-    made.entries.append(("constraints", name, node.renewed(entry)))
-
-
-# -- frameworks -----------------------------------------------------------------------------
-
-
 def _add_framework(made: Translation, name: str, node: Node, names: Mapping[str, str]) -> None:
     path = ("models", name)
     made.check_keys(node, path, FRAMEWORK_KEYS)
     entry: dict[Key, Node] = {}
-    for theirs, ours in (("abstract", "abstract"), ("description", "description")):
+    names_of = {"abstract": "abstract", "description": "description", "project": "homepage"}
+    for theirs, ours in names_of.items():
         if node.child(theirs) is not None:
             entry[ours] = node.value[theirs]
-    if (project := node.child("project")) is not None:
-        entry["homepage"] = project
     if (refs := node.child("refs")) is not None:
         texts = refs.plain() if isinstance(refs.value, list) else [refs.plain()]
         entry["citation"] = plain_node(" ".join(map(str, texts)), refs)
@@ -251,9 +240,7 @@ TASK_KEYS = (
     *("metric", *LIMITS, "min_vol_size_mb", "quantile_levels", *IGNORED),
 )
 DATASET_KEYS = ("path", "train", "test", "target", "type", "features", "name")
-SERIES_KEYS = (
-    *("freq", "forecast_horizon_in_steps", "seasonality", "id_column", "timestamp_column"),
-)
+SERIES_KEYS = ("freq", "forecast_horizon_in_steps", "seasonality", "id_column", "timestamp_column")
 TYPES = ("binary", "multiclass", "classification", "regression")
 #: their default metrics; the first is the result
 USUAL = {
@@ -307,7 +294,11 @@ class _Task:
         self.path: tuple[Key, ...] = ("tasks", f"{suite}.{name}")
         self.refused = ""
         self.entry: dict[Key, Any] = {"called": name}
-        self._limits()
+        for key, value in limits_of(made, node, self.path):
+            if key in LIMITS:
+                self.entry[key] = value
+        if (text := node.child("description")) is not None:
+            self.entry["description"] = text
         self._data()
         self._metrics()
         enabled = node.child("enabled")
@@ -323,13 +314,6 @@ class _Task:
     def _refuse(self, node: Node, why: str) -> None:
         self.refused = self.refused or f'{node.place}: the task "{self.name}" is skipped: {why}'
 
-    def _limits(self) -> None:
-        if (text := self.node.child("description")) is not None:
-            self.entry["description"] = text
-        for key, value in limits_of(self.made, self.node, self.path):
-            if key in LIMITS:
-                self.entry[key] = value
-
     def _metrics(self) -> None:
         metric = self.node.child("metric")
         if metric is None or metric.value in (None, []):
@@ -344,8 +328,6 @@ class _Task:
                 near = did_you_mean(each.value, registry.metrics)
                 self._refuse(each, f'unknown metric "{each.value}".{near}')
         self.entry["metrics"] = metric.renewed(listed)
-
-    # -- data -------------------------------------------------------------------------------
 
     def _data(self) -> None:
         given = [
@@ -407,13 +389,7 @@ class _Task:
 
 
 #: keys of a task and Karat's names for them
-OVERRIDES_TASK_KEYS = {
-    "metric": "metrics",
-    "folds": "folds",
-    "max_runtime_seconds": "max_runtime_seconds",
-    "max_mem_size_mb": "max_mem_size_mb",
-    "cores": "cores",
-}
+TASK_FIELDS = {"metric": "metrics", **{key: key for key in LIMITS}}
 #: supported keys of AMLB's configuration and Karat's options for them
 RUN_KEYS = {
     "seed": "seed",
@@ -421,7 +397,7 @@ RUN_KEYS = {
     "job_scheduler.exit_on_job_failure": "exit_on_error",
     "max_rows": "max_rows",
 }
-KNOWN = (*RUN_KEYS, *(f"t.{key}" for key in OVERRIDES_TASK_KEYS), "f.PARAMETER")
+KNOWN = (*RUN_KEYS, *(f"t.{key}" for key in TASK_FIELDS), "f.PARAMETER")
 
 
 @dataclass(frozen=True)
@@ -449,24 +425,20 @@ def read_overrides(given: Sequence[str]) -> Overrides:
     params: dict[str, Any] = {}
     for each in given:
         key, sign, text = each.partition("=")
-        value = _literal(text) if sign else True
+        value: Any = text if sign else True
+        with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            value = ast.literal_eval(text) if sign else True
         if key.startswith("f.") and key != "f.":
             _put(params, key[2:].split("."), value, each)
-        elif key.startswith("t.") and key[2:] in OVERRIDES_TASK_KEYS:
-            task[OVERRIDES_TASK_KEYS[key[2:]]] = _limit(key[2:], value)
+        elif key.startswith("t.") and key[2:] in TASK_FIELDS:
+            listed = [value] if key == "t.metric" and isinstance(value, str) else value
+            task[TASK_FIELDS[key[2:]]] = None if value == -1 else listed  # -1 is no limit
         elif key in RUN_KEYS:
             run[RUN_KEYS[key]] = _seed(value) if key == "seed" else value
         else:
             near = did_you_mean(key, KNOWN) or f" Available: {', '.join(KNOWN)}."
             raise DefinitionError(f'-X {each}: unknown key "{key}".{near}')
     return Overrides(run, task, params)
-
-
-def _literal(text: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return text
 
 
 def _put(params: dict[str, Any], path: Sequence[str], value: Any, each: str) -> None:
@@ -477,13 +449,6 @@ def _put(params: dict[str, Any], path: Sequence[str], value: Any, each: str) -> 
     params[path[-1]] = value
 
 
-def _limit(key: str, value: Any) -> Any:
-    """Return a task's value; -1 means no limit, one metric is a list of one."""
-    if key == "metric":
-        return [value] if isinstance(value, str) else value
-    return None if value == -1 else value
-
-
 def _seed(value: Any) -> int:
     """Return a seed; ``auto`` draws one, which the run folder records."""
     if value == "auto":
@@ -491,14 +456,6 @@ def _seed(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise DefinitionError(f"-X seed={value}: the seed must be an integer or auto.")
     return value
-
-
-#: configuration keys of definition files
-FILES = (("frameworks", "definition_file"), ("benchmarks", "constraints_file"))
-FOLDERS = ("benchmarks", "definition_dir")
-#: default definition files
-USERDIR_USUAL = ("frameworks.yaml", "constraints.yaml")
-USUAL_FOLDER = "benchmarks"
 
 
 def files_of(folder: Path, benchmark: str) -> list[Path]:
@@ -512,10 +469,10 @@ def files_of(folder: Path, benchmark: str) -> list[Path]:
         raise DefinitionError(f"-u: folder not found: {folder}.")
     folder = folder.absolute()
     config = _config(folder / "config.yaml")
-    files = [folder / name for name in USERDIR_USUAL]
-    for section, key in FILES:
-        files += _named(config, section, key, folder)
-    folders = [folder / USUAL_FOLDER, *_named(config, *FOLDERS, folder)]
+    files = [folder / "frameworks.yaml", folder / "constraints.yaml"]
+    files += _named(config, "frameworks", "definition_file", folder)
+    files += _named(config, "benchmarks", "constraints_file", folder)
+    folders = [folder / "benchmarks", *_named(config, "benchmarks", "definition_dir", folder)]
     files += [place / f"{benchmark}.yaml" for place in folders]
     return [path for path in dict.fromkeys(files) if path.is_file()]
 

@@ -88,9 +88,6 @@ def amlb_folds(data: Dataset, rng: np.random.Generator, folds: int = 10) -> Iter
         yield np.flatnonzero(rows & train), np.flatnonzero(rows & ~train)
 
 
-# -- files ----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Pair:
     """The files of one fold; a single table has no test file."""
@@ -98,11 +95,9 @@ class Pair:
     train: Path
     test: Path | None = None
 
-    def parts(self) -> Iterator[tuple[str, Path]]:
-        """Yield the name and path of each part."""
-        yield "train", self.train
-        if self.test is not None:
-            yield "test", self.test
+    def parts(self) -> list[tuple[str, Path]]:
+        """Return the name and path of each part."""
+        return [("train", self.train), *([("test", self.test)] if self.test else [])]
 
 
 class _Places:
@@ -130,7 +125,8 @@ class _Places:
         if path is not None:
             found = self._found(path)
             return _of_folder(self.name, found) if found.is_dir() else [Pair(found)]
-        return self._both(*(_listed(definition.get(part)) for part in ("train", "test")))
+        files = [definition.get(part) or [] for part in ("train", "test")]
+        return self._both(*([each] if isinstance(each, str) else list(each) for each in files))
 
     def _both(self, train: Sequence[str], test: Sequence[str]) -> list[Pair]:
         if len(train) != len(test) or not train:
@@ -157,10 +153,7 @@ class _Places:
         """Return a local file or folder, downloaded and unpacked if necessary."""
         if not isinstance(given, str) or not given:
             raise DefinitionError(f"{self.name}: a path must be a string, got {given!r}.")
-        if _ADDRESS.match(given):
-            path = _downloaded(self.name, given)
-        else:
-            path = self._local(given)
+        path = _downloaded(self.name, given) if _ADDRESS.match(given) else self._local(given)
         if path.is_file() and path.name.lower().endswith(ARCHIVES):
             return _unpacked(path)
         return path
@@ -181,10 +174,6 @@ class _Places:
         where = tried[0] if tried else given
         hint = did_you_mean(Path(given).name, near) + hint
         raise DataError(f"{self.name}: there is no file {where}.{hint}", given)
-
-
-def _listed(given: Any) -> list[Any]:
-    return [] if given is None else list(given) if isinstance(given, list | tuple) else [given]
 
 
 def _of_folder(name: str, folder: Path) -> list[Pair]:
@@ -227,9 +216,6 @@ def _paired(parts: Mapping[tuple[str, int | None], Path]) -> list[Pair]:
     return [Pair(parts["train", fold], parts["test", fold]) for fold in folds]
 
 
-# -- downloads and archives--------------------------------------------------------------------
-
-
 def _downloaded(name: str, address: str) -> Path:
     """Return the file of a URL, downloaded once; its checksum is unknown."""
     what = without_password(address)
@@ -267,16 +253,18 @@ def _unpacked(path: Path) -> Path:
     return place
 
 
-# -- tables ---------------------------------------------------------------------------------
-
-
 class _Tables:
     """Reads the files of one dataset; the first one determines target and kind."""
 
     def __init__(self, name: str, definition: Mapping[str, Any], first: Path) -> None:
         self.name = name
         frame = self._frame(first, DataSpec(name))
-        self.features = _names(name, definition.get("features"))
+        features = definition.get("features") or ()
+        self.features = [
+            each.get("name") if isinstance(each, Mapping) else each for each in features
+        ]
+        if not all(isinstance(each, str) for each in self.features):
+            raise DefinitionError(f"{name}: features must be a list of column names.")
         self.target = self._target(frame, definition.get("target"))
         kind = definition.get("type")
         if kind is not None and kind not in KINDS:
@@ -301,11 +289,8 @@ class _Tables:
         if given is not None:
             require_columns(frame, [given], self.name)
             return str(given)
-        for wanted in ("target", "class"):
-            for column in columns:
-                if str(column).lower() == wanted:
-                    return str(column)
-        return str(columns[-1])
+        lower = {str(column).lower(): str(column) for column in reversed(columns)}
+        return lower.get("target") or lower.get("class") or str(columns[-1])
 
     def _kind(self, first: Path) -> str:
         frame = self._frame(first, DataSpec(self.name, target=self.target))
@@ -336,14 +321,6 @@ class _Tables:
                 f'{self.name}: type is binary, but "{self.target}" has {len(data.classes)} classes.'
             )
         return data
-
-
-def _names(name: str, given: Any) -> list[str]:
-    """Return the columns to keep: names, or mappings with a name."""
-    found = [each.get("name") if isinstance(each, Mapping) else each for each in given or ()]
-    if not all(isinstance(each, str) for each in found):
-        raise DefinitionError(f"{name}: features must be a list of column names.")
-    return [str(each) for each in found]
 
 
 def _concatenated(name: str, frames: Sequence[pd.DataFrame], files: Sequence[Path]) -> pd.DataFrame:

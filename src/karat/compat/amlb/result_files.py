@@ -1,7 +1,4 @@
-"""Export as the AutoML Benchmark's ``results.csv``, with its documented or current columns.
-
-Import of the AutoML Benchmark's ``results.csv``, with its documented or current columns.
-"""
+"""The AutoML Benchmark's ``results.csv``, written and imported, with either set of columns."""
 
 from __future__ import annotations
 
@@ -40,6 +37,15 @@ NEW = (
     *("predict_duration", "models_count", "seed", "info"),
 )
 WHOLE = ("fold", "seed", "models", "models_count")
+LOOKS = "a CSV file with the columns task, framework, fold and result"
+#: prefix of ``info`` of a declined job
+DECLINED = "Declined: "
+#: the metric of a result without a column metric: the one that equals it most often, in this order
+FIRST = ("auc", "logloss", "rmse", "acc")
+NEGATED = "neg_"
+KINDS = {"binary": "classification", "multiclass": "classification", "regression": "regression"}
+#: relative tolerance for rounded values
+NEAR = 1e-4
 
 
 def amlb_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
@@ -72,7 +78,7 @@ def _table(runs: Any, columns: tuple[str, ...], make: Any) -> pd.DataFrame:
 
 
 def _documented(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> dict[str, Any]:
-    scores = _scores(record)
+    scores = {k: v for k, v in _clean(record).get("scores", {}).items() if v is not None}
     return {
         **_shared(run, record, task),
         **scores,
@@ -85,9 +91,10 @@ def _documented(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) ->
 
 
 def _present(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> dict[str, Any]:
-    scores = _scores(record)
+    scores = {k: v for k, v in _clean(record).get("scores", {}).items() if v is not None}
     metric, value = record["metric"], scores.get(record["metric"])
-    higher = _higher(metric, task)
+    higher = task.get("higher_is_better", {}).get(metric)
+    higher = get_metric(metric).higher_is_better if higher is None else higher
     return {
         **_shared(run, record, task),
         **scores,
@@ -105,7 +112,7 @@ def _present(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> di
 def _shared(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> dict[str, Any]:
     params = record.get("params") or run.about["params"]
     view = _clean(record)
-    kind = "Declined: " if record["status"] == "declined" else ""
+    kind = DECLINED if record["status"] == "declined" else ""
     messages = [f"{kind}{record['info']}", *view.get("reasons", {}).values()]
     if view.get("status") == "ok":
         messages = messages[1:]  # the failure of a corrupted view
@@ -127,16 +134,6 @@ def _clean(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return views[0] if views else {}
 
 
-def _scores(record: Mapping[str, Any]) -> dict[str, float]:
-    scores = _clean(record).get("scores", {})
-    return {name: value for name, value in scores.items() if value is not None}
-
-
-def _higher(metric: str, task: Mapping[str, Any]) -> bool:
-    higher = task.get("higher_is_better", {}).get(metric)
-    return get_metric(metric).higher_is_better if higher is None else bool(higher)
-
-
 def _type(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> str:
     """Return binary, multiclass or regression, from the job's metadata."""
     path = run._view_folder(record["task"], record["fold"], CLEAN.name) / "metadata.json"
@@ -144,19 +141,6 @@ def _type(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> str:
         return str(json.loads(path.read_text(encoding="utf-8"))["type_"])
     except (OSError, ValueError, KeyError, TypeError):
         return "regression" if task.get("kind") == "regression" else ""
-
-
-LOOKS = "a CSV file with the columns task, framework, fold and result"
-#: prefix of ``info`` of a declined job
-DECLINED = "Declined: "
-#: columns of current files that are not documented
-AMLB_NEW = ("type", "app_version", "training_duration", "predict_duration", "models_count")
-#: the metric of a result without a column metric: the one that equals it most often, in this order
-FIRST = ("auc", "logloss", "rmse", "acc")
-NEGATED = "neg_"
-KINDS = {"binary": "classification", "multiclass": "classification", "regression": "regression"}
-#: relative tolerance for rounded values
-NEAR = 1e-4
 
 
 def recognizes(sample: Sample) -> bool:
@@ -189,7 +173,7 @@ class _File:
     def __init__(self, sample: Sample, log: ImportLog) -> None:
         self.sample = sample
         self.log = log
-        base = {*AMLB_COLUMNS, *KARAT_COLUMNS, *AMLB_NEW}
+        base = {*AMLB_COLUMNS, *KARAT_COLUMNS, *NEW}
         others = [name for name in sample.names if name not in base]
         self.metrics = [name for name in others if direction(name) is not None]
         self.rows = self._last()
@@ -254,9 +238,10 @@ class _File:
 
     def _common(self, part: Sequence[Row]) -> dict[str, Any]:
         """Return the common fields of the rows of a run, and the time of the last row."""
-        modes, versions = (_each(part, name) for name in ("mode", "version"))
-        params = _each(part, "params")
-        tags = _each(part, "tag") or _each(part, "app_version")
+        names = ("mode", "version", "params", "tag", "app_version")
+        modes, versions, params, tags, new_tags = (
+            list(dict.fromkeys(text for row in part if (text := row.text(name)))) for name in names
+        )
         stamp = re.sub("[^0-9T]", "", max((row.text("utc") for row in part), default=""))
         whole = re.fullmatch("[0-9]{8}T[0-9]{6}", stamp)
         return {
@@ -264,7 +249,7 @@ class _File:
             "version": ", ".join(versions),
             # if the rows differ, the records have the parameters
             "params": _params(params[0]) if len(params) == 1 else {},
-            "tag": ", ".join(tags),
+            "tag": ", ".join(tags or new_tags),
             "stamp": stamp if whole else None,
         }
 
@@ -325,10 +310,6 @@ def _suite(sample: Sample) -> str:
 
 def _plain(metric: str) -> str:
     return metric.removeprefix(NEGATED)
-
-
-def _each(part: Sequence[Row], name: str) -> list[str]:
-    return list(dict.fromkeys(row.text(name) for row in part if row.text(name)))
 
 
 def _params(text: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from karat.compat.geval.parameters import ALL, Parameters
 from karat.core.files import write_atomic
 from karat.errors import DataError, DefinitionError, did_you_mean
 
-COLUMNS = COMPARED
+COMPARED = COMPARED
 NAME = "comparison.csv"
 #: part of the ids of legacy runs, which are compared with legacy runs only
 LEGACY = "legacy"
@@ -30,26 +30,26 @@ class Store:
     """The scores of all runs of a results folder, in a file with GEval's columns."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / NAME
+        self.path = folder / "comparison.csv"
 
     def read(self) -> pd.DataFrame:
         """Return all stored scores."""
         if not self.path.is_file():
-            return pd.DataFrame(columns=list(COLUMNS))
+            return pd.DataFrame(columns=list(COMPARED))
         with self.path.open(encoding="utf-8", newline="") as file:
             lines = list(csv.reader(file, delimiter=" "))
-        if not lines or tuple(lines[0]) != COLUMNS or any(len(r) != len(COLUMNS) for r in lines):
+        if not lines or tuple(lines[0]) != COMPARED or any(len(r) != len(COMPARED) for r in lines):
             raise DataError(
-                f"{self.path} is damaged: expected the columns {', '.join(COLUMNS)}, separated by "
+                f"{self.path} is damaged: expected the columns {', '.join(COMPARED)}, separated by "
                 f"blanks. Move the file away to start a new one."
             )
-        table = pd.DataFrame(lines[1:], columns=list(COLUMNS), dtype=object)
+        table = pd.DataFrame(lines[1:], columns=list(COMPARED), dtype=object)
         numbers = ["coverage", "score_value"]
         return table.assign(**{n: pd.to_numeric(table[n], errors="coerce") for n in numbers})
 
     def check(self, wanted: Sequence[str]) -> None:
         """Raise if a run id does not exist."""
-        known = self.runs()
+        known = list(dict.fromkeys(self.read()["test_name"]))
         unknown = [run for run in wanted if run not in known] if ALL not in wanted else []
         if unknown:
             available = ", ".join(known) or "none"
@@ -61,16 +61,12 @@ class Store:
                 )
             )
 
-    def runs(self) -> list[str]:
-        """Return the ids of all earlier runs, oldest first."""
-        return list(dict.fromkeys(self.read()["test_name"]))
-
     def add(self, stem: str, rows: Sequence[Mapping[str, Any]]) -> str:
         """Store the scores of a new run under a new id, and return the id."""
         with self._locked():
             earlier = self.read()
             name = f"{stem}_{next_number(stem, earlier['test_name'])}"
-            new = pd.DataFrame([{"test_name": name, **row} for row in rows], columns=list(COLUMNS))
+            new = pd.DataFrame([{"test_name": name, **row} for row in rows], columns=list(COMPARED))
             write_atomic(
                 self.path, comparison_text(pd.concat([earlier, new]) if len(earlier) else new)
             )
@@ -130,4 +126,4 @@ def compared(table: pd.DataFrame, own: str, wanted: Sequence[str]) -> pd.DataFra
     chosen = table if ALL in wanted else table[table["test_name"].isin([own, *wanted])]
     chosen = chosen[chosen["test_name"].map(is_legacy) == is_legacy(own)]
     keys = table.loc[table["test_name"] == own, list(RANKED)].drop_duplicates()
-    return chosen.merge(keys, on=list(RANKED))[list(COLUMNS)]
+    return chosen.merge(keys, on=list(RANKED))[list(COMPARED)]

@@ -1,12 +1,8 @@
-"""GEval's names of gold standards, models and metrics in Karat's terms; its comparison table.
-
-GEval's gold standards and models as Karat tasks, for both protocols.
-Coverage of a gold standard by a vector file, and GEval's files of missing entities.
-"""
+"""GEval's gold standards: names, tasks of both protocols, coverage by a vector file, ranks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -130,9 +126,16 @@ class Trial:
         >>> Trial("Classification", "Cities", "NB").name, Trial("Regression", "Cities", "M5").name
         ('cities-nb', 'Regression Cities M5')
         """
-        data, ending = self.dataset, self._ending()
-        if data and ending is not None:
-            return "-".join(filter(None, (data.replace("_", "-"), ending)))
+        pair = (self.model, self.configuration)
+        setups = SETUPS.get(self.task, {}).items()
+        ending = next((ending for ending, names in setups if names == pair), None)
+        if self.dataset and ending is not None:
+            return "-".join(filter(None, (self.dataset.replace("_", "-"), ending)))
+        return self.full_name
+
+    @property
+    def full_name(self) -> str:
+        """The task name in ``karat geval``."""
         return " ".join(filter(None, (self.task, self.gold, self.model, self.configuration)))
 
     @property
@@ -140,11 +143,6 @@ class Trial:
         """Karat's dataset, or an empty string."""
         pair = (self.task, self.gold)
         return next((data for data, names in GOLD.items() if names == pair), "")
-
-    def _ending(self) -> str | None:
-        setups = SETUPS.get(self.task, {})
-        pair = (self.model, self.configuration)
-        return next((ending for ending, names in setups.items() if names == pair), None)
 
     @property
     def metrics(self) -> dict[str, str]:
@@ -243,15 +241,14 @@ class Setup:
 
 @dataclass(frozen=True)
 class GoldTrial:
-    """A setup on a gold standard, and its Karat task."""
+    """A trial, its Karat task, and the number of repeats."""
 
-    gold: Gold
-    setup: Setup
+    trial: Trial
     task: Task
+    repeats: int
 
 
-GOLD_GOLD = tuple(Gold(task, name, dataset) for dataset, (task, name) in GOLD.items())
-CLUSTERING = METRICS["Clustering"]
+GOLD_STANDARDS = tuple(Gold(task, name, dataset) for dataset, (task, name) in GOLD.items())
 
 
 def load_gold(gold: Gold, folder: str | None) -> Dataset:
@@ -276,18 +273,20 @@ def _place(sources: Iterable[Mapping[str, Any]]) -> str:
 
 def trials(gold: Gold, data: Dataset, params: Parameters) -> Iterator[GoldTrial]:
     """Yield all models and configurations for a gold standard."""
+    trained = {"Classification": _classifiers, "Regression": _regressors}.get(gold.task)
     legacy = params.protocol == "legacy"
-    for setup in GOLD_SETUPS[gold.task](params, legacy):
-        how = _task_options(gold.task, setup, params)
-        name = " ".join(filter(None, (gold.task, gold.name, setup.model, setup.configuration)))
-        yield GoldTrial(gold, setup, Task(name=name, dataset=data, kind=gold.task, **how))
+    for setup in trained(legacy) if trained else _stateless(gold.task, params):
+        trial = Trial(gold.task, gold.name, setup.model, setup.configuration)
+        options = _task_options(gold.task, setup, params)
+        task = Task(name=trial.full_name, dataset=data, kind=gold.task, **options)
+        yield GoldTrial(trial, task, setup.repeats)
 
 
 def _trained(head: Any, legacy: bool) -> dict[str, Any]:
     return {"use": "trained", "head": head, "scale": "plain" if legacy else "standard"}
 
 
-def _classifiers(params: Parameters, legacy: bool) -> list[Setup]:
+def _classifiers(legacy: bool) -> list[Setup]:
     machines = [{"use": "svm", "C": cost} for cost in COSTS]
     tree = {"use": "decision-tree", "criterion": "gini" if legacy else "entropy"}
     knn = {"use": "knn", "n_neighbors": 3}
@@ -307,7 +306,7 @@ def _classifiers(params: Parameters, legacy: bool) -> list[Setup]:
     ]
 
 
-def _regressors(params: Parameters, legacy: bool) -> list[Setup]:
+def _regressors(legacy: bool) -> list[Setup]:
     knn = {"use": "knn", "n_neighbors": 3}
     tree = ("M5", "", "decision-tree") if legacy else ("ModelTree", "", "model-tree")
     rows: list[tuple[str, str, Any]] = [("LR", "", "linear-regression"), ("KNN", "K=3", knn), tree]
@@ -318,47 +317,27 @@ def _regressors(params: Parameters, legacy: bool) -> list[Setup]:
     return [*found, Setup("NestedChoice", "LR,KNN,ModelTree", _trained(any_of, legacy))]
 
 
-def _clusterers(params: Parameters, legacy: bool) -> list[Setup]:
+def _stateless(task: str, params: Parameters) -> list[Setup]:
+    """Return the setups of the tasks that are not trained; both protocols have the same."""
     metric: Any = params.similarity_metric
-    named = metric if isinstance(metric, str) else getattr(metric, "__name__", "own")
+    probe: dict[str, Any] = {"use": "similarity", "measure": metric}
+    if task == "EntityRelatedness":
+        return [Setup("", "", probe)]
+    if task == "DocumentSimilarity":
+        bags = {"without_weights": "matches", "with_weights": "weighted-matches"}
+        return [Setup("", name, {**probe, "bags": how}) for name, how in bags.items()]
+    if task == "SemanticAnalogies":
+        own = params.analogy_function
+        probe = {"use": "analogy", **({} if own is None else {"function": own})}
+        return [Setup("", f"{TOP_K}{params.top_k}", probe)]
+    named = f"metric={metric if isinstance(metric, str) else getattr(metric, '__name__', 'own')}"
     rows: list[tuple[str, str, Any]] = [
-        ("DBSCAN", f"metric={named}", {"use": "dbscan", "metric": metric}),
+        ("DBSCAN", named, {"use": "dbscan", "metric": metric}),
         ("KMeans", "", {"use": "kmeans", "batch_size": None, "random_state": 0}),
-        (
-            "Agglomerative clustering",
-            f"metric={named}",
-            {"use": "agglomerative", "metric": metric},
-        ),
+        ("Agglomerative clustering", named, {"use": "agglomerative", "metric": metric}),
         ("Ward hierarchical clustering", "metric=euclidean", "ward"),
     ]
     return [Setup(*row[:2], {"use": "trained", "head": row[2]}) for row in rows]
-
-
-def _documents(params: Parameters, legacy: bool) -> list[Setup]:
-    ways = (("without_weights", "matches"), ("with_weights", "weighted-matches"))
-    probe = {"use": "similarity", "measure": params.similarity_metric}
-    return [Setup("", name, {**probe, "bags": bags}) for name, bags in ways]
-
-
-def _related(params: Parameters, legacy: bool) -> list[Setup]:
-    return [Setup("", "", {"use": "similarity", "measure": params.similarity_metric})]
-
-
-def _analogies(params: Parameters, legacy: bool) -> list[Setup]:
-    probe: dict[str, Any] = {"use": "analogy"}
-    if params.analogy_function is not None:
-        probe["function"] = params.analogy_function
-    return [Setup("", f"top_k={params.top_k}", probe)]
-
-
-GOLD_SETUPS: dict[str, Callable[[Parameters, bool], list[Setup]]] = {
-    "Classification": _classifiers,
-    "Regression": _regressors,
-    "Clustering": _clusterers,
-    "DocumentSimilarity": _documents,
-    "EntityRelatedness": _related,
-    "SemanticAnalogies": _analogies,
-}
 
 
 def _task_options(task: str, setup: Setup, params: Parameters) -> dict[str, Any]:
@@ -375,9 +354,6 @@ def _task_options(task: str, setup: Setup, params: Parameters) -> dict[str, Any]
         hits = f"hits@{params.top_k}"
         options["metrics"] = (hits, f"{hits}_covered", "mrr", "mrr_covered")
     return {**options, "missing": "penalize"}
-
-
-FILE_ORDER = ("a", "c", "b")
 
 
 @dataclass(frozen=True)
@@ -444,7 +420,7 @@ class Coverage:
         return pd.DataFrame(missing, columns=["entity", "related_to"])
 
     def _quadruples(self) -> pd.DataFrame:
-        missing = self.data.questions.loc[~self.questions, list(FILE_ORDER)]
+        missing = self.data.questions.loc[~self.questions, ["a", "c", "b"]]
         answers = np.asarray(self.data.truth)[~self.questions]
         table = missing.assign(answer=answers).astype(str)
         return table.set_axis([f"entity_{i}" for i in range(1, 5)], axis=1)

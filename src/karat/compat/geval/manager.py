@@ -1,7 +1,4 @@
-"""FrameworkManager, GEval's entry point: from parameters to a folder of result files.
-
-The command ``karat geval``: evaluate with progress, print the scores and the result folder.
-"""
+"""GEval's entry point ``FrameworkManager``, and the evaluation behind ``karat geval``."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ import pandas as pd
 
 from karat.compat.geval.comparison import Store, compared, stem_of
 from karat.compat.geval.gold import (
-    GOLD_GOLD,
+    GOLD_STANDARDS,
     LOWER,
     Coverage,
     Gold,
@@ -30,7 +27,7 @@ from karat.compat.geval.gold import (
     trials,
 )
 from karat.compat.geval.parameters import TASKS, Parameters, from_xml, task_names, truth
-from karat.compat.geval.result_files import Outcome, write
+from karat.compat.geval.result_files import Outcome, Repeat, compared_rows, result_tables
 from karat.errors import FAILURES, DataError, KaratError, Unavailable
 from karat.execution.embedding_cache import VectorStage
 from karat.execution.evaluation import evaluate as run_tasks
@@ -45,9 +42,11 @@ from karat.models.vector_files import VECTOR_FILE_SUFFIXES, VectorFile
 from karat.models.vector_text import plain_suffix
 from karat.results.run import Run
 
-RESULTS = "results"
-#: subfolder for Karat's own run folder, with all predictions
-RUNS = "karat"
+#: metrics printed for each gold standard
+MAIN = {
+    *("accuracy", "accuracy_over_all", "root_mean_squared_error", "v_measure_score"),
+    *("harmonic_mean", "kendalltau_correlation", "kendalltau_correlation_penalised"),
+}
 NOTES = {
     "legacy": (
         "protocol legacy: cumulative shuffles, rows of one entity in both train and test, scaling "
@@ -144,7 +143,7 @@ class _Evaluation:
     failed: bool = False
 
     def run(self) -> Report:
-        root = Path(self.params.result_directory_path or RESULTS)
+        root = Path(self.params.result_directory_path or "results")
         store = Store(root)
         store.check(self.params.compare_with)  # type: ignore[arg-type]
         self.begun = datetime.now()
@@ -152,7 +151,9 @@ class _Evaluation:
         self.format = encoder.suffix.removeprefix(".")
         self.size = encoder.vocabulary()[1].shape[1] if not encoder.reads_rows else 0
         found = [
-            self._covered(gold, encoder) for gold in GOLD_GOLD if gold.task in self.params.tasks
+            self._covered(gold, encoder)
+            for gold in GOLD_STANDARDS
+            if gold.task in self.params.tasks
         ]
         covered = [each for each in found if each is not None]
         if not covered:
@@ -206,7 +207,9 @@ class _Evaluation:
 
     def _planned(self, coverage: Coverage) -> list[GoldTrial]:
         """Return the trials that can be run; add the reasons against the others to the problems."""
-        joined = self.params.protocol == "legacy" and coverage.gold.task in _JOINED
+        # GEval joins these rows with the vectors before it splits
+        trained = coverage.gold.task in ("Classification", "Regression")
+        joined = self.params.protocol == "legacy" and trained
         data = coverage.covered() if joined else coverage.data
         runnable = []
         for trial in trials(coverage.gold, data, self.params):
@@ -224,7 +227,7 @@ class _Evaluation:
         return run_tasks(
             {self.model.name: self.model.prototype},
             tasks,
-            output=folder / RUNS,
+            output=folder / "karat",  # with all predictions
             workers=available_cores() if self.params.parallel else 1,
             progress=self.progress,
         )
@@ -241,31 +244,35 @@ class _Evaluation:
         done = {record["task"] for record in records if record["status"] == "ok"}
         self.failed = any(record["status"] in FAILURES for record in records)
         self.problems += _grouped_problems(records)
-        declined = Counter(r["task"] for r in records if r["status"] == "declined")
-        scores = runs[0].scores() if runs else pd.DataFrame()
-        outcomes = []
+        legacy = self.params.protocol == "legacy"
+        repeats: list[Repeat] = []
+        written = []
         for coverage in covered:
             finished = [trial for trial in planned[coverage.gold] if trial.task.name in done]
-            if runs and finished:
-                legacy = self.params.protocol == "legacy"
-                outcomes.append(Outcome(coverage, finished, runs[0], scores, declined, legacy))
-        written = write(outcomes, folder)
-        written += self._compare(outcomes, folder, store) if outcomes and store else []
-        self._log(folder, covered, records, written)
+            if finished:
+                repeats += Outcome(coverage, finished, runs[0], legacy).repeats()
+                ignored = coverage.write(folder)
+                written += [ignored] if ignored else []
+        tables = result_tables(repeats)
+        if repeats and store:
+            tables |= self._compare(repeats, records, store)
+        for name, table in tables.items():
+            table.to_csv(folder / name, index=False)
+        self._log(folder, covered, records, [*written, *(folder / name for name in tables)])
 
-    def _compare(self, outcomes: list[Outcome], folder: Path, store: Store) -> list[Path]:
+    def _compare(
+        self, repeats: list[Repeat], records: list[dict[str, Any]], store: Store
+    ) -> dict[str, pd.DataFrame]:
+        """Store the scores, and return them with those of earlier runs, and their ranks."""
         legacy = self.params.protocol == "legacy"
-        rows = [row for outcome in outcomes for row in outcome.summary()]
-        self.size = self.size or _width(outcomes)
-        self.name = store.add(stem_of(self.params, self.size), rows)
-        table = compared(store.read(), self.name, self.params.compare_with)  # type: ignore[arg-type]
-        ranks = ranking(table, self.name, first=0 if legacy else 1)
-        self.values = table
+        widths = (int(record["dimensions"]) for record in records if record.get("dimensions"))
+        self.size = self.size or next(widths, 0)
+        self.name = store.add(stem_of(self.params, self.size), list(compared_rows(repeats)))
+        self.values = compared(store.read(), self.name, self.params.compare_with)  # type: ignore[arg-type]
+        ranks = ranking(self.values, self.name, first=0 if legacy else 1)
         if legacy:
             ranks = ranks.drop(columns=["coverage", "lowest_coverage", "highest_coverage"])
-        table.to_csv(folder / "comparison_values.csv", index=False)
-        ranks.to_csv(folder / "comparison_ranking.csv", index=False)
-        return [folder / "comparison_values.csv", folder / "comparison_ranking.csv"]
+        return {"comparison_values.csv": self.values, "comparison_ranking.csv": ranks}
 
     def _log(
         self,
@@ -300,11 +307,12 @@ class _Evaluation:
         named["vector_size"] = self.size or self.params.vector_size or "as in the file"
         named["run id"] = self.name or "none: nothing was scored"
         named["started"] = self.begun.strftime("%Y-%m-%d %H:%M:%S")
-        return [f"{name}: {_shown(value)}" for name, value in named.items()]
-
-
-#: tasks whose rows GEval joins with the vectors before it splits
-_JOINED = ("Classification", "Regression")
+        for name, value in named.items():
+            if callable(value):
+                named[name] = getattr(value, "__qualname__", repr(value))
+            elif isinstance(value, list):
+                named[name] = ", ".join(map(str, value))
+        return [f"{name}: {value}" for name, value in named.items()]
 
 
 def _grouped_problems(records: list[dict[str, Any]]) -> list[str]:
@@ -320,23 +328,12 @@ def _grouped_problems(records: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _width(outcomes: list[Outcome]) -> int:
-    found = [r.get("dimensions") for outcome in outcomes for r in outcome.run.records()]
-    return next((int(width) for width in found if width), 0)
-
-
 def _job_line(record: Mapping[str, Any]) -> str:
     scores = {name: value for view in record["views"] for name, value in view["scores"].items()}
     numbers = ", ".join(f"{name} {value}" for name, value in scores.items())
     notes = "; ".join(record["notes"])
     parts = [f"{record['task']}, fold {record['fold']}", record["status"], numbers, notes]
     return ": ".join(part for part in parts if part)
-
-
-def _shown(value: Any) -> str:
-    if callable(value):
-        return getattr(value, "__qualname__", repr(value))
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _new_folder(root: Path, begun: datetime) -> Path:
@@ -352,19 +349,6 @@ def _new_folder(root: Path, begun: datetime) -> Path:
         except OSError as error:
             raise DataError(f"cannot write into {root}: {error.strerror}.") from error
     raise AssertionError("unreachable")
-
-
-#: metrics shown for each gold standard
-MAIN = {
-    "Classification": ("accuracy",),
-    "Regression": ("root_mean_squared_error",),
-    "Clustering": ("v_measure_score",),
-    "DocumentSimilarity": ("harmonic_mean",),
-    "EntityRelatedness": ("kendalltau_correlation", "kendalltau_correlation_penalised"),
-    "SemanticAnalogies": ("accuracy", "accuracy_over_all"),
-}
-#: selected on inner folds only, so it is shown instead of the best score on the test folds
-HONEST = "NestedChoice"
 
 
 def run(parameters: Parameters) -> int:
@@ -404,10 +388,11 @@ def _best_scores(report: Report) -> Iterator[tuple[str, ...]]:
     own = report.values[report.values["test_name"] == report.run_id]
     keys = ["task_name", "gold_standard_file", "metric"]
     for (task, gold, metric), rows in own.groupby(keys, sort=False):
-        honest = rows["model"] == HONEST
+        # selected on inner folds only, so preferred to the best score on the test folds
+        honest = rows["model"] == "NestedChoice"
         rows = rows[honest] if honest.any() else rows
         scores = pd.to_numeric(rows["score_value"])
-        if metric not in MAIN[str(task)] or scores.isna().all():
+        if metric not in MAIN or scores.isna().all():
             continue
         best: Any = rows.loc[scores.idxmin() if metric in LOWER else scores.idxmax()]
         model = best["model"] or best["model_configuration"]

@@ -182,10 +182,6 @@ def _one_of(known: Iterable[str]) -> Callable[[str, Any], str]:
     return check
 
 
-def _measure(name: str, given: Any) -> Any:
-    return Measure(given).given
-
-
 def _function(name: str, given: Any) -> Any:
     found = load_object(given) if isinstance(given, str) and given else given
     if found is not None and not callable(found):
@@ -203,9 +199,8 @@ def _folder(name: str, given: Any) -> str | None:
 
 
 def _runs(name: str, given: Any) -> list[str]:
-    if given is None:
-        return [ALL]
-    return [given] if isinstance(given, str) else [str(each) for each in given]
+    given = ALL if given is None else given
+    return [given] if isinstance(given, str) else list(map(str, given))
 
 
 _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
@@ -214,7 +209,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "vector_size": _whole,
     "parallel": truth,
     "tasks": task_names,
-    "similarity_metric": _measure,
+    "similarity_metric": lambda name, given: Measure(given).given,
     "top_k": _whole,
     "compare_with": _runs,
     "debugging_mode": truth,

@@ -1,12 +1,8 @@
-"""GEval's result files, written from the scores and predictions of a run.
-
-Export in GEval's files: a table per gold standard, and the comparison of all runs.
-Import of GEval's result files and of its comparison.
-"""
+"""GEval's result files and comparison tables: written from runs, and imported as runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.compat.geval import gold as geval_names
 from karat.compat.geval.gold import (
-    CLUSTERING,
     COMPARED,
     METRICS,
     TOP_K,
@@ -39,198 +33,21 @@ START = ("task_name", "gold_standard_file", "coverage")
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The scored trials on one gold standard; ``declined`` counts the declined folds by task."""
-
-    coverage: Coverage
-    trials: Sequence[GoldTrial]
-    run: Run
-    scores: pd.DataFrame
-    declined: Mapping[str, int]
-    legacy: bool = False
-
-    def table(self) -> pd.DataFrame:
-        """Return the rows of GEval's result file."""
-        return _TABLES[self.coverage.gold.task](self)
-
-    def file_name(self) -> str:
-        """Return the name of GEval's result file; all analogies share one."""
-        return geval_names.Trial(self.coverage.gold.task, self.coverage.gold.name).file
-
-    def start(self, trial: GoldTrial | None = None) -> dict[str, Any]:
-        """Return the leading columns of every row, with those of the model if one is given."""
-        gold = self.coverage.gold
-        row = dict(zip(START, (gold.task, gold.name, self.coverage.share), strict=True))
-        if trial is not None:
-            row["model_name"] = trial.setup.model
-            row["model_configuration"] = trial.setup.configuration
-        return row
-
-    def values(self, trial: GoldTrial, metric: str) -> pd.Series:
-        """Return the mean of a metric over the folds of each repeat."""
-        rows = self.scores[
-            (self.scores["task"] == trial.task.name) & (self.scores["metric"] == metric)
-        ]
-        grouped = rows.groupby("repeat")["value"]
-        # an interrupted repeat has no mean
-        complete = grouped.size() == self._folds(trial)
-        return grouped.mean()[complete].dropna()
-
-    def _folds(self, trial: GoldTrial) -> int:
-        """Return the number of folds per repeat, without declined ones."""
-        (about,) = [t for t in self.run.about["tasks"] if t["name"] == trial.task.name]
-        declined = self.declined.get(trial.task.name, 0)
-        return (len(about["folds"]) - declined) // trial.setup.repeats
-
-    def value(self, trial: GoldTrial, metric: str) -> float:
-        """Return a metric of a trial with one fold, NaN if there is none."""
-        found = self.values(trial, metric)
-        return float(found.iloc[0]) if len(found) else float("nan")
-
-    def summary(self) -> list[dict[str, Any]]:
-        """Return the rows of the comparison: the mean of each metric over the repeats."""
-        rows = []
-        for trial in self.trials:
-            k = trial.setup.configuration.removeprefix(TOP_K)
-            for metric, name in METRICS[self.coverage.gold.task].items():
-                metric = metric.format(k=k)
-                found = self.values(trial, metric)
-                rows.append(
-                    {
-                        **self.start(),
-                        "model": trial.setup.model,
-                        "model_configuration": trial.setup.configuration,
-                        "metric": name,
-                        "score_value": float(found.mean()) if len(found) else float("nan"),
-                    }
-                )
-        return rows
-
-
-def write(outcomes: Sequence[Outcome], folder: Path) -> list[Path]:
-    """Write GEval's result files and its files of missing entities."""
-    files: dict[str, list[pd.DataFrame]] = {}
-    written = []
-    for outcome in outcomes:
-        ignored = outcome.coverage.write(folder)
-        written += [ignored] if ignored else []
-        table = outcome.table()
-        if len(table):
-            files.setdefault(outcome.file_name(), []).append(table)
-    for name, tables in files.items():
-        pd.concat(tables, ignore_index=True).to_csv(folder / name, index=False)
-        written.append(folder / name)
-    return written
-
-
-def _repeated(metric: str, column: str) -> Callable[[Outcome], pd.DataFrame]:
-    def table(outcome: Outcome) -> pd.DataFrame:
-        return pd.DataFrame(
-            [
-                {**outcome.start(trial), column: value}
-                for trial in outcome.trials
-                for value in outcome.values(trial, metric)
-            ]
-        )
-
-    return table
-
-
-def _clusters(outcome: Outcome) -> pd.DataFrame:
-    rows = []
-    for trial in outcome.trials:
-        found = outcome.run.predictions(trial.task.name)
-        scores = {name: outcome.value(trial, metric) for metric, name in CLUSTERING.items()}
-        if outcome.legacy:
-            del scores["fowlkes_mallows_score"]
-        clusters = len(np.unique(found.predictions))
-        rows.append({**outcome.start(trial), "num_clusters": clusters, **scores})
-    return pd.DataFrame(rows)
-
-
-def _documents(outcome: Outcome) -> pd.DataFrame:
-    rows = []
-    for trial in outcome.trials:
-        scores = METRICS["DocumentSimilarity"].items()
-        values = {name: outcome.value(trial, metric) for metric, name in scores}
-        rows.append({**outcome.start(), "conf": trial.setup.configuration, **values})
-    return pd.DataFrame(rows)
-
-
-def _related(outcome: Outcome) -> pd.DataFrame:
-    """Return a row per main entity with a vector."""
-    from scipy.stats import kendalltau
-
-    rows = []
-    for trial in outcome.trials:
-        found = outcome.run.predictions(trial.task.name)
-        main = outcome.coverage.data.mentions(outcome.coverage.data.fields[0]).rows
-        for entity in dict.fromkeys(main[outcome.coverage.items[main]].tolist()):
-            part = main == entity
-            tau = kendalltau(found.predictions[part], found.truth[part])
-            rows.append(
-                {
-                    **outcome.start(),
-                    "entity_name": str(outcome.coverage.data.items.index[entity]),
-                    "kendalltau_correlation": float(np.nan_to_num(tau.statistic)),
-                    "kendalltau_pvalue": float(tau.pvalue),
-                }
-            )
-    return pd.DataFrame(rows)
-
-
-def _analogies(outcome: Outcome) -> pd.DataFrame:
-    rows = []
-    for trial in outcome.trials:
-        found = outcome.run.predictions(trial.task.name)
-        top_k = int(trial.setup.configuration.removeprefix(TOP_K))
-        right = int((np.asarray(found.rank) <= top_k).sum())
-        covered = int(outcome.coverage.questions.sum())
-        row = {
-            **outcome.start(),
-            "top_k_value": top_k,
-            "right_answers": right,
-            "tot_answers": covered,
-            "accuracy": right / covered,
-        }
-        if not outcome.legacy:
-            row |= {
-                "all_questions": len(found),
-                "accuracy_over_all": right / len(found),
-                "mean_reciprocal_rank": outcome.value(trial, "mrr_covered"),
-                "mean_reciprocal_rank_over_all": outcome.value(trial, "mrr"),
-                "candidates": int(np.max(np.asarray(found.candidates))),
-            }
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
-_TABLES: dict[str, Callable[[Outcome], pd.DataFrame]] = {
-    "Classification": _repeated("acc", "accuracy"),
-    "Regression": _repeated("rmse", "root_mean_squared_error"),
-    "Clustering": _clusters,
-    "DocumentSimilarity": _documents,
-    "EntityRelatedness": _related,
-    "SemanticAnalogies": _analogies,
-}
-
-
-@dataclass(frozen=True)
 class Repeat:
     """The mean scores over the folds of one repeat of a trial, and where its predictions are."""
 
     trial: Trial
-    number: int
     coverage: float | None
     scores: Mapping[str, float]
     run: Run
     task: str
     fold: int
+    legacy: bool = False
 
     def start(self) -> dict[str, Any]:
         """Return the leading columns of every row."""
-        names = (self.trial.task, self.trial.gold, self.coverage)
-        return dict(zip(("task_name", "gold_standard_file", "coverage"), names, strict=True))
+        values = (self.trial.task, self.trial.gold, self.coverage)
+        return dict(zip(START, values, strict=True))
 
     def answers(self) -> Predictions | None:
         """Return the predictions, or None if the run has none."""
@@ -239,120 +56,169 @@ class Repeat:
         except KaratError:
             return None
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows of the result file."""
+        trial = self.trial
+        scores = {theirs: self.scores.get(ours) for ours, theirs in trial.metrics.items()}
+        if trial.task == "EntityRelatedness":
+            return list(self._entity_rows())
+        if trial.task == "SemanticAnalogies":
+            return [{**self.start(), **self._analogy_columns(scores)}]
+        if trial.task == "DocumentSimilarity":
+            return [{**self.start(), "conf": trial.configuration, **scores}]
+        row = {**self.start(), "model_name": trial.model}
+        row["model_configuration"] = trial.configuration
+        if trial.task == "Clustering":
+            answers = self.answers()
+            count = None if answers is None else len(np.unique(answers.predictions))
+            row["num_clusters"] = count
+            if self.legacy:
+                del scores["fowlkes_mallows_score"]
+        elif not self.scores:  # no complete repeat
+            return []
+        return [{**row, **scores}]
+
+    def _entity_rows(self) -> Iterator[dict[str, Any]]:
+        """Yield a row per main entity with a vector."""
+        from scipy.stats import kendalltau
+
+        answers = self.answers()
+        if answers is None or answers.group is None:
+            return
+        covered = answers.covered(by_group=True)
+        group = np.asarray(covered.group)
+        for entity in dict.fromkeys(group.tolist()):
+            part = group == entity
+            tau = kendalltau(covered.predictions[part], covered.truth[part])
+            yield {
+                **self.start(),
+                "entity_name": entity,
+                "kendalltau_correlation": float(np.nan_to_num(tau.statistic)),
+                "kendalltau_pvalue": float(tau.pvalue),
+            }
+
+    def _analogy_columns(self, scores: Mapping[str, Any]) -> dict[str, Any]:
+        answers = self.answers()
+        top_k = int(self.trial.configuration.removeprefix(TOP_K))
+        row: dict[str, Any] = {"top_k_value": top_k, "right_answers": None, "tot_answers": None}
+        if answers is not None and answers.rank is not None:
+            row["right_answers"] = int((answers.rank <= top_k).sum())
+            row["tot_answers"] = len(answers.covered())
+        if self.legacy:
+            return {**row, "accuracy": scores["accuracy"]}
+        count = None if answers is None else len(answers)
+        row |= {"accuracy": None, "all_questions": count, **scores}
+        if answers is not None and answers.candidates is not None:
+            row["candidates"] = int(np.max(answers.candidates))
+        return row
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The scored trials on one gold standard."""
+
+    coverage: Coverage
+    trials: Sequence[GoldTrial]
+    run: Run
+    legacy: bool = False
+
+    def repeats(self) -> Iterator[Repeat]:
+        """Yield the complete repeats of each trial, or one without scores."""
+        tasks = {task["name"]: task for task in self.run.about["tasks"]}
+        records = self.run.records()
+        for planned in self.trials:
+            name = planned.task.name
+            declined = sum(r["task"] == name and r["status"] == "declined" for r in records)
+            folds = (len(tasks[name]["folds"]) - declined) // planned.repeats
+            groups = _by_repeat(records, name)
+            for group in [each for each in groups if len(each) == folds] or [{}]:
+                scores = mean_scores([view["scores"] for view in group.values()])
+                place = (self.run, name, next(iter(group), 0), self.legacy)
+                yield Repeat(planned.trial, self.coverage.share, scores, *place)
+
+
+def _by_repeat(records: Sequence[Mapping[str, Any]], task: str) -> list[dict[int, dict[str, Any]]]:
+    """Return the scored clean views of a task by fold, one mapping for each repeat."""
+    groups: dict[int, dict[int, dict[str, Any]]] = {}
+    for record in records:
+        for view in record["views"] if record["task"] == task else ():
+            if View(view["corruption"], view["severity"]) == CLEAN and view["scores"]:
+                groups.setdefault(record["repeat"], {})[record["fold"]] = view
+    return list(groups.values())
+
+
+def mean_scores(scores: Sequence[Mapping[str, float | None]]) -> dict[str, float]:
+    """Return the mean of each metric over the mappings that have it.
+
+    >>> mean_scores([{"acc": 0.5, "f1": None}, {"acc": 1.0}])
+    {'acc': 0.75}
+    """
+    names = dict.fromkeys(name for each in scores for name in each)
+    values = {n: [v for each in scores if (v := each.get(n)) is not None] for n in names}
+    return {n: float(np.mean(found)) for n, found in values.items() if found}
+
+
+def result_tables(repeats: Sequence[Repeat]) -> dict[str, pd.DataFrame]:
+    """Return GEval's result tables by file name."""
+    files: dict[str, list[dict[str, Any]]] = {}
+    for repeat in repeats:
+        files.setdefault(repeat.trial.file, []).extend(repeat.rows())
+    return {name: pd.DataFrame(lines) for name, lines in files.items() if lines}
+
+
+def compared_rows(repeats: Sequence[Repeat]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the comparison: the mean of each metric over the repeats, or NaN."""
+    trials: dict[Trial, list[Repeat]] = {}
+    for repeat in repeats:
+        trials.setdefault(repeat.trial, []).append(repeat)
+    for trial, group in trials.items():
+        means = mean_scores([repeat.scores for repeat in group])
+        for ours, theirs in trial.metrics.items():
+            yield {
+                **group[0].start(),
+                "model": trial.model,
+                "model_configuration": trial.configuration,
+                "metric": theirs,
+                "score_value": means.get(ours, float("nan")),
+            }
+
 
 def geval_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
     """Yield GEval's result files (one folder per model if several) and the comparison."""
-    found = {name: list(_repeats(run)) for run, name, _ in named_runs(runs)}
-    found = {name: repeats for name, repeats in found.items() if repeats}
+    found = {name: repeats for run, name, _ in named_runs(runs) if (repeats := _repeats(run))}
     if not found:
         raise DataError(
             "the runs have no GEval task; the suites geval and nodes contain GEval tasks."
         )
-    rows = [row for name, repeats in found.items() for row in _compared_rows(name, repeats)]
-    values = pd.DataFrame(rows, columns=list(COMPARED))
+    compared = (
+        {"test_name": name, **row}
+        for name, repeats in found.items()
+        for row in compared_rows(repeats)
+    )
+    values = pd.DataFrame(compared, columns=list(COMPARED)).dropna(subset=["score_value"])
     for name, repeats in found.items():
         folder = f"{safe_name(name)}/" if len(found) > 1 else ""
-        files: dict[str, list[dict[str, Any]]] = {}
-        for repeat in repeats:
-            files.setdefault(repeat.trial.file, []).extend(_file_rows(repeat))
-        for file, lines in files.items():
-            yield folder + file, pd.DataFrame(lines)
+        for file, table in result_tables(repeats).items():
+            yield folder + file, table
         yield f"{folder}comparison_ranking.csv", ranking(values, name).iloc[:, :-3]
     yield "comparison_values.csv", values
     yield "comparison.csv", comparison_text(values)
 
 
-def _repeats(run: Run) -> Iterator[Repeat]:
-    """Yield the scores of a run on GEval's tasks, folds of one repeat combined."""
-    records = run.records()
+def _repeats(run: Run) -> list[Repeat]:
+    """Return the repeats of a run on GEval's tasks."""
+    found = []
     for task in run.about["tasks"]:
         trial = trial_of(task["name"], str(task.get("dataset", "")), str(task.get("kind", "")))
         if trial is None:
             continue
-        groups: dict[int, list[tuple[int, dict[str, Any]]]] = {}
-        for record in records:
-            if record["task"] == task["name"]:
-                for view in record["views"]:
-                    if View(view["corruption"], view["severity"]) == CLEAN and view["scores"]:
-                        groups.setdefault(record["repeat"], []).append((record["fold"], view))
-        for number, folds in groups.items():
-            views = [view for _, view in folds]
+        for group in _by_repeat(run.records(), task["name"]):
+            views = group.values()
             shares = [view["coverage"] for view in views if view.get("coverage") is not None]
             coverage = float(np.mean(shares)) if shares else None
-            scores = _mean_scores([view["scores"] for view in views])
-            yield Repeat(trial, number, coverage, scores, run, task["name"], folds[0][0])
-
-
-def _mean_scores(scores: Sequence[Mapping[str, float | None]]) -> dict[str, float]:
-    names = dict.fromkeys(name for each in scores for name in each)
-    values = {n: [each[n] for each in scores if each.get(n) is not None] for n in names}
-    return {n: float(np.mean(found)) for n, found in values.items() if found}  # type: ignore[arg-type]
-
-
-def _file_rows(repeat: Repeat) -> list[dict[str, Any]]:
-    trial = repeat.trial
-    scores = {theirs: repeat.scores.get(ours) for ours, theirs in trial.metrics.items()}
-    if trial.task == "EntityRelatedness":
-        return list(_entity_rows(repeat))
-    if trial.task == "SemanticAnalogies":
-        return [{**repeat.start(), **_analogy_counts(repeat), **scores}]
-    if trial.task == "DocumentSimilarity":
-        return [{**repeat.start(), "conf": trial.configuration, **scores}]
-    named = {"model_name": trial.model, "model_configuration": trial.configuration}
-    if trial.task == "Clustering":
-        answers = repeat.answers()
-        count = None if answers is None else len(np.unique(answers.predictions))
-        named["num_clusters"] = count  # type: ignore[assignment]
-    return [{**repeat.start(), **named, **scores}]
-
-
-def _entity_rows(repeat: Repeat) -> Iterator[dict[str, Any]]:
-    """Yield a row per main entity with at least one vector."""
-    from scipy.stats import kendalltau
-
-    answers = repeat.answers()
-    if answers is None or answers.group is None:
-        return
-    covered = answers.covered(by_group=True)
-    group = np.asarray(covered.group)
-    for entity in dict.fromkeys(group.tolist()):
-        part = group == entity
-        tau = kendalltau(covered.predictions[part], covered.truth[part])
-        yield {
-            **repeat.start(),
-            "entity_name": entity,
-            "kendalltau_correlation": float(np.nan_to_num(tau.statistic)),
-            "kendalltau_pvalue": float(tau.pvalue),
-        }
-
-
-def _analogy_counts(repeat: Repeat) -> dict[str, Any]:
-    top_k = int(repeat.trial.configuration.removeprefix(TOP_K))
-    answers = repeat.answers()
-    counts: dict[str, Any] = {"top_k_value": top_k, "right_answers": None, "tot_answers": None}
-    if answers is not None and answers.rank is not None:
-        right = int((answers.rank <= top_k).sum())
-        counts |= {"right_answers": right, "tot_answers": len(answers.covered())}
-    return counts
-
-
-def _compared_rows(name: str, repeats: Sequence[Repeat]) -> Iterator[dict[str, Any]]:
-    """Yield the mean of each metric over the repeats."""
-    trials: dict[Trial, list[Repeat]] = {}
-    for repeat in repeats:
-        trials.setdefault(repeat.trial, []).append(repeat)
-    for trial, part in trials.items():
-        means = _mean_scores([repeat.scores for repeat in part])
-        for ours, theirs in trial.metrics.items():
-            if ours in means:
-                yield {
-                    "test_name": name,
-                    **part[0].start(),
-                    "model": trial.model,
-                    "model_configuration": trial.configuration,
-                    "metric": theirs,
-                    "score_value": means[ours],
-                }
+            scores = mean_scores([view["scores"] for view in views])
+            found.append(Repeat(trial, coverage, scores, run, task["name"], next(iter(group))))
+    return found
 
 
 LOOKS = f"a CSV file with the columns {', '.join(START)} and scores, or {', '.join(COMPARED)}"
@@ -444,7 +310,15 @@ def _put(
 ) -> None:
     repeat, row = place
     first = next(iter(trial.metrics))
-    facts = {"dataset": trial.dataset or trial.gold, "metric": first, "kind": _kind(trial)}
+    # the kind of the task in the suite geval, or GEval's task name
+    kinds = {
+        "DocumentSimilarity": "document-similarity",
+        "EntityRelatedness": "relatedness",
+        "SemanticAnalogies": "analogy",
+    }
+    unknown = trial.name.startswith(f"{trial.task} ")
+    kind = trial.task if unknown else kinds.get(trial.task, trial.task.lower())
+    facts = {"dataset": trial.dataset or trial.gold, "metric": first, "kind": kind}
     found.tasks.setdefault(trial.name, facts)
     job = found.job(trial.name, repeat, repeat)
     coverage = row.number("coverage")
@@ -452,17 +326,6 @@ def _put(
         job.facts["coverage"] = coverage
     for metric, value in scores.items():
         found.put(job, metric, value)
-
-
-def _kind(trial: Trial) -> str:
-    """Return the kind of the task in the suite ``geval``, or GEval's task name."""
-    kinds = {
-        "DocumentSimilarity": "document-similarity",
-        "EntityRelatedness": "relatedness",
-        "SemanticAnalogies": "analogy",
-    }
-    unknown = trial.name.startswith(f"{trial.task} ")
-    return trial.task if unknown else kinds.get(trial.task, trial.task.lower())
 
 
 def _trial(row: Row) -> Trial:

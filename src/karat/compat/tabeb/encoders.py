@@ -1,8 +1,4 @@
-"""Which rows of a table are used, and which of them for training, in both protocols.
-
-TabEB's encoders: the base class, and the random, skrub and CARTE encoders.
-The models of an evaluation: which objects are accepted, and fresh copies for each dataset.
-"""
+"""TabEB's encoders, the rows they are trained and tested on, and fresh copies per dataset."""
 
 from __future__ import annotations
 
@@ -83,8 +79,7 @@ class Rows:
     def taken(self, table: pd.DataFrame, metadata: Mapping[str, Any], name: str) -> Dataset:
         """Return the rows that are used as a dataset, with their groups."""
         entity = metadata.get("entity_name")
-        repeated = bool(metadata.get("repeated"))
-        by_entity = self.group == "entity" or (self.group is None and repeated)
+        by_entity = self.group == "entity" or bool(self.group is None and metadata.get("repeated"))
         if by_entity and not entity:
             raise DataError(f'{name}: cannot group by entity: the metadata lack "entity_name".')
         if "target_name" not in metadata:
@@ -110,14 +105,11 @@ class Rows:
 
     def fold(self, data: Dataset) -> Fold:
         """Return the training and test rows."""
-        if self.protocol == "original":
-            return self._as_tabeb(data)
-        rows = {} if self.n_train is None else {"train_rows": int(self.n_train)}
-        return split(data, {"use": "holdout", **rows}, self.seed)[0]
-
-    def _as_tabeb(self, data: Dataset) -> Fold:
         from sklearn.model_selection import GroupShuffleSplit
 
+        if self.protocol == "corrected":
+            rows = {} if self.n_train is None else {"train_rows": int(self.n_train)}
+            return split(data, {"use": "holdout", **rows}, self.seed)[0]
         groups = np.arange(len(data)) if data.group is None else pd.factorize(data.group)[0]
         count = int(groups.max()) + 1
         wanted = int(0.8 * len(data)) if self.n_train is None else int(self.n_train)
@@ -415,7 +407,13 @@ def contestants(models: Any, treatment: Treatment, named: Any) -> list[Contestan
     """
     found: list[Contestant] = []
     messages: list[str] = []
-    for name, thing in _pairs(models):
+    if isinstance(models, Mapping):
+        pairs: list[tuple[str | None, Any]] = [(str(name), each) for name, each in models.items()]
+    else:
+        several = isinstance(models, Iterable) and not hasattr(models, "transform")
+        listed = models if several and not isinstance(models, str) else [models]
+        pairs = [(None, each) for each in listed]
+    for name, thing in pairs:
         try:
             found.append(_contestant(thing, name, treatment, named))
         except DefinitionError as error:
@@ -466,14 +464,6 @@ def _settings(thing: Any) -> dict[str, Any]:
         return dict(thing.get_params())
     except RuntimeError:  # a nested estimator takes *args
         return dict(thing.get_params(deep=False))
-
-
-def _pairs(models: Any) -> list[tuple[str | None, Any]]:
-    if isinstance(models, Mapping):
-        return [(str(name), thing) for name, thing in models.items()]
-    several = isinstance(models, Iterable) and not hasattr(models, "transform")
-    listed = list(models) if several and not isinstance(models, str) else [models]
-    return [(None, thing) for thing in listed]
 
 
 def _contestant(thing: Any, name: str | None, treatment: Treatment, named: Any) -> Contestant:

@@ -1,8 +1,4 @@
-"""Conversion between Karat's Predictions and the two arrays ``y_true`` and ``y_pred``.
-
-The heads returned by ``get_head``, for Karat's trained probe.
-Evaluation of encoders on the datasets of one task; a failure does not stop the evaluation.
-"""
+"""Evaluation of encoders on the datasets of a TabEB task; a failure does not stop it."""
 
 from __future__ import annotations
 
@@ -96,9 +92,13 @@ def _classes(truth: np.ndarray, answers: np.ndarray) -> tuple[Any, ...]:
     )
 
 
-#: types written with ``repr``, and the maximum length of a description
+#: types written with ``repr``
 PLAIN = (str, int, float, type(None))
-LONGEST = 500
+#: maximum length of a description, and of a reason or note
+LONGEST_DESCRIPTION = 500
+LONGEST_NOTE = 1000
+#: warnings for library developers, which are not reported
+FOR_PROGRAMMERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ResourceWarning)
 
 
 class Headed(Trained):
@@ -173,9 +173,9 @@ def describe(thing: Any, hidden: Collection[str] = ()) -> str:
     '{a: [Ridge], b: 1}'
     """
     text = _described(thing, hidden)
-    if len(text) <= LONGEST:
+    if len(text) <= LONGEST_DESCRIPTION:
         return text
-    return f"{text[:LONGEST]}… {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    return f"{text[:LONGEST_DESCRIPTION]}… {hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 def _described(thing: Any, hidden: Collection[str] = ()) -> str:
@@ -203,13 +203,6 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, Mapping):
         return all(map(_is_plain, (*value, *value.values())))
     return isinstance(value, PLAIN)
-
-
-#: warnings for library developers, which are not reported
-FOR_PROGRAMMERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ResourceWarning)
-
-#: maximum length of a reason or note
-EVALUATION_LONGEST = 1000
 
 
 class Evaluation:
@@ -266,10 +259,7 @@ class Evaluation:
             # show the line that called evaluate
             warnings.warn(reason if reason.startswith(name) else f"{name}: {reason}", stacklevel=4)
             return [np.nan] * len(self.entries)
-        values = []
-        for entry in self.entries:
-            values.append(self._cell(entry, train, test))
-        return values
+        return [self._cell(entry, train, test) for entry in self.entries]
 
     def _cell(self, entry: Contestant, train: Dataset, test: Dataset) -> float:
         failed = ""
@@ -427,4 +417,4 @@ def _reason(error: Exception) -> str:
 
 def _line(text: str) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= EVALUATION_LONGEST else f"{text[: EVALUATION_LONGEST - 1]}…"
+    return text if len(text) <= LONGEST_NOTE else f"{text[: LONGEST_NOTE - 1]}…"

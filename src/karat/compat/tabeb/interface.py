@@ -1,8 +1,7 @@
-"""The score file of a task: one row per encoder and setting.
+"""TabEB's ``interface``: models by name, score files, the leaderboard and ``display``.
 
-The leaderboard of saved scores: TabEB's documented averages, and mean ranks.
-TabEB's interface: encoder base class, models by name, leaderboard and ``display``.
-Import of TabEB's ``scores_<task>.parquet``: a row per encoder, a column per dataset.
+Score files (``scores_<task>.parquet``) have one row per encoder and setting; the import of results
+reads the same files.
 """
 
 from __future__ import annotations
@@ -34,9 +33,15 @@ from karat.errors import DataError, DefinitionError, KaratError, MissingExtra, d
 from karat.results.importing import ImportLog, ModelResults, Sample, direction, number, read_parquet
 from karat.stats.ranking import rank_models
 
+__all__ = ["TabEBBaseEncoder", "display", "get_leaderboard", "get_model"]
+
 #: columns with the settings of the evaluation and the description of the encoder
 CONFIG = "config"
 ENCODER = "encoder_params"
+AVERAGE = "_average"
+LOOKS = 'a Parquet file with the columns "encoder" and "<task>_average"'
+#: the metrics of TabEB's own files, which do not name them; its AUROC is computed from labels
+OWN = {"regression": "rmse", "classification": "balacc"}
 
 
 def score_file(folder: str | Path, task: str) -> Path:
@@ -147,7 +152,14 @@ class Scores:
 
     def __init__(self, task: str, folder: str | Path) -> None:
         self.task = task
-        table = read_scores(_existing(score_file(folder, task)))
+        path = score_file(folder, task)
+        if not path.is_file():
+            saved = sorted(p.stem.removeprefix("scores_") for p in path.parent.glob("scores_*"))
+            raise DataError(
+                f"file not found: {path}; evaluate the task with save_dir first."
+                f"{did_you_mean(task, saved)} Saved tasks: {', '.join(saved) or 'none'}."
+            )
+        table = read_scores(path)
         config = table[CONFIG].iloc[-1] if len(table) else ""
         latest = table[table[CONFIG] == config].reset_index(drop=True)
         if len(latest) < len(table):
@@ -162,7 +174,7 @@ class Scores:
         self.datasets = list(self.settings.get("datasets", columns))
         self.frame = latest[["encoder", *self.datasets, self.average]]
 
-    def upwards(self, encoders: list[str]) -> list[np.ndarray]:
+    def ranked(self, encoders: list[str]) -> list[np.ndarray]:
         """Return one column per dataset with any score, higher is better; NaN if missing."""
         up = self.settings.get("higher_is_better")
         if up is None:
@@ -192,7 +204,7 @@ def get_leaderboard(tasks: Any, result_dir: str | Path = "") -> pd.DataFrame:
         shown = one.frame if len(found) == 1 else one.frame[["encoder", one.average]]
         board = board.merge(shown, on="encoder", how="left")
     evaluated = np.array([np.isin(encoders, one.frame["encoder"].tolist()) for one in found])
-    values = [one.upwards(encoders) for one in found]
+    values = [one.ranked(encoders) for one in found]
     for one, columns, takes in zip(found, values, evaluated, strict=True):
         board[f"{one.task}_rank"] = _mean_rank(columns, [takes] * len(columns), len(encoders))
     if len(found) > 1:
@@ -224,19 +236,6 @@ def _named(tasks: Any) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _existing(path: Path) -> Path:
-    if path.is_file():
-        return path
-    saved = sorted(other.stem.removeprefix("scores_") for other in path.parent.glob("scores_*"))
-    name = path.stem.removeprefix("scores_")
-    raise DataError(
-        f"file not found: {path}; evaluate the task with save_dir first."
-        f"{did_you_mean(name, saved)} Saved tasks: {', '.join(saved) or 'none'}."
-    )
-
-
-__all__ = ["TabEBBaseEncoder", "display", "get_leaderboard", "get_model"]
-
 ENCODERS: dict[str, Callable[..., TabEBBaseEncoder]] = {
     "random_encoder": random_encoder,
     "skrub_encoder": skrub_encoder,
@@ -267,9 +266,10 @@ def get_model(model_name: str, revision: str | None = None, **kwargs: Any) -> An
     if model.unavailable:
         return AbsentRows(model_name, model.unavailable)
     made = copy_of(model.prototype)
-    _check_revision(model_name, revision, _params(made))
+    params = made.get_params() if hasattr(made, "get_params") else {}
+    _check_revision(model_name, revision, params)
     given = kwargs if revision is None else {**kwargs, "revision": revision}
-    check_params(model_name, given, _params(made))
+    check_params(model_name, given, params)
     made = made.set_params(**given) if given else made
     with contextlib.suppress(AttributeError):  # a read-only name
         made.name = model_name
@@ -289,22 +289,11 @@ def display(*things: Any) -> None:
         sys.stdout.write(f"{text}\n")
 
 
-def _params(model: Any) -> Mapping[str, Any]:
-    return model.get_params() if hasattr(model, "get_params") else {}
-
-
 def _check_revision(name: str, revision: str | None, known: Any) -> None:
     if revision is not None and "revision" not in known:
         raise DefinitionError(
             f'model "{name}" has no revisions, got revision={revision!r}; omit it.'
         )
-
-
-LOOKS = 'a Parquet file with the columns "encoder" and "<task>_average"'
-AVERAGE = "_average"
-SETTINGS = ("config", "encoder_params")
-#: the metrics of TabEB's own files, which do not name them; its AUROC is computed from labels
-OWN = {"regression": "rmse", "classification": "balacc"}
 
 
 def recognizes(sample: Sample) -> bool:
@@ -336,7 +325,7 @@ def read(samples: Sequence[Sample], log: ImportLog) -> Iterator[ModelResults]:
 
 def _row(found: ModelResults, row: Mapping[str, Any], sample: Sample, log: ImportLog) -> None:
     task = str(_task(sample))
-    other = {"encoder", f"{task}{AVERAGE}", *SETTINGS}
+    other = {"encoder", f"{task}{AVERAGE}", CONFIG, ENCODER}
     settings = _settings(row.get("config"))
     metric = str(settings.get("metric") or OWN.get(task, ""))
     higher = settings.get("higher_is_better")

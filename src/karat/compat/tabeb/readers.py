@@ -1,7 +1,4 @@
-"""TabEB's folders: one Parquet file and one metadata file per table.
-
-The tables of a task, from a folder in TabEB's layout or from Karat's datasets.
-"""
+"""TabEB's tables and metadata files, from a folder in its layout or from Karat's datasets."""
 
 from __future__ import annotations
 
@@ -60,7 +57,9 @@ def read_metadata(
     wrong column types are errors if ``strict``, else warnings.
     """
     path = Path(path)
-    content = _json(path)
+    content = parse_json(read_text(path), path)
+    if not isinstance(content, dict):
+        raise DataError(f"{path} is not a JSON object {{key: value, …}}.")
     name = str(content.get("name") or path.name.removesuffix(METADATA_SUFFIX))
     if table is None:
         table = _read_table(
@@ -91,7 +90,12 @@ def load_tabeb(
     Rows of one entity are a group if the metadata declare ``repeated``; ``by_entity`` overrides
     it. ``max_rows`` keeps the first rows, as TabEB does; ``Dataset.sample`` draws random ones.
     """
-    path = _place(Path(folder).expanduser(), name)
+    folder = Path(folder).expanduser()
+    path = folder_file(folder, name)
+    if path is None:
+        inside = [each.stem for each in folder.iterdir()] if folder.is_dir() else []
+        hint = did_you_mean(name, inside)
+        raise DataError(f"{name}: there is no file {folder / name / name}.parquet.{hint}")
     table = _read_table(path, name)
     metadata = read_metadata(path.with_name(f"{name}{METADATA_SUFFIX}"), table)
     grouped = metadata.repeated if by_entity is None else by_entity
@@ -109,29 +113,10 @@ def load_tabeb(
     )
 
 
-def _place(folder: Path, name: str) -> Path:
-    places = [folder / name / f"{name}.parquet", folder / f"{name}.parquet"]
-    for place in places:
-        if place.is_file():
-            return place
-    inside = [path.stem for path in folder.iterdir()] if folder.is_dir() else []
-    raise DataError(f"{name}: there is no file {places[0]}.{did_you_mean(name, inside)}")
-
-
 def _read_table(path: Path, name: str) -> pd.DataFrame:
     if not path.is_file():
         raise DataError(f"{name}: there is no table {path} to check its metadata against.")
     return read_frame(path, DataSpec(name))
-
-
-def _json(path: Path) -> dict[str, Any]:
-    content = parse_json(read_text(path), path)
-    if not isinstance(content, dict):
-        raise DataError(f"{path} is not a JSON object {{key: value, …}}.")
-    return content
-
-
-# -- mistakes ------------------------------------------------------------------------------
 
 
 def _mistakes(content: Mapping[str, Any], table: pd.DataFrame) -> Iterator[str]:
@@ -144,20 +129,16 @@ def _mistakes(content: Mapping[str, Any], table: pd.DataFrame) -> Iterator[str]:
         hint = did_you_mean(str(task), KINDS)
         yield f'"task" must be regression or classification, got {task!r}.{hint}'
     for key in ("target_name", "entity_name"):
-        if content.get(key) is not None or key == "target_name":
-            yield from _no_column(key, content.get(key), table)
+        column = content.get(key)
+        if column is None and key == "target_name":
+            yield f'"{key}" is missing.'
+        elif column is not None and str(column) not in table.columns:
+            hint = did_you_mean(str(column), map(str, table.columns))
+            yield f'{key}: "{column}" is not a column.{hint}'
     if not isinstance(content.get("repeated", False), bool):
         yield f'"repeated" must be true or false, got {content["repeated"]!r}.'
     if not isinstance(content.get("dtype") or {}, dict):
         yield '"dtype" must be a mapping {column: type}.'
-
-
-def _no_column(key: str, name: Any, table: pd.DataFrame) -> Iterator[str]:
-    if name is None:
-        yield f'"{key}" is missing.'
-    elif str(name) not in table.columns:
-        known = [str(column) for column in table.columns]
-        yield f'{key}: "{name}" is not a column.{did_you_mean(str(name), known)}'
 
 
 def _wrong_types(declared: Any, table: pd.DataFrame) -> Iterator[str]:
@@ -203,9 +184,7 @@ def find_table(name: str, data_dir: str | Path | None) -> Table:
         return _of_folder(path, name)
     catalog = Catalog()
     known = catalog.definitions.names("datasets")
-    where = "no data_dir given"
-    if data_dir:
-        where = f"no file {Path(data_dir) / name / name}.parquet"
+    where = f"no file {Path(data_dir) / name / name}.parquet" if data_dir else "no data_dir given"
     if name in known:
         try:
             return _of_catalog(name, catalog)

@@ -223,7 +223,9 @@ class TabEBBaseTask:
             ``encoder_fit_params`` for the encoders' ``fit``, ``head_params`` for the head.
         """
         self._check(split, params)
-        fit_params = _one_of(model_kwargs, params.get("encoder_fit_params"))
+        if model_kwargs and params.get("encoder_fit_params"):
+            raise DefinitionError("pass either model_kwargs or its synonym encoder_fit_params.")
+        fit_params = dict(model_kwargs or params.get("encoder_fit_params") or {})
         entries = contestants(models, Treatment(fit_params, na_fill_value), get_model)
         run = Evaluation(self, entries, split, dict(params.get("head_params") or {}))
         path = None
@@ -360,9 +362,3 @@ class TabEBDeduplicationTask(_Compared):
 
     def _rows(self, num_train: int | None, random_state: int | None) -> Rows:
         return replace(super()._rows(num_train, random_state), whole_classes=True)
-
-
-def _one_of(first: Mapping[str, Any] | None, second: Mapping[str, Any] | None) -> dict[str, Any]:
-    if first and second:
-        raise DefinitionError("pass either model_kwargs or its synonym encoder_fit_params.")
-    return dict(first or second or {})

@@ -65,8 +65,11 @@ def taco(
     if quick:
         setting = replace(setting, severities=QUICK, draws=1)
     if csv is None and target_col is None:
-        tasks = list(KINDS) if task in (None, "both") else [task]
-        wanted = [name for name in DATASETS if only in ("all", name) and DATASETS[name] in tasks]
+        wanted = [
+            name
+            for name, its_task in DATASETS.items()
+            if only in ("all", name) and task in (None, "both", its_task)
+        ]
         with _data_folder(data_dir):
             found = [(name, Catalog().dataset(f"taco_{name}")) for name in wanted]
             return _run_all(found, setting)
@@ -74,14 +77,10 @@ def taco(
         raise DefinitionError("--csv and --target_col must be used together.")
     if only != "all":
         raise DefinitionError("--only selects TACO datasets and cannot be used with --csv.")
-    return _run_all(_own(csv, target_col, task), setting)
-
-
-def _own(csv: str, target: str, task: str | None) -> Loaders:
-    """Return the loaders of the user's table, one per task."""
     tasks = list(KINDS) if task == "both" else [task]
-    kinds = [None if each is None else KINDS[each] for each in tasks]
-    return [(Path(csv).stem, partial(load_user_table, Path(csv), target, kind)) for kind in kinds]
+    kinds = [KINDS[each] if each else None for each in tasks]
+    loaders = [partial(load_user_table, Path(csv), target_col, kind) for kind in kinds]
+    return _run_all([(Path(csv).stem, load) for load in loaders], setting)
 
 
 def _run_all(loaders: Loaders, setting: Setting) -> int:

@@ -1,8 +1,4 @@
-"""The seven corruptions under TACO's signature: ``fn(X, y, severity, rng=None) -> (X, y)``.
-
-A given train/test split as one dataset.
-TACO's five models on one split, on clean and on corrupted data.
-"""
+"""TACO's functions: seven corruptions, and five models on one clean and corrupted split."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.compat.taco.result_files import MODEL_NAMES, plot_runs, taco_tables, write_tables
+from karat.compat.taco.result_files import MODEL_NAMES, plot_runs, taco_tables, write_files
 from karat.config.catalog import Catalog
 from karat.core.columns import infer_kind, refuse_fractions, target_values
 from karat.core.dataset import Dataset
@@ -43,6 +39,12 @@ NAMES = (
 )
 #: not defined for regression
 FOR_CLASSES = ("missingness_mnar", "rare_class_dilution")
+SEVERITIES = (0.1, 0.2, 0.4)
+SEED = 42
+MODELS = {
+    "classification": ("logreg", "svm", "rf", "xgb", "ffn"),
+    "regression": ("linreg", "svm", "rf", "xgb", "ffn"),
+}
 
 
 def _function(name: str) -> Corruption:
@@ -61,21 +63,17 @@ def _function(name: str) -> Corruption:
 CORRUPTION_FUNCS: dict[str, Corruption] = {name: _function(name) for name in NAMES}
 
 
+_SIDES = ("train", "test")
 #: the kind of target of each task
 KINDS = {"classification": "classification", "regression": "regression"}
 TASKS = {kind: task for task, kind in KINDS.items()}
 
 
-def check_task(task: str | None) -> None:
-    """Raise if the task is unknown."""
+def given_split(name: str, X: Sequence[Any], y: Sequence[Any], task: str | None) -> Dataset:
+    """Return train and test rows as one dataset; the task is inferred if None."""
     if task is not None and task not in KINDS:
         hint = did_you_mean(str(task), KINDS)
         raise DefinitionError(f'task must be "classification" or "regression", got {task!r}.{hint}')
-
-
-def given_split(name: str, X: Sequence[Any], y: Sequence[Any], task: str | None) -> Dataset:
-    """Return train and test rows as one dataset; the task is inferred if None."""
-    check_task(task)
     if not isinstance(name, str) or not name.strip():
         raise DefinitionError(f"dataset_name must be a non-empty string, got {name!r}.")
     tables = [_table(each, f"{name}: X_{side}") for each, side in zip(X, _SIDES, strict=True)]
@@ -101,9 +99,6 @@ def given_split(name: str, X: Sequence[Any], y: Sequence[Any], task: str | None)
         modality="table",
         part=np.repeat(_SIDES, [len(table) for table in tables]),
     )
-
-
-_SIDES = ("train", "test")
 
 
 def _table(X: Any, where: str) -> pd.DataFrame:
@@ -153,14 +148,6 @@ def _inferred(target: pd.Series, name: str) -> str:
             stacklevel=4,
         )
     return kind
-
-
-SEVERITIES = (0.1, 0.2, 0.4)
-SEED = 42
-MODELS = {
-    "classification": ("logreg", "svm", "rf", "xgb", "ffn"),
-    "regression": ("linreg", "svm", "rf", "xgb", "ffn"),
-}
 
 
 def run_benchmark(
@@ -255,7 +242,7 @@ def benchmark(data: Dataset, setting: Setting, progress: Progress | None = None)
     tables = list(taco_tables(runs))
     if not tables:
         raise DataError(f"{data.name}: no model could be evaluated. {' '.join(notes)}")
-    files = write_tables(tables, setting.results_dir)
+    files = write_files(tables, setting.results_dir)
     try:
         folder = setting.results_dir / f"{safe_name(data.name)}_plots"
         files += plot_runs(runs, folder) if task.corruptions else []

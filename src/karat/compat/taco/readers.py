@@ -85,9 +85,6 @@ def _numbers(frame: pd.DataFrame, target: str, spec: DataSpec, path: Path) -> pd
     )
 
 
-# -- synthetic ------------------------------------------------------------------------------
-
-
 def synthetic(name: str, like: str, rows: int = 5000, seed: int = 0) -> Dataset:
     """Return synthetic rows with the columns of one of TACO's tables, for use without the file.
 

@@ -1,25 +1,18 @@
-"""Export of scores in the file formats of other benchmarks.
-
-Import of TACO's ``metrics_<dataset>_<task>.csv``: a row per model, view and metric.
-Plots of ``karat export``: curves over severities and bars of clean scores.
-"""
+"""TACO's files of metrics and confusion matrices, written and imported, and its plots."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from karat.analysis.robustness import curves
-from karat.compat.amlb.result_files import amlb_tables, new_amlb_tables
-from karat.compat.geval.result_files import geval_tables
-from karat.compat.ulysses.result_files import senteval_tables
 from karat.core.files import safe_name, write_atomic
 from karat.corruptions.view import CLEAN, View
-from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
+from karat.errors import DefinitionError, KaratError
 from karat.reporting.figures import COLORS, WIDTH, Plot, cut_name, make_figure, settings
 from karat.reporting.formats import metric_label, rounded
 from karat.reporting.plots import draw_lines
@@ -31,18 +24,12 @@ from karat.results.tables import FINAL_EPOCH
 
 #: the columns of TACO's metrics files
 TACO_COLUMNS = ("dataset", "task", "corruption", "severity", "model", "metric", "value")
-CONFUSION_COLUMNS = (
-    "dataset",
-    "task",
-    "corruption",
-    "severity",
-    "model",
-    "truth",
-    "prediction",
-    "count",
-)
+CONFUSION_COLUMNS = (*TACO_COLUMNS[:5], "truth", "prediction", "count")
 #: TACO's names of metrics, where they differ
 METRICS = {"auc": "AUC", "acc": "accuracy", "rmse": "RMSE"}
+OURS = {theirs: ours for ours, theirs in METRICS.items()}
+LOOKS = f"a CSV file with the columns {', '.join(TACO_COLUMNS)}"
+PLOT_FORMATS = ("png", "svg")
 KINDS = {"classes": "classification", "numbers": "regression"}
 #: Karat's models by TACO's names
 MODEL_NAMES = {
@@ -54,42 +41,8 @@ MODEL_NAMES = {
 }
 VIEW = ["corruption", "severity"]
 
-#: file names with their tables or texts
-Tables = Iterable[tuple[str, pd.DataFrame | str]]
 
-
-def export(runs: Any, shape: str, folder: str | Path) -> list[Path]:
-    """Write the scores of runs in the format of another benchmark, and return the files.
-
-    ``"taco"`` writes ``metrics_<dataset>_<task>.csv`` (means over folds and draws) and
-    ``confusion_<dataset>_<task>.csv`` (counts over all folds and draws). ``"ulysses"`` writes
-    ``results_nonagg.csv``, ``results_agg.json`` and ``summary.csv``, ``"geval"`` GEval's result
-    files and its comparison; with several models, each model has its own folder. ``"amlb"``
-    writes the AutoML Benchmark's ``results.csv`` as documented, ``"amlb-new"`` with its current
-    columns; both for clean data only.
-    """
-    if shape not in EXPORT_FORMATS:
-        raise DefinitionError(
-            f'unknown export format "{shape}".{did_you_mean(shape, EXPORT_FORMATS)} '
-            f"Available: {', '.join(EXPORT_FORMATS)}."
-        )
-    return write_tables(EXPORT_FORMATS[shape](runs), folder)
-
-
-def write_tables(tables: Tables, folder: str | Path) -> list[Path]:
-    """Write tables as CSV files and texts unchanged into a folder, and return the files."""
-    written = []
-    for name, table in tables:
-        path = Path(folder) / name
-        text = table if isinstance(table, str) else table.to_csv(index=False, lineterminator="\n")
-        write_atomic(path, text)
-        written.append(path)
-    if not written:
-        raise DataError("the runs have no classification or regression task to export.")
-    return written
-
-
-def taco_tables(runs: Any) -> Tables:
+def taco_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
     """Yield TACO's files; the file name has the task if a dataset has several tasks."""
     found = named_runs(runs)
     tasks = _tasks(found)
@@ -102,12 +55,27 @@ def taco_tables(runs: Any) -> Tables:
             continue
         parts = [dataset, *([task] if times[dataset, kind] > 1 else []), kind]
         stem = "_".join(map(safe_name, parts))
-        yield f"metrics_{stem}.csv", _metrics(part.assign(dataset=dataset, task=kind))
+        part = part.assign(dataset=dataset, task=kind, metric=part["metric"].replace(METRICS))
+        means = part.groupby(list(TACO_COLUMNS[:-1]), sort=False, as_index=False)["value"].mean()
+        yield f"metrics_{stem}.csv", _named(means)[list(TACO_COLUMNS)]
         counts = list(_counts(found, task)) if kind == "classification" else []
         if counts:
-            names = [*VIEW, "model", "truth", "prediction", "count"]
-            together = pd.DataFrame(counts, columns=names).assign(dataset=dataset, task=kind)
-            yield f"confusion_{stem}.csv", _confusion(together)
+            table = pd.DataFrame(counts, columns=[*VIEW, *CONFUSION_COLUMNS[4:]])
+            keys = list(CONFUSION_COLUMNS[:-1])
+            grouped = table.assign(dataset=dataset, task=kind).groupby(keys, sort=False)
+            sums = grouped["count"].sum().reset_index()
+            yield f"confusion_{stem}.csv", _named(sums)[list(CONFUSION_COLUMNS)]
+
+
+def write_files(tables: Iterable[tuple[str, pd.DataFrame | str]], folder: str | Path) -> list[Path]:
+    """Write tables as CSV files and texts unchanged into a folder, and return the files."""
+    written = []
+    for name, table in tables:
+        path = Path(folder) / name
+        text = table if isinstance(table, str) else table.to_csv(index=False, lineterminator="\n")
+        write_atomic(path, text)
+        written.append(path)
+    return written
 
 
 def _tasks(found: Iterable[tuple[Run, str, dict[str, str]]]) -> dict[str, tuple[str, str]]:
@@ -115,30 +83,14 @@ def _tasks(found: Iterable[tuple[Run, str, dict[str, str]]]) -> dict[str, tuple[
     tasks = {}
     for run, _, label in found:
         for task in run.about["tasks"]:
-            kind = task["kind"] or _predicted_kind(run, task["name"])
+            kind = task["kind"]
+            for record in run.records() if not kind and "imported" not in run.about else ():
+                if record["task"] == task["name"] and record["status"] == "ok":
+                    kind = KINDS.get(run.predictions(task["name"], record["fold"]).answers, "")
+                    break
             if kind in KINDS.values():
                 tasks[label[task["name"]]] = (str(task["dataset"]), kind)
     return tasks
-
-
-def _predicted_kind(run: Run, task: str) -> str:
-    for record in run.records() if "imported" not in run.about else ():
-        if record["task"] == task and record["status"] == "ok":
-            return KINDS.get(run.predictions(task, record["fold"]).answers, "")
-    return ""
-
-
-def _metrics(scores: pd.DataFrame) -> pd.DataFrame:
-    table = scores.assign(metric=scores["metric"].replace(METRICS))
-    keys = [name for name in TACO_COLUMNS if name != "value"]
-    means = table.groupby(keys, sort=False, as_index=False)["value"].mean()
-    return _named(means)[list(TACO_COLUMNS)]
-
-
-def _confusion(counts: pd.DataFrame) -> pd.DataFrame:
-    keys = [name for name in CONFUSION_COLUMNS if name != "count"]
-    sums = counts.groupby(keys, sort=False, as_index=False)["count"].sum()
-    return _named(sums)[list(CONFUSION_COLUMNS)]
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
@@ -168,29 +120,10 @@ def _counts(
                 continue
             for view in record["views"]:
                 if view["status"] == "ok":
-                    for pair, count in _counted(run, record, view):
+                    answers = run.labels(record["task"], record["fold"], view_of(view).name)
+                    both = (answers[name].tolist() for name in ("truth", "predictions"))
+                    for pair, count in sorted(Counter(zip(*both, strict=True)).items()):
                         yield view["corruption"], view["severity"], model, *pair, count
-
-
-def _counted(
-    run: Run, record: dict[str, Any], view: dict[str, Any]
-) -> list[tuple[tuple[str, str], int]]:
-    answers = run.labels(record["task"], record["fold"], view_of(view).name)
-    pairs = zip(answers["truth"].tolist(), answers["predictions"].tolist(), strict=True)
-    return sorted(Counter(pairs).items())
-
-
-EXPORT_FORMATS: dict[str, Callable[[Any], Tables]] = {
-    "amlb": amlb_tables,
-    "amlb-new": new_amlb_tables,
-    "geval": geval_tables,
-    "taco": taco_tables,
-    "ulysses": senteval_tables,
-}
-
-
-LOOKS = f"a CSV file with the columns {', '.join(TACO_COLUMNS)}"
-OURS = {theirs: ours for ours, theirs in METRICS.items()}
 
 
 def recognizes(sample: Sample) -> bool:
@@ -252,9 +185,6 @@ def _taco_view(row: Row) -> View:
     return View("+".join(f"{n}@{d:g}" for n, d in zip(names, doses, strict=True)), 1.0)
 
 
-SHAPES = ("png", "svg")
-
-
 def plot_runs(
     runs: Any, folder: str | Path, *, shape: str = "png", metric: str | None = None
 ) -> list[Path]:
@@ -263,7 +193,7 @@ def plot_runs(
     A curve starts at severity 0 (clean); bands are standard deviations over folds and draws. A
     composition with a single severity has no curve.
     """
-    if shape not in SHAPES:
+    if shape not in PLOT_FORMATS:
         raise DefinitionError(f'invalid plot format "{shape}": expected "png" or "svg".')
     written = []
     with settings():

@@ -25,7 +25,6 @@ from karat.compat.ulysses.tasks import (
     chosen,
     columns_of,
     composed,
-    defined,
     find,
     load_texts,
     method_of,
@@ -220,7 +219,7 @@ class UlyssesSentEval:
                 data, role, takes = texts.rows(), "encoder", StoredRows.takes
             (run,) = evaluate(
                 Model(self._name(), prototype, role, takes),
-                Suite(SUITE, (_task(data, head, training),)),
+                Suite(SUITE, (_exact_task(data, head, training),)),
                 seed=training.seed,
                 workers=workers,
                 output=folder / "runs" if self.runs_dir is None else Path(self.runs_dir),
@@ -263,22 +262,22 @@ class UlyssesSentEvalLazy(UlyssesSentEval):
         return self._composed(X_a, X_b, task, lambda texts: self.fitted_.transform(texts, **kwargs))
 
 
-def _task(data: Dataset, head: Mapping[str, Any], training: Training) -> Task:
-    """Return the catalog's task with embedded rows and replayed folds."""
-    probe = {"use": "trained", "head": {"use": "adamw", **head}, "compose": "single"}
-    return replace(
-        defined(data.name),
-        dataset=data,
-        probe={**probe, "scale": "plain"},
-        split=training.split(),
-    )
-
-
 def _sendable(prototype: PerFold, workers: int) -> int:
     if object_identity(prototype) is not None:
         return workers
     warnings.warn("the embedder cannot be pickled; using one process.", stacklevel=4)
     return 1
+
+
+def _exact_task(data: Dataset, head: Mapping[str, Any], training: Training) -> Task:
+    """Return the catalog's task with embedded rows and replayed folds."""
+    probe = {"use": "trained", "head": {"use": "adamw", **head}, "compose": "single"}
+    return replace(
+        Catalog().task(data.name),
+        dataset=data,
+        probe={**probe, "scale": "plain"},
+        split=training.split(),
+    )
 
 
 def _check_run(run: Run, task: str) -> None:

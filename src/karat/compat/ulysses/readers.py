@@ -148,9 +148,6 @@ def _with_options(
     return pd.concat([fields, frame.drop(columns=texts)], axis=1)
 
 
-# -- labels ---------------------------------------------------------------------------------
-
-
 def _typed(labels: pd.Series) -> pd.Series:
     """Return numbers if each label is the usual form of a number, else the labels."""
     for kind in (int, float):

@@ -1,10 +1,7 @@
-"""The tables of Ulysses SentEval: all scores of a model in its columns, and its aggregates.
+"""Result files of Ulysses SentEval: all scores, their aggregates and a summary; their import.
 
 They are projections of the tidy table: ``metric_test`` is Karat's ``above_chance``, ``loss_test``
 is ``logloss``, and the three curves are recorded per epoch by the head ``adamw``.
-
-Summary of Ulysses SentEval tasks: per task, per group of tasks, and over all tasks.
-Import of Ulysses SentEval: the frame of all scores, or the aggregates, of one model.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from karat.core.files import safe_name
 from karat.core.torch_random import MASTER, bootstrap_seed, interval_seeds
 from karat.errors import DataError, KaratError
 from karat.metrics.metric import get_metric
-from karat.results.importing import ImportLog, ModelResults, Row, Sample, folder_name, number, rows
+from karat.results.importing import ImportLog, ModelResults, Sample, folder_name, number, rows
 from karat.results.load import named_runs, named_scores
 from karat.results.run import Run
 from karat.results.tables import FINAL_EPOCH
@@ -44,6 +41,12 @@ TESTS = {"logloss": "loss_test", ASKED: "metric_test"}
 METRICS = (*CURVES, *TESTS.values())
 FOLD = ["kfold_repetition", "kfold_partition"]
 KEYS = ["task", *FOLD, "train_epoch", "metric"]
+LOOKS = f"a CSV file with the columns {', '.join((*KEYS, 'value'))}, or its aggregates as JSON"
+#: the metrics in the summary of a task
+REPORTED = (ASKED, "mcc", "f1_macro", "acc", "logloss")
+#: the group of all tasks
+ALL = "all"
+OURS = {theirs: ours for ours, theirs in TESTS.items()}
 
 Aggregates = dict[str, dict[str, Any]]
 
@@ -95,12 +98,16 @@ def aggregate(
     for task, part in frame.groupby("task", sort=False):
         seeds = metric_seeds(part["kfold_repetition"].max(), seed)
         own: dict[str, Any] = {}
+        statistics: dict[str, Any]
         for metric in METRICS:
             limits = (0.0, math.inf) if metric.startswith("loss") else (0.0, 1.0)
-            table = _by_epoch(part[part["metric"] == metric])
-            statistics = describe(table, seeds[metric], how, limits)
-            tested = metric in TESTS.values()
-            own |= {f"{k}_{metric}": _number(v) if tested else v for k, v in statistics.items()}
+            rows = part[part["metric"] == metric]
+            # a row per fold and a column per epoch, NaN after the last epoch
+            table = rows.pivot(index=FOLD, columns="train_epoch", values="value").sort_index()
+            statistics = describe(table.to_numpy(dtype=float), seeds[metric], how, limits)
+            if metric in TESTS.values():
+                statistics = {k: float(v[0]) if len(v) else math.nan for k, v in statistics.items()}
+            own |= {f"{name}_{metric}": value for name, value in statistics.items()}
         found[str(task)] = own
     return found
 
@@ -108,16 +115,6 @@ def aggregate(
 def metric_seeds(repetitions: int, seed: int | None = None) -> dict[str, int]:
     """Return the original's seed of each metric's interval."""
     return interval_seeds(METRICS, bootstrap_seed(int(repetitions)) if seed is None else seed)
-
-
-def _by_epoch(part: pd.DataFrame) -> np.ndarray:
-    """Return a row per fold and a column per epoch; NaN after the last epoch."""
-    table = part.pivot(index=FOLD, columns="train_epoch", values="value")
-    return table.sort_index().to_numpy(dtype=float)
-
-
-def _number(values: np.ndarray) -> float:
-    return float(values[0]) if len(values) else math.nan
 
 
 def _check(frame: pd.DataFrame) -> None:
@@ -158,12 +155,6 @@ def numbered(scores: pd.DataFrame) -> pd.DataFrame:
     each = (fold // repeat.where(repeat > 0)).groupby(scores["task"]).transform("min")
     before = (repeat * each.fillna(0)).astype(int)
     return scores.assign(kfold_repetition=repeat + 1, kfold_partition=fold - before + 1)
-
-
-#: the metrics of a task
-REPORTED = (ASKED, "mcc", "f1_macro", "acc", "logloss")
-#: the group of all tasks
-ALL = "all"
 
 
 def summary(runs: Any, *, confidence: float = 0.99, resamples: int = 10_000) -> pd.DataFrame:
@@ -229,31 +220,27 @@ class _Model:
 
 def _models(runs: Any) -> Iterator[_Model]:
     """Yield the models of runs, or of a tidy table, with a task scored above chance."""
-    models = list(_of_table(runs) if isinstance(runs, pd.DataFrame) else _of_runs(runs))
+    if isinstance(runs, pd.DataFrame):
+        tables = named_scores(runs)[0].groupby("model", sort=False)
+        models = [_Model(str(name), part) for name, part in tables]
+    else:
+        models = [_model(*named) for named in named_runs(runs)]
     scored = [model for model in models if (model.scores["metric"] == ASKED).any()]
     if not scored:
         short_names(models[0].scores)  # raises
     yield from scored
 
 
-def _of_table(scores: pd.DataFrame) -> Iterator[_Model]:
-    for name, part in named_scores(scores)[0].groupby("model", sort=False):
-        yield _Model(str(name), part)
-
-
-def _of_runs(runs: Any) -> Iterator[_Model]:
-    for run, name, label in named_runs(runs):
-        scores = run.scores()
-        scores = scores.assign(model=name, task=scores["task"].map(label))
-        kinds = {label[task["name"]]: task["kind"] for task in run.about["tasks"]}
-        modes = {label[task]: mode for task, mode in _modes(run)}
-        yield _Model(name, scores, kinds, modes)
-
-
-def _modes(run: Run) -> Iterator[tuple[str, str]]:
-    for record in run.records():
-        matches = [re.match(r"mode (\w+)", note) for note in record["notes"]]
-        yield from ((record["task"], match[1]) for match in matches if match)
+def _model(run: Run, name: str, label: Mapping[str, str]) -> _Model:
+    scores = run.scores()
+    kinds = {label[task["name"]]: task["kind"] for task in run.about["tasks"]}
+    modes = {
+        label[record["task"]]: match[1]
+        for record in run.records()
+        for note in record["notes"]
+        if (match := re.match(r"mode (\w+)", note))
+    }
+    return _Model(name, scores.assign(model=name, task=scores["task"].map(label)), kinds, modes)
 
 
 def _of_tasks(model: _Model, how: Resampling) -> Iterator[dict[str, Any]]:
@@ -306,11 +293,6 @@ def _clipped(pair: Bounds, limits: tuple[float, float]) -> Bounds:
     return np.clip(pair[0], *limits), np.clip(pair[1], *limits)
 
 
-LOOKS = f"a CSV file with the columns {', '.join((*KEYS, 'value'))}, or its aggregates as JSON"
-OURS = {theirs: ours for ours, theirs in TESTS.items()}
-MEAN = "avg_metric_test"
-
-
 def recognizes(sample: Sample) -> bool:
     """Return whether a file is one of these."""
     if sample.shape == "csv":
@@ -318,7 +300,7 @@ def recognizes(sample: Sample) -> bool:
     content = sample.content
     if not isinstance(content, Mapping) or not content:
         return False
-    return all(isinstance(part, Mapping) and MEAN in part for part in content.values())
+    return all(isinstance(part, Mapping) and "avg_metric_test" in part for part in content.values())
 
 
 def read(samples: Sequence[Sample], log: ImportLog) -> Iterator[ModelResults]:
@@ -356,19 +338,14 @@ def _add_frame(found: ModelResults, sample: Sample, log: ImportLog) -> None:
         fold = repeat * parts[task] + row.whole("kfold_partition", 1) - 1
         found.tasks.setdefault(task, _task_facts(task))
         job = found.job(task, fold, repeat)
-        epoch = _epoch(row)
-        if metric in OURS and epoch == FINAL_EPOCH:
+        final = row.text("train_epoch") == str(FINAL_EPOCH)
+        epoch = FINAL_EPOCH if final else row.whole("train_epoch", 1)
+        if metric in OURS and final:
             found.put(job, OURS[metric], row.number("value"))
         else:
             step = {"epoch": epoch, "metric": metric, "value": row.number("value")}
             job.history.append(step)
     log.skipped(sample.path, unknown)
-
-
-def _epoch(row: Row) -> int:
-    if row.text("train_epoch") == str(FINAL_EPOCH):
-        return FINAL_EPOCH
-    return row.whole("train_epoch", 1)
 
 
 def _add_means(found: ModelResults, sample: Sample, log: ImportLog) -> None:

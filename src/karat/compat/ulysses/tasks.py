@@ -1,9 +1,4 @@
-"""The parameters in ``kwargs_train``, checked before anything is embedded.
-
-The 18 tasks of the catalog, and their texts.
-From texts to one row of numbers per question, and a cache of such rows.
-A predictor that embeds the texts of each fold separately.
-"""
+"""Training parameters, tasks, texts and embedded rows of Ulysses SentEval."""
 
 from __future__ import annotations
 
@@ -28,7 +23,6 @@ from karat.core.dataset import Dataset
 from karat.core.embeddings import check_vectors, distinct_texts
 from karat.core.files import safe_name, write_atomic
 from karat.core.registry import build
-from karat.core.task import Task
 from karat.core.torch_random import MASTER
 from karat.data.load_dataset import load_dataset
 from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
@@ -38,6 +32,7 @@ from karat.probes.trained import concat, interaction, single
 
 #: default of ``hidden_dims``: the hidden layers of the task definition
 OF_THE_TASK = "of the task"
+SUITE = "ulysses"
 #: the number of seeds of a run
 SEEDS = 2**31 - 1
 
@@ -141,9 +136,6 @@ class Training:
         }
 
 
-SUITE = "ulysses"
-
-
 @dataclass(frozen=True)
 class Rule:
     """The hidden layers of a task, and the separator of its options."""
@@ -209,17 +201,13 @@ def chosen(wanted: str | Iterable[str]) -> tuple[str, ...]:
     return names
 
 
-def defined(task: str) -> Task:
-    """Return a task of the catalog."""
-    return Catalog().task(task)
-
-
 @cache
 def rule_of(task: str) -> Rule:
     """Return the hidden layers and the option separator of a task."""
-    made = defined(task)
+    made = Catalog().task(task)
     probe: Any = made.probe
-    options = _definition(made).get("options") or {}
+    loader: Any = made.dataset
+    options = loader.definition.get("options") or {}
     return Rule(task, tuple(probe["head"].get("hidden_dims") or ()), options.get("options"))
 
 
@@ -228,30 +216,20 @@ def load_texts(task: str, folder: Path) -> Texts:
 
     The options of a question are joined, as in the file.
     """
-    made, rule = defined(task), rule_of(task)
-    definition = _definition(made)
+    rule = rule_of(task)
+    loader: Any = Catalog().task(task).dataset
+    definition = loader.definition
     own = folder / next(s["folder"] for s in definition["sources"] if "folder" in s)
     if own.is_file():
         local = {**definition, "sources": None, "path": str(own.absolute())}
         data = load_dataset(task, local)
     else:
-        loader: Any = made.dataset
         data = replace(loader(), name=task)
     columns = [data.items.iloc[data.mentions(name).rows].tolist() for name in data.fields]
-    return Texts(rule, columns[0], _second(columns[1:], rule.separator), data)
-
-
-def _definition(task: Task) -> dict[str, Any]:
-    loader: Any = task.dataset
-    return dict(loader.definition)
-
-
-def _second(columns: Sequence[list[str]], separator: str | None) -> list[str] | None:
-    if not columns:
-        return None
-    if separator is None:
-        return list(columns[0])
-    return [separator.join(texts) for texts in zip(*columns, strict=True)]
+    second = columns[1] if columns[1:] else None
+    if second is not None and rule.separator is not None:
+        second = [rule.separator.join(options) for options in zip(*columns[1:], strict=True)]
+    return Texts(rule, columns[0], second, data)
 
 
 Encode = Callable[[list[str]], Any]

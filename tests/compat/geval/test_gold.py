@@ -1,23 +1,20 @@
 """The legacy protocol: the numbers GEval itself published, from the same vectors."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import karat
 from karat.compat.geval import FrameworkManager, gold
-from karat.compat.geval.gold import GOLD_GOLD, Coverage, load_gold, trials
+from karat.compat.geval.gold import GOLD_STANDARDS, Coverage, load_gold, trials
 from karat.compat.geval.parameters import Parameters
 from karat.core.dataset import Dataset
 from karat.execution.splits import split
 from karat.models.vector_files import VectorFile
 
+from ...skips import original_data, original_file
 from .geval_gold import vectors, write_gold, write_text
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "geval"
-VECTORS = SHARED / "rdf2vec_uniform_200.txt.gz"
 PUBLISHED = {
     ("Regression", "MetacriticAlbums"): {"LR": 11.611, "KNN": 12.092},
     ("Regression", "MetacriticMovies"): {"LR": 16.699, "KNN": 18.744},
@@ -28,39 +25,38 @@ COVERAGE = {"Cities": 0.9811, "MetacriticMovies": 0.9815, "MetacriticAlbums": 0.
     "AAUP": 0.9563,
     "Forbes": 0.8763,
 }
-needs_data = pytest.mark.skipif(not VECTORS.is_file(), reason="needs ../shared/data/geval")
 
 
 @pytest.fixture(scope="module")
 def encoder():
-    encoder = VectorFile(str(VECTORS))
+    encoder = VectorFile(str(original_file("rdf2vec_uniform")))
     encoder.vocabulary()
     return encoder
 
 
-@needs_data
 @pytest.mark.parametrize("name", COVERAGE)
 def test_published_coverage(encoder, name):
-    (found,) = [g for g in GOLD_GOLD if g.name == name and g.task == "Classification"]
-    coverage = Coverage.of(found, load_gold(found, str(SHARED)), encoder)
+    (found,) = [g for g in GOLD_STANDARDS if g.name == name and g.task == "Classification"]
+    with original_data():
+        coverage = Coverage.of(found, load_gold(found, None), encoder)
     assert round(coverage.share, 4) == pytest.approx(COVERAGE[name], abs=1e-4)
 
 
-@needs_data
 @pytest.mark.parametrize("key", PUBLISHED, ids=" ".join)
 def test_published_scores_to_the_third_digit(encoder, key, tmp_path):
     wanted = PUBLISHED[key]
-    (found,) = [g for g in GOLD_GOLD if (g.task, g.name) == key]
-    data = Coverage.of(found, load_gold(found, str(SHARED)), encoder).covered()
-    asked = Parameters(str(VECTORS), protocol="legacy").checked()
-    chosen = {t.task.name: t for t in trials(found, data, asked) if t.setup.model in wanted}
+    (found,) = [g for g in GOLD_STANDARDS if (g.task, g.name) == key]
+    with original_data():
+        data = Coverage.of(found, load_gold(found, None), encoder).covered()
+    asked = Parameters(encoder.path, protocol="legacy").checked()
+    chosen = {t.task.name: t for t in trials(found, data, asked) if t.trial.model in wanted}
     (run,) = karat.evaluate(
         {"rdf2vec": encoder}, [t.task for t in chosen.values()], output=tmp_path, workers=1
     )
     scores = run.scores()
     assert len(scores) == 200  # ten repeats of ten folds, twice
     for name, trial in chosen.items():
-        published = wanted[trial.setup.model]
+        published = wanted[trial.trial.model]
         ours = scores[scores["task"] == name]["value"].mean()
         half = 0.0005 if published < 1 else 0.0006
         assert ours == pytest.approx(published, abs=half), (name, ours)

@@ -20,29 +20,9 @@ from karat.core.files import cache_folder
 from karat.data.load_dataset import load_dataset
 from karat.errors import Unavailable
 
+from ..conftest import FILES
+
 pytestmark = pytest.mark.usefixtures("download_settings")
-
-
-FILES = {
-    "F1A": "masked_law_name_in_summaries",
-    "F1B": "masked_law_name_in_news",
-    "F2": "code_estatutes_cf88",
-    "F3": "oab_first_part",
-    "F4": "oab_second_part",
-    "F5": "trf_examinations",
-    "F6": "stj_summary",
-    "G1": "bill_summary_to_topics",
-    "G2A": "sts_state_news",
-    "G2B": "summary_vs_bill",
-    "G3": "faqs",
-    "G4": "ulysses_sd",
-    "T1A": "hatebr_offensive_lang",
-    "T1B": "offcombr2",
-    "T2A": "factnews_news_bias",
-    "T2B": "factnews_news_factuality",
-    "T3": "fakebr_size_normalized",
-    "T4": "tampered_leg",
-}
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +47,6 @@ def zipped(content: str, name: str) -> bytes:
     with zipfile.ZipFile(packed, "w") as opened:
         opened.writestr(name, content)
     return packed.getvalue()
-
-
-# -- definitions ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("task", FILES)
@@ -112,9 +89,6 @@ def test_urls_and_checksums_match_the_benchmark(definitions, shared: Path):
         assert {source["sha256"] for source in remote} == {published[file]["sha256"]}
 
 
-# -- from a folder --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("below", ["", "ulysses_senteval_datasets"])
 def test_local_file_takes_precedence(definitions, tmp_path, monkeypatch, below):
     folder = tmp_path / "data" / below
@@ -131,8 +105,6 @@ def test_missing_file_names_its_place(definitions, monkeypatch):
     with pytest.raises(Unavailable, match=r"KARAT_DATA/faqs\.csv"):
         load_dataset("ulysses_G3", definitions.get("datasets", "ulysses_G3"))
 
-
-# -- from a server --------------------------------------------------------------------------
 
 CSV = rows("single", 4000)
 ZIP = zipped(CSV, "ulysses_senteval_datasets/hatebr_offensive_lang.csv")
@@ -178,9 +150,6 @@ def test_interrupted_download_is_resumed(stub, served):
     assert [path.suffix for path in cache_folder().rglob("*") if path.is_file()] == [".part"]
     data = load_dataset("t", served([stub.ranged(ZIP)], [stub.status(404)]))
     assert len(data) == 4000 and stub.ranges[-1] not in ("", "bytes=0-")
-
-
-# -- trained heads --------------------------------------------------------------------------
 
 
 @pytest.fixture
