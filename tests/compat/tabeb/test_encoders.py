@@ -94,9 +94,9 @@ def test_carte_encoder_gets_the_kind_of_target(monkeypatch):
     encoder = get_model("carte_encoder", task="regression", num_models=2, lm_path="vectors.bin")
     for kind in ("regression", "classification"):
         assert task(kind, seed=5).evaluate([encoder])["encoder"].tolist() == ["carte_encoder"]
-    assert Fake.made == [(2, "vectors.bin", "numbers", 5), (2, "vectors.bin", "classes", 5)]
+    assert Fake.made == [(2, "vectors.bin", "regression", 5), (2, "vectors.bin", "classification", 5)]
     assert encoder.fit(TABLE, TABLE["x"]).transform(TABLE).shape == (ROWS, 1)
-    assert Fake.made[-1] == (2, "vectors.bin", "numbers", None)  # from its parameter task
+    assert Fake.made[-1] == (2, "vectors.bin", "regression", None)  # from its parameter task
     with pytest.raises(DefinitionError, match="'regr'"):
         get_model("carte_encoder", task="regr")
     with pytest.raises(DefinitionError, match='"n_jobs"'):
