@@ -125,7 +125,7 @@ def test_a_plan_of_a_table_takes_the_models_of_the_suite(here, cli):
         (["empty.csv", "--target", "y", "--like", "taco"], "empty.csv"),
         (["header.csv", "--target", "y", "--like", "taco"], "header.csv"),
         (["binary.csv", "--target", "y", "--like", "taco"], "binary.csv"),
-        (["halves.csv", "--target", "y", "--like", "taco-nyc"], "number"),
+        (["halves.csv", "--target", "y", "--like", "taco-nyc"], "numeric"),
         (["line.csv", "--target", "y", "--like", "taco-adult", "-m", "random-forest"], "class"),
         (["halves.csv", "--target", "y", "--data-dir", "nowhere"], "nowhere"),
         (["halves.csv", "--target", "y", "-m", "logistic-regresion"], '"logistic-regression"'),

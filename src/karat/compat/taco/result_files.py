@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 
+from karat.analysis.formatting import rounded
 from karat.analysis.robustness import curves
 from karat.compat.amlb.result_files import amlb_tables, new_amlb_tables
 from karat.compat.geval.result_files import geval_tables
@@ -21,7 +22,7 @@ from karat.core.files import safe_name, write_atomic
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.reporting.figures import COLORS, WIDTH, Plot, cut_name, make_figure, settings
-from karat.reporting.formats import metric_label, rounded
+from karat.reporting.formats import metric_label
 from karat.reporting.plots import draw_lines
 from karat.results.importing import ImportLog, ModelResults, Row, Sample, direction, rows
 from karat.results.load import named_runs, named_scores
