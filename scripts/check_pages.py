@@ -21,5 +21,14 @@ def write_pages(folder: Path) -> None:
         (folder / f"{rule.code}.md").write_text(render_page(rule), encoding="utf-8")
 
 
+def index_table(folder: str = "checks") -> str:
+    """Return a Markdown table of all checks with links to their pages."""
+    rows = [
+        f"| [{rule.code}]({folder}/{rule.code}.md) | {rule.level} | {rule.title} |"
+        for rule in RULES
+    ]
+    return "\n".join(["| code | level | what |", "|---|---|---|", *rows]) + "\n"
+
+
 if __name__ == "__main__":
     write_pages(FOLDER)

@@ -1,36 +1,48 @@
 """The package: its public names."""
 
-import importlib
-import sys
+import inspect
+import typing
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
 import karat
 
+ROOT = Path(karat.__file__).parent
+NAMES = [name for name in karat.__all__ if name != "__version__"]
 
-def test_the_public_names_are_sorted_and_there():
+
+def test_public_names_are_sorted_and_listed():
     assert list(karat.__all__) == sorted(karat.__all__)
-    for name in karat.__all__:
-        assert getattr(karat, name) is not None
     assert set(karat.__all__) <= set(dir(karat))
+    assert {"Dataset", "Fold", "Run", "Task", "evaluate", "leaderboard", "probe"} <= set(NAMES)
 
 
-def test_the_names_of_the_first_page_are_public():
-    assert {"Dataset", "Task", "Run", "evaluate", "leaderboard", "suite"} <= set(karat.__all__)
-    assert {"encoder", "predictor", "metric", "corruption", "head", "splitter", "dataset"} <= set(
-        karat.__all__
-    )
+@pytest.mark.parametrize("name", NAMES)
+def test_every_public_name_resolves_and_is_documented(name):
+    value = getattr(karat, name)
+    assert callable(value) and inspect.getdoc(value)
 
 
-@pytest.mark.parametrize("name", ["evaluate", "dataset", "leaderboard", "robustness"])
-def test_a_module_does_not_take_the_place_of_a_function(name):
-    for module in (f"karat.{name}", f"karat.results.{name}"):
-        try:
-            importlib.import_module(module)
-        except ModuleNotFoundError:
-            continue
-    assert callable(getattr(karat, name))
-    assert not isinstance(getattr(karat, name), type(sys))
+def test_no_public_name_is_that_of_a_subpackage_or_module():
+    modules = {path.stem for path in ROOT.iterdir() if path.is_dir() or path.suffix == ".py"}
+    assert modules & set(NAMES) == set()
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if inspect.isfunction(getattr(karat, n))])
+def test_types_that_public_functions_return_are_public(name):
+    """Of unions and lists, all parts."""
+
+    def parts(hint):
+        return [hint, *(p for each in typing.get_args(hint) for p in parts(each))]
+
+    hint = inspect.signature(getattr(karat, name)).return_annotation
+    if isinstance(hint, str):
+        hint = eval(hint, vars(inspect.getmodule(inspect.unwrap(getattr(karat, name)))))
+    classes = [each for each in parts(hint) if inspect.isclass(each)]
+    own = [each for each in classes if each.__module__.startswith("karat.")]
+    assert [each.__name__ for each in own if each.__name__ not in NAMES] == []
 
 
 def test_an_unknown_name_is_an_attribute_error():
@@ -41,6 +53,4 @@ def test_an_unknown_name_is_an_attribute_error():
 
 
 def test_the_version_is_that_of_the_distribution():
-    from importlib.metadata import version
-
     assert karat.__version__ == version("karat")

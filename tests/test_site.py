@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,8 @@ def site(tmp_path_factory) -> Path:
     """Build the site as ``make docs`` does; a broken link is an error."""
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(ROOT / "docs", folder / "docs")
+    pages = runpy.run_path(str(ROOT / "scripts" / "check_pages.py"))
+    pages["write_pages"](folder / "docs" / "checks")
     shutil.copytree(ROOT / "examples", folder / "examples")
     shutil.copy(ROOT / "zensical.toml", folder)
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]

@@ -10,65 +10,49 @@ __version__ = "0.1.0"
 
 logging.getLogger("karat").addHandler(logging.NullHandler())
 
-#: public names and the modules that define them; each is imported on first use
-_PUBLIC = {
-    "AllPairs": "karat.analysis.all_pairs",
-    "Comparison": "karat.analysis.comparison",
-    "ContractError": "karat.errors",
-    "DataError": "karat.errors",
-    "Dataset": "karat.core.dataset",
-    "DefinitionError": "karat.errors",
-    "Finding": "karat.analysis.check_facts",
-    "Findings": "karat.analysis.check_facts",
-    "History": "karat.analysis.history",
-    "KaratError": "karat.errors",
-    "Leaderboard": "karat.reporting.leaderboard_output",
-    "Metric": "karat.metrics.metric",
-    "Predictions": "karat.core.predictions",
-    "Progress": "karat.execution.progress",
-    "Run": "karat.results.run",
-    "StatelessEncoder": "karat.models.model",
-    "Suite": "karat.core.task",
-    "Task": "karat.core.task",
-    "check_runs": "karat.analysis.checks",
-    "compare": "karat.analysis.comparison",
-    "compare_all": "karat.analysis.comparison",
-    "compare_to_history": "karat.analysis.comparison",
-    "composer": "karat.core.registry",
-    "corruption": "karat.core.registry",
-    "dataset": "karat.core.registry",
-    "encoder": "karat.core.registry",
-    "evaluate": "karat.execution.evaluation",
-    "head": "karat.core.registry",
-    "import_results": "karat.compat.convert",
-    "leaderboard": "karat.reporting.leaderboard_output",
-    "load_artifact": "karat.results.run",
-    "metric": "karat.metrics.metric",
-    "open_runs": "karat.results.run",
-    "plot": "karat.reporting.plots",
-    "predictor": "karat.core.registry",
-    "probe": "karat.core.registry",
-    "query_generator": "karat.core.registry",
-    "reader": "karat.core.registry",
-    "report": "karat.reporting.page",
-    "rescore": "karat.results.rescore",
-    "robustness": "karat.analysis.robustness",
-    "splitter": "karat.core.registry",
-    "suite": "karat.execution.evaluation",
+#: public names by the module that defines them; each is imported on first use
+_MODULES = {
+    "karat.analysis.all_pairs": "AllPairs compare_all",
+    "karat.analysis.check_facts": "Finding Findings",
+    "karat.analysis.checks": "check_runs",
+    "karat.analysis.comparison": "Comparison Overall compare",
+    "karat.analysis.history": "History compare_to_history",
+    "karat.analysis.robustness": "robustness",
+    "karat.compat.convert": "Imported import_results",
+    "karat.core.dataset": "Dataset",
+    "karat.core.predictions": "Predictions",
+    "karat.core.registry": "composer corruption dataset encoder head predictor probe "
+    "query_generator reader splitter",
+    "karat.core.task": "Suite Task",
+    "karat.errors": "ContractError DataError DefinitionError KaratError",
+    "karat.execution.evaluation": "evaluate suite",
+    "karat.execution.progress": "Progress",
+    "karat.execution.splits": "Fold",
+    "karat.metrics.metric": "Metric metric",
+    "karat.models.model": "StatelessEncoder",
+    "karat.reporting.figures": "Plot",
+    "karat.reporting.leaderboard_output": "Leaderboard leaderboard",
+    "karat.reporting.page": "report",
+    "karat.reporting.plots": "plot",
+    "karat.results.rescore": "Rescored rescore",
+    "karat.results.run": "Run load_artifact open_runs",
 }
+_PUBLIC = {name: module for module, names in _MODULES.items() for name in names.split()}
 __all__ = sorted(["__version__", *_PUBLIC])
 
 if TYPE_CHECKING:
     from karat.analysis.all_pairs import AllPairs as AllPairs
+    from karat.analysis.all_pairs import compare_all as compare_all
     from karat.analysis.check_facts import Finding as Finding
     from karat.analysis.check_facts import Findings as Findings
     from karat.analysis.checks import check_runs as check_runs
     from karat.analysis.comparison import Comparison as Comparison
+    from karat.analysis.comparison import Overall as Overall
     from karat.analysis.comparison import compare as compare
-    from karat.analysis.comparison import compare_all as compare_all
-    from karat.analysis.comparison import compare_to_history as compare_to_history
     from karat.analysis.history import History as History
+    from karat.analysis.history import compare_to_history as compare_to_history
     from karat.analysis.robustness import robustness as robustness
+    from karat.compat.convert import Imported as Imported
     from karat.compat.convert import import_results as import_results
     from karat.core.dataset import Dataset as Dataset
     from karat.core.predictions import Predictions as Predictions
@@ -91,13 +75,16 @@ if TYPE_CHECKING:
     from karat.execution.evaluation import evaluate as evaluate
     from karat.execution.evaluation import suite as suite
     from karat.execution.progress import Progress as Progress
+    from karat.execution.splits import Fold as Fold
     from karat.metrics.metric import Metric as Metric
     from karat.metrics.metric import metric as metric
     from karat.models.model import StatelessEncoder as StatelessEncoder
+    from karat.reporting.figures import Plot as Plot
     from karat.reporting.leaderboard_output import Leaderboard as Leaderboard
     from karat.reporting.leaderboard_output import leaderboard as leaderboard
     from karat.reporting.page import report as report
     from karat.reporting.plots import plot as plot
+    from karat.results.rescore import Rescored as Rescored
     from karat.results.rescore import rescore as rescore
     from karat.results.run import Run as Run
     from karat.results.run import load_artifact as load_artifact

@@ -1,58 +1,21 @@
-"""Each rule by hand: runs just at its threshold and just below."""
+"""Each check with runs just at its threshold and just below, its page, and ``karat lint``."""
 
 from __future__ import annotations
 
-import itertools
-import time
+import json
+import runpy
+from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
 import karat
-from karat.analysis.checks import RULES, check_runs
+from karat.analysis import check_facts, checks
+from karat.analysis.check_facts import Finding, Findings
+from karat.analysis.checks import RULES, check_runs, render_page, rule_of
 from karat.errors import DefinitionError
-from karat.results.run import Run
-
-STAMPS = itertools.count(1)
-
-
-@pytest.fixture
-def made(tmp_path):
-    """Make a run of one task: a score per fold, None where it failed; ``task`` are its facts."""
-
-    def make(model, scores, *, task=None, metric="acc", higher=True, **about):
-        spec = f"{about.get('seed')}-{about.get('params')}"
-        record, coverage = about.pop("record", {}), about.pop("coverage", None)
-        facts = {"name": "t", "kind": "", "metrics": [metric], "folds": list(range(len(scores)))}
-        facts |= {"higher_is_better": {metric: higher}, "dataset": "d", "modality": "table"}
-        facts |= {"fingerprint": "abcdef12", "probe": {"use": "trained"}, **(task or {})}
-        about_run = {
-            "model": model,
-            "suite": "s",
-            "constraint": "c",
-            "mode": "local",
-            "version": "1",
-        }
-        about_run |= {"stamp": f"{next(STAMPS):08d}", "seed": 42, "params": {}, "role": "encoder"}
-        run = Run.create(tmp_path, {**about_run, "karat": "0.1.0", "tasks": [facts], **about})
-        for fold, value in enumerate(scores):
-            view = {"corruption": "", "severity": 0.0, "draw": 0, "status": "ok", "info": ""}
-            view |= {"scores": {metric: value}, "coverage": (coverage or {}).get(fold, 1.0)}
-            job = {
-                "spec": f"{model}-{spec}-{fold}",
-                "model": model,
-                "task": facts["name"],
-                "fold": fold,
-            }
-            job |= {"repeat": 0, "seed": 42, "metric": metric, "info": "", "notes": []}
-            job |= {"status": "ok" if value is not None else "failed", "history": [], "utc": ""}
-            job |= {"views": [view] if value is not None else []}
-            job |= {"questions": 10, "train_questions": 10, **record}
-            run.write(job, {})
-        return run
-
-    return make
+from karat.execution import diagnostics
+from karat.reporting.leaderboard_output import finding_lines, summary
 
 
 def codes(runs, **options):
@@ -269,31 +232,6 @@ def test_uninformed_and_repeated_models_do_not_saturate(made):
     assert codes([*pair, made("c", [1.0])]) == ["KRT301"]
 
 
-@pytest.mark.parametrize(("rows", "found"), [(1440, ["KRT302"]), (1441, [])])
-def test_rows_needed_to_detect_a_difference_of_proportions(made, rows, found):
-    # 2.80159 · sqrt((0.211975 + 0.228684) / n) = 0.049 at n = 1440.5
-    runs = [made(n, [v], task={"tested": rows}) for n, v in (("a", 0.695), ("b", 0.646))]
-    assert codes(runs) == found
-    assert all("1,440 test rows" in message for message in messages(runs, "KRT302"))
-
-
-@pytest.mark.parametrize(("apart", "found"), [(0.0042, ["KRT302"]), (0.004, [])])
-def test_folds_needed_to_detect_a_difference(made, apart, found):
-    # (12.7062 + 1.3764) · sqrt(2 b² · 1.5) = 24.392 b against a gap of 0.1
-    runs = [made("a", [0.7 - apart, 0.7 + apart], metric="auc")]
-    runs += [made("b", [0.6, 0.6], metric="auc")]
-    assert codes(runs) == found
-
-
-def test_the_ratio_comes_from_the_sizes_of_the_folds(made):
-    # 10 train rows and 10 test rows in each of three folds: 1/3 + 1; t(0.975, 2) = 4.3027 and
-    # t(0.8, 2) = 1.0607 make 6.193 b of the differences a - b, a, a + b
-    for apart, found in ((0.0163, ["KRT302"]), (0.0160, [])):
-        ends = [0.6 - apart, 0.6, 0.6 + apart]
-        runs = [made("a", ends, metric="ami"), made("b", [0.5] * 3, metric="ami")]
-        assert codes(runs) == found
-
-
 def test_equal_scores_have_no_findings(made):
     runs = [made(n, [0.7, 0.8], task={"tested": 5}) for n in ("a", "b")]
     assert codes(runs) == []
@@ -396,21 +334,178 @@ def test_runs_without_scores_have_no_findings(made):
     assert codes(declined) == []
 
 
-def test_many_models_and_tasks_are_checked_quickly():
-    rng = np.random.default_rng(0)
-    t, m, f = (axis.ravel() for axis in np.indices((100, 100, 5)))
-    table = pd.DataFrame({"task": t, "model": m, "fold": f}).astype({"task": str, "model": str})
-    table = table.assign(repeat=0, corruption="", severity=0.0, epoch=-1, metric="acc")
-    begun = time.process_time()
-    found = check_runs(table.assign(value=rng.random(len(table))))
-    assert time.process_time() - begun < 60
-    assert {finding.code for finding in found} <= {"KRT302"}
-
-
 def test_every_rule_has_a_unique_code_and_a_level():
     listed = [rule.code for rule in RULES]
     assert listed == sorted(set(listed))
     assert {rule.level for rule in RULES} == {"error", "warning", "note"}
     for rule in RULES:
         assert rule.title and rule.advice[-1] in ".?" and not rule.title.endswith(".")
-        assert rule.look.__doc__.startswith(f"{rule.code}: ")
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+SECTIONS = ("What it means", "How it is computed", "Example", "What to do", "When to ignore it")
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_a_rule_renders_its_page(rule):
+    page = render_page(rule)
+    assert page.startswith(f"# {rule.code}: {rule.title}\n\nLevel: {rule.level}.\n\n## ")
+    assert [line[3:] for line in page.splitlines() if line.startswith("## ")] == list(SECTIONS)
+    assert f"--ignore {rule.code}" in page.splitlines()[-1]
+
+
+def test_the_script_writes_a_page_per_rule_and_the_index(tmp_path):
+    script = runpy.run_path(str(DOCS.parent / "scripts" / "check_pages.py"))
+    assert script["index_table"]() in (DOCS / "checks.md").read_text(encoding="utf-8")
+    (tmp_path / "KRT999.md").write_text("a rule that was removed")
+    script["write_pages"](tmp_path)
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+    assert pages == {rule.code: render_page(rule) for rule in RULES}
+
+
+def test_pages_state_the_thresholds():
+    keys = (checks.LEAKED, diagnostics.KEY_LEAST, diagnostics.KEY_MOST, diagnostics.KEY_AGREES)
+    sizes = (diagnostics.MOST_ROWS, diagnostics.MOST_CELLS, diagnostics.FEWEST_ROWS)
+    power = (1 - check_facts.CONFIDENCE, check_facts.POWER)
+    thresholds = {
+        "KRT001": [_percent(checks.LEAKED)],
+        "KRT002": map(_percent, keys),
+        "KRT003": [_percent(checks.GIVEN_AWAY), *(f"{n:,}" for n in sizes)],
+        "KRT004": [_percent(checks.LOPSIDED), str(diagnostics.MOST_CLASSES), *checks.HIDING],
+        "KRT103": [f"{diagnostics.NEARLY:.4f}"],
+        "KRT104": [_percent(checks.COLLAPSED), f"{diagnostics.MOST_COMPARED:,}"],
+        "KRT105": [_percent(checks.COVERED)],
+        "KRT106": [f"{checks.UNLIKE:,}"],
+        "KRT301": [f"{checks.CEILING:g}", f"at least {checks.FEWEST_THERE} models"],
+        "KRT302": [*map(_percent, power), f"{(1 + check_facts.CONFIDENCE) / 2:g}"],
+        "KRT401": [f"{checks.SAME:.6f}"],
+    }
+    for code, texts in thresholds.items():
+        assert [text for text in texts if text not in render_page(rule_of(code))] == [], code
+
+
+def _percent(share):
+    return f"{100 * share:.0f} %"
+
+
+def found(code, model, task, level="note"):
+    return Finding(code, level, model, task, f"{model} is odd on {task}.", "Mend it.")
+
+
+def test_many_findings_of_a_check_are_one_line():
+    many = [found("KRT102", m, t) for m in "ab" for t in ("t1", "t2", "t3", "t4")]
+    line = summary(many)
+    assert line.startswith("No better than raw features") and "t1, t2, t3" in line
+    assert "t4" not in line
+    assert summary([found("KRT301", None, t) for t in "xy"]).startswith("Saturated task: x, y")
+
+
+def test_runs_of_one_model_are_listed_once():
+    runs = [found("KRT102", f"a (20261116T0959{i}0)", t) for i in range(3) for t in "tu"]
+    assert "a on t, u" in summary(runs)
+
+
+def test_six_lines_and_where_the_rest_is():
+    codes = [rule.code for rule in RULES[:8]]
+    lines = finding_lines(Findings([found(code, "m", "t") for code in codes], {"KRT405": 2}), "r")
+    assert [line.partition(" ")[0] for line in lines[:-1]] == codes[:6]
+    assert "karat lint r" in lines[-1]
+    assert finding_lines(Findings(), "r") == []
+    assert len(finding_lines(Findings([], {"KRT405": 1}), "r")) == 1
+
+
+def test_control_characters_are_removed():
+    line = summary([found("KRT102", "a\x1b[1m\nb", "t\x07")])
+    assert not {"\x1b", "\n", "\x07"} & set(line)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Two models on a table with a column that is the target."""
+    folder = tmp_path_factory.mktemp("results")
+    frame = pd.DataFrame({"x": range(200), "y": ["low"] * 100 + ["high"] * 100})
+    data = karat.Dataset.from_table(frame, "y", name="halves")
+    task = karat.Task("halves", data, split={"use": "kfold", "folds": 2}, metrics=["acc"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KARAT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        karat.evaluate(["onehot", "random"], task, output=folder)
+    return folder
+
+
+def test_checks_are_printed_with_advice(results, cli):
+    result = cli("lint", results)
+    assert result.code == 0
+    head, message, advice, *_ = result.out.splitlines()
+    assert head.startswith("KRT003 warning") and '"x"' in message and "(99%)" in message
+    assert advice.strip().startswith("→")
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--fail-on", "error"], 0),
+        (["--fail-on", "warning"], 1),
+        (["--fail-on", "note"], 1),
+        (["--fail-on", "note", "--ignore", "KRT003"], 0),
+        (["--ignore", "KRT777"], 2),
+        (["--fail-on", "nothing"], 2),
+    ],
+)
+def test_exit_codes(results, cli, options, code):
+    assert cli("lint", results, *options).code == code
+
+
+def test_checks_as_json(results, cli):
+    findings = json.loads(cli("lint", results, "--format", "json", "--ignore", "KRT0").out)
+    assert findings == {"findings": [], "silenced": {"KRT003": 1}}
+    (one,) = json.loads(cli("lint", results, "--format", "json").out)["findings"]
+    assert one.keys() == {"code", "level", "model", "task", "message", "advice"}
+    assert (one["code"], one["model"], one["task"]) == ("KRT003", None, "halves")
+
+
+def test_a_task_silences_in_its_definition(tmp_path):
+    from karat.config.catalog import Catalog
+
+    file = tmp_path / "mine.yaml"
+    file.write_text("tasks:\n  mine: {extends: penguins, ignore: [KRT301]}\n")
+    assert Catalog([file]).task("mine").ignore == ("KRT301",)
+    frame = pd.DataFrame({"x": range(200), "y": ["low"] * 100 + ["high"] * 100})
+    data = karat.Dataset.from_table(frame, "y", name="halves")
+    runs = karat.evaluate("onehot", karat.Task("h", data, ignore=["KRT003"]), output=tmp_path)
+    found = karat.check_runs(runs)
+    assert (list(found), dict(found.silenced)) == ([], {"KRT003": 1})
+
+
+def test_leaderboards_show_findings(results, cli):
+    shown = cli("leaderboard", results).out
+    assert 'KRT003 Column "x"' in shown
+    assert "KRT003" not in cli("leaderboard", results, "--ignore", "KRT003").out
+    assert "- KRT003 Column" in cli("leaderboard", results, "--format", "markdown").out
+    assert isinstance(json.loads(cli("leaderboard", results, "--format", "json").out), list)
+    assert cli("leaderboard", results, "--format", "json", "--ignore", "nothing").code == 2
+
+
+def test_explain_and_list_need_no_runs(cli):
+    assert cli("lint", "--explain", "krt104").out == render_page(rule_of("KRT104"))
+    listed = cli("lint", "--list").out.splitlines()
+    assert [line.split()[0] for line in listed] == [rule.code for rule in RULES]
+    unknown = cli("lint", "--explain", "KRT1044")
+    assert (unknown.code, 'Did you mean "KRT104"?' in unknown.err) == (2, True)
+    assert cli("lint").code == 2
+
+
+def test_a_run_shows_its_checks(tmp_path, cli, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame({"x": range(60), "y": ["low"] * 30 + ["high"] * 30})
+    frame.to_csv("halves.csv", index=False)
+    result = cli("run", "halves.csv", "--target", "y", "-m", "onehot", "-w", "1")
+    assert result.code == 0
+    assert "KRT003" in result.out
+    assert "karat lint results/onehot.halves" in result.out
+    quiet = ("--ignore", "KRT003", "-o", "other")
+    assert (
+        "KRT003"
+        not in cli("run", "halves.csv", "--target", "y", "-m", "onehot", "-w", "1", *quiet).out
+    )

@@ -10,16 +10,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import kendalltau, rankdata
+from scipy.stats import kendalltau
 from scipy.stats import t as student
 from sklearn.metrics import v_measure_score
 
 import karat
 from karat.analysis.history import RANKS, VALUES
 from karat.analysis.history import compare_to_history as history
-from karat.analysis.shared_items import ranked, shared_units
 from karat.errors import DataError, DefinitionError
 from karat.results.run import Run
 
@@ -115,24 +112,6 @@ def test_equal_values_share_the_better_rank(tmp_path):
     found = history(mine)
     assert values(found, what="rank") == {"mine": 1, "a": 1, "b": 3}
     assert (row(found)["rank"], row(found)["compared"], row(found)["best_model"]) == (1, 3, "a")
-
-
-@given(st.lists(st.integers(0, 5) | st.none(), min_size=2, max_size=8), st.booleans())
-def test_ranks_are_those_of_competitions(scores, higher):
-    numbers = [math.nan if each is None else float(each) for each in scores]
-    known = [each for each in numbers if not math.isnan(each)]
-    expected = iter(rankdata([-v if higher else v for v in known], method="min") if known else ())
-    ranks = [None if math.isnan(v) else int(next(expected)) for v in numbers]
-    assert ranked(numbers, higher) == (ranks if len(known) > 1 else [None] * len(numbers))
-
-
-@given(st.lists(st.sets(st.tuples(st.integers(0, 3), st.just(0))), min_size=1, max_size=5))
-def test_shared_folds_are_held_by_all_who_stay(held):
-    shared, lost = shared_units(held)
-    there = [units for i, units in enumerate(held) if units and i not in lost]
-    assert set(shared) == (set.intersection(*there) if there else set())
-    assert bool(shared) == any(held)
-    assert not held[0] or 0 not in lost
 
 
 def test_a_run_alone_has_values_and_no_rank(tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -342,22 +340,6 @@ def test_a_failed_fold_costs_no_interval():
     lost = (scores["model"] == "m1") & (scores["fold"] == 3)
     found = row(robustness(scores[~lost], baseline="m0"), "m1")
     assert found[ENDS].notna().all() and found["corruptions"] == 2
-
-
-@pytest.mark.slow
-def test_twenty_models_are_fast():
-    scores = pd.concat(
-        folds_and_draws(5, 3, seed, models=20).replace(
-            {"noise": f"noise{seed}", "gaps": f"gaps{seed}"}
-        )
-        for seed in range(4)
-    )
-    scores = scores[scores["corruption"] != "gaps3"].drop_duplicates(list(SCORE_COLUMNS[:-1]))
-    assert scores["corruption"].nunique() == 8, "seven and clean"
-    start = time.process_time()
-    found = robustness(scores, baseline="m0")
-    assert time.process_time() - start < 60
-    assert len(found) == 20
 
 
 # -- curves -----------------------------------------------------------------------------------

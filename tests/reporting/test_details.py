@@ -16,13 +16,19 @@ from karat.reporting.details import (
     MAX_CLASSES,
     MAX_POINTS,
     MAX_ROWS,
+    Budget,
+    PageIndex,
     calibration,
+    clean,
+    compact,
     confusion,
     details,
     scatter,
+    size,
+    to_json,
     worst_rows,
 )
-from karat.reporting.notes import size
+from karat.results.load import FrozenRun
 
 
 def files(predictions, truth, chances=None):
@@ -375,3 +381,79 @@ def test_umap_keeps_neighborhoods_and_is_reproducible(make_run):
     within = max(np.ptp(points[:20], axis=0).max(), np.ptp(points[20:], axis=0).max())
     assert np.linalg.norm(points[:20].mean(axis=0) - points[20:].mean(axis=0)) > within
     assert make_bundle(run, umap=True)["maps"][1] == umap
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0.123456789, 0.123457),
+        (1234567.8, 1234570),
+        (-0.0, 0),
+        (float("inf"), None),
+        (np.float64("nan"), None),
+        (np.int64(3), 3),
+        (np.array([[1.0, np.nan]]), [[1, None]]),
+        (True, True),
+        ({1: (2.5,)}, {"1": [2.5]}),
+    ],
+)
+def test_values_become_short_ones(value, expected):
+    found = compact(value)
+    assert found == expected and type(found) is type(expected)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_numbers_keep_six_digits(value):
+    assert compact(value) == pytest.approx(value, rel=5e-6, abs=0)
+
+
+@given(st.text() | st.lists(st.text()) | st.dictionaries(st.text(), st.floats()))
+def test_what_is_written_reads_back_and_ends_no_script(value):
+    short = compact(value)
+    text = to_json(short)
+    assert json.loads(text) == short
+    assert not {"<", "\u2028", "\u2029"} & set(text)
+    assert size(short) == len(text.encode())
+
+
+@given(st.text(alphabet=st.characters()))
+def test_any_text_can_be_written_and_whole_ones_stay(text):
+    clean(text).encode()
+    if not any("\ud800" <= sign <= "\udfff" for sign in text):
+        assert clean(text) == text
+
+
+def test_surrogate_pairs_are_joined():
+    assert clean("\ud83d\ude00!\ud83d") == "\U0001f600!\ufffd"
+
+
+@given(st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6))))
+def test_rounds_name_every_pair_once_and_no_task_waits_for_another(pairs):
+    shown = PageIndex([], [], [])
+    shown.__dict__["done"] = dict.fromkeys(pairs)
+    order = list(shown.rounds())
+    assert sorted(order) == sorted(pairs)
+    for task in {task for task, _ in pairs}:
+        models = [model for t, model in order if t == task]
+        assert models == sorted(models), "the best first"
+    turns = [sum(t == task for t, _ in order[:i]) for i, (task, _) in enumerate(order)]
+    assert turns == sorted(turns), "nobody has a second turn before all had the first"
+
+
+def test_a_budget_is_spent_by_the_bytes_of_json():
+    budget = Budget(10)
+    assert budget.take(["abc"])  # ["abc"] is 7 bytes
+    assert not budget.take("ab")  # 4, and 3 are left
+    assert budget.take(0.5)
+    assert budget.left == 0
+
+
+def test_a_page_reads_a_run_once(make_run):
+    run = make_run("m", {"t": [0.5, 0.7]})
+    still = FrozenRun(run.folder)
+    assert len(still.records()) == 2
+    assert len(still.scores()) == 2
+    (run.folder / "jobs" / "t.1.json").unlink()
+    run.finish()
+    assert (len(still.records()), len(still.scores()), len(run.records())) == (2, 2, 1)
+    assert make_bundle(run)["folds"] == [[[0.5]]], "another page sees what is there now"

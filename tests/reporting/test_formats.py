@@ -203,10 +203,10 @@ LINES = ["KRT999 a_b & <i> are 50 % | worse.", "karat lint RUN…"]
 )
 def test_findings_below_a_leaderboard_are_escaped(shape, below, monkeypatch, capsys):
     monkeypatch.setattr(findings, "check_runs", lambda *_: None)
-    monkeypatch.setattr(findings, "below_board", lambda *_: LINES)
+    monkeypatch.setattr(findings, "finding_lines", lambda *_: LINES)
     findings.print_finding_lines([], "RUN…", shape)
     assert capsys.readouterr().out == below
-    monkeypatch.setattr(findings, "below_board", lambda *_: [])
+    monkeypatch.setattr(findings, "finding_lines", lambda *_: [])
     findings.print_finding_lines([], "RUN…", shape)
     assert capsys.readouterr().out == ""
 
@@ -214,7 +214,7 @@ def test_findings_below_a_leaderboard_are_escaped(shape, below, monkeypatch, cap
 @pytest.mark.parametrize("shape", ["csv", "json"])
 def test_machine_formats_have_no_findings(shape, monkeypatch, capsys):
     monkeypatch.setattr(findings, "check_runs", lambda *_: None)
-    monkeypatch.setattr(findings, "below_board", lambda *_: LINES)
+    monkeypatch.setattr(findings, "finding_lines", lambda *_: LINES)
     findings.print_finding_lines([], "RUN…", shape)
     assert capsys.readouterr().out == ""
 
@@ -296,15 +296,9 @@ def test_only_the_lowest_coverages_are_listed():
     assert len(found) == 7
 
 
-def table_tables(tasks):
+def accuracies(tasks):
     """Return a tidy table of ``{task: {model: [accuracy per fold]}}``."""
-    rows = [
-        (task, model, 0, fold, "", 0.0, -1, "acc", value)
-        for task, models in tasks.items()
-        for model, values in models.items()
-        for fold, value in enumerate(values)
-    ]
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return table({task: ("acc", models) for task, models in tasks.items()})
 
 
 def column(board, name):
@@ -315,7 +309,7 @@ def column(board, name):
 def test_models_with_too_few_tasks_are_never_marked_best():
     tasks = {f"t{i}": {"a": [0.8 + i / 100], "b": [0.5]} for i in range(4)}
     tasks["t0"]["once"] = [0.9]
-    board = leaderboard(table_tables(tasks), normalize="range")
+    board = leaderboard(accuracies(tasks), normalize="range")
     # a: second on t0 and first on three; once: first on its only task
     assert board.index.tolist() == ["a", "b", "once"]
     assert board["rank"].tolist() == [1.25, 2.25, 1.0]
@@ -328,14 +322,14 @@ def test_models_with_too_few_tasks_are_never_marked_best():
 
 
 def test_best_is_marked_without_ties():
-    board = leaderboard(table_tables({f"t{i}": {"a": [0.8], "b": [0.5]} for i in range(3)}))
+    board = leaderboard(accuracies({f"t{i}": {"a": [0.8], "b": [0.5]} for i in range(3)}))
     board["tie"] = ""
     assert column(board, "rank") == [("1.0", True), ("2.0", False)]
 
 
 def test_the_view_by_task_shows_intervals_and_letters_in_80_columns():
     tasks = {"t": {"good": [0.9, 0.8, 0.9], "bad": [0.1, 0.1, 0.2], "worse": [0.1, 0.2, 0.0]}}
-    board = leaderboard(table_tables(tasks), by="task")
+    board = leaderboard(accuracies(tasks), by="task")
     names = [each.name for each in make_table(board).columns]
     assert names[:5] == ["rank", "95 %", "tie", "score", "95 %"]
     assert [text for text, _ in column(board, "tie")] == ["a", "b", "b"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,9 +11,9 @@ import pytest
 
 import karat
 from karat.analysis.leaderboard import leaderboard
-from karat.errors import DataError, DefinitionError, MissingExtra
+from karat.errors import DataError, DefinitionError
 from karat.reporting import plots as differences
-from karat.reporting.figures import COLORS, FAINT, Plot, PlotData
+from karat.reporting.figures import COLORS, FAINT, PlotData
 from karat.reporting.plots import KINDS, plot
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -300,20 +299,6 @@ def test_the_same_scores_make_the_same_bytes(kind, monkeypatch):
     assert [again.to_bytes(shape) for shape in reversed(shapes)] == first[::-1]
 
 
-def test_formats_follow_the_name(tmp_path):
-    picture = draw("board")
-    starts = {"svg": b"<?xml", "PDF": b"%PDF", "png": b"\x89PNG"}
-    for suffix, start in starts.items():
-        assert picture.save(tmp_path / "new" / f"a.{suffix}").read_bytes().startswith(start)
-    pdf = picture.to_bytes("pdf")
-    assert b"/CIDFontType2" in pdf and b"/Type3" not in pdf and b"/CreationDate" not in pdf
-    assert b"<dc:date>" not in picture.to_bytes("svg")
-    for wrong, word in (("a.gif", '".gif"'), ("a", '"."'), ("a.svgg", '"svg"')):
-        with pytest.raises(DefinitionError, match=word):
-            picture.save(tmp_path / wrong)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["new"]
-
-
 @pytest.mark.parametrize("kind", FLAT)
 def test_names_are_texts(kind):
     rows = table(tasks=3, folds=1, name=[*HOSTILE, "x" * 10_000])
@@ -336,22 +321,6 @@ def test_curves_and_fronts_have_texts_too():
 def test_an_axis_of_powers_has_no_formula(runs):
     svg = plot(runs, "pareto").to_bytes("svg").decode()
     assert "mathdefault" not in svg and "$" not in svg
-
-
-def test_a_notebook_shows_it():
-    picture = draw("board")
-    assert picture._repr_svg_().encode() == picture.to_bytes("svg")
-    shown = picture._repr_html_()
-    assert shown.startswith('<img alt="leaderboard: ')
-    assert 'src="data:image/svg+xml;base64,' in shown
-    assert isinstance(karat.plot(table(), "cd"), Plot)
-
-
-def test_nothing_of_the_callers_settings_changes():
-    before = dict(matplotlib.rcParams)
-    draw("heatmap").to_bytes("svg")
-    assert dict(matplotlib.rcParams) == before
-    assert "matplotlib.pyplot" not in sys.modules or not matplotlib.pyplot.get_fignums()
 
 
 @pytest.mark.parametrize(
@@ -384,12 +353,6 @@ def test_invalid_options(kind, options, word):
 def test_nothing_to_plot(kind, rows, word):
     with pytest.raises(DataError, match=word):
         plot(rows, kind)
-
-
-def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtra, match=r'pip install "karat\[plots'):
-        plot(table(), "board")
 
 
 def test_the_command_writes_what_python_draws(runs, cli, tmp_path, monkeypatch):

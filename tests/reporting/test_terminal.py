@@ -171,7 +171,7 @@ def test_only_the_leaderboard_goes_to_standard_output(runs, capsys):
     stamp = runs[0].about["stamp"]
     _, runs_line, *commands = err.splitlines()
     assert runs_line == f" runs    results/*.{stamp}   2 folders"
-    expected = ("report results", "leaderboard results", "compare onehot dummy")
+    expected = ("report results", "leaderboard results", "compare results -a onehot -b dummy")
     assert [line[9:].split("   ")[0] for line in commands] == [f"karat {c}" for c in expected]
 
 
@@ -295,12 +295,6 @@ def test_the_best_is_bold_and_has_an_arrow():
         assert metric_label(metric) in text
 
 
-def test_metric_label():
-    assert metric_label("rmse") == "rmse ↓"
-    assert metric_label("acc") == "acc ↑"
-    assert metric_label("of my own", False) == "of my own ↓"
-
-
 @pytest.mark.parametrize(
     "value, cell",
     [
@@ -323,16 +317,6 @@ def test_tasks_without_scores_are_listed_in_a_note():
     text = shown(board(tasks=("t", "u"), u=np.nan), 80)
     assert text.splitlines()[-1].endswith(": u.")
     assert " u " not in text.splitlines()[0]
-
-
-def test_coverage_note():
-    made = board()
-    made.attrs["coverage"] = {("good", "t"): 0.25}
-    assert any("good" in note and "25% of t" in note for note in notes(made))
-
-
-def test_long_times_are_in_minutes():
-    assert "2.5 min" in shown(board(seconds=150.0), 80)
 
 
 def test_notes_without_facts_of_the_leaderboard():

@@ -1,7 +1,4 @@
-"""Rules, the facts they read and the findings they return.
-
-Is one model better than another on a task? By folds, or by rows if there is one fold.
-"""
+"""What the checks read, their findings, and tests of two models on one task."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ import pandas as pd
 from scipy.special import ndtri
 from scipy.stats import t as student
 
+from karat.analysis.formatting import count
 from karat.analysis.leaderboard import fold_ratios
 from karat.errors import DefinitionError
 from karat.metrics.metric import COVERED, MTEB, get_metric
@@ -228,15 +226,6 @@ def best_value(metric: str) -> tuple[float, float] | None:
     return (high if known.higher_is_better else low), high - low
 
 
-def count_noun(number: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> several(1, "fold"), several(1200, "fold")
-    ('1 fold', '1,200 folds')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 #: confidence of intervals, and power with which a true difference is detected
 CONFIDENCE, POWER = 0.95, 0.8
 
@@ -268,10 +257,10 @@ def detectable(facts: Facts, task: str, model: int, other: int) -> tuple[float, 
     t = student.ppf((1 + CONFIDENCE) / 2, freedom) + student.ppf(POWER, freedom)
     by_rows = ndtri((1 + CONFIDENCE) / 2) + ndtri(POWER)
     found = [
-        (float((t * error)[0]), count_noun(int(counts[0]), "fold")),
+        (float((t * error)[0]), count(int(counts[0]), "fold")),
         (
             float(by_rows * _errors_of_shares(facts, task, other)[model]),
-            count_noun(facts.tested(task), "test row"),
+            count(facts.tested(task), "test row"),
         ),
     ]
     return min((each for each in found if not np.isnan(each[0])), default=None)

@@ -1,10 +1,6 @@
-"""KRT0xx: problems of a task's data, whatever the model.
+"""The checks of runs, numbered KRT001 to KRT405, and the findings of all of them.
 
-KRT2xx: training that did not converge, or depends on the seed.
-KRT1xx: problems of a model or of its vectors.
-KRT4xx: problems of runs that are compared.
-KRT3xx: what the scores of a task cannot distinguish.
-The table of rules, and the findings of all rules in some runs.
+A check is a function that yields the places where it applies; ``check_pages`` explains each.
 """
 
 from __future__ import annotations
@@ -12,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -31,12 +27,29 @@ from karat.analysis.check_facts import (
     Rule,
     best_value,
     bounds,
-    count_noun,
     detectable,
     plain_metric,
 )
+from karat.analysis.formatting import count
 from karat.errors import FAILURES, DefinitionError, did_you_mean
 from karat.results.run import Run
+
+RULES: list[Rule] = []
+Look = Callable[[Facts], Iterable[Hit]]
+
+
+def _rule(head: str, advice: str) -> Callable[[Look], Look]:
+    """Register a check; ``head`` is its code, level and title."""
+    code, level, title = head.split(" ", 2)
+
+    def register(look: Look) -> Look:
+        RULES.append(Rule(code, title, level, advice, look))
+        return look
+
+    return register
+
+
+# -- KRT0: data of a task -----------------------------------------------------------------
 
 #: share of test rows that also occur in training, from which it is reported
 LEAKED = 0.01
@@ -50,8 +63,11 @@ HIDING = {"acc", "f1_micro", "f1_weighted"}
 UNTRAINED = {"similarity", "analogy", "nearest", "same-class", "duplicates"}
 
 
-def duplicates(facts: Facts) -> Iterator[Hit]:
-    """KRT001: test rows that also occur in their training rows."""
+@_rule(
+    "KRT001 warning Test rows duplicated in the training rows",
+    "Drop duplicates, or give the dataset a group so that equal rows stay together.",
+)
+def _duplicates(facts: Facts) -> Iterator[Hit]:
     for task, leaked, tested, _ in facts.counted("twins"):
         if leaked >= LEAKED * tested:
             yield Hit(
@@ -61,8 +77,11 @@ def duplicates(facts: Facts) -> Iterator[Hit]:
             )
 
 
-def entities(facts: Facts) -> Iterator[Hit]:
-    """KRT002: test questions about an entity that was seen in training."""
+@_rule(
+    "KRT002 warning The same entity in train and test",
+    "Set the dataset's group to the entity's column, so that it stays in one fold.",
+)
+def _entities(facts: Facts) -> Iterator[Hit]:
     for task, shared, tested, what in facts.counted("entities"):
         if shared >= LEAKED * tested and facts.probe(task) not in UNTRAINED:
             yield Hit(
@@ -72,8 +91,11 @@ def entities(facts: Facts) -> Iterator[Hit]:
             )
 
 
-def give_away(facts: Facts) -> Iterator[Hit]:
-    """KRT003: one column alone predicts the target."""
+@_rule(
+    "KRT003 warning One column predicts the target",
+    "Find out how the column was made; drop it if it was derived from the target.",
+)
+def _give_away(facts: Facts) -> Iterator[Hit]:
     for task, about in facts.tasks.items():
         column, score = about.get("give_away") or ("", 0.0)
         if score >= GIVEN_AWAY:
@@ -82,8 +104,11 @@ def give_away(facts: Facts) -> Iterator[Hit]:
             )
 
 
-def imbalance(facts: Facts) -> Iterator[Hit]:
-    """KRT004: one class is most of the rows, and the metric does not correct for it."""
+@_rule(
+    "KRT004 warning One class is most of the rows",
+    "Compare by balacc, auc or pr_auc: --metric TASK=balacc.",
+)
+def _imbalance(facts: Facts) -> Iterator[Hit]:
     for task, about in facts.tasks.items():
         classes = about.get("classes") or {}
         metric = facts.given.metrics.get(task, "")
@@ -100,59 +125,7 @@ def imbalance(facts: Facts) -> Iterator[Hit]:
             )
 
 
-def unconverged(facts: Facts) -> Iterator[Hit]:
-    """KRT201: heads or models that stopped at their iteration limit."""
-    counts: dict[tuple[str, str], list[bool]] = {}
-    names = {}
-    for job in facts.jobs:
-        if job.record["status"] == "ok":
-            stopped = bool(job.record.get("unconverged"))
-            counts.setdefault((job.model, job.task), []).append(stopped)
-            names[job.model] = job.record["model"]
-    for (model, task), folds in counts.items():
-        if any(folds):
-            yield Hit(
-                f"{names[model]} on {task}: did not converge in {sum(folds)} of "
-                f"{count_noun(len(folds), 'fold')}.",
-                model,
-                task,
-            )
-
-
-def unstable(facts: Facts) -> Iterator[Hit]:
-    """KRT202: the mean varies more over seeds than the score over folds."""
-    for task in facts.given.metrics:
-        for runs in _same_but_for_seed(facts, task):
-            folds = facts.cells.folds[facts.place[task]][list(runs.values())]
-            within = [row[~np.isnan(row)] for row in folds]
-            if min(map(len, within)) < 2:
-                continue
-            means = np.array([row.mean() for row in within])
-            between = float(means.std(ddof=1))
-            inside = float(np.sqrt(np.mean([row.var(ddof=1) for row in within])))
-            if between > inside and between > 1e-9 * np.abs(means).max():
-                first = next(iter(runs.values()))
-                ends = means if facts.given.higher(facts.given.metrics[task]) else -means
-                yield Hit(
-                    f"{facts.called(first)} on {task}: {min(ends):.4g} to {max(ends):.4g} with "
-                    f"{len(runs)} seeds, a standard deviation of {between:.2g}; over folds it is "
-                    f"{inside:.2g}.",
-                    facts.cells.models[first],
-                    task,
-                )
-
-
-def _same_but_for_seed(facts: Facts, task: str) -> Iterator[dict[int, int]]:
-    """Yield the runs of a model with several seeds: the index of each by its seed."""
-    found: dict[str, dict[int, int]] = {}
-    for m in facts.scored(task):
-        about = facts.abouts.get(facts.cells.models[m], {})
-        seed = about.get("seed")
-        if isinstance(seed, int):
-            key = json.dumps([about.get(k) for k in ("model", "version", "params")], default=str)
-            found.setdefault(key, {}).setdefault(seed, int(m))
-    yield from (runs for runs in found.values() if len(runs) > 1)
-
+# -- KRT1: models and their vectors -------------------------------------------------------
 
 #: the encoder of raw features, by modality, which others should beat
 RAW = {"table": "onehot", "text": "tfidf"}
@@ -164,8 +137,11 @@ COVERED = 0.9
 UNLIKE = 1_000
 
 
-def worse_than_random(facts: Facts) -> Iterator[Hit]:
-    """KRT101: an uninformed model does better."""
+@_rule(
+    "KRT101 warning Worse than chance",
+    "Look for a bug: rows in another order, a lost column, items without a vector.",
+)
+def _worse_than_random(facts: Facts) -> Iterator[Hit]:
     for task in facts.given.metrics:
         models = facts.scored(task, contenders=True)
         done = set()
@@ -181,8 +157,11 @@ def worse_than_random(facts: Facts) -> Iterator[Hit]:
                     yield _against(facts, task, m, other, "worse than")
 
 
-def no_better_than_raw(facts: Facts) -> Iterator[Hit]:
-    """KRT102: an encoder is no better than raw features."""
+@_rule(
+    "KRT102 note No better than raw features",
+    "Report it with the model; more folds may detect a small difference.",
+)
+def _no_better_than_raw(facts: Facts) -> Iterator[Hit]:
     for task, about in facts.tasks.items():
         raw = RAW.get(str(about.get("modality")))
         if task not in facts.given.metrics or raw is None:
@@ -199,8 +178,11 @@ def no_better_than_raw(facts: Facts) -> Iterator[Hit]:
                 yield _against(facts, task, m, others[0], how)
 
 
-def constant_dimensions(facts: Facts) -> Iterator[Hit]:
-    """KRT103: dimensions that are constant over all items, or nearly."""
+@_rule(
+    "KRT103 note Constant dimensions",
+    "Drop them; many of them suggest dead units or a column that is not read.",
+)
+def _constant_dimensions(facts: Facts) -> Iterator[Hit]:
     for job, seen in _observed(facts):
         constant, nearly = int(seen.get("constant", 0)), int(seen.get("nearly_dead", 0))
         if constant + nearly:
@@ -212,8 +194,11 @@ def constant_dimensions(facts: Facts) -> Iterator[Hit]:
             )
 
 
-def same_vectors(facts: Facts) -> Iterator[Hit]:
-    """KRT104: different items have the same vector."""
+@_rule(
+    "KRT104 warning Different items with the same vector",
+    "Inspect the items: out of vocabulary, truncated to the same prefix, or not read at all?",
+)
+def _same_vectors(facts: Facts) -> Iterator[Hit]:
     for job, seen in _observed(facts):
         same, compared = int(seen.get("same", 0)), int(seen.get("compared", 0))
         if same and same >= COLLAPSED * compared:
@@ -225,8 +210,11 @@ def same_vectors(facts: Facts) -> Iterator[Hit]:
             )
 
 
-def low_coverage(facts: Facts) -> Iterator[Hit]:
-    """KRT105: a score covers only some of the questions."""
+@_rule(
+    "KRT105 warning Low coverage",
+    "Compare on the common questions (--on common), or set missing: penalize in the task.",
+)
+def _low_coverage(facts: Facts) -> Iterator[Hit]:
     jobs = facts.given.jobs.dropna(subset=["coverage"])
     jobs = jobs[jobs["status"] == "ok"].astype({"coverage": float})
     means = jobs.groupby(["model", "task"], sort=False)["coverage"].mean()
@@ -236,8 +224,11 @@ def low_coverage(facts: Facts) -> Iterator[Hit]:
             yield Hit(f"{name} covers {share:.0%} of the questions of {task}.", model, task)
 
 
-def unlike_lengths(facts: Facts) -> Iterator[Hit]:
-    """KRT106: a few vectors are so long that they dominate all others."""
+@_rule(
+    "KRT106 note Vectors of very different norms",
+    "Scale the vectors to norm 1, or inspect the items with the largest norms.",
+)
+def _unlike_lengths(facts: Facts) -> Iterator[Hit]:
     for job, seen in _observed(facts):
         short, _, long = seen.get("lengths") or (0.0, 0.0, 0.0)
         if facts.probe(job.task) == "trained" and 0 < short * UNLIKE <= long:
@@ -272,12 +263,131 @@ def _observed(facts: Facts) -> Iterator[tuple[Job, dict[str, Any]]]:
             yield job, seen
 
 
+# -- KRT2: training -----------------------------------------------------------------------
+
+
+@_rule(
+    "KRT201 warning Did not converge",
+    "Allow more iterations (max_iter of the head), or scale the vectors.",
+)
+def _unconverged(facts: Facts) -> Iterator[Hit]:
+    text = "{model} on {task}: did not converge in {folds}."
+    yield from _count_jobs(facts, text, ("ok",), lambda record: bool(record.get("unconverged")))
+
+
+@_rule(
+    "KRT202 warning Unstable with the seed",
+    "Report the mean over several seeds, or make the training more stable.",
+)
+def _unstable(facts: Facts) -> Iterator[Hit]:
+    for task in facts.given.metrics:
+        for runs in _same_but_for_seed(facts, task):
+            folds = facts.cells.folds[facts.place[task]][list(runs.values())]
+            within = [row[~np.isnan(row)] for row in folds]
+            if min(map(len, within)) < 2:
+                continue
+            means = np.array([row.mean() for row in within])
+            between = float(means.std(ddof=1))
+            inside = float(np.sqrt(np.mean([row.var(ddof=1) for row in within])))
+            if between > inside and between > 1e-9 * np.abs(means).max():
+                first = next(iter(runs.values()))
+                ends = means if facts.given.higher(facts.given.metrics[task]) else -means
+                yield Hit(
+                    f"{facts.called(first)} on {task}: {min(ends):.4g} to {max(ends):.4g} with "
+                    f"{len(runs)} seeds, a standard deviation of {between:.2g}; over folds it is "
+                    f"{inside:.2g}.",
+                    facts.cells.models[first],
+                    task,
+                )
+
+
+def _same_but_for_seed(facts: Facts, task: str) -> Iterator[dict[int, int]]:
+    """Yield the runs of a model with several seeds: the index of each by its seed."""
+    found: dict[str, dict[int, int]] = {}
+    for m in facts.scored(task):
+        about = facts.abouts.get(facts.cells.models[m], {})
+        seed = about.get("seed")
+        if isinstance(seed, int):
+            key = json.dumps([about.get(k) for k in ("model", "version", "params")], default=str)
+            found.setdefault(key, {}).setdefault(seed, int(m))
+    yield from (runs for runs in found.values() if len(runs) > 1)
+
+
+def _count_jobs(
+    facts: Facts, text: str, statuses: Sequence[str], wrong: Callable[[Mapping[str, Any]], bool]
+) -> Iterator[Hit]:
+    """Yield a message per model and task with the number of its jobs that are wrong."""
+    jobs: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for job in facts.jobs:
+        if job.record["status"] in statuses:
+            jobs.setdefault((job.model, job.task), []).append(job.record)
+    for (model, task), records in jobs.items():
+        found = sum(map(wrong, records))
+        if found:
+            folds = f"{found} of {count(len(records), 'fold')}"
+            name = records[0]["model"]
+            yield Hit(text.format(model=name, task=task, folds=folds), model, task)
+
+
+# -- KRT3: what scores cannot distinguish -------------------------------------------------
+
+#: distance to the best possible value, relative to the metric's range, that counts as there
+CEILING = 0.02
+#: number and share of models there from which a task is saturated
+FEWEST_THERE, PART_THERE = 3, 0.5
+#: relative tolerance below which scores are equal
+TIE = 1e-6
+
+
+@_rule("KRT301 note Saturated task", "Do not choose between models by this task; use a harder one.")
+def _saturated(facts: Facts) -> Iterator[Hit]:
+    for task, metric in facts.given.metrics.items():
+        best = best_value(metric)
+        models = facts.rivals(task)
+        if best is None or not len(models):
+            continue
+        means = facts.cells.means[models, facts.place[task]]
+        there = int((np.abs(best[0] - means) <= (CEILING + TIE) * best[1]).sum())
+        if there >= FEWEST_THERE and there >= PART_THERE * len(models):
+            yield Hit(
+                f"{there} of {count(len(models), 'model')} are within "
+                f"{CEILING * best[1]:g} of the best possible {metric} on {task}.",
+                task=task,
+            )
+
+
+@_rule(
+    "KRT302 note First and second too close to call",
+    "Call it a tie, or test on more rows or folds.",
+)
+def _too_few_rows(facts: Facts) -> Iterator[Hit]:
+    for task in facts.given.metrics:
+        models = facts.rivals(task)
+        if len(models) < 2:
+            continue
+        first, second = models[:2]
+        means = facts.cells.means[[first, second], facts.place[task]]
+        gap = abs(float(means[0] - means[1]))
+        least, basis = detectable(facts, task, first, second) or (0.0, "")
+        if TIE * float(np.abs(means).max()) < gap < least:
+            yield Hit(
+                f"On {task}, {facts.called(first)} leads {facts.called(second)} by {gap:.2g}; "
+                f"{basis} can detect differences from {least:.2g}.",
+                task=task,
+            )
+
+
+# -- KRT4: runs that are compared ---------------------------------------------------------
+
 #: relative tolerance below which scores are equal
 SAME = 1e-6
 
 
-def changed(facts: Facts) -> Iterator[Hit]:
-    """KRT401: an identical job has other scores in another run."""
+@_rule(
+    "KRT401 error Scores changed for an identical job",
+    "Find what is not seeded, or depends on the machine or its libraries.",
+)
+def _changed(facts: Facts) -> Iterator[Hit]:
     first: dict[str, Job] = {}
     reported = set()
     for job in sorted(facts.jobs, key=lambda job: str(job.record["utc"])):
@@ -303,7 +413,10 @@ def _differing(
     before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> Iterator[tuple[str, float, float]]:
     """Yield the scores of a job that differ: name, old and new value."""
-    views = [{_view(view): view["scores"] for view in each["views"]} for each in (before, after)]
+    views = [
+        {(v["corruption"], v["severity"], v.get("draw", 0)): v["scores"] for v in record["views"]}
+        for record in (before, after)
+    ]
     for view, scores in views[0].items():
         for name, old in scores.items():
             new = views[1].get(view, {}).get(name)
@@ -313,55 +426,39 @@ def _differing(
                 yield name, old, new
 
 
-def _view(view: Mapping[str, Any]) -> tuple[Any, ...]:
-    return view["corruption"], view["severity"], view.get("draw", 0)
-
-
 def _environment(facts: Facts, before: Job, after: Job) -> str:
     """Return which libraries or platforms differ, which are not part of a job's identity."""
     abouts = [facts.abouts[job.model] for job in (before, after)]
-    versions = [about.get("versions") or {} for about in abouts]
-    other = [
-        f"{name} {versions[0].get(name)} → {version}"
-        for name, version in versions[1].items()
-        if versions[0].get(name) != version
-    ]
-    other += [
-        f"{name} {abouts[0].get(name)} → {abouts[1].get(name)}"
-        for name in ("python", "platform")
-        if abouts[0].get(name) != abouts[1].get(name)
-    ]
+    old, new = (
+        {**(about.get("versions") or {}), **{k: about.get(k) for k in ("python", "platform")}}
+        for about in abouts
+    )
+    other = [f"{k} {old.get(k)} → {v}" for k, v in new.items() if old.get(k) != v]
     return f" ({', '.join(other)})" if other else ""
 
 
-def failed(facts: Facts) -> Iterator[Hit]:
-    """KRT402: jobs without a score, which the leaderboard fills by its rule."""
-    counts: dict[tuple[str, str], list[bool]] = {}
-    names = {}
-    for job in facts.jobs:
-        if job.record["status"] != "declined":
-            broken = job.record["status"] in FAILURES
-            counts.setdefault((job.model, job.task), []).append(broken)
-            names[job.model] = job.record["model"]
-    for (model, task), lost in counts.items():
-        if any(lost):
-            yield Hit(
-                f"{names[model]} failed in {sum(lost)} of {count_noun(len(lost), 'fold')} of {task}.",
-                model,
-                task,
-            )
+@_rule(
+    "KRT402 warning Failed jobs",
+    "The leaderboard fills them by its missing rule; karat run … --resume --retry-failed.",
+)
+def _failed(facts: Facts) -> Iterator[Hit]:
+    text = "{model} failed in {folds} of {task}."
+    yield from _count_jobs(facts, text, ("ok", *FAILURES), lambda r: r["status"] in FAILURES)
 
 
-def versions(facts: Facts) -> Iterator[Hit]:
-    """KRT403: runs of several versions of Karat are compared."""
+@_rule("KRT403 warning Several versions of Karat", "Run all models again with one version.")
+def _versions(facts: Facts) -> Iterator[Hit]:
     found = _by(facts, "karat")
     if len(found) > 1:
         parts = [f"{version} ({_names(models)})" for version, models in sorted(found.items())]
         yield Hit(f"Runs of {len(found)} versions of Karat are compared: {', '.join(parts)}.")
 
 
-def seeds(facts: Facts) -> Iterator[Hit]:
-    """KRT404: models were run with different seeds, so on different folds."""
+@_rule(
+    "KRT404 warning Several seeds",
+    "Run all models with the same seeds; different seeds make different folds.",
+)
+def _seeds(facts: Facts) -> Iterator[Hit]:
     found = _by(facts, "seed")
     own: dict[str, set[str]] = {}
     for seed, models in found.items():
@@ -389,8 +486,11 @@ def _names(models: list[str]) -> str:
     return ", ".join(names[:3]) + more
 
 
-def other_data(facts: Facts) -> Iterator[Hit]:
-    """KRT405: a task was run on several versions of its data."""
+@_rule(
+    "KRT405 note Several versions of a task's data",
+    "Run all models again on one version of the data.",
+)
+def _other_data(facts: Facts) -> Iterator[Hit]:
     found: dict[str, dict[str, str]] = {}
     for label, task in facts.tasks.items():
         if task.get("fingerprint"):
@@ -404,184 +504,7 @@ def other_data(facts: Facts) -> Iterator[Hit]:
             )
 
 
-#: distance to the best possible value, relative to the metric's range, that counts as there
-CEILING = 0.02
-#: number and share of models there from which a task is saturated
-FEWEST_THERE, PART_THERE = 3, 0.5
-#: relative tolerance below which scores are equal
-TIE = 1e-6
-
-
-def saturated(facts: Facts) -> Iterator[Hit]:
-    """KRT301: half of the models or more have nearly the best possible score."""
-    for task, metric in facts.given.metrics.items():
-        best = best_value(metric)
-        models = facts.rivals(task)
-        if best is None or not len(models):
-            continue
-        means = facts.cells.means[models, facts.place[task]]
-        there = int((np.abs(best[0] - means) <= (CEILING + TIE) * best[1]).sum())
-        if there >= FEWEST_THERE and there >= PART_THERE * len(models):
-            yield Hit(
-                f"{there} of {count_noun(len(models), 'model')} are within {CEILING * best[1]:g} of "
-                f"the best possible {metric} on {task}.",
-                task=task,
-            )
-
-
-def too_few_rows(facts: Facts) -> Iterator[Hit]:
-    """KRT302: the difference of first and second is below the detectable one."""
-    for task in facts.given.metrics:
-        models = facts.rivals(task)
-        if len(models) < 2:
-            continue
-        first, second = models[:2]
-        means = facts.cells.means[[first, second], facts.place[task]]
-        gap = abs(float(means[0] - means[1]))
-        least, basis = detectable(facts, task, first, second) or (0.0, "")
-        if TIE * float(np.abs(means).max()) < gap < least:
-            yield Hit(
-                f"On {task}, {facts.called(first)} leads {facts.called(second)} by {gap:.2g}; "
-                f"{basis} can detect differences from {least:.2g}.",
-                task=task,
-            )
-
-
-RULES = (
-    Rule(
-        "KRT001",
-        "Test rows duplicated in the training rows",
-        "warning",
-        "Drop duplicates, or give the dataset a group so that equal rows stay together.",
-        duplicates,
-    ),
-    Rule(
-        "KRT002",
-        "The same entity in train and test",
-        "warning",
-        "Set the dataset's group to the entity's column, so that it stays in one fold.",
-        entities,
-    ),
-    Rule(
-        "KRT003",
-        "One column predicts the target",
-        "warning",
-        "Find out how the column was made; drop it if it was derived from the target.",
-        give_away,
-    ),
-    Rule(
-        "KRT004",
-        "One class is most of the rows",
-        "warning",
-        "Compare by balacc, auc or pr_auc: --metric TASK=balacc.",
-        imbalance,
-    ),
-    Rule(
-        "KRT101",
-        "Worse than chance",
-        "warning",
-        "Look for a bug: rows in another order, a lost column, items without a vector.",
-        worse_than_random,
-    ),
-    Rule(
-        "KRT102",
-        "No better than raw features",
-        "note",
-        "Report it with the model; more folds may detect a small difference.",
-        no_better_than_raw,
-    ),
-    Rule(
-        "KRT103",
-        "Constant dimensions",
-        "note",
-        "Drop them; many of them suggest dead units or a column that is not read.",
-        constant_dimensions,
-    ),
-    Rule(
-        "KRT104",
-        "Different items with the same vector",
-        "warning",
-        "Inspect the items: out of vocabulary, truncated to the same prefix, or not read at all?",
-        same_vectors,
-    ),
-    Rule(
-        "KRT105",
-        "Low coverage",
-        "warning",
-        "Compare on the common questions (--on common), or set missing: penalize in the task.",
-        low_coverage,
-    ),
-    Rule(
-        "KRT106",
-        "Vectors of very different norms",
-        "note",
-        "Scale the vectors to norm 1, or inspect the items with the largest norms.",
-        unlike_lengths,
-    ),
-    Rule(
-        "KRT201",
-        "Did not converge",
-        "warning",
-        "Allow more iterations (max_iter of the head), or scale the vectors.",
-        unconverged,
-    ),
-    Rule(
-        "KRT202",
-        "Unstable with the seed",
-        "warning",
-        "Report the mean over several seeds, or make the training more stable.",
-        unstable,
-    ),
-    Rule(
-        "KRT301",
-        "Saturated task",
-        "note",
-        "Do not choose between models by this task; use a harder one.",
-        saturated,
-    ),
-    Rule(
-        "KRT302",
-        "First and second too close to call",
-        "note",
-        "Call it a tie, or test on more rows or folds.",
-        too_few_rows,
-    ),
-    Rule(
-        "KRT401",
-        "Scores changed for an identical job",
-        "error",
-        "Find what is not seeded, or depends on the machine or its libraries.",
-        changed,
-    ),
-    Rule(
-        "KRT402",
-        "Failed jobs",
-        "warning",
-        "The leaderboard fills them by its missing rule; karat run … --resume --retry-failed.",
-        failed,
-    ),
-    Rule(
-        "KRT403",
-        "Several versions of Karat",
-        "warning",
-        "Run all models again with one version.",
-        versions,
-    ),
-    Rule(
-        "KRT404",
-        "Several seeds",
-        "warning",
-        "Run all models with the same seeds; different seeds make different folds.",
-        seeds,
-    ),
-    Rule(
-        "KRT405",
-        "Several versions of a task's data",
-        "note",
-        "Run all models again on one version of the data.",
-        other_data,
-    ),
-)
+# -- findings -----------------------------------------------------------------------------
 
 
 def check_runs(
@@ -652,7 +575,7 @@ def rule_of(code: str) -> Rule:
 
 def _unknown(code: str) -> DefinitionError:
     hint = did_you_mean(code, [rule.code for rule in RULES])
-    return DefinitionError(f'there is no check "{code}".{hint}   (karat checks --list)')
+    return DefinitionError(f'there is no check "{code}".{hint}   (karat lint --list)')
 
 
 def render_page(rule: Rule) -> str:
@@ -663,17 +586,3 @@ def render_page(rule: Rule) -> str:
         f"{body.read_text(encoding='utf-8')}\n"
         f"To silence it, use `--ignore {rule.code}`, or `ignore: [{rule.code}]` in the task.\n"
     )
-
-
-def explain(code: str) -> str:
-    """Return the page of the check with this code as Markdown; see ``render_page``."""
-    return render_page(rule_of(code))
-
-
-def index_table(folder: str = "checks") -> str:
-    """Return a Markdown table of all checks with links to their pages."""
-    rows = [
-        f"| [{rule.code}]({folder}/{rule.code}.md) | {rule.level} | {rule.title} |"
-        for rule in RULES
-    ]
-    return "\n".join(["| code | level | what |", "|---|---|---|", *rows]) + "\n"

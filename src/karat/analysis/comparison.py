@@ -1,30 +1,28 @@
-"""Which metrics are compared by relative differences, so that different metrics can be combined.
-
-Is one model better than another? Paired by task and fold, with tests and a conclusion.
-The public comparisons: two models, all models, or a run against earlier ones.
-"""
+"""Is one model better than another? Paired by task and fold, with tests and a conclusion."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from karat.analysis.all_pairs import (
-    AllPairs,
-    Sentences,
-    compare_all,
+from karat.analysis.formatting import (
+    chance,
+    format_p,
+    interval,
+    plain,
     records,
-    repr_html,
-    repr_text,
+    rounded,
+    signed,
     write_tables,
 )
-from karat.analysis.history import History, compare_to_history
-from karat.analysis.pairing import Paired, Pairing, RowTest, compare_predictions, pair
+from karat.analysis.pairing import Pairing, RowTest, compare_predictions, pair
 from karat.errors import DataError, DefinitionError, KaratError
 from karat.metrics.metric import get_metric
 from karat.results.load import OK
@@ -43,21 +41,6 @@ from karat.stats.paired_tests import (
     superiority,
     wilcoxon,
 )
-
-
-def is_ratio(metric: str, values: Sequence[float] | np.ndarray) -> bool:
-    """Return whether differences of a metric are relative: it starts at 0 and is unbounded.
-
-    For a metric that is not registered, whether a value lies outside [-1, 1].
-
-    >>> is_ratio("rmse", [0.5]), is_ratio("acc", [0.5]), is_ratio("r2", [-3.0])
-    (True, False, False)
-    """
-    try:
-        return get_metric(metric).range == (0.0, np.inf)
-    except KaratError:
-        return bool(np.nanmax(np.abs([*values, 0.0])) > 1)
-
 
 #: default region of practical equivalence
 ROPE = 0.01
@@ -83,7 +66,7 @@ class Overall:
         Number of tasks compared, and number for which either model has a score.
     wins, ties, losses
         Number of tasks on which the first has the better, the same, the worse value.
-    better, worse, untold, untested
+    better, worse, not_significant, untested
         Number of tasks on which the first is significantly better or worse (corrected p < 0.05),
         on which there is no significant difference, and on which the folds allow no test.
     gain, gain_low, gain_high
@@ -104,7 +87,7 @@ class Overall:
     losses: int
     better: int
     worse: int
-    untold: int
+    not_significant: int
     untested: int
     gain: float
     gain_low: float
@@ -150,7 +133,7 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """The conclusion in one sentence."""
-        return Sentences(self.first, self.second, self.rope).verdict(self.tasks, self.overall)
+        return _conclusion(self)
 
     def regressions(self, tolerance: float) -> pd.DataFrame:
         """Return the tasks on which the first is worse than the second by more than a tolerance.
@@ -183,10 +166,18 @@ class Comparison:
         return write_tables(folder, "comparison", tables)
 
     def __repr__(self) -> str:
-        return repr_text(self)
+        table = self._task_table().map(plain).rename(columns=plain).to_string(index=False)
+        blocks = [plain(self.sentence), table, "\n".join(overall_lines(self))]
+        return "\n\n".join(filter(None, [*blocks, "\n".join(map(plain, self.notes))]))
 
     def _repr_html_(self) -> str:
-        return repr_html(self)
+        lines = "<br>".join(map(escape, [*overall_lines(self), *self.notes]))
+        table = self._task_table().to_html(index=False)
+        sentence = f"<p><strong>{escape(self.sentence)}</strong></p>"
+        return f"{sentence}{table}<p><small>{lines}</small></p>"
+
+    def _task_table(self) -> pd.DataFrame:
+        return task_table(self).rename(columns={"first": self.first, "second": self.second})
 
 
 def compare(
@@ -251,10 +242,14 @@ def compare(
 
 def _table(found: Pairing, rope: float, by_rows: dict[int, RowTest]) -> pd.DataFrame:
     tasks = found.tasks
-    apart = _padded([subtract(p.first, p.second) for p in tasks])
+    longest = max(1, *(len(p.first) for p in tasks))
+    apart = np.full((len(tasks), longest), np.nan)
+    for row, paired in zip(apart, tasks, strict=True):
+        row[: len(paired.first)] = subtract(paired.first, paired.second)
     ratio = np.array([p.ratio for p in tasks])
     tested = corrected_t(apart, ratio, CONFIDENCE)
-    values = np.array([_values(p) for p in tasks])
+    # means over the shared folds; without any, over each model's own
+    values = np.array([(p.first.mean(), p.second.mean()) if p.compared else p.own for p in tasks])
     relative = [is_ratio(p.metric, p.own) for p in tasks]
     unit = np.where(relative, np.abs(values).mean(axis=1), 1.0)
     unit = np.where(unit > 0, unit, 1.0) * np.array([1 if p.higher else -1 for p in tasks])
@@ -266,8 +261,7 @@ def _table(found: Pairing, rope: float, by_rows: dict[int, RowTest]) -> pd.DataF
     corrected = holm(p)
     same = subtract(values[:, 0], values[:, 1]) == 0
     gain = np.where(same, 0.0, tested.mean / unit)
-    first, second = np.array([found.first, found.second], dtype=object)
-    better = np.where(gain > 0, first, second)
+    better = np.where(gain > 0, found.first, found.second).astype(object)
     better[~(corrected < ALPHA) | (gain == 0)] = ""
     columns = (
         *([p.task for p in tasks], [p.metric for p in tasks], [p.higher for p in tasks]),
@@ -278,20 +272,6 @@ def _table(found: Pairing, rope: float, by_rows: dict[int, RowTest]) -> pd.DataF
         *([p.states[0] for p in tasks], [p.states[1] for p in tasks]),
     )
     return pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
-
-
-def _values(paired: Paired) -> tuple[float, float]:
-    """Return the means over the shared folds; without any, over each model's own."""
-    if paired.compared:
-        return float(paired.first.mean()), float(paired.second.mean())
-    return paired.own
-
-
-def _padded(rows: Sequence[np.ndarray]) -> np.ndarray:
-    table = np.full((len(rows), max([1, *map(len, rows)])), np.nan)
-    for i, row in enumerate(rows):
-        table[i, : len(row)] = row
-    return table
 
 
 def _row_tests(found: Pairing, notes: list[str]) -> dict[int, RowTest]:
@@ -323,7 +303,7 @@ def _overall(table: pd.DataFrame, rope: float) -> Overall:
         losses=int((gain < 0).sum()),
         better=int((differs & (gain > 0)).sum()),
         worse=int((differs & (gain < 0)).sum()),
-        untold=int((tested & ~differs).sum()),
+        not_significant=int((tested & ~differs).sum()),
         untested=int((~tested).sum()),
         gain=float(gain.mean()) if len(gain) else np.nan,
         gain_low=low,
@@ -348,6 +328,20 @@ def _interval(gain: np.ndarray) -> tuple[float, float]:
     means = ranked[rng.integers(len(gain), size=(RESAMPLES, len(gain)))].mean(axis=1)
     low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)
+
+
+def is_ratio(metric: str, values: Sequence[float] | np.ndarray) -> bool:
+    """Return whether differences of a metric are relative: it starts at 0 and is unbounded.
+
+    For a metric that is not registered, whether a value lies outside [-1, 1].
+
+    >>> is_ratio("rmse", [0.5]), is_ratio("acc", [0.5]), is_ratio("r2", [-3.0])
+    (True, False, False)
+    """
+    try:
+        return get_metric(metric).range == (0.0, np.inf)
+    except KaratError:
+        return bool(np.nanmax(np.abs([*values, 0.0])) > 1)
 
 
 # -- what is left out, and what got worse ---------------------------------------------------
@@ -393,7 +387,104 @@ def _regression(row: pd.Series, tolerance: float) -> tuple[float, str]:
     return loss, ""
 
 
-# the names that the server and the report import
+# -- the conclusion and the text of a comparison --------------------------------------------
+
+#: a Bayesian probability from here on counts as a conclusion
+PROBABLE = 1 - ALPHA
+#: with fewer tasks Wilcoxon's p stays above 0.05 even for a win on all: 2 / 2⁵ = 0.0625
+FEWEST = 6
+UNDECIDED = "no significant difference"
 
 
-__all__ = ["AllPairs", "Comparison", "History", "compare", "compare_all", "compare_to_history"]
+def _conclusion(found: Comparison) -> str:
+    """Return the conclusion in one or two sentences."""
+    o, over = found.overall, f"over {found.overall.tasks} tasks"
+    both = f"{found.first} and {found.second}"
+    if not o.tasks:
+        return f"{both} could not be compared on any task."
+    if o.tasks == 1:
+        return _conclusion_of_task(found, found.tasks[found.tasks["folds"] > 0].iloc[0])
+    if o.tasks < FEWEST:
+        return f"{_counts(found)}. A test over tasks needs at least {FEWEST} tasks."
+    first, second, p_ahead = found.second, found.first, o.p_worse
+    if o.rank_biserial > 0:
+        first, second, p_ahead = found.first, found.second, o.p_better
+    beyond = f"by more than {found.rope:g} with probability {chance(p_ahead)}"
+    p, significant = format_p(o.p), bool(o.p < ALPHA)
+    if o.p_equal >= PROBABLE:
+        but = f", though {first} is significantly ahead (p {p})" if significant else ""
+        within = f"within {found.rope:g} with probability {chance(o.p_equal)}"
+        return f"{both} are practically equal {over}: {within}{but}."
+    if significant:
+        return f"{first} is better than {second} {over} (p {p}), {beyond}."
+    if p_ahead >= PROBABLE:
+        but = f"but the difference is not significant (p {p})"
+        return f"{first} is probably better than {second} {over}, {beyond}, {but}."
+    tasks = f"; {_counts(found)}" if o.better + o.worse else ""
+    return f"{both} do not differ significantly {over} (p {p}){tasks}."
+
+
+def _conclusion_of_task(found: Comparison, row: pd.Series) -> str:
+    if not row["better"]:
+        why = "" if not math.isnan(row["p"]) else " (its folds allow no test)"
+        both = f"{found.first} and {found.second}"
+        return f"{both} do not differ significantly on {row['task']}{why}."
+    worse = found.second if row["better"] == found.first else found.first
+    return (
+        f"{row['better']} is better than {worse} on {row['task']} "
+        f"({row['metric']} {signed(row['difference'])}, p {format_p(row['p_holm'])})."
+    )
+
+
+def _counts(found: Comparison) -> str:
+    """Return on how many tasks which model is better; the one that leads is named first."""
+    o, first, second = found.overall, found.first, found.second
+    wins, losses = o.better, o.worse
+    if not wins + losses + o.untested:
+        return f"{first} and {second} do not differ significantly on any of {o.tasks} tasks"
+    if losses > wins:
+        first, second, wins, losses = second, first, losses, wins
+    counts = [f"{first} is significantly better than {second} on {wins} of {o.tasks} tasks"]
+    counts += [f"worse on {losses}"] if losses else []
+    counts += [f"{UNDECIDED} on {o.not_significant}"] if o.not_significant else []
+    return ", ".join(counts + ([f"{o.untested} not tested"] if o.untested else []))
+
+
+def task_table(found: Comparison) -> pd.DataFrame:
+    """Return the tasks of a comparison as text; those without any score are left to the notes."""
+    rows = found.tasks[found.tasks[["first", "second"]].notna().any(axis=1)]
+    undecided = np.where(rows["p"].notna(), UNDECIDED, "not tested")
+    undecided = np.where(rows["folds"] > 0, undecided, "not compared")
+    arrow = rows["higher_is_better"].map({True: " ↑", False: " ↓"})
+    bounds = (rows["difference"], rows["difference_low"], rows["difference_high"])
+    return pd.DataFrame(
+        {
+            "task": rows["task"],
+            "metric": rows["metric"] + arrow,
+            "first": rows["first"].map(rounded),
+            "second": rows["second"].map(rounded),
+            "difference": [interval(*each) for each in zip(*bounds, strict=True)],
+            "p": rows["p_holm"].map(format_p),
+            "better": np.where(rows["better"] == "", undecided, rows["better"]),
+        }
+    )
+
+
+def overall_lines(found: Comparison) -> list[str]:
+    """Return the results over all tasks, line by line."""
+    o = found.overall
+    if not o.tasks:
+        return []
+    line = f"{o.tasks} of {o.of} tasks: {o.wins} won, {o.ties} tied, {o.losses} lost; "
+    line += f"significantly better on {o.better}, worse on {o.worse}, "
+    line += f"{UNDECIDED} on {o.not_significant}"
+    lines = [line + (f", {o.untested} not tested" if o.untested else "")]
+    if o.tasks > 1:
+        lines += [
+            f"mean gain {interval(o.gain, o.gain_low, o.gain_high)}; Wilcoxon p {format_p(o.p)}",
+            f"P(better) {chance(o.p_better)}, P(equal within {found.rope:g}) {chance(o.p_equal)}, "
+            f"P(worse) {chance(o.p_worse)}",
+            f"effect: rank-biserial {signed(o.rank_biserial)}, probability of superiority "
+            f"{o.superiority:.3f}, Cohen's d {signed(o.cohens_d)}",
+        ]
+    return lines

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.analysis.all_pairs import write_tables
+from karat.analysis.formatting import write_tables
 from karat.analysis.shared_items import (
     NO_FOLD,
     NOT_MEASURED,
@@ -306,6 +306,3 @@ def _missing_notes(sides: Sequence[Side], values: pd.DataFrame) -> Iterator[str]
                 some = len(rows) < rows_of[side.name, task, view]
                 tasks.append(f"{shown} ({', '.join(rows['metric'])})" if some else shown)
             yield _reason(str(state), side.model if i else "This run", tasks)
-
-
-# the name that the report imports

@@ -1,11 +1,4 @@
-"""Sort the rows of a leaderboard by any of its columns, best first.
-
-The columns requested of a leaderboard, and the models that they refer to.
-Ranks on single tasks, with intervals over folds and tie groups.
-Views of a leaderboard: one row per model, or per model within each task, kind or dataset.
-Pareto front: the models that no other beats in both quality and cost.
-Leaderboards: models by mean rank, with intervals, ties, failures and costs.
-"""
+"""Leaderboards: models by mean rank, with intervals, ties, failures and costs."""
 
 from __future__ import annotations
 
@@ -84,7 +77,12 @@ def better_first(
         hint = other_names(str(column), known, names[0])
         raise DefinitionError(f'{option}: there is no column "{column}".{hint}')
     values = frame.index.get_level_values(column) if column in names else frame[column]
-    return _key(pd.Series(values), _signs(frame, column, higher))
+    values = pd.Series(values)
+    if pd.api.types.is_numeric_dtype(values):
+        numbers = values.to_numpy(dtype=float) * _signs(frame, column, higher)
+        return np.where(np.isnan(numbers), np.inf, numbers)
+    codes, words = pd.factorize(values, sort=True)
+    return np.where((values.to_numpy() == "") | (codes < 0), len(words), codes)
 
 
 def other_names(name: str, known: Sequence[str], by: str | None) -> str:
@@ -109,15 +107,6 @@ def _signs(frame: pd.DataFrame, sort: str, higher: Mapping[str, bool]) -> np.nda
     return np.where(more, -1.0, 1.0)
 
 
-def _key(column: pd.Series, signs: np.ndarray) -> np.ndarray:
-    if pd.api.types.is_numeric_dtype(column):
-        numbers = column.to_numpy(dtype=float) * signs
-        return np.where(np.isnan(numbers), np.inf, numbers)
-    codes, words = pd.factorize(column, sort=True)
-    empty = (column.to_numpy() == "") | (codes < 0)
-    return np.where(empty, len(words), codes)
-
-
 RANKS = ("rank", "rank_low", "rank_high", "tie")
 NORMALIZED = ("score", "median", "wins")
 #: columns computed on request
@@ -130,11 +119,12 @@ OF_VIEW = {"task": ("score", "score_low", "score_high"), "kind": ("tasks",), "da
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedColumns:
     """The columns requested: ``names`` to show, or None for all.
 
     ``normalize`` is the reference of normalized scores, ``anchor`` the model whose Elo is 1500,
-    ``cost`` the cost column of the Pareto front.
+    ``cost`` the cost column of the Pareto front. ``baseline`` (the 0 of normalized scores; default:
+    the worst model of each task) and ``anchor_index`` are the indices of these models.
     """
 
     names: tuple[str, ...] | None = None
@@ -142,6 +132,8 @@ class Asked:
     normalize: str | None = None
     anchor: str | None = None
     cost: str = "seconds"
+    baseline: int | None = None
+    anchor_index: int | None = None
 
     @classmethod
     def read(
@@ -150,7 +142,7 @@ class Asked:
         normalize: str | None,
         by: str | None,
         sort: str | None,
-    ) -> Asked:
+    ) -> RequestedColumns:
         """Return the request for a view; sorting by a column requests it."""
         given = [columns] if isinstance(columns, str) else list(columns or ())
         parts = [str(each).partition(":") for each in given]
@@ -164,6 +156,12 @@ class Asked:
             normalize = "range"
         shown = None if columns is None else names
         return cls(shown, sort, normalize, options.get("elo"), options.get("pareto", cls.cost))
+
+    def look_up(self, models: list[str]) -> RequestedColumns:
+        """Return the request with the indices of the models that it names."""
+        zero = find_baseline("normalize", self.normalize or "", models)
+        anchor = find_baseline("elo", f"{BASELINE}{self.anchor}" if self.anchor else "", models)
+        return replace(self, baseline=zero, anchor_index=anchor)
 
     def wants(self, name: str) -> bool:
         """Return whether a column must be computed."""
@@ -187,7 +185,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Within:
+class TaskRanks:
     """Models × tasks: the rank on each task, its interval, and the letters of tie groups."""
 
     rank: np.ndarray
@@ -196,7 +194,7 @@ class Within:
     ties: np.ndarray
 
 
-def rank_within(compared: RankedScores, ratios: Sequence[float]) -> Within:
+def rank_within(compared: RankedScores, ratios: Sequence[float]) -> TaskRanks:
     """Return the ranks on each task; ``ratios`` are n_test / n_train of its folds.
 
     Intervals resample the folds; a single fold has none. A model that does not take a task, or is
@@ -210,16 +208,12 @@ def rank_within(compared: RankedScores, ratios: Sequence[float]) -> Within:
             if taking.sum() < 2:
                 continue
             values, own = compared.values[t][taking], rank[taking, t]
-            low[taking, t], high[taking, t] = _rank_interval(values, own)
+            if values.shape[1] > 1:
+                drawn = draw([values], np.ones((len(own), 1), dtype=bool))
+                ends = np.clip(interval(own, drawn.ranks[:, 0]), 1, len(own))
+                low[taking, t], high[taking, t] = ends
             ties[taking, t] = letters_of(own, tied_folds(values, ratios[t]))
-    return Within(rank, low, high, ties)
-
-
-def _rank_interval(values: np.ndarray, rank: np.ndarray) -> np.ndarray:
-    if values.shape[1] < 2:
-        return np.full((2, len(rank)), np.nan)
-    drawn = draw([values], np.ones((len(rank), 1), dtype=bool))
-    return np.clip(interval(rank, drawn.ranks[:, 0]), 1, len(rank))
+    return TaskRanks(rank, low, high, ties)
 
 
 def tied_folds(values: np.ndarray, ratio: float) -> np.ndarray:
@@ -275,43 +269,23 @@ BY = ("task", "kind", "dataset")
 OTHER = "other"
 
 
-@dataclass(frozen=True)
-class Made:
-    """The columns to compute, and the indices of the models that they refer to.
-
-    ``baseline`` is the 0 of normalized scores (default: the worst model of each task), ``anchor``
-    the model with an Elo of 1500 (default: the mean of all).
-    """
-
-    asked: Asked
-    baseline: int | None = None
-    anchor: int | None = None
-
-    @classmethod
-    def of(cls, asked: Asked, models: list[str]) -> Made:
-        """Look up the models by name."""
-        zero = find_baseline("normalize", asked.normalize or "", models)
-        anchor = find_baseline("elo", f"{BASELINE}{asked.anchor}" if asked.anchor else "", models)
-        return cls(asked, zero, anchor)
-
-
 def overall(
     given: Gathered,
     cells: Cells,
     compared: RankedScores,
     columns: Mapping[str, str],
-    made: Made,
+    asked: RequestedColumns,
 ) -> pd.DataFrame:
     """Return one row per model: its ranks over all tasks, its score on each, its costs."""
     means = pd.DataFrame(cells.means, index=cells.models, columns=list(columns.values()))
     costs = _costs(given.jobs, given.jobs["model"]).reindex(cells.models)
-    frame = pd.concat([_summary(compared, made), means, _whole(costs)], axis=1)
+    frame = pd.concat([_summary(compared, asked), means, _whole(costs)], axis=1)
     frame.index.name = "model"
     return frame.iloc[_order(frame, compared)]
 
 
 def by_group(
-    given: Gathered, compared: RankedScores, group_of: Mapping[str, str], made: Made
+    given: Gathered, compared: RankedScores, group_of: Mapping[str, str], asked: RequestedColumns
 ) -> pd.DataFrame:
     """Return one row per group of tasks and model: its ranks within the group, its costs."""
     groups: dict[str, list[int]] = {}
@@ -321,7 +295,7 @@ def by_group(
     boards = []
     for places in groups.values():
         part = compared.only(places)
-        frame = _summary(part, made)
+        frame = _summary(part, asked)
         contested = part.takes.sum(axis=0) > 1
         frame["tasks"] = part.takes[:, contested].sum(axis=1)
         boards.append(frame.iloc[_order(frame, part)])
@@ -334,7 +308,7 @@ def by_task(
     cells: Cells,
     compared: RankedScores,
     metrics: Mapping[str, str],
-    made: Made,
+    asked: RequestedColumns,
 ) -> pd.DataFrame:
     """Return one row per task and model: its rank there, its score, the intervals over folds."""
     keys = pd.MultiIndex.from_product([cells.tasks, cells.models])
@@ -351,8 +325,8 @@ def by_task(
         "score_low": low.ravel(),
         "score_high": high.ravel(),
     }
-    if made.asked.normalize is not None:
-        columns["normalized"] = normalize(compared, made.baseline).T.ravel()
+    if asked.normalize is not None:
+        columns["normalized"] = normalize(compared, asked.baseline).T.ravel()
     columns |= {"folds": np.concatenate(counts), "status": cells.states.T.ravel()}
     frame = pd.DataFrame(columns, index=keys)
     costs = _costs(given.jobs, [given.jobs["task"], given.jobs["model"]]).drop(columns="declined")
@@ -366,6 +340,9 @@ def groups_of(given: Gathered, tasks: list[str], by: str | None) -> dict[str, st
     """Return the group of each task in a view: its kind or dataset; none over all."""
     if by is None:
         return {}
+    if by not in BY:
+        hint = did_you_mean(str(by), BY)
+        raise DefinitionError(f'by must be "task", "kind" or "dataset", got {by!r}.{hint}')
     if not tasks:
         raise DataError(
             "no task could be run, so there is nothing to compare; karat plan shows why."
@@ -378,18 +355,10 @@ def groups_of(given: Gathered, tasks: list[str], by: str | None) -> dict[str, st
     return {task: str(groups.get(task) or OTHER) for task in tasks}
 
 
-def check_by(by: str | None) -> None:
-    """Raise ``DefinitionError`` if there is no such view."""
-    if by is not None and by not in BY:
-        raise DefinitionError(
-            f'by must be "task", "kind" or "dataset", got {by!r}.{did_you_mean(str(by), BY)}'
-        )
-
-
 # -- parts ----------------------------------------------------------------------------------
 
 
-def _summary(compared: RankedScores, made: Made) -> pd.DataFrame:
+def _summary(compared: RankedScores, asked: RequestedColumns) -> pd.DataFrame:
     # sorted by name, so that the order of tasks does not change the resamples
     tasks = compared.tasks
     compared = compared.only(sorted(range(len(tasks)), key=tasks.__getitem__))
@@ -398,14 +367,14 @@ def _summary(compared: RankedScores, made: Made) -> pd.DataFrame:
         {"rank": ranks.mean, "rank_low": ranks.low, "rank_high": ranks.high, "tie": ranks.ties},
         index=pd.Index(compared.models, name="model"),
     )
-    if made.asked.normalize is not None:
-        frame["score"], frame["median"] = over_tasks(normalize(compared, made.baseline))
-    if made.asked.wants("wins"):
+    if asked.normalize is not None:
+        frame["score"], frame["median"] = over_tasks(normalize(compared, asked.baseline))
+    if asked.wants("wins"):
         frame["wins"] = over_tasks(win_shares(ranks.each))[0]
-    if made.asked.wants("borda"):
+    if asked.wants("borda"):
         frame["borda"] = borda(ranks.each)
-    if made.asked.wants("elo"):
-        rated = elo(ranks, made.anchor)
+    if asked.wants("elo"):
+        rated = elo(ranks, asked.anchor_index)
         frame["elo"], frame["elo_low"], frame["elo_high"] = rated.mean, rated.low, rated.high
     return frame
 
@@ -418,23 +387,17 @@ def _order(frame: pd.DataFrame, compared: RankedScores) -> np.ndarray:
 def _score_intervals(cells: Cells, metrics: list[str]) -> np.ndarray:
     """Return the bounds of each score, tasks × models."""
     found = []
-    for t, (table, metric) in enumerate(zip(cells.folds, metrics, strict=True)):
-        low, high = _interval(table)
-        ends = (low, high) if cells.higher[t] else (-high, -low)
-        found.append(within_limits(*ends, cells.means[:, t], metric))
+    for t, (folds, metric) in enumerate(zip(cells.folds, metrics, strict=True)):
+        # the t interval of the mean over folds; NaN for a single fold
+        counts = (~np.isnan(folds)).sum(axis=1)
+        mean = mean_of(folds) * (1 if cells.higher[t] else -1)
+        squares = mean_of((folds - mean_of(folds)[:, None]) ** 2)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            error = np.sqrt(squares / (counts - 1))
+        half = student.ppf((1 + CONFIDENCE) / 2, np.maximum(counts - 1, 1)) * error
+        half[counts < 2] = np.nan
+        found.append(within_limits(mean - half, mean + half, cells.means[:, t], metric))
     return np.stack(found, axis=1)
-
-
-def _interval(folds: np.ndarray) -> np.ndarray:
-    """Return the bounds of the t interval of the mean over folds; NaN for a single fold."""
-    counts = (~np.isnan(folds)).sum(axis=1)
-    mean = mean_of(folds)
-    squares = mean_of((folds - mean[:, None]) ** 2)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        error = np.sqrt(squares / (counts - 1))
-    half = student.ppf((1 + CONFIDENCE) / 2, np.maximum(counts - 1, 1)) * error
-    half[counts < 2] = np.nan
-    return np.stack([mean - half, mean + half])
 
 
 def _costs(jobs: pd.DataFrame, keys: pd.Series | list[pd.Series]) -> pd.DataFrame:
@@ -479,16 +442,14 @@ def pareto(frame: pd.DataFrame, cost: str = "seconds", quality: str = "rank") ->
     scored = [task for task in frame.attrs.get("tasks", ()) if task in frame]
     if scored:  # a model that failed on every task is cheap but not on the front
         known &= frame[scored].notna().any(axis=1).to_numpy()
-    group = np.zeros(len(frame)) if frame.index.nlevels == 1 else _codes(frame)
+    group = np.zeros(len(frame))
+    if frame.index.nlevels > 1:
+        group = np.asarray(pd.factorize(frame.index.get_level_values(0))[0])
     on = np.zeros(len(frame), dtype=bool)
     for each in np.unique(group[known]):
         rows = np.flatnonzero(known & (group == each))
         on[rows] = _front(good[rows], cheap[rows])
     return pd.Series(on, index=frame.index, name="pareto")
-
-
-def _codes(frame: pd.DataFrame) -> np.ndarray:
-    return np.asarray(pd.factorize(frame.index.get_level_values(0))[0])
 
 
 def _front(good: np.ndarray, cheap: np.ndarray) -> np.ndarray:
@@ -565,9 +526,8 @@ def leaderboard(
     --------
     >>> karat.leaderboard("results", columns=["elo", "costs"])  # doctest: +SKIP
     """
-    check_by(by)
     rule = check_rule("missing", missing, RULES)
-    asked = Asked.read(columns, normalize, by, sort)
+    asked = RequestedColumns.read(columns, normalize, by, sort)
     given = gather_scores(runs)
     chosen = given.chosen(dict(metrics or {}))
     groups = groups_of(given, list(chosen), by)
@@ -575,24 +535,25 @@ def leaderboard(
     compared = apply_missing_rule(cells, rule)
     if rule == "exclude":
         given = _costs_of(given, compared)
-    headings = dict(zip(chosen, chosen if by else map(_heading, chosen), strict=True))
-    made = Made.of(asked, cells.models)
+    # a task with the name of a column gets a suffix
+    headings = {t: f"{t} (task)" if not by and t in COLUMNS else t for t in chosen}
+    asked = asked.look_up(cells.models)
     if by is None:
-        frame = overall(given, cells, compared, headings, made)
+        frame = overall(given, cells, compared, headings, asked)
     elif by == "task":
-        frame = by_task(given, cells, compared, chosen, made)
+        frame = by_task(given, cells, compared, chosen, asked)
     else:
-        frame = by_group(given, compared, groups, made)
+        frame = by_group(given, compared, groups, asked)
     frame.index.names = ["model"] if by is None else [by, "model"]
     facts = _facts(given, cells, compared, headings)
     facts |= {"by": by, "normalize": asked.normalize, "groups": groups, "anchor": asked.anchor}
     facts["metrics"] = {headings[task]: metric for task, metric in chosen.items()}
     facts["missing"] = count_missing(cells, compared, rule)
     facts["uneven"] &= rule != "exclude"
-    return _finished(frame, asked, facts)
+    return _finish(frame, asked, facts)
 
 
-def _finished(frame: pd.DataFrame, asked: Asked, facts: dict[str, Any]) -> pd.DataFrame:
+def _finish(frame: pd.DataFrame, asked: RequestedColumns, facts: dict[str, Any]) -> pd.DataFrame:
     """Return a leaderboard with its Pareto front, sorted, with the requested columns and attrs."""
     if asked.wants("pareto"):
         place = sum(name in COLUMNS and name not in COSTS for name in frame.columns)
@@ -626,10 +587,6 @@ class Shared(dict[Any, Any]):
         return self
 
 
-def _heading(task: str) -> str:
-    return f"{task} (task)" if task in COLUMNS else task
-
-
 def _facts(
     given: Gathered, cells: Cells, compared: RankedScores, columns: Mapping[str, str]
 ) -> dict[str, Any]:
@@ -640,20 +597,16 @@ def _facts(
     for m, t in np.argwhere(cells.states != OK):
         lost.setdefault(cells.models[m], {})[names[t]] = cells.states[m, t]
     ran = cells.takes[cells.takes.any(axis=1)]
+    covered = given.jobs.dropna(subset=["coverage"]).astype({"coverage": float})
+    coverage = covered.groupby(["model", "task"], sort=False)["coverage"].mean()
     return {
         "tasks": names,
         "uneven": bool((ran != ran[:1]).any()),
         "higher_is_better": dict(zip(names, cells.higher, strict=True)),
-        "coverage": _coverage(given.jobs, columns),
+        # by model and task, where it is below 1
+        "coverage": {(m, columns.get(t, t)): float(c) for (m, t), c in coverage.items() if c < 1},
         "cells": lost,
         "few": [cells.models[m] for m in np.flatnonzero(few)],
         "seeds": given.seeds,
         "twins": {columns[task]: twins for task, twins in given.twins.items() if task in columns},
     }
-
-
-def _coverage(jobs: pd.DataFrame, columns: Mapping[str, str]) -> dict[tuple[str, str], float]:
-    """Return the coverage of each model and task, where it is below 1."""
-    covered = jobs.dropna(subset=["coverage"])
-    means = covered.astype({"coverage": float}).groupby(["model", "task"], sort=False)["coverage"]
-    return {(m, columns.get(t, t)): float(c) for (m, t), c in means.mean().items() if c < 1}

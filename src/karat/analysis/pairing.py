@@ -1,11 +1,7 @@
-"""The scores of two models, task by task, on the folds that both have.
+"""The scores of two models on the folds, or the questions, that both have.
 
 Of several runs of a model the newest that fits counts, task by task: the same seed, data, probe and
 folds as the other model's. Tasks that cannot be paired stay in the result, with the reason.
-
-Two models on the single questions of a task, by their stored predictions.
-
-McNemar's test for accuracy, a paired bootstrap for all other metrics.
 """
 
 from __future__ import annotations
@@ -89,7 +85,7 @@ def pair(runs: Any, first: Any, second: Any, metric: str | None, on: str) -> Pai
         return _of_table(runs, str(first), str(second), metric)
     notes: list[str] = []
     groups = find_two(runs, first, second, notes)
-    return _Work(groups[0], groups[1], metric, on, notes).done()
+    return _RunPairing(groups[0], groups[1], metric, on, notes).done()
 
 
 # -- from a table of scores -----------------------------------------------------------------
@@ -134,22 +130,18 @@ def _paired(
     own = mean_of(both)
     if states == (OK, OK) and not shared.any():
         states = (OK, NO_FOLD)
-    first, second = _snapped(both[:, shared])
+    # scores that agree in all significant digits are equal
+    both = both[:, shared]
+    first, second = np.where(np.equal(*significant(both)), both.mean(axis=0), both)
     return Paired(
         task, metric, higher, first, second, ratio, states, held, (float(own[0]), float(own[1]))
     )
 
 
-def _snapped(both: np.ndarray) -> np.ndarray:
-    """Return two rows of scores, made equal where they agree in all significant digits."""
-    same = np.equal(*significant(both))
-    return np.where(same, both.mean(axis=0), both)
-
-
 # -- from runs ------------------------------------------------------------------------------
 
 
-class _Work:
+class _RunPairing:
     """Two models' runs, paired task by task."""
 
     def __init__(
@@ -348,9 +340,13 @@ def compare_predictions(paired: Paired) -> RowTest:
     ``KaratError`` if predictions cannot be read or are not about one question each.
     """
     folds = _answers(paired)
-    right = [_right(one) - _right(other) for one, other in folds] if _is_share(paired) else None
-    if right is not None:
-        found = paired_bootstrap(lambda drawn: _mean_of(right, drawn), [len(r) for r in right])
+    if paired.metric in ("acc", "accuracy"):
+        right = [_right(one) - _right(other) for one, other in folds]
+
+        def difference(drawn: Sequence[np.ndarray]) -> float:
+            return float(np.mean([r[rows].mean() for r, rows in zip(right, drawn, strict=True)]))
+
+        found = paired_bootstrap(difference, [len(each) for each in right])
         rows = np.concatenate(right)
         p = mcnemar(rows > 0, rows < 0).p
         return RowTest(MCNEMAR, found.low, found.high, p, len(rows))
@@ -384,17 +380,8 @@ def _answers(paired: Paired) -> list[tuple[Predictions, Predictions]]:
     return found
 
 
-def _is_share(paired: Paired) -> bool:
-    """Whether the metric is accuracy."""
-    return paired.metric in ("acc", "accuracy")
-
-
 def _right(answers: Predictions) -> np.ndarray:
     return (answers.predictions == answers.truth).astype(float)
-
-
-def _mean_of(folds: Sequence[np.ndarray], drawn: Sequence[np.ndarray]) -> float:
-    return float(np.mean([fold[rows].mean() for fold, rows in zip(folds, drawn, strict=True)]))
 
 
 class _Units:

@@ -237,7 +237,12 @@ def _rows(
         # clean scores do not vary over draws
         spread = drawn[name] if name != "clean" or cells.fold.max() > 0 else drawn[name][:, :0]
         for end, share in _ENDS.items():
-            frame[f"{name}{end}"] = _edge(spread, share)
+            # NaN where more than half of the resamples are NaN
+            known = (~np.isnan(spread)).sum(axis=1) > spread.shape[1] / 2
+            edge = np.full(len(spread), np.nan)
+            if known.any():
+                edge[known] = np.nanpercentile(spread[known], share, axis=1)
+            frame[f"{name}{end}"] = edge
     seen = means.seen[:, :, 0]
     frame["worst_view"] = _worst_views(cells, seen)
     frame["corruptions"] = [
@@ -245,15 +250,6 @@ def _rows(
     ]
     order = np.argsort(frame["corrupted"] * (-1 if cells.up else 1), kind="stable")
     return frame.iloc[order]
-
-
-def _edge(spread: np.ndarray, share: float) -> np.ndarray:
-    """Return a percentile over the resamples; NaN where more than half of them are NaN."""
-    edge = np.full(len(spread), np.nan)
-    known = (~np.isnan(spread)).sum(axis=1) > spread.shape[1] / 2
-    if known.any():
-        edge[known] = np.nanpercentile(spread[known], share, axis=1)
-    return edge
 
 
 def _summaries(means: _Cells, base: int | None) -> dict[str, np.ndarray]:
@@ -264,6 +260,8 @@ def _summaries(means: _Cells, base: int | None) -> dict[str, np.ndarray]:
         retained = seen / before if means.up else before / seen
     retained = np.where(np.isfinite(retained), retained, np.nan)
     nothing = np.full(clean.shape, np.nan)
+    bad = np.where(np.isnan(seen), np.inf if means.up else -np.inf, seen)
+    worst = bad.min(axis=1) if means.up else bad.max(axis=1)
     found = {
         "clean": clean,
         "corrupted": _over(means, seen, lambda part, _: part.mean(axis=1)),
@@ -271,7 +269,7 @@ def _summaries(means: _Cells, base: int | None) -> dict[str, np.ndarray]:
         "relative_mce": nothing,
         "retention": _over(means, retained, lambda part, _: part.mean(axis=1)),
         "area": _over(means, seen, lambda part, severity: _area(clean, part, severity)),
-        "worst": _worst(seen, means.up),
+        "worst": np.where(np.isinf(worst), np.nan, worst),
     }
     if base is not None:
         error = 1 - seen if means.up else seen
@@ -310,12 +308,6 @@ def _area(clean: np.ndarray, part: np.ndarray, severity: np.ndarray) -> np.ndarr
     heights = np.concatenate([clean[:, None], part], axis=1)
     places = np.concatenate([[0.0], severity])
     return np.asarray(trapezoid(heights, places, axis=1) / places[-1])
-
-
-def _worst(seen: np.ndarray, up: bool) -> np.ndarray:
-    bad = np.where(np.isnan(seen), np.inf if up else -np.inf, seen)
-    found = bad.min(axis=1) if up else bad.max(axis=1)
-    return np.where(np.isinf(found), np.nan, found)
 
 
 def _worst_views(cells: _Cells, seen: np.ndarray) -> list[str]:

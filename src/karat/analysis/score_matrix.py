@@ -1,7 +1,4 @@
-"""Rules for missing scores.
-
-Normalized scores: every task on one scale, so that they can be averaged over tasks.
-"""
+"""Scores of models on tasks: rules for missing scores, and normalization to one scale."""
 
 from __future__ import annotations
 
@@ -77,7 +74,10 @@ def apply_missing_rule(cells: Cells, rule: str) -> RankedScores:
     values = []
     for t, table in enumerate(cells.folds):
         if rule == "exclude":
-            table, takes[:, t] = _common(table, (cells.states == OK).any(axis=1))
+            # the folds in which all models have a score
+            present = (cells.states == OK).any(axis=1)
+            common = ~np.isnan(table[present]).any(axis=0) & present.any()
+            table, takes[:, t] = (table[:, common], present) if common.any() else (table, False)
         elif rule == "penalize":
             # missing scores count as the worst of their fold, whatever the reason
             takes[:, t] = cells.takes.any(axis=1) & cells.scored[t]
@@ -103,14 +103,6 @@ def significant(values: np.ndarray) -> np.ndarray:
     up, down = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
     rounded = np.round(values / down * up) / up * down
     return np.where(np.isfinite(values), rounded, values)
-
-
-def _common(table: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the folds in which all models have a score, and which models are compared."""
-    common = ~np.isnan(table[present]).any(axis=0)
-    if common.any() and present.any():
-        return table[:, common], present
-    return table, np.zeros(len(table), dtype=bool)
 
 
 def _of_common_folds(values: np.ndarray, tried: np.ndarray, takes: np.ndarray) -> np.ndarray:
@@ -158,7 +150,7 @@ def normalize(compared: RankedScores, baseline: int | None = None) -> np.ndarray
     task on which all are equal, the baseline has no score, or there is one model only.
 
     >>> two = [np.array([[0.5], [0.7], [0.9]])]
-    >>> ranked = Compared(["a", "b", "c"], ["t"], two, np.ones((3, 1), bool))
+    >>> ranked = RankedScores(["a", "b", "c"], ["t"], two, np.ones((3, 1), bool))
     >>> normalize(ranked).round(3).ravel().tolist()
     [0.0, 0.5, 1.0]
     >>> normalize(ranked, baseline=1).round(3).ravel().tolist()
@@ -174,9 +166,13 @@ def normalize(compared: RankedScores, baseline: int | None = None) -> np.ndarray
         if baseline is None:
             result[taking, t] = _by_range(_means(table), failed)
         elif (taking[~failed] == baseline).any():
-            result[taking, t] = _by_baseline(
-                _means(table), int(np.flatnonzero(taking == baseline)[0])
-            )
+            means = _means(table)
+            zero, best = means[taking == baseline][0], means.max()
+            if _equal(zero, best):
+                same = np.isclose(means, zero, rtol=EQUAL, atol=0)
+                result[taking, t] = np.where(same, 0.0, -1.0)
+            else:
+                result[taking, t] = np.clip((means - zero) / (best - zero), -1, 1)
     return result
 
 
@@ -195,13 +191,6 @@ def _by_range(means: np.ndarray, failed: np.ndarray) -> np.ndarray:
         # a failure is worse than the only score
         return np.where(failed, 0.0, 1.0)
     return np.full(len(means), np.nan)
-
-
-def _by_baseline(means: np.ndarray, baseline: int) -> np.ndarray:
-    zero, best = means[baseline], means.max()
-    if _equal(zero, best):
-        return np.where(np.isclose(means, zero, rtol=EQUAL, atol=0), 0.0, -1.0)
-    return np.clip((means - zero) / (best - zero), -1, 1)
 
 
 def _equal(a: float, b: float) -> bool:

@@ -1,7 +1,4 @@
-"""Scores computed again on the questions that all of some runs can answer.
-
-Some runs on one task and one view, on the folds and questions that they share.
-"""
+"""Some runs on one task and view: scores on the folds and questions that they share."""
 
 from __future__ import annotations
 
@@ -20,11 +17,11 @@ from karat.results.selection import Answered, Side, Unit
 from karat.stats.paired_tests import corrected_t, fold_ratio
 
 
-class Uncut(KaratError):
+class CannotRestrict(KaratError):
     """The predictions of a task cannot be restricted to some of its questions."""
 
 
-class Stranger(KaratError):
+class CannotCompare(KaratError):
     """A run (``place``) has no predictions for these questions."""
 
     def __init__(self, place: int, reason: str) -> None:
@@ -52,8 +49,8 @@ def cut_to_common(
 ) -> Cut:
     """Return the scores on the questions of each fold that all runs can answer.
 
-    Raises ``Uncut`` where a prediction is not about one question, and ``Stranger`` where a run's
-    predictions cannot be read or belong to other questions than those of the first run.
+    Raises ``CannotRestrict`` where a prediction is not about one question, and ``CannotCompare``
+    where a run's predictions cannot be read or belong to other questions than the first run's.
     """
     cut = Cut([{} for _ in sides], candidates=[0] * len(sides))
     for unit in units:
@@ -91,23 +88,23 @@ def common_rows(answers: Sequence[Predictions], folds: Sequence[Answered]) -> li
         order = np.argsort(each, kind="stable")
         rows.append(order[np.searchsorted(each[order], shared)])
         if not np.array_equal(answers[i].truth[rows[i]], answers[0].truth[rows[0]]):
-            raise Stranger(i, "its folds have other questions")
+            raise CannotCompare(i, "its folds have other questions")
     return rows
 
 
 def _places(answers: Predictions, fold: Answered) -> np.ndarray:
     """Return the question of each row, -1 where the model cannot answer it."""
     if answers.weight is not None:
-        raise Uncut("a row of its predictions counts for several pairs")
+        raise CannotRestrict("a row of its predictions counts for several pairs")
     if answers.rank is not None and answers.group is not None:
         if len(set(answers.group.tolist())) < len(answers):
-            raise Uncut("the predictions of a query are one ranked list")
+            raise CannotRestrict("the predictions of a query are one ranked list")
     if answers.question is not None:
         places = np.asarray(answers.question)
     elif len(answers) == fold.questions and (answers.known is not None or fold.coverage == 1):
         places = np.arange(len(answers))
     else:
-        raise Uncut("there is not one prediction per question")
+        raise CannotRestrict("there is not one prediction per question")
     return places if answers.known is None else np.where(answers.known == 1, places, -1)
 
 
@@ -116,7 +113,7 @@ def _read(sides: Sequence[Side], place: int, task: str, view: View, unit: Unit) 
     try:
         return sides[place].run.predictions(task, fold, replace(view, draw=draw).name)
     except (KaratError, ValueError, KeyError, TypeError) as error:
-        raise Stranger(place, f"its predictions of fold {fold} cannot be read") from error
+        raise CannotCompare(place, f"its predictions of fold {fold} cannot be read") from error
 
 
 #: why a run that has scores is not compared on a task
@@ -184,16 +181,16 @@ class Contest:
             units, lost = shared_units([set(self.units[i]) for i in there])
             try:
                 if lost:
-                    raise Stranger(lost[0], NO_FOLD)
+                    raise CannotCompare(lost[0], NO_FOLD)
                 self._cut(there, units, metrics)
                 return
-            except Stranger as error:
+            except CannotCompare as error:
                 if error.place:
                     self.states[there[error.place]] = str(error)
                     self.units[there[error.place]] = {}
                     continue
                 reason = f"this run: {error}"
-            except Uncut as error:
+            except CannotRestrict as error:
                 reason = str(error)
             self._note(f"compared on all questions of each run: {reason}.")
             return
@@ -240,7 +237,7 @@ class Contest:
         count = len(_folds(shared))
         about = self.about if whole else f"{self.about}, {metric}"
         self._note_folds(about, [_folds(table) for table in tables], count)
-        folds = [_by_fold(table, shared) if table else np.empty(0) for table in tables]
+        folds = [_by_fold(table, shared) for table in tables]
         values = [_mean([table[unit] for unit in shared]) if table else np.nan for table in tables]
         others = [i for i, table in enumerate(tables) if i and table]
         best = max(others, key=lambda i: values[i] if higher else -values[i], default=None)
@@ -362,9 +359,9 @@ def _scored(units: dict[Unit, Answered], metric: str) -> dict[Unit, float]:
 
 
 def _by_fold(table: dict[Unit, float], shared: Sequence[Unit]) -> np.ndarray:
-    """Return each fold's mean over draws."""
+    """Return each fold's mean over draws; no folds if there is no score."""
     folds: dict[int, list[float]] = {}
-    for unit in shared:
+    for unit in shared if table else ():
         folds.setdefault(unit[0], []).append(table[unit])
     return np.array([_mean(values) for values in folds.values()])
 

@@ -1,8 +1,4 @@
-"""``karat serve``: the page of a folder of runs, live, with a JSON API.
-
-``karat geval``: GEval's command line with its parameter names.
-The command line: parses options, calls the API and prints the result.
-"""
+"""The command line: parses options, calls the API and prints the result."""
 
 from __future__ import annotations
 
@@ -45,7 +41,7 @@ from karat.cli.results import (
 from karat.errors import DefinitionError, KaratError
 
 
-@click.command(context_settings=SETTINGS)
+@click.command(context_settings=SETTINGS, short_help="Serve the report with a JSON API.")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
 @click.option(
@@ -214,16 +210,8 @@ def geval(parameters: Path | None, **given: Any) -> int:
 
 DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
 COMPONENTS = (
-    *(
-        "metrics",
-        "corruptions",
-        "heads",
-        "splitters",
-        "composers",
-        "probes",
-        "readers",
-        "query_generators",
-    ),
+    *("metrics", "corruptions", "heads", "splitters", "composers", "probes", "readers"),
+    "query_generators",
 )
 logger = logging.getLogger("karat")
 
@@ -305,7 +293,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
     karat list models                       list available models
     karat check my_module:MyEncoder         check that a model can be evaluated
     karat leaderboard results               rank the models of all runs in a folder
-    karat compare skrub onehot              test whether two models differ
+    karat compare results                   test which models differ
     karat lint results                      find problems that make scores misleading
     karat robustness results                measure the effect of corrupted data
     karat report results                    write one HTML file with all results
@@ -407,7 +395,12 @@ def _resolve(suite: str, given: dict[str, Any]) -> Any:
     from karat.execution.evaluation import find_models_and_suite, make_options
 
     catalog = Catalog(given.pop("define"))
-    _add_data_folder(given.pop("data_dir"))
+    folder = given.pop("data_dir")
+    if folder is not None:
+        if not folder.is_dir():
+            raise DefinitionError(f"--data-dir: no such folder: {folder}.")
+        folders = [str(folder.absolute()), os.environ.get("KARAT_DATA")]
+        os.environ["KARAT_DATA"] = os.pathsep.join(filter(None, folders))
     target, like = given.pop("target"), given.pop("like")
     if like is not None and target is None:
         raise DefinitionError("--like requires --target: it applies to a table file.")
@@ -426,15 +419,6 @@ def _resolve(suite: str, given: dict[str, Any]) -> Any:
     models, tasks = change_models(models, changes.models), change_tasks(tasks, changes.tasks)
     options = {**given, "folds": list(given["folds"]) or None, **changes.options}
     return models, tasks, catalog, make_options(options)
-
-
-def _add_data_folder(folder: Path | None) -> None:
-    if folder is None:
-        return
-    if not folder.is_dir():
-        raise DefinitionError(f"--data-dir: no such folder: {folder}.")
-    folders = [str(folder.absolute()), os.environ.get("KARAT_DATA")]
-    os.environ["KARAT_DATA"] = os.pathsep.join(filter(None, folders))
 
 
 @karat.command("list")

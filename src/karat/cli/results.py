@@ -1,11 +1,4 @@
-"""``karat leaderboard`` and ``karat robustness``.
-
-``karat status``, ``karat rescore`` and ``karat import``.
-``karat report`` and ``karat export``.
-``karat plot``: figures of runs for papers.
-``karat lint``: numbered checks of run folders.
-``karat compare``: one model against another, all models, or a run against earlier ones.
-"""
+"""The commands that read run folders: leaderboard, compare, lint, report and others."""
 
 from __future__ import annotations
 
@@ -376,16 +369,15 @@ def lint(
     return print_findings(runs, ignore, fail_on, shape=shape)
 
 
-FORMATS = ("table", "markdown", "json")
-
 what_to_compare = combine_options(
-    click.argument("runs", nargs=-1, metavar="[RUNS]..."),
-    click.option("-a", metavar="MODEL", help="Is this model better than that of -b?"),
+    click.argument("runs", nargs=-1, metavar="[RUN...]"),
+    click.option("-a", metavar="MODEL", help="Test whether this model is better than that of -b."),
     click.option("-b", metavar="MODEL", help="The model that -a is compared with."),
     click.option(
         "--history",
+        type=PATH,
         metavar="RUN",
-        help="Compare this run folder with RUNS.  [default RUNS: all next to it]",
+        help="Compare this run folder with the others.  [default: with all next to it]",
     ),
     click.option(
         "-m",
@@ -422,9 +414,7 @@ what_to_compare = combine_options(
         help="With -a and -b: exit code 1 if -a is worse than -b on any task by more than SIZE, "
         "or has no score.",
     ),
-    click.option(
-        "--format", "shape", type=click.Choice(FORMATS), default="table", show_default=True
-    ),
+    format_option,
     click.option(
         "-o", "--output", metavar="FOLDER", help="Also write the tables as CSV into this folder."
     ),
@@ -433,13 +423,15 @@ what_to_compare = combine_options(
 
 @click.command(context_settings=SETTINGS)
 @what_to_compare
-def compare(output: str | None, **given: Any) -> int:
-    """Compare models: -a with -b, all models of RUNS, or one run with earlier ones (--history).
+def compare(shape: str | None, output: str | None, **given: Any) -> int:
+    """Test which models differ, or compare a run with earlier ones.
 
-    RUNS are run folders or folders of runs.  [default: results]
+    With -a and -b, test whether one model is better than another. Without, test all pairs of
+    models. With --history, compare one run with others. RUN is a run folder or a folder that
+    contains run folders.  [default: results]
 
-    A MODEL is the name of a model in RUNS, or a run folder. Models are paired by task and fold; the
-    output has confidence intervals and corrected p-values.
+    A MODEL is the name of a model in the runs, or a run folder. Models are paired by task and
+    fold; the output has confidence intervals and corrected p-values.
 
     \b
     Examples:
@@ -448,85 +440,53 @@ def compare(output: str | None, **given: Any) -> int:
       karat compare results
       karat compare --history results/onehot.quickstart.default.local.20261115T201300
 
-    Exit code: 0 compared, 1 regression found with --fail-on-regression, 2 wrong input.
+    Exit code: 0 success, 1 regression found with --fail-on-regression, 2 invalid input.
     """
-    question = "two" if given["a"] or given["b"] else "history" if given["history"] else "all"
-    _check(question, given)
-    found, code = {"two": _two, "history": _history, "all": _all}[question](given)
+    from karat.analysis.all_pairs import compare_all
+    from karat.analysis.comparison import compare as compare_two
+    from karat.analysis.history import compare_to_history
+    from karat.reporting.comparison_output import show_all_pairs, show_comparison, show_history
+
+    chosen, code = _chosen_options(given), 0
+    runs = given["runs"] or ("results",)
+    found: Any
+    if given["a"]:
+        tolerance = chosen.pop("tolerance", None)
+        found = compare_two(runs, given["a"], given["b"], **chosen)
+        worse = None if tolerance is None else found.regressions(tolerance)
+        show_comparison(found, shape, worse)
+        code = 0 if worse is None else int(len(worse) > 0)
+    elif given["history"]:
+        found = compare_to_history(given["history"], with_=given["runs"] or None, **chosen)
+        show_history(found, shape)
+    else:
+        found = compare_all(runs, **chosen)
+        show_all_pairs(found, shape)
     for path in found.to_csv(output) if output else ():
         click.echo(path, err=True)
     return code
 
 
-#: how each question is asked, and the options that only some questions have
-_CHOSEN = {"two": "-a and -b", "history": "--history", "all": "a comparison of all models"}
-_OPTIONS = {
-    "--history": ("history", {"history"}),
-    "--model": ("models", {"all"}),
-    "--on": ("on", {"two", "history"}),
-    "--views": ("views", {"history"}),
-    "--rope": ("rope", {"two"}),
-    "--fail-on-regression": ("tolerance", {"two"}),
-}
-
-
-def _check(question: str, given: dict[str, Any]) -> None:
-    """Raise ``DefinitionError`` for options that do not go together."""
-    wrong = [
-        f"{option} cannot be used with {_CHOSEN[question]}."
-        for option, (key, questions) in _OPTIONS.items()
-        if question not in questions and not any(given[key] is unset for unset in (None, False, ()))
-    ]
-    if question == "two" and not (given["a"] and given["b"]):
-        wrong.append("-a and -b must be given together.")
-    if question == "history" and given["on"] == "rows":
-        wrong.append("--on rows cannot be used with --history.")
-    if wrong:
-        raise DefinitionError(*wrong)
-
-
-def _two(given: dict[str, Any]) -> tuple[Any, int]:
-    from karat.analysis.comparison import ROPE
-    from karat.analysis.comparison import compare as compare_two
-    from karat.reporting.comparison_output import show_verdict
-
-    found = compare_two(
-        given["runs"] or ("results",),
-        given["a"],
-        given["b"],
-        metric=given["metric"],
-        rope=ROPE if given["rope"] is None else given["rope"],
-        on=given["on"] or "folds",
+def _chosen_options(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that were given; raise ``DefinitionError`` if they do not go together."""
+    names = {
+        "-a and -b": {"metric", "on", "rope", "tolerance"},
+        "--history": {"metric", "on", "views"},
+        "a comparison of all models": {"metric", "models"},
+    }
+    two = bool(given["a"] or given["b"])
+    question = list(names)[0 if two else 1 if given["history"] else 2]
+    options = {k: v for k, v in given.items() if k not in ("runs", "a", "b", "history")}
+    options = {k: v for k, v in options.items() if not any(v is x for x in (None, False, ()))}
+    flags = {"models": "--model", "tolerance": "--fail-on-regression"}
+    unfit = sorted(options.keys() - names[question])
+    wrong = [flags.get(name, f"--{name}") for name in unfit]
+    wrong += ["--history"] if two and given["history"] else []
+    wrong += ["--on rows"] if question == "--history" and given["on"] == "rows" else []
+    problems = [f"{option} cannot be used with {question}." for option in wrong]
+    problems += (
+        ["-a and -b must be given together."] if two and not (given["a"] and given["b"]) else []
     )
-    worse = None if given["tolerance"] is None else found.regressions(given["tolerance"])
-    show_verdict(found, given["shape"], worse)
-    return found, 0 if worse is None or not len(worse) else 1
-
-
-def _all(given: dict[str, Any]) -> tuple[Any, int]:
-    from karat.analysis.all_pairs import compare_all
-    from karat.reporting.comparison_output import show_contests
-
-    runs = given["runs"] or ("results",)
-    found = compare_all(runs, models=given["models"], metric=given["metric"])
-    show_contests(found, given["shape"])
-    return found, 0
-
-
-def _history(given: dict[str, Any]) -> tuple[Any, int]:
-    from karat.analysis.history import compare_to_history
-    from karat.reporting.comparison_output import comparison_table, show_comparison
-    from karat.reporting.formats import to_markdown
-
-    found = compare_to_history(
-        Path(given["history"]),
-        with_=given["runs"] or None,
-        metric=given["metric"],
-        on=given["on"] or "folds",
-        views=given["views"],
-    )
-    if given["shape"] == "markdown":
-        click.echo(to_markdown(comparison_table(found)), nl=False)
-    else:
-        show_comparison(found, as_json=given["shape"] == "json")
-    return found, 0
+    if problems:
+        raise DefinitionError(*problems)
+    return options

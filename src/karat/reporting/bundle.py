@@ -1,12 +1,10 @@
-"""Dataset cards: source, license, citation and fingerprint of the data of the tasks.
-
-Significance tests and findings of checks for a page.
-The data of a report page as plain JSON values.
-"""
+"""The data of a report page as plain JSON values."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,115 +13,38 @@ import pandas as pd
 from karat import __version__
 from karat.analysis.all_pairs import scale_scores
 from karat.analysis.checks import check_runs
+from karat.analysis.formatting import count, short
 from karat.analysis.leaderboard import leaderboard
+from karat.analysis.robustness import curves, robustness
 from karat.analysis.score_matrix import apply_missing_rule
-from karat.reporting.details import make_details, make_maps
-from karat.reporting.notes import PageIndex, ShownRun, caption, compact, count, cut_text, notes
-from karat.reporting.sections import (
-    Metrics,
-    folds_of,
-    make_curves,
-    make_failures,
-    make_learning,
-    make_robustness,
-    make_runs,
-    means_of,
-    metrics_of,
-    spread_of,
-    states_of,
-    text_of,
+from karat.errors import FAILURES, DataError, KaratError
+from karat.reporting.details import (
+    PageIndex,
+    ShownRun,
+    compact,
+    cut_text,
+    first_sentences,
+    make_details,
+    make_maps,
+    size,
 )
-from karat.results.load import Cells, Gathered, frozen_runs, gather_scores, make_cells, named_runs
+from karat.reporting.leaderboard_output import robustness_table
+from karat.reporting.notes import caption, notes
+from karat.results.load import (
+    DECLINED,
+    FAILED,
+    NOT_RUN,
+    OK,
+    Cells,
+    Gathered,
+    frozen_runs,
+    gather_scores,
+    learning_curves,
+    make_cells,
+    named_runs,
+)
 from karat.stats.paired_tests import compare_models, friedman
 from karat.stats.ranking import CONFIDENCE
-
-#: texts of a card, from the task or its dataset
-TEXTS = ("title", "source", "license", "citation", "homepage", "sha256")
-COUNTS = ("items", "questions", "columns")
-
-
-def make_cards(shown: PageIndex) -> list[dict[str, Any]]:
-    """Return one card per dataset name and fingerprint."""
-    cards: dict[tuple[str, str], dict[str, Any]] = {}
-    for run in shown.runs:
-        for task in run.run.about["tasks"]:
-            place = run.tasks.get(task["name"])
-            name = str(task.get("dataset") or "")
-            if place is None or not name:
-                continue
-            card = cards.setdefault((name, str(task.get("fingerprint") or "")), _card(task, name))
-            if place not in card["tasks"]:
-                card["tasks"].append(place)
-    found = sorted(cards.values(), key=lambda card: min(card["tasks"]))
-    return [{**card, "tasks": sorted(card["tasks"])} for card in found]
-
-
-def _card(task: Mapping[str, Any], name: str) -> dict[str, Any]:
-    about = task.get("about")
-    facts = {**(about if isinstance(about, Mapping) else {}), **task}
-    return {
-        "dataset": name,
-        **{key: _text(facts.get(key)) for key in TEXTS},
-        "fingerprint": _text(task.get("fingerprint")),
-        **{key: facts[key] if isinstance(facts.get(key), int) else None for key in COUNTS},
-        "kind": _text(task.get("modality")) or _text(task.get("kind")),
-        "tasks": [],
-    }
-
-
-def _text(value: Any) -> str | None:
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value)) or None
-    return str(value) if value not in (None, "", {}) else None
-
-
-#: maximum number of models tested pairwise
-MAX_MODELS = 60
-#: maximum number of findings (most severe first), and of characters of one
-MAX_FINDINGS, MESSAGE = 1_000, 600
-
-
-def make_tests(cells: Cells, order: np.ndarray, rule: str) -> dict[str, Any]:
-    """Return the Friedman test, the groups of models that do not differ, and p of every pair.
-
-    Pairs are compared by normalized scores: 1 is the best model of a task, 0 the worst. If there
-    are too many models, only the best are compared.
-    """
-    values = scale_scores(apply_missing_rule(cells, rule))[order]
-    statistic, p, tasks = friedman(values)
-    overall = {"statistic": statistic, "p": p, "tasks": tasks}
-    best = values[:MAX_MODELS]
-    found = compare_models(best) if len(best) > 1 else None
-    tests: dict[str, Any] = {
-        "friedman": overall if np.isfinite(statistic) else None,
-        "cliques": [] if found is None else found.cliques,
-        "pairs": None,
-    }
-    if found is not None and len(values) <= MAX_MODELS:
-        tests["pairs"] = {"p": found.pairs, "diff": found.difference}
-    return tests
-
-
-def make_checks(runs: Any, shown: PageIndex) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the findings with indices of model and task, and notes on what was left out."""
-    models = {name: place for place, name in enumerate(shown.models)}
-    tasks = {name: place for place, name in enumerate(shown.tasks)}
-    found = check_runs(runs)
-    rows = [
-        {
-            "code": finding.code,
-            "level": finding.level,
-            "model": models.get(finding.model or ""),
-            "task": tasks.get(finding.task or ""),
-            "message": cut_text(finding.message, MESSAGE),
-            "advice": finding.advice,
-        }
-        for finding in found[:MAX_FINDINGS]
-    ]
-    rest = len(found) - len(rows)
-    more = f"{count(rest, 'finding')} left out (most severe first)."
-    return rows, [more] if rest else []
-
 
 SCHEMA = 1
 RULE = "worst"
@@ -152,7 +73,10 @@ def make_bundle(
     """
     found = runs if isinstance(runs, pd.DataFrame) else frozen_runs(runs)
     given = gather_scores(found)
-    board = leaderboard(found, missing=RULE, columns=_columns(given))
+    # Elo is slow for many models
+    rated = ["elo"] if len(given.models) <= MAX_RATED else []
+    costs = ["costs", "pareto"] if len(given.jobs) else []
+    board = leaderboard(found, missing=RULE, columns=["tasks", "borda", "wins", *rated, *costs])
     chosen = given.chosen({})
     cells = make_cells(given, chosen)
     order = pd.Index(cells.models).get_indexer(board.index)
@@ -160,6 +84,7 @@ def make_bundle(
     shown = _shown(found, given, board, list(chosen))
     folds, many_folds = folds_of(cells, order, fold_budget)
     sections = _sections(found, shown, umap)
+    unrated = [] if rated else [f"Elo is left out: there are more than {MAX_RATED} models."]
     bundle = {
         **_head(title, board, shown),
         "models": _models(board, shown),
@@ -170,10 +95,9 @@ def make_bundle(
         "states": states_of(cells, order),
         "tests": make_tests(cells, order, RULE),
         **sections,
-        "cut": [*metrics.cut, *many_folds, *_unrated(len(shown.models)), *sections["cut"]],
+        "cut": [*metrics.cut, *many_folds, *unrated, *sections["cut"]],
     }
-    plain: dict[str, Any] = compact(bundle)
-    return plain
+    return dict(compact(bundle))
 
 
 def _head(title: str | None, board: pd.DataFrame, shown: PageIndex) -> dict[str, Any]:
@@ -181,18 +105,6 @@ def _head(title: str | None, board: pd.DataFrame, shown: PageIndex) -> dict[str,
     names = {"title": title or _title(shown), "karat": __version__, "made": made}
     rules = {"confidence": CONFIDENCE, "rule": RULE, "notes": [caption(board), *notes(board)]}
     return {"schema": SCHEMA, **names, **rules}
-
-
-def _columns(given: Gathered) -> list[str]:
-    """Return the columns of the leaderboard; Elo is slow for many models."""
-    rated = ["elo"] if len(given.models) <= MAX_RATED else []
-    costs = ["costs", "pareto"] if len(given.jobs) else []
-    return ["tasks", "borda", "wins", *rated, *costs]
-
-
-def _unrated(models: int) -> list[str]:
-    many = models > MAX_RATED
-    return [f"Elo is left out: there are more than {MAX_RATED} models."] if many else []
 
 
 def _sections(found: Any, shown: PageIndex, umap: bool) -> dict[str, Any]:
@@ -283,3 +195,363 @@ def _questions(shown: PageIndex) -> dict[int, int]:
             counts[record["fold"]] = max(counts.get(record["fold"], 0), number)
     totals = {task: sum(counts.values()) for task, counts in by_fold.items()}
     return {task: total for task, total in totals.items() if total}
+
+
+# -- scores ----------------------------------------------------------------------------------
+
+#: one character per state of a cell
+SIGNS = {OK: ".", FAILED: "f", DECLINED: "d", NOT_RUN: "n"}
+#: maximum number of scores of secondary metrics
+MAX_NUMBERS = 200_000
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """The metrics of each task (primary metric first) and their directions."""
+
+    names: list[list[str]]
+    higher: list[list[bool]]
+    cut: list[str]
+
+
+def metrics_of(given: Gathered, chosen: dict[str, str]) -> Metrics:
+    """Return the metrics of each task, as many as there is room for."""
+    pairs = given.scores[["task", "metric"]].drop_duplicates()
+    seen: dict[str, list[str]] = {}
+    for task, metric in zip(pairs["task"], pairs["metric"], strict=True):
+        seen.setdefault(task, []).append(metric)
+    names, higher, unknown = [], [], []
+    room = MAX_NUMBERS // max(len(given.models) * len(chosen), 1)
+    for task, first in chosen.items():
+        rest = [metric for metric in seen.get(task, []) if metric != first]
+        directions = {first: given.higher(first)}
+        for metric in rest[: max(room, 0)]:
+            try:
+                directions[metric] = given.higher(metric)
+            except KaratError:
+                unknown.append(f"{short(metric)} of {short(task)}: unknown direction.")
+        names.append(list(directions))
+        higher.append(list(directions.values()))
+    cut = first_sentences(unknown, lambda n: f"{n} more metrics with unknown direction.")
+    if any(len(seen.get(task, [])) > room + 1 for task in chosen):
+        cut.append(f"Only the first {room + 1} metrics of each task are shown (too many scores).")
+    return Metrics(names, higher, cut)
+
+
+def means_of(
+    given: Gathered, cells: Cells, metrics: Metrics, order: np.ndarray
+) -> list[list[np.ndarray]]:
+    """Return the mean over folds by task, metric and model, in this order of models."""
+    table = given.scores[given.scores["value"].notna()]
+    means = table.groupby(["task", "metric", "model"], sort=False)["value"].mean()
+    by_pair = {key: part.droplevel([0, 1]) for key, part in means.groupby(level=[0, 1], sort=False)}
+    names = pd.Index([cells.models[m] for m in order])
+    found = []
+    for t, (task, own) in enumerate(zip(cells.tasks, metrics.names, strict=True)):
+        first = cells.means[order, t]
+        rest = [by_pair.get((task, metric), pd.Series(dtype=float)) for metric in own[1:]]
+        found.append([first, *(part.reindex(names).to_numpy(dtype=float) for part in rest)])
+    return found
+
+
+def spread_of(cells: Cells, order: np.ndarray) -> list[np.ndarray]:
+    """Return the standard deviation over folds by task and model; NaN for one fold."""
+    found = []
+    for table in cells.folds:
+        values = table[order]
+        count = (~np.isnan(values)).sum(axis=1)
+        spread = np.full(len(values), np.nan)
+        several = count > 1
+        if several.any():
+            spread[several] = np.nanstd(values[several], axis=1, ddof=1)
+        found.append(spread)
+    return found
+
+
+def folds_of(
+    cells: Cells, order: np.ndarray, max_numbers: int
+) -> tuple[list[list[Any]] | None, list[str]]:
+    """Return the scores of folds by task and model, unless there are too many."""
+    numbers = sum(table.size for table in cells.folds)
+    if numbers > max_numbers:
+        return None, [f"Scores of single folds are left out (too many: {numbers:,})."]
+    found = []
+    for table, up in zip(cells.folds, cells.higher, strict=True):
+        values = (table if up else -table)[order]
+        found.append([None if np.isnan(row).all() else row for row in values])
+    return found, []
+
+
+def states_of(cells: Cells, order: np.ndarray) -> list[str]:
+    """Return one text per task with one character per model."""
+    return ["".join(SIGNS[state] for state in column) for column in cells.states[order].T]
+
+
+# -- curves and robustness -------------------------------------------------------------------
+
+#: maximum bytes of the curves of each kind, points of a line, and rows of the robustness table
+LINES, MAX_POINTS, MAX_ROBUSTNESS = 700_000, 60, 1_000
+
+Charts = list[dict[str, Any]]
+
+
+def make_curves(runs: Any, shown: PageIndex) -> tuple[Charts, list[str]]:
+    """Return one chart per task and corruption: scores over severities, with 0 for clean.
+
+    Bands are standard deviations over folds and draws. A composition with a single severity has no
+    curve.
+    """
+    try:
+        found = curves(runs)
+    except DataError:  # no task has a corrupted view
+        return [], []
+    charts = []
+    keys = ["task", "metric", "higher_is_better", "corruption"]
+    for (task, metric, higher, corruption), part in found.groupby(keys, sort=False):
+        if "+" in str(corruption) and part["severity"].nunique() <= 2:
+            continue
+        facts = {"metric": metric, "higher": bool(higher), "corruption": corruption}
+        lines = _lines(part, "severity", shown)
+        for line in lines:
+            spread = line.pop("std")
+            line |= {"low": line["mean"] - spread, "high": line["mean"] + spread}
+        charts.append({"task": _place(shown.tasks, task), **facts, "lines": lines})
+    return _fitting(charts, shown, "corruption")
+
+
+def make_learning(runs: Any, shown: PageIndex) -> tuple[Charts, list[str]]:
+    """Return one chart per task and metric: values by epoch, over folds."""
+    charts = []
+    for (task, metric), part in learning_curves(runs).groupby(["task", "metric"], sort=False):
+        lines = _lines(part, "epoch", shown)
+        charts.append({"task": _place(shown.tasks, task), "metric": metric, "lines": lines})
+    found, cut = _fitting(charts, shown, "learning")
+    if any(len(line["x"]) == MAX_POINTS for chart in found for line in chart["lines"]):
+        cut.append(f"Learning curves have at most {MAX_POINTS} evenly sampled points.")
+    return found, cut
+
+
+def make_robustness(runs: Any) -> tuple[dict[str, Any] | None, list[str]]:
+    """Return the robustness table as texts, or None without corrupted views."""
+    try:
+        table = robustness_table(robustness(runs))
+    except DataError:
+        return None, []
+    columns = table.all_columns
+    rows = [[column.cells[row].text for column in columns] for row in range(len(table))]
+    cut = []
+    if len(rows) > MAX_ROBUSTNESS:
+        cut.append(f"The robustness table shows {MAX_ROBUSTNESS:,} of {len(rows):,} rows.")
+    return {"columns": [column.name for column in columns], "rows": rows[:MAX_ROBUSTNESS]}, cut
+
+
+def _lines(part: pd.DataFrame, x: str, shown: PageIndex) -> Charts:
+    found = []
+    for model, line in part.groupby("model", sort=False):
+        place = _place(shown.models, model)
+        line = line.sort_values(x, kind="stable")
+        picked = np.linspace(0, len(line) - 1, min(len(line), MAX_POINTS)).round().astype(int)
+        values = {name: line[name].to_numpy(dtype=float)[picked] for name in (x, "mean", "std")}
+        found.append({"model": place, "x": values.pop(x), **values})
+    shown_lines = [line for line in found if line["model"] is not None]
+    return sorted(shown_lines, key=lambda line: line["model"])
+
+
+def _place(names: list[str], name: Any) -> int | None:
+    return names.index(name) if name in names else None
+
+
+def _fitting(charts: Charts, shown: PageIndex, what: str) -> tuple[Charts, list[str]]:
+    """Return the charts with the lines of as many models as there is room for, best first."""
+    charts = [chart for chart in charts if chart["task"] is not None and chart["lines"]]
+    needed = np.zeros(len(shown.models))
+    for line in (line for chart in charts for line in chart["lines"]):
+        needed[line["model"]] += size(compact(line))
+    models = int(np.searchsorted(np.cumsum(needed), LINES, side="right"))
+    if models >= len(needed):
+        return charts, []
+    charts = [
+        {**chart, "lines": [line for line in chart["lines"] if line["model"] < models]}
+        for chart in charts
+    ]
+    note = f"Curves of {what} are shown for the best {count(models, 'model')}."
+    return [chart for chart in charts if chart["lines"]], [note]
+
+
+# -- datasets, tests and checks --------------------------------------------------------------
+
+#: texts of a card, from the task or its dataset
+TEXTS = ("title", "source", "license", "citation", "homepage", "sha256")
+COUNTS = ("items", "questions", "columns")
+
+
+def make_cards(shown: PageIndex) -> list[dict[str, Any]]:
+    """Return one card per dataset name and fingerprint."""
+    cards: dict[tuple[str, str], dict[str, Any]] = {}
+    for run in shown.runs:
+        for task in run.run.about["tasks"]:
+            place = run.tasks.get(task["name"])
+            name = str(task.get("dataset") or "")
+            if place is None or not name:
+                continue
+            card = cards.setdefault((name, str(task.get("fingerprint") or "")), _card(task, name))
+            if place not in card["tasks"]:
+                card["tasks"].append(place)
+    found = sorted(cards.values(), key=lambda card: min(card["tasks"]))
+    return [{**card, "tasks": sorted(card["tasks"])} for card in found]
+
+
+def _card(task: Mapping[str, Any], name: str) -> dict[str, Any]:
+    about = task.get("about")
+    facts = {**(about if isinstance(about, Mapping) else {}), **task}
+    return {
+        "dataset": name,
+        **{key: _text(facts.get(key)) for key in TEXTS},
+        "fingerprint": _text(task.get("fingerprint")),
+        **{key: facts[key] if isinstance(facts.get(key), int) else None for key in COUNTS},
+        "kind": _text(task.get("modality")) or _text(task.get("kind")),
+        "tasks": [],
+    }
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or None
+    return str(value) if value not in (None, "", {}) else None
+
+
+#: maximum number of models tested pairwise
+MAX_MODELS = 60
+#: maximum number of findings (most severe first), and of characters of one
+MAX_FINDINGS, MESSAGE = 1_000, 600
+
+
+def make_tests(cells: Cells, order: np.ndarray, rule: str) -> dict[str, Any]:
+    """Return the Friedman test, the groups of models that do not differ, and p of every pair.
+
+    Pairs are compared by normalized scores: 1 is the best model of a task, 0 the worst. If there
+    are too many models, only the best are compared.
+    """
+    values = scale_scores(apply_missing_rule(cells, rule))[order]
+    statistic, p, tasks = friedman(values)
+    overall = {"statistic": statistic, "p": p, "tasks": tasks}
+    best = values[:MAX_MODELS]
+    found = compare_models(best) if len(best) > 1 else None
+    tests: dict[str, Any] = {
+        "friedman": overall if np.isfinite(statistic) else None,
+        "cliques": [] if found is None else found.cliques,
+        "pairs": None,
+    }
+    if found is not None and len(values) <= MAX_MODELS:
+        tests["pairs"] = {"p": found.pairs, "diff": found.difference}
+    return tests
+
+
+def make_checks(runs: Any, shown: PageIndex) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the findings with indices of model and task, and notes on what was left out."""
+    models = {name: place for place, name in enumerate(shown.models)}
+    tasks = {name: place for place, name in enumerate(shown.tasks)}
+    found = check_runs(runs)
+    rows = [
+        {
+            "code": finding.code,
+            "level": finding.level,
+            "model": models.get(finding.model or ""),
+            "task": tasks.get(finding.task or ""),
+            "message": cut_text(finding.message, MESSAGE),
+            "advice": finding.advice,
+        }
+        for finding in found[:MAX_FINDINGS]
+    ]
+    rest = len(found) - len(rows)
+    more = f"{count(rest, 'finding')} left out (most severe first)."
+    return rows, [more] if rest else []
+
+
+# -- runs and failures -----------------------------------------------------------------------
+
+#: maximum number of characters of a log and of all logs, and of listed failures
+LOG, LOGS, MAX_FAILURES = 4_000, 600_000, 2_000
+#: maximum length of a reason
+INFO = 1_000
+
+
+def make_runs(shown: PageIndex) -> list[dict[str, Any]]:
+    """Return the folder, command, seed, versions and job counts of each run."""
+    return [
+        {
+            "model": each.model,
+            "folder": each.run.folder.resolve().name,
+            "command": text_of(each.run.about.get("command")),
+            "seed": each.run.about.get("seed"),
+            "versions": versions(each.run.about),
+            "platform": each.run.about.get("platform"),
+            "jobs": sum(record["fold"] is not None for record in each.records),
+            "ok": sum(record["status"] == "ok" for record in each.records),
+            "failed": sum(record["status"] in FAILURES for record in each.records),
+        }
+        for each in shown.runs
+    ]
+
+
+def versions(about: Mapping[str, Any]) -> dict[str, str]:
+    """Return the versions of Karat, Python, the model and libraries."""
+    found = {name: about.get(name) for name in ("karat", "python")} | {
+        "model": about.get("version")
+    }
+    libraries = about.get("versions")
+    found |= libraries if isinstance(libraries, Mapping) else {}
+    return {str(name): str(each) for name, each in found.items() if each}
+
+
+def text_of(command: Any) -> str | None:
+    """Return a command as one line, whether it is stored as a text or as a list.
+
+    >>> text_of(["karat", "run", "my suite"])
+    "karat run 'my suite'"
+    """
+    if isinstance(command, list | tuple):
+        return shlex.join(map(str, command))
+    return str(command) if command else None
+
+
+def make_failures(shown: PageIndex) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the failed jobs with the ends of their logs, and notes on what was left out."""
+    failed = list(shown.failed)
+    width = min(LOG, LOGS // max(min(len(failed), MAX_FAILURES), 1))
+    found, unread = [], []
+    for run, task, record in failed[:MAX_FAILURES]:
+        log = _log(run, record, width)
+        if log is None:
+            label = f"{short(shown.models[run.model])} on {short(shown.tasks[task])}"
+            unread.append(f"{label}, fold {record['fold']}: the log cannot be read.")
+        facts = {key: record[key] for key in ("fold", "status")}
+        facts |= {"info": cut_text(str(record["info"]), INFO), "log": log or ""}
+        found.append({"model": run.model, "task": task, **facts})
+    cut = first_sentences(unread, lambda n: f"{n} more logs cannot be read.")
+    if len(failed) > MAX_FAILURES:
+        more = count(len(failed) - MAX_FAILURES, "failed job")
+        cut.append(f"{more} more, see results.csv in the run folders.")
+    if width < LOG and any(each["log"] for each in found):
+        cut.append(f"Logs are cut to their last {width:,} characters.")
+    unlisted = sum(
+        record["status"] in FAILURES and record["task"] not in run.tasks
+        for run in shown.runs
+        for record in run.records
+    )
+    if unlisted:
+        cut.append(f"{count(unlisted, 'failed job')} of tasks without any score not listed.")
+    return found, cut
+
+
+def _log(shown: ShownRun, record: Mapping[str, Any], width: int) -> str | None:
+    """Return the end of a job's log; empty if there is none, None if it cannot be read."""
+    path = shown.run.log(record)
+    try:
+        with path.open("rb") as file:
+            file.seek(max(path.stat().st_size - 4 * width, 0))
+            return file.read().decode("utf-8", "replace")[-width:]
+    except FileNotFoundError:
+        return ""
+    except OSError:
+        return None

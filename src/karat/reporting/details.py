@@ -1,7 +1,6 @@
-"""Details of predictions: confusion matrix, calibration, scatter plot, worst predictions.
+"""What a page shows of single models and tasks: details of predictions and maps of vectors.
 
-Details of stored predictions, read fold by fold within the size limits of a page.
-Maps of vectors: test items in two dimensions, colored by label.
+The models and tasks of a page are numbered; values are compact JSON within a budget of bytes.
 """
 
 from __future__ import annotations
@@ -9,8 +8,9 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,10 +18,165 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
+from karat.analysis.formatting import count, plain, short
 from karat.core.predictions import Predictions
-from karat.errors import DataError, MissingExtra
-from karat.reporting.notes import Budget, PageIndex, count, cut_text, first_sentences, plain, short
+from karat.errors import FAILURES, DataError, MissingExtra
 from karat.results.run import Run
+
+# -- compact JSON and the index of a page ----------------------------------------------------
+
+#: significant digits of a number
+DIGITS = 6
+#: characters that must be escaped inside a script element
+_ESCAPES = str.maketrans({"<": "\\u003c", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+
+
+def compact(value: Any) -> Any:
+    """Return plain lists, dicts, texts and rounded numbers; NaN and infinities become None.
+
+    >>> compact({"a": (0.12345678, float("nan"), 2.0), "b": np.array([[1.5]])})
+    {'a': [0.123457, None, 2], 'b': [[1.5]]}
+    """
+    if isinstance(value, str):
+        return clean(value)
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return _rounded(value)
+    if isinstance(value, Mapping):
+        return {clean(str(key)): compact(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [compact(each) for each in value]
+    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "f":
+        return [_rounded(each) for each in value.tolist()]  # fast path for most numbers of a page
+    if isinstance(value, np.ndarray | np.generic):
+        return compact(value.tolist())
+    return clean(str(value))
+
+
+def clean(text: str) -> str:
+    r"""Replace lone surrogates, which cannot be encoded.
+
+    >>> clean("a\ud800")
+    'a�'
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def cut_text(text: str, width: int) -> str:
+    """Cut a text to a maximum length.
+
+    >>> cut_text("abcdef", 4)
+    'abc…'
+    """
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def to_json(value: Any) -> str:
+    r"""Return JSON that is safe inside a script element.
+
+    >>> print(to_json(["</script>", 1.5]))
+    ["\u003c/script>",1.5]
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.translate(_ESCAPES)
+
+
+def size(value: Any) -> int:
+    """Return the size of a value in the page, in bytes."""
+    return len(to_json(value).encode())
+
+
+def _rounded(value: float) -> float | int | None:
+    if not math.isfinite(value):
+        return None
+    short = float(f"{value:.{DIGITS}g}")
+    return int(short) if short.is_integer() and abs(short) < 1e15 else short
+
+
+#: maximum number of sentences of one kind
+MAX_SENTENCES = 5
+
+
+@dataclass(frozen=True)
+class ShownRun:
+    """A run, the index of its model, the indices of its tasks by name, and its records."""
+
+    run: Run
+    model: int
+    tasks: dict[str, int]
+    records: list[dict[str, Any]]
+
+    def jobs(self, *statuses: str) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield the records of jobs with one of these statuses, each with the index of its task."""
+        for record in self.records:
+            if record["status"] in statuses and record["task"] in self.tasks:
+                yield self.tasks[record["task"]], record
+
+
+@dataclass(frozen=True)
+class PageIndex:
+    """Names in the order of the page; ``kinds`` are those of the tasks."""
+
+    models: list[str]
+    tasks: list[str]
+    kinds: list[str]
+    runs: list[ShownRun] = field(default_factory=list)
+
+    @cached_property
+    def done(self) -> dict[tuple[int, int], tuple[Run, list[dict[str, Any]]]]:
+        """The run and records of successful jobs, by indices of task and model."""
+        found: dict[tuple[int, int], tuple[Run, list[dict[str, Any]]]] = {}
+        for run in self.runs:
+            for task, record in run.jobs("ok"):
+                found.setdefault((task, run.model), (run.run, []))[1].append(record)
+        return found
+
+    @property
+    def failed(self) -> Iterator[tuple[ShownRun, int, dict[str, Any]]]:
+        """The failed jobs with the indices of their tasks."""
+        for run in self.runs:
+            yield from ((run, task, record) for task, record in run.jobs(*FAILURES))
+
+    def rounds(self) -> Iterator[tuple[int, int]]:
+        """Yield indices of task and model: the best model of every task, then the next of each."""
+        queues: dict[int, list[int]] = {}
+        for task, model in sorted(self.done):
+            queues.setdefault(task, []).append(model)
+        for turn in range(max(map(len, queues.values()), default=0)):
+            yield from ((task, queue[turn]) for task, queue in queues.items() if turn < len(queue))
+
+
+@dataclass
+class Budget:
+    """The number of bytes left for a section of the page."""
+
+    left: int
+
+    def take(self, value: Any) -> bool:
+        """Reserve room for a value; return False if there is too little."""
+        needed = size(compact(value))
+        if needed > self.left:
+            return False
+        self.left -= needed
+        return True
+
+
+def first_sentences(sentences: Sequence[str], more: Callable[[int], str]) -> list[str]:
+    """Return the first sentences, and one that counts the others.
+
+    >>> first_sentences(["a.", "b.", "c.", "d.", "e.", "f.", "g."], lambda n: f"{n} more.")[-2:]
+    ['e.', '2 more.']
+    """
+    rest = len(sentences) - MAX_SENTENCES
+    return [*sentences[:MAX_SENTENCES], *([more(rest)] if rest > 0 else [])]
+
+
+# -- predictions -----------------------------------------------------------------------------
 
 #: maximum number of classes of a confusion matrix; the rarest are merged
 MAX_CLASSES = 30
@@ -257,6 +412,8 @@ def _size(run: Run, record: dict[str, Any]) -> int | None:
     except OSError:
         return None
 
+
+# -- maps of vectors -------------------------------------------------------------------------
 
 #: file of a job with the labels and first principal components of its test items
 SAMPLE = "sample.csv"

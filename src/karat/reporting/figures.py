@@ -1,7 +1,4 @@
-"""The result of ``karat.plot``: a figure that is saved reproducibly as SVG, PDF or PNG.
-
-The tables behind plots, each computed on first use.
-"""
+"""A figure that is saved reproducibly as SVG, PDF or PNG, and the scores behind it."""
 
 from __future__ import annotations
 
@@ -20,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from karat.analysis.formatting import plain, short
 from karat.analysis.leaderboard import leaderboard
 from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, check_rule
 from karat.core.files import write_atomic
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
 from karat.reporting.formats import metric_label
-from karat.reporting.notes import plain, short
 from karat.results.load import Cells, Gathered, gather_scores, make_cells
 
 if TYPE_CHECKING:
@@ -134,6 +131,16 @@ def make_figure(rows: int = 1, columns: int = 1, *, size: tuple[float, float]) -
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
+def make_panels(panels: int, top: float, height: float) -> tuple[Any, Any]:
+    """Return a figure with rows of up to three panels; ``top`` and ``height`` are in inches."""
+    across = max(min(3, panels), 1)
+    down = -(-panels // across)
+    figure, grid = make_figure(down, across, size=(WIDTH, top + down * height))
+    for axes in list(grid.flat)[panels:]:
+        axes.set_visible(False)
+    return figure, grid
+
+
 def cut_name(name: object, width: int = 32) -> str:
     """Return a name for a plot: one line, cut if it is too long."""
     text = short(name, width)
@@ -141,14 +148,17 @@ def cut_name(name: object, width: int = 32) -> str:
     return f" {text}" if text.startswith("_") else text
 
 
-def name_rows(axes: Axes, names: list[str]) -> None:
-    """Label the rows from top to bottom; only some if there are many."""
+def name_rows(axes: Axes, names: list[str], grid: bool = True) -> None:
+    """Label the rows from top to bottom, only some if there are many; add vertical grid lines."""
     step = -(-len(names) // 60)
     places = range(0, len(names), step)
     size = 8 if len(names) <= 40 else 6
     axes.set_yticks(list(places), [cut_name(names[i]) for i in places], fontsize=size)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
+    if grid:
+        axes.grid(axis="x", color="#DDDDDD", lw=0.6)
+        axes.set_axisbelow(True)
 
 
 def line_style(place: int) -> tuple[str, str]:

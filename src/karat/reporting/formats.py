@@ -1,7 +1,4 @@
-"""Leaderboards as tables of text, used by every output format.
-
-Leaderboards and other tables as Markdown, LaTeX, HTML, CSV or JSON.
-"""
+"""Leaderboards and other tables as Markdown, LaTeX, HTML, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -9,16 +6,17 @@ import html
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from rich.cells import cell_len
 
+from karat.analysis.formatting import plain, records, rounded
 from karat.errors import DefinitionError, did_you_mean
 from karat.metrics.metric import get_metric
-from karat.reporting.notes import SIGNS, caption, notes, plain, scored_tasks
+from karat.reporting.notes import SIGNS, caption, notes, scored_tasks
 
 #: with fewer letters of ties than this, each letter has its own column
 MAX_LETTERS = 8
@@ -80,16 +78,15 @@ def make_table(board: pd.DataFrame | Table) -> Table:
     group = pd.factorize(rows.index.get_level_values(0))[0] if by else np.zeros(len(rows))
     starts = np.flatnonzero(np.diff(group, prepend=-1)).tolist()
     model = text_column("model", rows.index.get_level_values("model"), right=False)
-    make = {None: _overall, "task": _by_task}.get(by, _by_group)
-    columns = make(rows, starts)
+    if by == "task":
+        columns = _by_task(rows, starts)
+    elif by is None:
+        tasks = [_task(rows, task) for task in scored_tasks(rows)]
+        columns = [*_ranks(rows, starts), *tasks, *_costs(rows)]
+    else:
+        counts = text_column("tasks", map(_count, rows["tasks"]))
+        columns = [*_ranks(rows, starts), counts, *_costs(rows)]
     return Table(_groups(rows), model, columns, starts, caption(board), list(notes(board)))
-
-
-def frame_table(frame: pd.DataFrame) -> Table:
-    """Return any data frame as a table without caption and notes."""
-    numeric = pd.api.types.is_numeric_dtype
-    first, *others = (text_column(str(n), frame[n], right=numeric(frame[n])) for n in frame)
-    return Table([], first, others, [], "", [])
 
 
 def metric_label(name: str, higher_is_better: bool | None = None) -> str:
@@ -114,16 +111,6 @@ def _groups(rows: pd.DataFrame) -> list[Column]:
         labels = [metric_label(metric, up[task]) for metric, task in pairs]
         columns.append(text_column("metric", labels, right=False))
     return columns
-
-
-def _overall(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
-    tasks = [_task(rows, task) for task in scored_tasks(rows)]
-    return [*_ranks(rows, starts), *tasks, *_costs(rows)]
-
-
-def _by_group(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
-    tasks = text_column("tasks", map(_count, rows["tasks"]))
-    return [*_ranks(rows, starts), tasks, *_costs(rows)]
 
 
 def _by_task(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
@@ -202,8 +189,8 @@ def _costs(rows: pd.DataFrame) -> list[Column]:
         "failed": ("failed", _count),
         "declined": ("n/a", _count),
         "seconds": ("time", duration),
-        "memory_mb": ("memory", _memory),
-        "dimensions": ("dims", _dimensions),
+        "memory_mb": ("memory", _form("{:.1f} GB", 1 / 1024)),
+        "dimensions": ("dims", _whole),
     }
     there = [name for name in shown if name in rows]
     if "dimensions" in there and rows["dimensions"].isna().all():
@@ -246,15 +233,8 @@ def _score(value: float, best: bool, sign: str) -> Cell:
     return Cell(sign, faint=True) if math.isnan(value) else Cell(rounded(value), bool(best))
 
 
-def rounded(value: float) -> str:
-    """Return a score with three decimals, or four significant digits."""
-    if math.isnan(value):
-        return "–"
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:#.4g}".rstrip(".")
-
-
-def _fixed(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.1f}"
+def _form(form: str, unit: float = 1.0) -> Callable[[float], str]:
+    return lambda value: "–" if pd.isna(value) else form.format(value * unit)
 
 
 def _count(value: float) -> str:
@@ -274,18 +254,11 @@ def duration(value: float) -> str:
     return f"{value / 60:.1f} min" if value < 7200 else f"{value / 3600:,.1f} h"
 
 
-def _memory(value: float) -> str:
-    return "–" if pd.isna(value) else f"{value / 1024:.1f} GB"
-
-
-def _dimensions(value: float) -> str:
-    return "–" if pd.isna(value) else f"{value:,.0f}"
-
-
+_fixed, _whole = _form("{:.1f}"), _form("{:,.0f}")
 #: formats of points
 _POINTS: dict[str, Callable[[float], str]] = {
-    "borda": lambda value: "–" if math.isnan(value) else f"{value:,.1f}".removesuffix(".0"),
-    "elo": lambda value: "–" if math.isnan(value) else f"{value:,.0f}",
+    "borda": lambda value: _form("{:,.1f}")(value).removesuffix(".0"),
+    "elo": _whole,
 }
 
 
@@ -331,12 +304,11 @@ def render(board: pd.DataFrame, shape: str) -> str:
 
 def render_frame(frame: pd.DataFrame, shape: str) -> str:
     """Return any data frame in one of the formats of ``render``."""
-    machine = shape in ("csv", "json")
-    return (
-        render(frame.set_index(frame.columns[0]), shape)
-        if machine
-        else DOCUMENTS[shape](frame_table(frame))
-    )
+    if shape not in DOCUMENTS:
+        return render(frame.set_index(frame.columns[0]), shape)
+    numeric = pd.api.types.is_numeric_dtype
+    first, *others = (text_column(str(n), frame[n], right=numeric(frame[n])) for n in frame)
+    return DOCUMENTS[shape](Table([], first, others, [], "", []))
 
 
 def to_csv(board: pd.DataFrame) -> str:
@@ -346,24 +318,12 @@ def to_csv(board: pd.DataFrame) -> str:
 
 def to_json(board: pd.DataFrame) -> str:
     """Return a JSON list of rows."""
-    rows = board.reset_index().to_dict(orient="records")
-    plain = [{str(k): _empty(v) for k, v in row.items()} for row in rows]
-    return dump_json(plain)
+    return dump_json(records(board.reset_index()))
 
 
 def dump_json(value: object) -> str:
     """Return indented JSON."""
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def records(table: pd.DataFrame) -> list[dict[str, object]]:
-    """Return the rows of a table; missing and infinite values are None."""
-    rows = table.astype(object).where(table.notna(), None).to_dict(orient="records")
-    return [{str(k): None if v == math.inf else v for k, v in row.items()} for row in rows]
-
-
-def _empty(value: object) -> object:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def to_markdown(board: pd.DataFrame | Table) -> str:
@@ -372,9 +332,11 @@ def to_markdown(board: pd.DataFrame | Table) -> str:
     columns = []
     for column, cells in zip(table.all_columns, _shown(table), strict=True):
         heading = "<br>".join(escape_markdown(part) for part in (column.name, column.label) if part)
-        texts = [heading, *(_markdown_cell(cell) for cell in cells)]
+        texts = [heading, *(_marked(cell, escape_markdown, "**{}**") for cell in cells)]
         width = max(3, *map(cell_len, texts))
-        padded = [_padded(text, width, column.right) for text in texts]
+        spaces = [" " * (width - cell_len(text)) for text in texts]
+        pairs = zip(texts, spaces, strict=True)
+        padded = [space + text if column.right else text + space for text, space in pairs]
         rule = "-" * (width - 1) + ":" if column.right else "-" * width
         columns.append([padded[0], rule, *padded[1:]])
     lines = [f"| {' | '.join(row)} |" for row in zip(*columns, strict=True)]
@@ -393,14 +355,9 @@ def escape_markdown(text: str) -> str:
     return _EMPHASIS.sub(r"\\_", text.translate(_MARKDOWN))
 
 
-def _markdown_cell(cell: Cell) -> str:
-    text = escape_markdown(cell.text.strip())
-    return f"**{text}**" if cell.best else text
-
-
-def _padded(text: str, width: int, right: bool) -> str:
-    space = " " * (width - cell_len(text))
-    return space + text if right else text + space
+def _marked(cell: Cell, escape: Callable[[str], str], best: str) -> str:
+    text = escape(cell.text.strip())
+    return best.format(text) if cell.best else text
 
 
 def to_latex(board: pd.DataFrame | Table) -> str:
@@ -410,7 +367,8 @@ def to_latex(board: pd.DataFrame | Table) -> str:
     heads = [[escape_latex(column.name) for column in columns]]
     if any(column.label for column in columns):
         heads.append([escape_latex(column.label) for column in columns])
-    body = [_latex_row([_latex_cell(c) for c in row]) for row in zip(*_shown(table), strict=True)]
+    rows = zip(*_shown(table), strict=True)
+    body = [_latex_row([_marked(c, escape_latex, r"\textbf{{{}}}") for c in row]) for row in rows]
     for start in reversed(table.starts[1:]):
         body.insert(start, r"\addlinespace")
     sides = "".join("r" if column.right else "l" for column in columns)
@@ -443,55 +401,70 @@ def _latex_row(cells: Sequence[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
-def _latex_cell(cell: Cell) -> str:
-    text = escape_latex(cell.text.strip())
-    return rf"\textbf{{{text}}}" if cell.best else text
-
-
-#: inline styles, because a fragment has no style sheet; colors adapt to the page around it
-_LINE = "border-bottom:1px solid #8886"
-_TABLE = "border-collapse:collapse;text-align:right;font-variant-numeric:tabular-nums"
 _NOTE = "font-size:.85em;opacity:.8;margin:.4em 0;text-align:left"
+#: attributes of elements: inline styles, because a fragment has no style sheet; colors adapt to
+#: the page around it
+_STYLES = {
+    "div": 'style="overflow-x:auto"',
+    "table": 'cellpadding="4" style="border-collapse:collapse;text-align:right;'
+    'font-variant-numeric:tabular-nums"',
+    "head": 'style="border-bottom:1px solid #8886"',
+    "group": 'style="border-top:1px solid #8886"',
+    "number": 'style="text-align:right;vertical-align:top"',
+    "text": 'style="text-align:left;vertical-align:top"',
+    "tie": 'style="text-align:left;white-space:pre;font-family:monospace"',
+    "label": 'style="opacity:.8"',
+    "note": f'style="{_NOTE}"',
+}
+#: classes of the report's style sheet
+_CLASSES = {
+    "div": 'class="wide" tabindex="0"',
+    **dict.fromkeys(("number", "cell"), 'class="number"'),
+    "long": 'class="wrap"',
+    "note": 'class="notes"',
+}
+#: longer texts are wrapped
+LINE = 40
 
 
-def to_html(board: pd.DataFrame | Table) -> str:
-    """Return an HTML table that needs no style sheet, script or other file."""
+def to_html(board: pd.DataFrame | Table, classes: bool = False) -> str:
+    """Return an HTML table that needs no other file; ``classes`` uses those of the report."""
     table = make_table(board)
-    columns = table.all_columns
-    heads = "".join(_html_heading(column) for column in columns)
+    look = _CLASSES if classes else _STYLES
+    heads = []
+    for column in table.all_columns:
+        label = _element(look, "small", "label", html.escape(column.label)) if column.label else ""
+        text = html.escape(column.name) + ("<br>" if label and not classes else "") + label
+        heads.append(_element(look, 'th scope="col"', "number" if column.right else "text", text))
     rows = []
     for i, row in enumerate(zip(*_shown(table), strict=True)):
-        line = f' style="{_LINE.replace("bottom", "top")}"' if i in table.starts[1:] else ""
-        cells = [_html_cell(*pair) for pair in zip(row, columns, strict=True)]
-        rows.append(f"<tr{line}>{''.join(cells)}</tr>\n")
-    notes = "".join(f'<p style="{_NOTE}">{html.escape(note)}</p>\n' for note in table.notes)
-    caption = f'<caption style="{_NOTE}">{html.escape(table.caption)}</caption>\n'
-    caption = caption if table.caption else ""
-    return (
-        '<div style="overflow-x:auto">\n'
-        f'<table cellpadding="4" style="{_TABLE}">\n'
-        f"{caption}<thead>"
-        f'<tr style="{_LINE}">{heads}</tr></thead>\n'
-        f"<tbody>\n{''.join(rows)}</tbody>\n</table>\n{notes}</div>\n"
-    )
+        pairs = zip(row, table.all_columns, strict=True)
+        cells = "".join(_html_cell(look, cell, column) for cell, column in pairs)
+        rows.append(_element(look, "tr", "group" if i in table.starts[1:] else "", cells) + "\n")
+    escaped = html.escape(table.caption)
+    caption = _element(look, "caption", "note", escaped) + "\n" if escaped else ""
+    head = f"<thead>{_element(look, 'tr', 'head', ''.join(heads))}</thead>"
+    body = f"<tbody>\n{''.join(rows)}</tbody>"
+    notes = "".join(_element(look, "p", "note", html.escape(n)) + "\n" for n in table.notes)
+    whole = _element(look, "table", "table", f"\n{caption}{head}\n{body}\n")
+    return _element(look, "div", "div", f"\n{whole}\n{notes}") + "\n"
 
 
-def _html_heading(column: Column) -> str:
-    label = f'<br><small style="opacity:.8">{html.escape(column.label)}</small>'
-    text = html.escape(column.name) + (label if column.label else "")
-    side = "right" if column.right else "left"
-    return f'<th scope="col" style="text-align:{side};vertical-align:top">{text}</th>'
-
-
-def _html_cell(cell: Cell, column: Column) -> str:
+def _html_cell(look: Mapping[str, str], cell: Cell, column: Column) -> str:
     text = html.escape(cell.text)
     text = f"<b>{text}</b>" if cell.best else f"<i>{text}</i>" if cell.faint else text
+    if "long" in look and len(cell.text) > LINE:
+        text = _element(look, "span", "long", text)
     if column.right:
-        return f"<td>{text}</td>"
-    # align the letters of ties
-    look = ";white-space:pre;font-family:monospace" if column.name == "tie" else ""
+        return _element(look, "td", "cell", text)
     # <bdi> isolates names in right-to-left scripts
-    return f'<td style="text-align:left{look}"><bdi>{text}</bdi></td>'
+    role = "tie" if column.name == "tie" else "text"
+    return _element(look, "td", role, f"<bdi>{text}</bdi>")
+
+
+def _element(look: Mapping[str, str], tag: str, role: str, text: str) -> str:
+    attributes = f" {look[role]}" if role in look else ""
+    return f"<{tag}{attributes}>{text}</{tag.split()[0]}>"
 
 
 def lines_below(lines: Sequence[str], shape: str) -> str:

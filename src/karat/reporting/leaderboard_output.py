@@ -1,8 +1,4 @@
-"""Robustness to corruption as a table.
-
-``karat.leaderboard``: a data frame that notebooks show as a formatted table.
-Findings of the checks on a terminal: a summary below a leaderboard, or the full list.
-"""
+"""The leaderboard of notebooks, the robustness table, and findings of checks on a terminal."""
 
 from __future__ import annotations
 
@@ -24,8 +20,9 @@ import pandas as pd
 from rich.console import Console
 from rich.text import Text
 
-from karat.analysis.check_facts import LEVELS, Finding, Findings, count_noun
-from karat.analysis.checks import RULES, check_codes, check_runs, explain, rule_of
+from karat.analysis.check_facts import LEVELS, Finding, Findings
+from karat.analysis.checks import RULES, check_codes, check_runs, render_page, rule_of
+from karat.analysis.formatting import count, plain, rounded, short
 from karat.analysis.leaderboard import leaderboard as _leaderboard
 from karat.reporting.formats import (
     Cell,
@@ -36,11 +33,9 @@ from karat.reporting.formats import (
     make_table,
     metric_label,
     render_frame,
-    rounded,
     text_column,
     to_html,
 )
-from karat.reporting.notes import plain, short
 from karat.results.run import Run
 
 SCORES = (
@@ -169,10 +164,10 @@ def finding_lines(found: Findings, where: str) -> list[str]:
     lines = [f"{code} {summary(group)}" for code, group in _by_code(found).items()]
     ignored = sum(found.silenced.values())
     if not lines:
-        return [f"{count_noun(ignored, 'finding')} ignored."] if ignored else []
+        return [f"{count(ignored, 'finding')} ignored."] if ignored else []
     more = len(lines) - MAX_LINES
-    last = f"{count_noun(len(found), 'finding')}" + (f" ({ignored:,} ignored)" if ignored else "")
-    prefix = f"{count_noun(more, 'more check')}; " if more > 0 else ""
+    last = f"{count(len(found), 'finding')}" + (f" ({ignored:,} ignored)" if ignored else "")
+    prefix = f"{count(more, 'more check')}; " if more > 0 else ""
     return [*lines[:MAX_LINES], f"{prefix}karat lint {where} shows all {last}."]
 
 
@@ -260,11 +255,11 @@ def _show_groups(found: Findings) -> None:
     for code, group in _by_code(found).items():
         level = click.style(f"{group[0].level:<7}", fg=COLORS[group[0].level])
         click.echo(f"{click.style(code, bold=True)} {level}  {rule_of(code).title}")
-        for message, count in Counter(plain(each.message) for each in group).items():
-            click.echo(f"   {message}" + (f" (in {count} runs)" if count > 1 else ""))
+        for message, runs in Counter(plain(each.message) for each in group).items():
+            click.echo(f"   {message}" + (f" (in {runs} runs)" if runs > 1 else ""))
         click.echo(f"   → {group[0].advice}\n")
     levels = [finding.level for finding in found]
-    counts = [count_noun(levels.count(level), level) for level in LEVELS if level in levels]
+    counts = [count(levels.count(level), level) for level in LEVELS if level in levels]
     ignored = sum(found.silenced.values())
     suffix = f"; {ignored:,} ignored" if ignored else ""
     click.echo(f"{', '.join(counts) or 'no findings'}{suffix}.")
@@ -279,5 +274,5 @@ def print_checks() -> int:
 
 def print_check_documentation(code: str) -> int:
     """Print the documentation of a check."""
-    click.echo(explain(code).rstrip())
+    click.echo(render_page(rule_of(code)).rstrip())
     return 0

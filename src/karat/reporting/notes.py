@@ -1,186 +1,15 @@
-"""Compact JSON: six significant digits, null for missing numbers.
-
-The models and tasks of a report page by index, and their runs.
-The caption of a leaderboard and the notes below it.
-"""
+"""The caption of a leaderboard and the notes below it."""
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterator, Mapping
 
-import numpy as np
 import pandas as pd
 
+from karat.analysis.formatting import count, plain, short
 from karat.analysis.score_matrix import BASELINE
-from karat.errors import FAILURES
 from karat.results.load import DECLINED, FAILED, NOT_RUN
-from karat.results.run import Run
 from karat.stats.ranking import FEWEST_TASKS, has_too_few_tasks
-
-#: significant digits of a number
-DIGITS = 6
-#: characters that must be escaped inside a script element
-_ESCAPES = str.maketrans({"<": "\\u003c", "\u2028": "\\u2028", "\u2029": "\\u2029"})
-
-
-def compact(value: Any) -> Any:
-    """Return plain lists, dicts, texts and rounded numbers; NaN and infinities become None.
-
-    >>> compact({"a": (0.12345678, float("nan"), 2.0), "b": np.array([[1.5]])})
-    {'a': [0.123457, None, 2], 'b': [[1.5]]}
-    """
-    if isinstance(value, str):
-        return clean(value)
-    if value is None or isinstance(value, bool | int):
-        return value
-    if isinstance(value, float):
-        return _rounded(value)
-    if isinstance(value, Mapping):
-        return {clean(str(key)): compact(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [compact(each) for each in value]
-    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "f":
-        return [_rounded(each) for each in value.tolist()]  # fast path for most numbers of a page
-    if isinstance(value, np.ndarray | np.generic):
-        return compact(value.tolist())
-    return clean(str(value))
-
-
-def clean(text: str) -> str:
-    r"""Replace lone surrogates, which cannot be encoded.
-
-    >>> clean("a\ud800")
-    'a�'
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
-def cut_text(text: str, width: int) -> str:
-    """Cut a text to a maximum length.
-
-    >>> cut_text("abcdef", 4)
-    'abc…'
-    """
-    return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def to_json(value: Any) -> str:
-    r"""Return JSON that is safe inside a script element.
-
-    >>> print(to_json(["</script>", 1.5]))
-    ["\u003c/script>",1.5]
-    """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.translate(_ESCAPES)
-
-
-def size(value: Any) -> int:
-    """Return the size of a value in the page, in bytes."""
-    return len(to_json(value).encode())
-
-
-def _rounded(value: float) -> float | int | None:
-    if not math.isfinite(value):
-        return None
-    short = float(f"{value:.{DIGITS}g}")
-    return int(short) if short.is_integer() and abs(short) < 1e15 else short
-
-
-#: maximum number of sentences of one kind
-MAX_SENTENCES = 5
-
-
-@dataclass(frozen=True)
-class ShownRun:
-    """A run, the index of its model, the indices of its tasks by name, and its records."""
-
-    run: Run
-    model: int
-    tasks: dict[str, int]
-    records: list[dict[str, Any]]
-
-    def jobs(self, *statuses: str) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield the records of jobs with one of these statuses, each with the index of its task."""
-        for record in self.records:
-            if record["status"] in statuses and record["task"] in self.tasks:
-                yield self.tasks[record["task"]], record
-
-
-@dataclass(frozen=True)
-class PageIndex:
-    """Names in the order of the page; ``kinds`` are those of the tasks."""
-
-    models: list[str]
-    tasks: list[str]
-    kinds: list[str]
-    runs: list[ShownRun] = field(default_factory=list)
-
-    @cached_property
-    def done(self) -> dict[tuple[int, int], tuple[Run, list[dict[str, Any]]]]:
-        """The run and records of successful jobs, by indices of task and model."""
-        found: dict[tuple[int, int], tuple[Run, list[dict[str, Any]]]] = {}
-        for run in self.runs:
-            for task, record in run.jobs("ok"):
-                found.setdefault((task, run.model), (run.run, []))[1].append(record)
-        return found
-
-    @property
-    def failed(self) -> Iterator[tuple[ShownRun, int, dict[str, Any]]]:
-        """The failed jobs with the indices of their tasks."""
-        for run in self.runs:
-            yield from ((run, task, record) for task, record in run.jobs(*FAILURES))
-
-    def rounds(self) -> Iterator[tuple[int, int]]:
-        """Yield indices of task and model: the best model of every task, then the next of each."""
-        queues: dict[int, list[int]] = {}
-        for task, model in sorted(self.done):
-            queues.setdefault(task, []).append(model)
-        for turn in range(max(map(len, queues.values()), default=0)):
-            yield from ((task, queue[turn]) for task, queue in queues.items() if turn < len(queue))
-
-
-@dataclass
-class Budget:
-    """The number of bytes left for a section of the page."""
-
-    left: int
-
-    def take(self, value: Any) -> bool:
-        """Reserve room for a value; return False if there is too little."""
-        needed = size(compact(value))
-        if needed > self.left:
-            return False
-        self.left -= needed
-        return True
-
-
-def first_sentences(sentences: Sequence[str], more: Callable[[int], str]) -> list[str]:
-    """Return the first sentences, and one that counts the others.
-
-    >>> some(["a.", "b.", "c.", "d.", "e.", "f.", "g."], lambda n: f"{n} more.")[-2:]
-    ['e.', '2 more.']
-    """
-    rest = len(sentences) - MAX_SENTENCES
-    return [*sentences[:MAX_SENTENCES], *([more(rest)] if rest > 0 else [])]
-
-
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> count(1, "model"), count(1200, "model")
-    ('1 model', '1,200 models')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
 
 #: signs of cells without a score
 SIGNS = {DECLINED: "–", FAILED: "failed", NOT_RUN: "…"}
@@ -188,36 +17,12 @@ SIGNS = {DECLINED: "–", FAILED: "failed", NOT_RUN: "…"}
 MAX_NOTES = 6
 #: maximum number of names in a note
 MAX_NAMES = 12
-#: maximum length of a name
-NAME_WIDTH = 32
 _COSTS = {"seconds": "time", "memory_mb": "memory"}
 _MEANINGS = {
     DECLINED: "– not applicable to this model",
     FAILED: "failed: no score",
     NOT_RUN: "… not run",
 }
-
-
-def plain(name: object) -> str:
-    r"""Return a name on one line, without control characters.
-
-    >>> plain("a\nb\x1b[1m")
-    'a b�[1m'
-    """
-    line = " ".join(str(name).split())
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in line)
-
-
-def short(name: object, width: int = NAME_WIDTH) -> str:
-    """Return a name on one line, cut if it is long."""
-    text = plain(name)
-    return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def middle_cut(name: str) -> str:
-    """Return a name cut in the middle, because runs of one model differ at the end."""
-    text, half = plain(name), NAME_WIDTH // 2
-    return text if len(text) <= NAME_WIDTH else f"{text[: half - 1]}…{text[-half:]}"
 
 
 def scored_tasks(board: pd.DataFrame) -> list[str]:
@@ -247,7 +52,7 @@ def caption(board: pd.DataFrame) -> str:
     if by in (None, "task"):
         parts.append("↑ higher is better, ↓ lower is better.")
     if facts.get("missing"):
-        parts.append(f"Missing scores: {_rule(facts['missing']['rule'])}.")
+        parts.append(f"Missing scores: {_rule_text(facts['missing']['rule'], 0)}.")
     if facts.get("seeds"):
         seeds = ", ".join(map(str, facts["seeds"]))
         parts.append(f"Seed{'' if len(facts['seeds']) == 1 else 's'} {seeds}.")
@@ -311,7 +116,7 @@ def _of_coverage(coverage: Mapping[tuple[str, str], float]) -> Iterator[str]:
         yield f"{short(model)} answered {share:.0%} of {plain(task)}."
     if len(lowest) > MAX_NOTES:
         more = count(len(lowest) - MAX_NOTES, "cell")
-        yield f"{more} more, from {lowest[MAX_NOTES][1]:.0%} up (see karat compare --common)."
+        yield f"{more} more, from {lowest[MAX_NOTES][1]:.0%} up (see karat compare --on common)."
 
 
 def _of_missing(board: pd.DataFrame) -> Iterator[str]:
@@ -323,7 +128,11 @@ def _of_missing(board: pd.DataFrame) -> Iterator[str]:
     rule = counts["rule"]
     for state, meaning in _MEANINGS.items():
         if counts.get(state):
-            yield f"{meaning}: {count(counts[state], 'cell')}{_effect(rule, state)}."
+            effect = ""
+            if rule in ("worst", "penalize"):
+                worst = rule == "penalize" or state == FAILED
+                effect = ", counted as the worst" if worst else ", left out"
+            yield f"{meaning}: {count(counts[state], 'cell')}{effect}."
     if rule == "exclude":
         tasks = f"{counts['tasks']} of {count(counts['of'], 'task')}"
         yield f"Compared on folds with scores of all models: {tasks}."
@@ -333,7 +142,7 @@ def _of_missing(board: pd.DataFrame) -> Iterator[str]:
         yield f"Missing cells with the score of {_baseline(rule)}: {cells}."
     failed = int(board["failed"].fillna(0).sum())
     if failed:
-        yield f"{count(failed, 'job')} failed: {_failed_fold(rule)}."
+        yield f"{count(failed, 'job')} failed: {_rule_text(rule, 1)}."
     if counts.get("partial"):
         cells = count(counts["partial"], "cell")
         common = "compared on common folds"
@@ -341,28 +150,23 @@ def _of_missing(board: pd.DataFrame) -> Iterator[str]:
         yield f"{cells} of unfinished runs: {effect}."
 
 
-def _rule(rule: str) -> str:
-    if rule == "exclude":
-        return "only folds with scores of all models are compared"
+#: what a rule does with missing scores, and with failed jobs
+_WORST = "each counts as the worst score of its fold"
+_RULES = {
+    "worst": ("failures count as the worst score of their fold, others are left out", _WORST),
+    "penalize": (_WORST, _WORST),
+    "exclude": (
+        "only folds with scores of all models are compared",
+        "their folds are left out for all models",
+    ),
+    BASELINE: ("replaced by those of {}", "each counts as the score of {} in its fold"),
+}
+
+
+def _rule_text(rule: str, place: int) -> str:
     if rule.startswith(BASELINE):
-        return f"replaced by those of {_baseline(rule)}"
-    if rule == "penalize":
-        return "each counts as the worst score of its fold"
-    return "failures count as the worst score of their fold, others are left out"
-
-
-def _effect(rule: str, state: str) -> str:
-    if rule not in ("worst", "penalize"):
-        return ""
-    return ", counted as the worst" if rule != "worst" or state == FAILED else ", left out"
-
-
-def _failed_fold(rule: str) -> str:
-    if rule == "exclude":
-        return "their folds are left out for all models"
-    if rule.startswith(BASELINE):
-        return f"each counts as the score of {_baseline(rule)} in its fold"
-    return "each counts as the worst score of its fold"
+        return _RULES[BASELINE][place].format(_baseline(rule))
+    return _RULES[rule][place]
 
 
 def _baseline(rule: str) -> str:

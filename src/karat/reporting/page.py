@@ -1,6 +1,4 @@
-"""The report without JavaScript: the tables of a bundle as HTML.
-
-The report: one self-contained HTML file.
+"""The report: one self-contained HTML file.
 
 Without JavaScript it shows tables. Names are escaped as HTML; inside the script element they are
 JSON without ``<``. The content security policy allows only the scripts of the page.
@@ -16,36 +14,75 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from karat.analysis.formatting import plain, rounded, short
 from karat.core.files import write_atomic
 from karat.reporting.bundle import make_bundle
-from karat.reporting.formats import Cell, Column, Table, metric_label, rounded
-from karat.reporting.notes import SIGNS, clean, plain, short, to_json
+from karat.reporting.details import clean, to_json
+from karat.reporting.formats import Cell, Column, Table, metric_label, text_column, to_html
+from karat.reporting.notes import SIGNS
 from karat.results.load import DECLINED, FAILED, NOT_RUN
 
 #: with more cells than this, the leaderboard has no task columns
 MAX_CELLS = 5_000
 #: maximum number of failures and findings
 MAX_ROWS = 200
-#: longer texts are wrapped, longer names are cut
-LINE, NAME = 40, 200
+#: longer names are cut
+NAME = 200
+#: what is shown about a dataset
+TEXTS = ("source", "license", "citation", "sha256")
 _STATES = {"f": SIGNS[FAILED], "d": SIGNS[DECLINED], "n": SIGNS[NOT_RUN]}
 
 Bundle = Mapping[str, Any]
 
 
 def plain_sections(bundle: Bundle) -> list[str]:
-    """Return the sections with data."""
-    found = [_section("Leaderboard", html_table(leaderboard_table(bundle)))]
-    robust = bundle["robustness"]
-    if robust:
-        found.append(_section("Robustness", _rows(robust["columns"], robust["rows"])))
-    found += _checks(bundle)
-    found += _failures(bundle)
-    found += _cards(bundle)
-    found += _made(bundle)
+    """Return the sections with data, for a page without JavaScript."""
+    robust = bundle["robustness"] or {"columns": (), "rows": ()}
+    checks, failures = bundle["checks"], bundle["failures"]
+    finding, card = ("code", "level", "message", "advice"), ("dataset", *TEXTS, "fingerprint")
+    run = ("folder", "command", "seed", "platform", "versions")
+    tables: list[tuple[str, Sequence[str], list[Any]]] = [
+        ("Robustness", robust["columns"], robust["rows"]),
+        (
+            f"Checks: {len(checks):,}",
+            ("model", "task", *finding),
+            [(*_names(bundle, each), *(each[key] for key in finding)) for each in checks],
+        ),
+        (
+            f"Failures: {len(failures):,}",
+            ("model", "task", "fold", "reason"),
+            [(*_names(bundle, each), each["fold"], each["info"]) for each in failures],
+        ),
+        ("Datasets", card, [[each[key] for key in card] for each in bundle["cards"]]),
+        ("Provenance", run, [[_joined(each[key]) for key in run] for each in bundle["runs"]]),
+    ]
+    found = [("Leaderboard", to_html(leaderboard_table(bundle), classes=True))]
+    found += [(title, _rows(names, rows)) for title, names, rows in tables if rows]
     if bundle["cut"]:
-        found.append(_section("Left out", _list(bundle["cut"])))
-    return found
+        items = "".join(f"<li>{escape(plain(sentence))}</li>" for sentence in bundle["cut"])
+        found.append(("Left out", f'<ul class="notes">{items}</ul>'))
+    return [f"<section><h2>{escape(title)}</h2>{text}</section>" for title, text in found]
+
+
+def _rows(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table of the first rows, and a note that counts the others."""
+    first, *columns = (
+        text_column(name, ("" if value is None else value for value in values), right=False)
+        for name, values in zip(names, zip(*rows[:MAX_ROWS], strict=True), strict=True)
+    )
+    rest = len(rows) - MAX_ROWS
+    notes = [f"{rest:,} more are shown with JavaScript only."] if rest > 0 else []
+    return to_html(Table([], first, columns, [], "", notes), classes=True)
+
+
+def _names(bundle: Bundle, each: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of the model and the task, or empty texts."""
+    for key, named in (("model", bundle["models"]), ("task", bundle["tasks"])):
+        yield "" if each[key] is None else short(named[each[key]]["name"], NAME)
+
+
+def _joined(value: Any) -> Any:
+    return ", ".join(map(" ".join, value.items())) if isinstance(value, dict) else value
 
 
 def leaderboard_table(bundle: Bundle) -> Table:
@@ -54,8 +91,14 @@ def leaderboard_table(bundle: Bundle) -> Table:
     small = len(models) * len(tasks) <= MAX_CELLS
     scored = [t for t, means in enumerate(bundle["scores"]) if _best(means[0], True) is not None]
     columns = [
-        Column("rank", [Cell(_fixed(model["rank"])) for model in models]),
-        Column("95 %", [Cell(_interval(model)) for model in models]),
+        Column("rank", [Cell("–" if m["rank"] is None else f"{m['rank']:.1f}") for m in models]),
+        Column(
+            "95 %",
+            [
+                Cell("–" if m["low"] is None else f"{m['low']:.1f} – {m['high']:.1f}")
+                for m in models
+            ],
+        ),
         Column("tie", [Cell(model["tie"] or "") for model in models], right=False),
         *(column for key in _RATINGS for column in _numbers(models, key)),
         *(_task(bundle, t) for t in scored if small),
@@ -107,115 +150,6 @@ def _numbers(models: Sequence[Mapping[str, Any]], key: str) -> Iterator[Column]:
         marks = [key in _RATINGS and value == best for value in values]
         part = "rank" if key in _RATINGS else "cost"
         yield Column(heading, [Cell(*each) for each in zip(texts, marks, strict=True)], part=part)
-
-
-def _fixed(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}"
-
-
-def _interval(model: Mapping[str, Any]) -> str:
-    return "–" if model["low"] is None else f"{model['low']:.1f} – {model['high']:.1f}"
-
-
-def _checks(bundle: Bundle) -> Iterator[str]:
-    found = bundle["checks"]
-    if found:
-        rows = [
-            (each["code"], each["level"], *_names(bundle, each), each["message"], each["advice"])
-            for each in found[:MAX_ROWS]
-        ]
-        names = ("code", "level", "model", "task", "message", "advice")
-        yield _section(f"Checks: {len(found):,}", _rows(names, rows) + _more(len(found)))
-
-
-def _failures(bundle: Bundle) -> Iterator[str]:
-    found = bundle["failures"]
-    if found:
-        rows = [(*_names(bundle, each), each["fold"], each["info"]) for each in found[:MAX_ROWS]]
-        table = _rows(("model", "task", "fold", "reason"), rows)
-        yield _section(f"Failures: {len(found):,}", table + _more(len(found)))
-
-
-def _cards(bundle: Bundle) -> Iterator[str]:
-    keys = ("dataset", "source", "license", "citation", "sha256", "fingerprint")
-    if bundle["cards"]:
-        rows = [[card[key] for key in keys] for card in bundle["cards"]]
-        yield _section("Datasets", _rows(keys, rows))
-
-
-def _made(bundle: Bundle) -> Iterator[str]:
-    keys = ("folder", "command", "seed", "platform")
-    if bundle["runs"]:
-        rows = [
-            [*(run[key] for key in keys), ", ".join(map(" ".join, run["versions"].items()))]
-            for run in bundle["runs"]
-        ]
-        yield _section("Provenance", _rows((*keys, "versions"), rows))
-
-
-def _names(bundle: Bundle, each: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the names of the model and the task, or empty texts."""
-    model, task = each["model"], each["task"]
-    return (
-        "" if model is None else short(bundle["models"][model]["name"], NAME),
-        "" if task is None else short(bundle["tasks"][task]["name"], NAME),
-    )
-
-
-def _more(many: int) -> str:
-    rest = many - MAX_ROWS
-    return f"<p>{rest:,} more are shown with JavaScript only.</p>" if rest > 0 else ""
-
-
-def html_table(table: Table) -> str:
-    """Return a table with its caption and notes; all texts are escaped."""
-    columns = table.all_columns
-    head = "".join(
-        f'<th scope="col"{_right(column.right)}>{escape(column.name)}'
-        + (f"<small>{escape(column.label)}</small>" if column.label else "")
-        + "</th>"
-        for column in columns
-    )
-    rows = []
-    for row in range(len(table)):
-        cells = "".join(
-            _cell(column.cells[row], column.right, column is table.model) for column in columns
-        )
-        rows.append(f"<tr>{cells}</tr>")
-    caption = f"<p>{escape(table.caption)}</p>" if table.caption else ""
-    body = f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
-    notes = _list(table.notes) if table.notes else ""
-    return f'{caption}<div class="wide" tabindex="0"><table>{body}</table></div>{notes}'
-
-
-def _cell(cell: Cell, right: bool, heading: bool) -> str:
-    tag, scope = ("th", ' scope="row"') if heading else ("td", "")
-    text = escape(cell.text)
-    text = f"<strong>{text}</strong>" if cell.best else text
-    text = f'<span class="wrap">{text}</span>' if len(cell.text) > LINE else text
-    kind = ' class="number faint"' if cell.faint else _right(right)
-    return f"<{tag}{scope}{kind}>{text}</{tag}>"
-
-
-def _right(right: bool) -> str:
-    return ' class="number"' if right else ""
-
-
-def _rows(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    first, *columns = (
-        Column(name, [Cell("" if value is None else plain(value)) for value in values], right=False)
-        for name, values in zip(names, zip(*rows, strict=True), strict=True)
-    )
-    return html_table(Table([], first, columns, [], "", []))
-
-
-def _list(sentences: Sequence[str]) -> str:
-    items = "".join(f"<li>{escape(plain(sentence))}</li>" for sentence in sentences)
-    return f'<ul class="notes">{items}</ul>'
-
-
-def _section(title: str, content: str) -> str:
-    return f"<section><h2>{escape(title)}</h2>{content}</section>"
 
 
 #: folder of the scripts and styles, which are used in the order of their names

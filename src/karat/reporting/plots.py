@@ -1,13 +1,4 @@
-"""Plot of a leaderboard: a rating of each model with its interval and ties.
-
-Critical-difference diagram: mean ranks, with bars over models that do not differ.
-Curves of scores over the severity of a corruption or over training epochs.
-Heat map: models × tasks, colored by rank within each task.
-Strip and bar plots: scores per fold or their mean, one panel per task.
-Parallel coordinates: one line per model over all tasks, each on its own scale.
-Pareto plot: mean rank against cost, with the Pareto front.
-``karat.plot``: the kinds of plots and the function that makes one.
-"""
+"""``karat.plot``: leaderboards, ranks, curves and costs as figures."""
 
 from __future__ import annotations
 
@@ -20,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from karat.analysis.all_pairs import scale_scores
+from karat.analysis.formatting import count, rounded
 from karat.analysis.leaderboard import pareto as front_of
 from karat.analysis.robustness import curves as severity_curves
 from karat.analysis.score_matrix import RankedScores
@@ -36,11 +28,12 @@ from karat.reporting.figures import (
     cut_name,
     line_style,
     make_figure,
+    make_panels,
     name_rows,
     note,
     settings,
 )
-from karat.reporting.formats import metric_label, rounded
+from karat.reporting.formats import metric_label
 from karat.reporting.notes import SIGNS
 from karat.results.load import gather_scores, learning_curves
 from karat.stats.paired_tests import ManyModels, cliques, compare_models
@@ -76,27 +69,21 @@ def board(data: PlotData, options: PlotOptions) -> Plot:
         axes.hlines(places, rows[f"{value}_low"], rows[f"{value}_high"], color=colors, lw=1.5)
     axes.scatter(rows[value], places, c=colors, s=16, zorder=3)
     name_rows(axes, list(rows.index))
-    _letters(axes, list(rows["tie"]))
+    side = axes.secondary_yaxis("right")
+    side.set_yticks(range(len(rows)), list(rows["tie"]), fontsize=8)
+    side.tick_params(length=0)
+    side.spines["right"].set_visible(False)
     axes.set_xlabel(RATINGS[value])
-    axes.grid(axis="x", color="#DDDDDD", lw=0.6)
-    axes.set_axisbelow(True)
-    tasks = whole.attrs["missing"]["tasks"]
-    band = "Lines are 95 % intervals over tasks and folds. " if f"{value}_low" in rows else ""
+    band = "Lines are 95 % intervals over tasks and folds." if f"{value}_low" in rows else ""
     note(
         figure,
-        f"{tasks} task{'' if tasks == 1 else 's'}. {band}Models that share a letter "
-        f"do not differ significantly.",
+        f"{count(whole.attrs['missing']['tasks'], 'task')}.",
+        band,
+        "Models that share a letter do not differ significantly.",
         "Gray: too few tasks to compare." if FAINT in colors else "",
         cut(len(rows), len(shown), "models"),
     )
     return Plot(figure, f"leaderboard: {RATINGS[value]}")
-
-
-def _letters(axes: Any, ties: list[str]) -> None:
-    side = axes.secondary_yaxis("right")
-    side.set_yticks(range(len(ties)), ties, fontsize=8)
-    side.tick_params(length=0)
-    side.spines["right"].set_visible(False)
 
 
 CD_MAX_MODELS = 24
@@ -226,26 +213,21 @@ def curves(data: PlotData, options: PlotOptions) -> Plot:
 
     Bands are one standard deviation over folds and draws.
     """
-    over = options.value or _default_axis(data)
-    if over not in OVER:
-        hint = did_you_mean(over, OVER)
-        raise DefinitionError(f'invalid value "{over}": expected "severity" or "epoch".{hint}')
-    table = _by_severity(data) if over == "severity" else _by_epoch(data)
+    over, table = _curves_of(data, options.value)
     names = [name for name in data.board([]).index if name in set(table["model"])]
     models = names[: options.models(CURVES_MAX_MODELS)]
     keys = ["task", "what", "metric"]
     panels = list(table[table["model"].isin(models)].groupby(keys, sort=False))
-    across = min(3, len(panels))
-    down = -(-min(len(panels), MAX_PANELS) // across)
-    figure, grid = make_figure(down, across, size=(WIDTH, 0.9 + 1.8 * down))
+    figure, grid = make_panels(min(len(panels), MAX_PANELS), 0.9, 1.8)
     for axes, (_, rows) in zip(grid.flat, panels, strict=False):
         draw_lines(axes, rows, models, over)
         axes.set_title(_title(rows), fontsize=8, loc="left")
         axes.set_xlabel(over, fontsize=8)
         axes.tick_params(labelsize=7)
-    for axes in list(grid.flat)[len(panels) :]:
-        axes.set_visible(False)
-    handles = _handles(models)
+    from matplotlib.lines import Line2D
+
+    styles: Any = [line_style(place) for place in range(len(models))]
+    handles = [Line2D([], [], color=c, linestyle=d, marker="o", ms=3) for c, d in styles]
     figure.legend(handles, [cut_name(m) for m in models], loc="outside upper left", ncols=4)
     note(
         figure,
@@ -280,48 +262,35 @@ def draw_lines(axes: Any, rows: pd.DataFrame, models: list[str], over: str) -> N
         axes.fill_between(line[over], *band, color=color, alpha=0.15, linewidth=0)
 
 
-def _handles(models: list[str]) -> list[Any]:
-    from matplotlib.lines import Line2D
-
-    styles: Any = [line_style(place) for place in range(len(models))]
-    return [Line2D([], [], color=c, linestyle=d, marker="o", ms=3) for c, d in styles]
-
-
-def _by_severity(data: PlotData) -> pd.DataFrame:
-    if data.wanted is None:
-        table = severity_curves(data.runs)
-    else:
+def _curves_of(data: PlotData, over: str | None) -> tuple[str, pd.DataFrame]:
+    """Return the axis and its table; the default is severity if the runs have corrupted views."""
+    if over not in (None, *OVER):
+        hint = did_you_mean(str(over), OVER)
+        raise DefinitionError(f'invalid value "{over}": expected "severity" or "epoch".{hint}')
+    table = pd.DataFrame()
+    if over != "epoch":
+        try:
+            table = severity_curves(data.runs)
+        except DataError:
+            if over == "severity":
+                raise
+    if len(table) and data.wanted is not None:
         metrics = data.given.metrics
         found = {name: severity_curves(data.runs, metric=name) for name in metrics.values()}
         table = pd.concat([found[m][found[m]["task"] == task] for task, m in metrics.items()])
-    table = _of_tasks(table, data)
-    # a composition with a single severity has no curve
-    seen = table.groupby(["task", "corruption"])["severity"].transform("nunique")
-    table = table[(seen > 2) | ~table["corruption"].str.contains("+", regex=False)]
-    return table.assign(what=table["corruption"])
-
-
-def _by_epoch(data: PlotData) -> pd.DataFrame:
-    table = learning_curves(data.runs)
+    by_severity = len(table) > 0
+    table = table if by_severity else learning_curves(data.runs)
     if not len(table):
         raise DataError("nothing to plot: the runs have no corrupted views and no training epochs.")
-    return _of_tasks(table, data).assign(what="")
-
-
-def _of_tasks(table: pd.DataFrame, data: PlotData) -> pd.DataFrame:
     table = table[table["task"].isin(data.tasks)]
     if not len(table):
         raise DataError("the selected tasks have no curves.")
-    return table
-
-
-def _default_axis(data: PlotData) -> str:
-    """Return "severity" if the runs have corrupted views, else "epoch"."""
-    try:
-        severity_curves(data.runs)
-    except DataError:
-        return "epoch"
-    return "severity"
+    if not by_severity:
+        return "epoch", table.assign(what="")
+    # a composition with a single severity has no curve
+    seen = table.groupby(["task", "corruption"])["severity"].transform("nunique")
+    table = table[(seen > 2) | ~table["corruption"].str.contains("+", regex=False)]
+    return "severity", table.assign(what=table["corruption"])
 
 
 HEATMAP_MAX_MODELS, MAX_TASKS = 40, 40
@@ -344,9 +313,14 @@ def heatmap(data: PlotData, options: PlotOptions) -> Plot:
 
     colors = colormaps["cividis_r"].with_extremes(bad="#F2F2F2")
     axes.imshow(np.ma.masked_invalid(share), cmap=colors, vmin=0, vmax=1, aspect="auto")
-    name_rows(axes, models)
-    _name_columns(axes, data, tasks)
-    if len(tasks) <= MAX_WRITTEN and len(models) <= HEATMAP_MAX_MODELS:
+    name_rows(axes, models, grid=False)
+    few = len(tasks) <= MAX_WRITTEN
+    labels = [f"{cut_name(task, 24)}  {data.label(task)}" for task in tasks]
+    turned = 0 if len(tasks) <= 3 else 40 if few else 90
+    side = {"ha": "right", "rotation_mode": "anchor"} if turned else {}
+    axes.set_xticks(range(len(tasks)), labels, rotation=turned, fontsize=8 if few else 6, **side)
+    axes.tick_params(axis="x", length=0)
+    if few and len(models) <= HEATMAP_MAX_MODELS:
         _write(axes, data, models, tasks, share)
     axes.spines[:].set_visible(False)
     note(
@@ -356,15 +330,6 @@ def heatmap(data: PlotData, options: PlotOptions) -> Plot:
         cut(len(tasks), len(data.tasks), "tasks", "first"),
     )
     return Plot(figure, "heat map of ranks within tasks")
-
-
-def _name_columns(axes: Any, data: PlotData, tasks: list[str]) -> None:
-    labels = [f"{cut_name(task, 24)}  {data.label(task)}" for task in tasks]
-    turned = 0 if len(tasks) <= 3 else 90 if len(tasks) > MAX_WRITTEN else 40
-    side = {"ha": "right", "rotation_mode": "anchor"} if turned else {}
-    size = 8 if len(tasks) <= MAX_WRITTEN else 6
-    axes.set_xticks(range(len(tasks)), labels, rotation=turned, fontsize=size, **side)
-    axes.tick_params(axis="x", length=0)
 
 
 def _write(
@@ -399,10 +364,7 @@ def _panels(data: PlotData, options: PlotOptions, draw: Draw, text: str) -> Any:
     names = list(data.board([]).index)
     models = names[: options.models(PANELS_MAX_MODELS)]
     tasks = data.tasks[:PANELS_MAX_TASKS]
-    across = min(3, len(tasks))
-    down = -(-len(tasks) // across)
-    size = (WIDTH, 0.4 + down * (0.7 + 0.16 * len(models)))
-    figure, grid = make_figure(down, across, size=size)
+    figure, grid = make_panels(len(tasks), 0.4, 0.7 + 0.16 * len(models))
     for axes, task in zip(grid.flat, tasks, strict=False):
         draw(axes, data, task, models)
         axes.set_title(f"{cut_name(task, 22)}  {data.label(task)}", fontsize=8, loc="left")
@@ -410,10 +372,6 @@ def _panels(data: PlotData, options: PlotOptions, draw: Draw, text: str) -> Any:
         axes.tick_params(axis="x", labelsize=7)
         if axes not in grid[:, 0]:
             axes.set_yticklabels([])
-        axes.grid(axis="x", color="#DDDDDD", lw=0.6)
-        axes.set_axisbelow(True)
-    for axes in list(grid.flat)[len(tasks) :]:
-        axes.set_visible(False)
     note(
         figure,
         text,
@@ -573,8 +531,14 @@ def _names(axes: Any, rows: pd.DataFrame, cost: str) -> None:
     for place, name in enumerate(rows.index):
         width = 0.062 * len(cut_name(name))
         sides = [(1, 1), (1, -1), (-1, 1), (-1, -1)]
-        boxes = [_box(x[place], y[place], width, side) for side in sides]
-        free = [not any(_overlap(box, other) for other in taken) for box in boxes]
+        boxes = []
+        for right, up in sides:
+            left, low = x[place] - width * (right < 0), y[place] - 0.13 * (up < 0)
+            boxes.append((left, low, left + width, low + 0.13))
+        free = [
+            all(b[2] < o[0] or o[2] < b[0] or b[3] < o[1] or o[3] < b[1] for o in taken)
+            for b in boxes
+        ]
         chosen = free.index(True) if any(free) else 0
         taken.append(boxes[chosen])
         right, up = sides[chosen]
@@ -592,18 +556,6 @@ def _inches(values: Any, length: float) -> np.ndarray:
     numbers = np.asarray(values, dtype=float)
     spread = np.ptp(numbers)
     return (numbers - numbers.min()) / (spread if spread > 0 else 1) * length * 0.75
-
-
-def _box(
-    x: float, y: float, width: float, side: tuple[int, int]
-) -> tuple[float, float, float, float]:
-    left, low = (x if side[0] > 0 else x - width), (y if side[1] > 0 else y - 0.13)
-    return left, low, left + width, low + 0.13
-
-
-def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    apart = one[2] < other[0] or other[2] < one[0] or one[3] < other[1] or other[3] < one[1]
-    return not apart
 
 
 KINDS: dict[str, Callable[[PlotData, PlotOptions], Plot]] = {
@@ -648,26 +600,21 @@ def plot(
     missing
         How to count missing scores, as in ``leaderboard``.
     """
-    check_kind(kind)
+    if kind not in KINDS:
+        names, hint = ", ".join(KINDS), did_you_mean(str(kind), KINDS)
+        raise DefinitionError(f'invalid kind of plot "{kind}": expected one of {names}.{hint}')
     if value is not None and kind not in VALUED:
         raise DefinitionError(f"{kind} takes no value; only {', '.join(sorted(VALUED))} do.")
     with settings():
         return KINDS[kind](PlotData(runs, tasks, missing), PlotOptions(top, value))
 
 
-def check_kind(kind: str) -> None:
-    """Raise an error if there is no such kind."""
-    if kind not in KINDS:
-        names, hint = ", ".join(KINDS), did_you_mean(str(kind), KINDS)
-        raise DefinitionError(f'invalid kind of plot "{kind}": expected one of {names}.{hint}')
-
-
 def save_plot(runs: list[Path], kind: str, output: str | None, **options: Any) -> Path:
-    """Plot run folders into a file; file name and kind are checked before reading the runs."""
-    check_kind(kind)
+    """Plot run folders into a file; its format is checked before reading the runs."""
     file = Path(output or f"{kind}.svg")
     check_format(file.suffix.lower().removeprefix("."))
-    tasks = _tasks(options.pop("tasks", ()), gather_scores(runs).metrics)
+    given = options.pop("tasks", ())
+    tasks = _tasks(given, gather_scores(runs).metrics) if given else None
     return plot(runs, kind, tasks=tasks, **options).save(file)
 
 

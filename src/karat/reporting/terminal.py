@@ -1,10 +1,4 @@
-"""The leaderboard on a terminal.
-
-Finished runs and plans on a terminal.
-The progress of runs on a terminal.
-Recomputed scores on a terminal: changed, added and unreadable ones.
-``karat list``, ``show``, ``check`` and ``cache`` on a terminal.
-"""
+"""Leaderboards, plans, progress and definitions on a terminal."""
 
 from __future__ import annotations
 
@@ -27,9 +21,9 @@ import pandas as pd
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.table import Table as Grid
-from rich.table import Table as RichTable
 from rich.text import Text
 
+from karat.analysis.formatting import count
 from karat.analysis.leaderboard import leaderboard
 from karat.analysis.robustness import robustness
 from karat.config.catalog import Catalog
@@ -50,7 +44,6 @@ from karat.reporting.formats import (
     render_frame,
 )
 from karat.reporting.leaderboard_output import print_finding_lines, robustness_table
-from karat.reporting.notes import count
 from karat.results.load import ago, estimate, frozen_runs, status
 from karat.results.rescore import Rescored
 from karat.results.run import Run
@@ -64,7 +57,12 @@ NAME_WIDTH = 8
 def leaderboard_text(board: pd.DataFrame | Table, width: int) -> Group:
     """Return the leaderboard for this width; many tasks continue in further tables."""
     table = make_table(board)
-    columns = [_narrow(column) for column in table.columns]
+    columns = [
+        replace(column, name=_cut(column.name), label=_cut(column.label))
+        if column.part == "task"
+        else column
+        for column in table.columns
+    ]
     fixed = [column for column in columns if column.part != "task"]
     room = width - sum(map(_width, fixed)) - 2
     longest = max(NAME_WIDTH, room if room >= NAME_WIDTH else width // 3)
@@ -72,8 +70,9 @@ def leaderboard_text(board: pd.DataFrame | Table, width: int) -> Group:
     parts: list[RenderableType] = []
     for group in _arranged(columns, width - _width(model)):
         parts += [*_grids(table, [model, *group]), Text()]
-    below = [Text(line, style="dim") for note in table.notes for line in _wrapped(note, width)]
-    return Group(*parts, *below)
+    wrapper = textwrap.TextWrapper(width, initial_indent=" ", subsequent_indent=" ")
+    below = [line for note in table.notes for line in wrapper.wrap(note)]
+    return Group(*parts, *(Text(line, style="dim") for line in below))
 
 
 def print_table(board: pd.DataFrame | Table, console: Console | None = None) -> None:
@@ -85,10 +84,6 @@ def print_table(board: pd.DataFrame | Table, console: Console | None = None) -> 
 def plain_console() -> Console:
     """Return a console for lists; lines are not wrapped in a pipe, for grep."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
-
-
-def _wrapped(note: str, width: int) -> list[str]:
-    return textwrap.wrap(note, width, initial_indent=" ", subsequent_indent=" ")
 
 
 def _arranged(columns: list[Column], width: int) -> list[list[Column]]:
@@ -119,12 +114,6 @@ def _width(column: Column) -> int:
     return max(map(cell_len, texts)) + 2
 
 
-def _narrow(column: Column) -> Column:
-    if column.part != "task":
-        return column
-    return replace(column, name=_cut(column.name), label=_cut(column.label))
-
-
 def _cut(name: str, width: int = TASK_WIDTH) -> str:
     text = Text(name)
     text.truncate(width, overflow="ellipsis")
@@ -133,7 +122,10 @@ def _cut(name: str, width: int = TASK_WIDTH) -> str:
 
 def _grids(table: Table, columns: list[Column]) -> Iterator[RenderableType]:
     """Yield the rows below their heading, each group below a line with its name."""
-    rows = [[_text(column.cells[row]) for column in columns] for row in range(len(table))]
+    rows = [
+        [Text(c.text, style="dim" if c.faint else "bold" if c.best else "") for c in row]
+        for row in zip(*(column.cells for column in columns), strict=True)
+    ]
     if not table.groups:
         yield _grid(columns, rows)
         return
@@ -159,10 +151,6 @@ def _grid(
     for row in rows:
         grid.add_row(*row)
     return grid
-
-
-def _text(cell: Cell) -> Text:
-    return Text(cell.text, style="dim" if cell.faint else "bold" if cell.best else "")
 
 
 def show_runs(
@@ -194,9 +182,8 @@ def _next(board: pd.DataFrame, folder: str) -> dict[str, str]:
     scored = board[board.attrs["tasks"]].notna()
     for first, second in itertools.combinations(board.index[board["tie"] != ""], 2):
         if (scored.loc[first] & scored.loc[second]).any():
-            where = "" if folder == "results" else f" --in {place}"
-            pair = shlex.join([str(first), str(second)])
-            commands[f"karat compare {pair}{where}"] = "test whether two models differ"
+            models = shlex.join(["-a", str(first), "-b", str(second)])
+            commands[f"karat compare {place} {models}"] = "test whether two models differ"
             break
     return commands
 
@@ -263,7 +250,7 @@ def show_plan(plan: Plan, output: str | Path = "results") -> None:
     """
     console = plain_console()
     folds = Counter((model.name, planned.task.name) for model, planned, _ in plan.jobs)
-    table = RichTable(box=None, header_style="bold")
+    table = Grid(box=None, header_style="bold")
     for name in ("model", "task", "folds"):
         table.add_column(name, no_wrap=True)
     for (model, task), number in folds.items():
@@ -342,24 +329,20 @@ def show_status(paths: Sequence[Path], shape: str | None = None) -> int:
     if shape not in (None, "table"):
         sys.stdout.write(render_frame(found, str(shape)))
     else:
-        _print(found)
+        table = Grid(box=None, pad_edge=False, header_style="bold")
+        for name in _COLUMNS:
+            text = name in ("model", "state", "last")
+            table.add_column(name, justify="left" if text else "right", no_wrap=name != "model")
+        for row in found.to_dict("records"):
+            table.add_row(*(Text(cell) for cell in _cells(row)))
+        console = Console(highlight=False)
+        console.print(table)
+        left = int(found["left"].sum())
+        if left:
+            rest = found["seconds_per_job"].fillna(0) * found["left"]
+            time = f", about {rest.sum():,.0f} s of work" if rest.sum() else ""
+            console.print(Text(f"{left:,} jobs left{time}. Continue stopped runs with --resume."))
     return 0 if (found["state"] == "finished").all() else 1
-
-
-def _print(found: pd.DataFrame) -> None:
-    table = RichTable(box=None, pad_edge=False, header_style="bold")
-    for name in _COLUMNS:
-        text = name in ("model", "state", "last")
-        table.add_column(name, justify="left" if text else "right", no_wrap=name != "model")
-    for row in found.to_dict("records"):
-        table.add_row(*(Text(cell) for cell in _cells(row)))
-    console = Console(highlight=False)
-    console.print(table)
-    left = int(found["left"].sum())
-    if left:
-        rest = found["seconds_per_job"].fillna(0) * found["left"]
-        time = f", about {rest.sum():,.0f} s of work" if rest.sum() else ""
-        console.print(Text(f"{left:,} jobs left{time}. Continue stopped runs with --resume."))
 
 
 def _cells(row: dict[str, object]) -> list[str]:
@@ -427,7 +410,7 @@ _DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
 def list_kinds(kinds: Sequence[str], define: Sequence[Path]) -> None:
     """Print every kind with the number of its names."""
     catalog = Catalog(define)
-    table = RichTable(box=None, show_header=False)
+    table = Grid(box=None, show_header=False)
     for kind in kinds:
         names = _names(catalog, kind)
         examples = ", ".join(names[:6]) + (" …" if len(names) > 6 else "")
@@ -438,7 +421,7 @@ def list_kinds(kinds: Sequence[str], define: Sequence[Path]) -> None:
 def list_kind(kind: str, define: Sequence[Path]) -> None:
     """Print the names of one kind with a line of description each."""
     catalog = Catalog(define)
-    table = RichTable(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table = Grid(box=None, show_header=False, padding=(0, 2, 0, 0))
     for name in _names(catalog, kind):
         about, more = _about(catalog, kind, name)
         table.add_row(Text(name, style="bold"), Text(about), Text(more, style="dim"))
@@ -509,7 +492,7 @@ def show_cache(clear: bool) -> None:
         print(f"{cache.clear() / 2**20:.1f} MB of vectors removed from {cache.root}")
         return
     entries = sorted(cache.entries(), key=lambda e: (e.about["model"], e.about["dataset"]))
-    table = RichTable(box=None, header_style="bold")
+    table = Grid(box=None, header_style="bold")
     for name in ("model", "dataset", "rows × dimensions", "MB"):
         table.add_column(name, justify="left" if name in ("model", "dataset") else "right")
     for entry in entries:

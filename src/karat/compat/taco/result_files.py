@@ -9,12 +9,13 @@ from typing import Any
 
 import pandas as pd
 
+from karat.analysis.formatting import rounded
 from karat.analysis.robustness import curves
 from karat.core.files import safe_name, write_atomic
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DefinitionError, KaratError
 from karat.reporting.figures import COLORS, WIDTH, Plot, cut_name, make_figure, settings
-from karat.reporting.formats import metric_label, rounded
+from karat.reporting.formats import metric_label
 from karat.reporting.plots import draw_lines
 from karat.results.importing import ImportLog, ModelResults, Row, Sample, direction, rows
 from karat.results.load import named_runs, named_scores

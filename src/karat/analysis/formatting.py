@@ -1,0 +1,104 @@
+"""Names, numbers and tables as text and files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from karat.core.files import write_atomic
+
+#: maximum length of a name
+NAME_WIDTH = 32
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> count(1, "model"), count(1200, "model")
+    ('1 model', '1,200 models')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def plain(name: object) -> str:
+    r"""Return a name on one line, without control characters.
+
+    >>> plain("a\nb\x1b[1m")
+    'a b�[1m'
+    """
+    line = " ".join(str(name).split())
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in line)
+
+
+def short(name: object, width: int = NAME_WIDTH) -> str:
+    """Return a name on one line, cut if it is long."""
+    text = plain(name)
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def middle_cut(name: str) -> str:
+    """Return a name cut in the middle, because runs of one model differ at the end."""
+    text, half = plain(name), NAME_WIDTH // 2
+    return text if len(text) <= NAME_WIDTH else f"{text[: half - 1]}…{text[-half:]}"
+
+
+def signed(value: float) -> str:
+    """Return a difference with its sign.
+
+    >>> signed(0.0123), signed(-123.456), signed(0.0)
+    ('+0.012', '-123.5', '0.000')
+    """
+    if math.isnan(value):
+        return "–"
+    text = rounded(abs(value))
+    return text if not float(text) else f"{'-' if value < 0 else '+'}{text}"
+
+
+def rounded(value: float) -> str:
+    """Return a value with three decimals, or four significant digits from 10 on."""
+    if math.isnan(value):
+        return "–"
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:#.4g}".rstrip(".")
+
+
+def format_p(p: float) -> str:
+    """Return p with three decimals.
+
+    >>> format_p(0.0301), format_p(0.00002), format_p(1.0)
+    ('0.030', '< 0.001', '1.000')
+    """
+    return "–" if math.isnan(p) else "< 0.001" if p < 0.0005 else f"{p:.3f}"
+
+
+def chance(p: float) -> str:
+    """Return a probability estimated by sampling, which is never shown as 0 or 1.
+
+    >>> chance(0.97), chance(1.0), chance(0.0)
+    ('0.970', '> 0.999', '< 0.001')
+    """
+    return "> 0.999" if p > 0.9995 else format_p(p)
+
+
+def interval(value: float, low: float, high: float) -> str:
+    """Return a difference with its interval, if it has one."""
+    return signed(value) if math.isnan(low) else f"{signed(value)} [{signed(low)}, {signed(high)}]"
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table; missing and infinite values are None."""
+    rows = table.astype(object).where(table.notna(), None).to_dict(orient="records")
+    return [
+        {str(k): None if v in (math.inf, -math.inf) else v for k, v in row.items()} for row in rows
+    ]
+
+
+def write_tables(folder: str | Path, prefix: str, tables: Mapping[str, pd.DataFrame]) -> list[Path]:
+    """Write tables as ``prefix_name.csv`` into a folder, and return the files."""
+    paths = [Path(folder) / f"{prefix}_{name}.csv" for name in tables]
+    for path, table in zip(paths, tables.values(), strict=True):
+        write_atomic(path, table.to_csv(index=False, lineterminator="\n"))
+    return paths
