@@ -1,7 +1,7 @@
 """Scoring against mteb itself: the same vectors, data and protocol on both sides, the same scores.
 
 The vectors stand in a dictionary, so nothing is encoded. Both sides run their own verb,
-``karat.execution.evaluation`` and ``mteb.evaluate``, on data in memory and one thread. Of "scoring" the way of
+``karat.evaluate`` and ``mteb.evaluate``, on data in memory and one thread. Of "scoring" the way of
 the texts to the encoder and of the vectors back is no part: mteb's data loaders and ``encode``, our
 staging and the hash of the encoder. Ours writes predictions and records in both; mteb is spared its
 files.

@@ -14,7 +14,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "reference.md"
 HEAD = """# Python
 
 Every public name, made from the docstrings by `python scripts/reference.py`.
-`help(karat.execution.evaluation)` says more about each.
+`help(karat.evaluate)` says more about each.
 """
 
 

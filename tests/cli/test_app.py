@@ -237,7 +237,7 @@ def test_ctrl_c_before_the_first_job(cli, here, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    # the attribute karat.execution.evaluation is the function, not the module
+    # the attribute karat.evaluate is the function, not the module
     monkeypatch.setattr(importlib.import_module("karat.execution.evaluation"), "plan_suite", stop)
     monkeypatch.setattr("karat.cli.app.os._exit", sys.exit)
     assert cli("run", "mine", *DEFINED).code == 130

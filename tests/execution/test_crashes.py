@@ -19,7 +19,7 @@ import pandas as pd
 import psutil
 from sklearn.linear_model import LogisticRegression, Ridge
 import karat
-import karat.execution.runner, karat.execution.evaluation
+import karat.execution.runner, karat.evaluate
 
 def tasks():
     rng = np.random.default_rng(0)
@@ -37,7 +37,7 @@ def tasks():
 
 def go(output, workers):
     models = ["onehot", "random", "dummy"]
-    karat.execution.evaluation(models, tasks(), output=output, resume=True, workers=workers)
+    karat.evaluate(models, tasks(), output=output, resume=True, workers=workers)
 
 def forked(output, workers=1, cpu_seconds=None):
     pid = os.fork()
@@ -197,7 +197,7 @@ def test_two_processes_on_one_folder_leave_two_whole_runs(tmp_path):
         "frame = pd.DataFrame({'a': np.arange(40.0), 'y': np.arange(40.0)})\n"
         "data = karat.Dataset.from_table(frame, target='y', name='line', kind='numbers')\n"
         "task = karat.Task('line', data, split={'use': 'kfold', 'folds': 20})\n"
-        "karat.execution.evaluation(['dummy', 'ridge'], [task], output='out')\n"
+        "karat.evaluate(['dummy', 'ridge'], [task], output='out')\n"
     )
     command = [sys.executable, "-c", code]
     both = [subprocess.Popen(command, cwd=tmp_path) for _ in range(2)]

@@ -448,8 +448,8 @@ class Own:
 table = pd.DataFrame({"x": np.arange(20.0), "y": ["low"] * 10 + ["high"] * 10})
 data = karat.Dataset.from_table(table, "y", name="halves")
 task = karat.Task("halves", data, metrics=["acc"])
-(run,) = karat.execution.evaluation(Own, task, engine="dask", output="out")
-(same,) = karat.execution.evaluation(Own, task, output="out")
+(run,) = karat.evaluate(Own, task, engine="dask", output="out")
+(same,) = karat.evaluate(Own, task, output="out")
 assert run.scores().equals(same.scores())
 print(run.model, *run.results()["status"].unique(), len(psutil.Process().children()))
 """

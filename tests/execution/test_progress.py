@@ -133,7 +133,7 @@ LIVE = """
     data = karat.Dataset.from_table(table, "y", name="halves")
     task = karat.Task("halves", data, split={"use": "kfold", "folds": 2}, metrics=["acc"])
     progress = Live()
-    karat.execution.evaluation({"slow": Slow(), "random": "random"}, task, progress=progress, output="out")
+    karat.evaluate({"slow": Slow(), "random": "random"}, task, progress=progress, output="out")
     """
 
 

@@ -226,7 +226,7 @@ def test_limits_apply_to_stateless_encoders(tmp_path, script):
         "frame = pd.DataFrame({'a': np.arange(20.0), 'y': np.arange(20.0)})\n"
         "data = karat.Dataset.from_table(frame, target='y', name='line', kind='numbers')\n"
         "task = karat.Task('line', data, max_runtime_seconds=0.4, max_mem_size_mb=4000)\n"
-        "(run,) = karat.execution.evaluation({'slow': slow}, [task], folds=[0])\n"
+        "(run,) = karat.evaluate({'slow': slow}, [task], folds=[0])\n"
         "print(run.records()[0]['status'])\n"
     )
     done = script(tmp_path / "slow.py", cwd=tmp_path)

@@ -196,7 +196,7 @@ SCRIPT = """
         karat.Task("head", data, probe={"use": "trained", "head": "majority"}, **common),
     ]
     for workers in (1, 2):
-        runs = karat.execution.evaluation(
+        runs = karat.evaluate(
             ["registered", Unregistered], tasks, workers=workers, output=f"out{workers}"
         )
         for run in runs:

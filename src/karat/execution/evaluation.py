@@ -118,7 +118,7 @@ def evaluate(
     --------
     >>> import tempfile
     >>> import karat
-    >>> runs = karat.execution.evaluation(
+    >>> runs = karat.evaluate(
     ...     ["onehot", "dummy"], ["diabetes"], folds=0, output=tempfile.mkdtemp()
     ... )
     >>> [run.model for run in runs]
