@@ -10,17 +10,21 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from karat.execution.evaluation import evaluate
 from karat.results.run import Run
-from karat.serve.app import make_app
-from karat.serve.server import address, bind, make_server
-from karat.serve.settings import Patience, Settings
+from karat.serve.server import bind, make_server, url
+from karat.serve.settings import Limits, Settings
 
+#: without the libraries of the extra there is nothing to test
+LIBRARIES = ("fastapi", "uvicorn", "httpx")
+collect_ignore_glob = [] if all(map(find_spec, LIBRARIES)) else ["test_*.py"]
 TOKEN = "0123456789abcdef-token"
 SCORES = {"halves": [0.5, 0.75, 1.0], "thirds": [0.25, 0.5, 0.5]}
 
@@ -96,13 +100,6 @@ def a_record(model: str, task: str, fold: int | None, value: float | None, **mor
     }
 
 
-@pytest.fixture(scope="session", autouse=True)
-def needs_the_extra() -> None:
-    """Skip where the libraries of a server are not installed."""
-    for library in ("starlette", "uvicorn", "httpx"):
-        pytest.importorskip(library)
-
-
 @pytest.fixture(scope="session")
 def evaluated(tmp_path_factory, two_classes, line) -> Path:
     """A folder of real runs: two models on two tasks, with predictions; one job has a log."""
@@ -118,7 +115,7 @@ def evaluated(tmp_path_factory, two_classes, line) -> Path:
 
 @pytest.fixture
 def folder(evaluated, tmp_path) -> Path:
-    """The same in a folder of the test's own."""
+    """A copy of the evaluated folder."""
     return Path(shutil.copytree(evaluated, tmp_path / "runs"))
 
 
@@ -148,8 +145,10 @@ def defined(tmp_path, monkeypatch) -> Path:
 def opened(folder: Path, **changes: Any) -> Iterator[Any]:
     """A client of an application, without a network."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # which library it asks with is its own affair
+        warnings.simplefilter("ignore")  # Starlette's advice on another HTTP library
         from starlette.testclient import TestClient
+
+        from karat.serve.routes import make_app
 
     app = make_app(Settings(folder, **changes))
     with TestClient(app, base_url="http://localhost", follow_redirects=False) as client:
@@ -159,20 +158,20 @@ def opened(folder: Path, **changes: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def client(folder) -> Iterator[Any]:
-    """A client that may only look."""
+    """A client without the token."""
     with opened(folder) as made:
         yield made
 
 
 @pytest.fixture(scope="session")
-def looker(evaluated) -> Iterator[Any]:
-    """A client that may only look, for tests that change nothing."""
+def reader(evaluated) -> Iterator[Any]:
+    """A client without the token, for tests that change nothing."""
     with opened(evaluated) as made:
         yield made
 
 
 @pytest.fixture
-def owner(written) -> Iterator[Any]:
+def writer(written) -> Iterator[Any]:
     """A client with the token."""
     with opened(written, token=TOKEN, max_upload=200_000, queue=2) as made:
         made.headers["authorization"] = f"Bearer {TOKEN}"
@@ -181,19 +180,18 @@ def owner(written) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def served(folder: Path, **changes: Any) -> Iterator[str]:
-    """A real server on a free port, in a thread; gives its address."""
-    changes.setdefault("patience", Patience(header=0.6, idle=0.8, request=20))
+    """A real server on a free port, in a thread; yields its URL."""
+    from karat.serve.routes import make_app
+
+    changes.setdefault("limits", Limits(header=0.6, idle=0.8, request=20))
     app = make_app(Settings(folder, **changes))
-    ready = threading.Event()
     with contextlib.closing(bind("127.0.0.1", 0)) as listening:
-        server = make_server(app, ready.set)
+        server = make_server(app)
         thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])))
         thread.start()
-        assert ready.wait(20)
-        yield address("127.0.0.1", listening)
+        yield url("127.0.0.1", listening)
         server.should_exit = True
-        thread.join(20)
-        assert not thread.is_alive()
+        thread.join()
 
 
 def wait_until(true: Any, seconds: float = 150) -> Any:
@@ -203,19 +201,12 @@ def wait_until(true: Any, seconds: float = 150) -> Any:
         if found := true():
             return found
         time.sleep(0.05)
-    raise AssertionError("it never came")
+    raise AssertionError("timeout")
 
 
 @pytest.fixture(scope="session")
 def tools() -> Any:
-    """What tests call: ``tools.write_run(…)``, ``tools.opened(…)`` and so on."""
+    """Return functions for tests: ``tools.write_run(…)``, ``tools.opened(…)`` etc."""
 
-    class Tools:
-        token = TOKEN
-        write_run = staticmethod(write_run)
-        record = staticmethod(a_record)
-        opened = staticmethod(opened)
-        served = staticmethod(served)
-        wait_until = staticmethod(wait_until)
-
-    return Tools
+    functions = {"write_run": write_run, "record": a_record, "opened": opened, "served": served}
+    return SimpleNamespace(token=TOKEN, wait_until=wait_until, **functions)

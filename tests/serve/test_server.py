@@ -1,28 +1,35 @@
-"""A real server on a real port: the wire, slow clients, crowds, and an evaluation that goes on."""
+"""A real server: requests over a socket, slow clients, many clients, signals and options."""
 
 import gzip
 import http.client
 import json
+import os
+import re
+import signal
 import socket
+import subprocess
+import sys
 import time
 from urllib.parse import urlsplit
 
 import pytest
 
 from karat.results.run import Run
-from karat.serve.settings import Patience
+from karat.serve import server
+from karat.serve.settings import Limits, Settings
+from karat.serve.submissions import Evaluations
 
 API = "/api/v1"
 
 
 @pytest.fixture
-def place(written, tools):
+def location(written, tools):
     with tools.served(written, token=tools.token, max_upload=3_000_000) as address:
         yield urlsplit(address)
 
 
-def ask(place, method, path, body=None, **headers):
-    line = http.client.HTTPConnection(place.hostname, place.port, timeout=10)
+def ask(location, method, path, body=None, **headers):
+    line = http.client.HTTPConnection(location.hostname, location.port, timeout=100)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     line.request(method, path, body, named)
     answer = line.getresponse()
@@ -31,12 +38,12 @@ def ask(place, method, path, body=None, **headers):
     return answer.status, {name.lower(): value for name, value in answer.getheaders()}, content
 
 
-def connect(place):
-    return socket.create_connection((place.hostname, place.port), timeout=10)
+def connect(location):
+    return socket.create_connection((location.hostname, location.port), timeout=100)
 
 
 def rest(line):
-    """Return what still comes before the other side ends the line."""
+    """Return what is received until the server closes the connection."""
     found = b""
     try:
         while part := line.recv(65536):
@@ -47,54 +54,35 @@ def rest(line):
 
 
 def answered(line):
-    """Return an answer that ends with the end of a JSON object, on a line that stays open."""
+    """Return a JSON response on a connection that stays open."""
     found = b""
-    while not found.endswith(b"}"):
-        found += line.recv(65536)
+    while not found.endswith(b"}") and (part := line.recv(65536)):
+        found += part
     return found
 
 
-def test_conditions_over_the_wire(place):
+def test_conditions_over_the_wire(location):
     path = f"{API}/bundle"
-    status, headers, body = ask(place, "GET", path, accept_encoding="gzip")
+    status, headers, body = ask(location, "GET", path, accept_encoding="gzip")
     assert (status, headers["content-encoding"]) == (200, "gzip")
     assert len(json.loads(gzip.decompress(body))["models"]) == 2
     assert int(headers["content-length"]) == len(body)
     assert "server" not in headers
     status, same, nothing = ask(
-        place, "GET", path, accept_encoding="gzip", if_none_match=headers["etag"]
+        location, "GET", path, accept_encoding="gzip", if_none_match=headers["etag"]
     )
     assert (status, nothing) == (304, b"")
-    status, head, nothing = ask(place, "HEAD", path, accept_encoding="gzip")
+    status, head, nothing = ask(location, "HEAD", path, accept_encoding="gzip")
     assert (status, nothing, head["content-length"]) == (200, b"", headers["content-length"])
-    status, part, body = ask(place, "GET", "/report.html", range="bytes=0-8")
-    assert (status, body) == (206, b"<!doctype")
-    assert part["content-range"].startswith("bytes 0-8/")
-
-
-def test_many_requests_go_over_one_line(place):
-    line = http.client.HTTPConnection(place.hostname, place.port, timeout=10)
-    for _ in range(20):
-        line.request("GET", f"{API}/progress")
-        assert json.loads(line.getresponse().read())["done"] == 12
-    line.close()
 
 
 @pytest.mark.parametrize(
     "target",
-    [
-        f"{API}/runs/../../../../etc/passwd",
-        f"{API}/runs/..%2f..%2fetc%2fpasswd/log?task=x&fold=0",
-        "/../../etc/passwd",
-        "//etc/passwd",
-        "/%00",
-        "/report.html/../../../etc/passwd",
-        "http://evil.example/",
-        "*",
-    ],
+    [f"{API}/runs/../../../../etc/passwd", f"{API}/runs/..%2f..%2fetc%2fpasswd/log?task=x&fold=0"]
+    + "/../../etc/passwd //etc/passwd /%00 /report.html/../../../etc/passwd http://x.y/ *".split(),
 )
-def test_paths_that_no_client_mends(place, target):
-    with connect(place) as line:
+def test_raw_paths(location, target):
+    with connect(location) as line:
         request = f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         line.sendall(request.encode())
         answer = rest(line)
@@ -115,41 +103,37 @@ def test_paths_that_no_client_mends(place, target):
     ],
     ids=["tls", "no host", "two hosts", "two lengths", "nul", "large header", "nonsense"],
 )
-def test_what_is_no_proper_request_is_refused_and_the_server_goes_on(place, raw):
-    with connect(place) as line:
+def test_malformed_requests(location, raw):
+    with connect(location) as line:
         try:
             line.sendall(raw)
             answer = rest(line)
         except (BrokenPipeError, ConnectionResetError):
             answer = b""
     assert answer == b"" or answer.split()[1] in (b"400", b"421")
-    assert ask(place, "GET", f"{API}/progress")[0] == 200
+    assert ask(location, "GET", f"{API}/progress")[0] == 200
 
 
 # -- slow clients ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("begin", [b"", b"GET / HTTP/1.1\r\nHost: loc"], ids=["silent", "half"])
-def test_who_sends_no_header_is_sent_away(place, begin):
-    with connect(place) as line:
-        begun = time.monotonic()
+def test_connections_without_a_header_are_closed(location, begin):
+    with connect(location) as line:
         line.sendall(begin)
         assert rest(line) == b""
-        assert 0.4 < time.monotonic() - begun < 15
 
 
-def test_who_sends_a_header_byte_by_byte_is_sent_away(place):
-    with connect(place) as line:
-        begun = time.monotonic()
+def test_a_slow_header_closes_the_connection(location):
+    with connect(location) as line:
         with pytest.raises(OSError):
             for byte in b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 1000:
                 line.sendall(bytes([byte]))
                 time.sleep(0.02)
-        assert time.monotonic() - begun < 15
 
 
-def test_a_second_header_has_its_own_time_and_no_more(place):
-    with connect(place) as line:
+def test_a_second_header_has_its_own_time_and_no_more(location):
+    with connect(location) as line:
         whole = f"GET {API}/progress HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
         line.sendall(whole)
         assert b"200 OK" in answered(line)
@@ -157,73 +141,68 @@ def test_a_second_header_has_its_own_time_and_no_more(place):
         line.sendall(whole)
         assert b"200 OK" in answered(line)
         line.sendall(b"GET / HT")
-        begun = time.monotonic()
         assert rest(line) == b""
-        assert time.monotonic() - begun < 15
 
 
-def test_a_body_that_stops_coming_is_given_up(place, written, tools):
-    with connect(place) as line:
+def test_an_upload_that_stalls(location, written, tools):
+    with connect(location) as line:
         head = (
             f"POST {API}/vectors?name=a.txt HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"
             f"Content-Type: application/octet-stream\r\nAuthorization: Bearer {tools.token}\r\n\r\n"
         )
         line.sendall(head.encode() + b"some")
-        begun = time.monotonic()
         rest(line)
-        assert 0.5 < time.monotonic() - begun < 15
-    tools.wait_until(lambda: not list((written / ".uploads" / "drafts").glob("*")), 5)
+    tools.wait_until(lambda: not list((written / ".uploads" / "drafts").glob("*")))
     assert not list((written / ".uploads" / "vectors").glob("*"))
 
 
-def test_who_takes_nothing_of_the_answer_is_sent_away(written, tools):
+def test_clients_that_do_not_read_are_disconnected(written, tools):
     big = next(written.glob("a.*")) / "logs" / "halves" / "0.txt"
     big.parent.mkdir(parents=True)
     big.write_bytes(b"x" * 30_000_000)
     with tools.served(written) as address:
-        place = urlsplit(address)
+        location = urlsplit(address)
         with socket.socket() as line:
             line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            line.connect((place.hostname, place.port))
+            line.connect((location.hostname, location.port))
             path = f"{API}/runs/{big.parents[2].name}/log?task=halves&fold=0"
             line.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
             time.sleep(3)
             taken = len(rest(line))
         assert taken < 30_000_000
-        status, _, whole = ask(place, "GET", path)
+        status, _, whole = ask(location, "GET", path)
         assert (status, len(whole)) == (200, 30_000_000)
 
 
-def test_a_crowd_is_told_to_come_back(written, tools):
-    patience = Patience(header=5, idle=5, clients=4)
-    with tools.served(written, patience=patience) as address:
-        place = urlsplit(address)
-        lines = [connect(place) for _ in range(4)]
-        time.sleep(0.2)
-        assert ask(place, "GET", f"{API}/progress")[0] == 503
+def test_too_many_connections(written, tools):
+    limits = Limits(header=5, idle=5, connections=4)
+    with tools.served(written, limits=limits) as address:
+        location = urlsplit(address)
+        lines = [connect(location) for _ in range(4)]
+        tools.wait_until(lambda: ask(location, "GET", f"{API}/progress")[0] == 503)
         for line in lines:
             line.close()
-        tools.wait_until(lambda: ask(place, "GET", f"{API}/progress")[0] == 200, 5)
+        tools.wait_until(lambda: ask(location, "GET", f"{API}/progress")[0] == 200)
 
 
-def test_an_answer_that_takes_too_long_is_given_up(written, tools, monkeypatch):
+def test_a_slow_response_is_503(written, tools, monkeypatch):
     import karat.analysis.leaderboard as module
 
     monkeypatch.setattr(module, "leaderboard", lambda *a, **k: time.sleep(2))
-    with tools.served(written, patience=Patience(request=0.3)) as address:
-        place = urlsplit(address)
-        status, headers, body = ask(place, "GET", f"{API}/board")
+    with tools.served(written, limits=Limits(request=0.3)) as address:
+        location = urlsplit(address)
+        status, headers, body = ask(location, "GET", f"{API}/board")
         assert (status, headers["retry-after"]) == (503, "10")
-        assert json.loads(body)["error"] == "that took too long"
-        assert ask(place, "GET", f"{API}/progress")[0] == 200
+        assert json.loads(body)["error"] == "this took too long"
+        assert ask(location, "GET", f"{API}/progress")[0] == 200
         time.sleep(2)
 
 
 # -- uploads over the wire ------------------------------------------------------------------
 
 
-def test_a_wrong_token_is_refused_before_the_body_is_read(place):
-    with connect(place) as line:
+def test_a_wrong_token_is_refused_before_the_body_is_read(location):
+    with connect(location) as line:
         head = f"POST {API}/vectors?name=a.txt HTTP/1.1\r\nHost: localhost\r\n"
         head += "Content-Length: 2000000\r\n"
         more = "Content-Type: application/octet-stream\r\nAuthorization: Bearer wrong\r\n\r\n"
@@ -231,8 +210,8 @@ def test_a_wrong_token_is_refused_before_the_body_is_read(place):
         assert b"401" in line.recv(65536).split(b"\r\n")[0]
 
 
-def test_a_large_upload_is_refused_by_its_announcement(place, tools):
-    with connect(place) as line:
+def test_a_large_upload_is_refused_by_its_announcement(location, tools):
+    with connect(location) as line:
         head = f"POST {API}/vectors?name=a.txt HTTP/1.1\r\nHost: localhost\r\n"
         head += "Content-Length: 9000000\r\n"
         more = f"Content-Type: application/x\r\nAuthorization: Bearer {tools.token}\r\n\r\n"
@@ -240,46 +219,153 @@ def test_a_large_upload_is_refused_by_its_announcement(place, tools):
         assert b"413" in line.recv(65536).split(b"\r\n")[0]
 
 
-def test_an_upload_arrives_whole(place, written, tools):
+def test_an_upload_arrives_whole(location, written, tools):
     body = bytes(range(256)) * 10_000
     token = f"Bearer {tools.token}"
     sent = {"content_type": "application/octet-stream", "authorization": token}
-    status, _, told = ask(place, "POST", f"{API}/vectors?name=a.bin", body, **sent)
-    assert (status, json.loads(told)["bytes"]) == (201, len(body))
+    status, _, data = ask(location, "POST", f"{API}/vectors?name=a.bin", body, **sent)
+    assert (status, json.loads(data)["bytes"]) == (201, len(body))
     assert (written / ".uploads" / "vectors" / "a.bin").read_bytes() == body
 
 
 # -- live -----------------------------------------------------------------------------------
 
 
-def test_the_live_page_follows_a_run(place, written, tools):
+def test_the_live_page_follows_a_run(location, written, tools):
     """What the page does every two seconds: ask with the tag, and get news when there are some."""
-    _, headers, body = ask(place, "GET", f"{API}/bundle")
+    _, headers, body = ask(location, "GET", f"{API}/bundle")
     before = json.loads(body)
-    assert ask(place, "GET", f"{API}/bundle", if_none_match=headers["etag"])[0] == 304
+    assert ask(location, "GET", f"{API}/bundle", if_none_match=headers["etag"])[0] == 304
     run = Run(next(written.glob("a.*")))
     run.write(tools.record("a", "halves", 3, 0.0), {})
 
     def news():
-        status, _, body = ask(place, "GET", f"{API}/bundle", if_none_match=headers["etag"])
-        told = json.loads(body) if status == 200 else None
-        return told if told and told["scores"] != before["scores"] else None
+        status, _, body = ask(location, "GET", f"{API}/bundle", if_none_match=headers["etag"])
+        data = json.loads(body) if status == 200 else None
+        return data if data and data["scores"] != before["scores"] else None
 
-    after = tools.wait_until(news, 10)
+    after = tools.wait_until(news)
     model = [each["name"] for each in after["models"]].index("a")
     task = [each["name"] for each in after["tasks"]].index("halves")
     assert after["scores"][task][0][model] == pytest.approx(2.25 / 4)
     assert after["progress"]["done"] == 13
 
 
-def test_polling_costs_little(place):
-    _, headers, _ = ask(place, "GET", f"{API}/bundle")
-    line = http.client.HTTPConnection(place.hostname, place.port, timeout=10)
-    begun = time.process_time()  # the server is in this process
-    for _ in range(100):
-        line.request("GET", f"{API}/bundle", headers={"if-none-match": headers["etag"]})
-        answer = line.getresponse()
-        answer.read()
-        assert answer.status == 304
-    assert time.process_time() - begun < 3
-    line.close()
+# -- the command ----------------------------------------------------------------------------
+
+
+def started(folder, *options, **environment):
+    command = [sys.executable, "-m", "karat", "serve", str(folder), "--port", "0", *options]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, env={**os.environ, **environment}, **pipes)
+    line = process.stdout.readline()
+    found = re.search(r"http://127\.0\.0\.1:\d+/", line)
+    assert found, process.communicate()
+    return process, urlsplit(found[0])
+
+
+def test_ctrl_c(written):
+    process, location = started(written)
+    assert json.loads(ask(location, "GET", f"{API}/progress")[2])["done"] == 12
+    with connect(location):
+        process.send_signal(signal.SIGINT)
+        assert process.communicate() == ("", "")
+    assert process.returncode == 130
+
+
+def test_a_running_evaluation_is_stopped_and_resumed_by_the_next_server(defined, tools):
+    options = ("--define", "my.yaml", "-c", "small")
+    process, server = started(defined / "runs", *options, KARAT_TOKEN=tools.token)
+    headers = {"authorization": f"Bearer {tools.token}", "content_type": "application/json"}
+    try:
+        order = json.dumps({"suite": "halves", "models": ["gate"]})
+        location = ask(server, "POST", f"{API}/evaluations", order, **headers)[1]["location"]
+        tools.wait_until(lambda: list(defined.glob("waiting-*")))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        output = process.communicate()
+    assert process.returncode == 0, output
+    (run,) = (Run(path.parent) for path in (defined / "runs").glob("*/run.json"))
+    assert [(r["task"], r["fold"]) for r in run.records()] == [("halves", 0)]
+    assert run.running() == []
+    (defined / "open").touch()
+    given = {"token": tools.token, "constraint": "small", "define": (defined / "my.yaml",)}
+    with tools.opened(defined / "runs", **given) as client:
+        assert client.get(location).json()["status"] == "stopped"
+        token = {"authorization": f"Bearer {tools.token}"}
+        assert client.post(f"{location}/resume", headers=token).status_code == 202
+        tools.wait_until(lambda: client.get(location).json()["status"] == "finished")
+    assert [r["fold"] for r in run.records()] == [0, 1]
+
+
+def test_a_port_in_use(written, cli):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = cli("serve", written, "--port", port)
+    assert result.code == 2
+    assert result.out == ""
+    assert result.err.count("\n") == 1
+    assert f"port {port} of 127.0.0.1 is already in use" in result.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--host", "no.such.host.invalid"], '"no.such.host.invalid"'),
+        (["--host", "192.0.2.1"], "192.0.2.1"),
+        (["--token-file", "none"], "token file none"),
+        *(([option, "99999999"], option) for option in ("--port", "--max-upload", "--queue")),
+    ],
+)
+def test_wrong_options(written, cli, options, message):
+    result = cli("serve", written, *options)
+    assert result.code == 2
+    assert message in result.err
+    assert "Traceback" not in result.err
+
+
+def test_wrong_folder_constraint_or_token(tmp_path, cli, tools, monkeypatch):
+    assert "there is no folder" in cli("serve", tmp_path / "none").err
+    monkeypatch.setenv("KARAT_TOKEN", tools.token)
+    result = cli("serve", tmp_path, "-c", "default")
+    assert (result.code, "has no max_runtime_seconds" in result.err) == (2, True)
+    result = cli("serve", tmp_path, "-c", "servd")
+    assert (result.code, 'Did you mean "served"' in result.err) == (2, True)
+    monkeypatch.setenv("KARAT_TOKEN", "short")
+    assert "at least 16 characters" in cli("serve", tmp_path).err
+
+
+def test_missing_libraries(written, cli, monkeypatch):
+
+    find = server.find_spec
+    monkeypatch.setattr(server, "find_spec", lambda name: None if name == "uvicorn" else find(name))
+    result = cli("serve", written)
+    assert result.code == 2
+    assert 'uvicorn is not installed: pip install "karat[serve]"' in result.err
+
+
+def test_notes_about_what_is_open(written, cli, monkeypatch, tmp_path):
+    """They are printed before an error, here of a port in use."""
+    file = tmp_path / "token"
+    file.write_text("a" * 32)
+    file.chmod(0o644)
+    with socket.create_server(("0.0.0.0", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = cli("serve", written, "--host", "0.0.0.0", "--port", port, "--token-file", file)
+    assert f"chmod 600 {file}" in result.err
+    assert "everyone who reaches this machine" in result.err
+
+
+def test_a_second_ctrl_c_stops_the_evaluation(written, monkeypatch):
+    """It skips the clean shutdown of uvicorn."""
+
+    class Hasty:
+        async def serve(self, sockets):
+            raise KeyboardInterrupt
+
+    stopped = []
+    monkeypatch.setattr(server, "make_server", lambda app: Hasty())
+    monkeypatch.setattr(Evaluations, "stop", lambda self: stopped.append(1))
+    with pytest.raises(KeyboardInterrupt):
+        server.serve(Settings(written, port=0), print)
+    assert stopped == [1]

@@ -43,26 +43,27 @@ from karat.errors import DefinitionError, KaratError
 
 @click.command(context_settings=SETTINGS, short_help="Serve the report with a JSON API.")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=8765,
     show_default=True,
-    help="0 takes any free one.",
+    help="Port to listen on; 0: any free port.",
 )
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Who has this token may upload and evaluate; also KARAT_TOKEN. Without it nobody may.",
+    help="Token required to upload files or start evaluations (or set KARAT_TOKEN). Without one, "
+    "both are disabled.",
 )
 @click.option(
     "--allow-host",
     "allow_hosts",
     multiple=True,
     metavar="NAME",
-    help="Another name that people reach this server by. Repeatable.",
+    help="Additional host name of this server. Repeatable.",
 )
 @click.option(
     "--max-upload",
@@ -70,7 +71,7 @@ from karat.errors import DefinitionError, KaratError
     default=256,
     show_default=True,
     metavar="MB",
-    help="The largest upload.",
+    help="Maximum size of an upload.",
 )
 @click.option(
     "--queue",
@@ -78,7 +79,7 @@ from karat.errors import DefinitionError, KaratError
     default=8,
     show_default=True,
     metavar="N",
-    help="At most so many evaluations wait.",
+    help="Maximum number of queued evaluations.",
 )
 @click.option(
     "-c",
@@ -86,7 +87,7 @@ from karat.errors import DefinitionError, KaratError
     default="served",
     show_default=True,
     metavar="NAME",
-    help="Limits of what is evaluated over the web: karat list constraints.",
+    help="Limits of evaluations started over the web (karat list constraints).",
 )
 @click.option(
     "-w",
@@ -95,12 +96,12 @@ from karat.errors import DefinitionError, KaratError
     default=1,
     show_default=True,
     metavar="N",
-    help="Worker processes of an evaluation.",
+    help="Number of worker processes of an evaluation.",
 )
 @define_option
 @click.option("--open", "show", is_flag=True, help="Open the page in a browser.")
 def serve(folder: Path, token_file: Path | None, max_upload: int, show: bool, **given: Any) -> int:
-    """Show the runs below DIR as a live page with a JSON API, at http://127.0.0.1:8765/.
+    """Serve the runs in DIR as a live page with a JSON API (http://127.0.0.1:8765/).
 
     \b
     Examples:
@@ -108,23 +109,30 @@ def serve(folder: Path, token_file: Path | None, max_upload: int, show: bool, **
       karat serve results --port 0 --open
       karat serve results --token-file token.txt --max-upload 100
 
-    Exit code: 0 ended by SIGTERM, 130 by Ctrl-C; both stop a running evaluation so that it can
-    be resumed. 2 a mistake in what was asked, or the port is taken.
+    Exit code: 0 after SIGTERM, 130 after Ctrl-C (a running evaluation can be resumed later),
+    2 after an error, such as a port that is already in use.
     """
     from karat.serve.server import serve as run
-    from karat.serve.settings import MEGABYTE, Settings, is_loopback, is_open_to_others, read_token
+    from karat.serve.settings import (
+        MEGABYTE,
+        Settings,
+        is_loopback,
+        is_readable_by_others,
+        read_token,
+    )
 
     token = read_token(token_file)
     settings = Settings(folder, token=token, max_upload=max_upload * MEGABYTE, **given)
-    if token_file is not None and is_open_to_others(token_file):
-        click.echo(f"note: others can read {token_file}; chmod 600 {token_file}", err=True)
+    if token_file is not None and is_readable_by_others(token_file):
+        click.echo(f"note: other users can read {token_file}; chmod 600 {token_file}", err=True)
     if not is_loopback(settings.host):
         click.echo(
-            "note: whoever reaches this machine can read these runs; see docs/serve.md", err=True
+            "note: everyone who reaches this machine can read these runs; see docs/serve.md",
+            err=True,
         )
 
     def ready(address: str) -> None:
-        click.echo(f"{folder} at {address}   (API: {address}api; Ctrl-C ends it)")
+        click.echo(f"{folder} at {address}   (API: {address}api; stop with Ctrl-C)")
         if show:
             click.launch(address)
 

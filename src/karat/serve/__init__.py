@@ -1,1 +1,1 @@
-"""Serve: the page of a folder of runs, live, and a JSON API; imported only by ``karat serve``."""
+"""The live page of a folder of runs with a JSON API; imported by ``karat serve`` only."""

@@ -1,4 +1,8 @@
-"""Settings of a server: what it shows, where it listens, who may change things, and its limits."""
+"""Settings of a server, its token, and the error class that becomes a JSON response.
+
+This module imports neither FastAPI nor uvicorn, so that ``karat serve`` can report that they are
+not installed.
+"""
 
 from __future__ import annotations
 
@@ -13,41 +17,42 @@ from pathlib import Path
 from karat.errors import DataError, DefinitionError
 
 MEGABYTE = 2**20
-#: where the token stands when no file is named
-TOKEN = "KARAT_TOKEN"
-#: a shorter one could be guessed
-SHORTEST = 16
-_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")
+#: environment variable that contains the token if no file is given
+TOKEN_VARIABLE = "KARAT_TOKEN"
+MIN_TOKEN_LENGTH = 16
+
+
+class ApiError(Exception):
+    """A request that is refused: HTTP status, message, a hint what to do, and extra headers."""
+
+    def __init__(
+        self, status: int, error: str, hint: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
+        self.status = status
+        self.error = error
+        self.hint = hint
+        self.headers = dict(headers or {})
+        super().__init__(error)
 
 
 @dataclass(frozen=True)
-class Patience:
-    """How many seconds a client may take, and how many clients may come at once.
+class Limits:
+    """Time limits in seconds for a client, and the maximum number of connections."""
 
-    Attributes
-    ----------
-    header
-        From the connection, or the first byte of a further request, to the end of its header.
-    idle
-        Without a byte sent or taken while a request is answered.
-    request
-        To answer a request; uploads instead need ``rate`` bytes a second, on average.
-    rate
-        Bytes a second, below which an upload is given up.
-    clients
-        Connections at the same time; further ones are told to come back.
-    """
-
+    #: from the connection, or the first byte of another request, to the end of its header
     header: float = 10.0
+    #: without a byte sent or received while a request is in progress
     idle: float = 20.0
+    #: to compute a response; uploads need ``rate`` bytes per second on average instead
     request: float = 60.0
     rate: int = 4096
-    clients: int = 200
+    #: simultaneous connections; more are answered with status 503
+    connections: int = 200
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What ``karat serve`` was asked for. Without a token nothing can be changed."""
+    """Options of ``karat serve``. Without a token the server is read-only."""
 
     folder: Path
     host: str = "127.0.0.1"
@@ -59,42 +64,42 @@ class Settings:
     constraint: str = "served"
     workers: int = 1
     define: tuple[Path, ...] = ()
-    patience: Patience = field(default_factory=Patience)
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def uploads(self) -> Path:
-        """Where uploads and evaluations stand."""
+        """Folder of uploads and evaluations."""
         return self.folder / ".uploads"
 
-    def knows_host(self, given: str) -> bool:
-        """Return whether a Host header names this server, and not a name that leads here by trick.
+    def allows_host(self, host: str) -> bool:
+        """Return whether a Host header names this server (protects against DNS rebinding).
 
-        An address cannot be made to lead elsewhere; so, where all addresses are listened to, any
-        of them will do.
+        A server that listens on all addresses accepts any IP address: unlike a name, an address
+        cannot be redirected. Starlette's TrustedHostMiddleware has no rule for that.
 
-        >>> here = Settings(Path("results"))
-        >>> here.knows_host("localhost:8765"), here.knows_host("evil.example")
+        >>> settings = Settings(Path("results"))
+        >>> settings.allows_host("localhost:8765"), settings.allows_host("evil.example")
         (True, False)
         """
-        name = host_name(given)
-        allowed = {"localhost", "127.0.0.1", "::1", self.host.lower(), *self.allow_hosts}
+        name = host_name(host)
+        allowed = {"localhost", "127.0.0.1", "::1", self.host, *self.allow_hosts}
         if name in {each.lower().strip("[]") for each in allowed}:
             return True
-        return bool(name) and self.host in ("0.0.0.0", "::") and _is_address(name)
+        return self.host in ("0.0.0.0", "::") and _is_address(name)
 
 
-def host_name(given: str) -> str:
-    """Return the name in a Host header, without its port and brackets; nothing if it is none.
+def host_name(host: str) -> str:
+    """Return the name in a Host header without port and brackets; empty if it is malformed.
 
     >>> host_name("[::1]:8765"), host_name("Example.org:80"), host_name("a b"), host_name("a:x")
     ('::1', 'example.org', '', '')
     """
-    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/@\[\]\\?#]+))(?::\d{1,5})?", given)
+    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/@\[\]\\?#]+))(?::\d{1,5})?", host)
     return (found[1] or found[2]).lower() if found else ""
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only programs of this machine reach a host.
+    """Return whether a host can be reached from this machine only.
 
     >>> is_loopback("localhost"), is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
     (True, True, False)
@@ -111,24 +116,25 @@ def _is_address(name: str) -> bool:
 
 
 def read_token(file: Path | None, environment: Mapping[str, str] | None = None) -> str | None:
-    """Return the token of a file or of KARAT_TOKEN, or nothing where neither is given."""
-    given = (os.environ if environment is None else environment).get(TOKEN)
+    """Return the token from a file, else from ``KARAT_TOKEN`` in the environment, or None."""
+    text = (os.environ if environment is None else environment).get(TOKEN_VARIABLE)
     if file is not None:
         try:
-            given = file.read_text(encoding="utf-8")
+            text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise DataError(f"the token file {file} cannot be read: {error}.") from error
-    if given is None:
+            raise DataError(f"cannot read the token file {file}: {error}.") from error
+    if text is None:
         return None
-    token, where = given.strip(), f"the token of {file if file is not None else TOKEN}"
-    if len(token) < SHORTEST or not _TOKEN.fullmatch(token):
+    token, source = text.strip(), TOKEN_VARIABLE if file is None else file
+    if len(token) < MIN_TOKEN_LENGTH or not re.fullmatch(r"[A-Za-z0-9._~+/=-]+", token):
         raise DefinitionError(
-            f"{where} must have at least {SHORTEST} letters, digits or signs of -._~+/=; "
-            f"this makes one: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
+            f"the token in {source} must have at least {MIN_TOKEN_LENGTH} characters from "
+            "A-Z a-z 0-9 -._~+/=; to create one: "
+            "python -c 'import secrets; print(secrets.token_urlsafe(32))'"
         )
     return token
 
 
-def is_open_to_others(file: Path) -> bool:
-    """Return whether other people of this machine can read a file."""
+def is_readable_by_others(file: Path) -> bool:
+    """Return whether other users of this machine can read a file."""
     return os.name == "posix" and bool(file.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))

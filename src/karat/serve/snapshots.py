@@ -1,0 +1,512 @@
+"""The runs of the served folder as they are now, and the live page made from them.
+
+The folder is scanned at most twice per second, and only files that changed are read again.
+Run folders may come from other people: each is validated, and nothing outside the served folder
+is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from karat import __version__
+from karat.core.files import safe_name
+from karat.errors import FAILURES, DataError, KaratError
+from karat.results.load import FrozenRun, status_row
+from karat.results.run import NEEDED
+from karat.results.tables import scores_table
+from karat.serve.settings import ApiError
+
+#: seconds between two scans of the folder
+SCAN_INTERVAL = 0.5
+#: resolution of file times in nanoseconds: a newer file may change again with the same time
+TIME_RESOLUTION = 50_000_000
+#: share of the time that may be spent on making bundles
+BUNDLE_SHARE = 0.2
+#: minimum and maximum seconds between two bundles of a changing folder
+MIN_BUNDLE_INTERVAL, MAX_BUNDLE_INTERVAL = 0.5, 120.0
+#: seconds to wait for the first bundle, and for a newer one
+FIRST_BUNDLE_WAIT, NEW_BUNDLE_WAIT = 20.0, 1.0
+#: content security policy of everything that does not set its own
+POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+FileStamp = tuple[int, int, int]
+
+
+# -- JSON -----------------------------------------------------------------------------------
+
+
+def to_json(value: Any) -> bytes:
+    r"""Return a value as ASCII-only JSON without NaN.
+
+    >>> to_json({"a": float("nan"), "b": (1, "é")})
+    b'{"a":null,"b":[1,"\\u00e9"]}'
+    """
+    return json.dumps(plain(value), allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def plain(value: Any) -> Any:
+    """Return a value made of JSON types; missing and infinite numbers become null."""
+    if isinstance(value, Mapping):
+        return {
+            " · ".join(map(str, key)) if isinstance(key, tuple) else str(key): plain(each)
+            for key, each in value.items()
+        }
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(each) for each in value]
+    if hasattr(value, "tolist"):  # NumPy scalars and arrays
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    missing = str(value) in ("<NA>", "NaT")  # of pandas
+    return value if isinstance(value, str | int | None) else None if missing else str(value)
+
+
+# -- validation of run folders --------------------------------------------------------------
+
+Text = Annotated[str, Field(max_length=20_000)]
+Name = Annotated[str, Field(min_length=1, max_length=20_000)]
+
+
+class Checked(BaseModel):
+    """Required keys and their types; other keys are allowed."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class CheckedTask(Checked):
+    """A task in ``run.json``."""
+
+    name: Name
+    metrics: Annotated[list[Text], Field(min_length=1, max_length=1000)]
+    folds: list[int]
+    dataset: Text
+    kind: Text = ""
+    fingerprint: Text = ""
+    higher_is_better: dict[str, bool] = {}
+    twins: Annotated[list[int], Field(min_length=2, max_length=2)] = [0, 0]
+    about: dict[str, Any] = {}
+
+
+class CheckedAbout(Checked):
+    """The content of ``run.json``."""
+
+    model: Name
+    suite: Text
+    constraint: Text
+    mode: Text
+    stamp: Text
+    karat: Text
+    version: Text | None
+    params: dict[str, Any]
+    seed: int = 0
+    tasks: Annotated[list[CheckedTask], Field(max_length=100_000)]
+    versions: dict[str, Any] = {}
+
+
+class CheckedView(Checked):
+    """Scores of a job for one view of the data."""
+
+    corruption: Text
+    severity: float
+    draw: int = 0
+    coverage: float | None = None
+    scores: dict[str, float | None]
+
+
+class CheckedEpoch(Checked):
+    """A score of one epoch."""
+
+    epoch: int
+    metric: Text
+    value: float | None
+
+
+class CheckedRecord(Checked):
+    """The record of a job."""
+
+    model: Text
+    task: Text
+    metric: Text
+    status: Text
+    info: str
+    utc: Text
+    fold: int | None
+    repeat: int | None
+    seed: int | None
+    seconds: float | None = None
+    embed_seconds: float | None = None
+    peak_memory_mb: float | None = None
+    notes: list[str]
+    views: list[CheckedView]
+    history: list[CheckedEpoch]
+
+
+def _check(model: type[Checked], value: Any, place: str) -> None:
+    try:
+        model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        key = ".".join(str(each)[:60] for each in first["loc"])
+        raise DataError(f"{place}: {key}: {first['msg']}.") from error
+
+
+# -- runs -----------------------------------------------------------------------------------
+
+
+class ServedRun(FrozenRun):
+    """A run at the time of a scan; files outside ``root`` are not read.
+
+    Records that did not change since ``earlier``, the same run, are taken from it.
+    """
+
+    def __init__(self, folder: Path, root: Path, earlier: ServedRun | None = None) -> None:
+        super().__init__(folder)
+        self.root = root
+        self.id = folder.name
+        for path in (folder, folder / "run.json", folder / "jobs"):
+            self._check_inside(path)
+        about = file_stamp(folder / "run.json")
+        known = {} if earlier is None else earlier._files
+        self._files: dict[str, tuple[FileStamp, Any]] = dict(self._read(known))
+        stamps = [about, *sorted((name, stamp) for name, (stamp, _) in self._files.items())]
+        #: changes when a job ends, but not when one starts
+        self.version = short_hash(repr(stamps).encode())
+        _check(CheckedAbout, self.about, "run.json")
+        if len({task["name"] for task in self.about["tasks"]}) < len(self.about["tasks"]):
+            raise DataError("run.json: duplicate task.")
+        for record in self.records():
+            _check(CheckedRecord, record, f"the record of {str(record.get('task'))[:60]}")
+
+    def _read(self, known: Mapping[str, Any]) -> Iterator[tuple[str, tuple[FileStamp, Any]]]:
+        try:
+            entries = list(os.scandir(self.folder / "jobs"))
+        except OSError:
+            return
+        for entry in entries:
+            if not entry.name.endswith(".json") or entry.name.startswith("."):
+                continue
+            path = Path(entry.path)
+            try:
+                if entry.is_symlink():
+                    self._check_inside(path)
+                stamp = file_stamp(path)
+                earlier = known.get(entry.name)
+                if earlier is None or earlier[0] != stamp:
+                    earlier = (stamp, _read_record(path))
+                yield entry.name, earlier
+            except (OSError, DataError):
+                continue  # deleted meanwhile, or a link to a file outside
+
+    @cached_property
+    def _records(self) -> list[dict[str, Any]]:
+        order = {task["name"]: i for i, task in enumerate(self.about["tasks"])}
+        found = [record for _, record in self._files.values() if record is not None]
+        last = len(order)
+        return sorted(found, key=lambda r: (order.get(r["task"], last), r["task"], r["fold"] or 0))
+
+    @cached_property
+    def _scores(self) -> pd.DataFrame:
+        return scores_table(self.records())
+
+    def scores(self) -> pd.DataFrame:
+        """Return the tidy table of all scores, one row per score."""
+        return self._scores.copy(deep=False)
+
+    @cached_property
+    def status(self) -> dict[str, Any]:
+        """The row of ``karat status``."""
+        return status_row(self)
+
+    def running_jobs(self) -> list[dict[str, Any]]:
+        """Return task and fold of the jobs that are running."""
+        if not self.status["left"]:
+            return []
+        names = {safe_name(task["name"]): task["name"] for task in self.about["tasks"]}
+        pairs = [stem.rpartition(".") for stem in self.running()]
+        return [{"task": names.get(task, task), "fold": int(fold)} for task, _, fold in pairs]
+
+    def summary(self) -> dict[str, Any]:
+        """Return the run's settings and progress."""
+        names = ("model", "suite", "constraint", "mode", "stamp", "seed", "karat", "role")
+        about = {name: self.about.get(name) for name in names}
+        counts = {k: v for k, v in self.status.items() if k not in ("run", "model")}
+        running = len(self.running_jobs())
+        state = "finished" if not counts["left"] else "running" if running else "stopped"
+        return {"id": self.id, **about, **counts, "running": running, "state": state}
+
+    def log(self, record: Mapping[str, Any]) -> Path:
+        """Return the path of a job's log; it does not exist if the log is a link to outside."""
+        path = super().log(record)
+        return path if self._is_inside(path) else self.folder / "logs" / ".none"
+
+    def _predictions(self, record: Mapping[str, Any]) -> Path:
+        path = super()._predictions(record)
+        self._check_inside(path)
+        return path
+
+    def _view_folder(self, task: str, fold: int, view: str) -> Path:
+        folder = super()._view_folder(task, fold, view)
+        for name in ("predictions.csv", "metadata.json"):
+            self._check_inside(folder / name)
+        return folder
+
+    def _is_inside(self, path: Path) -> bool:
+        try:
+            return path.resolve().is_relative_to(self.root)
+        except (OSError, RuntimeError):
+            return False
+
+    def _check_inside(self, path: Path) -> None:
+        if not self._is_inside(path):
+            raise DataError(f"{path.name} is outside of the served folder.")
+
+
+def short_hash(content: bytes) -> str:
+    """Return a hash for entity tags and versions."""
+    return hashlib.blake2b(content, digest_size=12).hexdigest()
+
+
+def file_stamp(path: Path) -> FileStamp:
+    """Return a value that changes when a file is written."""
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+def _read_record(path: Path) -> dict[str, Any] | None:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and record.keys() >= NEEDED else None
+
+
+# -- snapshots of the folder ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The folder at one scan. ``version`` changes when a job ends, ``progress`` also earlier."""
+
+    runs: dict[str, ServedRun]
+    left_out: dict[str, str]
+    version: str
+    progress: dict[str, Any]
+
+    def run(self, name: str) -> ServedRun:
+        """Return a run by the name of its folder."""
+        if name not in self.runs:
+            reason = self.left_out.get(name, "")
+            hint = f"it is left out: {reason}" if reason else "see /api/v1/runs"
+            raise ApiError(404, f'there is no run "{name[:200]}"', hint)
+        return self.runs[name]
+
+    def scores(self) -> pd.DataFrame:
+        """Return the scores of all runs in one table."""
+        tables = [run.scores().assign(run=run.id) for run in self.runs.values()]
+        full = [table for table in tables if len(table)] or tables
+        return pd.concat(full, ignore_index=True) if full else pd.DataFrame()
+
+
+class FolderWatcher:
+    """Scans a folder at most twice per second and reads only what changed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._scanned = float("-inf")
+        self._snapshot = Snapshot({}, {}, "", {})
+        self._stamps: dict[str, Any] = {}
+
+    def snapshot(self) -> Snapshot:
+        """Return the state of the folder, at most half a second old."""
+        with self._lock:
+            if time.monotonic() - self._scanned >= SCAN_INTERVAL:
+                self._snapshot = self._scan()
+                self._scanned = time.monotonic()
+            return self._snapshot
+
+    def rescan(self) -> None:
+        """Scan again at the next request."""
+        with self._lock:
+            self._scanned = float("-inf")
+
+    def _scan(self) -> Snapshot:
+        root = self.folder.resolve()
+        runs: dict[str, ServedRun] = {}
+        left_out: dict[str, str] = {}
+        stamps: dict[str, Any] = {}
+        for about in sorted(self.folder.glob("[!.]*/run.json")):
+            folder, name = about.parent, about.parent.name
+            stamps[name] = stamp = _folder_stamp(folder)
+            known = self._snapshot.runs.get(name)
+            if stamp is not None and stamp == self._stamps.get(name):
+                if known is not None:
+                    runs[name] = known
+                elif name in self._snapshot.left_out:
+                    left_out[name] = self._snapshot.left_out[name]
+                continue
+            try:
+                runs[name] = ServedRun(folder, root, known)
+            except (KaratError, OSError, RecursionError) as error:
+                left_out[name] = str(error)[:500]
+        self._stamps = stamps
+        versions = repr([(name, run.version) for name, run in runs.items()])
+        version = short_hash(versions.encode("utf-8", "replace"))
+        return Snapshot(runs, left_out, version, _progress(runs))
+
+
+def _folder_stamp(folder: Path) -> Any:
+    """Return a value that changes with a run folder, or None if it changed just now."""
+    try:
+        about, jobs = file_stamp(folder / "run.json"), file_stamp(folder / "jobs")
+    except OSError:
+        return None
+    recent = time.time_ns() - max(about[0], jobs[0]) < TIME_RESOLUTION
+    return None if recent else (about, jobs)
+
+
+def _progress(runs: dict[str, ServedRun]) -> dict[str, Any]:
+    rows = [run.status for run in runs.values()]
+    running = [{"model": run.model, **job} for run in runs.values() for job in run.running_jobs()]
+    failed = sum(row[name] for row in rows for name in FAILURES)
+    left = sum(row["left"] for row in rows)
+    done = sum(row["planned"] for row in rows) - left
+    # running jobs do not count as left, failed jobs count as done
+    left = max(left - len(running), 0)
+    return {"done": done, "running": running, "failed": failed, "left": left}
+
+
+# -- bundles and pages ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The data of the page for one version; used without a check until the time ``until``."""
+
+    version: str
+    data: dict[str, Any]
+    body: bytes
+    until: float
+
+
+class BundleCache:
+    """The newest bundle and its pages.
+
+    If making a bundle is slow, the previous one is used for longer, so that a large folder does
+    not keep the machine busy during an evaluation.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._task: Future[Bundle] | None = None
+        self._newest: Bundle | None = None
+        self._pages: dict[bool, tuple[str, bytes, dict[str, str]]] = {}
+
+    def bundle(self, snapshot: Snapshot) -> Bundle:
+        """Return the bundle of a snapshot, or the previous one while a new one is being made."""
+        newest = self._newest
+        if newest and (newest.version == snapshot.version or time.monotonic() < newest.until):
+            return newest
+        with self._lock:
+            if self._task is None:
+                self._task = _start_bundle(snapshot)
+            task = self._task
+        try:
+            made = task.result(FIRST_BUNDLE_WAIT if newest is None else NEW_BUNDLE_WAIT)
+        except TimeoutError as error:
+            if newest is not None:
+                return newest
+            hint = "try again soon"
+            raise ApiError(503, "the page is being made", hint, {"retry-after": "5"}) from error
+        finally:
+            with self._lock:
+                if self._task is task and task.done():
+                    self._task = None
+        self._newest = made
+        return made
+
+    def live(self, snapshot: Snapshot) -> tuple[str, bytes]:
+        """Return the entity tag and the JSON of bundle and progress."""
+        bundle = self.bundle(snapshot)
+        progress = to_json(snapshot.progress)
+        tag = short_hash(bundle.version.encode() + progress)
+        return tag, bundle.body[:-1] + b',"progress":' + progress + b"}"
+
+    def page(self, snapshot: Snapshot, *, live: bool) -> tuple[str, bytes, dict[str, str]]:
+        """Return entity tag, HTML and headers of the live page or of the downloadable report."""
+        from karat.reporting.page import make_page
+
+        bundle = self.bundle(snapshot)
+        tag = f"{bundle.version}-{'live' if live else 'file'}"
+        found = self._pages.get(live)
+        if found is None or found[0] != tag:
+            text = make_page(bundle.data, live="/api/v1/bundle" if live else None)
+            headers = {"content-security-policy": _page_policy(text)}
+            if not live:
+                headers["content-disposition"] = 'attachment; filename="report.html"'
+            found = self._pages[live] = (tag, text.encode("utf-8", "replace"), headers)
+        return found
+
+
+def _start_bundle(snapshot: Snapshot) -> Future[Bundle]:
+    """Make a bundle in a daemon thread: the exit of the server does not wait for it."""
+    future: Future[Bundle] = Future()
+
+    def make() -> None:
+        try:
+            future.set_result(_make_bundle(snapshot))
+        except Exception as error:  # raised in the request that waits for it
+            future.set_exception(error)
+
+    threading.Thread(target=make, daemon=True).start()
+    return future
+
+
+def _make_bundle(snapshot: Snapshot) -> Bundle:
+    from karat.reporting.bundle import make_bundle
+
+    start = time.thread_time()
+    data = {**EMPTY_BUNDLE, "notes": ["There is no run here yet."]}
+    try:
+        data = make_bundle(list(snapshot.runs.values())) if snapshot.runs else data
+    except KaratError as error:
+        data["notes"] = [str(error)]
+    body = to_json(data)
+    pause = (time.thread_time() - start) * (1 / BUNDLE_SHARE - 1)
+    pause = min(max(MIN_BUNDLE_INTERVAL, pause), MAX_BUNDLE_INTERVAL)
+    return Bundle(snapshot.version, data, body, time.monotonic() + pause)
+
+
+def _page_policy(page: str) -> str:
+    """Return the policy in the page's own meta tag, with the directives a meta tag cannot set."""
+    found = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    if found is None or not found[1].isascii() or "\n" in found[1]:
+        return POLICY
+    own = found[1].replace("&#x27;", "'").strip().rstrip(";")
+    names = {directive.split()[0] for directive in own.split(";") if directive.strip()}
+    return "; ".join([own, *(d for d in POLICY.split("; ") if d.split()[0] not in names)])
+
+
+EMPTY_BUNDLE: dict[str, Any] = {
+    **{"schema": 1, "title": "Karat", "karat": __version__, "made": "", "confidence": 0.95},
+    **{"rule": "worst", "notes": [], "models": [], "tasks": [], "scores": [], "spread": []},
+    **{"folds": [], "states": [], "curves": [], "robustness": None, "learning": []},
+    "tests": {"friedman": None, "cliques": [], "pairs": None},
+    **{"details": {}, "failures": [], "maps": [], "cards": [], "checks": [], "runs": [], "cut": []},
+}

@@ -1,0 +1,307 @@
+"""The folder is scanned rarely, and only what changed is read."""
+
+import json
+import os
+import shutil
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from karat.analysis.leaderboard import leaderboard
+from karat.reporting.bundle import make_bundle
+from karat.results.run import Run, open_runs
+from karat.serve import snapshots
+from karat.serve.settings import ApiError
+from karat.serve.snapshots import BundleCache, FolderWatcher, ServedRun, to_json
+
+
+@pytest.fixture
+def always(monkeypatch):
+    """Scan the folder at every request."""
+    monkeypatch.setattr(snapshots, "SCAN_INTERVAL", 0.0)
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """The names of the records that were read."""
+    found = []
+    read = snapshots._read_record
+    monkeypatch.setattr(
+        snapshots, "_read_record", lambda path: found.append(path.name) or read(path)
+    )
+    return found
+
+
+def test_a_served_run_equals_the_run(folder):
+    for run in open_runs([folder]):
+        same = ServedRun(run.folder, folder.resolve())
+        assert same.records() == run.records()
+        assert same.about == run.about
+        pd.testing.assert_frame_equal(same.scores(), run.scores())
+        pd.testing.assert_frame_equal(same.results(), run.results())
+        ours, theirs = same.predictions("line", 1), run.predictions("line", 1)
+        assert ours.to_csv() == theirs.to_csv()
+
+
+def test_the_board_and_the_bundle_are_those_of_the_folder(folder):
+    snapshot = FolderWatcher(folder).snapshot()
+    runs = list(snapshot.runs.values())
+    pd.testing.assert_frame_equal(leaderboard(runs), leaderboard(folder))
+    assert make_bundle(runs) == make_bundle(folder)
+
+
+def test_nothing_is_read_twice(written, always, reads):
+    for path in written.rglob("*"):
+        os.utime(path, (1e9, 1e9))
+    watcher = FolderWatcher(written)
+    first = watcher.snapshot()
+    assert len(reads) == 12
+    second = watcher.snapshot()
+    assert len(reads) == 12
+    assert all(second.runs[name] is run for name, run in first.runs.items())
+    assert second.version == first.version
+    shutil.rmtree(next(written.glob("a.*")))
+    assert [run.model for run in watcher.snapshot().runs.values()] == ["b"]
+
+
+def test_only_new_records_are_read(written, tools, always, reads):
+    watcher = FolderWatcher(written)
+    before = watcher.snapshot()
+    reads.clear()
+    run = Run(next(written.glob("a.*")))
+    run.write(tools.record("a", "halves", 3, 0.125), {})
+    after = watcher.snapshot()
+    assert reads == ["halves.3.json"]
+    assert after.version != before.version
+    assert len(after.runs[run.folder.name].records()) == 7
+
+
+def test_a_started_job_changes_the_progress_but_not_the_version(written, always):
+    path = next(written.glob("a.*")) / "run.json"
+    about = json.loads(path.read_text())
+    about["tasks"][0]["folds"] = [0, 1, 2, 3]
+    path.write_text(json.dumps(about))
+    watcher = FolderWatcher(written)
+    before = watcher.snapshot()
+    assert before.progress == {"done": 12, "running": [], "failed": 0, "left": 1}
+    Run(path.parent).begin("halves", 3)
+    after = watcher.snapshot()
+    assert after.version == before.version
+    job = {"model": "a", "task": "halves", "fold": 3}
+    assert after.progress == {"done": 12, "running": [job], "failed": 0, "left": 0}
+
+
+def test_recent_changes_are_scanned_again(written, tools, always):
+    """Two jobs may end in one tick of the clock, one before the scan and one after it."""
+    watcher = FolderWatcher(written)
+    watcher.snapshot()
+    run = Run(next(written.glob("a.*")))
+    jobs = run.folder / "jobs"
+    run.write(tools.record("a", "halves", 3, 0.125), {})
+    stamp = jobs.stat().st_mtime_ns
+    watcher.snapshot()
+    run.write(tools.record("a", "halves", 4, 0.125), {})
+    os.utime(jobs, ns=(stamp, stamp))
+    assert len(watcher.snapshot().runs[run.folder.name].records()) == 8
+
+
+def test_scans_are_rare(written, monkeypatch):
+    watcher = FolderWatcher(written)
+    count = []
+    scan = watcher._scan
+    monkeypatch.setattr(watcher, "_scan", lambda: count.append(1) or scan())
+    for _ in range(50):
+        watcher.snapshot()
+    assert len(count) == 1
+    watcher.rescan()
+    watcher.snapshot()
+    assert len(count) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        *(({"tasks": "all"}, "tasks"), ({"model": 5}, "model"), ({"model": ""}, "model")),
+        ({"tasks": [{"name": "x", "metrics": [], "folds": [], "dataset": ""}]}, "tasks.0.metrics"),
+        ({"seed": "x"}, "seed"),
+    ],
+)
+def test_invalid_runs_are_left_out(written, change, why):
+    path = next(written.glob("a.*")) / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    snapshot = FolderWatcher(written).snapshot()
+    assert [run.model for run in snapshot.runs.values()] == ["b"]
+    assert why in snapshot.left_out[path.parent.name]
+    with pytest.raises(ApiError, match="there is no run"):
+        snapshot.run(path.parent.name)
+
+
+def test_invalid_records_invalid_json_and_other_folders(written, tools):
+    run = Run(next(written.glob("a.*")))
+    run.write(tools.record("a", "halves", 3, "<b>much</b>"), {})
+    (written / "empty").mkdir()
+    (written / "broken").mkdir()
+    (written / "broken" / "run.json").write_text("{")
+    (written / "a file").write_text("")
+    snapshot = FolderWatcher(written).snapshot()
+    assert [run.model for run in snapshot.runs.values()] == ["b"]
+    assert set(snapshot.left_out) == {"broken", run.folder.name}
+    assert "views.0.scores.acc" in snapshot.left_out[run.folder.name]
+
+
+# -- links ----------------------------------------------------------------------------------
+
+
+def test_links_out_of_the_folder_are_not_followed(written, tmp_path, tools):
+    outside = tools.write_run(tmp_path / "outside", "secret").folder
+    (written / "linked").symlink_to(outside)
+    (written / "half").mkdir()
+    (written / "half" / "run.json").write_text((outside / "run.json").read_text())
+    (written / "half" / "jobs").symlink_to(outside / "jobs")
+    (written / "about").mkdir()
+    (written / "about" / "run.json").symlink_to(outside / "run.json")
+    snapshot = FolderWatcher(written).snapshot()
+    assert [run.model for run in snapshot.runs.values()] == ["a", "b"]
+    assert set(snapshot.left_out) == {"linked", "half", "about"}
+    assert all("outside" in why for why in snapshot.left_out.values())
+
+
+def test_links_of_single_files(folder, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text('{"answers": "secret"}')
+    run = next(folder.glob("onehot.*"))
+    for path in ("logs/halves/0.txt", "predictions/halves/0/predictions.csv"):
+        (run / path).unlink()
+        (run / path).symlink_to(secret)
+    (run / "jobs" / "line.0.json").unlink()
+    (run / "jobs" / "line.0.json").symlink_to(secret)
+    found = FolderWatcher(folder).snapshot().run(run.name)
+    assert not found.log({"task": "halves", "fold": 0}).exists()
+    with pytest.raises(Exception, match="outside"):
+        found.predictions("halves", 0)
+    jobs = {(record["task"], record["fold"]) for record in found.records()}
+    assert jobs == {("halves", 0), ("halves", 1), ("line", 1)}
+    (folder / "again").symlink_to(run)  # inside of the folder
+    assert len(FolderWatcher(folder).snapshot().runs) == 3
+
+
+# -- bundles --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def patched_bundle(monkeypatch, always):
+    """Return a function that replaces the making of bundles; ``made`` counts the calls."""
+    made = []
+    for name, value in {"MIN_BUNDLE_INTERVAL": 0.0, "BUNDLE_SHARE": 1.0}.items():
+        monkeypatch.setattr(snapshots, name, value)
+
+    def patch(before):
+        def make(runs):
+            made.append(1)
+            before()
+            return {"schema": 1, "jobs": sum(len(run.records()) for run in runs)}
+
+        monkeypatch.setattr("karat.reporting.bundle.make_bundle", make)
+        return made
+
+    return patch
+
+
+def jobs(cache, watcher):
+    return cache.bundle(watcher.snapshot()).data["jobs"]
+
+
+def test_a_bundle_is_made_once_per_version(written, tools, patched_bundle):
+    made = patched_bundle(lambda: None)
+    watcher, cache = FolderWatcher(written), BundleCache()
+    assert {jobs(cache, watcher) for _ in range(5)} == {12}
+    assert len(made) == 1
+    Run(next(written.glob("a.*"))).write(tools.record("a", "halves", 3, 1.0), {})
+    tag, body = cache.live(watcher.snapshot())
+    assert json.loads(body)["jobs"] == 13
+    assert (len(made), cache.live(watcher.snapshot())[0]) == (2, tag)
+
+
+class Clock:
+    """A clock that the test moves."""
+
+    now, worked, time_ns = 1000.0, 0.0, time.time_ns
+
+    def monotonic(self):
+        return self.now
+
+    def thread_time(self):
+        return self.worked
+
+
+@pytest.mark.parametrize(("seconds", "pause"), [(3.0, 12.0), (0.001, 0.5), (1000.0, 120.0)])
+def test_bundles_take_a_fifth_of_the_time(
+    written, tools, patched_bundle, monkeypatch, seconds, pause
+):
+    clock = Clock()
+    monkeypatch.setattr(snapshots, "time", clock)
+    monkeypatch.setattr(snapshots, "MIN_BUNDLE_INTERVAL", 0.5)
+    monkeypatch.setattr(snapshots, "BUNDLE_SHARE", 0.2)
+    patched_bundle(lambda: setattr(clock, "worked", clock.worked + seconds))
+    watcher, cache = FolderWatcher(written), BundleCache()
+    assert jobs(cache, watcher) == 12
+    Run(next(written.glob("a.*"))).write(tools.record("a", "halves", 3, 1.0), {})
+    clock.now += pause - 0.1
+    assert jobs(cache, watcher) == 12
+    clock.now += 0.2
+    assert jobs(cache, watcher) == 13
+
+
+def test_requests_do_not_wait_for_a_slow_bundle(written, tools, patched_bundle, monkeypatch):
+    go = threading.Event()
+    made = patched_bundle(go.wait)
+    for name in ("FIRST_BUNDLE_WAIT", "NEW_BUNDLE_WAIT"):
+        monkeypatch.setattr(snapshots, name, 0.05)
+    watcher, cache = FolderWatcher(written), BundleCache()
+    for _ in range(3):
+        with pytest.raises(ApiError, match="is being made"):
+            cache.bundle(watcher.snapshot())
+    assert len(made) == 1
+    task = cache._task
+    go.set()
+    task.result()
+    assert jobs(cache, watcher) == 12
+    go.clear()
+    Run(next(written.glob("a.*"))).write(tools.record("a", "halves", 3, 1.0), {})
+    assert jobs(cache, watcher) == 12
+    go.set()
+    tools.wait_until(lambda: jobs(cache, watcher) == 13)
+
+
+def test_an_error_in_a_bundle_is_raised_and_the_next_request_tries_again(written, patched_bundle):
+    errors = [ZeroDivisionError]
+
+    def fail_once():
+        if errors:
+            raise errors.pop()
+
+    patched_bundle(fail_once)
+    watcher, cache = FolderWatcher(written), BundleCache()
+    with pytest.raises(ZeroDivisionError):
+        cache.bundle(watcher.snapshot())
+    assert jobs(cache, watcher) == 12
+
+
+def test_progress_is_current_while_the_bundle_is_not(written, tools, always):
+    watcher, cache = FolderWatcher(written), BundleCache()
+    first = json.loads(cache.live(watcher.snapshot())[1])
+    Run(next(written.glob("a.*"))).write(tools.record("a", "halves", 3, 1.0), {})
+    second = json.loads(cache.live(watcher.snapshot())[1])
+    assert (first["progress"]["done"], second["progress"]["done"]) == (12, 13)
+
+
+def test_json_has_no_nan_and_only_ascii():
+    value = {"a": float("inf"), "b": ["\ud800", "é", "\u2028"], ("x", 1): None, "n": np.int64(3)}
+    value |= {"x": np.float64("nan"), "v": np.array([1, 2]), "na": pd.NA, "t": True}
+    body = to_json(value)
+    assert body.isascii()
+    expected = {"a": None, "b": ["\ud800", "é", "\u2028"], "x · 1": None, "n": 3, "x": None}
+    assert json.loads(body) == {**expected, "v": [1, 2], "na": None, "t": True}
