@@ -287,7 +287,7 @@ def test_a_running_evaluation_is_stopped_and_resumed_by_the_next_server(defined,
     assert process.returncode == 0, output
     (run,) = (Run(path.parent) for path in (defined / "runs").glob("*/run.json"))
     assert [(r["task"], r["fold"]) for r in run.records()] == [("halves", 0)]
-    assert run.running() == []
+    assert run.running_jobs() == []
     (defined / "open").touch()
     given = {"token": tools.token, "constraint": "small", "define": (defined / "my.yaml",)}
     with tools.opened(defined / "runs", **given) as client:

@@ -87,7 +87,7 @@ def test_a_started_job_changes_the_progress_but_not_the_version(written, always)
     watcher = FolderWatcher(written)
     before = watcher.snapshot()
     assert before.progress == {"done": 12, "running": [], "failed": 0, "left": 1}
-    Run(path.parent).begin("halves", 3)
+    Run(path.parent).mark_running("halves", 3)
     after = watcher.snapshot()
     assert after.version == before.version
     job = {"model": "a", "task": "halves", "fold": 3}

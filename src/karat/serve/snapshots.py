@@ -233,12 +233,12 @@ class ServedRun(FrozenRun):
         """The row of ``karat status``."""
         return status_row(self)
 
-    def running_jobs(self) -> list[dict[str, Any]]:
+    def active_jobs(self) -> list[dict[str, Any]]:
         """Return task and fold of the jobs that are running."""
         if not self.status["left"]:
             return []
         names = {safe_name(task["name"]): task["name"] for task in self.about["tasks"]}
-        pairs = [stem.rpartition(".") for stem in self.running()]
+        pairs = [stem.rpartition(".") for stem in self.running_jobs()]
         return [{"task": names.get(task, task), "fold": int(fold)} for task, _, fold in pairs]
 
     def summary(self) -> dict[str, Any]:
@@ -246,7 +246,7 @@ class ServedRun(FrozenRun):
         names = ("model", "suite", "constraint", "mode", "stamp", "seed", "karat", "role")
         about = {name: self.about.get(name) for name in names}
         counts = {k: v for k, v in self.status.items() if k not in ("run", "model")}
-        running = len(self.running_jobs())
+        running = len(self.active_jobs())
         state = "finished" if not counts["left"] else "running" if running else "stopped"
         return {"id": self.id, **about, **counts, "running": running, "state": state}
 
@@ -383,7 +383,7 @@ def _folder_stamp(folder: Path) -> Any:
 
 def _progress(runs: dict[str, ServedRun]) -> dict[str, Any]:
     rows = [run.status for run in runs.values()]
-    running = [{"model": run.model, **job} for run in runs.values() for job in run.running_jobs()]
+    running = [{"model": run.model, **job} for run in runs.values() for job in run.active_jobs()]
     failed = sum(row[name] for row in rows for name in FAILURES)
     left = sum(row["left"] for row in rows)
     done = sum(row["planned"] for row in rows) - left
