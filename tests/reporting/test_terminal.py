@@ -115,10 +115,10 @@ def test_an_unknown_name_gets_the_nearest_of_all_kinds():
 
 @dataclass
 class Check:
-    promise: str
-    kept: bool
-    why: str = ""
-    cure: str = ""
+    requirement: str
+    passed: bool
+    reason: str = ""
+    fix: str = ""
 
 
 def test_checks_are_shown_with_what_to_do(capsys):
