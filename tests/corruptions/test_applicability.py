@@ -1,8 +1,4 @@
-"""Kinds of columns by type, and numbers that go back into a type that holds them.
-
-What corruptions say of themselves, and what a plan can ask before it runs.
-Shares: whole numbers of cells, rows and columns; less is the beginning of more.
-"""
+"""Kinds of columns, requirements of corruptions, and affected shares."""
 
 import functools
 from pathlib import Path

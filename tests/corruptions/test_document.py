@@ -1,4 +1,4 @@
-"""The seven corruptions of the document, and the mistakes its code made with them."""
+"""The seven corruptions of the document, and the errors of its code."""
 
 import warnings
 

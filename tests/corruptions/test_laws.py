@@ -1,4 +1,4 @@
-"""Laws of all corruptions, on tables and texts of every shape; a new one is tested unasked."""
+"""Properties of all corruptions, on tables and texts of every shape."""
 
 import numpy as np
 import pandas as pd

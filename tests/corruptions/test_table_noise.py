@@ -1,10 +1,4 @@
-"""Cells that hold what does not belong there: codes, strange categories, other days.
-
-Whole columns that are wrong: factors of units, levels that all move, places, a stuck sensor.
-Cells that go missing: how many, whose, and what becomes of the types.
-Numbers that are off: so many standard deviations, digits and signs, in types that hold them.
-Rows that are lost or stand twice, and answers that are wrong.
-"""
+"""Corruptions of tables, by hand."""
 
 import numpy as np
 import pandas as pd
@@ -73,7 +67,7 @@ def test_codes_can_be_chosen(rng):
     assert found["x"].tolist() == [99, 99] and found["w"].tolist() == ["NA", "NA"]
 
 
-def test_a_category_nobody_knows(rng):
+def test_unseen_category_by_type(rng):
     X = pd.DataFrame(
         {
             "object": pd.Series(["a", None, "b"], dtype=object),

@@ -1,7 +1,4 @@
-"""Sentences and text cells: what slips, shouts, loses accents, blanks, words or its end.
-
-Corruptions of vectors: numbers by hand and laws that hold for all of them.
-"""
+"""Corruptions of texts and vectors, by hand and as properties."""
 
 from __future__ import annotations
 
@@ -92,7 +89,7 @@ def test_only_accents_are_lost(texts, severity):
 
 @steady
 @given(sentences, severities)
-def test_words_stay_whatever_stands_between_them(texts, severity):
+def test_whitespace_does_not_change_words(texts, severity):
     for text, found in zip(texts, changed(whitespace, texts, severity), strict=True):
         assert found.split() == text.split()
 

@@ -1,8 +1,4 @@
-"""Views of several corruptions, of several draws, and of vectors.
-
-How much was changed: cells, or rows where rows came or went.
-Views: own generators by name, ids and groups that follow, contracts of corruptions.
-"""
+"""Views: generators, compositions, changed shares, and contracts of corruptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cluster metrics beside numbers worked out by hand, scikit-learn's and SciPy's."""
+"""Cluster metrics by hand, and against scikit-learn and SciPy."""
 
 import tracemalloc
 

@@ -1,8 +1,4 @@
-"""Scores above chance, at the best threshold and among the first k, by hand and by scikit-learn.
-
-Metrics by name, and scoring that never raises.
-What the model does not know, counted and left out; and the harmonic mean of correlations.
-"""
+"""Metrics by name, requirements, reasons, and covered questions."""
 
 import pickle
 import subprocess

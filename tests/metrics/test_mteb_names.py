@@ -1,4 +1,4 @@
-"""Metrics under MTEB's names against mteb itself, on the same vectors; without it, left out."""
+"""Metrics under MTEB's names against mteb, if it is installed."""
 
 import importlib.util
 import json

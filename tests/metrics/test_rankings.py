@@ -1,4 +1,4 @@
-"""Ranking metrics beside numbers worked out by hand, scikit-learn's and SciPy's."""
+"""Ranking metrics by hand, and against scikit-learn and SciPy."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Class metrics beside numbers worked out by hand and scikit-learn's.
-
-Regression metrics beside numbers worked out by hand and scikit-learn's.
-"""
+"""Metrics of classes and numbers by hand, and against scikit-learn."""
 
 import warnings
 from dataclasses import replace

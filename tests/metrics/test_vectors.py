@@ -1,4 +1,4 @@
-"""From vectors to scores: what sentence encoders are asked gives the numbers of other libraries."""
+"""From vectors to ranking metrics, against trec_eval."""
 
 import numpy as np
 import pandas as pd

@@ -1,7 +1,4 @@
-"""User objects are converted to a Model, or refused with a reason.
-
-Already fitted pipelines are checked, not refitted, and marked in the results.
-"""
+"""User objects and fitted pipelines are converted to a Model, or refused with a reason."""
 
 import functools
 from pathlib import Path

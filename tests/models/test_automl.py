@@ -1,4 +1,4 @@
-"""The frameworks the AutoML Benchmark compares with, and FLAML where it is installed."""
+"""Baselines of the AutoML Benchmark, within their time and memory limits."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Leaves and scores of forests.
-
-Embeddings by encoders that did not see the row's truth.
-"""
+"""Forest leaves and scores, and out-of-fold embeddings."""
 
 import numpy as np
 import pandas as pd
@@ -203,7 +200,7 @@ def test_a_wrong_encoder_raises_before_fit(made, match):
         adapt(made())
 
 
-def test_who_it_is_hangs_on_the_encoder_inside():
+def test_identity_depends_on_the_wrapped_encoder():
     same = [object_identity(OutOfFold("karat.models.text_encoders:TfIdf")) for _ in range(2)]
     assert same[0] == same[1] is not None
     others = {

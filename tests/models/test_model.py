@@ -1,8 +1,4 @@
-"""A model knows whether it learns, and gives a fresh, seeded copy of itself.
-
-Who a model is: other code, parameters, weights or files make another; nothing else does.
-The truth dealt into parts.
-"""
+"""Fresh copies, identities and folds of models."""
 
 import importlib
 import os
@@ -131,7 +127,7 @@ class NoFit:
         (LogisticRegression(), "predictor", False),
     ],
 )
-def test_who_learns_nothing(prototype, role, stateless):
+def test_which_models_are_stateless(prototype, role, stateless):
     assert Model("m", prototype, role).stateless is stateless
 
 
@@ -364,14 +360,14 @@ def test_wording_is_part_of_the_identity_of_sentences():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_every_part_gets_its_share_of_every_class(seed):
+def test_folds_are_stratified(seed):
     y = np.array(["a"] * 20 + ["b"] * 10 + ["c"] * 5)
     parts = assign_folds(y, "classification", 5, seed)
     for part in range(5):
         assert [np.sum(y[parts == part] == label) for label in "abc"] == [4, 2, 1]
 
 
-def test_a_class_of_two_rows_stands_in_two_parts():
+def test_a_class_of_two_rows_is_in_two_folds():
     y = np.array(["rare", "rare", *["often"] * 9])
     assert all(len(set(assign_folds(y, "classification", 5, seed)[:2])) == 2 for seed in range(20))
 
@@ -384,7 +380,7 @@ def test_numbers_are_dealt_evenly_and_by_the_seed():
     assert assign_folds(y, "regression", 3, 1).tolist() != parts.tolist()
 
 
-def test_the_kind_is_guessed_only_where_nobody_declared_it():
+def test_the_kind_is_inferred_unless_declared():
     assert target_kind(np.array([1, 2]), None) == "classification"
     assert target_kind(np.array([1, 2]), "regression") == "regression"
     assert target_kind(None, None) == "classification"

@@ -1,9 +1,4 @@
-"""Forests asked in another order of rows: what they say is scikit-learn's to the last bit.
-
-Predictors of table rows.
-Prepared rows and the memory of what was answered about them.
-Support vector machines: scikit-learn's decisions, and calibrated probabilities.
-"""
+"""Predictors of table rows, cached predictions, forests and support vector machines."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Sentence encoders of every sort through whole runs: who learns, who fails, who is worth what."""
+"""Sentence encoders in complete runs."""
 
 import numpy as np
 import pandas as pd
@@ -96,7 +96,7 @@ def test_the_named_one_and_a_pipeline_learn_and_hashing_does_not(run, words):
     assert pipe == 2
 
 
-def test_who_reads_texts_declines_a_table(run, two_classes):
+def test_a_text_encoder_declines_a_table(run, two_classes):
     (records,) = run({"mine": TfidfVectorizer()}, two_classes())
     (record,) = records
     assert record["status"] == "declined"

@@ -1,11 +1,4 @@
-"""Encoders that people compare against: by hand, and against the libraries they come from.
-
-Min-hashes against skrub's, one text at a time.
-One-hot words are scikit-learn's, to the bit.
-Random vectors: one per item, from its id and the seed, and from nothing else.
-Rows written as sentences, and what sentence encoders make of them.
-Table-row encoders on rows that can be encoded by hand.
-"""
+"""Encoders of table rows, by hand and against the libraries they follow."""
 
 import sys
 import warnings
@@ -363,7 +356,7 @@ def test_the_numbers_are_skrubs():
     np.testing.assert_allclose(found, expected, rtol=1e-6)  # skrub rounds to 32 bits
 
 
-def test_a_text_is_hashed_the_same_whatever_stands_beside_it():
+def test_hashes_do_not_depend_on_other_texts():
     together = min_hashes(TEXTS)
     for row, text in enumerate(TEXTS):
         assert min_hashes([text]).tolist() == [together[row].tolist()]
@@ -523,7 +516,7 @@ def test_an_encoder_that_learns_is_not_shared():
     assert not hasattr(inside, "vectorizer_")
 
 
-def test_who_it_is_hangs_on_the_encoder_inside():
+def test_identity_depends_on_the_wrapped_encoder():
     use = object_identity(RowSentences())
     encoder = RowSentences(Letters())
     before = object_identity(encoder)

@@ -1,7 +1,4 @@
-"""Sentence encoders: TF-IDF by hand, and the pretrained one where it is installed.
-
-Word vectors: means worked out by hand, and the real ones where they are installed.
-"""
+"""Text encoders by hand, and the pretrained ones if they are installed."""
 
 import math
 import pickle
@@ -122,7 +119,7 @@ def test_the_mean_of_the_known_words(text, mean):
     np.testing.assert_allclose(average_words([text], WORDS, VECTORS), [mean], rtol=1e-6)
 
 
-def test_a_text_is_the_same_whatever_stands_beside_it(monkeypatch):
+def test_means_do_not_depend_on_other_texts(monkeypatch):
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(50, 8)).astype(np.float32)
     words = pd.Index([f"w{i}" for i in range(50)])

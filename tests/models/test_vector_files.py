@@ -1,8 +1,4 @@
-"""Vector files of all formats; invalid files raise with the line.
-
-A vector file is read once; all runs look up in the matrix that is kept of it.
-Vector files other than text, written by the usual libraries.
-"""
+"""Vector files of all formats; invalid files raise."""
 
 import base64
 import gzip
@@ -500,7 +496,7 @@ def write_tensors(path, tensors, names=None):
 MATRIX = {"m": ("F32", (3, 2), VECTORS.tobytes())}
 
 
-def test_safetensors_with_names_in_it_or_beside_it(tmp_path):
+def test_safetensors_with_names_in_metadata_or_a_file(tmp_path):
     path = write_tensors(tmp_path / "v.safetensors", MATRIX, NAMES)
     assert_read(path)
     write_tensors(path, MATRIX)

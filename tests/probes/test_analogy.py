@@ -1,4 +1,4 @@
-"""Analogies in the plane, where the answer can be drawn on paper."""
+"""The analogy probe on vectors in the plane."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Links in a small graph, where filtered ranks can be counted on paper."""
+"""The links probe on graphs whose filtered ranks can be counted by hand."""
 
 import numpy as np
 import pandas as pd

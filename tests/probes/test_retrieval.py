@@ -1,9 +1,4 @@
-"""All pairs without their matrix: the same numbers as with it.
-
-Queries and their answers: places by hand, and the same numbers as scikit-learn.
-Contests small enough to count, and large enough that bits differ.
-Items that ask for their class: places by hand, scikit-learn's numbers, and no peeking.
-"""
+"""Ranks, nearest items, items of the same class, and duplicates."""
 
 from __future__ import annotations
 
@@ -552,7 +547,7 @@ def test_the_only_item_of_a_class_is_a_candidate_but_not_a_query():
         blind(labeled(["a", "b", "c"]), at(0, 10, 30))
 
 
-def test_vectors_that_hardly_differ_are_told_apart():
+def test_nearly_equal_vectors_are_distinguished():
     # numbers far from zero make cosines that agree in their first seven digits
     vectors = Vectors(np.array([[1.0, 1e2 + step] for step in (0, 1, 3, 4)]), np.arange(4))
     assert blind(labeled(["a", "a", "b", "b"]), vectors).rank.tolist() == [1, 1, 1, 1]

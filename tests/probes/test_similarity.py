@@ -1,7 +1,4 @@
-"""Measures by name and by function, beside scikit-learn's and scipy's own numbers.
-
-Similarities beside scikit-learn's and scipy's, and what becomes of unknown items.
-"""
+"""Similarity measures against scikit-learn and SciPy, and the similarity probe."""
 
 import numpy as np
 import pandas as pd

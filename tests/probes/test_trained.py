@@ -1,7 +1,4 @@
-"""The trained probe: scikit-learn's own numbers, train statistics only, and no peeking.
-
-Composers: numbers worked out by hand.
-"""
+"""The trained probe and the composers."""
 
 import warnings
 

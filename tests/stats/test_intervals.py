@@ -1,4 +1,4 @@
-"""Intervals: the original's equals scipy's, the corrected one a number worked out by hand."""
+"""Bootstrap intervals against SciPy, corrected intervals by hand."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Chances of being better: against baycomp, by hand, and as properties.
-
-Tests on arrays: against scipy, statsmodels and scikit-posthocs, by hand, and as properties.
-"""
+"""Tests and effect sizes by hand, against other libraries, and as properties."""
 
 from __future__ import annotations
 

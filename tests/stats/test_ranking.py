@@ -1,7 +1,4 @@
-"""Ranks, intervals and tie letters on examples that can be worked out on paper.
-
-Ratings on examples worked out by hand, against choix, and what they promise.
-"""
+"""Ranks, tie letters and ratings by hand, and ratings against choix."""
 
 import math
 

@@ -53,9 +53,9 @@ def file_of(path, dimensions=300, magic=793712314):
 
 
 def test_missing_vectors_decline_with_instructions():
-    with pytest.raises(Declined) as said:
+    with pytest.raises(Declined) as caught:
         find_fasttext(None, 300)
-    message = str(said.value)
+    message = str(caught.value)
     assert ADDRESS == ("https://dl.fbaipublicfiles.com/fasttext/vectors-crawl/cc.en.300.bin.gz")
     for part in (FILE, ADDRESS, "4.2 GB", "KARAT_FASTTEXT", "hi-paris/fastText", "$KARAT_DATA"):
         assert part in message
@@ -117,10 +117,10 @@ def test_a_missing_package_is_reported_with_its_install_command(monkeypatch, mod
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == module else object()
     )
-    with pytest.raises(error) as said:
+    with pytest.raises(error) as caught:
         CarteEncoder().fit(pd.DataFrame({"x": [1.0]}))
-    assert line in str(said.value)
-    assert CarteEncoder().unavailable() == str(said.value)
+    assert line in str(caught.value)
+    assert CarteEncoder().unavailable() == str(caught.value)
 
 
 def test_without_vectors_the_row_is_declined_and_the_run_goes_on(

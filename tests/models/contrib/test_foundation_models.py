@@ -1,8 +1,4 @@
-"""Encoders that learn in context, with a network made of glass: its vectors tell what it saw.
-
-TabICL and tfm-embeddings: without weights, and with random networks of their architecture.
-TabPFN: without the package, with random networks of its architecture, with real weights.
-"""
+"""In-context encoders: a transparent network, random networks, and real weights if available."""
 
 import inspect
 import sys

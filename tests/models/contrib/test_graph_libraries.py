@@ -1,4 +1,4 @@
-"""Vectors inside models of PyKEEN and gensim: stand-ins by hand, the real ones where installed."""
+"""Vectors of PyKEEN and gensim models: stubs, and real ones if installed."""
 
 from __future__ import annotations
 

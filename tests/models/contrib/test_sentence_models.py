@@ -1,7 +1,4 @@
-"""ONNX sentence encoders: missing files and libraries, and a real one if installed.
-
-Models of sentence-transformers: a stand-in of the library, and the real one where it is.
-"""
+"""Sentence encoders of sentence-transformers and ONNX: stubs, and real ones if installed."""
 
 import pickle
 import shutil
@@ -31,7 +28,7 @@ def test_a_missing_file_declines(installed, tmp_path):
     assert str(tmp_path / "b.json") in encoder.unavailable()
 
 
-def test_a_device_nobody_knows_is_refused(installed):
+def test_an_unknown_device_is_refused(installed):
     with pytest.raises(DefinitionError, match='"cuda0"'):
         OnnxEncoder("a.onnx", "b.json", device="cuda0").unavailable()
 

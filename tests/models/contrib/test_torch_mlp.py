@@ -1,4 +1,4 @@
-"""The feed-forward net: what it learns, when it stops, and what it leaves alone."""
+"""The feed-forward network: training, early stopping and reproducibility."""
 
 import pickle
 import sys

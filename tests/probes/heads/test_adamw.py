@@ -1,3 +1,5 @@
+"""The head adamw reproduces the original system, without its errors."""
+
 import numpy as np
 import pandas as pd
 import pytest

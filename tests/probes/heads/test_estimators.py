@@ -1,11 +1,4 @@
-"""Predictions of estimators: labels and probabilities are aligned with all classes and checked.
-
-Nearest neighbors, naive Bayes and trees: results by hand, and scikit-learn's.
-Linear heads: results by hand, and scikit-learn's.
-Outlier heads: high scores for outliers, as many flagged as the rarer class has members.
-The head svm predicts what scikit-learn's machines predict.
-Clusterers: k-means as in the TabEB document; hierarchies and DBSCAN as in scikit-learn.
-"""
+"""Heads by hand and against scikit-learn; their predictions are aligned and checked."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Stacked training against AdamW by the book and PyTorch."""
+
 import numpy as np
 import pytest
 from sklearn.metrics import f1_score, log_loss, matthews_corrcoef
@@ -195,12 +197,12 @@ def test_losses_and_scores_are_those_of_scikit_learn(loops, classes):
     for head in range(4):
         shares = given[:, head].T
         shares = np.hstack([1 - shares, shares]) if classes == 2 else shares
-        said = shares.argmax(axis=1)
+        predicted = shares.argmax(axis=1)
         assert loss[head] == pytest.approx(log_loss(codes, shares, labels=range(classes)))
         if classes == 2:
-            raw = matthews_corrcoef(codes, said)
+            raw = matthews_corrcoef(codes, predicted)
         else:
-            f1 = f1_score(codes, said, average="macro", labels=range(classes))
+            f1 = f1_score(codes, predicted, average="macro", labels=range(classes))
             raw = (f1 - 1 / classes) / (1 - 1 / classes)
         assert score[head] == pytest.approx(max(0, raw), abs=1e-12)
 
@@ -230,8 +232,8 @@ def slope(network, part, place, X, wanted):
         moved.gradients = [np.empty_like(each) for each in weights]
         if hasattr(network, "running"):
             moved.running = [[np.array(each) for each in pair] for pair in network.running]
-        said = moved.learn(X.astype(np.float64), wanted.astype(np.float64))
-        values.append(losses(said, wanted).sum() * X.shape[0])
+        predicted = moved.learn(X.astype(np.float64), wanted.astype(np.float64))
+        values.append(losses(predicted, wanted).sum() * X.shape[0])
     return (values[0] - values[1]) / 2e-4
 
 
