@@ -42,6 +42,9 @@ RECORDS = {
     "execution/splits.py:kfold",
     "execution/splits.py:holdout",
     "data/openml.py:openml_table",
+    # the options of karat run and karat leaderboard
+    "execution/evaluation.py:evaluate",
+    "analysis/leaderboard.py:leaderboard",
     # a compiled loop has no object to keep its arrays in
     "probes/heads/stacked_training.py:_epoch",
     # signatures that scripts written for GEval and TACO call
@@ -208,7 +211,7 @@ def test_the_tree_stays_small():
 
 def test_module_names_are_unique():
     #: every folder of compat/ has the same files, so that one knows where to look
-    shared = {"__init__", "__main__", "readers", "result_files"}
+    shared = {"__init__", "__main__", "readers", "result_files", "tasks"}
     names = Counter(Path(module.place).stem for module in MODULES)
     assert {name for name, count in names.items() if count > 1} <= shared
 
@@ -354,7 +357,8 @@ def test_modules_do_no_work_at_import():
         for node in module.tree.body:
             spoken = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
             main = isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
-            if not (spoken or main or _is_for_types(node) or isinstance(node, told)):
+            handler = "NullHandler" in ast.unparse(node)  # what libraries do that log
+            if not (spoken or main or handler or _is_for_types(node) or isinstance(node, told)):
                 wrong.append(f"{module.place}:{node.lineno} runs {ast.unparse(node)[:60]}")
     assert wrong == []
 

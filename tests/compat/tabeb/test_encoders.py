@@ -12,7 +12,7 @@ from karat.compat.tabeb import (
     TabEBBaseEncoder,
     get_model,
 )
-from karat.compat.tabeb.evaluation import describe
+from karat.compat.tabeb.protocol import describe
 from karat.errors import DefinitionError
 
 from .test_interface import ROWS, TABLE, Scaled, task

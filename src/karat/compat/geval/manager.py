@@ -15,7 +15,7 @@ from typing import Any
 import click
 import pandas as pd
 
-from karat.compat.geval.comparison import Store, compared, stem_of
+from karat.compat.geval.earlier_runs import Store, compared, stem_of
 from karat.compat.geval.gold import (
     GOLD_STANDARDS,
     LOWER,

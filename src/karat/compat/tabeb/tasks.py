@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from karat.compat.tabeb.encoders import Rows, Treatment, contestants
-from karat.compat.tabeb.evaluation import Evaluation, Headed, as_predictions, as_scorer, with_params
 from karat.compat.tabeb.interface import as_config, check_file, get_model, save_scores, score_file
+from karat.compat.tabeb.protocol import Evaluation, Headed, as_predictions, as_scorer, with_params
 from karat.compat.tabeb.readers import LostData, Table, find_table, warn_of_own
 from karat.core.predictions import Predictions
 from karat.core.registry import build, heads

@@ -15,7 +15,7 @@ from karat.compat.tabeb import (
     TabEBDeduplicationTask,
     TabEBRankingTask,
 )
-from karat.compat.tabeb.evaluation import describe
+from karat.compat.tabeb.protocol import describe
 from karat.errors import ContractError
 
 from .test_interface import Scaled

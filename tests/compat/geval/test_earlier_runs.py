@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from karat.compat.geval import FrameworkManager
-from karat.compat.geval.comparison import COMPARED, Store, compared, next_number
+from karat.compat.geval.earlier_runs import COMPARED, Store, compared, next_number
 from karat.compat.geval.gold import ranking
 from karat.errors import DataError, DefinitionError
 
