@@ -157,7 +157,8 @@ def test_bad_input_is_one_message(here, cli, verb, arguments, word):
 )
 def test_invalid_corruptions_are_one_message(here, cli, corruptions, word):
     Path("bad.yaml").write_text(
-        f"datasets:\n  halves: {{path: halves.csv, target: y, kind: classification}}\ntasks:\n  bad:\n"
+        f"datasets:\n  halves: {{path: halves.csv, target: y, kind: classification}}\n"
+        f"tasks:\n  bad:\n"
         f"    extends: taco-classification\n    dataset: halves\n"
         f"    corruptions:\n      {corruptions}\n"
     )

@@ -165,7 +165,8 @@ def test_max_features_is_tuned_by_inner_folds():
 
 @pytest.mark.parametrize("optimize", ["auc", "balacc", "logloss", "f1", None, "mae", "r2", "rmse"])
 def test_every_metric_prefers_the_better_value(optimize):
-    kind, columns = ("regression", 4) if optimize in ("mae", "r2", "rmse") else ("classification", 16)
+    regression = optimize in ("mae", "r2", "rmse")
+    kind, columns = ("regression", 4) if regression else ("classification", 16)
     noise = pd.DataFrame(np.random.default_rng(2).normal(size=(90, columns))).rename(columns=str)
     target = noise["0"].to_numpy() * 5
     tuned = TunedForest(n_estimators=10, kind=kind, optimize=optimize, k_folds=3)

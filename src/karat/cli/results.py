@@ -106,7 +106,7 @@ def robustness(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
     \b
     Examples:
       karat robustness results
-      karat robustness results --baseline logistic-regression --baseline linear-regression --format markdown
+      karat robustness results --baseline logistic-regression --format markdown
     """
     from karat.reporting.terminal import show_robustness
 

@@ -125,8 +125,8 @@ class Dataset:
         target
             The target column. It is not a feature.
         kind
-            Kind of the target: ``"classification"`` or ``"regression"``. Default: inferred, with a warning
-            if it is a guess.
+            Kind of the target: ``"classification"`` or ``"regression"``. Default: inferred, with a
+            warning if it is a guess.
         group
             Column of groups that are never split. It stays a feature.
         drop

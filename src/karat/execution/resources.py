@@ -228,7 +228,8 @@ def inference_seconds(
 
     >>> from karat.core.dataset import Dataset
     >>> import pandas as pd
-    >>> data = Dataset.from_table(pd.DataFrame({"a": range(9), "y": range(9)}), "y", kind="regression")
+    >>> table = pd.DataFrame({"a": range(9), "y": range(9)})
+    >>> data = Dataset.from_table(table, "y", kind="regression")
     >>> sorted(inference_seconds(lambda part: None, data, [1, 5, 100], seed=0))
     ['1', '5']
     """

@@ -94,7 +94,8 @@ def test_carte_encoder_gets_the_kind_of_target(monkeypatch):
     encoder = get_model("carte_encoder", task="regression", num_models=2, lm_path="vectors.bin")
     for kind in ("regression", "classification"):
         assert task(kind, seed=5).evaluate([encoder])["encoder"].tolist() == ["carte_encoder"]
-    assert Fake.made == [(2, "vectors.bin", "regression", 5), (2, "vectors.bin", "classification", 5)]
+    kinds = ("regression", "classification")
+    assert Fake.made == [(2, "vectors.bin", kind, 5) for kind in kinds]
     assert encoder.fit(TABLE, TABLE["x"]).transform(TABLE).shape == (ROWS, 1)
     assert Fake.made[-1] == (2, "vectors.bin", "regression", None)  # from its parameter task
     with pytest.raises(DefinitionError, match="'regr'"):

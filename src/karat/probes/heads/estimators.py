@@ -173,7 +173,8 @@ def logistic(
     """Logistic regression with at most ``max_iter`` iterations."""
     if kind != "classification":
         raise DefinitionError(
-            f"head logistic-regression is for classification, not {kind}; use ridge or linear-regression."
+            f"head logistic-regression is for classification, not {kind}; "
+            f"use ridge or linear-regression."
         )
     from sklearn.linear_model import LogisticRegression
 
