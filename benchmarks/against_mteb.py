@@ -318,7 +318,7 @@ def retrieval(scale: float = 1.0) -> Problem:
         name="retrieval",
         items=pd.Series(known.texts),
         questions=pd.DataFrame({"query": documents + asked}),
-        truth=wanted,
+        target=wanted,
         kind="items",
         modality="text",
     )

@@ -117,14 +117,14 @@ def _plain(
     train, test = data.take(fold.train), data.take(fold.test)
     positive = data.classes[1]
     start = time.process_time()
-    fitted = {name: _fitted(name, train.frame(), train.truth) for name in models}
+    fitted = {name: _fitted(name, train.frame(), train.target) for name in models}
     fitting = time.process_time() - start
     scores: Scores = {}
     for corruption, severity in [
         ("", 0.0),
         *((c, s) for c, every in chosen.items() for s in every),
     ]:
-        X, y = test.frame().reset_index(drop=True), pd.Series(test.truth)
+        X, y = test.frame().reset_index(drop=True), pd.Series(test.target)
         for part in filter(None, corruption.split("+")):
             rng = np.random.default_rng([SEED, 0, zlib.crc32(part.encode())])
             X, y = registry.corruptions.get(part)(X, y, severity, rng)

@@ -43,7 +43,7 @@ def main() -> None:
             vectors, wall, processor = timed(lambda: encode(encoder, texts, name))  # noqa: B023
         unit = unit_rows(vectors, np.float64)
         one, two = (unit[data.mentions(field).rows] for field in data.fields)
-        score = spearmanr((one * two).sum(axis=1), data.truth).statistic
+        score = spearmanr((one * two).sum(axis=1), data.target).statistic
         speed = f"{len(texts) / wall:>9.0f}{len(texts) / processor:>11.0f}"
         print(f"{name:<20}{vectors.shape[1]:>6}{score:>9.4f}{load:>9.1f}{speed}", flush=True)
 

@@ -29,7 +29,7 @@ MANY_ROWS, MANY_DIMENSIONS = 50_000, 128
 
 def measure() -> Iterator[tuple[str, float, float, str, str]]:
     data, vectors = _rows(ROWS, DIMENSIONS)
-    matrix, entity = vectors.matrix, np.asarray(data.truth)
+    matrix, entity = vectors.matrix, np.asarray(data.target)
 
     def ours() -> float:
         return _auc(data, vectors)

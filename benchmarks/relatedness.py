@@ -93,7 +93,7 @@ def _our_match(data: Dataset, stock: VectorLookup) -> float:
 
 
 def _plain_tau(data: Dataset, table: pd.DataFrame) -> float:
-    asked = data.questions.assign(truth=data.truth)
+    asked = data.questions.assign(truth=data.target)
     taus = []
     for main, part in asked.groupby("main", sort=False):
         left = pd.merge(pd.DataFrame({"name": [main]}), table, on="name").iloc[0, 1:]
@@ -126,7 +126,7 @@ def _plain_match(data: Dataset, table: pd.DataFrame) -> float:
                     for _, other in theirs.iterrows()
                 )
         found.append(total / (len(a) + len(b)))
-    return float(pearsonr(found, data.truth).statistic)
+    return float(pearsonr(found, data.target).statistic)
 
 
 def _cpu(act: Callable[[], float]) -> tuple[float, float]:

@@ -40,7 +40,7 @@ except karat.KaratError as error:
     print(error)  # without a network and without the file there is nothing to learn from
     raise SystemExit(0) from None
 
-links = graph.questions.assign(relation=graph.group, tail=graph.truth)
+links = graph.questions.assign(relation=graph.group, tail=graph.target)
 vectors = train(links[graph.part == "train"])
 guess = np.random.default_rng(0).normal(size=vectors.shape)
 

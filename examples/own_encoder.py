@@ -23,7 +23,7 @@ class Letters(karat.StatelessEncoder):
 @karat.metric("error", higher_is_better=False)
 def error(predictions):
     """Share of wrong labels."""
-    return float(np.mean(predictions.predictions != predictions.truth))
+    return float(np.mean(predictions.predictions != predictions.target))
 
 
 @karat.corruption("shouting")

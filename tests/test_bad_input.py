@@ -352,6 +352,6 @@ def test_a_label_that_occurs_only_in_the_test_fold(ask):
     asked = [set(run.predictions("s", fold).group) for fold in range(5)]
     assert "20" not in set().union(*asked) and len(set().union(*asked)) == 20
     tested = [run.predictions("t", fold) for fold in range(5)]
-    (rare,) = [p for p in tested if "rare" in p.truth.tolist()]
-    assert rare.predictions[rare.truth == "rare"].tolist() != ["rare"]
+    (rare,) = [p for p in tested if "rare" in p.target.tolist()]
+    assert rare.predictions[rare.target == "rare"].tolist() != ["rare"]
     assert rare.classes == ("high", "low", "rare")

@@ -285,7 +285,7 @@ def assert_one_answer_each(probe, data, answers) -> None:
     lost = probe.unanswered(data)
     for given in (answers, lost):
         assert len(given) == len(data)
-        assert given.truth.tolist() == answers.truth.tolist()
+        assert given.target.tolist() == answers.target.tolist()
     merged = answers.take(np.arange(3)).merged(lost.take(np.arange(2)), np.arange(5) < 3)
     assert len(merged) == 5
 
@@ -331,7 +331,7 @@ def test_probe_declines_items_without_a_vector(name):
         able = made_probe(name).answerable(data, known)
         asked = np.any([data.mentions(field).rows == 5 for field in data.fields], axis=0)
         if data.kind == "items":
-            asked |= np.asarray(data.truth) == "e5"
+            asked |= np.asarray(data.target) == "e5"
         assert able.tolist() == (~asked).tolist()
 
 
@@ -393,7 +393,7 @@ def test_reader(name, files):
                 assert str(error)
             else:
                 assert isinstance(data, Dataset) and data.name == "sample"
-                assert data.truth is not None
+                assert data.target is not None
                 found.append(path.name)
     assert found, "it reads none of the files"
     assert not {"empty.csv", "noise.bin", "missing.csv"} & set(found)
@@ -427,7 +427,7 @@ def test_query_generator(name):
     mark = data.fingerprint
     one, again, other = (generate_queries(data, {"use": name}, seed) for seed in (3, 3, 4))
     assert one.fingerprint == again.fingerprint != other.fingerprint
-    assert len(one) > 20 and one.truth is not None and one.name.startswith("rows ")
+    assert len(one) > 20 and one.target is not None and one.name.startswith("rows ")
     assert len(split(one, {"use": "kfold"}, 0)) == 5
     vars(data).pop("fingerprint")
     assert data.fingerprint == mark

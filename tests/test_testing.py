@@ -460,7 +460,7 @@ def try_metric(monkeypatch):
 
 
 def share(predictions):
-    return float(np.mean(predictions.predictions == predictions.truth))
+    return float(np.mean(predictions.predictions == predictions.target))
 
 
 def test_a_correct_metric_passes(try_metric):
@@ -497,7 +497,7 @@ def test_a_metric_that_depends_on_the_row_order(try_metric):
 def test_a_metric_that_sorts_in_place(try_metric):
     def sorts(predictions):
         predictions.predictions.sort()
-        predictions.truth.sort()
+        predictions.target.sort()
         return share(predictions)
 
     assert "does not modify its input" in broken(try_metric(sorts))

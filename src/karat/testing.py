@@ -318,7 +318,7 @@ def _try_model(model: Model, data: Dataset, trial: Trial) -> None:
     if data.modality == "entity" and _looks_up(model):
         with trial.check("lists its ids", "Return (ids, matrix), each id once.", fatal=True):
             data = _lookup_sample(model.prototype)
-    items, truth, held = data.items, np.asarray(data.truth), np.arange(len(data)) % 4 == 0
+    items, truth, held = data.items, np.asarray(data.target), np.arange(len(data)) % 4 == 0
     given = items[~held], truth[~held], items[held]
     with trial.check("can be cloned unfitted", "Only store parameters in __init__.", fatal=True):
         model.fresh(SEED, data.kind)
@@ -430,7 +430,7 @@ def _sample_predictions() -> dict[str, list[Predictions]]:
         codes = np.arange(60) % len(names)
         both = np.array([codes, rng.permutation(codes)])
         given = zip(np.array(names)[both], np.eye(len(names))[both], strict=True)
-        about = partial(Predictions, truth=np.array(names)[codes], truths="classes", classes=names)
+        about = partial(Predictions, target=np.array(names)[codes], truths="classes", classes=names)
         pairs[f"{len(names)} classes"] = [
             about(labels, answers="classes", probabilities=chances) for labels, chances in given
         ]
@@ -439,9 +439,9 @@ def _sample_predictions() -> dict[str, list[Predictions]]:
     truth = rng.uniform(1, 9, 10)
     pairs["numbers"] = [Predictions(truth, truth), Predictions(rng.permutation(truth), truth)]
     chosen, lists = np.tile(np.arange(20) % 7 == 3, 3), np.repeat(["x", "y", "z"], 20)
-    about = partial(Predictions, truth=chosen * 2.0, group=lists)
+    about = partial(Predictions, target=chosen * 2.0, group=lists)
     pairs["ranked lists"] = [about(chosen * 2.0), about(rng.random(60))]
-    about = partial(Predictions, truth=lists, answers="items", truths="items")
+    about = partial(Predictions, target=lists, answers="items", truths="items")
     pairs["ranks"] = [about(lists, rank=np.ones(60)), about(lists[::-1], rank=np.arange(60) + 1)]
     return pairs
 
@@ -449,7 +449,7 @@ def _sample_predictions() -> dict[str, list[Predictions]]:
 def _try_metric(metric: Metric, perfect: Predictions, other: Predictions, trial: Trial) -> None:
     (low, high), sign = metric.range, 1 if metric.higher_is_better else -1
     with trial.check("returns a value", "Declare what it needs: needs=(...).", fatal=True):
-        with trial.watched(perfect.predictions, perfect.truth):
+        with trial.watched(perfect.predictions, perfect.target):
             best, value = (float(metric.compute(each)) for each in (perfect, other))
     with trial.check("stays in its range", "Declare its range=(low, high)."):
         require(low <= min(best, value) and max(best, value) <= high, f"{best:g} and {value:g}.")
@@ -469,7 +469,7 @@ def _try_metric(metric: Metric, perfect: Predictions, other: Predictions, trial:
 
 
 def _try_corruption(name: str, data: Dataset, trial: Trial) -> None:
-    corrupt, X, y = registry.corruptions.get(name), data.items, pd.Series(data.truth)
+    corrupt, X, y = registry.corruptions.get(name), data.items, pd.Series(data.target)
     with trial.check("returns X and y in kind", "Return (X, y), X of the same type.", fatal=True):
         with trial.watched(X, y):
             seen = {s: corrupt(X, y, s, np.random.default_rng(5)) for s in (0.0, 0.1, 0.4)}
@@ -491,16 +491,16 @@ def _try_corruption(name: str, data: Dataset, trial: Trial) -> None:
             require(not lost.any(), f"{lost.sum()} cells changed at 0.1 are not at 0.4.")
     with trial.check("is reproducible with the same generator", "Use rng for all randomness."):
         one, two = (see(data, View(name, 0.4), SEED, 0) for _ in range(2))
-        require_equal([_cells(one.items, one.truth)], [_cells(two.items, two.truth)])
-    if not {"classes", "truth"} & set(getattr(corrupt, "needs", ())):
+        require_equal([_cells(one.items, one.target)], [_cells(two.items, two.target)])
+    if not {"classes", "target"} & set(getattr(corrupt, "needs", ())):
         with trial.check("works without y", "Return y=None as it is: some tasks have no y."):
             require(corrupt(X, None, 0.4, np.random.default_rng(5))[1] is None, "y is not None.")
     trial.check_watched()
 
 
-def _cells(items: Any, truth: Any) -> np.ndarray:
+def _cells(items: Any, target: Any) -> np.ndarray:
     """Return cells and targets as objects; missing cells are None, which equals itself."""
-    return np.column_stack([items.astype(object).where(items.notna(), None), truth])
+    return np.column_stack([items.astype(object).where(items.notna(), None), target])
 
 
 def _try_on_vectors(name: str, trial: Trial) -> None:

@@ -484,7 +484,7 @@ def test_stored_answers_are_tested(answered):
     found = compare(answered, "right", "wrong", on="rows")
     result = row(found, "forty")
     answers = [run.predictions("forty") for run in answered]
-    right = [each.predictions == each.truth for each in answers]
+    right = [each.predictions == each.target for each in answers]
     only = (right[0] & ~right[1]).sum(), (right[1] & ~right[0]).sum()
     assert only[0] > 0 and result["test"] == "McNemar"
     assert result["p"] == pytest.approx(stats.binomtest(int(only[0]), int(sum(only))).pvalue)

@@ -490,7 +490,7 @@ def test_clusters_are_scored_on_the_remaining_rows(tmp_path):
         told = run.predictions("t")
         kept = (told.question >= 4) & (told.question < 20)
         assert kept.sum() == 16
-        expected[run.model] = v_measure_score(told.truth[kept], told.predictions[kept])
+        expected[run.model] = v_measure_score(told.target[kept], told.predictions[kept])
     assert values(found, "t", "v_measure") == pytest.approx(expected)
     assert row(found, "t", "v_measure")["questions"] == 16
 
@@ -501,7 +501,7 @@ def test_common_questions_are_found_fold_by_fold(tmp_path):
     found = history(runs[0], on="common")
     kept = [runs[1].predictions("t", fold).question for fold in range(3)]
     mine = [runs[0].predictions("t", fold) for fold in range(3)]
-    right = [(p.predictions == p.truth)[rows].mean() for p, rows in zip(mine, kept, strict=True)]
+    right = [(p.predictions == p.target)[rows].mean() for p, rows in zip(mine, kept, strict=True)]
     assert values(found, "t")["mine"] == pytest.approx(np.mean(right))
     # of the other run nothing is left out
     assert values(found, "t")["other"] == values(history(runs[0]), "t")["other"]

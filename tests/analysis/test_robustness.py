@@ -375,7 +375,7 @@ def test_curves_of_a_task_do_not_meet_those_of_another():
 def test_runs_and_their_folders_give_the_same(two_classes, tmp_path, clean_registry):
     @karat.metric("wrong", higher_is_better=False)
     def wrong(predictions):
-        return float(np.mean(predictions.predictions != predictions.truth))
+        return float(np.mean(predictions.predictions != predictions.target))
 
     views = {"noise_gaussian": [0.5, 2.0], "vector_int8": [1.0], "sign_flip": [1.0]}
     task = two_classes(metrics=["wrong", "acc"], corruptions=views, draws=2)

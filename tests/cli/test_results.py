@@ -126,7 +126,7 @@ def test_rescore_takes_metrics_of_a_file(made, cli, tmp_path):
     file.write_text(
         "import karat\n\n\n@karat.metric('farthest_cli', higher_is_better=False, "
         "range=(0, float('inf')), needs=('numbers',))\ndef farthest(p):\n"
-        '    """Return the largest error."""\n    return abs(p.predictions - p.truth).max()\n'
+        '    """Return the largest error."""\n    return abs(p.predictions - p.target).max()\n'
     )
     code, _, err = cli("rescore", made.folder, "--metric", "farthest_cli")
     assert code == 2 and '"farthest_cli"' in err
@@ -137,7 +137,7 @@ def test_rescore_takes_metrics_of_a_file(made, cli, tmp_path):
     # the metric stays usable without its definition
     board = karat.leaderboard(tmp_path / "o", metrics={"diabetes": "farthest_cli"})
     answers = [made.predictions("diabetes", fold) for fold in (0, 1)]
-    mean = sum(abs(p.predictions - p.truth).max() for p in answers) / 2
+    mean = sum(abs(p.predictions - p.target).max() for p in answers) / 2
     assert board["diabetes"].iloc[0] == pytest.approx(mean)
 
 

@@ -38,7 +38,7 @@ def entities(**given):
                 "two": ["z", "z", "x"],
             }
         ),
-        "truth": np.array([1.0, 2.0, 3.0]),
+        "target": np.array([1.0, 2.0, 3.0]),
         "kind": "regression",
         "modality": "entity",
     }
@@ -54,7 +54,7 @@ def test_a_table_is_one_question_per_row():
     )
     assert len(data) == 4
     assert list(data.items.columns) == ["age", "who"]
-    assert data.truth.tolist() == ["yes", "no", "no", "yes"]
+    assert data.target.tolist() == ["yes", "no", "no", "yes"]
     assert data.classes == ("no", "yes")
     assert (data.kind, data.modality, data.fields) == ("classification", "table", ["row"])
     assert data.group.tolist() == ["p", "p", "q", "q"]
@@ -84,7 +84,7 @@ def test_labels_survive(labels, classes):
     table = pd.DataFrame({"x": [1, 2, 3], "y": pd.Series(labels, dtype=object)})
     data = Dataset.from_table(table, "y", kind="classification")
     assert data.classes == classes
-    assert [str(label) for label in data.truth.tolist()] == [str(label) for label in labels]
+    assert [str(label) for label in data.target.tolist()] == [str(label) for label in labels]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_entities_keep_their_ids_and_may_have_words():
 def test_an_answer_may_be_an_item(modality):
     data = Dataset.from_columns(PAIRS, ["a"], "b", kind="items", modality=modality)
     assert sorted(data.items.tolist()) == ["hello", "hi", "no", "yes"]
-    assert data.items.loc[data.truth].tolist() == ["hello", "no", "yes"]
+    assert data.items.loc[data.target].tolist() == ["hello", "no", "yes"]
     # any item may be the answer, so all of them count as mentioned
     assert len(data.take(np.array([0])).mentioned()) == 4
 
@@ -192,7 +192,7 @@ def test_bags_can_be_taken_and_blinded():
     part = data.take(np.array([2, 0]))
     assert part.mentions("one").rows.tolist() == [3, 0, 0, 1]
     assert part.mentions("one").weights.tolist() == [2, 2, 1, 3]
-    assert part.truth.tolist() == [3, 1]
+    assert part.target.tolist() == [3, 1]
     assert part.group.tolist() == ["h", "g"]
     assert part.items is data.items
     assert data.take(np.array([1])).mentioned().tolist() == [2, 3]
@@ -202,24 +202,24 @@ def test_bags_can_be_taken_and_blinded():
 def test_a_lookup_miss_raises():
     questions = pd.DataFrame({"one": ["w", "v"], "two": ["x", "y"]})
     with pytest.raises(DataError, match='"one": question 1 .*"v"'):
-        entities(questions=questions, truth=[1.0, 2.0])
+        entities(questions=questions, target=[1.0, 2.0])
     with pytest.raises(DataError, match='"q"'):
-        entities(truth=np.array(["w", "q", "x"]), kind="items")
+        entities(target=np.array(["w", "q", "x"]), kind="items")
 
 
 @pytest.mark.parametrize(
     ("given", "word"),
     [
-        ({"truth": [1.0]}, "1 values of truth for 3 questions"),
-        ({"truth": [1.0, np.nan, 2.0]}, "missing in 1 of 3 rows"),
-        ({"truth": ["a", "b", "c"]}, 'numbers, got "a"'),
+        ({"target": [1.0]}, "1 values of target for 3 questions"),
+        ({"target": [1.0, np.nan, 2.0]}, "missing in 1 of 3 rows"),
+        ({"target": ["a", "b", "c"]}, 'numbers, got "a"'),
         ({"group": ["g"]}, "1 values of group"),
         ({"group": ["g", None, "h"]}, "the group of question 1 is missing"),
         ({"part": ["train", "dev", "test"]}, '"dev"'),
         ({"items": pd.Series([1, 2], index=["w", "w"])}, 'duplicate item id "w"'),
         ({"items": pd.DataFrame({"a": [1]})}, "got a DataFrame"),
-        ({"questions": pd.DataFrame({"one": []}), "truth": None}, "it has no questions"),
-        ({"kind": "classification", "truth": list("aab"), "classes": ("a", "c")}, 'target "b"'),
+        ({"questions": pd.DataFrame({"one": []}), "target": None}, "it has no questions"),
+        ({"kind": "classification", "target": list("aab"), "classes": ("a", "c")}, 'target "b"'),
     ],
 )
 def test_invalid_arguments(given, word):
@@ -231,11 +231,11 @@ def test_invalid_arguments(given, word):
 def test_blind_hides_the_truth_and_keeps_the_number_of_classes():
     data = Dataset.from_table(TABLE, "churn")
     blind = data.blind()
-    assert blind.truth is None
+    assert blind.target is None
     assert len(blind.classes) == 2
-    assert data.truth is not None
+    assert data.target is not None
     assert not any("churn" in str(column) for column in blind.items.columns)
-    assert blind.take(np.array([0, 1])).truth is None
+    assert blind.take(np.array([0, 1])).target is None
 
 
 def test_frame_follows_the_questions():
@@ -264,10 +264,10 @@ def test_a_sample_is_exact_and_keeps_rare_classes():
     for seed in range(5):
         part = data.sample(50, np.random.default_rng(seed))
         assert len(part) == len(part.items) == 50
-        assert set(part.truth) == {"rare", "common"}
+        assert set(part.target) == {"rare", "common"}
         assert part.classes == data.classes
         # the truth still belongs to its row
-        assert ((part.frame()["x"] < 3) == (part.truth == "rare")).all()
+        assert ((part.frame()["x"] < 3) == (part.target == "rare")).all()
     assert data.sample(1000, np.random.default_rng(0)) is data
 
 
@@ -348,7 +348,7 @@ def test_everything_a_score_depends_on_changes_the_fingerprint():
         replace(data, questions=bags),
         replace(data, questions=data.questions.rename(columns={"one": "uno"})),
         replace(data, questions=data.questions.assign(two=["z", "x", "z"])),
-        replace(data, truth=[1.0, 2.0, 4.0]),
+        replace(data, target=[1.0, 2.0, 4.0]),
         replace(data, group=["g", "h", "h"]),
         replace(data, group=None),
         replace(data, part=["train", "train", "test"]),

@@ -37,7 +37,7 @@ def bags(**given):
                 "two": ["z", "w", "w", "x"],
             }
         ),
-        "truth": np.arange(4.0),
+        "target": np.arange(4.0),
         "kind": "regression",
         "modality": "entity",
     }

@@ -12,7 +12,7 @@ from karat.core.predictions import Predictions, as_text
 from karat.errors import ContractError, DataError
 
 steady = settings(deadline=None, derandomize=True, max_examples=80)
-ARRAYS = ("predictions", "truth", "probabilities", "group", "rank", "candidates", "question")
+ARRAYS = ("predictions", "target", "probabilities", "group", "rank", "candidates", "question")
 
 
 def same(one, other):
@@ -93,7 +93,7 @@ def test_files_of_the_automl_benchmark_can_be_read():
     read = Predictions.from_csv(text, answers="classes", truths="classes")
     assert read.classes == ("Iris-setosa", "Iris-versicolor", "Iris-virginica")
     assert read.probabilities.tolist() == [[0.9715, 0.028, 0.0005], [0, 1, 0]]
-    assert read.truth.tolist() == ["Iris-setosa", "Iris-virginica"]
+    assert read.target.tolist() == ["Iris-setosa", "Iris-virginica"]
     assert read.to_csv() == text
 
 
@@ -237,7 +237,7 @@ def test_take_and_merged_are_each_others_reverse():
     )
     own = np.array([True, False, False, True])
     one, two = whole.take(np.flatnonzero(own)), whole.take(np.flatnonzero(~own))
-    assert one.truth.tolist() == ["a", "b"]
+    assert one.target.tolist() == ["a", "b"]
     assert len(two) == 2
     assert same(one.merged(two, own), whole)
 

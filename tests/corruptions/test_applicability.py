@@ -313,7 +313,7 @@ def test_the_reason_is_the_same_in_a_plan_and_in_a_call(data, refused, rng):
             continue
         reason = unmet_reason(name, data)
         assert refused.get(name, "") in reason and bool(reason) == (name in refused), name
-        y = pd.Series(data.truth)
+        y = pd.Series(data.target)
         if name in refused:
             with pytest.raises(DefinitionError, match=f"corruption {name}: {reason}[.]"):
                 corruptions.get(name)(data.items, y, 0.5, rng())

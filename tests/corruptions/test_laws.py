@@ -318,7 +318,7 @@ def test_a_view_depends_only_on_seed_fold_draw_and_name(names, others, severity,
         see(data, View(other, severity), seed, fold)
     again = see(data, view, seed, fold)
     same(again.items, alone.items)
-    assert np.array_equal(again.truth, alone.truth)
+    assert np.array_equal(again.target, alone.target)
 
 
 @pytest.mark.parametrize("name", TABLES)

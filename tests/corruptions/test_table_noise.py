@@ -600,10 +600,10 @@ def test_views_follow_rows_that_come_and_go():
     X, y = rows()
     data = Dataset.from_table(X.assign(y=y.map({0: "no", 1: "yes"}), g=X["x"] // 2), "y", group="g")
     less = corrupt(data, View("rare_class_dilution", 0.4), 1, 0)
-    assert len(less) == 26 and (less.truth == "yes").sum() == 6
+    assert len(less) == 26 and (less.target == "yes").sum() == 6
     assert less.group.tolist() == (less.frame()["x"] // 2).tolist()
     more = corrupt(data, View("duplicate_rows", 0.2), 1, 0)
     assert len(more) == 36
-    assert more.truth.tolist() == ["yes" if x % 3 == 2 else "no" for x in more.frame()["x"]]
+    assert more.target.tolist() == ["yes" if x % 3 == 2 else "no" for x in more.frame()["x"]]
     wrong = corrupt(data, View("label_noise", 0.2), 1, 0)
-    assert (wrong.truth != data.truth).sum() == 6
+    assert (wrong.target != data.target).sum() == 6

@@ -372,7 +372,7 @@ def test_the_dataset_does_not_change(name, make):
 def test_rows_ids_groups_and_truth_stay_together():
     data = grouped_table().take(np.array([7, 3, 30, 12]))
     seen = corrupt(data, View("noise_gaussian", 0.5), 1, 0)
-    assert seen.truth.tolist() == data.truth.tolist()
+    assert seen.target.tolist() == data.target.tolist()
     assert seen.group.tolist() == data.group.tolist() == [1, 0, 7, 3]
     assert seen.classes == data.classes
     assert seen.frame().index.tolist() == [7, 3, 30, 12]
@@ -391,9 +391,9 @@ def test_a_corruption_may_drop_rows(own):
     own(drop_rare=drop_rare)
     data = grouped_table()
     seen = corrupt(data, View("drop_rare", 1.0), 1, 0)
-    kept = np.flatnonzero(data.truth != "rare")
+    kept = np.flatnonzero(data.target != "rare")
     assert 0 < len(seen) == len(kept) < GROUPED_ROWS
-    assert seen.truth.tolist() == data.truth[kept].tolist()
+    assert seen.target.tolist() == data.target[kept].tolist()
     assert seen.group.tolist() == data.group[kept].tolist()
     assert seen.frame()["x"].tolist() == data.frame()["x"].to_numpy()[kept].tolist()
     assert seen.items.index.tolist() == kept.tolist()
@@ -412,7 +412,7 @@ def test_a_corruption_may_repeat_and_reorder_rows(own):
     seen = corrupt(data, View("twice", 1.0), 1, 0)
     order = np.concatenate([np.arange(GROUPED_ROWS), np.arange(GROUPED_ROWS)[::-1]])
     assert seen.group.tolist() == data.group[order].tolist()
-    assert seen.truth.tolist() == data.truth[order].tolist()
+    assert seen.target.tolist() == data.target[order].tolist()
     assert seen.frame()["x"].tolist() == data.frame()["x"].to_numpy()[order].tolist()
     assert seen.items.index.is_unique
 
@@ -422,7 +422,7 @@ def test_a_corruption_may_change_the_truth(own):
         return X, y.where(rng.random(len(y)) >= severity, "common")
 
     own(flip=flip)
-    assert set(corrupt(grouped_table(), View("flip", 1.0), 1, 0).truth) == {"common"}
+    assert set(corrupt(grouped_table(), View("flip", 1.0), 1, 0).target) == {"common"}
 
 
 @pytest.mark.parametrize(
@@ -457,7 +457,7 @@ def test_texts_are_changed_row_by_row():
     assert seen.frame().tolist() == ["lahpa", "rbvao", "hcraile", "edtla"]
     again = corrupt(texts(repeat=True), View("typos", 1.0), 1, 0)
     assert again.frame().tolist() == ["lahpa", "rbvao", "lahpa", "edtla"]
-    assert again.truth.tolist() == list("abab")
+    assert again.target.tolist() == list("abab")
 
 
 @pytest.mark.parametrize("repeat", [False, True])
@@ -466,7 +466,7 @@ def test_entities_keep_the_ids_by_which_vectors_are_looked_up(repeat):
     seen = corrupt(data, View("typos", 1.0), 1, 0)
     assert seen.items.loc["alpha"] == "lahpa"
     assert seen.frame().index.tolist() == data.frame().index.tolist()
-    assert seen.truth.tolist() == list("abab")
+    assert seen.target.tolist() == list("abab")
 
 
 def pairs(items, kind="regression", truth=(1.0, 2.0)):
@@ -480,7 +480,7 @@ def test_an_item_of_several_questions_is_changed_once():
     seen = corrupt(data, View("typos", 1.0), 1, 0)
     assert seen.items.to_dict() == {0: "badc", 1: "fehg", 2: "jilk"}
     assert seen.questions.equals(data.questions)
-    assert seen.truth.tolist() == [1, 2]
+    assert seen.target.tolist() == [1, 2]
 
 
 def test_pairs_of_table_rows_keep_the_types_of_their_columns():
@@ -530,7 +530,7 @@ def test_only_what_is_asked_about_is_changed(own, index):
     assert calls == [(["w", "y"], None)]  # each item once, and no answer is shown
     assert seen.items.tolist() == ["v", "W", "x", "Y", "z"]
     assert seen.items.index.equals(items.index) and data.items.tolist() == list("vwxyz")
-    assert seen.questions.equals(data.questions) and seen.truth.tolist() == data.truth.tolist()
+    assert seen.questions.equals(data.questions) and seen.target.tolist() == data.target.tolist()
 
 
 def test_only_the_cells_of_queries_are_changed(own):

@@ -149,22 +149,22 @@ def test_order_of_the_real_analogies(load, shared: Path):
     data = load("capital_country")
     asked = [data.items[iri] for iri in data.questions.iloc[0]]
     assert asked == ["Athens", "Greece", "Baghdad"]
-    assert data.items[data.truth[0]] == "Iraq"
+    assert data.items[data.target[0]] == "Iraq"
     pairs = set(zip(data.questions["a"], data.questions["b"], strict=True))
-    answers = set(zip(data.questions["c"], data.truth, strict=True))
+    answers = set(zip(data.questions["c"], data.target, strict=True))
     assert len(pairs | answers) == 23  # each capital has one country, on either side
 
 
 def test_real_relatedness(load, shared: Path):
     data = load("kore")
-    assert data.truth[:21].tolist() == [*map(float, range(20, 0, -1)), 20.0]
+    assert data.target[:21].tolist() == [*map(float, range(20, 0, -1)), 20.0]
     assert len(set(data.group)) == 21
     assert data.items[data.questions["related"].iloc[0]] == "Steve Jobs"
 
 
 def test_real_ratings(load, shared: Path):
     data = load("cities_rating")
-    assert (data.truth.min(), data.truth.max()) == (23.0, 106.0)
+    assert (data.target.min(), data.target.max()) == (23.0, 106.0)
     assert data.items.iloc[:2].tolist() == ["Vancouver", "Zürich"]
 
 
@@ -184,7 +184,7 @@ def test_real_ratings(load, shared: Path):
 )
 def test_classes_of_geval(load, shared: Path, name, counts):
     data = load(name)
-    assert Counter(data.truth.tolist()) == counts
+    assert Counter(data.target.tolist()) == counts
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_duplicate_entities(load, shared: Path, name, again, torn):
     asked = data.questions[data.fields[0]].reset_index(drop=True)
     assert int(asked.duplicated().sum()) == again
     if torn is not None:
-        answers = pd.Series(data.truth).groupby(asked).nunique()
+        answers = pd.Series(data.target).groupby(asked).nunique()
         assert int((answers > 1).sum()) == torn
 
 
@@ -216,7 +216,7 @@ def test_real_documents(load, shared: Path):
     # 638 annotations, of which 108 repeat an entity of the same document
     bags = {id(bag): bag for name in data.fields for bag in data.questions[name]}
     assert len(bags) == 50 and sum(map(len, bags.values())) == 638 - 108
-    assert (data.truth[0], data.truth.min(), data.truth.max()) == (1.5, 1.0, 5.0)
+    assert (data.target[0], data.target.min(), data.target.max()) == (1.5, 1.0, 5.0)
     assert first["http://dbpedia.org/resource/Brian_Greig"] == 1.0
     assert data.items["http://dbpedia.org/resource/Australian_Senate"] == "Australian Senate"
     weights = [weight for bag in bags.values() for weight in bag.values()]
@@ -297,10 +297,10 @@ def test_tables_of_tabeb(definitions, load, shared: Path, name):
 
 def test_prices_are_logarithms(load, shared: Path):
     data = load("wine_pl")
-    assert (data.truth.min(), data.truth.max()) == pytest.approx((1.322, 4.0), abs=1e-3)
+    assert (data.target.min(), data.target.max()) == pytest.approx((1.322, 4.0), abs=1e-3)
     assert int(data.items["vineyard"].isna().sum()) == 1019
     data = load("wine_vivino_price")
-    assert data.truth.mean() == pytest.approx(2.958, abs=1e-3)
+    assert data.target.mean() == pytest.approx(2.958, abs=1e-3)
 
 
 # -- the package index ----------------------------------------------------------------------
@@ -338,21 +338,21 @@ def test_each_dataset_from_the_package_index(load, fetched, name):
         assert len(set(data.group)) == int(known["groups"])
     if "positive" in known:
         assert str(data.classes[-1]) == known["positive"]
-        assert data.truth.tolist().count(data.classes[-1]) == int(known["positives"])
+        assert data.target.tolist().count(data.classes[-1]) == int(known["positives"])
     if "duplicates" in known:
-        sizes = np.array(list(Counter(data.truth.tolist()).values()))
+        sizes = np.array(list(Counter(data.target.tolist()).values()))
         assert (sizes * (sizes - 1) // 2).sum() == int(known["duplicates"])
-        assert data.group.tolist() == data.truth.tolist()
+        assert data.group.tolist() == data.target.tolist()
 
 
 @pytest.mark.network
 def test_real_reviews_and_listings(load, fetched):
     data = load("clothing_reviews")
     assert data.items["Review Text"][0] == "Absolutely wonderful - silky and sexy and comfortable"
-    assert Counter(data.truth.tolist()) == {5: 13131, 4: 5077, 3: 2871, 2: 1565, 1: 842}
+    assert Counter(data.target.tolist()) == {5: 13131, 4: 5077, 3: 2871, 2: 1565, 1: 842}
     data = load("airbnb")
-    assert data.items["Zipcode"][0] == "11249" and data.truth[0] == 145
-    assert data.truth.max() == 10000 and np.sum(data.truth == 1000) == 46
+    assert data.items["Zipcode"][0] == "11249" and data.target[0] == 145
+    assert data.target.max() == 10000 and np.sum(data.target == 1000) == 46
     data = load("adult_full")
     assert int(data.items["occupation"].isna().sum()) == 2809
 
@@ -361,7 +361,7 @@ def test_real_reviews_and_listings(load, fetched):
 def test_real_people(load, fetched):
     data = load("febrl1")
     first = data.items.iloc[0]
-    assert (first["surname"], first["postcode"], data.truth[0]) == ("waller", "4011", "223")
+    assert (first["surname"], first["postcode"], data.target[0]) == ("waller", "4011", "223")
     assert pd.isna(first["given_name"])
 
 
@@ -371,7 +371,7 @@ def test_real_restaurants(load, fetched):
     assert data.fields == ["left", "right"] and data.classes == ("no match", "match")
     assert data.items.loc["left:534", "phone"] == "310/246-1501"
     assert data.items.loc["right:219", "phone"] == "310-246-1501"
-    pairs = data.questions[data.truth == "match"]
+    pairs = data.questions[data.target == "match"]
     assert pairs.iloc[0].tolist() == ["left:534", "right:219"]
     assert len(set(pairs["left"])) == len(set(pairs["right"])) == len(set(data.group)) == 112
     assert not data.questions.duplicated().any()
@@ -382,18 +382,18 @@ def test_real_restaurants(load, fetched):
 @pytest.mark.network
 def test_real_searches(load, fetched):
     data = load("fodors_zagats_search")
-    assert (data.questions["query"].iloc[0], data.truth[0]) == ("left:534", "right:219")
+    assert (data.questions["query"].iloc[0], data.target[0]) == ("left:534", "right:219")
     sides = data.items.index.str.partition(":").get_level_values(0)
     assert Counter(sides) == {"left": 112, "right": 331}
     data = load("febrl1_search")
-    asked = dict(zip(data.questions["query"], data.truth, strict=True))
+    asked = dict(zip(data.questions["query"], data.target, strict=True))
     assert len(asked) == 1000 and all(asked[asked[row]] == row != asked[row] for row in asked)
 
 
 @pytest.mark.network
 def test_real_departments(load, fetched):
     data = load("clothing_departments")
-    assert Counter(data.truth.tolist()) == {
+    assert Counter(data.target.tolist()) == {
         **{"Tops": 10468, "Dresses": 6319, "Bottoms": 3799},
         **{"Intimate": 1735, "Jackets": 1032, "Trend": 119},
     }
@@ -404,7 +404,7 @@ def test_real_departments(load, fetched):
 def test_real_adult(load, fetched):
     data = load("adult")
     assert data.classes == ("<=50K", ">50K")
-    assert data.truth.tolist().count(">50K") == 7841
+    assert data.target.tolist().count(">50K") == 7841
     assert int(data.items["Occupation"].isna().sum()) == 1843
     assert data.items["NativeCountry"].iloc[0] == "United-States"
 
@@ -415,7 +415,7 @@ def test_real_sentences(load, fetched):
     first = data.questions.iloc[0]
     assert data.items[first["s1"]] == "A girl is styling her hair."
     assert data.items[first["s2"]] == "A girl is brushing her hair."
-    assert data.truth[0] == 2.5
+    assert data.target[0] == 2.5
 
 
 @pytest.mark.network
@@ -423,32 +423,32 @@ def test_real_parts_of_sentences(load, fetched):
     data = load("stsb_complete")
     assert Counter(data.part) == {"train": 5749 + 1500, "test": 1379}
     alone = load("stsb")
-    assert data.truth[data.part == "test"].tolist() == alone.truth.tolist()
+    assert data.target[data.part == "test"].tolist() == alone.target.tolist()
     data = load("germeval_offense")
     assert Counter(data.part) == {"train": 5009, "test": 3532}
     data = load("vader_tweets")
     assert data.items[data.questions["text"].iloc[1]] == "Yay. Another good phone interview."
-    assert data.truth[1] == 1.443298969 and np.abs(data.truth).max() <= 4
+    assert data.target[1] == 1.443298969 and np.abs(data.target).max() <= 4
 
 
 @pytest.mark.network
 def test_real_stances(load, fetched):
     data = load("danteshots_stance")
     assert data.items[data.questions["Content"].iloc[0]].startswith("Tenho duas amigas")
-    assert Counter(data.truth.tolist()) == {"stance 1": 3999, "stance 2": 2167, "stance 3": 252}
+    assert Counter(data.target.tolist()) == {"stance 1": 3999, "stance 2": 2167, "stance 3": 252}
 
 
 @pytest.mark.network
 def test_real_texts_to_be_found(load, fetched):
     data = load("bitext_german")
     pairs = dict(
-        zip(data.items[data.questions["translation"]], data.items[data.truth], strict=True)
+        zip(data.items[data.questions["translation"]], data.items[data.target], strict=True)
     )
     assert pairs["Aktuelle Zeitzone"] == "Current time zone"
     data = load("arxiv_abstracts")
     asked = data.items[data.questions["arxiv_title"].iloc[0]]
     assert asked == "Joint Embedding of Words and Labels for Text Classification"
-    assert data.items[data.truth[0]].startswith("Word embeddings are effective intermediate")
+    assert data.items[data.target[0]].startswith("Word embeddings are effective intermediate")
 
 
 @pytest.mark.network
@@ -462,14 +462,14 @@ def test_real_vectors(definitions, fetched):
 @pytest.mark.network
 def test_real_words(definitions, load, fetched):
     data = load("wordsim353")
-    assert data.questions.iloc[0].tolist() == ["love", "sex"] and data.truth[0] == 6.77
+    assert data.questions.iloc[0].tolist() == ["love", "sex"] and data.target[0] == 6.77
     assert "fbi" in data.items.index and "FBI" not in data.items.index
     definition = definitions.get("datasets", "google_analogies")
     data = load_dataset("google_analogies", definition)
-    assert [*data.questions.iloc[0], data.truth[0]] == ["athens", "greece", "baghdad", "iraq"]
+    assert [*data.questions.iloc[0], data.target[0]] == ["athens", "greece", "baghdad", "iraq"]
     written = {**definition, "options": {**definition["options"], "lower": False}}
     data = load_dataset("google_analogies", written)
-    assert [*data.questions.iloc[0], data.truth[0]] == ["Athens", "Greece", "Baghdad", "Iraq"]
+    assert [*data.questions.iloc[0], data.target[0]] == ["Athens", "Greece", "Baghdad", "Iraq"]
     assert data.group is None  # groups would be taken for lists, and the mean rank for that of 14
 
 
@@ -477,10 +477,10 @@ def test_real_words(definitions, load, fetched):
 def test_real_links(load, fetched):
     data = load("nations")
     assert Counter(data.part.tolist()) == {"train": 2 * (1592 + 199), "test": 2 * 201}
-    asked = (data.questions["head"].iloc[0], data.group[0], data.truth[0])
+    asked = (data.questions["head"].iloc[0], data.group[0], data.target[0])
     assert asked == ("netherlands", "militaryalliance", "uk")
     half = len(data) // 2
-    back = (data.questions["head"].iloc[half], data.group[half], data.truth[half])
+    back = (data.questions["head"].iloc[half], data.group[half], data.target[half])
     assert back == ("uk", "militaryalliance⁻¹", "netherlands")
     data = load("umls")
     assert data.items["acquired_abnormality"] == "acquired abnormality"
@@ -514,7 +514,7 @@ def test_word_vectors_against_human_ratings(fetched, tmp_path):
 @pytest.mark.network
 def test_real_documents_as_texts(load, fetched):
     data = load("lee50")
-    assert (data.truth[0], data.truth.max(), data.modality) == (1.5, 5.0, "text")
+    assert (data.target[0], data.target.max(), data.modality) == (1.5, 5.0, "text")
     asked = [data.items[item] for item in data.questions.iloc[-1]]
     assert data.items[0].startswith("The national executive of the strife-torn Democrats")
     assert len(set(asked)) == 2 and any("£" in text for text in data.items)

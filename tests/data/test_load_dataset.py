@@ -37,7 +37,7 @@ def test_local_path_is_below_the_folder_of_the_definition(churn):
     data = load_dataset("churn", definition, churn.parent)
     assert data.name == "churn"
     assert data.items["age"].tolist() == [31, 45]
-    assert data.truth.tolist() == ["yes", "no"]
+    assert data.target.tolist() == ["yes", "no"]
     assert data.about == {
         "license": "CC0-1.0",
         "source": "churn.csv",

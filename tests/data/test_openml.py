@@ -128,7 +128,7 @@ def test_table_by_its_id(server):
     assert data.items["x"].tolist()[::3] == [0.5, 2.5] and pd.isna(data.items["x"][1])
     assert data.items["colour"].tolist()[:2] == ["red", "blue"] and pd.isna(data.items["colour"][2])
     assert not isinstance(data.items["colour"].dtype, pd.CategoricalDtype)
-    assert data.truth.tolist() == ["yes", "no", "yes", "no"]
+    assert data.target.tolist() == ["yes", "no", "yes", "no"]
     assert (data.name, data.kind, data.classes) == ("toy", "classification", ("no", "yes"))
     assert data.about == {
         "source": "OpenML, data set 7 (Toy-Data, version 2)",
@@ -157,7 +157,7 @@ def test_settings_of_a_definition(server):
         "drop": ["colour"],
     }
     data = load_dataset("grades", {"load": load, "license": "mine"})
-    assert data.kind == "regression" and data.truth.tolist() == [10, 20, 30, 40]
+    assert data.kind == "regression" and data.target.tolist() == [10, 20, 30, 40]
     assert list(data.items.columns) == ["x", "class"]
     assert data.about["license"] == "mine" and data.about["openml_license"] == "CC0"
     assert openml_table("grades", 7, target="grade", kind="classification").kind == "classification"
@@ -302,7 +302,7 @@ def test_suite_is_a_list_of_loaders(server):
         OpenMLTable("toy-33", 33, 7, "grade", "regression"),
     ]
     data = pickle.loads(pickle.dumps(found[2]))()
-    assert data.name == "toy-33" and data.truth.tolist() == [10, 20, 30, 40]
+    assert data.name == "toy-33" and data.target.tolist() == [10, 20, 30, 40]
 
 
 def test_suite_by_its_alias_with_one_task(server):
@@ -347,7 +347,7 @@ def test_real_titanic(server):
         answer = json.loads(unpacked(f"api-v1-{short}-40945.json.gz"))
         server.says(f"data/{part}/40945", answer)
     data = openml_table("titanic", 40945, called="titanic")
-    assert len(data) == 1309 and data.truth.tolist().count("1") == 500
+    assert len(data) == 1309 and data.target.tolist().count("1") == 500
     assert data.items["name"][0] == "Allen, Miss. Elisabeth Walton"
     assert data.about["source"] == "OpenML, data set 40945 (Titanic, version 1)"
 

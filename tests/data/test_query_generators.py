@@ -80,7 +80,7 @@ def test_each_target_is_a_question_of_its_query():
     items = pd.Series(["one", "two", "three", "?", "!"], index=list("abcqr"))
     made = searched(DATA, items, ["q", "r"], [np.array([0, 2]), np.array([1])])
     assert made.questions["query"].tolist() == ["q", "q", "r"]
-    assert made.truth.tolist() == ["a", "c", "b"]
+    assert made.target.tolist() == ["a", "c", "b"]
     assert made.group.tolist() == ["q", "q", "r"]
     with pytest.raises(DataError, match="sixty"):
         searched(DATA, items, [], [])
@@ -124,7 +124,7 @@ def asked(table: pd.DataFrame, seed: int = 0, **how: object) -> Dataset:
 
 def answers(made: Dataset) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for query, answer in zip(made.questions["query"], made.truth, strict=True):
+    for query, answer in zip(made.questions["query"], made.target, strict=True):
         found.setdefault(query, []).append(answer)
     return found
 
@@ -212,7 +212,7 @@ def test_one_row_finds_itself():
 def test_equal_rows_are_all_answers():
     table = pd.DataFrame({"a": [7] * 3000, "b": ["x"] * 3000})
     made = asked(table, queries=5)
-    assert len(made) == 5 * 3000 and len(set(made.truth)) == 3000
+    assert len(made) == 5 * 3000 and len(set(made.target)) == 3000
 
 
 def test_number_of_queries():

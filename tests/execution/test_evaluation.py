@@ -188,7 +188,7 @@ def test_a_metric_cannot_have_the_name_of_a_column(two_classes, clean_registry, 
 def test_a_registered_metric_is_scored(two_classes, clean_registry, tmp_path):
     @karat.metric("errors", higher_is_better=False, range=(0, 100))
     def errors(predictions):
-        return float((predictions.predictions != predictions.truth).sum())
+        return float((predictions.predictions != predictions.target).sum())
 
     runs = karat.evaluate(["onehot", "dummy"], two_classes(metrics=["errors"]), output=tmp_path)
     board = karat.leaderboard(runs)

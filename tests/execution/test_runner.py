@@ -103,7 +103,7 @@ SCRIPT = """
 
     @karat.metric("mine")
     def mine(predictions):
-        return float((predictions.predictions == predictions.truth).mean())
+        return float((predictions.predictions == predictions.target).mean())
 
     @karat.corruption("shift")
     def shift(X, y, severity, rng):

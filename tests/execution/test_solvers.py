@@ -36,7 +36,7 @@ def test_a_predictor_sees_the_train_items_and_answers_the_test_items():
     answers = solver.answer(DATA.take(np.array([5, 1, 2])))
     assert solver.fitted_.rows_ == ["d", "a"]
     assert answers.predictions.predictions.tolist() == ["q", "q", "q"]
-    assert answers.predictions.truth.tolist() == ["q", "p", "p"]
+    assert answers.predictions.target.tolist() == ["q", "p", "p"]
     assert (answers.coverage, answers.missing) == (1.0, [])
     assert solver.history() == [{"epoch": 1, "metric": "loss", "value": 0.5}]
 
@@ -116,7 +116,7 @@ def test_answers_of_a_search_keep_their_question_index():
     solver.fit(data.blind())
     answers = solver.answer(data)
     assert answers.predictions.question.tolist() == [0, 2]
-    assert answers.predictions.truth.tolist() == ["c", "c"]
+    assert answers.predictions.target.tolist() == ["c", "c"]
 
 
 class Width:

@@ -65,7 +65,7 @@ def test_the_folds_of_a_repeat_test_every_row_once(grouped, stratified, balanced
     for repeat in range(repeats):
         rows = rows_tested(made, repeat)
         if balanced:
-            drawn = data.truth[rows]
+            drawn = data.target[rows]
             assert [(drawn == label).sum() for label in "abc"] == [10, 10, 10]
         else:
             assert rows.tolist() == list(range(60))
@@ -225,7 +225,7 @@ def test_train_rows_are_exact_and_have_every_class(rows, seed):
     made = split(data, {"use": "holdout", "train_rows": rows, "repeats": 3}, seed)
     for fold in made:
         assert len(fold.train) == rows
-        assert set(data.truth[fold.train]) == {"a", "b", "c"}
+        assert set(data.target[fold.train]) == {"a", "b", "c"}
         assert len(fold.test) == 60 - rows
     assert [fold.repeat for fold in made] == [0, 1, 2]
 
@@ -235,7 +235,7 @@ def test_classes_may_be_missing_in_few_rows_or_without_stratification():
     assert len(fold.train) == 2
     data = classes(["a"] * 99 + ["b"])
     how = {"use": "holdout", "train_rows": 5, "stratified": False, "repeats": 20}
-    found = [set(data.truth[fold.train]) for fold in split(data, how, 0)]
+    found = [set(data.target[fold.train]) for fold in split(data, how, 0)]
     assert {"a"} in found
 
 
@@ -244,7 +244,7 @@ def test_groups_are_held_out_whole():
     for fold in split(data, {"use": "holdout", "test": 0.3, "repeats": 5}, 0):
         assert not set(data.group[fold.train]) & set(data.group[fold.test])
         assert 38 < len(fold.train) <= 42  # groups have four rows
-        assert set(data.truth[fold.train]) == {"a", "b", "c"}
+        assert set(data.target[fold.train]) == {"a", "b", "c"}
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_one_group_cannot_be_held_out(how, sizes):
 
 def test_a_number_of_rows_is_held_out_and_the_rest_trains():
     for fold in split(classes(LABELS), {"use": "holdout", "test_rows": 12, "repeats": 3}, 0):
-        assert [(classes(LABELS).truth[fold.test] == c).sum() for c in "abc"] == [6, 4, 2]
+        assert [(classes(LABELS).target[fold.test] == c).sum() for c in "abc"] == [6, 4, 2]
         assert np.array_equal(np.sort(np.concatenate([fold.train, fold.test])), np.arange(60))
     # four rows a group: 14 rows are three groups, and all the others train
     data = classes(LABELS, GROUPS)
@@ -322,9 +322,9 @@ def test_a_learning_curve_tests_the_same_rows_and_only_adds_train_rows(
             before = train
             if groups is None:
                 assert (len(train), len(test)) == (size, test_rows)
-                if size >= len(set(data.truth)):
-                    left = set(data.truth[np.setdiff1d(np.arange(122), fold.test)])
-                    assert set(data.truth[fold.train]) == left
+                if size >= len(set(data.target)):
+                    left = set(data.target[np.setdiff1d(np.arange(122), fold.test)])
+                    assert set(data.target[fold.train]) == left
             else:
                 inside, outside = (set(data.group[list(side)]) for side in (train, test))
                 assert not inside & outside
@@ -348,7 +348,7 @@ def test_all_draws_another_share_in_each_repeat():
     assert len({tuple(fold.test) for fold in made}) == 4
     for fold in made:
         assert fold.train.tolist() == fold.test.tolist()
-        assert [(data.truth[fold.test] == c).sum() for c in "abc"] == [24, 16, 8]
+        assert [(data.target[fold.test] == c).sum() for c in "abc"] == [24, 16, 8]
     assert same(made[:2], split(data, {"use": "all", "repeats": 2, "share": 0.8}, 0))
     assert not same(made, split(data, {"use": "all", "repeats": 4, "share": 0.8}, 1))
 
@@ -358,7 +358,7 @@ def test_all_takes_whole_groups():
     things = np.repeat([f"t{i}" for i in range(20)], 3)
     data = classes(things, things)
     for fold in split(data, {"use": "all", "repeats": 3, "share": 0.5}, 0):
-        counts = np.unique(data.truth[fold.test], return_counts=True)[1]
+        counts = np.unique(data.target[fold.test], return_counts=True)[1]
         assert counts.tolist() == [3] * 10
     (fold,) = split(numbers(10), {"use": "all", "share": 0.01}, 0)
     assert len(fold.test) == 1  # at least
@@ -470,7 +470,7 @@ def test_an_item_is_never_in_both_train_and_test(how):
         assert not set(items[fold.train]) & set(items[fold.test])
         assert len(fold.train) + len(fold.test) == len(data)
         if how["use"] == "kfold":  # 30 items of 3 classes in 5 folds: 2 of each, asked twice
-            assert np.unique(data.truth[fold.test], return_counts=True)[1].tolist() == [4, 4, 4]
+            assert np.unique(data.target[fold.test], return_counts=True)[1].tolist() == [4, 4, 4]
 
 
 def test_grouped_false_allows_an_item_in_both_and_grouped_requires_groups():

@@ -133,7 +133,7 @@ def test_a_name_of_mteb_that_is_none_of_ours():
     assert 'no metric "nauc@3"' in score("nauc_at_3", Predictions([1.0], [1.0]))[1]
 
 
-NUMBERS = Predictions(predictions=[1.0, 2.0], truth=[1.0, 4.0])
+NUMBERS = Predictions(predictions=[1.0, 2.0], target=[1.0, 4.0])
 LABELS = Predictions(["a", "b"], ["a", "a"], answers="classes", truths="classes")
 ALL = [
     *("acc", "balacc", "mean_pce", "max_pce", "precision", "recall", "f1", "f05", "f2"),
@@ -182,7 +182,7 @@ def test_the_decorator_returns_the_plain_function(scratch):
 
         More words.
         """
-        return np.mean(predictions.predictions != predictions.truth)
+        return np.mean(predictions.predictions != predictions.target)
 
     assert metric("error", higher_is_better=False, needs=("classes",))(error) is error
     part = get_metric("error")
@@ -381,7 +381,7 @@ def relatedness(answers, known):
     """Three main entities with four related ones each; the truth counts down."""
     return Predictions(
         predictions=np.array(answers, dtype=float),
-        truth=np.tile([4.0, 3, 2, 1], len(answers) // 4),
+        target=np.tile([4.0, 3, 2, 1], len(answers) // 4),
         group=np.repeat(list("abc")[: len(answers) // 4], 4),
         known=np.array(known),
     )
@@ -391,7 +391,7 @@ def test_hits_over_all_and_over_the_covered():
     ranks = [1, 2, np.inf, np.inf]
     found = Predictions(
         predictions=list("wxyz"),
-        truth=list("wwyz"),
+        target=list("wwyz"),
         answers="items",
         truths="items",
         rank=ranks,
@@ -423,13 +423,13 @@ def test_missing_related_entities_stay_at_the_tail_of_their_group():
 
 def test_without_a_gap_both_are_one():
     found = Predictions(
-        predictions=["a", "b"], truth=["a", "a"], answers="classes", truths="classes"
+        predictions=["a", "b"], target=["a", "a"], answers="classes", truths="classes"
     )
     assert score("acc_covered", found) == score("acc", found) == (0.5, "")
 
 
 def test_nothing_known_has_no_value():
-    found = Predictions(predictions=[1.0, 2.0], truth=[1.0, 2.0], known=[0, 0])
+    found = Predictions(predictions=[1.0, 2.0], target=[1.0, 2.0], known=[0, 0])
     value, reason = score("rmse_covered", found)
     assert value is None
     assert "no rows" in reason
@@ -440,13 +440,13 @@ def test_the_harmonic_mean_is_that_of_both_correlations():
     truth = rng.random(40)
     answers = truth + rng.normal(0, 0.3, 40)
     p, s = pearsonr(answers, truth).statistic, spearmanr(answers, truth).statistic
-    found = Predictions(predictions=answers, truth=truth)
+    found = Predictions(predictions=answers, target=truth)
     assert score("harmonic", found)[0] == pytest.approx(2 * p * s / (p + s))
 
 
 def test_opposite_signs_have_no_harmonic_mean():
     # Pearson is above 0 because of one far value, Spearman below: 2ps / (p + s) would explode
-    found = Predictions(predictions=[5.0, 4, 3, 2, 1, 100], truth=[1.0, 2, 3, 4, 5, 50])
+    found = Predictions(predictions=[5.0, 4, 3, 2, 1, 100], target=[1.0, 2, 3, 4, 5, 50])
     value, reason = score("harmonic", found)
     assert value is None
     assert "> 0" in reason

@@ -55,7 +55,7 @@ def test_two_lists_by_hand(name, expected):
 
 @pytest.mark.parametrize("name", LISTS)
 def test_the_second_of_two_classes_is_relevant(name):
-    labels = np.where(TWO_LISTS.truth > 0, "yes", "no")
+    labels = np.where(TWO_LISTS.target > 0, "yes", "no")
     p = Predictions(TWO_LISTS.predictions, labels, truths="classes", group=TWO_LISTS.group)
     assert value(name, p) == value(name, TWO_LISTS)
 

@@ -113,7 +113,7 @@ def test_micro_auc_of_three_classes_by_hand():
 @pytest.mark.parametrize("classes", [("no", "yes"), ("a", "b", "c"), tuple("abcdefg")])
 def test_label_metrics_are_scikit_learns(seed, classes):
     p = draw(seed, classes)
-    y, answers = p.truth, p.predictions
+    y, answers = p.target, p.predictions
     binary = len(classes) == 2
     how = {"average": "binary", "pos_label": "yes"} if binary else {"average": "macro"}
     expected = {
@@ -140,7 +140,7 @@ def test_label_metrics_are_scikit_learns(seed, classes):
 @pytest.mark.parametrize("classes", [("a", "b", "c"), tuple("abcdefg")])
 def test_probability_metrics_are_scikit_learns(seed, classes):
     p = draw(seed, classes)
-    y, q = p.truth, p.probabilities
+    y, q = p.target, p.probabilities
     how = {"average": "weighted", "labels": list(classes)}
     expected = {
         "auc_ovr": sk.roc_auc_score(y, q, multi_class="ovr", **how),
@@ -156,7 +156,7 @@ def test_probability_metrics_are_scikit_learns(seed, classes):
 @pytest.mark.parametrize("seed", range(10))
 def test_binary_probability_metrics_are_scikit_learns(seed):
     p = draw(seed, ("no", "yes"))
-    y, q = p.truth == "yes", p.probabilities
+    y, q = p.target == "yes", p.probabilities
     area = sk.roc_auc_score(y, q[:, 1])
     expected = {
         **dict.fromkeys(("auc", "auc_ovr", "auc_ovo", "auc_micro"), area),
@@ -264,21 +264,21 @@ def test_a_class_absent_from_the_truth_but_answered():
 @pytest.mark.parametrize("seed", range(5))
 def test_a_class_absent_from_the_fold_leaves_the_areas_of_the_others(seed):
     full = draw(seed, ("a", "b", "c", "d"))
-    p = full.take(np.flatnonzero(full.truth != "b"))
+    p = full.take(np.flatnonzero(full.target != "b"))
     q = p.probabilities
     there = ["a", "c", "d"]
-    areas = [sk.roc_auc_score(p.truth == c, q[:, "abcd".index(c)]) for c in there]
-    weights = [(p.truth == c).sum() for c in there]
+    areas = [sk.roc_auc_score(p.target == c, q[:, "abcd".index(c)]) for c in there]
+    weights = [(p.target == c).sum() for c in there]
     assert value("auc_ovr", p) == pytest.approx(np.average(areas, weights=weights), abs=1e-12)
-    onehot = label_binarize(p.truth, classes=list("abcd"))
+    onehot = label_binarize(p.target, classes=list("abcd"))
     assert value("auc_micro", p) == pytest.approx(sk.roc_auc_score(onehot, q, average="micro"))
-    assert value("logloss", p) == pytest.approx(sk.log_loss(p.truth, q, labels=list("abcd")))
+    assert value("logloss", p) == pytest.approx(sk.log_loss(p.target, q, labels=list("abcd")))
     assert value("brier", p) == pytest.approx(np.mean(((q - onehot) ** 2).sum(axis=1)))
-    codes = np.searchsorted(there, p.truth.astype(str))
+    codes = np.searchsorted(there, p.target.astype(str))
     rest = q[:, [0, 2, 3]] + 0.1
     rest /= rest.sum(axis=1, keepdims=True)
     ovo = sk.roc_auc_score(codes, rest, multi_class="ovo", average="weighted")
-    padded = chances(np.insert(rest, 1, 0.0, axis=1), p.truth, p.classes)
+    padded = chances(np.insert(rest, 1, 0.0, axis=1), p.target, p.classes)
     assert value("auc_ovo", padded) == pytest.approx(ovo, abs=1e-12)
 
 
@@ -365,11 +365,11 @@ def test_range_and_order_of_rows(p, name, random):
 @given(folds(), st.sampled_from([*FROM_LABELS, *FROM_CHANCES, *BINARY]))
 def test_perfect_answers_are_best(p, name):
     part = get_metric(name)
-    onehot = p.truth[:, None] == np.array(p.classes, dtype=object)
-    found, _ = score(name, chances(onehot, p.truth, p.classes))
+    onehot = p.target[:, None] == np.array(p.classes, dtype=object)
+    found, _ = score(name, chances(onehot, p.target, p.classes))
     best = part.range[1] if part.higher_is_better else part.range[0]
     assert found is None or found == pytest.approx(best, abs=1e-12)
-    if len(set(p.truth)) == len(p.classes):
+    if len(set(p.target)) == len(p.classes):
         assert (found is None) == (name in BINARY and len(p.classes) > 2)
 
 

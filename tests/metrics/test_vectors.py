@@ -59,7 +59,7 @@ def test_retrieval_is_trec_evals(seed, tied):
     pytrec_eval = pytest.importorskip("pytrec_eval")
     vectors, data = matrix(seed, tied=tied), search(seed)
     answers, scores = found(data, vectors), cosines(vectors)[:10, 10:]
-    relevant = {(q, a) for q, a in zip(data.questions["query"], data.truth, strict=True)}
+    relevant = {(q, a) for q, a in zip(data.questions["query"], data.target, strict=True)}
     judged: dict[str, dict[str, int]] = {}
     ranked: dict[str, dict[str, float]] = {}
     for query in range(10):

@@ -379,7 +379,7 @@ def test_a_job_answers_what_the_predictor_itself_answers(task, tmp_path):
     for number, fold in enumerate(split(data, task.split, 42)):
         train, test = data.take(fold.train), data.take(fold.test)
         made = adapt(named("logistic-regression")).fresh(42 + number, "classification")
-        made.fit(train.frame(), train.truth)
+        made.fit(train.frame(), train.target)
         found = run.predictions("toy", number).probabilities
         assert np.array_equal(found, made.predict_proba(test.frame()))
 

@@ -209,5 +209,5 @@ def test_real_encoders_reach_their_scores_on_real_pairs(name):
     rows = data.mentioned()
     vectors = unit_rows(encode(model.prototype, data.items.iloc[rows].tolist(), name), np.float64)
     one, two = (vectors[np.searchsorted(rows, data.mentions(field).rows)] for field in data.fields)
-    score = spearmanr((one * two).sum(axis=1), data.truth).statistic
+    score = spearmanr((one * two).sum(axis=1), data.target).statistic
     assert score == pytest.approx(MEASURED[name], abs=1e-3)

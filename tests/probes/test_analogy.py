@@ -28,7 +28,7 @@ def questions(rows, items="abcdef", **given):
     frame = pd.DataFrame([list(row) for row in rows], columns=["a", "b", "c", "answer"])
     truth = frame.pop("answer").to_numpy()
     series = pd.Series(list(items), index=list(items))
-    made = {"truth": truth, "kind": "items", "modality": "entity", **given}
+    made = {"target": truth, "kind": "items", "modality": "entity", **given}
     return Dataset("toy", series, frame, **made)
 
 
@@ -45,7 +45,7 @@ def test_the_nearest_item_is_the_answer_and_a_b_c_are_left_out():
     assert found.predictions.tolist() == ["d", "d", "d"]
     assert found.rank.tolist() == [1, 2, 3]  # with a, b, c among them f would be fifth
     assert found.candidates.tolist() == [3, 3, 3]
-    assert found.truth.tolist() == ["d", "e", "f"]
+    assert found.target.tolist() == ["d", "e", "f"]
     assert score("hits@1", found)[0] == pytest.approx(1 / 3)
     assert score("mrr", found)[0] == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
 
@@ -159,7 +159,7 @@ def plainly(data, known):
     """The ranks, one question at a time in 64 bits."""
     lengths = np.linalg.norm(known.matrix, axis=1, keepdims=True)
     unit = dict(zip(data.items.index, known.matrix / lengths, strict=True))
-    for a, b, c, d in np.column_stack([data.questions.to_numpy(), data.truth]):
+    for a, b, c, d in np.column_stack([data.questions.to_numpy(), data.target]):
         scores = {name: v @ (unit[b] - unit[a] + unit[c]) for name, v in unit.items()}
         others = set(unit) - {a, b, c}
         best = max(scores[name] for name in others)
@@ -192,7 +192,7 @@ def test_other_questions_are_refused():
     items, two = pd.Series(list("ab"), index=list("ab")), pd.DataFrame({"a": ["a"], "b": ["b"]})
     fields = (two, two.assign(c=[{"a": 1, "b": 2}]))
     wrong = [Dataset("wrong", items, each, np.array(["a"]), "items", "entity") for each in fields]
-    for data in (questions(["abcd"], truth=np.array([1.0]), kind="regression"), *wrong):
+    for data in (questions(["abcd"], target=np.array([1.0]), kind="regression"), *wrong):
         with pytest.raises(DefinitionError, match="analogy"):
             Analogy().answerable(data, vectors())
 

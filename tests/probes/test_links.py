@@ -59,7 +59,7 @@ def test_a_translation_is_followed_from_other_heads(tail, place):
     found, probe = answers(train, test, vectors(), relation="translation")
     assert found.predictions.tolist() == ["b"]
     assert (found.rank.tolist(), found.candidates.tolist()) == ([place], [6])
-    assert found.truth.tolist() == [tail]
+    assert found.target.tolist() == [tail]
     assert probe.notes == []
 
 
@@ -194,7 +194,7 @@ def test_perfect_translations_are_all_found(options):
     (train, test), known = grid()
     found, _ = answers(train, test, known, **options)
     assert score("mrr", found) == (1.0, "")
-    assert found.predictions.tolist() == list(test.truth)
+    assert found.predictions.tolist() == list(test.target)
 
 
 def test_the_size_of_all_vectors_does_not_matter():
@@ -277,7 +277,7 @@ def test_a_run_on_a_given_split(tmp_path, missing, mrr):
         "graph",
         train.items,
         pd.concat([train.questions, test.questions]),
-        np.concatenate([train.truth, test.truth]),
+        np.concatenate([train.target, test.target]),
         "items",
         "entity",
         group=np.concatenate([train.group, test.group]),

@@ -75,7 +75,7 @@ def test_the_same_as_the_full_matrix(monkeypatch, block):
     a, b = np.triu_indices(120, 1)
     grid = np.rint((unit[a] * unit[b]).sum(axis=1) * 1e6)
     truth = labels[a] == labels[b]
-    assert got.weight.sum() == len(a) and got.weight[got.truth == 1].sum() == truth.sum()
+    assert got.weight.sum() == len(a) and got.weight[got.target == 1].sum() == truth.sum()
     assert score("auc", got)[0] == pytest.approx(roc_auc_score(truth, grid), abs=1e-6)
     assert score("pr_auc", got)[0] == pytest.approx(average_precision_score(truth, grid), abs=1e-4)
     precision, recall, _ = precision_recall_curve(truth, grid)
@@ -492,7 +492,7 @@ def blind(data: Dataset, vectors: Vectors, **how: object) -> Predictions:
 
 def lists(got: Predictions) -> dict[str, list[tuple[str, float]]]:
     found: dict[str, list[tuple[str, float]]] = {}
-    for query, answer, place in zip(got.group, got.truth, got.rank, strict=True):
+    for query, answer, place in zip(got.group, got.target, got.rank, strict=True):
         found.setdefault(query, []).append((answer, place))
     return found
 
@@ -700,4 +700,4 @@ def test_an_encoder_gets_only_train_labels(tmp_path, how):
         tested = {str(i) for i in fold.test}
         assert set(got.group) == tested
         if how == "kfold":  # what is found are train rows
-            assert set(got.truth) <= {str(i) for i in fold.train} and not set(got.truth) & tested
+            assert set(got.target) <= {str(i) for i in fold.train} and not set(got.target) & tested

@@ -129,7 +129,7 @@ def test_questions_are_answered_one_by_one():
     data = pairs("wxw", "yyx", [1.0, 2.0, 3.0], group=np.array(["g", "g", "h"]))
     found = Similarity().answer(data, vectors([[1, 0], [0, 2], [1, 1], [5, 5]]))
     np.testing.assert_allclose(found.predictions, [np.sqrt(0.5), np.sqrt(0.5), 0])
-    assert found.truth.tolist() == [1, 2, 3]
+    assert found.target.tolist() == [1, 2, 3]
     assert found.group.tolist() == ["g", "g", "h"]
 
 
@@ -165,7 +165,7 @@ def test_penalized_questions_are_last(measure):
     answered = probe.answer(data.take(np.flatnonzero(able)), known)
     lost = probe.unanswered(data.take(np.flatnonzero(~able)))
     found = answered.merged(lost, able)
-    assert found.truth.tolist() == [1, 2, 3, 4]
+    assert found.target.tolist() == [1, 2, 3, 4]
     assert found.predictions[~able].max() < found.predictions[able].min()
     assert len(set(found.predictions[~able])) == 1
     assert np.isfinite(found.predictions).all()

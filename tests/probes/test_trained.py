@@ -68,7 +68,7 @@ def test_answers_are_those_of_scikit_learn(head, kind, theirs, scale):
         found = run(Trained(head=head, scale=scale), data, X, TRAIN, TEST)
         scaler = StandardScaler().fit(X[TRAIN])
         scaled = scaler.transform(X) if scale == "standard" else X
-        theirs.fit(scaled[TRAIN], data.truth[TRAIN])
+        theirs.fit(scaled[TRAIN], data.target[TRAIN])
     assert found.predictions.tolist() == theirs.predict(scaled[TEST]).tolist()
     if kind == "classification":
         np.testing.assert_array_equal(found.probabilities, theirs.predict_proba(scaled[TEST]))
@@ -199,7 +199,7 @@ def test_unknown_items_of_classes_get_the_commonest_label_and_the_shares():
     assert lost.predictions.tolist() == ["a"]
     assert lost.probabilities.tolist() == [[0.75, 0.25, 0.0]]
     both = probe.answer(data.take(np.array([4])), vectors).merged(lost, np.array([True, False]))
-    assert both.truth.tolist() == ["b", "c"]
+    assert both.target.tolist() == ["b", "c"]
 
 
 def blobs(unknown=()):

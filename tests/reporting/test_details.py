@@ -34,7 +34,7 @@ from karat.results.load import FrozenRun
 def files(predictions, truth, chances=None):
     given = Predictions(
         predictions=np.array(list(predictions), dtype=object),
-        truth=np.array(list(truth), dtype=object),
+        target=np.array(list(truth), dtype=object),
         answers="classes",
         truths="classes",
         classes=("a", "b"),
@@ -126,7 +126,7 @@ def labels(predictions, truth, probabilities=None, classes=("a", "b"), **more):
     given = None if probabilities is None else np.array(probabilities)
     return Predictions(
         predictions=np.array(list(predictions), dtype=object),
-        truth=np.array(list(truth), dtype=object),
+        target=np.array(list(truth), dtype=object),
         classes=classes,
         probabilities=given,
         **kinds,
@@ -135,7 +135,7 @@ def labels(predictions, truth, probabilities=None, classes=("a", "b"), **more):
 
 
 def numbers(predictions, truth, **more):
-    return Predictions(predictions=np.array(predictions), truth=np.array(truth), **more)
+    return Predictions(predictions=np.array(predictions), target=np.array(truth), **more)
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_numbers_are_sorted_by_distance_or_distance_of_ranks():
 def test_items_are_sorted_by_the_rank_of_the_correct_one():
     answers = Predictions(
         predictions=np.array(["x", "y"], dtype=object),
-        truth=np.array(["u", "y"], dtype=object),
+        target=np.array(["u", "y"], dtype=object),
         answers="items",
         truths="items",
         rank=np.array([7.0, 1.0]),
@@ -280,7 +280,7 @@ def test_worst_rows_have_row_numbers_of_the_dataset():
 def test_clusters_and_empty_folds_have_no_details():
     clusters = Predictions(
         predictions=np.array([0, 1]),
-        truth=np.array(["a", "b"], dtype=object),
+        target=np.array(["a", "b"], dtype=object),
         answers="clusters",
         truths="classes",
     )

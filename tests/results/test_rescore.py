@@ -92,7 +92,7 @@ def test_scores_are_equal_and_nothing_is_written(run):
     done = karat.rescore(run.folder)
     # three: 2 folds × 3 views × 2; half: 2 × (1 + 2 × 2) × 2; line: 4; the rest: 4
     assert len(done.scores) == 12 + 20 + 4 + 4
-    assert set(run.predictions("three").truth) == {"NA", "no, really", "True"}
+    assert set(run.predictions("three").target) == {"NA", "no, really", "True"}
     assert (done.scores["before"] == done.scores["value"]).all()
     assert not len(done.differences) and not done.problems and not done.notes
     assert contents(run.folder.parent) == before
@@ -135,7 +135,7 @@ def test_added_metrics(run, tmp_path):
     assert line["info"].str.contains("balacc").all()
     assert (line["status"] == "ok").all()
     answers = new.predictions("line", 0)
-    by_hand = np.abs(answers.predictions - answers.truth).mean()
+    by_hand = np.abs(answers.predictions - answers.target).mean()
     assert line[line["fold"] == 0]["mae"].iloc[0] == by_hand
     metrics = {task["name"]: task["metrics"] for task in new.about["tasks"]}
     assert metrics["line"] == ["rmse", "r2", "mae"]

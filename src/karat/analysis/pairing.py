@@ -381,7 +381,7 @@ def _answers(paired: Paired) -> list[tuple[Predictions, Predictions]]:
 
 
 def _right(answers: Predictions) -> np.ndarray:
-    return (answers.predictions == answers.truth).astype(float)
+    return (answers.predictions == answers.target).astype(float)
 
 
 class _Units:

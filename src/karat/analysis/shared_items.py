@@ -87,7 +87,7 @@ def common_rows(answers: Sequence[Predictions], folds: Sequence[Answered]) -> li
     for i, each in enumerate(places):
         order = np.argsort(each, kind="stable")
         rows.append(order[np.searchsorted(each[order], shared)])
-        if not np.array_equal(answers[i].truth[rows[i]], answers[0].truth[rows[0]]):
+        if not np.array_equal(answers[i].target[rows[i]], answers[0].target[rows[0]]):
             raise CannotCompare(i, "its folds have other questions")
     return rows
 

@@ -291,7 +291,7 @@ def load_user_table(file: Path, target: str, kind: str | None) -> Dataset:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*the target is whole numbers")
         data = DatasetLoader(file.stem, definition, None, (str(file),), {})()
-    truth: Any = data.truth
+    truth: Any = data.target
     if data.kind == "classification":
         refuse_fractions(truth, f'{file}: "{target}"')
     whole = truth.dtype.kind in "iuf" and bool((truth % 1 == 0).all())

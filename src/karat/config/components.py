@@ -120,7 +120,7 @@ def check_metrics(task: Task, data: Dataset, blind: bool) -> None:
     needs = set(get_metric(task.metrics[0]).needs)
     if "binary" in needs and probe["use"] == "trained":
         why = f"{len(data.classes)}; use auc_ovr or acc" if len(data.classes) > 2 else ""
-        if data.kind == "regression" and not np.isin(np.asarray(data.truth), (0, 1)).all():
+        if data.kind == "regression" and not np.isin(np.asarray(data.target), (0, 1)).all():
             why = "numbers"
         if why:
             raise DefinitionError(

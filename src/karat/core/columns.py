@@ -89,14 +89,14 @@ def _as_written(column: pd.Series, where: str, value: str | None) -> np.ndarray:
     return texts
 
 
-def infer_kind(truth: np.ndarray, name: str) -> str:
+def infer_kind(target: np.ndarray, name: str) -> str:
     """Return ``"classification"`` or ``"regression"``; warn if it is a guess."""
-    if truth.dtype.kind not in "iuf":
+    if target.dtype.kind not in "iuf":
         return "classification"
-    if truth.dtype.kind == "f" and not (truth == np.round(truth)).all():
+    if target.dtype.kind == "f" and not (target == np.round(target)).all():
         return "regression"
-    distinct = len(pd.unique(truth))
-    kind = "classification" if distinct <= max(2, min(20, len(truth) // 10)) else "regression"
+    distinct = len(pd.unique(target))
+    kind = "classification" if distinct <= max(2, min(20, len(target) // 10)) else "regression"
     warnings.warn(
         f'{name}: the target is whole numbers, {distinct} distinct; taken as "{kind}". '
         f'Set kind="classification" or kind="regression".',
@@ -105,12 +105,12 @@ def infer_kind(truth: np.ndarray, name: str) -> str:
     return kind
 
 
-def refuse_fractions(truth: np.ndarray, where: str) -> None:
+def refuse_fractions(target: np.ndarray, where: str) -> None:
     """Refuse a target of more than 20 labels with fractions: it is a regression target.
 
     >>> refuse_fractions(np.array(["1.5", "2.5"]), "sizes")
     """
-    labels = pd.Series(pd.unique(truth))
+    labels = pd.Series(pd.unique(target))
     numbers = pd.to_numeric(labels, errors="coerce")
     fractions = labels[numbers.notna() & (numbers % 1 != 0)]
     if numbers.notna().all() and len(labels) > 20 and len(fractions):
@@ -119,13 +119,13 @@ def refuse_fractions(truth: np.ndarray, where: str) -> None:
         )
 
 
-def find_classes(name: str, truth: np.ndarray) -> tuple[Any, ...]:
+def find_classes(name: str, target: np.ndarray) -> tuple[Any, ...]:
     """Return the labels sorted as text; there must be at least two.
 
     >>> find_classes("digits", np.array([10, 9, 9]))
     (10, 9)
     """
-    labels = pd.unique(truth).tolist()
+    labels = pd.unique(target).tolist()
     if len(labels) < 2:
         raise DataError(f'{name}: there is only one class, "{labels[0]}"; at least two are needed.')
     return tuple(sorted(labels, key=str))

@@ -47,7 +47,7 @@ class Dataset:
         A table (modality ``"table"``) or a series of texts or entity labels; its index are the ids.
     questions
         One row per question, one column per field, cells are item ids or bags ``{id: weight}``.
-    truth
+    target
         One target per question, or None if it is hidden.
     kind
         Kind of the target: ``"classification"``, ``"regression"`` or ``"items"`` (ids).
@@ -62,7 +62,7 @@ class Dataset:
     name: str
     items: pd.DataFrame | pd.Series
     questions: pd.DataFrame
-    truth: np.ndarray | None
+    target: np.ndarray | None
     kind: str
     modality: str
     group: np.ndarray | None = None
@@ -79,7 +79,7 @@ class Dataset:
                     + did_you_mean(str(value), allowed)
                 )
         _check_items(self)
-        for name in ("truth", "group", "part"):
+        for name in ("target", "group", "part"):
             object.__setattr__(self, name, _checked_values(self, name))
         where = f'{self.name}: the field "'
         mentions = {
@@ -87,14 +87,16 @@ class Dataset:
             for name in self.questions.columns
         }
         object.__setattr__(self, "_mentions", mentions)
-        if self.kind == "classification" and self.truth is not None:
-            object.__setattr__(self, "classes", self.classes or find_classes(self.name, self.truth))
-        if self.truth is not None and self.kind != "regression":
+        if self.kind == "classification" and self.target is not None:
+            object.__setattr__(
+                self, "classes", self.classes or find_classes(self.name, self.target)
+            )
+        if self.target is not None and self.kind != "regression":
             allowed = self.items.index if self.kind == "items" else pd.Index(self.classes)
-            lost = allowed.get_indexer(pd.Index(self.truth, tupleize_cols=False)) < 0
+            lost = allowed.get_indexer(pd.Index(self.target, tupleize_cols=False)) < 0
             if lost.any():
                 what = "not an item" if self.kind == "items" else "not one of its classes"
-                raise DataError(f'{self.name}: the target "{self.truth[lost][0]}" is {what}.')
+                raise DataError(f'{self.name}: the target "{self.target[lost][0]}" is {what}.')
 
     # -- constructors -----------------------------------------------------------------------
 
@@ -283,8 +285,8 @@ class Dataset:
         fine = np.ones(len(self.items), dtype=bool)
         fine[self.asked()] = False
         fine[self._own()] = True
-        if self.truth is not None:
-            fine[self.items.index.get_indexer(pd.Index(self.truth, tupleize_cols=False))] = True
+        if self.target is not None:
+            fine[self.items.index.get_indexer(pd.Index(self.target, tupleize_cols=False))] = True
         return np.flatnonzero(fine)
 
     def frame(self) -> pd.DataFrame | pd.Series:
@@ -300,7 +302,7 @@ class Dataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of everything a score depends on: name, items, questions, truth, group, part."""
+        """A hash of everything a score depends on: name, items, questions, target, group, part."""
         facts = (self.name, self.target_type, self.modality, self.classes, self.fields)
         digest = hashlib.sha256(repr(facts).encode())
         digest.update(fingerprint(self.items).encode())
@@ -313,7 +315,7 @@ class Dataset:
             digest.update(fingerprint(cells).encode())
         if "_asked" in self.__dict__ and len(self.asked()) > len(self._own()):
             digest.update(self.asked().tobytes())
-        for values in (self.truth, self.group, self.part):
+        for values in (self.target, self.group, self.part):
             digest.update(b"-" if values is None else fingerprint(pd.Series(values)).encode())
         return digest.hexdigest()
 
@@ -327,7 +329,7 @@ class Dataset:
         mentions = {name: bags.take(rows) for name, bags in self._mentions.items()}  # type: ignore[attr-defined]
         changes: dict[str, Any] = {
             "questions": self.questions.iloc[rows],
-            "truth": None if self.truth is None else self.truth[rows],
+            "target": None if self.target is None else self.target[rows],
             "group": None if self.group is None else self.group[rows],
             "part": None if self.part is None else self.part[rows],
             "_mentions": mentions,
@@ -339,18 +341,18 @@ class Dataset:
 
     def shares(self) -> dict[Any, float]:
         """Return the share of each class, also if the target is hidden."""
-        if self.truth is None:
+        if self.target is None:
             return dict(self.__dict__.get("_shares", {}))
         if self.kind != "classification":
             return {}
-        return {label: float(np.mean(self.truth == label)) for label in self.classes}
+        return {label: float(np.mean(self.target == label)) for label in self.classes}
 
     def blind(self) -> Dataset:
         """Return the dataset without the target; the classes and their shares remain."""
         part = copy.copy(self)
         part.__dict__.pop("fingerprint", None)
         object.__setattr__(part, "_shares", self.shares())
-        object.__setattr__(part, "truth", None)
+        object.__setattr__(part, "target", None)
         return part
 
     def sample(self, rows: int, rng: np.random.Generator) -> Dataset:
@@ -363,7 +365,7 @@ class Dataset:
             raise DataError(f"{self.name}: the number of rows must be >= 1, got {rows}.")
         if rows >= len(self):
             return self
-        classes = self.truth if self.kind == "classification" else None
+        classes = self.target if self.kind == "classification" else None
         sample = self.take(sample_rows(len(self), rows, rng, classes, self.group))
         if self.kind == "items":  # any item may be the answer
             return sample
@@ -412,7 +414,7 @@ def _checked_values(data: Dataset, what: str) -> np.ndarray | None:
             f"{data.name}: {len(values)} values of {what} for {len(data.questions)} questions."
         )
     column = pd.Series(values).reset_index(drop=True)
-    if what == "truth":
+    if what == "target":
         return np.asarray(target_values(column, data.kind, f"{data.name}: the target"))
     empty = column.isna().to_numpy()
     if empty.any():

@@ -231,12 +231,12 @@ def fit_embed(encoder: Any, train: Dataset, name: str) -> Vectors:
     rows = train.learnable()
     items = train.items.iloc[rows]
     y = None
-    if train.truth is not None and len(train.fields) == 1 and train.kind != "items":
+    if train.target is not None and len(train.fields) == 1 and train.kind != "items":
         mentioned = train.mentions(train.fields[0]).rows
         if len(mentioned) == len(train):
-            targets = np.empty(len(train.items), dtype=train.truth.dtype)
-            targets[mentioned] = train.truth
-            y = targets[rows] if (targets[mentioned] == train.truth).all() else None
+            targets = np.empty(len(train.items), dtype=train.target.dtype)
+            targets[mentioned] = train.target
+            y = targets[rows] if (targets[mentioned] == train.target).all() else None
     if hasattr(encoder, "fit_transform"):
         values = encoder.fit_transform(items) if y is None else encoder.fit_transform(items, y)
     elif hasattr(encoder, "fit"):

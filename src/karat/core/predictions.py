@@ -34,7 +34,7 @@ class Predictions:
     ----------
     predictions
         Labels (text), numbers, item ids (text) or cluster numbers, as given by ``answers``.
-    truth
+    target
         Labels (text), numbers or item ids (text), as given by ``truths``.
     classes, probabilities
         All class labels sorted as text, and one probability column for each.
@@ -51,7 +51,7 @@ class Predictions:
     """
 
     predictions: np.ndarray
-    truth: np.ndarray
+    target: np.ndarray
     answers: str = "numbers"
     truths: str = "numbers"
     classes: tuple[str, ...] = ()
@@ -64,20 +64,20 @@ class Predictions:
     known: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        kinds = (("predictions", self.answers, ANSWERS), ("truth", self.truths, TRUTHS))
+        kinds = (("predictions", self.answers, ANSWERS), ("target", self.truths, TRUTHS))
         for name, what, known in kinds:
             if what not in known:
                 raise ContractError(f'{name} must be one of {", ".join(known)}, got "{what}".')
             values = getattr(self, name)
             values = as_text(values) if what in _TEXT else _floats(values, name)
             object.__setattr__(self, name, values)
-        if len(self.predictions) != len(self.truth):
+        if len(self.predictions) != len(self.target):
             raise ContractError(
-                f"got {len(self.predictions)} answers for {len(self.truth)} questions; "
+                f"got {len(self.predictions)} answers for {len(self.target)} questions; "
                 f"expected one answer per question."
             )
         object.__setattr__(self, "classes", tuple(map(str, self.classes)))
-        shapes: dict[str, tuple[int, ...]] = {name: (len(self.truth),) for name in _EXTRAS}
+        shapes: dict[str, tuple[int, ...]] = {name: (len(self.target),) for name in _EXTRAS}
         for name, shape in {"probabilities": (len(self), len(self.classes)), **shapes}.items():
             values = getattr(self, name)
             if values is None:
@@ -89,7 +89,7 @@ class Predictions:
             object.__setattr__(self, name, values)
 
     def __len__(self) -> int:
-        return len(self.truth)
+        return len(self.target)
 
     # -- labels as codes, computed once for all metrics -------------------------------------
 
@@ -99,11 +99,11 @@ class Predictions:
 
         Targets of the numbers 0 and 1 are two classes.
         """
-        if self.truths == "numbers" and np.isin(self.truth, (0, 1)).all():
+        if self.truths == "numbers" and np.isin(self.target, (0, 1)).all():
             return ("0", "1")
         if self.truths != "classes":
             return ()
-        seen = set(self.truth.tolist())
+        seen = set(self.target.tolist())
         if self.answers == "classes":
             seen.update(self.predictions.tolist())
         return (*self.classes, *sorted(seen - set(self.classes)))
@@ -112,8 +112,8 @@ class Predictions:
     def true_codes(self) -> np.ndarray:
         """The index of each row's target in ``labels``."""
         if self.truths == "numbers":
-            return self.truth.astype(np.intp)
-        return self._codes(self.truth)
+            return self.target.astype(np.intp)
+        return self._codes(self.target)
 
     @cached_property
     def answered_codes(self) -> np.ndarray:
@@ -130,7 +130,7 @@ class Predictions:
         """Return some of the rows."""
         cut: dict[str, Any] = {
             name: None if getattr(self, name) is None else getattr(self, name)[rows]
-            for name in ("predictions", "truth", "probabilities", *_EXTRAS)
+            for name in ("predictions", "target", "probabilities", *_EXTRAS)
         }
         return Predictions(answers=self.answers, truths=self.truths, classes=self.classes, **cut)
 
@@ -149,7 +149,7 @@ class Predictions:
         place[np.flatnonzero(own)] = np.arange(len(self))
         place[np.flatnonzero(~own)] = len(self) + np.arange(len(other))
         both: dict[str, Any] = {}
-        for name in ("predictions", "truth", "probabilities", *_EXTRAS):
+        for name in ("predictions", "target", "probabilities", *_EXTRAS):
             pair = [getattr(self, name), getattr(other, name)]
             if sum(values is None for values in pair) == 1:
                 raise ContractError(f"{name} are given for some of the questions only.")
@@ -164,7 +164,7 @@ class Predictions:
         columns: list[list[str]] = []
         if self.probabilities is not None:
             columns += [_cells(column) for column in self.probabilities.T]
-        columns += [_cells(self.predictions), _cells(self.truth)]
+        columns += [_cells(self.predictions), _cells(self.target)]
         columns += [_cells(getattr(self, name)) for name in extras]
         classes = self.classes if self.probabilities is not None else ()
         header = [*map(_quoted, classes), "predictions", "truth", *extras]
@@ -190,7 +190,7 @@ class Predictions:
         extras = dict(zip(header[at + 1 :], columns[at + 1 :], strict=True))
         return cls(
             predictions=columns[at - 1],
-            truth=columns[at],
+            target=columns[at],
             answers=answers,
             truths=truths,
             classes=tuple(header[: at - 1]) if chances else tuple(classes),

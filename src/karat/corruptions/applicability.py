@@ -181,8 +181,8 @@ def unmet_reason(name: str, data: Dataset) -> str:
     takes, needs = getattr(function, "takes", ()), getattr(function, "needs", ())
     if takes and data.modality not in takes:
         return f"it takes {_listed(takes)}, not {_PLURAL[data.modality]}"
-    why = _unmet(name, needs, data.items, data.truth, data.target_type)
-    if not why and {"rows", "classes", "truth"} & set(needs) and not by_row(data):
+    why = _unmet(name, needs, data.items, data.target, data.target_type)
+    if not why and {"rows", "classes", "target"} & set(needs) and not by_row(data):
         return "it changes rows and their target, but not every question is about one item"
     return why
 
@@ -303,7 +303,7 @@ def _pair(X: Any, y: Any, answers: str) -> str:
     return "" if pair else "no two columns are of the same kind"
 
 
-def _truth(X: Any, y: Any, answers: str) -> str:
+def _target(X: Any, y: Any, answers: str) -> str:
     if y is None:
         return "there is no target"
     return "the target is items, not classes or numbers" if answers == "items" else ""
@@ -312,7 +312,7 @@ def _truth(X: Any, y: Any, answers: str) -> str:
 def _classes(X: Any, y: Any, answers: str) -> str:
     if answers and answers != "classes":
         return f"the target is {answers}, not classes"
-    return _truth(X, y, answers)
+    return _target(X, y, answers)
 
 
 NEEDS: Mapping[str, Need] = {
@@ -326,7 +326,7 @@ NEEDS: Mapping[str, Need] = {
     "two columns": lambda X, y, _: "" if X.shape[1] > 1 else "there is only one column",
     "pair": _pair,
     "rows": lambda X, y, answers: "",  # depends on the questions, see unmet_reason
-    "truth": _truth,
+    "target": _target,
     "classes": _classes,
 }
 

@@ -59,7 +59,7 @@ def duplicate_rows(X: Any, y: Target, severity: float, rng: Rng) -> Corrupted:
     return X.iloc[rows], None if y is None else y.iloc[rows]
 
 
-@corrupts("label_noise", takes=_ITEMS, needs=("truth",))
+@corrupts("label_noise", takes=_ITEMS, needs=("target",))
 def label_noise(X: Any, y: pd.Series, severity: float, rng: Rng) -> Corrupted:
     """Replace the target of this share of the rows by another one, drawn uniformly."""
     codes, rows = levels(y)

@@ -210,7 +210,7 @@ def _changed(test: Dataset, seen: Dataset, rows: np.ndarray) -> float:
     """Return the share of cells or rows that differ; of targets if no cell differs."""
     if by_row(test):
         pairs = [
-            (each.frame().set_axis(places, axis=0), pd.Series(each.truth, index=places))
+            (each.frame().set_axis(places, axis=0), pd.Series(each.target, index=places))
             for each, places in ((test, np.arange(len(test))), (seen, rows))
         ]
         return changed_share(*pairs)
@@ -261,14 +261,14 @@ def _see_one(test: Dataset, view: View, rng: np.random.Generator) -> tuple[Datas
     every = np.arange(len(test))
     if by_row(test):
         items = test.frame().reset_index(drop=True).copy()
-        truth = None if test.truth is None else pd.Series(test.truth)
+        truth = None if test.target is None else pd.Series(test.target)
         items, truth = _corrupted(view, items, truth, rng)
         rows = np.asarray(items.index)
         if not len(items):
             raise ContractError(f"{view.name} returned no rows.")
         if not np.isin(rows, np.arange(len(test))).all():
             raise ContractError(f"{view.name} returned rows with new labels; keep the index of X.")
-        if test.truth is not None:
+        if test.target is not None:
             _check_truth(view, items, truth)
         rows = rows.astype(np.intp)
         # the index identifies dropped and repeated rows
@@ -278,7 +278,7 @@ def _see_one(test: Dataset, view: View, rng: np.random.Generator) -> tuple[Datas
             test,
             items=items,
             questions=pd.DataFrame({test.fields[0]: items.index}),
-            truth=None if test.truth is None else np.asarray(truth),
+            target=None if test.target is None else np.asarray(truth),
             group=None if test.group is None else test.group[rows],
             part=None,
         )
@@ -305,8 +305,8 @@ def _changed_items(test: Dataset, view: View, rng: np.random.Generator, rows: np
     return changed
 
 
-def _corrupted(view: View, items: Any, truth: Any, rng: np.random.Generator) -> tuple[Any, Any]:
-    result = corruptions.get(view.corruption)(items, truth, view.severity, rng)
+def _corrupted(view: View, items: Any, target: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+    result = corruptions.get(view.corruption)(items, target, view.severity, rng)
     if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[0], type(items)):
         raise ContractError(
             f"{view.name} must return (X, y), and X must be a {type(items).__name__}."
@@ -314,11 +314,11 @@ def _corrupted(view: View, items: Any, truth: Any, rng: np.random.Generator) -> 
     return result
 
 
-def _check_truth(view: View, items: pd.DataFrame | pd.Series, truth: Any) -> None:
-    targets = 0 if truth is None else len(truth)
+def _check_truth(view: View, items: pd.DataFrame | pd.Series, target: Any) -> None:
+    targets = 0 if target is None else len(target)
     if targets != len(items):
         raise ContractError(
             f"{view.name} returned X with {len(items)} rows and y with {targets}; they must match."
         )
-    if isinstance(truth, pd.Series) and not truth.index.equals(items.index):
+    if isinstance(target, pd.Series) and not target.index.equals(items.index):
         raise ContractError(f"{view.name} returned X and y with different indexes.")

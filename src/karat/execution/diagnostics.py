@@ -92,7 +92,7 @@ def task_facts(data: Dataset, folds: Sequence[Fold], blind: bool = False) -> dic
     facts: dict[str, Any] = {"tested": len(rows), "classes": count_classes(data)}
     if blind:
         facts["blind"] = True
-    elif data.truth is not None:
+    elif data.target is not None:
         facts["entities"] = list(shared_entities(data, folds) or ())
         facts["give_away"] = list(leaking_column(data) or ())
     return {name: value for name, value in facts.items() if value or name == "tested"}
@@ -105,9 +105,9 @@ def count_classes(data: Dataset) -> dict[str, int]:
     >>> count_classes(Dataset.from_table(table, "y"))
     {'n': 2, 'p': 1}
     """
-    if data.kind != "classification" or data.truth is None:
+    if data.kind != "classification" or data.target is None:
         return {}
-    counts = Counter(map(str, as_text(data.truth)))
+    counts = Counter(map(str, as_text(data.target)))
     return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0]))[:MOST_CLASSES])
 
 
@@ -198,9 +198,9 @@ class _Distance:
     """Distances between the targets of questions, and their expected value."""
 
     def __init__(self, data: Dataset) -> None:
-        assert data.truth is not None
+        assert data.target is not None
         classes = data.kind == "classification"
-        truth = pd.Series(data.truth)
+        truth = pd.Series(data.target)
         self.values = pd.factorize(truth)[0] if classes else truth.rank().to_numpy(dtype=float)
         self.classes = classes
         counts = np.bincount(self.values) if classes else np.array([])
@@ -419,11 +419,11 @@ def principal(matrix: np.ndarray) -> np.ndarray:
 
 
 def _labels(data: Dataset) -> list[str]:
-    if data.truth is None or data.kind == "items":
+    if data.target is None or data.kind == "items":
         return [""] * len(data)
     if data.kind == "regression":
-        return [f"{float(value):.6g}" for value in data.truth]
-    texts = [str(text) for text in as_text(data.truth)]
+        return [f"{float(value):.6g}" for value in data.target]
+    texts = [str(text) for text in as_text(data.target)]
     counts = Counter(texts)
     largest = sorted(counts, key=lambda label: (-counts[label], label))[:LABELS]
     return [label if label in largest else "" for label in texts]

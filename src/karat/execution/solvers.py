@@ -52,7 +52,7 @@ class PredictorSolver:
 
     def fit(self, train: Dataset) -> None:
         """Fit a new copy of the predictor on the train items and their targets."""
-        if train.truth is None:
+        if train.target is None:
             raise Declined("a predictor needs targets to train on, and this task hides them")
         self.fitted_ = self.model.fresh(self.seed, train.kind)
         self.preparation_ = None
@@ -61,9 +61,9 @@ class PredictorSolver:
             unfitted, self.fitted_ = self.fitted_.parts()
             self.identity_ = object_identity(unfitted)
             self.preparation_, X = self._shared(
-                "train", lambda: (unfitted, unfitted.fit_transform(X, train.truth))
+                "train", lambda: (unfitted, unfitted.fit_transform(X, train.target))
             )
-        self.fitted_.fit(X, train.truth)
+        self.fitted_.fit(X, train.target)
 
     def answer(self, test: Dataset, change: Change | None = None, view: str = "") -> Answers:
         """Return the predictions for the test items; ``change`` is ignored.

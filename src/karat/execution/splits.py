@@ -85,7 +85,7 @@ def all_rows(
     _check_integer("all: repeats", repeats, 1)
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
         raise DefinitionError(f"all: share must be above 0 and at most 1, got {share!r}.")
-    classes = data.truth if data.kind == "classification" else None
+    classes = data.target if data.kind == "classification" else None
     for repeat, seed in enumerate(_seeds(rng, repeats)):
         rows = np.arange(len(data))
         if share < 1:
@@ -117,7 +117,7 @@ def kfold(
         if balanced:
             if data.kind != "classification":
                 raise DefinitionError(f"{data.name}: balanced requires classes, got {data.kind}.")
-            codes = pd.factorize(data.truth, sort=False)[0]
+            codes = pd.factorize(data.target, sort=False)[0]
             rows = np.sort(_undersampled(codes, np.random.default_rng(seed)))
         part = data.take(rows)
         cuts = _cut(part, folds, (_by_class(part, stratified), _groups(part, grouped)), seed)
@@ -140,7 +140,7 @@ def senteval(
     if data.kind != "classification":
         raise DefinitionError(f"{data.name}: split senteval requires classes, got {data.kind}.")
     _refuse_groups(data, "senteval")
-    codes = np.unique(np.asarray(data.truth), return_inverse=True)[1]
+    codes = np.unique(np.asarray(data.target), return_inverse=True)[1]
     if np.bincount(codes).min() < folds:
         raise DataError(f"{data.name}: a class has fewer than {folds} questions; use fewer folds.")
     for repeat, seeds in enumerate(repetitions(repeats, folds, seed)):
@@ -170,7 +170,7 @@ def geval(data: Dataset, folds: int = 10, repeats: int = 10) -> Iterator[Fold]:
     items = data.mentions(data.fields[0]).rows
     single = len(items) == len(data)
     joined = np.argsort(pd.factorize(items)[0], kind="stable") if single else np.arange(len(data))
-    codes = pd.factorize(data.truth)[0]
+    codes = pd.factorize(data.target)[0]
     for repeat, order in enumerate(shuffles(len(data), repeats)):
         rows = joined[order]
         with warnings.catch_warnings():
@@ -214,7 +214,7 @@ def holdout(
             f"{data.name}: cannot train on {max(wanted, 0)} of {len(data)} questions"
             + (f" and test on {test_rows}." if test_rows else ".")
         )
-    classes = np.asarray(data.truth) if _by_class(data, stratified) else None
+    classes = np.asarray(data.target) if _by_class(data, stratified) else None
     groups = _groups(data, grouped)
     for repeat, seed in enumerate(_seeds(rng, repeats)):
         sizes = (len(data), wanted, test_rows)
@@ -328,7 +328,7 @@ def _cut(
     if units < folds:
         what = "questions" if groups is None else "groups" if data.group is not None else "items"
         raise DataError(f"{data.name}: {units} {what} are too few for {folds} folds.")
-    codes = pd.factorize(data.truth)[0] if by_class else np.zeros(len(data), dtype=int)
+    codes = pd.factorize(data.target)[0] if by_class else np.zeros(len(data), dtype=int)
     if by_class and np.bincount(codes).max() < folds:
         raise DataError(
             f"{data.name}: every class has fewer than {folds} questions; use fewer folds or "

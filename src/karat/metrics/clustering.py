@@ -59,7 +59,7 @@ def ami(predictions: Predictions) -> float:
     overlaps = _overlaps(predictions)
     if overlaps.same():
         return 1.0
-    return float(min(adjusted_mutual_info_score(overlaps.truth, overlaps.answers), 1.0))
+    return float(min(adjusted_mutual_info_score(overlaps.target, overlaps.answers), 1.0))
 
 
 @metric("fowlkes_mallows", needs=("clusters",))
@@ -101,7 +101,7 @@ def clustering_accuracy(predictions: Predictions) -> float:
 class _Overlaps:
     """The pairs (class, cluster) that share rows, their number of rows, and the codes of rows."""
 
-    truth: np.ndarray
+    target: np.ndarray
     answers: np.ndarray
     classes: np.ndarray
     clusters: np.ndarray
@@ -109,7 +109,7 @@ class _Overlaps:
 
     @property
     def class_sizes(self) -> np.ndarray:
-        return np.bincount(self.truth)
+        return np.bincount(self.target)
 
     @property
     def cluster_sizes(self) -> np.ndarray:
@@ -117,7 +117,7 @@ class _Overlaps:
 
     def turned(self) -> _Overlaps:
         """Return them with classes and clusters exchanged."""
-        return _Overlaps(self.answers, self.truth, self.clusters, self.classes, self.sizes)
+        return _Overlaps(self.answers, self.target, self.clusters, self.classes, self.sizes)
 
     def same(self) -> bool:
         """Return whether the clusters are the classes."""
@@ -133,12 +133,12 @@ class _Overlaps:
         if len(class_sizes) == 1:
             return 1.0
         left = -self.sizes @ np.log(self.sizes / self.cluster_sizes[self.clusters])
-        whole = -class_sizes @ np.log(class_sizes / len(self.truth))
+        whole = -class_sizes @ np.log(class_sizes / len(self.target))
         return float(min(max(1.0 - left / whole, 0.0), 1.0))
 
 
 def _overlaps(predictions: Predictions) -> _Overlaps:
-    truth = np.unique(predictions.truth, return_inverse=True)[1]
+    truth = np.unique(predictions.target, return_inverse=True)[1]
     clusters, answers = np.unique(predictions.predictions, return_inverse=True)
     pairs, sizes = np.unique(truth * len(clusters) + answers, return_counts=True)
     return _Overlaps(truth, answers, *np.divmod(pairs, len(clusters)), sizes)

@@ -170,9 +170,9 @@ def _plain_metric(name: str) -> Metric:
 def score(name: str, predictions: Predictions) -> tuple[float | None, str]:
     """Return the value and an empty reason, or None and the reason. Never raises.
 
-    >>> score("rmse", Predictions(predictions=[1, 2], truth=[1, 4]))
+    >>> score("rmse", Predictions(predictions=[1, 2], target=[1, 4]))
     (1.4142135623730951, '')
-    >>> value, reason = score("acc", Predictions(predictions=[1, 2], truth=[1, 4]))
+    >>> value, reason = score("acc", Predictions(predictions=[1, 2], target=[1, 4]))
     >>> reason.partition(";")[0]
     'Scoring acc: it needs class labels as targets and predictions'
     """
@@ -206,7 +206,7 @@ def _value(definition: Metric, predictions: Predictions) -> float:
 def _check_nan(definition: Metric, predictions: Predictions) -> None:
     if not {"numbers", "scores", "clusters", "probabilities"} & set(definition.needs):
         return
-    arrays = {"predictions": predictions.predictions, "targets": predictions.truth}
+    arrays = {"predictions": predictions.predictions, "targets": predictions.target}
     if "probabilities" in definition.needs and predictions.probabilities is not None:
         arrays["rows of probabilities"] = predictions.probabilities.sum(axis=1)
     for what, values in arrays.items():

@@ -172,7 +172,7 @@ def _correlation(
     values: list[float | None] = []
     codes = _group_codes(predictions)
     for rows in np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1]):
-        answers, truth = predictions.predictions[rows], predictions.truth[rows]
+        answers, truth = predictions.predictions[rows], predictions.target[rows]
         if truth.min() < truth.max():
             values.append(measure(answers, truth) if answers.min() < answers.max() else None)
     if not values:
@@ -255,11 +255,11 @@ def _lists(predictions: Predictions) -> _Lists:
 
 def _gain(predictions: Predictions) -> np.ndarray:
     if predictions.truths == "numbers":
-        return predictions.truth
+        return predictions.target
     names = predictions.labels
     if len(names) != 2:
         raise Undefined("relevance must be a number, or the second of exactly two classes.")
-    return (predictions.truth == names[1]).astype(float)
+    return (predictions.target == names[1]).astype(float)
 
 
 def _changes(values: np.ndarray) -> np.ndarray:

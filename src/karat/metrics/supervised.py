@@ -19,7 +19,7 @@ from karat.metrics.metric import Undefined, metric
 @metric("acc", needs=("classes",))
 def acc(predictions: Predictions) -> float:
     """Accuracy: share of rows with the correct label."""
-    return float(np.mean(predictions.predictions == predictions.truth))
+    return float(np.mean(predictions.predictions == predictions.target))
 
 
 @metric("balacc", needs=("classes",))
@@ -344,7 +344,7 @@ _UNBOUNDED = (0.0, np.inf)
 @metric("mse", higher_is_better=False, range=_UNBOUNDED, needs=("numbers",))
 def mse(predictions: Predictions) -> float:
     """Mean squared error."""
-    return float(np.mean((predictions.predictions - predictions.truth) ** 2))
+    return float(np.mean((predictions.predictions - predictions.target) ** 2))
 
 
 @metric("rmse", higher_is_better=False, range=_UNBOUNDED, needs=("numbers",))
@@ -356,16 +356,16 @@ def rmse(predictions: Predictions) -> float:
 @metric("mae", higher_is_better=False, range=_UNBOUNDED, needs=("numbers",))
 def mae(predictions: Predictions) -> float:
     """Mean absolute error, in the unit of the target."""
-    return float(np.mean(np.abs(predictions.predictions - predictions.truth)))
+    return float(np.mean(np.abs(predictions.predictions - predictions.target)))
 
 
 @metric("msle", higher_is_better=False, range=_UNBOUNDED, needs=("numbers",))
 def msle(predictions: Predictions) -> float:
     """Mean squared difference of log(1 + value); undefined for negative values."""
-    for what, values in (("predictions", predictions.predictions), ("targets", predictions.truth)):
+    for what, values in (("predictions", predictions.predictions), ("targets", predictions.target)):
         if negative := int((values < 0).sum()):
             raise Undefined(f"{negative} of {len(values)} {what} are negative.")
-    return float(np.mean((np.log1p(predictions.predictions) - np.log1p(predictions.truth)) ** 2))
+    return float(np.mean((np.log1p(predictions.predictions) - np.log1p(predictions.target)) ** 2))
 
 
 @metric("rmsle", higher_is_better=False, range=_UNBOUNDED, needs=("numbers",))
@@ -377,7 +377,7 @@ def rmsle(predictions: Predictions) -> float:
 @metric("r2", range=(-np.inf, 1.0), needs=("numbers",))
 def r2(predictions: Predictions) -> float:
     """Share of the variance of the target explained; undefined for a constant target."""
-    truth = predictions.truth
+    truth = predictions.target
     if truth.min() == truth.max():
         raise Undefined("the target is constant.")
     spread = np.sum((truth - truth.mean()) ** 2)

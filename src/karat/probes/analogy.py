@@ -129,7 +129,7 @@ class Analogy:
     def _ids(self, data: Dataset, vectors: Vectors) -> list[pd.Index]:
         """Return the ids of each field, and the targets unless they are hidden."""
         columns = [data.questions[name].to_numpy() for name in data.fields]
-        columns += [] if data.truth is None else [data.truth]
+        columns += [] if data.target is None else [data.target]
         if self._whole(vectors) is not None:
             # the ids of a vector file are text
             columns = [as_text(column) for column in columns]

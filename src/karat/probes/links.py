@@ -34,7 +34,7 @@ class Triples:
         """Return the links of questions; without groups there is one relation."""
         head = data.mentions(data.fields[0]).rows
         relation = np.full(len(data), "") if data.group is None else data.group
-        wanted = pd.Index(np.asarray(data.truth), tupleize_cols=False)
+        wanted = pd.Index(np.asarray(data.target), tupleize_cols=False)
         return cls(head, as_text(relation), np.asarray(data.items.index.get_indexer(wanted)))
 
 
@@ -83,13 +83,13 @@ class Links:
         """Return which questions have a vector for head and tail."""
         need_fields(data, "links", "items")
         answerable = vectors.answerable(data)
-        if data.truth is not None:
+        if data.target is not None:
             answerable &= vectors.known(Triples.of(data).tail)
         return answerable
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
         """Fit the map of each relation, and one of all links."""
-        if train.truth is None:
+        if train.target is None:
             raise DefinitionError(
                 "split: all hides the target, which links needs to be fitted; use another split."
             )

@@ -46,7 +46,7 @@ class Ranking:
     """
 
     queries: np.ndarray
-    truth: np.ndarray
+    target: np.ndarray
     out: tuple[np.ndarray, np.ndarray]
     count: int
     vectors: Callable[[Any], np.ndarray]
@@ -73,7 +73,7 @@ class Ranking:
                 ahead[rows] += _count(scores, self._target_scores[rows] - TIE)
         ranks = ahead + 1.0
         questions, places = self.out
-        ranks[questions[self.truth[questions] == places]] = np.inf
+        ranks[questions[self.target[questions] == places]] = np.inf
         return self._first(tops), ranks
 
     def _first(self, tops: np.ndarray) -> np.ndarray:
@@ -135,15 +135,15 @@ class Ranking:
     @cached_property
     def _target_scores(self) -> np.ndarray:
         """The score of each question's target, in 64 bits."""
-        found = np.empty(len(self.truth))
+        found = np.empty(len(self.target))
         for begin in range(0, len(found), HEIGHT):
             rows = slice(begin, begin + HEIGHT)
-            targets = self.vectors(self.truth[rows]).astype(np.float64)
+            targets = self.vectors(self.target[rows]).astype(np.float64)
             found[rows] = np.einsum("ij,ij->i", self.queries[rows].astype(np.float64), targets)
         return found
 
     def _hide_target(self, scores: np.ndarray, start: int, rows: np.ndarray) -> None:
-        place = self.truth[rows] - start
+        place = self.target[rows] - start
         here = np.flatnonzero((place >= 0) & (place < scores.shape[1]))
         scores[here, place[here]] = -np.inf
 
@@ -208,8 +208,8 @@ class Nearest:
         """Return which questions have a vector for the query and the answer."""
         need_fields(data, "nearest", "items")
         answerable = vectors.answerable(data)
-        if data.truth is not None:
-            answerable &= vectors.known(_positions(data, np.asarray(data.truth)))
+        if data.target is not None:
+            answerable &= vectors.known(_positions(data, np.asarray(data.target)))
         return answerable
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
@@ -218,7 +218,7 @@ class Nearest:
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the nearest candidate of each query and the rank of each answer."""
-        wanted = _positions(test, np.asarray(test.truth))
+        wanted = _positions(test, np.asarray(test.target))
         out = self._left_out(test, vectors, wanted)
         asked, rows = _by_query(test, wanted)
         best = np.empty(len(test), dtype=np.intp)
@@ -342,7 +342,7 @@ class SameClass:
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
         """Store the train items as candidates, unless their target is hidden."""
-        self.train_ = None if train.truth is None else _Items(train, vectors)
+        self.train_ = None if train.target is None else _Items(train, vectors)
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the nearest candidate of each query, and its answers in the order of rank."""
@@ -364,7 +364,7 @@ class SameClass:
         sizes = [len(rank) for rank in ranks]
         return Predictions(
             predictions=np.repeat(among.ids[best], sizes),
-            truth=among.ids[np.concatenate(found)],
+            target=among.ids[np.concatenate(found)],
             answers="items",
             truths="items",
             group=np.repeat(items.ids[chosen], sizes),
@@ -397,7 +397,7 @@ class _Items:
         positions, item = np.unique(data.mentions(data.fields[0]).rows, return_inverse=True)
         self.ids = as_text(data.items.index[positions])
         self.matrix = unit_rows(vectors.at(positions), np.float64)
-        codes, self._names = pd.factorize(np.asarray(data.truth))
+        codes, self._names = pd.factorize(np.asarray(data.target))
         # an item may have several classes, and a class may be repeated
         item, self._code = np.divmod(np.unique(item * len(self._names) + codes), len(self._names))
         self._starts = np.searchsorted(item, np.arange(len(positions) + 1))
@@ -447,7 +447,7 @@ class Duplicates:
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the counted similarities of all pairs, duplicates and others."""
         matrix = unit_rows(vectors.of(test, test.fields[0]))
-        entity = np.asarray(pd.factorize(np.asarray(test.truth))[0])
+        entity = np.asarray(pd.factorize(np.asarray(test.target))[0])
         if len(np.unique(entity)) == len(entity):
             raise DataError(f"{test.name}: no two items have the same class; nothing to find.")
         return _predictions(*_count_pairs(matrix, entity))
@@ -488,5 +488,5 @@ def _predictions(same: np.ndarray, other: np.ndarray) -> Predictions:
     used = np.flatnonzero(weight > 0)
     order = used[np.argsort(level[used], kind="stable")]
     return Predictions(
-        predictions=level[order] / (STEPS // 2) - 1, truth=truth[order], weight=weight[order]
+        predictions=level[order] / (STEPS // 2) - 1, target=truth[order], weight=weight[order]
     )

@@ -227,7 +227,7 @@ class Similarity:
     def _predictions(self, test: Dataset, scores: np.ndarray) -> Predictions:
         return Predictions(
             predictions=scores,
-            truth=np.asarray(test.truth),
+            target=np.asarray(test.target),
             truths=test.target_type,
             classes=tuple(str(label) for label in test.classes),
             group=test.group,

@@ -64,7 +64,7 @@ def ranked(
     """Return predicted items with the rank of the target; without groups a list per question."""
     return Predictions(
         predictions=answers,
-        truth=np.asarray(test.truth),
+        target=np.asarray(test.target),
         answers="items",
         truths="items",
         group=group,
@@ -148,10 +148,10 @@ class Trained:
     def fit(self, train: Dataset, vectors: Vectors) -> None:
         """Scale the train vectors and fit the head; clusterers are fitted on the test questions."""
         self.head_ = self._make_head(train)
-        self.truth_ = train.truth
+        self.truth_ = train.target
         self.shares_ = train.shares()
         X = self._scaled(self._compose(train, vectors), fit=True)
-        if train.truth is None:
+        if train.target is None:
             return
         tags = getattr(self.head_, "__sklearn_tags__", None)
         is_clusterer = tags is not None and tags().estimator_type == "clusterer"
@@ -162,7 +162,7 @@ class Trained:
             )
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            self.head_.fit(X, train.truth)
+            self.head_.fit(X, train.target)
         for warning in caught:
             if "Convergence" not in warning.category.__name__:
                 warnings.warn_explicit(
@@ -208,13 +208,13 @@ class Trained:
         return baseline(self.truth_, test)
 
     def _clustering(self, clusters: np.ndarray, test: Dataset) -> Predictions:
-        truth = np.asarray(test.truth)
+        truth = np.asarray(test.target)
         return Predictions(
-            predictions=clusters, truth=truth, answers="clusters", truths=test.target_type
+            predictions=clusters, target=truth, answers="clusters", truths=test.target_type
         )
 
     def _make_head(self, train: Dataset) -> Any:
-        chosen = self.head or ("kmeans" if train.truth is None else HEADS[train.kind])
+        chosen = self.head or ("kmeans" if train.target is None else HEADS[train.kind])
         chosen = {"use": chosen} if isinstance(chosen, str) else dict(chosen)
         name = chosen.pop("use", None)
         if name is None:

@@ -242,7 +242,7 @@ def calibration(folds: Sequence[Fold]) -> list[dict[str, float]] | None:
     if not by_fold or len(by_fold) < len(folds):
         return None
     confidence = np.concatenate(by_fold)
-    correct = np.concatenate([answers.predictions == answers.truth for _, answers in folds])
+    correct = np.concatenate([answers.predictions == answers.target for _, answers in folds])
     finite = np.isfinite(confidence)
     confidence, correct = confidence[finite], correct[finite].astype(float)
     bins = np.clip((confidence * BINS).astype(int), 0, BINS - 1)
@@ -274,7 +274,7 @@ def scatter(folds: Sequence[Fold]) -> list[list[float]] | None:
     """Return pairs of numeric target and prediction, evenly sampled if there are many."""
     if not folds or not all(_numeric(answers) for _, answers in folds):
         return None
-    pairs = np.concatenate([np.column_stack([p.truth, p.predictions]) for _, p in folds])
+    pairs = np.concatenate([np.column_stack([p.target, p.predictions]) for _, p in folds])
     pairs = pairs[np.isfinite(pairs).all(axis=1)]
     picked = np.linspace(0, len(pairs) - 1, min(len(pairs), MAX_POINTS)).round().astype(int)
     found: list[list[float]] = pairs[picked].tolist()
@@ -299,7 +299,12 @@ def worst_rows(folds: Sequence[Fold], kind: str) -> list[list[Any]]:
         rows = np.arange(len(answers)) if answers.question is None else answers.question
         for i in np.argsort(-errors, kind="stable")[:MAX_ROWS].tolist():
             if errors[i] > 0:
-                row = [fold, int(rows[i]), _value(answers.truth[i]), _value(answers.predictions[i])]
+                row = [
+                    fold,
+                    int(rows[i]),
+                    _value(answers.target[i]),
+                    _value(answers.predictions[i]),
+                ]
                 row.append(None if confidence is None else float(confidence[i]))
                 found.append((-float(errors[i]), fold, int(rows[i]), row))
     found.sort(key=lambda each: each[:3])
@@ -311,12 +316,12 @@ def _errors(answers: Predictions, kind: str) -> np.ndarray:
     if not len(answers) or answers.answers == "clusters":
         return np.zeros(len(answers))
     if _numeric(answers):
-        pair = [answers.truth, answers.predictions]
+        pair = [answers.target, answers.predictions]
         target, predicted = pair if kind == "regression" else map(rankdata, pair)
         return np.nan_to_num(np.abs(target - predicted), nan=np.inf, posinf=np.inf)
     if answers.rank is not None:
         return np.nan_to_num(answers.rank - 1, nan=np.inf, posinf=np.inf)
-    wrong = answers.predictions.astype(str) != answers.truth.astype(str)
+    wrong = answers.predictions.astype(str) != answers.target.astype(str)
     confidence = _confidence(answers)
     if confidence is None:
         return wrong.astype(float)

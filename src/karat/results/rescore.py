@@ -149,10 +149,13 @@ def _check_columns(path: Path, text: str, facts: Mapping[str, Any]) -> None:
 
 def _check_labels(path: Path, text: str, found: Predictions) -> None:
     known = set(found.classes)
-    for name, kind in (("predictions", found.answers), ("truth", found.truths)):
+    for name, kind, values in (
+        ("predictions", found.answers, found.predictions),
+        ("truth", found.truths, found.target),
+    ):
         if kind != "classes" or not known:
             continue
-        labels = getattr(found, name).tolist()
+        labels = values.tolist()
         row = next((i for i, label in enumerate(labels) if label not in known), None)
         if row is not None:
             raise DataError(

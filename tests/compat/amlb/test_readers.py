@@ -48,7 +48,7 @@ def test_single_file_is_cut_into_stratified_folds(here):
     assert data.classes == ("B", "a") and len(folds) == 4
     assert sorted(row for fold in folds for row in fold.test) == list(range(40))
     for fold in folds:
-        assert sorted(data.truth[fold.test].tolist()) == ["B"] * 5 + ["a"] * 5
+        assert sorted(data.target[fold.test].tolist()) == ["B"] * 5 + ["a"] * 5
     assert list(data.items.columns) == ["x", "k"]
 
 
@@ -70,7 +70,7 @@ def test_which_column_is_the_target(here, columns, facts, target):
 
 def test_labels_are_not_converted(here):
     Path("t.csv").write_text("x,y\n1,NA\n2,None\n3,na\n4,NA\n")
-    assert amlb_table("t", "t.csv").truth.tolist() == ["NA", "None", "na", "NA"]
+    assert amlb_table("t", "t.csv").target.tolist() == ["NA", "None", "na", "NA"]
 
 
 def test_type_is_given_or_inferred_with_a_warning(here):
@@ -80,7 +80,7 @@ def test_type_is_given_or_inferred_with_a_warning(here):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         data = amlb_table("t", {"path": "t.csv", "type": "regression"})
-        assert data.kind == "regression" and data.truth.dtype.kind in "if"
+        assert data.kind == "regression" and data.target.dtype.kind in "if"
         assert amlb_table("t", {"path": "t.csv", "type": "binary"}).classes == ("0", "1")
         Path("f.csv").write_text("x,y\n1,0.5\n2,1.5\n3,2.25\n")
         assert amlb_table("f", "f.csv").kind == "regression"
@@ -93,9 +93,9 @@ def test_arff_parquet_and_features(here):
         "1,a,3\n2,B,4\n3,a,5\n"
     )
     pd.DataFrame({"x": [1.5, 2, 3], "w": [0, 0, 1], "y": ["a", "b", "a"]}).to_parquet("t.parquet")
-    assert amlb_table("t", "t.arff").truth.tolist() == ["a", "B", "a"]
+    assert amlb_table("t", "t.arff").target.tolist() == ["a", "B", "a"]
     data = amlb_table("t", {"path": "t.parquet", "features": ["x"]})
-    assert list(data.items.columns) == ["x"] and data.truth.tolist() == ["a", "b", "a"]
+    assert list(data.items.columns) == ["x"] and data.target.tolist() == ["a", "b", "a"]
     data = amlb_table("t", {"path": "t.parquet", "features": [{"name": "w", "data_type": "int"}]})
     assert list(data.items.columns) == ["w"]
 
@@ -150,7 +150,7 @@ def test_one_pair_and_a_label_that_only_the_test_file_has(here):
     Path("test.csv").write_text("x,y\n3,c\n4,a\n")
     data = amlb_table("d", {"train": "train.csv", "test": "test.csv"})
     (fold,) = split(data, HOW, 1)
-    assert data.classes == ("B", "a", "c") and data.truth[fold.test].tolist() == ["c", "a"]
+    assert data.classes == ("B", "a", "c") and data.target[fold.test].tolist() == ["c", "a"]
 
 
 def test_folds_are_in_numeric_order(here):

@@ -139,7 +139,7 @@ def test_files_that_are_not_there(folder):
 
 def test_table_of_a_folder(folder):
     data = load_tabeb(folder, "wines")
-    assert data.truth.tolist() == [1.5, 2.5, 1.75, 3.0]
+    assert data.target.tolist() == [1.5, 2.5, 1.75, 3.0]
     assert (data.name, data.kind, data.group) == ("wines", "regression", None)
     assert list(data.items.columns) == ["wine", "year"]
     assert set(data.about) == {"source", "sha256"}
@@ -157,7 +157,7 @@ def test_rows_of_one_entity_are_a_group_if_declared(folder):
 
 
 def test_first_rows(folder):
-    assert load_tabeb(folder, "wines", max_rows=3).truth.tolist() == [1.5, 2.5, 1.75]
+    assert load_tabeb(folder, "wines", max_rows=3).target.tolist() == [1.5, 2.5, 1.75]
     assert len(load_tabeb(folder, "wines", max_rows=100)) == 4
     with pytest.raises(DefinitionError, match="max_rows"):
         load_tabeb(folder, "wines", max_rows=0)

@@ -44,12 +44,12 @@ def few(monkeypatch):
 def test_clean_and_corrupted_rows_are_the_same_rows(few, tmp_path):
     suite(halves(), tmp_path)
     (run,) = karat.open_runs([tmp_path / "runs"])
-    truth = run.predictions("halves").truth
+    truth = run.predictions("halves").target
     assert len(truth) == 200
     for view in run.records()[0]["views"]:
         name = View(view["corruption"], view["severity"], view["draw"]).name
         if "rare_class_dilution" not in name:
-            assert np.array_equal(run.predictions("halves", 0, name).truth, truth)
+            assert np.array_equal(run.predictions("halves", 0, name).target, truth)
 
 
 def test_row_limit_of_one_model_does_not_affect_others(tmp_path, monkeypatch):
@@ -121,7 +121,7 @@ def test_edited_file_is_read_again(tmp_path, monkeypatch):
         lines = [f"{i},{label},{i}" for i, label in enumerate(target)]
         (tmp_path / "porto_seguro.csv").write_text("\n".join(["id,target,a", *lines]))
         data = Catalog().dataset("taco_porto")()
-        assert (data.truth == "yes").sum() == target.count("1")
+        assert (data.target == "yes").sum() == target.count("1")
 
 
 def test_column_with_many_categories_is_used():

@@ -85,7 +85,7 @@ def load(folder):
 
 def test_adult(load):
     data = load("adult")
-    assert data.truth.tolist() == ["no", "yes", "no", "yes"] and data.classes == ("no", "yes")
+    assert data.target.tolist() == ["no", "yes", "no", "yes"] and data.classes == ("no", "yes")
     assert list(data.items) == ["age", "workclass", "education", "hours-per-week"]
     assert data.items["workclass"].isna().tolist() == [False, True, False, False]
     assert data.items["education"].tolist() == ["Bachelors", "Bachelors", "HS-grad", "11th"]
@@ -95,7 +95,7 @@ def test_adult(load):
 def test_diabetes(load):
     data = load("diabetes")
     # readmitted after more than 30 days is not within 30 days
-    assert data.truth.tolist() == ["no", "no", "yes", "no"]
+    assert data.target.tolist() == ["no", "no", "yes", "no"]
     assert list(data.items) == ["race", "age", "weight", "time_in_hospital"], "no id is a feature"
     assert data.items["weight"].isna().sum() == 3 and data.items["race"].isna().sum() == 1
     assert data.group.tolist() == [8222157, 55629189, 86047875, 8222157]
@@ -113,7 +113,7 @@ def test_patient_is_on_one_side_of_a_split(load):
 
 def test_porto(load):
     data = load("porto")
-    assert data.truth.tolist() == ["no", "no", "yes", "no"]
+    assert data.target.tolist() == ["no", "no", "yes", "no"]
     assert list(data.items) == ["ps_ind_01", "ps_ind_02_cat", "ps_reg_03", "ps_car_03_cat"]
     # -1 is a missing value, also when written as -1.0
     assert data.items["ps_reg_03"].isna().tolist() == [False, False, True, False]
@@ -122,7 +122,7 @@ def test_porto(load):
 
 def test_ieee(load):
     data = load("ieee")
-    assert data.truth.tolist() == ["no", "no", "yes", "no"]
+    assert data.target.tolist() == ["no", "no", "yes", "no"]
     assert "TransactionID" not in data.items and "isFraud" not in data.items
     assert data.items["D1"].isna().sum() == 1 and data.items["card4"].isna().sum() == 1
 
@@ -130,7 +130,7 @@ def test_ieee(load):
 def test_nyc(load):
     data = load("nyc")
     # 0 and 10 dollars and a dash are no sales
-    assert data.truth.tolist() == pytest.approx([np.log(6625001), np.log(1000001)])
+    assert data.target.tolist() == pytest.approx([np.log(6625001), np.log(1000001)])
     assert data.kind == "regression"
     assert list(data.items) == ["BOROUGH", "NEIGHBORHOOD", "ZIP CODE", "GROSS SQUARE FEET"]
     assert data.items["NEIGHBORHOOD"].tolist() == ["ALPHABET CITY", "HARLEM"]
@@ -156,15 +156,15 @@ def test_dashes_with_spaces_are_missing_numbers(load):
 def test_other_names_of_the_target(load, name, old, new):
     usual = load(name)
     other = load(name, FILES[name][1].replace(old, new))
-    assert other.truth.tolist() == usual.truth.tolist()
+    assert other.target.tolist() == usual.target.tolist()
     assert list(other.items) == list(usual.items)
 
 
 def test_flag_of_0_and_1_is_a_target(load):
     text = DIABETES.replace("readmitted", "readmitted_flag")
     text = text.replace("NO\n", "0\n").replace(",>30\n", ",0\n").replace(",<30\n", ",1\n")
-    assert load("diabetes", text).truth.tolist() == ["no", "no", "yes", "no"]
-    assert load("ieee", IEEE.replace(",1,86469", ",1.0,86469")).truth.tolist()[2] == "yes"
+    assert load("diabetes", text).target.tolist() == ["no", "no", "yes", "no"]
+    assert load("ieee", IEEE.replace(",1,86469", ",1.0,86469")).target.tolist()[2] == "yes"
 
 
 def test_other_target_columns_are_not_features(load):
@@ -313,9 +313,9 @@ def test_synthetic_data_can_be_learned_imperfectly():
     data = synthetic("synthetic", "nyc", rows=3000)
     numbers = data.items.select_dtypes("number")
     model = DecisionTreeRegressor(max_depth=5, random_state=0).fit(
-        numbers[:2000], data.truth[:2000]
+        numbers[:2000], data.target[:2000]
     )
-    assert 0.2 < r2_score(data.truth[2000:], model.predict(numbers[2000:])) < 0.9
+    assert 0.2 < r2_score(data.target[2000:], model.predict(numbers[2000:])) < 0.9
 
 
 @pytest.mark.parametrize(

@@ -262,7 +262,7 @@ def test_confusion_counts_equal_scikit_learn(runs, tables, data, labels):
             ("noise_gaussian", 2.0, ["noise_gaussian@2", "noise_gaussian@2#1"]),
         ]:
             answers = [run.predictions(f"{data}-task", fold, n) for fold in (0, 1) for n in names]
-            truth = np.concatenate([each.truth for each in answers])
+            truth = np.concatenate([each.target for each in answers])
             predicted = np.concatenate([each.predictions for each in answers])
             wanted = confusion_matrix(truth, predicted, labels=list(labels))
             counts = frame[(frame["model"] == run.model) & (frame["corruption"] == corruption)]
@@ -306,7 +306,7 @@ def test_labels_are_not_converted(tmp_path, labels):
     (run,) = karat.evaluate({"m": LogisticRegression()}, task, output=tmp_path)
     whole = run.predictions("t", 1)
     found = run.labels("t", 1)
-    assert found["truth"].tolist() == whole.truth.tolist()
+    assert found["truth"].tolist() == whole.target.tolist()
     assert found["predictions"].tolist() == whole.predictions.tolist()
     frame = dict(taco_tables(run))["confusion_t_classification.csv"]
     assert set(frame["truth"]) == set(labels) and frame["count"].sum() == 20

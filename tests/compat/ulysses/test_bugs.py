@@ -120,7 +120,7 @@ def test_summary_has_the_wider_interval_and_raw_scores(senteval):
     assert first["ci99_low"] == statistics["ci99_low_metric_test"]
     assert first["nb99_low"] < first["ci99_low"] and first["nb99_high"] > first["ci99_high"]
     answers = [run.predictions("T1A", fold) for fold in range(10)]
-    plain = [matthews_corrcoef(p.truth, p.predictions) for p in answers]
+    plain = [matthews_corrcoef(p.target, p.predictions) for p in answers]
     assert found.loc["mcc", "mean"] == pytest.approx(np.mean(plain))
     assert first["mean"] == pytest.approx(np.mean(np.maximum(plain, 0)))
 
@@ -243,7 +243,7 @@ def test_metric_depends_on_the_number_of_classes(task, classes, senteval):
     (run,) = open_runs([runs])
     wanted = []
     for answers in (run.predictions(task, fold) for fold in range(2)):
-        truth, predicted = answers.truth, answers.predictions
+        truth, predicted = answers.target, answers.predictions
         macro = (f1_score(truth, predicted, average="macro") - 1 / classes) / (1 - 1 / classes)
         wanted.append(max(0, matthews_corrcoef(truth, predicted) if classes == 2 else macro))
     assert found[task]["avg_metric_test"] == pytest.approx(np.mean(wanted))

@@ -182,7 +182,7 @@ def test_modes_have_the_same_folds_and_different_shuffles(senteval):
             kwargs_train=senteval.quick | {"mode": mode}
         )
         (run,) = open_runs([runs])
-        truth = run.predictions("T1A", 1).truth.tolist()
+        truth = run.predictions("T1A", 1).target.tolist()
         seen[mode] = truth, run.scores()["value"].tolist(), run.records()[0]["notes"]
     assert seen["exact"][0] == seen["fast"][0] and seen["exact"][1] != seen["fast"][1]
     assert seen["exact"][2][0].startswith("mode exact;")

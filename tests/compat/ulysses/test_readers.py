@@ -44,7 +44,7 @@ def test_one_text(read):
     data = read(SINGLE)
     assert (data.modality, data.kind, data.fields) == ("text", "classification", ["text"])
     assert texts(data, "text") == ["good", "bad", "fine"]
-    assert data.truth.tolist() == [1, 0, 1] and data.classes == (0, 1)
+    assert data.target.tolist() == [1, 0, 1] and data.classes == (0, 1)
 
 
 def test_two_texts(read):
@@ -86,7 +86,7 @@ def test_train_and_test_files(tmp_path):
         (tmp_path / name).write_text(text)
     files = {"train": tmp_path / "a.csv", "test": tmp_path / "b.csv"}
     data = read_senteval(files, DataSpec(name="mine"))
-    assert Counter(data.part) == {"train": 3, "test": 1} and data.truth.tolist() == [1, 0, 1, 1]
+    assert Counter(data.part) == {"train": 3, "test": 1} and data.target.tolist() == [1, 0, 1, 1]
 
 
 def test_group_column(read):
@@ -112,19 +112,19 @@ def test_labels_of_any_kind(read, written, classes):
     rows = "".join(f"{i},text {i},{label}\n" for i, label in enumerate(written))
     data = read(f",text,label\n{rows}")
     assert data.classes == classes
-    assert [str(label) for label in data.truth] == written
+    assert [str(label) for label in data.target] == written
 
 
 def test_codes_stay_codes_beyond_nine(read):
     rows = "".join(f"{i},text {i},{i % 12}\n" for i in range(24))
     data = read(f",text,label\n{rows}")
     assert data.classes == tuple(range(12))
-    assert np.unique(data.truth, return_inverse=True)[1].tolist() == data.truth.tolist()
+    assert np.unique(data.target, return_inverse=True)[1].tolist() == data.target.tolist()
 
 
 def test_labels_can_be_renamed(read):
     data = read(SINGLE, options={"labels": {"1": "good", "0": "bad"}})
-    assert data.classes == ("good", "bad") and data.truth.tolist() == ["good", "bad", "good"]
+    assert data.classes == ("good", "bad") and data.target.tolist() == ["good", "bad", "good"]
 
 
 def test_options_become_fields(read):
@@ -207,7 +207,7 @@ def test_missing_cells_of_other_formats(tmp_path):
 def test_incomplete_rows_can_be_dropped(read):
     content = ",text,label\n0,a,1\n1,,0\n2,b,\n3,c,0\n"
     data = read(content, options={"empty": "drop", "unanswered": "drop"})
-    assert texts(data, "text") == ["a", "c"] and data.truth.tolist() == [1, 0]
+    assert texts(data, "text") == ["a", "c"] and data.target.tolist() == [1, 0]
     with pytest.raises(DataError, match="texts"):
         read(",text,label\n0,,1\n1,,0\n", options={"empty": "drop"})
 

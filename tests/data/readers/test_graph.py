@@ -59,7 +59,7 @@ def test_documents_are_bags_with_the_highest_weight(tmp_path):
     third = {f"{DBPEDIA}New_York": 0.1, "null": 0.3}
     assert data.questions["doc1"].tolist() == [first, first, {"null": 1.0}]
     assert data.questions["doc2"].tolist() == [{"null": 1.0}, third, third]
-    assert data.truth.tolist() == [1.5, 4.0, 2.5]
+    assert data.target.tolist() == [1.5, 4.0, 2.5]
     assert (data.kind, data.modality, data.fields) == ("regression", "entity", ["doc1", "doc2"])
     labels = {"NA": "NA", f"{DBPEDIA}New_York": "New York", "null": "null"}
     assert data.items.to_dict() == labels
@@ -80,7 +80,7 @@ def test_other_columns(tmp_path):
     with pytest.raises(DataError, match='"left" is not a column'):
         read_documents(path, spec)
     path = write(tmp_path, pairs="left,right,score\n3,1,0\n1,2,1\n")
-    assert read_documents(path, spec).truth.tolist() == [0.0, 1.0]
+    assert read_documents(path, spec).target.tolist() == [0.0, 1.0]
     with pytest.raises(DataError, match='"doc1" is not a column'):
         read_documents(path, SPEC)
 
@@ -178,7 +178,7 @@ def test_one_text_per_line(tmp_path):
     assert data.items.tolist() == ["one text", "NA", "the third: £3"]
     asked = [[data.items[i] for i in row] for row in data.questions.to_numpy()]
     assert asked == [["one text", "NA"], ["one text", "the third: £3"], ["NA", "the third: £3"]]
-    assert data.truth.tolist() == [1.5, 4.0, 2.5]
+    assert data.target.tolist() == [1.5, 4.0, 2.5]
     assert (data.kind, data.modality) == ("regression", "text")
 
 
@@ -235,7 +235,7 @@ def test_analogy_asks_b_minus_a_plus_c(tmp_path):
     data = read_analogies(write_gold(tmp_path, line + "\n\n"), DataSpec("capitals"))
     assert data.fields == ["a", "b", "c"]
     assert data.questions.iloc[0].tolist() == iris("Athens", "Greece", "Baghdad")
-    assert data.truth.tolist() == iris("Iraq")
+    assert data.target.tolist() == iris("Iraq")
     assert (data.kind, data.modality) == ("items", "entity")
     assert data.items[DBPEDIA + "Greece"] == "Greece"
     assert len(data.items) == 4
@@ -255,7 +255,7 @@ def test_sections_can_be_selected(tmp_path):
     assert len(read_analogies(path, DataSpec("words", options=order))) == 3
     chosen = {**order, "sections": ["gram2-family"], "lower": True}
     data = read_analogies(path, DataSpec("words", options=chosen))
-    assert [*data.questions.iloc[0], data.truth[0]] == ["he", "she", "his", "hers"]
+    assert [*data.questions.iloc[0], data.target[0]] == ["he", "she", "his", "hers"]
     assert data.items.to_dict() == {word: word for word in ("he", "she", "his", "hers")}
     with pytest.raises(DataError, match='"capitals"'):
         read_analogies(path, DataSpec("words", options={"sections": ["capital"]}))
@@ -272,7 +272,7 @@ def test_order_option(tmp_path):
     spec = DataSpec("capitals", options={"order": ["a", "b", "c", "answer"]})
     data = read_analogies(path, spec)
     assert data.questions.iloc[0].tolist() == ["Athens", "Greece", "Baghdad"]
-    assert data.truth.tolist() == ["Iraq"]
+    assert data.target.tolist() == ["Iraq"]
 
 
 def test_broken_analogies(tmp_path):
@@ -295,7 +295,7 @@ def test_relatedness_counts_down(tmp_path):
     data = read_relatedness(write_gold(tmp_path, text), DataSpec("kore"))
     assert data.questions["main"].tolist() == [apple] * 3 + [google] * 2
     assert data.questions["related"].tolist() == [jobs, wozniak, google, page, apple]
-    assert data.truth.tolist() == [3.0, 2.0, 1.0, 2.0, 1.0]
+    assert data.target.tolist() == [3.0, 2.0, 1.0, 2.0, 1.0]
     assert data.group.tolist() == [apple] * 3 + [google] * 2
     assert (data.kind, data.modality, len(data.items)) == ("regression", "entity", 5)
 
@@ -316,14 +316,14 @@ def test_entities_with_labels(tmp_path):
     data = read_entities(path, spec)
     assert data.fields == ["uri"]
     assert data.items.to_dict() == {DBPEDIA + "Z%C3%BCrich": "Zürich", DBPEDIA + "Oslo": "Oslo"}
-    assert data.truth.tolist() == ["NA", "high"]
+    assert data.target.tolist() == ["NA", "high"]
     assert data.modality == "entity"
 
 
 def test_key_can_be_the_field(tmp_path):
     path = write_gold(tmp_path, TSV, "cities.tsv")
     spec = DataSpec("cities", target="other", kind="regression", fields=("uri",))
-    assert read_entities(path, spec).truth.tolist() == [1, 2]
+    assert read_entities(path, spec).target.tolist() == [1, 2]
 
 
 def test_entities_need_a_key(tmp_path):
@@ -351,10 +351,10 @@ def test_edges_have_a_field_for_either_end(tmp_path):
     data = read_entities(path, DataSpec("edges", target="kind", kind="classification", options=key))
     assert data.fields == ["from", "to"]
     assert data.questions.to_numpy().tolist() == [["NA", "b"], ["b", "null"], ["null", "NA"]]
-    assert data.truth.tolist() == ["cites", "cites", "knows"]
+    assert data.target.tolist() == ["cites", "cites", "knows"]
     assert list(data.items.index) == ["NA", "b", "null"]
     data = read_entities(path, DataSpec("edges", target="strength", kind="regression", options=key))
-    assert data.truth.tolist() == [0.5, 0.25, 1.0]
+    assert data.target.tolist() == [0.5, 0.25, 1.0]
 
 
 def test_edges_with_a_head(tmp_path):
@@ -402,7 +402,7 @@ def test_rows_without_an_entity_are_counted(tmp_path):
         read_entities(path, spec)
     assert caught.value.value == "uri"
     data = read_entities(path, replace(spec, options={"key": "uri", "empty": "drop"}))
-    assert data.truth.tolist() == ["p", "p", "q"]
+    assert data.target.tolist() == ["p", "p", "q"]
     assert "1 of 4" in data.about["note"]
     edges = replace(spec, options={"key": ["uri", "to"], "empty": "drop"})
     data = read_entities(path, edges)
@@ -419,7 +419,7 @@ def test_ends_of_windows_in_a_table(tmp_path):
     path = tmp_path / "cities.tsv"
     path.write_bytes(TSV.replace("\n", "\r\n").encode())
     spec = DataSpec("cities", target="label", kind="classification", options={"key": "uri"})
-    assert read_entities(path, spec).truth.tolist() == ["NA", "high"]
+    assert read_entities(path, spec).target.tolist() == ["NA", "high"]
 
 
 GRAPH = DataSpec("graph")
@@ -442,7 +442,7 @@ def small(folder: Path) -> Path:
 
 def rows(data) -> list[tuple[str, ...]]:
     part = data.part.tolist() if data.part is not None else [""] * len(data)
-    return list(zip(data.questions["head"], data.group, data.truth, part, strict=True))
+    return list(zip(data.questions["head"], data.group, data.target, part, strict=True))
 
 
 def test_triples_are_asked_from_both_ends(tmp_path):
@@ -548,7 +548,7 @@ def test_two_words_and_a_number(tmp_path):
     data = read_word_pairs(write_words(tmp_path, text), DataSpec("pairs"))
     assert data.fields == ["word1", "word2"]
     assert data.questions.to_numpy().tolist() == [["FBI", "Police"], ["chord", "smile"]]
-    assert data.truth.tolist() == [8.5, 0.02]
+    assert data.target.tolist() == [8.5, 0.02]
     assert (data.kind, data.modality) == ("regression", "entity")
     assert data.items.to_dict() == {w: w for w in ("FBI", "chord", "Police", "smile")}
 
@@ -615,5 +615,5 @@ ODD = {
 def test_names_like_missing_values_byte_order_marks_and_line_ends(tmp_path, read, change):
     for text in ODD[read][0]:
         data = read(write_words(tmp_path, change(text)), DataSpec("x"))
-        questions = data.questions.assign(target=data.truth).to_numpy().tolist()
+        questions = data.questions.assign(target=data.target).to_numpy().tolist()
         assert questions == ODD[read][1]

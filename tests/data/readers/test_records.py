@@ -40,10 +40,10 @@ def spec(**changes: object) -> DataSpec:
 
 def test_rows_of_one_entity_have_the_same_target(people):
     data = read_duplicates(people, spec())
-    assert data.truth.tolist() == ["1", "2", "1", "3", "1"]
+    assert data.target.tolist() == ["1", "2", "1", "3", "1"]
     assert (data.kind, data.modality, data.fields) == ("classification", "table", ["row"])
     assert data.classes == ("1", "2", "3")
-    assert data.group.tolist() == data.truth.tolist()  # so that a sample keeps duplicates together
+    assert data.group.tolist() == data.target.tolist()  # so that a sample keeps duplicates together
     assert list(data.items.columns) == ["name", "house", "zip"]  # the id is no feature
     assert data.items["zip"].tolist()[::2] == ["0123", "0123", "0123"]
     assert pd.isna(data.items["zip"][1])
@@ -53,7 +53,7 @@ def test_target_column_may_hold_the_entity(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("thing,x\n07,1\n7,2\n07,3\nNA,4\n")
     data = load_dataset("t", {"path": path, "reader": "duplicates", "target": "thing"})
-    assert data.truth.tolist() == ["07", "7", "07", "NA"]
+    assert data.target.tolist() == ["07", "7", "07", "NA"]
 
 
 def test_fields_and_drop_choose_the_features(people):
@@ -63,7 +63,7 @@ def test_fields_and_drop_choose_the_features(people):
 
 def test_sample_keeps_duplicates_together(people):
     data = read_duplicates(people, spec()).sample(4, np.random.default_rng(0))
-    assert data.truth.tolist().count("1") in (0, 3)
+    assert data.target.tolist().count("1") in (0, 3)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def link(folder: Path, target: str | None = None, **options: object):
 
 
 def answers(data) -> list[tuple[str, str, str]]:
-    return list(zip(data.questions["left"], data.questions["right"], data.truth, strict=True))
+    return list(zip(data.questions["left"], data.questions["right"], data.target, strict=True))
 
 
 def test_items_are_the_common_columns_of_both_tables(folder):
@@ -176,7 +176,7 @@ def test_negatives_depend_on_the_seed_only(folder):
 
 def test_negatives_are_limited_by_the_number_of_rows(folder):
     data = link(folder, negatives=10)
-    assert data.truth.tolist().count("no match") == 2 * 3
+    assert data.target.tolist().count("no match") == 2 * 3
     assert len(set(answers(data))) == 8
 
 
@@ -187,7 +187,7 @@ def test_labeled_pairs_need_no_negatives(folder):
         ("left:02", "right:x", "no match"),
         ("left:01", "right:9", "no match"),
     ]
-    assert link(folder, target="gold", matches="labelled.csv", match="0").truth[0] == "no match"
+    assert link(folder, target="gold", matches="labelled.csv", match="0").target[0] == "no match"
 
 
 def test_rows_of_one_entity_match_without_a_file_of_matches(folder):
@@ -288,7 +288,7 @@ def test_table_without_pairs(tmp_path, people, monkeypatch):
 
 
 def asked(data) -> list[tuple[object, object]]:
-    return list(zip(data.questions["query"], data.truth, strict=True))
+    return list(zip(data.questions["query"], data.target, strict=True))
 
 
 def test_search_queries_are_left_rows_with_a_match(folder):
@@ -326,16 +326,16 @@ def test_search_in_one_table(people):
 
 def test_matching_rows_of_two_tables_are_one_entity(folder):
     data = link(folder, ask="duplicates", negatives=None)
-    things = dict(zip(data.questions["row"], data.truth, strict=True))
+    things = dict(zip(data.questions["row"], data.target, strict=True))
     assert things["left:01"] == things["right:01"] != things["left:02"] == things["right:02"]
     assert len(data) == len(data.items) == 7 and len(set(things.values())) == 5
-    assert data.group.tolist() == data.truth.tolist() and data.kind == "classification"
+    assert data.group.tolist() == data.target.tolist() and data.kind == "classification"
 
 
 def test_indirect_matches_are_one_entity(folder):
     (folder / "m.csv").write_text("a_id,b_id\n01,01\n01,9\n02,9\n")
     data = link(folder, ask="duplicates", negatives=None)
-    things = dict(zip(data.questions["row"], data.truth, strict=True))
+    things = dict(zip(data.questions["row"], data.target, strict=True))
     joined = {things[row] for row in ("left:01", "right:01", "right:9", "left:02")}
     assert len(joined) == 1 and len(set(things.values())) == 4
 
@@ -343,7 +343,7 @@ def test_indirect_matches_are_one_entity(folder):
 def test_both_readers_find_the_same_duplicates(people):
     linked = read_linkage(people, spec(options={"ask": "duplicates"}))
     plain = read_duplicates(people, spec())
-    pairs = [[a == b for a in data.truth for b in data.truth] for data in (linked, plain)]
+    pairs = [[a == b for a in data.target for b in data.target] for data in (linked, plain)]
     assert pairs[0] == pairs[1]
     assert linked.items.equals(plain.items)
 

@@ -35,9 +35,9 @@ def test_each_table(loader, shape, classes):
 
 def test_class_names_match_their_codes():
     cancer = sklearn_table("cancer", "load_breast_cancer")
-    assert cancer.truth.tolist().count("malignant") == 212
-    assert sklearn_table("digits", "load_digits").truth[:3].tolist() == ["0", "1", "2"]
-    assert sklearn_table("diabetes", "load_diabetes").truth[:2].tolist() == [151.0, 75.0]
+    assert cancer.target.tolist().count("malignant") == 212
+    assert sklearn_table("digits", "load_digits").target[:3].tolist() == ["0", "1", "2"]
+    assert sklearn_table("diabetes", "load_diabetes").target[:2].tolist() == [151.0, 75.0]
 
 
 def test_unknown_table_names_the_nearest():
@@ -67,7 +67,7 @@ def test_rows_are_items_and_one_column_is_the_target(path):
     data = load_dataset("churn", given)
     assert list(data.items.columns) == ["age", "city"]
     assert data.items["age"].tolist()[::2] == [31.0, 45.0]
-    assert data.truth.tolist() == ["NA", "no", "NA"]
+    assert data.target.tolist() == ["NA", "no", "NA"]
     assert data.classes == ("NA", "no")
     assert data.group.tolist() == ["Oslo", "Rome", "Oslo"]
     assert data.part.tolist() == ["train", "test", "test"]
@@ -83,7 +83,7 @@ def test_fields_are_the_columns_to_keep(path):
 
 def test_numbers(path):
     data = read_table(path, DataSpec("ids", target="id", kind="regression"))
-    assert data.truth.tolist() == [1, 2, 3]
+    assert data.target.tolist() == [1, 2, 3]
 
 
 def test_empty_label_is_an_error_of_the_data(tmp_path):
@@ -99,7 +99,7 @@ def test_train_and_test_files(tmp_path):
     files = {"train": tmp_path / "a.csv", "test": tmp_path / "b.csv"}
     data = read_table(files, DataSpec("t", target="y", kind="classification"))
     assert data.part.tolist() == ["train", "train", "test"]
-    assert data.truth.tolist() == ["NA", "b", "b"]
+    assert data.target.tolist() == ["NA", "b", "b"]
     assert list(data.items.columns) == ["x"]
 
 
@@ -139,21 +139,21 @@ def test_arrays_are_joined(folder):
     assert data.items["category 0"].tolist() == ["7", "8", "7", "9"]
     assert np.isnan(data.items["number 1"][0]) and data.items["number 0"].tolist()[1:] == [2, 4, 6]
     assert (
-        data.truth.tolist() == [0, 1, 1, 0] and data.kind == "classification" and data.part is None
+        data.target.tolist() == [0, 1, 1, 0] and data.kind == "classification" and data.part is None
     )
 
 
 def test_split_folder_selects_rows(folder):
     data = read_tabred(folder, DataSpec("t", options={"split": "default"}))
     assert data.part.tolist() == ["train", "test", "train"]
-    assert data.truth.tolist() == [0, 1, 0] and data.items.index.tolist() == [0, 2, 3]
+    assert data.target.tolist() == [0, 1, 0] and data.items.index.tolist() == [0, 2, 3]
 
 
 def test_numbers_stay_numbers(folder):
     (folder / "info.json").write_text('{"task_type": "regression"}')
     np.save(folder / "Y.npy", np.array([[0.5], [1.5], [2.5], [3.5]], np.float32))
     data = read_tabred(folder, DataSpec("t"))
-    assert data.kind == "regression" and data.truth.tolist() == [0.5, 1.5, 2.5, 3.5]
+    assert data.kind == "regression" and data.target.tolist() == [0.5, 1.5, 2.5, 3.5]
 
 
 @pytest.mark.parametrize(

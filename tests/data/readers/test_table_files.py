@@ -434,7 +434,7 @@ def test_classes_have_the_order_of_the_option_labels():
     labels = {"u": "usual", "v": "usual", "w": "never", "o": "odd"}
     data = ask_rows(FRAME, question_spec(options={"labels": labels}))
     assert data.classes == ("usual", "odd")
-    assert data.truth.tolist() == ["odd", "usual", "usual"]
+    assert data.target.tolist() == ["odd", "usual", "usual"]
     asked = ask(FRAME, question_spec(fields=("text",), options={"labels": labels}), None)
     assert asked.classes == ("usual", "odd")
 
@@ -464,7 +464,7 @@ GAPS = pd.DataFrame({"id": [1, 2, 3, 4], "text": list("abca"), "y": ["odd", None
 def test_rows_without_an_answer_can_be_dropped(rows):
     given = question_spec(options={"unanswered": "drop"}, **({} if rows else {"fields": ("text",)}))
     data = ask_rows(GAPS, given) if rows else ask(GAPS, given, None)
-    assert data.truth.tolist() == ["odd", "usual"]
+    assert data.target.tolist() == ["odd", "usual"]
     texts_left = data.frame()["text"].tolist() if rows else data.frame().tolist()
     assert texts_left == ["a", "c"]
 

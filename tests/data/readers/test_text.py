@@ -52,7 +52,7 @@ def texts(data: Dataset) -> list[str]:
 
 def test_plain_file(folder):
     data = read(folder / "one.csv", target="score", kind="regression")
-    assert texts(data) == ["first", "second", "third"] and data.truth.tolist() == [0.5, 4.5, 3.0]
+    assert texts(data) == ["first", "second", "third"] and data.target.tolist() == [0.5, 4.5, 3.0]
 
 
 def test_files_of_two_parts(folder):
@@ -70,7 +70,7 @@ def test_several_files_are_one_part(folder):
 def test_targets_in_another_file(folder):
     options = {"file": "one.csv", "answers": "marks.csv", "key": "id", "unanswered": "drop"}
     data = read(folder, target="mark", kind="classification", options=options)
-    assert dict(zip(texts(data), data.truth, strict=True)) == {"first": "y", "third": "x"}
+    assert dict(zip(texts(data), data.target, strict=True)) == {"first": "y", "third": "x"}
 
 
 def test_duplicate_key(folder):
@@ -111,7 +111,7 @@ def test_numbers_are_binned_into_classes(folder):
     options = {"classes": {"low": [0, 1], "high": [4.5, 5]}, "train": "one.csv", "test": "two.csv"}
     data = read(folder, target="score", options=options)
     assert texts(data) == ["first", "second", "fourth", "fifth"]
-    assert data.truth.tolist() == ["low", "high", "high", "low"]
+    assert data.target.tolist() == ["low", "high", "high", "low"]
     assert data.classes == ("low", "high") and data.part[-1] == "test"
 
 
@@ -129,17 +129,17 @@ def test_limits_must_not_overlap(folder):
 
 def test_class_is_the_only_column_with_one(folder):
     data = read(folder / "one.csv", options={"one_of": ["joy", "grief"]})
-    assert texts(data) == ["first", "second"] and data.truth.tolist() == ["joy", "grief"]
+    assert texts(data) == ["first", "second"] and data.target.tolist() == ["joy", "grief"]
     assert data.classes == ("joy", "grief")
     data = read(folder / "one.csv", options={"one_of": {"grief": "sad", "joy": "glad"}})
-    assert data.classes == ("sad", "glad") and data.truth.tolist() == ["glad", "sad"]
+    assert data.classes == ("sad", "glad") and data.target.tolist() == ["glad", "sad"]
 
 
 def test_kept_labels_define_the_order_of_classes(folder):
     data = read(folder / "one.csv", target="score", options={"keep": ["4.5", "0.5"]})
-    assert data.truth.tolist() == ["0.5", "4.5"] and data.classes == ("4.5", "0.5")
+    assert data.target.tolist() == ["0.5", "4.5"] and data.classes == ("4.5", "0.5")
     data = read(folder / "one.csv", target="score", options={"keep": {"0.5": "bad", "3": "fair"}})
-    assert data.truth.tolist() == ["bad", "fair"] and data.classes == ("bad", "fair")
+    assert data.target.tolist() == ["bad", "fair"] and data.classes == ("bad", "fair")
 
 
 def test_no_row_with_a_kept_label(folder):
@@ -217,7 +217,7 @@ def tagged(path: Path, **options) -> Dataset:
 
 def pairs(data: Dataset) -> list[tuple[str, str]]:
     asked = data.items[data.questions["query"]]
-    return list(zip(asked, data.items[data.truth], strict=True))
+    return list(zip(asked, data.items[data.target], strict=True))
 
 
 def test_title_asks_for_its_tags(tag_file):
@@ -241,7 +241,7 @@ def test_lists_hold_all_own_tags_and_some_others(tag_file):
     data = tagged(tag_file, ask="lists", others=2)
     assert data.classes == ("other", "own") and data.fields == ["query", "tag"]
     assert Counter(data.group) == {"One": 3, "Two": 3, "Four": 3}
-    own = data.questions[data.truth == "own"]
+    own = data.questions[data.target == "own"]
     assert len(own) == 4 and not data.questions.duplicated().any()
 
 
@@ -310,7 +310,7 @@ def test_pairs_of_sentences(tmp_path: Path):
     data = read_columns(path, spec)
     assert data.items.tolist() == ["None", 'He word "hi', "null", "NA"]
     assert data.questions.to_dict("list") == {"s1": [0, 1, 2], "s2": [3, 3, 0]}
-    assert data.truth.tolist() == [5.0, 2.5, 0.0]
+    assert data.target.tolist() == [5.0, 2.5, 0.0]
     assert (data.kind, data.modality) == ("regression", "text")
 
 
@@ -370,7 +370,7 @@ def news(tmp_path: Path) -> Path:
 def test_folder_of_a_text_is_its_class(news):
     data = read_folders(news, DataSpec("news", options={"glob": "*.txt"}))
     assert data.items.tolist() == ["match \u20ac 5", "chips", "caf\u00e9"]
-    assert data.truth.tolist() == ["sport", "tech", "tech"]
+    assert data.target.tolist() == ["sport", "tech", "tech"]
     assert (data.kind, data.modality, data.fields) == ("classification", "text", ["text"])
 
 
@@ -402,7 +402,7 @@ def test_folders_can_keep_the_first_line_only(tmp_path):
     spec = DataSpec(name="heads", options={"first_line": True}, modality="text")
     data = read_folders(tmp_path, spec)
     assert data.items.tolist() == ["Cup final", "New chip"]
-    assert data.truth.tolist() == ["sport", "tech"]
+    assert data.target.tolist() == ["sport", "tech"]
 
 
 MESSAGES = r"""
@@ -461,7 +461,7 @@ def translations(path: Path, **options) -> dict[str, str]:
     data = read_translations(path, DataSpec(name="mine", options=options))
     assert data.kind == "items" and data.fields == ["translation"]
     asked = data.items[data.questions["translation"]]
-    return dict(zip(asked, data.items[data.truth], strict=True))
+    return dict(zip(asked, data.items[data.target], strict=True))
 
 
 def test_translations_are_queries_for_originals(po_file):

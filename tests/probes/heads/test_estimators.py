@@ -80,7 +80,7 @@ def test_probabilities_have_a_column_for_a_class_without_train_rows():
     np.testing.assert_array_equal(found.probabilities[:, [0, 2]], model.predict_proba(X[:4]))
     assert (found.probabilities[:, 1] == 0).all()
     assert found.predictions.tolist() == model.predict(X[:4]).tolist()
-    assert found.truth.tolist() == list("abca")
+    assert found.target.tolist() == list("abca")
     assert found.group.tolist() == list("gghh")
 
 
@@ -140,7 +140,7 @@ def test_wrong_predictions_are_refused(labels, chances, names, word):
 def test_numbers_are_checked_too():
     data = numbers([1.5, 2.5])
     found = predict_checked(Fixed(np.array([[1], [2]])), None, data, "m")
-    assert (found.predictions.tolist(), found.truth.tolist()) == ([1, 2], [1.5, 2.5])
+    assert (found.predictions.tolist(), found.target.tolist()) == ([1, 2], [1.5, 2.5])
     assert (found.answers, found.truths, found.probabilities) == ("numbers", "numbers", None)
     for wrong in ([1.0, np.nan], [1.0, np.inf], ["a", "b"]):
         with pytest.raises(ContractError, match=r"m\.predict"):
@@ -151,7 +151,7 @@ def test_the_baseline_is_the_class_frequency_or_the_mean_of_the_train_rows():
     found = baseline(np.array(list("ccca")), ABC)
     assert found.predictions.tolist() == ["c"] * 4
     assert found.probabilities.tolist() == [[0.25, 0, 0.75]] * 4
-    assert found.truth.tolist() == list("abca")
+    assert found.target.tolist() == list("abca")
     assert found.group.tolist() == list("gghh")
     assert baseline(np.array([1, 2, 6]), numbers([1.5, 2.5])).predictions.tolist() == [3, 3]
 

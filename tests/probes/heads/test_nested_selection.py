@@ -110,7 +110,7 @@ def test_the_selection_does_not_depend_on_test_labels(tmp_path):
         table = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(y=labels)
         data = Dataset.from_table(table, target="y", name="wine", kind="classification")
         data = Dataset(
-            "wine", data.items, data.questions, data.truth, "classification", "table", part=part
+            "wine", data.items, data.questions, data.target, "classification", "table", part=part
         )
         probe = {"use": "trained", "head": {"use": "best-of", "heads": HEADS}}
         task = karat.Task("wine", data, probe=probe, split="fixed", metrics=["acc"])

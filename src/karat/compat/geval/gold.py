@@ -374,7 +374,7 @@ class Coverage:
             bags = data.mentions(name)
             questions &= np.logical_or.reduceat(items[bags.rows], bags.offsets[:-1])
         if data.kind == "items":
-            questions &= items[data.items.index.get_indexer(pd.Index(data.truth))]
+            questions &= items[data.items.index.get_indexer(pd.Index(data.target))]
         return cls(gold, data, items, questions)
 
     @property
@@ -421,6 +421,6 @@ class Coverage:
 
     def _quadruples(self) -> pd.DataFrame:
         missing = self.data.questions.loc[~self.questions, ["a", "c", "b"]]
-        answers = np.asarray(self.data.truth)[~self.questions]
+        answers = np.asarray(self.data.target)[~self.questions]
         table = missing.assign(answer=answers).astype(str)
         return table.set_axis([f"entity_{i}" for i in range(1, 5)], axis=1)

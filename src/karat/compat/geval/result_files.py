@@ -89,7 +89,7 @@ class Repeat:
         group = np.asarray(covered.group)
         for entity in dict.fromkeys(group.tolist()):
             part = group == entity
-            tau = kendalltau(covered.predictions[part], covered.truth[part])
+            tau = kendalltau(covered.predictions[part], covered.target[part])
             yield {
                 **self.start(),
                 "entity_name": entity,

@@ -94,7 +94,7 @@ class Rows:
         if self.group == "row":
             data = replace(data, group=row_keys(data.items, index=False))
         if self.whole_classes:
-            data = replace(data, group=data.truth)
+            data = replace(data, group=data.target)
         if self.max_rows is None or self.max_rows >= len(data):
             return data
         if self.protocol == "original":

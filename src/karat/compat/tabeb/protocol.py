@@ -38,13 +38,13 @@ def as_arrays(
         return np.asarray(predictions.group), np.asarray(predictions.rank)
     if predictions.answers != "classes":
         paired = len(predictions) != len(test) or predictions.weight is not None
-        return np.asarray(predictions.truth if paired else test.truth), predictions.predictions
+        return np.asarray(predictions.target if paired else test.target), predictions.predictions
     if probabilities and predictions.probabilities is not None:
         order = [predictions.classes.index(str(label)) for label in sorted(test.classes)]
-        return np.asarray(test.truth), predictions.probabilities[:, order]
+        return np.asarray(test.target), predictions.probabilities[:, order]
     written = dict(zip(as_text(test.classes), test.classes, strict=True))
     labels = [written[label] for label in predictions.predictions]
-    return np.asarray(test.truth), np.array(labels, dtype=np.asarray(test.truth).dtype)
+    return np.asarray(test.target), np.array(labels, dtype=np.asarray(test.target).dtype)
 
 
 def as_predictions(y_true: Any, y_pred: Any, shape: str) -> Predictions:
@@ -78,13 +78,13 @@ def as_predictions(y_true: Any, y_pred: Any, shape: str) -> Predictions:
     return Predictions(best, as_text(truth), "classes", "classes", names, chances)
 
 
-def _classes(truth: np.ndarray, answers: np.ndarray) -> tuple[Any, ...]:
+def _classes(target: np.ndarray, answers: np.ndarray) -> tuple[Any, ...]:
     """Return the labels in Karat's order; integer classes from 0 need not all occur in truth."""
-    labels = find_classes("y_true", truth) if len(np.unique(truth)) > 1 else tuple(truth[:1])
+    labels = find_classes("y_true", target) if len(np.unique(target)) > 1 else tuple(target[:1])
     if answers.ndim == 1 or answers.shape[1] == len(labels):
         return labels
     columns = answers.shape[1]
-    if truth.dtype.kind in "iu" and truth.min() >= 0 and truth.max() < columns:
+    if target.dtype.kind in "iu" and target.min() >= 0 and target.max() < columns:
         return tuple(sorted(range(columns), key=str))
     raise ContractError(
         f"y_pred has {columns} columns but y_true has {len(labels)} classes; expected one column "
@@ -356,14 +356,14 @@ class Evaluation:
         }
 
 
-def _dataset(X: Any, truth: np.ndarray, name: str, kind: str, classes: tuple[Any, ...]) -> Dataset:
+def _dataset(X: Any, target: np.ndarray, name: str, kind: str, classes: tuple[Any, ...]) -> Dataset:
     items = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X)).add_prefix("column ")
     items = items if items.index.is_unique else items.reset_index(drop=True)
     return Dataset(
         name=name,
         items=items,
         questions=pd.DataFrame({"row": items.index}),
-        truth=truth,
+        target=target,
         kind=kind,
         modality="table",
         classes=classes,

@@ -253,4 +253,4 @@ def _of_catalog(name: str, catalog: Catalog) -> Table:
 def _with_target(data: Dataset, target: str) -> pd.DataFrame:
     table = data.frame()
     assert isinstance(table, pd.DataFrame)
-    return table.assign(**{target: data.truth})
+    return table.assign(**{target: data.target})

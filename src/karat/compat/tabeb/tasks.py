@@ -141,7 +141,7 @@ class TabEBBaseTask:
         rows = self._rows(num_train, random_state)
         taken = rows.taken(data, metadata, str(metadata.get("name", "table")))
         X = taken.frame()
-        y = pd.Series(taken.truth, index=X.index, name=metadata["target_name"])
+        y = pd.Series(taken.target, index=X.index, name=metadata["target_name"])
         if self.unsupervised:
             return X, X, y, y
         fold = rows.fold(taken)

@@ -94,7 +94,7 @@ def given_split(name: str, X: Sequence[Any], y: Sequence[Any], task: str | None)
         name=name,
         items=items,
         questions=pd.DataFrame({"row": items.index}),
-        truth=truth,
+        target=truth,
         kind=kind,
         modality="table",
         part=np.repeat(_SIDES, [len(table) for table in tables]),

@@ -159,7 +159,7 @@ class Texts:
             name=self.rule.task,
             items=items,
             questions=pd.DataFrame({"row": items.index}),
-            truth=self.data.truth,
+            target=self.data.target,
             kind="classification",
             modality=modality,
             classes=self.data.classes,

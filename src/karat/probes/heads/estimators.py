@@ -67,11 +67,11 @@ def flag_outliers(scores: np.ndarray, test: Dataset, shares: Mapping[Any, float]
     return _classes(labels, chances, test)
 
 
-def baseline(truth: np.ndarray, test: Dataset) -> Predictions:
+def baseline(target: np.ndarray, test: Dataset) -> Predictions:
     """Return the predictions of a dummy model: the class frequencies or the mean of train rows."""
     if test.kind != "classification":
-        return _numbers(np.full(len(test), float(np.mean(truth))), test)
-    seen = as_text(truth)
+        return _numbers(np.full(len(test), float(np.mean(target))), test)
+    seen = as_text(target)
     return predict_frequencies(
         test, {label: float(np.mean(seen == str(label))) for label in test.classes}
     )
@@ -86,13 +86,13 @@ def predict_frequencies(test: Dataset, known: Mapping[Any, float]) -> Prediction
 
 
 def _numbers(values: np.ndarray, test: Dataset) -> Predictions:
-    return Predictions(predictions=values, truth=np.asarray(test.truth), group=test.group)
+    return Predictions(predictions=values, target=np.asarray(test.target), group=test.group)
 
 
 def _classes(labels: np.ndarray, probabilities: np.ndarray, test: Dataset) -> Predictions:
     return Predictions(
         predictions=labels,
-        truth=np.asarray(test.truth),
+        target=np.asarray(test.target),
         answers="classes",
         truths="classes",
         classes=tuple(as_text(test.classes)),
