@@ -1,0 +1,75 @@
+"""Result files of other systems: cells, columns, and the run folder that is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from karat.errors import DataError
+from karat.results.importing import (
+    ImportLog,
+    ModelResults,
+    direction,
+    kind_of,
+    number,
+    rows,
+    sample_file,
+    write_run,
+)
+    direction,
+    kind_of,
+    number,
+    rows,
+    sample_file,
+)
+
+
+def test_names_in_files_never_import_code():
+    assert direction("os:system") is None and kind_of("os:system") == ""
+    assert (direction("acc"), direction("rmse"), direction("nothing")) == (True, False, None)
+
+
+@pytest.mark.parametrize("cell", ["", " ", "nan", "NA", "None", None, "inf"])
+def test_empty_and_infinite_cells_are_missing(cell):
+    assert number(cell) is None
+
+
+def test_cells_are_read_with_their_line(tmp_path):
+    path = tmp_path / "results.csv"
+    path.write_text("task,fold,acc\niris,0,0.5\niris,one,high\n")
+    sample = sample_file(path)
+    assert sample.has("task", "acc") and not sample.has("rmse")
+    first, second = rows(sample)
+    assert (first.text("task"), first.whole("fold"), first.number("acc")) == ("iris", 0, 0.5)
+    for read, name in ((second.whole, "fold"), (second.number, "acc")):
+        with pytest.raises(DataError, match=f"3.*{name}"):
+            read(name)
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.txt", ""), ("a.json", "{")])
+def test_files_that_cannot_be_read_are_named(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=name):
+        sample_file(tmp_path / name)
+    with pytest.raises(DataError, match="missing.csv"):
+        sample_file(tmp_path / "missing.csv")
+
+
+def test_a_run_is_written_once_without_tasks_of_unknown_metrics(tmp_path):
+    file = tmp_path / "given.csv"
+    file.write_text("x")
+
+    def results() -> ModelResults:
+        found = ModelResults("amlb", "m", "s", [file])
+        for task, metric in (("iris", "acc"), ("odd", "nothing")):
+            found.tasks[task] = {"dataset": task, "kind": "classification", "metric": metric}
+            found.put(found.job(task), metric, 0.75)
+        return found
+
+    log = ImportLog()
+    run = write_run(results(), tmp_path / "results", log)
+    scores = run.scores()
+    assert scores[["task", "metric", "value"]].values.tolist() == [["iris", "acc", 0.75]]
+    assert "odd" in log.notes[0]
+    again = ImportLog()
+    assert write_run(results(), tmp_path / "results", again).folder == run.folder
+    assert again.again == [run.folder.name]

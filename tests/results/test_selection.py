@@ -1,0 +1,75 @@
+"""Runs are found by folder, by name or among the neighbors of a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from karat.errors import DataError, DefinitionError
+from karat.results.run import Run
+from karat.results.selection import find_others, find_run, make_sides
+
+
+@pytest.fixture
+def make(tmp_path):
+    def make(model: str, stamp: str) -> Run:
+        task = {"name": "t", "dataset": "d", "kind": "classification", "metrics": ["acc"]}
+        task |= {"folds": [0], "higher_is_better": {"acc": True}, "fingerprint": "f"}
+        about = {"suite": "s", "constraint": "c", "mode": "local", "seed": 42, "karat": "0.1.0"}
+        about |= {"version": "1", "params": {}}
+        facts = {**about, "model": model, "stamp": stamp, "tasks": [task]}
+        run = Run.create(tmp_path / "results", facts)
+        view = {"corruption": "", "severity": 0.0, "draw": 0, "scores": {"acc": 0.5}}
+        record = {"spec": "", "model": model, "task": "t", "fold": 0, "repeat": 0, "seed": 42}
+        record |= {"metric": "acc", "status": "ok", "info": "", "notes": [], "history": []}
+        run.write({**record, "views": [view], "utc": "2026-01-01T00:00:00"}, {})
+        run.finish()
+        return run
+
+    return make
+
+
+def test_a_run_is_found_by_its_folder(make):
+    run = make("a", "1")
+    assert find_run(run.folder).model == find_run(str(run.folder)).model == "a"
+    assert find_run(run) is run
+
+
+def test_a_folder_of_runs_and_a_mistyped_folder_are_explained(make):
+    run = make("a", "1")
+    with pytest.raises(DataError, match=run.folder.name):
+        find_run(run.folder.parent)
+    with pytest.raises(DataError, match=run.folder.name):
+        find_run(str(run.folder) + "x")
+    (run.folder / "run.json").unlink()
+    with pytest.raises(DataError, match="run.json"):
+        find_run(run.folder)
+
+
+def test_an_incomplete_run_is_refused(make):
+    run = make("a", "1")
+    (run.folder / "run.json").write_text('{"model": "a"}')
+    with pytest.raises(DataError, match="tasks"):
+        find_run(run.folder)
+
+
+def test_the_others_are_the_runs_of_the_same_folder_or_those_named(make):
+    first, second, third = (
+        make(model, stamp) for model, stamp in (("a", "1"), ("b", "2"), ("c", "3"))
+    )
+    found, notes = find_others(first)
+    assert {run.model for run in found} == {"b", "c"} and not notes
+    found, _ = find_others(first, [second.folder, second.folder])
+    assert [run.model for run in found] == ["b"]
+    (third.folder / "run.json").write_text("{")
+    found, notes = find_others(first)
+    assert [run.model for run in found] == ["b"] and third.folder.name in notes[0]
+    for wrong in (3, [], [first.folder / "nothing"]):
+        with pytest.raises(DefinitionError):
+            find_others(first, wrong)
+
+
+def test_sides_have_the_scores_by_task_view_and_fold(make):
+    (side,) = make_sides([make("a", "1")])
+    assert (side.seed, list(side.tasks)) == (42, ["t"])
+    (by_unit,) = side.answered["t"].values()
+    assert [answered.scores["acc"] for answered in by_unit.values()] == [0.5]
