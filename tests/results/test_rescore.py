@@ -153,7 +153,7 @@ def test_new_run_folder_is_readable(run, tmp_path):
     assert board["half"].iloc[0] == mean
     (folder,) = (tmp_path / "out").iterdir()
     assert not len(karat.rescore(folder).differences)
-    found = karat.compare(run, [folder], common=True)
+    found = karat.compare_to_history(run, with_=[folder])
     both = found.values.pivot(index=["task", "metric"], columns="run", values="value").dropna()
     assert (both[run.folder.name] == both[folder.name]).all() and len(both)
 

@@ -206,7 +206,8 @@ class Run:
         for path in sorted((self.folder / "jobs").glob("*.running")):
             with contextlib.suppress(OSError, ValueError):
                 pid, _, host = path.read_text().partition(" ")
-                if host != platform.node() or psutil.pid_exists(int(pid)):
+                number = int(pid)  # raises for a damaged mark, also of another machine
+                if host != platform.node() or psutil.pid_exists(number):
                     found.append(path.stem)
         return found
 
