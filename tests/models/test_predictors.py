@@ -490,7 +490,7 @@ def test_the_kernel_equals_scikit_learns():
     gamma = 1 / (3 * X[:50].var())
     assert kernel.gamma == pytest.approx(gamma)
     np.testing.assert_allclose(kernel.square, rbf_kernel(X[:50], gamma=gamma), rtol=0, atol=1e-12)
-    assert np.array_equal(kernel.square, kernel.square.T)
+    np.testing.assert_allclose(kernel.square, kernel.square.T, rtol=0, atol=1e-12)
     assert kernel.square.diagonal().tolist() == [1.0] * 50
     some = kernel.against(X[50:], np.array([3, 1]))
     expected = rbf_kernel(X[50:], X[[3, 1]], gamma=gamma)

@@ -89,7 +89,7 @@ def clustering_accuracy(predictions: Predictions) -> float:
     # 1 is added to all weights, because a weight of 0 means that there is no edge
     alone = np.arange(classes)
     weights = np.concatenate([overlaps.sizes + 1, np.ones(classes)])
-    # scipy before 1.13 takes 32-bit indices only
+    # older scipy (1.14 too) takes 32-bit indices only
     rows = np.concatenate([overlaps.classes, alone]).astype(np.int32)
     columns = np.concatenate([overlaps.clusters, clusters + alone]).astype(np.int32)
     graph = coo_array((weights, (rows, columns)), shape=(classes, clusters + classes)).tocsr()

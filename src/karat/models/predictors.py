@@ -62,6 +62,8 @@ class PreparedRows:
         return len(self.matrix)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is None:  # numpy before 2.0 does not know it
+            return np.asarray(self.matrix, dtype=dtype)
         return np.array(self.matrix, dtype=dtype, copy=copy)
 
 

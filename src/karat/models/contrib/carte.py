@@ -423,7 +423,7 @@ def _power(values: np.ndarray) -> Any | None:
         with np.errstate(all="ignore"):
             made = PowerTransformer(standardize=False).fit(values)
             transformed = made.transform(values)
-    except (ValueError, np.linalg.LinAlgError):
+    except (ValueError, RuntimeError, np.linalg.LinAlgError):
         return None
     flat = np.nanstd(transformed) == 0 < np.nanstd(values)
     return None if flat or np.isinf(transformed).any() else made
