@@ -15,12 +15,6 @@ from karat.results.importing import (
     sample_file,
     write_run,
 )
-    direction,
-    kind_of,
-    number,
-    rows,
-    sample_file,
-)
 
 
 def test_names_in_files_never_import_code():
