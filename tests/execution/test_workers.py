@@ -180,8 +180,8 @@ def test_workers_end_when_their_parent_is_killed(until, tmp_path):
     (tmp_path / "its_work.py").write_text(WORK)
     script = (
         "import sys; from pathlib import Path; from karat.execution.workers import execute;"
-        "from karat.execution.job import Shelf;"
-        "list(execute(sys.argv[1:], 'its_work:slow', Shelf(Path('shelf')), 2))"
+        "from karat.execution.job import ObjectStore;"
+        "list(execute(sys.argv[1:], 'its_work:slow', ObjectStore(Path('shelf')), 2))"
     )
     files = [tmp_path / "one", tmp_path / "two"]
     parent = subprocess.Popen([sys.executable, "-c", script, *map(str, files)], cwd=tmp_path)
