@@ -57,7 +57,7 @@ def _is_function(member: object) -> bool:
 def _entry(path: str, member: object) -> str:
     parts = [_docstring(member)]
     if not _is_error(member):
-        parts.insert(0, f"```python\n{path}{_signature(member)}\n```")
+        parts.insert(0, f"```text\n{path}{_signature(member)}\n```")
     if _is_record(member):
         parts += [line for line in [_members(member)] if line]
     return "\n\n".join(parts)

@@ -198,7 +198,7 @@ def forks() -> Iterator[subprocess.Popen[str] | None]:
     if sys.platform != "linux":
         yield None
         return
-    command = [sys.executable, str(Path(__file__).parent / "execution" / "forks.py")]
+    command = [sys.executable, str(Path(__file__).with_name("forks.py"))]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     yield server
     server.communicate()

@@ -396,7 +396,7 @@ def test_a_correct_classifier_passes():
         "is reproducible with a fixed seed",
         "can be pickled",
     ]
-    assert places(checks) == ["on tables, classes"]
+    assert places(checks) == ["on tables, classification"]
 
 
 @pytest.mark.parametrize("predictor", [Mean, Column])
@@ -404,7 +404,7 @@ def test_a_correct_regressor_needs_no_probabilities(predictor):
     checks = check_model(predictor)
     assert broken(checks) == []
     assert len(checks) == 9
-    assert places(checks) == ["on tables, numbers"]
+    assert places(checks) == ["on tables, regression"]
 
 
 @pytest.mark.parametrize(
@@ -434,7 +434,7 @@ def test_a_predictor_of_undeclared_kind_is_checked_on_both():
             return [self.first] * len(X)
 
     checks = check_model(Echo)
-    assert places(checks) == ["on tables, classes", "on tables, numbers"]
+    assert places(checks) == ["on tables, classification", "on tables, regression"]
     assert broken(checks) == []
 
 

@@ -610,7 +610,7 @@ def test_a_task_with_another_probe_is_not_compared(tmp_path):
         task = karat.Task("line", data, metrics=["rmse"], probe={"use": "trained", "head": head})
         return karat.evaluate("onehot", [task], output=tmp_path / "out")[0]
 
-    run("linear")
+    run("linear-regression")
     found = history(run("knn"))
     assert "other probe" in set(found.values["status"])
     run("knn")

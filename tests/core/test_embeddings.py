@@ -294,7 +294,7 @@ def texts(*cells):
     items = pd.Series(cells, dtype=object)
     return Dataset(
         "texts", items, pd.DataFrame({"item": items.index}), np.arange(len(cells)) % 2.0,
-        "numbers", "text",
+        "regression", "text",
     )  # fmt: skip
 
 

@@ -301,7 +301,7 @@ REFUSED = {
     ("data", "refused"),
     [
         (table(**NUMBERS), REFUSED["numbers"]),
-        (table("numbers", **NUMBERS, **WORDS, **DAYS), REFUSED["regression"]),
+        (table("regression", **NUMBERS, **WORDS, **DAYS), REFUSED["regression"]),
         (table(**WORDS), REFUSED["words"]),
         (table(**NUMBERS, **WORDS, **DAYS), REFUSED["all"]),
         (table(x=[1, 2, 3]), REFUSED["one"]),

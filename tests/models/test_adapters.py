@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import karat
 from karat.errors import ContractError
-from karat.execution.plan import decline_reason
+from karat.execution.plan import PlannedTask, decline_reason
 from karat.models.adapters import NOTE, FittedPredictor, adapt, is_vector_file
 from karat.models.contrib.sentence_models import SentenceTransformerObject
 from karat.models.model import object_identity
@@ -300,9 +300,9 @@ def test_it_declines_the_other_kind(line, two_classes):
         == "it is for classification, not regression"
     )
     task = line()
-    assert decline_reason(adapt(numbers), task, task.dataset, False) == ""
+    assert decline_reason(adapt(numbers), PlannedTask(task, task.dataset)) == ""
     other = two_classes()
-    assert decline_reason(adapt(numbers), other, other.dataset, False) == numbers.declines(
+    assert decline_reason(adapt(numbers), PlannedTask(other, other.dataset)) == numbers.declines(
         "classification"
     )
 

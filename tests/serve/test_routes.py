@@ -487,7 +487,7 @@ def test_names_are_not_markup_in_pages(strange, reader, path):
     assert answer.status_code == 200
     ours, theirs = Tags(answer.text), Tags(reader.get(path).text)
     assert ours.tags.count("script") == theirs.tags.count("script") > 0
-    assert set(ours.tags) <= set(theirs.tags)
+    assert set(ours.tags) <= {*theirs.tags, "i"}  # cells of models with few tasks are in italics
     assert ours.handlers == []
     pattern = r'<script type="application/json" id="bundle">(.*?)</script>'
     found = re.search(pattern, answer.text, re.S)

@@ -438,7 +438,7 @@ class Duplicates:
 
     def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
         """Return which questions have an item with a vector."""
-        need_fields(data, "duplicates", "classes")
+        need_fields(data, "duplicates", "classification")
         return vectors.answerable(data)
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:

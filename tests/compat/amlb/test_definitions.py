@@ -182,7 +182,7 @@ def test_params_given_to_a_defined_model_go_on_top(read):
         ("{a: {version: x, params: {_n_jobs: 1}}}", "models.a.params._n_jobs: .*_k_folds"),
         ("{a: {extends: nobody}}", 'models.a.extends: .*"nobody"'),
         ("{a: {extends: b}, b: {extends: a}}", "models...extends: .*a -> b|b -> a"),
-        ("{rf: {version: x}}", 'models.rf: .*"rf"'),
+        ("{random-forest: {version: x}}", 'models.random-forest: .*"random-forest"'),
         ("{a: {folds: x}}", "constraints.a.folds: .*-1"),
         ("{a: {folds: 0}}", "constraints.a.folds: .*-1"),
         ("{a: {fold: 1, cores: 2}}", 'constraints.a.fold: .*"folds"'),

@@ -119,7 +119,7 @@ def test_quick_has_one_severity_and_the_scores_of_the_suite(call, monkeypatch):
     (own,) = [run for run in open_runs(["results/runs"]) if run.model == "logreg"]
     assert set(own.scores()["draw"]) == {0}
     monkeypatch.setenv("KARAT_DATA", "data")
-    (suite,) = karat.evaluate("logreg", "taco", only=["porto"], output="suite")
+    (suite,) = karat.evaluate("logistic-regression", "taco", only=["porto"], output="suite")
     keys = ["corruption", "severity", "draw", "metric"]
     both = own.scores().merge(suite.scores(), on=keys, suffixes=("", "_suite"))
     assert len(both) == len(own.scores()) == 7 * (1 + 7 + 21)

@@ -154,8 +154,8 @@ def table_for_automl(X: pd.DataFrame) -> pd.DataFrame:
         for name, column in X.items()
         if name not in plain
     }
-    table = X.assign(**{str(name): column for name, column in words.items()})
-    return table.set_axis([str(name) for name in table.columns], axis=1).reset_index(drop=True)
+    table = pd.DataFrame({str(name): words.get(name, column) for name, column in X.items()})
+    return table.reset_index(drop=True)
 
 
 @dataclass(eq=False, repr=False)
