@@ -19,7 +19,7 @@ import pandas as pd
 import psutil
 from sklearn.linear_model import LogisticRegression, Ridge
 import karat
-import karat.execution.runner, karat.evaluate
+import karat.execution.runner, karat.execution.evaluation
 
 def tasks():
     rng = np.random.default_rng(0)
