@@ -9,7 +9,7 @@ pytest.importorskip("schemathesis")
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
-from schemathesis.specs.openapi.checks import positive_data_acceptance
+from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
 from karat.serve import routes
 from karat.serve.settings import Settings
@@ -57,11 +57,11 @@ def test_responses_are_as_described(described, route, mode):
     @given(case=operation.as_strategy(generation_mode=mode))
     @FEW
     def check(case):
-        case.call_and_validate(
-            headers={"Authorization": f"Bearer {TOKEN}"},
-            excluded_checks=[positive_data_acceptance]
-            if method != "GET" or route.name in NAMED
-            else [],
-        )
+        response = case.call(headers={"Authorization": f"Bearer {TOKEN}"})
+        loose = method != "GET" or route.name in NAMED
+        excluded = [positive_data_acceptance] if loose else []
+        if response.status_code == 413:  # refused before it is read, whatever is in it
+            excluded.append(negative_data_rejection)
+        case.validate_response(response, excluded_checks=excluded)
 
     check()
