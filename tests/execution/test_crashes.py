@@ -195,7 +195,7 @@ def test_two_processes_on_one_folder_leave_two_whole_runs(tmp_path):
     code = (
         "import numpy as np, pandas as pd, karat\n"
         "frame = pd.DataFrame({'a': np.arange(40.0), 'y': np.arange(40.0)})\n"
-        "data = karat.Dataset.from_table(frame, target='y', name='line', kind='numbers')\n"
+        "data = karat.Dataset.from_table(frame, target='y', name='line', kind='regression')\n"
         "task = karat.Task('line', data, split={'use': 'kfold', 'folds': 20})\n"
         "karat.evaluate(['dummy', 'ridge'], [task], output='out')\n"
     )

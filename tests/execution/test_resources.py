@@ -222,7 +222,7 @@ def test_limits_apply_to_stateless_encoders(tmp_path, script):
         "def slow(items):\n"
         "    time.sleep(600)\n"
         "frame = pd.DataFrame({'a': np.arange(20.0), 'y': np.arange(20.0)})\n"
-        "data = karat.Dataset.from_table(frame, target='y', name='line', kind='numbers')\n"
+        "data = karat.Dataset.from_table(frame, target='y', name='line', kind='regression')\n"
         "task = karat.Task('line', data, max_runtime_seconds=0.4, max_mem_size_mb=4000)\n"
         "(run,) = karat.evaluate({'slow': slow}, [task], folds=[0])\n"
         "print(run.records()[0]['status'])\n"
