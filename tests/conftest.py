@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import json
+import logging
 import os
 import re
 import signal
@@ -176,6 +177,10 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
     yield call
     signal.signal(signal.SIGTERM, handler)
+    logger = logging.getLogger("karat")
+    for each in logger.handlers[:]:  # those of the command write to streams that are closed now
+        logger.removeHandler(each)
+    logger.setLevel(logging.NOTSET)
 
 
 @pytest.fixture

@@ -62,4 +62,4 @@ def test_commands_of_the_docs_parse(line):
     words = vars(context).get("_protected_args") or vars(context)["protected_args"]  # click 8.1
     verb, command, rest = karat.resolve_command(context, [*words, *context.args])
     assert command is not None, verb
-    command.make_context(verb, rest)
+    command.make_context(verb, rest, parent=context)

@@ -271,7 +271,8 @@ def _configure_logging(verbose: int, log_file: Path | None) -> None:
         handler.close()
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
     logger.setLevel(min(level, logging.INFO) if log_file else level)
-    stderr = logging.StreamHandler()
+    # without --verbose, failures are reported by the progress display and the tables
+    stderr = logging.StreamHandler() if verbose else logging.NullHandler()
     stderr.setLevel(level)
     stderr.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
     logger.addHandler(stderr)

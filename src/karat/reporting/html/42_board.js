@@ -359,7 +359,7 @@
   Karat.section({
     id: "board",
     title: "Leaderboard",
-    way: "Board",
+    way: "Leaderboard",
     has: () => Karat.data.models.length > 0,
     build,
   });
