@@ -59,11 +59,8 @@ def test_target_column_may_hold_the_entity(tmp_path):
 def test_fields_and_drop_choose_the_features(people):
     assert list(read_duplicates(people, spec(fields=("name",))).items.columns) == ["name"]
     assert list(read_duplicates(people, spec(drop=("name", "zip"))).items.columns) == ["house"]
-
-
-def test_sample_keeps_duplicates_together(people):
     data = read_duplicates(people, spec()).sample(4, np.random.default_rng(0))
-    assert data.target.tolist().count("1") in (0, 3)
+    assert data.target.tolist().count("1") in (0, 3)  # duplicates stay together
 
 
 @pytest.mark.parametrize(
@@ -95,14 +92,6 @@ def test_invalid_table_of_duplicates(tmp_path, text, changes, word):
 def test_invalid_definition_of_duplicates(people, changes, word):
     with pytest.raises(DefinitionError, match=word):
         read_duplicates(people, spec(**changes))
-
-
-def test_unknown_text_column_suggests_the_nearest(people):
-    with pytest.raises(DataError, match='"zip"'):
-        read_duplicates(people, spec(options={"texts": ["zap"]}))
-
-
-def test_duplicates_need_one_file(people):
     with pytest.raises(DefinitionError, match="people"):
         read_duplicates({"train": people, "test": people}, spec())
 
@@ -166,15 +155,12 @@ def test_pairs_are_all_matches_and_drawn_negatives(folder):
         assert (truth == "match") == (left.partition(":")[2] == right.partition(":")[2])
 
 
-def test_negatives_depend_on_the_seed_only(folder):
+def test_negatives_depend_on_the_seed_and_are_limited_by_the_number_of_rows(folder):
     draws = {seed: answers(link(folder, negatives=1, seed=seed)) for seed in range(8)}
     assert all(answers(link(folder, negatives=1, seed=s)) == draw for s, draw in draws.items())
     assert len({str(draw) for draw in draws.values()}) > 1
     seen = {right for draw in draws.values() for _, right, truth in draw if truth != "match"}
     assert seen == {"right:01", "right:02", "right:9", "right:x"}
-
-
-def test_negatives_are_limited_by_the_number_of_rows(folder):
     data = link(folder, negatives=10)
     assert data.target.tolist().count("no match") == 2 * 3
     assert len(set(answers(data))) == 8
@@ -240,6 +226,11 @@ def test_broken_folder(folder, file, text, word):
         ({"negatives": 0}, "negatives"),
         ({"negatives": True}, "negatives"),
         ({"seed": -1}, "seed"),
+        ({"ask": "serch"}, '"serch"'),
+        ({"ask": ["search"]}, '"ask"'),
+        ({"ask": "search"}, '"negatives"'),
+        ({"ask": "duplicates", "negatives": None, "seed": 3}, '"seed"'),
+        ({"unanswered": "drop"}, '"unanswered"'),
     ],
 )
 def test_invalid_definition_of_linkage(folder, options, word):
@@ -304,15 +295,11 @@ def test_search_queries_are_left_rows_with_a_match(folder):
     assert list(data.items.columns) == ["name", "city"]
 
 
-def test_search_has_each_target_once(folder):
+def test_search_has_each_match_once(folder):
     (folder / "m.csv").write_text("a_id,b_id\n01,01\n01,9\n01,01\n02,9\n")
     data = link(folder, ask="search", negatives=None)
     assert asked(data) == [("left:01", "right:01"), ("left:01", "right:9"), ("left:02", "right:9")]
-
-
-def test_search_uses_only_the_matches_of_labeled_pairs(folder):
-    given = {"ask": "search", "matches": "labelled.csv", "negatives": None}
-    data = link(folder, target="gold", **given)
+    data = link(folder, "gold", ask="search", matches="labelled.csv", negatives=None)
     assert asked(data) == [("left:01", "right:01")]
     assert len(data.items) == 5
 
@@ -330,10 +317,7 @@ def test_matching_rows_of_two_tables_are_one_entity(folder):
     assert things["left:01"] == things["right:01"] != things["left:02"] == things["right:02"]
     assert len(data) == len(data.items) == 7 and len(set(things.values())) == 5
     assert data.group.tolist() == data.target.tolist() and data.kind == "classification"
-
-
-def test_indirect_matches_are_one_entity(folder):
-    (folder / "m.csv").write_text("a_id,b_id\n01,01\n01,9\n02,9\n")
+    (folder / "m.csv").write_text("a_id,b_id\n01,01\n01,9\n02,9\n")  # indirect matches
     data = link(folder, ask="duplicates", negatives=None)
     things = dict(zip(data.questions["row"], data.target, strict=True))
     joined = {things[row] for row in ("left:01", "right:01", "right:9", "left:02")}
@@ -346,18 +330,3 @@ def test_both_readers_find_the_same_duplicates(people):
     pairs = [[a == b for a in data.target for b in data.target] for data in (linked, plain)]
     assert pairs[0] == pairs[1]
     assert linked.items.equals(plain.items)
-
-
-@pytest.mark.parametrize(
-    ("options", "word"),
-    [
-        ({"ask": "serch"}, '"serch"'),
-        ({"ask": ["search"]}, '"ask"'),
-        ({"ask": "search"}, '"negatives"'),
-        ({"ask": "duplicates", "negatives": None, "seed": 3}, '"seed"'),
-        ({"unanswered": "drop"}, '"unanswered"'),
-    ],
-)
-def test_invalid_value_of_ask(folder, options, word):
-    with pytest.raises(DefinitionError, match=word):
-        link(folder, **options)
