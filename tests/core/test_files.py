@@ -44,14 +44,19 @@ def test_the_users_choice_wins(monkeypatch, home):
 
 
 @pytest.mark.parametrize(
-    ("platform", "place"),
-    [("linux", ".cache"), ("darwin", "Library/Caches"), ("win32", "AppData/Local")],
+    ("platform", "place", "variable"),
+    [
+        ("linux", ".cache", "XDG_CACHE_HOME"),
+        ("darwin", "Library/Caches", ""),
+        ("win32", "AppData/Local", "LOCALAPPDATA"),
+    ],
 )
-def test_each_platform_has_its_place_and_variable(monkeypatch, home, platform, place):
+def test_each_platform_has_its_place_and_variable(monkeypatch, home, platform, place, variable):
     monkeypatch.setattr("sys.platform", platform)
     assert cache_folder() == home / place / "karat"
-    monkeypatch.setenv("LOCALAPPDATA" if platform == "win32" else "XDG_CACHE_HOME", "/somewhere")
-    assert cache_folder() == (Path("/somewhere/karat"))
+    if variable:
+        monkeypatch.setenv(variable, "/somewhere")
+        assert cache_folder() == Path("/somewhere/karat")
 
 
 def test_temporary_folders_of_killed_runs_are_removed(tmp_path, monkeypatch):

@@ -87,7 +87,9 @@ def test_reader_receives_all_settings(churn, monkeypatch):
     plain |= {"part": "p", "options": {"glob": "*"}}
     lists = {"drop": ["d"], "fields": ["f"]}
     load_dataset("churn", {"path": churn, "reader": "mine", **plain, **lists})
-    assert seen == [(churn, DataSpec("churn", **plain, drop=("d",), fields=("f",)))]
+    ((path, spec),) = seen
+    expected = DataSpec("churn", **plain, drop=("d",), fields=("f",), about=spec.about)
+    assert (path, spec) == (churn, expected)
     with pytest.raises(DefinitionError, match='"min"'):
         load_dataset("churn", {"path": churn, "reader": "min"})
 
