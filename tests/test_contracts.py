@@ -502,17 +502,6 @@ def test_every_component_has_a_docstring(parts):
 # -- definitions ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", DEFINITIONS.names("datasets"))
-def test_dataset_definition(name):
-    definition = DEFINITIONS.get("datasets", name)
-    assert definition["title"] and definition["license"]
-    assert definition["citation"] or definition["homepage"]
-    for source in definition["sources"] or ():
-        assert "sha256" in source or not {"index", "url"} & set(source), source
-    if not definition["load"]:
-        assert definition["reader"] in registry.readers
-
-
 @pytest.mark.parametrize("name", DEFINITIONS.names("models"))
 def test_model_definition(name):
     definition = DEFINITIONS.get("models", name)

@@ -11,10 +11,8 @@ from sklearn.linear_model import Ridge
 
 import karat
 from karat.config.catalog import Catalog
-from karat.core import registry
 from karat.core.dataset import Dataset
 from karat.errors import DataError, DefinitionError
-from karat.metrics.metric import get_metric
 from karat.models.forest_encoders import OutOfFold
 from karat.models.tabular_encoders import OneHotTable
 
@@ -37,9 +35,6 @@ def defined(here):
         return Catalog(["my.yaml"])
 
     return load
-
-
-# -- models ---------------------------------------------------------------------------------
 
 
 def test_models_by_name_path_class_and_object(here):
@@ -201,9 +196,6 @@ def test_an_unavailable_file_declines_the_model(here, monkeypatch):
     assert model.prototype is None
 
 
-# -- Python files ---------------------------------------------------------------------------
-
-
 def parts(folder, name):
     """Write a Python file that registers an encoder, and return its path."""
     Path(folder).mkdir()
@@ -243,9 +235,6 @@ def test_a_python_file_that_fails_is_reported(here, text, word):
         Catalog("nowhere.py").definitions.names("models")
 
 
-# -- tasks, suites, datasets ---------------------------------------------------------------
-
-
 def test_a_suite_has_tasks_and_models_and_a_task_is_a_suite_of_one(here):
     suite = Catalog().suite("quickstart")
     assert (suite.name, len(suite)) == ("quickstart", len(suite.tasks))
@@ -267,12 +256,8 @@ TABEB = ("tabeb", "tabeb-links", "tabeb-text-search", "tabeb-curves")
 
 @pytest.mark.parametrize("name", TABEB)
 def test_the_tasks_of_tables_are_split_more_than_once(here, name):
-    suite = Catalog().suite(name)
-    for task in suite:
+    for task in Catalog().suite(name):
         assert task.split.get("folds", 1) * task.split.get("repeats", 1) >= 5, task.name
-        assert all(get_metric(metric) for metric in task.metrics)
-        assert task.probe["use"] in registry.probes and task.split["use"] in registry.splitters
-    assert all(Catalog().model(model) for model in suite.models)
 
 
 def test_a_learning_curve_differs_in_its_train_rows_alone(here):
@@ -288,9 +273,6 @@ def test_an_abstract_model_or_task_cannot_be_used(here):
         Catalog().model("vectors")
     with pytest.raises(DefinitionError, match='"classification"'):
         Catalog().task("classification")
-
-
-# -- tables of users -----------------------------------------------------------------------
 
 
 def own(answers, name="mine.csv"):

@@ -239,9 +239,6 @@ def test_folders_for_relative_paths(alone):
     assert definitions.folder("datasets", "b", "target") == alone
 
 
-# -- names of other entries -----------------------------------------------------------------------
-
-
 def test_unknown_tasks_models_and_datasets(reports):
     text = """
 datasets: {churn: {path: x.csv}}
@@ -287,9 +284,6 @@ def test_names_of_an_unreadable_file_are_not_reported_as_unknown(mistakes):
     )
     assert len(messages) == 1
     assert messages[0].startswith("b.yaml:1: ")
-
-
-# -- built-in definitions -------------------------------------------------------------------
 
 
 def test_built_in_definitions_are_valid_and_can_be_shown():

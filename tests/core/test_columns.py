@@ -11,7 +11,6 @@ from karat.core.columns import (
     check_table,
     find_classes,
     find_items,
-    flatten_cells,
     holds_bags,
     infer_kind,
     require_columns,
@@ -85,14 +84,6 @@ def test_errors_name_the_field_and_the_question(wrong, word):
     with pytest.raises(DataError, match=word) as caught:
         find_items(cells(*wrong), ITEMS, 'toy: the field "q"')
     assert str(caught.value).startswith('toy: the field "q"')
-
-
-def test_cells_can_be_named_anew():
-    found = flatten_cells(cells({"c": 0.5, "a": 2}, "b"), "field")
-    assert found.renamed(np.array([7, 8, 9])) == [{7: 0.5, 8: 2.0}, {9: 1.0}]
-    plain = flatten_cells(cells("c", "a"), "field")
-    assert plain.renamed(np.array([7, 8])).tolist() == [7, 8]
-    assert [found.question(i) for i in range(3)] == [0, 0, 1]
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,6 @@ def entities(**given):
     return Dataset(**{**made, **given})
 
 
-# -- from tables ----------------------------------------------------------------------------
-
-
 def test_a_table_is_one_question_per_row():
     given = {"group": "who", "part": "side", "drop": ["city"], "about": {"by": "us"}}
     data = Dataset.from_table(TABLE.set_axis([9, 9, 3, 3]), "churn", name="churn", **given)
@@ -115,9 +112,6 @@ def test_the_warning_of_a_guess_points_to_the_caller():
     assert [w.filename for w in caught] == [__file__, __file__]
 
 
-# -- from columns ---------------------------------------------------------------------------
-
-
 def test_each_distinct_text_is_one_item_and_entities_keep_their_ids():
     data = Dataset.from_columns(PAIRS, ["a", "b"], "score", name="pairs")
     assert data.items.tolist() == ["hi", "yes", "hello", "no"]
@@ -170,9 +164,6 @@ def test_invalid_columns(given, word):
     with pytest.raises(DataError) as caught:
         Dataset.from_columns(frame, **{"target": "score", "name": "toy", **given})
     assert word in str(caught.value)
-
-
-# -- made by hand ---------------------------------------------------------------------------
 
 
 def test_bags_can_be_taken_and_blinded():
@@ -240,9 +231,6 @@ def test_a_dataset_survives_pickling():
     data = pickle.loads(pickle.dumps(entities()))
     assert data.mentions("one").rows.tolist() == [0, 1, 2, 3, 0]
     assert data.fingerprint == entities().fingerprint
-
-
-# -- samples and fingerprints ---------------------------------------------------------------
 
 
 def test_a_sample_is_exact_and_keeps_rare_classes():

@@ -46,9 +46,6 @@ def classified(answers, truth, classes, probabilities=None, **more):
     return Predictions(answers, truth, "classes", "classes", classes, probabilities, **more)
 
 
-# -- the layout -----------------------------------------------------------------------------
-
-
 def test_classes_come_first_then_predictions_and_truth_and_extras_last():
     made = classified(["no", "yes"], ["no", "no"], ("no", "yes"), [[0.5845, 0.4155], [0.1, 0.9]])
     assert made.to_csv() == ("no,yes,predictions,truth\n0.5845,0.4155,no,no\n0.1,0.9,yes,no\n")
@@ -82,8 +79,6 @@ def test_files_of_the_automl_benchmark_can_be_read():
     assert read.target.tolist() == ["Iris-setosa", "Iris-virginica"]
     assert read.to_csv() == text
 
-
-# -- the round trip -------------------------------------------------------------------------
 
 labels = st.one_of(
     st.text(max_size=8),
@@ -157,9 +152,6 @@ def test_a_class_may_have_the_name_of_a_column(names):
 def test_damaged_files(text, word):
     with pytest.raises(DataError, match=word):
         Predictions.from_csv(text, answers="numbers", truths="numbers")
-
-
-# -- making and cutting ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

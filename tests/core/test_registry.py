@@ -43,9 +43,6 @@ def points(monkeypatch, **found):
     return asked
 
 
-# -- registering ----------------------------------------------------------------------------
-
-
 def test_a_name_is_unique_and_the_same_component_may_be_registered_again():
     def again():
         return 2
@@ -118,9 +115,6 @@ def test_what_users_registered_reaches_another_process(monkeypatch):
     assert there.get("mine") is part
 
 
-# -- paths and entry points -----------------------------------------------------------------
-
-
 def test_a_path_needs_no_registration(module):
     assert Registry("toy").get("karat_plugin:Thing") is module.Thing
     assert load_object("karat_plugin:Thing.Inner") is module.Thing.Inner
@@ -176,9 +170,6 @@ def test_an_entry_point_cannot_take_an_existing_name(monkeypatch):
     for _ in range(2):  # each time, not only the first
         with pytest.raises(DefinitionError, match="karat_plugin:Thing"):
             list(toys)
-
-
-# -- building -------------------------------------------------------------------------------
 
 
 def test_accepts_tells_names_and_whether_any_name_will_do():

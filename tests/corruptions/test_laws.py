@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.core.dataset import Dataset
 from karat.core.registry import corruptions
 from karat.corruptions.applicability import kind_of
-from karat.corruptions.view import View, changed_share
-from karat.corruptions.view import corrupt as see
+from karat.corruptions.view import changed_share
 
 OURS = [name for name in corruptions if corruptions.origin(name).startswith("karat.")]
 TABLES = [name for name in OURS if "table" in corruptions.get(name).takes]
@@ -294,28 +292,6 @@ def test_missing_constant_and_single_level_columns(name, rows, severity, seed):
             was = X[column].loc[items.index]
             assert survives(was.dtype, items[column].dtype)
             assert not unlike(was, items[column]).any(), column
-
-
-@steady
-@given(
-    names=st.lists(st.sampled_from(TABLES), min_size=1, max_size=3, unique=True),
-    others=st.lists(st.sampled_from(TABLES), max_size=4),
-    severity=st.floats(0.05, 1),
-    places=st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 2)),
-)
-def test_a_view_depends_only_on_seed_fold_draw_and_name(names, others, severity, places):
-    seed, fold, draw = places
-    X, y = nothing(12)
-    rng = np.random.default_rng(1)
-    X = X.assign(x=rng.normal(size=12), z=rng.normal(size=12), w=rng.choice(["a b", "c d"], 12))
-    data = Dataset.from_table(X.assign(y=np.asarray(y)), "y", name="any")
-    view = View("+".join(names), severity, draw)
-    alone = see(data, view, seed, fold)
-    for other in others:
-        see(data, View(other, severity), seed, fold)
-    again = see(data, view, seed, fold)
-    same(again.items, alone.items)
-    assert np.array_equal(again.target, alone.target)
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -15,6 +15,7 @@ import pytest
 import karat
 from karat.config.catalog import Catalog
 from karat.config.loading import Definitions
+from karat.core import registry
 from karat.core.dataset import Dataset
 from karat.core.files import cache_folder
 from karat.core.task import Task
@@ -97,6 +98,7 @@ def test_every_definition_has_license_citation_and_sources(definitions):
         away = {"url"} if name in {*SKRUB, *ULYSSES, PUBLIC} else {"index"}
         kinds = {"folder"} if name in BY_HAND else {"folder", *away}
         assert not sources or kinds <= {source.kind for source in sources}, name
+        assert definition["load"] or definition["reader"] in registry.readers, name
 
 
 def test_openml_ids_are_unique_and_named(definitions):
@@ -131,9 +133,6 @@ def test_synthetic_tables_are_marked(load, name):
     data = load(name)
     check_shape(data, name)
     assert "synthetic" in data.name and "SYNTHETIC" in data.about["title"]
-
-
-# -- files next to the repository ----------------------------------------------------------
 
 
 def test_datasets_of_geval(definitions, load, shared: Path):
@@ -272,9 +271,6 @@ def test_tables_of_tabeb(definitions, load, shared: Path, name):
     assert data.about["source"] == f"folder tabeb/{name}.parquet"
     public = definitions.get("datasets", name)["sources"][-1]
     assert data.about["sha256"] == public["sha256"]  # the same bytes from everywhere
-
-
-# -- the package index ----------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -447,8 +443,6 @@ def test_word_vectors_against_human_ratings(fetched, tmp_path):
     # of 8,869 questions only 420 of the section "family" are about words that are known
     assert (families["hits@1"], families["coverage"]) == pytest.approx((373 / 420, 420 / 8869))
 
-
-# -- the suite "sentences" -----------------------------------------------------------------
 
 #: what needs no head, by model: the task's first metric as docs/sentences.md has it
 DOCUMENTED = {

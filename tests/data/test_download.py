@@ -173,9 +173,6 @@ def test_last_of_two_entries_with_the_same_path_counts(tmp_path):
     assert (tmp_path / "out").read_bytes() == b"new"
 
 
-# -- patterns and nested archives -------------------------------------------------------------
-
-
 @both_formats
 @pytest.mark.parametrize("inner", ["faqs.csv", "deep/er/anything.csv", "./faqs.csv"])
 def test_only_file_that_matches_a_pattern_is_extracted(tmp_path, name, inner):
@@ -274,9 +271,6 @@ def test_offline_switch(monkeypatch, value, expected):
     assert offline() is expected
 
 
-# -- one source -----------------------------------------------------------------------------
-
-
 def test_plain_file_is_downloaded_once_with_its_description(stub, toy):
     path = fetch(toy, ABOUT)
     assert path == cache_folder() / "data" / sha(CONTENT)[:16] / "toy.csv"
@@ -333,9 +327,6 @@ def test_unwritable_cache_names_the_setting(toy, tmp_path, monkeypatch):
         fetch(toy)
 
 
-# -- several sources ------------------------------------------------------------------------
-
-
 def test_first_source_that_works_is_used(index, gone):
     path, source = fetch_first("toy", [{"folder": "toy.csv"}, gone, index])
     assert path.read_bytes() == CONTENT and source.kind == "index"
@@ -360,8 +351,6 @@ def test_error_lists_what_to_do_and_the_reason_of_each_source(stub, index, gone)
     assert f"{WHEEL}, toy_data/toy.csv: {stub.address}/files" in wheel
     assert "404" in url
 
-
-# -- two URLs of one archive ----------------------------------------------------------------
 
 NUMBERS = b"a,b\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(20_000))
 ZIP = zipped({"any/name.csv": NUMBERS})
@@ -396,9 +385,6 @@ def test_second_url_is_used_if_the_first_fails(stub, problem):
     assert bool(stub.ranges[-1]) is (problem == "short"), "the second URL resumes the first"
 
 
-# -- offline --------------------------------------------------------------------------------
-
-
 def test_offline_uses_the_cache_and_opens_no_socket(index, request, monkeypatch):
     path = fetch(index)
     request.getfixturevalue("no_socket")
@@ -409,8 +395,6 @@ def test_offline_uses_the_cache_and_opens_no_socket(index, request, monkeypatch)
     first, _, reason = str(error.value).splitlines()
     assert "unset KARAT_OFFLINE" in first and "KARAT_OFFLINE is set" in reason
 
-
-# -- two processes --------------------------------------------------------------------------
 
 SCRIPT = """
 import json, sys
@@ -614,9 +598,6 @@ def test_temporary_failures_are_retried(stub, target, first):
     assert target.read_bytes() == TABLE
 
 
-# -- resuming -----------------------------------------------------------------------------------
-
-
 def test_broken_connection_is_resumed(stub, target):
     download(stub.put("/f", stub.ranged(LONG, CUT), stub.ranged(LONG)), target, LONG_SHA)
     assert target.read_bytes() == LONG and files(target) == ["file.csv"]
@@ -668,9 +649,6 @@ def test_wrong_file_is_downloaded_again_once_if_it_was_resumed(stub, target, par
     assert len(stub.asked) == 2 and files(target) == []
 
 
-# -- errors in one line -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("sent", [0, 100])
 def test_silent_server_times_out(stub, target, monkeypatch, one_attempt, sent):
     monkeypatch.setattr(transfer, "TIMEOUT", (60.0, 0.1))
@@ -713,8 +691,6 @@ def test_certificate_file_is_used(target, monkeypatch):
     with pytest.raises(DataError, match="no.pem"):
         download("https://127.0.0.1:1/f", target, TABLE_SHA, certificate="no.pem")
 
-
-# -- the package index --------------------------------------------------------------------
 
 SOURCE = Source("index", "toy-data", file="toy_data-1.0-py3-none-any.whl", sha256="a" * 64)
 

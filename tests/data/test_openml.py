@@ -118,9 +118,6 @@ def server(stub, monkeypatch) -> Server:
     return Server(stub)
 
 
-# -- one table ------------------------------------------------------------------------------
-
-
 def test_table_by_its_id(server):
     server.table()
     data = openml_table("toy", 7)
@@ -171,9 +168,6 @@ def test_second_call_uses_the_cache_and_offline_sends_no_request(server, monkeyp
     with pytest.raises(Unavailable, match='"99"'):
         openml_suite(99)
     assert len(server.stub.asked) == asked
-
-
-# -- errors ---------------------------------------------------------------------------------
 
 
 def test_wrong_id_is_detected_before_the_download(server):
@@ -255,9 +249,6 @@ def test_damaged_cache_is_repaired_online_and_refused_offline(server, monkeypatc
     assert openml_table("toy", 7).fingerprint == whole
 
 
-# -- suites ---------------------------------------------------------------------------------
-
-
 def task(task_id: int, data_id: int, target: str, type_id: int = 1) -> dict[str, Any]:
     source = {"data_set_id": str(data_id), "target_feature": target}
     inputs = [{"name": "cost_matrix"}, {"name": "source_data", "data_set": source}]
@@ -300,8 +291,6 @@ def test_invalid_suites(server):
         with pytest.raises(DataError, match=word):
             openml_suite(number)
 
-
-# -- real answers of OpenML, as scikit-learn keeps them for its own tests ----------------------
 
 REAL = Path(sklearn.__file__).parent / "datasets/tests/data/openml/id_40945"
 

@@ -143,9 +143,6 @@ def check_parts(made: Dataset, table: pd.DataFrame, keep: float) -> None:
         assert len(left) == max(1, round(keep * len(whole)))
 
 
-# -- by hand --------------------------------------------------------------------------------
-
-
 def test_query_of_all_cells_finds_equal_rows():
     table = pd.DataFrame({"a": [1, 1, 2, 1], "b": list("xxxy")})
     made = asked(table, keep=1.0)
@@ -182,16 +179,6 @@ def test_number_of_queries_and_answers():
     assert len(answers(asked(table, queries=20))) == 20
     assert len(answers(asked(table, queries=500))) == 50
 
-
-def test_queries_keep_only_filled_cells():
-    table = pd.DataFrame({f"c{i}": np.arange(40) * i for i in range(1, 11)})
-    made = asked(table, keep=0.3)
-    parts = made.items.iloc[40:]
-    assert (parts.notna().sum(axis=1) == 3).all()
-    assert (parts.notna().any(axis=0)).all()  # not always the same columns
-
-
-# -- types of columns -----------------------------------------------------------------------
 
 COLUMNS = {
     "n": lambda rng, n: np.where(rng.random(n) < 0.2, np.nan, rng.integers(0, 3, n) / 2),
@@ -273,9 +260,6 @@ def texts(table: pd.DataFrame, seed: int = 0, **how: object) -> Dataset:
     return generate_queries(data(table), {"use": "text-queries", **how}, seed)
 
 
-# -- parser of queries ----------------------------------------------------------------------
-
-
 def as_text(cell: object) -> str:
     """Return a cell as it is written in a query; numbers have at most six digits."""
     if pd.isna(cell):
@@ -332,9 +316,6 @@ def check_texts(made: Dataset, table: pd.DataFrame, sort: str, most: float) -> N
         assert readings, query
         assert set(rows) in readings, query
         assert len(rows) == len(set(rows)) and 1 <= len(rows) <= max(1, most * len(table))
-
-
-# -- by hand --------------------------------------------------------------------------------
 
 
 def test_words_by_hand():
@@ -419,8 +400,6 @@ def test_infinite_number_is_above_all():
         assert ("row 100" in rows, "row 101" in rows) == (up, down)
         assert "row 102" not in rows
 
-
-# -- whatever the table holds ---------------------------------------------------------------
 
 TEXT_COLUMNS = {
     "n": lambda rng, n: np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n).round(3) * 100),

@@ -7,12 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-import karat
 from karat.core.dataset import Dataset
-from karat.core.task import Task
 from karat.data.download import sha256_of
 from karat.data.load_dataset import DataSpec, load_dataset
 from karat.data.readers.graph import (
@@ -170,9 +167,6 @@ def test_pairs_can_have_sources(tmp_path, monkeypatch):
         load_dataset("news", lost)
 
 
-# -- documents as texts ---------------------------------------------------------------------
-
-
 def test_one_text_per_line(tmp_path):
     path = write(tmp_path, "\ufeffone text\r\n\r\nNA\nthe third: \u00a33\n")
     data = read_document_texts(path, SPEC)
@@ -292,8 +286,6 @@ def test_entities_with_labels(tmp_path, end):
     assert read_entities(path, by_field).target.tolist() == [1, 2]
 
 
-# -- edges, gaps and words ------------------------------------------------------------------
-
 EDGES = """from,to,kind,strength,name of from,name of to
 NA,b,cites,0.5,North Africa,Bee
 b,null,cites,0.25,Bee,Nothing
@@ -314,25 +306,6 @@ def test_edges_have_a_field_for_either_end(tmp_path):
     assert data.target.tolist() == ["cites", "cites", "knows"]
     assert list(data.items.index) == ["NA", "b", "null"]
     assert edges(tmp_path, "strength", key=["from", "to"]).target.tolist() == [0.5, 0.25, 1.0]
-
-
-def test_edges_with_a_head(tmp_path):
-    """An edge is answered by a head on the composed vectors of its ends."""
-    rng = np.random.default_rng(0)
-    side = {f"e{i}": rng.normal(size=4) + (6 if i % 2 else -6) for i in range(40)}
-    ends = [(f"e{i}", f"e{j}") for i in range(40) for j in (i // 2, (i * 7 + 3) % 40) if i != j]
-    rows = [f"{a},{b},{'same' if (int(a[1:]) + int(b[1:])) % 2 == 0 else 'other'}" for a, b in ends]
-    path = write_gold(tmp_path, "a,b,side\n" + "\n".join(rows) + "\n", "edges.csv")
-    spec = DataSpec("edges", target="side", kind="classification", options={"key": ["a", "b"]})
-    task = Task(
-        "edges",
-        read_entities(path, spec),
-        probe={"use": "trained", "head": "logistic-regression", "compose": "interaction"},
-        split={"use": "kfold", "folds": 4},
-        metrics=["acc"],
-    )
-    (run,) = karat.evaluate({"known": side}, task, output=tmp_path / "results")
-    assert run.results()["acc"].min() > 0.9
 
 
 def test_labels_from_another_column(tmp_path):
@@ -456,9 +429,6 @@ def test_lower_case_merges_words(tmp_path):
     data = read_word_pairs(path, DataSpec("pairs", options={"lower": True}))
     assert data.questions.to_numpy().tolist() == [["fbi", "fbi"], ["fbi", "police"]]
     assert len(data.items) == 2
-
-
-# -- files of all readers -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,6 @@ def spec(**changes: object) -> DataSpec:
     return DataSpec("people", **{"target": "rec_id", "options": options, **changes})
 
 
-# -- duplicates -----------------------------------------------------------------------------
-
-
 def test_rows_of_one_entity_have_the_same_target(people):
     data = read_duplicates(people, spec())
     assert data.target.tolist() == ["1", "2", "1", "3", "1"]
@@ -95,8 +92,6 @@ def test_invalid_definition_of_duplicates(people, changes, word):
     with pytest.raises(DefinitionError, match="people"):
         read_duplicates({"train": people, "test": people}, spec())
 
-
-# -- linkage of two tables ------------------------------------------------------------------
 
 LEFT = "id,name,city,stars\n01,arnie,rome,3\n02,bel air,oslo,4\n03,cafe,bonn,5\n"
 RIGHT = (
@@ -249,9 +244,6 @@ def test_linkage_without_matches_or_negatives(folder):
         link(folder)
 
 
-# -- linkage inside one table ---------------------------------------------------------------
-
-
 def test_pairs_of_one_table(people):
     data = read_linkage(people, spec(options={"negatives": 1}))
     matches = [pair for *pair, truth in answers(data) if truth == "match"]
@@ -273,9 +265,6 @@ def test_table_without_pairs(tmp_path, people, monkeypatch):
     monkeypatch.setattr(records, "MAX_PAIRS", 10)
     with pytest.raises(DataError, match='"rec_id"'):
         read_linkage(people, spec())
-
-
-# -- searches and duplicates of linked rows -------------------------------------------------
 
 
 def asked(data) -> list[tuple[object, object]]:

@@ -122,9 +122,6 @@ def spec(**options: object) -> DataSpec:
     return DataSpec("toy", options=options)
 
 
-# -- CSV ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -182,8 +179,6 @@ def test_text_columns_are_not_converted(tmp_path):
     with pytest.raises(DataError, match='"a"'):
         read_frame(path, spec(texts=["aa"]))
 
-
-# -- the answers ----------------------------------------------------------------------------
 
 LABELS = "x,y\n1,NA\n2,None\n3,null\n4,nan\n5,yes\n"
 
@@ -243,9 +238,6 @@ def test_target_is_numeric_if_declared_or_if_all_cells_are(tmp_path):
         read_frame(write(tmp_path, "b.csv", "x,y\n1,2.5\n2,cheap\n"), given)
 
 
-# -- broken files ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("name", "content", "word"),
     [
@@ -290,9 +282,6 @@ def test_folders_and_wrong_options_are_refused(tmp_path):
     ):
         with pytest.raises(DefinitionError, match=word):
             read_frame(path, spec(**options))
-
-
-# -- the other formats ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "feather"])
@@ -351,9 +340,6 @@ def test_arff_files(tmp_path):
     content = gzip.compress(b"@relation r\n@attribute a real\n@attribute b {x}\n@data\n1,x\n2,?\n")
     path = write(tmp_path, "t.arff.gz", content)
     assert rows(read_frame(path, SPEC)) == [[1.0, "x"], [2.0, None]]
-
-
-# -- parts ----------------------------------------------------------------------------------
 
 
 def parts(folder: Path, train: str, test: str, given: DataSpec = SPEC):

@@ -48,9 +48,6 @@ def texts(data: Dataset) -> list[str]:
     return data.items[data.questions["text"]].tolist()
 
 
-# -- files ----------------------------------------------------------------------------------
-
-
 def test_one_file_or_the_files_of_two_parts(folder):
     data = read(folder / "one.csv", target="score", kind="regression")
     assert texts(data) == ["first", "second", "third"] and data.target.tolist() == [0.5, 4.5, 3.0]
@@ -91,9 +88,6 @@ def test_folder_options_need_a_folder_and_fields_are_required(folder):
         read(folder / "one.csv", target="score", options={"train": "one.csv"})
     with pytest.raises(DefinitionError, match="fields"):
         read_pieces(folder / "one.csv", DataSpec(name="mine", target="score"))
-
-
-# -- targets --------------------------------------------------------------------------------
 
 
 def test_numbers_are_binned_into_classes(folder):
@@ -307,9 +301,6 @@ def test_entities_have_readable_labels(tmp_path):
     path.write_text('{"e": "http://x.example/New_York", "y": 1.5}\n{"e": 7, "y": 2.5}\n')
     data = read_columns(path, DataSpec("t", target="y", fields=("e",), modality="entity"))
     assert data.items.to_dict() == {"http://x.example/New_York": "New York", "7": "7"}
-
-
-# -- folders --------------------------------------------------------------------------------
 
 
 @pytest.fixture
