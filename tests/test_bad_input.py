@@ -274,17 +274,11 @@ def test_mistakes_in_a_search(ask, line, word):
     assert word in message
 
 
-@pytest.mark.parametrize(
-    "kind, line, word",
-    [
-        ("ranking", "probe: {use: nearest}", "item"),
-        ("row-search", "probe: {use: same-class}", "class"),
-    ],
-)
-def test_a_probe_for_other_questions(ask, kind, line, word):
-    code, lines = ask(searching(kind) + f"    {line}\n", more=["-c", "test"])
+@pytest.mark.parametrize("kind, probe", [("ranking", "nearest"), ("row-search", "same-class")])
+def test_a_probe_for_other_questions(ask, kind, probe):
+    code, lines = ask(searching(kind) + f"    probe: {{use: {probe}}}\n", more=["-c", "test"])
     assert code == 1
-    assert_failed(lines, word)
+    assert_failed(lines, "item" if probe == "nearest" else "class")
 
 
 RARE = GOOD + "20,rare\n"

@@ -139,7 +139,6 @@ class Lacking(Lengths):
 
 
 FINITE = "returns a 2-D array of finite numbers"
-FIRST = ["can be cloned unfitted", "runs"]
 
 
 def test_a_correct_encoder_passes():

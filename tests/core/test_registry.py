@@ -136,13 +136,6 @@ def test_a_path_that_leads_nowhere_is_one_clear_message(path, word):
     assert "package.module:Name" in str(caught.value)
 
 
-def test_a_module_that_breaks_when_imported_is_one_clear_message(tmp_path, monkeypatch):
-    (tmp_path / "karat_broken.py").write_text("def half(:\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(DefinitionError, match="SyntaxError"):
-        load_object("karat_broken:half")
-
-
 def test_no_module_of_tests_registers_anything():
     """It would reach every worker process of every other test, which would import that module."""
     assert not any(registry.user_components().values()), (

@@ -586,15 +586,9 @@ def test_failed_downloads_leave_no_files(stub, target, monkeypatch, answers, req
     assert len(stub.asked) == requests_made and files(target) == []
 
 
-@pytest.mark.parametrize(
-    "first",
-    [
-        lambda stub: [stub.body(TABLE[:100], announced=len(TABLE))],
-        lambda stub: [stub.status(503), stub.status(500)],
-    ],
-)
-def test_temporary_failures_are_retried(stub, target, first):
-    download(stub.put("/f", *first(stub), stub.body(TABLE)), target, TABLE_SHA)
+def test_temporary_failures_are_retried(stub, target):
+    answers = stub.body(TABLE[:100], announced=len(TABLE)), stub.status(503), stub.status(500)
+    download(stub.put("/f", *answers, stub.body(TABLE)), target, TABLE_SHA)
     assert target.read_bytes() == TABLE
 
 
@@ -672,18 +666,12 @@ def test_unreachable_host_is_not_contacted_again_at_once(stub, target, monkeypat
         download(stub.address + "/f", target, TABLE_SHA)
 
 
-def test_unsupported_url_is_shown_without_its_password(target):
-    with pytest.raises(DataError, match=r"//h\.example/f"):
+def test_unsupported_urls_and_certificates(target, monkeypatch):
+    with pytest.raises(DataError, match=r"//h\.example/f"):  # without the password
         download("ftp://me:secret@h.example/f", target, TABLE_SHA)
-
-
-def test_untrusted_certificate_names_the_setting():
     with pytest.raises(DataError, match="REQUESTS_CA_BUNDLE"):
         with transfer.readable_errors("https://h.example"):
             raise requests.exceptions.SSLError("certificate verify failed")
-
-
-def test_certificate_file_is_used(target, monkeypatch):
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
         monkeypatch.delenv(name, raising=False)
     assert transfer.session("bundle.pem").verify == "bundle.pem"
@@ -703,6 +691,9 @@ def no_pip_settings(monkeypatch):
 
 
 def test_environment_of_pip_takes_precedence(monkeypatch, no_pip_settings):
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", "/no/such/python")  # pip cannot be run
+        assert pip_settings() == Settings((pypi_simple.PYPI_SIMPLE_ENDPOINT,), None)
     monkeypatch.setattr(transfer, "_pip_configuration", lambda: pytest.fail("not needed"))
     monkeypatch.setenv("PIP_INDEX_URL", "https://a.example/simple")
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "https://b.example/s file:///c https://d.example/s")
@@ -719,11 +710,6 @@ def test_configuration_file_of_pip_is_read(monkeypatch, no_pip_settings, tmp_pat
     settings = pip_settings()
     assert settings.indexes[0] == "https://a.example/it's/simple"
     assert settings.certificate == "my.pem"
-
-
-def test_default_index_is_used_if_pip_cannot_be_run(monkeypatch, no_pip_settings):
-    monkeypatch.setattr(sys, "executable", "/no/such/python")
-    assert pip_settings() == Settings((pypi_simple.PYPI_SIMPLE_ENDPOINT,), None)
 
 
 def test_file_is_found_by_its_exact_name_also_after_a_server_error(stub):

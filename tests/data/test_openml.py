@@ -188,13 +188,6 @@ def test_unreachable_server(monkeypatch):
         openml_suite(99)
 
 
-def test_temporary_failure_is_retried(server):
-    server.table()
-    body = server.stub.answers[f"{API}/data/7"][0]
-    server.stub.put(f"{API}/data/7", server.stub.status(503), body)
-    assert len(openml_table("toy", 7)) == 4
-
-
 @pytest.mark.parametrize(
     ("changes", "kind", "word"),
     [
@@ -377,6 +370,9 @@ def test_folds_are_those_of_openml(tasks_server):
     for fold in folds:
         assert sorted([*fold.train, *fold.test]) == list(range(ROWS))
     assert data.about["openml_task"] == "59" and data.kind == "classification"
+    few = data.sample(8, np.random.default_rng(0))  # rows not in the dataset are ignored
+    for train, test, _ in openml_folds(few, 59):
+        assert sorted([*train, *test]) == list(range(8))
 
 
 def test_task_and_splits_are_cached(tasks_server, monkeypatch):
@@ -409,13 +405,6 @@ def test_learning_curves_have_samples(tasks_server):
         (4, 4, 0),
         (8, 4, 0),
     ]
-
-
-def test_rows_not_in_the_dataset_are_ignored(tasks_server):
-    serve_task(tasks_server)
-    few = openml_task("toy", 59).sample(8, np.random.default_rng(0))
-    for train, test, _ in openml_folds(few, 59):
-        assert sorted([*train, *test]) == list(range(8))
 
 
 def test_task_and_a_suite_by_their_names(tasks_server):

@@ -378,13 +378,8 @@ def test_ties_and_long_texts():
 
 
 def test_few_numbers_are_classes_and_dates_are_ignored():
-    table = pd.DataFrame(
-        {
-            "grade": [1.0, 2.0, 3.0, np.nan] * 10,
-            "day": pd.date_range("2024-01-01", periods=40),
-            "wave": np.exp(1j * np.arange(40)),
-        }
-    )
+    days, waves = pd.date_range("2024-01-01", periods=40), np.exp(1j * np.arange(40))
+    table = pd.DataFrame({"grade": [1.0, 2.0, 3.0, np.nan] * 10, "day": days, "wave": waves})
     found = answers(texts(table[["grade", "day"]], conditions=["categorical"], most=0.5))
     assert {query.split()[-1] for query in found} == {"1", "2", "3"}
     with pytest.raises(DataError, match="columns"):

@@ -326,7 +326,10 @@ def test_json_files(tmp_path, name, content):
     assert rows(read_frame(path, SPEC)) == [["x\u2028y"]]
 
 
-def test_files_of_keel(tmp_path):
+def test_arff_files_of_openml_and_keel(tmp_path):
+    content = gzip.compress(b"@relation r\n@attribute a real\n@attribute b {x}\n@data\n1,x\n2,?\n")
+    path = write(tmp_path, "t.arff.gz", content)
+    assert rows(read_frame(path, SPEC)) == [[1.0, "x"], [2.0, None]]
     text = "@relation r\n@attribute a real [0, 1]\n@inputs a\n@data\n0.5\n"
     assert rows(read_frame(write(tmp_path, "t.dat", text), SPEC)) == [[0.5]]
     plain = write(tmp_path, "plain.dat", "0.5, x\n")  # without a header it is separated text
@@ -334,12 +337,6 @@ def test_files_of_keel(tmp_path):
         read_frame(plain, SPEC)
     frame = read_frame(plain, spec(separator=",", strip=True, names=["a", "b"]))
     assert rows(frame) == [[0.5, "x"]]
-
-
-def test_arff_files(tmp_path):
-    content = gzip.compress(b"@relation r\n@attribute a real\n@attribute b {x}\n@data\n1,x\n2,?\n")
-    path = write(tmp_path, "t.arff.gz", content)
-    assert rows(read_frame(path, SPEC)) == [[1.0, "x"], [2.0, None]]
 
 
 def parts(folder: Path, train: str, test: str, given: DataSpec = SPEC):

@@ -349,8 +349,7 @@ def test_folders_can_keep_the_first_line_only(tmp_path):
     for topic, text in {"sport": "\n Cup final \nlong text", "tech": "New chip\n\nmore"}.items():
         (tmp_path / topic).mkdir()
         (tmp_path / topic / "1.txt").write_text(text)
-    spec = DataSpec(name="heads", options={"first_line": True}, modality="text")
-    data = read_folders(tmp_path, spec)
+    data = read_folders(tmp_path, DataSpec("heads", options={"first_line": True}))
     assert data.items.tolist() == ["Cup final", "New chip"]
     assert data.target.tolist() == ["sport", "tech"]
 
