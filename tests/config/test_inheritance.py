@@ -180,10 +180,8 @@ constraints:
     folds: "{n}"
     description: "{n} folds"
 """
-    assert load(text).origins("constraints", "c2") == {
-        ("folds",): "my.yaml:6",
-        ("description",): "my.yaml:8",
-    }
+    origins = load(text).origins("constraints", "c2")
+    assert origins == {("folds",): "my.yaml:6", ("description",): "my.yaml:8"}
 
 
 @pytest.mark.parametrize(

@@ -206,10 +206,8 @@ def test_abstract_entries_may_be_incomplete(section, text):
 
 def test_abstract_entries_have_valid_keys_and_types():
     text = "{metrcs: [a], max_rows: many}"
-    assert {path for path, _ in problems("tasks", text, complete=False)} == {
-        ("metrcs",),
-        ("max_rows",),
-    }
+    paths = {path for path, _ in problems("tasks", text, complete=False)}
+    assert paths == {("metrcs",), ("max_rows",)}
 
 
 FILE = SourceFile("my.yaml")

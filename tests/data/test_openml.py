@@ -401,10 +401,8 @@ def test_learning_curves_have_samples(tasks_server):
     ]
     serve_task(tasks_server, text=text + "\n".join(lines))
     folds = list(openml_folds(openml_task("toy", 59), 59))
-    assert [(len(train), len(test), repeat) for train, test, repeat in folds] == [
-        (4, 4, 0),
-        (8, 4, 0),
-    ]
+    sizes = [(len(train), len(test), repeat) for train, test, repeat in folds]
+    assert sizes == [(4, 4, 0), (8, 4, 0)]
 
 
 def test_task_and_a_suite_by_their_names(tasks_server):

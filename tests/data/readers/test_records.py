@@ -125,6 +125,10 @@ def answers(data) -> list[tuple[str, str, str]]:
     return list(zip(data.questions["left"], data.questions["right"], data.target, strict=True))
 
 
+def matches(data) -> list[list[object]]:
+    return [pair for *pair, truth in answers(data) if truth == "match"]
+
+
 def test_items_are_the_common_columns_of_both_tables(folder):
     data = link(folder)
     assert list(data.items.columns) == ["name", "city"]
@@ -141,10 +145,7 @@ def test_pairs_are_all_matches_and_drawn_negatives(folder):
     data = link(folder)
     asked = answers(data)
     assert len(asked) == len(set(asked)) == 6
-    assert [pair for *pair, truth in asked if truth == "match"] == [
-        ["left:01", "right:01"],
-        ["left:02", "right:02"],
-    ]
+    assert matches(data) == [["left:01", "right:01"], ["left:02", "right:02"]]
     assert data.group.tolist() == ["01"] * 3 + ["02"] * 3
     for left, right, truth in asked:
         assert (truth == "match") == (left.partition(":")[2] == right.partition(":")[2])
@@ -174,10 +175,7 @@ def test_labeled_pairs_need_no_negatives(folder):
 def test_rows_of_one_entity_match_without_a_file_of_matches(folder):
     options = {"matches": None, "keys": None, "entity": r"0?(\w+)", "negatives": 1}
     data = link(folder, **options)
-    assert [pair for *pair, truth in answers(data) if truth == "match"] == [
-        ["left:01", "right:01"],
-        ["left:02", "right:02"],
-    ]
+    assert matches(data) == [["left:01", "right:01"], ["left:02", "right:02"]]
     assert len(data) == 4
 
 
@@ -185,10 +183,8 @@ def test_left_row_with_two_matches(folder):
     (folder / "m.csv").write_text("a_id,b_id\n01,01\n01,9\n")
     data = link(folder, negatives=1)
     assert answers(data)[:2] == [("left:01", "right:01", "match"), ("left:01", "right:9", "match")]
-    assert {right for _, right, truth in answers(data) if truth != "match"} == {
-        "right:02",
-        "right:x",
-    }
+    others = {right for _, right, truth in answers(data) if truth != "match"}
+    assert others == {"right:02", "right:x"}
 
 
 @pytest.mark.parametrize(
@@ -246,8 +242,7 @@ def test_linkage_without_matches_or_negatives(folder):
 
 def test_pairs_of_one_table(people):
     data = read_linkage(people, spec(options={"negatives": 1}))
-    matches = [pair for *pair, truth in answers(data) if truth == "match"]
-    assert matches == [[0, 2], [0, 4], [2, 4]]
+    assert matches(data) == [[0, 2], [0, 4], [2, 4]]
     others = [pair for *pair, truth in answers(data) if truth != "match"]
     assert len(others) == 3
     assert all(left in (0, 2) and right in (1, 3) for left, right in others)
