@@ -23,7 +23,7 @@ from karat.data.readers.table_files import (
     read_frame,
     without_target,
 )
-from karat.data.readers.text import components
+from karat.data.readers.text import connected_groups
 from karat.errors import DataError, DefinitionError
 
 #: the classes of a pair; the last one is the positive class
@@ -119,7 +119,7 @@ def _duplicates(tables: _Tables, spec: DataSpec) -> Dataset:
     """Return one question per row; its class is the connected component of matching rows."""
     matches = tables.pairs[tables.pairs["same"]]
     left, right = matches["left"].to_numpy(), matches["right"].to_numpy() + tables.begin
-    entities = components(left, right, len(tables.items)).astype(str).astype(object)
+    entities = connected_groups(left, right, len(tables.items)).astype(str).astype(object)
     questions = pd.DataFrame({"row": tables.items.index})
     return Dataset(
         *(spec.name, tables.items, questions, entities, "classification", "table"),

@@ -49,11 +49,11 @@ def related(texts: pd.DataFrame) -> np.ndarray:
     """
     rows, fields = texts.shape
     codes = pd.factorize(texts.to_numpy().ravel())[0].reshape(rows, fields)
-    groups = components(np.repeat(codes[:, 0], fields), codes.ravel(), int(codes.max()) + 1)
+    groups = connected_groups(np.repeat(codes[:, 0], fields), codes.ravel(), int(codes.max()) + 1)
     return np.asarray(pd.factorize(groups[codes[:, 0]])[0])
 
 
-def components(one: np.ndarray, other: np.ndarray, size: int) -> np.ndarray:
+def connected_groups(one: np.ndarray, other: np.ndarray, size: int) -> np.ndarray:
     """Return the connected component of each node of a graph with edges from one to other."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
