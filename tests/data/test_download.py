@@ -350,6 +350,8 @@ def test_error_lists_what_to_do_and_the_reason_of_each_source(stub, index, gone)
     assert "karat_test_no_such" in package
     assert f"{WHEEL}, toy_data/toy.csv: {stub.address}/files" in wheel
     assert "404" in url
+    with pytest.raises(Unavailable, match="install the package karat_test_no_such"):
+        fetch(NO_PACKAGE)
 
 
 NUMBERS = b"a,b\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(20_000))
