@@ -114,14 +114,13 @@ def clean_registry() -> Iterator[None]:
         parts._parts, parts._origins = known, origins
 
 
-def _task_maker(name: str, load: Callable[[str], Dataset], *metrics: str) -> Callable[..., Task]:
+def _task_maker(name: str, load: Callable[..., Dataset], *metrics: str) -> Callable[..., Task]:
     """Return a function that makes a task of two folds; ``data`` renames its dataset."""
+    given = {"metrics": list(metrics), "split": {"use": "kfold", "folds": 2}}
 
-    def make(name: str = name, **changes: Any) -> Task:
-        data = load(changes.pop("data", default))
-        return Task(name, data, **{"split": {"use": "kfold", "folds": 2}, **given, **changes})
+    def make(name: str = name, data: str = name, **changes: Any) -> Task:
+        return Task(name, load(name=data), **{**given, **changes})
 
-    default, given = name, {"metrics": list(metrics)}
     return make
 
 
@@ -129,8 +128,7 @@ def _task_maker(name: str, load: Callable[[str], Dataset], *metrics: str) -> Cal
 def two_classes() -> Callable[..., Task]:
     """Make a task of 20 rows: x is 0 … 19, the class is "low" below 10 and "high" from there."""
     table = pd.DataFrame({"x": range(20), "y": ["low"] * 10 + ["high"] * 10})
-    load = functools.partial(Dataset.from_table, table, "y")
-    return _task_maker("halves", lambda name: load(name=name), "acc", "auc")
+    return _task_maker("halves", functools.partial(Dataset.from_table, table, "y"), "acc", "auc")
 
 
 @pytest.fixture(scope="session")
@@ -138,7 +136,7 @@ def line() -> Callable[..., Task]:
     """Make a task of 20 rows in which the target is twice x."""
     table = pd.DataFrame({"x": [float(i) for i in range(20)], "y": [2.0 * i for i in range(20)]})
     load = functools.partial(Dataset.from_table, table, "y", kind="regression")
-    return _task_maker("line", lambda name: load(name=name), "rmse", "mae")
+    return _task_maker("line", load, "rmse", "mae")
 
 
 @pytest.fixture(scope="session")
@@ -147,7 +145,7 @@ def words() -> Callable[..., Task]:
     texts = ["a" * (i + 1) for i in range(10)] + ["b" * (i + 1) for i in range(10)]
     frame = pd.DataFrame({"text": texts, "y": ["A"] * 10 + ["B"] * 10})
     load = functools.partial(Dataset.from_columns, frame, ["text"], "y")
-    return _task_maker("words", lambda name: load(name=name), "acc")
+    return _task_maker("words", load, "acc")
 
 
 class Completed(NamedTuple):

@@ -35,9 +35,6 @@ def places(checks):
     return list(dict.fromkeys(check.requirement.partition(": ")[0] for check in checks))
 
 
-# -- encoders -------------------------------------------------------------------------------
-
-
 class Lengths(TransformerMixin, BaseEstimator):
     """Meets every requirement; the classes below violate one each."""
 
@@ -64,10 +61,6 @@ class Changed(Lengths):
 def with_holes(values):
     values[values[:, 1] == 0, 0] = np.nan
     return values
-
-
-def with_noise(values):
-    return values + np.random.default_rng().random()
 
 
 class Single(Lengths):
@@ -146,25 +139,11 @@ class Lacking(Lengths):
 
 
 FINITE = "returns a 2-D array of finite numbers"
-FIRST = ["can be cloned unfitted", "runs"]
 
 
 def test_a_correct_encoder_passes():
     checks = check_model(Lengths)
-    assert broken(checks) == []
-    assert requirements(checks) == [
-        *FIRST,
-        FINITE,
-        "returns one row per item",
-        "returns NaN only in whole rows",
-        "has one width for train and test items",
-        "does not modify its input",
-        "does not use np.random globally",
-        "fits without a target",
-        "is reproducible with a fixed seed",
-        "can be pickled",
-        "encodes each row independently",
-    ]
+    assert broken(checks) == [] and len(checks) == 12
     assert places(checks) == ["on texts"]
 
 
@@ -220,23 +199,17 @@ def test_an_encoder_may_declare_that_it_requires_the_target():
     assert "fits without a target" not in requirements(checks)
 
 
-def test_the_global_random_state_is_restored():
+def test_an_encoder_that_modifies_its_input_and_the_global_random_state():
     before = np.random.get_state()[1].copy()
     check_model(RollsGlobally)
     assert (np.random.get_state()[1] == before).all()
-
-
-def test_an_encoder_that_modifies_its_input():
     assert "does not modify its input" in broken(check_model(Scribbles))
 
 
-def test_the_fix_of_a_missing_extra_is_its_pip_line():
+def test_the_fix_of_an_unavailable_model_is_its_pip_line():
     check = check_model(Lacking)[-1]
     assert "cheese" in check.reason
     assert check.fix == 'pip install "karat[dairy]"'
-
-
-def test_an_unavailable_model_is_one_failed_check():
     lacking = Model("m", None, "encoder", unavailable='x is not installed: pip install "karat[x]"')
     (check,) = check_model(lacking)
     assert not check.passed and check.reason == "x is not installed"
@@ -245,16 +218,26 @@ def test_an_unavailable_model_is_one_failed_check():
     assert (check.reason, bool(check.fix)) == ("the file could not be had", True)
 
 
-def test_without_declared_modalities_those_that_work_are_reported():
-    checks = check_model(lambda texts: [[len(text), 1.0] for text in texts])
-    assert places(checks) == ["on texts", "on entities"]
+@pytest.mark.parametrize(
+    ("encoder", "modality", "found"),
+    [
+        (lambda texts: [[len(text), 1.0] for text in texts], None, ["on texts", "on entities"]),
+        (lambda x: np.ones((len(x), 2)), "entity", ["on entities"]),
+        (HashingVectorizer(n_features=8), "text", ["on texts"]),  # sparse vectors
+        (TfidfVectorizer(), None, ["on texts", "on entities"]),  # vocabulary is no list of ids
+    ],
+)
+def test_without_declared_modalities_those_that_work_are_reported(encoder, modality, found):
+    checks = check_model(encoder, modality)
+    assert places(checks) == found
     assert broken(checks) == []
 
 
-def test_if_no_modality_works_the_best_one_is_reported():
-    checks = check_model(StandardScaler)
+@pytest.mark.parametrize("model", [StandardScaler(), LogisticRegression(), LinearRegression()])
+def test_if_no_modality_works_the_best_one_is_reported(model):
+    checks = check_model(model)
     assert broken(checks) == ["runs"]
-    assert places(checks) == ["on tables"]
+    assert len(places(checks)) == 1 and places(checks)[0].startswith("on tables")
     assert "could not convert string to float" in checks[-1].reason
 
 
@@ -264,14 +247,8 @@ def test_a_declared_modality_must_work():
 
     checks = check_model(Both)
     assert places(checks) == ["on texts", "on tables"]
-    assert [check.passed for check in checks if check.requirement.startswith("on texts")] == [
-        True
-    ] * 12
-    assert not checks[-1].passed
-
-
-def test_one_modality_can_be_selected():
-    assert places(check_model(lambda x: np.ones((len(x), 2)), "entity")) == ["on entities"]
+    on_texts = [check.passed for check in checks if check.requirement.startswith("on texts")]
+    assert on_texts == [True] * 12 and not checks[-1].passed
 
 
 def test_a_stateless_encoder_is_never_fitted():
@@ -289,24 +266,8 @@ def test_a_lookup_model_is_checked_with_its_own_ids():
     checks = check_model({"a": [1.0, 2.0], "b": [3.0, 4.0]})
     assert broken(checks) == []
     assert requirements(checks)[0] == "lists its ids"
-
-
-def test_duplicate_ids_are_found_first():
     checks = check_model(VectorLookup(["a", "a"], np.eye(2)))
     assert requirements(checks) == broken(checks) == ["lists its ids"]
-
-
-def test_sparse_vectors_pass():
-    assert broken(check_model(HashingVectorizer(n_features=8), "text")) == []
-
-
-def test_a_parameter_named_vocabulary_is_not_a_list_of_ids():
-    checks = check_model(TfidfVectorizer())
-    assert places(checks) == ["on texts", "on entities"]
-    assert broken(checks) == []
-
-
-# -- predictors -----------------------------------------------------------------------------
 
 
 class Majority(ClassifierMixin, BaseEstimator):
@@ -383,19 +344,7 @@ CHANCES = "returns one probability per class of classes_"
 
 def test_a_correct_classifier_passes():
     checks = check_model(Majority)
-    assert broken(checks) == []
-    assert requirements(checks) == [
-        *FIRST,
-        "returns one prediction per row",
-        LABELS,
-        CHANCES,
-        "returns probabilities that sum to 1",
-        "predicts a single row",
-        "does not modify its input",
-        "does not use np.random globally",
-        "is reproducible with a fixed seed",
-        "can be pickled",
-    ]
+    assert broken(checks) == [] and len(checks) == 11
     assert places(checks) == ["on tables, classification"]
 
 
@@ -438,16 +387,6 @@ def test_a_predictor_of_undeclared_kind_is_checked_on_both():
     assert broken(checks) == []
 
 
-def test_a_numeric_estimator_fails_on_a_mixed_table():
-    for estimator in (LogisticRegression(), LinearRegression()):
-        checks = check_model(estimator)
-        assert broken(checks) == ["runs"]
-        assert "string to float" in checks[-1].reason
-
-
-# -- metrics --------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def try_metric(monkeypatch):
     def check(compute, higher=True, range=(0.0, 1.0), needs=("classes",)):
@@ -468,38 +407,27 @@ def test_a_correct_metric_passes(try_metric):
     assert places(checks) == ["on 2 classes", "on 3 classes"]
     assert broken(checks) == []
     assert requirements(checks)[:8] == [
-        "returns a value",
-        "stays in its range",
-        "is best for perfect predictions",
-        "declares the right direction",
-        "does not depend on the order of rows",
-        "raises only Undefined",
-        "does not modify its input",
-        "does not use np.random globally",
+        *("returns a value", "stays in its range", "is best for perfect predictions"),
+        *("declares the right direction", "does not depend on the order of rows"),
+        *("raises only Undefined", "does not modify its input", "does not use np.random globally"),
     ]
 
 
-def test_a_metric_with_the_wrong_direction_or_range(try_metric):
-    best = "is best for perfect predictions"
-    checks = try_metric(share, higher=False)
-    assert set(broken(checks)) == {best, "declares the right direction"}
-    checks = try_metric(lambda p: 100 * share(p))
-    assert set(broken(checks)) == {best, "stays in its range"}
+def test_violations_of_metrics(try_metric):
+    def first(p):
+        return 1.0 if share(p) == 1 else float(p.predictions[0] == "no") / 2
 
-
-def test_a_metric_that_depends_on_the_row_order(try_metric):
-    first = lambda p: 1.0 if share(p) == 1 else float(p.predictions[0] == "no") / 2  # noqa: E731
-    assert broken(try_metric(first, needs=("classes", "binary"))) == [
-        "does not depend on the order of rows"
-    ]
-
-
-def test_a_metric_that_sorts_in_place(try_metric):
     def sorts(predictions):
         predictions.predictions.sort()
         predictions.target.sort()
         return share(predictions)
 
+    best = "is best for perfect predictions"
+    wrong_way = broken(try_metric(share, higher=False))
+    assert set(wrong_way) == {best, "declares the right direction"}
+    assert set(broken(try_metric(lambda p: 100 * share(p)))) == {best, "stays in its range"}
+    checks = try_metric(first, needs=("classes", "binary"))
+    assert broken(checks) == ["does not depend on the order of rows"]
     assert "does not modify its input" in broken(try_metric(sorts))
 
 
@@ -515,10 +443,8 @@ def test_a_metric_that_raises(try_metric):
 
 
 def test_a_metric_without_needs_must_pass_on_one_kind(try_metric):
-    found = places(try_metric(share, needs=()))
-    assert found == [
-        f"on {kind}" for kind in ("2 classes", "3 classes", "numbers", "ranked lists", "ranks")
-    ]
+    kinds = ("2 classes", "3 classes", "numbers", "ranked lists", "ranks")
+    assert places(try_metric(share, needs=())) == [f"on {kind}" for kind in kinds]
 
     def never(predictions):
         raise Undefined("no value.")
@@ -526,10 +452,7 @@ def test_a_metric_without_needs_must_pass_on_one_kind(try_metric):
     checks = try_metric(never, needs=())
     assert broken(checks) == ["returns a value"]
     assert checks[0].reason == "Undefined: no value."
-
-
-def test_needs_that_no_data_meet(try_metric):
-    (check,) = try_metric(share, needs=("classes", "rank"))
+    (check,) = try_metric(share, needs=("classes", "rank"))  # no data meet both
     assert "classes, rank" in check.reason
 
 
@@ -540,9 +463,6 @@ def test_unknown_names():
         check_corruption("typo")
     with pytest.raises(DefinitionError, match='"text"'):
         check_model(Lengths, "texts")
-
-
-# -- corruptions ----------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -573,18 +493,7 @@ def halve(X, y, severity, rng):
 def test_a_correct_corruption_passes(try_corruption):
     checks = try_corruption(blank)
     assert places(checks) == ["on tables", "on texts"]
-    assert broken(checks) == []
-    assert requirements(checks)[:9] == [
-        "returns X and y in kind",
-        "returns one target per row",
-        "changes nothing at severity 0",
-        "changes the data",
-        "changes more at a higher severity",
-        "is reproducible with the same generator",
-        "works without y",
-        "does not modify its input",
-        "does not use np.random globally",
-    ]
+    assert broken(checks) == [] and len(checks) == 18
 
 
 def test_a_corruption_may_drop_rows(try_corruption):
@@ -601,6 +510,10 @@ def test_a_corruption_may_drop_rows(try_corruption):
         (lambda X, y, s, rng: (X[1:], y), ["returns one target per row"]),
         (lambda X, y, s, rng: (X[:0], y[:0]), ["returns one target per row"]),
         (lambda X, y, s, rng: (X, y), ["changes the data"]),
+        (
+            lambda X, y, s, rng: blank(X, y, s + 0.05, rng),
+            ["changes nothing at severity 0"],
+        ),
         (lambda X, y, s, rng: blank(X, y, s and 1 - s, rng), ["changes more at a higher severity"]),
         (
             lambda X, y, s, rng: blank(X, y, s, np.random.default_rng([int(1e6 * s), next(TICKS)])),
@@ -615,11 +528,6 @@ def test_a_corruption_may_drop_rows(try_corruption):
 )
 def test_violations_of_corruptions(try_corruption, corrupt, expected):
     assert list(dict.fromkeys(broken(try_corruption(corrupt)))) == expected
-
-
-def test_severity_0_must_be_the_identity(try_corruption):
-    checks = try_corruption(lambda X, y, s, rng: blank(X, y, s + 0.05, rng))
-    assert set(broken(checks)) == {"changes nothing at severity 0"}
 
 
 def test_a_corruption_that_modifies_its_input(try_corruption):

@@ -22,43 +22,33 @@ def test_a_parent_may_be_in_another_file_and_further_down(load):
         b="constraints: {b: {extends: z, max_rows: 2}, z: {description: far}}",
     )
     found = definitions.get("constraints", "c")
-    assert {key: value for key, value in found.items() if value is not None} == {
-        "folds": 1,
-        "max_rows": 2,
-        "description": "far",
-    }
+    assert (found["folds"], found["max_rows"], found["description"]) == (1, 2, "far")
 
 
-def test_later_parents_override_earlier_ones(load):
+def test_later_parents_override_earlier_ones_and_null_clears(load):
     text = """
 constraints:
   a: {folds: 1, max_rows: 1, description: a}
   b: {max_rows: 2, description: b}
   c: {extends: [a, b], description: c}
   d: {extends: [b, a]}
+  diamond: {extends: [c, d]}
+tasks:
+  a: {dataset: {path: x.csv}, metrics: [acc], corruptions: {noise: [0.1]}, max_rows: 3}
+  b: {extends: a, corruptions: ~, max_rows: ~}
 """
     definitions = load(text)
     found = definitions.get("constraints", "c")
     assert (found["folds"], found["max_rows"], found["description"]) == (1, 2, "c")
     assert definitions.get("constraints", "d")["max_rows"] == 1
-
-
-def test_null_clears_an_inherited_value(load):
-    text = """
-tasks:
-  a: {dataset: {path: x.csv}, metrics: [acc], corruptions: {noise: [0.1]}, max_rows: 3}
-  b: {extends: a, corruptions: ~, max_rows: ~}
-"""
-    b = load(text).get("tasks", "b")
-    assert (b["corruptions"], b["max_rows"]) == ({}, None)
+    assert definitions.get("constraints", "diamond")["description"] == "a"
+    cleared = definitions.get("tasks", "b")
+    assert (cleared["corruptions"], cleared["max_rows"]) == ({}, None)
 
 
 def test_a_missing_parent(reports):
     text = TASKS + "  churn:\n    extends: knd\n    metrcs: [acc]\n"
     reports(text, ("5: tasks.churn.extends", '"kind"'), ("6: tasks.churn.metrcs", '"metrics"'))
-
-
-def test_a_parent_is_of_the_same_section(reports):
     text = "constraints: {a: {folds: 1}}\nsuites:\n  b: {extends: a}\n"
     reports(text, ("3: suites.b.extends", '"a"'))
 
@@ -74,11 +64,6 @@ constraints:
     circle = ("6: constraints.c.extends", "a -> b -> c -> a")
     reports(text, circle, ("6: constraints.c.fold", '"folds"'))
     reports("constraints: {a: {extends: a}}", ("1: constraints.a.extends", "a -> a"))
-
-
-def test_diamond_inheritance(load):
-    text = "constraints: {a: {folds: 1}, b: {extends: a}, c: {extends: a}, d: {extends: [b, c]}}"
-    assert load(text).get("constraints", "d")["folds"] == 1
 
 
 def test_types_of_extends_and_abstract(reports):
@@ -139,17 +124,10 @@ def titles(definitions):
     return {name: definitions.get("tasks", name)["title"] for name in definitions.names("tasks")}
 
 
-def test_all_combinations(load):
+def test_all_combinations_or_each_of_a_list(load):
     text = task("{head}-{n}", "{head: [knn, tree], n: [16, 32]}", "'{head} on {n}'")
-    assert titles(load(text)) == {
-        "knn-16": "knn on 16",
-        "knn-32": "knn on 32",
-        "tree-16": "tree on 16",
-        "tree-32": "tree on 32",
-    }
-
-
-def test_one_entry_for_each_of_a_list(load):
+    expected = {f"{head}-{n}": f"{head} on {n}" for head in ("knn", "tree") for n in (16, 32)}
+    assert titles(load(text)) == expected
     text = task("{a}", "[{a: x, b: 1.10}, {a: y, b: true}]", "'b={b}'")
     assert titles(load(text)) == {"x": "b=1.10", "y": "b=true"}
 
@@ -173,13 +151,11 @@ models:
     assert definitions.get("models", "m-2")["params"]["deep"] is None
 
 
-def test_double_braces_are_single_ones(load):
+def test_braces(load, reports):
     assert titles(load(task("a{n}", "{n: [1]}", "'{{n}} {n} {{{n}}}'"))) == {"a1": "{n} 1 {1}"}
-
-
-def test_without_for_each_braces_are_left_alone(load):
     definitions = load("constraints: {c: {description: 'BibTeX {x} {{y}} {'}}")
     assert definitions.get("constraints", "c")["description"] == "BibTeX {x} {{y}} {"
+    reports('constraints: {"c{n}": {folds: 1}}', ("1: constraints.c{n}", "braces"))
 
 
 def test_generated_entries_can_extend_and_be_extended(load):
@@ -204,10 +180,8 @@ constraints:
     folds: "{n}"
     description: "{n} folds"
 """
-    assert load(text).origins("constraints", "c2") == {
-        ("folds",): "my.yaml:6",
-        ("description",): "my.yaml:8",
-    }
+    origins = load(text).origins("constraints", "c2")
+    assert origins == {("folds",): "my.yaml:6", ("description",): "my.yaml:8"}
 
 
 @pytest.mark.parametrize(
@@ -252,7 +226,3 @@ tasks:
 def test_a_file_cannot_define_millions_of_entries(reports):
     many = "{" + ", ".join(f"{c}: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]" for c in "abcdefgh") + "}"
     reports(task("{a}", many, "t"), ("4: tasks.{a}.for_each", "10,000"))
-
-
-def test_braces_in_a_name_without_for_each(reports):
-    reports('constraints: {"c{n}": {folds: 1}}', ("1: constraints.c{n}", "braces"))

@@ -75,37 +75,21 @@ def test_entries_of_installed_packages_are_checked_on_first_use(plugin):
             check()
 
 
-def test_a_folder_means_its_yaml_files_sorted(tmp_path, monkeypatch):
+def test_files_and_folders_of_users(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "defs"
-    folder.mkdir()
-    for name in ("b.yaml", "a.yml", "notes.txt", ".hidden.yaml"):
+    (folder / "c.yaml").mkdir(parents=True)
+    for name in ("b.yaml", "a.yml", "notes.txt", ".hidden.yaml", "../my.yaml"):
         (folder / name).write_text("")
-    (folder / "c.yaml").mkdir()
     assert labels(user_files([folder])) == ["defs/a.yml", "defs/b.yaml"]
-
-
-def test_a_file_named_twice_is_read_once(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.yaml").write_text("constraints: {x: {folds: 1}}")
-    assert labels(user_files(["a.yaml", tmp_path, tmp_path / "a.yaml"])) == ["a.yaml"]
-
-
-def test_paths_are_relative_only_below_the_current_folder(tmp_path, monkeypatch):
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    (tmp_path / "a.yaml").write_text("")
-    assert labels(user_files([tmp_path / "a.yaml"])) == [str(tmp_path / "a.yaml")]
-    assert labels(user_files(["../a.yaml"])) == ["../a.yaml"]
-
-
-def test_what_cannot_be_read(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "my.yaml").write_text("")
+    assert labels(user_files(["my.yaml", tmp_path, tmp_path / "my.yaml"])) == ["my.yaml"]  # once
     (tmp_path / "empty").mkdir()
     _, mistakes = user_files(["my.yml", "empty", "no/such/folder.yaml"])
     assert [mistake.file for mistake in mistakes] == ["my.yml", "empty", "no/such/folder.yaml"]
     assert '"my.yaml"' in mistakes[0].text and ".yaml" in mistakes[1].text
+    monkeypatch.chdir(tmp_path / "empty")  # paths are relative only below the current folder
+    assert labels(user_files([tmp_path / "my.yaml"])) == [str(tmp_path / "my.yaml")]
+    assert labels(user_files(["../my.yaml"])) == ["../my.yaml"]
 
 
 WHOLE = """
@@ -129,26 +113,13 @@ def test_names_get_and_names_everywhere(load):
     assert definitions.names("tasks", abstract=True) == ["churn", "kind"]
     assert definitions.names_everywhere("churn") == ["tasks", "datasets"]
     assert definitions.names_everywhere("nothing") == []
-    assert definitions.get("suites", "mine")["tasks"] == ["churn"]
-    assert definitions.get("tasks", "kind") == {
-        "probe": "trained",
-        "split": "kfold",
-        "metrics": ["acc"],
-        "abstract": True,
-    }
+    kind = {"probe": "trained", "split": "kfold", "metrics": ["acc"], "abstract": True}
+    for _ in range(2):  # each time a new dictionary
+        assert definitions.get("suites", "mine")["tasks"] == ["churn"]
+        assert definitions.get("tasks", "kind") == kind
+        definitions.get("suites", "mine")["tasks"].append("changed")
+        definitions.get("tasks", "kind")["metrics"].append("changed")
     assert "abstract" not in definitions.get("tasks", "churn")
-
-
-def test_get_returns_a_new_dictionary(load):
-    definitions = load(WHOLE)
-    definitions.get("suites", "mine")["tasks"].append("changed")
-    definitions.get("tasks", "kind")["metrics"].append("changed")
-    assert definitions.get("suites", "mine")["tasks"] == ["churn"]
-    assert definitions.get("tasks", "kind")["metrics"] == ["acc"]
-
-
-def test_unknown_names_and_sections(load):
-    definitions = load(WHOLE)
     with pytest.raises(DefinitionError, match='"chrun".*"churn"'):
         definitions.get("tasks", "chrun")
     with pytest.raises(DefinitionError, match='"task".*"tasks"'):
@@ -214,11 +185,8 @@ def test_invalid_names(mistakes, name):
     assert "name must not" in message
 
 
-def test_names_may_have_dots_and_spaces(load):
+def test_names_with_dots_and_empty_files_and_sections(load):
     assert load("constraints: {v1.5 small: {folds: 1}}").names("constraints") == ["v1.5 small"]
-
-
-def test_empty_files_and_sections_are_fine(load):
     assert load(a="", b="tasks:\nmodels: {}\n").names("tasks") == []
 
 
@@ -271,9 +239,6 @@ def test_folders_for_relative_paths(alone):
     assert definitions.folder("datasets", "b", "target") == alone
 
 
-# -- names of other entries -----------------------------------------------------------------------
-
-
 def test_unknown_tasks_models_and_datasets(reports):
     text = """
 datasets: {churn: {path: x.csv}}
@@ -295,27 +260,21 @@ suites:
     )
 
 
-def test_registered_models_and_datasets_are_known(load, monkeypatch):
+def test_registered_parts_are_known_and_paths_are_not_looked_up(load, monkeypatch):
     models, datasets = Registry("model"), Registry("dataset")
     models.register("mine", "a:A")
     datasets.register("mine", "a:B")
     monkeypatch.setattr(loading, "_REGISTRIES", {"models": models, "datasets": datasets})
-    load("tasks: {t: {dataset: mine, metrics: [a]}}\nsuites: {s: {tasks: [t], models: [mine]}}")
-
-
-def test_models_that_are_paths_are_not_looked_up(load):
     load("""
-tasks: {t: {dataset: {load: "my.data:load"}, metrics: [a]}}
-suites: {s: {tasks: [t], models: ["my.mod:Model", vectors.txt, ./folder/file, "data:x"]}}
+tasks: {t: {dataset: mine, metrics: [a]}, u: {dataset: {load: "my.data:load"}, metrics: [a]}}
+suites:
+  s: {tasks: [t, u], models: [mine, "my.mod:Model", vectors.txt, ./folder/file, "data:x"]}
 """)
 
 
 def test_an_abstract_entry_cannot_be_used(reports):
-    text = """
-datasets: {d: {abstract: true}}
-tasks: {t: {dataset: d, metrics: [acc]}}
-"""
-    reports(text, ("3: tasks.t.dataset", "abstract"))
+    text = "datasets: {d: {abstract: true}}\ntasks: {t: {dataset: d, metrics: [acc]}}\n"
+    reports(text, ("2: tasks.t.dataset", "abstract"))
 
 
 def test_names_of_an_unreadable_file_are_not_reported_as_unknown(mistakes):
@@ -327,15 +286,9 @@ def test_names_of_an_unreadable_file_are_not_reported_as_unknown(mistakes):
     assert messages[0].startswith("b.yaml:1: ")
 
 
-# -- built-in definitions -------------------------------------------------------------------
-
-
-def test_built_in_definitions_are_valid():
-    Definitions.load().validate_all()
-
-
-def test_every_built_in_entry_can_be_shown():
+def test_built_in_definitions_are_valid_and_can_be_shown():
     definitions = Definitions.load()
+    definitions.validate_all()
     for section in ("models", "tasks", "suites", "datasets", "constraints"):
         for name in definitions.names(section, abstract=True):
             definitions.get(section, name)

@@ -25,35 +25,22 @@ def problems(section, text, **options):
 
 
 def test_a_model_and_its_defaults():
+    facts = ("title", "description", "license", "version", "citation", "homepage")
     assert values("models", "use: skrub") == {
         "use": "skrub",
         "params": {},
         "requires": [],
         "artifacts": [],
-        **dict.fromkeys(("out_of_fold", "role", "takes", "refuse", "extra")),
-        "title": None,
-        "description": None,
-        "license": None,
-        "version": None,
-        "citation": None,
-        "homepage": None,
+        **dict.fromkeys(("out_of_fold", "role", "takes", "refuse", "extra", *facts)),
     }
-
-
-@pytest.mark.parametrize("folds", ["1", "0", "2.5", "true", "five"])
-def test_out_of_fold_is_a_number_of_folds(folds):
-    assert values("models", "{use: a, out_of_fold: 2}")["out_of_fold"] == 2
-    ((path, _),) = problems("models", f"{{use: a, out_of_fold: {folds}}}")
-    assert path == ("out_of_fold",)
-
-
-def test_all_keys_of_a_model():
     text = """{use: "a.b:C", params: {n: 1, deep: {x: ~}}, role: encoder, takes: [table, text],
                requires: [torch], extra: text, title: T, description: D, license: MIT,
-               version: "1.10", citation: C, homepage: "https://example.org"}"""
+               version: "1.10", citation: C, homepage: "https://example.org", out_of_fold: 2}"""
     found = values("models", text)
     assert found["params"] == {"n": 1, "deep": {"x": None}}
     assert (found["takes"], found["version"]) == (["table", "text"], "1.10")
+    found = values("models", "{use: a, params: ~, requires: ~}")  # null is the empty default
+    assert (found["params"], found["requires"]) == ({}, [])
 
 
 def test_a_task_and_its_defaults():
@@ -68,9 +55,6 @@ def test_a_task_and_its_defaults():
         "draws": 1,
         "ignore": [],
     }
-
-
-def test_all_keys_of_a_task():
     text = """{dataset: {path: x.csv, target: y}, probe: {use: trained, head: {use: knn, k: 3}},
                split: all, metrics: [acc, auc], missing: penalize, kind: classification,
                ask: text-queries,
@@ -79,24 +63,19 @@ def test_all_keys_of_a_task():
     assert found["probe"] == {"use": "trained", "head": {"use": "knn", "k": 3}}
     assert found["split"] == {"use": "all"} and found["ask"] == {"use": "text-queries"}
     assert found["corruptions"] == {"noise": [0, 0.5]}
-    assert found["dataset"]["path"] == "x.csv"
-    assert found["dataset"]["reader"] == "table"
+    assert found["dataset"]["path"] == "x.csv" and found["dataset"]["reader"] == "table"
 
 
 def test_suites_and_constraints():
-    assert values("suites", "tasks: [a, b]") == {
-        "tasks": ["a", "b"],
-        "left_out": {},
-        "models": [],
-        "title": None,
-        "description": None,
-    }
+    empty = {"left_out": {}, "models": [], "title": None, "description": None}
+    assert values("suites", "tasks: [a, b]") == {"tasks": ["a", "b"], **empty}
     limits = ("max_runtime_seconds", "max_mem_size_mb", "cores", "gpus", "min_vol_size_mb")
     keys = ("folds", "max_rows", *limits, "description")
     assert values("constraints", "{}") == dict.fromkeys(keys)
 
 
 def test_a_dataset_and_its_defaults():
+    facts = ("title", "description", "license", "citation", "homepage")
     assert values("datasets", "path: x.csv") == {
         "path": "x.csv",
         "reader": "table",
@@ -104,16 +83,8 @@ def test_a_dataset_and_its_defaults():
         "fields": [],
         "modality": "table",
         "options": {},
-        **dict.fromkeys(("sources", "load", "target", "kind", "group", "part")),
-        "title": None,
-        "description": None,
-        "license": None,
-        "citation": None,
-        "homepage": None,
+        **dict.fromkeys(("sources", "load", "target", "kind", "group", "part", *facts)),
     }
-
-
-def test_places_of_data():
     assert values("datasets", "path: {train: a, test: b}")["path"] == {"train": "a", "test": "b"}
     assert values("datasets", "load: a.b:c")["load"] == {"use": "a.b:c"}
     assert values("datasets", "load: {use: openml, id: 31}")["load"] == {"use": "openml", "id": 31}
@@ -142,6 +113,11 @@ NOISE = f"{{{{{TASK}, corruptions: {{{{noise: {{}}}}}}}}}}"
         # -- keys
         ("models", "{use: a, parms: {}}", ("parms",), '"params"'),
         ("models", "{use: a, abstrct: true}", ("abstrct",), '"abstract"'),
+        ("tasks", "{dataset: a, metrcs: [b]}", ("metrcs",), '"metrics"'),  # and not missing
+        *(
+            ("models", f"{{use: a, out_of_fold: {folds}}}", ("out_of_fold",), "")
+            for folds in ("1", "0", "2.5", "true", "five")
+        ),
         ("constraints", "{zzz: 1}", ("zzz",), "max_runtime_seconds, min_vol_size_mb"),
         ("models", "{}", ("use",), "missing"),
         ("tasks", "{metrics: [a]}", ("dataset",), "missing"),
@@ -200,11 +176,6 @@ def test_mistakes(section, text, path, word):
     assert word in message
 
 
-def test_a_mistyped_key_is_not_also_missing():
-    ((path, message),) = problems("tasks", "{dataset: a, metrcs: [b]}")
-    assert path == ("metrcs",) and '"metrics"' in message
-
-
 def test_all_mistakes_of_an_entry_at_once():
     text = "{targt: y, kind: colors, drop: x, sources: [{package: p, sha256: 1}], path: a}"
     assert {path for path, _ in problems("datasets", text)} == {
@@ -235,15 +206,8 @@ def test_abstract_entries_may_be_incomplete(section, text):
 
 def test_abstract_entries_have_valid_keys_and_types():
     text = "{metrcs: [a], max_rows: many}"
-    assert {path for path, _ in problems("tasks", text, complete=False)} == {
-        ("metrcs",),
-        ("max_rows",),
-    }
-
-
-def test_null_is_the_empty_default():
-    found = values("models", "{use: a, params: ~, requires: ~}")
-    assert (found["params"], found["requires"]) == ({}, [])
+    paths = {path for path, _ in problems("tasks", text, complete=False)}
+    assert paths == {("metrcs",), ("max_rows",)}
 
 
 FILE = SourceFile("my.yaml")
@@ -344,59 +308,32 @@ def test_values_keep_their_place():
     child = read_yaml(b"\n\na:\n  y: 3\n", SourceFile("child.yaml"))[0]
     leaves = {path: leaf.place for path, leaf in merge(parent, child).leaves()}
     assert leaves == {("a", "x"): "parent.yaml:2", ("a", "y"): "child.yaml:4"}
+    # neither side is changed
+    assert (parent.plain(), child.plain()) == ({"a": {"x": 1, "y": 2}}, {"a": {"y": 3}})
 
 
-def test_neither_side_is_changed():
-    parent, child = node("{a: {x: 1}}"), node("{a: {y: 2}}")
-    merge(parent, child)
-    assert (parent.plain(), child.plain()) == ({"a": {"x": 1}}, {"a": {"y": 2}})
+def inherits(section, parent, child, expected):
+    assert merge_entry(section, node(parent), node(child)).plain() == node(expected).plain()
 
 
-def entry(section, parent, child):
-    return merge_entry(section, node(parent), node(child)).plain()
-
-
-def test_abstract_extends_and_for_each_are_not_inherited():
+def test_some_keys_are_not_inherited_and_the_name_of_a_component_is_its_use():
     parent = "{abstract: true, extends: x, metrics: [auc]}"
-    assert entry("tasks", parent, "{dataset: d}") == {"metrics": ["auc"], "dataset": "d"}
-
-
-def test_the_name_of_a_component_is_its_use():
+    inherits("tasks", parent, "{dataset: d}", "{metrics: [auc], dataset: d}")
     parent = "{probe: trained, split: {use: kfold, folds: 5}}"
-    assert entry("tasks", parent, "{probe: {head: knn}, split: all}") == {
-        "probe": {"use": "trained", "head": "knn"},
-        "split": "all",
-    }
-    assert entry("tasks", "{ask: partial-rows}", "{ask: {keep: 0.2}}") == {
-        "ask": {"use": "partial-rows", "keep": 0.2}
-    }
-    assert entry("tasks", "{ask: {use: partial-rows, keep: 0.2}}", "{ask: {use: other}}") == {
-        "ask": {"use": "other"}
-    }
-    assert entry("datasets", "{load: a}", "{load: {n: 1}}") == {"load": {"use": "a", "n": 1}}
-    assert entry("models", "{params: {a: x}}", "{params: {a: {b: 1}}}") == {
-        "params": {"a": {"b": 1}}
-    }
-
-
-def test_another_class_keeps_the_metadata_of_a_model():
+    expected = "{probe: {use: trained, head: knn}, split: all}"
+    inherits("tasks", parent, "{probe: {head: knn}, split: all}", expected)
+    partial = "{ask: {use: partial-rows, keep: 0.2}}"
+    inherits("tasks", "{ask: partial-rows}", "{ask: {keep: 0.2}}", partial)
+    inherits("tasks", partial, "{ask: {use: other}}", "{ask: {use: other}}")
+    inherits("datasets", "{load: a}", "{load: {n: 1}}", "{load: {use: a, n: 1}}")
+    inherits("models", "{params: {a: x}}", "{params: {a: {b: 1}}}", "{params: {a: {b: 1}}}")
     parent = "{use: 'a:A', params: {n: 1}, license: MIT}"
-    assert entry("models", parent, "{use: 'b:B'}") == {
-        "use": "b:B",
-        "params": {"n": 1},
-        "license": "MIT",
-    }
+    inherits("models", parent, "{use: 'b:B'}", "{use: 'b:B', params: {n: 1}, license: MIT}")
 
 
 def test_another_location_of_the_data_replaces_the_inherited_one():
-    assert entry("datasets", "{path: a.csv, target: y}", "{load: 'p:f'}") == {
-        "target": "y",
-        "load": "p:f",
-    }
+    expected = "{target: y, load: 'p:f'}"
+    inherits("datasets", "{path: a.csv, target: y}", "{load: 'p:f'}", expected)
     parent = "{dataset: {path: a.csv, target: y}}"
-    assert entry("tasks", parent, "{dataset: {load: 'p:f'}}") == {
-        "dataset": {"target": "y", "load": "p:f"}
-    }
-    assert entry("tasks", parent, "{dataset: {target: z}}") == {
-        "dataset": {"path": "a.csv", "target": "z"}
-    }
+    inherits("tasks", parent, "{dataset: {load: 'p:f'}}", f"{{dataset: {expected}}}")
+    inherits("tasks", parent, "{dataset: {target: z}}", "{dataset: {path: a.csv, target: z}}")

@@ -8,10 +8,8 @@ import pytest
 
 from karat.core.columns import (
     Bags,
-    check_table,
     find_classes,
     find_items,
-    flatten_cells,
     holds_bags,
     infer_kind,
     require_columns,
@@ -87,14 +85,6 @@ def test_errors_name_the_field_and_the_question(wrong, word):
     assert str(caught.value).startswith('toy: the field "q"')
 
 
-def test_cells_can_be_named_anew():
-    found = flatten_cells(cells({"c": 0.5, "a": 2}, "b"), "field")
-    assert found.renamed(np.array([7, 8, 9])) == [{7: 0.5, 8: 2.0}, {9: 1.0}]
-    plain = flatten_cells(cells("c", "a"), "field")
-    assert plain.renamed(np.array([7, 8])).tolist() == [7, 8]
-    assert [found.question(i) for i in range(3)] == [0, 0, 1]
-
-
 @pytest.mark.parametrize(
     ("stored", "kind", "dtype", "values"),
     [
@@ -110,6 +100,7 @@ def test_cells_can_be_named_anew():
         (pd.Series([1, "a"], dtype=object), "classification", "object", ["1", "a"]),
         (pd.Series([True, "a"], dtype=object), "classification", "object", ["True", "a"]),
         (pd.Series([True, 1], dtype=object), "classification", "object", ["True", "1"]),
+        (pd.Series([pd.Timestamp("2020-01-31")]), None, "object", ["2020-01-31"]),
         (pd.Series(["1.5", "2"]), "regression", "float64", [1.5, 2]),
         (pd.Series([True, False]), "regression", "bool", [True, False]),
         (pd.Series([("a", 1), ("b", 2)]), "items", "object", [("a", 1), ("b", 2)]),
@@ -119,11 +110,6 @@ def test_answers_become_plain_arrays(stored, kind, dtype, values):
     found = target_values(stored, kind, "target")
     assert found.dtype == dtype
     assert found.tolist() == values
-
-
-def test_dates_as_classes_are_written_as_they_are_read():
-    days = pd.Series(pd.to_datetime(["2020-01-31", "2021-02-28"]))
-    assert target_values(days, None, "target").tolist() == ["2020-01-31", "2021-02-28"]
 
 
 @pytest.mark.parametrize(
@@ -175,12 +161,6 @@ def test_classes_are_sorted_as_text():
     assert find_classes("toy", np.array([True, False])) == (False, True)
     with pytest.raises(DataError, match='"x"'):
         find_classes("toy", np.array(["x", "x"], dtype=object))
-
-
-def test_a_table_gets_a_new_index():
-    table = pd.DataFrame({"a": [1, 2]}, index=[7, 7])
-    assert check_table(table, "toy").index.tolist() == [0, 1]
-    assert table.index.tolist() == [7, 7]
 
 
 def test_an_absent_column_names_the_nearest_and_what_there_is():

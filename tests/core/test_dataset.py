@@ -45,14 +45,11 @@ def entities(**given):
     return Dataset(**{**made, **given})
 
 
-# -- from tables ----------------------------------------------------------------------------
-
-
 def test_a_table_is_one_question_per_row():
-    data = Dataset.from_table(
-        TABLE, "churn", name="churn", group="who", part="side", drop=["city"], about={"by": "us"}
-    )
+    given = {"group": "who", "part": "side", "drop": ["city"], "about": {"by": "us"}}
+    data = Dataset.from_table(TABLE.set_axis([9, 9, 3, 3]), "churn", name="churn", **given)
     assert len(data) == 4
+    assert data.items.index.tolist() == [0, 1, 2, 3]
     assert list(data.items.columns) == ["age", "who"]
     assert data.target.tolist() == ["yes", "no", "no", "yes"]
     assert data.classes == ("no", "yes")
@@ -61,11 +58,6 @@ def test_a_table_is_one_question_per_row():
     assert data.part.tolist() == ["train", "train", "test", "test"]
     assert data.about == {"by": "us"}
     assert repr(data) == "<Dataset churn: 4 questions about 4 table items, 2 classes>"
-
-
-def test_a_table_with_any_index_is_read_by_its_rows():
-    data = Dataset.from_table(TABLE.set_axis([9, 9, 3, 3]), "churn")
-    assert data.items.index.tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -120,22 +112,16 @@ def test_the_warning_of_a_guess_points_to_the_caller():
     assert [w.filename for w in caught] == [__file__, __file__]
 
 
-# -- from columns ---------------------------------------------------------------------------
-
-
-def test_each_distinct_text_is_one_item():
+def test_each_distinct_text_is_one_item_and_entities_keep_their_ids():
     data = Dataset.from_columns(PAIRS, ["a", "b"], "score", name="pairs")
     assert data.items.tolist() == ["hi", "yes", "hello", "no"]
     assert data.questions.to_dict("list") == {"a": [0, 1, 0], "b": [2, 3, 1]}
     assert data.mentioned().tolist() == [0, 1, 2, 3]
     assert data.take(np.array([1])).mentioned().tolist() == [1, 3]
     assert data.kind == "regression"
-
-
-def test_entities_keep_their_ids_and_may_have_words():
-    data = Dataset.from_columns(
-        PAIRS, ["a", "b"], "score", modality="entity", label=str.upper, kind="regression"
-    )
+    assert Dataset.from_columns(PAIRS, "a", "score").fields == ["a"]  # one field needs no list
+    given = {"modality": "entity", "label": str.upper, "kind": "regression"}
+    data = Dataset.from_columns(PAIRS, ["a", "b"], "score", **given)
     assert data.items.to_dict() == {"hi": "HI", "yes": "YES", "hello": "HELLO", "no": "NO"}
     assert data.questions["a"].tolist() == ["hi", "yes", "hi"]
     assert data.mentions("b").rows.tolist() == [2, 3, 1]
@@ -178,13 +164,6 @@ def test_invalid_columns(given, word):
     with pytest.raises(DataError) as caught:
         Dataset.from_columns(frame, **{"target": "score", "name": "toy", **given})
     assert word in str(caught.value)
-
-
-def test_one_field_needs_no_list():
-    assert Dataset.from_columns(PAIRS, "a", "score").fields == ["a"]
-
-
-# -- made by hand ---------------------------------------------------------------------------
 
 
 def test_bags_can_be_taken_and_blinded():
@@ -231,9 +210,8 @@ def test_invalid_arguments(given, word):
 def test_blind_hides_the_truth_and_keeps_the_number_of_classes():
     data = Dataset.from_table(TABLE, "churn")
     blind = data.blind()
-    assert blind.target is None
+    assert blind.target is None and data.target is not None
     assert len(blind.classes) == 2
-    assert data.target is not None
     assert not any("churn" in str(column) for column in blind.items.columns)
     assert blind.take(np.array([0, 1])).target is None
 
@@ -255,9 +233,6 @@ def test_a_dataset_survives_pickling():
     assert data.fingerprint == entities().fingerprint
 
 
-# -- samples and fingerprints ---------------------------------------------------------------
-
-
 def test_a_sample_is_exact_and_keeps_rare_classes():
     table = pd.DataFrame({"x": range(1000), "y": ["rare"] * 3 + ["common"] * 997})
     data = Dataset.from_table(table, "y")
@@ -273,18 +248,15 @@ def test_a_sample_is_exact_and_keeps_rare_classes():
 
 def test_a_sample_takes_whole_groups_and_drops_unused_items():
     frame = pd.DataFrame({"t": [f"t{i}" for i in range(30)], "g": np.repeat(range(10), 3)})
-    data = Dataset.from_columns(
-        frame.assign(y=np.arange(30) * 0.5), ["t"], "y", group="g", kind="regression"
-    )
+    frame["y"] = np.arange(30) * 0.5
+    data = Dataset.from_columns(frame, ["t"], "y", group="g", kind="regression")
     part = data.sample(10, np.random.default_rng(0))
     assert len(part) == len(part.items) == 9
     assert np.unique(part.group, return_counts=True)[1].tolist() == [3, 3, 3]
     assert len(data.sample(2, np.random.default_rng(0))) == 3  # one group at least
     with pytest.raises(DataError, match="rows must be"):
         data.sample(0, np.random.default_rng(0))
-
-
-def test_a_sample_keeps_all_candidates_of_an_answer():
+    # all candidates of an answer are kept
     frame = pd.DataFrame({"q": ["a", "b", "c"], "y": ["b", "c", "d"]})
     data = Dataset.from_columns(frame, ["q"], "y", kind="items", modality="entity")
     assert len(data.sample(1, np.random.default_rng(0)).items) == 4
@@ -308,6 +280,11 @@ def test_a_subset_keeps_the_queries_of_the_whole():
     # elsewhere the answers are no items, and a part asks about its own
     table = Dataset.from_table(pd.DataFrame({"x": [1, 2, 3], "y": list("pqp")}), "y")
     assert table.take(np.array([0, 2])).asked().tolist() == [0, 2]
+    # the queries of other subsets change the fingerprint
+    alone = replace(first)  # the same questions, but b is no query any more
+    assert alone.asked().tolist() != first.asked().tolist()
+    assert alone.fingerprint != first.fingerprint
+    assert data.take(np.arange(3)).fingerprint == data.fingerprint
 
 
 def test_an_encoder_may_learn_from_all_but_the_queries_of_others():
@@ -325,15 +302,6 @@ def test_an_encoder_may_learn_from_all_but_the_queries_of_others():
     assert set(linked.items.index[linked.take(np.array([1])).learnable()]) == set("bc")
     table = Dataset.from_table(pd.DataFrame({"x": [1, 2, 3], "y": list("pqp")}), "y")
     assert table.take(np.array([2, 0])).learnable().tolist() == [0, 2]
-
-
-def test_queries_of_other_subsets_change_the_fingerprint():
-    data = lookups()
-    part = data.take(np.array([0, 1]))
-    alone = replace(part)  # the same questions, but b is no query any more
-    assert alone.asked().tolist() != part.asked().tolist()
-    assert alone.fingerprint != part.fingerprint
-    assert data.take(np.arange(3)).fingerprint == data.fingerprint
 
 
 def test_everything_a_score_depends_on_changes_the_fingerprint():
@@ -369,19 +337,20 @@ def rng(seed=0):
     return np.random.default_rng(seed)
 
 
-def test_a_plain_draw_is_exact_ascending_and_follows_the_generator():
+def test_draws_by_hand():
     rows = sample_rows(100, 16, rng())
     assert len(set(rows.tolist())) == 16
     assert (np.diff(rows) > 0).all()
     assert rows.tolist() == sample_rows(100, 16, rng()).tolist()
     assert rows.tolist() != sample_rows(100, 16, rng(1)).tolist()
-
-
-def test_classes_keep_their_shares():
     classes = np.array(["a"] * 60 + ["b"] * 30 + ["c"] * 10)
-    for seed in range(5):
+    groups = np.repeat(np.arange(50), 2)
+    rare = np.where(groups == 17, "rare", "common")
+    for seed in range(20):
         drawn = classes[sample_rows(100, 20, rng(seed), classes)]
-        assert [(drawn == c).sum() for c in "abc"] == [12, 6, 2]
+        assert [(drawn == c).sum() for c in "abc"] == [12, 6, 2]  # classes keep their shares
+        drawn = rare[sample_rows(100, 10, rng(seed), rare, groups)]
+        assert (drawn == "rare").sum() == 2 and len(drawn) == 10  # whole groups, every class
 
 
 @steady
@@ -412,15 +381,6 @@ def test_groups_are_whole_and_no_more_than_wanted(groups, data):
         assert all(counts[group] > wanted - len(rows) for group in set(outside))
     else:
         assert len(rows) == sizes.min()
-
-
-def test_whole_groups_show_every_class_where_that_fits():
-    groups = np.repeat(np.arange(50), 2)
-    classes = np.where(groups == 17, "rare", "common")
-    for seed in range(20):
-        drawn = classes[sample_rows(100, 10, rng(seed), classes, groups)]
-        assert (drawn == "rare").sum() == 2
-        assert len(drawn) == 10
 
 
 @steady

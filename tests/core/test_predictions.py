@@ -46,30 +46,13 @@ def classified(answers, truth, classes, probabilities=None, **more):
     return Predictions(answers, truth, "classes", "classes", classes, probabilities, **more)
 
 
-# -- the layout -----------------------------------------------------------------------------
-
-
-def test_classes_come_first_then_predictions_and_truth():
+def test_classes_come_first_then_predictions_and_truth_and_extras_last():
     made = classified(["no", "yes"], ["no", "no"], ("no", "yes"), [[0.5845, 0.4155], [0.1, 0.9]])
     assert made.to_csv() == ("no,yes,predictions,truth\n0.5845,0.4155,no,no\n0.1,0.9,yes,no\n")
-
-
-def test_numbers_are_two_columns():
     made = Predictions([241.204, 0.1 + 0.2], [207, 1e-300])
     assert made.to_csv() == "predictions,truth\n241.204,207.0\n0.30000000000000004,1e-300\n"
-
-
-def test_extras_come_last():
-    made = Predictions(
-        ["x", ""],
-        ["x", "y"],
-        "items",
-        "items",
-        rank=[1, np.inf],
-        candidates=[5, 5],
-        group=["g", "h"],
-        question=[3, 9],
-    )
+    extras = {"rank": [1, np.inf], "candidates": [5, 5], "group": ["g", "h"], "question": [3, 9]}
+    made = Predictions(["x", ""], ["x", "y"], "items", "items", **extras)
     assert made.to_csv() == (
         "predictions,truth,group,rank,candidates,question\nx,x,g,1.0,5,3\n,y,h,inf,5,9\n"
     )
@@ -97,14 +80,13 @@ def test_files_of_the_automl_benchmark_can_be_read():
     assert read.to_csv() == text
 
 
-# -- the round trip -------------------------------------------------------------------------
-
 labels = st.one_of(
     st.text(max_size=8),
     st.text(alphabet='\r\n",\0 \tné', max_size=5),
     st.sampled_from(["NA", "nan", "", "truth", "predictions", "group", "True", "0", " x ", "a,b"]),
 )
 doubles = st.floats(allow_nan=False)
+EDGES = [1e-4, np.nextafter(1e-4, 0), 1e16, np.nextafter(1e16, 0), 0.0, -0.0, np.inf, np.nan, 1e22]
 
 
 @steady
@@ -120,46 +102,29 @@ def test_labels_and_probabilities_come_back_exactly(classes, data):
 
 
 @steady
-@given(st.lists(st.tuples(doubles, doubles), max_size=6))
-def test_numbers_come_back_to_the_last_bit(pairs):
-    made = Predictions([a for a, _ in pairs], [b for _, b in pairs])
-    assert same(again(made), made)
-
-
-EDGES = [1e-4, np.nextafter(1e-4, 0), 1e16, np.nextafter(1e16, 0), 0.0, -0.0, np.inf, np.nan, 1e22]
-
-
-@steady
 @example([*EDGES, *(-edge for edge in EDGES)])
 @given(st.lists(st.one_of(doubles, st.floats(-1e17, 1e17), st.floats(0, 1), st.floats(width=32))))
-def test_numbers_are_written_as_python_writes_them(values):
-    made = Predictions(values, values)
-    lines = [f"{float(value)!r},{float(value)!r}" for value in values]
+def test_numbers_are_written_as_python_writes_them_and_come_back(values):
+    made = Predictions(values, values[::-1])
+    pairs = zip(values, values[::-1], strict=True)
+    lines = [f"{float(one)!r},{float(other)!r}" for one, other in pairs]
     assert made.to_csv() == "\n".join(["predictions,truth", *lines, ""])
+    assert np.isnan(values).any() or same(again(made), made)  # the sign of NaN is lost
 
 
 @steady
 @given(st.lists(st.tuples(labels, labels, st.integers(1, 10**6)), min_size=1, max_size=6))
 def test_items_and_ranks_come_back(rows):
-    made = Predictions(
-        [a for a, _, _ in rows],
-        [b for _, b, _ in rows],
-        "items",
-        "items",
-        rank=[r for _, _, r in rows],
-        candidates=[10**6] * len(rows),
-        question=np.arange(len(rows)),
-    )
+    answers, truth, rank = zip(*rows, strict=True)
+    extras = {"candidates": [10**6] * len(rows), "question": np.arange(len(rows))}
+    made = Predictions(answers, truth, "items", "items", rank=rank, **extras)
     assert same(again(made), made)
 
 
-def test_scores_about_classes_come_back_with_the_classes_of_the_metadata():
+def test_scores_about_classes_and_clusters_come_back_with_the_classes_of_the_metadata():
     made = Predictions([0.1, 0.9], ["no", "yes"], "numbers", "classes", ("no", "yes"))
     assert made.to_csv().startswith("predictions,truth\n")
     assert same(again(made), made)
-
-
-def test_clusters_come_back():
     made = Predictions([0, 2, -1], ["a", "b", "a"], "clusters", "classes", ("a", "b"))
     assert same(again(made), made)
 
@@ -187,9 +152,6 @@ def test_a_class_may_have_the_name_of_a_column(names):
 def test_damaged_files(text, word):
     with pytest.raises(DataError, match=word):
         Predictions.from_csv(text, answers="numbers", truths="numbers")
-
-
-# -- making and cutting ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

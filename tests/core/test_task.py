@@ -14,22 +14,15 @@ from karat.errors import DefinitionError
 DATA = Dataset.from_table(pd.DataFrame({"x": [1.5, 2.5], "y": ["a", "b"]}), "y")
 
 
-def test_name_and_dataset_are_enough():
+def test_defaults_and_short_forms():
     task = Task("churn", DATA)
     assert task.probe == {"use": "trained"}
     assert task.split == {"use": "kfold"}
     assert (task.metrics, task.missing, task.corruptions) == ((), "ignore", {})
-
-
-def test_short_forms_become_the_long_ones():
-    task = Task(
-        "churn",
-        DATA,
-        probe="similarity",
-        split={"use": "kfold", "folds": 3},
-        metrics="acc",
-        corruptions={"noise": 0.5, "typos": [0, np.float32(0.25), 0.25]},
-    )
+    split = {"use": "kfold", "folds": 3}
+    levels = {"noise": 0.5, "typos": [0, np.float32(0.25), 0.25]}
+    task = Task("churn", DATA, "similarity", split, metrics="acc", corruptions=levels)
+    split["folds"] = 99  # arguments are copied
     assert task.probe == {"use": "similarity"}
     assert task.split == {"use": "kfold", "folds": 3}
     assert task.metrics == ("acc",)
@@ -46,13 +39,6 @@ def test_a_task_is_frozen_and_checked_when_replaced():
     assert dataclasses.replace(task, metrics=("acc",)).metrics == ("acc",)
     again = pickle.loads(pickle.dumps(Task("churn", "adult", corruptions={"noise": [0.1]})))
     assert again == Task("churn", "adult", corruptions={"noise": [0.1]})
-
-
-def test_arguments_are_copied():
-    split = {"use": "kfold", "folds": 3}
-    task = Task("churn", DATA, split=split)
-    split["folds"] = 99
-    assert task.split == {"use": "kfold", "folds": 3}
 
 
 @pytest.mark.parametrize(
@@ -94,12 +80,8 @@ def test_a_mistake_is_one_message(wrong, word):
 def test_a_suite_is_a_named_list_of_tasks():
     tasks = [Task("one", DATA), Task("two", "adult")]
     suite = Suite("mine", tasks, models=["onehot"])
-    assert list(suite) == tasks
-    assert len(suite) == 2
+    assert list(suite) == tasks and len(suite) == 2
     assert suite.tasks == tuple(tasks)
     assert suite.models == ("onehot",)
-
-
-def test_a_suite_holds_tasks_only():
     with pytest.raises(DefinitionError, match="'adult'"):
         Suite("mine", ("adult",))

@@ -42,17 +42,9 @@ def changed(corrupt, texts, severity=1.0, seed=3):
     ("corrupt", "before", "after"),
     [
         (typos, ["abcdef", "abc", "a", "", "xy", "🙂é"], ["badcfe", "bac", "a", "", "yx", "é🙂"]),
-        (
-            case,
-            ["Paris in May", "USA 2024 état", "straße"],
-            ["PARIS IN MAY", "usa 2024 ÉTAT", "STRASSE"],
-        ),
+        (case, ["Paris in May", "USA 2 état", "straße"], ["PARIS IN MAY", "usa 2 ÉTAT", "STRASSE"]),
         (case, ["", "123 ?!", "a  b\tc", "🙂 x"], ["", "123 ?!", "A  B\tC", "🙂 X"]),
-        (
-            accents,
-            ["Été à Noël", "Größe", "øßł", "e\u0301te\u0301"],
-            ["Ete a Noel", "Große", "øßł", "ete"],
-        ),
+        (accents, ["Été à", "Größe", "øßł", "e\u0301te\u0301"], ["Ete a", "Große", "øßł", "ete"]),
         (accents, ["ếộ", "", "日本語 がぎ", "हिन्दी", "❤️"], ["eo", "", "日本語 がぎ", "हिन्दी", "❤️"]),
         (whitespace, ["one two", "one", "", " a\tb "], [" one  two ", " one ", " ", "  a \tb  "]),
         (word_swap, ["a b c d", "a  b\tc", "one", " a b "], ["b a d c", "b  a\tc", "one", " b a "]),
@@ -75,28 +67,18 @@ def test_no_letter_is_lost_and_what_slips_slips_again(texts, one, other):
     assert changed(typos, texts, 0.0) == texts
 
 
+def without_accents(text):
+    return "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
+
+
 @steady
 @given(sentences, severities)
-def test_only_accents_are_lost(texts, severity):
+def test_what_accents_whitespace_and_swaps_do_not_change(texts, severity):
     for text, found in zip(texts, changed(accents, texts, severity), strict=True):
-        bare = [
-            "".join(c for c in unicodedata.normalize("NFD", each) if not unicodedata.combining(c))
-            for each in (text, found)
-        ]
-        assert bare[0] == bare[1]
+        assert without_accents(text) == without_accents(found)
         assert len(found) <= len(text)
-
-
-@steady
-@given(sentences, severities)
-def test_whitespace_does_not_change_words(texts, severity):
     for text, found in zip(texts, changed(whitespace, texts, severity), strict=True):
         assert found.split() == text.split()
-
-
-@steady
-@given(sentences, severities)
-def test_a_text_of_swapped_words_has_the_same_words(texts, severity):
     for text, found in zip(texts, changed(word_swap, texts, severity), strict=True):
         assert sorted(found.split()) == sorted(text.split())
         assert len(found) == len(text)
@@ -117,13 +99,10 @@ def test_dropped_words_stay_dropped_and_one_stays(texts, one, other):
         assert len(found.split()) == min(len(text.split()), 1)
 
 
-def test_the_share_of_dropped_words_is_the_severity():
+def test_the_share_of_dropped_words_is_the_severity_and_any_word_stays():
     found = changed(word_drop, ["word " * 100] * 50, 0.2)
     dropped = 1 - sum(len(text.split()) for text in found) / 5000
     assert dropped == pytest.approx(0.2, abs=5 * np.sqrt(0.16 / 5000))
-
-
-def test_the_word_that_stays_is_any():
     assert set(changed(word_drop, ["a b c"] * 60)) == {"a ", "b ", "c"}
 
 
@@ -185,23 +164,18 @@ def matrix(rows: int = 50, columns: int = 12) -> np.ndarray:
     return np.random.default_rng(1).normal(size=(rows, columns))
 
 
-def test_int8_by_hand():
-    X = np.array([[127.0, 0.0], [1.4, 0.0], [-126.6, 0.0]])
-    changed, _ = vector_int8(X, None, 1.0, generator())
-    assert changed.tolist() == [[127.0, 0.0], [1.0, 0.0], [-127.0, 0.0]]
-
-
-def test_binary_by_hand():
-    changed, _ = vector_binary(np.array([[2.0, -4.0], [0.0, 2.0]]), None, 1.0, generator())
-    assert changed.tolist() == [[2.0, -2.0], [-2.0, 2.0]]
-
-
-def test_truncation_takes_the_last_dimensions():
-    X = np.arange(1.0, 9.0).reshape(2, 4)
-    changed, _ = vector_truncation(X.copy(), None, 0.5, generator())
-    assert changed.tolist() == [[1, 2, 0, 0], [5, 6, 0, 0]]
-    alone, _ = vector_truncation(X.copy(), None, 1.0, generator())
-    assert alone.tolist() == [[1, 0, 0, 0], [5, 0, 0, 0]]
+@pytest.mark.parametrize(
+    ("corrupt", "severity", "X", "expected"),
+    [
+        (vector_int8, 1.0, [[127, 0], [1.4, 0], [-126.6, 0]], [[127, 0], [1, 0], [-127, 0]]),
+        (vector_binary, 1.0, [[2, -4], [0, 2]], [[2, -2], [-2, 2]]),
+        (vector_truncation, 0.5, [[1, 2, 3, 4], [5, 6, 7, 8]], [[1, 2, 0, 0], [5, 6, 0, 0]]),
+        (vector_truncation, 1.0, [[1, 2, 3, 4], [5, 6, 7, 8]], [[1, 0, 0, 0], [5, 0, 0, 0]]),
+    ],
+)
+def test_vectors_by_hand(corrupt, severity, X, expected):
+    changed, _ = corrupt(np.array(X, dtype=float), None, severity, generator())
+    assert changed.tolist() == expected
 
 
 def test_noise_is_in_standard_deviations():
@@ -217,29 +191,19 @@ def test_dropped_items_are_unknown():
 
 
 @pytest.mark.parametrize("name", VECTORS_ALL)
-def test_more_contains_less(name):
-    X = matrix()
-    low, high = (
-        corruptions.get(name)(X.copy(), None, severity, generator())[0] for severity in (0.25, 0.75)
-    )
-    changed = [(each != X) for each in (low, high)]  # NaN differs from everything
-    assert (changed[0] <= changed[1]).all() and changed[0].any()
+def test_properties_of_all_vector_corruptions(name):
+    def corrupted(X, severity):
+        return corruptions.get(name)(X.copy(), None, severity, generator())[0]
 
-
-@pytest.mark.parametrize("name", VECTORS_ALL)
-def test_unknown_items_stay_unknown_and_shapes_stay(name):
     X = matrix()
+    low, high = (corrupted(X, severity) != X for severity in (0.25, 0.75))  # NaN differs from all
+    assert (low <= high).all() and low.any()  # more contains less
     X[3] = np.nan
     with np.errstate(all="raise"):
-        changed, y = corruptions.get(name)(X.copy(), None, 0.5, generator())
-    assert changed.shape == X.shape and y is None
-    assert np.isnan(changed[3]).all()
+        changed = corrupted(X, 0.5)
+    assert changed.shape == X.shape and np.isnan(changed[3]).all()
     if name != "vector_dropped":
         assert not np.isnan(np.delete(changed, 3, axis=0)).any()
-
-
-@pytest.mark.parametrize("name", VECTORS_ALL)
-def test_zeros_and_single_rows_survive(name):
     for X in (np.zeros((4, 3)), matrix(1, 1), np.full((2, 2), np.nan)):
-        changed, _ = corruptions.get(name)(X.copy(), None, 1.0, generator())
+        changed = corrupted(X, 1.0)
         assert changed.shape == X.shape and not np.isinf(changed).any()

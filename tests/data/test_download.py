@@ -54,6 +54,12 @@ def make_zip(path: Any, files: dict[str, bytes], links: tuple[str, ...] = ()) ->
     return path
 
 
+def zipped(files: dict[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    make_zip(packed, files)
+    return packed.getvalue()
+
+
 def make_tar(path: Path, files: dict[str, bytes], links: tuple[str, ...] = ()) -> Path:
     mode = {".gz": "w:gz", ".bz2": "w:bz2", ".tar": "w"}[path.suffix]
     with tarfile.open(path, mode) as opened:
@@ -138,25 +144,22 @@ def test_member_larger_than_declared_is_stopped(tmp_path):
         transfer._write_all([(entry, tmp_path / "x")], limit=10)
 
 
-def test_missing_member_suggests_the_nearest(tmp_path):
-    packed = make_zip(tmp_path / "x.zip", FILES)
-    with pytest.raises(DataError, match='"pkg/data/a.csv"'):
-        extract(packed, "pkg/data/aa.csv", tmp_path / "out")
+def damaged(content: bytes) -> bytes:
+    return content[:40] + bytes(20) + content[60:]
 
 
-def test_file_that_is_not_an_archive(tmp_path):
-    (tmp_path / "x.zip").write_bytes(b"hello")
-    with pytest.raises(DataError, match="x.zip"):
-        extract(tmp_path / "x.zip", "a", tmp_path / "out")
-
-
-def test_broken_archive_is_a_data_error(tmp_path):
-    packed = make_zip(tmp_path / "x.zip", {"a": b"hello" * 1000})
-    content = bytearray(packed.read_bytes())
-    content[40:60] = bytes(20)
-    packed.write_bytes(content)
-    with pytest.raises(DataError, match="x.zip"):
-        extract(packed, "a", tmp_path / "out")
+@pytest.mark.parametrize(
+    ("content", "member", "word"),
+    [
+        (zipped(FILES), "pkg/data/aa.csv", '"pkg/data/a.csv"'),
+        (b"hello", "a", "x.zip"),
+        (damaged(zipped({"a": b"hello" * 1000})), "a", "x.zip"),
+    ],
+)
+def test_missing_members_and_broken_archives(tmp_path, content, member, word):
+    (tmp_path / "x.zip").write_bytes(content)
+    with pytest.raises(DataError, match=word):
+        extract(tmp_path / "x.zip", member, tmp_path / "out")
 
 
 def test_last_of_two_entries_with_the_same_path_counts(tmp_path):
@@ -168,9 +171,6 @@ def test_last_of_two_entries_with_the_same_path_counts(tmp_path):
             opened.addfile(info, io.BytesIO(content))
     extract(path, "a", tmp_path / "out")
     assert (tmp_path / "out").read_bytes() == b"new"
-
-
-# -- patterns and nested archives -------------------------------------------------------------
 
 
 @both_formats
@@ -212,12 +212,6 @@ CONTENT = b"a,b\n1,2\n"
 ABOUT = {"license": "CC0-1.0", "citation": "Me (2020)", "homepage": "https://h.example"}
 WHEEL = "toy_data-1.0-py3-none-any.whl"
 NO_PACKAGE = {"package": "karat_test_no_such", "member": "toy.csv"}
-
-
-def zipped(files: dict[str, bytes]) -> bytes:
-    packed = io.BytesIO()
-    make_zip(packed, files)
-    return packed.getvalue()
 
 
 def sha(content: bytes) -> str:
@@ -277,9 +271,6 @@ def test_offline_switch(monkeypatch, value, expected):
     assert offline() is expected
 
 
-# -- one source -----------------------------------------------------------------------------
-
-
 def test_plain_file_is_downloaded_once_with_its_description(stub, toy):
     path = fetch(toy, ABOUT)
     assert path == cache_folder() / "data" / sha(CONTENT)[:16] / "toy.csv"
@@ -336,15 +327,6 @@ def test_unwritable_cache_names_the_setting(toy, tmp_path, monkeypatch):
         fetch(toy)
 
 
-def test_failed_download_leaves_nothing(gone):
-    with pytest.raises(DataError, match="404"):
-        fetch(gone)
-    assert cached_files() == []
-
-
-# -- several sources ------------------------------------------------------------------------
-
-
 def test_first_source_that_works_is_used(index, gone):
     path, source = fetch_first("toy", [{"folder": "toy.csv"}, gone, index])
     assert path.read_bytes() == CONTENT and source.kind == "index"
@@ -368,14 +350,9 @@ def test_error_lists_what_to_do_and_the_reason_of_each_source(stub, index, gone)
     assert "karat_test_no_such" in package
     assert f"{WHEEL}, toy_data/toy.csv: {stub.address}/files" in wheel
     assert "404" in url
-
-
-def test_missing_package_is_to_be_installed():
-    with pytest.raises(Unavailable, match="karat_test_no_such"):
+    with pytest.raises(Unavailable, match="install the package karat_test_no_such"):
         fetch(NO_PACKAGE)
 
-
-# -- two URLs of one archive ----------------------------------------------------------------
 
 NUMBERS = b"a,b\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(20_000))
 ZIP = zipped({"any/name.csv": NUMBERS})
@@ -410,42 +387,16 @@ def test_second_url_is_used_if_the_first_fails(stub, problem):
     assert bool(stub.ranges[-1]) is (problem == "short"), "the second URL resumes the first"
 
 
-def test_interrupted_download_is_resumed_later(stub):
-    sources = two_urls(stub, stub.ranged(ZIP, 50_000), stub.status(404))
-    with pytest.raises(Unavailable):
-        fetch_first("toy", sources)
-    assert cached_files() == cached_files(".part") != []
-    stub.put("/one/toy.zip", stub.ranged(ZIP))
-    assert fetch_first("toy", sources)[0].read_bytes() == NUMBERS
-    assert stub.ranges[-1].startswith("bytes=")
-
-
-def test_wrong_bytes_from_both_urls_leave_nothing(stub):
-    with pytest.raises(Unavailable) as error:
-        fetch_first("toy", two_urls(stub, stub.body(b"x"), stub.body(b"y")))
-    assert str(error.value).count(sha(ZIP)) == 2
-    assert cached_files() == []
-
-
-# -- offline --------------------------------------------------------------------------------
-
-
-def test_offline_opens_no_socket(index, no_socket, monkeypatch):
-    monkeypatch.setenv("KARAT_OFFLINE", "1")
-    with pytest.raises(Unavailable) as error:
-        fetch_first("toy", [{"folder": "toy.csv"}, index])
-    first, _, reason = str(error.value).splitlines()
-    assert "unset KARAT_OFFLINE" in first and "KARAT_OFFLINE is set" in reason
-
-
-def test_cached_file_is_used_offline(index, request, monkeypatch):
+def test_offline_uses_the_cache_and_opens_no_socket(index, request, monkeypatch):
     path = fetch(index)
     request.getfixturevalue("no_socket")
     monkeypatch.setenv("KARAT_OFFLINE", "1")
     assert fetch(index) == path
+    with pytest.raises(Unavailable) as error:
+        fetch_first("toy", [{"folder": "toy.csv"}, {**index, "sha256": SHA}])
+    first, _, reason = str(error.value).splitlines()
+    assert "unset KARAT_OFFLINE" in first and "KARAT_OFFLINE is set" in reason
 
-
-# -- two processes --------------------------------------------------------------------------
 
 SCRIPT = """
 import json, sys
@@ -580,9 +531,9 @@ def test_missing_package_file(package, name, member, sha256, word):
 
 
 TABLE = b"a,b\n1,2\n" * 1000
-TABLE_SHA = hashlib.sha256(TABLE).hexdigest()
+TABLE_SHA = sha(TABLE)
 LONG = bytes(range(256)) * 400  # 102,400 bytes
-LONG_SHA = hashlib.sha256(LONG).hexdigest()
+LONG_SHA = sha(LONG)
 CUT = 70_000
 PARTIAL = f".{LONG_SHA[:16]}.part"
 
@@ -627,27 +578,20 @@ def test_download_writes_the_file_and_nothing_else(stub, target, sha256):
         (lambda stub: [stub.status(502)], 3, "502"),
         (lambda stub: [stub.body(TABLE[:100], announced=len(TABLE))], 3, "complete"),
         (lambda stub: [stub.body(b"other")], 1, TABLE_SHA),
+        (lambda stub: [stub.body(TABLE + b"too long")], 1, "8000 bytes"),
     ],
 )
-def test_failed_downloads_leave_no_files(stub, target, answers, requests_made, word):
+def test_failed_downloads_leave_no_files(stub, target, monkeypatch, answers, requests_made, word):
+    monkeypatch.setattr(transfer, "MAX_BYTES", len(TABLE))
     with pytest.raises(DataError, match=word):
         download(stub.put("/f", *answers(stub)), target, TABLE_SHA)
     assert len(stub.asked) == requests_made and files(target) == []
 
 
-@pytest.mark.parametrize(
-    "first",
-    [
-        lambda stub: [stub.body(TABLE[:100], announced=len(TABLE))],
-        lambda stub: [stub.status(503), stub.status(500)],
-    ],
-)
-def test_temporary_failures_are_retried(stub, target, first):
-    download(stub.put("/f", *first(stub), stub.body(TABLE)), target, TABLE_SHA)
+def test_temporary_failures_are_retried(stub, target):
+    answers = stub.body(TABLE[:100], announced=len(TABLE)), stub.status(503), stub.status(500)
+    download(stub.put("/f", *answers, stub.body(TABLE)), target, TABLE_SHA)
     assert target.read_bytes() == TABLE
-
-
-# -- resuming -----------------------------------------------------------------------------------
 
 
 def test_broken_connection_is_resumed(stub, target):
@@ -674,9 +618,15 @@ def test_without_a_sha256_nothing_is_kept_for_a_later_call(stub, target, one_att
     assert files(target) == []
 
 
-def test_server_without_ranges_sends_the_whole_file(stub, target, partial):
-    download(stub.put("/f", stub.body(LONG)), target, LONG_SHA)
-    assert target.read_bytes() == LONG and stub.ranges == [f"bytes={CUT}-"]
+@pytest.mark.parametrize("ranges", [False, True])
+def test_answer_without_the_requested_range_is_not_appended(stub, target, partial, ranges):
+    def from_the_start(request) -> None:
+        request.headers.replace_header("Range", "bytes=0-")
+        stub.ranged(LONG)(request)
+
+    download(stub.put("/f", from_the_start if ranges else stub.body(LONG)), target, LONG_SHA)
+    assert target.read_bytes() == LONG and len(stub.asked) == 1
+    assert ranges or stub.ranges == [f"bytes={CUT}-"]
 
 
 @pytest.mark.parametrize(
@@ -693,18 +643,6 @@ def test_wrong_file_is_downloaded_again_once_if_it_was_resumed(stub, target, par
     with pytest.raises(DataError, match=LONG_SHA):
         download(stub.put("/bad", stub.ranged(bytes(len(LONG)))), target, LONG_SHA)
     assert len(stub.asked) == 2 and files(target) == []
-
-
-def test_answer_with_another_range_is_not_appended(stub, target, partial):
-    def from_the_start(request) -> None:
-        request.headers.replace_header("Range", "bytes=0-")
-        stub.ranged(LONG)(request)
-
-    download(stub.put("/f", from_the_start), target, LONG_SHA)
-    assert target.read_bytes() == LONG and len(stub.asked) == 1
-
-
-# -- errors in one line -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sent", [0, 100])
@@ -730,25 +668,12 @@ def test_unreachable_host_is_not_contacted_again_at_once(stub, target, monkeypat
         download(stub.address + "/f", target, TABLE_SHA)
 
 
-def test_file_above_the_size_limit_is_refused(stub, target, monkeypatch):
-    monkeypatch.setattr(transfer, "MAX_BYTES", 100)
-    with pytest.raises(DataError, match="100 bytes"):
-        download(stub.put("/f", stub.body(TABLE)), target, TABLE_SHA)
-    assert files(target) == []
-
-
-def test_unsupported_url_is_shown_without_its_password(target):
-    with pytest.raises(DataError, match=r"//h\.example/f"):
+def test_unsupported_urls_and_certificates(target, monkeypatch):
+    with pytest.raises(DataError, match=r"//h\.example/f"):  # without the password
         download("ftp://me:secret@h.example/f", target, TABLE_SHA)
-
-
-def test_untrusted_certificate_names_the_setting():
     with pytest.raises(DataError, match="REQUESTS_CA_BUNDLE"):
         with transfer.readable_errors("https://h.example"):
             raise requests.exceptions.SSLError("certificate verify failed")
-
-
-def test_certificate_file_is_used(target, monkeypatch):
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
         monkeypatch.delenv(name, raising=False)
     assert transfer.session("bundle.pem").verify == "bundle.pem"
@@ -756,8 +681,6 @@ def test_certificate_file_is_used(target, monkeypatch):
     with pytest.raises(DataError, match="no.pem"):
         download("https://127.0.0.1:1/f", target, TABLE_SHA, certificate="no.pem")
 
-
-# -- the package index --------------------------------------------------------------------
 
 SOURCE = Source("index", "toy-data", file="toy_data-1.0-py3-none-any.whl", sha256="a" * 64)
 
@@ -770,6 +693,9 @@ def no_pip_settings(monkeypatch):
 
 
 def test_environment_of_pip_takes_precedence(monkeypatch, no_pip_settings):
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", "/no/such/python")  # pip cannot be run
+        assert pip_settings() == Settings((pypi_simple.PYPI_SIMPLE_ENDPOINT,), None)
     monkeypatch.setattr(transfer, "_pip_configuration", lambda: pytest.fail("not needed"))
     monkeypatch.setenv("PIP_INDEX_URL", "https://a.example/simple")
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "https://b.example/s file:///c https://d.example/s")
@@ -786,11 +712,6 @@ def test_configuration_file_of_pip_is_read(monkeypatch, no_pip_settings, tmp_pat
     settings = pip_settings()
     assert settings.indexes[0] == "https://a.example/it's/simple"
     assert settings.certificate == "my.pem"
-
-
-def test_default_index_is_used_if_pip_cannot_be_run(monkeypatch, no_pip_settings):
-    monkeypatch.setattr(sys, "executable", "/no/such/python")
-    assert pip_settings() == Settings((pypi_simple.PYPI_SIMPLE_ENDPOINT,), None)
 
 
 def test_file_is_found_by_its_exact_name_also_after_a_server_error(stub):

@@ -112,10 +112,7 @@ def check_metrics(task: Task, data: Dataset, blind: bool) -> None:
         "trained": {"clusters", "classes"} if blind else {data.target_type},
         "similarity": {"scores", data.target_type},
         "duplicates": {"scores", "numbers"},
-        "analogy": {"rank"},
-        "links": {"rank"},
-        "nearest": {"rank"},
-        "same-class": {"rank"},
+        **dict.fromkeys(("analogy", "links", "nearest", "same-class"), {"rank"}),
     }.get(probe["use"])
     needs = set(get_metric(task.metrics[0]).needs)
     if "binary" in needs and probe["use"] == "trained":

@@ -84,26 +84,23 @@ def merge_entry(section: str, parent: Node, child: Node) -> Node:
     """
     merged = {key: node for key, node in parent.value.items() if key not in NOT_INHERITED}
     if section == "datasets":
-        _drop_other_places(merged, child)
+        merged = _without_other_places(merged, child)
     for key, node in child.value.items():
         old = merged.get(key)
         if old is None:
             merged[key] = node
             continue
         if section == "tasks" and key == "dataset" and isinstance(old.value, dict):
-            inherited = dict(old.value)
-            _drop_other_places(inherited, node)
-            old = old.renewed(inherited)
+            old = old.renewed(_without_other_places(old.value, node))
         merged[key] = merge(old, node, component=key in COMPONENTS.get(section, ()))
     return child.renewed(merged)
 
 
-def _drop_other_places(parent: dict[Key, Node], child: Node) -> None:
-    """Drop the parent's location of the data if the child gives another."""
+def _without_other_places(parent: dict[Key, Node], child: Node) -> dict[Key, Node]:
+    """Return the parent without its location of the data if the child gives another."""
     given = [key for key in PLACES_OF_DATA if child.child(key) is not None]
-    for key in PLACES_OF_DATA:
-        if given and key not in given:
-            parent.pop(key, None)
+    dropped = set(PLACES_OF_DATA) - set(given) if given else set()
+    return {key: node for key, node in parent.items() if key not in dropped}
 
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")

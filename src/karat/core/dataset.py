@@ -329,12 +329,11 @@ class Dataset:
         mentions = {name: bags.take(rows) for name, bags in self._mentions.items()}  # type: ignore[attr-defined]
         changes: dict[str, Any] = {
             "questions": self.questions.iloc[rows],
-            "target": None if self.target is None else self.target[rows],
-            "group": None if self.group is None else self.group[rows],
-            "part": None if self.part is None else self.part[rows],
             "_mentions": mentions,
             **({"_asked": self.asked()} if self.kind == "items" else {}),
         }
+        for name in ("target", "group", "part"):
+            changes[name] = None if getattr(self, name) is None else getattr(self, name)[rows]
         for name, value in changes.items():
             object.__setattr__(part, name, value)
         return part

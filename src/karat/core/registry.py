@@ -192,10 +192,8 @@ composers = Registry("composer", ["karat.probes.trained"])
 probes = Registry("probe", _modules("probes", "trained similarity analogy links retrieval"))
 readers = Registry(
     "reader",
-    [
-        *_modules("data.readers", "table text graph records"),
-        *_modules("compat", "taco.readers ulysses.readers"),
-    ],
+    _modules("data.readers", "table text graph records")
+    + _modules("compat", "taco.readers ulysses.readers"),
 )
 query_generators = Registry("query_generator", ["karat.data.query_generators"])
 #: formats of definition files other than Karat's own, as records of ``DefinitionFormat``

@@ -80,27 +80,25 @@ class Task:
         if not isinstance(self.name, str) or not self.name.strip():
             raise DefinitionError(f"task name must be a non-empty string, got {self.name!r}.")
         if not isinstance(self.dataset, Dataset | str) and not callable(self.dataset):
-            raise DefinitionError(
-                f'task "{self.name}": dataset must be a Dataset or a name, got '
-                f"{type(self.dataset).__name__}; create one with karat.Dataset.from_table."
-            )
+            text = f"dataset must be a Dataset or a name, got {type(self.dataset).__name__}; "
+            raise self._error(text + "create one with karat.Dataset.from_table.")
         for name in ("probe", "split", *(["ask"] if self.ask is not None else [])):
             value = getattr(self, name)
             value = {"use": value} if isinstance(value, str) else value
             if not isinstance(value, Mapping) or not isinstance(value.get("use"), str):
-                raise DefinitionError(
-                    f'task "{self.name}": {name} must be a name or a mapping with "use".'
-                )
+                raise self._error(f'{name} must be a name or a mapping with "use".')
             object.__setattr__(self, name, dict(value))
         if self.missing not in MISSING:
-            raise DefinitionError(
-                f'task "{self.name}": missing must be "ignore" or "penalize", got "{self.missing}".'
-                + did_you_mean(self.missing, MISSING)
-            )
+            near = did_you_mean(self.missing, MISSING)
+            text = f'missing must be "ignore" or "penalize", got "{self.missing}".{near}'
+            raise self._error(text)
         self._check_limits()
         object.__setattr__(self, "metrics", self._checked_metrics())
         object.__setattr__(self, "ignore", self._checked_ignore())
         object.__setattr__(self, "corruptions", self._checked_corruptions())
+
+    def _error(self, text: str) -> DefinitionError:
+        return DefinitionError(f'task "{self.name}": {text}')
 
     def _check_limits(self) -> None:
         for name in ("draws", "max_rows", "max_mem_size_mb", "cores", "gpus", "folds"):
@@ -108,41 +106,30 @@ class Task:
             if number is None and name != "draws":
                 continue
             if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
-                raise DefinitionError(
-                    f'task "{self.name}": {name} must be an integer >= 1, got {number!r}.'
-                )
+                raise self._error(f"{name} must be an integer >= 1, got {number!r}.")
         seconds = self.max_runtime_seconds
         if seconds is not None and (not isinstance(seconds, Real) or not 0 < seconds < math.inf):
-            raise DefinitionError(
-                f'task "{self.name}": max_runtime_seconds must be a number > 0, got {seconds!r}.'
-            )
+            raise self._error(f"max_runtime_seconds must be a number > 0, got {seconds!r}.")
 
     def _checked_metrics(self) -> tuple[str, ...]:
         given: Any = (self.metrics,) if isinstance(self.metrics, str) else self.metrics
         if isinstance(given, Mapping) or not isinstance(given, Iterable):
-            raise DefinitionError(
-                f'task "{self.name}": metrics must be a list of names, got {given!r}.'
-            )
+            raise self._error(f"metrics must be a list of names, got {given!r}.")
         for metric in given:
             if not isinstance(metric, str):
-                raise DefinitionError(
-                    f'task "{self.name}": a metric must be a name, got {metric!r}.'
-                )
+                raise self._error(f"a metric must be a name, got {metric!r}.")
         return tuple(dict.fromkeys(given))
 
     def _checked_ignore(self) -> tuple[str, ...]:
         codes = (self.ignore,) if isinstance(self.ignore, str) else tuple(self.ignore)
         for code in codes:
             if not re.fullmatch("KRT[0-9]{1,3}", str(code)):
-                raise DefinitionError(
-                    f'task "{self.name}": ignore must hold codes such as KRT004, got {code!r}.'
-                )
+                raise self._error(f"ignore must hold codes such as KRT004, got {code!r}.")
         return codes
 
     def _checked_corruptions(self) -> dict[str, tuple[float, ...]]:
-        where = f'task "{self.name}": corruptions'
         if not isinstance(self.corruptions, Mapping):
-            raise DefinitionError(f"{where} must be a mapping {{name: [severities]}}.")
+            raise self._error("corruptions must be a mapping {name: [severities]}.")
         chosen = {}
         for name, given in self.corruptions.items():
             several = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
@@ -150,9 +137,8 @@ class Task:
             for value in values:
                 number = isinstance(value, Real) and not isinstance(value, bool)
                 if not number or not 0 <= value < math.inf:
-                    raise DefinitionError(
-                        f"{where}: {name}: a severity must be a number >= 0, got {value!r}."
-                    )
+                    text = f"a severity must be a number >= 0, got {value!r}."
+                    raise self._error(f"corruptions: {name}: {text}")
             chosen[name] = tuple(dict.fromkeys(float(value) for value in values))
         return chosen
 

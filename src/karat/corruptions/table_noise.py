@@ -152,9 +152,6 @@ def _by_rank(ranks: np.ndarray, severity: float, rng: Rng) -> np.ndarray:
     return np.argsort(waiting, kind="stable")[: count(known, severity)]  # NaN are the last
 
 
-Draw = Callable[[Rng, int], np.ndarray]
-
-
 @corrupts("noise_gaussian", needs=("numbers",), range=(0.0, math.inf))
 def noise_gaussian(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted:
     """Add noise of ``severity`` standard deviations to every number."""
@@ -200,7 +197,7 @@ def sign_flip(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted:
     return _each(X, severity, rng, lambda values, i, at, whole: -values[at]), y
 
 
-def _shaken(X: Table, severity: float, rng: Rng, draw: Draw) -> Table:
+def _shaken(X: Table, severity: float, rng: Rng, draw: Callable[[Rng, int], Any]) -> Table:
     changed = {}
     # one stream per column, so that its noise does not depend on the other columns
     for i, stream in enumerate(column_generators(rng, X.shape[1])):
@@ -222,15 +219,14 @@ def _each(
     change: Callable[[np.ndarray, int, np.ndarray, bool], np.ndarray],
 ) -> Table:
     """Return the table with a share of its finite numbers changed."""
-    numbers = places(X, NUMBER)
-    hit, changed = affected_cells(len(X), len(numbers), severity, rng), {}
-    for i, place in enumerate(numbers):
-        column = X.iloc[:, place]
+
+    def changed(column: pd.Series, at: np.ndarray, i: int) -> pd.Series:
         values = floats(column)
-        at = np.flatnonzero(hit[i] & np.isfinite(values))
+        at = at[np.isfinite(values)[at]]
         whole = getattr(column.dtype, "kind", "") in "iu"
-        changed[place] = with_values(column, at, change(values, i, at, whole))
-    return with_columns(X, changed)
+        return with_values(column, at, change(values, i, at, whole))
+
+    return _cells_each(X, (NUMBER,), severity, rng, changed)
 
 
 #: takes a column, the affected rows and its number among those of its kind; returns a new column
@@ -260,7 +256,7 @@ def unseen_category(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted
     def strange(column: pd.Series, at: np.ndarray, i: int) -> pd.Series:
         at = at[column.notna().to_numpy()[at]]
         category = isinstance(column.dtype, pd.CategoricalDtype)
-        known = column.cat.categories if category else _texts(column)
+        known = column.cat.categories if category else {c for c in column if isinstance(c, str)}
         number = column.cat.categories.max() + 1 if _holds_numbers(column) else None
         text = "(unseen)"
         while text in known:
@@ -299,20 +295,14 @@ _FIRST, _LAST = pd.Timestamp("1678-01-01"), pd.Timestamp("2262-01-01")
 
 
 def _cells_each(
-    X: Table,
-    kinds: tuple[str, ...],
-    severity: float,
-    rng: Rng,
-    change: Change,
+    X: Table, kinds: tuple[str, ...], severity: float, rng: Rng, change: Change
 ) -> Table:
     """Return the table with a share of the cells of some kinds of columns changed."""
-    columns = places(X, *kinds)
-    rows = [np.flatnonzero(hit) for hit in affected_cells(len(X), len(columns), severity, rng)]
-    changed = {
-        place: change(X.iloc[:, place], rows[i], i)
-        for i, place in enumerate(columns)
-        if len(rows[i])
-    }
+    changed, columns = {}, places(X, *kinds)
+    hits = affected_cells(len(X), len(columns), severity, rng)
+    for i, place in enumerate(columns):
+        if hits[i].any():
+            changed[place] = change(X.iloc[:, place], np.flatnonzero(hits[i]), i)
     return with_columns(X, changed)
 
 
@@ -342,10 +332,6 @@ def _holds_numbers(column: pd.Series) -> bool:
         return False
     categories = column.cat.categories
     return bool(len(categories) and kind(categories.to_series()) == NUMBER)
-
-
-def _texts(column: pd.Series) -> set[str]:
-    return {cell for cell in column.tolist() if isinstance(cell, str)}
 
 
 #: factors between pounds and kilograms, meters and feet, Fahrenheit and Celsius

@@ -35,9 +35,6 @@ def spec(**changes: object) -> DataSpec:
     return DataSpec("people", **{"target": "rec_id", "options": options, **changes})
 
 
-# -- duplicates -----------------------------------------------------------------------------
-
-
 def test_rows_of_one_entity_have_the_same_target(people):
     data = read_duplicates(people, spec())
     assert data.target.tolist() == ["1", "2", "1", "3", "1"]
@@ -59,11 +56,8 @@ def test_target_column_may_hold_the_entity(tmp_path):
 def test_fields_and_drop_choose_the_features(people):
     assert list(read_duplicates(people, spec(fields=("name",))).items.columns) == ["name"]
     assert list(read_duplicates(people, spec(drop=("name", "zip"))).items.columns) == ["house"]
-
-
-def test_sample_keeps_duplicates_together(people):
     data = read_duplicates(people, spec()).sample(4, np.random.default_rng(0))
-    assert data.target.tolist().count("1") in (0, 3)
+    assert data.target.tolist().count("1") in (0, 3)  # duplicates stay together
 
 
 @pytest.mark.parametrize(
@@ -95,19 +89,9 @@ def test_invalid_table_of_duplicates(tmp_path, text, changes, word):
 def test_invalid_definition_of_duplicates(people, changes, word):
     with pytest.raises(DefinitionError, match=word):
         read_duplicates(people, spec(**changes))
-
-
-def test_unknown_text_column_suggests_the_nearest(people):
-    with pytest.raises(DataError, match='"zip"'):
-        read_duplicates(people, spec(options={"texts": ["zap"]}))
-
-
-def test_duplicates_need_one_file(people):
     with pytest.raises(DefinitionError, match="people"):
         read_duplicates({"train": people, "test": people}, spec())
 
-
-# -- linkage of two tables ------------------------------------------------------------------
 
 LEFT = "id,name,city,stars\n01,arnie,rome,3\n02,bel air,oslo,4\n03,cafe,bonn,5\n"
 RIGHT = (
@@ -141,6 +125,10 @@ def answers(data) -> list[tuple[str, str, str]]:
     return list(zip(data.questions["left"], data.questions["right"], data.target, strict=True))
 
 
+def matches(data) -> list[list[object]]:
+    return [pair for *pair, truth in answers(data) if truth == "match"]
+
+
 def test_items_are_the_common_columns_of_both_tables(folder):
     data = link(folder)
     assert list(data.items.columns) == ["name", "city"]
@@ -157,24 +145,18 @@ def test_pairs_are_all_matches_and_drawn_negatives(folder):
     data = link(folder)
     asked = answers(data)
     assert len(asked) == len(set(asked)) == 6
-    assert [pair for *pair, truth in asked if truth == "match"] == [
-        ["left:01", "right:01"],
-        ["left:02", "right:02"],
-    ]
+    assert matches(data) == [["left:01", "right:01"], ["left:02", "right:02"]]
     assert data.group.tolist() == ["01"] * 3 + ["02"] * 3
     for left, right, truth in asked:
         assert (truth == "match") == (left.partition(":")[2] == right.partition(":")[2])
 
 
-def test_negatives_depend_on_the_seed_only(folder):
+def test_negatives_depend_on_the_seed_and_are_limited_by_the_number_of_rows(folder):
     draws = {seed: answers(link(folder, negatives=1, seed=seed)) for seed in range(8)}
     assert all(answers(link(folder, negatives=1, seed=s)) == draw for s, draw in draws.items())
     assert len({str(draw) for draw in draws.values()}) > 1
     seen = {right for draw in draws.values() for _, right, truth in draw if truth != "match"}
     assert seen == {"right:01", "right:02", "right:9", "right:x"}
-
-
-def test_negatives_are_limited_by_the_number_of_rows(folder):
     data = link(folder, negatives=10)
     assert data.target.tolist().count("no match") == 2 * 3
     assert len(set(answers(data))) == 8
@@ -193,10 +175,7 @@ def test_labeled_pairs_need_no_negatives(folder):
 def test_rows_of_one_entity_match_without_a_file_of_matches(folder):
     options = {"matches": None, "keys": None, "entity": r"0?(\w+)", "negatives": 1}
     data = link(folder, **options)
-    assert [pair for *pair, truth in answers(data) if truth == "match"] == [
-        ["left:01", "right:01"],
-        ["left:02", "right:02"],
-    ]
+    assert matches(data) == [["left:01", "right:01"], ["left:02", "right:02"]]
     assert len(data) == 4
 
 
@@ -204,10 +183,8 @@ def test_left_row_with_two_matches(folder):
     (folder / "m.csv").write_text("a_id,b_id\n01,01\n01,9\n")
     data = link(folder, negatives=1)
     assert answers(data)[:2] == [("left:01", "right:01", "match"), ("left:01", "right:9", "match")]
-    assert {right for _, right, truth in answers(data) if truth != "match"} == {
-        "right:02",
-        "right:x",
-    }
+    others = {right for _, right, truth in answers(data) if truth != "match"}
+    assert others == {"right:02", "right:x"}
 
 
 @pytest.mark.parametrize(
@@ -240,6 +217,11 @@ def test_broken_folder(folder, file, text, word):
         ({"negatives": 0}, "negatives"),
         ({"negatives": True}, "negatives"),
         ({"seed": -1}, "seed"),
+        ({"ask": "serch"}, '"serch"'),
+        ({"ask": ["search"]}, '"ask"'),
+        ({"ask": "search"}, '"negatives"'),
+        ({"ask": "duplicates", "negatives": None, "seed": 3}, '"seed"'),
+        ({"unanswered": "drop"}, '"unanswered"'),
     ],
 )
 def test_invalid_definition_of_linkage(folder, options, word):
@@ -258,13 +240,9 @@ def test_linkage_without_matches_or_negatives(folder):
         link(folder)
 
 
-# -- linkage inside one table ---------------------------------------------------------------
-
-
 def test_pairs_of_one_table(people):
     data = read_linkage(people, spec(options={"negatives": 1}))
-    matches = [pair for *pair, truth in answers(data) if truth == "match"]
-    assert matches == [[0, 2], [0, 4], [2, 4]]
+    assert matches(data) == [[0, 2], [0, 4], [2, 4]]
     others = [pair for *pair, truth in answers(data) if truth != "match"]
     assert len(others) == 3
     assert all(left in (0, 2) and right in (1, 3) for left, right in others)
@@ -284,9 +262,6 @@ def test_table_without_pairs(tmp_path, people, monkeypatch):
         read_linkage(people, spec())
 
 
-# -- searches and duplicates of linked rows -------------------------------------------------
-
-
 def asked(data) -> list[tuple[object, object]]:
     return list(zip(data.questions["query"], data.target, strict=True))
 
@@ -304,15 +279,11 @@ def test_search_queries_are_left_rows_with_a_match(folder):
     assert list(data.items.columns) == ["name", "city"]
 
 
-def test_search_has_each_target_once(folder):
+def test_search_has_each_match_once(folder):
     (folder / "m.csv").write_text("a_id,b_id\n01,01\n01,9\n01,01\n02,9\n")
     data = link(folder, ask="search", negatives=None)
     assert asked(data) == [("left:01", "right:01"), ("left:01", "right:9"), ("left:02", "right:9")]
-
-
-def test_search_uses_only_the_matches_of_labeled_pairs(folder):
-    given = {"ask": "search", "matches": "labelled.csv", "negatives": None}
-    data = link(folder, target="gold", **given)
+    data = link(folder, "gold", ask="search", matches="labelled.csv", negatives=None)
     assert asked(data) == [("left:01", "right:01")]
     assert len(data.items) == 5
 
@@ -330,10 +301,7 @@ def test_matching_rows_of_two_tables_are_one_entity(folder):
     assert things["left:01"] == things["right:01"] != things["left:02"] == things["right:02"]
     assert len(data) == len(data.items) == 7 and len(set(things.values())) == 5
     assert data.group.tolist() == data.target.tolist() and data.kind == "classification"
-
-
-def test_indirect_matches_are_one_entity(folder):
-    (folder / "m.csv").write_text("a_id,b_id\n01,01\n01,9\n02,9\n")
+    (folder / "m.csv").write_text("a_id,b_id\n01,01\n01,9\n02,9\n")  # indirect matches
     data = link(folder, ask="duplicates", negatives=None)
     things = dict(zip(data.questions["row"], data.target, strict=True))
     joined = {things[row] for row in ("left:01", "right:01", "right:9", "left:02")}
@@ -346,18 +314,3 @@ def test_both_readers_find_the_same_duplicates(people):
     pairs = [[a == b for a in data.target for b in data.target] for data in (linked, plain)]
     assert pairs[0] == pairs[1]
     assert linked.items.equals(plain.items)
-
-
-@pytest.mark.parametrize(
-    ("options", "word"),
-    [
-        ({"ask": "serch"}, '"serch"'),
-        ({"ask": ["search"]}, '"ask"'),
-        ({"ask": "search"}, '"negatives"'),
-        ({"ask": "duplicates", "negatives": None, "seed": 3}, '"seed"'),
-        ({"unanswered": "drop"}, '"unanswered"'),
-    ],
-)
-def test_invalid_value_of_ask(folder, options, word):
-    with pytest.raises(DefinitionError, match=word):
-        link(folder, **options)

@@ -14,33 +14,15 @@ from karat.data.readers.table import read_table, read_tabred, sklearn_table
 from karat.errors import DataError, DefinitionError
 
 
-@pytest.mark.parametrize(
-    ("loader", "shape", "classes"),
-    [
-        ("load_iris", (150, 4), ("setosa", "versicolor", "virginica")),
-        ("load_wine", (178, 13), ("class_0", "class_1", "class_2")),
-        ("load_breast_cancer", (569, 30), ("benign", "malignant")),
-        ("load_digits", (1797, 64), tuple("0123456789")),
-        ("load_diabetes", (442, 10), ()),
-    ],
-)
-def test_each_table(loader, shape, classes):
-    data = sklearn_table("toy", loader, target="y")
-    assert data.items.shape == shape
-    assert data.classes == classes
-    assert data.kind == ("classification" if classes else "regression")
-    assert "y" not in data.items and data.name == "toy"
-    assert data.about["source"] == f"scikit-learn, {loader}"
-
-
 def test_class_names_match_their_codes():
-    cancer = sklearn_table("cancer", "load_breast_cancer")
+    cancer = sklearn_table("cancer", "load_breast_cancer", target="y")
+    assert cancer.items.shape == (569, 30) and "y" not in cancer.items
+    assert cancer.classes == ("benign", "malignant")
     assert cancer.target.tolist().count("malignant") == 212
+    assert cancer.about["source"] == "scikit-learn, load_breast_cancer"
     assert sklearn_table("digits", "load_digits").target[:3].tolist() == ["0", "1", "2"]
-    assert sklearn_table("diabetes", "load_diabetes").target[:2].tolist() == [151.0, 75.0]
-
-
-def test_unknown_table_names_the_nearest():
+    diabetes = sklearn_table("diabetes", "load_diabetes")
+    assert diabetes.kind == "regression" and diabetes.target[:2].tolist() == [151.0, 75.0]
     with pytest.raises(DefinitionError, match='"load_iris"'):
         sklearn_table("iris", "load_irs")
 
@@ -56,15 +38,8 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_rows_are_items_and_one_column_is_the_target(path):
-    given = {
-        "path": path,
-        "target": "churn",
-        "kind": "classification",
-        "drop": ["id"],
-        "group": "city",
-        "part": "fold",
-    }
-    data = load_dataset("churn", given)
+    given = {"path": path, "target": "churn", "kind": "classification", "drop": ["id"]}
+    data = load_dataset("churn", {**given, "group": "city", "part": "fold"})
     assert list(data.items.columns) == ["age", "city"]
     assert data.items["age"].tolist()[::2] == [31.0, 45.0]
     assert data.target.tolist() == ["NA", "no", "NA"]
@@ -74,36 +49,9 @@ def test_rows_are_items_and_one_column_is_the_target(path):
     assert (data.kind, data.modality, data.fields) == ("classification", "table", ["row"])
 
 
-def test_fields_are_the_columns_to_keep(path):
-    data = read_table(
-        path, DataSpec("churn", target="churn", kind="classification", fields=("age",))
-    )
-    assert list(data.items.columns) == ["age"]
-
-
-def test_numbers(path):
+def test_numbers_and_texts_in_a_table(path):
     data = read_table(path, DataSpec("ids", target="id", kind="regression"))
     assert data.target.tolist() == [1, 2, 3]
-
-
-def test_empty_label_is_an_error_of_the_data(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("x,y\n1,a\n2,\n3,b\n")
-    with pytest.raises(DataError, match='"y"'):
-        read_table(path, DataSpec("t", target="y", kind="classification"))
-
-
-def test_train_and_test_files(tmp_path):
-    for name, text in (("a", "x,y\n1,NA\n2,b\n"), ("b", "x,y\n3,b\n")):
-        (tmp_path / f"{name}.csv").write_text(text)
-    files = {"train": tmp_path / "a.csv", "test": tmp_path / "b.csv"}
-    data = read_table(files, DataSpec("t", target="y", kind="classification"))
-    assert data.part.tolist() == ["train", "train", "test"]
-    assert data.target.tolist() == ["NA", "b", "b"]
-    assert list(data.items.columns) == ["x"]
-
-
-def test_texts_in_a_table_are_columns(path):
     data = read_table(path, DataSpec("c", target="churn", fields=("city",), modality="text"))
     assert data.modality == "text"
     assert data.items.tolist() == ["Oslo", "Rome"]
@@ -143,13 +91,10 @@ def test_arrays_are_joined(folder):
     )
 
 
-def test_split_folder_selects_rows(folder):
+def test_split_folder_selects_rows_and_numbers_stay_numbers(folder):
     data = read_tabred(folder, DataSpec("t", options={"split": "default"}))
     assert data.part.tolist() == ["train", "test", "train"]
     assert data.target.tolist() == [0, 1, 0] and data.items.index.tolist() == [0, 2, 3]
-
-
-def test_numbers_stay_numbers(folder):
     (folder / "info.json").write_text('{"task_type": "regression"}')
     np.save(folder / "Y.npy", np.array([[0.5], [1.5], [2.5], [3.5]], np.float32))
     data = read_tabred(folder, DataSpec("t"))

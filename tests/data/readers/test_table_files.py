@@ -50,7 +50,13 @@ def test_dialects_of_arff():
     assert frame["plain"].tolist() == ["a", None, "b", "a"]
 
 
-def test_windows_line_ends():
+def test_dialect_of_keel_and_windows_line_ends():
+    frame = parse_arff(KEEL, "abalone19.dat")
+    assert list(frame.columns) == ["Sex", "Length", "Rings", "Class"]
+    assert frame["Sex"].tolist() == ["M", None]
+    np.testing.assert_equal(frame["Length"].to_numpy(), [0.455, np.nan])
+    assert frame["Rings"].tolist() == [15.0, 7.0]
+    assert frame["Class"].tolist() == ["negative", "positive"]
     frame = parse_arff("@relation r\r\n@attribute a {x,y}\r\n@data\r\nx\r\ny\r\n", "t.arff")
     assert frame["a"].tolist() == ["x", "y"]
 
@@ -66,15 +72,6 @@ KEEL = """@relation abalone19
 M, 0.455, 15,negative
 <null>, <null>, 7, positive
 """
-
-
-def test_dialect_of_keel():
-    frame = parse_arff(KEEL, "abalone19.dat")
-    assert list(frame.columns) == ["Sex", "Length", "Rings", "Class"]
-    assert frame["Sex"].tolist() == ["M", None]
-    np.testing.assert_equal(frame["Length"].to_numpy(), [0.455, np.nan])
-    assert frame["Rings"].tolist() == [15.0, 7.0]
-    assert frame["Class"].tolist() == ["negative", "positive"]
 
 
 HEAD = "@relation r\n@attribute a real\n@attribute b {x, y}\n"
@@ -125,9 +122,6 @@ def spec(**options: object) -> DataSpec:
     return DataSpec("toy", options=options)
 
 
-# -- CSV ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -162,74 +156,52 @@ def test_csv_options(tmp_path, options, content):
     assert frame.to_dict("list") == {"a": [1], "b": ["x"]}
 
 
-def test_declared_missing_values(tmp_path):
-    path = write(tmp_path, "t.csv", "a,b\n ?,x\n1, ?\n")
-    assert rows(read_frame(path, spec(missing=["?"], strip=True))) == [[None, "x"], [1, None]]
-
-
-def test_quoting_can_be_disabled(tmp_path):
-    path = write(tmp_path, "t.tsv", 'a\tb\n"one\ttwo"\n')
-    assert rows(read_frame(path, spec(quoting="none"))) == [['"one', 'two"']]
-
-
-def test_strip_does_not_change_numbers(tmp_path):
-    path = write(tmp_path, "t.csv", "a,b\nTrue,1\n,2\n")
-    assert rows(read_frame(path, spec(strip=True))) == [[True, 1], [None, 2]]
+@pytest.mark.parametrize(
+    ("options", "content", "expected"),
+    [
+        ({"missing": ["?"], "strip": True}, "a,b\n ?,x\n1, ?\n", [[None, "x"], [1, None]]),
+        ({"quoting": "none"}, 'a,b\n"one,two"\n', [['"one', 'two"']]),
+        ({"strip": True}, "a,b\nTrue,1\n,2\n", [[True, 1], [None, 2]]),  # as they were
+        ({"thousands": ","}, 'a,b\n"1,250","1,250 w"\n80,x\n', [[1250, "1,250 w"], [80, "x"]]),
+        ({"names": ["a", "b", "c"]}, "1,x\n2,y,more\n", [[1, "x", None], [2, "y", "more"]]),
+    ],
+)
+def test_csv_options_and_cells(tmp_path, options, content, expected):
+    assert rows(read_frame(write(tmp_path, "t.csv", content), spec(**options))) == expected
 
 
 def test_text_columns_are_not_converted(tmp_path):
     path = write(tmp_path, "t.csv", "a,b\nNA,NA\n007,007\n,\n")
     assert rows(read_frame(path, SPEC, ["a"])) == [["NA", None], ["007", 7], [None, None]]
+    frame = read_frame(path, spec(texts=["a"]))
+    assert rows(frame) == [["NA", None], ["007", 7], [None, None]]
+    assert frame["a"].dtype == pd.Series(["a", None]).dtype  # as pandas itself reads texts
+    with pytest.raises(DataError, match='"a"'):
+        read_frame(path, spec(texts=["aa"]))
 
-
-def test_columns_declared_as_texts_are_not_numbers(tmp_path):
-    path = write(tmp_path, "t.csv", "zip,n\n0123,0123\n,4\nNA,5\n")
-    frame = read_frame(path, spec(texts=["zip"]))
-    assert rows(frame) == [["0123", 123], [None, 4], ["NA", 5]]
-    assert frame["zip"].dtype == pd.Series(["a", None]).dtype  # as pandas itself reads texts
-    with pytest.raises(DataError, match='"zip"'):
-        read_frame(path, spec(texts=["zap"]))
-
-
-def test_thousands_separator(tmp_path):
-    path = write(tmp_path, "t.csv", 'price,name\n"1,250","1,250 wines"\n80,x\n')
-    assert rows(read_frame(path, spec(thousands=","))) == [[1250, "1,250 wines"], [80, "x"]]
-
-
-def test_more_names_than_cells_are_missing_cells(tmp_path):
-    path = write(tmp_path, "t.csv", "1,x\n2,y,more\n")
-    frame = read_frame(path, spec(names=["a", "b", "c"]))
-    assert rows(frame) == [[1, "x", None], [2, "y", "more"]]
-
-
-# -- the answers ----------------------------------------------------------------------------
 
 LABELS = "x,y\n1,NA\n2,None\n3,null\n4,nan\n5,yes\n"
 
 
-@pytest.mark.parametrize("kind", ["classification", None])
-def test_labels_that_look_missing_survive(tmp_path, kind):
-    frame = read_frame(write(tmp_path, "t.csv", LABELS), DataSpec("toy", target="y", kind=kind))
-    assert frame["y"].tolist() == ["NA", "None", "null", "nan", "yes"]
-
-
-def test_labels_that_look_like_numbers_stay_as_written(tmp_path):
-    path = write(tmp_path, "t.csv", "x,y\n1,01\n2,1\n")
-    frame = read_frame(path, DataSpec("toy", target="y", kind="classification"))
-    assert frame["y"].tolist() == ["01", "1"]
-
-
-def test_empty_or_declared_label_is_missing(tmp_path):
-    path = write(tmp_path, "t.csv", "x,y\n1,a\n2,\n3,?\n4,  \n")
-    given = DataSpec("toy", target="y", kind="classification", options={"missing": ["?"]})
-    assert read_frame(path, given)["y"].isna().tolist() == [False, True, True, True]
-
-
-def test_labels_are_renamed(tmp_path):
-    path = write(tmp_path, "t.csv", "x,y\n1,0\n2,1\n3,\n4,1\n")
-    options = {"labels": {0: "normal", "1": "anomaly"}}
-    frame = read_frame(path, DataSpec("toy", target="y", kind="classification", options=options))
-    assert rows(frame[["y"]]) == [["normal"], ["anomaly"], [None], ["anomaly"]]
+@pytest.mark.parametrize(
+    ("content", "kind", "options", "expected"),
+    [
+        (LABELS, "classification", {}, ["NA", "None", "null", "nan", "yes"]),
+        (LABELS, None, {}, ["NA", "None", "null", "nan", "yes"]),
+        ("x,y\n1,01\n2,1\n", "classification", {}, ["01", "1"]),
+        ("x,y\n1,a\n2,\n3,?\n4,  \n", "classification", {"missing": ["?"]}, ["a", *[None] * 3]),
+        (
+            "x,y\n1,0\n2,1\n3,\n",
+            "classification",
+            {"labels": {0: "no", "1": "b"}},
+            ["no", "b", None],
+        ),
+    ],
+)
+def test_labels_stay_as_written_or_are_renamed(tmp_path, content, kind, options, expected):
+    given = DataSpec("toy", target="y", kind=kind, options=options)
+    frame = read_frame(write(tmp_path, "t.csv", content), given)
+    assert rows(frame[["y"]]) == [[label] for label in expected]
 
 
 def test_labels_are_renamed_in_any_format(tmp_path):
@@ -252,7 +224,7 @@ def test_label_missing_in_the_renaming(tmp_path):
             read_frame(path, given)
 
 
-def test_inferred_target_is_numeric_if_all_cells_are(tmp_path):
+def test_target_is_numeric_if_declared_or_if_all_cells_are(tmp_path):
     given = DataSpec("toy", target="y")
     whole = read_frame(write(tmp_path, "a.csv", "x,y\n1,1\n2,20\n"), given)["y"]
     assert whole.tolist() == [1, 20] and whole.dtype.kind == "i"
@@ -260,16 +232,10 @@ def test_inferred_target_is_numeric_if_all_cells_are(tmp_path):
     assert gaps.iloc[0] == 1.5 and pd.isna(gaps.iloc[1])
     mixed = read_frame(write(tmp_path, "c.csv", "x,y\n1,1\n2,one\n"), given)["y"]
     assert mixed.tolist() == ["1", "one"]
-
-
-def test_declared_numbers_are_numbers(tmp_path):
     given = DataSpec("toy", target="y", kind="regression")
     assert read_frame(write(tmp_path, "a.csv", "x,y\n1,2.5\n"), given)["y"].tolist() == [2.5]
     with pytest.raises(DataError, match='"cheap".*row 1'):
         read_frame(write(tmp_path, "b.csv", "x,y\n1,2.5\n2,cheap\n"), given)
-
-
-# -- broken files ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -304,43 +270,28 @@ def test_broken_files(tmp_path, name, content, word):
         read_frame(write(tmp_path, name, content), SPEC)
 
 
-def test_folder_instead_of_a_file(tmp_path):
-    (tmp_path / "t.csv").mkdir()
+def test_folders_and_wrong_options_are_refused(tmp_path):
+    (tmp_path / "f.csv").mkdir()
     with pytest.raises(DataError, match="is a folder"):
-        read_frame(tmp_path / "t.csv", SPEC)
-
-
-@pytest.mark.parametrize(
-    ("options", "word"),
-    [
+        read_frame(tmp_path / "f.csv", SPEC)
+    path = write(tmp_path, "t.csv", "a\n1\n")
+    for options, word in (
         ({"header": False}, '"names"'),
         ({"quoting": "all"}, "can only be none"),
         ({"encoding": "klingon"}, '"klingon"'),
-    ],
-)
-def test_wrong_options_are_refused(tmp_path, options, word):
-    with pytest.raises(DefinitionError, match=word):
-        read_frame(write(tmp_path, "t.csv", "a\n1\n"), spec(**options))
-
-
-# -- the other formats ----------------------------------------------------------------------
+    ):
+        with pytest.raises(DefinitionError, match=word):
+            read_frame(path, spec(**options))
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "feather"])
 def test_arrow_files(tmp_path, suffix):
     pytest.importorskip("pyarrow")
-    frame = pd.DataFrame({"a": [1, 2], "b": ["NA", None]})
     path = tmp_path / f"t.{suffix}"
-    getattr(frame, f"to_{suffix}")(path)
-    assert rows(read_frame(path, SPEC)) == [[1, "NA"], [2, None]]
-
-
-def test_missing_values_in_arrow_files(tmp_path):
-    pytest.importorskip("pyarrow")
-    path = tmp_path / "t.parquet"
-    pd.DataFrame({"a": [1, 2], "b": ["?", "x"]}).to_parquet(path)
+    getattr(pd.DataFrame({"a": [1, 2, 3], "b": ["NA", None, "?"]}), f"to_{suffix}")(path)
+    assert rows(read_frame(path, SPEC)) == [[1, "NA"], [2, None], [3, "?"]]
     frame = read_frame(path, spec(missing=["?"]))
-    assert rows(frame) == [[1, None], [2, "x"]]
+    assert rows(frame) == [[1, "NA"], [2, None], [3, None]]
     assert frame["a"].dtype == "int64"
 
 
@@ -371,14 +322,14 @@ def test_missing_pyarrow_names_the_extra(tmp_path, monkeypatch):
 )
 def test_json_files(tmp_path, name, content):
     assert rows(read_frame(write(tmp_path, name, content), SPEC)) == [[1, "NA"], [2, None]]
-
-
-def test_json_line_may_hold_a_line_separator(tmp_path):
-    path = write(tmp_path, "t.jsonl", '{"a": "x\u2028y"}\n')
+    path = write(tmp_path, "separator.jsonl", '{"a": "x\u2028y"}\n')
     assert rows(read_frame(path, SPEC)) == [["x\u2028y"]]
 
 
-def test_files_of_keel(tmp_path):
+def test_arff_files_of_openml_and_keel(tmp_path):
+    content = gzip.compress(b"@relation r\n@attribute a real\n@attribute b {x}\n@data\n1,x\n2,?\n")
+    path = write(tmp_path, "t.arff.gz", content)
+    assert rows(read_frame(path, SPEC)) == [[1.0, "x"], [2.0, None]]
     text = "@relation r\n@attribute a real [0, 1]\n@inputs a\n@data\n0.5\n"
     assert rows(read_frame(write(tmp_path, "t.dat", text), SPEC)) == [[0.5]]
     plain = write(tmp_path, "plain.dat", "0.5, x\n")  # without a header it is separated text
@@ -386,15 +337,6 @@ def test_files_of_keel(tmp_path):
         read_frame(plain, SPEC)
     frame = read_frame(plain, spec(separator=",", strip=True, names=["a", "b"]))
     assert rows(frame) == [[0.5, "x"]]
-
-
-def test_arff_files(tmp_path):
-    content = gzip.compress(b"@relation r\n@attribute a real\n@attribute b {x}\n@data\n1,x\n2,?\n")
-    path = write(tmp_path, "t.arff.gz", content)
-    assert rows(read_frame(path, SPEC)) == [[1.0, "x"], [2.0, None]]
-
-
-# -- parts ----------------------------------------------------------------------------------
 
 
 def parts(folder: Path, train: str, test: str, given: DataSpec = SPEC):
@@ -406,20 +348,15 @@ def test_train_and_test_are_concatenated(tmp_path):
     frame, found = parts(tmp_path, "a,b\n1,x\n", "b,a\ny,2\n")
     assert rows(frame) == [[1, "x", "train"], [2, "y", "test"]]
     assert found.part == "part"
-
-
-def test_part_column_can_be_named(tmp_path):
     frame, found = parts(tmp_path, "part\n1\n", "part\n2\n", DataSpec("toy", part="side"))
     assert list(frame.columns) == ["part", "side"] and found.part == "side"
-
-
-def test_train_and_test_need_the_same_columns(tmp_path):
-    with pytest.raises(DataError, match='"b"'):
-        parts(tmp_path, "a,b\n1,x\n", "a\n2\n")
-    with pytest.raises(DataError, match='"b"'):
-        parts(tmp_path, "a\n1\n", "a,b\n2,x\n")
-    with pytest.raises(DataError, match='"part"'):
-        parts(tmp_path, "part\n1\n", "part\n2\n")
+    for train, test, word in (
+        ("a,b\n1,x\n", "a\n2\n", '"b"'),
+        ("a\n1\n", "a,b\n2,x\n", '"b"'),
+        ("part\n1\n", "part\n2\n", '"part"'),
+    ):
+        with pytest.raises(DataError, match=word):
+            parts(tmp_path, train, test)
 
 
 FRAME = pd.DataFrame({"id": [1, 2, 3], "text": ["a", "b", "a"], "y": ["odd", "usual", "usual"]})
@@ -439,19 +376,13 @@ def test_classes_have_the_order_of_the_option_labels():
     assert asked.classes == ("usual", "odd")
 
 
-def test_column_can_be_the_group_and_no_feature():
+def test_groups_features_and_files():
     data = ask_rows(FRAME, question_spec(group="id", drop=("id",)))
     assert list(data.items.columns) == ["text"]
     assert data.group.tolist() == [1, 2, 3]
-
-
-def test_fields_are_the_columns_to_keep():
     assert list(ask_rows(FRAME, question_spec(fields=("id",))).items.columns) == ["id"]
     with pytest.raises(DataError, match='"text"'):
         ask_rows(FRAME, question_spec(fields=("texd",)))
-
-
-def test_one_file():
     assert one_file(Path("a"), question_spec()) == Path("a")
     with pytest.raises(DefinitionError, match="reader"):
         one_file({"train": Path("a"), "test": Path("b")}, question_spec())

@@ -23,6 +23,7 @@ from karat.data.readers.table_files import (
     read_frame,
     without_target,
 )
+from karat.data.readers.text import connected_groups
 from karat.errors import DataError, DefinitionError
 
 #: the classes of a pair; the last one is the positive class
@@ -116,14 +117,9 @@ def _search(tables: _Tables, spec: DataSpec) -> Dataset:
 
 def _duplicates(tables: _Tables, spec: DataSpec) -> Dataset:
     """Return one question per row; its class is the connected component of matching rows."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     matches = tables.pairs[tables.pairs["same"]]
-    ends = (matches["left"].to_numpy(), matches["right"].to_numpy() + tables.begin)
-    size = len(tables.items)
-    graph = coo_array((np.ones(len(matches)), ends), shape=(size, size))
-    entities = connected_components(graph, directed=False)[1].astype(str).astype(object)
+    left, right = matches["left"].to_numpy(), matches["right"].to_numpy() + tables.begin
+    entities = connected_groups(left, right, len(tables.items)).astype(str).astype(object)
     questions = pd.DataFrame({"row": tables.items.index})
     return Dataset(
         *(spec.name, tables.items, questions, entities, "classification", "table"),

@@ -47,16 +47,19 @@ def related(texts: pd.DataFrame) -> np.ndarray:
     >>> related(pd.DataFrame({"a": ["x", "y", "z"], "b": ["y", "v", "w"]})).tolist()
     [0, 0, 1]
     """
+    rows, fields = texts.shape
+    codes = pd.factorize(texts.to_numpy().ravel())[0].reshape(rows, fields)
+    groups = connected_groups(np.repeat(codes[:, 0], fields), codes.ravel(), int(codes.max()) + 1)
+    return np.asarray(pd.factorize(groups[codes[:, 0]])[0])
+
+
+def connected_groups(one: np.ndarray, other: np.ndarray, size: int) -> np.ndarray:
+    """Return the connected component of each node of a graph with edges from one to other."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    rows, fields = texts.shape
-    codes = pd.factorize(texts.to_numpy().ravel())[0].reshape(rows, fields)
-    ends = np.repeat(codes[:, :1], fields, axis=1).ravel(), codes.ravel()
-    size = int(codes.max()) + 1
-    graph = coo_array((np.ones(codes.size), ends), shape=(size, size))
-    groups = connected_components(graph, directed=False)[1]
-    return np.asarray(pd.factorize(groups[codes[:, 0]])[0])
+    graph = coo_array((np.ones(len(one)), (one, other)), shape=(size, size))
+    return np.asarray(connected_components(graph, directed=False)[1])
 
 
 def keep_together(
@@ -106,20 +109,18 @@ def _texts(folder: Path, pattern: str) -> list[tuple[str, str]]:
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder of class folders.")
     rows = []
-    for inner in sorted(path for path in folder.iterdir() if path.is_dir()):
-        paths = sorted(path for path in inner.glob(pattern) if path.is_file())
-        for path in paths:
-            if path.name.startswith("."):
-                continue
-            content = read_bytes(path)
-            try:
-                text = content.decode("utf-8-sig")
-            except UnicodeDecodeError:
-                # Old corpora mix encodings; latin-1 decodes any byte, and is nearly always right.
-                text = content.decode("latin-1")
-            if not text.strip():
-                raise DataError(f"{path} is empty.")
-            rows.append((text, inner.name))
+    for path in sorted(folder.glob(f"*/{pattern}")):
+        if path.name.startswith(".") or not path.is_file():
+            continue
+        content = read_bytes(path)
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            # Old corpora mix encodings; latin-1 decodes any byte, and is nearly always right.
+            text = content.decode("latin-1")
+        if not text.strip():
+            raise DataError(f"{path} is empty.")
+        rows.append((text, path.relative_to(folder).parts[0]))
     if not rows:
         raise DataError(f'{folder} has no file "{pattern}" in any class folder.')
     return rows
