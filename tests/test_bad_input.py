@@ -57,7 +57,7 @@ def test_correct_input_runs(ask):
         ({"more": ["-f", "5"]}, "5"),
         ({"more": ["-f", "-1"]}, "-1"),
         ({"more": ["-c", "tset"]}, 'Did you mean "test"?'),
-        ({"more": ["-w", "0"]}, "workers"),
+        ({"more": ["-w", "-1"]}, "workers"),
         ({"more": ["--seed", "-5"]}, "seed"),
         ({"more": ["--max-rows", "1"]}, "max_rows"),
         ({"more": ["--define", "nowhere.yaml"]}, "nowhere.yaml"),

@@ -60,6 +60,17 @@ class Locked(Plain):
     def __deepcopy__(self, memo):
         return Locked()
 
+class Patches(Plain):
+    '''Makes every logistic regression wrong, and moves to another folder.'''
+    def fit(self, items, y=None):
+        from sklearn.linear_model import LogisticRegression
+
+        LogisticRegression.predict = lambda self, X: np.repeat(self.classes_[:1], len(X))
+        LogisticRegression.predict_proba = lambda self, X: np.eye(2)[np.zeros(len(X), dtype=int)]
+        os.chdir("/")
+        sys.path.clear()
+        return self
+
 class Forever(Plain):
     '''Loops until it is ended, or allocates until it is.'''
     def __init__(self, hungry=False):

@@ -119,7 +119,7 @@ def test_options_have_defaults_and_short_forms(tmp_path):
 @pytest.mark.parametrize(
     "given, word",
     [
-        ({"workers": 0}, "workers"),
+        ({"workers": -1}, "workers"),
         ({"workers": "2"}, "'2'"),
         ({"seed": -1}, "seed"),
         ({"seed": 1.5}, "1.5"),

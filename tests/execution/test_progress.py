@@ -102,7 +102,7 @@ def test_a_run_sends_events(two_classes, tmp_path):
     class Recorder(Progress):
         def started(self, title, jobs):
             events.append(jobs)
-            assert "suite custom · 1 model · 1 task · 2 jobs   seed 42 · 1 worker × 1 thr" in title
+            assert "suite custom · 1 model · 1 task · 2 jobs   seed 42 · in this process" in title
 
         def finished(self, record, folder):
             events.append((record["fold"], folder))

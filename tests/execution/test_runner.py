@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import os
+import sys
 import textwrap
 import threading
 
@@ -12,7 +14,8 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
 import karat
-from karat.errors import DataError, DefinitionError
+from karat.errors import DataError, DefinitionError, KaratError
+from karat.execution import diagnostics
 from karat.execution.progress import Progress
 from karat.execution.runner import Stopped
 from karat.models.model import StatelessEncoder
@@ -224,21 +227,63 @@ def test_a_dead_worker_fails_its_job_only(troubled):
     assert len(dies.records()) == 6
 
 
-def test_a_model_that_cannot_be_pickled_fails_and_the_others_run(
-    troubled, models, two_classes, tmp_path
+def test_a_model_that_cannot_be_pickled_runs_in_this_process(troubled, models, line, tmp_path):
+    for name in ("locked", "stateless", "onehot"):
+        assert {r["status"] for r in troubled[name].records()} == {"ok"}
+    # limits are enforced in workers, to which it cannot be sent
+    limits = tmp_path / "limits.yaml"
+    limits.write_text("constraints: {short: {max_runtime_seconds: 60}}")
+    (limited,) = karat.evaluate(
+        {"locked": models.Locked()}, line(), output=tmp_path, constraint="short", define=limits
+    )
+    assert {r["status"] for r in limited.records()} == {"failed"}
+    assert all("pickle" in r["info"] for r in limited.records())
+
+
+@pytest.fixture
+def unpatched():
+    """Restore what ``Patches`` replaces."""
+    yield
+    for name in ("predict", "predict_proba"):
+        if name in vars(LogisticRegression):
+            delattr(LogisticRegression, name)
+    # the guard of this process remembers what it has found
+    diagnostics.guard.__init__()
+
+
+def _accuracy(run):
+    return [record["views"][0]["scores"]["acc"] for record in run.records()]
+
+
+def test_a_model_that_patches_a_library_does_not_change_the_others(
+    two_classes, models, tmp_path, monkeypatch
 ):
-    names = ("locked", "stateless", "onehot")
-    locked, made, onehot = ({r["status"] for r in troubled[name].records()} for name in names)
-    assert (made, onehot) == ({"ok"}, {"ok"})
-    assert locked == {"failed"}
-    for record in troubled["locked"].records():
-        assert "pickle" in record["info"]
-    # in this process it runs, and a single job is run here however many workers there are
-    for how in ({"workers": 1}, {"workers": 2, "folds": 0}):
-        (alone,) = karat.evaluate(
-            {"locked": models.Locked()}, two_classes(), output=tmp_path, **how
-        )
-        assert {r["status"] for r in alone.records()} == {"ok"}
+    monkeypatch.chdir(tmp_path)
+    (alone,) = karat.evaluate(OneHotTable(), two_classes(), output="alone", workers=1)
+    given = {"patches": models.Patches(), "onehot": OneHotTable()}
+    patches, onehot = karat.evaluate(given, two_classes(), output="both", workers=1)
+    assert _accuracy(onehot) == _accuracy(alone) != _accuracy(patches)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["alone", "both"]
+    assert all("LogisticRegression.predict" in str(r["replaced"]) for r in patches.records())
+    assert not any(r["replaced"] for r in onehot.records())
+    found = {(each.code, each.model) for each in karat.check_runs([patches, onehot])}
+    assert [model for code, model in found if code == "KRT406"] == ["patches"]
+
+
+def test_in_this_process_a_replaced_function_is_found_in_later_jobs(
+    two_classes, models, tmp_path, monkeypatch, unpatched
+):
+    monkeypatch.chdir(tmp_path)
+    given = {"patches": models.Patches(), "onehot": OneHotTable()}
+    runs = karat.evaluate(given, two_classes(), output="out")
+    assert os.getcwd() == str(tmp_path) and sys.path
+    assert all(record["replaced"] for run in runs for record in run.records())
+
+
+def test_a_missing_record_is_an_error(two_classes, tmp_path, monkeypatch):
+    monkeypatch.setattr(Run, "write", lambda *_: None)
+    with pytest.raises(KaratError, match="is not in .*--resume"):
+        karat.evaluate(OneHotTable(), two_classes(), output=tmp_path)
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ import pytest
 from karat.errors import DefinitionError
 from karat.execution import workers as module
 from karat.execution.job import ObjectStore
-from karat.execution.workers import WorkerDied, available_cores, execute, one_thread
+from karat.execution.resources import Limits
+from karat.execution.workers import Template, WorkerDied, available_cores, execute, one_thread
 
 WORK = """
 import os, sys, time
@@ -60,6 +61,38 @@ def talks(job, shelf):
 def shared(job, shelf):
     return shelf.get("thing")(job)
 
+def loops(job, shelf):
+    with open(job, "w") as file:
+        file.write(str(os.getpid()))
+    9 ** 9 ** 9  # in C, without a look at signals
+
+def sleeps(job, shelf):
+    time.sleep(job)
+
+def of_model(job, shelf):
+    return os.getpid()
+
+def changes(job, shelf):
+    before = os.getcwd(), len(sys.path), os.environ.get("CHANGED")
+    os.chdir("/")
+    sys.path.clear()
+    os.environ["CHANGED"] = "yes"
+    return before
+
+def daemon(job, shelf):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            big = bytearray(job.size)
+            with open(job.file, "w") as file:
+                file.write(str(os.getpid()))
+            time.sleep(600)
+        os._exit(0)
+    os.wait()
+    while job.wait or not os.path.exists(job.file) or not open(job.file).read():
+        time.sleep(0.01)
+    return "done"
+
 def slow(job, shelf):
     with open(job, "w") as file:
         file.write(str(os.getpid()))
@@ -74,16 +107,30 @@ def run(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "its_work", raising=False)
 
-    def go(jobs, function, workers=2, **things):
+    def go(jobs, function, workers=2, report=lambda job, event: None, **things):
         shelf = ObjectStore(tmp_path / "shelf")
         for key, thing in things.items():
             shelf.put(key, thing)
-        return execute(jobs, f"its_work:{function}", shelf, workers)
+        return execute(jobs, f"its_work:{function}", shelf, workers, report)
 
     return go
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.fixture
+def job(run, tmp_path, monkeypatch):
+    """Make a job of a class that workers can import."""
+    (tmp_path / "its_job.py").write_text(
+        "import dataclasses\nfrom typing import Any\n\n@dataclasses.dataclass(frozen=True)\n"
+        "class Job:\n    model: str = ''\n    number: int = 0\n    file: str = ''\n"
+        "    size: int = 0\n    wait: bool = False\n    limits: Any = None\n"
+    )
+    monkeypatch.delitem(sys.modules, "its_job", raising=False)
+    import its_job
+
+    return its_job.Job
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2])
 @pytest.mark.parametrize("jobs", [20, 0])
 def test_every_job_is_answered_once(run, workers, jobs):
     assert sorted(run(list(range(jobs)), "square", workers)) == [(i, i * i) for i in range(jobs)]
@@ -123,7 +170,7 @@ def test_functions_of_a_script_are_sent_to_workers(run):
 
 
 def test_an_object_that_cannot_be_pickled_is_an_error(run):
-    with pytest.raises(DefinitionError, match="pickle.*one worker"):
+    with pytest.raises(DefinitionError, match="pickle.*0 workers"):
         list(run([1, 2], "shared", thing=threading.Lock()))
 
 
@@ -132,13 +179,6 @@ def gone(pid):
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
-
-
-def serves(process):
-    try:
-        return "serve" in " ".join(process.cmdline())
-    except psutil.NoSuchProcess:  # or a zombie
-        return False
 
 
 def pids_of(files, until):
@@ -172,7 +212,9 @@ def test_a_closed_generator_leaves_no_process(run, until):
     answers = run(list(range(50)), "square")
     next(answers)
     answers.close()
-    until(lambda: not [c for c in psutil.Process().children() if not gone(c.pid) and serves(c)])
+    ours = psutil.Process().children(recursive=True)
+    template = Template.current().process.pid if sys.platform == "linux" else None
+    until(lambda: all(gone(child.pid) for child in ours if child.pid != template))
 
 
 @pytest.mark.slow
@@ -181,7 +223,7 @@ def test_workers_end_when_their_parent_is_killed(until, tmp_path):
     script = (
         "import sys; from pathlib import Path; from karat.execution.workers import execute;"
         "from karat.execution.job import ObjectStore;"
-        "list(execute(sys.argv[1:], 'its_work:slow', ObjectStore(Path('shelf')), 2))"
+        "list(execute(sys.argv[1:], 'its_work:loops', ObjectStore(Path('shelf')), 2))"
     )
     files = [tmp_path / "one", tmp_path / "two"]
     parent = subprocess.Popen([sys.executable, "-c", script, *map(str, files)], cwd=tmp_path)
@@ -192,6 +234,50 @@ def test_workers_end_when_their_parent_is_killed(until, tmp_path):
         until(lambda: all(gone(pid) for pid in pids))
     finally:
         parent.kill()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_worker_runs_jobs_of_one_model(run, job, workers):
+    jobs = [job(model, number) for number in range(3) for model in "abc"]
+    by_model = {}
+    for each, pid in run(jobs, "of_model", workers):
+        by_model.setdefault(each.model, set()).add(pid)
+    assert len(set.union(*by_model.values())) == sum(map(len, by_model.values()))
+    assert sorted(by_model) == ["a", "b", "c"]
+    if workers == 1:
+        assert [len(pids) for pids in by_model.values()] == [1, 1, 1]  # jobs are taken by model
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_job_finds_the_folder_path_and_environment_of_the_start(run, workers):
+    at_start = os.getcwd(), len(sys.path), None
+    assert [answer for _, answer in run([1, 2], "changes", workers)] == [at_start] * 2
+    assert os.getcwd() == at_start[0] and sys.path and "CHANGED" not in os.environ
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+def test_a_detached_process_ends_with_its_job(run, job, until, tmp_path):
+    file = tmp_path / "daemon"
+    one = job("a", file=str(file), limits=Limits(memory_mb=4000))
+    assert [answer for _, answer in run([one], "daemon", 1)] == ["done"]
+    until(lambda: gone(int(file.read_text())))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+def test_the_memory_of_a_detached_process_counts(run, job, until, tmp_path):
+    file = tmp_path / "daemon"
+    one = job("a", file=str(file), size=500 * 2**20, wait=True, limits=Limits(memory_mb=490))
+    ((_, answer),) = run([one], "daemon", 1)
+    assert answer.status == "memory"
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_job_that_runs_for_long_is_reported(run, monkeypatch, workers):
+    monkeypatch.setattr(module, "STALL", 0.01)
+    events = []
+    report = lambda job, event: events.append((job, event.name))  # noqa: E731
+    assert [each for each, _ in run([0.5], "sleeps", workers, report)] == [0.5]
+    assert events == [(0.5, "stalled")]
 
 
 def test_a_worker_that_is_stopped_starts_no_process(tmp_path):

@@ -1,4 +1,4 @@
-"""The checks of runs, numbered KRT001 to KRT405, and the findings of all of them.
+"""The checks of runs, numbered KRT001 to KRT406, and the findings of all of them.
 
 A check is a function that yields the places where it applies; ``check_pages`` explains each.
 """
@@ -502,6 +502,21 @@ def _other_data(facts: Facts) -> Iterator[Hit]:
                 f"{', '.join(labels.values())}.",
                 task=next(iter(labels.values())),
             )
+
+
+@_rule(
+    "KRT406 error Library functions replaced",
+    "Remove the replacement from the model, or run the model alone and in a worker process.",
+)
+def _replaced(facts: Facts) -> Iterator[Hit]:
+    found: dict[tuple[str, str], set[str]] = {}
+    for job in facts.jobs:
+        if names := job.record.get("replaced"):
+            found.setdefault((job.model, job.task), set()).update(names)
+    for (model, task), names in found.items():
+        shown = ", ".join(sorted(names)[:3])
+        text = f"{model} on {task}: functions that compute scores were replaced: {shown}."
+        yield Hit(text, model, task)
 
 
 # -- findings -----------------------------------------------------------------------------

@@ -356,7 +356,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     from karat.execution.evaluation import plan_suite, run_suite
     from karat.execution.progress import choose_progress
     from karat.execution.runner import Stopped
-    from karat.execution.workers import available_cores
+    from karat.execution.workers import Template, available_cores
     from karat.reporting.terminal import print_jobs_left, show_runs
 
     if given["retry_failed"] and not given["resume"]:
@@ -365,6 +365,8 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     progress = choose_progress(quiet, given.pop("verbose"))
     given["cache"] = not given.pop("no_cache")
     given["workers"] = available_cores() if given["workers"] is None else given["workers"]
+    if given["workers"] and sys.platform == "linux" and given["engine"] == "local":
+        Template.current()  # loads its libraries while this process plans
     models, tasks, catalog, options = _resolve(suite, given)
     resume = shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
     try:

@@ -108,7 +108,7 @@ engine_options = combine_options(
         "workers",
         type=int,
         metavar="N",
-        help="Number of worker processes.  [default: number of cores]",
+        help="Number of worker processes; 0: run in this process.  [default: number of cores]",
     ),
     click.option(
         "--engine",

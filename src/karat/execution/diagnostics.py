@@ -8,9 +8,13 @@ sampled. Models do not see the statistics.
 from __future__ import annotations
 
 import csv
+import functools
 import io
+import os
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import FunctionType, ModuleType
 from typing import Any
 from zlib import crc32
 
@@ -42,7 +46,71 @@ FLAT, TINY = 1e-10, 1e-9
 #: for these estimators ``max_iter`` is the number of trees, which is always reached
 GROWN = "HistGradientBoosting"
 
+#: libraries that compute scores, whose functions no model may replace
+GUARDED = ("sklearn", "karat.metrics", "karat.probes", "karat.stats")
+#: modules of which only replacements since the first look are found
+WATCHED = ("numpy", "numpy.linalg", "numpy.random", "scipy.stats", "scipy.linalg")
+#: libraries whose functions the guarded ones import
+TRUSTED = ("sklearn", "numpy", "scipy", "pandas", "joblib", "threadpoolctl", "karat")
+
 Side = tuple[Dataset, Vectors]
+
+
+class LibraryGuard:
+    """Finds functions of libraries that a model has replaced in this process.
+
+    A function is replaced if it changes between two looks, or if its code is in a file outside of
+    the libraries.
+    """
+
+    def __init__(self) -> None:
+        self._known: list[tuple[Mapping[str, Any], str, Any, str]] = []
+        self._spaces: dict[str, tuple[Mapping[str, Any], int]] = {}
+        self._seen: set[str] = set()
+        self._foreign: set[str] = set()
+
+    def replaced(self) -> list[str]:
+        """Return the names of replaced functions, sorted."""
+        for name in [name for name in sys.modules if name not in self._seen]:
+            self._seen.add(name)
+            module = sys.modules.get(name)
+            if isinstance(module, ModuleType) and name in WATCHED:
+                names = vars(module)
+                self._known += [
+                    (names, k, v, f"{name}.{k}") for k, v in names.items() if callable(v)
+                ]
+            elif isinstance(module, ModuleType) and name.startswith(GUARDED):
+                self._look_at(name, vars(module))
+                for value in list(vars(module).values()):
+                    if isinstance(value, type) and value.__module__ == name:
+                        self._look_at(f"{name}.{value.__name__}", vars(value))
+        for full, (names, size) in self._spaces.items():
+            if len(names) != size:  # such as a method that overrides an inherited one
+                self._look_at(full, names)
+        changed = [full for names, key, was, full in self._known if names.get(key) is not was]
+        return sorted({*self._foreign, *changed})
+
+    def _look_at(self, full: str, names: Mapping[str, Any]) -> None:
+        """Remember the functions of a module or class; find those of other files."""
+        known = full in self._spaces
+        self._spaces[full] = (names, len(names))
+        functions = [(k, v) for k, v in list(names.items()) if isinstance(v, FunctionType)]
+        self._known += [] if known else [(names, k, v, f"{full}.{k}") for k, v in functions]
+        homes = _homes(len(sys.modules))
+        self._foreign.update(
+            f"{full}.{k}" for k, v in functions if not v.__code__.co_filename.startswith(homes)
+        )
+
+
+@functools.lru_cache(maxsize=1)
+def _homes(loaded: int) -> tuple[str, ...]:
+    """Return the folders of trusted libraries, and the mark of generated code."""
+    files = (getattr(sys.modules.get(name), "__file__", None) for name in ("os", *TRUSTED))
+    return ("<", *(os.path.dirname(file) + os.sep for file in files if file))
+
+
+#: the guard of this process
+guard = LibraryGuard()
 
 
 def count_duplicates(data: Dataset, folds: Iterable[Fold]) -> tuple[int, int]:

@@ -31,6 +31,7 @@ from karat.core.embeddings import check_vectors, distinct_texts, encode, item_ve
 from karat.core.files import cache_folder, fingerprint
 from karat.execution.job import Broken, Job, ObjectStore, read_stored_vectors
 from karat.execution.progress import Progress
+from karat.execution.resources import restored_process
 from karat.execution.workers import one_thread
 from karat.models.model import Model, object_identity
 from karat.models.vector_files import VectorFile
@@ -187,7 +188,8 @@ class VectorStage:
         self.folder = str(scratch)
         self.spare = VectorCache(scratch)
         self.cache = VectorCache(cache_folder()) if keep else self.spare
-        self._made: dict[tuple[str, str], dict[str, Any]] = {}
+        #: the fields of jobs by model and dataset
+        self.made: dict[tuple[str, str], dict[str, Any]] = {}
         self._identities: dict[str, str] = {}
 
     def embedded(self, job: Job) -> Job:
@@ -196,10 +198,14 @@ class VectorStage:
         if job.broken is not None or not model.stateless:
             return job
         pair = (job.model, job.dataset)
-        if pair not in self._made:
-            with one_thread():
-                self._made[pair] = self._embed(job, model, self.shelf.get(job.dataset))
-        return dataclasses.replace(job, **self._made[pair])
+        if pair not in self.made:
+            with one_thread(), restored_process():
+                self.made[pair] = self.fields(job)
+        return dataclasses.replace(job, **self.made[pair])
+
+    def fields(self, job: Job) -> dict[str, Any]:
+        """Embed the dataset of a job; return the fields of jobs that use the vectors."""
+        return self._embed(job, self.shelf.get(job.model), self.shelf.get(job.dataset))
 
     def _embed(self, job: Job, model: Model, data: Dataset) -> dict[str, Any]:
         self.progress.embedding(model.name, data.name, len(data.items))

@@ -35,7 +35,7 @@ def evaluate(
     tasks: Tasks,
     *,
     seed: int = 42,
-    workers: int = 1,
+    workers: int = 0,
     output: str | Path = "results",
     constraint: str = "default",
     only: str | Sequence[str] = (),
@@ -66,9 +66,9 @@ def evaluate(
         The name of a suite, a suite, or tasks and names of tasks.
     seed : int, default=42
         Seed of splits, samples, corruptions and models. Fold ``i`` of a model uses ``seed + i``.
-    workers : int, default=1
-        Number of worker processes, at most one per core. With 1, jobs without limits run in this
-        process.
+    workers : int, default=0
+        Number of worker processes, at most one per core. A worker process runs jobs of one model
+        only. With 0, jobs without limits run in this process, where models can affect each other.
     output : str or Path, default="results"
         Folder in which one run folder per model is written.
     constraint : str, default="default"
@@ -175,7 +175,7 @@ def make_options(given: Mapping[str, Any]) -> Options:
     messages = [
         f"{name} must be an integer from {least} to {2**31 - 1}, got {value!r}."
         for name, least, values in (
-            ("workers", 1, (options.workers,)),
+            ("workers", 0, (options.workers,)),
             ("seed", 0, (options.seed,)),
             ("max_rows", 2, rows),
             ("inference", 1, options.inference),

@@ -40,7 +40,7 @@ from karat.corruptions.view import (
     views,
 )
 from karat.errors import FAILURES, Declined, KaratError, MissingExtra, NoVectors
-from karat.execution.diagnostics import sample_csv, unconverged, vector_facts
+from karat.execution.diagnostics import guard, sample_csv, unconverged, vector_facts
 from karat.execution.resources import Limits, Meter, TimedOut, inference_seconds
 from karat.execution.solvers import Answers, PredictorSolver, ProbeSolver, Solver
 from karat.execution.splits import Fold, split
@@ -53,6 +53,8 @@ from karat.results.run import collect_artifacts
 INFO_LENGTH = 200
 #: number of characters kept at the beginning and at the end of a model's output
 LOG_LENGTH = 50_000
+#: maximum number of replaced library functions in a record
+MOST_REPLACED = 5
 #: maximum number of bytes of recently used objects
 RECENT = 2**30
 
@@ -155,6 +157,7 @@ def run(job: Job, shelf: ObjectStore) -> Outcome:
             info = _short(f"over the memory limit of {limits.memory_mb:,} MB: {info}")
         record.update(status=broken.status, info=info)
         output.write(broken.log)
+    record["replaced"] = guard.replaced()[:MOST_REPLACED]
     record.update(attempt.meter.costs(), embed_seconds=job.embed_seconds, utc=_now())
     if output.getvalue():
         attempt.files["log.txt"] = output.getvalue()
@@ -444,11 +447,13 @@ class ObjectStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._objects: dict[str, Any] = {}
+        self._sent: dict[str, Any] = {}
         self._recent: OrderedDict[str, tuple[Any, int]] = OrderedDict()
 
-    def put(self, key: str, value: Any) -> str:
-        """Store an object and return its key."""
+    def put(self, key: str, value: Any, sent: Any = None) -> str:
+        """Store an object and return its key; other processes get ``sent`` instead, if given."""
         self._objects[key] = value
+        self._sent[key] = value if sent is None else sent
         return key
 
     def get(self, key: str) -> Any:
@@ -480,7 +485,7 @@ class ObjectStore:
     def save(self) -> None:
         """Write all objects to the folder, together with the code of scripts they need."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        for key, value in self._objects.items():
+        for key, value in self._sent.items():
             with self.file(key).open("wb") as file:
                 cloudpickle.dump(value, file)
 

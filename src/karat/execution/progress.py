@@ -32,6 +32,9 @@ class Progress:
     def embedded(self, model: str, dataset: str, seconds: float) -> None:
         """Receive the end of an embedding."""
 
+    def stalled(self, model: str, task: str, fold: int, seconds: float) -> None:
+        """Receive a job that has been running for so many seconds."""
+
     def finished(self, record: Mapping[str, Any], folder: str) -> None:
         """Receive the record of a finished job and the path of its log."""
 
@@ -76,6 +79,14 @@ class LineProgress(Progress):
     def embedded(self, model: str, dataset: str, seconds: float) -> None:
         """Print what was embedded."""
         self._print(f"embedded {dataset} with {model} in {seconds:.1f} s")
+
+    def stalled(self, model: str, task: str, fold: int, seconds: float) -> None:
+        """Print the job and how to limit its time."""
+        self._print(
+            f"  {model} · {task} · fold {fold} has been running for {seconds / 60:.0f} min. Limit "
+            f"the time of jobs: --constraint NAME (karat list constraints), or stop with Ctrl-C "
+            f"and continue with --resume."
+        )
 
     def finished(self, record: Mapping[str, Any], folder: str) -> None:
         """Print a failed job, and every job when verbose."""

@@ -124,6 +124,20 @@ def limits_enforced(limits: Limits | None, slot: int = 0) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def restored_process() -> Iterator[None]:
+    """Restore the current folder, ``sys.path`` and the environment, whatever a model changes."""
+    folder, path, environment = os.getcwd(), list(sys.path), dict(os.environ)
+    try:
+        yield
+    finally:
+        os.chdir(folder)
+        sys.path[:] = path
+        if dict(os.environ) != environment:
+            os.environ.clear()
+            os.environ.update(environment)
+
+
 def restore_environment(before: Mapping[str, str | None]) -> None:
     """Set environment variables to earlier values; None means unset."""
     for name, value in before.items():
@@ -332,7 +346,35 @@ def _cpu(processes: Iterable[psutil.Process]) -> float:
 
 def has_children(pid: int) -> bool:
     """Return whether a process has running children."""
-    return len(_tree(pid)) > 1
+    return bool(children(pid))
+
+
+def children(pid: int) -> list[int]:
+    """Return the process ids of the children of a process."""
+    try:
+        return [child.pid for child in psutil.Process(pid).children()]
+    except psutil.Error:
+        return []
+
+
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose parents end, so that they are counted and ended.
+
+    Linux only; elsewhere a process that detaches itself twice outlives its job.
+    """
+    _prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
+
+
+def end_with_parent(number: int) -> None:
+    """Receive a signal when the thread that started this process ends (Linux)."""
+    _prctl(1, number)  # PR_SET_PDEATHSIG
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def end_tree(pid: int) -> None:

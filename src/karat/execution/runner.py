@@ -11,7 +11,7 @@ import shlex
 import sys
 import tempfile
 import zlib
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -25,11 +25,11 @@ from karat.core.task import Suite, Task
 from karat.errors import FAILURES, ContractError, DefinitionError, KaratError
 from karat.execution.dask_engine import EngineLost, check_cluster, execute_on_dask
 from karat.execution.embedding_cache import VectorStage
-from karat.execution.job import Job, ObjectStore, Outcome, new_record, run
+from karat.execution.job import Broken, Job, ObjectStore, Outcome, new_record, run
 from karat.execution.plan import Plan, PlannedTask, job_spec
 from karat.execution.progress import Progress
 from karat.execution.resources import Limits, visible_gpus
-from karat.execution.workers import WorkerDied, available_cores, execute
+from karat.execution.workers import Event, WorkerDied, available_cores, execute
 from karat.metrics.metric import get_metric
 from karat.models.model import Model
 from karat.models.vector_files import VectorFile
@@ -58,7 +58,7 @@ class Options:
     """The options of ``evaluate``, which documents them."""
 
     seed: int = 42
-    workers: int = 1
+    workers: int = 0
     output: Path = Path("results")
     constraint: str = "default"
     only: Sequence[str] = ()
@@ -96,16 +96,40 @@ def store_outcome(job: Job, outcome: Outcome) -> dict[str, Any]:
     return outcome.record
 
 
+def embed(job: Job, shelf: ObjectStore) -> dict[str, Any]:
+    """Compute the vectors of a job in a worker; return the fields of jobs that use them."""
+    assert job.stage is not None
+    folder, cached = job.stage
+    stage = VectorStage(shelf, _Reported(shelf.get("report")), cached, Path(folder))
+    return stage.fields(job)
+
+
 class Unsendable:
     """Replaces, in worker processes, a model that cannot be pickled."""
 
     def fit(self, *_: Any) -> Any:
         """Raise the error that becomes the job's message."""
         raise ContractError(
-            "the model cannot be pickled to send it to worker processes; use workers=1, no limits."
+            "the model cannot be pickled to send it to a worker process; run it without limits."
         )
 
     transform = predict = fit
+
+
+class _Reported(Progress):
+    """Sends the events of an embedding from a worker to the process of the session."""
+
+    def __init__(self, send: Callable[[Event], None]) -> None:
+        self.send = send
+
+    def embedding(self, *arguments: Any) -> None:
+        self.send(Event("embedding", arguments))
+
+    def encoded(self, *arguments: Any) -> None:
+        self.send(Event("encoded", arguments))
+
+    def embedded(self, *arguments: Any) -> None:
+        self.send(Event("embedded", arguments))
 
 
 class Session:
@@ -126,7 +150,7 @@ class Session:
         """Run the plan and return the runs, or raise Stopped with the unfinished ones."""
         if self.on_dask:
             check_cluster(self.options.scheduler)
-        runs = self._open_runs()
+        self.runs = runs = self._open_runs()
         with temporary_folder() as folder:
             self.shelf = ObjectStore(folder / "shelf")
             self.stage = VectorStage(self.shelf, self.progress, self.options.cache, folder)
@@ -147,10 +171,10 @@ class Session:
             log.warning("task %s fails for %s: %s", lost.task, lost.model, lost.reason)
             self.progress.lost(lost.model, lost.task, lost.reason)
         try:
+            self._embed(jobs)
             # a job with limits computes its vectors in its worker, where the limits are enforced
             ready = [self._with_vectors(job) for job in jobs]
             workers = self._parallel_jobs(ready)
-            self._replace_unsendable(workers, ready)
             with contextlib.ExitStack() as stack:
                 for opened in runs.values() if self.on_dask else ():
                     stack.enter_context(opened.marked_running())
@@ -168,13 +192,18 @@ class Session:
     def _finish(self, job: Job, answer: Any) -> bool:
         """Store and report a finished job; return whether it succeeded."""
         record = self._record(job, answer)
+        if not Run(Path(job.folder)).has(record):
+            raise KaratError(
+                f"the record of {record['model']} on {record['task']} is not in {job.folder}: the "
+                f"model or another program has removed it; --resume runs the job again."
+            )
         failed = record["status"] in FAILURES
         log.log(
             logging.WARNING if failed else logging.INFO,
             "job finished: %(model)s, %(task)s, fold %(fold)s: %(status)s %(info)s",
             record,
         )
-        self.progress.finished(record, str(Run(Path(job.folder)).log(record)))
+        self.progress.finished(record, str(self.runs[record["model"]].log(record)))
         return not failed
 
     def _with_vectors(self, job: Job) -> Job:
@@ -183,17 +212,57 @@ class Session:
             return job
         return dataclasses.replace(self.stage.embedded(job), stage=None)
 
+    def _embed(self, jobs: Sequence[Job]) -> None:
+        """Compute shared vectors in worker processes, one per model, unless jobs run here."""
+        first: dict[tuple[str, str], Job] = {}
+        for job in jobs if self.workers or self.on_dask else ():
+            if job.stage is None and self.shelf.get(job.model).stateless and self._is_sendable(job):
+                staged = dataclasses.replace(job, stage=(self.stage.folder, self.options.cache))
+                first.setdefault((job.model, job.dataset), staged)
+        for job, answer in execute(
+            list(first.values()), f"{__name__}:embed", self.shelf, 1, self._report
+        ):
+            if isinstance(answer, WorkerDied):
+                answer = {"broken": Broken(answer.status, answer.cause, answer.output)}
+            elif isinstance(answer, BaseException):
+                raise answer
+            self.stage.made[job.model, job.dataset] = answer
+
+    def _report(self, job: Job, event: Event) -> None:
+        """Show an event of a running job."""
+        arguments = event.arguments
+        if event.name == "stalled":
+            names = (self.shelf.get(key).name for key in (job.model, job.task))
+            arguments = (*names, job.fold, *arguments)
+        getattr(self.progress, event.name)(*arguments)
+
+    def _is_sendable(self, job: Job) -> bool:
+        # a model without an identity cannot be pickled
+        return self.plan.identities[self.shelf.get(job.model).name] is not None
+
     def _execute(self, jobs: Sequence[Job], workers: int) -> Generator[tuple[Any, Any]]:
-        if not self.on_dask:
-            return execute(jobs, f"{__name__}:work", self.shelf, workers)
-        scheduler = self.options.scheduler
-        return execute_on_dask(jobs, f"{__name__}:perform", self.shelf, scheduler, workers)
+        """Run jobs in workers; those of models that cannot be pickled run in this process."""
+        here = [
+            job
+            for job in jobs
+            if not (job.limits or job.vectors or self.on_dask or self._is_sendable(job))
+        ]
+        others = [job for job in jobs if job not in here] if here else jobs
+        if self.on_dask:
+            scheduler = self.options.scheduler
+            name = f"{__name__}:perform"
+            yield from execute_on_dask(others, name, self.shelf, scheduler, workers)
+        else:
+            yield from execute(others, f"{__name__}:work", self.shelf, workers, self._report)
+        yield from execute(here, f"{__name__}:work", self.shelf, 0, self._report)
 
     def _parallel_jobs(self, jobs: Sequence[Job]) -> int:
         """Return how many jobs may run at once, so that each has its cores and GPUs."""
         limits = [job.limits for job in jobs if job.limits]
         wanted = max((each.cores or 1 for each in limits), default=1)
         most = [self.workers, available_cores() // wanted, len(jobs)]
+        if not limits and not self.on_dask and not self.workers:
+            return 0
         gpus = max((each.gpus or 0 for each in limits), default=0)
         if gpus and not self.on_dask:
             found = len(visible_gpus())
@@ -204,13 +273,6 @@ class Session:
                 )
             most.append(found // gpus)
         return max(1, min(most))
-
-    def _replace_unsendable(self, workers: int, jobs: Sequence[Job]) -> None:
-        # a model without an identity cannot be pickled; its shared vectors exist by now
-        if workers > 1 or self.on_dask or any(job.limits for job in jobs):
-            for i, model in enumerate(self.plan.models):
-                if self.plan.identities[model.name] is None:
-                    self.shelf.put(f"model-{i}", dataclasses.replace(model, prototype=Unsendable()))
 
     def _title(self, left: int) -> str:
         plan = self.plan
@@ -227,6 +289,9 @@ class Session:
         if wanted > available_cores() and not self.options.scheduler:
             parts.append(f"{wanted} cores requested, {available_cores()} available")
         where = f"{_count(self.workers, 'worker')} × 1 thread"
+        if not self.workers:
+            others = ", where models can affect each other" if len(plan.models) > 1 else ""
+            where = f"in this process{others}"
         if self.options.scheduler:
             where = f"Dask at {self.options.scheduler}"
         return f"karat {__version__}   {' · '.join(parts)}   seed {plan.seed} · {where}"
@@ -327,7 +392,7 @@ class Session:
                 limits = dataclasses.replace(limits, cores=cores)
             model_key = keys["model", model.name]
             task_key, data_key = keys["task", planned.task.name]
-            folder, seed = str(runs[model.name].folder), self.plan.seed
+            folder, seed = str(runs[model.name].folder.absolute()), self.plan.seed
             job = Job(model_key, task_key, data_key, fold, seed, spec, folder)
             stage = (self.stage.folder, self.options.cache) if limits else None
             jobs.append(dataclasses.replace(job, limits=limits, stage=stage, batches=batches))
@@ -337,7 +402,10 @@ class Session:
         """Put models, tasks and datasets on the object store; return their keys."""
         keys: dict[tuple[str, str], Any] = {}
         for i, model in enumerate(self.plan.models):
-            keys["model", model.name] = self.shelf.put(f"model-{i}", model)
+            sent = model
+            if self.plan.identities[model.name] is None:
+                sent = dataclasses.replace(model, prototype=Unsendable())
+            keys["model", model.name] = self.shelf.put(f"model-{i}", model, sent)
         for i, planned in enumerate(self.plan.tasks):
             if (data := planned.data) is not None:
                 task = dataclasses.replace(planned.task, dataset=data.name)

@@ -1,13 +1,17 @@
 """Execute jobs in this process or in worker processes, with one BLAS thread each.
 
-Workers are plain Python processes that communicate over pipes: a script needs no ``__main__``
-guard, and its classes are sent to them. If a worker dies, its job fails and the worker is replaced.
-Jobs with limits always run in workers, which are ended when their job exceeds a limit.
+A worker runs jobs of one model only, so that a model cannot change what another one computes. On
+Linux, workers are forked from a template process that has loaded the libraries and never runs a
+model; elsewhere each is a new Python process. They communicate over pipes: a script needs no
+``__main__`` guard, and its classes are sent to them. If a worker dies, its job fails and the worker
+is replaced. Jobs with limits always run in workers, which are ended when their job exceeds a limit.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import faulthandler
 import importlib
 import logging
 import os
@@ -15,6 +19,8 @@ import pickle
 import queue
 import select
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -22,8 +28,9 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from karat.core.registry import load_object, register_user_components, user_components
 from karat.errors import DefinitionError
@@ -34,10 +41,14 @@ from karat.execution.resources import (
     Limits,
     Meter,
     Watch,
+    adopt_orphans,
+    children,
     end_tree,
+    end_with_parent,
     has_children,
     limits_enforced,
     restore_environment,
+    restored_process,
 )
 
 _THREADS = (
@@ -52,10 +63,19 @@ _THREADS = (
 #: number of characters kept of the output of a dead worker
 LOG_LENGTH = 20_000
 #: modules that nearly every job imports, loaded before a worker is ready
-PRELOADED = ("sklearn.base", "sklearn.model_selection", "sklearn.preprocessing")
+PRELOADED = (
+    "karat.execution.runner",
+    "karat.probes.heads.estimators",
+    "sklearn.base",
+    "sklearn.model_selection",
+    "sklearn.preprocessing",
+)
 #: seconds a worker that no longer answers has to end by itself
 PATIENCE = 5
+#: seconds without an answer after which a running job is reported
+STALL = 600.0
 _START = "from karat.execution.workers import serve; serve()"
+_TEMPLATE = "from karat.execution.workers import serve_template; serve_template({})"
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +95,18 @@ class WorkerDied(Exception):
         self.status = status
         self.costs = costs or {}
         super().__init__(cause, output, status, self.costs)
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happens while a job runs: the name of a method of Progress, and its arguments."""
+
+    name: str
+    arguments: tuple[Any, ...]
+
+
+#: receives the events of a job
+Report = Callable[[Any, Event], None]
 
 
 def available_cores() -> int:
@@ -99,24 +131,31 @@ def one_thread() -> Iterator[None]:
 
 
 def execute(
-    jobs: Sequence[Any], work: str, shelf: ObjectStore, workers: int = 1
+    jobs: Sequence[Any],
+    work: str,
+    shelf: ObjectStore,
+    workers: int = 0,
+    report: Report = lambda job, event: None,
 ) -> Generator[tuple[Any, Any]]:
     """Yield each job with the result of ``work(job, shelf)``, in the order in which they finish.
 
-    ``work`` is a ``"package.module:name"``. If a worker dies, the result is a WorkerDied.
+    ``work`` is a ``"package.module:name"``. With 0 workers, jobs without limits run in this
+    process. If a worker dies, the result is a WorkerDied. ``report`` receives events, such as that
+    a job has been running for long.
     """
-    if workers <= 1 and not any(getattr(job, "limits", None) for job in jobs):
+    if workers < 1 and not any(getattr(job, "limits", None) for job in jobs):
         function = load_object(work)
         with one_thread():
             for job in jobs:
-                yield job, function(job, shelf)
+                with restored_process(), _stall_timer(job, report):
+                    answer = function(job, shelf)
+                yield job, answer
         return
     save(shelf)
-    waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    waiting = _JobQueue(jobs)
     done: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
-    for job in jobs:
-        waiting.put(job)
-    pool = [Worker(work, shelf.folder, slot) for slot in range(max(1, min(workers, len(jobs))))]
+    slots = range(max(1, min(workers, len(jobs))))
+    pool = [Worker(work, shelf.folder, slot, report) for slot in slots]
     for worker in pool:
         threading.Thread(target=worker.drain, args=(waiting, done), daemon=True).start()
     try:
@@ -127,6 +166,39 @@ def execute(
             worker.stop()
 
 
+@contextlib.contextmanager
+def _stall_timer(job: Any, report: Report) -> Iterator[None]:
+    """Report the job when it has been running for long."""
+    timer = threading.Timer(STALL, report, (job, Event("stalled", (STALL,))))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+class _JobQueue:
+    """Jobs in their order, except that a worker gets jobs of the model it has run before."""
+
+    def __init__(self, jobs: Sequence[Any]) -> None:
+        self._jobs = list(jobs)
+        self._lock = threading.Lock()
+
+    def take(self, model: Any) -> Any:
+        """Remove and return the first job of a model, or the first job; None if there is none."""
+        with self._lock:
+            if not self._jobs:
+                return None
+            same = (i for i, job in enumerate(self._jobs) if _model(job) == model)
+            return self._jobs.pop(next(same, 0))
+
+
+def _model(job: Any) -> Any:
+    """Return the key of a job's model; jobs of different models never share a worker."""
+    return getattr(job, "model", None)
+
+
 def save(shelf: ObjectStore) -> None:
     """Write the shelf and the user's registered components for other processes."""
     shelf.put("parts", user_components())
@@ -134,74 +206,95 @@ def save(shelf: ObjectStore) -> None:
         shelf.save()
     except (TypeError, AttributeError, pickle.PicklingError) as error:
         raise DefinitionError(
-            f"a component cannot be pickled to send it to worker processes ({error}); use one "
-            f"worker."
+            f"a component cannot be pickled to send it to worker processes ({error}); use "
+            f"0 workers."
         ) from error
 
 
 class Worker:
-    """One worker process, used by one thread at a time."""
+    """One worker process at a time, used by one thread at a time."""
 
-    def __init__(self, work: str, folder: Path, slot: int = 0) -> None:
+    def __init__(
+        self,
+        work: str,
+        folder: Path,
+        slot: int = 0,
+        report: Report = lambda job, event: None,
+    ) -> None:
         self.work = work
         self.folder = folder
         self.slot = slot
-        self.process: subprocess.Popen[bytes] | None = None
+        self.report = report
+        self.process: Any = None
+        self.model: Any = None
         self.stopped = False
         self._lock = threading.Lock()
 
-    def drain(
-        self, waiting: queue.SimpleQueue[Any], done: queue.SimpleQueue[tuple[Any, Any]]
-    ) -> None:
+    def drain(self, waiting: _JobQueue, done: queue.SimpleQueue[tuple[Any, Any]]) -> None:
         """Run jobs one after the other until the queue is empty."""
-        while not self.stopped:
+        while not self.stopped and (job := waiting.take(self.model)) is not None:
             try:
-                job = waiting.get_nowait()
-            except queue.Empty:
-                break
-            try:
-                done.put((job, self.ask(job)))
+                with _stall_timer(job, self.report):
+                    done.put((job, self.ask(job)))
             except Exception as error:
                 done.put((job, error))
         self.stop()
 
     def ask(self, job: Any) -> Any:
         """Send a job to the process and return its answer, or raise WorkerDied."""
+        if self.process is not None and self.model != _model(job):
+            self._end()  # the next model gets a new process
+        self.model = _model(job)
         process = self.process or self._start()
-        assert process.stdin is not None and process.stdout is not None
-        answers = process.stdout
         self.output.clear()  # the output of earlier jobs
         limits: Limits | None = getattr(job, "limits", None) or None
         watch = Watch(process.pid, limits) if limits else None
         try:
             pickle.dump(job, process.stdin)
             process.stdin.flush()
-            if watch is not None:
-                watch.wait(lambda pause: bool(select.select([answers], [], [], pause)[0]))
-            answer = pickle.load(answers)
+            answer = self._answer(job, process.stdout, watch)
         except Exception as error:
             raise self._died(process, error, watch) from None
         if watch is not None and has_children(process.pid):
             # child processes that a job left running are ended together with the worker
-            self.process = None
-            watch.end()
-            _exit_code(process)
+            self._end()
         return answer
 
-    def _died(
-        self, process: subprocess.Popen[bytes], error: Exception, watch: Watch | None
-    ) -> WorkerDied:
+    def _answer(self, job: Any, answers: IO[bytes], watch: Watch | None) -> Any:
+        """Report the events of a job until its answer comes."""
+        while True:
+            if watch is not None:
+                watch.wait(lambda pause: bool(select.select([answers], [], [], pause)[0]))
+            answer = pickle.load(answers)
+            if not isinstance(answer, Event):
+                return answer
+            self.report(job, answer)
+
+    def _end(self) -> None:
+        """End the process and its children; the worker can start another one."""
+        process, self.process = self.process, None
+        if process is not None:
+            end_tree(process.pid)
+            _exit_code(process)
+
+    def _died(self, process: Any, error: Exception, watch: Watch | None) -> WorkerDied:
         """End the process and its children; return why there is no answer."""
         self.process = None
-        (watch.end if watch is not None else lambda: _end_group(process.pid))()
-        code = _exit_code(process)
+        code = None
+        if isinstance(error, OSError | EOFError):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = process.wait(timeout=PATIENCE)  # it is ending by itself
+        (watch.end if watch is not None else lambda: end_tree(process.pid))()
+        _exit_code(process)
         self.reader.join(timeout=PATIENCE)
         output = b"".join(self.output).decode(errors="replace")[-LOG_LENGTH:]
         status, cause = "failed", f"cannot read the worker's answer: {error}"
         if isinstance(error, Ended):
             status, cause = error.status, error.cause
         elif isinstance(error, OSError | EOFError):
-            cause = _cause(code, output)
+            cause = "the worker no longer answered and was ended"
+            if code is not None:
+                cause = _cause(code, output)
         log.warning("worker %d ended: %s", process.pid, cause)
         return WorkerDied(cause, output, status, watch.costs if watch else {})
 
@@ -214,32 +307,140 @@ class Worker:
             end_tree(process.pid)
             process.wait()
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> Any:
         with self._lock:  # a concurrent stop() must find either no process or this one
             if self.stopped:
                 raise WorkerDied("the run was stopped", "")
-            self.process = process = subprocess.Popen(
-                [sys.executable, "-c", _START],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={**os.environ, **{name: "1" for name in _THREADS}},
-                start_new_session=True,  # only the parent handles Ctrl-C
-            )
+            self.process = process = _new_process()
         log.info("worker %d started", process.pid)
-        assert process.stdin is not None and process.stdout is not None
         self.output: deque[bytes] = deque()
         self.reader = threading.Thread(
             target=_listen, args=(process.stderr, self.output), daemon=True
         )
         self.reader.start()
+        place = (sys.path, os.getcwd(), dict(os.environ))
         try:
-            pickle.dump((sys.path, self.work, str(self.folder), self.slot), process.stdin)
+            pickle.dump((place, self.work, str(self.folder), self.slot), process.stdin)
             process.stdin.flush()
             pickle.load(process.stdout)  # ready: the time of a job does not include the start
         except Exception as error:
             raise self._died(process, error, None) from None
         return process
+
+
+def _new_process() -> Any:
+    """Start a worker process: forked from the template on Linux, a new Python elsewhere."""
+    if sys.platform == "linux":
+        try:
+            return Template.current().fork()
+        except OSError as error:  # such as an environment without Unix sockets
+            log.warning("cannot fork workers: %s", error)
+    return subprocess.Popen(
+        [sys.executable, "-c", _START],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=_environment(),
+        start_new_session=True,  # only the parent handles Ctrl-C
+    )
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, **{name: "1" for name in _THREADS}}
+
+
+class Template:
+    """A process that has loaded the libraries, runs no model and is forked for every worker.
+
+    It ends its workers when this process has ended, even if it was killed.
+    """
+
+    _current: Template | None = None
+    _lock = threading.Lock()
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", _TEMPLATE.format(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                env=_environment() | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                start_new_session=True,
+            )
+        self.control = ours
+        self.owner = os.getpid()
+        self._asking = threading.Lock()
+
+    @classmethod
+    def current(cls) -> Template:
+        """Return the template of this process, started on first use."""
+        with cls._lock:
+            found = cls._current
+            if found is None or found.owner != os.getpid() or found.process.poll() is not None:
+                cls._current = found = cls()
+                atexit.register(found.close)
+            return found
+
+    def fork(self) -> Forked:
+        """Return a new worker process."""
+        (jobs, stdin), *others = (os.pipe() for _ in range(4))
+        theirs = [jobs, *(written for _, written in others)]
+        ours = [stdin, *(read for read, _ in others)]
+        try:
+            with self._asking:
+                socket.send_fds(self.control, [b"f"], theirs)
+                answer = self.control.recv(8, socket.MSG_WAITALL)
+        finally:
+            list(map(os.close, theirs))
+        if len(answer) < 8:
+            list(map(os.close, ours))
+            raise OSError("the template process has ended")
+        return Forked(struct.unpack("q", answer)[0], *ours)
+
+    def close(self) -> None:
+        """End the process, and with it all workers."""
+        if self.owner == os.getpid():
+            self.control.close()
+            self.process.kill()
+            self.process.wait()
+
+
+class Forked:
+    """A worker process forked from the template, with the methods of Popen that are used here."""
+
+    def __init__(self, pid: int, stdin: int, stdout: int, stderr: int, status: int) -> None:
+        self.pid = pid
+        self.stdin, self.stdout = os.fdopen(stdin, "wb"), os.fdopen(stdout, "rb")
+        self.stderr = os.fdopen(stderr, "rb")
+        self.status = os.fdopen(status, "rb")
+        self.returncode: int | None = None
+        self._lock = threading.Lock()
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None while the process runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.wait(0)
+        return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end of the process and return its exit code."""
+        with self._lock:
+            if self.returncode is None:
+                if not select.select([self.status], [], [], timeout)[0]:
+                    raise subprocess.TimeoutExpired("worker", timeout or 0.0)
+                answer = self.status.read(4)
+                self.returncode = struct.unpack("i", answer)[0] if answer else -signal.SIGKILL
+                for stream in (self.stdin, self.stdout, self.status):
+                    with contextlib.suppress(OSError):
+                        stream.close()
+            return self.returncode
+
+    def kill(self) -> None:
+        """End the process."""
+        with contextlib.suppress(OSError):
+            os.kill(self.pid, signal.SIGKILL)
 
 
 def _listen(stream: IO[bytes], output: deque[bytes]) -> None:
@@ -250,17 +451,12 @@ def _listen(stream: IO[bytes], output: deque[bytes]) -> None:
                 output.popleft()
 
 
-def _end_group(pid: int) -> None:
-    with contextlib.suppress(OSError, AttributeError):
-        os.killpg(pid, signal.SIGKILL)
-
-
-def _exit_code(process: subprocess.Popen[bytes]) -> int:
+def _exit_code(process: Any) -> int:
     try:
-        return process.wait(timeout=PATIENCE)
+        return int(process.wait(timeout=PATIENCE))
     except subprocess.TimeoutExpired:
         process.kill()
-        return process.wait()
+        return int(process.wait())
 
 
 def _cause(code: int, output: str) -> str:
@@ -276,37 +472,119 @@ def _cause(code: int, output: str) -> str:
     return f"the worker was ended by {name}{hint}"
 
 
+def serve_template(descriptor: int) -> None:
+    """Run as the template: fork a worker for every message; a worker returns from here."""
+    control, parent = socket.socket(fileno=descriptor), os.getppid()
+    control.set_inheritable(False)
+    awake, alarm = _wakeup_pipe()
+    end_with_parent(signal.SIGTERM)
+    adopt_orphans()
+    list(map(importlib.import_module, PRELOADED))
+    workers: dict[int, int] = {}
+    while os.getppid() == parent:
+        readable = select.select([control, awake], [], [])[0]
+        if awake in readable:
+            with contextlib.suppress(BlockingIOError):
+                os.read(awake, 4096)
+            _reap(workers)
+        if control not in readable:
+            continue
+        message, descriptors, *_ = socket.recv_fds(control, 1, 4)
+        if not message:
+            break
+        *streams, status = descriptors
+        if (pid := os.fork()) == 0:
+            for each in (control.detach(), awake, alarm, status, *workers.values()):
+                os.close(each)
+            return _serve_forked(streams)
+        list(map(os.close, streams))
+        workers[pid] = status
+        control.send(struct.pack("q", pid))
+    for pid in workers:
+        end_tree(pid)
+    os._exit(0)
+
+
+def _wakeup_pipe() -> tuple[int, int]:
+    """Return a pipe that becomes readable when a signal arrives."""
+    awake, alarm = os.pipe()
+    for end in (awake, alarm):
+        os.set_blocking(end, False)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(number, lambda *_: None)
+    signal.set_wakeup_fd(alarm, warn_on_full_buffer=False)
+    return awake, alarm
+
+
+def _serve_forked(streams: Sequence[int]) -> None:
+    """Run as a worker that was forked from the template."""
+    end_with_parent(signal.SIGKILL)
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    os.setsid()
+    for number, each in enumerate(streams):
+        os.dup2(each, number)
+        os.close(each)
+    serve()
+
+
+def _reap(workers: dict[int, int]) -> None:
+    """Report the exit codes of ended workers; end the processes that they left."""
+    while True:
+        try:
+            pid, state = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            break
+        if (status := workers.pop(pid, None)) is not None:
+            with contextlib.suppress(OSError):
+                os.write(status, struct.pack("i", os.waitstatus_to_exitcode(state)))
+            os.close(status)
+    for pid in set(children(os.getpid())) - set(workers):
+        end_tree(pid)
+
+
 def serve() -> None:
     """Run as a worker: read jobs from standard input, write answers to standard output."""
-    import faulthandler
-
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+    adopt_orphans()
     jobs, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     # models must not print into the pipe or read from it
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    sys.path[:], work, folder, slot = pickle.load(jobs)
+    (sys.path[:], folder, environment), work, store, slot = pickle.load(jobs)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update({**environment, **{name: "1" for name in _THREADS}})
     clock = Clock()
     function: Callable[[Any, ObjectStore], Any] = load_object(work)
-    shelf = ObjectStore(Path(folder))
+    shelf = ObjectStore(Path(store))
     register_user_components(shelf.get("parts"))
     list(map(importlib.import_module, PRELOADED))
-    pickle.dump("ready", answers)
-    answers.flush()
+    _send(answers, "ready")
+    shelf.put("report", lambda event: _send(answers, event))
     with one_thread(), contextlib.suppress(EOFError):
         while True:
             job = pickle.load(jobs)
             meter = Meter()
+            limits = limits_enforced(getattr(job, "limits", None), slot)
             try:
-                with limits_enforced(getattr(job, "limits", None), slot), clock.job():
+                with limits, clock.job(), restored_process():
                     answer = function(job, shelf)
             except BaseException as error:  # no such module, a full disk, a late TimedOut
                 answer = _failure(error, meter)
             _reopen_streams()
-            pickle.dump(answer, answers)
-            answers.flush()
+            _send(answers, answer)
+
+
+def _send(stream: IO[bytes], answer: Any) -> None:
+    pickle.dump(answer, stream)
+    stream.flush()
 
 
 def _failure(error: BaseException, meter: Meter) -> WorkerDied:
@@ -327,9 +605,9 @@ def _reopen_streams() -> None:
                 os.close(opened)
 
 
-def _end_with_parent(parent: int) -> None:
+def _end_with_parent(parent: int) -> NoReturn:
     """End this process and its children when its parent has ended, even if it was killed."""
     while os.getppid() == parent:
         time.sleep(0.5)
-    _end_group(os.getpid())
+    end_tree(os.getpid())
     os._exit(1)

@@ -221,6 +221,10 @@ class Run:
     def _record(self, record: Mapping[str, Any]) -> Path:
         return self.folder / "jobs" / f"{safe_name(record['task'])}.{_fold(record)}.json"
 
+    def has(self, record: Mapping[str, Any]) -> bool:
+        """Return whether the record of a job is stored."""
+        return self._record(record).exists()
+
     def finish(self) -> None:
         """Rebuild the tables from the records."""
         records = self.records()

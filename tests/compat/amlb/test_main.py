@@ -173,7 +173,7 @@ def test_resume(call):
         ("-Xseed=x", "seed=x"),
         ("--logging loud", '"loud"'),
         ("-t shop -Xt.cores=0", "cores"),
-        ("-p 0", "workers"),
+        ("-p -1", "workers"),
     ],
 )
 def test_wrong_options_give_exit_code_2_before_anything_runs(call, arguments, match):

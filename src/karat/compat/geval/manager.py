@@ -228,7 +228,7 @@ class _Evaluation:
             {self.model.name: self.model.prototype},
             tasks,
             output=folder / "karat",  # with all predictions
-            workers=available_cores() if self.params.parallel else 1,
+            workers=available_cores() if self.params.parallel else 0,
             progress=self.progress,
         )
 

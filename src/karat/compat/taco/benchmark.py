@@ -214,7 +214,7 @@ class Setting:
     severities: tuple[float, ...] = SEVERITIES
     seed: int = SEED
     draws: int | None = None
-    workers: int = 1
+    workers: int = 0
 
 
 @dataclass(frozen=True)

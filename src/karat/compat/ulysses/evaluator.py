@@ -209,11 +209,12 @@ class UlyssesSentEval:
     ) -> tuple[Statistics, pd.DataFrame]:
         rule, head = texts.rule, training.head(texts.rule.hidden_dims)
         with tempfile.TemporaryDirectory(prefix="karat-", ignore_cleanup_errors=True) as scratch:
-            folder, workers = Path(scratch), training.workers
+            folder = Path(scratch)
+            workers = 0 if training.workers == 1 else training.workers
             if self.lazy_embedding:
                 prototype: Any = PerFold(self, rule.task, head, arguments or {}, training.seed)
                 data, role, takes = texts.table(), "predictor", PerFold.takes
-                workers = workers if workers == 1 else _sendable(prototype, workers)
+                workers = workers and _sendable(prototype, workers)
             else:
                 prototype = self._embedded(texts, arguments, folder, ignore_cached)
                 data, role, takes = texts.rows(), "encoder", StoredRows.takes
@@ -266,7 +267,7 @@ def _sendable(prototype: PerFold, workers: int) -> int:
     if object_identity(prototype) is not None:
         return workers
     warnings.warn("the embedder cannot be pickled; using one process.", stacklevel=4)
-    return 1
+    return 0
 
 
 def _exact_task(data: Dataset, head: Mapping[str, Any], training: Training) -> Task:
