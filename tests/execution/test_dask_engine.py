@@ -393,14 +393,6 @@ def test_no_scheduler_at_the_address(two_classes, tmp_path, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
-def test_wrong_engine_options_are_an_error(two_classes, cli):
-    with pytest.raises(DefinitionError, match="'ray'"):
-        karat.evaluate(OneHotTable(), two_classes(), engine="ray")
-    result = cli("run", "quickstart", "-m", "dummy", "--scheduler", "tcp://127.0.0.1:9")
-    assert result.code == 2
-    assert "--engine dask" in result.err
-
-
 def test_a_missing_library_names_the_extra(two_classes, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtra, match=r'pip install "karat\[dask\]"'):
@@ -488,6 +480,8 @@ def test_jobs_require_at_most_the_declared_resources():
 
     assert share({}, {}) is None
     assert share({"GPU": 1}) is None
+    gpus = dataclasses.replace(job, limits=Limits(gpus=1, cores=1))
+    assert share({"GPU": 2.0, "other": 1.0}, job=gpus) == {"GPU": 1}
     assert share({"cores": 8}, {"cores": 4}) == {"cores": 3}
     assert share({"CORES": 2}) == {"CORES": 2}
     assert share({"memory": 1e9, "cores": 8}) == {"memory": 100 * 2**20, "cores": 3}

@@ -377,16 +377,6 @@ def test_statistics_do_not_depend_on_workers(tmp_path, two_classes):
     assert task["give_away"] == ["x", round(1 - (1 / 19) / 0.5, 3)]
 
 
-def test_a_sample_is_copied_with_its_job(tmp_path, two_classes):
-    from karat.results.run import Run
-
-    (old,) = karat.evaluate("onehot", two_classes(), output=tmp_path)
-    new = Run.create(tmp_path, {**old.about, "stamp": "20990101T000000"})
-    new.copy_job(old, old.records()[0])
-    (one, other) = (next(each.folder.rglob("sample.csv")) for each in (old, new))
-    assert one.read_bytes() == other.read_bytes()
-
-
 def test_a_task_may_ignore_checks(two_classes):
     assert two_classes(ignore="KRT004").ignore == ("KRT004",)
     assert two_classes(ignore=["KRT0", "KRT102"]).ignore == ("KRT0", "KRT102")

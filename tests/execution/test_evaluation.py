@@ -129,7 +129,7 @@ def test_options_have_defaults_and_short_forms(tmp_path):
         ({"folds": [0, "1"]}, "folds"),
         ({"inference": [0]}, "inference"),
         ({"engine": "ray"}, "'ray'"),
-        ({"scheduler": "tcp://127.0.0.1:9"}, "scheduler"),
+        ({"scheduler": "tcp://127.0.0.1:9"}, "scheduler .*--engine dask"),
         ({"sed": 1}, '"seed"'),
     ],
 )
