@@ -160,31 +160,6 @@ def test_rows_are_limited_alike_for_tasks_on_one_dataset(two_classes):
     assert other.data.fingerprint != first.data.fingerprint
 
 
-@pytest.mark.parametrize(
-    "changes, metrics",
-    [
-        ({}, ("auc", "acc", "balacc", "logloss")),
-        ({"split": "all", "probe": {"use": "trained", "head": "kmeans"}}, ("v_measure", "ari")),
-    ],
-)
-def test_default_metrics(two_classes, changes, metrics):
-    found = plan([two_classes(metrics=[], **changes)]).tasks[0].task.metrics
-    assert found[: len(metrics)] == metrics
-
-
-def test_default_metrics_of_numbers_scores_and_items(line):
-    assert plan([line(metrics=[])]).tasks[0].task.metrics == ("rmse", "mae", "r2")
-    frame = pd.DataFrame({"a": list("abc"), "b": list("bca"), "c": list("cab"), "y": [1, 2, 3.5]})
-    pairs = Dataset.from_columns(frame, ["a", "b"], "y", kind="regression")
-    similar = plan([Task("s", pairs, probe="similarity", split="all")]).tasks[0].task
-    assert similar.metrics == ("spearman", "pearson")
-    items = Dataset.from_columns(
-        frame.assign(y=list("abc")), ["a", "b", "c"], "y", kind="items", modality="entity"
-    )
-    asked = plan([Task("q", items, probe="analogy", split="all")]).tasks[0].task
-    assert asked.metrics == ("hits@1", "hits@10", "mrr")
-
-
 def search(name="search", **changes):
     """Make a task whose questions are made of the rows of a table."""
     table = pd.DataFrame({"n": np.arange(60.0), "w": [f"w{i % 20}" for i in range(60)]})
@@ -208,13 +183,26 @@ def test_generated_queries_replace_the_questions():
     assert again.fingerprint == planned.data.fingerprint != other.fingerprint
 
 
-@pytest.mark.parametrize("changes", [{}, {"ask": "text-queries"}])
-def test_default_metrics_of_rankings(two_classes, changes):
-    metrics = ("map", "mrr@10", "ndcg@10", "recall@10")
-    text = adapt(lambda texts: np.ones((len(texts), 1)), "ones")
-    assert plan([search(metrics=[], **changes)], [text]).tasks[0].task.metrics == metrics
-    ranking = two_classes(metrics=[], probe="same-class", split="all")
-    assert plan([ranking]).tasks[0].task.metrics == metrics
+def test_default_metrics(two_classes, line):
+    frame = pd.DataFrame({"a": list("abc"), "b": list("bca"), "c": list("cab"), "y": [1, 2, 3.5]})
+    pairs = Dataset.from_columns(frame, ["a", "b"], "y", kind="regression")
+    items = Dataset.from_columns(
+        frame.assign(y=list("abc")), ["a", "b", "c"], "y", kind="items", modality="entity"
+    )
+    kmeans = {"use": "trained", "head": "kmeans"}
+    ranks = ("map", "mrr@10", "ndcg@10", "recall@10")
+    anything = adapt(lambda items: np.ones((len(items), 1)), "ones")
+    for task, metrics in (
+        (two_classes(metrics=[]), ("auc", "acc", "balacc", "logloss")),
+        (two_classes(metrics=[], split="all", probe=kmeans), ("v_measure", "ari")),
+        (two_classes(metrics=[], split="all", probe="same-class"), ranks),
+        (line(metrics=[]), ("rmse", "mae", "r2")),
+        (Task("s", pairs, probe="similarity", split="all"), ("spearman", "pearson")),
+        (Task("q", items, probe="analogy", split="all"), ("hits@1", "hits@10", "mrr")),
+        (search(metrics=[]), ranks),
+        (search(metrics=[], ask="text-queries"), ranks),
+    ):
+        assert plan([task], [anything]).tasks[0].task.metrics[: len(metrics)] == metrics
 
 
 @pytest.mark.parametrize(

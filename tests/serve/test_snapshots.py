@@ -26,9 +26,9 @@ def always(monkeypatch):
 def reads(monkeypatch):
     """The names of the records that were read."""
     found = []
-    read = snapshots._read_record
+    read = snapshots.read_record
     monkeypatch.setattr(
-        snapshots, "_read_record", lambda path: found.append(path.name) or read(path)
+        snapshots, "read_record", lambda path: found.append(path.name) or read(path)
     )
     return found
 
