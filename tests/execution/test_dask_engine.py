@@ -190,7 +190,7 @@ def things(tmp_path, **kinds):
 
 @real
 @pytest.mark.slow
-def test_remotesare_sent_to_each_worker_once(cluster, until, tmp_path):
+def test_files_are_sent_to_each_worker_once(cluster, until, tmp_path):
     vectors = tmp_path / "vectors"
     vectors.mkdir()
     np.save(vectors / "vectors.npy", np.arange(1000.0))
@@ -436,7 +436,7 @@ def test_an_unchanged_file_on_a_shared_disk_is_not_sent(tmp_path):
     assert held.missing([remote]) == ()
 
 
-def test_the_least_recently_used_remotesare_removed(tmp_path):
+def test_the_least_recently_used_files_are_removed(tmp_path):
     held = Depot(tmp_path)
     held.room = 7
     remotes = [remote_file(bytes([i]) * 3) for i in range(4)]

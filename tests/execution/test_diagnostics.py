@@ -362,17 +362,9 @@ def test_statistics_do_not_use_the_global_generator(tmp_path, two_classes):
     assert (np.random.get_state()[1] == before).all()
 
 
-def test_statistics_do_not_depend_on_workers(tmp_path, two_classes):
-    made = []
-    for workers in (1, 2):
-        runs = karat.evaluate(
-            "onehot", two_classes(), workers=workers, output=tmp_path / str(workers)
-        )
-        sample = next(runs[0].folder.rglob("sample.csv")).read_bytes()
-        records = [(r["unconverged"], r.get("observed")) for r in runs[0].records()]
-        made.append((sample, records, runs[0].about["tasks"]))
-    assert made[0] == made[1]
-    (task,) = made[0][2]
+def test_statistics_of_a_task_are_written_to_run_json(tmp_path, two_classes):
+    (run,) = karat.evaluate("onehot", two_classes(), output=tmp_path)
+    (task,) = run.about["tasks"]
     assert (task["tested"], task["classes"]) == (20, {"high": 10, "low": 10})
     assert task["give_away"] == ["x", round(1 - (1 / 19) / 0.5, 3)]
 

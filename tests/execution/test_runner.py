@@ -12,10 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
 import karat
-from karat.errors import DataError, DefinitionError
+from karat.errors import DataError, DefinitionError, Unavailable
 from karat.execution.progress import Progress
 from karat.execution.runner import Stopped
-from karat.models.model import StatelessEncoder
 from karat.models.tabular_encoders import OneHotTable, RandomEncoder
 from karat.results.load import status
 from karat.results.run import Run
@@ -152,23 +151,17 @@ def test_components_of_a_script_are_sent_to_workers(tmp_path, script):
         assert scores[::2] == scores[1::2]  # the metric of our own is accuracy by another name
 
 
-class Counting(StatelessEncoder):
-    seen: list[int] = []
+def test_a_stateless_encoder_embeds_each_data_set_once(two_classes, line, tmp_path):
+    seen = []
 
-    def transform(self, items):
-        self.seen.append(len(items))
+    def encode(items):
+        seen.append(len(items))
         return items.to_numpy(dtype=float)
 
-
-def test_a_stateless_encoder_embeds_each_data_set_once(two_classes, line, tmp_path):
-    Counting.seen = []
-    tasks = [
-        two_classes("a", split={"use": "kfold", "folds": 5, "repeats": 3}),
-        two_classes("b"),
-        line(),
-    ]
-    karat.evaluate(Counting(), tasks, output=tmp_path, cache=False)
-    assert Counting.seen == [20, 20]
+    many = {"use": "kfold", "folds": 5, "repeats": 3}
+    tasks = [two_classes("a", split=many, data="same"), two_classes("b", data="same"), line()]
+    karat.evaluate(encode, tasks, output=tmp_path, cache=False)
+    assert seen == [20, 20]
 
 
 @pytest.fixture(scope="module")
@@ -235,9 +228,8 @@ def test_a_model_that_cannot_be_pickled_fails_and_the_others_run(
         assert "pickle" in record["info"]
     # in this process it runs, and a single job is run here however many workers there are
     for how in ({"workers": 1}, {"workers": 2, "folds": 0}):
-        (alone,) = karat.evaluate(
-            {"locked": models.Locked()}, two_classes(), output=tmp_path, **how
-        )
+        given = {"locked": models.Locked()}
+        (alone,) = karat.evaluate(given, two_classes(), output=tmp_path, **how)
         assert {r["status"] for r in alone.records()} == {"ok"}
 
 
@@ -400,14 +392,11 @@ def test_more_tasks_and_folds_are_added_to_the_run(two_classes, line, tmp_path):
 
 
 def test_a_formerly_declined_task_runs(two_classes, tmp_path):
-    from karat.core.task import Task
-    from karat.errors import Unavailable
-
     def offline():
         raise Unavailable("offline")
 
     task = two_classes()
-    (run,) = karat.evaluate(OneHotTable(), Task("halves", offline), output=tmp_path)
+    (run,) = karat.evaluate(OneHotTable(), karat.Task("halves", offline), output=tmp_path)
     assert [r["status"] for r in run.records()] == ["declined"]
     assert karat.leaderboard([run])["declined"].tolist() == [1]
     jobs, (run,) = resumed(OneHotTable(), task, output=tmp_path)

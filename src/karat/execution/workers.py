@@ -303,16 +303,12 @@ def serve() -> None:
                 with limits_enforced(getattr(job, "limits", None), slot), clock.job():
                     answer = function(job, shelf)
             except BaseException as error:  # no such module, a full disk, a late TimedOut
-                answer = _failure(error, meter)
+                status = "memory" if isinstance(error, MemoryError) else "failed"
+                cause = f"{type(error).__name__}: {error}".removesuffix(": ")
+                answer = WorkerDied(cause, traceback.format_exc(), status, meter.costs())
             _reopen_streams()
             pickle.dump(answer, answers)
             answers.flush()
-
-
-def _failure(error: BaseException, meter: Meter) -> WorkerDied:
-    status = "memory" if isinstance(error, MemoryError) else "failed"
-    cause = f"{type(error).__name__}: {error}".removesuffix(": ")
-    return WorkerDied(cause, traceback.format_exc(), status, meter.costs())
 
 
 def _reopen_streams() -> None:
