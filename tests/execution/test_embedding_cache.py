@@ -372,10 +372,10 @@ class Noted:
         return [[len(text) * self.scale, 1.0] for text in texts]
 
 
-def sentences(name, *texts):
-    items = pd.Series(texts, dtype=object)
+def sentences(name, *texts, ids=None, modality="text"):
+    items = pd.Series(texts, ids, dtype=object)
     truth = np.arange(len(texts)) % 2.0
-    return Dataset(name, items, pd.DataFrame({"item": items.index}), truth, "regression", "text")
+    return Dataset(name, items, pd.DataFrame({"item": items.index}), truth, "regression", modality)
 
 
 @pytest.fixture
@@ -443,9 +443,8 @@ def test_an_encoder_that_changes_when_used_encodes_once_per_run(texts_of):
 
 
 def test_entities_of_one_label_are_encoded_once(texts_of):
-    items = pd.Series(["Paris", "Paris", "Rome"], index=["paris", "paris_texas", "rome"])
-    asked = pd.DataFrame({"item": items.index})
-    places = Dataset("places", items, asked, np.arange(3.0), "regression", "entity")
+    ids = ["paris", "paris_texas", "rome"]
+    places = sentences("places", "Paris", "Paris", "Rome", ids=ids, modality="entity")
     assert texts_of(Noted(), places) == [[[5, 1], [5, 1], [4, 1]]]
     assert Noted.asked == ["Paris", "Rome"]
 
@@ -504,8 +503,5 @@ def test_texts_without_vectors_have_none_in_other_datasets(texts_of):
 
 def test_entities_are_looked_up_by_id_and_texts_by_content(texts_of):
     known = pd.DataFrame([[1.0], [2.0]], index=["x", "0"])
-    items = pd.Series(["0", "x"], index=["x", "0"])
-    asked = pd.DataFrame({"item": items.index})
-    as_texts = Dataset("texts", items, asked, np.arange(2.0), "regression", "text")
-    as_entities = Dataset("entities", items, asked, np.arange(2.0), "regression", "entity")
-    assert texts_of(known, as_texts, as_entities) == [[[2], [1]], [[1], [2]]]
+    both = (sentences(m, "0", "x", ids=["x", "0"], modality=m) for m in ("text", "entity"))
+    assert texts_of(known, *both) == [[[2], [1]], [[1], [2]]]

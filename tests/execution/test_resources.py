@@ -97,7 +97,7 @@ class Told(Base):
 '''
 #: the status of each model and a part of its message
 WANTED = {
-    "Fine": ("ok", ""),
+    **dict.fromkeys(("Fine", "Forks", "Mute", "Talks", "Shouts", "Told"), ("ok", "")),
     "Spin": ("timeout", "3 s"),
     "Deaf": ("timeout", "killed"),
     "Hog": ("memory", ""),
@@ -105,15 +105,10 @@ WANTED = {
     "ChildHog": ("memory", "900 MB"),
     "Segfault": ("failed", "SIGSEGV"),
     "Exits": ("failed", "exit code 3"),
-    "Forks": ("ok", ""),
-    "Mute": ("ok", ""),
-    "Talks": ("ok", ""),
-    "Shouts": ("ok", ""),
     "Quits": ("failed", "SystemExit: 4"),
     "Interrupts": ("failed", "KeyboardInterrupt"),
     "Shape": ("failed", "shape"),
     "Nan": ("failed", "NaN"),
-    "Told": ("ok", ""),
 }
 ENDLESS = {"Spin", "Deaf"}
 linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="limits of memory: Linux")
