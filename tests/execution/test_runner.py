@@ -58,14 +58,6 @@ def test_the_same_bytes_with_one_worker_and_two_and_in_any_order(tasks, models, 
         )
 
 
-def test_the_noise_of_a_model_is_that_of_seed_plus_fold(two_classes, models, contents, tmp_path):
-    (run,) = karat.evaluate(models.Noisy(), two_classes(), output=tmp_path)
-    assert [r["seed"] for r in run.records()] == [42, 43]
-    (same,) = karat.evaluate(models.Noisy(), two_classes(), output=tmp_path / "same")
-    (other,) = karat.evaluate(models.Noisy(), two_classes(), output=tmp_path / "other", seed=1)
-    assert contents([run]) == contents([same]) != contents([other])
-
-
 def test_equal_data_with_two_names_has_different_folds(two_classes, contents, tmp_path):
     """Jobs once took the data of whichever task came last."""
     a, b = two_classes("a", data="first name"), two_classes("b", data="second name")
@@ -351,15 +343,6 @@ def test_only_changed_jobs_run_again(two_classes, line, contents, tmp_path):
     assert (jobs, third.folder) == ([], first.folder)
 
 
-def test_fewer_rows_do_not_change_the_run_on_all_rows(two_classes, contents, tmp_path):
-    (whole,) = karat.evaluate(OneHotTable(), two_classes(), output=tmp_path)
-    before = contents([whole])
-    jobs, (small,) = resumed(OneHotTable(), two_classes(), output=tmp_path, max_rows=10)
-    assert len(jobs) == 2
-    assert small.folder != whole.folder
-    assert contents([whole]) == before
-
-
 def test_other_parameters_or_another_seed_are_another_run(two_classes, tmp_path):
     for model, options in (
         (OneHotTable(), {}),
@@ -418,12 +401,6 @@ def test_no_name_leaves_the_run_folder(two_classes, tmp_path, name):
     # run.json, 2 records, 2 × 2 × 2 predictions, a sample, 3 tables
     assert sum(p.is_file() for p in run.folder.rglob("*")) == 15
     assert karat.leaderboard([run]).attrs["tasks"] == [name]
-
-
-def test_two_runs_in_one_second_have_two_folders(two_classes, tmp_path):
-    runs = [karat.evaluate(OneHotTable(), two_classes(), output=tmp_path)[0] for _ in range(3)]
-    assert len({run.folder for run in runs}) == 3
-    assert karat.leaderboard(runs).index.nunique() == 3
 
 
 def test_records_and_facts_are_strict_json(two_classes, tmp_path):
