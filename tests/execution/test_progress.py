@@ -68,11 +68,6 @@ def test_lines_print_encoded_texts_every_few_seconds(capsys, monkeypatch):
     assert capsys.readouterr().err == "embedding data with m: 512 of 5,000 texts\n"
 
 
-def test_the_base_class_prints_nothing(capsys):
-    send_events(Progress())
-    assert capsys.readouterr() == ("", "")
-
-
 def test_choose_returns_the_display_for_the_stream(monkeypatch):
     assert type(choose_progress(quiet=True)) is Progress
     assert type(choose_progress()) is LineProgress

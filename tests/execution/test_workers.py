@@ -116,12 +116,6 @@ def test_jobs_cannot_use_the_pipes(run):
     assert [answer for _, answer in run([1, 2, 3], "talks")] == ["", "", ""]
 
 
-def test_functions_of_a_script_are_sent_to_workers(run):
-    factor = 3
-    answers = dict(run([1, 2], "shared", thing=lambda x: x * factor))
-    assert answers == {1: 3, 2: 6}
-
-
 def test_an_object_that_cannot_be_pickled_is_an_error(run):
     with pytest.raises(DefinitionError, match="pickle.*one worker"):
         list(run([1, 2], "shared", thing=threading.Lock()))
