@@ -10,6 +10,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+import karat
+from karat.results import run as runs_module
+
 KILLS = 100
 #: a process with all libraries imported forks the processes that are killed
 ZYGOTE = """
@@ -91,15 +94,9 @@ def runs(tmp_path_factory):
     place = tmp_path_factory.mktemp("crashes")
     (place / "zygote.py").write_text(ZYGOTE)
     environment = {**os.environ, "KARAT_CACHE": str(place / "cache"), "OMP_NUM_THREADS": "1"}
-    command = [
-        sys.executable,
-        str(place / "zygote.py"),
-        str(place / "whole"),
-        str(place / "broken"),
-    ]
-    done = subprocess.run(
-        [*command, str(KILLS)], capture_output=True, text=True, env=environment, check=False
-    )
+    paths = [str(place / name) for name in ("zygote.py", "whole", "broken")]
+    command = [sys.executable, *paths, str(KILLS)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     return place, json.loads(done.stdout)
 
@@ -156,21 +153,8 @@ def test_nothing_half_written_is_left(runs):
 # -- disks that take no more ----------------------------------------------------------------
 
 
-@pytest.fixture
-def line():
-    import numpy as np
-
-    import karat
-
-    frame = pd.DataFrame({"a": np.arange(40.0), "y": np.arange(40.0)})
-    data = karat.Dataset.from_table(frame, target="y", name="line", kind="regression")
-    return karat.Task("line", data, metrics=["rmse"], split={"use": "kfold", "folds": 5})
-
-
 def test_a_full_disk_keeps_what_is_finished(line, tmp_path, monkeypatch):
-    import karat
-    from karat.results import run as runs_module
-
+    task = line(split={"use": "kfold", "folds": 5})
     write, wrote = runs_module.write_atomic, []
 
     def full(path, content, *, durable=False):
@@ -182,12 +166,12 @@ def test_a_full_disk_keeps_what_is_finished(line, tmp_path, monkeypatch):
 
     monkeypatch.setattr(runs_module, "write_atomic", full)
     with pytest.raises(OSError, match="No space left"):
-        karat.evaluate("dummy", [line], output=tmp_path / "out")
+        karat.evaluate("dummy", [task], output=tmp_path / "out")
     monkeypatch.undo()
     (run,) = karat.open_runs([tmp_path / "out"])
     assert [record["fold"] for record in run.records()] == [0, 1]
     assert len(run.results()) == 2
-    (run,) = karat.evaluate("dummy", [line], output=tmp_path / "out", resume=True)
+    (run,) = karat.evaluate("dummy", [task], output=tmp_path / "out", resume=True)
     assert [record["fold"] for record in run.records()] == [0, 1, 2, 3, 4]
 
 
@@ -202,8 +186,6 @@ def test_two_processes_on_one_folder_leave_two_whole_runs(tmp_path):
     command = [sys.executable, "-c", code]
     both = [subprocess.Popen(command, cwd=tmp_path) for _ in range(2)]
     assert [process.wait(timeout=900) for process in both] == [0, 0]
-    import karat
-
     runs = karat.open_runs([tmp_path / "out"])
     assert sorted(run.model for run in runs) == ["dummy", "dummy", "ridge", "ridge"]
     assert [len(run.records()) for run in runs] == [20] * 4

@@ -190,7 +190,7 @@ def things(tmp_path, **kinds):
 
 @real
 @pytest.mark.slow
-def test_remotesare_sent_to_each_worker_once(cluster, until, tmp_path):
+def test_files_are_sent_to_each_worker_once(cluster, until, tmp_path):
     vectors = tmp_path / "vectors"
     vectors.mkdir()
     np.save(vectors / "vectors.npy", np.arange(1000.0))
@@ -393,14 +393,6 @@ def test_no_scheduler_at_the_address(two_classes, tmp_path, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
-def test_wrong_engine_options_are_an_error(two_classes, cli):
-    with pytest.raises(DefinitionError, match="'ray'"):
-        karat.evaluate(OneHotTable(), two_classes(), engine="ray")
-    result = cli("run", "quickstart", "-m", "dummy", "--scheduler", "tcp://127.0.0.1:9")
-    assert result.code == 2
-    assert "--engine dask" in result.err
-
-
 def test_a_missing_library_names_the_extra(two_classes, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtra, match=r'pip install "karat\[dask\]"'):
@@ -444,7 +436,7 @@ def test_an_unchanged_file_on_a_shared_disk_is_not_sent(tmp_path):
     assert held.missing([remote]) == ()
 
 
-def test_the_least_recently_used_remotesare_removed(tmp_path):
+def test_the_least_recently_used_files_are_removed(tmp_path):
     held = Depot(tmp_path)
     held.room = 7
     remotes = [remote_file(bytes([i]) * 3) for i in range(4)]
@@ -488,6 +480,8 @@ def test_jobs_require_at_most_the_declared_resources():
 
     assert share({}, {}) is None
     assert share({"GPU": 1}) is None
+    gpus = dataclasses.replace(job, limits=Limits(gpus=1, cores=1))
+    assert share({"GPU": 2.0, "other": 1.0}, job=gpus) == {"GPU": 1}
     assert share({"cores": 8}, {"cores": 4}) == {"cores": 3}
     assert share({"CORES": 2}) == {"CORES": 2}
     assert share({"memory": 1e9, "cores": 8}) == {"memory": 100 * 2**20, "cores": 3}

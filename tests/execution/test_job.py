@@ -1,7 +1,6 @@
 """One job: its record, its files and its errors; and the objects that jobs share."""
 
 import json
-import subprocess
 import sys
 import warnings
 
@@ -59,12 +58,6 @@ def test_scores_can_be_computed_from_the_files_alone(outcome, two_classes):
     read = Predictions.from_csv(done.files["predictions.csv"], **kinds)
     for name, value in done.record["views"][0]["scores"].items():
         assert score(name, read) == (value, "")
-
-
-def test_records_have_the_repeat_of_their_fold(outcome, two_classes):
-    task = two_classes(split={"use": "kfold", "folds": 2, "repeats": 3})
-    repeats = [outcome(OneHotTable(), task, fold).record["repeat"] for fold in range(6)]
-    assert repeats == [0, 0, 1, 1, 2, 2]
 
 
 def test_each_view_has_its_own_files(outcome, two_classes):
@@ -265,16 +258,3 @@ def test_objects_are_stored_once_and_read_by_another_store(tmp_path):
     for _ in range(3):
         assert shelf.get_or_make("folds", lambda: made.append(1) or "folds") == "folds"
     assert made == [1]
-
-
-def test_a_class_of_a_script_is_loaded_by_another_process(tmp_path):
-    script = (
-        "import sys, pathlib\n"
-        "from karat.execution.job import ObjectStore\n"
-        "class Mine:\n    size = 3\n"
-        "shelf = ObjectStore(pathlib.Path(sys.argv[1]))\n"
-        "shelf.put('mine', Mine)\n"
-        "shelf.save()\n"
-    )
-    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
-    assert ObjectStore(tmp_path).get("mine")().size == 3

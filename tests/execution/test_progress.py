@@ -36,6 +36,8 @@ def test_a_job_is_one_line():
 
 def send_events(progress):
     progress.started("karat runs", 2)
+    for model in "mn":
+        progress.lost(model, "gone", "no\nfile")
     progress.embedding("m", "data", 10)
     progress.encoded(4, 8)
     progress.embedded("m", "data", 0.5)
@@ -48,13 +50,14 @@ def test_lines_print_failures_and_all_jobs_when_verbose(capsys):
     send_events(LineProgress())
     out, err = capsys.readouterr()
     assert out == ""
-    quiet = ["karat runs", "embedded data with m in 0.5 s", failure_line(FAILED, "log")]
+    lost = "  ✗ gone   no file   (its jobs fail; other tasks run)"
+    quiet = ["karat runs", lost, "embedded data with m in 0.5 s", failure_line(FAILED, "log")]
     assert err.splitlines() == quiet
     send_events(LineProgress(verbose=True))
     assert capsys.readouterr().err.splitlines() == [
-        *quiet[:2],
+        *quiet[:3],
         f"1 of 2  {job_line(RECORD)}",
-        quiet[2],
+        quiet[3],
     ]
 
 
@@ -66,11 +69,6 @@ def test_lines_print_encoded_texts_every_few_seconds(capsys, monkeypatch):
     for done in (256, 512, 768, 5000):
         progress.encoded(done, 5000)
     assert capsys.readouterr().err == "embedding data with m: 512 of 5,000 texts\n"
-
-
-def test_the_base_class_prints_nothing(capsys):
-    send_events(Progress())
-    assert capsys.readouterr() == ("", "")
 
 
 def test_choose_returns_the_display_for_the_stream(monkeypatch):

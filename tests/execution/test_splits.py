@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import karat
 from karat.core import registry
 from karat.core.dataset import Dataset
 from karat.errors import ContractError, DataError, DefinitionError
@@ -144,42 +143,6 @@ def test_folds_depend_on_the_seed_and_the_dataset_name(how):
     assert not same(first, split(data, how, 12))
     # another data set of the same size is not cut at the same places
     assert not same(first, split(classes(LABELS, name="other"), how, 11))
-
-
-class Recorder:
-    """A predictor that writes down its seed and the rows it was asked about."""
-
-    seen = []
-
-    def __init__(self, random_state=None):
-        self.random_state = random_state
-
-    def get_params(self, deep=True):
-        return {"random_state": self.random_state}
-
-    def set_params(self, random_state):
-        self.random_state = random_state
-        return self
-
-    def fit(self, X, y):
-        self.answer = y[0]
-        self.taught = set(X["x"])
-        return self
-
-    def predict(self, X):
-        Recorder.seen.append((self.random_state, self.taught, set(X["x"])))
-        return np.full(len(X), self.answer)
-
-
-def test_the_model_gets_seed_plus_fold_and_the_splitter_does_not(tmp_path):
-    Recorder.seen.clear()
-    data = classes(["a", "b"] * 50)
-    task = karat.Task("toy", data, split={"use": "kfold", "folds": 5}, metrics=["acc"])
-    karat.evaluate({"recorder": Recorder()}, task, seed=100, output=tmp_path)
-    assert sorted(seed for seed, _, _ in Recorder.seen) == [100, 101, 102, 103, 104]
-    rows = [row for _, _, asked in Recorder.seen for row in asked]
-    assert sorted(rows) == list(range(100))
-    assert all(not taught & asked for _, taught, asked in Recorder.seen)
 
 
 @pytest.mark.parametrize(

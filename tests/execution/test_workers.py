@@ -12,7 +12,7 @@ from karat.errors import DefinitionError
 from karat.execution import workers as module
 from karat.execution.job import ObjectStore
 from karat.execution.resources import Limits
-from karat.execution.workers import Template, WorkerDied, available_cores, execute, one_thread
+from karat.execution.workers import Template, WorkerDied, execute, one_thread
 
 WORK = """
 import os, sys, time
@@ -163,12 +163,6 @@ def test_jobs_cannot_use_the_pipes(run):
     assert [answer for _, answer in run([1, 2, 3], "talks")] == ["", "", ""]
 
 
-def test_functions_of_a_script_are_sent_to_workers(run):
-    factor = 3
-    answers = dict(run([1, 2], "shared", thing=lambda x: x * factor))
-    assert answers == {1: 3, 2: 6}
-
-
 def test_an_object_that_cannot_be_pickled_is_an_error(run):
     with pytest.raises(DefinitionError, match="pickle.*0 workers"):
         list(run([1, 2], "shared", thing=threading.Lock()))
@@ -295,7 +289,3 @@ def test_one_thread_restores_the_environment(monkeypatch):
         assert os.environ["OMP_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == "1"
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert "MKL_NUM_THREADS" not in os.environ
-
-
-def test_cores_are_at_most_those_of_the_machine():
-    assert 1 <= available_cores() <= (os.cpu_count() or 1)

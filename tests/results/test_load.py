@@ -7,7 +7,6 @@ import json
 import os
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import karat
@@ -18,11 +17,8 @@ from karat.results.run import Run
 
 
 @pytest.fixture
-def output(tmp_path):
-    frame = pd.DataFrame({"a": np.arange(20.0), "y": np.arange(20.0)})
-    data = karat.Dataset.from_table(frame, target="y", name="line", kind="regression")
-    task = karat.Task("line", data, metrics=["rmse"], split={"use": "kfold", "folds": 2})
-    (run,) = karat.evaluate("dummy", [task], output=tmp_path / "out")
+def output(line, tmp_path):
+    (run,) = karat.evaluate("dummy", line(), output=tmp_path / "out")
     for seconds, path in zip((1.0, 3.0), sorted((run.folder / "jobs").iterdir()), strict=True):
         path.write_text(json.dumps({**json.loads(path.read_text()), "seconds": seconds}))
     return tmp_path / "out"
@@ -55,10 +51,8 @@ class Half:
 
 
 @pytest.fixture
-def run(tmp_path):
-    frame = pd.DataFrame({"a": np.arange(20.0), "y": np.arange(20.0)})
-    data = karat.Dataset.from_table(frame, target="y", name="line", kind="regression")
-    task = karat.Task("a <b> line", data, metrics=["rmse"], split={"use": "kfold", "folds": 4})
+def run(line, tmp_path):
+    task = line("a <b> line", split={"use": "kfold", "folds": 4})
     (made,) = karat.evaluate({"half": Half()}, [task], output=tmp_path / "out", seed=42)
     return made
 
@@ -86,9 +80,8 @@ def test_remaining_and_running_jobs(run, capsys):
 def test_jobs_on_other_machines(run):
     next(iter((run.folder / "jobs").glob("*.json"))).unlink()
     with run.marked_running():
-        assert status(run.folder)[["running", "left", "state"]].to_numpy().tolist() == [
-            [1, 1, "running"]
-        ]
+        (row,) = status(run.folder)[["running", "left", "state"]].to_numpy().tolist()
+        assert row == [1, 1, "running"]
     assert status(run.folder)["state"].tolist() == ["stopped"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import shutil
@@ -49,17 +50,12 @@ def entity_tasks(missing: str) -> list[karat.Task]:
     ids = [f"entity {i}" for i in range(12)]
     pairs = pd.DataFrame({"a": ids, "b": np.roll(ids, 1), "near": np.linspace(0, 1, 12)})
     pairs["main"] = ["first"] * 6 + ["second"] * 6
-    likes = karat.Dataset.from_columns(
-        pairs, ["a", "b"], "near", name="p", kind="regression", modality="entity", group="main"
-    )
+    make = functools.partial(karat.Dataset.from_columns, modality="entity")
+    likes = make(pairs, ["a", "b"], "near", name="p", kind="regression", group="main")
     quads = pd.DataFrame({f: np.roll(ids, i) for i, f in enumerate("abcd")})
-    quads = karat.Dataset.from_columns(
-        quads, ["a", "b", "c"], "d", name="q", kind="items", modality="entity"
-    )
+    quads = make(quads, ["a", "b", "c"], "d", name="q", kind="items")
     search = pd.DataFrame({"query": ids * 2, "answer": [*np.roll(ids, 1), *np.roll(ids, 2)]})
-    search = karat.Dataset.from_columns(
-        search, ["query"], "answer", name="s", kind="items", modality="entity"
-    )
+    search = make(search, ["query"], "answer", name="s", kind="items")
     ranked = ["hits@2", "mrr", "hits@2_covered"]
     near = ["kendall", "spearman", "kendall_covered"]
     more = {"split": "all", "missing": missing}
@@ -81,6 +77,13 @@ def made(tmp_path_factory) -> karat.Run:
 def run(made, tmp_path) -> karat.Run:
     shutil.copytree(made.folder, tmp_path / "in" / made.folder.name)
     return karat.Run.open(tmp_path / "in" / made.folder.name)
+
+
+def change_record(run: karat.Run, name: str, change) -> None:
+    path = run.folder / "jobs" / name
+    record = json.loads(path.read_text())
+    change(record)
+    path.write_text(json.dumps(record))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -161,10 +164,8 @@ def test_new_run_folder_is_readable(run, tmp_path):
 def test_unregistered_metrics_are_not_recomputed_or_imported(run):
     with pytest.raises(DefinitionError, match='"acc"'):
         karat.rescore(run, ["acccc"])
-    path = run.folder / "jobs" / "line.0.json"
-    record = json.loads(path.read_text())
-    record["views"][0]["scores"] |= {"antigravity:fly": 0.5, "ours": 0.25}
-    path.write_text(json.dumps(record))
+    added = {"antigravity:fly": 0.5, "ours": 0.25}
+    change_record(run, "line.0.json", lambda record: record["views"][0]["scores"].update(added))
     done = karat.rescore(run)
     assert "antigravity" not in sys.modules
     assert not len(done.differences)
@@ -243,11 +244,10 @@ def test_damaged_view_fails_that_view_only(run, tmp_path):
 
 
 def test_changed_score_is_a_difference(run):
-    path = run.folder / "jobs" / "line.1.json"
-    record = json.loads(path.read_text())
-    true = record["views"][0]["scores"]["rmse"]
-    record["views"][0]["scores"]["rmse"] = np.nextafter(true, 9)
-    path.write_text(json.dumps(record))
+    true = next(r for r in run.records() if (r["task"], r["fold"]) == ("line", 1))
+    true = true["views"][0]["scores"]["rmse"]
+    wrong = {"rmse": np.nextafter(true, 9)}
+    change_record(run, "line.1.json", lambda record: record["views"][0]["scores"].update(wrong))
     (row,) = karat.rescore(run).differences.to_dict("records")
     assert (row["task"], row["fold"], row["metric"], row["value"]) == ("line", 1, "rmse", true)
 
@@ -273,8 +273,7 @@ def test_missing_predictions(run):
 
 @pytest.mark.parametrize("wrong", [{"fold": "../../../x"}, {"fold": -1}, {"views": [7]}])
 def test_invalid_record_is_an_error(run, tmp_path, wrong):
-    path = run.folder / "jobs" / "line.0.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **wrong}))
+    change_record(run, "line.0.json", lambda record: record.update(wrong))
     with pytest.raises(DataError, match="jobs"):
         karat.rescore(run, output=tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -1,5 +1,6 @@
 """Run folders: writing, damaged files, opening, resuming and artifacts."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ from sklearn.linear_model import LinearRegression
 
 import karat
 from karat.errors import ContractError, DataError
+from karat.models.adapters import adapt
 from karat.results.run import Run, collect_artifacts, earlier_runs, open_runs
 
 ABOUT = {
@@ -258,28 +260,13 @@ class Board:
 
 
 @pytest.fixture
-def task():
-    frame = pd.DataFrame({"a": np.arange(20.0), "y": np.arange(20.0)})
-    data = karat.Dataset.from_table(frame, target="y", name="line", kind="regression")
-    return karat.Task("a line", data, metrics=["rmse"], split={"use": "kfold", "folds": 2})
+def task(line):
+    return line("a line")
 
 
 def evaluated(model, task, tmp_path, artifacts):
-    from dataclasses import replace
-
-    from karat.config.catalog import Catalog
-    from karat.execution.evaluation import (
-        find_models_and_suite,
-        make_options,
-        plan_suite,
-        run_suite,
-    )
-
-    catalog = Catalog()
-    models, suite = find_models_and_suite(catalog, {"mine": model}, [task])
-    models = [replace(each, artifacts=tuple(artifacts)) for each in models]
-    options = make_options({"output": tmp_path / "out"})
-    (run,) = run_suite(plan_suite(models, suite, catalog, options), suite, options)
+    mine = dataclasses.replace(adapt(model, "mine"), artifacts=tuple(artifacts))
+    (run,) = karat.evaluate(mine, task, output=tmp_path / "out")
     return run
 
 
@@ -301,7 +288,7 @@ def test_a_pickle_is_loaded_only_with_allow_pickle(task, tmp_path):
     with pytest.raises(DataError, match="allow_pickle=True"):
         karat.load_artifact(run, "models", "a line")
     model = karat.load_artifact(run, "models", "a line", allow_pickle=True)
-    np.testing.assert_allclose(model.predict([[3.0]]), [3.0])
+    np.testing.assert_allclose(model.predict([[3.0]]), [6.0])
 
 
 def test_artifacts_are_stored_only_if_a_definition_requests_them(tmp_path, task):

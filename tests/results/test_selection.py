@@ -34,21 +34,17 @@ def test_a_run_is_found_by_its_folder(make):
     assert find_run(run) is run
 
 
-def test_a_folder_of_runs_and_a_mistyped_folder_are_explained(make):
+def test_folders_that_are_not_a_complete_run_are_explained(make):
     run = make("a", "1")
     with pytest.raises(DataError, match=run.folder.name):
         find_run(run.folder.parent)
     with pytest.raises(DataError, match=run.folder.name):
         find_run(str(run.folder) + "x")
-    (run.folder / "run.json").unlink()
-    with pytest.raises(DataError, match="run.json"):
-        find_run(run.folder)
-
-
-def test_an_incomplete_run_is_refused(make):
-    run = make("a", "1")
     (run.folder / "run.json").write_text('{"model": "a"}')
     with pytest.raises(DataError, match="tasks"):
+        find_run(run.folder)
+    (run.folder / "run.json").unlink()
+    with pytest.raises(DataError, match="run.json"):
         find_run(run.folder)
 
 

@@ -53,6 +53,13 @@ def rest(line):
     return found
 
 
+def upload_head(length, token):
+    """Return the header of an upload whose body is sent later."""
+    lines = [f"POST {API}/vectors?name=a.txt HTTP/1.1", "Host: localhost"]
+    lines += [f"Content-Length: {length}", "Content-Type: application/octet-stream"]
+    return "\r\n".join([*lines, f"Authorization: Bearer {token}", "", ""]).encode()
+
+
 def answered(line):
     """Return a JSON response on a connection that stays open."""
     found = b""
@@ -146,11 +153,7 @@ def test_a_second_header_has_its_own_time_and_no_more(location):
 
 def test_an_upload_that_stalls(location, written, tools):
     with connect(location) as line:
-        head = (
-            f"POST {API}/vectors?name=a.txt HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"
-            f"Content-Type: application/octet-stream\r\nAuthorization: Bearer {tools.token}\r\n\r\n"
-        )
-        line.sendall(head.encode() + b"some")
+        line.sendall(upload_head(1000, tools.token) + b"some")
         rest(line)
     tools.wait_until(lambda: not list((written / ".uploads" / "drafts").glob("*")))
     assert not list((written / ".uploads" / "vectors").glob("*"))
@@ -201,22 +204,11 @@ def test_a_slow_response_is_503(written, tools, monkeypatch):
 # -- uploads over the wire ------------------------------------------------------------------
 
 
-def test_a_wrong_token_is_refused_before_the_body_is_read(location):
+@pytest.mark.parametrize(("length", "right", "status"), [(2e6, False, b"401"), (9e6, True, b"413")])
+def test_uploads_are_refused_before_their_body_is_read(location, tools, length, right, status):
     with connect(location) as line:
-        head = f"POST {API}/vectors?name=a.txt HTTP/1.1\r\nHost: localhost\r\n"
-        head += "Content-Length: 2000000\r\n"
-        more = "Content-Type: application/octet-stream\r\nAuthorization: Bearer wrong\r\n\r\n"
-        line.sendall((head + more).encode())
-        assert b"401" in line.recv(65536).split(b"\r\n")[0]
-
-
-def test_a_large_upload_is_refused_by_its_announcement(location, tools):
-    with connect(location) as line:
-        head = f"POST {API}/vectors?name=a.txt HTTP/1.1\r\nHost: localhost\r\n"
-        head += "Content-Length: 9000000\r\n"
-        more = f"Content-Type: application/x\r\nAuthorization: Bearer {tools.token}\r\n\r\n"
-        line.sendall((head + more).encode())
-        assert b"413" in line.recv(65536).split(b"\r\n")[0]
+        line.sendall(upload_head(int(length), tools.token if right else "wrong"))
+        assert status in line.recv(65536).split(b"\r\n")[0]
 
 
 def test_an_upload_arrives_whole(location, written, tools):

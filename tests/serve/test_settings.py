@@ -7,28 +7,14 @@ import pytest
 from karat.errors import DataError, DefinitionError
 from karat.serve.settings import Settings, is_readable_by_others, read_token
 
+ALLOWED = "localhost localhost:8765 LOCALHOST:1 127.0.0.1:8765 [::1]:8765".split()
+REFUSED = "evil.example localhost.evil.example 127.0.0.1.evil.example 192.168.0.7".split()
+REFUSED += ["", "localhost:port", "localhost/x", "user@localhost", "local host"]
 
-@pytest.mark.parametrize(
-    ("host", "allowed"),
-    [
-        ("localhost", True),
-        ("localhost:8765", True),
-        ("LOCALHOST:1", True),
-        ("127.0.0.1:8765", True),
-        ("[::1]:8765", True),
-        ("evil.example", False),
-        ("localhost.evil.example", False),
-        ("127.0.0.1.evil.example", False),
-        ("192.168.0.7", False),
-        ("", False),
-        ("localhost:port", False),
-        ("localhost/x", False),
-        ("user@localhost", False),
-        ("local host", False),
-    ],
-)
-def test_hosts_of_loopback(host, allowed):
-    assert Settings(Path("runs")).allows_host(host) is allowed
+
+@pytest.mark.parametrize("host", [*ALLOWED, *REFUSED])
+def test_hosts_of_loopback(host):
+    assert Settings(Path("runs")).allows_host(host) is (host in ALLOWED)
 
 
 def test_a_host_can_be_allowed_and_all_addresses_are_where_all_are_listened_to():

@@ -334,26 +334,31 @@ def test_an_error_of_karat_run_is_shown(web, tools, monkeypatch):
     assert "No such option '--nonsense'" in data["said"]
 
 
-# -- what may be params for ------------------------------------------------------------------
+# -- what can be evaluated -------------------------------------------------------------------
 
-
-UNDEFINED = "gates:Gate os:system vectors.txt /etc/passwd ../halves.csv x=onehot x=/etc/passwd"
-UNDEFINED += " sentence-transformers:all-MiniLM-L6-v2 vectors --define=/etc/passwd -h onehott *"
-
-
-@pytest.mark.parametrize("model", UNDEFINED.split())
-def test_only_defined_models_are_run(web, model):
-    answer = web.post(f"{API}/evaluations", json={"suite": "mine", "models": [model]})
-    assert answer.status_code == 422
-    assert web.get(f"{API}/evaluations").json()["total"] == 0
+MODELS = "gates:Gate os:system vectors.txt /etc/passwd ../halves.csv x=onehot x=/etc/passwd"
+MODELS += " sentence-transformers:all-MiniLM-L6-v2 vectors --define=/etc/passwd -h onehott *"
+FILES = ("none.txt", "../../halves.csv", "", "/etc/passwd")
+SUITES = ("halves.csv", "openml/s/271", "../my.yaml", "mines", "--help", "*")
+INVALID = [{"models": models} for models in ("onehot", ["onehot"] * 51)]
+INVALID += [{"folds": [fold]} for fold in ("0", -1, True)] + [{"tasks": [""]}, {"seed": 2**40}]
+INVALID += [{"constraint": "endless"}, {"output": "/tmp"}, {"suite": ""}, {"suite": 5}]
 
 
 @pytest.mark.parametrize(
-    "model", ["upload:none.txt", "upload:../../halves.csv", "upload:", "upload:/etc/passwd"]
+    ("order", "status"),
+    [({"suite": "mine", "models": [model]}, 422) for model in MODELS.split()]
+    + [({"suite": "mine", "models": [f"upload:{name}"]}, 404) for name in FILES]
+    + [({"suite": suite}, 422) for suite in SUITES]
+    + [({"suite": "mine", "tasks": [task]}, 422) for task in ("adult", "*", "hal*")]
+    + [({"suite": "mine", **more}, 400) for more in INVALID]
+    + [(order, 400) for order in ({}, [], "mine", {"suite": "x" * 201})],
+    ids=str,
 )
-def test_only_uploaded_files_are_read(web, model):
-    answer = web.post(f"{API}/evaluations", json={"suite": "mine", "models": [model]})
-    assert answer.status_code == 404
+def test_only_defined_names_and_uploads_are_evaluated(web, order, status):
+    answer = web.post(f"{API}/evaluations", json=order)
+    assert (answer.status_code, bool(answer.json()["error"])) == (status, True)
+    assert web.get(f"{API}/evaluations").json()["total"] == 0
 
 
 def test_an_upload_that_is_a_link_is_not_read(web, defined):
@@ -363,33 +368,6 @@ def test_an_upload_that_is_a_link_is_not_read(web, defined):
     answer = web.post(f"{API}/evaluations", json={"suite": "mine", "models": ["upload:a.txt"]})
     assert answer.status_code == 404
     assert web.get(f"{API}/vectors").json()["total"] == 0
-
-
-@pytest.mark.parametrize(
-    "suite", ["halves.csv", "openml/s/271", "../my.yaml", "mines", "--help", "*"]
-)
-def test_only_defined_suites_are_run(web, suite):
-    assert web.post(f"{API}/evaluations", json={"suite": suite}).status_code == 422
-
-
-@pytest.mark.parametrize("task", ["adult", "*", "hal*", ""])
-def test_only_tasks_of_the_suite_are_run(web, task):
-    answer = web.post(f"{API}/evaluations", json={"suite": "mine", "tasks": [task]})
-    assert answer.status_code in (400, 422)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [{}, [], "mine", {"suite": ""}, {"suite": 5}, {"suite": "x" * 201}]
-    + [{"suite": "mine", "models": models} for models in ("onehot", ["onehot"] * 51)]
-    + [{"suite": "mine", "folds": [fold]} for fold in ("0", -1, True)]
-    + [{"suite": "mine", **more} for more in ({"seed": 2**40}, {"constraint": "endless"})]
-    + [{"suite": "mine", "output": "/tmp"}],
-)
-def test_invalid_orders(web, body):
-    answer = web.post(f"{API}/evaluations", json=body)
-    assert answer.status_code == 400
-    assert answer.json()["error"]
 
 
 def test_invalid_or_large_json(web):

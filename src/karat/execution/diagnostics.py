@@ -26,7 +26,7 @@ from karat.core.embeddings import Vectors
 from karat.core.predictions import as_text
 from karat.execution.splits import Fold
 
-#: number of classes to count, largest first
+#: number of classes to count, and of labels of the scatter plot, largest first
 MOST_CLASSES = 30
 #: numbers of sampled rows and cells of a table
 MOST_ROWS, MOST_CELLS, FEWEST_ROWS = 2_000, 1_000_000, 200
@@ -39,8 +39,8 @@ MOST_NUMBERS = 2**20
 MOST_COMPARED = 1_000
 #: a dimension is nearly dead if its range is below this share of its largest value
 NEARLY = 1e-4
-#: the scatter plot: number of items, components and labels
-SAMPLE, COMPONENTS, LABELS = 300, 16, 30
+#: the scatter plot: number of items and components
+SAMPLE, COMPONENTS = 300, 16
 #: variances and scores below these shares of the largest are rounding errors
 FLAT, TINY = 1e-10, 1e-9
 #: for these estimators ``max_iter`` is the number of trees, which is always reached
@@ -491,7 +491,5 @@ def _labels(data: Dataset) -> list[str]:
         return [""] * len(data)
     if data.kind == "regression":
         return [f"{float(value):.6g}" for value in data.target]
-    texts = [str(text) for text in as_text(data.target)]
-    counts = Counter(texts)
-    largest = sorted(counts, key=lambda label: (-counts[label], label))[:LABELS]
-    return [label if label in largest else "" for label in texts]
+    largest = count_classes(data)
+    return [label if label in largest else "" for label in map(str, as_text(data.target))]

@@ -64,7 +64,8 @@ class LineProgress(Progress):
         """Print a lost task once for all models."""
         if (task, reason) not in self.lost_tasks:
             self.lost_tasks.add((task, reason))
-            self._print(lost_task_line(task, reason))
+            reason = " ".join(reason.split())
+            self._print(f"  ✗ {task}   {reason}   (its jobs fail; other tasks run)")
 
     def embedding(self, model: str, dataset: str, items: int) -> None:
         """Remember what is being embedded."""
@@ -176,11 +177,6 @@ class LiveProgress(LineProgress):
 
     def _print(self, text: str) -> None:
         self.console.print(text, markup=False)
-
-
-def lost_task_line(task: str, reason: str) -> str:
-    """Return the line about a task that cannot run."""
-    return f"  ✗ {task}   {' '.join(reason.split())}   (its jobs fail; other tasks run)"
 
 
 def _name(record: Mapping[str, Any]) -> str:

@@ -193,7 +193,9 @@ class Meter:
     """Measures wall and CPU seconds, seconds by phase and peak memory since it was created."""
 
     def __init__(self) -> None:
-        forget_peak()
+        # Linux has one peak per process, and each job needs its own
+        with suppress(OSError), open("/proc/self/clear_refs", "w") as peak:
+            peak.write("5")
         self.started = time.perf_counter()
         self.cpu_started = time.process_time()
         self.seconds: dict[str, float] = {}
@@ -215,12 +217,6 @@ class Meter:
             "cpu_seconds": time.process_time() - self.cpu_started,
             "peak_memory_mb": peak_memory(),
         }
-
-
-def forget_peak() -> None:
-    """Start a new peak: Linux has one per process, and each job needs its own."""
-    with suppress(OSError), open("/proc/self/clear_refs", "w") as peak:
-        peak.write("5")
 
 
 def peak_memory() -> float:

@@ -577,7 +577,9 @@ def serve() -> None:
                 with limits, clock.job(), restored_process():
                     answer = function(job, shelf)
             except BaseException as error:  # no such module, a full disk, a late TimedOut
-                answer = _failure(error, meter)
+                status = "memory" if isinstance(error, MemoryError) else "failed"
+                cause = f"{type(error).__name__}: {error}".removesuffix(": ")
+                answer = WorkerDied(cause, traceback.format_exc(), status, meter.costs())
             _reopen_streams()
             _send(answers, answer)
 
@@ -585,12 +587,6 @@ def serve() -> None:
 def _send(stream: IO[bytes], answer: Any) -> None:
     pickle.dump(answer, stream)
     stream.flush()
-
-
-def _failure(error: BaseException, meter: Meter) -> WorkerDied:
-    status = "memory" if isinstance(error, MemoryError) else "failed"
-    cause = f"{type(error).__name__}: {error}".removesuffix(": ")
-    return WorkerDied(cause, traceback.format_exc(), status, meter.costs())
 
 
 def _reopen_streams() -> None:

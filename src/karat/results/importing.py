@@ -5,7 +5,6 @@ Errors name the file and the line.
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import dataclasses
 import hashlib
@@ -22,7 +21,7 @@ from karat import __version__
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, KaratError, MissingExtra
 from karat.metrics.metric import get_metric
-from karat.results.run import Run
+from karat.results.run import Run, earlier_runs
 
 #: an unknown metric, and an unknown constraint
 UNKNOWN, UNKNOWN_CONSTRAINT = "?", "unknown"
@@ -155,7 +154,9 @@ def write_run(found: ModelResults, output: Path, log: ImportLog) -> Run | None:
         return None
     imported = _imported(found)
     about = _about(found)
-    earlier = log.earlier = _runs_of(output) if log.earlier is None else log.earlier
+    if log.earlier is None:
+        log.earlier = list(earlier_runs(output, {}, ()))
+    earlier = log.earlier
     for run in earlier:
         same = all(run.about.get(k) == about[k] for k in ("model", "suite", "constraint", "mode"))
         same = same and run.about.get("imported") == imported
@@ -248,16 +249,6 @@ def _record(found: ModelResults, job: Job) -> dict[str, Any]:
         "utc": "",
         **facts,
     }
-
-
-def _runs_of(output: Path) -> list[Run]:
-    found = []
-    for path in sorted(output.glob("*/run.json")):
-        run = Run(path.parent)
-        with contextlib.suppress(DataError):
-            run.about  # noqa: B018
-            found.append(run)
-    return found
 
 
 def _unused_stamp(model: str, stamp: str, earlier: Sequence[Run]) -> str:

@@ -52,10 +52,8 @@ def read_predictions_checked(run: Run, record: Mapping[str, Any], view: View) ->
         try:
             mistake = _first_mistake(text, facts)
         except DataError as damage:
-            mistake = f"{damage}."
-        except StopIteration:
-            raise DataError(f"{path}: {error}") from error
-        raise DataError(f"{path}, {mistake}") from error
+            mistake = f", {damage}."
+        raise DataError(f"{path}{mistake or f': {error}'}") from error
     _check_columns(path, text, facts)
     _check_labels(path, text, found)
     _check_probabilities(path, text, found)
@@ -106,9 +104,9 @@ def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _first_mistake(text: str, facts: Mapping[str, Any]) -> str:
-    """Return the first mistake with its line, or raise ``StopIteration`` if there is none."""
+    """Return the first mistake after a comma and its line, or an empty text."""
     rows = _rows(text)
-    _, header = next(rows)
+    _, header = next(rows, (1, []))
     numbers: list[int] = []
     if (at := _truth(header)) is not None:
         kinds = {at - 1: facts["answers"], at: facts["truths"]}
@@ -117,14 +115,14 @@ def _first_mistake(text: str, facts: Mapping[str, Any]) -> str:
         numbers = [place for place in range(len(header)) if place not in labels]
     for line, row in rows:
         if len(row) != len(header):
-            return f"line {line}: expected {len(header)} cells as in the header, got {len(row)}."
+            return f", line {line}: expected {len(header)} cells as in the header, got {len(row)}."
         for at in numbers:
             try:
                 float(row[at])
             except ValueError:
                 cell = row[at][:40]
-                return f'line {line}: column "{header[at]}" must be a number, got "{cell}".'
-    raise StopIteration
+                return f', line {line}: column "{header[at]}" must be a number, got "{cell}".'
+    return ""
 
 
 def _truth(header: list[str]) -> int | None:

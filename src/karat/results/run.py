@@ -263,16 +263,11 @@ class Run:
 
     def records(self) -> list[dict[str, Any]]:
         """Return the records of the finished jobs, in the order of the plan."""
+        return self._in_order(map(read_record, (self.folder / "jobs").glob("*.json")))
+
+    def _in_order(self, records: Iterable[dict[str, Any] | None]) -> list[dict[str, Any]]:
         order = {task["name"]: i for i, task in enumerate(self.about["tasks"])}
-        found = []
-        for path in (self.folder / "jobs").glob("*.json"):
-            try:
-                record = json.loads(path.read_text(encoding="utf-8"))
-            except ValueError:
-                continue  # an incomplete record, for example after a power failure
-            if isinstance(record, dict) and record.keys() >= NEEDED:
-                found.append(record)
-        last = len(order)
+        last, found = len(order), [record for record in records if record is not None]
         return sorted(found, key=lambda r: (order.get(r["task"], last), r["task"], r["fold"] or 0))
 
     def scores(self) -> pd.DataFrame:
@@ -347,6 +342,15 @@ class Run:
             return found.astype(numbers).assign(value=values)
         except (OSError, ValueError, KeyError):
             return None  # rebuild it from the records
+
+
+def read_record(path: Path) -> dict[str, Any] | None:
+    """Return a record, or None if it is incomplete, for example after a power failure."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and record.keys() >= NEEDED else None
 
 
 def open_runs(paths: Iterable[str | Path], *, damaged: bool = False) -> list[Run]:

@@ -77,8 +77,8 @@ HEADERS = {
     "content-security-policy": POLICY,
     "cache-control": "no-cache",
 }
-#: content types that a form on another website can send without permission
 UPLOAD_PATHS = (f"{BASE}/vectors", f"{BASE}/runs")
+#: content types that a form on another website can send without permission
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
 ABOUT = (
     "Runs, scores, predictions, leaderboards and comparisons of one folder. Reading is open to "
@@ -381,6 +381,8 @@ def endpoint(method: str, path: str, model: Any, *types: str, status: int = 200)
     else:
         body = {"requestBody": {"required": True, **content}}
         options = {"dependencies": [Depends(require_token)], "openapi_extra": types and body}
+        if types or path == "/evaluations":  # the others read no body
+            options["responses"] = {413: {"model": Error, "description": "The body is too large"}}
 
     def register(function: Callable[..., Any]) -> Any:
         return api.api_route(

@@ -28,7 +28,7 @@ from karat import __version__
 from karat.core.files import safe_name
 from karat.errors import FAILURES, DataError, KaratError
 from karat.results.load import FrozenRun, status_row
-from karat.results.run import NEEDED
+from karat.results.run import read_record
 from karat.results.tables import scores_table
 from karat.serve.settings import ApiError
 
@@ -208,17 +208,14 @@ class ServedRun(FrozenRun):
                 stamp = file_stamp(path)
                 earlier = known.get(entry.name)
                 if earlier is None or earlier[0] != stamp:
-                    earlier = (stamp, _read_record(path))
+                    earlier = (stamp, read_record(path))
                 yield entry.name, earlier
             except (OSError, DataError):
                 continue  # deleted meanwhile, or a link to a file outside
 
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
-        order = {task["name"]: i for i, task in enumerate(self.about["tasks"])}
-        found = [record for _, record in self._files.values() if record is not None]
-        last = len(order)
-        return sorted(found, key=lambda r: (order.get(r["task"], last), r["task"], r["fold"] or 0))
+        return self._in_order(record for _, record in self._files.values())
 
     @cached_property
     def _scores(self) -> pd.DataFrame:
@@ -286,14 +283,6 @@ def file_stamp(path: Path) -> FileStamp:
     """Return a value that changes when a file is written."""
     stat = path.stat()
     return stat.st_mtime_ns, stat.st_size, stat.st_ino
-
-
-def _read_record(path: Path) -> dict[str, Any] | None:
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        return None
-    return record if isinstance(record, dict) and record.keys() >= NEEDED else None
 
 
 # -- snapshots of the folder ----------------------------------------------------------------
