@@ -12,7 +12,8 @@ import pytest
 from rich.cells import cell_len
 
 import karat
-from karat.results.run import Run
+
+from ..score_data import write_run
 
 ODD = "a/b <script>alert(1)</script> [bold]x[/bold]"
 
@@ -120,27 +121,6 @@ def test_formats_and_files(cli, runs, tmp_path):
 # -- two models, and many -------------------------------------------------------------------
 
 
-def write_run(output: Path, model: str, scores: dict, stamp: str = "20260101T000000") -> Run:
-    """Write a run of acc (of "rmse" where the task is called so) by task and fold."""
-    named = {task: "rmse" if task == "rmse" else "acc" for task in scores}
-    tasks = [
-        {"name": task, "metrics": [metric], "dataset": task, "fingerprint": "0", "folds": [0, 1]}
-        for task, metric in named.items()
-    ]
-    facts = {"model": model, "suite": "s", "constraint": "c", "mode": "m", "stamp": stamp}
-    run = Run.create(output, {**facts, "seed": 1, "tasks": tasks})
-    for task, values in scores.items():
-        for fold, value in enumerate(values):
-            record = dict.fromkeys(("spec", "seed", "info", "utc"), "") | {"repeat": 0}
-            record |= {"model": model, "task": task, "fold": fold, "metric": named[task]}
-            record |= {"notes": [], "history": [], "train_questions": 40, "questions": 10}
-            view = {"corruption": "", "severity": 0.0, "scores": {named[task]: value}}
-            failed = value is None
-            record |= {"status": "failed" if failed else "ok", "views": [] if failed else [view]}
-            run.write(record, {})
-    return run
-
-
 @pytest.fixture
 def there(tmp_path, monkeypatch) -> Path:
     """Three models in ``results`` of the current folder: a is ahead of b, c equals b."""
@@ -168,8 +148,8 @@ def test_two_models_by_name(cli, there):
 
 
 def test_two_run_folders_of_one_model(cli, tmp_path):
-    old = write_run(tmp_path, "m", {"t": [0.5, 0.6]}, "20250101T000000")
-    new = write_run(tmp_path, "m", {"t": [0.6, 0.8]}, "20260101T000000")
+    old = write_run(tmp_path, "m", {"t": [0.5, 0.6]}, stamp="20250101T000000")
+    new = write_run(tmp_path, "m", {"t": [0.6, 0.8]}, stamp="20260101T000000")
     result = cli("compare", "-a", new.folder, "-b", old.folder)
     assert re.findall(r"m \((\d{4})", result.out)[:2] == ["2026", "2025"]
     assert line(result, "t ")[2:4] == ["0.700", "0.550"]
@@ -177,9 +157,11 @@ def test_two_run_folders_of_one_model(cli, tmp_path):
 
 def test_a_regression_is_exit_code_1(cli, there):
     """rmse rises by 1 %, accuracy falls by 0.012."""
-    old = write_run(there / "ci", "m", {"t": [0.8, 0.9], "rmse": [10.0, 10.0]}, "20250101T000000")
+    old = write_run(
+        there / "ci", "m", {"t": [0.8, 0.9], "rmse": [10.0, 10.0]}, stamp="20250101T000000"
+    )
     new = write_run(
-        there / "ci", "m", {"t": [0.79, 0.886], "rmse": [10.1, 10.1]}, "20260101T000000"
+        there / "ci", "m", {"t": [0.79, 0.886], "rmse": [10.1, 10.1]}, stamp="20260101T000000"
     )
     pair = ("compare", "-a", new.folder, "-b", old.folder)
     plain = cli(*pair)
