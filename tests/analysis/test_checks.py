@@ -17,7 +17,7 @@ from karat.errors import DefinitionError
 from karat.execution import diagnostics
 from karat.reporting.leaderboard_output import finding_lines, summary
 
-from ..score_data import make_view
+from ..score_data import make_view, score_table
 
 
 def codes(runs, **options):

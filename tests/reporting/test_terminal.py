@@ -40,6 +40,8 @@ from karat.reporting.terminal import (
     show_runs,
 )
 
+from ..score_data import score_table
+
 
 def lines(capsys):
     return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
@@ -217,9 +219,6 @@ def test_a_plan_shows_jobs_and_declines(two_classes, words, capsys):
     ]
 
 
-COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
-
-
 def board(models=("good", "bad"), tasks=("t",), metric="acc", **columns):
     count = len(models)
     frame = pd.DataFrame(
@@ -345,13 +344,12 @@ def test_note_on_models_with_few_tasks():
 
 def scores(models, tasks, **columns):
     """Return a tidy table in which every third cell is missing and every seventh failed."""
-    rows = []
+    made = {}
     for t, task in enumerate(tasks):
-        for m, model in enumerate(models):
-            if (m + 2 * t) % 3 != 2:
-                value = np.nan if (m + t) % 7 == 3 else 0.1 + 0.8 * ((m * 5 + t * 3) % 11) / 11
-                rows += [(task, model, 0, fold, "", 0.0, -1, "acc", value) for fold in (0, 1)]
-    return pd.DataFrame(rows, columns=COLUMNS).assign(**columns)
+        places = [m for m in range(len(models)) if (m + 2 * t) % 3 != 2]
+        values = [None if (m + t) % 7 == 3 else 0.1 + (m * 5 + t * 3) % 11 / 14 for m in places]
+        made[task] = {models[m]: [v, v] for m, v in zip(places, values, strict=True)}
+    return score_table(made, **columns)
 
 
 MODELS = ["a-model-with-quite-a-long-name", *(f"model-{i}" for i in range(5))]
@@ -370,13 +368,8 @@ def test_every_view_fits_the_screen(width, options):
     assert all(re.search(rf"\b{name}\b", text) for name in columns)
 
 
-def table_of(*rows):
-    made = [(task, model, 0, 0, "", 0.0, -1, "acc", value) for task, model, value in rows]
-    return pd.DataFrame(made, columns=COLUMNS)
-
-
 def test_signs_of_missing_cells():
-    rows = table_of(("t", "a", 0.5), ("t", "b", np.nan), ("u", "b", 0.2))
+    rows = score_table({"t": {"a": 0.5, "b": None}, "u": {"b": 0.2}})
     lines = {
         line.split()[0]: line.split() for line in shown(leaderboard(rows), 120).splitlines()[2:4]
     }
@@ -386,7 +379,7 @@ def test_signs_of_missing_cells():
 
 
 def test_leaderboard_by_task():
-    rows = table_of(("t", "good", 0.9), ("t", "bad", 0.1), ("u", "bad", 0.3))
+    rows = score_table({"t": {"good": 0.9, "bad": 0.1}, "u": {"bad": 0.3}})
     assert shown(leaderboard(rows, by="task"), 80).splitlines()[:9] == [
         " model  rank  95 %  tie  score  95 %  folds  failed  time ",
         "",
@@ -401,6 +394,6 @@ def test_leaderboard_by_task():
 
 
 def test_a_name_cannot_steer_the_terminal():
-    rows = table_of(("t\x1b[2J", "m\x1b]0;x\x07", 0.9), ("t\x1b[2J", "n", 0.1))
+    rows = score_table({"t\x1b[2J": {"m\x1b]0;x\x07": 0.9, "n": 0.1}})
     for by in (None, "task"):
         assert "\x1b" not in shown(leaderboard(rows, by=by), 80)
