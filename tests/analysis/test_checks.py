@@ -224,11 +224,6 @@ def test_uninformed_and_repeated_models_do_not_saturate(made):
     assert codes([*pair, made("c", [1.0])]) == ["KRT301"]
 
 
-def test_equal_scores_have_no_findings(made):
-    runs = [made(n, [0.7, 0.8], task={"tested": 5}) for n in ("a", "b")]
-    assert codes(runs) == []
-
-
 # -- runs -----------------------------------------------------------------------------------
 
 
@@ -267,9 +262,9 @@ def test_several_versions_and_seeds(made):
 
 
 def test_the_same_seeds_for_all_are_fine(made):
-    runs = [made(n, [0.5], seed=s) for n in ("a", "b") for s in (1, 2)]
-    assert codes(runs) == []
-    assert codes([*runs, made("c", [0.5], seed=1)]) == ["KRT404"]
+    runs = [made(n, [0.7, 0.8], seed=s, task={"tested": 5}) for n in ("a", "b") for s in (1, 2)]
+    assert codes(runs) == [], "equal scores and equal seeds"
+    assert codes([*runs, made("c", [0.7, 0.8], seed=1)]) == ["KRT404"]
 
 
 def test_one_task_on_other_data(made):
@@ -390,11 +385,11 @@ def test_many_findings_of_a_check_are_one_line():
     assert line.startswith("No better than raw features") and "t1, t2, t3" in line
     assert "t4" not in line
     assert summary([found("KRT301", None, t) for t in "xy"]).startswith("Saturated task: x, y")
-
-
-def test_runs_of_one_model_are_listed_once():
+    # runs of one model are listed once
     runs = [found("KRT102", f"a (20261116T0959{i}0)", t) for i in range(3) for t in "tu"]
     assert "a on t, u" in summary(runs)
+    # control characters are removed
+    assert not {"\x1b", "\n", "\x07"} & set(summary([found("KRT102", "a\x1b[1m\nb", "t\x07")]))
 
 
 def test_six_lines_and_where_the_rest_is():
@@ -404,11 +399,6 @@ def test_six_lines_and_where_the_rest_is():
     assert "karat lint r" in lines[-1]
     assert finding_lines(Findings(), "r") == []
     assert len(finding_lines(Findings([], {"KRT405": 1}), "r")) == 1
-
-
-def test_control_characters_are_removed():
-    line = summary([found("KRT102", "a\x1b[1m\nb", "t\x07")])
-    assert not {"\x1b", "\n", "\x07"} & set(line)
 
 
 @pytest.fixture(scope="module")
