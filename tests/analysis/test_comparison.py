@@ -429,21 +429,16 @@ def test_names_are_escaped_in_notebooks(tmp_path):
 @pytest.fixture(scope="module")
 def answered(tmp_path_factory) -> list[Run]:
     """Two models on 40 questions: the vectors of "right" mislead on 4, those of "wrong" on 14."""
-    output = tmp_path_factory.mktemp("answered")
     names = [f"q{i}" for i in range(40)]
-    truth = ["a", "b"] * 20
-    frame = pd.DataFrame({"item": names, "y": truth})
+    frame = pd.DataFrame({"item": names, "y": ["a", "b"] * 20})
     data = karat.Dataset.from_columns(frame, ["item"], "y", name="forty", modality="entity")
     task = karat.Task("forty", data, split="holdout", metrics=["acc", "auc"])
-    made = []
+    models = {}
     for name, missed in {"right": 4, "wrong": 14}.items():
         rng = np.random.default_rng(0)
-        vectors = {}
-        for i, item in enumerate(names):
-            side = 1.0 if truth[i] == "a" else -1.0
-            vectors[item] = [side * (-1 if i % 20 < missed // 2 else 1), rng.normal(0, 0.01)]
-        made += karat.evaluate({name: vectors}, task, output=output)
-    return made
+        signs = [(-1) ** i * (-1 if i % 20 < missed // 2 else 1) for i in range(40)]
+        models[name] = {q: [s, rng.normal(0, 0.01)] for q, s in zip(names, signs, strict=True)}
+    return karat.evaluate(models, task, output=tmp_path_factory.mktemp("answered"))
 
 
 def test_stored_answers_are_tested(answered):

@@ -22,19 +22,15 @@ ODD = "a/b <script>alert(1)</script> [bold]x[/bold]"
 def runs(tmp_path_factory) -> list[karat.Run]:
     """Three runs with cosines to "a" computed by hand; the second lacks the last question."""
     frame = pd.DataFrame({"one": "a", "other": list("wxyz"), "near": [0.5, 0.5, 0.5, 0.0]})
-    data = karat.Dataset.from_columns(
-        frame, ["one", "other"], "near", name="[d]", kind="regression", modality="entity"
-    )
+    kinds = {"kind": "regression", "modality": "entity"}
+    data = karat.Dataset.from_columns(frame, ["one", "other"], "near", name="[d]", **kinds)
     task = karat.Task(ODD, data, probe="similarity", split="all", metrics=["mae", "rmse"])
-    output = tmp_path_factory.mktemp("runs")
-    models = {"mine": [0.6, 0.6, 0.6, 0.9], "[red]less/": [0.7] * 3, "worst": [1.0] * 4}
-    made = []
-    for name, wanted in models.items():
-        vectors = {"a": np.array([1.0, 0.0])}
-        for item, cosine in zip("wxyz", wanted, strict=False):
-            vectors[item] = np.array([cosine, np.sqrt(1 - cosine**2)])
-        made += karat.evaluate({name: vectors}, task, output=output)
-    return made
+    cosines = {"mine": [0.6, 0.6, 0.6, 0.9], "[red]less/": [0.7] * 3, "worst": [1.0] * 4}
+    models = {}
+    for name, wanted in cosines.items():
+        vectors = {item: [c, np.sqrt(1 - c**2)] for item, c in zip("wxyz", wanted, strict=False)}
+        models[name] = {"a": [1.0, 0.0], **vectors}
+    return karat.evaluate(models, task, output=tmp_path_factory.mktemp("runs"))
 
 
 def line(result, start: str) -> list[str]:
@@ -94,10 +90,8 @@ def test_lines_fit_a_narrow_terminal(cli, runs, there, monkeypatch, width):
     assert "-4.200" in result.out
 
 
-def test_a_run_without_others(cli, tmp_path):
-    frame = pd.DataFrame({"x": range(20), "y": ["a", "b"] * 10})
-    task = karat.Task("t", karat.Dataset.from_table(frame, "y", name="t"), metrics=["acc"])
-    (run,) = karat.evaluate("dummy", task, output=tmp_path / "out")
+def test_a_run_without_others(cli, two_classes, tmp_path):
+    (run,) = karat.evaluate("dummy", two_classes(), output=tmp_path / "out")
     result = cli("compare", "--history", run.folder)
     assert result.code == 0
     assert line(result, "acc") == ["acc ↑", "0.500", "–", "–", "–", "–", "100 %"]

@@ -44,6 +44,16 @@ def test_advice_where_no_task_is_common():
     assert any("--missing" in note for note in notes(found))
 
 
+def test_note_on_models_with_few_tasks():
+    tasks = {f"t{i}": {"broad": 0.5, "other": 0.4} for i in range(3)}
+    tasks["t0"]["narrow"] = 0.6
+    (note,) = [line for line in notes(leaderboard(score_table(tasks))) if "few" in line]
+    assert "3" in note and note.endswith(": narrow.")
+    # no note if no model has three tasks
+    del tasks["t2"]
+    assert not [line for line in notes(leaderboard(score_table(tasks))) if "few" in line]
+
+
 @pytest.mark.parametrize(
     "rule, word", [("worst", "worst"), ("exclude", "left out"), ("baseline:b", "of b")]
 )

@@ -431,7 +431,6 @@ def pareto(frame: pd.DataFrame, cost: str = "seconds", quality: str = "rank") ->
 
 
 def _front(good: np.ndarray, cheap: np.ndarray) -> np.ndarray:
-    """Return which points are not dominated."""
     order = np.lexsort((cheap, good))
     # the lowest cost among the strictly better points, and among equally good ones
     lowest = np.minimum.accumulate(cheap[order])
@@ -568,7 +567,6 @@ class Shared(dict[Any, Any]):
 def _facts(
     given: Gathered, cells: Cells, compared: RankedScores, columns: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the attrs of a leaderboard as plain values."""
     names = list(columns.values())
     few = ranked_on_few(compared.takes) & compared.takes.any(axis=1)
     lost: dict[str, dict[str, str]] = {}
