@@ -50,13 +50,15 @@ def test_without_a_choice_there_are_tasks_and_costs():
         # in the order of the board, whatever the order of the question
         (["w", "elo:b", "borda", "t"], ["borda", "elo", "elo_low", "elo_high", "t", "w"]),
         (["score"], ["score", "median", "wins"]),
+        ({"columns": ["t"], "normalize": "range"}, ["score", "median", "wins", "t"]),
         (["wins"], ["wins"]),
         (["pareto", "tasks"], ["pareto", "t", "u", "v", "w"]),
         (["rank"], []),
     ],
 )
 def test_a_choice_shows_ranks_failures_and_what_was_chosen(wanted, expected):
-    assert columns(wanted) == [*RANKS, *expected, "failed"]
+    options = wanted if isinstance(wanted, dict) else {"columns": wanted}
+    assert list(leaderboard(table(), **options)) == [*RANKS, *expected, "failed"]
 
 
 def test_ratings_by_hand():
@@ -79,10 +81,6 @@ def test_sorting_by_a_column_adds_it():
     # a column that is not shown can be sorted by
     board = leaderboard(table(), columns=["borda"], sort="w")
     assert list(board.index) == ["b", "a", "c"] and "w" not in board
-
-
-def test_normalize_adds_its_columns_to_a_choice():
-    assert columns(["t"], normalize="range") == [*RANKS, "score", "median", "wins", "t", "failed"]
 
 
 def test_ratings_within_a_group_and_the_columns_of_each_view():
@@ -202,12 +200,6 @@ def test_folds_of_several_repeats_are_several_folds():
     assert board["t"].to_dict() == {"m": 0.5, "n": 0.5}
 
 
-def test_two_scores_for_one_fold_raise():
-    rows = scored("acc", m=[0.1, 0.2]).assign(fold=0)
-    with pytest.raises(DataError, match="two scores on t, fold 0"):
-        leaderboard(rows)
-
-
 def test_models_are_ranked_on_the_folds_all_have():
     # b was stopped after the first fold, in which it was better
     board = leaderboard(scored("acc", a=[0.5, 0.9], b=[0.6]))
@@ -234,21 +226,28 @@ def test_another_metric_can_be_chosen():
     board = leaderboard(rows, metrics={"t": "logloss"})
     assert list(board.index) == ["b", "a"]
     assert board.attrs["higher_is_better"] == {"t": False}
-    with pytest.raises(DataError, match='"xy".*acc, logloss'):
-        leaderboard(rows, metrics={"t": "xy"})
-    with pytest.raises(DataError, match='"tt".*"t"'):
-        leaderboard(rows, metrics={"tt": "acc"})
 
 
-def test_wrong_tables_raise():
-    with pytest.raises(DataError, match="repeat, corruption"):
-        leaderboard(scored("acc", m=1.0).drop(columns=["repeat", "corruption"]))
-    with pytest.raises(DataError, match="no final score"):
-        leaderboard(score_table({}))
-    with pytest.raises(DataError, match="no run"):
-        leaderboard([])
-    with pytest.raises(DefinitionError, match='no metric "acx"'):
-        leaderboard(scored("acx", m=1.0))
+ROWS = scored("acc", m=0.5, n=0.25)
+
+
+@pytest.mark.parametrize(
+    "runs, options, error, message",
+    [
+        (ROWS.drop(columns=["repeat", "corruption"]), {}, DataError, "repeat, corruption"),
+        (ROWS.assign(model=["m", "m"]), {}, DataError, "two scores on t, fold 0"),
+        (ROWS.assign(model=[np.nan, "n"]), {}, DataError, "keep_default_na"),
+        (ROWS.assign(metric="acx"), {}, DefinitionError, 'no metric "acx"'),
+        (ROWS, {"metrics": {"t": "xy"}}, DataError, '"xy".*acc'),
+        (ROWS, {"metrics": {"tt": "acc"}}, DataError, '"tt".*"t"'),
+        (ROWS, {"by": "kind"}, DataError, "kind"),
+        (score_table({}), {}, DataError, "no final score"),
+        ([], {}, DataError, "no run"),
+    ],
+)
+def test_wrong_tables_raise(runs, options, error, message):
+    with pytest.raises(error, match=message):
+        leaderboard(runs, **options)
 
 
 @pytest.mark.parametrize("kind", ["str", "object", "category"])
@@ -401,13 +400,6 @@ def test_costs_are_those_of_the_view(make):
     keys = [("t", "a"), ("t", "b"), ("u", "a"), ("u", "b")]
     assert board["seconds"][keys].tolist() == [2.0, 2.0, 1.0, 1.0]
     assert board["failed"][keys].tolist() == [1, 0, 0, 0]
-
-
-def test_missing_names_raise():
-    rows = scored("acc", m=0.5, n=0.25)
-    rows.loc[0, "model"] = np.nan
-    with pytest.raises(DataError, match="keep_default_na"):
-        leaderboard(rows)
 
 
 def test_attrs_are_not_copied_with_every_column(make):
@@ -629,10 +621,28 @@ def test_folds_drawn_anew_give_ranks_an_interval():
     assert found["a"][3] == found["b"][3] == "a"
 
 
-def test_a_model_that_is_always_first_has_no_uncertainty():
-    # 0.8, 0.7, 0.7 differ from 0 by t = 0.7333 / √(0.003333 × (1/3 + 1/2)) = 13.9, p = 0.005
-    found = places({"a": [0.9, 0.8, 0.9], "b": [0.1, 0.1, 0.2]})
-    assert found == {"a": [1, 1, 1, "a"], "b": [2, 2, 2, "b"]}
+@pytest.mark.parametrize(
+    "models, expected",
+    [
+        # 0.8, 0.7, 0.7 differ from 0 by t = 0.7333 / √(0.003333 × (1/3 + 1/2)) = 13.9, p = 0.005
+        (
+            {"a": [0.9, 0.8, 0.9], "b": [0.1, 0.1, 0.2]},
+            {"a": [1, 1, 1, "a"], "b": [2, 2, 2, "b"]},
+        ),
+        # equal folds share rank and letter; c: t = 15.3 and p = 0.0042, of three pairs 0.0127
+        (
+            {"a": [0.5, 0.7, 0.6], "b": [0.5, 0.7, 0.6], "c": [0.1, 0.2, 0.1]},
+            {"a": [1.5, 1.5, 1.5, "a"], "b": [1.5, 1.5, 1.5, "a"], "c": [3, 3, 3, "b"]},
+        ),
+        # c failed in every fold: worse than b, which is the worst, by an unknown difference
+        (
+            {"a": [0.9, 0.8, 0.9], "b": [0.1, 0.1, 0.2], "c": [np.nan] * 3},
+            {"a": [1, 1, 1, "a"], "b": [2, 2, 2, "b"], "c": [3, 3, 3, "b"]},
+        ),
+    ],
+)
+def test_ranks_and_letters_on_one_task(models, expected):
+    assert places(models) == expected
 
 
 def test_letters_are_those_of_the_corrected_test_of_all_pairs():
@@ -650,19 +660,6 @@ def test_one_fold_ties_all_models():
     found = places({"a": [0.9], "b": [0.5], "c": [0.1]}).values()
     assert [(each[0], each[3]) for each in found] == [(1, "a"), (2, "a"), (3, "a")]
     assert np.isnan([each[1:3] for each in found]).all()
-
-
-def test_equal_folds_share_rank_and_letter():
-    found = places({"a": [0.5, 0.7, 0.6], "b": [0.5, 0.7, 0.6], "c": [0.1, 0.2, 0.1]})
-    assert found["a"] == found["b"] == [1.5, 1.5, 1.5, "a"]
-    # c: 0.4, 0.5, 0.5, t = 15.3 and p = 0.0042, of three pairs 0.0127
-    assert found["c"] == [3, 3, 3, "b"]
-
-
-def test_a_failed_fold_counts_as_the_worst_one():
-    # c lacks a score in every fold: worse than b, which is the worst, by nothing that is known
-    found = places({"a": [0.9, 0.8, 0.9], "b": [0.1, 0.1, 0.2], "c": [np.nan] * 3})
-    assert found == {"a": [1, 1, 1, "a"], "b": [2, 2, 2, "b"], "c": [3, 3, 3, "b"]}
 
 
 def test_a_model_without_a_rank_has_no_letter():
@@ -710,11 +707,6 @@ def test_tasks_are_grouped_by_dataset():
     board = leaderboard(score_table(THREE, dataset=names), by="dataset")
     assert board.loc["adult", "rank"].to_dict() == {"a": 1, "c": 2, "b": 3}
     assert board.loc["other", "rank"].to_dict() == {"b": 1, "c": 2, "a": 3}
-
-
-def test_a_table_without_kinds_has_no_such_view():
-    with pytest.raises(DataError, match="kind"):
-        leaderboard(score_table(THREE), by="kind")
 
 
 # -- what must never change -----------------------------------------------------------------

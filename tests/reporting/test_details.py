@@ -264,30 +264,37 @@ def kept(sample, truths="classes"):
     return {"sample.csv": sample, "metadata.json": json.dumps({**FACTS, "truths": truths})}
 
 
-def test_a_map_shows_the_first_two_components_with_places_of_labels(make_run):
-    sample = "label,c0,c1,c2\nb,3,0,0\na,-3,4,0\nb,0,-4,0\n"
-    (found,) = make_bundle(make_run("m", {"t": [0.5]}, files={("t", 0): kept(sample)}))["maps"]
-    assert found == {
-        **{"model": 0, "task": 0, "method": "pca", "labels": ["a", "b"]},
-        "points": [[3, 0, 1], [-3, 4, 0], [0, -4, 1]],
-        "explained": pytest.approx([18 / 50, 32 / 50]),  # squares of 3, 3 and of 4, 4
-    }
+SIXTEEN = [",".join(f"c{i}" for i in range(16)), ",".join("1" * 16), ",".join("2" * 16)]
 
 
-def test_numbers_are_colours_of_their_own_and_no_label_is_none(make_run):
-    sample = "label,c0\n1.5,3\n,1\n7,-4\n"
-    run = make_run("m", {"t": [0.5]}, files={("t", 0): kept(sample, "numbers")})
+@pytest.mark.parametrize(
+    ("sample", "truths", "expected"),
+    [
+        # the first two components; variances are the squares of 3, 3 and of 4, 4
+        (
+            "label,c0,c1,c2\nb,3,0,0\na,-3,4,0\nb,0,-4,0\n",
+            "classes",
+            {"labels": ["a", "b"], "points": [[3, 0, 1], [-3, 4, 0], [0, -4, 1]]}
+            | {"model": 0, "task": 0, "method": "pca", "explained": [18 / 50, 32 / 50]},
+        ),
+        # numbers are colors, and an empty label is none
+        (
+            "label,c0\n1.5,3\n,1\n7,-4\n",
+            "numbers",
+            {"labels": None, "points": [[3, 0, 1.5], [1, 0, None], [-4, 0, 7]]},
+        ),
+        # no explained variance if components were truncated; the label NA is not missing
+        (
+            "label,{}\nNA,{}\nNA,{}\n".format(*SIXTEEN),
+            "classes",
+            {"labels": ["NA"], "explained": None},
+        ),
+    ],
+)
+def test_maps(make_run, sample, truths, expected):
+    run = make_run("m", {"t": [0.5]}, files={("t", 0): kept(sample, truths)})
     (found,) = make_bundle(run)["maps"]
-    assert found["labels"] is None
-    assert found["points"] == [[3, 0, 1.5], [1, 0, None], [-4, 0, 7]]
-
-
-def test_no_explained_variance_of_truncated_components(make_run):
-    names = ",".join(f"c{i}" for i in range(16))
-    sample = f"label,{names}\nNA,{','.join('1' * 16)}\nNA,{','.join('2' * 16)}\n"
-    (found,) = make_bundle(make_run("m", {"t": [0.5]}, files={("t", 0): kept(sample)}))["maps"]
-    assert found["explained"] is None
-    assert found["labels"] == ["NA"], "a label, no gap"
+    assert {key: found[key] for key in expected} == expected
 
 
 def test_rare_labels_are_merged():
