@@ -75,13 +75,6 @@ def test_the_order_of_the_models_changes_nothing():
     pd.testing.assert_frame_equal(one.pairs, other.pairs)
 
 
-def test_files(tmp_path):
-    paths = compare_pairs(table(3)).to_csv(tmp_path)
-    assert [path.name for path in paths] == ["all_pairs.csv", "all_models.csv"]
-    assert pd.read_csv(paths[1])["model"].tolist() == ["m2", "m1", "m0"]
-    assert len(pd.read_csv(paths[0])) == 3
-
-
 # -- from scores ----------------------------------------------------------------------------
 
 

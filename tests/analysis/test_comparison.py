@@ -239,14 +239,6 @@ def test_of_several_runs_the_newest_that_fits_counts(tmp_path):
     assert row(by_name, "t")["first"] == pytest.approx(0.15)
 
 
-def test_two_runs_of_one_model_are_told_apart_by_their_stamps(tmp_path):
-    old = write_run(tmp_path, "m", {"t": [0.5, 0.6]}, stamp="20250101T000000")
-    new = write_run(tmp_path, "m", {"t": [0.7, 0.8]}, stamp="20260101T000000")
-    found = compare([], new, old.folder)
-    assert (found.first, found.second) == ("m (20260101T000000)", "m (20250101T000000)")
-    assert found.overall.wins == 1
-
-
 def test_folders_of_runs_stand_for_their_model(tmp_path):
     for name, value in (("old", 0.5), ("new", 0.6)):
         write_run(tmp_path / name, "m", {"a": [value, 0.1]}, stamp="20250101T000000")
@@ -393,34 +385,6 @@ def test_new_tasks_and_gains_are_no_regressions(tmp_path):
     runs = write_two(tmp_path, {"t": [0.9, 0.9], "new": [0.1]}, {"t": [0.5, 0.5]})
     assert not len(compare(runs, "one", "other").regressions(0.0))
     assert list(compare(runs, "other", "one").regressions(0.0)["task"]) == ["t", "new"]
-
-
-# -- files and output -----------------------------------------------------------------------
-
-
-def test_files_and_plain_values(tmp_path):
-    runs = write_two(tmp_path, {"t": [0.9], "u": [0.5, 0.6]}, {"t": [0.8], "u": [0.4, 0.6]})
-    found = compare(runs, "one", "other")
-    result = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert result["verdict"] == found.sentence and result["overall"]["wins"] == 2
-    assert result["tasks"][0]["p"] is None and result["tasks"][1]["gain"] == pytest.approx(0.05)
-    paths = found.to_csv(tmp_path / "tables")
-    assert [path.name for path in paths] == ["comparison_tasks.csv", "comparison_overall.csv"]
-    assert pd.read_csv(paths[0])["first"].tolist() == pytest.approx([0.9, 0.55])
-    assert pd.read_csv(paths[1])["rope"].tolist() == [0.01]
-
-
-def test_names_are_escaped_in_notebooks(tmp_path):
-    odd = "<script>alert(1)</script>"
-    runs = [
-        write_run(tmp_path, odd, {"<b>t": [0.9, 0.8]}),
-        write_run(tmp_path, "other", {"<b>t": [0.7, 0.7]}),
-    ]
-    found = compare(runs, odd, "other")
-    text, page = repr(found), found._repr_html_()
-    assert text.startswith(found.sentence) and "+0.150" in text and "Wilcoxon" not in text
-    assert "<script>" not in page and "<b>t" not in page and "&lt;script&gt;" in page
-    assert page.count("<tr") == 2 and "+0.150" in page
 
 
 # -- on stored predictions, and from the package --------------------------------------------

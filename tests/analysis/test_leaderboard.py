@@ -211,15 +211,6 @@ def test_models_are_ranked_on_the_folds_all_have():
     assert apart["rank"].to_dict() == {"a": 1.0, "b": 2.0}
 
 
-def test_an_empty_score_counts_as_the_worst():
-    board = leaderboard(scored("rmse", a=[None, 1.0], b=[5.0, 2.0]))
-    # a: the worst of fold 0 is 5, so (5 + 1) / 2 against (5 + 2) / 2
-    assert board["rank"].to_dict() == {"a": 1.0, "b": 2.0}
-    lost = leaderboard(scored("rmse", a=None, b=5.0))
-    assert lost["rank"].to_dict() == {"b": 1.0, "a": 2.0}
-    assert np.isnan(lost.loc["a", "t"])
-
-
 def test_another_metric_can_be_chosen():
     rows = pd.concat([scored("acc", a=0.9, b=0.1), scored("logloss", a=9.0, b=1.0)])
     assert list(leaderboard(rows).index) == ["a", "b"]
@@ -322,14 +313,6 @@ def test_one_name_on_other_data_is_another_column(make):
     assert board.loc["c"].notna()[["t", "t [222222]"]].tolist() == [False, True]
     assert board["rank"].to_dict()["b"] == 1.0
     assert np.isnan(board.loc["c", "rank"])
-
-
-def test_tasks_named_like_a_column_get_a_suffix(make):
-    board = leaderboard([make("a", {"rank": [0.5], "failed": [0.6], "model": [0.7]})])
-    assert board.attrs["tasks"] == ["rank (task)", "failed (task)", "model (task)"]
-    assert board.columns.is_unique
-    assert board.loc["a", "rank (task)"] == 0.5
-    assert board.loc["a", "failed"] == 0
 
 
 def test_the_direction_of_an_unregistered_metric_comes_from_the_run(make):

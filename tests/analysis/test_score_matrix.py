@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.analysis.leaderboard import leaderboard
-from karat.analysis.score_matrix import RankedScores, normalize, over_tasks, significant, win_shares
+from karat.analysis.score_matrix import RankedScores, normalize, over_tasks, significant
 from karat.errors import DefinitionError
 
 from ..score_data import score_table
@@ -223,11 +223,6 @@ def column(task, baseline=None, takes=None):
 )
 def test_normalized_scores(task, options, expected):
     assert column(task, **options) == pytest.approx(expected, nan_ok=True)
-
-
-def test_a_share_of_wins_counts_a_tie_as_half():
-    ranks = np.array([[1.0, 1.5], [2.0, 1.5], [3.0, NAN]])
-    np.testing.assert_array_equal(win_shares(ranks), [[1, 0.5], [0.5, 0.5], [0, NAN]])
 
 
 def test_mean_and_median_are_over_the_tasks_a_model_has():

@@ -15,7 +15,6 @@ from karat.reporting.details import (
     MAX_CLASSES,
     MAX_POINTS,
     MAX_ROWS,
-    Budget,
     PageIndex,
     calibration,
     clean,
@@ -374,11 +373,6 @@ def test_values_become_short_ones(value, expected):
     assert found == expected and type(found) is type(expected)
 
 
-@given(st.floats(allow_nan=False, allow_infinity=False))
-def test_numbers_keep_six_digits(value):
-    assert compact(value) == pytest.approx(value, rel=5e-6, abs=0)
-
-
 @given(st.text() | st.lists(st.text()) | st.dictionaries(st.text(), st.floats()))
 def test_what_is_written_reads_back_and_ends_no_script(value):
     short = compact(value)
@@ -407,14 +401,6 @@ def test_rounds_name_every_pair_once_and_no_task_waits_for_another(pairs):
         assert models == sorted(models), "the best first"
     turns = [sum(t == task for t, _ in order[:i]) for i, (task, _) in enumerate(order)]
     assert turns == sorted(turns), "nobody has a second turn before all had the first"
-
-
-def test_a_budget_is_spent_by_the_bytes_of_json():
-    budget = Budget(10)
-    assert budget.take(["abc"])  # ["abc"] is 7 bytes
-    assert not budget.take("ab")  # 4, and 3 are left
-    assert budget.take(0.5)
-    assert budget.left == 0
 
 
 def test_a_page_reads_a_run_once(make_run):

@@ -108,11 +108,6 @@ def test_escaped_markdown_shows_the_text_itself(text):
     assert undone == text
 
 
-def test_an_underscore_in_a_word_stays_readable():
-    assert escape_markdown("my_model_2") == "my_model_2"
-    assert escape_markdown("__init__") == r"\_\_init\_\_"
-
-
 def test_latex():
     lines = render(board(), "latex").splitlines()
     assert lines[:9] == [
@@ -297,13 +292,3 @@ def test_models_with_too_few_tasks_are_never_marked_best():
     assert r"\textbf{1.0}" not in render(board, "latex")
     # its score on a task is a score like any other
     assert column(board, "t0")[2] == ("0.900", True)
-
-
-def test_the_view_by_task_shows_intervals_and_letters_in_80_columns():
-    tasks = {"t": {"good": [0.9, 0.8, 0.9], "bad": [0.1, 0.1, 0.2], "worse": [0.1, 0.2, 0.0]}}
-    board = leaderboard(score_table(tasks), by="task")
-    names = [each.name for each in make_table(board).columns]
-    assert names[:5] == ["rank", "95 %", "tie", "score", "95 %"]
-    assert [text for text, _ in column(board, "tie")] == ["a", "b", "b"]
-    (heading, *_) = leaderboard_text(board, 80).renderables
-    assert [each.header.plain for each in heading.columns] == ["model", *names]

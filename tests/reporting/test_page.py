@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 import karat
-from karat.errors import KaratError
 from karat.reporting import page as module
 from karat.reporting.bundle import make_bundle
 from karat.reporting.page import (
@@ -22,7 +21,6 @@ from karat.reporting.page import (
     policy,
     report,
 )
-from karat.results.load import learning_curves
 
 from ..score_data import score_table
 
@@ -149,15 +147,6 @@ def test_sections_of_the_page(text):
     assert sum(map(sum, entry["confusion"]["counts"])) == 120, "every row is tested once"
 
 
-def test_learning_curves_are_means_over_folds(runs):
-    found = learning_curves(runs)
-    scores = runs[0].scores()
-    part = scores[(scores["epoch"] == 2) & (scores["metric"] == "loss_per_epoch_eval")]
-    row = found[(found["epoch"] == 2) & (found["metric"] == "loss_per_epoch_eval")].iloc[0]
-    assert (row["count"], row["mean"]) == (2, pytest.approx(part["value"].mean()))
-    assert row["std"] == pytest.approx(part["value"].std())
-
-
 HARD = [
     "</script><script>alert(1)</script>",
     "<!--<script>",
@@ -217,12 +206,6 @@ def test_the_sum_of_a_known_script():
 
 def test_the_same_runs_give_the_same_bytes(runs, text, tmp_path):
     assert report(runs, tmp_path / "again.html").read_text("utf-8") == text
-
-
-def test_no_run_is_an_error(tmp_path):
-    with pytest.raises(KaratError):
-        report([tmp_path], tmp_path / "report.html")
-    assert not (tmp_path / "report.html").exists()
 
 
 def test_the_command_writes_the_page_with_its_title(cli, make_run, tmp_path):

@@ -113,13 +113,6 @@ def test_several_rows_with_missing_values():
     assert np.isnan(signed_rank([], 0.01).equal)
 
 
-def test_the_same_seed_gives_the_same_chances():
-    row = [0.01, 0.03, -0.02, 0.04]
-    one, other = signed_rank(row, 0.01, seed=4), signed_rank(row, 0.01, seed=4)
-    assert (one.better, one.equal) == (other.better, other.equal)
-    assert signed_rank(row, 0.01, draws=999, seed=5).better != signed_rank(row, 0.01).better
-
-
 @pytest.mark.parametrize("rope", [-0.1, np.nan, np.inf])
 def test_a_wrong_rope_raises(rope):
     for test in (lambda: signed_rank([0.1], rope), lambda: correlated_t([0.1, 0.2], 0.1, rope)):
