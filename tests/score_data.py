@@ -55,9 +55,9 @@ def write_run(
 
     A score is a number in the task's first metric, numbers by metric, a list of views, or None for
     a failure. A text is the status "declined", or the reason of a failure; instead of folds, it is
-    that of the whole task. Tasks that are called rmse… are measured in rmse, others in acc. ``task``
-    are facts of all tasks, ``tasks`` of single ones, ``record`` of all jobs; ``files`` are those of
-    a job, by task and fold.
+    that of the whole task. Tasks called rmse… are measured in rmse, others in acc. ``task`` are
+    facts of all tasks, ``tasks`` of single ones, ``record`` of all jobs; ``files`` are those of a
+    job, by task and fold.
     """
     facts = {}
     for name in [*scores, *(tasks or {})]:

@@ -600,7 +600,8 @@ def _tasks(given: Iterable[str], known: Iterable[str]) -> dict[str, str]:
     >>> _tasks(["adult=acc", "a=b"], ["adult", "a=b"])
     {'adult': 'acc', 'a=b': ''}
     """
-    names, found = set(known), {}
+    names = set(known)
+    found: dict[str, str] = {}
     for text in given:
         task, _, metric = text.rpartition("=")
         found |= {text: ""} if text in names or not task else {task: metric}

@@ -174,7 +174,8 @@ def wilcoxon(differences: Any, zeros: str = "pratt") -> SignedRank:
     p[few] = _exact(ranks[few], np.minimum(positive, negative)[few])
     tasks = (~np.isnan(given)).sum(axis=-1)
     p[tasks.ravel() == 0] = np.nan
-    return SignedRank(*(each.reshape(given.shape[:-1]) for each in (positive, negative, p)), tasks)
+    shape = given.shape[:-1]
+    return SignedRank(positive.reshape(shape), negative.reshape(shape), p.reshape(shape), tasks)
 
 
 def _signed_ranks(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
