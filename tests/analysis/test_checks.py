@@ -189,6 +189,7 @@ def test_seeds_that_differ_more_than_folds(made, apart, found):
     runs += [made("m", [0.8 - apart, 0.8 + apart], seed=2)]
     assert codes(runs) == found
     assert codes([runs[0], made("m", [0.9, 0.9], seed=3, params={"k": 2})]) == []
+    assert codes([made("m", [value], seed=s) for s, value in ((4, 0.7), (5, 0.8))]) == []
 
 
 def test_the_range_of_errors_is_positive(made):

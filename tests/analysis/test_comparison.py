@@ -67,7 +67,9 @@ def test_a_significant_difference(tmp_path):
 
 
 def test_lower_is_better_and_counts_as_a_share(tmp_path):
-    runs = write_two(tmp_path, {"rmse": [9.0, 9.0, 9.3]}, {"rmse": [11.0, 11.0, 10.7]})
+    scores = {"rmse": [9.0, 9.0, 9.3]}, {"rmse": [11.0, 11.0, 10.7]}
+    # a direction that the runs do not record is that of the registered metric
+    runs = write_two(tmp_path, *scores, task={"higher_is_better": {}})
     result = row(compare(runs, "one", "other"), "rmse")
     assert result["difference"] == pytest.approx(-1.8)
     assert result["relative"] and result["gain"] == pytest.approx(1.8 / 10)
