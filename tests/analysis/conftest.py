@@ -1,47 +1,28 @@
-"""A run of one task, written by hand."""
+"""Runs of one task, written by hand."""
 
-import itertools
+import functools
 
 import pytest
 
-from karat.results.run import Run
+from ..score_data import write_run
 
-STAMPS = itertools.count(1)
+FACTS = {"kind": "", "dataset": "d", "modality": "table", "probe": {"use": "trained"}}
+SIZES = {"train_questions": 10, "questions": 10}
 
 
 @pytest.fixture
-def made(tmp_path):
-    """Make a run of one task: a score per fold, None where it failed; ``task`` are its facts."""
+def write(tmp_path):
+    """Write a run into the folder of the test; see ``write_run``."""
+    return functools.partial(write_run, tmp_path)
 
-    def make(model, scores, *, task=None, metric="acc", higher=True, **about):
-        spec = f"{about.get('seed')}-{about.get('params')}"
-        record, coverage = about.pop("record", {}), about.pop("coverage", None)
-        facts = {"name": "t", "kind": "", "metrics": [metric], "folds": list(range(len(scores)))}
-        facts |= {"higher_is_better": {metric: higher}, "dataset": "d", "modality": "table"}
-        facts |= {"fingerprint": "abcdef12", "probe": {"use": "trained"}, **(task or {})}
-        about_run = {
-            "model": model,
-            "suite": "s",
-            "constraint": "c",
-            "mode": "local",
-            "version": "1",
-        }
-        about_run |= {"stamp": f"{next(STAMPS):08d}", "seed": 42, "params": {}, "role": "encoder"}
-        run = Run.create(tmp_path, {**about_run, "karat": "0.1.0", "tasks": [facts], **about})
-        for fold, value in enumerate(scores):
-            view = {"corruption": "", "severity": 0.0, "draw": 0, "status": "ok", "info": ""}
-            view |= {"scores": {metric: value}, "coverage": (coverage or {}).get(fold, 1.0)}
-            job = {
-                "spec": f"{model}-{spec}-{fold}",
-                "model": model,
-                "task": facts["name"],
-                "fold": fold,
-            }
-            job |= {"repeat": 0, "seed": 42, "metric": metric, "info": "", "notes": []}
-            job |= {"status": "ok" if value is not None else "failed", "history": [], "utc": ""}
-            job |= {"views": [view] if value is not None else []}
-            job |= {"questions": 10, "train_questions": 10, **record}
-            run.write(job, {})
-        return run
+
+@pytest.fixture
+def made(write):
+    """Write a run of the task "t": a score per fold, None where it failed; ``task`` are facts."""
+
+    def make(model, scores, *, task=None, metric="acc", higher=True, record=None, **about):
+        facts = {**FACTS, "metrics": [metric], "higher_is_better": {metric: higher}, **(task or {})}
+        about = {"role": "encoder", **about}
+        return write(model, {"t": scores}, task=facts, record={**SIZES, **(record or {})}, **about)
 
     return make

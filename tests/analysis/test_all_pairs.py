@@ -14,24 +14,14 @@ from karat.analysis.all_pairs import compare_all, compare_pairs
 from karat.errors import DataError, DefinitionError
 from karat.stats.paired_tests import benjamini_hochberg, holm
 
+from ..score_data import score_table
+
 
 def table(models: int = 6, tasks: int = 20, missing: float = 0.0) -> pd.DataFrame:
     rng = np.random.default_rng(0)
     values = rng.random((models, tasks)) + np.linspace(0, 0.8, models)[:, None]
     values[rng.random(values.shape) < missing] = np.nan
     return pd.DataFrame(values, index=[f"m{i}" for i in range(models)])
-
-
-def scores(values: dict[str, dict[str, list[float]]], metric: str = "acc") -> pd.DataFrame:
-    rows = [
-        (task, model, 0, fold, metric if task != "price" else "rmse", value)
-        for task, models in values.items()
-        for model, folds in models.items()
-        for fold, value in enumerate(folds)
-        if value is not None
-    ]
-    found = pd.DataFrame(rows, columns=["task", "model", "repeat", "fold", "metric", "value"])
-    return found.assign(corruption="", severity=0.0, epoch=-1)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
@@ -85,20 +75,13 @@ def test_the_order_of_the_models_changes_nothing():
     pd.testing.assert_frame_equal(one.pairs, other.pairs)
 
 
-def test_files(tmp_path):
-    paths = compare_pairs(table(3)).to_csv(tmp_path)
-    assert [path.name for path in paths] == ["all_pairs.csv", "all_models.csv"]
-    assert pd.read_csv(paths[1])["model"].tolist() == ["m2", "m1", "m0"]
-    assert len(pd.read_csv(paths[0])) == 3
-
-
 # -- from scores ----------------------------------------------------------------------------
 
 
 def test_scores_are_put_on_one_scale_by_hand():
-    tasks = {f"t{i}": {"a": [0.9, 0.7], "b": [0.5, None], "c": [0.1, 0.3]} for i in range(3)}
-    given = scores({**tasks, "price": {"a": [10.0, 30.0], "b": [30.0, 50.0], "c": [20.0, 24.0]}})
-    found = compare_all(given)
+    tasks = {f"t{i}": {"a": [0.9, 0.7], "b": [0.5], "c": [0.1, 0.3]} for i in range(3)}
+    tasks["price"] = ("rmse", {"a": [10.0, 30.0], "b": [30.0, 50.0], "c": [20.0, 24.0]})
+    found = compare_all(score_table(tasks))
     # only the first fold of t has all three: 0.9, 0.5, 0.1; rmse of 20, 40 and 22, less is better
     assert found.values["t0"].tolist() == pytest.approx([1.0, 0.5, 0.0])
     assert found.values["price"].tolist() == pytest.approx([1.0, 0.0, 0.9])
@@ -112,14 +95,17 @@ def test_ranks_equal_those_of_the_leaderboard():
         f"t{i}": {m: np.round(rng.random(3), 1).tolist() for m in "abcd"[: 4 - (i % 2)]}
         for i in range(9)
     }
-    given = scores({**tasks, "price": {m: (rng.random(3) * 50).tolist() for m in "abcd"}})
+    price = ("rmse", {m: rng.random(3) * 50 for m in "abcd"})
+    given = score_table({**tasks, "price": price})
     found, board = compare_all(given), karat.leaderboard(given)
     ranks = pd.Series(found.many.ranks, index=found.models)
     assert ranks[board.index].tolist() == pytest.approx(board["rank"].tolist())
 
 
 def test_chosen_models_and_metric():
-    given = scores({f"t{i}": {m: [0.1 * j, 0.2] for j, m in enumerate("abc")} for i in range(6)})
+    given = score_table(
+        {f"t{i}": {m: [0.1 * j, 0.2] for j, m in enumerate("abc")} for i in range(6)}
+    )
     found = compare_all(given, models=["a", "c"])
     assert sorted(found.models) == ["a", "c"] and found.pairs["wins"].tolist() == [6]
     assert len(compare_all(given, metric="acc").pairs) == 3
@@ -132,18 +118,14 @@ def test_chosen_models_and_metric():
 def test_models_with_too_few_tasks_are_left_out():
     tasks = {f"t{i}": {"a": [0.1], "b": [0.2]} for i in range(4)}
     tasks["t0"]["few"] = [0.9]
-    found = compare_all(scores(tasks))
+    found = compare_all(score_table(tasks))
     assert found.models == ["a", "b"]
     assert any("too few tasks: few" in note for note in found.notes)
 
 
 def test_of_several_runs_of_a_model_the_newest_counts():
-    given = scores(
-        {
-            "t": {"a (2025)": [0.1], "a (2026)": [0.3], "b": [0.2]},
-            "u": {"a (2025)": [0.9], "b": [0.5]},
-        }
-    )
+    t, u = {"a (2025)": 0.1, "a (2026)": 0.3, "b": 0.2}, {"a (2025)": 0.9, "b": 0.5}
+    given = score_table({"t": t, "u": u})
     found = compare_all(given, models=["b", "a"])
     assert found.values.loc["a"].tolist() == [1.0, 1.0]
     assert any("a has 2 runs" in note for note in found.notes)

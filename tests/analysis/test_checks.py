@@ -17,6 +17,8 @@ from karat.errors import DefinitionError
 from karat.execution import diagnostics
 from karat.reporting.leaderboard_output import finding_lines, summary
 
+from ..score_data import make_view, score_table
+
 
 def codes(runs, **options):
     return [finding.code for finding in check_runs(runs, **options)]
@@ -29,16 +31,24 @@ def messages(runs, code):
 # -- data -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("twins", "found"), [(10, ["KRT001"]), (9, [])])
-def test_duplicates_from_one_in_a_hundred_on(made, twins, found):
-    assert codes(made("m", [0.5], task={"twins": [twins, 1000]})) == found
-
-
-@pytest.mark.parametrize(("shared", "found"), [(10, ["KRT002"]), (9, [])])
-def test_entities_from_one_in_a_hundred_on(made, shared, found):
-    run = made("m", [0.5], task={"entities": [shared, 1000, "patient"]})
+@pytest.mark.parametrize(
+    ("task", "found"),
+    [
+        ({"twins": [10, 1000]}, ["KRT001"]),
+        ({"twins": [9, 1000]}, []),
+        ({"entities": [10, 1000, "patient"]}, ["KRT002"]),
+        ({"entities": [9, 1000, "patient"]}, []),
+        # entities do not matter to untrained probes
+        ({"entities": [900, 1000, "patient"], "probe": {"use": "similarity"}}, []),
+        ({"give_away": ["iso code", 0.95]}, ["KRT003"]),
+        ({"give_away": ["iso code", 0.949]}, []),
+    ],
+)
+def test_facts_of_a_task(made, task, found):
+    run = made("m", [0.5], task=task)
     assert codes(run) == found
-    assert all("patient" in message for message in messages(run, "KRT002"))
+    named = {"KRT001": "10 of 1,000", "KRT002": "patient", "KRT003": '"iso code"'}
+    assert all(named[code] in message for code in found for message in messages(run, code))
 
 
 def test_of_several_runs_the_largest_counts_are_used(made):
@@ -47,18 +57,6 @@ def test_of_several_runs_the_largest_counts_are_used(made):
         runs = [made(name, [0.5], task=task) for name, task in zip("ab", tasks, strict=True)]
         (message,) = messages(runs, "KRT001")
         assert "9 of 500" in message
-
-
-def test_entities_do_not_matter_to_untrained_probes(made):
-    task = {"entities": [900, 1000, "item"], "probe": {"use": "similarity"}}
-    assert codes(made("m", [0.5], task=task)) == []
-
-
-@pytest.mark.parametrize(("score", "found"), [(0.95, ["KRT003"]), (0.949, [])])
-def test_a_column_that_predicts_the_target(made, score, found):
-    run = made("m", [0.5], task={"give_away": ["iso code", score]})
-    assert codes(run) == found
-    assert all('"iso code"' in message for message in messages(run, "KRT003"))
 
 
 @pytest.mark.parametrize(
@@ -152,32 +150,26 @@ def test_constant_dimensions(made, constant, nearly, found):
     assert len(texts) == bool(found) and all(word in texts[0] for word in found)
 
 
-@pytest.mark.parametrize(("same", "found"), [(50, ["KRT104"]), (49, [])])
-def test_different_items_with_the_same_vector(made, same, found):
-    observed = {"dimensions": 8, "same": same, "compared": 1000}
-    assert codes(made("m", [0.5], record={"observed": observed})) == found
-    none = {"dimensions": 8, "same": 0, "compared": 0}
-    assert codes(made("m", [0.5], record={"observed": none})) == []
+@pytest.mark.parametrize(
+    ("observed", "probe", "found"),
+    [
+        ({"same": 50, "compared": 1000}, "trained", ["KRT104"]),
+        ({"same": 49, "compared": 1000}, "trained", []),
+        ({"same": 0, "compared": 0}, "trained", []),
+        ({"lengths": [1.0, 2.0, 1000.0]}, "trained", ["KRT106"]),
+        ({"lengths": [1.0, 2.0, 999.0]}, "trained", []),
+        ({"lengths": [0.0, 2.0, 999.0]}, "trained", []),
+        ({"lengths": [1.0, 2.0, 1000.0]}, "similarity", []),
+    ],
+)
+def test_equal_vectors_and_norms(made, observed, probe, found):
+    record = {"observed": {"dimensions": 8, **observed}}
+    assert codes(made("m", [0.5], record=record, task={"probe": {"use": probe}})) == found
 
 
 @pytest.mark.parametrize(("second", "found"), [(0.9, []), (0.89, ["KRT105"])])
 def test_coverage_is_the_mean_over_folds(made, second, found):
-    run = made("m", [0.5, 0.5], coverage={0: 0.9, 1: second})
-    assert codes(run) == found
-
-
-@pytest.mark.parametrize(
-    ("lengths", "probe", "found"),
-    [
-        ([1.0, 2.0, 1000.0], "trained", ["KRT106"]),
-        ([1.0, 2.0, 999.0], "trained", []),
-        ([0.0, 2.0, 999.0], "trained", []),
-        ([1.0, 2.0, 1000.0], "similarity", []),
-    ],
-)
-def test_lengths_matter_to_heads(made, lengths, probe, found):
-    observed = {"dimensions": 8, "lengths": lengths}
-    run = made("m", [0.5], record={"observed": observed}, task={"probe": {"use": probe}})
+    run = made("m", [[make_view(acc=0.5, coverage=c)] for c in (0.9, second)])
     assert codes(run) == found
 
 
@@ -197,6 +189,7 @@ def test_seeds_that_differ_more_than_folds(made, apart, found):
     runs += [made("m", [0.8 - apart, 0.8 + apart], seed=2)]
     assert codes(runs) == found
     assert codes([runs[0], made("m", [0.9, 0.9], seed=3, params={"k": 2})]) == []
+    assert codes([made("m", [value], seed=s) for s, value in ((4, 0.7), (5, 0.8))]) == []
 
 
 def test_the_range_of_errors_is_positive(made):
@@ -230,11 +223,6 @@ def test_uninformed_and_repeated_models_do_not_saturate(made):
     assert codes([*pair, made("dummy", [1.0])]) == []
     assert codes([*pair, made("b", [1.0])]) == []
     assert codes([*pair, made("c", [1.0])]) == ["KRT301"]
-
-
-def test_equal_scores_have_no_findings(made):
-    runs = [made(n, [0.7, 0.8], task={"tested": 5}) for n in ("a", "b")]
-    assert codes(runs) == []
 
 
 # -- runs -----------------------------------------------------------------------------------
@@ -275,9 +263,9 @@ def test_several_versions_and_seeds(made):
 
 
 def test_the_same_seeds_for_all_are_fine(made):
-    runs = [made(n, [0.5], seed=s) for n in ("a", "b") for s in (1, 2)]
-    assert codes(runs) == []
-    assert codes([*runs, made("c", [0.5], seed=1)]) == ["KRT404"]
+    runs = [made(n, [0.7, 0.8], seed=s, task={"tested": 5}) for n in ("a", "b") for s in (1, 2)]
+    assert codes(runs) == [], "equal scores and equal seeds"
+    assert codes([*runs, made("c", [0.7, 0.8], seed=1)]) == ["KRT404"]
 
 
 def test_one_task_on_other_data(made):
@@ -323,9 +311,7 @@ def test_an_unknown_check_cannot_be_silenced(made, code):
 
 
 def test_a_table_of_scores_is_checked_by_its_scores():
-    columns = "task model repeat fold corruption severity epoch metric value".split()
-    rows = [("t", m, 0, 0, "", 0.0, -1, "acc", v) for m, v in (("a", 0.99), ("b", 1.0), ("c", 1.0))]
-    found = check_runs(pd.DataFrame(rows, columns=columns))
+    found = check_runs(score_table({"t": {"a": 0.99, "b": 1.0, "c": 1.0}}))
     assert [(f.code, f.model, f.task) for f in found] == [("KRT301", None, "t")]
 
 
@@ -400,11 +386,11 @@ def test_many_findings_of_a_check_are_one_line():
     assert line.startswith("No better than raw features") and "t1, t2, t3" in line
     assert "t4" not in line
     assert summary([found("KRT301", None, t) for t in "xy"]).startswith("Saturated task: x, y")
-
-
-def test_runs_of_one_model_are_listed_once():
+    # runs of one model are listed once
     runs = [found("KRT102", f"a (20261116T0959{i}0)", t) for i in range(3) for t in "tu"]
     assert "a on t, u" in summary(runs)
+    # control characters are removed
+    assert not {"\x1b", "\n", "\x07"} & set(summary([found("KRT102", "a\x1b[1m\nb", "t\x07")]))
 
 
 def test_six_lines_and_where_the_rest_is():
@@ -414,11 +400,6 @@ def test_six_lines_and_where_the_rest_is():
     assert "karat lint r" in lines[-1]
     assert finding_lines(Findings(), "r") == []
     assert len(finding_lines(Findings([], {"KRT405": 1}), "r")) == 1
-
-
-def test_control_characters_are_removed():
-    line = summary([found("KRT102", "a\x1b[1m\nb", "t\x07")])
-    assert not {"\x1b", "\n", "\x07"} & set(line)
 
 
 @pytest.fixture(scope="module")

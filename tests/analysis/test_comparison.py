@@ -20,39 +20,10 @@ from karat.results.load import gather_scores
 from karat.results.run import Run
 from karat.stats.paired_tests import holm
 
-BETTER = {"acc": True, "rmse": False, "odd": True}
+from ..score_data import score_table, write_run
 
-
-def write_run(output: Path, model: str, scores: dict, **about) -> Run:
-    """Write a run of one metric per task: values by fold, or a status in place of them.
-
-    ``scores`` holds ``{"task": [0.9, 0.8, None]}``, where None is a failed fold; a task whose name
-    starts with "rmse" has that metric, others acc.
-    """
-    sizes, data = about.pop("sizes", (80, 20)), about.pop("data", "0123")
-    metric = about.pop("metric", "acc")
-    named = {task: "rmse" if task.startswith("rmse") else metric for task in scores}
-    tasks = [
-        {"name": task, "kind": "", "metrics": [named[task]], "dataset": task, "fingerprint": data}
-        | {"higher_is_better": BETTER, "folds": list(range(5))}
-        for task in scores
-    ]
-    facts = {"model": model, "suite": "s", "constraint": "c", "mode": "m", "seed": 42}
-    run = Run.create(output, {"stamp": "20260101T000000", **facts, "tasks": tasks, **about})
-    for task, values in scores.items():
-        folds = [(None, values)] if isinstance(values, str) else enumerate(values)
-        for fold, value in folds:
-            record = dict.fromkeys(("spec", "seed", "info", "utc"), "") | {"repeat": 0}
-            record |= {"model": model, "task": task, "fold": fold, "metric": named[task]}
-            record |= {"notes": [], "history": [], "views": [], "status": "ok"}
-            record |= {"train_questions": sizes[0], "questions": sizes[1]}
-            if isinstance(value, str) or value is None:
-                record["status"] = value or "failed"
-            else:
-                view = {"corruption": "", "severity": 0.0, "scores": {named[task]: value}}
-                record["views"] = [view]
-            run.write(record, {})
-    return run
+#: instead of 80 and 20
+OTHER_SIZES = {"train_questions": 70, "questions": 30}
 
 
 def write_two(output: Path, first: dict, second: dict, **about) -> list[Run]:
@@ -96,7 +67,9 @@ def test_a_significant_difference(tmp_path):
 
 
 def test_lower_is_better_and_counts_as_a_share(tmp_path):
-    runs = write_two(tmp_path, {"rmse": [9.0, 9.0, 9.3]}, {"rmse": [11.0, 11.0, 10.7]})
+    scores = {"rmse": [9.0, 9.0, 9.3]}, {"rmse": [11.0, 11.0, 10.7]}
+    # a direction that the runs do not record is that of the registered metric
+    runs = write_two(tmp_path, *scores, task={"higher_is_better": {}})
     result = row(compare(runs, "one", "other"), "rmse")
     assert result["difference"] == pytest.approx(-1.8)
     assert result["relative"] and result["gain"] == pytest.approx(1.8 / 10)
@@ -114,8 +87,8 @@ def test_one_fold_and_folds_without_spread_are_not_tested(tmp_path):
 
 
 def test_comparisons_leaderboards_and_checks_use_one_ratio(tmp_path):
-    # a holdout of 70 training rows and 30 test rows, repeated: not 1 / (k - 1)
-    runs = write_two(tmp_path, {"t": [0.9, 0.8]}, {"t": [0.7, 0.6]}, sizes=(70, 30))
+    # a repeated holdout: not 1 / (k - 1)
+    runs = write_two(tmp_path, {"t": [0.9, 0.8]}, {"t": [0.7, 0.6]}, record=OTHER_SIZES)
     (paired,) = pair(runs, "one", "other", None, "folds").tasks
     assert paired.ratio == fold_ratios(gather_scores(runs), ["t"])[0] == Facts.of(runs).ratios["t"]
     assert paired.ratio == pytest.approx(30 / 70)
@@ -234,7 +207,11 @@ def test_notes_list_what_cannot_be_paired(tmp_path):
 
 @pytest.mark.parametrize(
     ("about", "why"),
-    [({"seed": 7}, "another seed"), ({"data": "9"}, "other data"), ({"sizes": (50, 50)}, "folds")],
+    [
+        ({"seed": 7}, "another seed"),
+        ({"task": {"fingerprint": "9"}}, "other data"),
+        ({"record": OTHER_SIZES}, "folds"),
+    ],
 )
 def test_different_folds_are_not_paired(tmp_path, about, why):
     runs = [
@@ -262,14 +239,6 @@ def test_of_several_runs_the_newest_that_fits_counts(tmp_path):
     assert row(named, "t")["first"] == pytest.approx(0.15)
     by_name = compare(tmp_path, old.folder.name, "other")
     assert row(by_name, "t")["first"] == pytest.approx(0.15)
-
-
-def test_two_runs_of_one_model_are_told_apart_by_their_stamps(tmp_path):
-    old = write_run(tmp_path, "m", {"t": [0.5, 0.6]}, stamp="20250101T000000")
-    new = write_run(tmp_path, "m", {"t": [0.7, 0.8]}, stamp="20260101T000000")
-    found = compare([], new, old.folder)
-    assert (found.first, found.second) == ("m (20260101T000000)", "m (20250101T000000)")
-    assert found.overall.wins == 1
 
 
 def test_folders_of_runs_stand_for_their_model(tmp_path):
@@ -335,21 +304,20 @@ def test_wrong_input_raises(tmp_path):
 # -- from a table ---------------------------------------------------------------------------
 
 
-def scores_table(repeats: int = 2) -> pd.DataFrame:
-    rng = np.random.default_rng(0)
-    rows = [
-        (task, model, repeat, fold, "acc", 0.7 + 0.1 * (model == "one") + rng.normal(0, 0.01))
-        for task in ("a", "b")
-        for model in ("one", "other", "third")
-        for repeat in range(repeats)
-        for fold in range(5)
-    ]
-    table = pd.DataFrame(rows, columns=["task", "model", "repeat", "fold", "metric", "value"])
-    return table.assign(corruption="", severity=0.0, epoch=-1)
+def scores_of(model: str, rng: np.random.Generator) -> np.ndarray:
+    """Return the scores of ten folds, those of "one" higher."""
+    return 0.7 + 0.1 * (model == "one") + rng.normal(0, 0.01, 10)
+
+
+def twice(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of folds as repeats of five folds."""
+    return table.assign(repeat=table["fold"] // 5, fold=table["fold"] % 5)
 
 
 def test_a_table_of_scores():
-    table = scores_table()
+    rng = np.random.default_rng(0)
+    models = ("one", "other", "third")
+    table = twice(score_table({t: {m: scores_of(m, rng) for m in models} for t in "ab"}))
     found = compare(table, "one", "other")
     part = table[table["task"] == "a"].pivot(
         index=["repeat", "fold"], columns="model", values="value"
@@ -359,18 +327,18 @@ def test_a_table_of_scores():
     error = np.sqrt(apart.var(ddof=1) * (1 / 10 + 1 / 4))
     assert row(found, "a")["p"] == pytest.approx(2 * stats.t.sf(apart.mean() / error, 9))
     assert row(found, "a")["folds"] == 10
-    with pytest.raises(DefinitionError, match='the table has no model "two"'):
-        compare(table, "one", "two")
-    with pytest.raises(DefinitionError, match="rows"):
-        compare(table, "one", "other", on="rows")
-    with pytest.raises(DefinitionError, match="two models"):
-        compare(table, "one", "one")
-    with pytest.raises(DefinitionError, match='no task has the metric "auc"'):
-        compare(table, "one", "other", metric="auc")
+    for arguments, options, message in (
+        (("one", "two"), {}, 'the table has no model "two"'),
+        (("one", "other"), {"on": "rows"}, "rows"),
+        (("one", "one"), {}, "two models"),
+        (("one", "other"), {"metric": "auc"}, 'no task has the metric "auc"'),
+    ):
+        with pytest.raises(DefinitionError, match=message):
+            compare(table, *arguments, **options)
 
 
 def test_folds_of_scikit_learn():
-    """Two classifiers on ten repeats of five folds, and the test of scikit-learn's own example."""
+    """Two classifiers on ten repeats of five folds, with the test of scikit-learn's own example."""
     from sklearn.datasets import load_iris
     from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score
     from sklearn.naive_bayes import GaussianNB
@@ -380,15 +348,7 @@ def test_folds_of_scikit_learn():
     folds = RepeatedStratifiedKFold(n_splits=5, n_repeats=10, random_state=0)
     models = {"knn": KNeighborsClassifier(), "bayes": GaussianNB()}
     found = {name: cross_val_score(model, X, y, cv=folds) for name, model in models.items()}
-    rows = [
-        ("iris", name, i // 5, i % 5, "acc", value)
-        for name, values in found.items()
-        for i, value in enumerate(values)
-    ]
-    table = pd.DataFrame(rows, columns=["task", "model", "repeat", "fold", "metric", "value"])
-    result = row(
-        compare(table.assign(corruption="", severity=0.0, epoch=-1), "knn", "bayes"), "iris"
-    )
+    result = row(compare(twice(score_table({"iris": found})), "knn", "bayes"), "iris")
     train, test = next(iter(folds.split(X, y)))
     apart = found["knn"] - found["bayes"]
     error = np.sqrt(np.var(apart, ddof=1) * (1 / 50 + len(test) / len(train)))
@@ -397,7 +357,7 @@ def test_folds_of_scikit_learn():
 
 
 def test_an_unregistered_metric(tmp_path):
-    runs = write_two(tmp_path, {"t": [30.0, 40.0]}, {"t": [20.0, 30.0]}, metric="odd")
+    runs = write_two(tmp_path, {"t": [30.0, 40.0]}, {"t": [20.0, 30.0]}, task={"metrics": ["own"]})
     result = row(compare(runs, "one", "other"), "t")
     assert result["relative"] and result["gain"] == pytest.approx(10 / 30)
 
@@ -429,55 +389,22 @@ def test_new_tasks_and_gains_are_no_regressions(tmp_path):
     assert list(compare(runs, "other", "one").regressions(0.0)["task"]) == ["t", "new"]
 
 
-# -- files and output -----------------------------------------------------------------------
-
-
-def test_files_and_plain_values(tmp_path):
-    runs = write_two(tmp_path, {"t": [0.9], "u": [0.5, 0.6]}, {"t": [0.8], "u": [0.4, 0.6]})
-    found = compare(runs, "one", "other")
-    result = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert result["verdict"] == found.sentence and result["overall"]["wins"] == 2
-    assert result["tasks"][0]["p"] is None and result["tasks"][1]["gain"] == pytest.approx(0.05)
-    paths = found.to_csv(tmp_path / "tables")
-    assert [path.name for path in paths] == ["comparison_tasks.csv", "comparison_overall.csv"]
-    assert pd.read_csv(paths[0])["first"].tolist() == pytest.approx([0.9, 0.55])
-    assert pd.read_csv(paths[1])["rope"].tolist() == [0.01]
-
-
-def test_names_are_escaped_in_notebooks(tmp_path):
-    odd = "<script>alert(1)</script>"
-    runs = [
-        write_run(tmp_path, odd, {"<b>t": [0.9, 0.8]}),
-        write_run(tmp_path, "other", {"<b>t": [0.7, 0.7]}),
-    ]
-    found = compare(runs, odd, "other")
-    text, page = repr(found), found._repr_html_()
-    assert text.startswith(found.sentence) and "+0.150" in text and "Wilcoxon" not in text
-    assert "<script>" not in page and "<b>t" not in page and "&lt;script&gt;" in page
-    assert page.count("<tr") == 2 and "+0.150" in page
-
-
 # -- on stored predictions, and from the package --------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def answered(tmp_path_factory) -> list[Run]:
     """Two models on 40 questions: the vectors of "right" mislead on 4, those of "wrong" on 14."""
-    output = tmp_path_factory.mktemp("answered")
     names = [f"q{i}" for i in range(40)]
-    truth = ["a", "b"] * 20
-    frame = pd.DataFrame({"item": names, "y": truth})
+    frame = pd.DataFrame({"item": names, "y": ["a", "b"] * 20})
     data = karat.Dataset.from_columns(frame, ["item"], "y", name="forty", modality="entity")
     task = karat.Task("forty", data, split="holdout", metrics=["acc", "auc"])
-    made = []
+    models = {}
     for name, missed in {"right": 4, "wrong": 14}.items():
         rng = np.random.default_rng(0)
-        vectors = {}
-        for i, item in enumerate(names):
-            side = 1.0 if truth[i] == "a" else -1.0
-            vectors[item] = [side * (-1 if i % 20 < missed // 2 else 1), rng.normal(0, 0.01)]
-        made += karat.evaluate({name: vectors}, task, output=output)
-    return made
+        signs = [(-1) ** i * (-1 if i % 20 < missed // 2 else 1) for i in range(40)]
+        models[name] = {q: [s, rng.normal(0, 0.01)] for q, s in zip(names, signs, strict=True)}
+    return karat.evaluate(models, task, output=tmp_path_factory.mktemp("answered"))
 
 
 def test_stored_answers_are_tested(answered):
@@ -503,11 +430,3 @@ def test_runs_without_predictions_are_tested_on_folds(tmp_path):
     found = compare(runs, "one", "other", on="rows")
     assert any("t: not tested on its rows" in note for note in found.notes)
     assert row(found, "t")["test"] == "corrected t"
-
-
-def test_the_package_compares_runs_and_models(answered):
-    assert karat.compare is compare
-    found = karat.compare(answered, "right", "wrong", rope=0.2)
-    assert (found.first, found.overall.tasks, found.rope) == ("right", 1, 0.2)
-    with pytest.raises(TypeError, match="rop"):
-        karat.compare(answered, "right", "wrong", rop=0.2)

@@ -1,9 +1,6 @@
 """Names, numbers and tables as text."""
 
-from karat.analysis.formatting import (
-    plain,
-    short,
-)
+from karat.analysis.formatting import plain, short
 
 
 def test_names_are_sanitized_and_cut():

@@ -73,32 +73,13 @@ def test_where_lower_is_better():
 
 def test_each_corruption_by_itself():
     found = robustness(both(), baseline="ben", by_corruption=True)
-    assert found[["corruption", "model"]].to_numpy().tolist() == [
-        ["noise", "ada"],
-        ["noise", "ben"],
-        ["gaps", "ada"],
-        ["gaps", "ben"],
-    ]
+    pairs = [("noise", "ada"), ("noise", "ben"), ("gaps", "ada"), ("gaps", "ben")]
+    assert list(zip(found["corruption"], found["model"], strict=True)) == pairs
     assert found["ce"].tolist() == pytest.approx([0.6, 1, 1, 1])
     assert found["relative_ce"].tolist() == pytest.approx([2 / 3, 1, 2, 1])
     assert found["corrupted"].tolist() == pytest.approx([0.7, 0.5, 0.7, 0.7])
     assert found["area"].tolist() == pytest.approx([0.75, 0.17 / 0.3, 0.8, 0.75])
-    whole = robustness(both(), baseline="ben")
-    assert found.groupby("model")["ce"].mean()["ada"] == pytest.approx(row(whole, "ada")["mce"])
     assert "mce" not in found and "ce_low" in found
-
-
-def test_without_a_baseline_there_is_no_ratio():
-    found = robustness(both())
-    assert found[["mce", "relative_mce"]].isna().all(axis=None)
-    assert found[["corrupted", "retention", "area", "worst"]].notna().all(axis=None)
-
-
-def test_the_order_of_severities_and_rows_does_not_matter():
-    mixed = both().sample(frac=1, random_state=3)
-    first = robustness(both(), baseline="ben").set_index("model")
-    other = robustness(mixed, baseline="ben").set_index("model").loc[first.index]
-    pd.testing.assert_frame_equal(first, other)
 
 
 def test_a_baseline_that_loses_nothing_gives_no_ratio():
@@ -112,24 +93,18 @@ def test_a_baseline_that_loses_nothing_gives_no_ratio():
 
 
 def test_no_retention_of_a_clean_score_of_0():
-    nought = {("", 0): 0.0, ("noise", 0.1): 0.5}
-    assert robustness(table(("a", nought)))["retention"].isna().all()
-    exact = {("", 0): 0.0, ("noise", 0.1): 0.5}
-    assert robustness(table(("a", exact), metric="rmse"))["retention"].tolist() == [0.0]
+    zero = ("a", {("", 0): 0.0, ("noise", 0.1): 0.5})
+    assert robustness(table(zero))["retention"].isna().all()
+    assert robustness(table(zero, metric="rmse"))["retention"].tolist() == [0.0]
 
 
 # -- folds, draws and what is missing ---------------------------------------------------------
 
 
 def test_means_go_over_folds_and_draws_first():
-    parts = [
-        table(("a", {("", 0): 0.9}), fold=0),
-        table(("a", {("", 0): 0.7}), fold=1),
-        table(("a", {("noise", 0.1): 0.8}), fold=0, draw=0),
-        table(("a", {("noise", 0.1): 0.6}), fold=0, draw=1),
-        table(("a", {("noise", 0.1): 0.5}), fold=1, draw=0),
-        table(("a", {("noise", 0.1): 0.1}), fold=1, draw=1),
-    ]
+    parts = [table(("a", {("", 0): v}), fold=fold) for fold, v in enumerate([0.9, 0.7])]
+    seen = {(0, 0): 0.8, (0, 1): 0.6, (1, 0): 0.5, (1, 1): 0.1}
+    parts += [table(("a", {("noise", 0.1): v}), fold=f, draw=d) for (f, d), v in seen.items()]
     found = row(robustness(pd.concat(parts)), "a")
     assert found["clean"] == pytest.approx(0.8)
     assert found["corrupted"] == pytest.approx(0.5)
@@ -153,12 +128,6 @@ def test_an_incomplete_corruption_is_left_out():
     assert cy["corruptions"] == 1 and cy["worst_view"] == "gaps@0.2"
 
 
-def test_a_view_without_any_score_is_ignored():
-    nobody = {("noise", 0.5): np.nan}
-    found = robustness(table(("ada", ADA | nobody), ("ben", BEN | nobody)), baseline="ben")
-    pd.testing.assert_frame_equal(found, robustness(both(), baseline="ben"))
-
-
 def test_a_model_without_any_corrupted_score_has_empty_numbers():
     found = robustness(table(("ada", ADA), ("none", {("", 0): 0.5})))
     none = row(found, "none")
@@ -167,67 +136,69 @@ def test_a_model_without_any_corrupted_score_has_empty_numbers():
     assert found["model"].tolist() == ["ada", "none"]
 
 
-def test_severity_0_is_ignored():
-    zero = table(("ada", {("noise", 0): 0.9}), ("ben", {("noise", 0): 0.8}))
-    found = robustness(pd.concat([both(), zero]), baseline="ben")
-    pd.testing.assert_frame_equal(found, robustness(both(), baseline="ben"))
-    with pytest.raises(DataError, match="corrupted view"):
-        robustness(table(("a", {("", 0): 0.9, ("noise", 0): 0.9})))
+NOBODY = {("noise", 0.5): np.nan}
+PAIR = {("gaps+noise", 0.2): 0.5, ("gaps@0.2+noise@0.1", 1.0): 0.4}
 
 
-def test_scores_of_epochs_are_ignored():
-    early = both(epoch=1).assign(value=0.0)
-    found = robustness(pd.concat([early, both()]), baseline="ben")
-    pd.testing.assert_frame_equal(found, robustness(both(), baseline="ben"))
+@pytest.mark.parametrize(
+    "other",
+    [
+        both().sample(frac=1, random_state=3),  # another order of severities and rows
+        pd.concat([both(), both(epoch=1).assign(value=0.0)]),  # scores of epochs
+        pd.concat([both(), table(("ada", NOBODY), ("ben", NOBODY))]),  # a view without any score
+        pd.concat([both(), table(("ada", {("noise", 0): 0.9}))]),  # severity 0
+        pd.concat([both(), table(("ada", PAIR), ("ben", PAIR))]),  # compositions
+        both().drop(columns="draw"),
+        both().assign(corruption=both()["corruption"].replace("", np.nan)),  # as read from CSV
+    ],
+)
+def test_what_does_not_matter(other):
+    first = robustness(both(), baseline="ben").set_index("model")
+    found = robustness(other, baseline="ben").set_index("model").loc[first.index]
+    pd.testing.assert_frame_equal(first, found)
+
+
+@pytest.mark.parametrize(
+    "scores, options, error, message",
+    [
+        (table(("a", {("", 0): 0.9, ("noise", 0): 0.9})), {}, DataError, "corrupted view"),
+        (both(), {"compositions": True}, DataError, "composed"),
+        (table(("a", {("", 0): 1, ("gaps+noise", 0.2): 0.5})), {}, DataError, "single"),
+        (both(), {"metric": "acu"}, DataError, '"acu".*"auc"'),
+        (both(), {"metric": "zzz"}, DataError, "There are: auc"),
+        (both(), {"baseline": "adda"}, DataError, '"adda".*"ada"'),
+        (both(), {"baseline": "zzz"}, DataError, "There are: ada, ben"),
+        (both().drop(columns="severity"), {}, DataError, "severity"),
+        (both(metric="own"), {}, DefinitionError, 'no metric "own"'),
+    ],
+)
+def test_errors(scores, options, error, message):
+    with pytest.raises(error, match=message):
+        robustness(scores, **options)
 
 
 # -- compositions, tasks, metrics, baselines --------------------------------------------------
 
 
 def test_compositions_are_separate():
-    pair = {("gaps+noise", 0.2): 0.5, ("gaps@0.2+noise@0.1", 1.0): 0.4}
-    found = table(("ada", ADA | pair), ("ben", BEN | pair))
-    pd.testing.assert_frame_equal(
-        robustness(found, baseline="ben"), robustness(both(), baseline="ben")
-    )
-    composed = row(robustness(found, compositions=True), "ada")
+    found = robustness(table(("ada", ADA | PAIR), ("ben", BEN | PAIR)), compositions=True)
+    composed = row(found, "ada")
     assert composed["corrupted"] == pytest.approx(0.45) and composed["corruptions"] == 2
     assert composed["worst_view"] == "gaps@0.2+noise@0.1"
-    with pytest.raises(DataError, match="composed"):
-        robustness(both(), compositions=True)
-    with pytest.raises(DataError, match="single"):
-        robustness(table(("a", {("", 0): 1, ("gaps+noise", 0.2): 0.5})))
 
 
 def test_tasks_have_their_own_metric_and_those_without_corruption_are_left_out():
-    tasks = [
-        both(),
-        table(("ada", {("", 0): 2, ("noise", 0.1): 4}), task="numbers", metric="rmse"),
-        table(("ada", {("", 0): 2}), task="plain", metric="rmse"),
-    ]
-    found = robustness(pd.concat(tasks))
-    assert found[["task", "metric"]].drop_duplicates().to_numpy().tolist() == [
-        ["t", "auc"],
-        ["numbers", "rmse"],
-    ]
+    numbers = table(("ada", {("", 0): 2, ("noise", 0.1): 4}), task="numbers", metric="rmse")
+    clean = table(("ada", {("", 0): 2}), task="plain", metric="rmse")
+    found = robustness(pd.concat([both(), numbers, clean]))
+    assert found.groupby("task")["metric"].unique().to_dict() == {"t": "auc", "numbers": "rmse"}
     assert found["retention"].iloc[-1] == 0.5
+    assert found[["mce", "relative_mce"]].isna().all(axis=None), "without a baseline"
 
 
 def test_another_metric():
-    more = both(metric="brier")
-    found = robustness(pd.concat([both(), more]), metric="brier")
+    found = robustness(pd.concat([both(), both(metric="brier")]), metric="brier")
     assert set(found["metric"]) == {"brier"} and not found["higher_is_better"].any()
-    with pytest.raises(DataError, match='"breir".*"brier"'):
-        robustness(pd.concat([both(), more]), metric="breir")
-    with pytest.raises(DataError, match="There are: auc"):
-        robustness(both(), metric="zzz")
-
-
-def test_a_baseline_that_is_not_there():
-    with pytest.raises(DataError, match='"adda".*"ada"'):
-        robustness(both(), baseline="adda")
-    with pytest.raises(DataError, match="There are: ada, ben"):
-        robustness(both(), baseline="zzz")
 
 
 def test_of_several_baselines_each_task_takes_the_first_it_has():
@@ -239,48 +210,27 @@ def test_of_several_baselines_each_task_takes_the_first_it_has():
     assert found.set_index("task")["mce"].notna().to_dict() == {"t": True, "u": False}
 
 
-def test_a_table_needs_no_draws():
-    found = robustness(both().drop(columns="draw"), baseline="ben")
-    pd.testing.assert_frame_equal(found, robustness(both(), baseline="ben"))
-    with pytest.raises(DataError, match="severity"):
-        robustness(both().drop(columns="severity"))
-    # as pandas reads an empty cell back
-    read = both().assign(corruption=both()["corruption"].replace("", np.nan))
-    pd.testing.assert_frame_equal(robustness(read), robustness(both()))
-    clean = table(("a", {("", 0): 0.9})).assign(corruption=np.nan)
-    with pytest.raises(DataError, match="corrupted view"):
-        robustness(clean)
-    with pytest.raises(DefinitionError, match='no metric "own"'):
-        robustness(both(metric="own"))
-
-
 # -- intervals --------------------------------------------------------------------------------
 
 
 def folds_and_draws(folds: int, draws: int, seed: int = 0, models: int = 3) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
+    names = [f"m{i}" for i in range(models)]
+    views = [(c, s) for c in ("noise", "gaps") for s in (0.1, 0.4)]
     parts = []
     for fold in range(folds):
-        clean = [(f"m{i}", {("", 0): 0.9 + 0.02 * rng.normal()}) for i in range(models)]
-        parts.append(table(*clean, fold=fold))
+        parts.append(table(*((m, {("", 0): 0.9 + 0.02 * rng.normal()}) for m in names), fold=fold))
         for draw in range(draws):
-            views = [(c, s) for c in ("noise", "gaps") for s in (0.1, 0.4)]
-            seen = [
-                (f"m{i}", {(c, s): 0.8 - s / 4 + 0.05 * rng.normal() for c, s in views})
-                for i in range(models)
-            ]
-            parts.append(table(*seen, fold=fold, draw=draw))
+            seen = [{(c, s): 0.8 - s / 4 + 0.05 * rng.normal() for c, s in views} for _ in names]
+            parts.append(table(*zip(names, seen, strict=True), fold=fold, draw=draw))
     return pd.concat(parts)
 
 
 ENDS = [f"{name}_{side}" for name in SUMMARIES for side in ("low", "high")]
 
 
-def test_one_fold_and_one_draw_have_no_interval():
-    assert robustness(both(), baseline="ben")[ENDS].isna().all(axis=None)
-
-
-def test_draws_alone_give_no_interval_of_clean_scores():
+def test_one_fold_gives_no_interval_of_clean_scores():
+    assert robustness(both(), baseline="ben")[ENDS].isna().all(axis=None), "one fold and one draw"
     found = robustness(folds_and_draws(1, 4), baseline="m0")
     assert found[["clean_low", "clean_high"]].isna().all(axis=None)
     assert found[[end for end in ENDS if "clean" not in end]].notna().all(axis=None)
@@ -311,12 +261,8 @@ def test_intervals_hold_the_value_and_are_the_same_each_time(folds, draws, seed)
 
 
 def test_more_folds_narrow_the_interval():
-    wide, narrow = (
-        (lambda found: (found["corrupted_high"] - found["corrupted_low"]).mean())(
-            robustness(folds_and_draws(folds, 2))
-        )
-        for folds in (4, 40)
-    )
+    few, many = (robustness(folds_and_draws(folds, 2)) for folds in (4, 40))
+    wide, narrow = ((t["corrupted_high"] - t["corrupted_low"]).mean() for t in (few, many))
     assert narrow < wide / 2
 
 

@@ -10,28 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.analysis.leaderboard import leaderboard
-from karat.analysis.score_matrix import RankedScores, normalize, over_tasks, significant, win_shares
+from karat.analysis.score_matrix import RankedScores, normalize, over_tasks, significant
 from karat.errors import DefinitionError
 
-COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
-
-
-def table(metric="acc", **tasks):
-    """Return a tidy table: ``table(t={"a": [0.5, None]})``; None is a fold without a score."""
-    rows = [
-        (task, model, 0, fold, "", 0.0, -1, metric, np.nan if value is None else value)
-        for task, models in tasks.items()
-        for model, folds in models.items()
-        for fold, value in enumerate(folds)
-    ]
-    return pd.DataFrame(rows, columns=COLUMNS)
+from ..score_data import score_table
 
 
 def ranks(rows, rule, **options):
     return leaderboard(rows, missing=rule, **options)["rank"].dropna().to_dict()
 
 
-FAILED_FOLD = table(t={"a": [0.9, None], "b": [0.5, 0.2], "c": [0.6, 0.6]})
+FAILED_FOLD = score_table({"t": {"a": [0.9, None], "b": [0.5, 0.2], "c": [0.6, 0.6]}})
 
 
 @pytest.mark.parametrize(
@@ -53,28 +42,21 @@ def test_a_failed_fold(rule, expected):
     assert ranks(FAILED_FOLD, rule) == expected
 
 
-HOLES = table(
-    t={"a": [0.9], "b": [0.5], "c": [0.1]},
-    u={"a": [0.2], "b": [0.4]},
-    v={"a": [0.3], "b": [0.1], "c": [None]},
+HOLES = score_table(
+    {
+        "t": {"a": 0.9, "b": 0.5, "c": 0.1},
+        "u": {"a": 0.2, "b": 0.4},
+        "v": {"a": 0.3, "b": 0.1, "c": None},
+    }
 )
 
 
 def test_worst_leaves_out_what_was_not_taken():
     # c: third of three on t, nothing on u, third on v
     assert ranks(HOLES, "worst") == {"a": (1 + 2 + 1) / 3, "b": (2 + 1 + 2) / 3, "c": 3}
-    assert leaderboard(HOLES).attrs["missing"] == {
-        "rule": "worst",
-        "failed": 1,
-        "declined": 0,
-        "not run": 1,
-        "imputed": 0,
-        "penalized": 0,
-        "partial": 0,
-        "cells": 9,
-        "tasks": 3,
-        "of": 3,
-    }
+    counts = {"failed": 1, "declined": 0, "not run": 1, "imputed": 0, "penalized": 0, "partial": 0}
+    totals = {"cells": 9, "tasks": 3, "of": 3}
+    assert leaderboard(HOLES).attrs["missing"] == {"rule": "worst", **counts, **totals}
 
 
 def test_exclude_compares_on_what_all_have():
@@ -85,18 +67,12 @@ def test_exclude_compares_on_what_all_have():
     assert board.loc["a", ["t", "u", "v"]].tolist() == [0.9, 0.2, 0.3]
 
 
-def test_exclude_ignores_models_without_any_score():
-    lost = table(t={"a": [0.9], "b": [0.5], "x": [None]})
-    board = leaderboard(lost, missing="exclude")
-    assert board["rank"].dropna().to_dict() == {"a": 1, "b": 2}
-    assert np.isnan(board.loc["x", "rank"])
-
-
-def test_exclude_without_common_tasks_has_no_ranks():
-    apart = table(t={"a": [0.9]}, u={"b": [0.5]})
-    board = leaderboard(apart, missing="exclude")
-    assert board["rank"].isna().all()
-    assert board.attrs["missing"]["tasks"] == 0
+def test_exclude_without_common_scores():
+    lost = leaderboard(score_table({"t": {"a": 0.9, "b": 0.5, "x": None}}), missing="exclude")
+    assert lost["rank"].dropna().to_dict() == {"a": 1, "b": 2}, "a model without scores is ignored"
+    apart = leaderboard(score_table({"t": {"a": 0.9}, "u": {"b": 0.5}}), missing="exclude")
+    assert apart["rank"].isna().all()
+    assert apart.attrs["missing"]["tasks"] == 0
 
 
 def test_a_baseline_replaces_every_missing_score():
@@ -120,21 +96,19 @@ def test_penalize_counts_tasks_not_taken_as_the_worst():
     assert board["rank"].to_dict() == {"a": (1 + 2 + 1) / 3, "b": (2 + 1 + 2) / 3, "c": 3}
     assert board.attrs["missing"]["penalized"] == 2
     # on u two lack: they share the last places; under "worst" only a and b are compared there
-    two = table(
-        t={m: [v] for m, v in zip("abcd", [4, 3, 2, 1], strict=True)}, u={"c": [1], "d": [2]}
-    )
+    two = score_table({"t": {"a": 4, "b": 3, "c": 2, "d": 1}, "u": {"c": 1, "d": 2}})
     assert ranks(two, "penalize") == {"a": 2.25, "b": 2.75, "c": 2.5, "d": 2.5}
     assert ranks(two, "worst") == {"a": 1, "b": 2, "c": 2.5, "d": 2.5}
 
 
 def test_penalize_counts_folds_not_run():
     # b: 0.6 and the worst of fold 1, 0.9: a mean of 0.75 against 0.7 and 0.525
-    rows = table(t={"a": [0.5, 0.9], "b": [0.6], "c": [0.1, 0.95]})
+    rows = score_table({"t": {"a": [0.5, 0.9], "b": 0.6, "c": [0.1, 0.95]}})
     assert ranks(rows, "penalize") == {"b": 1, "a": 2, "c": 3}
-    rows = table(t={"a": [0.5, 0.9], "b": [0.6], "c": [0.1, 0.1]})
+    rows = score_table({"t": {"a": [0.5, 0.9], "b": 0.6, "c": [0.1, 0.1]}})
     assert ranks(rows, "penalize") == {"a": 1, "b": 2, "c": 3}
     # a task of which nobody has a score counts for nobody
-    lost = table(t={"a": [0.5], "b": [0.6]}, u={"a": [None], "b": [None]})
+    lost = score_table({"t": {"a": 0.5, "b": 0.6}, "u": {"a": None, "b": None}})
     board = leaderboard(lost, missing="penalize")
     assert board["rank"].to_dict() == {"b": 1, "a": 2}
     assert board.attrs["missing"]["of"] == 1
@@ -159,7 +133,7 @@ def test_normalized_scores_follow_the_rule():
 
 
 def test_unfinished_runs_are_compared_on_common_folds():
-    rows = table(t={"a": [0.5, 0.9], "b": [0.6]})
+    rows = score_table({"t": {"a": [0.5, 0.9], "b": 0.6}})
     for rule in ("worst", "exclude", "baseline:a"):
         board = leaderboard(rows, missing=rule)
         assert board["rank"].to_dict() == {"b": 1, "a": 2}
@@ -196,7 +170,7 @@ def test_significant_digits(values):
 
 def test_numerical_noise_does_not_rank():
     scores = {"a": [54.91703041447251], "b": [54.91703046134013], "c": [60.0]}
-    board = leaderboard(table("rmse", t=scores))
+    board = leaderboard(score_table({"t": scores}, "rmse"))
     assert board["rank"].to_dict() == {"a": 1.5, "b": 1.5, "c": 3.0}
     assert board.loc["b", "t"] == 54.91703046134013
 
@@ -215,60 +189,40 @@ def column(task, baseline=None, takes=None):
     return normalize(compared(task, takes=takes), baseline).ravel().tolist()
 
 
-def test_the_worst_is_0_and_the_best_is_1():
-    assert column([[0.9], [0.5], [0.6]]) == [1.0, 0.0, pytest.approx(0.25)]
-    # the mean over folds: 2, 4, 3
-    assert column([[1, 3], [4, 4], [3, 3]]) == [0.0, 1.0, 0.5]
-
-
-def test_a_failed_fold_is_the_worst_of_that_fold():
-    # 9 and the 2 of fold 2: 5.5; 5 and 2: 3.5; 6 and 6: 6
-    assert column([[9, NAN], [5, 2], [6, 6]]) == [pytest.approx(2 / 2.5), 0.0, 1.0]
-    # a fold in which all failed says nothing
-    assert column([[9, NAN], [5, NAN]]) == [1.0, 0.0]
-    assert column([[NAN], [5], [6]]) == [0.0, 0.0, 1.0]
-
-
-def test_a_task_on_which_all_are_equal_is_nan():
-    assert np.isnan(column([[0.5], [0.5]])).all()
-    assert np.isnan(column([[0.1 + 0.2], [0.3]])).all()
-    assert np.isnan(column([[NAN], [NAN]])).all()
-    assert np.isnan(column([[0.5], [0.4]], takes=[[1], [0]])).all()
-    assert np.isnan(column([[0.5], [0.5]], baseline=0, takes=[[1], [0]])).all()
-
-
-def test_a_score_is_better_than_a_failure():
-    assert column([[0.5], [NAN], [0.5]]) == [1.0, 0.0, 1.0]
-
-
-def test_a_baseline_is_0_and_the_best_is_1():
-    assert column([[0.9], [0.5], [0.7]], baseline=1) == [1.0, 0.0, pytest.approx(0.5)]
-    # below it, as far down as the best is up, and no further
-    assert column([[0.9], [0.7], [0.6], [-9]], baseline=1) == [1.0, 0.0, pytest.approx(-0.5), -1.0]
-
-
-def test_no_model_beats_the_baseline():
-    assert column([[0.9], [0.5], [0.9]], baseline=0) == [0.0, -1.0, 0.0]
-
-
-def test_a_baseline_without_a_score():
-    assert np.isnan(column([[0.9], [NAN], [0.5]], baseline=1)).all()
-    assert np.isnan(column([[0.9], [NAN], [0.5]], baseline=1, takes=[[1], [0], [1]])).all()
-
-
-def test_infinite_scores_are_clipped():
-    assert column([[-np.inf], [0.5], [1.0]]) == [0.0, 0.0, 1.0]
-
-
-def test_models_that_do_not_take_a_task_are_ignored():
-    found = column([[0.9], [0.5], [0.1]], takes=[[1], [1], [0]])
-    assert found[:2] == [1.0, 0.0]
-    assert np.isnan(found[2])
-
-
-def test_a_share_of_wins_counts_a_tie_as_half():
-    ranks = np.array([[1.0, 1.5], [2.0, 1.5], [3.0, NAN]])
-    np.testing.assert_array_equal(win_shares(ranks), [[1, 0.5], [0.5, 0.5], [0, NAN]])
+@pytest.mark.parametrize(
+    "task, options, expected",
+    [
+        ([[0.9], [0.5], [0.6]], {}, [1, 0, 0.25]),
+        # the mean over folds: 2, 4, 3
+        ([[1, 3], [4, 4], [3, 3]], {}, [0, 1, 0.5]),
+        # a failed fold is the worst of that fold: 9 and 2 are 5.5, 5 and 2 are 3.5, 6 and 6 are 6
+        ([[9, NAN], [5, 2], [6, 6]], {}, [2 / 2.5, 0, 1]),
+        # a fold in which all failed is ignored
+        ([[9, NAN], [5, NAN]], {}, [1, 0]),
+        # a score is better than a failure
+        ([[NAN], [5], [6]], {}, [0, 0, 1]),
+        ([[0.5], [NAN], [0.5]], {}, [1, 0, 1]),
+        ([[-np.inf], [0.5], [1.0]], {}, [0, 0, 1]),
+        # a model that does not take the task is ignored
+        ([[0.9], [0.5], [0.1]], {"takes": [[1], [1], [0]]}, [1, 0, NAN]),
+        # a task on which all are equal, or with one model only
+        ([[0.5], [0.5]], {}, [NAN, NAN]),
+        ([[0.1 + 0.2], [0.3]], {}, [NAN, NAN]),
+        ([[NAN], [NAN]], {}, [NAN, NAN]),
+        ([[0.5], [0.4]], {"takes": [[1], [0]]}, [NAN, NAN]),
+        ([[0.5], [0.5]], {"baseline": 0, "takes": [[1], [0]]}, [NAN, NAN]),
+        # a baseline is 0; below it, as far down as the best is up, and no further
+        ([[0.9], [0.5], [0.7]], {"baseline": 1}, [1, 0, 0.5]),
+        ([[0.9], [0.7], [0.6], [-9]], {"baseline": 1}, [1, 0, -0.5, -1]),
+        # no model beats the baseline
+        ([[0.9], [0.5], [0.9]], {"baseline": 0}, [0, -1, 0]),
+        # the baseline has no score
+        ([[0.9], [NAN], [0.5]], {"baseline": 1}, [NAN] * 3),
+        ([[0.9], [NAN], [0.5]], {"baseline": 1, "takes": [[1], [0], [1]]}, [NAN] * 3),
+    ],
+)
+def test_normalized_scores(task, options, expected):
+    assert column(task, **options) == pytest.approx(expected, nan_ok=True)
 
 
 def test_mean_and_median_are_over_the_tasks_a_model_has():

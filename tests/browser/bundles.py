@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from karat.stats.paired_tests import mean_of
 from karat.stats.ranking import Ranks, rank_each, rank_models, ranked_on_few
 
 KINDS = ("classification", "regression", "similarity", "clustering")
@@ -59,8 +60,7 @@ def _takes(states: list[str]) -> np.ndarray:
 
 
 def _means_of_ranks(values: list[np.ndarray], states: list[str]) -> np.ndarray:
-    each = rank_each(values, _takes(states))
-    return np.nansum(each, axis=1) / np.maximum((~np.isnan(each)).sum(axis=1), 1)
+    return np.nan_to_num(mean_of(rank_each(values, _takes(states))))
 
 
 def _ranks(values: list[np.ndarray], states: list[str]) -> Ranks:
@@ -75,29 +75,20 @@ def _ranks(values: list[np.ndarray], states: list[str]) -> Ranks:
 def _bundle(rng: Any, kinds: list[str], values: Any, scores: Any, states: Any) -> dict[str, Any]:
     ranks, few = _ranks(values, states), ranked_on_few(_takes(states))
     models, tasks = len(values[0]), len(values)
-    names = [f"encoder-{m:03d}" for m in range(models)]
-    means = [_means(table) for table in scores]
+    notes = [f"{models} models by mean rank over {tasks} tasks.", "A second note."]
+    title = f"synthetic {models} × {tasks}"
     return {
-        "schema": 1,
-        "title": f"synthetic {models} × {tasks}",
-        "karat": "0.1.0",
-        "made": "2026-11-16T08:00:00",
-        "confidence": 0.95,
-        "rule": "worst",
-        "notes": [f"{models} models by mean rank over {tasks} tasks.", "A second note."],
-        "models": [_model(rng, m, names[m], ranks, few) for m in range(models)],
+        **{"schema": 1, "title": title, "karat": "0.1.0", "made": "2026-11-16T08:00:00"},
+        **{"confidence": 0.95, "rule": "worst", "notes": notes},
+        "models": [_model(rng, m, f"encoder-{m:03d}", ranks, few) for m in range(models)],
         "tasks": [_task(t, kind, len(scores[t][0])) for t, kind in enumerate(kinds)],
-        "scores": [_metrics(kinds[t], means[t]) for t in range(tasks)],
+        "scores": [_metrics(kinds[t], mean_of(scores[t])) for t in range(tasks)],
         "spread": [_plain(np.std(np.nan_to_num(table), axis=1)) for table in scores],
-        "folds": [[_plain(row) if _any(row) else None for row in table] for table in scores],
+        "folds": [[_folds(row) for row in table] for table in scores],
         "states": states,
         "tests": {"friedman": None, "cliques": [], "pairs": None},
-        **{name: [] for name in ("curves", "learning", "maps", "cards", "checks")},
-        "failures": _failures(scores, states),
-        "robustness": None,
-        "details": {},
-        "runs": [],
-        "cut": [],
+        **{name: [] for name in ("curves", "learning", "maps", "cards", "checks", "runs", "cut")},
+        **{"failures": _failures(scores, states), "robustness": None, "details": {}},
     }
 
 
@@ -111,14 +102,8 @@ def _failures(scores: list[np.ndarray], states: list[str]) -> list[dict[str, Any
     return [{**each, "info": "ValueError: no", "log": LOG} for each in found[:2000]]
 
 
-def _any(row: np.ndarray) -> bool:
-    return bool((~np.isnan(row)).any())
-
-
-def _means(table: np.ndarray) -> np.ndarray:
-    known = ~np.isnan(table)
-    total = np.where(known, table, 0).sum(axis=1)
-    return np.where(known.any(axis=1), total / np.maximum(known.sum(axis=1), 1), np.nan)
+def _folds(row: np.ndarray) -> list[float | None] | None:
+    return None if np.isnan(row).all() else _plain(row)
 
 
 def _plain(values: Any) -> list[float | None]:
@@ -134,16 +119,9 @@ def _metrics(kind: str, first: np.ndarray) -> list[list[float | None]]:
 
 def _task(t: int, kind: str, folds: int) -> dict[str, Any]:
     metrics, higher = METRICS[kind]
-    return {
-        "name": f"{kind[:4]}-{t:03d}",
-        "kind": kind,
-        "dataset": f"data-{t // 2}",
-        "metrics": metrics,
-        "higher": higher,
-        "folds": folds,
-        "questions": 100 + t,
-        "twins": [3, 100] if t == 0 else None,
-    }
+    names = {"name": f"{kind[:4]}-{t:03d}", "kind": kind, "dataset": f"data-{t // 2}"}
+    counts = {"folds": folds, "questions": 100 + t, "twins": [3, 100] if t == 0 else None}
+    return {**names, "metrics": metrics, "higher": higher, **counts}
 
 
 def _model(rng: Any, m: int, name: str, ranks: Any, few: np.ndarray) -> dict[str, Any]:
@@ -169,57 +147,28 @@ def make_full(models: int = 12, tasks: int = 10) -> dict[str, Any]:
     rng = np.random.default_rng(1)
     p = rng.random((models, models))
     p = np.minimum(p, p.T) * (rng.random((models, models)) < 0.7)
+    diff = [[0.01 * (b - a) for b in range(models)] for a in range(models)]
     bundle["tests"] = {
         "friedman": {"statistic": 31.2, "p": 0.00021, "tasks": tasks},
         "cliques": [[0, 1, 2], [2, 3, 4, 5], [6, 7], list(range(8, models))],
-        "pairs": {
-            "p": np.minimum(p, p.T).tolist(),
-            "diff": [[0.01 * (b - a) for b in range(models)] for a in range(models)],
-        },
+        "pairs": {"p": np.minimum(p, p.T).tolist(), "diff": diff},
     }
     bundle["curves"] = [_curve(t, name, models) for t in (0, 2) for name in CORRUPTIONS]
-    bundle["robustness"] = {
-        "columns": ["task", "metric", "model", "clean", "corrupted", "retention", "worst view"],
-        "rows": [
-            [
-                "clas-000",
-                "auc ↑",
-                f"encoder-{m:03d}",
-                f"{0.9 - m / 50:.3f}",
-                "0.7 [0.6, 0.8]",
-                "78%",
-                "typos 0.4",
-            ]
-            for m in range(models)
-        ],
-    }
+    columns = ["task", "metric", "model", "clean", "corrupted", "retention", "worst view"]
+    rest = ["0.7 [0.6, 0.8]", "78%", "typos 0.4"]
+    clean = [(f"encoder-{m:03d}", f"{0.9 - m / 50:.3f}") for m in range(models)]
+    rows = [["clas-000", "auc ↑", *each, *rest] for each in clean]
+    bundle["robustness"] = {"columns": columns, "rows": rows}
     bundle["learning"] = [_learning(metric, models) for metric in ("train_loss", "score")]
     bundle["details"] = {"0": [_answers(rng, m) for m in range(4)], "4": [_numbers(rng)]}
-    bundle["failures"] = [
-        *bundle["failures"],
-        {
-            "model": 1,
-            "task": 0,
-            "fold": 2,
-            "status": "error",
-            "info": "ValueError: 3 rows",
-            "log": LOG,
-        },
-        {"model": 3, "task": 5, "fold": None, "status": "timeout", "info": "60 s", "log": ""},
-    ]
+    error = {"model": 1, "task": 0, "fold": 2, "status": "error", "info": "ValueError: 3 rows"}
+    late = {"model": 3, "task": 5, "fold": None, "status": "timeout", "info": "60 s", "log": ""}
+    bundle["failures"] += [{**error, "log": LOG}, late]
     bundle["maps"] = [_map(rng, ["business", "sport", "arts"]), _map(rng, None)]
     bundle["cards"] = [_card(d) for d in range(tasks // 2)]
-    bundle["checks"] = [
-        {
-            "code": "KRT104",
-            "level": level,
-            "model": m,
-            "task": t,
-            "message": "No better than random.",
-            "advice": "Look at the rows.",
-        }
-        for level, m, t in (("note", None, 1), ("error", 2, None), ("warning", 0, 0))
-    ]
+    check = {"code": "KRT104", "message": "No better than random.", "advice": "Look at the rows."}
+    places = (("note", None, 1), ("error", 2, None), ("warning", 0, 0))
+    bundle["checks"] = [{**check, "level": v, "model": m, "task": t} for v, m, t in places]
     bundle["runs"] = [_run(m) for m in range(models)]
     bundle["cut"] = ["Logs are shown from their last 500 characters on."]
     return bundle
@@ -242,35 +191,21 @@ def _curve(t: int, name: str, models: int) -> dict[str, Any]:
 
 
 def _learning(metric: str, models: int) -> dict[str, Any]:
-    x = list(range(1, 31))
-    lines = [
-        {
-            "model": m,
-            "x": x,
-            "mean": [0.3 + (1 + m / 5) / e for e in x],
-            "std": [0.1 / e for e in x],
-        }
-        for m in range(models)
-    ]
-    return {"task": 1, "metric": metric, "lines": lines}
+    x = np.arange(1, 31)
+    lines = [(0.3 + (1 + m / 5) / x, 0.1 / x) for m in range(models)]
+    made = [{"mean": mean.tolist(), "std": std.tolist()} for mean, std in lines]
+    numbered = [{"model": m, "x": x.tolist(), **line} for m, line in enumerate(made)]
+    return {"task": 1, "metric": metric, "lines": numbered}
 
 
 def _answers(rng: Any, m: int) -> dict[str, Any]:
-    bins = np.linspace(0.05, 0.95, 10)
+    counts = [[40, 3, 2], [5, 30 + m, 0], [1, 1, 18]]
+    bins = [(c, c**1.3, int(rng.integers(5, 90))) for c in np.linspace(0.05, 0.95, 10).tolist()]
+    keys = ("confidence", "accuracy", "count")
     return {
         "model": m,
-        "confusion": {
-            "classes": ["cat", "dog", "<b>fish</b>"],
-            "counts": [[40, 3, 2], [5, 30 + m, 0], [1, 1, 18]],
-        },
-        "calibration": [
-            {
-                "confidence": float(c),
-                "accuracy": float(np.clip(c**1.3, 0, 1)),
-                "count": int(rng.integers(5, 90)),
-            }
-            for c in bins
-        ],
+        "confusion": {"classes": ["cat", "dog", "<b>fish</b>"], "counts": counts},
+        "calibration": [dict(zip(keys, each, strict=True)) for each in bins],
         "scatter": None,
         "rows": [[i % 5, i * 7, "cat", "<i>dog</i>", 0.99 - i / 100] for i in range(20)],
     }
@@ -298,14 +233,9 @@ def _map(rng: Any, labels: list[str] | None) -> dict[str, Any]:
 def _card(d: int) -> dict[str, Any]:
     return {
         **{"dataset": f"data-{d}", "source": "https://example.org/data", "license": "CC-BY-4.0"},
-        **{
-            "citation": "Somebody (2020).",
-            "fingerprint": "ab12" * 8,
-            "items": 500,
-            "questions": None,
-        },
+        **{"citation": "Somebody (2020).", "fingerprint": "ab12" * 8, "items": 500},
         **{"columns": 12, "kind": "table", "tasks": [2 * d, 2 * d + 1]},
-        **{"title": None, "homepage": None, "sha256": None},
+        **dict.fromkeys(("questions", "title", "homepage", "sha256")),
     }
 
 

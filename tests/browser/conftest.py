@@ -57,6 +57,15 @@ class Browser:
         for key in keys:
             self.driver.switch_to.active_element.send_keys(key)
 
+    def choose(self, element: str, value: Any) -> None:
+        """Choose an option of a selection list, by the id of the list."""
+        script = "const s = document.getElementById(arguments[0]); s.value = arguments[1];"
+        self.run(f"{script} s.dispatchEvent(new Event('change'))", element, value)
+
+    def count(self, selector: str) -> int:
+        """Return the number of elements of a selector."""
+        return int(self.run("return document.querySelectorAll(arguments[0]).length", selector))
+
     def texts(self, selector: str) -> list[str]:
         """Return the texts of all elements of a selector, shown or not."""
         script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"

@@ -12,7 +12,8 @@ import pytest
 from rich.cells import cell_len
 
 import karat
-from karat.results.run import Run
+
+from ..score_data import write_run
 
 ODD = "a/b <script>alert(1)</script> [bold]x[/bold]"
 
@@ -21,19 +22,15 @@ ODD = "a/b <script>alert(1)</script> [bold]x[/bold]"
 def runs(tmp_path_factory) -> list[karat.Run]:
     """Three runs with cosines to "a" computed by hand; the second lacks the last question."""
     frame = pd.DataFrame({"one": "a", "other": list("wxyz"), "near": [0.5, 0.5, 0.5, 0.0]})
-    data = karat.Dataset.from_columns(
-        frame, ["one", "other"], "near", name="[d]", kind="regression", modality="entity"
-    )
+    kinds = {"kind": "regression", "modality": "entity"}
+    data = karat.Dataset.from_columns(frame, ["one", "other"], "near", name="[d]", **kinds)
     task = karat.Task(ODD, data, probe="similarity", split="all", metrics=["mae", "rmse"])
-    output = tmp_path_factory.mktemp("runs")
-    models = {"mine": [0.6, 0.6, 0.6, 0.9], "[red]less/": [0.7] * 3, "worst": [1.0] * 4}
-    made = []
-    for name, wanted in models.items():
-        vectors = {"a": np.array([1.0, 0.0])}
-        for item, cosine in zip("wxyz", wanted, strict=False):
-            vectors[item] = np.array([cosine, np.sqrt(1 - cosine**2)])
-        made += karat.evaluate({name: vectors}, task, output=output)
-    return made
+    cosines = {"mine": [0.6, 0.6, 0.6, 0.9], "[red]less/": [0.7] * 3, "worst": [1.0] * 4}
+    models = {}
+    for name, wanted in cosines.items():
+        vectors = {item: [c, np.sqrt(1 - c**2)] for item, c in zip("wxyz", wanted, strict=False)}
+        models[name] = {"a": [1.0, 0.0], **vectors}
+    return karat.evaluate(models, task, output=tmp_path_factory.mktemp("runs"))
 
 
 def line(result, start: str) -> list[str]:
@@ -93,10 +90,8 @@ def test_lines_fit_a_narrow_terminal(cli, runs, there, monkeypatch, width):
     assert "-4.200" in result.out
 
 
-def test_a_run_without_others(cli, tmp_path):
-    frame = pd.DataFrame({"x": range(20), "y": ["a", "b"] * 10})
-    task = karat.Task("t", karat.Dataset.from_table(frame, "y", name="t"), metrics=["acc"])
-    (run,) = karat.evaluate("dummy", task, output=tmp_path / "out")
+def test_a_run_without_others(cli, two_classes, tmp_path):
+    (run,) = karat.evaluate("dummy", two_classes(), output=tmp_path / "out")
     result = cli("compare", "--history", run.folder)
     assert result.code == 0
     assert line(result, "acc") == ["acc ↑", "0.500", "–", "–", "–", "–", "100 %"]
@@ -118,27 +113,6 @@ def test_formats_and_files(cli, runs, tmp_path):
 
 
 # -- two models, and many -------------------------------------------------------------------
-
-
-def write_run(output: Path, model: str, scores: dict, stamp: str = "20260101T000000") -> Run:
-    """Write a run of acc (of "rmse" where the task is called so) by task and fold."""
-    named = {task: "rmse" if task == "rmse" else "acc" for task in scores}
-    tasks = [
-        {"name": task, "metrics": [metric], "dataset": task, "fingerprint": "0", "folds": [0, 1]}
-        for task, metric in named.items()
-    ]
-    facts = {"model": model, "suite": "s", "constraint": "c", "mode": "m", "stamp": stamp}
-    run = Run.create(output, {**facts, "seed": 1, "tasks": tasks})
-    for task, values in scores.items():
-        for fold, value in enumerate(values):
-            record = dict.fromkeys(("spec", "seed", "info", "utc"), "") | {"repeat": 0}
-            record |= {"model": model, "task": task, "fold": fold, "metric": named[task]}
-            record |= {"notes": [], "history": [], "train_questions": 40, "questions": 10}
-            view = {"corruption": "", "severity": 0.0, "scores": {named[task]: value}}
-            failed = value is None
-            record |= {"status": "failed" if failed else "ok", "views": [] if failed else [view]}
-            run.write(record, {})
-    return run
 
 
 @pytest.fixture
@@ -168,8 +142,8 @@ def test_two_models_by_name(cli, there):
 
 
 def test_two_run_folders_of_one_model(cli, tmp_path):
-    old = write_run(tmp_path, "m", {"t": [0.5, 0.6]}, "20250101T000000")
-    new = write_run(tmp_path, "m", {"t": [0.6, 0.8]}, "20260101T000000")
+    old = write_run(tmp_path, "m", {"t": [0.5, 0.6]}, stamp="20250101T000000")
+    new = write_run(tmp_path, "m", {"t": [0.6, 0.8]}, stamp="20260101T000000")
     result = cli("compare", "-a", new.folder, "-b", old.folder)
     assert re.findall(r"m \((\d{4})", result.out)[:2] == ["2026", "2025"]
     assert line(result, "t ")[2:4] == ["0.700", "0.550"]
@@ -177,9 +151,11 @@ def test_two_run_folders_of_one_model(cli, tmp_path):
 
 def test_a_regression_is_exit_code_1(cli, there):
     """rmse rises by 1 %, accuracy falls by 0.012."""
-    old = write_run(there / "ci", "m", {"t": [0.8, 0.9], "rmse": [10.0, 10.0]}, "20250101T000000")
+    old = write_run(
+        there / "ci", "m", {"t": [0.8, 0.9], "rmse": [10.0, 10.0]}, stamp="20250101T000000"
+    )
     new = write_run(
-        there / "ci", "m", {"t": [0.79, 0.886], "rmse": [10.1, 10.1]}, "20260101T000000"
+        there / "ci", "m", {"t": [0.79, 0.886], "rmse": [10.1, 10.1]}, stamp="20260101T000000"
     )
     pair = ("compare", "-a", new.folder, "-b", old.folder)
     plain = cli(*pair)

@@ -1,4 +1,4 @@
-""" """
+"""Details of predictions, maps of vectors, compact JSON and budgets."""
 
 import json
 
@@ -9,14 +9,12 @@ from hypothesis import strategies as st
 
 from karat.core.predictions import Predictions
 from karat.errors import MissingExtra
-from karat.reporting import details as answers
-from karat.reporting import details as maps
+from karat.reporting import details as module
 from karat.reporting.bundle import make_bundle
 from karat.reporting.details import (
     MAX_CLASSES,
     MAX_POINTS,
     MAX_ROWS,
-    Budget,
     PageIndex,
     calibration,
     clean,
@@ -30,32 +28,28 @@ from karat.reporting.details import (
 )
 from karat.results.load import FrozenRun
 
+FACTS = {"answers": "classes", "truths": "classes", "classes": ["a", "b"]}
 
-def files(predictions, truth, chances=None):
-    given = Predictions(
+
+def labels(predictions, truth, probabilities=None, classes=("a", "b"), **more):
+    return Predictions(
         predictions=np.array(list(predictions), dtype=object),
         target=np.array(list(truth), dtype=object),
-        answers="classes",
-        truths="classes",
-        classes=("a", "b"),
-        probabilities=None if chances is None else np.array(chances),
+        classes=classes,
+        probabilities=None if probabilities is None else np.array(probabilities),
+        **{"answers": "classes", "truths": "classes", **more},
     )
-    facts = {"answers": "classes", "truths": "classes", "classes": ["a", "b"]}
-    return {"predictions.csv": given.to_csv(), "metadata.json": json.dumps(facts)}
+
+
+def files(*given):
+    return {"predictions.csv": labels(*given).to_csv(), "metadata.json": json.dumps(FACTS)}
 
 
 @pytest.fixture
 def run(make_run):
-    chances = [[0.9, 0.1], [0.8, 0.2]]
-    return make_run(
-        "m",
-        {"t": [0.5, 1.0], "u": [0.5]},
-        files={
-            ("t", 0): files("aa", "ab", chances),
-            ("t", 1): files("bb", "bb", [[0.25, 0.75], [0.25, 0.75]]),
-            ("u", 0): files("ab", "bb"),
-        },
-    )
+    t = files("aa", "ab", [[0.9, 0.1], [0.8, 0.2]]), files("bb", "bb", [[0.25, 0.75]] * 2)
+    stored = {("t", 0): t[0], ("t", 1): t[1], ("u", 0): files("ab", "bb")}
+    return make_run("m", {"t": [0.5, 1.0], "u": [0.5]}, files=stored)
 
 
 def test_details_are_of_all_folds_of_a_task(run):
@@ -75,19 +69,22 @@ def test_details_are_of_all_folds_of_a_task(run):
 
 
 @pytest.mark.parametrize(
-    "damage",
+    ("name", "content"),
     [
-        lambda folder: (folder / "predictions.csv").write_text('a,b,predictions,truth\n"0.9'),
-        lambda folder: (folder / "predictions.csv").write_bytes(b"\xff\xfe\x00"),
-        lambda folder: (folder / "predictions.csv").write_text(""),
-        lambda folder: (folder / "predictions.csv").write_text("predictions,truth\na,b,c\n"),
-        lambda folder: (folder / "metadata.json").write_text("{"),
-        lambda folder: (folder / "metadata.json").write_text("[]"),
-        lambda folder: (folder / "metadata.json").unlink(),
+        ("predictions.csv", b'a,b,predictions,truth\n"0.9'),
+        ("predictions.csv", b"\xff\xfe\x00"),
+        ("predictions.csv", b""),
+        ("predictions.csv", b"predictions,truth\na,b,c\n"),
+        ("metadata.json", b"{"),
+        ("metadata.json", b"[]"),
+        ("metadata.json", None),
     ],
 )
-def test_a_damaged_fold_is_left_out_with_a_note(run, damage):
-    damage(run.folder / "predictions" / "t" / "0")
+def test_a_damaged_fold_is_left_out_with_a_note(run, name, content):
+    file = run.folder / "predictions" / "t" / "0" / name
+    file.unlink()
+    if content is not None:
+        file.write_bytes(content)
     found = make_bundle(run)
     (entry,) = found["details"]["0"]
     assert entry["confusion"] == {"classes": ["a", "b"], "counts": [[0, 0], [0, 2]]}
@@ -106,7 +103,7 @@ def test_room_is_shared_the_best_model_of_every_task_first(make_run, monkeypatch
     whole = make_bundle(runs)
     assert {task: len(each) for task, each in whole["details"].items()} == {"0": 4, "1": 4, "2": 4}
     one = size(whole["details"]["0"][0])
-    monkeypatch.setattr(answers.make_details, "__defaults__", (5 * one,))
+    monkeypatch.setattr(module.make_details, "__defaults__", (5 * one,))
     found = make_bundle(runs)
     shown = {task: [each["model"] for each in rows] for task, rows in found["details"].items()}
     assert shown == {"0": [0, 1], "1": [0, 1], "2": [0]}
@@ -115,23 +112,10 @@ def test_room_is_shared_the_best_model_of_every_task_first(make_run, monkeypatch
 
 def test_the_number_of_bytes_read_is_limited(run, monkeypatch):
     big = (run.folder / "predictions" / "t" / "0" / "predictions.csv").stat().st_size
-    monkeypatch.setattr(answers, "READ_EACH", big)
+    monkeypatch.setattr(module, "READ_EACH", big)
     found = make_bundle(run)
     assert found["details"]["0"][0]["confusion"]["counts"] == [[1, 0], [1, 0]]
     assert any("m on t" in note and "1 fold" in note for note in found["cut"])
-
-
-def labels(predictions, truth, probabilities=None, classes=("a", "b"), **more):
-    kinds = {"answers": "classes", "truths": "classes"}
-    given = None if probabilities is None else np.array(probabilities)
-    return Predictions(
-        predictions=np.array(list(predictions), dtype=object),
-        target=np.array(list(truth), dtype=object),
-        classes=classes,
-        probabilities=given,
-        **kinds,
-        **more,
-    )
 
 
 def numbers(predictions, truth, **more):
@@ -155,19 +139,15 @@ def test_confusion(folds, counts):
 
 
 def test_rare_classes_are_merged():
-    # class 00 has 40 questions, 01 has 39, …: the last 11 of 40 are gathered
+    # class 00 has 40 questions, 01 has 39, …: the last 11 of 40 are merged
     names = [f"{i:02}" for i in range(40)]
     truth = [name for i, name in enumerate(names) for _ in range(40 - i)]
-    answers = ["39"] * len(truth)
-    found = confusion([(0, labels(answers, truth, classes=tuple(names)))])
+    found = confusion([(0, labels(["39"] * len(truth), truth, classes=tuple(names)))])
     assert len(found["classes"]) == MAX_CLASSES
     assert found["classes"] == [*names[:29], "other"]
     assert found["counts"][:, :-1].sum() == 0
     assert found["counts"][:, -1].tolist() == [*range(40, 11, -1), sum(range(1, 12))]
-
-
-def test_a_class_called_other_is_not_mixed_up_with_the_others():
-    names = [f"{i:02}" for i in range(40)]
+    # a class called "other" is not mixed up with the others
     truth = ["other"] * 9 + names
     found = confusion([(0, labels(truth, truth, classes=(*names, "other")))])
     assert found["classes"][-2:] == ["other", "other classes"]
@@ -232,7 +212,7 @@ def test_scatter_is_sampled_evenly():
     assert scatter([(0, labels("a", "a"))]) is None
 
 
-def test_worst_rows_are_sorted_by_confidence():
+def test_worst_labels_are_sorted_by_confidence():
     chances = [[0.9, 0.1, 0], [0.6, 0.4, 0], [0.45, 0.35, 0.2], [0.7, 0.3, 0], [0.4, 0.3, 0.3]]
     answers = labels("aaaaa", "ababa", chances, classes=("a", "b", "c"))
     rows = worst_rows([(3, answers)], "classification")
@@ -243,11 +223,12 @@ def test_worst_rows_are_sorted_by_confidence():
         [3, 2, "a", "a"],  # right at 0.45; 0.9 is not listed
     ]
     assert [row[4] for row in rows] == pytest.approx([0.7, 0.6, 0.4, 0.45])
-
-
-def test_without_probabilities_only_wrong_labels_are_listed():
+    # without probabilities only wrong labels are listed
     rows = worst_rows([(0, labels("ab", "aa"))], "classification")
     assert rows == [[0, 1, "a", "b", None]]
+    # long labels are cut
+    (row,) = worst_rows([(0, labels(["b" * 10_000], ["a" * 10_000]))], "classification")
+    assert max(len(text) for text in row[2:4]) == 80
 
 
 def test_numbers_are_sorted_by_distance_or_distance_of_ranks():
@@ -259,14 +240,8 @@ def test_numbers_are_sorted_by_distance_or_distance_of_ranks():
 
 
 def test_items_are_sorted_by_the_rank_of_the_correct_one():
-    answers = Predictions(
-        predictions=np.array(["x", "y"], dtype=object),
-        target=np.array(["u", "y"], dtype=object),
-        answers="items",
-        truths="items",
-        rank=np.array([7.0, 1.0]),
-        candidates=np.array([9, 9]),
-    )
+    ranks = {"rank": np.array([7.0, 1.0]), "candidates": np.array([9, 9])}
+    answers = labels("xy", "uy", classes=(), answers="items", truths="items", **ranks)
     assert worst_rows([(0, answers)], "analogy") == [[0, 0, "u", "x", None]]
 
 
@@ -278,56 +253,52 @@ def test_worst_rows_have_row_numbers_of_the_dataset():
 
 
 def test_clusters_and_empty_folds_have_no_details():
-    clusters = Predictions(
-        predictions=np.array([0, 1]),
-        target=np.array(["a", "b"], dtype=object),
-        answers="clusters",
-        truths="classes",
-    )
+    clusters = labels([0, 1], "ab", classes=(), answers="clusters")
     nothing = {"confusion": None, "calibration": None, "scatter": None, "rows": []}
     assert details([(0, clusters)], "clustering") == nothing
     assert details([(0, labels([], []))], "classification")["rows"] == []
 
 
-def test_long_labels_are_cut():
-    (row,) = worst_rows([(0, labels(["b" * 10_000], ["a" * 10_000]))], "classification")
-    assert max(len(text) for text in row[2:4]) == 80
-
-
 def kept(sample, truths="classes"):
-    facts = {"answers": "classes", "truths": truths, "classes": ["a", "b"]}
-    return {"sample.csv": sample, "metadata.json": json.dumps(facts)}
+    return {"sample.csv": sample, "metadata.json": json.dumps({**FACTS, "truths": truths})}
 
 
-def test_a_map_shows_the_first_two_components_with_places_of_labels(make_run):
-    sample = "label,c0,c1,c2\nb,3,0,0\na,-3,4,0\nb,0,-4,0\n"
-    (found,) = make_bundle(make_run("m", {"t": [0.5]}, files={("t", 0): kept(sample)}))["maps"]
-    assert found == {
-        **{"model": 0, "task": 0, "method": "pca", "labels": ["a", "b"]},
-        "points": [[3, 0, 1], [-3, 4, 0], [0, -4, 1]],
-        "explained": pytest.approx([18 / 50, 32 / 50]),  # squares of 3, 3 and of 4, 4
-    }
+SIXTEEN = [",".join(f"c{i}" for i in range(16)), ",".join("1" * 16), ",".join("2" * 16)]
 
 
-def test_numbers_are_colours_of_their_own_and_no_label_is_none(make_run):
-    sample = "label,c0\n1.5,3\n,1\n7,-4\n"
-    run = make_run("m", {"t": [0.5]}, files={("t", 0): kept(sample, "numbers")})
+@pytest.mark.parametrize(
+    ("sample", "truths", "expected"),
+    [
+        # the first two components; variances are the squares of 3, 3 and of 4, 4
+        (
+            "label,c0,c1,c2\nb,3,0,0\na,-3,4,0\nb,0,-4,0\n",
+            "classes",
+            {"labels": ["a", "b"], "points": [[3, 0, 1], [-3, 4, 0], [0, -4, 1]]}
+            | {"model": 0, "task": 0, "method": "pca", "explained": [18 / 50, 32 / 50]},
+        ),
+        # numbers are colors, and an empty label is none
+        (
+            "label,c0\n1.5,3\n,1\n7,-4\n",
+            "numbers",
+            {"labels": None, "points": [[3, 0, 1.5], [1, 0, None], [-4, 0, 7]]},
+        ),
+        # no explained variance if components were truncated; the label NA is not missing
+        (
+            "label,{}\nNA,{}\nNA,{}\n".format(*SIXTEEN),
+            "classes",
+            {"labels": ["NA"], "explained": None},
+        ),
+    ],
+)
+def test_maps(make_run, sample, truths, expected):
+    run = make_run("m", {"t": [0.5]}, files={("t", 0): kept(sample, truths)})
     (found,) = make_bundle(run)["maps"]
-    assert found["labels"] is None
-    assert found["points"] == [[3, 0, 1.5], [1, 0, None], [-4, 0, 7]]
-
-
-def test_no_explained_variance_of_truncated_components(make_run):
-    names = ",".join(f"c{i}" for i in range(16))
-    sample = f"label,{names}\nNA,{','.join('1' * 16)}\nNA,{','.join('2' * 16)}\n"
-    (found,) = make_bundle(make_run("m", {"t": [0.5]}, files={("t", 0): kept(sample)}))["maps"]
-    assert found["explained"] is None
-    assert found["labels"] == ["NA"], "a label, no gap"
+    assert {key: found[key] for key in expected} == expected
 
 
 def test_rare_labels_are_merged():
     labels = [f"{i:02}" for i in range(40) for _ in range(2 if i < 29 else 1)]
-    names, places = maps.color_by(labels)
+    names, places = module.color_by(labels)
     assert names == [*(f"{i:02}" for i in range(29)), "other"]
     assert places[:4] == [0, 0, 1, 1] and places[-11:] == [29] * 11
 
@@ -355,14 +326,14 @@ def test_nothing_outside_a_run_folder_is_read(make_run, tmp_path):
 def test_room_is_for_the_best_models_first(make_run, monkeypatch):
     sample = kept("label,c0,c1\na,1,2\nb,2,1\n")
     runs = [make_run(f"m{i}", {"t": [1 - i / 10]}, files={("t", 0): sample}) for i in range(3)]
-    monkeypatch.setattr(maps, "MAPS", 200)
+    monkeypatch.setattr(module, "MAPS", 200)
     found = make_bundle(runs)
     assert [each["model"] for each in found["maps"]] == [0]
     assert any("2 maps" in note for note in found["cut"])
 
 
 def test_umap_must_be_installed(make_run, monkeypatch):
-    monkeypatch.setattr(maps, "find_spec", lambda name: None)
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match="umap-learn"):
         make_bundle(make_run("m", {"t": [0.5]}), umap=True)
 
@@ -402,11 +373,6 @@ def test_values_become_short_ones(value, expected):
     assert found == expected and type(found) is type(expected)
 
 
-@given(st.floats(allow_nan=False, allow_infinity=False))
-def test_numbers_keep_six_digits(value):
-    assert compact(value) == pytest.approx(value, rel=5e-6, abs=0)
-
-
 @given(st.text() | st.lists(st.text()) | st.dictionaries(st.text(), st.floats()))
 def test_what_is_written_reads_back_and_ends_no_script(value):
     short = compact(value)
@@ -421,9 +387,6 @@ def test_any_text_can_be_written_and_whole_ones_stay(text):
     clean(text).encode()
     if not any("\ud800" <= sign <= "\udfff" for sign in text):
         assert clean(text) == text
-
-
-def test_surrogate_pairs_are_joined():
     assert clean("\ud83d\ude00!\ud83d") == "\U0001f600!\ufffd"
 
 
@@ -438,14 +401,6 @@ def test_rounds_name_every_pair_once_and_no_task_waits_for_another(pairs):
         assert models == sorted(models), "the best first"
     turns = [sum(t == task for t, _ in order[:i]) for i, (task, _) in enumerate(order)]
     assert turns == sorted(turns), "nobody has a second turn before all had the first"
-
-
-def test_a_budget_is_spent_by_the_bytes_of_json():
-    budget = Budget(10)
-    assert budget.take(["abc"])  # ["abc"] is 7 bytes
-    assert not budget.take("ab")  # 4, and 3 are left
-    assert budget.take(0.5)
-    assert budget.left == 0
 
 
 def test_a_page_reads_a_run_once(make_run):

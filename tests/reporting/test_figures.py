@@ -2,7 +2,6 @@
 
 import sys
 
-import pandas as pd
 import pytest
 
 import karat
@@ -10,16 +9,11 @@ from karat.errors import DefinitionError, MissingExtra
 from karat.reporting.figures import Plot
 from karat.reporting.plots import plot
 
+from ..score_data import score_table
+
 matplotlib = pytest.importorskip("matplotlib")
 
-FIXED = {"fold": 0, "repeat": 0, "corruption": "", "severity": 0.0, "epoch": -1}
-SCORES = pd.DataFrame(
-    [
-        {"task": task, "model": model, "metric": "acc", "value": value, **FIXED}
-        for task in "tu"
-        for model, value in (("a", 0.5), ("b", 0.75))
-    ]
-)
+SCORES = score_table({task: {"a": 0.5, "b": 0.75} for task in "tu"})
 
 
 def test_formats_follow_the_name(tmp_path):

@@ -23,31 +23,20 @@ from karat.reporting.formats import FORMATS, escape_latex, escape_markdown, make
 from karat.reporting.notes import _of_coverage
 from karat.reporting.terminal import leaderboard_text, print_leaderboard, print_table
 
-COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
+from ..score_data import score_table
 
 HOSTILE = ["a|b", "<script>alert(1)</script>", "new\nline", "*star*", "[x](y)", "_em_", "`code`"]
 HOSTILE += [r"\input{x}", "50 % & $x$ #1 ^~{}", "[opt]", "--", "\x1b[1mbold", "a\\", "", "日本"]
 
 
-def table(tasks, **columns):
-    """Return a tidy table of ``{task: (metric, {model: [score per fold]})}``."""
-    rows = [
-        (task, model, 0, fold, "", 0.0, -1, metric, value)
-        for task, (metric, models) in tasks.items()
-        for model, values in models.items()
-        for fold, value in enumerate(values)
-    ]
-    return pd.DataFrame(rows, columns=COLUMNS).assign(**columns)
-
-
 TWO = {
     "adult": ("auc", {"good": [0.875, 0.875], "bad": [0.5, 0.25]}),
-    "price": ("rmse", {"good": [20.0], "bad": [10.0], "part": [np.nan]}),
+    "price": ("rmse", {"good": 20.0, "bad": 10.0, "part": None}),
 }
 
 
 def board(**options):
-    return leaderboard(table(TWO, kind="k"), **options)
+    return leaderboard(score_table(TWO, kind="k"), **options)
 
 
 def test_markdown():
@@ -95,9 +84,9 @@ def parsed(text):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_break_no_table(name):
-    tasks = {name or "t": ("acc", {name: [0.5], "other": [0.25]})}
+    tasks = {name or "t": {name: 0.5, "other": 0.25}}
     for by in (None, "task"):
-        made = leaderboard(table(tasks), by=by)
+        made = leaderboard(score_table(tasks), by=by)
         for shape in ("markdown", "latex"):
             text = render(made, shape)
             assert "<script" not in text and "\x1b" not in text
@@ -117,11 +106,6 @@ def test_escaped_markdown_shows_the_text_itself(text):
     for entity, sign in (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
         undone = undone.replace(entity, sign)
     assert undone == text
-
-
-def test_an_underscore_in_a_word_stays_readable():
-    assert escape_markdown("my_model_2") == "my_model_2"
-    assert escape_markdown("__init__") == r"\_\_init\_\_"
 
 
 def test_latex():
@@ -199,6 +183,8 @@ LINES = ["KRT999 a_b & <i> are 50 % | worse.", "karat lint RUN…"]
             "<li>KRT999 a_b &amp; &lt;i&gt; are 50 % | worse.</li>\n"
             "<li>karat lint RUN…</li>\n</ul>\n",
         ),
+        ("csv", ""),
+        ("json", ""),
     ],
 )
 def test_findings_below_a_leaderboard_are_escaped(shape, below, monkeypatch, capsys):
@@ -207,14 +193,6 @@ def test_findings_below_a_leaderboard_are_escaped(shape, below, monkeypatch, cap
     findings.print_finding_lines([], "RUN…", shape)
     assert capsys.readouterr().out == below
     monkeypatch.setattr(findings, "finding_lines", lambda *_: [])
-    findings.print_finding_lines([], "RUN…", shape)
-    assert capsys.readouterr().out == ""
-
-
-@pytest.mark.parametrize("shape", ["csv", "json"])
-def test_machine_formats_have_no_findings(shape, monkeypatch, capsys):
-    monkeypatch.setattr(findings, "check_runs", lambda *_: None)
-    monkeypatch.setattr(findings, "finding_lines", lambda *_: LINES)
     findings.print_finding_lines([], "RUN…", shape)
     assert capsys.readouterr().out == ""
 
@@ -231,9 +209,9 @@ def test_findings_of_a_run_are_below_its_leaderboard(make_run, capsys):
 @pytest.mark.parametrize("by", [None, "task", "kind"])
 def test_csv_round_trip(by):
     rng = np.random.default_rng(0)
-    tasks = {f"t{i}": ("acc", {m: rng.random(3) for m in "abc"}) for i in range(4)}
-    tasks["t3"][1]["c"] = [np.nan]
-    made = leaderboard(table(tasks, kind="k"), by=by, normalize="range")
+    tasks = {f"t{i}": {m: rng.random(3) for m in "abc"} for i in range(4)}
+    tasks["t3"]["c"] = None
+    made = leaderboard(score_table(tasks, kind="k"), by=by, normalize="range")
     keys = list(made.index.names)
     text = render(made, "csv")
     read = pd.read_csv(io.StringIO(text), index_col=keys)
@@ -296,11 +274,6 @@ def test_only_the_lowest_coverages_are_listed():
     assert len(found) == 7
 
 
-def accuracies(tasks):
-    """Return a tidy table of ``{task: {model: [accuracy per fold]}}``."""
-    return table({task: ("acc", models) for task, models in tasks.items()})
-
-
 def column(board, name):
     (found,) = (each for each in make_table(board).columns if each.name == name)
     return [(cell.text.strip(), cell.best) for cell in found.cells]
@@ -309,7 +282,7 @@ def column(board, name):
 def test_models_with_too_few_tasks_are_never_marked_best():
     tasks = {f"t{i}": {"a": [0.8 + i / 100], "b": [0.5]} for i in range(4)}
     tasks["t0"]["once"] = [0.9]
-    board = leaderboard(accuracies(tasks), normalize="range")
+    board = leaderboard(score_table(tasks), normalize="range")
     # a: second on t0 and first on three; once: first on its only task
     assert board.index.tolist() == ["a", "b", "once"]
     assert board["rank"].tolist() == [1.25, 2.25, 1.0]
@@ -319,19 +292,3 @@ def test_models_with_too_few_tasks_are_never_marked_best():
     assert r"\textbf{1.0}" not in render(board, "latex")
     # its score on a task is a score like any other
     assert column(board, "t0")[2] == ("0.900", True)
-
-
-def test_best_is_marked_without_ties():
-    board = leaderboard(accuracies({f"t{i}": {"a": [0.8], "b": [0.5]} for i in range(3)}))
-    board["tie"] = ""
-    assert column(board, "rank") == [("1.0", True), ("2.0", False)]
-
-
-def test_the_view_by_task_shows_intervals_and_letters_in_80_columns():
-    tasks = {"t": {"good": [0.9, 0.8, 0.9], "bad": [0.1, 0.1, 0.2], "worse": [0.1, 0.2, 0.0]}}
-    board = leaderboard(accuracies(tasks), by="task")
-    names = [each.name for each in make_table(board).columns]
-    assert names[:5] == ["rank", "95 %", "tie", "score", "95 %"]
-    assert [text for text, _ in column(board, "tie")] == ["a", "b", "b"]
-    (heading, *_) = leaderboard_text(board, 80).renderables
-    assert [each.header.plain for each in heading.columns] == ["model", *names]

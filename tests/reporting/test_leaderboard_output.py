@@ -23,17 +23,14 @@ from karat.reporting.formats import make_table, render, to_html, to_latex, to_ma
 from karat.reporting.leaderboard_output import Leaderboard, robustness_table
 from karat.reporting.terminal import print_table
 
-COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
+from ..score_data import score_table
+
 HOSTILE = ["<script>alert(1)</script>", 'a" onmouseover="x', "\u202eleft", "&amp;", "'", "$x$ _a_"]
 
 
 def table(models=("good", "bad"), tasks=4):
-    rows = [
-        (f"t{t}", model, 0, 0, "", 0.0, -1, "acc", 1 / (place + 1))
-        for t in range(tasks)
-        for place, model in enumerate(models)
-    ]
-    return pd.DataFrame(rows, columns=COLUMNS)
+    scores = {model: 1 / (place + 1) for place, model in enumerate(models)}
+    return score_table({f"t{t}": scores for t in range(tasks)})
 
 
 class Cells(HTMLParser):
@@ -128,23 +125,16 @@ def test_groups_are_named_once_and_the_best_is_bold():
     assert np.isclose(board["score"].max(), 1)
 
 
-KEYS = dict(repeat=0, draw=0, epoch=-1)
-
-
 def scores(folds: int = 1, metric: str = "auc", **models: list[float]) -> pd.DataFrame:
     """Return a table of models with a clean score and those at noise@0.1, noise@0.2, gaps@0.1."""
     views = [("", 0.0), ("noise", 0.1), ("noise", 0.2), ("gaps", 0.1)]
-    return pd.DataFrame(
-        [
-            {
-                **dict(task="t", model=model, fold=fold, metric=metric, **KEYS),
-                **dict(corruption=view[0], severity=view[1], value=value + fold / 100),
-            }
-            for fold in range(folds)
-            for model, values in models.items()
-            for view, value in zip(views, values, strict=False)
-        ]
-    )
+    parts = [
+        score_table(
+            {"t": {m: v[i] + np.arange(folds) / 100 for m, v in models.items() if v[i:]}}
+        ).assign(metric=metric, corruption=corruption, severity=severity)
+        for i, (corruption, severity) in enumerate(views)
+    ]
+    return pd.concat(parts)
 
 
 TWO = {"strong": [0.9, 0.8, 0.8, 0.6], "weak": [0.95, 0.7, 0.5, 0.3]}

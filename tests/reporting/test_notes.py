@@ -1,30 +1,20 @@
 """The caption and the notes of a leaderboard."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from karat.analysis.leaderboard import leaderboard
-from karat.reporting.notes import (
-    caption,
-    notes,
-)
+from karat.reporting.notes import caption, notes
 
-COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
+from ..score_data import score_table
 
 #: a failed on u; only b ran v
 TASKS = {"t": {"a": 0.5, "b": 0.4}, "u": {"a": np.nan, "b": 0.3}, "v": {"b": 0.1}}
 
 
 def board(**options):
-    rows = [
-        (task, model, 0, 0, "", 0.0, -1, "acc", value)
-        for task, models in TASKS.items()
-        for model, value in models.items()
-    ]
-    table = pd.DataFrame(rows, columns=COLUMNS)
     kinds = {"t": "first", "u": "first", "v": "second"}
-    return leaderboard(table.assign(kind=table["task"].map(kinds)), **options)
+    return leaderboard(score_table(TASKS, kind=kinds), **options)
 
 
 @pytest.mark.parametrize(
@@ -50,12 +40,18 @@ def test_notes_name_the_rule_and_the_counts(options, words):
 
 
 def test_advice_where_no_task_is_common():
-    rows = [
-        (task, model, 0, 0, "", 0.0, -1, "acc", 0.5)
-        for task, model in (("one", "a"), ("other", "b"))
-    ]
-    found = leaderboard(pd.DataFrame(rows, columns=COLUMNS), missing="exclude")
+    found = leaderboard(score_table({"one": {"a": 0.5}, "other": {"b": 0.5}}), missing="exclude")
     assert any("--missing" in note for note in notes(found))
+
+
+def test_note_on_models_with_few_tasks():
+    tasks = {f"t{i}": {"broad": 0.5, "other": 0.4} for i in range(3)}
+    tasks["t0"]["narrow"] = 0.6
+    (note,) = [line for line in notes(leaderboard(score_table(tasks))) if "few" in line]
+    assert "3" in note and note.endswith(": narrow.")
+    # no note if no model has three tasks
+    del tasks["t2"]
+    assert not [line for line in notes(leaderboard(score_table(tasks))) if "few" in line]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-""" """
+"""The page: markup, names as texts, the content security policy and plain tables."""
 
 import base64
 import hashlib
@@ -11,9 +11,7 @@ import pandas as pd
 import pytest
 
 import karat
-from karat.errors import KaratError
 from karat.reporting import page as module
-from karat.reporting import page as plain
 from karat.reporting.bundle import make_bundle
 from karat.reporting.page import (
     leaderboard_table,
@@ -23,7 +21,8 @@ from karat.reporting.page import (
     policy,
     report,
 )
-from karat.results.load import learning_curves
+
+from ..score_data import score_table
 
 EVIL = "<script>alert('x')</script> / & \"q\""
 
@@ -61,8 +60,8 @@ class Page(HTMLParser):
 
     @property
     def allowed(self):
-        told = next(a["content"] for tag, a in self.tags if tag == "meta" and "http-equiv" in a)
-        return dict(part.strip().split(" ", 1) for part in told.split(";"))
+        content = next(a["content"] for tag, a in self.tags if tag == "meta" and "http-equiv" in a)
+        return dict(part.strip().split(" ", 1) for part in content.split(";"))
 
 
 def broken(items):
@@ -148,15 +147,6 @@ def test_sections_of_the_page(text):
     assert sum(map(sum, entry["confusion"]["counts"])) == 120, "every row is tested once"
 
 
-def test_learning_curves_are_means_over_folds(runs):
-    found = learning_curves(runs)
-    scores = runs[0].scores()
-    part = scores[(scores["epoch"] == 2) & (scores["metric"] == "loss_per_epoch_eval")]
-    row = found[(found["epoch"] == 2) & (found["metric"] == "loss_per_epoch_eval")].iloc[0]
-    assert (row["count"], row["mean"]) == (2, pytest.approx(part["value"].mean()))
-    assert row["std"] == pytest.approx(part["value"].std())
-
-
 HARD = [
     "</script><script>alert(1)</script>",
     "<!--<script>",
@@ -218,12 +208,6 @@ def test_the_same_runs_give_the_same_bytes(runs, text, tmp_path):
     assert report(runs, tmp_path / "again.html").read_text("utf-8") == text
 
 
-def test_no_run_is_a_clear_mistake(tmp_path):
-    with pytest.raises(KaratError):
-        report([tmp_path], tmp_path / "report.html")
-    assert not (tmp_path / "report.html").exists()
-
-
 def test_the_command_writes_the_page_with_its_title(cli, make_run, tmp_path):
     run = make_run("m", {"t": [0.5]})
     result = cli("report", run.folder, "-o", tmp_path / "r.html", "--title", "<b>Mine</b>")
@@ -258,30 +242,21 @@ def test_plain_leaderboard(make_run):
 
 
 def test_where_less_is_better_the_least_is_marked():
-    rows = [
-        {"task": "t", "model": model, "value": value, "metric": "rmse", "fold": 0, "repeat": 0}
-        for model, value in (("a", 2.0), ("b", 1.0))
+    column = named(leaderboard_table(make_bundle(score_table({"t": {"a": 2, "b": 1}}, "rmse"))))[
+        "t"
     ]
-    table = pd.DataFrame(rows).assign(corruption="", severity=0.0, epoch=-1)
-    column = named(leaderboard_table(make_bundle(table)))["t"]
     assert [(cell.text, cell.best) for cell in column.cells] == [("1.000", True), ("2.000", False)]
 
 
 def test_very_many_cells_are_left_to_scripts(monkeypatch):
-    monkeypatch.setattr(plain, "MAX_CELLS", 3)
-    rng = np.random.default_rng(0)
-    keys = pd.MultiIndex.from_product([["t", "u"], ["a", "b"]], names=["task", "model"])
-    fixed = {"fold": 0, "repeat": 0, "corruption": "", "severity": 0.0, "epoch": -1}
-    table = keys.to_frame(index=False).assign(value=rng.random(4), metric="acc", **fixed)
-    board = leaderboard_table(make_bundle(table))
+    monkeypatch.setattr(module, "MAX_CELLS", 3)
+    board = leaderboard_table(make_bundle(score_table({t: {"a": 0.1, "b": 0.2} for t in "tu"})))
     assert "t" not in named(board)
     assert "2 tasks" in board.notes[-1]
 
 
 def test_sections_without_data_are_absent(make_run):
-    rows = [{"task": "t", "model": m, "value": 0.5, "metric": "acc", "fold": 0} for m in "ab"]
-    table = pd.DataFrame(rows).assign(repeat=0, corruption="", severity=0.0, epoch=-1)
-    found = titles(make_bundle(table))
+    found = titles(make_bundle(score_table({"t": {"a": 0.5, "b": 0.5}})))
     assert found[0] == "Leaderboard"
     assert not {"Robustness", "Failures: 1", "Datasets", "Provenance"} & set(found)
     run = make_run("m", {"t": [0.5, "broke"]})
@@ -289,7 +264,7 @@ def test_sections_without_data_are_absent(make_run):
 
 
 def test_of_many_failures_the_first_are_listed_and_the_others_counted(make_run, monkeypatch):
-    monkeypatch.setattr(plain, "MAX_ROWS", 2)
+    monkeypatch.setattr(module, "MAX_ROWS", 2)
     page = "".join(plain_sections(make_bundle(make_run("m", {"t": [0.5, *["broke"] * 5]}))))
     failures = page.partition("Failures: 5")[2].partition("</section>")[0]
     assert failures.count("<tr>") == 1 + 2

@@ -30,7 +30,6 @@ from karat.reporting.terminal import (
     leaderboard_text,
     list_kind,
     list_kinds,
-    plain_console,
     print_frame,
     print_leaderboard,
     print_model_checks,
@@ -39,6 +38,8 @@ from karat.reporting.terminal import (
     show_plan,
     show_runs,
 )
+
+from ..score_data import score_table
 
 
 def lines(capsys):
@@ -92,19 +93,20 @@ def test_own_names_are_listed(capsys, clean_registry, tmp_path):
     assert any("mine" in line and "A model of mine." in line for line in lines(capsys))
 
 
-def test_a_definition_is_shown_with_its_origins(capsys):
-    show_name("diabetes", [])
-    text = capsys.readouterr().out
-    assert "tasks:" in text and "datasets:" in text
-    assert "metrics: [rmse, mae, r2]" in text
-    assert "tasks.yaml:" in text and "datasets.yaml:" in text
-
-
-def test_a_registered_component_is_shown_with_its_docstring(capsys):
-    show_name("kfold", [])
-    text = capsys.readouterr().out
-    assert "splitters: kfold" in text
-    assert "karat.execution.splits:kfold" in text and len(text.splitlines()) > 1
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        (
+            "diabetes",
+            ["tasks:", "datasets:", "metrics: [rmse, mae, r2]", "tasks.yaml:", "datasets.yaml:"],
+        ),
+        ("kfold", ["splitters: kfold", "karat.execution.splits:kfold", "\n"]),
+    ],
+)
+def test_a_name_is_shown_with_its_origins(capsys, name, words):
+    show_name(name, [])
+    text = capsys.readouterr().out.rstrip()
+    assert [word for word in words if word not in text] == []
 
 
 def test_an_unknown_name_gets_the_nearest_of_all_kinds():
@@ -173,12 +175,14 @@ def test_only_the_leaderboard_goes_to_standard_output(runs, capsys):
     assert runs_line == f" runs    results/*.{stamp}   2 folders"
     expected = ("report results", "leaderboard results", "compare results -a onehot -b dummy")
     assert [line[9:].split("   ")[0] for line in commands] == [f"karat {c}" for c in expected]
-
-
-@pytest.mark.parametrize("options", [{"shape": "csv"}, {"shape": "json"}, {"quiet": True}])
-def test_no_next_steps_if_quiet_or_in_machine_formats(runs, capsys, options):
-    show_runs(runs, options.pop("shape", None), **options)
-    assert capsys.readouterr().err == ""
+    show_runs(runs[:1], None)
+    assert f" runs    results/{runs[0].folder.name}\n" in capsys.readouterr().err
+    # no next steps if quiet or in machine formats
+    for shape, quiet in (("csv", False), ("json", False), (None, True)):
+        show_runs(runs, shape, quiet=quiet)
+        assert capsys.readouterr().err == ""
+    print_leaderboard([Path("results")], "csv")
+    assert capsys.readouterr().out.startswith("model,rank,")
 
 
 def test_csv_and_json_hold_the_whole_precision(runs, capsys):
@@ -195,16 +199,6 @@ def test_csv_and_json_hold_the_whole_precision(runs, capsys):
     assert onehot["words"] is None
 
 
-def test_a_folder_of_runs_is_shown(runs, capsys):
-    print_leaderboard([Path("results")], "csv")
-    assert capsys.readouterr().out.startswith("model,rank,")
-
-
-def test_one_run_is_named_with_its_folder(runs, capsys):
-    show_runs(runs[:1], None)
-    assert f" runs    results/{runs[0].folder.name}\n" in capsys.readouterr().err
-
-
 def test_a_plan_shows_jobs_and_declines(two_classes, words, capsys):
     plan = make_plan([adapt(OneHotTable(), "one[hot]")], [two_classes(), words("[w]")])
     show_plan(plan)
@@ -215,9 +209,6 @@ def test_a_plan_shows_jobs_and_declines(two_classes, words, capsys):
         ["2", "jobs,", "1", "declined"],
         ["one[hot]", "·", "[w]"],
     ]
-
-
-COLUMNS = "task model repeat fold corruption severity epoch metric value".split()
 
 
 def board(models=("good", "bad"), tasks=("t",), metric="acc", **columns):
@@ -273,18 +264,14 @@ def test_no_line_is_wider_than_the_screen_and_nothing_is_lost(width, tasks):
 
 
 def test_a_wide_screen_is_used_and_a_narrow_one_folds():
-    tasks = [f"longer-task{i}" for i in range(9)]
-    assert shown(board(tasks=tasks), 200).count("good") == 1
-    assert shown(board(tasks=tasks), 80).count("good") == 3
+    made = board(tasks=[f"longer-task{i}" for i in range(9)])
+    assert (shown(made, 200).count("good"), shown(made, 80).count("good")) == (1, 3)
 
 
 def test_long_names_are_cut_and_odd_ones_shown_as_they_are():
     text = shown(board(["x" * 300, "[red]<b>"], ["y" * 300, "[i] am"]), 80)
     assert max(map(len, text.splitlines())) <= 80
-    assert "y" * 15 + "…" in text
-    assert "xxx…" in text
-    assert "[red]<b>" in text
-    assert "[i] am" in text
+    assert all(name in text for name in ("y" * 15 + "…", "xxx…", "[red]<b>", "[i] am"))
 
 
 def test_the_best_is_bold_and_has_an_arrow():
@@ -322,36 +309,18 @@ def test_tasks_without_scores_are_listed_in_a_note():
 def test_notes_without_facts_of_the_leaderboard():
     assert len(list(notes(board()))) == 1
     assert list(notes(board(["one"]))) == []
-    _, missing, failed = notes(board(failed=[1, 0], t=[np.nan, 0.1]))
-    assert "–" in missing and "1 job failed" in failed
-
-
-def test_lists_in_a_pipe_have_room():
-    assert plain_console().width == 1000
-
-
-def test_note_on_models_with_few_tasks():
-    made = pd.DataFrame(
-        {"t1": [0.5, 0.6], "t2": [0.5, np.nan], "t3": [0.1, np.nan], "failed": 0, "declined": 0},
-        index=["broad", "narrow"],
-    )
-    made.attrs["tasks"] = ["t1", "t2", "t3"]
-    (note,) = [line for line in notes(made) if "few" in line]
-    assert "3" in note and note.endswith(": narrow.")
-    # no note if no model has three tasks
-    made.attrs["tasks"] = ["t1", "t2"]
-    assert not [line for line in notes(made) if "few" in line]
+    _, failed = notes(board(failed=[1, 0], t=[np.nan, 0.1]))
+    assert "1 job failed" in failed
 
 
 def scores(models, tasks, **columns):
     """Return a tidy table in which every third cell is missing and every seventh failed."""
-    rows = []
+    made = {}
     for t, task in enumerate(tasks):
-        for m, model in enumerate(models):
-            if (m + 2 * t) % 3 != 2:
-                value = np.nan if (m + t) % 7 == 3 else 0.1 + 0.8 * ((m * 5 + t * 3) % 11) / 11
-                rows += [(task, model, 0, fold, "", 0.0, -1, "acc", value) for fold in (0, 1)]
-    return pd.DataFrame(rows, columns=COLUMNS).assign(**columns)
+        places = [m for m in range(len(models)) if (m + 2 * t) % 3 != 2]
+        values = [None if (m + t) % 7 == 3 else 0.1 + (m * 5 + t * 3) % 11 / 14 for m in places]
+        made[task] = {models[m]: [v, v] for m, v in zip(places, values, strict=True)}
+    return score_table(made, **columns)
 
 
 MODELS = ["a-model-with-quite-a-long-name", *(f"model-{i}" for i in range(5))]
@@ -370,13 +339,8 @@ def test_every_view_fits_the_screen(width, options):
     assert all(re.search(rf"\b{name}\b", text) for name in columns)
 
 
-def table_of(*rows):
-    made = [(task, model, 0, 0, "", 0.0, -1, "acc", value) for task, model, value in rows]
-    return pd.DataFrame(made, columns=COLUMNS)
-
-
 def test_signs_of_missing_cells():
-    rows = table_of(("t", "a", 0.5), ("t", "b", np.nan), ("u", "b", 0.2))
+    rows = score_table({"t": {"a": 0.5, "b": None}, "u": {"b": 0.2}})
     lines = {
         line.split()[0]: line.split() for line in shown(leaderboard(rows), 120).splitlines()[2:4]
     }
@@ -386,7 +350,7 @@ def test_signs_of_missing_cells():
 
 
 def test_leaderboard_by_task():
-    rows = table_of(("t", "good", 0.9), ("t", "bad", 0.1), ("u", "bad", 0.3))
+    rows = score_table({"t": {"good": 0.9, "bad": 0.1}, "u": {"bad": 0.3}})
     assert shown(leaderboard(rows, by="task"), 80).splitlines()[:9] == [
         " model  rank  95 %  tie  score  95 %  folds  failed  time ",
         "",
@@ -401,6 +365,6 @@ def test_leaderboard_by_task():
 
 
 def test_a_name_cannot_steer_the_terminal():
-    rows = table_of(("t\x1b[2J", "m\x1b]0;x\x07", 0.9), ("t\x1b[2J", "n", 0.1))
+    rows = score_table({"t\x1b[2J": {"m\x1b]0;x\x07": 0.9, "n": 0.1}})
     for by in (None, "task"):
         assert "\x1b" not in shown(leaderboard(rows, by=by), 80)

@@ -140,11 +140,6 @@ def test_one_fold_has_no_corrected_interval_and_equal_ones_have_no_width():
     assert low.tolist() == high.tolist() == [0.25]
 
 
-def test_the_mean_of_one_task_is_the_tasks_own():
-    values = np.random.default_rng(0).random((10, 2))
-    assert pooled_corrected([values], [5]) == pytest.approx(np.array(corrected(values, 5)))
-
-
 def test_the_corrected_interval_of_two_tasks_by_hand():
     """Variances 0.02 and 0.08 of two folds in two parts: 1.5 times as much, Welch's degrees."""
     a, b = np.array([[0.4], [0.6]]), np.array([[0.3], [0.7]])

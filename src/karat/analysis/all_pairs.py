@@ -116,7 +116,7 @@ class AllPairs:
         return f"<p>{escape(self.sentence)}</p>{self.pairs.to_html(index=False)}"
 
 
-def compare_pairs(values: pd.DataFrame | np.ndarray, *, resamples: int = RESAMPLES) -> AllPairs:
+def compare_pairs(values: pd.DataFrame | np.ndarray) -> AllPairs:
     """Return every pair of models tested on the tasks that both have.
 
     Values are models × tasks on one scale, higher is better; NaN is missing.
@@ -130,7 +130,7 @@ def compare_pairs(values: pd.DataFrame | np.ndarray, *, resamples: int = RESAMPL
         raise DataError(f"a comparison needs at least 2 models, got {len(frame)}.")
     models = [str(name) for name in frame.index]
     found = compare_models(frame.to_numpy())
-    pairs = _pairs(frame.to_numpy(), found, resamples)
+    pairs = _pairs(frame.to_numpy(), found)
     named = {name: np.array(models, dtype=object)[pairs[name]] for name in ("first", "second")}
     return AllPairs(models, frame, found, pairs.assign(**named))
 
@@ -247,12 +247,12 @@ def _named(cells: Cells, models: Sequence[str], notes: list[str]) -> Cells:
 # -- all pairs ------------------------------------------------------------------------------
 
 
-def _pairs(values: np.ndarray, found: ManyModels, resamples: int) -> pd.DataFrame:
+def _pairs(values: np.ndarray, found: ManyModels) -> pd.DataFrame:
     """Return a row per pair, as indices of the models, the better ranked first."""
     ranked = values[found.order]
     rng = np.random.default_rng(SEED)
     tasks = values.shape[1]
-    weights = rng.multinomial(tasks, np.full(tasks, 1 / tasks), size=resamples).astype(float)
+    weights = rng.multinomial(tasks, np.full(tasks, 1 / tasks), size=RESAMPLES).astype(float)
     parts = []
     for one, other, apart in paired_blocks(ranked):
         first, second = found.order[one], found.order[other]

@@ -27,7 +27,7 @@ from karat.results.load import (
     named_runs,
 )
 from karat.results.tables import expand_folds
-from karat.stats.paired_tests import corrected_variance
+from karat.stats.paired_tests import corrected_t
 
 #: the most severe first
 LEVELS = ("error", "warning", "note")
@@ -256,12 +256,10 @@ def detectable(facts: Facts, task: str, model: int, other: int) -> tuple[float, 
     freedom = np.maximum(counts - 1, 1)
     t = student.ppf((1 + CONFIDENCE) / 2, freedom) + student.ppf(POWER, freedom)
     by_rows = ndtri((1 + CONFIDENCE) / 2) + ndtri(POWER)
+    by_rows *= _errors_of_shares(facts, task, other)[model]
     found = [
         (float((t * error)[0]), count(int(counts[0]), "fold")),
-        (
-            float(by_rows * _errors_of_shares(facts, task, other)[model]),
-            count(facts.tested(task), "test row"),
-        ),
+        (float(by_rows), count(facts.tested(task), "test row")),
     ]
     return min((each for each in found if not np.isnan(each[0])), default=None)
 
@@ -270,14 +268,9 @@ def _errors(
     facts: Facts, task: str, differences: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the mean of each row, its standard error (NaN for one fold), and the fold counts."""
-    there = ~np.isnan(differences)
-    counts = there.sum(axis=1)
-    safe = np.where(there, differences, 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = safe.sum(axis=1) / counts
-        squares = (np.where(there, differences - mean[:, None], 0.0) ** 2).sum(axis=1)
-        variance = np.where(counts > 1, squares / (counts - 1), np.nan)
-        return mean, np.sqrt(corrected_variance(variance, counts, facts.ratios[task])), counts
+    found = corrected_t(differences, facts.ratios[task])
+    constant = (found.folds > 1) & np.isnan(found.error)
+    return found.mean, np.where(constant, 0.0 * facts.ratios[task], found.error), found.folds
 
 
 def _errors_of_shares(facts: Facts, task: str, other: int) -> np.ndarray:

@@ -336,7 +336,7 @@ CEILING = 0.02
 #: number and share of models there from which a task is saturated
 FEWEST_THERE, PART_THERE = 3, 0.5
 #: relative tolerance below which scores are equal
-TIE = 1e-6
+SAME = 1e-6
 
 
 @_rule("KRT301 note Saturated task", "Do not choose between models by this task; use a harder one.")
@@ -347,7 +347,7 @@ def _saturated(facts: Facts) -> Iterator[Hit]:
         if best is None or not len(models):
             continue
         means = facts.cells.means[models, facts.place[task]]
-        there = int((np.abs(best[0] - means) <= (CEILING + TIE) * best[1]).sum())
+        there = int((np.abs(best[0] - means) <= (CEILING + SAME) * best[1]).sum())
         if there >= FEWEST_THERE and there >= PART_THERE * len(models):
             yield Hit(
                 f"{there} of {count(len(models), 'model')} are within "
@@ -369,7 +369,7 @@ def _too_few_rows(facts: Facts) -> Iterator[Hit]:
         means = facts.cells.means[[first, second], facts.place[task]]
         gap = abs(float(means[0] - means[1]))
         least, basis = detectable(facts, task, first, second) or (0.0, "")
-        if TIE * float(np.abs(means).max()) < gap < least:
+        if SAME * float(np.abs(means).max()) < gap < least:
             yield Hit(
                 f"On {task}, {facts.called(first)} leads {facts.called(second)} by {gap:.2g}; "
                 f"{basis} can detect differences from {least:.2g}.",
@@ -378,9 +378,6 @@ def _too_few_rows(facts: Facts) -> Iterator[Hit]:
 
 
 # -- KRT4: runs that are compared ---------------------------------------------------------
-
-#: relative tolerance below which scores are equal
-SAME = 1e-6
 
 
 @_rule(
@@ -448,10 +445,9 @@ def _failed(facts: Facts) -> Iterator[Hit]:
 
 @_rule("KRT403 warning Several versions of Karat", "Run all models again with one version.")
 def _versions(facts: Facts) -> Iterator[Hit]:
-    found = _by(facts, "karat")
+    found, text = _by(facts, "karat")
     if len(found) > 1:
-        parts = [f"{version} ({_names(models)})" for version, models in sorted(found.items())]
-        yield Hit(f"Runs of {len(found)} versions of Karat are compared: {', '.join(parts)}.")
+        yield Hit(f"Runs of {len(found)} versions of Karat are compared: {text}.")
 
 
 @_rule(
@@ -459,31 +455,27 @@ def _versions(facts: Facts) -> Iterator[Hit]:
     "Run all models with the same seeds; different seeds make different folds.",
 )
 def _seeds(facts: Facts) -> Iterator[Hit]:
-    found = _by(facts, "seed")
+    found, text = _by(facts, "seed")
     own: dict[str, set[str]] = {}
     for seed, models in found.items():
         for model in models:
             own.setdefault(model, set()).add(seed)
     if len({frozenset(each) for each in own.values()}) > 1:
-        parts = [f"{seed} ({_names(models)})" for seed, models in sorted(found.items())]
-        yield Hit(
-            f"Models were run with different seeds, so on different folds: {', '.join(parts)}."
-        )
+        yield Hit(f"Models were run with different seeds, so on different folds: {text}.")
 
 
-def _by(facts: Facts, name: str) -> dict[str, list[str]]:
-    """Return the models by a field of their run.json, where it is recorded."""
+def _by(facts: Facts, name: str) -> tuple[dict[str, list[str]], str]:
+    """Return the models by a field of their run.json, where it is recorded, and as a text."""
     found: dict[str, list[str]] = {}
-    for name_shown, about in facts.abouts.items():
+    for label, about in facts.abouts.items():
         if about.get(name) is not None:
-            found.setdefault(str(about[name]), []).append(str(about.get("model", name_shown)))
-    return found
-
-
-def _names(models: list[str]) -> str:
-    names = list(dict.fromkeys(models))
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
+            found.setdefault(str(about[name]), []).append(str(about.get("model", label)))
+    parts = []
+    for value, models in sorted(found.items()):
+        names = list(dict.fromkeys(models))
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        parts.append(f"{value} ({', '.join(names[:3])}{more})")
+    return found, ", ".join(parts)
 
 
 @_rule(
@@ -582,10 +574,10 @@ def check_codes(codes: str | Iterable[str]) -> tuple[str, ...]:
 
 def rule_of(code: str) -> Rule:
     """Return the rule with this code."""
-    for rule in RULES:
-        if rule.code == code.upper():
-            return rule
-    raise _unknown(code)
+    found = [rule for rule in RULES if rule.code == code.upper()]
+    if not found:
+        raise _unknown(code)
+    return found[0]
 
 
 def _unknown(code: str) -> DefinitionError:

@@ -397,7 +397,6 @@ UNDECIDED = "no significant difference"
 
 
 def _conclusion(found: Comparison) -> str:
-    """Return the conclusion in one or two sentences."""
     o, over = found.overall, f"over {found.overall.tasks} tasks"
     both = f"{found.first} and {found.second}"
     if not o.tasks:

@@ -233,7 +233,6 @@ def _head(contest: Contest, scored: Round) -> tuple[Any, ...]:
 
 
 def _values(contest: Contest, scored: Round) -> Iterator[tuple[Any, ...]]:
-    """Yield a row per run."""
     head = _head(contest, scored)
     for i, side in enumerate(contest.sides):
         value, rank = scored.values[i], scored.ranks[i]
@@ -243,7 +242,6 @@ def _values(contest: Contest, scored: Round) -> Iterator[tuple[Any, ...]]:
 
 
 def _rank(contest: Contest, scored: Round) -> tuple[Any, ...]:
-    """Return the row of the first run."""
     best = scored.best
     other: tuple[Any, ...] = ("", "", np.nan)
     if best is not None:

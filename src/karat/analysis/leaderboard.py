@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 from threadpoolctl import threadpool_limits
 
 from karat.analysis.score_matrix import (
@@ -29,9 +28,8 @@ from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.metric import get_metric
 from karat.results.load import OK, Cells, Gathered, gather_scores, make_cells
 from karat.results.run import Run
-from karat.stats.paired_tests import ALPHA, corrected_t, fold_ratio, holm, mean_of, subtract
+from karat.stats.paired_tests import ALPHA, corrected_t, fold_ratio, holm, subtract
 from karat.stats.ranking import (
-    CONFIDENCE,
     borda,
     draw,
     elo,
@@ -109,7 +107,6 @@ def _signs(frame: pd.DataFrame, sort: str, higher: Mapping[str, bool]) -> np.nda
 
 RANKS = ("rank", "rank_low", "rank_high", "tie")
 NORMALIZED = ("score", "median", "wins")
-#: columns computed on request
 RATINGS = (*NORMALIZED, "borda", "elo", "elo_low", "elo_high", "pareto")
 COSTS = ("failed", "declined", "seconds", "memory_mb", "dimensions")
 #: columns of every leaderboard: ranks always come with their uncertainty
@@ -184,18 +181,8 @@ class RequestedColumns:
         return frame[[name for name in frame.columns if name in chosen]]
 
 
-@dataclass(frozen=True)
-class TaskRanks:
-    """Models × tasks: the rank on each task, its interval, and the letters of tie groups."""
-
-    rank: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    ties: np.ndarray
-
-
-def rank_within(compared: RankedScores, ratios: Sequence[float]) -> TaskRanks:
-    """Return the ranks on each task; ``ratios`` are n_test / n_train of its folds.
+def rank_within(compared: RankedScores, ratios: Sequence[float]) -> dict[str, np.ndarray]:
+    """Return the columns of ranks as models × tasks; ``ratios`` are n_test / n_train of the folds.
 
     Intervals resample the folds; a single fold has none. A model that does not take a task, or is
     the only one, has no rank and no letter there.
@@ -213,7 +200,7 @@ def rank_within(compared: RankedScores, ratios: Sequence[float]) -> TaskRanks:
                 ends = np.clip(interval(own, drawn.ranks[:, 0]), 1, len(own))
                 low[taking, t], high[taking, t] = ends
             ties[taking, t] = letters_of(own, tied_folds(values, ratios[t]))
-    return TaskRanks(rank, low, high, ties)
+    return dict(zip(RANKS, (rank, low, high, ties), strict=True))
 
 
 def tied_folds(values: np.ndarray, ratio: float) -> np.ndarray:
@@ -317,10 +304,7 @@ def by_task(
     counts = [(~np.isnan(table)).sum(axis=1) for table in cells.folds]
     columns = {
         "metric": np.repeat(list(metrics.values()), len(cells.models)),
-        "rank": ranks.rank.T.ravel(),
-        "rank_low": ranks.low.T.ravel(),
-        "rank_high": ranks.high.T.ravel(),
-        "tie": ranks.ties.T.ravel(),
+        **{name: table.T.ravel() for name, table in ranks.items()},
         "score": cells.means.T.ravel(),
         "score_low": low.ravel(),
         "score_high": high.ravel(),
@@ -385,33 +369,27 @@ def _order(frame: pd.DataFrame, compared: RankedScores) -> np.ndarray:
 
 
 def _score_intervals(cells: Cells, metrics: list[str]) -> np.ndarray:
-    """Return the bounds of each score, tasks × models."""
+    """Return the bounds of each score, tasks × models: t intervals of the mean over folds."""
     found = []
     for t, (folds, metric) in enumerate(zip(cells.folds, metrics, strict=True)):
-        # the t interval of the mean over folds; NaN for a single fold
-        counts = (~np.isnan(folds)).sum(axis=1)
-        mean = mean_of(folds) * (1 if cells.higher[t] else -1)
-        squares = mean_of((folds - mean_of(folds)[:, None]) ** 2)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            error = np.sqrt(squares / (counts - 1))
-        half = student.ppf((1 + CONFIDENCE) / 2, np.maximum(counts - 1, 1)) * error
-        half[counts < 2] = np.nan
+        tested = corrected_t(folds, 0.0)
+        equal = (tested.folds > 1) & np.isnan(tested.error)
+        half = np.where(equal, 0.0, tested.high - tested.mean)
+        mean = tested.mean * (1 if cells.higher[t] else -1)
         found.append(within_limits(mean - half, mean + half, cells.means[:, t], metric))
     return np.stack(found, axis=1)
 
 
 def _costs(jobs: pd.DataFrame, keys: pd.Series | list[pd.Series]) -> pd.DataFrame:
-    grouped = jobs.groupby(keys, observed=True)
     declined = jobs["task"].where(jobs["status"] == "declined")
-    return pd.DataFrame(
-        {
-            "failed": (jobs["status"] == "failed").groupby(keys, observed=True).sum(),
-            "declined": declined.groupby(keys, observed=True).nunique(),
-            "seconds": grouped["seconds"].sum(min_count=1),
-            "memory_mb": grouped["memory"].max(),
-            "dimensions": jobs["dimensions"].astype(float).groupby(keys, observed=True).max(),
-        }
+    counted = jobs.assign(failed=jobs["status"] == "failed", declined=declined)
+    grouped = counted.astype({"dimensions": float}).groupby(keys, observed=True)
+    columns = (
+        *(grouped["failed"].sum(), grouped["declined"].nunique()),
+        *(grouped["seconds"].sum(min_count=1), grouped["memory"].max()),
+        grouped["dimensions"].max(),
     )
+    return pd.DataFrame(dict(zip(COSTS, columns, strict=True)))
 
 
 def _whole(costs: pd.DataFrame) -> pd.DataFrame:
@@ -453,7 +431,6 @@ def pareto(frame: pd.DataFrame, cost: str = "seconds", quality: str = "rank") ->
 
 
 def _front(good: np.ndarray, cheap: np.ndarray) -> np.ndarray:
-    """Return which points are not dominated."""
     order = np.lexsort((cheap, good))
     # the lowest cost among the strictly better points, and among equally good ones
     lowest = np.minimum.accumulate(cheap[order])
@@ -590,7 +567,6 @@ class Shared(dict[Any, Any]):
 def _facts(
     given: Gathered, cells: Cells, compared: RankedScores, columns: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the attrs of a leaderboard as plain values."""
     names = list(columns.values())
     few = ranked_on_few(compared.takes) & compared.takes.any(axis=1)
     lost: dict[str, dict[str, str]] = {}

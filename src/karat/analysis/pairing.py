@@ -117,12 +117,7 @@ def _of_table(table: pd.DataFrame, first: str, second: str, metric: str | None) 
 
 
 def _paired(
-    task: str,
-    metric: str,
-    higher: bool,
-    both: np.ndarray,
-    ratio: float,
-    states: tuple[str, str],
+    task: str, metric: str, higher: bool, both: np.ndarray, ratio: float, states: tuple[str, str]
 ) -> Paired:
     known = ~np.isnan(both)
     shared = known.all(axis=0) & (states == (OK, OK))

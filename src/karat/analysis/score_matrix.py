@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from karat.errors import DefinitionError, did_you_mean
 from karat.results.load import DECLINED, FAILED, NOT_RUN, OK, Cells
+from karat.stats.paired_tests import mean_of
 
 RULES = ("worst", "exclude", "common", "penalize")
 #: aliases of rules
@@ -110,9 +112,7 @@ def _of_common_folds(values: np.ndarray, tried: np.ndarray, takes: np.ndarray) -
     common = tried[takes].all(axis=0) if takes.any() else np.zeros(values.shape[1], dtype=bool)
     if common.any():
         return values[:, common]
-    counts = np.maximum((~np.isnan(values)).sum(axis=1), 1)
-    own = np.nansum(values, axis=1) / counts
-    return np.where(np.isnan(values).all(axis=1), np.nan, own)[:, None]
+    return mean_of(values)[:, None]
 
 
 def count_missing(cells: Cells, compared: RankedScores, rule: str) -> dict[str, Any]:
@@ -210,7 +210,5 @@ def win_shares(ranks: np.ndarray) -> np.ndarray:
 
 def over_tasks(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return each model's mean and median over its tasks; NaN if it has none."""
-    mean, median = np.full((2, len(values)), np.nan)
-    some = ~np.isnan(values).all(axis=1)
-    mean[some], median[some] = np.nanmean(values[some], axis=1), np.nanmedian(values[some], axis=1)
-    return mean, median
+    frame = pd.DataFrame(values)
+    return frame.mean(axis=1).to_numpy(), frame.median(axis=1).to_numpy()

@@ -177,7 +177,7 @@ class Contest:
 
         Where that is impossible the scores stay and a note gives the reason.
         """
-        while len(there := self._there()) > 1 and there[0] == 0:
+        while len(there := [i for i, each in enumerate(self.units) if each]) > 1 and not there[0]:
             units, lost = shared_units([set(self.units[i]) for i in there])
             try:
                 if lost:
@@ -217,9 +217,6 @@ class Contest:
     def _note(self, text: str) -> None:
         self.notes.append((self.about, text))
 
-    def _there(self) -> list[int]:
-        return [i for i, units in enumerate(self.units) if units]
-
     # -- scores and ranks -------------------------------------------------------------------
 
     def score(self, metric: str, higher: bool) -> Round:
@@ -253,7 +250,6 @@ class Contest:
         return Round(metric, higher, values, ranks, states, coverage, count, best, difference)
 
     def _note_folds(self, about: str, held: Sequence[set[int]], shared: int) -> None:
-        """Note which run lacks which folds."""
         union = set().union(*held)
         lacking = [
             f"{side.model} lacks {', '.join(map(str, sorted(union - folds)))}"
@@ -367,7 +363,6 @@ def _by_fold(table: dict[Unit, float], shared: Sequence[Unit]) -> np.ndarray:
 
 
 def _coverage(units: dict[Unit, Answered], chosen: Iterable[Unit]) -> float:
-    """Return the mean coverage over folds."""
     return _mean([units[unit].coverage for unit in chosen])
 
 

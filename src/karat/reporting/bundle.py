@@ -85,26 +85,21 @@ def make_bundle(
     folds, many_folds = folds_of(cells, order, fold_budget)
     sections = _sections(found, shown, umap)
     unrated = [] if rated else [f"Elo is left out: there are more than {MAX_RATED} models."]
+    made = max((str(r["utc"]) for run in shown.runs for r in run.records), default="")
     bundle = {
-        **_head(title, board, shown),
+        **{"schema": SCHEMA, "title": title or _title(shown), "karat": __version__, "made": made},
+        **{"confidence": CONFIDENCE, "rule": RULE, "notes": [caption(board), *notes(board)]},
         "models": _models(board, shown),
         "tasks": _tasks(given, cells, metrics, shown),
         "scores": means_of(given, cells, metrics, order),
         "spread": spread_of(cells, order),
         "folds": folds,
-        "states": states_of(cells, order),
+        "states": ["".join(SIGNS[state] for state in each) for each in cells.states[order].T],
         "tests": make_tests(cells, order, RULE),
         **sections,
         "cut": [*metrics.cut, *many_folds, *unrated, *sections["cut"]],
     }
     return dict(compact(bundle))
-
-
-def _head(title: str | None, board: pd.DataFrame, shown: PageIndex) -> dict[str, Any]:
-    made = max((str(r["utc"]) for run in shown.runs for r in run.records), default="")
-    names = {"title": title or _title(shown), "karat": __version__, "made": made}
-    rules = {"confidence": CONFIDENCE, "rule": RULE, "notes": [caption(board), *notes(board)]}
-    return {"schema": SCHEMA, **names, **rules}
 
 
 def _sections(found: Any, shown: PageIndex, umap: bool) -> dict[str, Any]:
@@ -125,14 +120,13 @@ def _sections(found: Any, shown: PageIndex, umap: bool) -> dict[str, Any]:
 
 def _shown(found: Any, given: Gathered, board: pd.DataFrame, tasks: list[str]) -> PageIndex:
     models = [str(name) for name in board.index]
-    task_index = {name: i for i, name in enumerate(tasks)}
-    model_index = {name: i for i, name in enumerate(models)}
-    runs = []
+    shown = PageIndex(models, tasks, [str(given.kinds.get(task) or "") for task in tasks])
     for run, model, labels in [] if isinstance(found, pd.DataFrame) else named_runs(found):
-        own = {task: task_index[name] for task, name in labels.items() if name in task_index}
-        runs.append(ShownRun(run, model_index[model], own, run.records()))
-    runs.sort(key=lambda run: run.model)
-    return PageIndex(models, tasks, [str(given.kinds.get(task) or "") for task in tasks], runs)
+        places = {task: shown.task_place(name) for task, name in labels.items()}
+        own = {task: place for task, place in places.items() if place is not None}
+        shown.runs.append(ShownRun(run, models.index(model), own, run.records()))
+    shown.runs.sort(key=lambda run: run.model)
+    return shown
 
 
 def _title(shown: PageIndex) -> str:
@@ -256,16 +250,7 @@ def means_of(
 
 def spread_of(cells: Cells, order: np.ndarray) -> list[np.ndarray]:
     """Return the standard deviation over folds by task and model; NaN for one fold."""
-    found = []
-    for table in cells.folds:
-        values = table[order]
-        count = (~np.isnan(values)).sum(axis=1)
-        spread = np.full(len(values), np.nan)
-        several = count > 1
-        if several.any():
-            spread[several] = np.nanstd(values[several], axis=1, ddof=1)
-        found.append(spread)
-    return found
+    return [pd.DataFrame(table[order]).std(axis=1).to_numpy() for table in cells.folds]
 
 
 def folds_of(
@@ -280,11 +265,6 @@ def folds_of(
         values = (table if up else -table)[order]
         found.append([None if np.isnan(row).all() else row for row in values])
     return found, []
-
-
-def states_of(cells: Cells, order: np.ndarray) -> list[str]:
-    """Return one text per task with one character per model."""
-    return ["".join(SIGNS[state] for state in column) for column in cells.states[order].T]
 
 
 # -- curves and robustness -------------------------------------------------------------------
@@ -315,7 +295,7 @@ def make_curves(runs: Any, shown: PageIndex) -> tuple[Charts, list[str]]:
         for line in lines:
             spread = line.pop("std")
             line |= {"low": line["mean"] - spread, "high": line["mean"] + spread}
-        charts.append({"task": _place(shown.tasks, task), **facts, "lines": lines})
+        charts.append({"task": shown.task_place(task), **facts, "lines": lines})
     return _fitting(charts, shown, "corruption")
 
 
@@ -324,7 +304,7 @@ def make_learning(runs: Any, shown: PageIndex) -> tuple[Charts, list[str]]:
     charts = []
     for (task, metric), part in learning_curves(runs).groupby(["task", "metric"], sort=False):
         lines = _lines(part, "epoch", shown)
-        charts.append({"task": _place(shown.tasks, task), "metric": metric, "lines": lines})
+        charts.append({"task": shown.task_place(task), "metric": metric, "lines": lines})
     found, cut = _fitting(charts, shown, "learning")
     if any(len(line["x"]) == MAX_POINTS for chart in found for line in chart["lines"]):
         cut.append(f"Learning curves have at most {MAX_POINTS} evenly sampled points.")
@@ -348,17 +328,13 @@ def make_robustness(runs: Any) -> tuple[dict[str, Any] | None, list[str]]:
 def _lines(part: pd.DataFrame, x: str, shown: PageIndex) -> Charts:
     found = []
     for model, line in part.groupby("model", sort=False):
-        place = _place(shown.models, model)
+        place = shown.model_place(model)
         line = line.sort_values(x, kind="stable")
         picked = np.linspace(0, len(line) - 1, min(len(line), MAX_POINTS)).round().astype(int)
         values = {name: line[name].to_numpy(dtype=float)[picked] for name in (x, "mean", "std")}
         found.append({"model": place, "x": values.pop(x), **values})
     shown_lines = [line for line in found if line["model"] is not None]
     return sorted(shown_lines, key=lambda line: line["model"])
-
-
-def _place(names: list[str], name: Any) -> int | None:
-    return names.index(name) if name in names else None
 
 
 def _fitting(charts: Charts, shown: PageIndex, what: str) -> tuple[Charts, list[str]]:
@@ -449,15 +425,13 @@ def make_tests(cells: Cells, order: np.ndarray, rule: str) -> dict[str, Any]:
 
 def make_checks(runs: Any, shown: PageIndex) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the findings with indices of model and task, and notes on what was left out."""
-    models = {name: place for place, name in enumerate(shown.models)}
-    tasks = {name: place for place, name in enumerate(shown.tasks)}
     found = check_runs(runs)
     rows = [
         {
             "code": finding.code,
             "level": finding.level,
-            "model": models.get(finding.model or ""),
-            "task": tasks.get(finding.task or ""),
+            "model": shown.model_place(finding.model),
+            "task": shown.task_place(finding.task),
             "message": cut_text(finding.message, MESSAGE),
             "advice": finding.advice,
         }

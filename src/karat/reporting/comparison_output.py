@@ -16,15 +16,7 @@ from rich.text import Text
 
 from karat.analysis.all_pairs import AllPairs
 from karat.analysis.comparison import Comparison, overall_lines, task_table
-from karat.analysis.formatting import (
-    count,
-    format_p,
-    interval,
-    middle_cut,
-    plain,
-    records,
-    rounded,
-)
+from karat.analysis.formatting import count, format_p, interval, middle_cut, plain, records, rounded
 from karat.analysis.history import History
 from karat.corruptions.view import CLEAN
 from karat.reporting.formats import (

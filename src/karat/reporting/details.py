@@ -128,6 +128,19 @@ class PageIndex:
     runs: list[ShownRun] = field(default_factory=list)
 
     @cached_property
+    def _places(self) -> tuple[dict[str, int], dict[str, int]]:
+        models, tasks = (enumerate(names) for names in (self.models, self.tasks))
+        return {name: i for i, name in models}, {name: i for i, name in tasks}
+
+    def model_place(self, name: Any) -> int | None:
+        """Return the index of a model, or None."""
+        return self._places[0].get(name)
+
+    def task_place(self, name: Any) -> int | None:
+        """Return the index of a task, or None."""
+        return self._places[1].get(name)
+
+    @cached_property
     def done(self) -> dict[tuple[int, int], tuple[Run, list[dict[str, Any]]]]:
         """The run and records of successful jobs, by indices of task and model."""
         found: dict[tuple[int, int], tuple[Run, list[dict[str, Any]]]] = {}
@@ -292,23 +305,18 @@ def worst_rows(folds: Sequence[Fold], kind: str) -> list[list[Any]]:
     Numbers are sorted by their distance from the target (or the distance of their ranks, where the
     scales differ), items by the rank of the correct one.
     """
-    found: list[tuple[float, int, int, list[Any]]] = []
+    found: list[tuple[float, list[Any]]] = []
     for fold, answers in folds:
         errors = _errors(answers, kind)
         confidence = _confidence(answers)
         rows = np.arange(len(answers)) if answers.question is None else answers.question
         for i in np.argsort(-errors, kind="stable")[:MAX_ROWS].tolist():
             if errors[i] > 0:
-                row = [
-                    fold,
-                    int(rows[i]),
-                    _value(answers.target[i]),
-                    _value(answers.predictions[i]),
-                ]
-                row.append(None if confidence is None else float(confidence[i]))
-                found.append((-float(errors[i]), fold, int(rows[i]), row))
-    found.sort(key=lambda each: each[:3])
-    return [row for *_, row in found[:MAX_ROWS]]
+                both = [_value(values[i]) for values in (answers.target, answers.predictions)]
+                sure = None if confidence is None else float(confidence[i])
+                found.append((-float(errors[i]), [fold, int(rows[i]), *both, sure]))
+    found.sort(key=lambda each: (each[0], each[1][:2]))
+    return [row for _, row in found[:MAX_ROWS]]
 
 
 def _errors(answers: Predictions, kind: str) -> np.ndarray:
@@ -550,7 +558,5 @@ def _umap(components: np.ndarray) -> np.ndarray:
     from umap import UMAP
 
     near = min(NEIGHBORS, len(components) - 1)
-    found = UMAP(n_neighbors=near, random_state=SEED, n_jobs=1, init="pca").fit_transform(
-        components
-    )
-    return np.asarray(found, dtype=float)
+    umap = UMAP(n_neighbors=near, random_state=SEED, n_jobs=1, init="pca")
+    return np.asarray(umap.fit_transform(components), dtype=float)

@@ -196,7 +196,10 @@ class PlotData:
     ) -> None:
         self.runs = runs
         self.missing = check_rule("missing", missing, RULES)
-        self.wanted = dict(tasks) if isinstance(tasks, Mapping) else _named(tasks)
+        names = [tasks] if isinstance(tasks, str) else tasks
+        self.wanted: dict[str, str] | None = None
+        if names is not None:
+            self.wanted = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names, "")
 
     @cached_property
     def given(self) -> Gathered:
@@ -248,9 +251,3 @@ def cut(shown: int, of: int, what: str, which: str = "best") -> str:
     ('Shown: the 40 best of 100 models.', '')
     """
     return f"Shown: the {shown} {which} of {of} {what}." if shown < of else ""
-
-
-def _named(tasks: Iterable[str] | None) -> dict[str, str] | None:
-    if tasks is None:
-        return None
-    return dict.fromkeys([tasks] if isinstance(tasks, str) else tasks, "")

@@ -134,7 +134,6 @@ def _by_task(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
 
 
 def _places(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
-    """Return the columns of rank, interval and ties."""
     letters = sorted({letter for ties in rows["tie"] for letter in ties})
     ties = [str(ties) for ties in rows["tie"]]
     if len(letters) < MAX_LETTERS:

@@ -93,10 +93,9 @@ def _notes(found: pd.DataFrame, baselines: list[str]) -> list[str]:
 
 def _column(found: pd.DataFrame, name: str, sign: np.ndarray, starts: list[int]) -> Column:
     best = best_of(found[name] * sign, starts)
+    ends = (found[f"{name}{end}"] for end in ("", "_low", "_high"))
     cells = []
-    for value, low, high, is_best in zip(
-        found[name], found[f"{name}_low"], found[f"{name}_high"], best, strict=True
-    ):
+    for value, low, high, is_best in zip(*ends, best, strict=True):
         spread = "" if np.isnan(low) else f" [{rounded(low)}, {rounded(high)}]"
         cells.append(Cell(f"{rounded(value)}{spread}", bool(is_best)))
     part = "rank" if name in ("clean", "corrupted") else "task"
@@ -221,11 +220,9 @@ def _join(names: Sequence[str], separator: str = ", ") -> str:
     return separator.join(names[:MAX_NAMES]) + more
 
 
-def _by_code(found: Iterable[Finding]) -> dict[str, list[Finding]]:
-    groups: dict[str, list[Finding]] = {}
-    for finding in found:
-        groups.setdefault(finding.code, []).append(finding)
-    return groups
+def _by_code(found: Findings) -> dict[str, list[Finding]]:
+    codes = dict.fromkeys(finding.code for finding in found)
+    return {code: [each for each in found if each.code == code] for code in codes}
 
 
 def print_findings(

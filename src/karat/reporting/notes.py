@@ -9,7 +9,7 @@ import pandas as pd
 from karat.analysis.formatting import count, plain, short
 from karat.analysis.score_matrix import BASELINE
 from karat.results.load import DECLINED, FAILED, NOT_RUN
-from karat.stats.ranking import FEWEST_TASKS, has_too_few_tasks
+from karat.stats.ranking import FEWEST_TASKS
 
 #: signs of cells without a score
 SIGNS = {DECLINED: "–", FAILED: "failed", NOT_RUN: "…"}
@@ -80,9 +80,10 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     yield from _of_coverage(board.attrs.get("coverage", {}))
     for task, (duplicates, tested) in list(board.attrs.get("twins", {}).items())[:MAX_NOTES]:
         yield f"{plain(task)}: {duplicates:,} of {tested:,} test rows also occur in training data."
-    few = _ranked_on_few(board) if board.attrs.get("by") is None else []
-    if few:
-        yield f"Too few tasks to compare (fewer than {FEWEST_TASKS}): {', '.join(few)}."
+    few = board.attrs.get("few", ()) if board.attrs.get("by") is None else ()
+    if len(few):
+        names = ", ".join(map(short, few))
+        yield f"Too few tasks to compare (fewer than {FEWEST_TASKS}): {names}."
     alone = _without_ranks(board)
     if alone:
         yield f"Only one model has scores: {', '.join(alone)}."
@@ -120,11 +121,7 @@ def _of_coverage(coverage: Mapping[tuple[str, str], float]) -> Iterator[str]:
 
 
 def _of_missing(board: pd.DataFrame) -> Iterator[str]:
-    counts = board.attrs.get("missing")
-    if counts is None:
-        if board[scored_tasks(board)].isna().to_numpy().any():
-            yield f"{_MEANINGS[DECLINED]}, or no score."
-        counts = {"rule": "worst"}
+    counts = board.attrs.get("missing", {"rule": "worst"})
     rule = counts["rule"]
     for state, meaning in _MEANINGS.items():
         if counts.get(state):
@@ -180,15 +177,6 @@ def _scale(reference: str, by: str | None) -> str:
     if by == "task":
         return f"normalized: 1 is the best model of the task, 0 is {zero}."
     return f"score: mean over the tasks of a model; 1 is the best model of a task, 0 is {zero}."
-
-
-def _ranked_on_few(board: pd.DataFrame) -> list[str]:
-    """Return the models with too few tasks, where others have more."""
-    few = board.attrs.get("few")
-    if few is None:
-        counts = board[board.attrs["tasks"]].notna().sum(axis=1)
-        few = counts[(counts > 0) & has_too_few_tasks(counts.to_numpy())].index
-    return [short(name) for name in few]
 
 
 def _without_ranks(board: pd.DataFrame) -> list[str]:

@@ -90,24 +90,19 @@ def leaderboard_table(bundle: Bundle) -> Table:
     models, tasks = bundle["models"], bundle["tasks"]
     small = len(models) * len(tasks) <= MAX_CELLS
     scored = [t for t, means in enumerate(bundle["scores"]) if _best(means[0], True) is not None]
+    ranks = ("–" if m["rank"] is None else f"{m['rank']:.1f}" for m in models)
+    ends = ("–" if m["low"] is None else f"{m['low']:.1f} – {m['high']:.1f}" for m in models)
     columns = [
-        Column("rank", [Cell("–" if m["rank"] is None else f"{m['rank']:.1f}") for m in models]),
-        Column(
-            "95 %",
-            [
-                Cell("–" if m["low"] is None else f"{m['low']:.1f} – {m['high']:.1f}")
-                for m in models
-            ],
-        ),
-        Column("tie", [Cell(model["tie"] or "") for model in models], right=False),
+        *(text_column("rank", ranks), text_column("95 %", ends)),
+        text_column("tie", (model["tie"] or "" for model in models), right=False),
         *(column for key in _RATINGS for column in _numbers(models, key)),
         *(_task(bundle, t) for t in scored if small),
         *(column for key in _COSTS for column in _numbers(models, key)),
     ]
-    name = Column("model", [Cell(plain(model["name"])) for model in models], right=False)
     about, *notes = bundle["notes"]
     if not small:
         notes.append(f"Scores on {len(tasks):,} tasks are shown with JavaScript only.")
+    name = text_column("model", (model["name"] for model in models), right=False)
     return Table([], name, columns, [], about, notes)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -179,16 +180,9 @@ def _name(axes: Any, name: str, rank: float, row: float, edge: float) -> None:
     axes.plot([rank, rank, edge], [0, row, row], color=COLORS[0], lw=0.8)
     left = edge < rank
     text = f"{cut_name(name)}  {rank:.2f}" if left else f"{rank:.2f}  {cut_name(name)}"
-    axes.annotate(
-        text,
-        (edge, row),
-        (-3 if left else 3, 0),
-        textcoords="offset points",
-        fontsize=8,
-        ha="right" if left else "left",
-        va="center",
-        annotation_clip=False,
-    )
+    ha, away = ("right", -3) if left else ("left", 3)
+    place: Any = {"textcoords": "offset points", "ha": ha, "va": "center"}
+    axes.annotate(text, (edge, row), (away, 0), fontsize=8, annotation_clip=False, **place)
 
 
 def _sentences(found: ManyModels) -> list[str]:
@@ -420,15 +414,12 @@ def parallel(data: PlotData, options: PlotOptions) -> Plot:
     names = list(data.board([]).index)
     values = data.table("normalized", names, data.tasks)
     scored = ~np.isnan(values).all(axis=0)
-    tasks = [task for task, any_ in zip(data.tasks, scored, strict=True) if any_][
-        :PARALLEL_MAX_TASKS
-    ]
+    tasks = list(itertools.compress(data.tasks, scored))[:PARALLEL_MAX_TASKS]
     if len(tasks) < 2:
         raise DataError("parallel coordinates need at least two tasks on which models differ.")
     values = values[:, scored][:, :PARALLEL_MAX_TASKS]
-    figure, ((axes,),) = make_figure(
-        size=(WIDTH, 4.0 if len(tasks) <= PARALLEL_MAX_WRITTEN else 5.0)
-    )
+    high = 4.0 if len(tasks) <= PARALLEL_MAX_WRITTEN else 5.0
+    figure, ((axes,),) = make_figure(size=(WIDTH, high))
     top = options.models(PARALLEL_MAX_MODELS)
     for row, name in reversed(list(enumerate(names))):
         color, dash = line_style(row) if row < top else (FAINT, "-")
@@ -459,13 +450,9 @@ def _columns(axes: Any, data: PlotData, tasks: list[str]) -> None:
         ends = np.nanmin(scores[:, t]), np.nanmax(scores[:, t])
         worst, best = ends if up else ends[::-1]
         if len(tasks) <= PARALLEL_MAX_WRITTEN:
-            for y, score, side in ((0, worst, "top"), (1, best, "bottom")):
-                axes.annotate(
-                    rounded(score),
-                    (t, y),
-                    (0, -4 if side == "top" else 4),
-                    **{"textcoords": "offset points", "ha": "center", "va": side, "fontsize": 6.5},
-                )
+            for y, score, side, away in ((0, worst, "top", -4), (1, best, "bottom", 4)):
+                place = {"textcoords": "offset points", "ha": "center", "va": side}
+                axes.annotate(rounded(score), (t, y), (0, away), fontsize=6.5, **place)
         labels.append(f"{cut_name(task, 24)}  {data.label(task)}")
     turned = 30 if len(tasks) <= PARALLEL_MAX_WRITTEN else 90
     axes.set_xticks(
@@ -531,25 +518,21 @@ def _names(axes: Any, rows: pd.DataFrame, cost: str) -> None:
     for place, name in enumerate(rows.index):
         width = 0.062 * len(cut_name(name))
         sides = [(1, 1), (1, -1), (-1, 1), (-1, -1)]
-        boxes = []
+        boxes = {}
         for right, up in sides:
             left, low = x[place] - width * (right < 0), y[place] - 0.13 * (up < 0)
-            boxes.append((left, low, left + width, low + 0.13))
-        free = [
-            all(b[2] < o[0] or o[2] < b[0] or b[3] < o[1] or o[3] < b[1] for o in taken)
-            for b in boxes
-        ]
-        chosen = free.index(True) if any(free) else 0
-        taken.append(boxes[chosen])
-        right, up = sides[chosen]
-        axes.annotate(
-            cut_name(name),
-            (rows[cost].iloc[place], rows["rank"].iloc[place]),
-            (4 * right, 3 * up),
-            **{"textcoords": "offset points", "fontsize": 7, "color": "#333333"},
-            ha="left" if right > 0 else "right",
-            va="bottom" if up > 0 else "top",
-        )
+            boxes[right, up] = (left, low, left + width, low + 0.13)
+        free = (side for side, box in boxes.items() if not any(_overlap(box, o) for o in taken))
+        right, up = next(free, sides[0])
+        taken.append(boxes[right, up])
+        point = rows[cost].iloc[place], rows["rank"].iloc[place]
+        look = {"ha": "left" if right > 0 else "right", "va": "bottom" if up > 0 else "top"}
+        look |= {"textcoords": "offset points", "color": "#333333"}
+        axes.annotate(cut_name(name), point, (4 * right, 3 * up), fontsize=7, **look)
+
+
+def _overlap(a: Sequence[float], b: Sequence[float]) -> bool:
+    return a[0] <= b[2] and b[0] <= a[2] and a[1] <= b[3] and b[1] <= a[3]
 
 
 def _inches(values: Any, length: float) -> np.ndarray:
@@ -559,14 +542,7 @@ def _inches(values: Any, length: float) -> np.ndarray:
 
 
 KINDS: dict[str, Callable[[PlotData, PlotOptions], Plot]] = {
-    "board": board,
-    "heatmap": heatmap,
-    "cd": cd,
-    "curves": curves,
-    "strip": strip,
-    "bars": bars,
-    "pareto": pareto,
-    "parallel": parallel,
+    draw.__name__: draw for draw in (board, heatmap, cd, curves, strip, bars, pareto, parallel)
 }
 #: kinds that accept ``value``
 VALUED = {"board", "curves", "pareto"}
@@ -618,16 +594,15 @@ def save_plot(runs: list[Path], kind: str, output: str | None, **options: Any) -
     return plot(runs, kind, tasks=tasks, **options).save(file)
 
 
-def _tasks(given: Iterable[str], known: Iterable[str]) -> dict[str, str] | None:
+def _tasks(given: Iterable[str], known: Iterable[str]) -> dict[str, str]:
     """Parse options of the form ``TASK`` and ``TASK=METRIC``.
 
     >>> _tasks(["adult=acc", "a=b"], ["adult", "a=b"])
     {'adult': 'acc', 'a=b': ''}
     """
     names = set(known)
-    parts = {text: text.rpartition("=") for text in given}
-    found = {
-        text if text in names or not task else task: "" if text in names or not task else metric
-        for text, (task, _, metric) in parts.items()
-    }
-    return found or None
+    found: dict[str, str] = {}
+    for text in given:
+        task, _, metric = text.rpartition("=")
+        found |= {text: ""} if text in names or not task else {task: metric}
+    return found

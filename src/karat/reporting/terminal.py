@@ -109,7 +109,6 @@ def _fitting(columns: Sequence[Column], width: int) -> list[list[Column]]:
 
 
 def _width(column: Column) -> int:
-    """Return the width of a column with its gap."""
     texts = [column.name, column.label, *(cell.text for cell in column.cells)]
     return max(map(cell_len, texts)) + 2
 
@@ -173,7 +172,6 @@ def show_runs(
 
 
 def _next(board: pd.DataFrame, folder: str) -> dict[str, str]:
-    """Return the next commands and their purposes."""
     place = shlex.quote(folder)
     commands = {
         f"karat report {place}": "write an HTML report",

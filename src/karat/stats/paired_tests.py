@@ -131,13 +131,12 @@ def corrected_t(differences: Any, ratio: Any, confidence: float = CONFIDENCE) ->
 
 @dataclass(frozen=True)
 class SignedRank:
-    """Rank sums of positive and negative differences, p, and the numbers of tasks and of zeros."""
+    """Rank sums of positive and negative differences, p, and the number of tasks."""
 
     positive: np.ndarray
     negative: np.ndarray
     p: np.ndarray
     tasks: np.ndarray
-    zeros: np.ndarray
 
     @property
     def effect(self) -> np.ndarray:
@@ -175,8 +174,8 @@ def wilcoxon(differences: Any, zeros: str = "pratt") -> SignedRank:
     p[few] = _exact(ranks[few], np.minimum(positive, negative)[few])
     tasks = (~np.isnan(given)).sum(axis=-1)
     p[tasks.ravel() == 0] = np.nan
-    shaped = [each.reshape(given.shape[:-1]) for each in (positive, negative, p)]
-    return SignedRank(shaped[0], shaped[1], shaped[2], tasks, (given == 0).sum(axis=-1))
+    shape = given.shape[:-1]
+    return SignedRank(positive.reshape(shape), negative.reshape(shape), p.reshape(shape), tasks)
 
 
 def _signed_ranks(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -234,8 +233,6 @@ class ManyModels:
         The same before the correction.
     difference
         Mean of row minus column over the shared tasks; positive where the row is better.
-    shared
-        Number of tasks that both have.
     cliques
         Maximal groups of two or more models, adjacent in rank, of which no pair differs
         significantly at ``alpha``; best first.
@@ -249,7 +246,6 @@ class ManyModels:
     pairs: np.ndarray
     raw: np.ndarray
     difference: np.ndarray
-    shared: np.ndarray
     cliques: list[list[int]]
     alpha: float = ALPHA
 
@@ -275,14 +271,10 @@ def compare_models(values: Any, alpha: float = ALPHA) -> ManyModels:
     upper = np.triu_indices(models, 1)
     pairs = np.eye(models)
     pairs[upper] = pairs[upper[::-1]] = holm(raw[upper])
-    there = (~np.isnan(given)).astype(float)
     # models of equal rank are ordered by their values, not by their position
     order = np.lexsort((-mean_of(given), np.where(np.isnan(ranks), np.inf, ranks)))
-    shared = (there @ there.T).astype(int)
     found = cliques(order[~np.isnan(ranks[order])], ~(pairs < alpha))
-    return ManyModels(
-        statistic, p, tasks, ranks, order, pairs, raw, difference, shared, found, alpha
-    )
+    return ManyModels(statistic, p, tasks, ranks, order, pairs, raw, difference, found, alpha)
 
 
 def friedman(values: Any) -> tuple[float, float, int]:
@@ -403,31 +395,6 @@ def superiority(differences: Any) -> np.ndarray:
     """
     given = np.asarray(differences, dtype=float)
     return mean_of(np.where(np.isnan(given), np.nan, (np.sign(given) + 1) / 2))
-
-
-def rank_biserial(differences: Any) -> np.ndarray:
-    """Return the matched rank-biserial correlation of each row, from -1 to 1.
-
-    >>> float(rank_biserial([0.1, 0.2, -0.3]))
-    0.0
-    """
-    return wilcoxon(differences).effect
-
-
-def vargha_delaney(first: Any, second: Any) -> float:
-    """Return Vargha and Delaney's A (2000): the probability that a first value is above a second.
-
-    Equal ones count half. The values are not paired.
-
-    >>> vargha_delaney([1, 2, 3], [2, 2])
-    0.5
-    """
-    given = (np.asarray(values, dtype=float).ravel() for values in (first, second))
-    one, other = (values[~np.isnan(values)] for values in given)
-    if not len(one) or not len(other):
-        return float("nan")
-    ranks = rankdata(np.concatenate([one, other]))[: len(one)].sum()
-    return float((ranks / len(one) - (len(one) + 1) / 2) / len(other))
 
 
 #: draws from a posterior, and their seed

@@ -56,20 +56,12 @@ class Ranks:
 
 
 def ranked_on_few(takes: np.ndarray) -> np.ndarray:
-    """Return which models take too few tasks to be ranked, if most models take enough.
+    """Return which models take too few tasks, if at least half of those with any take enough.
 
     >>> ranked_on_few(np.array([[True, True, True], [True, False, False]])).tolist()
     [False, True]
     """
-    return has_too_few_tasks(takes.sum(axis=1))
-
-
-def has_too_few_tasks(counts: np.ndarray) -> np.ndarray:
-    """Return which task counts are too low, if at least half of those above 0 are not.
-
-    >>> [has_too_few_tasks(np.array([9, few, 1])).tolist() for few in (3, 2)]
-    [[False, False, True], [False, False, False]]
-    """
+    counts = takes.sum(axis=1)
     enough = counts >= FEWEST_TASKS
     usual = 2 * enough.sum() >= (counts > 0).sum()
     return np.asarray(~enough & bool(enough.any() and usual))

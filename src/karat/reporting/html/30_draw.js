@@ -98,7 +98,7 @@
   };
 
   /** Return the axis below: grid lines, ticks, and what is measured. */
-  Karat.below = (scale, box, { title, format, count = 5, ticks = scale.ticks(count) } = {}) => {
+  Karat.xAxis = (scale, box, { title, format, count = 5, ticks = scale.ticks(count) } = {}) => {
     const group = svg("g");
     const write = format ?? writer(ticks);
     for (const tick of ticks) {
@@ -112,7 +112,7 @@
     return group;
   };
 
-  Karat.beside = (scale, box, { title, format, count = 5 } = {}) => {
+  Karat.yAxis = (scale, box, { title, format, count = 5 } = {}) => {
     const group = svg("g");
     const write = format ?? writer(scale.ticks(count));
     for (const tick of scale.ticks(count)) {

@@ -228,7 +228,7 @@
     return [Karat.get("sort", "rank"), Karat.get("down") === "1"];
   }
 
-  /** Show the board again; whoever held a head with the keyboard keeps it. */
+  /** Draw the leaderboard again; the heading with the keyboard focus keeps it. */
   function show() {
     const held = document.activeElement?.dataset?.key;
     survey();

@@ -71,7 +71,7 @@
     const ranks = models.map((m) => Karat.ranking.mean[m]);
     const x = Karat.linear(Karat.extent(ranks), [left, right]);
     const sheet = Karat.sheet(width, box.bottom + 38, label(models));
-    sheet.append(Karat.below(x, box, { title: "mean rank", count: 4 }));
+    sheet.append(Karat.xAxis(x, box, { title: "mean rank", count: 4 }));
     models.forEach((m, i) => {
       const y = box.top + (i + 0.5) * ROW;
       const dot = svg("circle", {

@@ -26,7 +26,7 @@
     const shown = models.flatMap((m) => [Karat.data.scores[t][0][m], ...(folds[m] ?? [])]);
     const x = Karat.linear(Karat.extent(shown), [box.left, box.right]);
     const sheet = Karat.sheet(width, box.bottom + 40, `Folds of ${Karat.short(Karat.task(t), 60)}`);
-    sheet.append(Karat.below(x, box, { title: Karat.metric(t, 0), count: width < 560 ? 3 : 6 }));
+    sheet.append(Karat.xAxis(x, box, { title: Karat.metric(t, 0), count: width < 560 ? 3 : 6 }));
     models.forEach((m, i) =>
       sheet.append(strip({ t, m, x, y: box.top + (i + 0.5) * ROW, name: names[i], left })),
     );

@@ -21,7 +21,7 @@
     box.left = Karat.margin(y);
     const x = Karat.linear(Karat.extent(places, 0.02), [box.left, box.right]);
     const sheet = Karat.sheet(width, HEIGHT, label);
-    sheet.append(Karat.below(x, box, { title: across, count: 4 }), Karat.beside(y, box));
+    sheet.append(Karat.xAxis(x, box, { title: across, count: 4 }), Karat.yAxis(y, box));
     for (const line of lines) sheet.append(lineOf(line, x, y));
     return sheet;
   };

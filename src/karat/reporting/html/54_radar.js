@@ -7,7 +7,7 @@
   const EDGE = 48;
   const MOST = 6;
 
-  /** Return the clean score of a model: what stands at severity 0, where any chart has it. */
+  /** Return the clean score of a model: that of severity 0 in any chart. */
   Karat.clean = (charts, m) => {
     const lines = charts.flatMap((chart) => chart.lines.filter((line) => line.model === m));
     const found = lines.map((line) => line.mean[line.x.indexOf(0)] ?? null);
@@ -28,7 +28,7 @@
     return chart.higher ? mean / clean : clean / mean;
   };
 
-  /** Return where things stand: the center, the scale, and the point of a share on an axis. */
+  /** Return the layout: the center, the scale, and the point of a share on an axis. */
   function layout(charts, models, width) {
     const height = Math.min(width, HEIGHT);
     const shares = models.map((m) => charts.map((chart) => Karat.kept(chart, m)));

@@ -66,9 +66,9 @@
     const ticks = ticksOf(x, span, logs, width < 560 ? 3 : 6);
     const write = (value) => format(value).replace(".0 ", " ");
     sheet.append(
-      Karat.below(x, box, { title: `${name}${logs ? " (log)" : ""} →`, format: write, ticks }),
+      Karat.xAxis(x, box, { title: `${name}${logs ? " (log)" : ""} →`, format: write, ticks }),
     );
-    sheet.append(Karat.beside(y, box, { title: "mean rank ↑ better" }));
+    sheet.append(Karat.yAxis(y, box, { title: "mean rank ↑ better" }));
     sheet.append(...frontOf(all, x, y, box), ...dots(all, x, y, format), ...labels(all, x, y, box));
     return sheet;
   }
@@ -111,7 +111,7 @@
     });
   }
 
-  /** Return places for a text beside a point, the better first. */
+  /** Return places for a text next to a point, the better first. */
   function spots(x, y, wide) {
     const middle = x - wide / 2;
     return [
@@ -123,7 +123,7 @@
     ];
   }
 
-  /** Return names beside the points, as far as they have room. */
+  /** Return names next to the points, as far as they have room. */
   function labels(all, x, y, box) {
     const front = new Set(Karat.front(all).map(([m]) => m));
     const marks = new Set(Karat.marks());

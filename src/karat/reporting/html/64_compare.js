@@ -71,8 +71,8 @@
     const y = Karat.linear([-0.03, 1.03], [box.bottom, box.top]);
     const sheet = Karat.sheet(side, side, `${Karat.model(a)} against ${Karat.model(b)}`);
     sheet.append(
-      Karat.below(x, box, { title: `${Karat.short(Karat.model(a), 34)} →` }),
-      Karat.beside(y, box, { title: `${Karat.short(Karat.model(b), 34)} ↑` }),
+      Karat.xAxis(x, box, { title: `${Karat.short(Karat.model(a), 34)} →` }),
+      Karat.yAxis(y, box, { title: `${Karat.short(Karat.model(b), 34)} ↑` }),
     );
     sheet.append(svg("line", { class: "axis", x1: x(0), y1: y(0), x2: x(1), y2: y(1) }));
     for (const row of rowsOf([a, b])) {

@@ -68,8 +68,8 @@
     const y = Karat.linear([0, 1], [box.bottom, box.top]);
     const most = Math.max(...bins.map((bin) => bin.count));
     const sheet = Karat.sheet(side, side, "Calibration");
-    sheet.append(Karat.below(x, box, { title: "confidence" }));
-    sheet.append(Karat.beside(y, box, { title: "accuracy" }));
+    sheet.append(Karat.xAxis(x, box, { title: "confidence" }));
+    sheet.append(Karat.yAxis(y, box, { title: "accuracy" }));
     const ends = { x1: x(0), y1: y(0), x2: x(1), y2: y(1) };
     sheet.append(svg("line", { class: "axis", ...ends, "stroke-dasharray": "4 4" }));
     const line = bins.map((bin) => [x(bin.confidence), y(bin.accuracy)]);
@@ -97,8 +97,8 @@
     const x = Karat.linear(Karat.extent(truths), [box.left, box.right]);
     const sheet = Karat.sheet(side, side, "Target against prediction");
     sheet.append(
-      Karat.below(x, box, { title: "truth" }),
-      Karat.beside(y, box, { title: "answer" }),
+      Karat.xAxis(x, box, { title: "truth" }),
+      Karat.yAxis(y, box, { title: "answer" }),
     );
     const [low, high] = [Math.max(x.domain[0], y.domain[0]), Math.min(x.domain[1], y.domain[1])];
     if (low < high)
