@@ -26,33 +26,21 @@ def read(path, text, **how):
     return ids, vectors.tolist()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a 1 2\nb 3 4\n",
-        "a\t1\t2\nb\t3\t4\n",
-        "a\t1 2\nb\t3 4\n",
-        "2 2\na 1 2\nb 3 4\n",
-        "2\t2\na\t1\t2\nb\t3\t4\n",
-        "<a> 1 2\n<b> 3 4\n",
-        "  a  1  2 \n\n b 3 4\n\n",
-        "a 1 2\r\nb 3 4\r\n",
-        "\ufeffa 1 2\nb 3 4",
-        "a 1e0 2.0\nb +3 4\n",
-    ],
-    ids=[
-        "blanks",
-        "tabs",
-        "a tab, then blanks",
-        "word2vec",
-        "word2vec with tabs",
-        "brackets",
-        "spare blanks and lines",
-        "carriage returns",
-        "byte order mark, no last newline",
-        "exponents and signs",
-    ],
-)
+TEXTS = {
+    "blanks": "a 1 2\nb 3 4\n",
+    "tabs": "a\t1\t2\nb\t3\t4\n",
+    "a tab, then blanks": "a\t1 2\nb\t3 4\n",
+    "word2vec": "2 2\na 1 2\nb 3 4\n",
+    "word2vec with tabs": "2\t2\na\t1\t2\nb\t3\t4\n",
+    "brackets": "<a> 1 2\n<b> 3 4\n",
+    "spare blanks and lines": "  a  1  2 \n\n b 3 4\n\n",
+    "carriage returns": "a 1 2\r\nb 3 4\r\n",
+    "byte order mark, no last newline": "\ufeffa 1 2\nb 3 4",
+    "exponents and signs": "a 1e0 2.0\nb +3 4\n",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_one_entity_and_its_numbers_per_line(tmp_path, text):
     assert read(tmp_path / "v.txt", text) == (["a", "b"], [[1, 2], [3, 4]])
     (tmp_path / "v.vec.gz").write_bytes(gzip.compress(text.encode()))
@@ -256,11 +244,15 @@ def test_size_is_checked(npz):
     assert encoder.fingerprint() != VectorFile(str(npz)).fingerprint()
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.95])
-def test_arrays_that_are_cut_short(npz, share):
-    whole = npz.read_bytes()
-    npz.write_bytes(whole[: int(share * len(whole))])
-    assert_invalid(npz, "not an .npz")
+def assert_cut_short_is_invalid(path, match, *shares):
+    whole = path.read_bytes()
+    for share in shares:
+        path.write_bytes(whole[: int(share * len(whole))])
+        assert_invalid(path, match)
+
+
+def test_arrays_that_are_cut_short(npz):
+    assert_cut_short_is_invalid(npz, "not an .npz", 0.1, 0.5, 0.95)
 
 
 def test_a_vector_that_is_not_finite_is_named(tmp_path):
@@ -335,10 +327,7 @@ def test_hdf5_of_another_layout_or_cut_short(tmp_path):
     path = write_hdf5(tmp_path / "v.h5", {key("a"): [1.0]}, group="Other")
     assert_invalid(path, '"Vectors".*Other')
     write_hdf5(path, {key(f"e{i}"): np.arange(50.0) for i in range(50)})
-    whole = path.read_bytes()
-    for share in (0.0, 0.3, 0.9):
-        path.write_bytes(whole[: int(share * len(whole))])
-        assert_invalid(path, "cannot read")
+    assert_cut_short_is_invalid(path, "cannot read", 0.0, 0.3, 0.9)
 
 
 def test_without_its_library_a_file_declines_before_any_job(tmp_path, monkeypatch):
@@ -454,10 +443,7 @@ def test_broken_columns(write_columns, columns, match):
 
 def test_columns_that_are_cut_short(write_columns):
     path = write_columns({"id": NAMES, "v": VECTORS.tolist()})
-    whole = path.read_bytes()
-    for share in (0, 0.5, 0.95):
-        path.write_bytes(whole[: int(share * len(whole))])
-        assert_invalid(path, "cannot read")
+    assert_cut_short_is_invalid(path, "cannot read", 0, 0.5, 0.95)
 
 
 def write_tensors(path, tensors, names=None):

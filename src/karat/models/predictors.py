@@ -188,11 +188,12 @@ class Kernel:
         return np.asarray((X - self.center) * np.sqrt(2 * self.gamma))
 
 
+@dataclass(eq=False, repr=False)
 class RbfMachine(BaseEstimator):
     """A machine that is fitted on vectors, or on a ``Kernel`` that several machines share."""
 
-    C: float
-    gamma: float | str
+    C: float = 1.0
+    gamma: float | str = "scale"
 
     def fit(self, X: np.ndarray, y: Any) -> Any:
         """Fit on vectors."""
@@ -233,12 +234,8 @@ class RbfMachine(BaseEstimator):
         return np.concatenate([_pair_decisions(self.machine_, each) for each in kernels])[:count]
 
 
-@dataclass(eq=False, repr=False)
 class RbfLabels(ClassifierMixin, RbfMachine):
     """Predict the class with the most votes, one against one; no probabilities."""
-
-    C: float = 1.0
-    gamma: float | str = "scale"
 
     def fit_kernel(self, kernel: Kernel, y: Any) -> None:
         """Fit on the kernel of the train rows; a single class is always predicted."""
@@ -309,8 +306,6 @@ class RbfClassifier(RbfLabels):
 class RbfRegressor(RegressorMixin, RbfMachine):
     """Predict numbers; the target is standardized, as ``C`` and ``epsilon`` assume variance 1."""
 
-    C: float = 1.0
-    gamma: float | str = "scale"
     epsilon: float = 0.1
 
     def fit_kernel(self, kernel: Kernel, y: Any) -> None:

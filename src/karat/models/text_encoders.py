@@ -147,7 +147,7 @@ class GloveWords(Lookup, Glove):
     or all 400,000 if it is None.
     """
 
-    takes = Glove.takes
+    takes = ("text", "entity")
 
     candidates: int | None = 30_000
 

@@ -183,11 +183,12 @@ def test_probabilities_are_those_of_the_selected_head():
 def test_machines_with_equal_gamma_share_a_kernel(monkeypatch):
     made = []
     real = svm_module.Kernel.__init__
-    monkeypatch.setattr(
-        svm_module.Kernel,
-        "__init__",
-        lambda self, X, gamma: made.append(gamma) or real(self, X, gamma),
-    )
+
+    def counted(self, X, gamma):
+        made.append(gamma)
+        real(self, X, gamma)
+
+    monkeypatch.setattr(svm_module.Kernel, "__init__", counted)
     X, y = load_iris(return_X_y=True)
     heads = [{"use": "svm", "C": C}, {"use": "svm", "C": [1, 2], "gamma": 0.5}]
     BestOf(heads, "classification", folds=3).fit(X, y)

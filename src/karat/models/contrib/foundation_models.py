@@ -167,7 +167,6 @@ class ContextEncoder(HasRequirements, TransformerMixin, BaseEstimator):
             raise DefinitionError("folds must be 0 or >= 2, got 1.")
 
     def _targets(self, target: np.ndarray) -> list[np.ndarray]:
-        """Return the target of each context."""
         if target_kind(target, self.kind) == "regression":
             if not self._reads("regression"):
                 raise Declined("it has weights for classes only, but the target is numeric")

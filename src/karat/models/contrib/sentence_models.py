@@ -254,18 +254,13 @@ class OnnxEncoder(PackagedEncoder):
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = self.threads
         options.inter_op_num_threads = self.threads
-        self.session_ = onnxruntime.InferenceSession(
-            str(package_file(self.model)), options, providers=self._providers()
-        )
-
-    def _providers(self) -> list[str]:
-        import onnxruntime
-
         available = _CUDA in onnxruntime.get_available_providers()
         if self.device == "cuda" and not available:
             raise Declined("onnxruntime has no CUDA support: pip install onnxruntime-gpu")
-        use = available and self.device in ("auto", "cuda")
-        return [*([_CUDA] if use else []), "CPUExecutionProvider"]
+        cuda = [_CUDA] if available and self.device != "cpu" else []
+        self.session_ = onnxruntime.InferenceSession(
+            str(package_file(self.model)), options, providers=[*cuda, "CPUExecutionProvider"]
+        )
 
     def _means(self, texts: list[str]) -> np.ndarray:
         read = self.tokenizer_.encode_batch(texts)

@@ -236,7 +236,7 @@ class NaiveBayes(GaussianNB):
         """Fit; if all vectors are equal, predictions are the class frequencies."""
         super().fit(X, y)
         if not self.epsilon_:
-            self.var_ = np.ones_like(self.var_)
+            self.var_ = np.ones_like(self.theta_)
         return self
 
     def predict_both(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -407,7 +407,8 @@ class Distance:
         X = np.asarray(X, dtype=np.float64)
         if callable(self.metric):
             for place, one in enumerate(X):
-                yield np.array([self._distance(one, other) for other in X[place + 1 :]])
+                found = [checked_similarity(self.metric, one, other) for other in X[place + 1 :]]
+                yield np.maximum(0.0, 1.0 - np.array(found))
             return
         from sklearn.metrics import pairwise_distances_chunked
 
@@ -427,14 +428,20 @@ class Distance:
             start += len(rest)
         return distances
 
-    def _distance(self, one: np.ndarray, other: np.ndarray) -> float:
-        similarity = self.metric(one, other)  # type: ignore[operator]
-        if np.ndim(similarity) or not np.isfinite(similarity):
-            name = getattr(self.metric, "__name__", "the metric")
-            raise ContractError(
-                f"{name} must return one finite similarity for two vectors, got {similarity!r}."
-            )
-        return max(0.0, 1.0 - float(similarity))
+
+def checked_similarity(function: Callable[..., Any], one: np.ndarray, other: np.ndarray) -> float:
+    """Return the similarity of two vectors by a custom function; it must be a finite number."""
+    value = function(one, other)
+    try:
+        valid = np.ndim(value) == 0 and bool(np.isfinite(float(value)))
+    except (TypeError, ValueError):
+        valid = False
+    if not valid:
+        name = getattr(function, "__name__", "the function")
+        raise ContractError(
+            f"{name} must return one finite similarity for two vectors, got {value!r}."
+        )
+    return float(value)
 
 
 @dataclass(eq=False, repr=False)
@@ -459,7 +466,6 @@ class _Dense(ClusterMixin, BaseEstimator):
     distance: Distance
 
     def fit_predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the number of each row's group; -1 for rows outside of all groups."""
         from sklearn.cluster import DBSCAN
 
         scan = DBSCAN(eps=self.eps, min_samples=self.min_samples, metric=self.distance.metric)
@@ -468,7 +474,6 @@ class _Dense(ClusterMixin, BaseEstimator):
         return np.asarray(scan.set_params(metric="precomputed").fit_predict(self._neighbors(X)))
 
     def _neighbors(self, X: np.ndarray) -> Any:
-        """Return the distances between neighbors as a sparse matrix."""
         from scipy.sparse import coo_matrix
 
         own = np.arange(len(X))

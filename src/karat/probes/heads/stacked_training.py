@@ -482,7 +482,6 @@ class Layered:
 def _normalize_numpy(
     normal: np.ndarray, gain: np.ndarray, shift: np.ndarray, statistics: np.ndarray, small: Any
 ) -> np.ndarray:
-    """Normalize columns in place; return them scaled, shifted and rectified."""
     mean, variance, scale = statistics
     np.mean(normal, axis=0, out=mean)
     normal -= mean
