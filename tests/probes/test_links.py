@@ -26,11 +26,11 @@ def vectors(angles=ANGLES, unknown=""):
     return Vectors(matrix, np.arange(len(matrix)))
 
 
-def graph(train, test, items="abcdef"):
-    """Return both parts of a graph, written as "head relation tail" without blanks."""
+def whole_graph(train, test, items="abcdef"):
+    """Return a graph whose links are written as "head relation tail" without blanks."""
     rows = [list(row) for row in (*train, *test)]
     frame = pd.DataFrame(rows, columns=["head", "relation", "tail"])
-    data = Dataset(
+    return Dataset(
         "graph",
         pd.Series(list(items), index=list(items)),
         frame[["head"]],
@@ -40,6 +40,11 @@ def graph(train, test, items="abcdef"):
         group=frame["relation"].to_numpy(),
         part=np.array(["train"] * len(train) + ["test"] * len(test)),
     )
+
+
+def graph(train, test, items="abcdef"):
+    """Return both parts of a graph."""
+    data = whole_graph(train, test, items)
     return tuple(data.take(np.flatnonzero(data.part == part)) for part in ("train", "test"))
 
 
@@ -249,17 +254,7 @@ def test_unanswerable_questions_are_misses():
 
 @pytest.mark.parametrize(("missing", "mrr"), [("ignore", 1 / 2), ("penalize", 1 / 4)])
 def test_a_run_on_a_given_split(tmp_path, missing, mrr):
-    train, test = graph(["fra", "frb"], ["drc", "drb"])
-    whole = Dataset(
-        "graph",
-        train.items,
-        pd.concat([train.questions, test.questions]),
-        np.concatenate([train.target, test.target]),
-        "items",
-        "entity",
-        group=np.concatenate([train.group, test.group]),
-        part=np.concatenate([train.part, test.part]),
-    )
+    whole = whole_graph(["fra", "frb"], ["drc", "drb"])
     encoder = VectorLookup(list("acdef"), vectors().matrix[[0, 2, 3, 4, 5]])
     used = {"use": "links", "relation": "translation"}
     task = karat.Task("graph", whole, probe=used, split="fixed", missing=missing)

@@ -1,5 +1,7 @@
 """The selection among heads equals an explicit nested cross-validation of the train rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -109,9 +111,7 @@ def test_the_selection_does_not_depend_on_test_labels(tmp_path):
         labels = np.where(part == "test", (y + shift) % 3, y)
         table = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(y=labels)
         data = Dataset.from_table(table, target="y", name="wine", kind="classification")
-        data = Dataset(
-            "wine", data.items, data.questions, data.target, "classification", "table", part=part
-        )
+        data = replace(data, part=part)
         probe = {"use": "trained", "head": {"use": "best-of", "heads": HEADS}}
         task = karat.Task("wine", data, probe=probe, split="fixed", metrics=["acc"])
         plain = {"plain": lambda items: items.to_numpy()}
