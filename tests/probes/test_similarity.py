@@ -67,6 +67,8 @@ def test_wrong_results_of_a_custom_function():
         Measure(lambda a, b: a - b).rows(A, B)
     with pytest.raises(ContractError, match="nan"):
         Measure(lambda a, b: np.nan).rows(A, B)
+    with pytest.raises(ContractError, match="None"):
+        Measure(lambda a, b: None).rows(A, B)
 
 
 NAN = np.nan
