@@ -104,10 +104,8 @@ def test_all_alone_in_both_is_perfect(name):
 
 
 def test_pairs_that_do_not_exist_have_no_precision():
-    assert score("fowlkes_mallows", clusters([0, 0, 1], list("abc"))) == (
-        None,
-        "Scoring fowlkes_mallows: no two rows share a class.",
-    )
+    found = score("fowlkes_mallows", clusters([0, 0, 1], list("abc")))
+    assert found == (None, "Scoring fowlkes_mallows: no two rows share a class.")
 
 
 @pytest.mark.parametrize("answers", [[0, 0, 0, 0], [0, 1, 2, 3]])

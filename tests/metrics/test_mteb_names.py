@@ -1,7 +1,6 @@
 """Metrics under MTEB's names against mteb, if it is installed."""
 
 import importlib.util
-import json
 from pathlib import Path
 
 import numpy as np
@@ -75,28 +74,6 @@ def test_cosine_spearman(bench, monkeypatch):
     both = bench.agreeing(problem, bench.ours(problem)[0], bench.theirs(problem)[0])
     for ours, other in both.values():
         assert ours == pytest.approx(other, abs=1e-6) and abs(other) > 0.01
-
-
-def test_v_measure_of_the_same_clusters(bench, tmp_path):
-    import mteb
-    from mteb.abstasks import AbsTaskClusteringLegacy
-
-    known = texts(bench, 60)
-    labels = np.random.default_rng(2).integers(4, size=60)
-    known.matrix[:, 0] += 3 * labels
-    task = bench.made(AbsTaskClusteringLegacy, "Clustering", "v_measure")
-    sets = pd.DataFrame({"sentences": [known.texts], "labels": [labels.tolist()]})
-    task.dataset = bench.parts(test=sets)
-    encoder = bench.encoder(known, bench.Cost())
-    found = mteb.evaluate(
-        encoder, task, cache=None, prediction_folder=tmp_path, show_progress_bar=False
-    )
-    theirs = found.task_results[0].scores["test"][0]["v_measure"]
-    (written,) = tmp_path.glob("*_predictions.json")
-    clusters = json.loads(written.read_text())["default"]["test"][0]
-    both = Predictions(clusters, labels, answers="clusters", truths="classes")
-    assert score("v_measure", both)[0] == pytest.approx(theirs, abs=1e-12)
-    assert 0.1 < theirs < 0.9
 
 
 def test_of_two_classes_f1_is_a_macro_average_there(bench):

@@ -228,16 +228,11 @@ def module(tmp_path, monkeypatch):
     return write
 
 
-def test_the_source_of_ones_own_module_counts(module):
+@pytest.mark.parametrize("part", ["value", "helping"])
+def test_the_source_of_ones_own_module_and_of_what_it_imports_counts(module, part):
     first = who(module().Encoder())
-    assert who(module(value=2).Encoder()) != first
-    assert who(module(value=1).Encoder()) == first
-
-
-def test_the_source_of_what_it_imports_counts(module):
-    first = who(module().Encoder())
-    assert who(module(helping=2).Encoder()) != first
-    assert who(module(helping=1).Encoder()) == first
+    assert who(module(**{part: 2}).Encoder()) != first
+    assert who(module(**{part: 1}).Encoder()) == first
 
 
 def test_code_in_memory_and_code_on_disk_are_two_things(module):

@@ -12,7 +12,7 @@ import karat
 from karat.config.catalog import Catalog
 from karat.core.embeddings import encode, unit_rows
 from karat.core.files import cache_folder
-from karat.errors import DataError, Unavailable
+from karat.errors import Unavailable
 from karat.execution.embedding_cache import VectorCache
 from karat.models.text_encoders import TfIdf
 
@@ -94,77 +94,6 @@ def test_the_named_one_and_a_pipeline_learn_and_hashing_does_not(run, words):
     assert kept() == ["hashing"]
     (pipe,) = {record["dimensions"] for record in found[2]}
     assert pipe == 2
-
-
-def test_a_text_encoder_declines_a_table(run, two_classes):
-    (records,) = run({"mine": TfidfVectorizer()}, two_classes())
-    (record,) = records
-    assert record["status"] == "declined"
-    assert "texts and entities, not tables" in record["info"]
-
-
-class Letters:
-    """Encodes a text by its letters; one without any is too much for it."""
-
-    def encode(self, texts):
-        return [[text.count("a") / len(text), text.count("b") / len(text)] for text in texts]
-
-
-class Careful(Letters):
-    def encode(self, texts):
-        return [super(Careful, self).encode([text])[0] if text else [0, 0] for text in texts]
-
-
-class Ignorant(Letters):
-    def encode(self, texts):
-        return np.array([[np.nan] * 2 if len(t) > 9 else [t.count("a"), 1.0] for t in texts])
-
-
-class Sloppy(Letters):
-    def encode(self, texts):
-        return np.array([[np.nan if len(t) > 9 else 0.0, 1.0] for t in texts])
-
-
-def some_texts(first):
-    texts = [first, *("a" * i for i in range(1, 10)), *("b" * i for i in range(1, 11))]
-    return pd.DataFrame({"text": texts, "y": ["A"] * 10 + ["B"] * 10})
-
-
-def test_an_empty_text_reaches_the_encoder_and_a_crash_is_a_failed_row(run):
-    data = karat.Dataset.from_columns(some_texts(""), ["text"], "y", name="odd")
-    task = karat.Task("odd", data, split={"use": "kfold", "folds": 2}, metrics=["acc"])
-    broken, fine = run({"letters": Letters(), "careful": Careful()}, task)
-    assert [record["status"] for record in broken] == ["failed", "failed"]
-    assert broken[0]["info"] == "ZeroDivisionError: division by zero"
-    assert [record["status"] for record in fine] == ["ok", "ok"]
-    assert kept() == ["careful"]
-
-
-@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
-def test_a_missing_text_is_refused_where_data_are_made(missing):
-    with pytest.raises(DataError, match='"text"'):
-        karat.Dataset.from_columns(some_texts(missing), ["text"], "y", name="odd")
-
-
-def test_a_missing_text_of_items_made_by_hand_is_unknown_to_every_encoder(run):
-    frame = some_texts(None)
-    asked = pd.DataFrame({"item": frame.index})
-    truth = frame["y"].to_numpy()
-    data = karat.Dataset("odd", frame["text"], asked, truth, "classification", "text")
-    task = karat.Task("odd", data, split={"use": "kfold", "folds": 2}, metrics=["acc"])
-    (records,) = run({"letters": Letters()}, task)
-    assert sorted(record["views"][0]["coverage"] for record in records) == [0.9, 1.0]
-
-
-def test_whole_rows_of_nan_are_unknown_and_part_of_one_is_a_broken_promise(run, words):
-    ignorant, sloppy = run({"ignorant": Ignorant(), "sloppy": Sloppy()}, words())
-    # two of the twenty texts have ten letters
-    shares = [record["views"][0]["coverage"] for record in ignorant]
-    assert sum(shares) == pytest.approx(2 - 2 / 10)
-    assert {record["status"] for record in sloppy} == {"failed"}
-    assert sloppy[0]["info"].startswith(
-        'ContractError: sloppy returned NaN in part of a row (the text "aaaaaaaaaa": 1 of 2)'
-    )
 
 
 def test_changed_texts_of_a_view_are_encoded_each_once_and_in_32_bits(run):

@@ -125,8 +125,8 @@ def circle() -> Vectors:
     return Vectors(np.column_stack([np.cos(angles), np.sin(angles)]), np.arange(4))
 
 
-def questions(pairs: list[tuple[str, str]]) -> Dataset:
-    ids = list(ANGLES)
+def questions(pairs: list[tuple[str, str]], ids: list[str] | None = None) -> Dataset:
+    ids = ids or list(ANGLES)
     asked = pd.DataFrame({"query": [query for query, _ in pairs]})
     truth = np.array([answer for _, answer in pairs], dtype=object)
     return Dataset("circle", pd.Series(ids, index=ids), asked, truth, "items", "entity")
@@ -162,29 +162,30 @@ def test_the_query_cannot_be_its_own_answer():
     assert got.rank.tolist() == [np.inf, 1]
 
 
+def assert_scores_are_scikit_learns(got, matrix, labels, candidates):
+    """Compare the scores of predictions with those of each query among its candidates."""
+    unit = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+    average, gain = [], []
+    for q, others in candidates.items():
+        scores, relevant = unit[others] @ unit[q], labels[others] == labels[q]
+        average.append(average_precision_score(relevant, scores))
+        gain.append(ndcg_score([relevant.astype(int)], [scores], k=10))
+    assert score("map", got)[0] == pytest.approx(np.mean(average), abs=1e-12)
+    assert score("ndcg@10", got)[0] == pytest.approx(np.mean(gain), abs=1e-12)
+    again = Predictions.from_csv(got.to_csv(), answers="items", truths="items")
+    assert score("map", again) == score("map", got)
+
+
 @pytest.mark.parametrize("block", [1, 100, 2**20])
 def test_the_same_as_scikit_learn(monkeypatch, block):
     monkeypatch.setattr(retrieval, "BLOCK", block)
     rng = np.random.default_rng(4)
     matrix = rng.normal(size=(40, 6))
     labels = rng.integers(0, 4, size=40)
-    ids = [f"e{i}" for i in range(40)]
     pairs = [(q, i) for q in range(10) for i in range(40) if i != q and labels[i] == labels[q]]
-    asked = pd.DataFrame({"query": [ids[q] for q, _ in pairs]})
-    truth = np.array([ids[i] for _, i in pairs], dtype=object)
-    data = Dataset("forty", pd.Series(ids, index=ids), asked, truth, "items", "entity")
-    got = Nearest().answer(data, Vectors(matrix, np.arange(40)))
-    unit = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
-    average, gain = [], []
-    for q in range(10):
-        others = np.delete(np.arange(40), q)
-        scores, relevant = unit[others] @ unit[q], labels[others] == labels[q]
-        average.append(average_precision_score(relevant, scores))
-        gain.append(ndcg_score([relevant.astype(int)], [scores], k=10))
-    assert score("map", got)[0] == pytest.approx(np.mean(average), abs=1e-9)
-    assert score("ndcg@10", got)[0] == pytest.approx(np.mean(gain), abs=1e-9)
-    again = Predictions.from_csv(got.to_csv(), answers="items", truths="items")
-    assert score("map", again) == score("map", got)
+    got = Nearest().answer(lookups(pairs, 40), Vectors(matrix, np.arange(40)))
+    others = {q: np.delete(np.arange(40), q) for q in range(10)}
+    assert_scores_are_scikit_learns(got, matrix, labels, others)
 
 
 def test_unknown_items_are_misses_or_left_out():
@@ -211,10 +212,8 @@ def on_a_line(count: int) -> Vectors:
 
 
 def lookups(pairs: list[tuple[int, int]], count: int) -> Dataset:
-    ids = [f"e{i}" for i in range(count)]
-    asked = pd.DataFrame({"query": [ids[query] for query, _ in pairs]})
-    truth = np.array([ids[answer] for _, answer in pairs], dtype=object)
-    return Dataset("line", pd.Series(ids, index=ids), asked, truth, "items", "entity")
+    named = [(f"e{query}", f"e{answer}") for query, answer in pairs]
+    return questions(named, [f"e{i}" for i in range(count)])
 
 
 @pytest.mark.parametrize(
@@ -575,23 +574,14 @@ def test_same_class_the_same_as_scikit_learn(monkeypatch, block):
     monkeypatch.setattr(retrieval, "BLOCK", block)
     rng = np.random.default_rng(4)
     matrix, labels = rng.normal(size=(80, 6)), rng.integers(0, 3, size=80)
-    unit = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
     data, vectors = labeled(labels.tolist()), Vectors(matrix, np.arange(80))
     whole = np.arange(80)
     for train, test in ((None, whole), (whole[:50], whole[50:])):
         probe = SameClass(random_state=0)
         probe.fit(data.blind() if train is None else data.take(train), vectors)
         got = probe.answer(data.take(test), vectors)
-        average, gain = [], []
-        for q in test:
-            others = np.delete(whole, q) if train is None else train
-            scores, relevant = unit[others] @ unit[q], labels[others] == labels[q]
-            average.append(average_precision_score(relevant, scores))
-            gain.append(ndcg_score([relevant.astype(int)], [scores], k=10))
-        assert score("map", got)[0] == pytest.approx(np.mean(average), abs=1e-12)
-        assert score("ndcg@10", got)[0] == pytest.approx(np.mean(gain), abs=1e-12)
-        again = Predictions.from_csv(got.to_csv(), answers="items", truths="items")
-        assert score("map", again) == score("map", got)
+        others = {q: np.delete(whole, q) if train is None else train for q in test}
+        assert_scores_are_scikit_learns(got, matrix, labels, others)
 
 
 @steady

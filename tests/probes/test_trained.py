@@ -210,23 +210,21 @@ def blobs(unknown=()):
     return table(truth, "classification"), X
 
 
+def clustered(probe, data, X):
+    vectors = Vectors(np.asarray(X), np.arange(len(X)))
+    probe.fit(data.blind(), vectors)
+    return probe.answer(data, vectors)
+
+
 def test_clusters_are_those_of_scikit_learn_and_as_many_as_classes():
     data, X = blobs()
-    vectors, probe = Vectors(X, np.arange(45)), Trained("kmeans", random_state=5)
-    probe.fit(data.blind(), vectors)
-    found = probe.answer(data, vectors)
+    found = clustered(Trained("kmeans", random_state=5), data, X)
     theirs = MiniBatchKMeans(3, batch_size=32, n_init=10, random_state=5)
     expected = theirs.fit_predict(StandardScaler().fit_transform(X))
     assert found.predictions.tolist() == expected.tolist()
     assert (found.answers, found.truths) == ("clusters", "classes")
     assert score("v_measure", found)[0] == pytest.approx(1)
-
-
-def test_kmeans_is_the_default_for_a_hidden_target():
-    data, X = blobs()
-    vectors, probe = Vectors(X, np.arange(45)), Trained()
-    probe.fit(data.blind(), vectors)
-    assert probe.answer(data, vectors).answers == "clusters"
+    assert clustered(Trained(), data, X).answers == "clusters"  # the default for a hidden target
 
 
 def test_each_item_without_a_vector_is_a_separate_cluster():
@@ -248,9 +246,8 @@ def test_each_noise_item_is_a_separate_cluster(own):
     truth = list("aaabbbab")
     data = table(truth, "classification")
     X = [[0.0], [1], [2], [50], [51], [52], [100], [200]]
-    vectors, probe = Vectors(np.array(X), np.arange(8)), Trained("dbscan", scale="plain")
-    probe.fit(data.blind(), vectors)
-    found = probe.answer(data, vectors)
+    probe = Trained("dbscan", scale="plain")
+    found = clustered(probe, data, X)
     assert found.predictions.tolist() == [0, 0, 0, 1, 1, 1, 2, 3]
     # and never the same cluster as an item that is not known
     lost = probe.unanswered(data.take(np.array([0, 1])))
@@ -269,24 +266,15 @@ class Clusterer:
 @pytest.mark.parametrize("wrong", [np.zeros(3, int), np.zeros(45), np.zeros((45, 1), int)])
 def test_a_custom_clusterer_is_checked(own, wrong):
     own(clusterer=lambda: Clusterer(wrong))
-    data, X = blobs()
-    vectors, probe = Vectors(X, np.arange(45)), Trained("clusterer")
-    probe.fit(data.blind(), vectors)
     with pytest.raises(ContractError, match="fit_predict"):
-        probe.answer(data, vectors)
+        clustered(Trained("clusterer"), *blobs())
 
 
 def test_a_supervised_head_needs_a_visible_target():
     data, X = blobs()
-    vectors, probe = Vectors(X, np.arange(45)), Trained("logistic-regression")
-    probe.fit(data.blind(), vectors)
     with pytest.raises(DefinitionError, match="split: all"):
-        probe.answer(data, vectors)
-
-
-def test_a_clusterer_cannot_be_used_with_folds():
-    # the classes 0, 1, 2 could be taken for numbers of clusters
-    data, X = blobs()
+        clustered(Trained("logistic-regression"), data, X)
+    # nor can a clusterer be used with folds: the classes 0, 1, 2 could be numbers of clusters
     data = table(np.repeat([0, 1, 2], 15), "classification")
     with pytest.raises(DefinitionError, match="split: all"):
         run(Trained("kmeans"), data, X, np.arange(30), np.arange(30, 45))
@@ -324,16 +312,11 @@ b = np.array([[3.0, 5.0], [-1.0, 4.0]], dtype=np.float32)
 c = np.array([[7.0], [8.0]], dtype=np.float32)
 
 
-def test_interaction_is_a_b_distance_and_product():
+def test_composers_by_hand():
     assert interaction(a, b).tolist() == [[1, -2, 3, 5, 2, 7, 3, -10], [0, 4, -1, 4, 1, 0, 0, 16]]
-
-
-def test_concat_takes_any_number_of_fields_of_any_width():
+    # any number of fields of any width
     assert concat(a, b, c).tolist() == [[1, -2, 3, 5, 7], [0, 4, -1, 4, 8]]
     assert concat(c).tolist() == [[7], [8]]
-
-
-def test_composers_keep_single_precision():
     assert {f.dtype for f in (interaction(a, b), concat(a, b))} == {np.dtype("float32")}
 
 

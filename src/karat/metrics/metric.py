@@ -230,26 +230,21 @@ def _has_probabilities(predictions: Predictions) -> bool:
     return predictions.answers == "numbers" and _is_binary(predictions)
 
 
+def _holds(truths: str, answers: str) -> Callable[[Predictions], bool]:
+    return lambda p: (p.truths, p.answers) == (truths, answers)
+
+
 #: possible requirements of a metric: the description, and whether Predictions meet it
 NEEDS: dict[str, tuple[str, Callable[[Predictions], Any]]] = {
-    "classes": (
-        "class labels as targets and predictions",
-        lambda p: p.truths == "classes" and p.answers == "classes",
-    ),
+    "classes": ("class labels as targets and predictions", _holds("classes", "classes")),
     "binary": ("exactly two classes", _is_binary),
     "probabilities": (
         "class probabilities (or, with two classes, numeric scores)",
         _has_probabilities,
     ),
-    "numbers": (
-        "numbers as targets and predictions",
-        lambda p: p.truths == "numbers" and p.answers == "numbers",
-    ),
+    "numbers": ("numbers as targets and predictions", _holds("numbers", "numbers")),
     "scores": ("numbers as predictions", lambda p: p.answers == "numbers"),
-    "clusters": (
-        "classes as targets and clusters as predictions",
-        lambda p: p.truths == "classes" and p.answers == "clusters",
-    ),
+    "clusters": ("classes as targets and clusters as predictions", _holds("classes", "clusters")),
     "group": ("the group of each question", lambda p: p.group is not None),
     "rank": ("the rank of the target", lambda p: p.rank is not None),
 }

@@ -231,7 +231,6 @@ class _Lists:
         return total - before[np.arange(len(total)) - self.place + 1]
 
     def sum(self, values: np.ndarray) -> np.ndarray:
-        """Return the sum of each list."""
         return np.bincount(self.group, weights=values)
 
     def mean(self, values: np.ndarray) -> float:

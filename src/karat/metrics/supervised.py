@@ -297,7 +297,6 @@ def _scores(predictions: Predictions) -> np.ndarray:
 
 
 def _chances(predictions: Predictions) -> np.ndarray:
-    """Return the checked probabilities."""
     if predictions.probabilities is None:
         raise Undefined("the model returned scores instead of class probabilities.")
     chances = np.asarray(predictions.probabilities, dtype=float)

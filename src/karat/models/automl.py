@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 
 from karat.core.registry import build
 from karat.models.predictors import ConstantPredictor
-from karat.models.tabular_encoders import TypedColumns, clip_to_float32
+from karat.models.tabular_encoders import TypedColumns, as_float32
 
 #: the next step is expected to cost as much as the worst of this many before it
 _STEPS = 5
@@ -29,16 +29,8 @@ class PriorPredictor(ConstantPredictor):
     """Predict the class shares or the median of the training rows."""
 
     package = "scikit-learn"
+    average = "median"
     models_count_ = 1
-
-    def fit(self, X: Any, y: np.ndarray) -> PriorPredictor:
-        """Compute the shares or the median."""
-        from sklearn.dummy import DummyRegressor
-
-        super().fit(X, y)
-        if self.kind == "regression":
-            self.constant_ = DummyRegressor(strategy="median").fit(np.zeros((len(y), 1)), y)
-        return self
 
 
 class Budget:
@@ -112,7 +104,7 @@ class PreparedTrees(BaseEstimator):
         words = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
         numbers = SimpleImputer(strategy="mean", keep_empty_features=True)
         self.columns_ = TypedColumns(words, numbers)
-        rows, target = _clipped(self.columns_.fit_transform(X)), np.asarray(y)
+        rows, target = as_float32(self.columns_.fit_transform(X)), np.asarray(y)
         if self.kind != "regression":
             self.classes_, target = np.unique(target, return_inverse=True)
         return rows, target
@@ -135,7 +127,7 @@ class PreparedTrees(BaseEstimator):
         return self.classes_[np.argmax(probabilities, axis=1)], probabilities
 
     def _rows(self, X: pd.DataFrame) -> np.ndarray:
-        return _clipped(self.columns_.transform(X))
+        return as_float32(self.columns_.transform(X))
 
 
 @dataclass(eq=False, repr=False)
@@ -309,12 +301,9 @@ class TunedForest(GrowingForest):
         from sklearn import metrics
 
         if self.kind == "regression":
-            predictions = forest.predict(rows)
-            if self.optimize == "r2":
-                return float(metrics.r2_score(target, predictions))
-            if self.optimize == "mae":
-                return -float(metrics.mean_absolute_error(target, predictions))
-            return -float(metrics.root_mean_squared_error(target, predictions))
+            names = {"r2": "r2", "mae": "neg_mean_absolute_error"}
+            name = names.get(str(self.optimize), "neg_root_mean_squared_error")
+            return float(metrics.get_scorer(name)(forest, rows, target))
         probabilities = np.zeros((len(rows), classes))
         probabilities[:, forest.classes_] = forest.predict_proba(rows)
         labels = np.argmax(probabilities, axis=1)
@@ -337,7 +326,3 @@ def candidates(columns: int) -> list[int]:
     below = sorted({1 + (usual - 1) * i // 5 for i in range(5)} - {usual})
     above = sorted({usual + (columns - usual) * i // 5 for i in range(1, 6)} - {usual})
     return [usual, *below, *above]
-
-
-def _clipped(rows: np.ndarray) -> np.ndarray:
-    return clip_to_float32(rows).astype(np.float32)

@@ -19,7 +19,7 @@ from karat.models.model import Model, assign_folds, sklearn_tags, target_kind
 from karat.models.tabular_encoders import (
     FittedInTransform,
     TypedColumns,
-    clip_to_float32,
+    as_float32,
     ordinal_words,
 )
 
@@ -51,7 +51,7 @@ class ForestLeaves(FittedInTransform):
             "random_state": self.random_state or 0,
         }
         self.columns_ = TypedColumns(ordinal_words())
-        rows = _clipped(self.columns_.fit_transform(items))
+        rows = as_float32(self.columns_.fit_transform(items))
         if y is None:
             self.forest_ = RandomTreesEmbedding(max_depth=None, **options).fit(rows)
         else:
@@ -61,7 +61,7 @@ class ForestLeaves(FittedInTransform):
 
     def transform(self, items: pd.DataFrame) -> np.ndarray:
         """Return one row of leaves per table row, a 1 for each tree."""
-        leaves = self.forest_.apply(_clipped(self.columns_.transform(items)))
+        leaves = self.forest_.apply(as_float32(self.columns_.transform(items)))
         return np.asarray(self.places_.transform(leaves))
 
 
@@ -88,7 +88,7 @@ class ForestScores(TransformerMixin, BaseEstimator):
         if kind == "classification":
             self.classes_ = np.unique(y)
         self.columns_ = TypedColumns(ordinal_words())
-        rows = _clipped(self.columns_.fit_transform(items))
+        rows = as_float32(self.columns_.fit_transform(items))
         options = {
             "n_estimators": self.trees,
             "max_samples": min(self.rows, len(rows)),
@@ -99,7 +99,7 @@ class ForestScores(TransformerMixin, BaseEstimator):
 
     def transform(self, items: pd.DataFrame) -> np.ndarray:
         """Return a probability per class, or one number, per table row."""
-        rows = _clipped(self.columns_.transform(items))
+        rows = as_float32(self.columns_.transform(items))
         if hasattr(self.forest_, "predict_proba"):
             return np.asarray(self.forest_.predict_proba(rows))
         return np.asarray(self.forest_.predict(rows)).reshape(-1, 1)
@@ -118,10 +118,6 @@ def _fit_forest(rows: np.ndarray, y: Any, kind: str, options: dict[str, Any]) ->
         return RandomForestClassifier(**options).fit(rows, np.unique(y, return_inverse=True)[1])
     # a third of the columns per split, Breiman's default for regression
     return RandomForestRegressor(max_features=1 / 3, **options).fit(rows, y)
-
-
-def _clipped(rows: np.ndarray) -> np.ndarray:
-    return clip_to_float32(rows).astype(np.float32)
 
 
 @dataclass(eq=False, repr=False)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import importlib
 import importlib.util
 import io
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import metadata
@@ -107,6 +109,27 @@ class PackagedEncoder(HasRequirements, TextEncoder):
 
     def __getstate__(self) -> dict[str, Any]:
         return dict(self.get_params(deep=False))
+
+
+def import_extra(module: str, extra: str) -> Any:
+    """Import an optional library; raise MissingExtra if it is not installed."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtra(module, extra) from error
+
+
+@contextmanager
+def torch_threads(threads: int) -> Iterator[None]:
+    """Set the number of torch threads inside; one thread gives the same bits everywhere."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @dataclass(frozen=True, eq=False)

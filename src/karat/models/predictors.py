@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -188,11 +188,12 @@ class Kernel:
         return np.asarray((X - self.center) * np.sqrt(2 * self.gamma))
 
 
+@dataclass(eq=False, repr=False)
 class RbfMachine(BaseEstimator):
     """A machine that is fitted on vectors, or on a ``Kernel`` that several machines share."""
 
-    C: float
-    gamma: float | str
+    C: float = 1.0
+    gamma: float | str = "scale"
 
     def fit(self, X: np.ndarray, y: Any) -> Any:
         """Fit on vectors."""
@@ -233,12 +234,8 @@ class RbfMachine(BaseEstimator):
         return np.concatenate([_pair_decisions(self.machine_, each) for each in kernels])[:count]
 
 
-@dataclass(eq=False, repr=False)
 class RbfLabels(ClassifierMixin, RbfMachine):
     """Predict the class with the most votes, one against one; no probabilities."""
-
-    C: float = 1.0
-    gamma: float | str = "scale"
 
     def fit_kernel(self, kernel: Kernel, y: Any) -> None:
         """Fit on the kernel of the train rows; a single class is always predicted."""
@@ -248,7 +245,7 @@ class RbfLabels(ClassifierMixin, RbfMachine):
         self.machine_ = kernel.fit(SVC(C=self.C), codes) if len(self.classes_) > 1 else None
 
     def _answers(self, decisions: np.ndarray) -> np.ndarray:
-        votes = _votes(decisions, len(self.classes_))
+        votes, _ = _tally(decisions, len(self.classes_))
         return np.asarray(self.classes_[votes.argmax(axis=1)])
 
 
@@ -278,8 +275,8 @@ class RbfClassifier(RbfLabels):
         if len(self.classes_) == 2:
             return pairs[:, 0]
         # margins decide between classes with equal votes, and add less than a third of a vote
-        margins = _margins(pairs, len(self.classes_))
-        return np.asarray(_votes(pairs, len(self.classes_)) + margins / (3 * (np.abs(margins) + 1)))
+        votes, margins = _tally(pairs, len(self.classes_))
+        return np.asarray(votes + margins / (3 * (np.abs(margins) + 1)))
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """Return the probability of each class."""
@@ -288,7 +285,7 @@ class RbfClassifier(RbfLabels):
     def predict_both(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the class with the most votes and the probability of each, in one pass."""
         pairs = self._decisions(X)
-        logits = self.slope_ * _margins(pairs, len(self.classes_)) + self.offsets_
+        logits = self.slope_ * _tally(pairs, len(self.classes_))[1] + self.offsets_
         return self._answers(pairs), softmax(logits, axis=1)
 
     def _calibration(self, X: np.ndarray, codes: np.ndarray) -> tuple[float, np.ndarray]:
@@ -300,7 +297,7 @@ class RbfClassifier(RbfLabels):
             held = fold_of_row == fold
             if held.any():
                 machine = RbfLabels(self.C, self.gamma).fit(X[~held], codes[~held])
-                margins[held] = _margins(machine._decisions(X[held]), len(counts))
+                margins[held] = _tally(machine._decisions(X[held]), len(counts))[1]
         used = fold_of_row >= 0
         return _fit_calibration(margins[used], codes[used], counts)
 
@@ -309,8 +306,6 @@ class RbfClassifier(RbfLabels):
 class RbfRegressor(RegressorMixin, RbfMachine):
     """Predict numbers; the target is standardized, as ``C`` and ``epsilon`` assume variance 1."""
 
-    C: float = 1.0
-    gamma: float | str = "scale"
     epsilon: float = 0.1
 
     def fit_kernel(self, kernel: Kernel, y: Any) -> None:
@@ -354,30 +349,17 @@ def _half_squares(rows: np.ndarray) -> np.ndarray:
     return np.asarray(np.einsum("ij,ij->i", rows, rows) / 2)
 
 
-def _signed_pairs(pairs: np.ndarray, classes: int) -> Iterator[tuple[int, int, np.ndarray]]:
-    """Yield each pair of classes and the decisions, which are positive for the first class."""
-    # scikit-learn reverses the sign of two classes
+def _tally(pairs: np.ndarray, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return how many pairs each class has won, and the decisions for it minus those against it."""
+    votes, margins = np.zeros((2, len(pairs), classes))
+    # positive decisions are for the first class; scikit-learn reverses the sign of two classes
     signed = -pairs if classes == 2 else pairs
     for decision, (i, j) in zip(signed.T, combinations(range(classes), 2), strict=True):
-        yield i, j, decision
-
-
-def _votes(pairs: np.ndarray, classes: int) -> np.ndarray:
-    """Return how many pairs each class has won."""
-    votes = np.zeros((len(pairs), classes))
-    for i, j, decision in _signed_pairs(pairs, classes):
         votes[:, i] += decision > 0
         votes[:, j] += decision <= 0
-    return votes
-
-
-def _margins(pairs: np.ndarray, classes: int) -> np.ndarray:
-    """Return the sum of the decisions for a class minus those against it."""
-    margins = np.zeros((len(pairs), classes))
-    for i, j, decision in _signed_pairs(pairs, classes):
         margins[:, i] += decision
         margins[:, j] -= decision
-    return margins
+    return votes, margins
 
 
 def _fit_calibration(
@@ -409,18 +391,19 @@ def _fit_calibration(
 class ConstantPredictor(BaseEstimator):
     """Predict the class shares or the mean of the training rows."""
 
+    average: ClassVar[str] = "mean"
+
     kind: str | None = None
 
     def fit(self, X: Any, y: np.ndarray) -> ConstantPredictor:
-        """Compute the shares or the mean."""
+        """Compute the shares or the average."""
         from sklearn.dummy import DummyClassifier, DummyRegressor
 
-        chosen = (
-            DummyRegressor() if self.kind == "regression" else DummyClassifier(strategy="prior")
-        )
-        self.constant_ = chosen.fit(np.zeros((len(y), 1)), y)
-        if self.kind != "regression":
-            self.classes_ = self.constant_.classes_
+        if self.kind == "regression":
+            self.constant_ = DummyRegressor(strategy=self.average).fit(np.zeros((len(y), 1)), y)
+            return self
+        self.constant_ = DummyClassifier(strategy="prior").fit(np.zeros((len(y), 1)), y)
+        self.classes_ = self.constant_.classes_
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -536,23 +519,21 @@ class TablePredictor(BaseEstimator):
     kind: str | None = None
     random_state: int | None = None
 
-    def _path(self, kind: str) -> str | None:
-        return {"classification": self.classifier, "regression": self.regressor}.get(kind)
-
     def declines(self, kind: str) -> str:
         """Return why it cannot predict this kind of target, or an empty string."""
-        if self._path(kind):
+        classes = kind == "classification"
+        if self.classifier if classes else self.regressor:
             return ""
-        other = "regression" if kind == "classification" else "classification"
-        return f"it is for {other}, not {kind}"
+        return f"it is for {'regression' if classes else 'classification'}, not {kind}"
 
     def parts(self) -> tuple[PreparedTable, MatrixPredictor]:
         """Return its two unfitted steps; predictors can share prepared tables."""
         kind = self.kind or "classification"
         if reason := self.declines(kind):
             raise Declined(reason)
-        path = str(self._path(kind))
-        own = self.classifier_options if kind == "classification" else self.regressor_options
+        path, own = str(self.classifier), self.classifier_options
+        if kind == "regression":
+            path, own = str(self.regressor), self.regressor_options
         options = {**(self.options or {}), **(own or {})}
         estimator: Any = build(f'the estimator "{path}"', load_object(path), options, {})
         if "random_state" in estimator.get_params():

@@ -21,9 +21,8 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 from karat.core.columns import rows_as_sentences
-from karat.errors import MissingExtra
 from karat.models.adapters import wrapped_fingerprint, wrapped_model
-from karat.models.model import Model, StatelessEncoder, target_kind
+from karat.models.model import Model, StatelessEncoder, import_extra, target_kind
 
 
 @dataclass(eq=False, repr=False)
@@ -103,14 +102,10 @@ def min_hashes(texts: Sequence[str], dimensions: int = 30) -> np.ndarray:
 
 
 @dataclass(eq=False, repr=False)
-class MinHashes(TransformerMixin, BaseEstimator):
+class MinHashes(TransformerMixin, StatelessEncoder):
     """Concatenated min-hashes of the columns of a frame of strings."""
 
     dimensions: int = 30
-
-    def fit(self, texts: pd.DataFrame, y: Any = None) -> MinHashes:
-        """Do nothing."""
-        return self
 
     def transform(self, texts: pd.DataFrame) -> np.ndarray:
         """Return the hashes of all columns; each distinct text is hashed once."""
@@ -166,6 +161,11 @@ LARGEST = 1e100
 def clip_to_float32(matrix: np.ndarray) -> np.ndarray:
     """Clip numbers in place to a range in which float32 estimators can compute."""
     return np.clip(matrix, -1e30, 1e30, out=matrix)
+
+
+def as_float32(matrix: np.ndarray) -> np.ndarray:
+    """Return the clipped numbers as float32."""
+    return clip_to_float32(matrix).astype(np.float32)
 
 
 def numeric_columns(table: pd.DataFrame) -> list[Any]:
@@ -283,13 +283,10 @@ class SkrubTable(FittedInTransform):
 
     def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
         """Fit and transform."""
-        try:
-            from skrub import StringEncoder, TableVectorizer
-        except ImportError as error:
-            raise MissingExtra("skrub", "tables") from error
-        self.vectorizer_ = TableVectorizer(
+        skrub = import_extra("skrub", "tables")
+        self.vectorizer_ = skrub.TableVectorizer(
             cardinality_threshold=self.cardinality_threshold,
-            high_cardinality=StringEncoder(random_state=self.random_state),
+            high_cardinality=skrub.StringEncoder(random_state=self.random_state),
         )
         return self._numbers(self.vectorizer_.fit_transform(items, y))
 
@@ -303,15 +300,19 @@ class SkrubTable(FittedInTransform):
         return values
 
 
-def scaled_numbers() -> Any:
-    """Return a transformer that imputes the median and scales."""
-    from sklearn.impute import SimpleImputer
+def scaled(transformer: Any) -> Any:
+    """Return a transformer followed by scaling."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    return make_pipeline(
-        SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
-    )
+    return make_pipeline(transformer, StandardScaler())
+
+
+def scaled_numbers() -> Any:
+    """Return a transformer that imputes the median and scales."""
+    from sklearn.impute import SimpleImputer
+
+    return scaled(SimpleImputer(strategy="median", keep_empty_features=True))
 
 
 def _floats(table: pd.DataFrame) -> np.ndarray:
@@ -357,11 +358,9 @@ _NEGLIGIBLE = 1e-6
 
 def ordinal_words() -> Any:
     """Return a transformer of words: scaled ordinal codes, −1 for an unseen word."""
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OrdinalEncoder, StandardScaler
+    from sklearn.preprocessing import OrdinalEncoder
 
-    codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
-    return make_pipeline(codes, StandardScaler())
+    return scaled(OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1))
 
 
 class OrdinalTable(ColumnEncoder):
@@ -394,13 +393,8 @@ class TargetTable(ColumnEncoder):
             return super().fit_transform(items, y)
 
     def _columns(self, y: Any) -> TypedColumns:
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-
         encoder = None if y is None else self._encoder(np.asarray(y))
-        if encoder is None:
-            return TypedColumns(ordinal_words())
-        return TypedColumns(make_pipeline(encoder, StandardScaler()))
+        return TypedColumns(ordinal_words() if encoder is None else scaled(encoder))
 
     def _encoder(self, y: np.ndarray) -> Any:
         from sklearn.model_selection import KFold, StratifiedKFold
@@ -433,14 +427,10 @@ class HashedTable(ColumnEncoder):
 
 
 @dataclass(eq=False, repr=False)
-class HashedWords(TransformerMixin, BaseEstimator):
+class HashedWords(TransformerMixin, StatelessEncoder):
     """Hash the cells of a frame of strings with scikit-learn's FeatureHasher."""
 
     dimensions: int = 128
-
-    def fit(self, texts: pd.DataFrame, y: Any = None) -> HashedWords:
-        """Do nothing."""
-        return self
 
     def transform(self, texts: pd.DataFrame) -> np.ndarray:
         """Return the sum of the hashes of each row's cells."""
@@ -458,10 +448,7 @@ class MinHashTable(ColumnEncoder):
     dimensions: int = 30
 
     def _columns(self, y: Any) -> TypedColumns:
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-
-        return TypedColumns(make_pipeline(MinHashes(self.dimensions), StandardScaler()))
+        return TypedColumns(scaled(MinHashes(self.dimensions)))
 
 
 @dataclass(eq=False, repr=False)
@@ -486,14 +473,11 @@ class StringColumns(FittedInTransform):
 
     def fit_transform(self, texts: pd.DataFrame, y: Any = None) -> np.ndarray:
         """Fit and transform."""
-        try:
-            from skrub import StringEncoder
-        except ImportError as error:
-            raise MissingExtra("skrub", "tables") from error
+        skrub = import_extra("skrub", "tables")
         self.encoders_ = []
         for place in range(texts.shape[1]):
             written = (texts.iloc[:, place].str.strip() != "").any()
-            encoder = StringEncoder(self.dimensions, random_state=self.random_state)
+            encoder = skrub.StringEncoder(self.dimensions, random_state=self.random_state)
             self.encoders_.append(encoder if written else None)
         with warnings.catch_warnings():
             # a column may have few distinct n-grams

@@ -7,7 +7,7 @@ import logging
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from karat.core.files import package_file
 from karat.errors import DefinitionError
 from karat.models.model import PackagedEncoder
-from karat.models.vector_files import VectorLookup
+from karat.models.vector_files import Lookup, VectorLookup, rows_of
 
 
 @dataclass(eq=False, repr=False)
@@ -140,30 +140,19 @@ class Glove(PackagedEncoder):
 
 
 @dataclass(eq=False, repr=False)
-class GloveWords(Glove):
+class GloveWords(Lookup, Glove):
     """GloVe words, looked up unchanged (they are in lower case).
 
     Tasks that search the vocabulary, such as analogies, use the ``candidates`` most frequent words,
     or all 400,000 if it is None.
     """
 
-    by_text = ("text",)
-    chunk: ClassVar[int | None] = None
+    takes = ("text", "entity")
 
     candidates: int | None = 30_000
 
-    def transform(self, items: Any) -> np.ndarray:
-        """Return the vectors of the items by id, NaN for a missing one."""
-        framed = isinstance(items, pd.Series | pd.DataFrame)
-        return self.encode([str(name) for name in (items.index if framed else items)])
-
-    def encode(self, texts: list[str]) -> np.ndarray:
-        """Return the vectors of the texts, NaN for a missing one."""
-        words, vectors = self.loaded()
-        found = words.get_indexer(pd.Index(texts, dtype=object))
-        rows = np.array(vectors[np.maximum(found, 0)])
-        rows[found < 0] = np.nan
-        return rows
+    def _look_up(self, names: pd.Index) -> np.ndarray:
+        return rows_of(names.astype(str).astype(object), *self.loaded())
 
     def vocabulary(self) -> tuple[pd.Index, np.ndarray]:
         """Return the most frequent words and their vectors."""

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
-from karat.models.model import TextEncoder
+from karat.models.model import TextEncoder, import_extra
 from karat.models.vector_text import (
     plain_suffix,
     read_decompressed,
@@ -118,10 +118,9 @@ def read_columns(path: Path) -> Read:
 
 
 def _table(path: Path) -> Any:
-    try:
-        from pyarrow import feather, parquet
-    except ImportError as error:
-        raise MissingExtra("pyarrow", "tables") from error
+    import_extra("pyarrow", "tables")
+    from pyarrow import feather, parquet
+
     read = parquet.read_table if path.suffix.lower() == ".parquet" else feather.read_table
     try:
         return read(path)
@@ -243,10 +242,7 @@ def read_hdf5_rows(path: Path, names: Iterable[str]) -> np.ndarray:
 
 @contextmanager
 def _group(path: Path) -> Iterator[Any]:
-    try:
-        import h5py
-    except ImportError as error:
-        raise MissingExtra("h5py", "h5") from error
+    h5py = import_extra("h5py", "h5")
     try:
         with h5py.File(path, "r") as file:
             group = file.get(GROUP)
@@ -312,33 +308,44 @@ REQUIRED_LIBRARIES = {
 }
 
 
-@dataclass(eq=False, repr=False)
-class VectorLookup(TextEncoder):
-    """Look up entities by id and texts by the text itself; a missing vector is a row of NaN."""
+class Lookup(TextEncoder):
+    """Base of encoders that look up entities by id and texts by the text itself."""
 
     takes = ("entity", "text")
     by_text = ("text",)
     #: None: all items in one call
     chunk: ClassVar[int | None] = None
 
-    ids: list[Any]
-    vectors: np.ndarray
-
     def transform(self, items: Any) -> np.ndarray:
-        """Return the vectors of the items by id."""
+        """Return the vectors of the items by id, NaN for a missing one."""
         framed = isinstance(items, pd.Series | pd.DataFrame)
         return self._look_up(items.index if framed else pd.Index(list(items)))
 
     def encode(self, texts: list[str]) -> np.ndarray:
-        """Return the vectors of the texts."""
+        """Return the vectors of the texts, NaN for a missing one."""
         return self._look_up(pd.Index(texts, dtype=object))
 
     def _look_up(self, names: pd.Index) -> np.ndarray:
-        ids, vectors = self.vocabulary()
-        found = ids.get_indexer(names)
-        rows = np.array(vectors[np.maximum(found, 0)])
-        rows[found < 0] = np.nan
-        return rows
+        raise NotImplementedError
+
+
+def rows_of(names: pd.Index, ids: pd.Index, vectors: np.ndarray) -> np.ndarray:
+    """Return the vectors of names; a missing one is a row of NaN."""
+    found = ids.get_indexer(names)
+    rows = np.array(vectors[np.maximum(found, 0)])
+    rows[found < 0] = np.nan
+    return rows
+
+
+@dataclass(eq=False, repr=False)
+class VectorLookup(Lookup):
+    """Look up entities by id and texts by the text itself; a missing vector is a row of NaN."""
+
+    ids: list[Any]
+    vectors: np.ndarray
+
+    def _look_up(self, names: pd.Index) -> np.ndarray:
+        return rows_of(names, *self.vocabulary())
 
     def vocabulary(self) -> tuple[pd.Index, np.ndarray]:
         """Return all ids and their vectors."""
@@ -351,7 +358,7 @@ class VectorLookup(TextEncoder):
         return {"ids": self.ids, "vectors": self.vectors}
 
 
-class VectorFile(TextEncoder):
+class VectorFile(Lookup):
     """Look up entities or texts in a vector file.
 
     Text files have one name and its numbers per line, separated by spaces; a name may end with a
@@ -362,10 +369,6 @@ class VectorFile(TextEncoder):
     ``size`` is the expected dimension of the vectors. ``format`` overrides the file name's suffix:
     ``txt``, ``csv``, ``hdf5``, ``npz``, ``bin``, ``parquet``, ``feather`` or ``safetensors``.
     """
-
-    takes = ("entity", "text")
-    by_text = ("text",)
-    chunk: ClassVar[int | None] = None
 
     def __init__(self, path: str, size: int | None = None, format: str | None = None) -> None:
         if format is not None and format not in VECTOR_FILE_FORMATS:
@@ -382,15 +385,6 @@ class VectorFile(TextEncoder):
     def suffix(self) -> str:
         """The suffix that selects the reader: from ``format``, or from the file name."""
         return VECTOR_FILE_FORMATS[self.format] if self.format else plain_suffix(Path(self.path))
-
-    def transform(self, items: Any) -> np.ndarray:
-        """Return the vectors of the items by id, NaN for a missing one."""
-        framed = isinstance(items, pd.Series | pd.DataFrame)
-        return self._look_up([str(name) for name in (items.index if framed else items)])
-
-    def encode(self, texts: list[str]) -> np.ndarray:
-        """Return the vectors of the texts, NaN for a missing one."""
-        return self._look_up(texts)
 
     def vocabulary(self) -> tuple[pd.Index, np.ndarray]:
         """Return all ids and vectors of the file."""
@@ -419,9 +413,9 @@ class VectorFile(TextEncoder):
         hashes = [_hash(file) for file in (path, names) if file]
         return " ".join([*hashes, self.suffix, str(self.size or "")]).rstrip()
 
-    def _look_up(self, names: list[str]) -> np.ndarray:
+    def _look_up(self, names: pd.Index) -> np.ndarray:
         # angle brackets are ignored in the file and in the data
-        plain = [strip_angle_brackets(name) for name in names]
+        plain = [strip_angle_brackets(str(name)) for name in names]
         if not self.reads_rows or hasattr(self, "known_"):
             return self._known().transform(plain)
         path = _existing(self.path)

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from karat.errors import DataError, MissingExtra
+from karat.errors import DataError
+from karat.models.model import import_extra
 
 Line = tuple[int, list[str]]
 #: bytes of text in memory at a time
@@ -190,10 +191,7 @@ def read_decompressed(path: Path) -> Iterator[bytes]:
 
 
 def _decompressed_zst(path: Path) -> Iterator[bytes]:
-    try:
-        import zstandard
-    except ImportError as error:
-        raise MissingExtra("zstandard", "zst") from error
+    zstandard = import_extra("zstandard", "zst")
     with path.open("rb") as file:
         frame = None
         while packed := file.read(BLOCK // 8):

@@ -109,7 +109,8 @@ class Analogy:
         whole = self._whole(vectors)
         of_data = whole is None or self.candidates != "vocabulary"
         source = (vectors if whole is None else whole[1], data.items if of_data else None)
-        if self._stock is None or not _same(self._stock.source, source):
+        known = () if self._stock is None else self._stock.source
+        if self._stock is None or any(a is not b for a, b in zip(known, source, strict=True)):
             if whole is None:
                 ids, matrix = data.items.index[vectors.rows], vectors.matrix
             else:
@@ -134,10 +135,6 @@ class Analogy:
             # the ids of a vector file are text
             columns = [as_text(column) for column in columns]
         return [pd.Index(column, tupleize_cols=False) for column in columns]
-
-
-def _same(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
-    return one[0] is other[0] and one[1] is other[1]
 
 
 def _as_text(ids: pd.Index) -> pd.Index:

@@ -141,8 +141,6 @@ class Links:
         return targets
 
     def _way(self, vectors: Vectors, heads: np.ndarray, tails: np.ndarray) -> AffineMap:
-        """Fit the map from these heads to their tails."""
-
         def pairs() -> Iterator[tuple[np.ndarray, np.ndarray]]:
             sides = (_blocks(vectors, rows, self.scale_) for rows in (heads, tails))
             return zip(*sides, strict=True)

@@ -315,8 +315,24 @@ def _positions(data: Dataset, ids: np.ndarray) -> np.ndarray:
     return places
 
 
+class _ByClass:
+    """Base of probes that predict pairs or lists of items of the same class."""
+
+    one_answer_each = False
+    name: str
+
+    def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
+        """Return which questions have an item with a vector."""
+        need_fields(data, self.name, "classification")
+        return vectors.answerable(data)
+
+    def unanswered(self, test: Dataset) -> Predictions:
+        """Refuse: a query or pair without vectors has no similarities."""
+        raise DefinitionError(f"probe: {self.name} cannot penalize; set missing: ignore.")
+
+
 @probe("same-class")
-class SameClass:
+class SameClass(_ByClass):
     """Rank candidates by their cosine to a query; items of the query's class are its answers.
 
     The train items are the candidates and each test item is a query. If the train target is hidden
@@ -325,7 +341,7 @@ class SameClass:
     An item may have several classes.
     """
 
-    one_answer_each = False
+    name = "same-class"
 
     def __init__(self, queries: int = 200, random_state: int | None = None) -> None:
         if isinstance(queries, bool) or not isinstance(queries, int) or queries < 1:
@@ -334,11 +350,6 @@ class SameClass:
         self.random_state = random_state
         self.train_: _Items | None = None
         self.notes: list[str] = []
-
-    def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
-        """Return which questions have an item with a vector."""
-        need_fields(data, "same-class", "classification")
-        return vectors.answerable(data)
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
         """Store the train items as candidates, unless their target is hidden."""
@@ -372,10 +383,6 @@ class SameClass:
             candidates=np.full(sum(sizes), len(among.ids) - (among is items)),
         )
 
-    def unanswered(self, test: Dataset) -> Predictions:
-        """Refuse: a query without a vector has no list of answers."""
-        raise DefinitionError("probe: same-class cannot penalize; set missing: ignore.")
-
     def _draw(self, items: _Items, among: _Items, name: str) -> np.ndarray:
         """Draw queries among the items with at least one answer."""
         usable = np.flatnonzero(items.sizes(among) > (among is items))
@@ -406,7 +413,6 @@ class _Items:
         self._rows = dict(zip(self._names, rows, strict=True))
 
     def classes(self, item: int) -> np.ndarray:
-        """Return the classes of an item."""
         return self._names[self._code[self._starts[item] : self._starts[item + 1]]]
 
     def of(self, classes: np.ndarray) -> np.ndarray:
@@ -425,21 +431,16 @@ STEPS = 2_000_000
 
 
 @probe("duplicates")
-class Duplicates:
+class Duplicates(_ByClass):
     """Compare every pair of items by cosine; a pair of the same class is a duplicate.
 
     The predictions have one row per relevant grid step, weighted by its number of pairs.
     """
 
-    one_answer_each = False
+    name = "duplicates"
 
     def __init__(self) -> None:
         self.notes: list[str] = []
-
-    def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
-        """Return which questions have an item with a vector."""
-        need_fields(data, "duplicates", "classification")
-        return vectors.answerable(data)
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
         """Do nothing: the probe is stateless."""
@@ -451,10 +452,6 @@ class Duplicates:
         if len(np.unique(entity)) == len(entity):
             raise DataError(f"{test.name}: no two items have the same class; nothing to find.")
         return _predictions(*_count_pairs(matrix, entity))
-
-    def unanswered(self, test: Dataset) -> Predictions:
-        """Refuse: pairs without vectors have no similarity."""
-        raise DefinitionError("probe: duplicates cannot penalize; set missing: ignore.")
 
 
 def _count_pairs(matrix: np.ndarray, entity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -17,8 +17,8 @@ from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors, unit_rows
 from karat.core.predictions import Predictions
 from karat.core.registry import load_object, probe
-from karat.errors import ContractError, DefinitionError, did_you_mean
-from karat.probes.heads.estimators import distance_names
+from karat.errors import DefinitionError, did_you_mean
+from karat.probes.heads.estimators import checked_similarity, distance_names
 
 #: takes two matrices and returns one number per pair of rows
 Rows = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -103,17 +103,7 @@ class Measure:
             if self.name in _kernels():
                 return float(self.table(a[None], b[None])[0, 0])
             return -float(_distances(self.name)(a[None], b[None])[0, 0])
-        value = self.own(a, b)
-        try:
-            valid = np.ndim(value) == 0 and bool(np.isfinite(float(value)))
-        except (TypeError, ValueError):
-            valid = False
-        if not valid:
-            name = getattr(self.own, "__name__", "the measure")
-            raise ContractError(
-                f"{name} must return one finite similarity for two vectors, got {value!r}."
-            )
-        return float(value)
+        return checked_similarity(self.own, a, b)
 
 
 @lru_cache(maxsize=1)

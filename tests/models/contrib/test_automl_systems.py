@@ -21,13 +21,8 @@ def test_words_are_strings_and_numbers_do_not_change():
 
 def test_flaml_searches_within_its_time():
     pytest.importorskip("flaml")
-    model = FlamlPredictor(
-        kind="classification",
-        random_state=1,
-        max_runtime_seconds=5,
-        optimize="auc",
-        learners=["rf"],
-    ).fit(X, Y)
+    limits = {"max_runtime_seconds": 5, "optimize": "auc", "random_state": 1}
+    model = FlamlPredictor(kind="classification", learners=["rf"], **limits).fit(X, Y)
     assert model.predict_proba(X).shape == (120, 2)
     assert (model.predict(X) == Y).mean() > 0.8 and model.models_count_ >= 1
     assert set(model.artifacts(["leaderboard"])) == {"leaderboard/leaderboard.csv"}
@@ -38,13 +33,8 @@ def test_flaml_searches_within_its_time():
 def test_autogluon_fits_within_its_time():
     pytest.importorskip("autogluon.tabular")
     forests = {"hyperparameters": {"RF": {}, "XT": {}}}
-    model = AutoGluonPredictor(
-        kind="classification",
-        random_state=1,
-        max_runtime_seconds=20,
-        optimize="auc",
-        options=forests,
-    ).fit(X, Y)
+    limits = {"max_runtime_seconds": 20, "optimize": "auc", "random_state": 1}
+    model = AutoGluonPredictor(kind="classification", options=forests, **limits).fit(X, Y)
     assert model.predict_proba(X).shape == (120, 2) and model.models_count_ == 3
     assert (model.predict(X) == Y).mean() > 0.8
     assert set(model.artifacts(["leaderboard", "info"])) == {

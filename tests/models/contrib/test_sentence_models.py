@@ -4,7 +4,9 @@ import pickle
 import shutil
 import sys
 import types
+from functools import partial
 from importlib.machinery import ModuleSpec
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -195,9 +197,7 @@ def real_sentence_transformer():
 
 
 def test_the_real_one_knows_what_is_alike_sentence_transformer(real_sentence_transformer):
-    a, b, c = real_sentence_transformer.encode(
-        ["The dog sleeps.", "A hound is asleep.", "Stock markets fell sharply."]
-    )
+    a, b, c = real_sentence_transformer.encode(TEXTS[:3])
     assert len(a) == 384
     assert a @ b == pytest.approx(0.7544, abs=1e-3)
     assert a @ c == pytest.approx(-0.0289, abs=1e-3)
@@ -240,21 +240,12 @@ def test_tensors_of_any_kind_are_taken(real_sentence_transformer):
 
     plain = encode(real_sentence_transformer, ["one", "two words"], "real")
     for how in ({"convert_to_tensor": True}, {"convert_to_numpy": False}):
-
-        class Tensors:
-            def encode(self, texts, how=how):
-                return real_sentence_transformer.model_.encode(texts, **how)
-
-        np.testing.assert_allclose(
-            encode(adapt(Tensors()).prototype, ["one", "two words"], "t"), plain, atol=1e-6
-        )
+        tensors = SimpleNamespace(encode=partial(real_sentence_transformer.model_.encode, **how))
+        found = encode(adapt(tensors).prototype, ["one", "two words"], "t")
+        np.testing.assert_allclose(found, plain, atol=1e-6)
     halves = torch.tensor(plain).to(torch.bfloat16)
-
-    class Halves:
-        def encode(self, texts):
-            return [halves[0], halves[1]]
-
-    found = encode(adapt(Halves()).prototype, ["one", "two words"], "t")
+    listed = SimpleNamespace(encode=lambda texts: [halves[0], halves[1]])
+    found = encode(adapt(listed).prototype, ["one", "two words"], "t")
     assert found.dtype == np.float32
     # the longest comes first
     np.testing.assert_allclose(found[::-1], plain, atol=1e-2)

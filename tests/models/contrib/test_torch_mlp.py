@@ -67,7 +67,9 @@ def test_held_out_rows_teach_nothing(torch, monkeypatch):
     X, y = corners(200)
     drawn = np.zeros(200, dtype=bool)
     drawn[::10] = True
-    monkeypatch.setattr("karat.models.contrib.torch_mlp.draw", lambda *_: np.flatnonzero(drawn))
+    monkeypatch.setattr(
+        "karat.models.contrib.torch_mlp.sample_rows", lambda *_: np.flatnonzero(drawn)
+    )
     one = NetClassifier(epochs=3, random_state=0).fit(X, y)
     changed = np.where(drawn[:, None], X + 0.1, X)
     two = NetClassifier(epochs=3, random_state=0).fit(changed, y)

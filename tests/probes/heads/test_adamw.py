@@ -113,11 +113,8 @@ def test_history_has_three_values_per_epoch_and_stops_early():
     head = AdamW(random_state=0, tenacity=0, early_stopping_rel_improv=0.5).fit(X, y)
     # an epoch that does not halve the loss ends the training at once
     assert epochs(head) == 2
-    assert [step["metric"] for step in head.history_[:3]] == [
-        "loss_per_epoch_train",
-        "loss_per_epoch_eval",
-        "metric_per_epoch_eval",
-    ]
+    names = ["loss_per_epoch_train", "loss_per_epoch_eval", "metric_per_epoch_eval"]
+    assert [step["metric"] for step in head.history_[:3]] == names
     assert len(head.history_) == 6
 
 

@@ -1,5 +1,7 @@
 """The selection among heads equals an explicit nested cross-validation of the train rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -109,9 +111,7 @@ def test_the_selection_does_not_depend_on_test_labels(tmp_path):
         labels = np.where(part == "test", (y + shift) % 3, y)
         table = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(y=labels)
         data = Dataset.from_table(table, target="y", name="wine", kind="classification")
-        data = Dataset(
-            "wine", data.items, data.questions, data.target, "classification", "table", part=part
-        )
+        data = replace(data, part=part)
         probe = {"use": "trained", "head": {"use": "best-of", "heads": HEADS}}
         task = karat.Task("wine", data, probe=probe, split="fixed", metrics=["acc"])
         plain = {"plain": lambda items: items.to_numpy()}
@@ -183,11 +183,12 @@ def test_probabilities_are_those_of_the_selected_head():
 def test_machines_with_equal_gamma_share_a_kernel(monkeypatch):
     made = []
     real = svm_module.Kernel.__init__
-    monkeypatch.setattr(
-        svm_module.Kernel,
-        "__init__",
-        lambda self, X, gamma: made.append(gamma) or real(self, X, gamma),
-    )
+
+    def counted(self, X, gamma):
+        made.append(gamma)
+        real(self, X, gamma)
+
+    monkeypatch.setattr(svm_module.Kernel, "__init__", counted)
     X, y = load_iris(return_X_y=True)
     heads = [{"use": "svm", "C": C}, {"use": "svm", "C": [1, 2], "gamma": 0.5}]
     BestOf(heads, "classification", folds=3).fit(X, y)

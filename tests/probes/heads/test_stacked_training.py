@@ -142,27 +142,18 @@ def test_a_longer_plan_goes_on_where_the_first_ended():
     assert np.array_equal(given, whole)
 
 
-def torch_network(torch, network):
-    """Return the same network with one hidden layer in PyTorch."""
-    (inputs, hidden), outputs = network.weights[0].shape, network.weights[3].shape[1]
+def test_against_pytorch(loops):
+    torch = pytest.importorskip("torch")
+    data, recipe = problem(4, 96), Recipe(batch_size=32)
+    network = Layered(7, 4, [6], drawn)
     there = torch.nn.Sequential(
-        torch.nn.Linear(inputs, hidden, bias=False),
-        torch.nn.BatchNorm1d(hidden),
-        torch.nn.ReLU(),
-        torch.nn.Linear(hidden, outputs),
+        *(torch.nn.Linear(7, 6, bias=False), torch.nn.BatchNorm1d(6), torch.nn.ReLU()),
+        torch.nn.Linear(6, 4),
     )
     with torch.no_grad():
         there[0].weight.copy_(torch.tensor(network.weights[0].T))
         there[3].weight.copy_(torch.tensor(network.weights[3].T))
         there[3].bias.zero_()
-    return there
-
-
-def test_against_pytorch(loops):
-    torch = pytest.importorskip("torch")
-    data, recipe = problem(4, 96), Recipe(batch_size=32)
-    network = Layered(7, 4, [6], drawn)
-    there = torch_network(torch, network)
     trained(network, GRID.take(1), recipe, data)
     optimizer = torch.optim.AdamW(there.parameters(), lr=0.02, betas=(0.9, 0.99), weight_decay=0.01)
     warm = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.05, total_iters=1)
@@ -179,6 +170,8 @@ def test_against_pytorch(loops):
     assert np.allclose(network.weights[0], there[0].weight.detach().numpy().T, atol=1e-5)
     assert np.allclose(network.weights[3], there[3].weight.detach().numpy().T, atol=1e-5)
     assert np.allclose(network.running[0][1], there[1].running_var.numpy(), atol=1e-4)
+    logits = there.eval()(X).detach().numpy()
+    assert np.allclose(network.logits(data[0])[:, 0].T, logits, atol=1e-4)
 
 
 def batch(classes, rows=24, width=5):
@@ -255,33 +248,3 @@ def test_gradients_are_the_slopes_of_the_loss(loops, classes, hidden):
             place = tuple(rng.integers(size) for size in weights.shape)
             expected = slope(network, part, place, X, wanted)
             assert network.gradients[part][place] == pytest.approx(expected, rel=2e-3, abs=2e-3)
-
-
-def test_heads_side_by_side_are_as_if_alone(loops):
-    X, codes = batch(3)
-    both = Logistic(5, 3, 2, drawn)
-    both.weights[0][:, 1] += 0.25
-    X, wanted = both.prepare(X), targets(codes, 3)
-    logits = both.learn(X, wanted)
-    for head in range(2):
-        one = Logistic(5, 3, 1, drawn)
-        one.weights[0][:, 0] = both.weights[0][:, head]
-        assert np.allclose(one.learn(X, wanted)[:, 0], logits[:, head], atol=1e-6)
-        assert np.allclose(one.gradients[0][:, 0], both.gradients[0][:, head], atol=1e-5)
-
-
-def test_hidden_layers_against_pytorch(loops):
-    torch = pytest.importorskip("torch")
-    X, codes = batch(3)
-    network = Layered(5, 3, [6], drawn)
-    there = torch_network(torch, network)
-    loss = torch.nn.CrossEntropyLoss(reduction="sum")(there(torch.tensor(X)), torch.tensor(codes))
-    loss.backward()
-    network.learn(X, targets(codes, 3))
-    given = [there[0].weight.grad.T, there[1].weight.grad, there[1].bias.grad]
-    given += [there[3].weight.grad.T, there[3].bias.grad]
-    for ours, theirs in zip(network.gradients, given, strict=True):
-        assert np.allclose(ours, theirs.numpy(), atol=1e-4)
-    there.eval()
-    with torch.no_grad():
-        assert np.allclose(network.logits(X)[:, 0].T, there(torch.tensor(X)).numpy(), atol=1e-5)

@@ -14,7 +14,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
-from karat.errors import MissingExtra
+from karat.models.model import import_extra
 from karat.models.tabular_encoders import date_columns, numeric_columns
 
 #: names of metrics in both systems; for others they optimize the log loss or the RMSE
@@ -100,11 +100,7 @@ class FlamlPredictor(AutoMLPredictor):
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> FlamlPredictor:
         """Search and fit."""
-        try:
-            from flaml import AutoML
-        except ImportError as error:
-            raise MissingExtra("flaml", "flaml") from error
-        self.fitted_ = AutoML()
+        self.fitted_ = import_extra("flaml", "flaml").AutoML()
         self.fitted_.fit(
             X_train=table_for_automl(X),
             y_train=pd.Series(self._target(y)),
@@ -174,15 +170,12 @@ class AutoGluonPredictor(AutoMLPredictor):
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> AutoGluonPredictor:
         """Fit learners and ensemble."""
-        try:
-            from autogluon.tabular import TabularPredictor
-        except ImportError as error:
-            raise MissingExtra("autogluon.tabular", "autogluon") from error
+        tabular = import_extra("autogluon.tabular", "autogluon")
         target, problem = self._target(y), "regression"
         if self.kind != "regression":
             problem = "binary" if len(self.classes_) == 2 else "multiclass"
         self.folder_ = tempfile.TemporaryDirectory(prefix="karat-autogluon-")
-        self.fitted_ = TabularPredictor(
+        self.fitted_ = tabular.TabularPredictor(
             label=TARGET,
             problem_type=problem,
             eval_metric=self._metric(AUTOGLUON_METRICS),

@@ -33,7 +33,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from karat.core.columns import cell_as_text
 from karat.core.files import cache_folder
 from karat.errors import ContractError, DataError, Declined, DefinitionError, MissingExtra
-from karat.models.model import HasRequirements, target_kind
+from karat.models.model import HasRequirements, import_extra, target_kind, torch_threads
 from karat.models.tabular_encoders import LARGEST, numeric_columns
 
 FILE = "cc.en.300.bin"
@@ -55,12 +55,12 @@ def find_fasttext(given: str | None, dimensions: int) -> Path:
             path = Path(value).expanduser().absolute()
             if not path.is_file():
                 raise Declined(f"{source}: file not found: {path}. {_instructions()}")
-            return _checked(path, dimensions)
+            return _with_dimensions(path, dimensions)
     given_folders = [each for each in os.environ.get("KARAT_DATA", "").split(os.pathsep) if each]
     for folder in [*(Path(each).expanduser() for each in given_folders), cache_folder()]:
         for path in (folder.absolute() / FILE, folder.absolute() / "fasttext" / FILE):
             if path.is_file():
-                return _checked(path, dimensions)
+                return _with_dimensions(path, dimensions)
     raise Declined(f"fastText's English vectors ({FILE}) not found. {_instructions()}")
 
 
@@ -72,7 +72,7 @@ def _instructions() -> str:
     )
 
 
-def _checked(path: Path, dimensions: int) -> Path:
+def _with_dimensions(path: Path, dimensions: int) -> Path:
     found = dimensions_of(path)
     if found != dimensions:
         raise Declined(f"{path}: expected vectors of {dimensions} dimensions, got {found}.")
@@ -101,10 +101,7 @@ def load_fasttext(path: Path) -> Any:
 
 @lru_cache(maxsize=1)
 def _loaded(path: str, changed: int, size: int) -> Any:
-    try:
-        import fasttext
-    except ImportError as error:
-        raise MissingExtra("fasttext", "carte") from error
+    fasttext = import_extra("fasttext", "carte")
     _check_complete(Path(path))
     try:
         with contextlib.redirect_stderr(io.StringIO()):  # suppress a deprecation notice
@@ -201,17 +198,12 @@ def isolated_torch(device: str) -> Iterator[None]:
     """Preserve torch's random state, use one thread, and suppress warnings."""
     import torch
 
-    threads = torch.get_num_threads()
     on_gpu = torch.device(device).type == "cuda"
-    with torch.random.fork_rng(enabled=True, devices=None if on_gpu else []):
-        with warnings.catch_warnings():
-            for category in (FutureWarning, UserWarning, DeprecationWarning):
-                warnings.simplefilter("ignore", category)
-            torch.set_num_threads(1)  # for reproducible bits
-            try:
-                yield
-            finally:
-                torch.set_num_threads(threads)
+    preserved = torch.random.fork_rng(devices=None if on_gpu else [])
+    with preserved, torch_threads(1), warnings.catch_warnings():
+        for category in (FutureWarning, UserWarning, DeprecationWarning):
+            warnings.simplefilter("ignore", category)
+        yield
 
 
 def read_weights(path: Path) -> NetworkState:
@@ -400,11 +392,9 @@ class PowerNumbers:
 
         self.columns: dict[Any, tuple[Any, Any]] = {}
         for name in table:
-            power = _power(table[[name]].to_numpy())
-            self.columns[name] = (
-                power,
-                StandardScaler().fit(_apply_power(power, table[[name]].to_numpy())),
-            )
+            values = table[[name]].to_numpy()
+            power = _power(values)
+            self.columns[name] = power, StandardScaler().fit(_apply_power(power, values))
         return self
 
     def transform(self, table: pd.DataFrame) -> pd.DataFrame:
@@ -456,7 +446,7 @@ _UNTRAINED = (
     "CARTE was not trained: no epoch had a finite validation loss. The validation target may be "
     "constant, or the training diverged; then set scale_truth: true or a lower learning_rate."
 )
-_KINDS = {"regression": "regression", "classification": "classification"}
+_KINDS = ("regression", "classification")
 
 
 @dataclass(eq=False, repr=False)
@@ -525,7 +515,6 @@ class CarteEncoder(HasRequirements, TransformerMixin, BaseEstimator):
         return " ".join([repr(sorted(self.get_params().items())), *versions, *hashes])
 
     def _files(self) -> tuple[Path, Path]:
-        """Return the vectors and the weights."""
         check_installed()
         vectors = find_fasttext(self.fasttext, DIMENSIONS)
         if self.pretrained is None:
@@ -563,7 +552,7 @@ class CarteEncoder(HasRequirements, TransformerMixin, BaseEstimator):
             raise Declined(f'device "{self.device}" cannot be used: {reason}') from error
         self.tuned_ = self.finetune and y is not None
         kind = target_kind(y, self.kind)
-        if self.tuned_ and _KINDS.get(self.task or "", kind) != kind:
+        if self.tuned_ and (self.task or kind) != kind:
             raise Declined(f"it has task={self.task}, but the target is {kind}")
         self.graphs_ = RowGraphs().fit(items)
         with isolated_torch(self.device):
@@ -617,11 +606,9 @@ class CarteEncoder(HasRequirements, TransformerMixin, BaseEstimator):
         return y
 
     def _options(self, weights: Path) -> dict[str, Any]:
-        same = ("load_pretrain", "freeze_pretrain", "learning_rate", "batch_size", "max_epoch")
-        more = ("dropout", "val_size", "early_stopping_patience", "num_model", "device")
+        own = ("task", "finetune", "fasttext", "pretrained", "scale_truth", "kind")
         return {
-            **{name: getattr(self, name) for name in (*same, *more)},
-            "num_layers": self.num_layers,
+            **{name: value for name, value in self.get_params().items() if name not in own},
             "random_state": self.random_state or 0,
             "pretrained_model_path": str(weights),
         }

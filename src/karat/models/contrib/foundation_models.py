@@ -40,10 +40,6 @@ class FittedContext:
     fitted: Any
     without: int | None = None
 
-    def seen(self, rows: np.ndarray) -> np.ndarray:
-        """Return the columns that the network gets."""
-        return rows if self.without is None else np.delete(rows, self.without, axis=1)
-
 
 @dataclass(eq=False, repr=False)
 class ContextEncoder(HasRequirements, TransformerMixin, BaseEstimator):
@@ -171,7 +167,6 @@ class ContextEncoder(HasRequirements, TransformerMixin, BaseEstimator):
             raise DefinitionError("folds must be 0 or >= 2, got 1.")
 
     def _targets(self, target: np.ndarray) -> list[np.ndarray]:
-        """Return the target of each context."""
         if target_kind(target, self.kind) == "regression":
             if not self._reads("regression"):
                 raise Declined("it has weights for classes only, but the target is numeric")
@@ -218,7 +213,7 @@ class ContextEncoder(HasRequirements, TransformerMixin, BaseEstimator):
         if context.fitted is None:
             useful = next(each for each in self.contexts_ if each.fitted is not None)
             return np.zeros_like(self._joined(useful, rows))
-        seen = context.seen(rows)
+        seen = rows if context.without is None else np.delete(rows, context.without, axis=1)
         blocks = [
             self._members(context.fitted, seen[start : start + BLOCK])
             for start in range(0, len(seen), BLOCK)
@@ -348,8 +343,7 @@ class TabPFNEncoder(ContextEncoder):
         return (self.checkpoint if kind == "regression" else self.classifier) is not None
 
     def _estimator(self, kind: str) -> Any:
-        weights = self.checkpoint if kind == "regression" else self.classifier
-        return tabpfn_estimator(self, kind, weights, inference_config=_PLAIN)
+        return tabpfn_estimator(self, kind, inference_config=_PLAIN)
 
     def _members(self, fitted: Any, rows: np.ndarray) -> np.ndarray:
         # as "train" rows, their targets would be part of the embeddings
@@ -399,9 +393,8 @@ class TabPFNPredictor(HasRequirements, BaseEstimator):
         self.columns_ = network_columns()
         rows = self.columns_.fit_transform(X)
         chosen = context_mask(len(rows), self.rows, target, seed)
-        weights = self.classifier if kind == "classification" else self.checkpoint
         with preserved_random_state():
-            self.fitted_ = tabpfn_estimator(self, kind, weights).fit(rows[chosen], target[chosen])
+            self.fitted_ = tabpfn_estimator(self, kind).fit(rows[chosen], target[chosen])
         if kind == "classification":
             self.classes_ = self.fitted_.classes_
         return self
@@ -416,7 +409,7 @@ class TabPFNPredictor(HasRequirements, BaseEstimator):
         return np.asarray(self.fitted_.predict_proba(self.columns_.transform(X)))
 
 
-def tabpfn_estimator(owner: Any, kind: str, weights: str | None, **options: Any) -> Any:
+def tabpfn_estimator(owner: Any, kind: str, **options: Any) -> Any:
     """Return TabPFN's classifier or regressor with the parameters of an encoder or predictor.
 
     The context is computed once, in ``fit``. TabPFN has no embeddings in half precision, its
@@ -425,9 +418,10 @@ def tabpfn_estimator(owner: Any, kind: str, weights: str | None, **options: Any)
     import torch
     from tabpfn import TabPFNClassifier, TabPFNRegressor
 
-    return (TabPFNClassifier if kind == "classification" else TabPFNRegressor)(
+    classes = kind == "classification"
+    return (TabPFNClassifier if classes else TabPFNRegressor)(
         n_estimators=owner.n_estimators,
-        model_path=weights,
+        model_path=owner.classifier if classes else owner.checkpoint,
         device=owner.device,
         random_state=owner.random_state or 0,
         inference_precision=torch.float32,
@@ -569,8 +563,8 @@ class TfmEncoder(ContextEncoder):
         return kind in self._weights()
 
     def _estimator(self, kind: str) -> Any:
-        options: dict[str, Any] = {"n_estimators": self.n_estimators, "device": self.device}
-        options["random_state"] = self.random_state or 0
+        names = ("n_estimators", "device", "random_state")
+        options: dict[str, Any] = {name: getattr(self, name) or 0 for name in names}
         if self.model == "tabpfn":
             import torch
 
@@ -595,12 +589,10 @@ class TfmContext:
         """Fit the context."""
         from tfm_embeddings import TabularEmbedder
 
+        named, files = f"{self.model}/{self.weights}", {}
         if self.model == "tabicl":
-            files = {"model_path": self.weights, "allow_auto_download": False}
-            made = TabularEmbedder(self.model, aggregate="none", **files, **self.options)
-        else:
-            named = f"{self.model}/{self.weights}"
-            made = TabularEmbedder(named, aggregate="none", **self.options)
+            named, files = self.model, {"model_path": self.weights, "allow_auto_download": False}
+        made = TabularEmbedder(named, aggregate="none", **files, **self.options)
         if target.dtype.kind == "f":
             # it treats integers as classes; the networks standardize the target anyway
             target = (target - target.mean()) / (target.std() * np.sqrt(2))

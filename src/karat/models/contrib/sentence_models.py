@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 
 from karat.core.files import PACKAGE_PREFIX, package_file
 from karat.errors import ContractError, Declined, DefinitionError, did_you_mean
-from karat.models.model import PackagedEncoder, TextEncoder
+from karat.models.model import PackagedEncoder, TextEncoder, torch_threads
 
 _LIBRARY = "sentence_transformers"
 
@@ -54,7 +53,7 @@ class SentenceTransformerEncoder(PackagedEncoder):
 
     def encode(self, texts: list[str]) -> Any:
         """Return one row per text."""
-        with _torch_threads(self.threads):
+        with torch_threads(self.threads):
             return self._loaded().encode(
                 texts, batch_size=self.batch, prompt=self.prompt, show_progress_bar=False
             )
@@ -177,19 +176,6 @@ def _tokenizer(tokenizer: Any) -> list[Any]:
     return [facts, *sides]
 
 
-@contextlib.contextmanager
-def _torch_threads(threads: int) -> Iterator[None]:
-    """Set the number of torch threads inside."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 _CUDA = "CUDAExecutionProvider"
 _DEVICES = ("auto", "cpu", "cuda")
 
@@ -268,18 +254,13 @@ class OnnxEncoder(PackagedEncoder):
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = self.threads
         options.inter_op_num_threads = self.threads
-        self.session_ = onnxruntime.InferenceSession(
-            str(package_file(self.model)), options, providers=self._providers()
-        )
-
-    def _providers(self) -> list[str]:
-        import onnxruntime
-
         available = _CUDA in onnxruntime.get_available_providers()
         if self.device == "cuda" and not available:
             raise Declined("onnxruntime has no CUDA support: pip install onnxruntime-gpu")
-        use = available and self.device in ("auto", "cuda")
-        return [*([_CUDA] if use else []), "CPUExecutionProvider"]
+        cuda = [_CUDA] if available and self.device != "cpu" else []
+        self.session_ = onnxruntime.InferenceSession(
+            str(package_file(self.model)), options, providers=[*cuda, "CPUExecutionProvider"]
+        )
 
     def _means(self, texts: list[str]) -> np.ndarray:
         read = self.tokenizer_.encode_batch(texts)

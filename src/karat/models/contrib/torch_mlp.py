@@ -5,7 +5,6 @@ Weights and batches are drawn from a numpy generator, so torch's random state is
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from karat.core.dataset import sample_rows
-from karat.errors import MissingExtra
+from karat.models.model import import_extra, torch_threads
 
 #: minimum number of steps per epoch, even if fewer cover all rows
 LEAST_STEPS = 20
@@ -45,10 +44,7 @@ class _Net(BaseEstimator):
 
     def _train(self, X: np.ndarray, y: np.ndarray, outputs: int, classes: bool) -> None:
         """Train on rows and targets; classes are codes 0, 1, …."""
-        try:
-            import torch
-        except ImportError as error:
-            raise MissingExtra("torch", "net") from error
+        torch = import_extra("torch", "net")
         rng = np.random.default_rng(self.random_state or 0)
         held = np.zeros(len(y), dtype=bool)
         share = round(self.held_out * len(y))
@@ -58,7 +54,7 @@ class _Net(BaseEstimator):
         sides = [
             [each[mask] for each in data] for mask in (torch.tensor(~held), torch.tensor(held))
         ]
-        with _one_thread():
+        with torch_threads(1):
             weights = []
             for rows, columns in ((X.shape[1], self.hidden), (self.hidden, outputs)):
                 bound = 1 / np.sqrt(max(rows, 1))
@@ -176,15 +172,3 @@ def _outputs(weights: list[Any], X: Any) -> Any:
 
 def _copied(weights: list[Any]) -> Weights:
     return [each.detach().numpy().copy() for each in weights]
-
-
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # the same bits everywhere
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

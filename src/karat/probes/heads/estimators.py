@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.naive_bayes import GaussianNB
 
 from karat.core.dataset import Dataset
 from karat.core.predictions import Predictions, as_text
@@ -80,8 +82,7 @@ def baseline(target: np.ndarray, test: Dataset) -> Predictions:
 def predict_frequencies(test: Dataset, known: Mapping[Any, float]) -> Predictions:
     """Return the shares of the classes as the probabilities of every question."""
     shares = np.array([known[label] for label in test.classes])
-    most_frequent = as_text(test.classes)[int(np.argmax(shares))]
-    labels = np.full(len(test), most_frequent, dtype=object)
+    labels = np.full(len(test), as_text(test.classes)[int(np.argmax(shares))], dtype=object)
     return _classes(labels, np.tile(shares, (len(test), 1)), test)
 
 
@@ -171,11 +172,7 @@ def logistic(
     kind: str = "classification",
 ) -> Any:
     """Logistic regression with at most ``max_iter`` iterations."""
-    if kind != "classification":
-        raise DefinitionError(
-            f"head logistic-regression is for classification, not {kind}; "
-            f"use ridge or linear-regression."
-        )
+    need_kind("logistic-regression", kind, "classification", "ridge or linear-regression")
     from sklearn.linear_model import LogisticRegression
 
     return LogisticRegression(C=C, max_iter=max_iter, random_state=random_state)
@@ -184,7 +181,7 @@ def logistic(
 @head("linear-regression")
 def linear(kind: str = "regression") -> Any:
     """Ordinary least squares."""
-    _need_numbers("linear-regression", kind)
+    need_kind("linear-regression", kind, "regression", "logistic-regression")
     from sklearn.linear_model import LinearRegression
 
     return LinearRegression()
@@ -193,17 +190,16 @@ def linear(kind: str = "regression") -> Any:
 @head("ridge")
 def ridge(alpha: float = 1.0, kind: str = "regression") -> Any:
     """Ridge regression."""
-    _need_numbers("ridge", kind)
+    need_kind("ridge", kind, "regression", "logistic-regression")
     from sklearn.linear_model import Ridge
 
     return Ridge(alpha=alpha)
 
 
-def _need_numbers(head: str, kind: str) -> None:
-    if kind != "regression":
-        raise DefinitionError(
-            f"head {head} is for regression, not {kind}; use logistic-regression."
-        )
+def need_kind(head: str, kind: str, needed: str, instead: str) -> None:
+    """Refuse a target of another kind."""
+    if kind != needed:
+        raise DefinitionError(f"head {head} is for {needed}, not {kind}; use {instead}.")
 
 
 #: split criteria of a tree, by kind of target; the first is the default
@@ -225,44 +221,27 @@ def knn(kind: str, n_neighbors: int = 5, weights: str = "uniform") -> Any:
 @head("naive-bayes")
 def naive_bayes(kind: str = "classification", var_smoothing: float = 1e-9) -> Any:
     """Gaussian naive Bayes: one mean and variance per class and dimension."""
-    if kind != "classification":
-        raise DefinitionError(
-            f"head naive-bayes is for classification, not {kind}; use ridge or linear-regression."
-        )
+    need_kind("naive-bayes", kind, "classification", "ridge or linear-regression")
     if not 0 < var_smoothing < np.inf:
         raise DefinitionError(
             f"head naive-bayes: var_smoothing must be > 0, got {var_smoothing!r}."
         )
-    return NaiveBayes(var_smoothing)
+    return NaiveBayes(var_smoothing=var_smoothing)
 
 
-@dataclass
-class NaiveBayes:
+class NaiveBayes(GaussianNB):
     """scikit-learn's Gaussian naive Bayes that returns labels and probabilities in one pass."""
-
-    var_smoothing: float
 
     def fit(self, X: np.ndarray, y: Any) -> NaiveBayes:
         """Fit; if all vectors are equal, predictions are the class frequencies."""
-        from sklearn.naive_bayes import GaussianNB
-
-        self.bayes_ = GaussianNB(var_smoothing=self.var_smoothing).fit(X, y)
-        self.classes_ = self.bayes_.classes_
-        if not self.bayes_.epsilon_:
-            self.bayes_.var_ = np.ones_like(self.bayes_.var_)
+        super().fit(X, y)
+        if not self.epsilon_:
+            self.var_ = np.ones_like(self.theta_)
         return self
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the most probable classes."""
-        return np.asarray(self.bayes_.predict(X))
-
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Return the class probabilities, in the order of ``classes_``."""
-        return np.asarray(self.bayes_.predict_proba(X))
 
     def predict_both(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the most probable classes and the probabilities of all."""
-        chances = self.bayes_.predict_log_proba(X)
+        chances = self.predict_log_proba(X)
         return self.classes_[chances.argmax(axis=1)], np.exp(chances)
 
 
@@ -428,7 +407,8 @@ class Distance:
         X = np.asarray(X, dtype=np.float64)
         if callable(self.metric):
             for place, one in enumerate(X):
-                yield np.array([self._distance(one, other) for other in X[place + 1 :]])
+                found = [checked_similarity(self.metric, one, other) for other in X[place + 1 :]]
+                yield np.maximum(0.0, 1.0 - np.array(found))
             return
         from sklearn.metrics import pairwise_distances_chunked
 
@@ -448,33 +428,29 @@ class Distance:
             start += len(rest)
         return distances
 
-    def _distance(self, one: np.ndarray, other: np.ndarray) -> float:
-        similarity = self.metric(one, other)  # type: ignore[operator]
-        if np.ndim(similarity) or not np.isfinite(similarity):
-            name = getattr(self.metric, "__name__", "the metric")
-            raise ContractError(
-                f"{name} must return one finite similarity for two vectors, got {similarity!r}."
-            )
-        return max(0.0, 1.0 - float(similarity))
+
+def checked_similarity(function: Callable[..., Any], one: np.ndarray, other: np.ndarray) -> float:
+    """Return the similarity of two vectors by a custom function; it must be a finite number."""
+    value = function(one, other)
+    try:
+        valid = np.ndim(value) == 0 and bool(np.isfinite(float(value)))
+    except (TypeError, ValueError):
+        valid = False
+    if not valid:
+        name = getattr(function, "__name__", "the function")
+        raise ContractError(
+            f"{name} must return one finite similarity for two vectors, got {value!r}."
+        )
+    return float(value)
 
 
-class _Clusterer:
-    """The tags by which scikit-learn recognizes a clusterer."""
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import Tags, TargetTags
-
-        return Tags(estimator_type="clusterer", target_tags=TargetTags(required=False))
-
-
-@dataclass
-class _Hierarchy(_Clusterer):
+@dataclass(eq=False, repr=False)
+class _Hierarchy(ClusterMixin, BaseEstimator):
     n_clusters: int
     distance: Distance
     linkage: str
 
     def fit_predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the number of each row's cluster."""
         from scipy.cluster.hierarchy import linkage
 
         if len(X) <= self.n_clusters:
@@ -483,14 +459,13 @@ class _Hierarchy(_Clusterer):
         return _cut(merges[: len(X) - self.n_clusters, :2].astype(np.intp), len(X))
 
 
-@dataclass
-class _Dense(_Clusterer):
+@dataclass(eq=False, repr=False)
+class _Dense(ClusterMixin, BaseEstimator):
     eps: float
     min_samples: int
     distance: Distance
 
     def fit_predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the number of each row's group; -1 for rows outside of all groups."""
         from sklearn.cluster import DBSCAN
 
         scan = DBSCAN(eps=self.eps, min_samples=self.min_samples, metric=self.distance.metric)
@@ -499,7 +474,6 @@ class _Dense(_Clusterer):
         return np.asarray(scan.set_params(metric="precomputed").fit_predict(self._neighbors(X)))
 
     def _neighbors(self, X: np.ndarray) -> Any:
-        """Return the distances between neighbors as a sparse matrix."""
         from scipy.sparse import coo_matrix
 
         own = np.arange(len(X))

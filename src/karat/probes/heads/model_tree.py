@@ -9,6 +9,7 @@ import numpy as np
 
 from karat.core.registry import head
 from karat.errors import DefinitionError
+from karat.probes.heads.estimators import need_kind
 
 #: a node is not split if its standard deviation is below this share of that of all rows
 CALM = 0.05
@@ -30,8 +31,7 @@ def model_tree(kind: str = "regression", min_samples_leaf: int = 4, smoothing: f
     as CART does, where M5 uses the standard deviation. Nominal dimensions and missing values are
     not supported.
     """
-    if kind != "regression":
-        raise DefinitionError(f"head model-tree is for regression, not {kind}; use decision-tree.")
+    need_kind("model-tree", kind, "regression", "decision-tree")
     if not isinstance(min_samples_leaf, int) or min_samples_leaf < 1:
         raise DefinitionError(
             f"head model-tree: min_samples_leaf must be an integer >= 1, got {min_samples_leaf!r}."

@@ -242,9 +242,7 @@ class Descent:
         order = order[: batches * size]
         changes = self._changes(batches)
         single = len(self.weights) == 1 and self.weights[0].shape[:2] == (1, 1)
-        if kernels() and single and size % BLOCK == 0:
-            compiled = kernels()
-            assert compiled is not None
+        if (compiled := kernels()) and single and size % BLOCK == 0:
             logits = np.empty(len(order), dtype=np.float32)
             state = self.weights[0][0, 0], self.moments[0][:, 0, 0], self._memory[:, 0]
             clip = np.float32(self.recipe.clip)
@@ -460,11 +458,10 @@ class Layered:
 
     def _forward(self, layer: int, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         linear, gain, shift = self.weights[3 * layer : 3 * layer + 3]
-        compiled = kernels()
         normal = X @ linear
         statistics = np.empty((3, len(gain)), dtype=normal.dtype)
-        fast = compiled is not None and normal.dtype == np.float32
-        apply: Any = compiled.normalize if fast and compiled else _normalize_numpy
+        compiled = kernels() if normal.dtype == np.float32 else None
+        apply: Any = compiled.normalize if compiled else _normalize_numpy
         out = apply(normal, gain, shift, statistics, SMALL)
         mean, variance, scale = statistics
         running = self.running[layer]
@@ -475,9 +472,8 @@ class Layered:
     def _backward(self, layer: int, back: np.ndarray, state: tuple[np.ndarray, ...]) -> np.ndarray:
         X, slope, normal, out = state
         to_linear, to_gain, to_shift = self.gradients[3 * layer : 3 * layer + 3]
-        compiled = kernels()
-        fast = compiled is not None and back.dtype == np.float32
-        apply: Any = compiled.denormalize if fast and compiled else _denormalize_numpy
+        compiled = kernels() if back.dtype == np.float32 else None
+        apply: Any = compiled.denormalize if compiled else _denormalize_numpy
         apply(back, normal, out, slope, to_gain, to_shift)
         np.dot(X.T, back, out=to_linear)
         return back @ self.weights[3 * layer].T if layer else back
@@ -486,7 +482,6 @@ class Layered:
 def _normalize_numpy(
     normal: np.ndarray, gain: np.ndarray, shift: np.ndarray, statistics: np.ndarray, small: Any
 ) -> np.ndarray:
-    """Normalize columns in place; return them scaled, shifted and rectified."""
     mean, variance, scale = statistics
     np.mean(normal, axis=0, out=mean)
     normal -= mean
