@@ -105,15 +105,6 @@ def with_head(cls: type, head) -> type:
     return type("Task", (cls,), {"get_head": lambda self: head})
 
 
-def test_imports():
-    from karat.compat.tabeb import interface, tasks
-
-    assert tasks.TabEBRankingTask is compat.TabEBRankingTask
-    assert interface.get_model is compat.get_model
-    assert list(compat.__all__) == sorted(compat.__all__)
-    assert len(ALL) == 7
-
-
 @pytest.mark.parametrize("task", ALL, ids=lambda t: t.__name__)
 def test_documented_settings(task):
     taken = inspect.signature(task).parameters
@@ -151,11 +142,6 @@ def test_the_documented_frame(folder):
     assert (frame.loc[1, ["line", "steep"]] < frame.loc[0, ["line", "steep"]] / 10).all()
     assert frame.attrs["failures"] == []
     json.dumps(frame.attrs)  # pandas writes them into a Parquet file
-
-
-def test_original_protocol_fits_a_line_exactly(folder):
-    frame = regression(folder, protocol="original").evaluate([Numbers()])
-    assert frame.loc[0, "line"] == pytest.approx(0, abs=1e-9)
 
 
 def test_classification_scores_probabilities(folder):
@@ -324,14 +310,6 @@ def test_dataset_that_cannot_be_split(folder):
             assert task.evaluate([Numbers()])["line"].isna().all()
 
 
-def test_unavailable_model_raises_on_use_only(folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "skrub", None)
-    models = [compat.get_model("skrub_encoder"), Numbers()]
-    with pytest.warns(UserWarning, match="^skrub_encoder on line"):
-        frame = regression(folder).evaluate(models)
-    assert frame["line"].isna().tolist() == [True, False]
-
-
 def test_invalid_dataset_names():
     with pytest.raises(DefinitionError, match="data_name_list"):
         TabEBBaseTask().evaluate([Numbers()])
@@ -362,16 +340,6 @@ def test_library_warnings_become_notes(folder):
         warnings.simplefilter("error")
         frame = regression(folder).evaluate([Talking()])
     assert [note["note"] for note in frame.attrs["notes"]] == ["twice"]
-
-
-def test_load_data(folder):
-    task = regression(folder)
-    task.load_data()
-    assert task.data_loaded_ is True
-    assert list(task.data_dict["line"].columns) == ["name", "x", "y"]
-    assert len(task.data_dict["line"]) == ROWS
-    assert task.metadata["line"]["target_name"] == "y"
-    assert task.metadata["line"]["repeated"] is False
 
 
 def test_own_tables():

@@ -104,16 +104,6 @@ def test_embed_cache(sbert, tmp_path):
     assert sorted(path.name.partition("-")[0] for path in cache.iterdir()) == sorted(SOME)
 
 
-def test_several_processes(senteval):
-    senteval.single("T1A", rows=24)
-    sbert = senteval.model()
-    evaluator = ulysses_senteval.UlyssesSentEval(sbert, tasks="T1A", data_dir_path=senteval.path)
-    train = {"n_processes": 5, "n_epochs": 1, "k_fold": 2, "n_repeats": 1}
-    res = evaluator.evaluate(kwargs_train=train)
-    assert list(res) == ["T1A"]
-    assert "n_processes" in ulysses_senteval.UlyssesSentEval.evaluate.__doc__
-
-
 @pytest.mark.parametrize("kind", ["array", "tensor"])
 def test_own_embedding_method(sbert, kind):
     seen = []
@@ -135,16 +125,6 @@ def test_own_embedding_method(sbert, kind):
     res = my_custom_evaluator.evaluate()
     assert list(res) == list(SOME)
     assert seen == [("F3", "all", False), ("F1A", "all", False), ("T1A", "all", True)]
-
-
-def test_kwargs_embed(sbert):
-    kwargs_embed = {
-        "batch_size": 128,
-        "show_progress_bar": True,
-    }
-
-    res = ulysses_senteval.UlyssesSentEval(sbert).evaluate(kwargs_embed=kwargs_embed)
-    assert list(res) == list(SOME) and sbert.arguments == [kwargs_embed] * 3
 
 
 def test_lazy_embedders(here):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import threading
 import warnings
 
@@ -14,7 +13,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from karat.compat import ulysses
 from karat.compat.ulysses import UlyssesSentEval, UlyssesSentEvalLazy
-from karat.compat.ulysses.result_files import METRICS, aggregate
+from karat.compat.ulysses.result_files import METRICS
 from karat.errors import ContractError, DataError, KaratError, Unavailable
 from karat.results.run import open_runs
 
@@ -389,15 +388,6 @@ def test_lazy_and_eager_embedding_have_the_same_folds(senteval):
     assert (one["task"] == "T1A").all() and len(one) == len(two)
 
 
-def test_lazy_in_one_process_or_two(senteval):
-    senteval.pairs("F1A")
-    given = {"kwargs_train": senteval.quick | {"n_repeats": 2}, "return_all_results": True}
-    one = lazy(TfidfVectorizer(), senteval, tasks="F1A").evaluate(**given)[1]
-    given["kwargs_train"]["n_processes"] = 2
-    evaluator = UlyssesSentEvalLazy(TfidfVectorizer(), tasks="F1A", data_dir_path=senteval.path)
-    pd.testing.assert_frame_equal(one, evaluator.evaluate(**given)[1], check_exact=True)
-
-
 def test_embedder_that_cannot_be_pickled_runs_in_one_process(senteval):
     senteval.single("T1A")
 
@@ -504,28 +494,6 @@ def test_lazy_vectors_are_not_cached(senteval, tmp_path):
         )
     evaluator.evaluate(kwargs_train=senteval.quick)
     assert not (tmp_path / "k").exists()
-
-
-def test_cached_vectors_are_not_pickles(senteval, tmp_path):
-    senteval.single("T1A")
-    alone(
-        senteval.model(), senteval, tasks="T1A", cache_embed_key="m", cache_dir=tmp_path / "k"
-    ).evaluate(kwargs_train=senteval.quick)
-    (path,) = (tmp_path / "k").rglob("*.npy")
-    assert path.parent.name == "m" and path.name.startswith("T1A-")
-    matrix = np.load(path, allow_pickle=False)
-    assert matrix.dtype == np.float32 and matrix.shape == (60, 20)
-
-
-def test_aggregates_equal_those_of_the_frame(senteval):
-    senteval.single("T1A")
-    evaluator = alone(senteval.model(), senteval, tasks="T1A")
-    found, table = evaluator.evaluate(kwargs_train=senteval.quick, return_all_results=True)
-    wanted = aggregate(table)["T1A"]
-    for key, value in found["T1A"].items():
-        assert np.array_equal(value, wanted[key]), key
-    plain = {key: np.asarray(value).tolist() for key, value in found["T1A"].items()}
-    assert "NaN" not in json.dumps(plain)
 
 
 def test_no_warnings_in_normal_use(senteval):
